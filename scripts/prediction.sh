@@ -15,9 +15,12 @@
 #   SEEDS      of each policy's plays: 5
 #   LENGTH     of each: 10s
 #   PROFILE    of the simulation: default-v0
-#   TIMEOUT    of a guest: 60min
+#   TIMEOUT    of a guest, on its clock: 60min
+#   MIPS       makes guests counting ones of this speed: what else the computer does changes nothing
+#   SCHEDULER  command of a scheduler's own program, which is then one more candidate
 #
-# A guest is booted for each load: (4 + 1) x SEEDS plays. Needs what `runslice vm` needs, and awk.
+# A guest is booted for each workload: (4 + 1) x SEEDS plays, and SEEDS more with SCHEDULER. Needs
+# what `runslice vm` needs, and awk.
 # Exit status: 0 when every load gave a row.
 set -eu
 
@@ -33,6 +36,10 @@ length=${LENGTH:-10s}
 profile=${PROFILE:-default-v0}
 timeout=${TIMEOUT:-60min}
 policies="fifo mlfq o1 staircase"
+# As `choose` calls a program: by the last part of its path.
+program=${SCHEDULER:-}
+program=${program%% *}
+own_program=${program##*/}
 # The default itself may be the best.
 own=eevdf:delay_dequeue=1
 
@@ -132,12 +139,15 @@ play_all() {
             for policy in $policies; do
                 echo "$play --policy $policy -o $policy.$seed.csv"
             done
+            [ -z "$program" ] || printf "runslice run --scheduler '%s' -- %s\n" "$SCHEDULER" \
+                "$play -o $own_program.$seed.csv"
         done
         echo "touch done"
     } >"$share/run.sh"
-    say "$1: a guest plays $((seeds * 5 + 1)) runs"
+    say "$1: a guest plays $(grep -c 'runslice play' "$share/run.sh") runs"
+    # shellcheck disable=SC2086 # one word each
     "$runslice" vm --kernel "$kernel" --cpus "$cpus" --timeout "$timeout" --share "$share" \
-        -- sh run.sh >&2
+        ${MIPS:+--det --mips $MIPS} ${program:+--with "$program"} -- sh run.sh >&2
 }
 
 # The value of a column in the row of a group.
@@ -157,9 +167,10 @@ value() {
 # Policy and predicted value, one a line, from the comparisons of `choose`.
 predict() {
     # A recording of our own events has no parts, so that nothing is decided: status 6.
+    # shellcheck disable=SC2086 # one word each
     "$runslice" choose --from "$folder/$1/own.jsonl" --goal "$2" --baseline "$own" \
-        --profile "$profile" --runs 5 --format csv $policies 2>"$folder/$1/choose.err" \
-        >"$folder/$1/choose.csv" || [ $? -eq 6 ]
+        --profile "$profile" --runs 5 --format csv ${program:+--scheduler "$SCHEDULER"} $policies \
+        2>"$folder/$1/choose.err" >"$folder/$1/choose.csv" || [ $? -eq 6 ]
     awk -F, '
         NR == 1 { for (at = 1; at <= NF; at++) column[$at] = at; next }
         {
@@ -172,7 +183,7 @@ predict() {
 # Of the load in $name and so on: what is recommended, what is best, the regret, its interval.
 judge() {
     recommended=$(predict "$workload" "$goal" | sort -k 2,2g | head -n 1 | cut -d ' ' -f 1)
-    for policy in kernel $policies; do
+    for policy in kernel $policies $own_program; do
         for seed in $(seq "$seeds"); do
             echo "$policy $seed $(value "$folder/$workload/$policy.$seed.csv" "$group" "$column")"
         done

@@ -184,6 +184,39 @@ def test_a_worker_that_is_killed_changes_no_byte(plan: Path, expected: dict[str,
     assert killed == 3 and len(pools) > 1 and kept(done.folder) == expected
 
 
+def test_workers_that_are_killed_when_all_is_done_do_not_keep_the_sweep(tmp_path: Path) -> None:
+    # Each time another one is killed: of the two that wait, one has the lock of their queue.
+    script = tmp_path / "sweeps.py"
+    script.write_text(
+        """
+import multiprocessing, os, signal, time
+from concurrent.futures import ProcessPoolExecutor
+import runslice
+
+def main():
+    for at in range(4):
+        pools, told = [], []
+        def make():
+            pools.append(ProcessPoolExecutor(2, multiprocessing.get_context("forkserver")))
+            return pools[-1]
+        def kill(progress):
+            if progress.done == progress.total:
+                told.append(progress)
+            if len(told) == 2:
+                # The last word before the end: no task is left, and both wait for one.
+                time.sleep(0.2)
+                os.kill(list(pools[-1]._processes)[at % 2], signal.SIGKILL)
+        plan = [runslice.Request("fifo", "desk", runs=4, duration="10ms")]
+        runslice.sweep(plan, make, folder=f"kept{at}", workers=2, batch_s=0, progress=kill)
+        assert len(told) == 2
+
+if __name__ == "__main__":
+    main()
+"""
+    )
+    subprocess.run([sys.executable, script], cwd=tmp_path, check=True, timeout=120)
+
+
 def test_an_executor_that_cannot_be_replaced_ends_the_sweep_and_keeps_what_is_done(
     plan: Path, expected: dict[str, bytes]
 ) -> None:

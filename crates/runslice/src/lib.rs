@@ -5,6 +5,8 @@
 //! command line has files. Only the command line is stable: see CHANGELOG.md.
 
 #![forbid(unsafe_code)]
+// Some of what verbs share is used by those alone that need a kernel.
+#![cfg_attr(not(feature = "live"), allow(dead_code))]
 
 mod about;
 mod bundle;

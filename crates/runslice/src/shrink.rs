@@ -17,6 +17,7 @@ use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
 use crate::parallel;
+use crate::report::counted;
 use crate::violation::{self, Property, Signature};
 use crate::workload_arg::Written;
 
@@ -125,7 +126,12 @@ impl std::fmt::Display for Size {
             cpus,
             duration,
         } = self;
-        write!(f, "{tasks} tasks, {operations} operations, {cpus} CPUs")?;
+        let words = [
+            counted((*tasks).into(), "task"),
+            counted(*operations as u64, "operation"),
+            counted((*cpus).into(), "CPU"),
+        ];
+        write!(f, "{}", words.join(", "))?;
         match duration {
             Some(duration) => write!(f, ", {duration}"),
             None => Ok(()),

@@ -56,7 +56,7 @@ fn a_shrunk_run_is_small_shows_the_same_and_repeats_byte_for_byte() {
     }
     let line = |value: &serde_json::Value| value["finding"]["culprit"]["line"].clone();
     assert_eq!(line(&whole), line(&small));
-    assert!(said.contains("to 1 tasks, "), "{said}");
+    assert!(said.contains("to 1 task, "), "{said}");
     // Whoever gets the file needs nothing else.
     fs::remove_file(folder.0.join(&object)).expect("it is there");
     fs::remove_file(folder.0.join("load.toml")).expect("it is there");

@@ -292,8 +292,8 @@ fn what_cannot_be_had_is_said_in_a_line_and_the_rest_goes_on() {
     let told = String::from_utf8_lossy(&none.stderr).into_owned();
     assert_eq!(none.status.code(), Some(4), "{told}");
     let lines: Vec<&str> = told.lines().collect();
-    let kernel = "reproduce: 002-a, own, 1 CPUs: kernel 6.99: no kernel 6.99 with sched_ext";
-    let program = "reproduce: 002-b, own, 1 CPUs: no no-such-program";
+    let kernel = "reproduce: 002-a, own, 1 CPU: kernel 6.99: no kernel 6.99 with sched_ext";
+    let program = "reproduce: 002-b, own, 1 CPU: no no-such-program";
     // One line each, in any order, and their number.
     assert_eq!(lines.len(), 3, "{told}");
     for what in [

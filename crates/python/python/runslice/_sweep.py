@@ -13,6 +13,7 @@ from concurrent.futures import (
     BrokenExecutor,
     Executor,
     Future,
+    ProcessPoolExecutor,
     ThreadPoolExecutor,
     wait,
 )
@@ -298,8 +299,14 @@ class _Pool:
         self.executor = self._new()
 
     def close(self, *, at_once: bool) -> None:
-        if self.make is not None:
-            self.executor.shutdown(wait=not at_once, cancel_futures=at_once)
+        if self.make is None:
+            return
+        if not at_once and isinstance(self.executor, ProcessPoolExecutor):
+            # Nothing is left to do. A worker that is killed while it waits for work dies with the
+            # lock of the queue, so that the others would never hear that they are to end.
+            for worker in list(self.executor._processes.values()):
+                worker.terminate()
+        self.executor.shutdown(wait=not at_once, cancel_futures=at_once)
 
 
 def sweep(

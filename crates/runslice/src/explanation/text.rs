@@ -1,4 +1,4 @@
-//! An explanation for people, at most 80 columns wide.
+//! An explanation for people.
 
 use std::fmt::Write as _;
 
@@ -7,17 +7,20 @@ use stats::why::{Act, Fault, Finding, QueueView, Standing, Victim};
 
 use super::Explanation;
 
-/// Columns of a line.
-const WIDTH: usize = 80;
+/// Columns of a line at most: longer ones are hard to read.
+const WIDEST: usize = 80;
+/// Columns of a line at least, on any terminal: beside the names there must be room for words.
+const NARROWEST: usize = 40;
 /// What the lines below a heading begin with.
 const INDENT: &str = "  ";
 /// CPUs that are named one by one.
 const NAMED: usize = 8;
 
-/// The text.
-pub fn of(explanation: &Explanation) -> String {
+/// The text for so many columns, or for at least 40 and at most 80.
+pub fn of(explanation: &Explanation, columns: usize) -> String {
     let mut text = Text {
         out: String::new(),
+        width: columns.clamp(NARROWEST, WIDEST),
         is_dump: explanation.is_dump,
     };
     match &explanation.finding {
@@ -51,6 +54,7 @@ pub fn of(explanation: &Explanation) -> String {
 
 struct Text {
     out: String,
+    width: usize,
     is_dump: bool,
 }
 
@@ -60,7 +64,7 @@ impl Text {
         let mut line = first.to_owned();
         let mut is_fresh = true;
         for word in words.split_whitespace() {
-            if !is_fresh && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            if !is_fresh && line.chars().count() + 1 + word.chars().count() > self.width {
                 self.out.push_str(line.trim_end());
                 self.out.push('\n');
                 rest.clone_into(&mut line);

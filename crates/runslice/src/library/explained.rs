@@ -4,6 +4,7 @@ use stats::why::Observer;
 
 use crate::about::About;
 use crate::explanation::{Explanation, command, json, text};
+use crate::look;
 use crate::simulate::{run_with, say_end};
 
 use super::failure::{Answer, Failure, answer};
@@ -69,7 +70,7 @@ impl Explained {
         };
         match is_json {
             true => format!("{}\n", json::of(&explanation)),
-            false => text::of(&explanation),
+            false => text::of(&explanation, look::width()),
         }
     }
 

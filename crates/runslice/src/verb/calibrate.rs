@@ -11,6 +11,7 @@ use model::{Background, Profile};
 use stats::background::{Chosen, FEWEST, Turns};
 
 use crate::exit::{Status, UsageError};
+use crate::report::counted;
 use crate::say::{printable, say};
 use crate::{output, recording};
 
@@ -119,10 +120,10 @@ fn measured(path: &Path, chosen: Vec<Chosen>) -> anyhow::Result<(Turns, Vec<Back
 fn profile(request: &Calibrate, turns: &Turns, entries: &[Background]) -> String {
     let mut text = format!(
         "# Threads in the background: measured by `runslice calibrate` from {}, which has {} s of \
-         {} CPUs.\n",
+         {}.\n",
         printable(&request.file.display().to_string()),
         turns.elapsed(),
-        turns.cpus(),
+        counted(turns.cpus().into(), "CPU"),
     );
     let _ = write!(
         text,

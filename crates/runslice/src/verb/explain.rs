@@ -22,7 +22,7 @@ use crate::scheduler::Schedulers;
 use crate::shrink::{Case, Effort, shrink};
 use crate::violation::Property;
 use crate::workload_arg::Written;
-use crate::{input, output, parallel, policy, simulate, workload_arg};
+use crate::{input, look, output, parallel, policy, simulate, workload_arg};
 
 /// Arguments of `runslice explain`.
 #[derive(Debug, Args)]
@@ -111,7 +111,7 @@ pub fn run(request: &Explain) -> anyhow::Result<Status> {
     if request.json {
         writeln!(to, "{}", json::of(&explanation))?;
     } else {
-        write!(to, "{}", text::of(&explanation))?;
+        write!(to, "{}", text::of(&explanation, look::width()))?;
     }
     to.flush()?;
     let is_found = explanation.finding.is_some();

@@ -21,7 +21,7 @@ use crate::say::say;
 use crate::shrink::{Case, Effort, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
 use crate::workload_arg::Written;
-use crate::{generate, output, parallel, policy};
+use crate::{generate, look, output, parallel, policy};
 
 use state::{Hunted, State};
 
@@ -85,10 +85,14 @@ const SHRINK: Duration = Duration::from_secs(600);
 
 /// Reads a time of this computer: `5m`, or one as in simulated runs.
 fn parse_time(text: &str) -> Result<Duration, String> {
-    match text.strip_suffix('m').map(str::parse::<u32>) {
-        Some(Ok(minutes)) => Ok(Duration::from_secs(60 * u64::from(minutes))),
-        _ => span::parse(text).map(|time| Duration::from_nanos(time.get())),
+    let time = match text.strip_suffix('m').map(str::parse::<u32>) {
+        Some(Ok(minutes)) => Duration::from_secs(60 * u64::from(minutes)),
+        _ => Duration::from_nanos(span::parse(text)?.get()),
+    };
+    if time.is_zero() {
+        return Err("in no time no trial begins; give one such as 5m".to_owned());
     }
+    Ok(time)
 }
 
 /// Searches, and writes what it finds.
@@ -353,7 +357,7 @@ impl Report {
             ..Explanation::default()
         };
         writeln!(to)?;
-        Ok(write!(to, "{}", text::of(&explanation))?)
+        Ok(write!(to, "{}", text::of(&explanation, look::width()))?)
     }
 }
 

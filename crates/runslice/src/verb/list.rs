@@ -11,6 +11,7 @@ use model::{Kernel, suggest};
 use policies::Policy;
 
 use crate::exit::{Status, UsageError};
+use crate::report::counted;
 use crate::table::Table;
 use crate::workload_arg::{SHIPPED, Shipped};
 use crate::{kernel, output, workload_arg};
@@ -160,8 +161,8 @@ fn workload_in_full(shipped: &Shipped) -> anyhow::Result<String> {
     let end = workload.stop.after.map(|after| format!(", {after} long"));
     let _ = writeln!(
         text,
-        "\n{} CPUs, HZ {}, kernel {}, seed {}{}\n",
-        machine.cpus,
+        "\n{}, HZ {}, kernel {}, seed {}{}\n",
+        counted(machine.cpus.into(), "CPU"),
         machine.hz,
         machine.kernel.name(),
         workload.seed,

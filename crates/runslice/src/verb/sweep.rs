@@ -18,7 +18,7 @@ use crate::comparison::{self, Compared, Family, Form, form_of};
 use crate::exit::Status;
 use crate::export::{ExportTable, Kind};
 use crate::page::Page;
-use crate::report;
+use crate::report::{self, counted};
 use crate::scheduler::LoaderOptions;
 use crate::sets::{self, File};
 use crate::store::{Key, Store};
@@ -197,7 +197,8 @@ fn foretell(store: &Store, runs: &[(Key, &Planned)], folder: &Path) -> anyhow::R
         let MachineSpec {
             cpus, hz, kernel, ..
         } = &spec.machine;
-        format!("{cpus} CPUs, HZ {hz}, kernel {}", kernel.name())
+        let cpus = counted((*cpus).into(), "CPU");
+        format!("{cpus}, HZ {hz}, kernel {}", kernel.name())
     };
     writeln!(
         to,
@@ -349,7 +350,7 @@ fn page_of(file: File, name: &Path) -> Page {
     page.title = format!(
         "Sweep of {}: {}, {}",
         name.display(),
-        report::counted(sets.len() as u64, "arm"),
+        counted(sets.len() as u64, "arm"),
         match places.len() {
             1 => "one load and machine".to_owned(),
             count => format!("{count} loads or machines"),

@@ -24,6 +24,7 @@ use crate::about::About;
 use crate::on_kernel::guest::{OWN_NAME, own_name};
 use crate::on_kernel::series::{Plan, Ran, Run, Scheduler};
 use crate::parallel;
+use crate::report::counted;
 use crate::reproduce::Place;
 use crate::say::say;
 use crate::store::{Key, Store};
@@ -140,7 +141,12 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
                 experiment: experiment_index,
                 guest,
                 policy: &arm.words,
-                name: format!("{}, {}, {cpus} CPUs", experiment.name, arm.label),
+                name: format!(
+                    "{}, {}, {}",
+                    experiment.name,
+                    arm.label,
+                    counted(u64::from(cpus), "CPU")
+                ),
                 cpus,
                 runs: runs.into_iter().map(|(_, run)| run).collect(),
             });

@@ -8,6 +8,7 @@ use stats::GroupReport;
 use stats::why::{Act, Scene};
 
 use super::{Difference, Side};
+use crate::report::counted;
 
 /// CPUs that are named one by one.
 const NAMED: usize = 16;
@@ -62,10 +63,15 @@ fn scene(scene: &Scene, to: &mut dyn Write) -> io::Result<()> {
         format!("CPU {cpu} has {task}")
     });
     let cpus: Vec<_> = cpus.collect();
-    writeln!(to, "  {}; {} tasks wait", cpus.join(", "), scene.waiting)?;
+    let waiting = match scene.waiting {
+        1 => "1 task waits".to_owned(),
+        many => format!("{many} tasks wait"),
+    };
+    writeln!(to, "  {}; {waiting}", cpus.join(", "))?;
     for (queue, depth, first) in &scene.queues {
         let more = if first.len() < *depth { ", ..." } else { "" };
-        writeln!(to, "  {queue}: {depth} tasks, {}{more}", first.join(", "))?;
+        let depth = counted(*depth as u64, "task");
+        writeln!(to, "  {queue}: {depth}, {}{more}", first.join(", "))?;
     }
     Ok(())
 }

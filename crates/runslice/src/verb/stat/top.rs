@@ -253,7 +253,7 @@ impl Look {
         } else {
             let run = cpus.iter().map(|cpu| cpu.run).sum();
             let share = share(run, length * cpus.len() as u64);
-            format!("{} CPUs {share} busy", cpus.len())
+            format!("{} {share} busy", counted(cpus.len() as u64, "CPU"))
         };
         Ok(Interval {
             title: format!(
@@ -361,10 +361,10 @@ fn recorded(request: &Top, path: &Path) -> anyhow::Result<Vec<Interval>> {
         let cpus = rows(&between, hz);
         intervals.push(Interval {
             title: format!(
-                "{}, until {}: {} CPUs {} busy",
+                "{}, until {}: {} {} busy",
                 named(),
                 Nanos::new(until),
-                cpus.len(),
+                counted(cpus.len() as u64, "CPU"),
                 share(
                     cpus.iter().map(|cpu| cpu.run).sum(),
                     length * cpus.len() as u64
