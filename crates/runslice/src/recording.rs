@@ -2,6 +2,7 @@
 
 pub mod halves;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _};
 use std::ops::ControlFlow;
@@ -10,9 +11,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use import::{Imported, Window};
-use model::{Event, EventMask, Header, Nanos, SimTime, Sink, TaskId, span};
+use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskId, span};
 use workload::{
-    AsFile, CostScale, CpuSet, Grouped, Known, Recorded, SchedPolicy, Wakeups, Workload,
+    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, Known, REALTIME, Recorded, SchedPolicy,
+    Wakeups, Workload,
 };
 
 use crate::exit::UsageError;
@@ -210,6 +212,8 @@ pub fn is_recording(path: &Path) -> bool {
 struct Own {
     header: Option<Header>,
     grouped: Grouped,
+    /// Real-time tasks.
+    realtime: HashSet<TaskId>,
     end: SimTime,
 }
 
@@ -224,6 +228,10 @@ impl Sink for Own {
 
     fn events(&mut self, events: &[Event]) {
         self.grouped.events(events);
+        let realtime = events
+            .iter()
+            .filter(|event| event.kind == EventKind::Change && (event.a, event.b) == REALTIME);
+        self.realtime.extend(realtime.map(|event| event.task));
     }
 
     fn finish(&mut self, end: SimTime) {
@@ -256,7 +264,14 @@ pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<S
             length: own.end.since(SimTime::ZERO),
             anonymous,
         };
-        return Ok(own.grouped.to_toml(&file, &|_| Known::default()));
+        let known = |task: usize| Known {
+            realtime: own
+                .realtime
+                .contains(&task_of(task))
+                .then_some(INTERRUPT_PRIORITY),
+            cpus: None,
+        };
+        return Ok(own.grouped.to_toml(&file, &known));
     }
     let imported = import::read(file, &stem, window, &mut |events| {
         grouped.events(events);
@@ -275,13 +290,17 @@ pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<S
         anonymous,
     };
     let known = |task: usize| {
-        let task = TaskId(u32::try_from(task).expect("a task's number"));
+        let task = task_of(task);
         Known {
             realtime: imported.realtime(task),
             cpus: affinity(&imported, task),
         }
     };
     Ok(grouped.to_toml(&file, &known))
+}
+
+fn task_of(number: usize) -> TaskId {
+    TaskId(u32::try_from(number).expect("a task's number"))
 }
 
 fn stem(path: &Path) -> String {

@@ -5,8 +5,8 @@ mod period;
 use std::mem;
 
 use crate::{
-    Amount, Capacity, Channel, ChannelKind, CpuSet, Dist, Expr, Group, Operation, Place,
-    SchedPolicy, Step, Target, TaskKind, Workload,
+    Amount, Capacity, Channel, ChannelKind, CpuSet, Dist, Expr, Group, INTERRUPT_PRIORITY,
+    Operation, Place, SchedPolicy, Step, Target, TaskKind, Workload,
 };
 use model::{
     Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskId, WakeCause,
@@ -62,6 +62,9 @@ impl CostScale {
         Nanos::new(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 }
+
+/// Words of [`EventKind::Change`]: the class is from now on the real-time one.
+pub const REALTIME: (u64, u64) = (2, 1);
 
 #[derive(Debug)]
 struct Task {
@@ -209,6 +212,12 @@ impl Recorded {
             }
             EventKind::Change if event.a == 0 => {
                 self.say(event, Act::Nice(event.b.cast_signed().clamp(-20, 19)));
+            }
+            // Which priority it has is not told.
+            EventKind::Change if (event.a, event.b) == REALTIME => {
+                if let Some(task) = self.task(task).filter(|task| !task.has_run) {
+                    task.policy = SchedPolicy::Fifo(INTERRUPT_PRIORITY);
+                }
             }
             _ => {}
         }
@@ -566,6 +575,29 @@ pub(crate) mod tests {
             .iter()
             .map(|step| &step.op)
             .collect()
+    }
+
+    #[test]
+    fn a_task_that_is_real_time_from_the_begin_is_one_in_the_load() {
+        let changed = |at, task| event(at, EventKind::Change, task, REALTIME);
+        let recorded = recorded(&[
+            new(0, 0, NONE),
+            changed(0, 0),
+            new(0, 1, NONE),
+            wakeup(0, 0, NONE),
+            switch(0, 0, NONE, PrevState::Idle),
+            wakeup(10, 1, 0),
+            switch(20, 1, 0, PrevState::Sleeping),
+            // What it was until now is not known, and it has run.
+            changed(30, 1),
+            switch(40, NONE, 1, PrevState::Sleeping),
+        ]);
+        let workload = recorded.into_workload("r", CostScale::ONE).unwrap();
+        let policies: Vec<_> = workload.groups.iter().map(|group| group.policy).collect();
+        assert_eq!(
+            policies,
+            [SchedPolicy::Fifo(INTERRUPT_PRIORITY), SchedPolicy::Normal]
+        );
     }
 
     #[test]

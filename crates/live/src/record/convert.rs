@@ -360,6 +360,9 @@ impl Tasks {
     }
 }
 
+/// What the words of [`EventKind::Change`] begin with when a class is meant.
+const CHANGED_CLASS: u64 = 2;
+
 /// Groups, and everybody's place in them.
 struct Names {
     groups: Vec<TaskGroup>,
@@ -544,7 +547,20 @@ impl<'a> Converter<'a> {
         let a = u64::from(group) | u64::from(index) << 32;
         let b = u64::from(pid) | u64::from(parent.0) << 32;
         self.push(EventKind::New, task, cpu, (a, b));
+        if let Some(class) = self.outranking(at) {
+            self.push(EventKind::Change, task, cpu, (CHANGED_CLASS, class));
+        }
         task
+    }
+
+    /// The class of a task that goes before all tasks of a policy, as `Change` has it.
+    fn outranking(&self, at: usize) -> Option<u64> {
+        let facts = self.records.facts.get(self.tasks.seen[at].facts?)?;
+        match facts.policy {
+            raw::SCHED_FIFO | raw::SCHED_RR => Some(1),
+            raw::SCHED_DEADLINE => Some(5),
+            _ => None,
+        }
     }
 
     fn convert(&mut self, raw: &Raw) {

@@ -84,6 +84,12 @@ pub const FLAG_ON_CPU: u8 = 16;
 pub const PF_EXITING: u32 = 0x4;
 /// A kernel thread (`PF_KTHREAD`, linux/sched.h, 6.18).
 pub const PF_KTHREAD: u32 = 0x0020_0000;
+/// Real-time, first in, first out (linux/sched.h, 6.18).
+pub const SCHED_FIFO: u32 = 1;
+/// Real-time, in turn (linux/sched.h, 6.18).
+pub const SCHED_RR: u32 = 2;
+/// By deadlines (linux/sched.h, 6.18).
+pub const SCHED_DEADLINE: u32 = 6;
 /// `prev_state` of a task that left its CPU for the last time (`TASK_DEAD`, 6.18).
 pub const TASK_DEAD: u32 = 0x80;
 

@@ -141,6 +141,34 @@ fn a_wakeup_a_turn_and_a_sleep_are_measured_as_in_the_simulator() {
 }
 
 #[test]
+fn tasks_that_go_before_all_of_a_policy_are_told_as_such() {
+    let snapshot = [
+        (1, 0, "plain"),
+        (2, 0, "fifo"),
+        (3, 0, "rr"),
+        (4, 0, "deadline"),
+        (5, 0, "idle"),
+    ];
+    let mut list = records(1_000, &snapshot, vec![wakeup(500, 0, 2)]);
+    for (facts, policy) in
+        list.facts
+            .iter_mut()
+            .zip([0, raw::SCHED_FIFO, raw::SCHED_RR, raw::SCHED_DEADLINE, 5])
+    {
+        facts.policy = policy;
+    }
+    let (converted, _) = told(&list);
+    let changes: Vec<_> = converted
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Change)
+        .map(|event| (event.a, event.b))
+        .collect();
+    // In the order of the groups, which are those of the names.
+    assert_eq!(changes, [(2, 1), (2, 1), (2, 5)]);
+}
+
+#[test]
 fn what_a_task_did_at_the_start_follows_from_its_first_event_or_the_snapshot() {
     let snapshot = [
         (1, raw::FLAG_ON_CPU, "ran"),
