@@ -36,6 +36,24 @@ pub struct Event {
 
 const _: () = assert!(size_of::<Event>() == 32);
 
+/// First word of [`EventKind::Change`]: what changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// Its nice value.
+    Nice = 0,
+    /// The CPUs that it may use.
+    Affinity = 1,
+    /// Its class.
+    Class = 2,
+}
+
+impl Changed {
+    /// Both words of a task that is real-time from now on.
+    pub const REALTIME: (u64, u64) = (Self::Class as u64, 1);
+    /// Both words of a task that goes by deadlines from now on.
+    pub const DEADLINE: (u64, u64) = (Self::Class as u64, 5);
+}
+
 /// What happened. The comments give `task`, `cpu`, `detail`, `a` and `b`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -26,8 +26,9 @@ mod units;
 pub mod user_space;
 
 pub use event::{
-    Caller, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventKind, EventMask, Header,
-    Kicked, Looked, NOWHERE, Op, PrevState, Sink, Sliced, TaskGroup, Text, WakeCause, insert,
+    Caller, Changed, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventKind, EventMask,
+    Header, Kicked, Looked, NOWHERE, Op, PrevState, Sink, Sliced, TaskGroup, Text, WakeCause,
+    insert,
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;

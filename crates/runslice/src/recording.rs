@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use import::{Imported, Window};
-use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskId, span};
+use model::{Changed, Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskId, span};
 use workload::{
-    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, Known, REALTIME, Recorded, SchedPolicy,
-    Wakeups, Workload,
+    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, Known, Recorded, SchedPolicy, Wakeups,
+    Workload,
 };
 
 use crate::exit::UsageError;
@@ -228,9 +228,9 @@ impl Sink for Own {
 
     fn events(&mut self, events: &[Event]) {
         self.grouped.events(events);
-        let realtime = events
-            .iter()
-            .filter(|event| event.kind == EventKind::Change && (event.a, event.b) == REALTIME);
+        let realtime = events.iter().filter(|event| {
+            event.kind == EventKind::Change && (event.a, event.b) == Changed::REALTIME
+        });
         self.realtime.extend(realtime.map(|event| event.task));
     }
 

@@ -5,7 +5,7 @@
 //! `set_user_nice()`, `__set_cpus_allowed_ptr()`, `__sched_setscheduler()` and their callbacks in
 //! the policy's class, kernel 6.18.
 
-use model::{CpuId, EventKind, Op, TaskId};
+use model::{Changed, CpuId, EventKind, Op, TaskId};
 use workload::{CpuSet, SchedPolicy};
 
 use crate::flags::{deq, enq};
@@ -16,23 +16,15 @@ use crate::mask::{Mask, MaskId};
 use crate::ops::Call;
 use crate::task::{Class, OpsState, RunState, ScxState, class_of, weight_of};
 
-/// What the words of [`EventKind::Change`] begin with.
-#[derive(Clone, Copy)]
-enum Changed {
-    Nice = 0,
-    Affinity = 1,
-    Class = 2,
-}
-
 /// A class as events write it.
 const fn number_of(class: Class) -> u64 {
     match class {
         Class::Stop => 0,
-        Class::Rt => 1,
+        Class::Rt => Changed::REALTIME.1,
         Class::Fair => 2,
         Class::Ext => 3,
         Class::Idle => 4,
-        Class::Dl => 5,
+        Class::Dl => Changed::DEADLINE.1,
     }
 }
 

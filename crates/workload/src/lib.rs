@@ -40,7 +40,7 @@ pub use grouped::{AsFile, Grouped, Known};
 pub use irq::Source;
 pub use operations::{Info, OPERATIONS, Played};
 pub use played::INTERRUPT_PRIORITY;
-pub use recorded::{CostScale, REALTIME, Recorded, Wakeups};
+pub use recorded::{CostScale, Recorded, Wakeups};
 pub use release::{latest, overdue};
 pub use request::RunSpec;
 pub use stepper::{

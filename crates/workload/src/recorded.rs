@@ -9,7 +9,8 @@ use crate::{
     Operation, Place, SchedPolicy, Step, Target, TaskKind, Workload,
 };
 use model::{
-    Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskId, WakeCause,
+    Changed, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskId,
+    WakeCause,
 };
 
 /// The flag of a wakeup whose waker is about to sleep (`WF_SYNC`, kernel/sched/sched.h, 6.18).
@@ -62,9 +63,6 @@ impl CostScale {
         Nanos::new(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 }
-
-/// Words of [`EventKind::Change`]: the class is from now on the real-time one.
-pub const REALTIME: (u64, u64) = (2, 1);
 
 #[derive(Debug)]
 struct Task {
@@ -210,11 +208,11 @@ impl Recorded {
                     task.waking = Waking::Sync;
                 }
             }
-            EventKind::Change if event.a == 0 => {
+            EventKind::Change if event.a == Changed::Nice as u64 => {
                 self.say(event, Act::Nice(event.b.cast_signed().clamp(-20, 19)));
             }
             // Which priority it has is not told.
-            EventKind::Change if (event.a, event.b) == REALTIME => {
+            EventKind::Change if (event.a, event.b) == Changed::REALTIME => {
                 if let Some(task) = self.task(task).filter(|task| !task.has_run) {
                     task.policy = SchedPolicy::Fifo(INTERRUPT_PRIORITY);
                 }
@@ -579,7 +577,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_task_that_is_real_time_from_the_begin_is_one_in_the_load() {
-        let changed = |at, task| event(at, EventKind::Change, task, REALTIME);
+        let changed = |at, task| event(at, EventKind::Change, task, Changed::REALTIME);
         let recorded = recorded(&[
             new(0, 0, NONE),
             changed(0, 0),

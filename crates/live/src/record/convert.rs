@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use model::{
-    CpuId, Event, EventKind, EventMask, NOWHERE, Nanos, PrevState, SimTime, TaskGroup, TaskId, Text,
+    Changed, CpuId, Event, EventKind, EventMask, NOWHERE, Nanos, PrevState, SimTime, TaskGroup,
+    TaskId, Text,
 };
 
 use super::decided::{Decided, Decisions};
@@ -360,9 +361,6 @@ impl Tasks {
     }
 }
 
-/// What the words of [`EventKind::Change`] begin with when a class is meant.
-const CHANGED_CLASS: u64 = 2;
-
 /// Groups, and everybody's place in them.
 struct Names {
     groups: Vec<TaskGroup>,
@@ -547,18 +545,18 @@ impl<'a> Converter<'a> {
         let a = u64::from(group) | u64::from(index) << 32;
         let b = u64::from(pid) | u64::from(parent.0) << 32;
         self.push(EventKind::New, task, cpu, (a, b));
-        if let Some(class) = self.outranking(at) {
-            self.push(EventKind::Change, task, cpu, (CHANGED_CLASS, class));
+        if let Some(words) = self.outranking(at) {
+            self.push(EventKind::Change, task, cpu, words);
         }
         task
     }
 
-    /// The class of a task that goes before all tasks of a policy, as `Change` has it.
-    fn outranking(&self, at: usize) -> Option<u64> {
+    /// The words of `Change` for a task whose class goes before all tasks of a policy.
+    fn outranking(&self, at: usize) -> Option<(u64, u64)> {
         let facts = self.records.facts.get(self.tasks.seen[at].facts?)?;
         match facts.policy {
-            raw::SCHED_FIFO | raw::SCHED_RR => Some(1),
-            raw::SCHED_DEADLINE => Some(5),
+            raw::SCHED_FIFO | raw::SCHED_RR => Some(Changed::REALTIME),
+            raw::SCHED_DEADLINE => Some(Changed::DEADLINE),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@ use model::SimTime;
 use stats::why::{Act, Fault, Finding, QueueView, Standing, Victim};
 
 use super::Explanation;
+use crate::report::counted;
 
 /// Columns of a line at most: longer ones are hard to read.
 const WIDEST: usize = 80;
@@ -154,7 +155,7 @@ impl Text {
     fn queue(&mut self, queue: &QueueView) {
         let (looks, takes) = queue.looks;
         if self.is_dump {
-            let words = format!("holds {} of the dump", tasks(queue.depth.into()));
+            let words = format!("holds {} of the dump", counted(queue.depth.into(), "task"));
             return self.item("the queue", &words);
         }
         let readers: Vec<_> = queue
@@ -166,13 +167,13 @@ impl Text {
         let mut words = match looks {
             0 => format!(
                 "holds {}; nobody has looked at it since the task came",
-                tasks(queue.depth.into())
+                counted(queue.depth.into(), "task")
             ),
             _ => format!(
                 "holds {}; since the task came, looks at it: {looks} (by CPU {}), which took {}",
-                tasks(queue.depth.into()),
+                counted(queue.depth.into(), "task"),
                 readers.join(", "),
-                tasks(takes),
+                counted(takes, "task"),
             ),
         };
         if queue.overtaken > 0 {
@@ -266,14 +267,6 @@ fn act(act: &Act) -> String {
         place.unwrap_or_default(),
         act.cpu
     )
-}
-
-/// So many tasks.
-fn tasks(number: u64) -> String {
-    match number {
-        1 => "1 task".to_owned(),
-        _ => format!("{number} tasks"),
-    }
 }
 
 /// Seconds with microseconds.

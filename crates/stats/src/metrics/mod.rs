@@ -6,7 +6,9 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
+use model::{
+    Changed, CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId,
+};
 
 use crate::ledger::{CpuLedger, Portion};
 use crate::{Histogram, Report, Tails};
@@ -381,8 +383,7 @@ impl Run {
     }
 
     fn changed(&mut self, event: &Event) {
-        const NICE: u64 = 0;
-        if event.a != NICE {
+        if event.a != Changed::Nice as u64 {
             return;
         }
         // What it ran so far it ran with the old value.

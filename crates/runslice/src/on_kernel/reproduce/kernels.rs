@@ -145,7 +145,7 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
                     "{}, {}, {}",
                     experiment.name,
                     arm.label,
-                    counted(u64::from(cpus), "CPU")
+                    counted(cpus.into(), "CPU")
                 ),
                 cpus,
                 runs: runs.into_iter().map(|(_, run)| run).collect(),
