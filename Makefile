@@ -18,7 +18,7 @@ LEFT_OUT_HERE = $(if $(shell scripts/aarch64.sh can && echo yes),,another_proces
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
 .PHONY: help setup release dist install demo test test-long test-vm fuzz kernels bench lint \
-	wheel test-python
+	wheel test-python soak
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -85,6 +85,13 @@ wheel: setup ## the Python package, in target/wheels
 
 fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat|door
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"
+
+HOURS ?= 8
+PART ?= 1/1
+
+soak: setup ## HOURS=8 of random trials on all CPUs, or a part of them: PART=1/2
+	@scripts/cargo run --quiet --release --package runslice-tests --example soak -- \
+		$(HOURS) $(PART) soak.txt
 
 kernels: release ## which policy runs on which kernel, real and simulated: docs/live.md
 	@scripts/setup.sh vm

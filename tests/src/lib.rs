@@ -28,6 +28,7 @@ pub mod run;
 pub mod scenario;
 pub mod scripted;
 pub mod simulate;
+pub mod soak;
 pub mod speed;
 pub mod timeline;
 pub mod two_machines;

@@ -20,7 +20,6 @@ mod exit;
 mod explanation;
 mod export;
 mod fidelity;
-mod generate;
 mod goal;
 mod input;
 mod kernel;

@@ -13,6 +13,7 @@ mod device;
 mod dist;
 mod expr;
 mod file;
+pub mod generate;
 mod grouped;
 mod irq;
 mod names;

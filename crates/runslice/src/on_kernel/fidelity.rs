@@ -153,7 +153,7 @@ fn on_host(errand: &Errand) -> anyhow::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::playable;
+    use workload::generate::playable;
 
     #[test]
     fn real_processes_can_play_every_generated_workload() {

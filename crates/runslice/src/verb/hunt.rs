@@ -13,6 +13,7 @@ use clap::Args;
 use model::{PolicySpec, span};
 use serde_json::json;
 use stats::why::{Fault, Finding};
+use workload::generate;
 
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, text};
@@ -21,7 +22,7 @@ use crate::say::say;
 use crate::shrink::{Case, Effort, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
 use crate::workload_arg::Written;
-use crate::{generate, look, output, parallel, policy};
+use crate::{look, output, parallel, policy};
 
 use state::{Hunted, State};
 

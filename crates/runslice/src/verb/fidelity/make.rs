@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use folder::OwnFolder;
+use workload::generate;
 
 use super::{Fidelity, Lacking, Machine};
 use crate::exit::UsageError;
 use crate::fidelity::asked::{Play, Request, Wanted};
 use crate::fidelity::kept::{self, Kept};
 use crate::fidelity::{Command, Errand};
-use crate::generate;
 use crate::reproduce::Place;
 use crate::say::say;
 use crate::workload_arg::{SHIPPED, Written};

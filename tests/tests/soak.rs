@@ -1,0 +1,27 @@
+//! A few trials of each kind of those that `make soak` makes for hours.
+
+use runslice_tests::soak::{Kind, trial};
+
+/// Trials that are made here, of all kinds together.
+const TRIALS: u64 = 400;
+
+#[test]
+fn the_first_trials_break_nothing() {
+    let mut broken = Vec::new();
+    for number in 0..TRIALS {
+        if let Err(what) = trial(number) {
+            broken.push(format!("trial {number}, {:?}: {what}", Kind::of(number)));
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn a_trial_is_the_same_again() {
+    for number in 0..Kind::ALL.len() as u64 {
+        let (one, two) = (trial(number), trial(number));
+        assert!(one.is_ok() && one == two, "{one:?}, {two:?}");
+    }
+    let kinds: Vec<Kind> = (0..Kind::ALL.len() as u64).map(Kind::of).collect();
+    assert_eq!(kinds, Kind::ALL);
+}
