@@ -286,4 +286,32 @@ mod tests {
         assert_eq!((it.low, it.high), (f64::NEG_INFINITY, f64::INFINITY));
         is_near(it.p, 2.0 / 924.0);
     }
+
+    #[test]
+    fn a_shift_is_said_as_a_ratio_or_as_the_difference_that_it_is() {
+        is_near(Scale::Log.said(libm::log(2.5)), 2.5);
+        is_near(Scale::Log.said(0.0), 1.0);
+        is_near(Scale::Linear.said(-3.0), -3.0);
+        is_near(Scale::Linear.said(0.0), 0.0);
+        assert_eq!(Scale::of(f64::MIN_POSITIVE), Scale::Log);
+        assert_eq!([0.0, -1.0].map(Scale::of), [Scale::Linear; 2]);
+    }
+
+    #[test]
+    fn one_value_and_values_that_are_no_numbers_are_refused() {
+        let refused = |values: &Values| {
+            effect(values, Measure::Count, 0, &Settings::default()).expect_err("no answer")
+        };
+        let few = Values::Apart(vec![1.0], vec![1.0, 2.0, 3.0]);
+        assert!(matches!(refused(&few), Refusal::TooFew { have: 1, .. }));
+        let pair = Values::Pairs(vec![(1.0, 2.0)]);
+        assert!(matches!(refused(&pair), Refusal::TooFew { have: 1, .. }));
+        for value in [f64::NAN, f64::INFINITY] {
+            let values = Values::Apart(vec![1.0, 2.0], vec![1.0, value]);
+            let Refusal::NoNumber { value: told } = refused(&values) else {
+                panic!("{values:?}");
+            };
+            assert_eq!(told.to_bits(), value.to_bits());
+        }
+    }
 }
