@@ -236,7 +236,10 @@ void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	arrives = settle(tctx, cctx, cpu);
 	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->q.key, enq_flags);
-	if (arrives && takes_cpu(p, tctx, cctx, cpu)) {
+	if (!arrives)
+		return;
+	note_arrival(&cctx->q);
+	if (takes_cpu(p, tctx, cctx, cpu)) {
 		/* A SCHED_IDLE task is not protected from others. */
 		if (cctx->is_idle && !tctx->is_idle)
 			cctx->protected_to = cctx->vruntime;
@@ -253,6 +256,7 @@ void OP(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
+	begin_choice(&cctx->q);
 	if (rescue(cpu))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
@@ -299,7 +303,8 @@ void OP(eevdf_running, struct task_struct *p)
 	cctx->is_idle = tctx->is_idle;
 	cctx->rescued = tctx->q.rescued;
 	cctx->q.prio = p->static_prio;
-	/* Back without our say, or worth less than before: the source would choose now. */
+	/* Here without our say, or worth less than before: the source would choose now. */
+	tctx->q.in_local |= is_overtaken(&cctx->q, &tctx->q);
 	if (!may_ask_again(p))
 		tctx->q.in_local = false;
 	if (tctx->q.in_local || tctx->lowered) {

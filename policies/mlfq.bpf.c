@@ -391,17 +391,21 @@ void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	bool comes;
 
 	if (!comes_to_queue(p, tctx, enq_flags) || leaves_with_cpu(p, cpu, enq_flags) || !cctx)
 		return;
 	/* The kernel may end a slice without asking dispatch: a local queue was not empty. */
 	settle(p, tctx, cctx);
+	comes = tctx->q.requeue || tctx->q.home != cpu;
 	/* Decision for rule 7: a child that runs next stands before the others of its queue. */
 	if (tctx->forked && tctx->runs_next)
 		to_head_of(&tctx->q, tctx->q.prio, &cctx->q);
-	else if (tctx->q.requeue || tctx->q.home != cpu)
+	else if (comes)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, tctx->left_ns, tctx->q.key, enq_flags);
+	if (comes)
+		note_arrival(&cctx->q);
 	preempt(tctx, cctx, cpu);
 	tctx->q.requeue = false;
 	tctx->q.sync = false;
@@ -443,6 +447,7 @@ void OP(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
+	begin_choice(&cctx->q);
 	if (rescue(cpu))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
@@ -471,7 +476,7 @@ void OP(mlfq_running, struct task_struct *p)
 	note_cpu(&tctx->q, cpu);
 	show(p, tctx, cctx);
 	/* Rule 1 again: without our say it may have been overtaken. */
-	ask_again(p, &tctx->q, cpu);
+	ask_again(p, &tctx->q, &cctx->q);
 }
 
 void OP(mlfq_tick, struct task_struct *p)

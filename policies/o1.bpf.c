@@ -282,6 +282,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 {
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 	bool before_parent = tctx->forked && tctx->q.home == cpu;
+	bool comes = arrives(&tctx->q, cpu, enq_flags);
 
 	if (!cctx)
 		return;
@@ -290,9 +291,11 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	else if (tctx->q.requeue || tctx->q.home != cpu)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->q.key, enq_flags);
+	if (comes)
+		note_arrival(&cctx->q);
 	if (is_quiet(&tctx->q, cpu) || cctx->q.prio == NO_PRIO)
 		return;
-	if (before_parent || (arrives(&tctx->q, cpu, enq_flags) && tctx->q.prio < cctx->q.prio)) {
+	if (before_parent || (comes && tctx->q.prio < cctx->q.prio)) {
 		if (!before_parent)
 			count(COUNT_PREEMPTED);
 		kick(cpu, SCX_KICK_PREEMPT);
@@ -372,6 +375,7 @@ void OP(o1_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
+	begin_choice(&cctx->q);
 	if (rescue(cpu))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
@@ -403,7 +407,7 @@ void OP(o1_running, struct task_struct *p)
 	}
 	tctx->q.changing = false;
 	show(p, tctx, cctx);
-	ask_again(p, &tctx->q, cpu);
+	ask_again(p, &tctx->q, &cctx->q);
 }
 
 /* scheduler_tick() */

@@ -388,13 +388,16 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *
 {
 	s32 cpu = cctx->q.cpu;
 	u32 stair = stair_on(cctx);
-	bool preempting = arrives(&tctx->q, cpu, enq_flags) && preempts(tctx, cctx, stair, cpu);
+	bool comes = arrives(&tctx->q, cpu, enq_flags);
+	bool preempting = comes && preempts(tctx, cctx, stair, cpu);
 
 	if (preempting && tctx->q.prio == stair)
 		to_head_of(&tctx->q, stair, &cctx->q);
 	else if (tctx->q.requeue || tctx->q.home != cpu)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, turn(&tctx->s), tctx->q.key, enq_flags);
+	if (comes)
+		note_arrival(&cctx->q);
 	if (preempting)
 		preempt(p, cctx, cpu);
 }
@@ -441,10 +444,13 @@ void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx;
 
 	count(COUNT_SCHEDULE);
+	if (!cctx)
+		return;
+	begin_choice(&cctx->q);
 	if (rescue(cpu))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
-	if (tctx && cctx) {
+	if (tctx) {
 		settle(prev, tctx, cctx);
 		balance_busy(&cctx->q, cpu);
 		if (!goes_on(&tctx->q, cpu))
@@ -476,7 +482,7 @@ void OP(staircase_running, struct task_struct *p)
 	}
 	cctx->displaced = 0;
 	show(p, tctx, cctx);
-	ask_again(p, &tctx->q, cpu);
+	ask_again(p, &tctx->q, &cctx->q);
 }
 
 void OP(staircase_tick, struct task_struct *p)

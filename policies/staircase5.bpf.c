@@ -258,8 +258,10 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *
 	if (tctx->q.requeue || tctx->q.home != cpu)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, turn(&tctx->s), tctx->q.key, enq_flags);
-	if (!arrives(&tctx->q, cpu, enq_flags) || cctx->q.prio == NO_PRIO ||
-	    tctx->q.prio >= cctx->q.prio)
+	if (!arrives(&tctx->q, cpu, enq_flags))
+		return;
+	note_arrival(&cctx->q);
+	if (cctx->q.prio == NO_PRIO || tctx->q.prio >= cctx->q.prio)
 		return;
 	count(COUNT_PREEMPTED);
 	kick(cpu, SCX_KICK_PREEMPT);
@@ -294,10 +296,13 @@ void OP(staircase5_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx;
 
 	count(COUNT_SCHEDULE);
+	if (!cctx)
+		return;
+	begin_choice(&cctx->q);
 	if (rescue(cpu))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
-	if (tctx && cctx) {
+	if (tctx) {
 		settle(prev, tctx, cctx);
 		balance_busy(&cctx->q, cpu);
 		if (!goes_on(&tctx->q, cpu))
@@ -323,7 +328,7 @@ void OP(staircase5_running, struct task_struct *p)
 		to_tail(&tctx->q, &cctx->q);
 	begins_turn(&tctx->q, &tctx->s, cpu);
 	show(p, tctx, cctx);
-	ask_again(p, &tctx->q, cpu);
+	ask_again(p, &tctx->q, &cctx->q);
 }
 
 void OP(staircase5_tick, struct task_struct *p)

@@ -78,11 +78,14 @@ static __always_inline void end_enqueue(struct queued *q)
 	q->in_local = false;
 }
 
-/* In `running`, at its end: a task that returned without our say may have been overtaken. */
-static __always_inline void ask_again(struct task_struct *p, struct queued *q, s32 cpu)
+/* In `running`, at its end: a task that comes without our say may have been overtaken. */
+static __always_inline void ask_again(struct task_struct *p, struct queued *q,
+				      struct cpu_queue *cq)
 {
-	if (q->in_local && may_ask_again(p) && waits_before(cpu, q->key))
-		kick(cpu, SCX_KICK_PREEMPT);
+	bool overtaken = is_overtaken(cq, q);
+
+	if ((q->in_local || overtaken) && may_ask_again(p) && waits_before(cq->cpu, q->key))
+		kick(cq->cpu, SCX_KICK_PREEMPT);
 	q->in_local = false;
 }
 

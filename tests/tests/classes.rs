@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::{Nanos, PolicySpec, SimTime};
 use runslice_tests::collect::Collector;
+use runslice_tests::models::observe::observe_at;
 use runslice_tests::policy;
 use workload::{RunSpec, Workload};
 
@@ -159,4 +160,54 @@ fn fair_tasks_take_turns_until_the_policy_is_attached() {
     };
     assert!(longest(0.0, 15.0) <= 3.0, "{turns:?}");
     assert!(longest(20.0, 60.0) >= 19.0, "{turns:?}");
+}
+
+/// How long a task waits that a real-time task wakes after so many milliseconds, on one CPU that it
+/// shares with `others`, from the end of the real-time task's work on.
+fn waits(policy: &str, after: u64, others: &str) -> Option<Nanos> {
+    let tables = format!(
+        "[chan.c]\nkind = \"queue\"\n\
+         [task.S]\nnice = -10\ndo = \"recv(c), run(1ms)\"\n{others}\
+         [task.R]\npolicy = \"fifo:1\"\ndo = \"sleep({after}ms), send(c), run(10us)\"\n"
+    );
+    let seen = observe_at(250, policy, 1, after + 100, &tables);
+    let from = SimTime::ZERO + Nanos::from_micros(1000 * after + 10);
+    let mut turns = seen.turns.iter();
+    let turn = turns.find(|turn| turn.task == "S" && turn.start >= from)?;
+    Some(turn.start.since(from))
+}
+
+/// A policy may have made its choice when a real-time task takes the CPU. The chosen task then
+/// begins without another choice, and must look for those who came meanwhile.
+#[test]
+fn who_comes_while_a_real_time_task_keeps_the_chosen_one_waiting_goes_before_it() {
+    // The choice of the other hog, because a slice has ended when the real-time task comes.
+    let hogs = "[task.H]\ncount = 2\nnice = 5\ndo = \"run(inf)\"\n";
+    for policy in ["staircase", "staircase5"] {
+        for after in 1..=40 {
+            assert_eq!(
+                waits(policy, after, hogs),
+                Some(Nanos::ZERO),
+                "{policy}, {after} ms"
+            );
+        }
+    }
+    // The choice of a task that wakes in the same moment and takes the CPU from the hog.
+    for policy in ["o1", "staircase", "staircase5", "cfs", "eevdf"] {
+        for after in 1..=40 {
+            let woken = format!(
+                "[task.W]\ndo = \"sleep({after}ms), run(50ms)\"\n\
+                 [task.H]\nnice = 5\ndo = \"run(inf)\"\n"
+            );
+            assert_eq!(
+                waits(policy, after, &woken),
+                Some(Nanos::ZERO),
+                "{policy}, {after} ms"
+            );
+        }
+    }
+    // mlfq knows no nice values: W wakes in queue 1, the hog is in queue 5 by then.
+    let sunk = "[task.W]\ndo = \"run(45ms), sleep(255ms), run(50ms)\"\n\
+                [task.H]\nstart = \"100ms\"\ndo = \"run(inf)\"\n";
+    assert_eq!(waits("mlfq", 300, sunk), Some(Nanos::ZERO));
 }
