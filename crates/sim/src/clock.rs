@@ -13,6 +13,11 @@ fn initial_jiffies(hz: u32) -> u64 {
     u64::from(300_u32.wrapping_mul(hz).wrapping_neg())
 }
 
+/// `jiffies_64` when a run begins.
+pub(crate) fn jiffies_before(hz: u32) -> u64 {
+    initial_jiffies(hz) + UPTIME_S * u64::from(hz)
+}
+
 impl Machine {
     /// `CLOCK_MONOTONIC`, `CLOCK_BOOTTIME` and `scx_bpf_now()`, nanoseconds: the machine never
     /// slept.
@@ -28,7 +33,6 @@ impl Machine {
 
     /// `jiffies_64`.
     pub(crate) fn jiffies(&self) -> u64 {
-        let before = initial_jiffies(self.spec.hz) + UPTIME_S * u64::from(self.spec.hz);
-        before + self.now.as_nanos() / self.watchdog.tick().get()
+        self.watchdog.jiffies(self.now)
     }
 }

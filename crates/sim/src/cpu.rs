@@ -171,6 +171,22 @@ impl Cpu {
         }
     }
 
+    /// Whether a class above the policy's has a task, or the stopper has something to do.
+    #[inline]
+    pub fn has_others(&self) -> bool {
+        !(self.to_move.is_empty() && self.rt.is_empty() && self.fair.is_empty())
+    }
+
+    /// What runs before the policy's tasks, if [`Cpu::has_others`].
+    #[cold]
+    pub fn first_of_others(&self) -> Curr {
+        let tasks = self.rt.first().or(self.fair.first());
+        match tasks {
+            Some(&id) if self.to_move.is_empty() => Curr::Task(id),
+            _ => Curr::Stopper,
+        }
+    }
+
     /// Books the time since the last change and begins `mode`.
     #[inline]
     pub fn enter(&mut self, mode: Mode, now: SimTime) {

@@ -26,10 +26,15 @@ pub(crate) struct Custody {
 
 impl Machine {
     /// Notes that a task has come into `dsq`.
+    #[inline]
     pub(crate) fn note_custody(&mut self, dsq: DsqIndex, id: TaskId) {
-        if !self.rules.has_custody || self.attachment.bypasses() {
-            return;
+        if self.rules.has_custody && !self.attachment.bypasses() {
+            self.change_custody(dsq, id);
         }
+    }
+
+    #[inline(never)]
+    fn change_custody(&mut self, dsq: DsqIndex, id: TaskId) {
         let is_user = self.dsqs.id(dsq) & flags::dsq::BUILTIN == 0;
         if is_user {
             self.set_custody(id, true);

@@ -308,11 +308,25 @@ impl Dsqs {
     /// Takes `task` out of the queue it is in.
     #[inline(always)]
     pub fn remove(&mut self, dsq: DsqIndex, task: TaskId) {
-        if self.places[task.index()].key.is_some() {
-            self.remove_sorted(dsq, task);
-        } else {
-            self.unlink(dsq, task.0);
-            self.queue_mut(dsq).listed -= 1;
+        let place = &self.places[task.index()];
+        if place.key.is_some() {
+            return self.remove_sorted(dsq, task);
+        }
+        let Links { prev, next } = place.links;
+        let queue = &mut self.queues[dsq.0 as usize];
+        queue.listed -= 1;
+        // As in `push`: of a task that was alone only the queue's ends change.
+        if prev == NIL {
+            queue.head = next;
+        }
+        if next == NIL {
+            queue.tail = prev;
+        }
+        if prev != NIL {
+            self.links_mut(prev).next = next;
+        }
+        if next != NIL {
+            self.links_mut(next).prev = prev;
         }
     }
 

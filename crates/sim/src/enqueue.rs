@@ -12,6 +12,7 @@ use crate::dsq::{DsqIndex, Mixed};
 use crate::flags::{self, enq};
 use crate::lock::Which;
 use crate::machine::{Machine, Vm};
+use crate::mirror::stale;
 use crate::ops::Call;
 use crate::task::{Carried, Class, Direct, OpsState};
 
@@ -57,10 +58,12 @@ impl Machine {
     }
 
     fn enqueue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let cpu = self.task(id).cpu;
-        let restored = flags & enq::RESTORE != 0 && self.cpus[cpu].curr == Curr::Task(id);
-        self.cpus[cpu].in_wakeup = flags & enq::WAKEUP != 0;
-        assert!(!self.task(id).queued, "{} is enqueued twice", self.name(id));
+        let task = self.task(id);
+        let cpu = task.cpu;
+        assert!(!task.queued, "{} is enqueued twice", self.name(id));
+        let state = &mut self.cpus[cpu];
+        let restored = flags & enq::RESTORE != 0 && state.curr == Curr::Task(id);
+        state.in_wakeup = flags & enq::WAKEUP != 0;
         self.watch(id);
         self.set_queued(id, true);
         if self.ops.has(Op::Runnable) {
@@ -91,12 +94,13 @@ impl Machine {
     }
 
     fn dequeue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let cpu = self.task(id).cpu;
-        if !self.task(id).queued {
+        let task = self.task(id);
+        let cpu = task.cpu;
+        if !task.queued {
             return;
         }
         self.leave_custody(vm, id, flags);
-        if self.is_running(id) {
+        if self.cpus[cpu].curr == Curr::Task(id) {
             self.update_curr(cpu);
             self.call_stopping(vm, id, false);
         }
@@ -148,19 +152,19 @@ impl Machine {
     }
 
     fn choose_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64, sticky: bool) {
-        let cpu = self.task(id).cpu;
-        let (local, global) = (self.dsqs.local(cpu), self.global_queue(cpu));
+        let task = self.task(id);
+        let (cpu, has_verdict) = (task.cpu, task.direct.is_some());
         if sticky {
-            return self.dispatch_enqueue(local, id, flags);
+            return self.dispatch_enqueue(self.dsqs.local(cpu), id, flags);
         }
         if !self.is_online(cpu) {
-            return self.enqueue_with_new_slice(local, id, flags);
+            return self.enqueue_with_new_slice(self.dsqs.local(cpu), id, flags);
         }
         if self.attachment.bypasses() {
             self.counters.count(Counter::BypassDispatch);
-            return self.enqueue_with_new_slice(global, id, flags);
+            return self.enqueue_with_new_slice(self.global_queue(cpu), id, flags);
         }
-        if self.task(id).direct.is_some() || self.ask_for_queue(vm, id, flags) {
+        if has_verdict || self.ask_for_queue(vm, id, flags) {
             self.direct_dispatch(id, flags);
         }
     }
@@ -170,26 +174,27 @@ impl Machine {
     fn ask_for_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64) -> bool {
         let task = self.task(id);
         let cpu = task.cpu;
-        let (local, global) = (self.dsqs.local(cpu), self.global_queue(cpu));
         if task.exiting && !self.ops.flag(flags::ops::ENQ_EXITING) {
             self.counters.count(Counter::EnqSkipExiting);
-            self.enqueue_with_new_slice(local, id, flags);
+            self.enqueue_with_new_slice(self.dsqs.local(cpu), id, flags);
             return false;
         }
         let skips = self.rules.skips_immovable && self.cannot_migrate(id);
         if skips && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
             self.counters.count(Counter::EnqSkipMigrationDisabled);
-            self.enqueue_with_new_slice(local, id, flags);
+            self.enqueue_with_new_slice(self.dsqs.local(cpu), id, flags);
             return false;
         }
         if !self.ops.has(Op::Enqueue) {
-            self.enqueue_with_new_slice(global, id, flags);
+            self.enqueue_with_new_slice(self.global_queue(cpu), id, flags);
             return false;
         }
+        let qseq = &mut self.cpus[cpu].qseq;
+        *qseq += 1;
+        let qseq = *qseq - 1;
+        let task = &mut self.tasks[id.index()];
+        task.ops_state = OpsState::Queueing(qseq);
         let address = task.address;
-        let qseq = self.cpus[cpu].qseq;
-        self.cpus[cpu].qseq += 1;
-        self.task_mut(id).ops_state = OpsState::Queueing(qseq);
         self.call(
             vm,
             &Call {
@@ -200,12 +205,13 @@ impl Machine {
                 words: (self.rules.enq_out(flags), u64::from(cpu.0)),
             },
         );
-        if self.task(id).direct.is_some() {
+        let task = &mut self.tasks[id.index()];
+        if task.direct.is_some() {
             return true;
         }
         // A nested callback may have taken the task already.
-        if self.task(id).ops_state == OpsState::Queueing(qseq) {
-            self.task_mut(id).ops_state = OpsState::Queued(qseq);
+        if task.ops_state == OpsState::Queueing(qseq) {
+            task.ops_state = OpsState::Queued(qseq);
             self.set_custody(id, true);
             self.tell_kept(id);
         }
@@ -228,8 +234,9 @@ impl Machine {
     /// Carries out a verdict that `select_cpu` or `enqueue` gave.
     #[inline(always)]
     fn direct_dispatch(&mut self, id: TaskId, flags: u64) {
-        let cpu = self.task(id).cpu;
-        let direct = self.task(id).direct.expect("the caller has seen a verdict");
+        let task = self.task(id);
+        let cpu = task.cpu;
+        let direct = task.direct.expect("the caller has seen a verdict");
         let flags = flags | direct.flags;
         self.decisions.decide_for(direct.cause);
         let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
@@ -261,15 +268,16 @@ impl Machine {
     /// Source: `scx_dsq_insert_commit()`, kernel 6.18, and `apply_slice_vtime()`, kernel 7.3.
     #[inline]
     pub(crate) fn write_carried(&mut self, id: TaskId, carried: Carried, flags: u64) {
-        let slice = match carried.slice {
-            0 => self.task(id).slice.max(1),
+        let task = self.task_mut(id);
+        task.slice = match carried.slice {
+            0 => task.slice.max(1),
             slice => slice,
         };
-        self.set_slice(id, slice);
-        self.tell_slice(id, Sliced::Insert);
         if flags & enq::DSQ_PRIQ != 0 {
-            self.set_vtime(id, carried.vtime);
+            task.vtime = carried.vtime;
         }
+        self.touch(id, stale::SLICE);
+        self.tell_slice(id, Sliced::Insert);
     }
 
     fn schedule_deferred(&mut self, cpu: CpuId) {
@@ -329,25 +337,21 @@ impl Machine {
 
     /// Inserts a task into a queue.
     pub(crate) fn dispatch_enqueue(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
-        assert!(
-            self.task(id).dsq.is_none(),
-            "{} is in two queues",
-            self.name(id)
-        );
         let mut by_vtime = flags & enq::DSQ_PRIQ != 0;
         if !self.dsqs.takes(dsq, by_vtime) {
             by_vtime = self.refuse_order(dsq, by_vtime);
         }
+        let task = &mut self.tasks[id.index()];
+        let before = task.dsq.replace(dsq);
+        task.direct = None;
+        task.ops_state = OpsState::None;
         if by_vtime {
-            self.dsqs.insert(dsq, id, self.task(id).vtime);
+            self.dsqs.insert(dsq, id, task.vtime);
         } else {
             self.dsqs
                 .push(dsq, id, flags & (enq::HEAD | enq::PREEMPT) != 0);
         }
-        let task = self.task_mut(id);
-        task.dsq = Some(dsq);
-        task.direct = None;
-        task.ops_state = OpsState::None;
+        assert!(before.is_none(), "{} is in two queues", self.name(id));
         self.note_custody(dsq, id);
         self.tell_insert(dsq, id, flags);
         match self.dsqs.owner(dsq) {
@@ -381,11 +385,12 @@ impl Machine {
     /// Source: `local_dsq_post_enq()`, Debian 6.18.15; nothing happens while the CPU balances.
     #[inline]
     pub(crate) fn local_inserted(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
-        if self.cpus[cpu].in_balance {
+        let state = &self.cpus[cpu];
+        if state.in_balance {
             return;
         }
         let mut preempt = false;
-        if let Curr::Task(curr) = self.cpus[cpu].curr
+        if let Curr::Task(curr) = state.curr
             && flags & enq::PREEMPT != 0
             && curr != id
             && self.task(curr).class == Class::Ext
@@ -403,11 +408,13 @@ impl Machine {
     /// Takes a task out of whatever queue it is in, or from a list of deferred inserts.
     #[inline(always)]
     pub(crate) fn leave_dsq(&mut self, id: TaskId) {
-        if let Some(dsq) = self.task_mut(id).dsq.take() {
+        let task = &mut self.tasks[id.index()];
+        let is_deferred = task.deferred_on.is_some();
+        if let Some(dsq) = task.dsq.take() {
             self.dsqs.remove(dsq, id);
             self.decisions.note_left(dsq);
         }
-        if self.task(id).deferred_on.is_some() {
+        if is_deferred {
             self.leave_deferred(id);
         }
     }

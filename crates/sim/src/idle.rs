@@ -108,6 +108,7 @@ impl Idle {
     }
 
     /// Notes that `cpu` idles or leaves idle.
+    #[inline]
     fn update(&mut self, cpu: CpuId, idle: bool) {
         if !self.enabled {
             return;
@@ -125,6 +126,11 @@ impl Idle {
             }
             return;
         }
+        self.update_core(cpu, idle);
+    }
+
+    #[inline(never)]
+    fn update_core(&mut self, cpu: CpuId, idle: bool) {
         if idle {
             self.cpu.insert(cpu);
             // A core whose other thread is offline has one thread.
@@ -144,13 +150,12 @@ impl Idle {
 
     /// Claims `cpu` if it idles (`scx_idle_test_and_clear_cpu()`). The core leaves the mask of
     /// wholly idle cores even when the claim fails.
+    #[inline]
     pub fn claim(&mut self, cpu: CpuId) -> bool {
         if self.has_smt() {
             self.core(cpu).for_each(|sibling| self.smt.remove(sibling));
         }
-        let idle = self.cpu.has(cpu);
-        self.cpu.remove(cpu);
-        idle
+        self.cpu.take(cpu)
     }
 }
 
@@ -178,6 +183,7 @@ pub(crate) fn rotate(rotor: &mut u32, a: &Mask, b: &Mask) -> Option<CpuId> {
 
 impl Machine {
     /// The CPU becomes idle.
+    #[inline]
     pub(crate) fn enter_idle(&mut self, vm: &mut Vm, cpu: CpuId) {
         if self.rules.tells_idle_first {
             self.call_update_idle(vm, cpu, true);
@@ -190,6 +196,7 @@ impl Machine {
     }
 
     /// The CPU leaves idle.
+    #[inline]
     pub(crate) fn leave_idle(&mut self, vm: &mut Vm, cpu: CpuId) {
         if self.rules.tells_idle_first {
             self.call_update_idle(vm, cpu, false);
@@ -293,11 +300,18 @@ impl Machine {
     /// The built-in choice, as a policy asks for it: a task that cannot move gets its CPU or none.
     ///
     /// Source: `select_cpu_from_kfunc()`, kernel 6.18.
+    #[inline]
     pub(crate) fn select_idle(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
         let task = self.task(id);
         if self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id) {
             return self.select_cpu_default(id, wanted);
         }
+        self.select_for_immovable(id, wanted)
+    }
+
+    #[inline(never)]
+    fn select_for_immovable(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
+        let task = self.task(id);
         if !self.rules.chooses_near {
             return self.select_cpu_plainly(id, wanted);
         }
@@ -364,7 +378,26 @@ impl Machine {
     /// The built-in choice of a CPU for a task that wakes; the CPU is claimed.
     ///
     /// Source: `scx_select_cpu_dfl()`, kernel 6.18.
+    #[inline]
     pub(crate) fn select_cpu_default(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
+        // Most often nothing else needs to be looked at.
+        if self.rules.chooses_near
+            && wanted.within.is_none()
+            && wanted.wake_flags & wake::SYNC == 0
+            && !self.idle.has_smt()
+            && self.masks.has(self.task(id).cpus, wanted.prev)
+            && self.idle.claim(wanted.prev)
+        {
+            return Some(wanted.prev);
+        }
+        // A copy, so that a choice made above need not be in memory.
+        let wanted = Wanted { ..*wanted };
+        self.search_cpu(id, &wanted)
+    }
+
+    /// As [`Machine::select_cpu_default`], where the CPU of before is not simply free.
+    #[inline(never)]
+    fn search_cpu(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
         if !self.rules.chooses_near {
             return self.select_cpu_plainly(id, wanted);
         }
@@ -374,17 +407,7 @@ impl Machine {
             within,
             flags,
         } = *wanted;
-        let mask = self.task(id).cpus;
-        // Most often nothing else needs to be looked at.
-        if within.is_none()
-            && wake_flags & wake::SYNC == 0
-            && !self.idle.has_smt()
-            && self.masks.has(mask, prev)
-            && self.idle.claim(prev)
-        {
-            return Some(prev);
-        }
-        let mut allowed = self.masks.shared(mask);
+        let mut allowed = self.masks.shared(self.task(id).cpus);
         if let Some(within) = within {
             allowed = Rc::new(allowed.and(within));
         }

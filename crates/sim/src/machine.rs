@@ -15,6 +15,7 @@ use model::{
 use crate::attach::Attachment;
 use crate::cause::Decisions;
 use crate::cgroup::Cgroups;
+use crate::clock::jiffies_before;
 use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Mode, class_on};
 use crate::custody::Custody;
@@ -27,7 +28,7 @@ use crate::kernels::{KernelRules, rules_of};
 use crate::lock::Locks;
 use crate::log::Log;
 use crate::mask::Masks;
-use crate::mirror::Mirror;
+use crate::mirror::{Mirror, stale};
 use crate::moment::Moment;
 use crate::ops::{Calls, Contexts, Ops};
 use crate::places::Places;
@@ -35,7 +36,7 @@ use crate::profile::Ledger;
 use crate::program::Program;
 use crate::queue::{EventQueue, Pending};
 use crate::setup::Plan;
-use crate::task::{Class, Phase, Task};
+use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;
 use crate::watchdog::Watchdog;
 use crate::work::{Action, Work, WorkError, WorkEvent};
@@ -175,7 +176,7 @@ impl Machine {
             masks: Masks::new(cpus),
             dsqs: Dsqs::new(cpus, cpus.div_ceil(spec.node_size())),
             idle: Idle::new(&spec, &ops),
-            watchdog: Watchdog::new(spec.tick(), spec.no_watchdog),
+            watchdog: Watchdog::new((spec.tick(), jiffies_before(spec.hz)), spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             ops,
             contexts: Contexts::new(),
@@ -403,10 +404,11 @@ impl Machine {
     /// Source: `update_curr_scx()`, kernel 6.18.
     #[inline]
     pub(crate) fn update_curr(&mut self, cpu: CpuId) {
-        let Curr::Task(id) = self.cpus[cpu].curr else {
+        let state = &self.cpus[cpu];
+        let Curr::Task(id) = state.curr else {
             return;
         };
-        let clock = self.cpus[cpu].task_clock(self.now);
+        let clock = state.task_clock(self.now);
         if clock != self.task(id).exec_start {
             self.charge_task(id, clock);
         }
@@ -418,24 +420,25 @@ impl Machine {
         let delta = clock - task.exec_start;
         task.exec_start = clock;
         task.sum_exec += delta;
+        let mut what = stale::TIME;
         if task.class == Class::Ext && task.slice != crate::flags::SLICE_INF {
             task.slice = task.slice.saturating_sub(delta);
-            self.mirror_slice(id);
+            what |= stale::SLICE;
         } else if task.class == Class::Dl {
             self.charge_deadline(id, delta);
         }
-        self.mirror_time(id);
+        self.touch(id, what);
     }
 
     /// Lets the current task of `cpu` execute from now on.
     #[inline(always)]
     pub(crate) fn start_executing(&mut self, cpu: CpuId) {
-        debug_assert!(self.cpus[cpu].executing_since.is_none());
-        let Curr::Task(id) = self.cpus[cpu].curr else {
+        let state = &mut self.cpus[cpu];
+        debug_assert!(state.executing_since.is_none());
+        let Curr::Task(id) = state.curr else {
             return;
         };
-        let (now, left) = (self.now, self.task(id).work_left);
-        let state = &mut self.cpus[cpu];
+        let (now, left) = (self.now, self.tasks[id.index()].work_left);
         state.executing_since = Some(now);
         state.work_generation += 1;
         let generation = state.work_generation;
@@ -446,11 +449,12 @@ impl Machine {
     /// Stops the clock of the current task's work, if it executes.
     #[inline]
     pub(crate) fn stop_executing(&mut self, cpu: CpuId) {
-        let Some(since) = self.cpus[cpu].executing_since.take() else {
+        let state = &mut self.cpus[cpu];
+        let Some(since) = state.executing_since.take() else {
             return;
         };
-        self.cpus[cpu].work_generation += 1;
-        let Curr::Task(id) = self.cpus[cpu].curr else {
+        state.work_generation += 1;
+        let Curr::Task(id) = state.curr else {
             return;
         };
         let done = self.now.since(since);
@@ -528,37 +532,30 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {
         let now = self.now;
-        let curr = self.cpus[cpu].curr;
+        let cpu_state = &mut self.cpus[cpu];
+        let curr = cpu_state.curr;
         if prev.id() == curr.id() {
             // Between the idle task and the stopper, which events do not tell apart.
             return;
         }
-        let state = match prev {
-            Curr::Task(id) => match self.task(id).state {
-                crate::task::RunState::Runnable => PrevState::Runnable,
-                crate::task::RunState::Dead => PrevState::Dead,
-                _ => PrevState::Sleeping,
-            },
-            _ => PrevState::Idle,
-        };
+        let mut state = PrevState::Idle;
         if let Curr::Task(id) = prev {
-            let phase = match state {
-                PrevState::Runnable => Phase::Wait,
-                PrevState::Dead => Phase::Over,
-                _ => Phase::Sleep,
+            let task = &mut self.tasks[id.index()];
+            let phase;
+            (state, phase) = match task.state {
+                RunState::Runnable => (PrevState::Runnable, Phase::Wait),
+                RunState::Dead => (PrevState::Dead, Phase::Over),
+                _ => (PrevState::Sleeping, Phase::Sleep),
             };
-            self.task_mut(id).enter(phase, now);
+            task.enter(phase, now);
         }
+        let mut mode = Mode::Idle;
         if let Curr::Task(id) = curr {
-            self.task_mut(id).enter(Phase::Run, now);
+            self.tasks[id.index()].enter(Phase::Run, now);
+            mode = Mode::Run;
         }
-        let mode = if curr.task().is_some() {
-            Mode::Run
-        } else {
-            Mode::Idle
-        };
-        self.cpus[cpu].enter(mode, now);
-        self.cpus[cpu].times.switches += 1;
+        cpu_state.enter(mode, now);
+        cpu_state.times.switches += 1;
         let mut overhead = Nanos::ZERO;
         if self.ledger.costs().is_some() {
             overhead = self.switch_overhead(cpu, prev);

@@ -38,6 +38,15 @@ impl Mask {
         self.0[cpu.index() / 64] &= !(1 << (cpu.0 % 64));
     }
 
+    /// Takes `cpu` out; whether it was in the set.
+    #[inline]
+    pub fn take(&mut self, cpu: CpuId) -> bool {
+        let word = &mut self.0[cpu.index() / 64];
+        let had = *word >> (cpu.0 % 64) & 1 != 0;
+        *word &= !(1 << (cpu.0 % 64));
+        had
+    }
+
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|&word| word == 0)

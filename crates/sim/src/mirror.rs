@@ -86,7 +86,7 @@ pub(crate) struct Mirror {
     pub idle_nodes: Vec<[u64; 2]>,
     /// A mask without CPUs.
     pub none: u64,
-    /// Somebody holds a pointer to the idle masks.
+    /// Somebody holds a pointer to the idle masks ([`Mirror::share_idle`]).
     pub idle_shared: bool,
     /// Reference-counted masks that programs have created, and their counts.
     pub masks: std::collections::BTreeMap<u64, u32>,
@@ -96,6 +96,8 @@ pub(crate) struct Mirror {
     pub guarded: Option<(TaskId, u16)>,
     stale_tasks: Vec<TaskId>,
     stale_cpus: Vec<CpuId>,
+    /// Whether there is anything to bring up to date: one test for all of it.
+    is_stale: bool,
 }
 
 impl Mirror {
@@ -148,6 +150,7 @@ impl Mirror {
             guarded: None,
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
+            is_stale: false,
             layout,
             rules: rules_of(spec.kernel),
             seen,
@@ -159,6 +162,12 @@ impl Mirror {
         mirror.write_cpus(vm, cpus);
         mirror.find_report(vm);
         Ok(mirror)
+    }
+
+    /// Somebody gets a pointer to the idle masks: they are kept up to date from now on.
+    pub const fn share_idle(&mut self) {
+        self.idle_shared = true;
+        self.is_stale = true;
     }
 
     /// Looks for the map in which the policy reports about its tasks: see
@@ -579,14 +588,11 @@ impl Machine {
     /// A program has stored into a task's slice or vtime.
     pub(crate) fn task_word_stored(&mut self, memory: &Memory, address: u64) {
         let layout = &self.mirror.layout;
-        let found = [layout.vtime, layout.slice]
-            .into_iter()
-            .find_map(|distance| {
-                let base = address.wrapping_sub(distance);
-                Some((self.task_at(memory, base)?, base))
-            });
-        if let Some((id, base)) = found {
-            self.take_fields_over(memory, id, base);
+        let at = |distance: u64| self.task_at(memory, address.wrapping_sub(distance));
+        if let Some(id) = at(layout.vtime) {
+            self.task_mut(id).vtime = memory.load_u64(address);
+        } else if let Some(id) = at(layout.slice) {
+            self.take_fields_over(memory, id, address - self.mirror.layout.slice);
         }
     }
 
@@ -633,14 +639,6 @@ impl Machine {
             task.ops_state = OpsState::None;
         }
         self.touch(id, stale::FLAGS | stale::STATE);
-    }
-
-    pub(crate) fn mirror_slice(&mut self, id: TaskId) {
-        self.touch(id, stale::SLICE);
-    }
-
-    pub(crate) fn mirror_time(&mut self, id: TaskId) {
-        self.touch(id, stale::TIME);
     }
 
     pub(crate) fn mirror_state(&mut self, id: TaskId) {

@@ -264,7 +264,7 @@ pub(crate) struct Context {
     /// Where its calls are allowed ([`kf`]), the enclosing callbacks' included.
     pub mask: u32,
     /// The CPU whose run queue is locked.
-    pub locked: Option<CpuId>,
+    pub locked: Locked,
     /// The task that the callback is about, or [`TaskId::NONE`].
     pub subject: TaskId,
     /// Whether it can dispatch its subject directly.
@@ -293,6 +293,27 @@ impl Kind {
     }
 }
 
+/// The CPU whose run queue is locked, if one is: in the two bytes that a CPU's number has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Locked(CpuId);
+
+impl Locked {
+    /// No run queue is locked. There is no CPU of this number.
+    pub const NONE: Self = Self(CpuId(u16::MAX));
+
+    /// That of `cpu`, if there is one.
+    #[inline(always)]
+    pub fn of(cpu: Option<CpuId>) -> Self {
+        cpu.map_or(Self::NONE, Self)
+    }
+
+    /// Whose.
+    #[inline]
+    pub fn cpu(self) -> Option<CpuId> {
+        (self != Self::NONE).then_some(self.0)
+    }
+}
+
 /// Whether a callback can dispatch its subject directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directly {
@@ -317,7 +338,7 @@ impl Contexts {
     /// Outside of callbacks.
     const NONE: Context = Context {
         mask: 0,
-        locked: None,
+        locked: Locked::NONE,
         subject: TaskId::NONE,
         direct: Directly::Never,
         guarded: TaskId::NONE,
@@ -353,7 +374,7 @@ impl Contexts {
     /// Whether any of them holds the lock of `cpu`.
     pub fn hold_lock_of(&self, cpu: CpuId) -> bool {
         let all = self.outer.iter().chain([&self.innermost]);
-        all.into_iter().any(|context| context.locked == Some(cpu))
+        all.into_iter().any(|context| context.locked == Locked(cpu))
     }
 
     /// How many callbacks keep `task` from migrating.
@@ -379,10 +400,16 @@ impl Contexts {
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
-        self.innermost = match self.depth {
-            0 => Self::NONE,
-            _ => self.outer.pop().expect("every outer context is kept"),
-        };
+        if self.depth == 0 {
+            self.innermost = Self::NONE;
+        } else {
+            self.leave_nested();
+        }
+    }
+
+    #[cold]
+    fn leave_nested(&mut self) {
+        self.innermost = self.outer.pop().expect("every outer context is kept");
     }
 }
 
@@ -447,25 +474,26 @@ impl Machine {
         }
         let kind = Kind::of(call.op, &self.rules);
         let subject = call.subject.unwrap_or(TaskId::NONE);
-        self.call_function(vm, function, kind, call.locked, subject, &call.args)
+        // Copied, so that nothing else of the call is in memory.
+        let args = call.args;
+        self.call_function(vm, function, kind, Locked::of(call.locked), subject, &args)
     }
 
     /// Of a call of which nothing is to be noted. What it is comes in registers: most of it is
-    /// known where it is made. One function for any number of arguments, so that one stays in a
-    /// processor's cache.
+    /// known where it is made.
     #[inline(never)]
     #[expect(
         clippy::too_many_arguments,
         reason = "one register each, on the hottest path"
     )]
-    fn call_function(
+    fn call_function<const N: usize>(
         &mut self,
         vm: &mut Vm,
         function: u32,
         kind: Kind,
-        locked: Option<CpuId>,
+        locked: Locked,
         subject: TaskId,
-        args: &[u64],
+        args: &[u64; N],
     ) -> Option<u64> {
         let guarded = self.begin_call(vm, kind, locked, subject);
         let result = vm.call_program_boxed(function, args, self);
@@ -500,7 +528,7 @@ impl Machine {
             .decisions
             .enter(vm, Caller::Callback(call.op), Some(function));
         self.decisions.turn_to(call.subject.unwrap_or(TaskId::NONE));
-        let guarded = self.begin_call(vm, kind, call.locked, subject);
+        let guarded = self.begin_call(vm, kind, Locked::of(call.locked), subject);
         let spent = self.spent(vm);
         let result = if self.calls.tally.is_some() {
             self.call_tallied(vm, function, call)
@@ -519,13 +547,7 @@ impl Machine {
     /// Enters the context of a call. Returns the task that executes it and cannot migrate, or
     /// [`TaskId::NONE`].
     #[inline(always)]
-    fn begin_call(
-        &mut self,
-        vm: &mut Vm,
-        kind: Kind,
-        locked: Option<CpuId>,
-        subject: TaskId,
-    ) -> TaskId {
+    fn begin_call(&mut self, vm: &mut Vm, kind: Kind, locked: Locked, subject: TaskId) -> TaskId {
         let guarded = match kind.guards {
             true => self.cpus[self.exec].executes,
             false => TaskId::NONE,
@@ -585,7 +607,7 @@ impl Machine {
     ) -> R {
         self.contexts.enter(Context {
             mask: kf::UNLOCKED,
-            locked: None,
+            locked: Locked::NONE,
             subject: TaskId::NONE,
             direct: Directly::Never,
             guarded: TaskId::NONE,

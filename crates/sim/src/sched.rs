@@ -28,8 +28,8 @@ impl Machine {
             self.pass_again(vm, cpu);
         }
         let state = &self.cpus[cpu];
-        let (defers, ticks) = (!state.deferred.is_empty(), state.tick_at.is_some());
-        if defers || state.reenqueue {
+        let ticks = state.tick_at.is_some();
+        if !state.deferred.is_empty() || state.reenqueue {
             self.run_deferred(cpu);
             self.reenqueue_deferred(vm, cpu);
         }
@@ -63,10 +63,9 @@ impl Machine {
                 Curr::Stopper => {}
             }
         }
-        let counts = &mut self.cpus[cpu].counts;
-        counts.schedules += 1;
         match next {
             Curr::Task(_) => {
+                let counts = &mut self.cpus[cpu].counts;
                 counts.picks += 1;
                 counts.kept += u64::from(next == prev);
                 self.push_away(vm, cpu)
@@ -91,20 +90,22 @@ impl Machine {
     fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> Curr {
         let attached = self.attachment.is_attached();
         let state = &mut self.cpus[cpu];
+        state.counts.schedules += 1;
         state.need_resched = false;
         let prev = state.curr;
         if !attached {
             return prev;
         }
-        let only_ext = state.to_move.is_empty() && state.rt.is_empty() && state.fair.is_empty();
-        if !only_ext && self.higher_class_has_task(cpu) {
-            return prev;
-        }
-        let state = &mut self.cpus[cpu];
         state.in_balance = true;
         state.keep = false;
-        self.balance_ext(vm, cpu, prev);
-        self.cpus[cpu].in_balance = false;
+        if state.has_others() && self.higher_class_has_task(cpu) {
+            self.cpus[cpu].in_balance = false;
+            return prev;
+        }
+        let keeps = self.balance_ext(vm, cpu, prev);
+        let state = &mut self.cpus[cpu];
+        state.in_balance = false;
+        state.keep = keeps;
         prev
     }
 
@@ -128,9 +129,9 @@ impl Machine {
         above.into_iter().any(|class| class >= start && has(class))
     }
 
-    /// Fetches work for the policy's class, or decides that the previous task stays.
+    /// Fetches work for the policy's class; `true`: the previous task stays.
     #[inline(always)]
-    fn balance_ext(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
+    fn balance_ext(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) -> bool {
         if std::mem::take(&mut self.cpus[cpu].released) {
             self.call_cpu_acquire(vm, cpu);
         }
@@ -145,22 +146,20 @@ impl Machine {
                 && prev.is_some_and(|id| machine.task(id).slice > 0)
         };
         if keeps(self) {
-            self.cpus[cpu].keep = true;
-            return;
+            return true;
         }
         let local = self.dsqs.local(cpu);
         if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
-            return;
+            return false;
         }
         if self.ops.has(Op::Dispatch) && !self.attachment.bypasses() && self.is_online(cpu) {
             for round in 1.. {
                 self.call_dispatch(vm, cpu, prev, queued);
                 if keeps(self) {
-                    self.cpus[cpu].keep = true;
-                    return;
+                    return true;
                 }
                 if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
-                    return;
+                    return false;
                 }
                 if !self.buffer.has_moved() {
                     break;
@@ -171,10 +170,11 @@ impl Machine {
                 }
             }
         }
-        if queued && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST)) {
-            self.cpus[cpu].keep = true;
+        let keeps = queued && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST));
+        if keeps {
             self.counters.count(Counter::DispatchKeepLast);
         }
+        keeps
     }
 
     #[cold]
@@ -216,15 +216,13 @@ impl Machine {
     #[inline(always)]
     fn pick(&mut self, cpu: CpuId, prev: Curr) -> Curr {
         let state = &self.cpus[cpu];
-        if !state.to_move.is_empty() {
-            return Curr::Stopper;
+        if state.has_others() {
+            return state.first_of_others();
         }
-        if let Some(&id) = state.rt.first().or(state.fair.first()) {
-            return Curr::Task(id);
-        }
-        let stays = prev
-            .task()
-            .filter(|&id| state.keep && self.task(id).class == Class::Ext);
+        let stays = match prev {
+            Curr::Task(id) if state.keep && self.task(id).class == Class::Ext => Some(id),
+            _ => None,
+        };
         let local = self.dsqs.local(cpu);
         match stays.or_else(|| self.dsqs.first(local)) {
             Some(id) => {
@@ -338,9 +336,10 @@ impl Machine {
             Curr::Idle if prev != Curr::Idle => self.enter_idle(vm, cpu),
             Curr::Idle | Curr::Stopper => {}
             Curr::Task(id) => {
-                let clock = self.cpus[cpu].task_clock(self.now);
-                self.task_mut(id).exec_start = clock;
-                if self.task(id).class == Class::Ext {
+                let clock = state.task_clock(self.now);
+                let task = &mut self.tasks[id.index()];
+                task.exec_start = clock;
+                if task.class == Class::Ext {
                     self.set_next_ext(vm, cpu, id);
                 }
             }
@@ -358,11 +357,12 @@ impl Machine {
         }
         self.leave_dsq(id);
         self.tell_removed(id, true);
-        if self.task(id).queued {
-            if self.rules.tells_moved_late && self.task(id).in_custody {
+        let task = self.task(id);
+        if task.queued {
+            let (address, slice) = (task.address, task.slice);
+            if self.rules.tells_moved_late && task.in_custody {
                 self.tell_moved(vm, id);
             }
-            let (address, slice) = (self.task(id).address, self.task(id).slice);
             self.call(
                 vm,
                 &Call {

@@ -269,15 +269,15 @@ impl Task {
     #[inline]
     pub fn enter(&mut self, phase: Phase, now: SimTime) {
         let spent = now.since(self.phase_since);
-        let mut nowhere = Nanos::ZERO;
-        let account = match self.phase {
-            Phase::Run => &mut self.times.run,
-            Phase::Stolen => &mut self.times.stolen,
-            Phase::Wait => &mut self.times.wait,
-            Phase::Sleep => &mut self.times.sleep,
-            Phase::Over => &mut nowhere,
-        };
-        *account += spent;
+        // Without a place for what is over, finding the account is arithmetic and no jump.
+        if self.phase != Phase::Over {
+            *match self.phase {
+                Phase::Run => &mut self.times.run,
+                Phase::Stolen => &mut self.times.stolen,
+                Phase::Wait => &mut self.times.wait,
+                Phase::Sleep | Phase::Over => &mut self.times.sleep,
+            } += spent;
+        }
         self.phase = phase;
         self.phase_since = now;
     }

@@ -59,9 +59,12 @@ impl Machine {
         task.state = RunState::Runnable;
         task.sleep_generation += 1;
         task.enter(Phase::Wait, now);
-        let waker = self.current().unwrap_or(TaskId::NONE);
-        let words = u64::from(waker.0) | u64::from(self.exec.0) << 32;
-        self.emit(EventKind::Wakeup, id, cpu, (words, u64::from(new)));
+        if self.wants(EventKind::Wakeup) {
+            let waker = self.current().unwrap_or(TaskId::NONE);
+            let words = u64::from(waker.0) | u64::from(self.exec.0) << 32;
+            let what = (EventKind::Wakeup, 0);
+            self.emit_detailed(what, id, cpu, (words, u64::from(new)));
+        }
         self.enqueue_task(vm, id, flags);
         if new && self.hooked.any() {
             self.trace_task(vm, Place::SchedWakeupNew, id);

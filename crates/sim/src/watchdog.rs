@@ -16,23 +16,27 @@ pub(crate) struct Watchdog {
     /// A task of this list knows its place in it.
     waiting: Vec<TaskId>,
     tick: Nanos,
+    /// `jiffies_64` when the run begins.
+    jiffies_before: u64,
     /// It sees everything and does nothing: a machine of the time before it.
     off: bool,
 }
 
 impl Watchdog {
-    pub fn new(tick: Nanos, off: bool) -> Self {
+    /// `tick`: a jiffy; `jiffies`: how many have passed when the run begins.
+    pub fn new((tick, jiffies): (Nanos, u64), off: bool) -> Self {
         Self {
             waiting: Vec::new(),
             tick,
+            jiffies_before: jiffies,
             off,
         }
     }
 
-    /// A jiffy.
+    /// `jiffies_64`.
     #[inline]
-    pub const fn tick(&self) -> Nanos {
-        self.tick
+    pub const fn jiffies(&self, now: SimTime) -> u64 {
+        self.jiffies_before + now.as_nanos() / self.tick.get()
     }
 
     /// Whether any task waits.
@@ -45,14 +49,15 @@ impl Watchdog {
         &self.waiting
     }
 
-    fn add(&mut self, tasks: &mut [Task], id: TaskId) {
-        let place = &mut tasks[id.index()].watch_place;
-        if *place == NOWHERE {
-            *place = self.waiting.len() as u32;
+    #[inline]
+    fn add(&mut self, task: &mut Task, id: TaskId) {
+        if task.watch_place == NOWHERE {
+            task.watch_place = self.waiting.len() as u32;
             self.waiting.push(id);
         }
     }
 
+    #[inline]
     fn remove(&mut self, tasks: &mut [Task], id: TaskId) {
         let place = std::mem::replace(&mut tasks[id.index()].watch_place, NOWHERE);
         if place != NOWHERE {
@@ -68,16 +73,17 @@ impl Machine {
     /// `task` begins to wait. A wait that was interrupted by a property change goes on.
     ///
     /// Source: `set_task_runnable()`, kernel 6.18.
-    pub(crate) fn watch(&mut self, task: TaskId) {
-        let now = self.jiffies();
-        let state = self.task_mut(task);
-        if std::mem::take(&mut state.reset_runnable_at) {
-            state.runnable_at = now;
+    #[inline]
+    pub(crate) fn watch(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id.index()];
+        if std::mem::take(&mut task.reset_runnable_at) {
+            task.runnable_at = self.watchdog.jiffies(self.now);
         }
-        self.watchdog.add(&mut self.tasks, task);
+        self.watchdog.add(task, id);
     }
 
     /// `task` waits no longer; `ran` says that it runs now, so that its next wait starts afresh.
+    #[inline]
     pub(crate) fn unwatch(&mut self, task: TaskId, ran: bool) {
         let state = self.task_mut(task);
         state.reset_runnable_at |= ran;
@@ -177,7 +183,7 @@ mod tests {
     #[test]
     fn who_has_come_is_there_until_it_goes() {
         let mut rng = model::Rng::new(1, 0);
-        let mut watchdog = Watchdog::new(Nanos::from_millis(4), false);
+        let mut watchdog = Watchdog::new((Nanos::from_millis(4), 0), false);
         let task = || Task::new(String::new(), 1, model::CpuId(0), SimTime::ZERO);
         let mut tasks: Vec<_> = (0..30).map(|_| task()).collect();
         let mut there = [false; 30];
@@ -185,7 +191,7 @@ mod tests {
             let task = rng.below(30) as u32;
             let comes = rng.below(2) == 0;
             if comes {
-                watchdog.add(&mut tasks, TaskId(task));
+                watchdog.add(&mut tasks[task as usize], TaskId(task));
             } else {
                 watchdog.remove(&mut tasks, TaskId(task));
             }

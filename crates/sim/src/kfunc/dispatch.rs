@@ -38,6 +38,7 @@ fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     Ok(0)
 }
 
+#[inline(always)]
 fn move_to_local(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     move_first(ctx, id, 0)
 }
@@ -48,6 +49,7 @@ fn move_to_local_with(ctx: &mut Ctx<'_>, [id, flags, ..]: [u64; 5]) -> Return {
     move_first(ctx, id, flags)
 }
 
+#[inline(always)]
 fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
     here(ctx);
     if !ctx.host.allowed(kf::DISPATCH) {

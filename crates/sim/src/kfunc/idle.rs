@@ -131,6 +131,7 @@ fn may_select(ctx: &mut Ctx<'_>) -> bool {
     unlocked || ctx.host.allowed(kf::SELECT_CPU | kf::ENQUEUE)
 }
 
+#[inline(always)]
 fn select_cpu_dfl(ctx: &mut Ctx<'_>, [p, prev, wake, is_idle, _]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
     let found = match cpu_or_error(ctx, prev) {
@@ -295,7 +296,7 @@ fn smt_or_cpu(ctx: &Ctx<'_>) -> u64 {
 }
 
 fn share(ctx: &mut Ctx<'_>) {
-    ctx.host.mirror.idle_shared = true;
+    ctx.host.mirror.share_idle();
     refresh(ctx);
 }
 

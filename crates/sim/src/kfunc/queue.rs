@@ -97,11 +97,13 @@ fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     })))
 }
 
+#[inline(always)]
 fn insert(ctx: &mut Ctx<'_>, words: [u64; 5]) -> Return {
     insert_told(ctx, words).map(|_| 0)
 }
 
 /// From 6.19 on: says whether the insert was taken.
+#[inline(always)]
 fn insert_told(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Return {
     let insert = Insert {
         dsq_id,
@@ -112,6 +114,7 @@ fn insert_told(ctx: &mut Ctx<'_>, [p, dsq_id, slice, flags, _]: [u64; 5]) -> Ret
     insert_with(ctx, p, &insert)
 }
 
+#[inline(always)]
 fn insert_vtime(ctx: &mut Ctx<'_>, words: [u64; 5]) -> Return {
     insert_vtime_told(ctx, words).map(|_| 0)
 }
@@ -123,6 +126,7 @@ fn insert_vtime_of(ctx: &mut Ctx<'_>, [p, args, ..]: [u64; 5]) -> Return {
     insert_vtime_told(ctx, [p, dsq_id, slice, vtime, flags])
 }
 
+#[inline(always)]
 fn insert_vtime_told(ctx: &mut Ctx<'_>, [p, dsq_id, slice, vtime, flags]: [u64; 5]) -> Return {
     let insert = Insert {
         dsq_id,
@@ -162,6 +166,8 @@ struct Insert {
 ///
 /// Source: `scx_dsq_insert_preamble()` and `scx_dsq_insert_commit()`, kernel 6.18. Slice and vtime
 /// are written at once, even for an entry that is ignored later; since 7.3 with the insert.
+// Built in, so that the words stay in registers.
+#[inline(always)]
 fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
     let Insert {
         dsq_id,
@@ -173,15 +179,9 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
     if !ctx.host.allowed(kf::ENQUEUE | kf::DISPATCH) {
         return Ok(0);
     }
-    if p == 0 {
-        ctx.host.error("called with NULL task");
-        return Ok(0);
-    }
-    if let Some(cpu) = ctx.host.idle_task_at(p) {
-        ctx.host.insert_idle_task(cpu);
-        return Ok(0);
-    }
-    let id = task(ctx, p)?;
+    let Some(id) = ctx.host.task_at(ctx.vm.memory(), p) else {
+        return insert_no_task(ctx, p);
+    };
     let machine = &mut *ctx.host;
     if flags & enq::INTERNAL != 0 {
         machine.error(format!("invalid enq_flags 0x{flags:x}"));
@@ -199,6 +199,21 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
     machine.commit_insert(id, dsq_id, flags, carried);
     changed(ctx);
     Ok(1)
+}
+
+/// An insert of what is none of the workload's tasks.
+#[cold]
+#[inline(never)]
+fn insert_no_task(ctx: &mut Ctx<'_>, p: u64) -> Return {
+    if p == 0 {
+        ctx.host.error("called with NULL task");
+        return Ok(0);
+    }
+    if let Some(cpu) = ctx.host.idle_task_at(p) {
+        ctx.host.insert_idle_task(cpu);
+        return Ok(0);
+    }
+    task(ctx, p).map(|_| 0)
 }
 
 impl Machine {

@@ -11,7 +11,7 @@ use crate::machine::{Machine, Vm};
 impl Machine {
     /// Notes that parts of a task's mirror are out of date.
     #[inline]
-    pub(super) fn touch(&mut self, id: TaskId, what: u8) {
+    pub(crate) fn touch(&mut self, id: TaskId, what: u8) {
         let what = what & self.mirror.seen.parts;
         if what != 0 {
             self.touch_seen(id, what);
@@ -23,6 +23,7 @@ impl Machine {
         let task = &mut self.tasks[id.index()];
         if task.stale == 0 {
             self.mirror.stale_tasks.push(id);
+            self.mirror.is_stale = true;
         }
         task.stale |= what;
     }
@@ -30,9 +31,7 @@ impl Machine {
     /// Brings everything up to date that a program can look at.
     #[inline]
     pub(crate) fn flush_mirrors(&mut self, vm: &mut Vm) {
-        let mirror = &self.mirror;
-        let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
-        if is_stale || mirror.idle_shared {
+        if self.mirror.is_stale {
             self.flush_stale(vm.memory());
         }
     }
@@ -44,9 +43,11 @@ impl Machine {
         if let Some(id) = self.mirror.stale_tasks.pop() {
             self.flush_task(memory, id);
         }
-        let mirror = &self.mirror;
-        let is_stale = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
-        if is_stale || mirror.idle_shared {
+        let mirror = &mut self.mirror;
+        // The masks of idle CPUs are looked at each time: claims are not noted.
+        mirror.is_stale = mirror.idle_shared;
+        let has_more = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
+        if has_more || mirror.idle_shared {
             self.flush_rest(memory);
         }
     }
@@ -143,6 +144,7 @@ impl Machine {
     pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
         if self.mirror.seen.curr && self.mirror.stale_cpus.last() != Some(&cpu) {
             self.mirror.stale_cpus.push(cpu);
+            self.mirror.is_stale = true;
         }
     }
 

@@ -10,7 +10,7 @@ use model::{CpuId, TaskId};
 
 use crate::cpu::Curr;
 use crate::machine::{Machine, Vm};
-use crate::ops::{Context, Directly};
+use crate::ops::{Context, Directly, Locked};
 use crate::places::{Hook, Place};
 use crate::task::RunState;
 
@@ -204,7 +204,7 @@ impl Machine {
         };
         self.contexts.enter(Context {
             mask: self.contexts.innermost().mask,
-            locked: None,
+            locked: Locked::NONE,
             subject: TaskId::NONE,
             direct: Directly::Never,
             guarded,
