@@ -33,6 +33,47 @@ impl Curr {
     }
 }
 
+/// A [`Curr`] in the four bytes of a task's number: who holds a CPU is copied, compared and kept
+/// at every turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupant(u32);
+
+impl Occupant {
+    /// The idle task. No task has this number.
+    pub const IDLE: Self = Self(TaskId::NONE.0);
+    /// The migration thread. No run has so many tasks.
+    pub const STOPPER: Self = Self(TaskId::NONE.0 - 1);
+
+    /// The task, if it is one.
+    #[inline(always)]
+    pub fn task(self) -> Option<TaskId> {
+        (self.0 < Self::STOPPER.0).then_some(TaskId(self.0))
+    }
+
+    /// As events write it.
+    #[inline(always)]
+    pub fn id(self) -> TaskId {
+        self.task().unwrap_or(TaskId::NONE)
+    }
+
+    /// Which of the three it is.
+    #[inline(always)]
+    pub fn curr(self) -> Curr {
+        match self {
+            Self::IDLE => Curr::Idle,
+            Self::STOPPER => Curr::Stopper,
+            Self(task) => Curr::Task(TaskId(task)),
+        }
+    }
+}
+
+impl From<TaskId> for Occupant {
+    #[inline(always)]
+    fn from(task: TaskId) -> Self {
+        Self(task.0)
+    }
+}
+
 /// What a CPU spends its time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -65,11 +106,11 @@ pub struct Kicks {
 #[repr(C, align(64))]
 pub struct Cpu {
     /// What it runs.
-    pub curr: Curr,
+    pub occupant: Occupant,
     /// Which task executes code on it: `curr`, but for the moment in which that takes the CPU.
     pub executes: TaskId,
     /// While `curr` takes the CPU: what had it before, and is still the kernel's `rq->curr`.
-    pub leaves: Option<Curr>,
+    pub leaves: Option<Occupant>,
     /// It must call the scheduler as soon as it can.
     pub need_resched: bool,
     /// An event that makes it look again is in the queue for this very moment.
@@ -132,7 +173,7 @@ impl Cpu {
     /// An idle CPU of a machine of `cpus`.
     pub fn new(cpus: u16) -> Self {
         Self {
-            curr: Curr::Idle,
+            occupant: Occupant::IDLE,
             executes: TaskId::NONE,
             leaves: None,
             need_resched: false,
@@ -179,12 +220,18 @@ impl Cpu {
 
     /// What runs before the policy's tasks, if [`Cpu::has_others`].
     #[cold]
-    pub fn first_of_others(&self) -> Curr {
+    pub fn first_of_others(&self) -> Occupant {
         let tasks = self.rt.first().or(self.fair.first());
         match tasks {
-            Some(&id) if self.to_move.is_empty() => Curr::Task(id),
-            _ => Curr::Stopper,
+            Some(&id) if self.to_move.is_empty() => id.into(),
+            _ => Occupant::STOPPER,
         }
+    }
+
+    /// What it runs.
+    #[inline(always)]
+    pub fn curr(&self) -> Curr {
+        self.occupant.curr()
     }
 
     /// Books the time since the last change and begins `mode`.
@@ -235,7 +282,7 @@ const fn account_of(mode: Mode, times: &mut CpuTimes) -> &mut Nanos {
 
 /// The CPU's current class, given the class of each task.
 pub fn class_on(cpu: &Cpu, class: impl FnOnce(TaskId) -> Class) -> Class {
-    match cpu.curr {
+    match cpu.curr() {
         Curr::Idle => Class::Idle,
         Curr::Stopper => Class::Stop,
         Curr::Task(task) => class(task),

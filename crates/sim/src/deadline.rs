@@ -376,7 +376,7 @@ impl Machine {
     /// a better place.
     pub(crate) fn after_schedule_dl(&mut self, cpu: CpuId, before: Curr) {
         if let Curr::Task(id) = before
-            && self.cpus[cpu].curr != before
+            && self.cpus[cpu].curr() != before
             && self.task(id).class == Class::Dl
             && self.task(id).state == RunState::Runnable
         {

@@ -160,17 +160,18 @@ impl Machine {
                 self.count_turn(vm, cpu);
                 self.schedule(vm, cpu, None);
             } else {
-                let Curr::Task(id) = self.cpus[cpu].curr else {
+                let state = &self.cpus[cpu];
+                let (Some(id), None) = (state.occupant.task(), state.executing_since) else {
                     return Ok(());
                 };
-                if self.cpus[cpu].executing_since.is_some() {
-                    return Ok(());
-                }
                 if !self.task(id).work_left.is_zero() {
                     self.start_executing(cpu);
                     return Ok(());
                 }
-                self.step(vm, cpu, id)?;
+                if self.step(vm, cpu, id)? {
+                    self.start_executing(cpu);
+                    return Ok(());
+                }
                 if self.has_debt(cpu) {
                     self.pay_by_task(cpu);
                 }
@@ -179,21 +180,22 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets the running task take its next step.
+    /// Lets the running task take its next step. Whether that is work and nothing else has
+    /// happened, so that the task can begin with it.
     #[inline]
-    fn step(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<(), bpf::OutOfMemory> {
+    fn step(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<bool, bpf::OutOfMemory> {
         match self.work.step_quickly(id, self.now) {
             Step::Run(span) => {
                 self.task_mut(id).work_left = span;
-                return Ok(());
+                return Ok(true);
             }
             Step::SleepUntil(time) => {
                 self.sleep_until(vm, cpu, id, time);
-                return Ok(());
+                return Ok(false);
             }
             Step::Unknown => {}
         }
-        self.step_slowly(vm, cpu, id)
+        self.step_slowly(vm, cpu, id).map(|()| false)
     }
 
     #[inline(never)]
@@ -304,7 +306,7 @@ impl Machine {
         let idle = self
             .cpus
             .iter()
-            .all(|cpu| cpu.mode == Mode::Idle && cpu.curr == Curr::Idle);
+            .all(|cpu| cpu.mode == Mode::Idle && cpu.curr() == Curr::Idle);
         let is_over = if self.queue.is_empty() {
             idle && !self.watchdog.has_waiting()
         } else {

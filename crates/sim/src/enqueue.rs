@@ -62,7 +62,7 @@ impl Machine {
         let cpu = task.cpu;
         assert!(!task.queued, "{} is enqueued twice", self.name(id));
         let state = &mut self.cpus[cpu];
-        let restored = flags & enq::RESTORE != 0 && state.curr == Curr::Task(id);
+        let restored = flags & enq::RESTORE != 0 && state.occupant == id.into();
         state.in_wakeup = flags & enq::WAKEUP != 0;
         self.watch(id);
         self.set_queued(id, true);
@@ -100,7 +100,7 @@ impl Machine {
             return;
         }
         self.leave_custody(vm, id, flags);
-        if self.cpus[cpu].curr == Curr::Task(id) {
+        if self.cpus[cpu].occupant == id.into() {
             self.update_curr(cpu);
             self.call_stopping(vm, id, false);
         }
@@ -390,7 +390,7 @@ impl Machine {
             return;
         }
         let mut preempt = false;
-        if let Curr::Task(curr) = state.curr
+        if let Curr::Task(curr) = state.curr()
             && flags & enq::PREEMPT != 0
             && curr != id
             && self.task(curr).class == Class::Ext

@@ -78,12 +78,12 @@ impl Machine {
     /// Has the task that an offline CPU has picked pushed to another CPU; whether there is one.
     #[inline]
     pub(crate) fn push_away(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
-        !self.is_online(cpu) && self.push_task_away(vm, cpu)
+        !self.idle.topology().all_are_online() && !self.is_online(cpu) && self.push_task_away(vm, cpu)
     }
 
     #[cold]
     fn push_task_away(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
-        let Curr::Task(id) = self.cpus[cpu].curr else {
+        let Curr::Task(id) = self.cpus[cpu].curr() else {
             return false;
         };
         let target = self.fallback_cpu(vm, id);

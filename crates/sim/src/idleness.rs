@@ -68,7 +68,7 @@ impl Machine {
         }
         let is_free = |cpu: &CpuId| {
             let state = &self.cpus[*cpu];
-            let idles = state.curr == Curr::Idle && state.mode == Mode::Idle;
+            let idles = state.curr() == Curr::Idle && state.mode == Mode::Idle;
             idles && !state.need_resched && self.is_online(*cpu)
         };
         let free: Vec<CpuId> = (0..self.spec.cpus).map(CpuId).filter(is_free).collect();

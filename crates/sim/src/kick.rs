@@ -60,7 +60,7 @@ impl Machine {
     }
 
     fn skips_idle_kick(&self, target: CpuId) -> bool {
-        self.cpus[target].curr != Curr::Idle && !self.cpus[target].in_balance
+        self.cpus[target].curr() != Curr::Idle && !self.cpus[target].in_balance
     }
 
     /// Carries out the kicks noted on `cpu`: by CPU number, plain ones first.
@@ -100,7 +100,7 @@ impl Machine {
     }
 
     fn end_slice(&mut self, target: CpuId) {
-        if let Curr::Task(id) = self.cpus[target].curr
+        if let Curr::Task(id) = self.cpus[target].curr()
             && self.task(id).class == Class::Ext
         {
             self.update_curr(target);

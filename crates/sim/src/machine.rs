@@ -17,7 +17,7 @@ use crate::cause::Decisions;
 use crate::cgroup::Cgroups;
 use crate::clock::jiffies_before;
 use crate::counters::Counters;
-use crate::cpu::{Cpu, Curr, Mode, class_on};
+use crate::cpu::{Cpu, Curr, Mode, Occupant, class_on};
 use crate::custody::Custody;
 use crate::deadline::Deadlines;
 use crate::dispatch::Buffer;
@@ -336,12 +336,13 @@ impl Machine {
 
     /// Whether `task` is what its CPU runs.
     pub(crate) fn is_running(&self, task: TaskId) -> bool {
-        self.cpus[self.task(task).cpu].curr == Curr::Task(task)
+        self.cpus[self.task(task).cpu].occupant == task.into()
     }
 
     /// The task that executes the code of this moment; `None`: the idle task or the stopper.
     pub(crate) fn current(&self) -> Option<TaskId> {
-        self.rq_curr(self.exec).task()
+        let state = &self.cpus[self.exec];
+        state.leaves.unwrap_or(state.occupant).task()
     }
 
     /// What programs find in `rq->curr` of `cpu`. While a task takes the CPU, in `ops.running()`
@@ -351,7 +352,7 @@ impl Machine {
     /// it, and `current` changes in `context_switch()`.
     pub(crate) fn rq_curr(&self, cpu: CpuId) -> Curr {
         let state = &self.cpus[cpu];
-        state.leaves.unwrap_or(state.curr)
+        state.leaves.unwrap_or(state.occupant).curr()
     }
 
     /// Whether `cpu` is a CPU of the machine. All of them are online.
@@ -405,7 +406,7 @@ impl Machine {
     #[inline]
     pub(crate) fn update_curr(&mut self, cpu: CpuId) {
         let state = &self.cpus[cpu];
-        let Curr::Task(id) = state.curr else {
+        let Some(id) = state.occupant.task() else {
             return;
         };
         let clock = state.task_clock(self.now);
@@ -435,7 +436,7 @@ impl Machine {
     pub(crate) fn start_executing(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu];
         debug_assert!(state.executing_since.is_none());
-        let Curr::Task(id) = state.curr else {
+        let Some(id) = state.occupant.task() else {
             return;
         };
         let (now, left) = (self.now, self.tasks[id.index()].work_left);
@@ -454,7 +455,7 @@ impl Machine {
             return;
         };
         state.work_generation += 1;
-        let Curr::Task(id) = state.curr else {
+        let Some(id) = state.occupant.task() else {
             return;
         };
         let done = self.now.since(since);
@@ -480,7 +481,7 @@ impl Machine {
             state.enter(Mode::Stolen, now);
         }
         let until = state.busy_until;
-        let curr = state.curr;
+        let curr = state.curr();
         if let Curr::Task(id) = curr {
             self.task_mut(id).enter(Phase::Stolen, now);
         }
@@ -490,14 +491,22 @@ impl Machine {
     }
 
     /// Books the end of stolen time on `cpu`.
+    #[inline]
     pub(crate) fn end_steal(&mut self, cpu: CpuId) {
+        if matches!(self.cpus[cpu].mode, Mode::Stolen | Mode::Overhead) {
+            self.end_interrupt(cpu);
+        }
+    }
+
+    #[cold]
+    fn end_interrupt(&mut self, cpu: CpuId) {
         let now = self.now;
         let state = &mut self.cpus[cpu];
         state.end_overhead(now);
         if state.mode != Mode::Stolen || now < state.busy_until {
             return;
         }
-        match self.cpus[cpu].curr {
+        match self.cpus[cpu].curr() {
             Curr::Task(id) => {
                 self.cpus[cpu].enter(Mode::Run, now);
                 self.task_mut(id).enter(Phase::Run, now);
@@ -528,18 +537,18 @@ impl Machine {
         }
     }
 
-    /// Books a switch from `prev` to the current task of `cpu`, and tells it.
+    /// Books a switch from `prev` to `curr`, which has `cpu` now, and tells it.
     #[inline(always)]
-    pub(crate) fn switched(&mut self, cpu: CpuId, prev: Curr) {
+    pub(crate) fn switched(&mut self, cpu: CpuId, prev: Occupant, curr: Occupant) {
         let now = self.now;
         let cpu_state = &mut self.cpus[cpu];
-        let curr = cpu_state.curr;
+        (cpu_state.executes, cpu_state.leaves) = (curr.id(), None);
         if prev.id() == curr.id() {
             // Between the idle task and the stopper, which events do not tell apart.
             return;
         }
         let mut state = PrevState::Idle;
-        if let Curr::Task(id) = prev {
+        if let Some(id) = prev.task() {
             let task = &mut self.tasks[id.index()];
             let phase;
             (state, phase) = match task.state {
@@ -550,15 +559,16 @@ impl Machine {
             task.enter(phase, now);
         }
         let mut mode = Mode::Idle;
-        if let Curr::Task(id) = curr {
+        if let Some(id) = curr.task() {
             self.tasks[id.index()].enter(Phase::Run, now);
             mode = Mode::Run;
+            cpu_state.counts.picks += 1;
         }
         cpu_state.enter(mode, now);
         cpu_state.times.switches += 1;
         let mut overhead = Nanos::ZERO;
         if self.ledger.costs().is_some() {
-            overhead = self.switch_overhead(cpu, prev);
+            overhead = self.switch_overhead(cpu, prev.curr());
             self.begin_overhead(cpu, overhead);
         }
         self.mirror_curr(cpu);

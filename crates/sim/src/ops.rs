@@ -269,8 +269,8 @@ pub(crate) struct Context {
     pub subject: TaskId,
     /// Whether it can dispatch its subject directly.
     pub direct: Directly,
-    /// The task that executes it, if that cannot migrate meanwhile, or [`TaskId::NONE`].
-    pub guarded: TaskId,
+    /// Whether the task that executes it cannot migrate meanwhile.
+    pub guards: bool,
 }
 
 impl Kind {
@@ -341,7 +341,7 @@ impl Contexts {
         locked: Locked::NONE,
         subject: TaskId::NONE,
         direct: Directly::Never,
-        guarded: TaskId::NONE,
+        guards: false,
     };
 
     /// Nobody executes a callback.
@@ -377,13 +377,13 @@ impl Contexts {
         all.into_iter().any(|context| context.locked == Locked(cpu))
     }
 
-    /// How many callbacks keep `task` from migrating.
+    /// How many callbacks keep the task that executes them from migrating.
     #[inline]
-    pub fn guards(&self, task: TaskId) -> u16 {
-        let mut guards = u16::from(self.innermost.guarded == task);
+    pub fn guards(&self) -> u16 {
+        let mut guards = u16::from(self.innermost.guards);
         if self.depth > 1 {
             let outer = self.outer.iter();
-            guards += outer.filter(|context| context.guarded == task).count() as u16;
+            guards += outer.filter(|context| context.guards).count() as u16;
         }
         guards
     }
@@ -495,9 +495,9 @@ impl Machine {
         subject: TaskId,
         args: &[u64; N],
     ) -> Option<u64> {
-        let guarded = self.begin_call(vm, kind, locked, subject);
+        self.begin_call(vm, kind, locked, subject);
         let result = vm.call_program_boxed(function, args, self);
-        self.end_call(vm, guarded);
+        self.end_call(vm);
         match result {
             Ok(value) => Some(value),
             Err(fault) => self.settle_fault(&fault),
@@ -528,14 +528,14 @@ impl Machine {
             .decisions
             .enter(vm, Caller::Callback(call.op), Some(function));
         self.decisions.turn_to(call.subject.unwrap_or(TaskId::NONE));
-        let guarded = self.begin_call(vm, kind, Locked::of(call.locked), subject);
+        self.begin_call(vm, kind, Locked::of(call.locked), subject);
         let spent = self.spent(vm);
         let result = if self.calls.tally.is_some() {
             self.call_tallied(vm, function, call)
         } else {
             vm.call_program(function, &call.args, self)
         };
-        self.end_call(vm, guarded);
+        self.end_call(vm);
         self.decisions.leave(vm, outer);
         self.charge_call(vm, spent);
         match result {
@@ -544,32 +544,26 @@ impl Machine {
         }
     }
 
-    /// Enters the context of a call. Returns the task that executes it and cannot migrate, or
-    /// [`TaskId::NONE`].
+    /// Enters the context of a call.
     #[inline(always)]
-    fn begin_call(&mut self, vm: &mut Vm, kind: Kind, locked: Locked, subject: TaskId) -> TaskId {
-        let guarded = match kind.guards {
-            true => self.cpus[self.exec].executes,
-            false => TaskId::NONE,
-        };
+    fn begin_call(&mut self, vm: &mut Vm, kind: Kind, locked: Locked, subject: TaskId) {
         self.contexts.enter(Context {
             mask: self.contexts.innermost().mask | kind.mask,
             locked,
             subject,
             direct: kind.direct,
-            guarded,
+            guards: kind.guards,
         });
-        self.show_guard(vm, guarded);
+        self.show_guard(vm);
         self.flush_mirrors(vm);
-        guarded
     }
 
     #[inline(always)]
-    fn end_call(&mut self, vm: &mut Vm, guarded: TaskId) {
+    fn end_call(&mut self, vm: &mut Vm) {
         self.contexts.leave();
-        if self.contexts.depth() > 0 && guarded != TaskId::NONE {
+        if self.contexts.depth() > 0 {
             // The callback that this one was called from goes on.
-            self.show_guard(vm, guarded);
+            self.show_guard(vm);
         }
     }
 
@@ -610,7 +604,7 @@ impl Machine {
             locked: Locked::NONE,
             subject: TaskId::NONE,
             direct: Directly::Never,
-            guarded: TaskId::NONE,
+            guards: false,
         });
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
@@ -638,7 +632,16 @@ impl Machine {
     /// Whether `id` must stay on its CPU: its own doing, or a callback's that it executes.
     #[inline]
     pub(crate) fn cannot_migrate(&self, id: TaskId) -> bool {
-        self.task(id).migration_disabled > 0 || self.contexts.guards(id) > 0
+        self.task(id).migration_disabled > 0 || self.contexts_that_guard(id) > 0
+    }
+
+    /// How many of the callbacks being executed keep `id` from migrating.
+    #[inline]
+    pub(crate) fn contexts_that_guard(&self, id: TaskId) -> u16 {
+        match self.contexts.guards() {
+            0 => 0,
+            guards => guards * u16::from(self.cpus[self.exec].executes == id),
+        }
     }
 
     /// Whether a kernel function may be called here; ends the policy's time if not.

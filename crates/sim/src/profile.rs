@@ -130,7 +130,7 @@ impl Machine {
             return;
         };
         let state = &mut self.cpus[cpu];
-        let idles = state.curr == Curr::Idle && state.mode == Mode::Idle;
+        let idles = state.curr() == Curr::Idle && state.mode == Mode::Idle;
         let exit = if idles { costs.idle_exit } else { 0 };
         let cost = cost + exit;
         state.owed_ps += cost;
@@ -174,7 +174,7 @@ impl Machine {
 
     /// What the kernel did for the task that runs on `cpu` is work of that task.
     pub(crate) fn pay_by_task(&mut self, cpu: CpuId) {
-        if let Curr::Task(id) = self.cpus[cpu].curr
+        if let Curr::Task(id) = self.cpus[cpu].curr()
             && self.cpus[cpu].executing_since.is_none()
             && self.task(id).state == RunState::Runnable
         {
@@ -189,7 +189,7 @@ impl Machine {
         let Some(costs) = &self.ledger.costs else {
             return Nanos::ZERO;
         };
-        let (next, mut cost) = match (prev, self.cpus[cpu].curr) {
+        let (next, mut cost) = match (prev, self.cpus[cpu].curr()) {
             // The migration thread has not done its work yet.
             (_, Curr::Stopper) => return Nanos::ZERO,
             (Curr::Task(_), Curr::Task(id)) => (Some(id), costs.switch),
@@ -210,7 +210,7 @@ impl Machine {
             self.ledger.charged_ps += cost;
         }
         // A CPU that leaves pushes the task away at once: the next switch pays for this one.
-        if matches!(self.cpus[cpu].curr, Curr::Task(_)) && !self.is_online(cpu) {
+        if matches!(self.cpus[cpu].curr(), Curr::Task(_)) && !self.is_online(cpu) {
             return Nanos::ZERO;
         }
         self.take_debt(cpu)
@@ -270,7 +270,7 @@ impl Machine {
         state.busy_until = now + span;
         state.stolen_ns += span.get();
         state.resume_pending = true;
-        let (until, curr) = (state.busy_until, state.curr);
+        let (until, curr) = (state.busy_until, state.curr());
         if let Curr::Task(id) = curr {
             self.task_mut(id).enter(Phase::Stolen, now);
         }

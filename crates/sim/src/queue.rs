@@ -183,9 +183,13 @@ impl Later {
         let (level, shift) = LEVEL_OF[((time ^ self.base) | 1).ilog2() as usize];
         let slot = (time >> shift) as usize % SLOTS;
         let level = usize::from(level);
-        self.slots[level * SLOTS + slot].push(entry);
         self.filled[level] |= 1 << slot;
         self.levels |= 1 << level;
+        let entries = &mut self.slots[level * SLOTS + slot];
+        if entries.len() == entries.capacity() {
+            return push_growing(entries, entry);
+        }
+        entries.push(entry);
     }
 
     /// Moves the earliest events to `front`, which is empty: those of a span of time that ends
@@ -229,6 +233,13 @@ impl Later {
         entries.clear();
         self.spare = entries;
     }
+}
+
+/// Apart, so that a push which finds room saves no registers for the allocator.
+#[cold]
+#[inline(never)]
+fn push_growing(entries: &mut Vec<Entry>, entry: Entry) {
+    entries.push(entry);
 }
 
 #[cold]

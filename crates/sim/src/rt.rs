@@ -31,7 +31,7 @@ impl Machine {
     /// Whether a real-time or deadline task takes `cpu` from the task of its class that runs
     /// there.
     pub(crate) fn is_more_urgent(&self, id: TaskId, cpu: CpuId) -> bool {
-        self.cpus[cpu].curr.task().is_some_and(|curr| {
+        self.cpus[cpu].curr().task().is_some_and(|curr| {
             if self.task(id).class == Class::Dl {
                 return self.is_due_before(id, curr);
             }
@@ -42,7 +42,7 @@ impl Machine {
     /// Behind those of its priority; a task that was changed while it ran stays in front.
     pub(crate) fn enqueue_rt(&mut self, id: TaskId, flags: u64) {
         let (cpu, priority) = (self.task(id).cpu, self.rt_priority(id));
-        let front = flags & enq::RESTORE != 0 && self.cpus[cpu].curr == Curr::Task(id);
+        let front = flags & enq::RESTORE != 0 && self.cpus[cpu].curr() == Curr::Task(id);
         let queue = &self.cpus[cpu].rt;
         let at = queue.iter().position(|&other| {
             let theirs = self.rt_priority(other);
@@ -55,7 +55,7 @@ impl Machine {
     /// The CPU where the task ran, unless its work there is at least as urgent: then the allowed
     /// CPU with the least urgent work, lowest number first.
     pub(crate) fn select_cpu_rt(&self, id: TaskId, prev: CpuId) -> CpuId {
-        let urgency = |cpu: CpuId| match self.cpus[cpu].curr {
+        let urgency = |cpu: CpuId| match self.cpus[cpu].curr() {
             Curr::Task(curr) => self.rt_priority(curr),
             _ => 0,
         };
@@ -72,7 +72,7 @@ impl Machine {
 
     /// The previous CPU if it idles, else the first allowed idle one, else the previous one.
     pub(crate) fn select_cpu_fair(&self, id: TaskId, prev: CpuId) -> CpuId {
-        let idles = |cpu: CpuId| self.cpus[cpu].curr == Curr::Idle && self.is_online(cpu);
+        let idles = |cpu: CpuId| self.cpus[cpu].curr() == Curr::Idle && self.is_online(cpu);
         if idles(prev) {
             return prev;
         }
@@ -105,7 +105,7 @@ impl Machine {
     pub(crate) fn tick_fair(&mut self, cpu: CpuId) {
         self.update_curr(cpu);
         let turn = FAIR_TURN.max(self.spec.tick().get());
-        let Some(id) = self.cpus[cpu].curr.task() else {
+        let Some(id) = self.cpus[cpu].curr().task() else {
             return;
         };
         let ran = self.task(id).sum_exec;

@@ -8,7 +8,7 @@
 use model::{CpuId, EventKind, Op, TaskId};
 
 use crate::counters::Counter;
-use crate::cpu::Curr;
+use crate::cpu::{Curr, Occupant};
 use crate::flags::{self, enq, preempt};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
@@ -18,10 +18,10 @@ use crate::task::{Class, RunState};
 impl Machine {
     /// Chooses what `cpu` runs. `asleep` gives the dequeue flags if the current task leaves.
     pub(crate) fn schedule(&mut self, vm: &mut Vm, cpu: CpuId, asleep: Option<u64>) {
-        let before = self.cpus[cpu].curr;
+        let before = self.cpus[cpu].occupant;
         self.stop_executing(cpu);
         let held = self.take_run_queue(cpu);
-        if let (Some(flags), Curr::Task(id)) = (asleep, before) {
+        if let (Some(flags), Some(id)) = (asleep, before.task()) {
             self.dequeue_task(vm, id, flags);
         }
         if self.pass(vm, cpu) {
@@ -35,7 +35,7 @@ impl Machine {
         }
         self.give_run_queue(held);
         if self.deadlines.any() {
-            self.after_schedule_dl(cpu, before);
+            self.after_schedule_dl(cpu, before.curr());
         }
         if !ticks {
             self.arm_tick(cpu);
@@ -52,24 +52,26 @@ impl Machine {
             self.put_prev(vm, cpu, prev, next);
             self.set_next(vm, cpu, prev, next);
             if self.hooked.any() {
+                let state = &mut self.cpus[cpu];
+                (state.executes, state.leaves) = (next.id(), None);
                 self.trace_switch(vm, cpu, prev);
             }
-            self.switched(cpu, prev);
+            self.switched(cpu, prev, next);
         } else {
             self.charge(|costs| costs.keep);
-            match next {
-                Curr::Task(id) => self.sample_report(vm, id, cpu),
+            match next.curr() {
+                Curr::Task(id) => {
+                    let counts = &mut self.cpus[cpu].counts;
+                    counts.picks += 1;
+                    counts.kept += 1;
+                    self.sample_report(vm, id, cpu);
+                }
                 Curr::Idle => self.idle_again(cpu),
                 Curr::Stopper => {}
             }
         }
-        match next {
-            Curr::Task(_) => {
-                let counts = &mut self.cpus[cpu].counts;
-                counts.picks += 1;
-                counts.kept += u64::from(next == prev);
-                self.push_away(vm, cpu)
-            }
+        match next.curr() {
+            Curr::Task(_) => self.push_away(vm, cpu),
             Curr::Idle => false,
             Curr::Stopper => {
                 self.run_stopper(vm, cpu);
@@ -87,12 +89,12 @@ impl Machine {
     /// Gives each class from the previous task's downward its chance to fetch work. Returns what
     /// the CPU runs.
     #[inline(always)]
-    fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> Curr {
+    fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> Occupant {
         let attached = self.attachment.is_attached();
         let state = &mut self.cpus[cpu];
         state.counts.schedules += 1;
         state.need_resched = false;
-        let prev = state.curr;
+        let prev = state.occupant;
         if !attached {
             return prev;
         }
@@ -131,15 +133,18 @@ impl Machine {
 
     /// Fetches work for the policy's class; `true`: the previous task stays.
     #[inline(always)]
-    fn balance_ext(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) -> bool {
+    fn balance_ext(&mut self, vm: &mut Vm, cpu: CpuId, prev: Occupant) -> bool {
         if std::mem::take(&mut self.cpus[cpu].released) {
             self.call_cpu_acquire(vm, cpu);
         }
-        let prev = prev.task().filter(|&id| self.task(id).class == Class::Ext);
-        let queued = prev.is_some_and(|id| self.task(id).queued);
-        if prev.is_some() {
-            self.update_curr(cpu);
-        }
+        let (prev, queued) = match prev.task() {
+            Some(id) if self.task(id).class == Class::Ext => {
+                let queued = self.task(id).queued;
+                self.update_curr(cpu);
+                (Some(id), queued)
+            }
+            _ => (None, false),
+        };
         let keeps = |machine: &Self| {
             queued
                 && !machine.attachment.bypasses()
@@ -214,13 +219,13 @@ impl Machine {
 
     /// The task of the highest class that has one.
     #[inline(always)]
-    fn pick(&mut self, cpu: CpuId, prev: Curr) -> Curr {
+    fn pick(&mut self, cpu: CpuId, prev: Occupant) -> Occupant {
         let state = &self.cpus[cpu];
         if state.has_others() {
             return state.first_of_others();
         }
-        let stays = match prev {
-            Curr::Task(id) if state.keep && self.task(id).class == Class::Ext => Some(id),
+        let stays = match prev.task() {
+            Some(id) if state.keep && self.task(id).class == Class::Ext => Some(id),
             _ => None,
         };
         let local = self.dsqs.local(cpu);
@@ -230,9 +235,9 @@ impl Machine {
                     self.warn_zero_slice(id, stays.is_some());
                     self.refill_slice(id);
                 }
-                Curr::Task(id)
+                id.into()
             }
-            None => Curr::Idle,
+            None => Occupant::IDLE,
         }
     }
 
@@ -251,21 +256,21 @@ impl Machine {
 
     /// The previous task gives the CPU up.
     #[inline(always)]
-    fn put_prev(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
-        let next_class = match next {
-            Curr::Idle => Class::Idle,
-            Curr::Stopper => Class::Stop,
-            Curr::Task(id) => self.task(id).class,
-        };
-        match prev {
+    fn put_prev(&mut self, vm: &mut Vm, cpu: CpuId, prev: Occupant, next: Occupant) {
+        match prev.curr() {
             Curr::Idle => self.leave_idle(vm, cpu),
             Curr::Stopper => {}
             Curr::Task(id) => {
                 self.update_curr(cpu);
                 if self.task(id).class == Class::Ext {
+                    let next_class = match next.curr() {
+                        Curr::Idle => Class::Idle,
+                        Curr::Stopper => Class::Stop,
+                        Curr::Task(id) => self.task(id).class,
+                    };
                     self.put_prev_ext(vm, cpu, id, next_class);
                     if next_class < Class::Ext {
-                        self.switch_class(vm, cpu, next, next_class);
+                        self.switch_class(vm, cpu, next.curr(), next_class);
                     }
                 }
             }
@@ -327,13 +332,13 @@ impl Machine {
     ///
     /// Source: `__schedule()`, kernel 6.18: `pick_next_task()` comes before `context_switch()`.
     #[inline(always)]
-    fn set_next(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr, next: Curr) {
+    fn set_next(&mut self, vm: &mut Vm, cpu: CpuId, prev: Occupant, next: Occupant) {
         let state = &mut self.cpus[cpu];
-        state.curr = next;
+        state.occupant = next;
         state.leaves = Some(prev);
         state.executes = TaskId::NONE;
-        match next {
-            Curr::Idle if prev != Curr::Idle => self.enter_idle(vm, cpu),
+        match next.curr() {
+            Curr::Idle if prev != Occupant::IDLE => self.enter_idle(vm, cpu),
             Curr::Idle | Curr::Stopper => {}
             Curr::Task(id) => {
                 let clock = state.task_clock(self.now);
@@ -344,8 +349,6 @@ impl Machine {
                 }
             }
         }
-        let state = &mut self.cpus[cpu];
-        (state.executes, state.leaves) = (next.id(), None);
         self.mirror_curr(cpu);
     }
 
@@ -408,7 +411,8 @@ impl Machine {
     /// Arms the tick of `cpu`, which stops while the CPU idles.
     #[inline(always)]
     fn arm_tick(&mut self, cpu: CpuId) {
-        if self.cpus[cpu].curr != Curr::Idle && self.cpus[cpu].tick_at.is_none() {
+        let state = &self.cpus[cpu];
+        if state.occupant != Occupant::IDLE && state.tick_at.is_none() {
             self.arm_next_tick(cpu);
         }
     }
@@ -439,7 +443,7 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn tick(&mut self, vm: &mut Vm, cpu: CpuId) {
         let due = self.cpus[cpu].tick_at.take();
-        let Curr::Task(id) = self.cpus[cpu].curr else {
+        let Some(id) = self.cpus[cpu].occupant.task() else {
             return;
         };
         if due == Some(self.now) {

@@ -41,7 +41,7 @@ impl View<'_> {
     /// If the machine has no such CPU.
     #[must_use]
     pub fn running(&self, cpu: CpuId) -> Option<TaskId> {
-        self.0.cpus[cpu].curr.task()
+        self.0.cpus[cpu].curr().task()
     }
 
     /// The tasks that are runnable, on the run queue of `cpu` and not running, by number.

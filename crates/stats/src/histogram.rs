@@ -38,11 +38,13 @@ struct Bucket {
 }
 
 /// The octave of `value`, and its bucket there.
+#[inline(always)]
 const fn place(value: u64) -> (usize, usize) {
-    let Some(shift) = (u64::BITS - OCTAVE_BITS).checked_sub(value.leading_zeros() + 1) else {
-        return (0, value as usize);
-    };
-    (shift as usize + 1, (value >> shift) as usize - OCTAVE)
+    // Bits beyond those that the first octave tells apart. Without a case for it, and with a bucket
+    // that the compiler sees to be one: a switch puts four values into distributions.
+    let octave = u64::BITS - OCTAVE_BITS - (value | (OCTAVE as u64 >> 1)).leading_zeros();
+    let bucket = value >> octave.saturating_sub(1);
+    (octave as usize, bucket as usize % OCTAVE)
 }
 
 impl Histogram {

@@ -106,15 +106,17 @@ impl Machine {
     /// Between callbacks no program can look, so the mirror goes on saying so until another
     /// callback is executed by somebody else.
     #[inline]
-    pub(crate) fn show_guard(&mut self, vm: &mut Vm, guarded: TaskId) {
+    pub(crate) fn show_guard(&mut self, vm: &mut Vm) {
         if self.mirror.seen.migration_disabled {
-            self.show_guard_to_readers(vm, guarded);
+            self.show_guard_to_readers(vm);
         }
     }
 
     #[inline(never)]
-    fn show_guard_to_readers(&mut self, vm: &mut Vm, guarded: TaskId) {
-        let guarded = Some(guarded).filter(|id| *id != TaskId::NONE);
+    fn show_guard_to_readers(&mut self, vm: &mut Vm) {
+        let guards = self.contexts.innermost().guards;
+        let executes = Some(self.cpus[self.exec].executes);
+        let guarded = executes.filter(|id| guards && *id != TaskId::NONE);
         let now = guarded.map(|id| (id, self.shown_migration_disabled(id)));
         if self.mirror.guarded != now {
             self.move_guard(vm, now);
@@ -138,7 +140,7 @@ impl Machine {
     /// `migration_disabled` as programs see it.
     fn shown_migration_disabled(&self, id: TaskId) -> u16 {
         let own = self.tasks.get(id.index());
-        own.map_or(0, |task| task.migration_disabled) + self.contexts.guards(id)
+        own.map_or(0, |task| task.migration_disabled) + self.contexts_that_guard(id)
     }
 
     pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {

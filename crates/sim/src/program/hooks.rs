@@ -8,7 +8,7 @@ use bpf::{Attachment, Fault, Stop};
 use model::user_space::BpfId;
 use model::{CpuId, TaskId};
 
-use crate::cpu::Curr;
+use crate::cpu::{Curr, Occupant};
 use crate::machine::{Machine, Vm};
 use crate::ops::{Context, Directly, Locked};
 use crate::places::{Hook, Place};
@@ -31,12 +31,12 @@ impl Machine {
     /// still the current task, and the run queue has the next one already.
     #[cold]
     #[inline(never)]
-    pub(crate) fn trace_switch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Curr) {
+    pub(crate) fn trace_switch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Occupant) {
         if !self.hooked.has(Place::SchedSwitch) {
             return;
         }
-        let next = self.cpus[cpu].curr;
-        let (state, is_preempted) = match prev {
+        let next = self.cpus[cpu].occupant;
+        let (state, is_preempted) = match prev.curr() {
             Curr::Task(id) => {
                 let task = self.task(id);
                 let runnable = task.state == RunState::Runnable;
@@ -47,13 +47,13 @@ impl Machine {
             // The migration thread sleeps when its work is done.
             Curr::Stopper => (1, false),
         };
-        let [from, to] = [prev, next].map(|it| self.address_on(vm, cpu, it));
+        let [from, to] = [prev, next].map(|it| self.address_on(vm, cpu, it.curr()));
         self.mirror_curr(cpu);
         self.flush_mirrors(vm);
-        self.cpus[cpu].curr = prev;
+        self.cpus[cpu].occupant = prev;
         let args = [u64::from(is_preempted), from, to, state.into()];
         self.call_hooks(vm, Place::SchedSwitch, false, &args);
-        self.cpus[cpu].curr = next;
+        self.cpus[cpu].occupant = next;
     }
 
     fn address_on(&mut self, vm: &mut Vm, cpu: CpuId, curr: Curr) -> u64 {
@@ -198,18 +198,14 @@ impl Machine {
     /// A call without a lock of sched_ext's and with nothing that it is about: none of the kernel's
     /// functions that ask for one can be called.
     fn call_hook(&mut self, vm: &mut Vm, hook: &Hook, args: &[u64]) -> Result<u64, Fault> {
-        let guarded = match hook.is_function {
-            true => self.cpus[self.exec].executes,
-            false => TaskId::NONE,
-        };
         self.contexts.enter(Context {
             mask: self.contexts.innermost().mask,
             locked: Locked::NONE,
             subject: TaskId::NONE,
             direct: Directly::Never,
-            guarded,
+            guards: hook.is_function,
         });
-        self.show_guard(vm, guarded);
+        self.show_guard(vm);
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
         let result = vm.call_program(hook.function, args, self);

@@ -134,12 +134,11 @@ impl Sink for Metrics {
 
     fn events(&mut self, events: &[Event]) {
         let run = self.run();
-        if run.tasks.len() < MANY_TASKS {
-            events.iter().for_each(|event| run.take(event));
-            return;
-        }
         for block in events.chunks(BLOCK) {
-            run.load(block);
+            if run.tasks.len() >= MANY_TASKS {
+                run.load(block);
+            }
+            // The only call of it, so that it is built in.
             block.iter().for_each(|event| run.take(event));
         }
     }
@@ -177,7 +176,7 @@ impl Run {
         std::hint::black_box(loaded);
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, event: &Event) {
         match event.kind {
             EventKind::Wakeup => self.woken(event),
@@ -268,7 +267,7 @@ impl Run {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn woken(&mut self, event: &Event) {
         let (id, now) = (event.task, event.time);
         let State::Asleep { since, fell_asleep } = self.task(id).state else {
@@ -291,7 +290,7 @@ impl Run {
         self.queues.add(event.cpu);
     }
 
-    #[inline]
+    #[inline(always)]
     fn switched(&mut self, event: &Event) {
         let (cpu, now) = (event.cpu, event.time);
         let ledger = &mut self.cpus[cpu.index()];
