@@ -217,8 +217,7 @@ impl Machine {
             if self.task(id).cpu == cpu {
                 self.leave_dsq(id);
                 self.tell_look(dsq, Some(id), looked);
-                let local = self.dsqs.local(cpu);
-                self.dispatch_enqueue(local, id, flags);
+                self.dispatch_enqueue(self.dsqs.local(cpu), id, flags);
                 return (true, passed);
             }
             if self.can_migrate(id, cpu, false) {

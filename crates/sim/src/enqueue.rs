@@ -7,7 +7,7 @@ use model::{CpuId, Op, Sliced, TaskId};
 
 use crate::cause::Cause;
 use crate::counters::Counter;
-use crate::cpu::Curr;
+use crate::cpu::Occupant;
 use crate::dsq::{DsqIndex, Mixed};
 use crate::flags::{self, enq};
 use crate::lock::Which;
@@ -18,8 +18,14 @@ use crate::task::{Carried, Class, Direct, OpsState};
 
 impl Machine {
     /// Puts a task on the run queue of its CPU, in its class.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn enqueue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
+        self.enqueue_task_here(vm, id, flags);
+    }
+
+    /// As [`Machine::enqueue_task`], built in where a wakeup needs it.
+    #[inline(always)]
+    pub(crate) fn enqueue_task_here(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         match self.task(id).class {
             Class::Ext => self.enqueue_ext(vm, id, flags),
             class => self.enqueue_other(class, id, flags),
@@ -38,8 +44,14 @@ impl Machine {
     }
 
     /// Takes a task off the run queue of its CPU.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn dequeue_task(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
+        self.dequeue_task_here(vm, id, flags);
+    }
+
+    /// As [`Machine::dequeue_task`], built in where a task falls asleep.
+    #[inline(always)]
+    pub(crate) fn dequeue_task_here(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         match self.task(id).class {
             Class::Ext => self.dequeue_ext(vm, id, flags),
             class => self.dequeue_other(class, id, flags),
@@ -57,6 +69,7 @@ impl Machine {
         }
     }
 
+    #[inline(always)]
     fn enqueue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         let task = self.task(id);
         let cpu = task.cpu;
@@ -70,7 +83,8 @@ impl Machine {
             let more = if restored { self.rules.restored_bit } else { 0 };
             self.call_runnable(vm, id, self.rules.enq_out(flags) | more);
         }
-        self.do_enqueue(vm, id, flags, restored);
+        self.choose_queue(vm, id, flags, restored);
+        self.tell_released(vm);
         self.cpus[cpu].in_wakeup = false;
         if flags & enq::CPU_SELECTED != 0 && self.task(id).selected_cpu != cpu {
             self.counters.count(Counter::SelectCpuFallback);
@@ -93,6 +107,7 @@ impl Machine {
         );
     }
 
+    #[inline(always)]
     fn dequeue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
         let task = self.task(id);
         let cpu = task.cpu;
@@ -146,16 +161,18 @@ impl Machine {
 
     /// Decides where a runnable task waits. `sticky`: it goes to the local queue with the slice
     /// it has, because it only changes queues or is the restored current task.
+    #[inline(never)]
     pub(crate) fn do_enqueue(&mut self, vm: &mut Vm, id: TaskId, flags: u64, sticky: bool) {
         self.choose_queue(vm, id, flags, sticky);
         self.tell_released(vm);
     }
 
+    #[inline(always)]
     fn choose_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64, sticky: bool) {
         let task = self.task(id);
         let (cpu, has_verdict) = (task.cpu, task.direct.is_some());
         if sticky {
-            return self.dispatch_enqueue(self.dsqs.local(cpu), id, flags);
+            return self.insert_local(cpu, id, flags);
         }
         if !self.is_online(cpu) {
             return self.enqueue_with_new_slice(self.dsqs.local(cpu), id, flags);
@@ -239,6 +256,20 @@ impl Machine {
         let direct = task.direct.expect("the caller has seen a verdict");
         let flags = flags | direct.flags;
         self.decisions.decide_for(direct.cause);
+        if direct.dsq_id == flags::dsq::LOCAL && flags & enq::DSQ_PRIQ == 0 {
+            self.carry(id, direct.carried, flags);
+            self.insert_local(cpu, id, flags);
+            self.decisions.decide_for(Cause::KERNEL);
+            return;
+        }
+        self.direct_dispatch_elsewhere(id, cpu, flags);
+    }
+
+    /// As [`Machine::direct_dispatch`], with all `flags`, into another queue than the local one.
+    #[inline(never)]
+    fn direct_dispatch_elsewhere(&mut self, id: TaskId, cpu: CpuId, flags: u64) {
+        let direct = self.task(id).direct;
+        let direct = direct.expect("the caller has seen a verdict");
         let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
         if self.dsqs.owner(dsq).is_some_and(|owner| owner != cpu) {
             // Another CPU's lock cannot be taken here; the insert is done a little later.
@@ -335,8 +366,28 @@ impl Machine {
         }
     }
 
+    /// Inserts a task into the local queue of `cpu`, at its end or its front.
+    pub(crate) fn insert_local(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
+        let local = self.dsqs.local(cpu);
+        let front = flags & (enq::HEAD | enq::PREEMPT) != 0;
+        self.dsqs.push(local, id, front);
+        let task = &mut self.tasks[id.index()];
+        let before = task.dsq.replace(local);
+        task.direct = None;
+        task.ops_state = OpsState::None;
+        assert!(before.is_none(), "{} is in two queues", self.name(id));
+        self.note_custody(local, id);
+        self.tell_insert(local, id, flags);
+        self.local_inserted(cpu, id, flags);
+    }
+
     /// Inserts a task into a queue.
     pub(crate) fn dispatch_enqueue(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
+        if let Some(owner) = self.dsqs.owner(dsq)
+            && flags & enq::DSQ_PRIQ == 0
+        {
+            return self.insert_local(owner, id, flags);
+        }
         let mut by_vtime = flags & enq::DSQ_PRIQ != 0;
         if !self.dsqs.takes(dsq, by_vtime) {
             by_vtime = self.refuse_order(dsq, by_vtime);
@@ -385,12 +436,16 @@ impl Machine {
     /// Source: `local_dsq_post_enq()`, Debian 6.18.15; nothing happens while the CPU balances.
     #[inline]
     pub(crate) fn local_inserted(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
-        let state = &self.cpus[cpu];
+        let state = &mut self.cpus[cpu];
         if state.in_balance {
             return;
         }
+        if state.occupant == Occupant::IDLE {
+            state.need_resched = true;
+            return self.poke(cpu);
+        }
         let mut preempt = false;
-        if let Curr::Task(curr) = state.curr()
+        if let Some(curr) = state.occupant.task()
             && flags & enq::PREEMPT != 0
             && curr != id
             && self.task(curr).class == Class::Ext

@@ -126,7 +126,7 @@ impl Machine {
             self.trace_fork(vm, (parent, id), birth.process);
         }
         let (target, _) = self.select_task_rq(vm, id, cpu, wake::FORK);
-        self.activate(vm, id, target, enq::INITIAL | enq::NOCLOCK);
+        self.activate_new(vm, id, target, enq::NOCLOCK);
         if self.hooked.any() && !self.is_of_program(birth.group) {
             let comm = self.workload.task_name(birth.group, birth.index);
             self.trace_rename(vm, id, &comm);

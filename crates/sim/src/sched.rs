@@ -22,7 +22,7 @@ impl Machine {
         self.stop_executing(cpu);
         let held = self.take_run_queue(cpu);
         if let (Some(flags), Some(id)) = (asleep, before.task()) {
-            self.dequeue_task(vm, id, flags);
+            self.dequeue_task_here(vm, id, flags);
         }
         if self.pass(vm, cpu) {
             self.pass_again(vm, cpu);
@@ -286,8 +286,7 @@ impl Machine {
         self.watch(id);
         if self.task(id).slice > 0 && !self.attachment.bypasses() {
             // Only a higher class takes a CPU from a task that has slice left.
-            let local = self.dsqs.local(cpu);
-            self.dispatch_enqueue(local, id, enq::HEAD);
+            self.insert_local(cpu, id, enq::HEAD);
         } else if next > Class::Ext {
             self.do_enqueue(vm, id, enq::LAST, false);
             if self.rules.last_goes_on && self.task(id).dsq == Some(self.dsqs.local(cpu)) {

@@ -41,9 +41,15 @@ impl Machine {
         self.give_run_queue(held);
     }
 
+    /// Makes a new task runnable on `cpu`.
+    #[inline(never)]
+    pub(crate) fn activate_new(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
+        self.activate(vm, id, cpu, flags | enq::INITIAL);
+    }
+
     /// Makes a sleeping or new task runnable on `cpu`.
     #[inline(always)]
-    pub(crate) fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
+    fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
         let new = flags & enq::INITIAL != 0;
         if new {
             // The first placement is no migration.
@@ -65,7 +71,7 @@ impl Machine {
             let what = (EventKind::Wakeup, 0);
             self.emit_detailed(what, id, cpu, (words, u64::from(new)));
         }
-        self.enqueue_task(vm, id, flags);
+        self.enqueue_task_here(vm, id, flags);
         if new && self.hooked.any() {
             self.trace_task(vm, Place::SchedWakeupNew, id);
         }
@@ -139,6 +145,7 @@ impl Machine {
     }
 
     /// Asks the policy, or the built-in rule when it has none.
+    #[inline(always)]
     fn select_cpu_ext(&mut self, vm: &mut Vm, id: TaskId, prev: CpuId, flags: u64) -> CpuId {
         if !self.ops.has(Op::SelectCpu) || self.attachment.bypasses() {
             let wanted = Wanted {
