@@ -270,6 +270,14 @@ impl Machine {
     fn direct_dispatch_elsewhere(&mut self, id: TaskId, cpu: CpuId, flags: u64) {
         let direct = self.task(id).direct;
         let direct = direct.expect("the caller has seen a verdict");
+        if direct.dsq_id & flags::dsq::BUILTIN == 0
+            && let Some(dsq) = self.dsqs.user(direct.dsq_id)
+        {
+            self.carry(id, direct.carried, flags);
+            self.insert_shared(dsq, id, flags);
+            self.decisions.decide_for(Cause::KERNEL);
+            return;
+        }
         let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
         if self.dsqs.owner(dsq).is_some_and(|owner| owner != cpu) {
             // Another CPU's lock cannot be taken here; the insert is done a little later.
@@ -388,6 +396,12 @@ impl Machine {
         {
             return self.insert_local(owner, id, flags);
         }
+        self.insert_shared(dsq, id, flags);
+    }
+
+    /// As [`Machine::dispatch_enqueue`], into a queue in which order may matter.
+    #[inline(always)]
+    fn insert_shared(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
         let mut by_vtime = flags & enq::DSQ_PRIQ != 0;
         if !self.dsqs.takes(dsq, by_vtime) {
             by_vtime = self.refuse_order(dsq, by_vtime);
