@@ -202,6 +202,7 @@ impl Machine {
 
     /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`, with the
     /// flags of an insert. Whether there is one, and how many were passed over.
+    #[inline]
     pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> (bool, u64) {
         let looked = if self.contexts.depth() > 0 {
             Looked::MoveToLocal
@@ -233,7 +234,13 @@ impl Machine {
     }
 
     /// Takes a task from the global queue to the local queue of `cpu`.
+    #[inline]
     pub(crate) fn consume_global(&mut self, cpu: CpuId) -> bool {
+        self.dsqs.any_in_globals() && self.consume_filled_global(cpu)
+    }
+
+    #[inline(never)]
+    fn consume_filled_global(&mut self, cpu: CpuId) -> bool {
         let global = self.global_queue(cpu);
         !self.dsqs.is_empty(global) && self.consume(cpu, global, 0).0
     }

@@ -95,6 +95,10 @@ pub struct Dsqs {
     /// The policy's queue that was looked for last, if it exists: most policies have few.
     last_found: Cell<Option<(u64, DsqIndex)>>,
     cpus: u32,
+    /// The first of the policy's queues: behind the global ones.
+    first_user: u32,
+    /// Tasks in global queues, which most policies leave empty.
+    in_globals: u32,
 }
 
 impl Dsq {
@@ -126,6 +130,8 @@ impl Dsqs {
             by_id: HashMap::default(),
             last_found: Cell::new(None),
             cpus: u32::from(cpus),
+            first_user: u32::from(cpus) + u32::from(nodes),
+            in_globals: 0,
         }
     }
 
@@ -139,6 +145,17 @@ impl Dsqs {
     #[inline]
     pub fn global(&self, node: u16) -> DsqIndex {
         DsqIndex(self.cpus + u32::from(node))
+    }
+
+    /// Whether any global queue holds a task.
+    #[inline]
+    pub const fn any_in_globals(&self) -> bool {
+        self.in_globals > 0
+    }
+
+    #[inline]
+    fn is_global(&self, dsq: DsqIndex) -> bool {
+        (self.cpus..self.first_user).contains(&dsq.0)
     }
 
     /// The CPU whose local queue this is.
@@ -262,8 +279,14 @@ impl Dsqs {
         }
     }
 
-    /// Inserts at the front or the back.
-    #[inline]
+    /// Inserts at the front or the back of any queue.
+    pub fn push_shared(&mut self, dsq: DsqIndex, task: TaskId, front: bool) {
+        self.in_globals += u32::from(self.is_global(dsq));
+        self.push(dsq, task, front);
+    }
+
+    /// Inserts at the front or the back of a queue that is not a global one.
+    #[inline(always)]
     pub fn push(&mut self, dsq: DsqIndex, task: TaskId, front: bool) {
         let queue = &mut self.queues[dsq.0 as usize];
         queue.sequence = queue.sequence.wrapping_add(1);
@@ -313,6 +336,9 @@ impl Dsqs {
             return self.remove_sorted(dsq, task);
         }
         let Links { prev, next } = place.links;
+        if dsq.0 >= self.cpus {
+            self.in_globals -= u32::from(self.is_global(dsq));
+        }
         let queue = &mut self.queues[dsq.0 as usize];
         queue.listed -= 1;
         // As in `push`: of a task that was alone only the queue's ends change.

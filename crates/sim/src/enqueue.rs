@@ -122,11 +122,13 @@ impl Machine {
         if self.ops.has(Op::Quiescent) {
             self.call_quiescent(vm, (id, cpu), flags);
         }
-        self.unwatch(id, false);
+        let task = self.task_mut(id);
+        task.direct = None;
+        let place = task.stop_waiting();
+        self.watchdog.forget(&mut self.tasks, place);
         self.set_queued(id, false);
         self.leave_dsq(id);
         self.tell_removed(id, false);
-        self.task_mut(id).direct = None;
     }
 
     #[inline(never)]
@@ -305,7 +307,7 @@ impl Machine {
     }
 
     /// Source: `scx_dsq_insert_commit()`, kernel 6.18, and `apply_slice_vtime()`, kernel 7.3.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_carried(&mut self, id: TaskId, carried: Carried, flags: u64) {
         let task = self.task_mut(id);
         task.slice = match carried.slice {
@@ -375,6 +377,7 @@ impl Machine {
     }
 
     /// Inserts a task into the local queue of `cpu`, at its end or its front.
+    #[inline]
     pub(crate) fn insert_local(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
         let local = self.dsqs.local(cpu);
         let front = flags & (enq::HEAD | enq::PREEMPT) != 0;
@@ -414,7 +417,7 @@ impl Machine {
             self.dsqs.insert(dsq, id, task.vtime);
         } else {
             self.dsqs
-                .push(dsq, id, flags & (enq::HEAD | enq::PREEMPT) != 0);
+                .push_shared(dsq, id, flags & (enq::HEAD | enq::PREEMPT) != 0);
         }
         assert!(before.is_none(), "{} is in two queues", self.name(id));
         self.note_custody(dsq, id);
@@ -448,7 +451,7 @@ impl Machine {
     /// A task has come into the local queue of `cpu`.
     ///
     /// Source: `local_dsq_post_enq()`, Debian 6.18.15; nothing happens while the CPU balances.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn local_inserted(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
         let state = &mut self.cpus[cpu];
         if state.in_balance {

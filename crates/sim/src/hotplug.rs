@@ -78,7 +78,7 @@ impl Machine {
     /// Has the task that an offline CPU has picked pushed to another CPU; whether there is one.
     #[inline]
     pub(crate) fn push_away(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
-        !self.idle.topology().all_are_online() && !self.is_online(cpu) && self.push_task_away(vm, cpu)
+        !self.is_online(cpu) && self.push_task_away(vm, cpu)
     }
 
     #[cold]

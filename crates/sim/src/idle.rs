@@ -183,7 +183,7 @@ pub(crate) fn rotate(rotor: &mut u32, a: &Mask, b: &Mask) -> Option<CpuId> {
 
 impl Machine {
     /// The CPU becomes idle.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter_idle(&mut self, vm: &mut Vm, cpu: CpuId) {
         if self.rules.tells_idle_first {
             self.call_update_idle(vm, cpu, true);
@@ -196,7 +196,7 @@ impl Machine {
     }
 
     /// The CPU leaves idle.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave_idle(&mut self, vm: &mut Vm, cpu: CpuId) {
         if self.rules.tells_idle_first {
             self.call_update_idle(vm, cpu, false);
@@ -300,7 +300,7 @@ impl Machine {
     /// The built-in choice, as a policy asks for it: a task that cannot move gets its CPU or none.
     ///
     /// Source: `select_cpu_from_kfunc()`, kernel 6.18.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn select_idle(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
         let task = self.task(id);
         if self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id) {
@@ -378,7 +378,7 @@ impl Machine {
     /// The built-in choice of a CPU for a task that wakes; the CPU is claimed.
     ///
     /// Source: `scx_select_cpu_dfl()`, kernel 6.18.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn select_cpu_default(&mut self, id: TaskId, wanted: &Wanted<'_>) -> Option<CpuId> {
         // Most often nothing else needs to be looked at.
         if self.rules.chooses_near

@@ -385,9 +385,16 @@ impl Machine {
     }
 
     /// Makes `cpu` look at what it has to do.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poke(&mut self, cpu: CpuId) {
-        if cpu != self.exec && !self.cpus[cpu].resume_pending {
+        if cpu != self.exec {
+            self.poke_other(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn poke_other(&mut self, cpu: CpuId) {
+        if !self.cpus[cpu].resume_pending {
             self.cpus[cpu].resume_pending = true;
             let mut arrival = self.now;
             if let Some(costs) = self.ledger.costs() {

@@ -177,15 +177,35 @@ impl Later {
     }
 
     /// Adds an event whose time does not come before `base`.
+    #[inline(always)]
+    fn push(
+        &mut self,
+        Entry {
+            time,
+            rank,
+            sequence,
+            what,
+        }: Entry,
+    ) {
+        self.push_words(time, rank, sequence, what);
+    }
+
+    /// As [`Later::push`], with all of it in registers.
     #[inline(never)]
-    fn push(&mut self, entry: Entry) {
-        let time = entry.time.as_nanos();
+    fn push_words(&mut self, at: SimTime, rank: u64, sequence: u64, what: Pending) {
+        let time = at.as_nanos();
         let (level, shift) = LEVEL_OF[((time ^ self.base) | 1).ilog2() as usize];
         let slot = (time >> shift) as usize % SLOTS;
         let level = usize::from(level);
         self.filled[level] |= 1 << slot;
         self.levels |= 1 << level;
         let entries = &mut self.slots[level * SLOTS + slot];
+        let entry = Entry {
+            time: at,
+            rank,
+            sequence,
+            what,
+        };
         if entries.len() == entries.capacity() {
             return push_growing(entries, entry);
         }

@@ -140,7 +140,10 @@ impl Machine {
         let (prev, queued) = match prev.task() {
             Some(id) if self.task(id).class == Class::Ext => {
                 let queued = self.task(id).queued;
-                self.update_curr(cpu);
+                // One that has left the run queue was charged when it did.
+                if queued {
+                    self.update_curr(cpu);
+                }
                 (Some(id), queued)
             }
             _ => (None, false),
@@ -261,8 +264,12 @@ impl Machine {
             Curr::Idle => self.leave_idle(vm, cpu),
             Curr::Stopper => {}
             Curr::Task(id) => {
-                self.update_curr(cpu);
-                if self.task(id).class == Class::Ext {
+                let task = self.task(id);
+                let is_ext = task.class == Class::Ext;
+                if !is_ext || task.queued {
+                    self.update_curr(cpu);
+                }
+                if is_ext {
                     let next_class = match next.curr() {
                         Curr::Idle => Class::Idle,
                         Curr::Stopper => Class::Stop,
@@ -342,8 +349,9 @@ impl Machine {
             Curr::Task(id) => {
                 let clock = state.task_clock(self.now);
                 let task = &mut self.tasks[id.index()];
+                let is_ext = task.class == Class::Ext;
                 task.exec_start = clock;
-                if task.class == Class::Ext {
+                if is_ext {
                     self.set_next_ext(vm, cpu, id);
                 }
             }
@@ -354,15 +362,16 @@ impl Machine {
     /// A task of the policy's class takes the CPU, or goes on after a property change.
     #[inline(always)]
     pub(crate) fn set_next_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
-        if !self.masks.has(self.task(id).cpus, cpu) {
+        let task = self.task(id);
+        let (queued, in_custody) = (task.queued, task.in_custody);
+        let (address, slice) = (task.address, task.slice);
+        if !self.masks.has(task.cpus, cpu) {
             self.check_leaving(cpu, id);
         }
         self.leave_dsq(id);
         self.tell_removed(id, true);
-        let task = self.task(id);
-        if task.queued {
-            let (address, slice) = (task.address, task.slice);
-            if self.rules.tells_moved_late && task.in_custody {
+        if queued {
+            if self.rules.tells_moved_late && in_custody {
                 self.tell_moved(vm, id);
             }
             self.call(

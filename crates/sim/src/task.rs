@@ -265,6 +265,12 @@ impl Task {
         }
     }
 
+    /// It waits no longer. Returns where it stood among those that the watchdog watches.
+    #[inline(always)]
+    pub fn stop_waiting(&mut self) -> u32 {
+        std::mem::replace(&mut self.watch_place, u32::MAX)
+    }
+
     /// Books the time since the last change and begins `phase`.
     #[inline]
     pub fn enter(&mut self, phase: Phase, now: SimTime) {

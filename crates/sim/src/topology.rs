@@ -90,12 +90,10 @@ impl Topology {
         self.all_online
     }
 
+    /// Whether `cpu`, which the machine has, is not taken away.
     #[inline]
     pub fn is_online(&self, cpu: CpuId) -> bool {
-        if self.all_online {
-            return cpu.0 < self.cpus;
-        }
-        self.online.has(cpu)
+        self.all_online || self.online.has(cpu)
     }
 
     /// Takes `cpu` away, or gives it back.

@@ -57,9 +57,9 @@ impl Watchdog {
         }
     }
 
+    /// Takes out the task that stood at `place`, if any did.
     #[inline]
-    fn remove(&mut self, tasks: &mut [Task], id: TaskId) {
-        let place = std::mem::replace(&mut tasks[id.index()].watch_place, NOWHERE);
+    pub fn forget(&mut self, tasks: &mut [Task], place: u32) {
         if place != NOWHERE {
             self.waiting.swap_remove(place as usize);
             if let Some(moved) = self.waiting.get(place as usize) {
@@ -87,7 +87,8 @@ impl Machine {
     pub(crate) fn unwatch(&mut self, task: TaskId, ran: bool) {
         let state = self.task_mut(task);
         state.reset_runnable_at |= ran;
-        self.watchdog.remove(&mut self.tasks, task);
+        let place = state.stop_waiting();
+        self.watchdog.forget(&mut self.tasks, place);
     }
 
     /// Looks for a stalled task, and arms the next look.
@@ -193,7 +194,8 @@ mod tests {
             if comes {
                 watchdog.add(&mut tasks[task as usize], TaskId(task));
             } else {
-                watchdog.remove(&mut tasks, TaskId(task));
+                let place = tasks[task as usize].stop_waiting();
+                watchdog.forget(&mut tasks, place);
             }
             there[task as usize] = comes;
             let mut waiting: Vec<_> = watchdog.waiting.iter().map(|id| id.0).collect();

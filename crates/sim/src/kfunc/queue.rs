@@ -229,18 +229,27 @@ impl Machine {
     }
 
     /// Notes a verdict: directly in `select_cpu` and `enqueue`, in the buffer in `dispatch`.
+    #[inline(always)]
     fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64, carried: Carried) {
+        let context = self.contexts.innermost_mut();
+        if context.direct == Directly::Once && context.subject == id {
+            context.direct = Directly::Done;
+            self.tasks[id.index()].direct = Some(Direct {
+                dsq_id,
+                flags,
+                carried,
+                cause: self.decisions.cause(),
+            });
+        } else {
+            self.buffer_insert(id, dsq_id, flags, carried);
+        }
+    }
+
+    /// Notes a verdict in the buffer, or finds out why it cannot be noted.
+    #[inline(never)]
+    fn buffer_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64, carried: Carried) {
         let context = self.contexts.innermost();
         match (context.direct, context.subject) {
-            (Directly::Once, expected) if expected == id => {
-                self.task_mut(id).direct = Some(Direct {
-                    dsq_id,
-                    flags,
-                    carried,
-                    cause: self.decisions.cause(),
-                });
-                self.contexts.innermost_mut().direct = Directly::Done;
-            }
             (Directly::Once, expected) => {
                 let (expected, got) = (self.name(expected), self.name(id));
                 self.error(format!(

@@ -38,10 +38,16 @@ impl Machine {
 
     #[inline(never)]
     fn flush_stale(&mut self, memory: &mut Memory) {
-        // Nearly always it is one task, and no loop: else all that a task may need is prepared
-        // before the loop begins, for one that needs a small part of it.
+        // Nearly always it is one task and its slice, and no loop: else all that a task may need
+        // is prepared before the loop begins, for one that needs a small part of it.
         if let Some(id) = self.mirror.stale_tasks.pop() {
-            self.flush_task(memory, id);
+            match self.tasks.get_mut(id.index()) {
+                Some(task) if task.stale == stale::SLICE && task.address != 0 => {
+                    task.stale = 0;
+                    self.mirror.write_turn(memory, task, stale::SLICE);
+                }
+                _ => self.flush_one(memory, id),
+            }
         }
         let mirror = &mut self.mirror;
         // The masks of idle CPUs are looked at each time: claims are not noted.
