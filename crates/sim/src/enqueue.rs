@@ -3,6 +3,7 @@
 //! Source: `enqueue_task_scx()`, `do_enqueue_task()`, `dequeue_task_scx()`, `dispatch_enqueue()`
 //! and `direct_dispatch()`, kernel 6.18 as Debian patches it (6.18.15).
 
+use bpf::Memory;
 use model::{CpuId, Op, Sliced, TaskId};
 
 use crate::cause::Cause;
@@ -71,14 +72,15 @@ impl Machine {
 
     #[inline(always)]
     fn enqueue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let task = self.task(id);
+        let task = &mut self.tasks[id.index()];
         let cpu = task.cpu;
-        assert!(!task.queued, "{} is enqueued twice", self.name(id));
+        let was_queued = std::mem::replace(&mut task.queued, true);
+        self.watchdog.watch(task, id, self.now);
         let state = &mut self.cpus[cpu];
         let restored = flags & enq::RESTORE != 0 && state.occupant == id.into();
         state.in_wakeup = flags & enq::WAKEUP != 0;
-        self.watch(id);
-        self.set_queued(id, true);
+        assert!(!was_queued, "{} is enqueued twice", self.name(id));
+        self.touch(id, stale::FLAGS | stale::STATE);
         if self.ops.has(Op::Runnable) {
             let more = if restored { self.rules.restored_bit } else { 0 };
             self.call_runnable(vm, id, self.rules.enq_out(flags) | more);
@@ -307,17 +309,25 @@ impl Machine {
     }
 
     /// Source: `scx_dsq_insert_commit()`, kernel 6.18, and `apply_slice_vtime()`, kernel 7.3.
-    #[inline(always)]
-    pub(crate) fn write_carried(&mut self, id: TaskId, carried: Carried, flags: u64) {
-        let task = self.task_mut(id);
-        task.slice = match carried.slice {
-            0 => task.slice.max(1),
-            slice => slice,
-        };
-        if flags & enq::DSQ_PRIQ != 0 {
-            task.vtime = carried.vtime;
-        }
+    fn write_carried(&mut self, id: TaskId, carried: Carried, flags: u64) {
+        self.task_mut(id).take_carried(carried, flags);
         self.touch(id, stale::SLICE);
+        self.tell_slice(id, Sliced::Insert);
+    }
+
+    /// As [`Machine::write_carried`], with its mirror: the program that inserts goes on and may
+    /// look.
+    #[inline(always)]
+    pub(crate) fn write_carried_now(
+        &mut self,
+        memory: &mut Memory,
+        id: TaskId,
+        carried: Carried,
+        flags: u64,
+    ) {
+        let task = &mut self.tasks[id.index()];
+        task.take_carried(carried, flags);
+        self.mirror.write_slice(memory, task);
         self.tell_slice(id, Sliced::Insert);
     }
 

@@ -341,6 +341,12 @@ impl Mirror {
         Some((word(0)?.ok()?, word(4)?.ok()?, flags))
     }
 
+    /// What programs may write of a task.
+    #[inline(always)]
+    pub fn write_slice(&self, memory: &mut Memory, task: &Task) {
+        self.write_turn(memory, task, stale::SLICE);
+    }
+
     /// What changes with every turn of a task.
     #[inline(always)]
     fn write_turn(&self, memory: &mut Memory, task: &Task, what: u8) {

@@ -230,8 +230,8 @@ impl Later {
                 let begin = entries.first()?.time.as_nanos() >> shift << shift;
                 self.base = begin;
                 soon.note(entries);
-                front.extend_from_slice(entries);
-                entries.clear();
+                // The slot gets the memory of the array that is used up.
+                std::mem::swap(front, entries);
                 sort(front);
                 let span = 1_u64.checked_shl(shift).unwrap_or(u64::MAX);
                 return Some(begin.saturating_add(span));

@@ -5,7 +5,7 @@ use workload::{ROOT_CGROUP, SchedPolicy};
 
 use crate::cause::Cause;
 use crate::dsq::DsqIndex;
-use crate::flags;
+use crate::flags::{self, enq};
 use crate::mask::MaskId;
 
 /// Scheduling classes, most urgent first (`kernel/sched/sched.h`).
@@ -262,6 +262,20 @@ impl Task {
             reported: None,
             warned_zero_slice: false,
             stale: 0,
+        }
+    }
+
+    /// Takes the slice and, with [`enq::DSQ_PRIQ`], the key of an insert.
+    ///
+    /// Source: `scx_dsq_insert_commit()`, kernel 6.18, and `apply_slice_vtime()`, kernel 7.3.
+    #[inline(always)]
+    pub fn take_carried(&mut self, carried: Carried, flags: u64) {
+        self.slice = match carried.slice {
+            0 => self.slice.max(1),
+            slice => slice,
+        };
+        if flags & enq::DSQ_PRIQ != 0 {
+            self.vtime = carried.vtime;
         }
     }
 

@@ -49,6 +49,15 @@ impl Watchdog {
         &self.waiting
     }
 
+    /// See [`Machine::watch`].
+    #[inline(always)]
+    pub fn watch(&mut self, task: &mut Task, id: TaskId, now: SimTime) {
+        if std::mem::take(&mut task.reset_runnable_at) {
+            task.runnable_at = self.jiffies(now);
+        }
+        self.add(task, id);
+    }
+
     #[inline]
     fn add(&mut self, task: &mut Task, id: TaskId) {
         if task.watch_place == NOWHERE {
@@ -75,11 +84,8 @@ impl Machine {
     /// Source: `set_task_runnable()`, kernel 6.18.
     #[inline]
     pub(crate) fn watch(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id.index()];
-        if std::mem::take(&mut task.reset_runnable_at) {
-            task.runnable_at = self.watchdog.jiffies(self.now);
-        }
-        self.watchdog.add(task, id);
+        self.watchdog
+            .watch(&mut self.tasks[id.index()], id, self.now);
     }
 
     /// `task` waits no longer; `ran` says that it runs now, so that its next wait starts afresh.

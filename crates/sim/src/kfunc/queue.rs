@@ -194,7 +194,7 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
         vtime: vtime.unwrap_or(0),
     };
     if !machine.rules.inserts_slice {
-        machine.write_carried(id, carried, flags);
+        machine.write_carried_now(ctx.vm.memory(), id, carried, flags);
     }
     machine.commit_insert(id, dsq_id, flags, carried);
     changed(ctx);
