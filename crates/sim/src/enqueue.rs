@@ -118,7 +118,7 @@ impl Machine {
         }
         self.leave_custody(vm, id, flags);
         if self.cpus[cpu].occupant == id.into() {
-            self.update_curr(cpu);
+            self.update_curr_now(vm, cpu);
             self.call_stopping(vm, id, false);
         }
         if self.ops.has(Op::Quiescent) {

@@ -422,20 +422,33 @@ impl Machine {
         }
     }
 
+    /// As [`Machine::update_curr`], with its mirror: a callback is about to be called that looks.
+    #[inline(always)]
+    pub(crate) fn update_curr_now(&mut self, vm: &mut Vm, cpu: CpuId) {
+        let state = &self.cpus[cpu];
+        let Some(id) = state.occupant.task() else {
+            return;
+        };
+        let clock = state.task_clock(self.now);
+        let task = &mut self.tasks[id.index()];
+        if task.class != Class::Ext {
+            return self.update_curr(cpu);
+        }
+        if clock != task.exec_start {
+            task.charge(clock);
+            self.mirror.write_slice(vm.memory(), task);
+            self.touch(id, stale::TIME);
+        }
+    }
+
     #[inline(never)]
     fn charge_task(&mut self, id: TaskId, clock: u64) {
         let task = self.task_mut(id);
-        let delta = clock - task.exec_start;
-        task.exec_start = clock;
-        task.sum_exec += delta;
-        let mut what = stale::TIME;
-        if task.class == Class::Ext && task.slice != crate::flags::SLICE_INF {
-            task.slice = task.slice.saturating_sub(delta);
-            what |= stale::SLICE;
-        } else if task.class == Class::Dl {
+        let delta = task.charge(clock);
+        if task.class == Class::Dl {
             self.charge_deadline(id, delta);
         }
-        self.touch(id, what);
+        self.touch(id, stale::SLICE | stale::TIME);
     }
 
     /// Lets the current task of `cpu` execute from now on.

@@ -142,7 +142,7 @@ impl Machine {
                 let queued = self.task(id).queued;
                 // One that has left the run queue was charged when it did.
                 if queued {
-                    self.update_curr(cpu);
+                    self.update_curr_now(vm, cpu);
                 }
                 (Some(id), queued)
             }
@@ -476,7 +476,7 @@ impl Machine {
     }
 
     fn tick_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
-        self.update_curr(cpu);
+        self.update_curr_now(vm, cpu);
         if self.attachment.bypasses() {
             self.set_slice(id, 0);
         } else {

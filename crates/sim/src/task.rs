@@ -265,6 +265,20 @@ impl Task {
         }
     }
 
+    /// Charges it for the time until `clock`, which it returns.
+    ///
+    /// Source: `update_curr_scx()`, kernel 6.18.
+    #[inline(always)]
+    pub fn charge(&mut self, clock: u64) -> u64 {
+        let delta = clock - self.exec_start;
+        self.exec_start = clock;
+        self.sum_exec += delta;
+        if self.class == Class::Ext && self.slice != flags::SLICE_INF {
+            self.slice = self.slice.saturating_sub(delta);
+        }
+        delta
+    }
+
     /// Takes the slice and, with [`enq::DSQ_PRIQ`], the key of an insert.
     ///
     /// Source: `scx_dsq_insert_commit()`, kernel 6.18, and `apply_slice_vtime()`, kernel 7.3.

@@ -133,6 +133,7 @@ impl Machine {
     }
 
     /// Where a task goes that has no choice.
+    #[inline]
     fn only_allowed(&self, id: TaskId) -> CpuId {
         let task = self.task(id);
         if self.cannot_migrate(id) {
