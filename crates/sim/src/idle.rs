@@ -150,7 +150,7 @@ impl Idle {
 
     /// Claims `cpu` if it idles (`scx_idle_test_and_clear_cpu()`). The core leaves the mask of
     /// wholly idle cores even when the claim fails.
-    #[inline]
+    #[inline(always)]
     pub fn claim(&mut self, cpu: CpuId) -> bool {
         if self.has_smt() {
             self.core(cpu).for_each(|sibling| self.smt.remove(sibling));

@@ -561,6 +561,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Occupant, curr: Occupant) {
         let now = self.now;
+        self.mirror_curr(cpu);
         let cpu_state = &mut self.cpus[cpu];
         (cpu_state.executes, cpu_state.leaves) = (curr.id(), None);
         if prev.id() == curr.id() {
@@ -591,7 +592,6 @@ impl Machine {
             overhead = self.switch_overhead(cpu, prev.curr());
             self.begin_overhead(cpu, overhead);
         }
-        self.mirror_curr(cpu);
         if self.wants(EventKind::Switch) {
             let words = (u64::from(prev.id().0), overhead.get());
             self.emit_detailed((EventKind::Switch, state as u8), curr.id(), cpu, words);

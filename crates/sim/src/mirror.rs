@@ -537,6 +537,21 @@ impl Machine {
         memory.free_kernel(address, self.mirror.layout.task_size);
     }
 
+    /// As [`Machine::task_at`], looking first at the task that the callback is about.
+    #[inline(always)]
+    pub(crate) fn task_in_hand(&self, memory: &Memory, address: u64) -> Option<TaskId> {
+        let subject = self.contexts.innermost().subject;
+        match self.tasks.get(subject.index()) {
+            Some(task) if task.address == address && address != 0 => Some(subject),
+            _ => self.task_at_any(memory, address),
+        }
+    }
+
+    #[inline(never)]
+    fn task_at_any(&self, memory: &Memory, address: u64) -> Option<TaskId> {
+        self.task_at(memory, address)
+    }
+
     /// The task whose mirror begins at `address`.
     #[inline]
     pub(crate) fn task_at(&self, memory: &Memory, address: u64) -> Option<TaskId> {

@@ -46,8 +46,8 @@ impl Machine {
     /// chosen that must leave the CPU.
     #[inline(always)]
     fn pass(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
-        let prev = self.balance(vm, cpu);
-        let next = self.pick(cpu, prev);
+        let (prev, has_others) = self.balance(vm, cpu);
+        let next = self.pick(cpu, prev, has_others);
         if next != prev {
             self.put_prev(vm, cpu, prev, next);
             self.set_next(vm, cpu, prev, next);
@@ -87,28 +87,29 @@ impl Machine {
     }
 
     /// Gives each class from the previous task's downward its chance to fetch work. Returns what
-    /// the CPU runs.
+    /// the CPU runs, and whether a class above the policy's has something to run: no program can
+    /// change that.
     #[inline(always)]
-    fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> Occupant {
+    fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> (Occupant, bool) {
         let attached = self.attachment.is_attached();
         let state = &mut self.cpus[cpu];
         state.counts.schedules += 1;
         state.need_resched = false;
-        let prev = state.occupant;
+        let (prev, has_others) = (state.occupant, state.has_others());
         if !attached {
-            return prev;
+            return (prev, has_others);
         }
         state.in_balance = true;
         state.keep = false;
-        if state.has_others() && self.higher_class_has_task(cpu) {
+        if has_others && self.higher_class_has_task(cpu) {
             self.cpus[cpu].in_balance = false;
-            return prev;
+            return (prev, has_others);
         }
         let keeps = self.balance_ext(vm, cpu, prev);
         let state = &mut self.cpus[cpu];
         state.in_balance = false;
         state.keep = keeps;
-        prev
+        (prev, has_others)
     }
 
     /// Whether a class above the policy's, from the previous task's downward, has a task.
@@ -222,9 +223,9 @@ impl Machine {
 
     /// The task of the highest class that has one.
     #[inline(always)]
-    fn pick(&mut self, cpu: CpuId, prev: Occupant) -> Occupant {
+    fn pick(&mut self, cpu: CpuId, prev: Occupant, has_others: bool) -> Occupant {
         let state = &self.cpus[cpu];
-        if state.has_others() {
+        if has_others {
             return state.first_of_others();
         }
         let stays = match prev.task() {
@@ -356,7 +357,6 @@ impl Machine {
                 }
             }
         }
-        self.mirror_curr(cpu);
     }
 
     /// A task of the policy's class takes the CPU, or goes on after a property change.

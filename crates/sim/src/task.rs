@@ -101,6 +101,9 @@ pub enum Phase {
     Over,
 }
 
+/// How many phases there are.
+const PHASES: usize = Phase::Over as usize + 1;
+
 /// A task.
 ///
 /// What each of its turns needs stands first: with 10,000 tasks nothing of one is still in the
@@ -155,8 +158,8 @@ pub struct Task {
     pub deferred_on: Option<CpuId>,
     /// Since when it does what it does.
     pub phase_since: SimTime,
-    /// How it spent its life.
-    pub times: TaskTimes,
+    /// How it spent its life, by [`Phase`]; see [`Task::times`].
+    spent: [Nanos; PHASES],
     /// Jiffy since when it has waited, as the watchdog sees it.
     pub runnable_at: u64,
     /// Counts its sleeps, so that a timer of an earlier one is recognised.
@@ -256,7 +259,7 @@ impl Task {
             sum_exec: 0,
             sleep_generation: 0,
             work_left: Nanos::ZERO,
-            times: TaskTimes::default(),
+            spent: [Nanos::ZERO; PHASES],
             phase: Phase::Sleep,
             phase_since: now,
             reported: None,
@@ -277,6 +280,17 @@ impl Task {
             self.slice = self.slice.saturating_sub(delta);
         }
         delta
+    }
+
+    /// How it spent its life.
+    pub fn times(&self) -> TaskTimes {
+        let spent = |phase: Phase| self.spent[phase as usize];
+        TaskTimes {
+            run: spent(Phase::Run),
+            stolen: spent(Phase::Stolen),
+            wait: spent(Phase::Wait),
+            sleep: spent(Phase::Sleep),
+        }
     }
 
     /// Takes the slice and, with [`enq::DSQ_PRIQ`], the key of an insert.
@@ -302,16 +316,8 @@ impl Task {
     /// Books the time since the last change and begins `phase`.
     #[inline]
     pub fn enter(&mut self, phase: Phase, now: SimTime) {
-        let spent = now.since(self.phase_since);
-        // Without a place for what is over, finding the account is arithmetic and no jump.
-        if self.phase != Phase::Over {
-            *match self.phase {
-                Phase::Run => &mut self.times.run,
-                Phase::Stolen => &mut self.times.stolen,
-                Phase::Wait => &mut self.times.wait,
-                Phase::Sleep | Phase::Over => &mut self.times.sleep,
-            } += spent;
-        }
+        // By number, so that finding the account is no jump.
+        self.spent[self.phase as usize] += now.since(self.phase_since);
         self.phase = phase;
         self.phase_since = now;
     }
@@ -370,7 +376,7 @@ mod tests {
             stolen,
             wait,
             sleep,
-        } = task.times;
+        } = task.times();
         assert_eq!([sleep, wait, run, stolen].map(Nanos::get), [3, 7, 30, 1]);
     }
 }

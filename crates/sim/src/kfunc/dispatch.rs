@@ -64,7 +64,9 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
         return Ok(0);
     };
     let (moved, passed) = machine.consume(cpu, dsq, flags);
-    ctx.vm.spend(TASK_BYTES * passed);
+    if passed > 0 {
+        ctx.vm.spend(TASK_BYTES * passed);
+    }
     ctx.host.buffer.count_moved(u32::from(moved));
     ctx.host.tell_released(ctx.vm);
     changed(ctx);

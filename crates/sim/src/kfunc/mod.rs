@@ -71,9 +71,15 @@ fn here(ctx: &mut Ctx<'_>) {
 }
 
 /// The task whose `task_struct` begins at `address`. A kernel's verifier lets nothing else pass.
+#[inline]
 fn task(ctx: &mut Ctx<'_>, address: u64) -> Result<TaskId, Stop> {
-    let found = ctx.host.task_at(ctx.vm.memory(), address);
-    found.ok_or_else(|| Stop::Refused(format!("{address:#x} is no task")))
+    let found = ctx.host.task_in_hand(ctx.vm.memory(), address);
+    found.ok_or_else(|| no_task(address))
+}
+
+#[cold]
+fn no_task(address: u64) -> Stop {
+    Stop::Refused(format!("{address:#x} is no task"))
 }
 
 /// The CPU with this number; one that does not exist ends the policy's time.

@@ -179,7 +179,7 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
     if !ctx.host.allowed(kf::ENQUEUE | kf::DISPATCH) {
         return Ok(0);
     }
-    let Some(id) = ctx.host.task_at(ctx.vm.memory(), p) else {
+    let Some(id) = ctx.host.task_in_hand(ctx.vm.memory(), p) else {
         return insert_no_task(ctx, p);
     };
     let machine = &mut *ctx.host;

@@ -149,6 +149,7 @@ impl Machine {
         own.map_or(0, |task| task.migration_disabled) + self.contexts_that_guard(id)
     }
 
+    #[inline]
     pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
         if self.mirror.seen.curr && self.mirror.stale_cpus.last() != Some(&cpu) {
             self.mirror.stale_cpus.push(cpu);
