@@ -202,18 +202,38 @@ impl Machine {
 
     /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`, with the
     /// flags of an insert. Whether there is one, and how many were passed over.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> (bool, u64) {
-        let looked = if self.contexts.depth() > 0 {
+        match self.dsqs.first(dsq) {
+            Some(first) => self.consume_from(cpu, (dsq, first), flags),
+            None => {
+                self.tell_look(dsq, None, self.who_looks());
+                (false, 0)
+            }
+        }
+    }
+
+    /// For what a queue is looked at by whatever executes now.
+    fn who_looks(&self) -> Looked {
+        if self.contexts.depth() > 0 {
             Looked::MoveToLocal
         } else {
             Looked::Kernel
-        };
-        let mut passed = 0;
-        let mut next = self.dsqs.first(dsq);
-        if next.is_some() {
-            self.hold(Which::Queue(dsq), |costs| costs.call_move);
         }
+    }
+
+    /// As [`Machine::consume`], of a queue with a `first` task.
+    #[inline(never)]
+    fn consume_from(
+        &mut self,
+        cpu: CpuId,
+        (dsq, first): (DsqIndex, TaskId),
+        flags: u64,
+    ) -> (bool, u64) {
+        let looked = self.who_looks();
+        let mut passed = 0;
+        self.hold(Which::Queue(dsq), |costs| costs.call_move);
+        let mut next = Some(first);
         while let Some(id) = next {
             if self.task(id).cpu == cpu {
                 self.leave_dsq(id);

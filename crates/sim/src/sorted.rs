@@ -112,7 +112,10 @@ impl Sorted {
             Some((first, _)) if *first == key => 0,
             _ => entries.binary_search_by_key(&key, |(own, _)| *own).ok()?,
         };
-        let (_, task) = entries.remove(at);
+        let (_, task) = match entries.len() {
+            1 => entries.pop()?,
+            _ => entries.remove(at),
+        };
         self.len -= 1;
         if entries.len() < THIN && self.chunks.len() > 1 {
             self.thin_out(chunk);
