@@ -256,7 +256,7 @@ impl Machine {
         Ok(())
     }
 
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn sleep_until(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, time: SimTime) {
         // A wakeup before the timer makes the timer stale.
         let generation = self.task(id).sleep_generation;

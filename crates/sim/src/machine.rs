@@ -368,8 +368,9 @@ impl Machine {
         }
     }
 
+    /// As [`Machine::set_task_cpu`], of a task that is on another run queue.
     #[inline(never)]
-    fn migrate(&mut self, task: TaskId, cpu: CpuId) {
+    pub(crate) fn migrate(&mut self, task: TaskId, cpu: CpuId) {
         let from = std::mem::replace(&mut self.task_mut(task).cpu, cpu);
         self.mirror_cpu(task);
         self.emit(EventKind::Migrate, task, cpu, (u64::from(from.0), 0));

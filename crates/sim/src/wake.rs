@@ -47,7 +47,7 @@ impl Machine {
         self.activate(vm, id, cpu, flags | enq::INITIAL);
     }
 
-    /// Makes a sleeping or new task runnable on `cpu`.
+    /// Makes a sleeping or new task runnable on `cpu`; with [`enq::MIGRATED`] it was on another.
     #[inline(always)]
     fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
         let new = flags & enq::INITIAL != 0;
@@ -55,8 +55,8 @@ impl Machine {
             // The first placement is no migration.
             self.task_mut(id).cpu = cpu;
             self.mirror_cpu(id);
-        } else {
-            self.set_task_cpu(id, cpu);
+        } else if flags & enq::MIGRATED != 0 {
+            self.migrate(id, cpu);
         }
         self.moment.grant();
         let held = self.take_run_queue(cpu);
@@ -108,14 +108,15 @@ impl Machine {
         flags: u64,
     ) -> (CpuId, bool) {
         let task = self.task(id);
-        let asked = self.masks.count(task.cpus) > 1 && !self.cannot_migrate(id);
-        let cpu = match (asked, task.class) {
+        let (mask, class) = (task.cpus, task.class);
+        let asked = self.masks.count(mask) > 1 && !self.cannot_migrate(id);
+        let cpu = match (asked, class) {
             (false, _) => self.only_allowed(id),
             (true, Class::Ext) => self.select_cpu_ext(vm, id, prev, flags),
             (true, Class::Dl) => prev,
             (true, class) => self.select_cpu_other(class, id, prev),
         };
-        let allowed = self.masks.has(self.task(id).cpus, cpu) && self.is_online(cpu);
+        let allowed = self.masks.has(mask, cpu) && self.is_online(cpu);
         let cpu = if allowed {
             cpu
         } else {
