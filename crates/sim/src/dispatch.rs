@@ -238,7 +238,10 @@ impl Machine {
             if self.task(id).cpu == cpu {
                 self.leave_dsq(id);
                 self.tell_look(dsq, Some(id), looked);
-                self.dispatch_enqueue(self.dsqs.local(cpu), id, flags);
+                match flags & enq::DSQ_PRIQ {
+                    0 => self.insert_local(cpu, id, flags),
+                    _ => self.dispatch_enqueue(self.dsqs.local(cpu), id, flags),
+                }
                 return (true, passed);
             }
             if self.can_migrate(id, cpu, false) {

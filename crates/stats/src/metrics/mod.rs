@@ -388,7 +388,8 @@ impl Run {
         // What it ran so far it ran with the old value.
         self.settle_task(event.task, event.time);
         let nice = event.b.cast_signed().clamp(NICE_MIN, -NICE_MIN - 1);
-        self.task(event.task).nice = i8::try_from(nice).expect("clamped to a nice value");
+        let nice = i8::try_from(nice).expect("clamped to a nice value");
+        self.task(event.task).set_nice(nice);
     }
 
     fn entered_phase(&mut self, event: &Event) {

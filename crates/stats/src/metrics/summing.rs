@@ -290,7 +290,7 @@ impl Run {
             task: number,
             name: task_name(&self.header, task.group, task.index),
             pid: task.pid,
-            nice: task.nice,
+            nice: task.nice(),
             born: task.born.as_nanos(),
             exited: task.exited.map(SimTime::as_nanos),
             runs: task.runs,

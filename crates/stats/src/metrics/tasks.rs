@@ -57,7 +57,9 @@ pub(super) struct Task {
     pub wait_max: Nanos,
     pub group: u32,
     pub place: CpuId,
-    pub nice: i8,
+    nice: i8,
+    /// Which nice value that is, counted from the least.
+    level: u8,
     pub migrations: u64,
     pub exited: Option<SimTime>,
     pub born: SimTime,
@@ -74,6 +76,7 @@ impl Task {
             index: high(event.a),
             pid: low(event.b),
             nice,
+            level: level_of(nice),
             born: event.time,
             exited: None,
             place: event.cpu,
@@ -99,11 +102,20 @@ impl Task {
         self.turn += portion.run;
     }
 
+    /// Its nice value.
+    pub const fn nice(&self) -> i8 {
+        self.nice
+    }
+
+    /// It has another nice value from now on.
+    pub fn set_nice(&mut self, nice: i8) {
+        (self.nice, self.level) = (nice, level_of(nice));
+    }
+
     /// Which nice value it has, counted from the least.
     #[inline]
     pub fn level(&self) -> usize {
-        let level = i64::from(self.nice) - NICE_MIN;
-        (level.max(0) as usize).min(NICE_LEVELS - 1)
+        usize::from(self.level).min(NICE_LEVELS - 1)
     }
 
     /// Whether it counts in a run queue.
@@ -126,6 +138,12 @@ impl Task {
         }
         None
     }
+}
+
+/// Which nice value `nice` is, counted from the least.
+fn level_of(nice: i8) -> u8 {
+    let level = i64::from(nice) - NICE_MIN;
+    level.clamp(0, NICE_LEVELS as i64 - 1) as u8
 }
 
 /// What happened to the tasks of a group.
