@@ -169,8 +169,7 @@ pub(crate) struct Binding<H: Host> {
     pub(crate) direct: Option<Direct<H>>,
     /// How often it was called, without the calls that native code makes itself.
     pub(crate) calls: u64,
-    /// What the body does, if native code can do it as well.
-    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
+    /// What the body does, if both back ends can do it as well.
     pub(crate) intrinsic: Option<Intrinsic>,
     /// It only ends what was begun, or goes on with a loop, so it is no place that says what a
     /// program did last.

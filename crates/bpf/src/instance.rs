@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::faults::Faults;
 use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES};
 use crate::host::{Binding, Host};
+use crate::interp::cell::Cells;
 use crate::isa::TO_USER;
 use crate::jit;
 use crate::map::Maps;
@@ -49,9 +50,11 @@ pub struct Instance<H: Host> {
     /// Accesses to pages of the arena that were not there.
     pub(crate) faults: Faults,
     pub(crate) code: Arc<Code>,
+    /// The code as the interpreter executes it; made when it is first wanted.
+    cells: Option<Arc<Cells<H>>>,
     /// The same again, for an outermost call to borrow: to count references anew takes as long as
-    /// to interpret ten instructions.
-    spare_code: Option<Arc<Code>>,
+    /// to interpret some instructions.
+    spare_cells: Option<Arc<Cells<H>>>,
     pub(crate) image: Arc<Image>,
     pub(crate) bindings: Vec<Binding<H>>,
     pub(crate) config: Config,
@@ -143,7 +146,7 @@ impl<H: Host> Instance<H> {
     }
 
     /// How often each function of the host was called, by name. Complete only with
-    /// [`Config::tally`]: native code builds some of them in otherwise.
+    /// [`Config::tally`]: back ends have some of them built in otherwise.
     pub fn calls(&self) -> impl Iterator<Item = (&str, u64)> {
         let names = self.image.imports.iter().map(|import| &*import.name);
         names.zip(self.bindings.iter().map(|binding| binding.calls))
@@ -211,17 +214,29 @@ impl<H: Host> Instance<H> {
         self.config.stack_bytes
     }
 
-    /// The code, apart from the instance.
+    /// The code as the interpreter executes it, apart from the instance; `None` if it is still to
+    /// be made.
     #[inline]
-    pub(crate) fn lend_code(&mut self) -> Arc<Code> {
-        let spare = self.spare_code.take();
-        spare.unwrap_or_else(|| Arc::clone(&self.code))
+    pub(crate) fn lend_cells(&mut self) -> Option<Arc<Cells<H>>> {
+        let spare = self.spare_cells.take();
+        spare.or_else(|| self.cells.clone())
     }
 
-    /// Gives back what [`Instance::lend_code`] gave.
+    /// The code as the interpreter executes it was made.
+    pub(crate) fn keep_cells(&mut self, cells: &Arc<Cells<H>>) {
+        self.cells = Some(Arc::clone(cells));
+    }
+
+    /// Gives back what [`Instance::lend_cells`] gave.
     #[inline]
-    pub(crate) fn take_code_back(&mut self, code: Arc<Code>) {
-        self.spare_code = Some(code);
+    pub(crate) fn take_cells_back(&mut self, cells: Arc<Cells<H>>) {
+        self.spare_cells = Some(cells);
+    }
+
+    /// There is more code than before.
+    fn forget_cells(&mut self) {
+        self.cells = None;
+        self.spare_cells = None;
     }
 
     /// The import that is the helper `number`.

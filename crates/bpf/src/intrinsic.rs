@@ -1,6 +1,6 @@
-//! Functions that native code has built in.
+//! Functions that native code has built in, and the interpreter some of them.
 
-/// A function that native code has built in. It does and counts what the body does.
+/// A function that a back end may have built in. It does and counts what the body does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intrinsic {
     Lookup,

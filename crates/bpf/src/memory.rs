@@ -16,6 +16,8 @@
 //! block is zero without being touched, so a large map costs what is used of it.
 
 mod account;
+#[expect(unsafe_code, reason = "accesses that are checked once")]
+mod direct;
 mod heap;
 mod layout;
 #[cfg(not(feature = "jit"))]
@@ -74,6 +76,8 @@ pub struct Memory {
     /// What to add to a guest address in the region, to get where it lies in this process. It
     /// never moves.
     delta: u64,
+    /// How far behind the beginning of the mapping 8 bytes may begin.
+    last: u64,
     /// Bytes of the region; the mapping begins [`GUARD`] bytes before it and ends as many behind.
     size: u64,
     /// Frozen data sections, as ranges of addresses. Native code has their contents built in.
@@ -119,6 +123,7 @@ impl Memory {
         let arena = arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes));
         Ok(Self {
             delta: host_address.wrapping_sub(BASE - GUARD),
+            last: size + 2 * GUARD - 8,
             region,
             size,
             frozen: Vec::new(),
@@ -419,17 +424,6 @@ impl Memory {
         Ok(())
     }
 
-    /// `N` bytes at `address`; zeros when any of them lies outside the region.
-    #[inline]
-    #[must_use]
-    pub fn load<const N: usize>(&self, address: u64) -> [u8; N] {
-        let at = usize::try_from(address.wrapping_sub(BASE - GUARD)).unwrap_or(usize::MAX);
-        let tail = self.region.get(at..);
-        tail.and_then(|tail| tail.first_chunk())
-            .copied()
-            .unwrap_or([0; N])
-    }
-
     /// The byte at `address`; 0 outside the region.
     #[inline]
     #[must_use]
@@ -456,18 +450,6 @@ impl Memory {
     #[must_use]
     pub fn load_u64(&self, address: u64) -> u64 {
         u64::from_le_bytes(self.load(address))
-    }
-
-    /// A program's store where programs may write. Returns false when it must take
-    /// [`Memory::verdict`]'s slow path instead; then nothing was written.
-    #[inline]
-    pub(crate) fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> bool {
-        let at = address.wrapping_sub(BASE + self.maps.start);
-        if at >= self.maps.used().saturating_sub(N as u64 - 1) {
-            return false;
-        }
-        self.put(self.maps.start + at, &bytes);
-        true
     }
 
     /// As [`Memory::store`].
@@ -720,14 +702,20 @@ impl Memory {
         }
     }
 
-    /// Zeroes memory of the writable half that the machine itself allocated.
+    /// Zeroes memory of the writable half that the machine itself allocated: `len` bytes, a
+    /// multiple of 8, at an address that is one.
     ///
-    /// Nothing at all is left to nobody: the C library zeroes no bytes by a store under an empty
-    /// mask, which takes the processor hundreds of cycles on a page that nobody has written to.
+    /// Little of it word by word: the C library takes longer to find out how little it is. It
+    /// zeroes no bytes at all by a store under an empty mask, which takes the processor hundreds of
+    /// cycles on a page that nobody has written to.
     #[inline]
     pub(crate) fn clear(&mut self, address: u64, len: u64) {
-        if len > 0 {
-            self.zero(address - BASE, len);
+        if len > 64 {
+            return self.zero(address - BASE, len);
+        }
+        for at in (0..len).step_by(8) {
+            let stored = self.store(address + at, [0; 8]);
+            debug_assert!(stored, "{address:#x} was never allocated");
         }
     }
 

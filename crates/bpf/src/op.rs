@@ -65,7 +65,6 @@ impl Kind {
     }
 
     /// Whether it is a jump, conditional or not.
-    #[cfg(feature = "jit")]
     pub(crate) const fn is_jump(self) -> bool {
         self as u8 >= Self::Jump as u8 && self as u8 <= Self::Jsle32X as u8
     }

@@ -78,7 +78,7 @@ impl<H: Host> Instance<H> {
             args.len()
         );
         let Some(entry) = self.quick_entry(function) else {
-            return self.call_program_slowly(function, args, host);
+            return self.call_interpreted(function, args, host);
         };
         // What a call needs is as the one before has left it.
         let answer = jit::run_outermost(self, host, entry, self.contexts, args);
@@ -91,6 +91,39 @@ impl<H: Host> Instance<H> {
         let result = self.settle(answer.value(), function, args, host);
         self.account(spent);
         result
+    }
+
+    /// Without native code, and as nearly all calls are: an outermost one, of which nothing needs
+    /// attention.
+    #[inline(never)]
+    fn call_interpreted(
+        &mut self,
+        function: u32,
+        args: &[u64],
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
+        if self.native.is_some() || !self.is_resting() || self.heat.is_due() {
+            return self.call_program_slowly(function, args, host);
+        }
+        let before = self.retired();
+        let context = self.contexts;
+        self.memory.put_words(context, args);
+        self.depth = 1;
+        let result = interp::run(self, host, function, [context, 0, 0, 0, 0]);
+        self.depth = 0;
+        self.heat.note(function, self.retired() - before);
+        let spent = self.progress.refuel(self.allowance);
+        if let (Ok(value), 0) = (&result, self.progress.untidy) {
+            self.account(spent);
+            return Ok(*value);
+        }
+        if self.has_faults() {
+            self.tell_faults(function);
+        }
+        // The reason of a stop is named already, by what this call was allowed.
+        self.account(spent);
+        self.leave(result.map_err(|trap| *trap), Nesting::default(), function)
+            .map_err(Box::new)
     }
 
     #[inline(never)]
@@ -237,7 +270,7 @@ impl<H: Host> Instance<H> {
             Some(entry) => jit::run(self, host, entry, function, args),
             None => {
                 let before = self.retired();
-                let result = interp::run(self, host, function, args);
+                let result = interp::run(self, host, function, args).map_err(|trap| *trap);
                 self.heat.note(function, self.retired() - before);
                 result
             }

@@ -173,8 +173,7 @@ impl<H: Host> Instance<H> {
                     line,
                 }));
         }
-        // Only the instance itself has the code, unless it was translated.
-        self.spare_code = None;
+        self.forget_cells();
         let places = Places {
             maps: &self.maps,
             variables: &self.variables,

@@ -1,7 +1,7 @@
 //! What bounds a program's time and memory, on every back end.
 
 use super::BACKEND;
-use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov};
+use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov, store};
 use crate::scene::{Object, World};
 use crate::{CallCtx, Config, Errno, HostFunction, Insn, Instance, MapKind, Stop};
 
@@ -57,6 +57,36 @@ fn pages_that_are_looked_at_and_not_freed_use_up_the_budget() {
     assert_eq!(fault.stop, Stop::Budget { budget: 1_000_000 });
     let calls = calls_of(&vm, "bpf_arena_free_pages");
     assert!((1..=9).contains(&calls), "{calls} calls");
+}
+
+#[test]
+fn a_block_of_any_length_is_one_whether_it_fits_into_the_budget_ends_or_fails() {
+    let host = &mut World::default();
+    for len in [254, 255, 256, 257, 511, 512, 513, 5000] {
+        let adds = vec![add(0, 1); len];
+        let with = |budget, rest: &[Insn]| {
+            let config = Config {
+                budget,
+                ..Config::default()
+            };
+            let object = Object::default().function(&[&[mov(0, 0)], &adds, rest]);
+            object.with(BACKEND, &[], config)
+        };
+        let len = len as u64;
+        let mut vm = with(len + 2, &[EXIT]);
+        assert_eq!(vm.call_program(0, &[], host), Ok(len));
+        assert_eq!(vm.retired(), len + 2);
+        let mut vm = with(len + 1, &[EXIT]);
+        let fault = vm.call_program(0, &[], host).unwrap_err();
+        assert_eq!(fault.stop, Stop::Budget { budget: len + 1 });
+        assert_eq!((fault.insn, vm.retired()), (0, 0));
+        // A store to nowhere, and as much again behind it.
+        let rest = [&[store(2, 0, 0)], &adds[..], &[EXIT]].concat();
+        let mut vm = with(20_000, &rest);
+        let fault = vm.call_program(0, &[], host).unwrap_err();
+        assert!(matches!(fault.stop, Stop::WildStore { address: 0, .. }));
+        assert_eq!((u64::from(fault.insn), vm.retired()), (len + 1, len + 2));
+    }
 }
 
 #[test]

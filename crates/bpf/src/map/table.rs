@@ -107,6 +107,29 @@ impl Maps {
         )))
     }
 
+    /// What [`Map::lookup`] gives for the key at an address, 0 for nothing; `None` if `handle` is
+    /// not that of an array or the key lies outside memory.
+    #[inline]
+    pub(crate) fn look_up_in_array(
+        &self,
+        memory: &Memory,
+        handle: u64,
+        key: u64,
+        cpu: u32,
+    ) -> Option<u64> {
+        let at = handle.wrapping_sub(self.handles);
+        let map = self.list.get((at / HANDLE_BYTES) as usize)?;
+        let Store::Array(array) = &map.store else {
+            return None;
+        };
+        let key = memory
+            .bytes(key, 4)
+            .filter(|_| at.is_multiple_of(HANDLE_BYTES))?;
+        let copy = if map.shape.copies == 1 { 0 } else { cpu.into() };
+        let index = super::index_of(key)?;
+        Some(array.value(&map.shape, index, copy).unwrap_or(0))
+    }
+
     #[inline]
     pub(crate) fn by_handle(&mut self, handle: u64) -> Result<&mut Map, Stop> {
         let index = self.index(handle)?;

@@ -1,0 +1,70 @@
+//! From operations to cells.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cell::{Cell, Cells, Reg};
+use super::table;
+use crate::op::{Code, Op};
+use crate::{Host, Instance};
+
+/// Cells that may follow each other within a block before the chain returns.
+const LONG: u32 = 256;
+
+/// The operations of an instance that has none of these cells yet; from now on it has.
+#[cold]
+#[inline(never)]
+pub(super) fn cells<H: Host>(vm: &mut Instance<H>) -> Arc<Cells<H>> {
+    let Code { ops, block_len, .. } = &*vm.code;
+    let mut cells = Vec::with_capacity(ops.len() + 1);
+    let mut held = BTreeMap::new();
+    let mut straight = 0;
+    for (at, op) in ops.iter().enumerate() {
+        let mut cell = cell(vm, at, *op, block_len[at]);
+        straight = if op.kind.ends_block() {
+            0
+        } else {
+            straight + 1
+        };
+        if straight == LONG {
+            held.insert(at, std::mem::replace(&mut cell.run, table::hold::<H>));
+            straight = 0;
+        }
+        cells.push(cell);
+    }
+    cells.push(Cell {
+        run: table::behind_the_last::<H>,
+        arg: 0,
+        len: 0,
+        dst: Reg::R0,
+        src: Reg::R0,
+    });
+    let cells = Arc::new(Cells::new(cells, held));
+    vm.keep_cells(&cells);
+    cells
+}
+
+fn cell<H: Host>(vm: &Instance<H>, at: usize, op: Op, len: u32) -> Cell<H> {
+    let arg = match op.kind {
+        kind if kind.is_load() => i64::from(op.off).cast_unsigned(),
+        kind if kind.stores_immediate() => Cell::<H>::both(op.imm, op.off),
+        kind if kind.is_store() => i64::from(op.off).cast_unsigned(),
+        kind if kind.is_jump() => Cell::<H>::both(op.imm, distance::<H>(vm, at, op)),
+        _ => op.imm.cast_unsigned(),
+    };
+    Cell {
+        run: table::function(vm, op),
+        arg,
+        len,
+        dst: Reg::of(op.dst),
+        src: Reg::of(op.src),
+    }
+}
+
+/// Bytes from operation `at`, a jump, to where it leads.
+fn distance<H: Host>(vm: &Instance<H>, at: usize, op: Op) -> i32 {
+    let target = op.off as usize;
+    assert!(target < vm.code.ops.len(), "a jump leads to an operation");
+    let cells = target as i64 - at as i64;
+    i32::try_from(cells * size_of::<Cell<H>>() as i64).expect("no object has so many operations")
+}

@@ -1,0 +1,252 @@
+//! What an activation of the interpreter keeps, and what it does beside operations.
+
+use super::cell::{Cells, Executed, Pc, Reg};
+use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES, MAY_GOTO_TURNS, Trap};
+use crate::op::Entry;
+use crate::{Host, Instance, Stop};
+
+/// Executes a cell and what follows it. Gets the instructions that may be executed before the
+/// chain must return, and returns where to go on; [`Pc::END`] when the activation is over.
+pub(crate) type Run<H> = for<'m, 'a> fn(Pc<H>, &'m mut Machine<'a, H>, i64) -> Pc<H>;
+
+impl<H: Host> Executed for H {
+    type Run = Run<H>;
+}
+
+impl<H: Host> Pc<H> {
+    /// Executes from here on.
+    #[inline(always)]
+    pub(super) fn run(self, machine: &mut Machine<'_, H>, fuel: i64) -> Self {
+        (self.cell().run)(self, machine, fuel)
+    }
+}
+
+/// Instructions after which a chain of cells returns, at the end of a block: functions that call
+/// each other without returning would need stack for each, if the compiler made no jumps of them.
+const SLICE: i64 = 512;
+
+/// An activation.
+pub(crate) struct Machine<'a, H: Host> {
+    regs: [u64; 16],
+    /// What is left of the budget, beside what the chain has got. A block is charged when it is
+    /// entered.
+    pub(super) rest: i64,
+    pub(super) vm: &'a mut Instance<H>,
+    pub(super) host: &'a mut H,
+    cells: &'a Cells<H>,
+    /// Frames of the instance that belong to earlier activations.
+    frames: usize,
+    pub(super) may_goto: u32,
+    /// The chain has returned within a block.
+    pub(super) holds: bool,
+    /// Why and where it ended before its time.
+    trap: Option<Box<Trap>>,
+}
+
+impl<'a, H: Host> Machine<'a, H> {
+    #[inline(always)]
+    pub(super) fn new(
+        vm: &'a mut Instance<H>,
+        host: &'a mut H,
+        cells: &'a Cells<H>,
+        [a, b, c, d, e]: [u64; 5],
+    ) -> Self {
+        let mut regs = [0, a, b, c, d, e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        regs[10] = vm.first_frame();
+        Self {
+            regs,
+            rest: vm.progress.fuel,
+            frames: vm.frames.len(),
+            may_goto: MAY_GOTO_TURNS,
+            holds: false,
+            trap: None,
+            vm,
+            host,
+            cells,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) const fn get(&self, register: Reg) -> u64 {
+        self.regs[register as usize]
+    }
+
+    #[inline(always)]
+    pub(super) const fn set(&mut self, register: Reg, value: u64) {
+        self.regs[register as usize] = value;
+    }
+
+    /// `r0`.
+    pub(super) const fn result(&self) -> u64 {
+        self.regs[0]
+    }
+
+    pub(super) const fn set_result(&mut self, value: u64) {
+        self.regs[0] = value;
+    }
+
+    /// Runs from the beginning of a function until it exits.
+    #[inline(always)]
+    pub(super) fn run(mut self, entry: Entry) -> Result<u64, Box<Trap>> {
+        let op = entry.op as usize;
+        if let Err(stop) = self.push_stack(entry.clear) {
+            return Err(Box::new(Trap { stop, op }));
+        }
+        self.drive(self.cells.at(op));
+        self.vm.progress.fuel = self.rest;
+        match self.trap {
+            None => Ok(self.regs[0]),
+            Some(trap) => {
+                self.vm.frames.truncate(self.frames);
+                Err(trap)
+            }
+        }
+    }
+
+    /// Executes from `pc` on, where a block begins that is not charged yet.
+    fn drive(&mut self, mut pc: Pc<H>) {
+        while !pc.is_end() {
+            if std::mem::take(&mut self.holds) {
+                let slice = self.take_slice(0);
+                pc = self.cells.held(pc)(pc, self, slice);
+                continue;
+            }
+            let len = i64::from(pc.cell().len);
+            if self.rest < len {
+                return self.end_by_budget(pc);
+            }
+            let slice = self.take_slice(len);
+            pc = pc.run(self, slice - len);
+        }
+    }
+
+    /// Nothing of the block at `pc` is executed, for which the budget is too small.
+    #[cold]
+    #[inline(never)]
+    fn end_by_budget(&mut self, pc: Pc<H>) {
+        let stop = self.vm.budget_stop();
+        let op = self.cells.op(pc);
+        self.trap = Some(Box::new(Trap { stop, op }));
+    }
+
+    /// What a chain may execute that must be able to execute `len` instructions.
+    fn take_slice(&mut self, len: i64) -> i64 {
+        let slice = self.rest.min(len.max(SLICE));
+        self.rest -= slice;
+        slice
+    }
+
+    /// The program cannot go on at `pc`: what it did not execute of its block is not counted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fail(&mut self, pc: Pc<H>, fuel: i64, stop: Stop) -> Pc<H> {
+        let op = self.cells.op(pc);
+        self.rest += fuel + self.vm.code.left_in_block(op).cast_signed();
+        self.trap = Some(Box::new(Trap { stop, op }));
+        Pc::END
+    }
+
+    /// The operation at `pc`.
+    pub(super) fn op(&self, pc: Pc<H>) -> usize {
+        self.cells.op(pc)
+    }
+
+    /// Takes a frame above the current one, clears its upper `clear` bytes and points `r10` to
+    /// its end.
+    #[inline(always)]
+    fn push_stack(&mut self, clear: u32) -> Result<(), Stop> {
+        let frame = self.regs[10];
+        if frame + FRAME_BYTES > self.vm.stack_end {
+            return Err(stack_overflow(self.vm.stack_bytes()));
+        }
+        self.regs[10] = frame + FRAME_BYTES;
+        let clear = u64::from(clear);
+        self.vm.memory.clear(self.regs[10] - clear, clear);
+        self.vm.progress.frame = frame;
+        Ok(())
+    }
+
+    /// Enters `function`, to return behind the operation at `pc`. Gives where it begins.
+    #[inline(never)]
+    pub(super) fn call_local(&mut self, function: usize, pc: Pc<H>) -> Result<Pc<H>, Stop> {
+        if self.vm.frames.len() - self.frames >= MAX_FRAMES - 1 {
+            return Err(Stop::CallDepth {
+                limit: MAX_FRAMES as u32,
+            });
+        }
+        let entry = self.vm.code.entries[function];
+        let [_, _, _, _, _, _, r6, r7, r8, r9, ..] = self.regs;
+        self.push_stack(entry.clear)?;
+        self.regs[0] = 0;
+        self.regs[6..10].fill(0);
+        self.vm.frames.push(Frame {
+            kept: [r6, r7, r8, r9],
+            back: self.cells.op(pc) + 1,
+            may_goto: self.may_goto,
+        });
+        self.may_goto = MAY_GOTO_TURNS;
+        Ok(self.cells.at(entry.op as usize))
+    }
+
+    /// Whether another function of this activation waits for this one.
+    #[inline(always)]
+    pub(super) const fn is_called(&self) -> bool {
+        self.vm.frames.len() != self.frames
+    }
+
+    /// Where the caller goes on; it has its registers again.
+    pub(super) fn return_to_caller(&mut self) -> Pc<H> {
+        let frame = self.vm.frames.pop().expect("the function was called");
+        self.regs[1..6].fill(0);
+        self.regs[6..10].copy_from_slice(&frame.kept);
+        self.regs[10] -= FRAME_BYTES;
+        self.vm.progress.frame -= FRAME_BYTES;
+        self.may_goto = frame.may_goto;
+        self.cells.at(frame.back)
+    }
+
+    /// Calls the host, from `pc`. A nested program counts on from here. Gives what is left to the
+    /// chain: less than nothing if more was spent, or if the host has stopped the program.
+    #[inline(never)]
+    pub(super) fn call_host(&mut self, import: usize, pc: Pc<H>, fuel: i64) -> i64 {
+        let [_, a, b, c, d, e, ..] = self.regs;
+        self.vm.progress.fuel = fuel + self.rest;
+        let result = self.vm.call_import(self.host, import, [a, b, c, d, e]);
+        let fuel = self.vm.progress.fuel - self.rest;
+        match result {
+            Ok(value) => {
+                self.answer(value);
+                fuel
+            }
+            Err(stop) => {
+                self.fail(pc, fuel, stop);
+                -1
+            }
+        }
+    }
+
+    /// Whether the program was stopped.
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.trap.is_some()
+    }
+
+    /// As `bpf_map_lookup_elem` with `r1` and `r2`, if the map is an array.
+    #[inline(always)]
+    pub(super) fn look_up_in_array(&self) -> Option<u64> {
+        let [_, map, key, ..] = self.regs;
+        let (vm, cpu) = (&*self.vm, self.host.cpu());
+        vm.maps.look_up_in_array(&vm.memory, map, key, cpu)
+    }
+
+    /// A call leaves its result, and zeros in `r1` to `r5`.
+    #[inline]
+    pub(super) fn answer(&mut self, value: u64) {
+        self.regs[0] = value;
+        self.regs[1..6].fill(0);
+    }
+}
+
+#[cold]
+const fn stack_overflow(limit: u32) -> Stop {
+    Stop::StackOverflow { limit }
+}

@@ -1,0 +1,133 @@
+//! Operations that programs seldom have: atomic ones, and those on the arena.
+
+use super::cell::Pc;
+use super::machine::Machine;
+use super::slow_store;
+use super::table::next;
+use crate::decode::atomic;
+use crate::op::{Kind, Op};
+use crate::{Host, Stop};
+
+/// An atomic operation, or one on the arena.
+#[inline(never)]
+pub(super) fn run<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+    let at = m.op(pc);
+    let op = m.vm.code.ops[at];
+    let done = match op.kind {
+        Kind::Atomic32 => m.atomic::<4>(pc, at, op),
+        Kind::Atomic64 => m.atomic::<8>(pc, at, op),
+        kind if kind.is_load() => {
+            m.load_arena(pc, at, kind);
+            Ok(())
+        }
+        _ => m.store_arena(pc, at, op),
+    };
+    match done {
+        Ok(()) => next(pc, m, fuel),
+        Err(stop) => m.fail(pc, fuel, stop),
+    }
+}
+
+impl<H: Host> Machine<'_, H> {
+    fn load_arena(&mut self, pc: Pc<H>, at: usize, kind: Kind) {
+        let len = match kind {
+            Kind::LoadU8 | Kind::LoadS8 => 1,
+            Kind::LoadU16 | Kind::LoadS16 => 2,
+            Kind::LoadU32 | Kind::LoadS32 => 4,
+            _ => 8,
+        };
+        let cell = pc.cell();
+        let (address, there) = self.vm.arena_access(at, self.get(cell.src), (len, false));
+        // Behind the region's last byte lie zeros, so that eight can always be loaded.
+        let found = if there {
+            self.vm.memory.load_u64(address)
+        } else {
+            0
+        };
+        let above = 64 - 8 * len;
+        let low = found << above;
+        let value = match kind {
+            Kind::LoadS8 | Kind::LoadS16 | Kind::LoadS32 => {
+                (low.cast_signed() >> above).cast_unsigned()
+            }
+            _ => low >> above,
+        };
+        self.set(cell.dst, value);
+    }
+
+    fn store_arena(&mut self, pc: Pc<H>, at: usize, op: Op) -> Result<(), Stop> {
+        let cell = pc.cell();
+        let value = match op.kind.stores_immediate() {
+            true => op.imm.cast_unsigned(),
+            false => self.get(cell.src),
+        };
+        match op.kind {
+            Kind::StoreK8 | Kind::StoreX8 => self.store_there(pc, at, (value as u8).to_le_bytes()),
+            Kind::StoreK16 | Kind::StoreX16 => {
+                self.store_there(pc, at, (value as u16).to_le_bytes())
+            }
+            Kind::StoreK32 | Kind::StoreX32 => {
+                self.store_there(pc, at, (value as u32).to_le_bytes())
+            }
+            _ => self.store_there(pc, at, value.to_le_bytes()),
+        }
+    }
+
+    fn store_there<const N: usize>(
+        &mut self,
+        pc: Pc<H>,
+        at: usize,
+        bytes: [u8; N],
+    ) -> Result<(), Stop> {
+        let pointer = self.get(pc.cell().dst);
+        let (address, there) = self.vm.arena_access(at, pointer, (N as u64, true));
+        if there && !self.vm.memory.store(address, bytes) {
+            self.vm.progress.place = at as u32;
+            slow_store(self.vm, self.host, address, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// An atomic operation on `N` bytes, 4 or 8.
+    fn atomic<const N: usize>(&mut self, pc: Pc<H>, at: usize, op: Op) -> Result<(), Stop> {
+        let cell = pc.cell();
+        let pointer = self.get(cell.dst);
+        // Where nothing is, what it found is 0, and it stores nothing.
+        let (address, there) = match op.arena {
+            true => self.vm.arena_access(at, pointer, (N as u64, true)),
+            false => (pointer.wrapping_add_signed(i64::from(op.off)), true),
+        };
+        let low = |value: u64| value & (u64::MAX >> (64 - 8 * N));
+        let mut old = 0;
+        if there {
+            let mut wide = [0; 8];
+            wide[..N].copy_from_slice(&self.vm.memory.load::<N>(address));
+            old = u64::from_le_bytes(wide);
+        }
+        let value = low(self.get(cell.src));
+        let expected = low(self.result());
+        let imm = op.imm as i32;
+        let new = match imm & !atomic::FETCH {
+            _ if imm == atomic::XCHG => Some(value),
+            // One that fails stores nothing, so it may fail on memory that is read-only.
+            _ if imm == atomic::CMPXCHG => (old == expected).then_some(value),
+            atomic::ADD => Some(old.wrapping_add(value)),
+            atomic::OR => Some(old | value),
+            atomic::AND => Some(old & value),
+            _ => Some(old ^ value),
+        };
+        if let Some(new) = new.filter(|_| there) {
+            let bytes = new.to_le_bytes();
+            let bytes = *bytes.first_chunk::<N>().expect("at most 8 bytes");
+            if !self.vm.memory.store(address, bytes) {
+                slow_store(self.vm, self.host, address, bytes)?;
+            }
+        }
+        match imm {
+            atomic::CMPXCHG => self.set_result(old),
+            _ if imm & atomic::FETCH != 0 => self.set(cell.src, old),
+            _ => {}
+        }
+        Ok(())
+    }
+}
