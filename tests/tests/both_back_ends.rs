@@ -211,7 +211,7 @@ fn a_run_that_warms_up_is_the_same_as_one_on_either_back_end() {
     .spec();
     let auto = simulate(&spec, Backend::Auto);
     assert!(
-        auto.2.instructions > 10_000 * bpf::PRICE,
+        auto.2.instructions > 5_000 * bpf::PRICE,
         "{}",
         auto.2.instructions
     );

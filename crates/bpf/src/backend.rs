@@ -1,17 +1,17 @@
 //! What executes programs: the interpreter or native code.
 //!
 //! Both give the same results, counts, faults and memory, so the choice is a matter of speed only
-//! and may change between two calls. To translate one instruction takes as long as to interpret
-//! [`PRICE`] of them. Nobody knows how long a run will last; hence [`Backend::Auto`] interprets
-//! until it has spent as much time on that as the translation takes. Then no run takes more than
-//! twice the time of the better of the two ways.
+//! and may change between two calls. To translate one instruction takes as long as is lost by
+//! interpreting [`PRICE`] of them. Nobody knows how long a run will last; hence [`Backend::Auto`]
+//! interprets until it has lost as much time by that as the translation takes. Then no run takes
+//! more than twice the time of the better of the two ways.
 
 /// Which back end an instance is asked to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
     /// The interpreter at first. Native code of the functions that were called, once interpreting
-    /// has taken as long as translating them would, in this instance and those of this process that
-    /// ran the same code; or at once, if one of these has it.
+    /// has lost as much time as translating them takes, in this instance and those of this process
+    /// that ran the same code; or at once, if one of these has it.
     #[default]
     Auto,
     /// The interpreter.
@@ -20,9 +20,10 @@ pub enum Backend {
     Jit,
 }
 
-/// Interpreted instructions that take as long as translating one: 9 million for the 2,194 of
-/// `mlfq`, with the kernel's functions that they call.
-pub const PRICE: u64 = 4_000;
+/// Interpreted instructions by which as much is lost as by translating one, in instructions of the
+/// processor: `mlfq` took 137,000 to translate one of its 2,880 that are called, and 15 more to
+/// interpret one than to execute it natively (valgrind, `desk` of 14 to 40 s).
+pub const PRICE: u64 = 9_000;
 
 /// Interpreted instructions after which [`Backend::Auto`] looks for native code that another
 /// instance has made. It takes less time to interpret them than to compare two objects ten times.

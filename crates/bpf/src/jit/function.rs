@@ -66,6 +66,8 @@ pub(super) struct Translator<'a, 'b> {
     blocks: BTreeMap<usize, Block>,
     /// Ends the function early; parameters are the operation and the fuel.
     leave: Block,
+    /// As `leave`, because the budget is spent.
+    spent: Block,
 }
 
 /// An access to a field of the instance.
@@ -140,10 +142,13 @@ impl<'a, 'b> Translator<'a, 'b> {
         let frame = b.ins().iadd(top, delta);
         let registers = std::array::from_fn(|_| b.declare_var(I64));
         let (fuel, turns) = (b.declare_var(I64), b.declare_var(I32));
-        let leave = b.create_block();
-        b.set_cold_block(leave);
-        b.append_block_param(leave, I32);
-        b.append_block_param(leave, I64);
+        let [leave, spent] = [(); 2].map(|()| {
+            let end = b.create_block();
+            b.set_cold_block(end);
+            b.append_block_param(end, I32);
+            b.append_block_param(end, I64);
+            end
+        });
         let mut known = [Known::Nothing; 11];
         known[10] = Known::Frame(0);
         Self {
@@ -166,6 +171,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             arena,
             blocks: BTreeMap::new(),
             leave,
+            spent,
         }
     }
 
@@ -253,7 +259,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             self.leave(at - 1, fuel);
             self.b.switch_to_block(budget);
         }
-        self.stop(stop::BUDGET, at);
+        self.end_in(self.spent, at, fuel);
         self.b.switch_to_block(on);
         let left = self.b.ins().iadd_imm_s(fuel, -len);
         self.b.def_var(self.fuel, left);
@@ -357,8 +363,15 @@ impl<'a, 'b> Translator<'a, 'b> {
         none
     }
 
-    /// The block in which every early end of the function comes together.
+    /// The blocks in which every early end of the function comes together.
     fn epilogue(&mut self) {
+        self.b.switch_to_block(self.spent);
+        let &[op, fuel] = self.b.block_params(self.spent) else {
+            unreachable!("the block has two parameters")
+        };
+        self.note_stop(stop::BUDGET);
+        let args = [BlockArg::from(op), BlockArg::from(fuel)];
+        self.b.ins().jump(self.leave, &args);
         self.b.switch_to_block(self.leave);
         let &[op, fuel] = self.b.block_params(self.leave) else {
             unreachable!("the block has two parameters")
@@ -433,21 +446,29 @@ impl<'a, 'b> Translator<'a, 'b> {
         self.b.switch_to_block(on);
     }
 
-    fn stop(&mut self, reason: u32, at: usize) {
+    fn note_stop(&mut self, reason: u32) {
         let reason = self.b.ins().iconst(I32, i64::from(reason));
         self.set_shared(self.plan.at.stop, reason);
         // Not zero is enough: what is held counts no more when this is looked at.
         let untidy = self.number(1);
         self.set_shared(self.plan.at.untidy, untidy);
+    }
+
+    fn stop(&mut self, reason: u32, at: usize) {
+        self.note_stop(reason);
         let fuel = self.b.use_var(self.fuel);
         self.leave(at, fuel);
     }
 
     /// Ends the function at operation `at`, when the reason has been noted.
     pub(super) fn leave(&mut self, at: usize, fuel: Value) {
+        self.end_in(self.leave, at, fuel);
+    }
+
+    fn end_in(&mut self, end: Block, at: usize, fuel: Value) {
         let op = self.b.ins().iconst(I32, at as i64);
         let args = [BlockArg::from(op), BlockArg::from(fuel)];
-        self.b.ins().jump(self.leave, &args);
+        self.b.ins().jump(end, &args);
     }
 }
 
