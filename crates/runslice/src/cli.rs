@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args as _, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::choose::Choose;
@@ -47,9 +47,31 @@ impl Cli {
     pub fn of<Word: Into<OsString> + Clone>(
         words: impl IntoIterator<Item = Word>,
     ) -> Result<Self, clap::Error> {
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+        if let Some(cli) = Self::of_simulation(&words) {
+            return Ok(cli);
+        }
         let mut command = with_negative_numbers(Self::command());
         let matches = command.try_get_matches_from_mut(words)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+impl Cli {
+    /// A request for a simulation, which is read without describing all other verbs first: that
+    /// takes longer than many a run. `None` for anything else, also for what is wrong with it,
+    /// so that whoever knows the whole command line answers.
+    fn of_simulation(words: &[OsString]) -> Option<Self> {
+        let (_, words) = words.split_first()?;
+        if words.first()? != "sim" {
+            return None;
+        }
+        let command = with_negative_numbers(Sim::augment_args(Command::new("sim")));
+        let matches = command.try_get_matches_from(words).ok()?;
+        let sim = Sim::from_arg_matches(&matches).ok()?;
+        Some(Self {
+            verb: Verb::Sim(Box::new(sim)),
+        })
     }
 }
 
@@ -177,6 +199,58 @@ mod tests {
     #[test]
     fn every_verb_and_option_has_help() {
         Cli::command().help_expected(true).debug_assert();
+    }
+
+    #[test]
+    fn a_simulation_is_read_alike_with_and_without_the_other_verbs() {
+        let all = |words: &[&str]| {
+            let command = with_negative_numbers(Cli::command());
+            let matches = command.try_get_matches_from(words).ok()?;
+            Cli::from_arg_matches(&matches).ok()
+        };
+        let short = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(Into::into).collect();
+            Cli::of_simulation(&words)
+        };
+        let good: [&[&str]; 4] = [
+            &["runslice", "sim", "fifo", "mlfq:a=1", "-w", "desk"],
+            &[
+                "runslice",
+                "sim",
+                "o1",
+                "--cpus",
+                "8",
+                "--seed=7",
+                "--duration",
+                "5s",
+            ],
+            &[
+                "runslice", "sim", "--format", "json", "-o", "x.json", "--", "fifo",
+            ],
+            &[
+                "runslice",
+                "sim",
+                "fifo",
+                "--from",
+                "e.jsonl",
+                "--cost-scale",
+                "0.5",
+            ],
+        ];
+        for words in good {
+            let [all, short] = [all(words), short(words)].map(|cli| cli.expect("a good request"));
+            assert_eq!(format!("{all:?}"), format!("{short:?}"), "{words:?}");
+        }
+        let others: [&[&str]; 5] = [
+            &["runslice"],
+            &["runslice", "sim", "--help"],
+            &["runslice", "sim", "fifo", "--no-such-option"],
+            &["runslice", "sims", "fifo"],
+            &["runslice", "list"],
+        ];
+        for words in others {
+            assert!(short(words).is_none(), "{words:?}");
+        }
     }
 
     #[test]
