@@ -20,8 +20,11 @@ const CHILD: &str = "RUNSLICE_SCALE_CHILD";
 /// Instructions a switch that were recorded. `UPDATE_GOLDEN=1` writes them anew.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/instructions.txt");
 
-/// How far a count may lie from the recorded one, per cent: another compiler moves it by less.
-const TOLERANCE: u64 = 8;
+/// How far a count may lie above the recorded one, per cent.
+const MORE: u64 = 3;
+
+/// How far below. Another compiler may move it; what was gained is to be recorded.
+const LESS: u64 = 8;
 
 /// Does not keep what it counts.
 #[derive(Default)]
@@ -260,7 +263,7 @@ fn a_switch_takes_as_many_instructions_as_recorded() {
     for ((name, now), (known, then)) in found.into_iter().zip(recorded) {
         assert_eq!(name, known, "other cases than recorded");
         assert!(
-            now.abs_diff(then) * 100 <= then * TOLERANCE,
+            now * 100 <= then * (100 + MORE) && now * 100 >= then * (100 - LESS),
             "{name}: {now} instructions a switch, recorded are {then}. If that is meant, record \
              it: UPDATE_GOLDEN=1"
         );

@@ -4,19 +4,8 @@
 //! hour by then: one that takes a small time for "never" would else take the first moments of a
 //! run for it.
 
-use crate::flags::{UPTIME_NS, UPTIME_S};
+use crate::flags::UPTIME_NS;
 use crate::machine::Machine;
-
-/// `INITIAL_JIFFIES` is five minutes before the counter's low half wraps (include/linux/jiffies.h,
-/// kernel 6.18).
-fn initial_jiffies(hz: u32) -> u64 {
-    u64::from(300_u32.wrapping_mul(hz).wrapping_neg())
-}
-
-/// `jiffies_64` when a run begins.
-pub(crate) fn jiffies_before(hz: u32) -> u64 {
-    initial_jiffies(hz) + UPTIME_S * u64::from(hz)
-}
 
 impl Machine {
     /// `CLOCK_MONOTONIC`, `CLOCK_BOOTTIME` and `scx_bpf_now()`, nanoseconds: the machine never

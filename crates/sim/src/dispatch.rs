@@ -213,7 +213,7 @@ impl Machine {
         }
     }
 
-    /// For what a queue is looked at by whatever executes now.
+    /// Why a queue is looked at now: a program asks for it, or the kernel does.
     fn who_looks(&self) -> Looked {
         if self.contexts.depth() > 0 {
             Looked::MoveToLocal

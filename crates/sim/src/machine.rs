@@ -15,7 +15,6 @@ use model::{
 use crate::attach::Attachment;
 use crate::cause::Decisions;
 use crate::cgroup::Cgroups;
-use crate::clock::jiffies_before;
 use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Mode, Occupant, class_on};
 use crate::custody::Custody;
@@ -176,7 +175,7 @@ impl Machine {
             masks: Masks::new(cpus),
             dsqs: Dsqs::new(cpus, cpus.div_ceil(spec.node_size())),
             idle: Idle::new(&spec, &ops),
-            watchdog: Watchdog::new((spec.tick(), jiffies_before(spec.hz)), spec.no_watchdog),
+            watchdog: Watchdog::new(spec.tick(), spec.hz, spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             ops,
             contexts: Contexts::new(),

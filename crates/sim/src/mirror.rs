@@ -537,7 +537,7 @@ impl Machine {
         memory.free_kernel(address, self.mirror.layout.task_size);
     }
 
-    /// As [`Machine::task_at`], looking first at the task that the callback is about.
+    /// As [`Machine::task_at`], but the task that the callback is about is tried first.
     #[inline(always)]
     pub(crate) fn task_in_hand(&self, memory: &Memory, address: u64) -> Option<TaskId> {
         let subject = self.contexts.innermost().subject;

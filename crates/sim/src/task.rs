@@ -101,6 +101,9 @@ pub enum Phase {
     Over,
 }
 
+/// The place of a task that does not wait among those that the watchdog watches.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
 /// How many phases there are.
 const PHASES: usize = Phase::Over as usize + 1;
 
@@ -253,7 +256,7 @@ impl Task {
             dsq: None,
             selected_cpu: cpu,
             runnable_at: 0,
-            watch_place: u32::MAX,
+            watch_place: NOWHERE,
             reset_runnable_at: true,
             exec_start: 0,
             sum_exec: 0,
@@ -268,7 +271,7 @@ impl Task {
         }
     }
 
-    /// Charges it for the time until `clock`, which it returns.
+    /// Charges it for the time until `clock`. Returns that time, nanoseconds.
     ///
     /// Source: `update_curr_scx()`, kernel 6.18.
     #[inline(always)]
@@ -310,7 +313,7 @@ impl Task {
     /// It waits no longer. Returns where it stood among those that the watchdog watches.
     #[inline(always)]
     pub fn stop_waiting(&mut self) -> u32 {
-        std::mem::replace(&mut self.watch_place, u32::MAX)
+        std::mem::replace(&mut self.watch_place, NOWHERE)
     }
 
     /// Books the time since the last change and begins `phase`.

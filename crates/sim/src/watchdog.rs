@@ -2,13 +2,16 @@
 
 use model::{ExitKind, Nanos, SimTime, Starved, TaskId};
 
-use crate::flags::SLICE_DFL;
+use crate::flags::{SLICE_DFL, UPTIME_S};
 use crate::machine::Machine;
 use crate::queue::Pending;
-use crate::task::Task;
+use crate::task::{NOWHERE, Task};
 
-/// A task that does not wait has no place.
-const NOWHERE: u32 = u32::MAX;
+/// `INITIAL_JIFFIES` is five minutes before the counter's low half wraps (include/linux/jiffies.h,
+/// kernel 6.18).
+fn initial_jiffies(hz: u32) -> u64 {
+    u64::from(300_u32.wrapping_mul(hz).wrapping_neg())
+}
 
 /// The tasks that are runnable and do not run, in no order: to come and to go costs the same
 /// however many wait, and only a look, of which there are two in a timeout, passes over all.
@@ -23,12 +26,12 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// `tick`: a jiffy; `jiffies`: how many have passed when the run begins.
-    pub fn new((tick, jiffies): (Nanos, u64), off: bool) -> Self {
+    /// `tick`: a jiffy, of which a second has `hz`.
+    pub fn new(tick: Nanos, hz: u32, off: bool) -> Self {
         Self {
             waiting: Vec::new(),
             tick,
-            jiffies_before: jiffies,
+            jiffies_before: initial_jiffies(hz) + UPTIME_S * u64::from(hz),
             off,
         }
     }
@@ -190,7 +193,7 @@ mod tests {
     #[test]
     fn who_has_come_is_there_until_it_goes() {
         let mut rng = model::Rng::new(1, 0);
-        let mut watchdog = Watchdog::new((Nanos::from_millis(4), 0), false);
+        let mut watchdog = Watchdog::new(Nanos::from_millis(4), 250, false);
         let task = || Task::new(String::new(), 1, model::CpuId(0), SimTime::ZERO);
         let mut tasks: Vec<_> = (0..30).map(|_| task()).collect();
         let mut there = [false; 30];
