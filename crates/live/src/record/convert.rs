@@ -545,7 +545,7 @@ impl<'a> Converter<'a> {
         let a = u64::from(group) | u64::from(index) << 32;
         let b = u64::from(pid) | u64::from(parent.0) << 32;
         self.push(EventKind::New, task, cpu, (a, b));
-        if let Some(words) = self.outranking(at) {
+        for words in [self.outranking(at), self.bound(at)].into_iter().flatten() {
             self.push(EventKind::Change, task, cpu, words);
         }
         task
@@ -559,6 +559,14 @@ impl<'a> Converter<'a> {
             raw::SCHED_DEADLINE => Some(Changed::DEADLINE),
             _ => None,
         }
+    }
+
+    /// The words of `Change` for a task that may not use all CPUs.
+    fn bound(&self, at: usize) -> Option<(u64, u64)> {
+        let facts = self.records.facts.get(self.tasks.seen[at].facts?)?;
+        let cpus = u64::from(facts.cpus_allowed);
+        let is_bound = cpus > 0 && cpus < self.on.len() as u64;
+        is_bound.then_some((Changed::Affinity as u64, cpus))
     }
 
     fn convert(&mut self, raw: &Raw) {

@@ -3,8 +3,16 @@
 //! A turn has the processor's `pause`. A QEMU that emulates all CPUs of a guest in one thread goes
 //! from one to the next at a `pause`; without it, a busy CPU would keep the others still until
 //! QEMU's own time is up, and a burst of 1.3 ms would take 1.7 ms.
+//!
+//! A burst does not ask for its CPU time all the time. The kernel brings the thread's account up to
+//! date for that, and the fair class then sees at once when a request is served, which it sees
+//! at a tick of a program that only computes (`task_sched_runtime()` in kernel/sched/core.c,
+//! `update_curr()` in fair.c, Linux 6.18). So the clock says what is used as long as the
+//! thread keeps its CPU, and its CPU time is read behind each switch.
 
 use std::hint::{black_box, spin_loop};
+
+use live::record::clock;
 
 use super::sys;
 
@@ -44,16 +52,16 @@ impl Spin {
 
     /// Uses `ns` of CPU time.
     pub fn burn(self, ns: u64) {
-        self.burn_by(ns, sys::cpu_time, turn);
+        self.burn_by(ns, Watch::new(System), turn);
     }
 
-    fn burn_by(self, ns: u64, mut cpu_time: impl FnMut() -> u64, mut turn: impl FnMut(u64)) {
+    fn burn_by(self, ns: u64, mut watch: Watch<impl Clocks>, mut turn: impl FnMut(u64)) {
         if ns <= PIECE {
             return turn(self.turns_in(ns));
         }
-        let end = cpu_time() + ns;
+        let end = watch.cpu_time() + ns;
         loop {
-            let left = end.saturating_sub(cpu_time());
+            let left = end.saturating_sub(watch.cpu_time());
             if left <= PIECE / 4 {
                 return turn(self.turns_in(left));
             }
@@ -65,6 +73,66 @@ impl Spin {
     /// Turns that take `ns`, at most [`PIECE`].
     fn turns_in(self, ns: u64) -> u64 {
         (ns * self.turns) >> UNIT_BITS
+    }
+}
+
+/// What a thread can learn of its time.
+trait Clocks {
+    /// The clock, in nanoseconds.
+    fn now(&self) -> u64;
+    /// The thread's CPU time, in nanoseconds.
+    fn cpu_time(&self) -> u64;
+    /// How often it has left its CPU.
+    fn switches(&self) -> u64;
+}
+
+/// Those of the kernel.
+struct System;
+
+impl Clocks for System {
+    fn now(&self) -> u64 {
+        clock()
+    }
+
+    fn cpu_time(&self) -> u64 {
+        sys::cpu_time()
+    }
+
+    fn switches(&self) -> u64 {
+        sys::switches()
+    }
+}
+
+/// Tells a thread's CPU time, and asks the kernel for it only when the thread has been off its CPU.
+struct Watch<C> {
+    clocks: C,
+    /// When the account was read: number of switches, clock, CPU time.
+    read: Option<[u64; 3]>,
+}
+
+impl<C: Clocks> Watch<C> {
+    const fn new(clocks: C) -> Self {
+        Self { clocks, read: None }
+    }
+
+    fn cpu_time(&mut self) -> u64 {
+        // The clock before the switches: who leaves its CPU between the two is asked again.
+        let now = self.clocks.now();
+        if let Some([switches, then, used]) = self.read
+            && self.clocks.switches() == switches
+        {
+            return used + now.saturating_sub(then);
+        }
+        loop {
+            let switches = self.clocks.switches();
+            let used = self.clocks.cpu_time();
+            let now = self.clocks.now();
+            // All three are of one stay on the CPU.
+            if self.clocks.switches() == switches {
+                self.read = Some([switches, now, used]);
+                return used;
+            }
+        }
     }
 }
 
@@ -85,8 +153,30 @@ mod tests {
     /// A machine on which a turn takes `turn_ns` and nothing else takes time.
     struct Counted {
         turn_ns: u64,
+        /// CPU time of the thread.
         now: Cell<u64>,
         pieces: RefCell<Vec<u64>>,
+        /// After so many pieces others have the CPU for 5 ms; 0: never.
+        pieces_a_stay: usize,
+        away: Cell<u64>,
+        switches: Cell<u64>,
+        /// How often the account was read.
+        asked: Cell<u64>,
+    }
+
+    impl Clocks for &Counted {
+        fn now(&self) -> u64 {
+            self.now.get() + self.away.get()
+        }
+
+        fn cpu_time(&self) -> u64 {
+            self.asked.set(self.asked.get() + 1);
+            self.now.get()
+        }
+
+        fn switches(&self) -> u64 {
+            self.switches.get()
+        }
     }
 
     impl Counted {
@@ -95,6 +185,10 @@ mod tests {
                 turn_ns,
                 now: Cell::new(1_000),
                 pieces: RefCell::default(),
+                pieces_a_stay: 0,
+                away: Cell::new(0),
+                switches: Cell::new(7),
+                asked: Cell::new(0),
             }
         }
 
@@ -105,7 +199,12 @@ mod tests {
         fn turn(&self) -> impl Fn(u64) {
             |turns| {
                 self.now.set(self.now.get() + turns * self.turn_ns);
-                self.pieces.borrow_mut().push(turns * self.turn_ns);
+                let mut pieces = self.pieces.borrow_mut();
+                pieces.push(turns * self.turn_ns);
+                if self.pieces_a_stay > 0 && pieces.len().is_multiple_of(self.pieces_a_stay) {
+                    self.away.set(self.away.get() + 5_000_000);
+                    self.switches.set(self.switches.get() + 1);
+                }
             }
         }
 
@@ -113,7 +212,7 @@ mod tests {
         fn burnt(&self, spin: Spin, ns: u64) -> (u64, u64) {
             let begin = self.now.get();
             self.pieces.borrow_mut().clear();
-            spin.burn_by(ns, self.cpu_time(), self.turn());
+            spin.burn_by(ns, Watch::new(self), self.turn());
             let longest = self.pieces.borrow().iter().copied().max();
             (self.now.get() - begin, longest.unwrap_or(0))
         }
@@ -134,6 +233,26 @@ mod tests {
                     "{longest} without a look, {turn_ns} a turn"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_burst_asks_for_its_cpu_time_once_a_stay_on_the_cpu_and_not_while_it_computes() {
+        for (pieces_a_stay, stays) in [(0, 1), (100, 3), (40, 7), (1, 250)] {
+            let machine = Counted {
+                pieces_a_stay,
+                ..Counted::new(40)
+            };
+            let spin = Spin::measured(|| machine.now.get(), machine.turn());
+            machine.pieces.borrow_mut().clear();
+            let (used, _) = machine.burnt(spin, 5_000_000);
+            assert!((4_999_900..=5_000_000).contains(&used), "{used}");
+            let asked = machine.asked.get();
+            assert!(
+                (1..=stays + 15).contains(&asked),
+                "{asked} times in {stays} stays"
+            );
+            assert!(pieces_a_stay != 0 || asked == 1, "{asked} times in one");
         }
     }
 

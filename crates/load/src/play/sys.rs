@@ -258,6 +258,19 @@ pub fn cpu_time() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
+/// How often this thread has left its CPU. Asking does not bring its account up to date.
+pub fn switches() -> u64 {
+    // SAFETY: zero is a value of each field.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live value. The call cannot fail with these arguments.
+    #[expect(unsafe_code, reason = "the system call as such")]
+    unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+    }
+    (usage.ru_nvcsw + usage.ru_nivcsw).cast_unsigned()
+}
+
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {

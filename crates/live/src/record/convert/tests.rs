@@ -169,6 +169,21 @@ fn tasks_that_go_before_all_of_a_policy_are_told_as_such() {
 }
 
 #[test]
+fn tasks_that_may_not_use_all_cpus_are_told_as_such() {
+    let snapshot = [(1, 0, "bound"), (2, 0, "free"), (3, 0, "spare")];
+    let mut list = records(1_000, &snapshot, vec![wakeup(500, 0, 2)]);
+    // A mask may have more CPUs than there are.
+    for (facts, allowed) in list.facts.iter_mut().zip([1, 2, 64]) {
+        facts.cpus_allowed = allowed;
+    }
+    let (converted, _) = told(&list);
+    let events = converted.events.iter();
+    let changes = events.filter(|event| event.kind == EventKind::Change);
+    let changes: Vec<_> = changes.map(|event| (event.a, event.b)).collect();
+    assert_eq!(changes, [(1, 1)]);
+}
+
+#[test]
 fn what_a_task_did_at_the_start_follows_from_its_first_event_or_the_snapshot() {
     let snapshot = [
         (1, raw::FLAG_ON_CPU, "ran"),

@@ -163,8 +163,8 @@ fn end_at_ejection(records: &mut Records) -> Option<Exit> {
 fn say_of_decisions(request: &Record, records: &Records) {
     if !request.decisions {
         return say(
-            "a file of events has no affinities (which CPUs a task may use); \
-             --with tracefs keeps them",
+            "of affinities (which CPUs a task may use) a file of events has only those to one \
+             CPU; --with tracefs keeps all",
         );
     }
     let decisions = &records.decisions;

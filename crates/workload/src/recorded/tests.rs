@@ -1,0 +1,320 @@
+use super::*;
+use model::{CpuId, MachineSpec, TaskGroup};
+
+pub(crate) fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
+    Event {
+        time: SimTime::from_nanos(at),
+        task: TaskId(task),
+        cpu: CpuId(0),
+        kind,
+        detail: 0,
+        a: words.0,
+        b: words.1,
+    }
+}
+
+fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
+    Event {
+        detail: left as u8,
+        ..event(at, EventKind::Switch, next, (prev.into(), 0))
+    }
+}
+
+fn recorded(events: &[Event]) -> Recorded {
+    let mut recorded = Recorded::new();
+    recorded.begin(&Header {
+        policy: "p".to_owned(),
+        workload: "w".to_owned(),
+        machine: MachineSpec::default(),
+        seed: 3,
+        duration: None,
+        groups: vec![TaskGroup {
+            name: "t".to_owned(),
+            nice: 5,
+            count: 4,
+        }],
+        spans: vec!["s".to_owned()],
+        deadlines: Vec::new(),
+        counters: vec!["c".to_owned()],
+        phases: Vec::new(),
+    });
+    recorded.events(events);
+    recorded.finish(SimTime::from_nanos(1_000));
+    recorded
+}
+
+const NONE: u32 = TaskId::NONE.0;
+
+fn new(at: u64, task: u32, parent: u32) -> Event {
+    let words = (u64::from(task) << 32, u64::from(parent) << 32);
+    event(at, EventKind::New, task, words)
+}
+
+fn wakeup(at: u64, task: u32, waker: u32) -> Event {
+    event(at, EventKind::Wakeup, task, (waker.into(), 0))
+}
+
+fn run(ns: u64) -> Operation {
+    Operation::Run(Some(Amount {
+        dist: Dist::Const(Nanos::new(ns)),
+        times: Expr::Number(1),
+    }))
+}
+
+fn ops(workload: &Workload, group: usize) -> Vec<&Operation> {
+    workload.groups[group]
+        .body
+        .iter()
+        .map(|step| &step.op)
+        .collect()
+}
+
+#[test]
+fn a_task_that_is_real_time_from_the_begin_is_one_in_the_load() {
+    let changed = |at, task| event(at, EventKind::Change, task, Changed::REALTIME);
+    let recorded = recorded(&[
+        new(0, 0, NONE),
+        changed(0, 0),
+        new(0, 1, NONE),
+        wakeup(0, 0, NONE),
+        switch(0, 0, NONE, PrevState::Idle),
+        wakeup(10, 1, 0),
+        switch(20, 1, 0, PrevState::Sleeping),
+        // What it was until now is not known, and it has run.
+        changed(30, 1),
+        switch(40, NONE, 1, PrevState::Sleeping),
+    ]);
+    let workload = recorded.into_workload("r", CostScale::ONE).unwrap();
+    let policies: Vec<_> = workload.groups.iter().map(|group| group.policy).collect();
+    assert_eq!(
+        policies,
+        [SchedPolicy::Fifo(INTERRUPT_PRIORITY), SchedPolicy::Normal]
+    );
+}
+
+#[test]
+fn a_task_that_is_bound_from_the_begin_stays_where_it_ran_until_it_may_use_more() {
+    let allowed = |at, task, cpus| event(at, EventKind::Change, task, (1, cpus));
+    let on = |cpu, event: Event| Event {
+        cpu: CpuId(cpu),
+        ..event
+    };
+    let recorded = recorded(&[
+        new(0, 0, NONE),
+        allowed(0, 0, 1),
+        new(0, 1, NONE),
+        allowed(0, 1, 1),
+        new(0, 2, NONE),
+        wakeup(0, 0, NONE),
+        on(3, switch(0, 0, NONE, PrevState::Idle)),
+        wakeup(0, 1, NONE),
+        on(2, switch(0, 1, NONE, PrevState::Idle)),
+        wakeup(0, 2, NONE),
+        on(1, switch(0, 2, NONE, PrevState::Idle)),
+        allowed(30, 1, 4),
+        // Where it is bound from now on is not told.
+        allowed(30, 2, 1),
+        on(3, switch(40, NONE, 0, PrevState::Sleeping)),
+        on(2, switch(40, NONE, 1, PrevState::Sleeping)),
+        on(1, switch(40, NONE, 2, PrevState::Sleeping)),
+    ]);
+    let workload = recorded.into_workload("r", CostScale::ONE).unwrap();
+    let cpus = |workload: &Workload| -> Vec<Option<u16>> {
+        let groups = workload.groups.iter();
+        let own = groups.map(|group| Some(group.cpus.as_ref()?.first()?.0));
+        own.collect()
+    };
+    assert_eq!(cpus(&workload), [Some(3), Some(2), None]);
+    let freed = Operation::SetAffinity {
+        target: Target::Me,
+        cpus: None,
+    };
+    assert_eq!(ops(&workload, 1), [&run(30), &freed, &run(10)]);
+    assert_eq!(ops(&workload, 2), [&run(40)]);
+    // On a machine without CPU 3.
+    assert_eq!(cpus(&workload.on_cpus(3)), [None, Some(2), None]);
+}
+
+#[test]
+fn bursts_messages_timers_and_forks_are_found() {
+    let recorded = recorded(&[
+        new(0, 0, NONE),
+        new(0, 1, NONE),
+        new(0, 2, NONE),
+        wakeup(0, 0, NONE),
+        switch(0, 0, NONE, PrevState::Idle),
+        // Preempted in its burst.
+        switch(10, NONE, 0, PrevState::Runnable),
+        switch(15, 0, NONE, PrevState::Idle),
+        wakeup(35, 1, 0),
+        event(40, EventKind::Count, 0, (0, 7)),
+        // Of a span that began before the recording.
+        event(41, EventKind::SpanEnd, 0, (0, 99)),
+        new(45, 3, 0),
+        event(45, EventKind::Wakeup, 3, (0, 1)),
+        switch(50, 1, 0, PrevState::Sleeping),
+        switch(70, 3, 1, PrevState::Dead),
+        switch(80, NONE, 3, PrevState::Dead),
+        wakeup(150, 0, NONE),
+        switch(150, 0, NONE, PrevState::Idle),
+        switch(160, NONE, 0, PrevState::Dead),
+    ]);
+    let want = Wakeups {
+        by_tasks: 1,
+        by_timers: 1,
+        from_outside: 0,
+    };
+    assert_eq!(recorded.wakeups(), want);
+    let workload = recorded
+        .into_workload("f", CostScale::millionths(500_000))
+        .unwrap();
+    // Task 2 never ran.
+    let names: Vec<_> = workload.groups.iter().map(|group| &*group.name).collect();
+    assert_eq!(names, ["t.0", "t.1", "t.3"]);
+    let counts: Vec<_> = workload.groups.iter().map(|group| group.count).collect();
+    assert_eq!(counts, [1, 1, 0]);
+    let place = |of| Place {
+        of,
+        index: Expr::Number(0),
+    };
+    let first = [
+        run(15),
+        Operation::Send {
+            to: place(1),
+            bytes: None,
+            value: None,
+        },
+        run(2),
+        Operation::Count {
+            counter: 0,
+            by: Expr::Number(7),
+        },
+        run(2),
+        Operation::Fork(2),
+        run(2),
+        Operation::Sleep(Amount {
+            dist: Dist::Const(Nanos::new(100)),
+            times: Expr::Number(1),
+        }),
+        run(5),
+    ];
+    assert_eq!(ops(&workload, 0), first.iter().collect::<Vec<_>>());
+    assert_eq!(ops(&workload, 1), [&Operation::Recv(place(1)), &run(10)]);
+    assert_eq!(ops(&workload, 2), [&run(5)]);
+}
+
+#[test]
+fn a_waker_that_has_left_its_cpu_wakes_as_the_last_thing_it_did() {
+    let recorded = recorded(&[
+        new(0, 0, NONE),
+        new(0, 1, NONE),
+        wakeup(0, 0, NONE),
+        switch(0, 0, NONE, PrevState::Idle),
+        switch(20, NONE, 0, PrevState::Sleeping),
+        wakeup(25, 1, 0),
+        switch(25, 1, NONE, PrevState::Idle),
+        switch(35, NONE, 1, PrevState::Dead),
+        wakeup(60, 0, NONE),
+        switch(60, 0, NONE, PrevState::Idle),
+    ]);
+    let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
+    let kinds: Vec<_> = ops(&workload, 0)
+        .into_iter()
+        .map(|op| match op {
+            Operation::Run(_) => "run",
+            Operation::Send { .. } => "send",
+            Operation::Sleep(_) => "sleep",
+            _ => "other",
+        })
+        .collect();
+    assert_eq!(kinds, ["run", "send", "sleep", "run"]);
+}
+
+#[test]
+fn yields_and_synchronous_wakeups_are_kept_where_callbacks_tell_them() {
+    let called = |at, task, op: Op, a| Event {
+        detail: op as u8,
+        ..event(at, EventKind::Callback, task, (a, 0))
+    };
+    let recorded = recorded(&[
+        new(0, 0, NONE),
+        new(0, 1, NONE),
+        wakeup(0, 0, NONE),
+        wakeup(0, 1, NONE),
+        switch(0, 1, NONE, PrevState::Idle),
+        switch(0, 0, 1, PrevState::Sleeping),
+        called(10, 1, Op::SelectCpu, 0x18),
+        wakeup(10, 1, 0),
+        called(10, 0, Op::Yield, u64::from(NONE)),
+        switch(10, 1, 0, PrevState::Runnable),
+        switch(30, 0, 1, PrevState::Sleeping),
+        // The flag is that of one wakeup.
+        called(40, 1, Op::SelectCpu, 0x8),
+        wakeup(40, 1, 0),
+        switch(40, 1, 0, PrevState::Dead),
+        switch(50, NONE, 1, PrevState::Dead),
+    ]);
+    let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
+    let kinds: Vec<_> = workload.channels.iter().map(|it| it.kind).collect();
+    let [queue, unix] = [ChannelKind::Queue, ChannelKind::Unix];
+    assert_eq!(kinds, [queue, queue, unix, unix]);
+    let place = |of| Place {
+        of,
+        index: Expr::Number(0),
+    };
+    let send = |of| Operation::Send {
+        to: place(of),
+        bytes: None,
+        value: None,
+    };
+    let first = [run(10), send(3), Operation::Yield, run(10), send(1)];
+    assert_eq!(ops(&workload, 0), first.iter().collect::<Vec<_>>());
+    let [third, second] = [3, 1].map(|of| Operation::Recv(place(of)));
+    assert_eq!(ops(&workload, 1), [&third, &run(20), &second, &run(10)]);
+}
+
+#[test]
+fn work_from_outside_comes_when_it_came_and_threads_wait_from_the_begin() {
+    let caused = |event, cause: WakeCause| Event {
+        detail: cause as u8,
+        ..event
+    };
+    let mut recorded = recorded(&[
+        new(0, 0, NONE),
+        caused(wakeup(5, 0, NONE), WakeCause::Before),
+        switch(5, 0, NONE, PrevState::Idle),
+        switch(25, NONE, 0, PrevState::Sleeping),
+        caused(wakeup(95, 0, NONE), WakeCause::Outside),
+        switch(95, 0, NONE, PrevState::Idle),
+        switch(105, NONE, 0, PrevState::Sleeping),
+        caused(wakeup(135, 0, NONE), WakeCause::Clock),
+        switch(135, 0, NONE, PrevState::Idle),
+        // Seen for the first time when it is woken: it slept until then.
+        new(140, 1, NONE),
+        caused(wakeup(140, 1, NONE), WakeCause::Outside),
+        switch(145, 1, 0, PrevState::Sleeping),
+    ]);
+    recorded.set_policy(TaskId(1), SchedPolicy::Fifo(7));
+    recorded.set_cpus(TaskId(1), CpuSet::parse("1-2").unwrap());
+    let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
+    let amount = |ns| Amount {
+        dist: Dist::Const(Nanos::new(ns)),
+        times: Expr::Number(1),
+    };
+    let want = [
+        run(20),
+        Operation::SleepUntil(amount(95)),
+        run(10),
+        Operation::Sleep(amount(30)),
+        run(10),
+    ];
+    assert_eq!(ops(&workload, 0), want.iter().collect::<Vec<_>>());
+    let starts: Vec<_> = workload.groups.iter().map(|it| &it.start).collect();
+    assert_eq!(
+        starts,
+        [&Dist::Const(Nanos::ZERO), &Dist::Const(Nanos::new(140))]
+    );
+    assert_eq!(workload.groups[1].policy, SchedPolicy::Fifo(7));
+    assert_eq!(workload.groups[0].cpus, None);
+    assert_eq!(workload.groups[1].cpus, CpuSet::parse("1-2"));
+}
