@@ -248,6 +248,24 @@ fn b6_a_fresh_slice_preempts_although_a_real_time_task_wakes_it() {
     }
 }
 
+/// So does the task that was chosen in the place of one whose interval had ended by then.
+#[test]
+fn b6_a_fresh_slice_preempts_the_chosen_task_too() {
+    let tables = "[chan.c]\nkind = \"queue\"\n[task.S]\ndo = \"recv(c), run(2ms)\"\n\
+                  [task.R]\npolicy = \"fifo:1\"\ndo = \"sleep(11ms), send(c), run(1ms)\"\n"
+        .to_owned()
+        + &hogs(&[("A", 0), ("B", 0)]);
+    // The interval ends at 10 ms and the tick is at 12 ms: B is chosen as the real-time task comes.
+    let next = |policy: &str| {
+        let seen = observe_at(250, policy, 1, 50, &tables);
+        let late = |turn: &&Turn| turn.start.as_nanos() >= 12_000_000 && turn.end > turn.start;
+        let turns = seen.turns.iter().filter(late);
+        turns.map(|it| it.task.clone()).take(2).collect::<Vec<_>>()
+    };
+    assert_eq!(next("staircase"), ["S", "B"]);
+    assert_eq!(next("staircase:preempt_equal=0"), ["B", "S"]);
+}
+
 // ---- What the vectors leave out ----
 
 /// The class has no stairs: 10 times the slice of a normal task, and only what others leave.
