@@ -200,6 +200,9 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         let (of_tasks, coverage) = facts::of_tasks(&tasks.named, snapshot);
         (facts, findings.coverage) = (of_tasks, Some(coverage));
         findings.scheduler.clone_from(&snapshot.scheduler);
+        let release = Some(&snapshot.kernel).filter(|it| !it.is_empty());
+        let release = release.map(|text| text.chars().take(RELEASE).collect());
+        findings.kernel = findings.kernel.or(release);
         // A CPU that reported something was there.
         machine.cpus = machine.cpus.max(cpus);
     } else {

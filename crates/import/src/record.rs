@@ -68,6 +68,12 @@ impl Comm {
         Self(bytes)
     }
 
+    /// Whether it is that of a thread of the kernel that serves softirqs.
+    #[must_use]
+    pub fn serves_softirqs(&self) -> bool {
+        self.0.starts_with(b"ksoftirqd/")
+    }
+
     /// Whether there is no name.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -471,14 +471,16 @@ impl Tasks {
         }
     }
 
-    /// Who wakes by `record`, if `left` is how the woken thread fell asleep.
-    fn waker(&mut self, record: &Record, left: Left) -> Waker {
+    /// Who wakes `whom` by `record`, if `left` is how it fell asleep.
+    fn waker(&mut self, record: &Record, whom: Who, left: Left) -> Waker {
         let has_interrupts = self.findings.kinds.interrupts;
         let cpu = *self.cpu(record.cpu);
         let inside = cpu.devices > 0 || cpu.softs > 0 || cpu.timers > 0;
         let in_task = match record.context {
             Context::Task => record.pid != 0,
-            Context::Unsaid => record.pid != 0 && !inside,
+            // What is left of softirqs wakes the thread that serves them: when the last one has
+            // ended, so that no record encloses it (6.18, kernel/softirq.c, `handle_softirqs`).
+            Context::Unsaid => record.pid != 0 && !inside && !whom.comm.serves_softirqs(),
             Context::Hard | Context::Soft => false,
         };
         if in_task {
@@ -511,7 +513,7 @@ impl Tasks {
             State::Asleep(left) => left,
             State::Ready | State::Running(_) => Left::Sleeping,
         };
-        let waker = self.waker(record, left);
+        let waker = self.waker(record, who, left);
         match live.state {
             // `target_cpu` is the previous CPU: the new one is seen at the switch.
             State::Asleep(_) if !self.findings.kinds.wakeup => {
@@ -538,7 +540,7 @@ impl Tasks {
         let waker = match live.waking {
             Some((waker, _)) => waker,
             // The fork itself is the cause.
-            None if new => self.waker(record, left),
+            None if new => self.waker(record, who, left),
             // It may come on the CPU that takes the thread: whoever runs there woke nobody.
             None => Waker::nobody(WakeCause::Unsaid),
         };

@@ -2,6 +2,7 @@
 //! of a file does more than make an error.
 
 mod damage;
+mod long;
 mod story;
 mod trace_files;
 mod written;
@@ -11,7 +12,7 @@ use std::ops::ControlFlow;
 
 use model::{Event, EventKind, Sink as _, TaskId, WakeCause};
 
-use crate::record::{Context, Record, What};
+use crate::record::{Context, Left, Record, What};
 use crate::{Error, Imported, Window, read};
 use story::{story, who};
 use trace_files::RELEASE;
@@ -135,6 +136,50 @@ fn causes_of_wakeups_are_told_apart() {
     assert_eq!(cause(20), [(0, 0), outside]);
 }
 
+/// Text and one of Perfetto's forms have no flags: a running task was taken for the waker.
+#[test]
+fn no_task_wakes_the_thread_that_serves_softirqs() {
+    let (main, served, server) = (who(10, "main"), who(20, "other"), who(14, "ksoftirqd/0"));
+    let mut records = Vec::new();
+    for (index, whom) in (0..).zip([served, server]) {
+        let cpu = Some(0);
+        let wakeup = What::Wakeup {
+            who: whom,
+            cpu,
+            new: false,
+        };
+        let idle = who(0, "swapper/0");
+        let switch = |prev, left, next| What::Switch { prev, left, next };
+        let steps = [
+            switch(idle, Left::Runnable, main),
+            What::Waking(whom, cpu),
+            wakeup,
+            switch(main, Left::Sleeping, whom),
+            switch(whom, Left::Sleeping, idle),
+        ];
+        records.extend((0..).zip(steps).map(|(step, what)| Record {
+            time: 1_000_000_000 + 100_000 * index + 5_000 * step,
+            cpu: 0,
+            pid: 10,
+            context: Context::Unsaid,
+            what,
+        }));
+    }
+    let (events, imported) = import(&written("perf script", &records), Window::default()).unwrap();
+    check_rules(&events, &imported);
+    let waker = |pid: u32| {
+        let task = imported.tasks.iter().position(|it| it.pid == pid).unwrap();
+        let woken = |it: &&Event| it.kind == EventKind::Wakeup && it.task.index() == task;
+        let event = events.iter().find(woken).unwrap();
+        let by = imported
+            .tasks
+            .get(usize::try_from(event.a & 0xffff_ffff).unwrap());
+        (event.detail, by.map(|it| it.pid))
+    };
+    assert_eq!(waker(20), (WakeCause::Unsaid as u8, Some(10)));
+    assert_eq!(waker(14), (WakeCause::Outside as u8, None));
+}
+
 /// 10 is nice and bound to CPU 1, 20 real-time, on two CPUs that share a core.
 fn snapshot() -> model::Snapshot {
     let thread = |pid, nice, cpus: &str, (policy, realtime)| model::snapshot::ThreadFacts {
@@ -195,6 +240,9 @@ fn what_a_snapshot_knows_is_what_the_load_has() {
     assert_eq!((machine.cpus, machine.smt, machine.hz), (2, 2, 1000));
     let said = imported.findings.sentences().join("\n");
     assert!(said.contains("2 threads were looked at"), "{said}");
+    // `score` chooses the scheduler by it, and nothing else in the file has it.
+    let kernel = imported.findings.kernel.as_deref();
+    assert_eq!(kernel, Some("5.10.0-32-amd64"));
     // What cannot be read is said, and the trace is used without it.
     let bytes = trace_files::with_snapshot(&story(), b"{\"runslice_snapshot\":9}");
     let (events, imported) = import(&bytes, Window::default()).unwrap();
@@ -245,7 +293,7 @@ fn a_used_number_a_lost_switch_and_a_late_record_are_counted_and_break_no_rule()
         context: Context::Task,
         what: What::Switch {
             prev: who(77, "ghost"),
-            left: crate::record::Left::Sleeping,
+            left: Left::Sleeping,
             next: who(20, "server"),
         },
     });

@@ -14,6 +14,10 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 /// trace-cmd, which passes over it.
 pub const SNAPSHOT_OPTION: u16 = 0x5253;
 
+/// The oldest kernel on which the built-in policies run: they call `scx_bpf_now()`. An older one is
+/// simulated as today's, and the scheduler that it had is chosen by its release all the same.
+const OLDEST: Kernel = Kernel::V6_16;
+
 /// The machine and its threads, at the begin and at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -164,6 +168,17 @@ impl Snapshot {
                 1
             }
         };
+        let mut kernel = Kernel::of_release(&self.kernel).unwrap_or_default();
+        if kernel.version_code() < OLDEST.version_code() {
+            kernel = Kernel::default();
+            lacks.push(format!(
+                "recorded on Linux {}: {} is simulated, because the built-in policies do not run \
+                 on kernels before {}",
+                self.kernel,
+                kernel.name(),
+                OLDEST.name()
+            ));
+        }
         let mut place = |size: Option<u16>, what: &str| match size {
             Some(size) if size < cpus => size,
             Some(_) => 0,
@@ -182,7 +197,7 @@ impl Snapshot {
             llc: place(sizes(&|cpu| cpus_of(&cpu.llc)), "caches"),
             node: place(sizes(&node), "nodes"),
             hz: hz.unwrap_or(default.hz),
-            kernel: Kernel::of_release(&self.kernel).unwrap_or_default(),
+            kernel,
             ..default
         };
         (spec, lacks)
@@ -268,6 +283,30 @@ mod tests {
         assert_eq!((cpus, smt, llc, node, hz), (8, 2, 4, 4, 1000));
         assert_eq!(kernel, Kernel::V7_2);
         assert_eq!(lacks, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_machine_with_an_old_kernel_is_simulated_with_one_on_which_policies_run() {
+        for release in [
+            "4.19.0-27-amd64",
+            "5.10.0-32-amd64",
+            "6.1.0-50-amd64",
+            "6.12.117",
+        ] {
+            let old = Snapshot {
+                kernel: release.to_owned(),
+                ..with("0-1", Vec::new())
+            };
+            let (machine, lacks) = old.machine();
+            assert_eq!(machine.kernel, Kernel::default(), "{release}");
+            let said = lacks.join("\n");
+            assert!(
+                said.contains(&format!("Linux {release}: 6.18 is simulated")),
+                "{said}"
+            );
+        }
+        let (machine, lacks) = with("0-1", Vec::new()).machine();
+        assert_eq!((machine.kernel, lacks.len()), (Kernel::V7_2, 0));
     }
 
     #[test]

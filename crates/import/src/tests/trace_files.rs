@@ -217,6 +217,11 @@ fn events(to: &mut Vec<u8>, order: Order) {
     }
 }
 
+/// A page of a CPU's records, little-endian.
+pub fn one_page(records: &[Record], cpu: u32) -> Vec<u8> {
+    page(records, LITTLE, cpu)
+}
+
 /// A page of a CPU's records, with an extended time between the first two.
 fn page(records: &[Record], order: Order, cpu: u32) -> Vec<u8> {
     let mut data = Vec::new();
@@ -243,7 +248,7 @@ fn page(records: &[Record], order: Order, cpu: u32) -> Vec<u8> {
     order.put(&mut page, begin, 8);
     order.put(&mut page, data.len() as u64, 8);
     page.extend(data);
-    assert!(page.len() <= 4096, "the story fits in a page");
+    assert!(page.len() <= 4096, "the records fit in a page");
     page.resize(4096, 0);
     page
 }
@@ -278,7 +283,18 @@ fn release() -> Vec<u8> {
     to
 }
 
+/// What stands before the pages of two CPUs, each of which has so many bytes.
+pub fn long_trace_dat(cpu_bytes: u64) -> Vec<u8> {
+    head_of_version6(LITTLE, cpu_bytes, None)
+}
+
 fn version6(order: Order, pages: &[Vec<u8>; 2], snapshot: Option<&[u8]>) -> Vec<u8> {
+    let mut to = head_of_version6(order, 4096, snapshot);
+    to.extend(pages.concat());
+    to
+}
+
+fn head_of_version6(order: Order, cpu_bytes: u64, snapshot: Option<&[u8]>) -> Vec<u8> {
     let mut to = Vec::new();
     start(&mut to, order, "6");
     page_header(&mut to, order);
@@ -293,24 +309,22 @@ fn version6(order: Order, pages: &[Vec<u8>; 2], snapshot: Option<&[u8]>) -> Vec<
     order.put(&mut to, 4, 2);
     order.put(&mut to, clock.len() as u64, 4);
     to.extend(clock);
-    option(&mut to, order, 5, UNAME);
-    if let Some(snapshot) = snapshot {
-        option(
-            &mut to,
-            order,
-            model::snapshot::SNAPSHOT_OPTION.into(),
-            snapshot,
-        );
+    match snapshot {
+        // The kernel's release stands in the snapshot.
+        Some(snapshot) => {
+            let number = model::snapshot::SNAPSHOT_OPTION.into();
+            option(&mut to, order, number, snapshot);
+        }
+        None => option(&mut to, order, 5, UNAME),
     }
     order.put(&mut to, 0, 2);
     to.extend(b"flyrecord\0");
     let begin = (to.len() + 32).next_multiple_of(4096);
     for index in 0..2 {
-        order.put(&mut to, (begin + 4096 * index) as u64, 8);
-        order.put(&mut to, 4096, 8);
+        order.put(&mut to, begin as u64 + cpu_bytes * index, 8);
+        order.put(&mut to, cpu_bytes, 8);
     }
     to.resize(begin, 0);
-    to.extend(pages.concat());
     to
 }
 
@@ -449,31 +463,45 @@ fn sample(it: &Record) -> Vec<u8> {
     record(9, &body)
 }
 
-/// The samples of one CPU stand before those of the other, as perf writes them.
-pub fn perf_data(records: &[Record], form: &str) -> Vec<u8> {
+/// The samples of one CPU stand before those of the other, as perf writes them, and the end of a
+/// round behind both.
+pub fn samples(records: &[Record]) -> Vec<u8> {
     let of = |cpu: u32| records.iter().filter(move |it| it.cpu == cpu).map(sample);
     let mut data: Vec<u8> = of(0).chain(of(1)).flatten().collect();
+    data.extend(record(68, &[]));
+    data
+}
+
+/// What stands before the samples in a pipe.
+pub fn head_of_pipe() -> Vec<u8> {
+    let mut to = b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec();
+    let mut body = attr();
+    LITTLE.put(&mut body, 7, 8);
+    to.extend(record(64, &body));
+    let mut body = Vec::new();
+    LITTLE.put(&mut body, 4, 8);
+    body.extend(release());
+    to.extend(record(80, &body));
+    let mut tracing = tracing();
+    tracing.resize(tracing.len().next_multiple_of(8), 0);
+    let mut size = Vec::new();
+    LITTLE.put(&mut size, tracing.len() as u64, 4);
+    to.extend(record(66, &size));
+    to.extend(tracing);
+    to
+}
+
+pub fn perf_data(records: &[Record], form: &str) -> Vec<u8> {
     let finished = record(68, &[]);
+    let mut data = samples(records);
+    data.truncate(data.len() - finished.len());
     match form {
         "zstd" => {
             let packed = zstd(&data);
             data = record(81, &packed);
         }
         "pipe" => {
-            let mut to = b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec();
-            let mut body = attr();
-            LITTLE.put(&mut body, 7, 8);
-            to.extend(record(64, &body));
-            let mut body = Vec::new();
-            LITTLE.put(&mut body, 4, 8);
-            body.extend(release());
-            to.extend(record(80, &body));
-            let mut tracing = tracing();
-            tracing.resize(tracing.len().next_multiple_of(8), 0);
-            let mut size = Vec::new();
-            LITTLE.put(&mut size, tracing.len() as u64, 4);
-            to.extend(record(66, &size));
-            to.extend(tracing);
+            let mut to = head_of_pipe();
             to.extend(data);
             to.extend(finished);
             return to;

@@ -43,7 +43,7 @@ pub fn written(format: &str, records: &[Record]) -> Vec<u8> {
     }
 }
 
-fn text(format: &str, records: &[Record]) -> String {
+pub fn text(format: &str, records: &[Record]) -> String {
     let mut text = match format {
         "trace-cmd report" => "cpus=2\n".to_owned(),
         "ftrace" => "# tracer: nop\n#\n".to_owned(),
@@ -226,7 +226,7 @@ fn event(record: &Record) -> m::Event {
 }
 
 /// One packet for each CPU, as the recorder reads them.
-fn perfetto(records: &[Record]) -> m::Trace {
+pub fn perfetto(records: &[Record]) -> m::Trace {
     let packet = |cpu: u32| m::Packet {
         ftrace_events: Some(m::Bundle {
             cpu: Some(cpu),
