@@ -196,6 +196,11 @@ impl Tasks {
             What::Migrate { who, from, to } => self.migrate(who, from, to),
             What::Fork { parent, child } => self.fork(record.cpu, parent, child),
             What::Exec { pid, old } => self.exec(pid, old),
+            // Some kernels (6.18.15) leave out whom: the thread that renames itself.
+            What::Rename(who) if who.pid == 0 => self.learn(Who {
+                pid: record.pid,
+                ..who
+            }),
             What::Rename(who) => self.learn(who),
             What::Enter(interrupt) => self.interrupt(record.cpu, interrupt, true),
             What::Leave(interrupt) => self.interrupt(record.cpu, interrupt, false),

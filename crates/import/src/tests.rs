@@ -10,8 +10,11 @@ mod written;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 
+use prost::Message as _;
+
 use model::{Event, EventKind, Sink as _, TaskId, WakeCause};
 
+use crate::perfetto::messages as m;
 use crate::record::{Context, Left, Record, What};
 use crate::{Error, Imported, Window, read};
 use story::{story, who};
@@ -178,6 +181,42 @@ fn no_task_wakes_the_thread_that_serves_softirqs() {
     };
     assert_eq!(waker(20), (WakeCause::Unsaid as u8, Some(10)));
     assert_eq!(waker(14), (WakeCause::Outside as u8, None));
+}
+
+#[test]
+fn a_rename_that_does_not_say_whom_is_of_the_thread_that_ran_in_perfetto_and_in_text() {
+    let (old, new) = (who(10, "sh"), "make");
+    let switch = |prev, next, time| Record {
+        time,
+        cpu: 0,
+        pid: 0,
+        context: Context::Task,
+        what: What::Switch {
+            prev,
+            left: Left::Sleeping,
+            next,
+        },
+    };
+    let records = [switch(who(0, "swapper/0"), old, 1_000_000_000)];
+    let mut trace = written::perfetto(&records);
+    let events = &mut trace.packet[0].ftrace_events.as_mut().unwrap().event;
+    events.push(m::Event {
+        timestamp: Some(1_000_010_000),
+        pid: Some(10),
+        common_flags: Some(0),
+        event: Some(m::event::Event::TaskRename(m::Rename {
+            pid: None,
+            newcomm: Some(new.to_owned()),
+        })),
+    });
+    let mut text = written("ftrace", &records);
+    text.extend_from_slice(
+        b" sh-10 [000] d..1. 1.000010: task_rename: oldcomm=sh newcomm=make oom_score_adj=0\n",
+    );
+    for bytes in [trace.encode_to_vec(), text] {
+        let (_, imported) = import(&bytes, Window::default()).unwrap();
+        assert_eq!(imported.tasks[0].comm.to_string(), new);
+    }
 }
 
 /// 10 is nice and bound to CPU 1, 20 real-time, on two CPUs that share a core.

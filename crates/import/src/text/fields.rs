@@ -113,7 +113,11 @@ fn rename(text: &[u8]) -> Option<What> {
     let end = last(text, b" oom_score_adj=").filter(|end| *end > at);
     let name = &text[at + b" newcomm=".len()..end.unwrap_or(text.len())];
     Some(What::Rename(Who {
-        pid: narrow(value(text, b"pid=")?)?,
+        // Some kernels leave out whom.
+        pid: match value(&text[..at], b"pid=") {
+            Some(pid) => narrow(pid)?,
+            None => 0,
+        },
         comm: Comm::new(name),
         prio: None,
     }))
