@@ -243,6 +243,19 @@ fn cause(detail: u8, has_waker: bool) -> usize {
     }
 }
 
+/// The sum of what both have.
+fn in_both<K: Ord>(a: &BTreeMap<K, u64>, b: &BTreeMap<K, u64>) -> u64 {
+    let both = a
+        .iter()
+        .filter_map(|(it, many)| Some((*b.get(it)?).min(*many)));
+    both.sum()
+}
+
+/// The larger sum, at least 1.
+fn of_most<K: Ord>(a: &BTreeMap<K, u64>, b: &BTreeMap<K, u64>) -> u64 {
+    a.values().sum::<u64>().max(b.values().sum()).max(1)
+}
+
 /// In per cent of the larger sum: by how much numbers differ, one by one.
 fn apart<K: Ord>(a: &BTreeMap<K, u64>, b: &BTreeMap<K, u64>) -> f64 {
     let names: BTreeSet<&K> = a.keys().chain(b.keys()).collect();
@@ -251,8 +264,7 @@ fn apart<K: Ord>(a: &BTreeMap<K, u64>, b: &BTreeMap<K, u64>) -> f64 {
         .into_iter()
         .map(|it| of(a, it).abs_diff(of(b, it)))
         .sum();
-    let most = a.values().sum::<u64>().max(b.values().sum());
-    100.0 * apart as f64 / most.max(1) as f64
+    100.0 * apart as f64 / of_most(a, b) as f64
 }
 
 /// A line of the table.
@@ -278,11 +290,7 @@ fn row(label: &str, first: &Recorded, other: &Recorded) -> String {
         all.tasks.iter().flat_map(of).collect()
     };
     let (a, b) = (wakers(first), wakers(other));
-    let same: u64 = a
-        .iter()
-        .filter_map(|(it, many)| Some((*b.get(it)?).min(*many)))
-        .sum();
-    let of: u64 = a.values().sum::<u64>().max(b.values().sum());
+    let (same, of) = (in_both(&a, &b), of_most(&a, &b));
     let reasons = |all: &Recorded| -> BTreeMap<(Key, usize), u64> {
         let of = |(key, did): (&Key, &Did)| {
             let key = *key;
@@ -296,7 +304,8 @@ fn row(label: &str, first: &Recorded, other: &Recorded) -> String {
     let sleeps: u64 = a_sleeps.values().sum();
     let run_ms = first.sum(|did| did.run_ns) as f64 / 1e6;
     let all_runs = first.sum(|did| did.runs);
-    let other_reason = apart(&a_sleeps, &b_sleeps);
+    let same_reason = in_both(&a_sleeps, &b_sleeps) as f64;
+    let other_reason = 100.0 * (1.0 - same_reason / of_most(&a_sleeps, &b_sleeps) as f64);
     format!(
         "| {label} | {both} | {alone} | {run_ms:.1} | {cpu:.2} % | {family:.2} % | {all_runs} \
          | {runs:.2} % | {same}/{of} | {sleeps} | {other_reason:.2} % |"
