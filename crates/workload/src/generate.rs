@@ -33,6 +33,7 @@ pub struct Trial {
 }
 
 /// Trial `number` of `seed`; without CPUs that go if the policy ends itself then.
+#[must_use]
 pub fn trial(seed: u64, number: u64, has_hotplug: bool) -> Trial {
     let mut rng = Rng::new(seed, STREAM + number);
     let machine = machine(&mut rng);
@@ -51,6 +52,7 @@ pub fn trial(seed: u64, number: u64, has_hotplug: bool) -> Trial {
 
 /// Load `number` of `seed` for real processes on `cpus` CPUs: it has no end of its own, and
 /// nothing in it that only a simulated machine has.
+#[must_use]
 pub fn playable(seed: u64, number: u64, cpus: u16) -> String {
     let rng = Rng::new(seed, PLAYED + number);
     let mut load = Load::new(&format!("generated-{number}"), cpus, rng);
