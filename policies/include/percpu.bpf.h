@@ -65,7 +65,7 @@ struct cpu_queue {
 	s32 cpu;
 	u32 prio;		/* of the running task; NO_PRIO if none of ours */
 	bool offline;
-	bool unseen;		/* somebody came since the last choice, while none of ours ran */
+	bool unseen;		/* somebody came since the last choice, and none of ours ran */
 };
 
 /* The maps of a policy's struct task_ctx and struct cpu_ctx, and their entries. */
