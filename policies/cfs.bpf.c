@@ -192,7 +192,7 @@ void OP(cfs_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->q.key, enq_flags);
 	if (!arrives)
 		return;
-	note_arrival(&cctx->q);
+	note_arrival(&cctx->q, true);
 	if (takes_cpu(p, tctx, cctx)) {
 		count(COUNT_KICKED);
 		kick(cpu, SCX_KICK_PREEMPT);
@@ -207,8 +207,7 @@ void OP(cfs_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	begin_choice(&cctx->q);
-	if (rescue(cpu))
+	if (begin_choice(&cctx->q))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx) {

@@ -238,7 +238,7 @@ void OP(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->q.key, enq_flags);
 	if (!arrives)
 		return;
-	note_arrival(&cctx->q);
+	note_arrival(&cctx->q, true);
 	if (takes_cpu(p, tctx, cctx, cpu)) {
 		/* A SCHED_IDLE task is not protected from others. */
 		if (cctx->is_idle && !tctx->is_idle)
@@ -256,8 +256,7 @@ void OP(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	begin_choice(&cctx->q);
-	if (rescue(cpu))
+	if (begin_choice(&cctx->q))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx) {

@@ -404,8 +404,7 @@ void OP(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 	else if (comes)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, tctx->left_ns, tctx->q.key, enq_flags);
-	if (comes)
-		note_arrival(&cctx->q);
+	note_arrival(&cctx->q, comes);
 	preempt(tctx, cctx, cpu);
 	tctx->q.requeue = false;
 	tctx->q.sync = false;
@@ -447,8 +446,7 @@ void OP(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	begin_choice(&cctx->q);
-	if (rescue(cpu))
+	if (begin_choice(&cctx->q))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx)

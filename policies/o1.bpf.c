@@ -291,8 +291,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq
 	else if (tctx->q.requeue || tctx->q.home != cpu)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, LONG_SLICE_NS, tctx->q.key, enq_flags);
-	if (comes)
-		note_arrival(&cctx->q);
+	note_arrival(&cctx->q, comes);
 	if (is_quiet(&tctx->q, cpu) || cctx->q.prio == NO_PRIO)
 		return;
 	if (before_parent || (comes && tctx->q.prio < cctx->q.prio)) {
@@ -375,8 +374,7 @@ void OP(o1_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	begin_choice(&cctx->q);
-	if (rescue(cpu))
+	if (begin_choice(&cctx->q))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx)

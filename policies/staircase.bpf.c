@@ -74,7 +74,6 @@ struct cpu_ctx {
 	struct cpu_queue q;
 	u64 switched_ns;	/* when the running task came */
 	u32 displaced;		/* stair of the task that a higher class displaced; 0: none */
-	u32 chosen;		/* stair of the task that comes next in its place; 0: none */
 	bool preempted;		/* with compute: the running task is to go, but not yet */
 } __attribute__((aligned(64)));
 
@@ -354,9 +353,7 @@ static __always_inline u32 stair_on(struct cpu_ctx *cctx)
 {
 	if (cctx->q.prio != NO_PRIO)
 		return cctx->q.prio;
-	if (compute)
-		return 0;
-	return cctx->chosen ? cctx->chosen : cctx->displaced;
+	return compute ? 0 : cctx->q.chosen ?: cctx->displaced;
 }
 
 /* Whether `p`, which comes to `cpu`, takes it from a task of ours on `stair`. */
@@ -399,8 +396,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *
 	else if (tctx->q.requeue || tctx->q.home != cpu)
 		to_tail(&tctx->q, &cctx->q);
 	scx_bpf_dsq_insert_vtime(p, cpu, turn(&tctx->s), tctx->q.key, enq_flags);
-	if (comes)
-		note_arrival(&cctx->q);
+	note_arrival(&cctx->q, comes);
 	if (preempting)
 		preempt(p, cctx, cpu);
 }
@@ -440,18 +436,6 @@ static void end_yield(struct task_struct *p, struct task_ctx *tctx, struct cpu_c
 	to_head_of(&tctx->q, tctx->q.prio, &cctx->q);
 }
 
-/* Of a task that could go on and is settled: whether another one gets the CPU. */
-static bool gives_way(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
-{
-	u64 first = 0;
-
-	if (!first_key(cpu, &first) || !is_before(first, tctx->q.key) ||
-	    !scx_bpf_dsq_move_to_local(cpu))
-		return false;
-	cctx->chosen = list_of(first);
-	return true;
-}
-
 /* schedule(): the head of the best stair. `prev` is in no queue, but its key counts. */
 void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -461,15 +445,13 @@ void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	begin_choice(&cctx->q);
-	cctx->chosen = 0;
-	if (rescue(cpu))
+	if (begin_choice(&cctx->q))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx) {
 		settle(prev, tctx, cctx);
 		balance_busy(&cctx->q, cpu);
-		if (gives_way(tctx, cctx, cpu))
+		if (gives_way(&tctx->q, &cctx->q))
 			return;
 		end_yield(prev, tctx, cctx);
 		/* A slice that dispatch sets lets it go on. */
@@ -497,7 +479,6 @@ void OP(staircase_running, struct task_struct *p)
 		cctx->preempted = false;
 	}
 	cctx->displaced = 0;
-	cctx->chosen = 0;
 	show(p, tctx, cctx);
 	ask_again(p, &tctx->q, &cctx->q);
 }

@@ -260,7 +260,7 @@ static void queue(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *
 	scx_bpf_dsq_insert_vtime(p, cpu, turn(&tctx->s), tctx->q.key, enq_flags);
 	if (!arrives(&tctx->q, cpu, enq_flags))
 		return;
-	note_arrival(&cctx->q);
+	note_arrival(&cctx->q, true);
 	if (cctx->q.prio == NO_PRIO || tctx->q.prio >= cctx->q.prio)
 		return;
 	count(COUNT_PREEMPTED);
@@ -298,14 +298,13 @@ void OP(staircase5_dispatch, s32 cpu, struct task_struct *prev)
 	count(COUNT_SCHEDULE);
 	if (!cctx)
 		return;
-	begin_choice(&cctx->q);
-	if (rescue(cpu))
+	if (begin_choice(&cctx->q))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx) {
 		settle(prev, tctx, cctx);
 		balance_busy(&cctx->q, cpu);
-		if (!goes_on(&tctx->q, cpu))
+		if (gives_way(&tctx->q, &cctx->q))
 			return;
 		/* A slice that dispatch sets lets it go on. */
 		set_slice(prev, turn(&tctx->s));

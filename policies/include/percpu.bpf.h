@@ -65,6 +65,7 @@ struct cpu_queue {
 	s32 cpu;
 	u32 prio;		/* of the running task; NO_PRIO if none of ours */
 	bool offline;
+	u32 chosen;		/* stair of the task that gets the CPU next; 0: not known */
 	bool unseen;		/* somebody came since the last choice, and none of ours ran */
 };
 
@@ -249,16 +250,10 @@ static __always_inline bool leaves_with_cpu(struct task_struct *p, s32 cpu, u64 
  * behind a hog each time when the mouse's interrupt thread displaced a task whose
  * slice had just ended.
  */
-static __always_inline void note_arrival(struct cpu_queue *cq)
+static __always_inline void note_arrival(struct cpu_queue *cq, bool comes)
 {
-	if (cq->prio == NO_PRIO)
+	if (comes && cq->prio == NO_PRIO)
 		cq->unseen = true;
-}
-
-/* In `dispatch`, before all else: everybody who waits is seen by the choice that follows. */
-static __always_inline void begin_choice(struct cpu_queue *cq)
-{
-	cq->unseen = false;
 }
 
 /* In `running`: whether somebody came behind the choice that brought the task here. */
@@ -267,6 +262,7 @@ static __always_inline bool is_overtaken(struct cpu_queue *cq, struct queued *q)
 	bool unseen = cq->unseen;
 
 	cq->unseen = false;
+	cq->chosen = 0;
 	return unseen && !q->rescued;
 }
 
@@ -353,6 +349,17 @@ static bool rescue(s32 cpu)
 	if (rescued)
 		count(COUNT_GUARDED);
 	return rescued;
+}
+
+/*
+ * In `dispatch`, before all else: everybody who waits is seen by the choice that
+ * follows. Whether it is made already, by the guard.
+ */
+static __always_inline bool begin_choice(struct cpu_queue *cq)
+{
+	cq->unseen = false;
+	cq->chosen = 0;
+	return rescue(cq->cpu);
 }
 
 /*

@@ -68,10 +68,16 @@ static __always_inline bool begins_turn(struct queued *q, struct slices *s, s32 
 	return begins;
 }
 
-/* In `dispatch`, of a task that could go on and is settled: whether it does. */
-static __always_inline bool goes_on(struct queued *q, s32 cpu)
+/* In `dispatch`, of a task that could go on and is settled: whether another one gets the CPU. */
+static bool gives_way(struct queued *q, struct cpu_queue *cq)
 {
-	return !waits_before(cpu, q->key) || !scx_bpf_dsq_move_to_local(cpu);
+	u64 first = 0;
+
+	if (!first_key(cq->cpu, &first) || !is_before(first, q->key) ||
+	    !scx_bpf_dsq_move_to_local(cq->cpu))
+		return false;
+	cq->chosen = list_of(first);
+	return true;
 }
 
 static __always_inline void count_yield(s32 cpu)

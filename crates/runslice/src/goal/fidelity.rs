@@ -75,7 +75,9 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fidelity.md");
         let text = fs::read_to_string(path).unwrap();
         let section = text.split("\n## Played and simulated\n").nth(1).unwrap();
+        // What follows in parts of its own is of other figures.
         let section = section.split("\n## ").next().unwrap();
+        let section = section.split("\n### ").next().unwrap();
         let table = section.split("\nIn a counting VM").nth(1).unwrap();
         let lines = table.lines().filter(|line| line.starts_with("| ")).skip(2);
         let mut before = [String::new(), String::new()];
