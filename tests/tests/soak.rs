@@ -25,3 +25,13 @@ fn a_trial_is_the_same_again() {
     let kinds: Vec<Kind> = (0..Kind::ALL.len() as u64).map(Kind::of).collect();
     assert_eq!(kinds, Kind::ALL);
 }
+
+/// The loads are tested where they are made; machines belong to the simulator.
+#[test]
+fn every_machine_of_a_trial_can_be_simulated() {
+    for number in 0..500 {
+        let machine = workload::generate::trial(3, number, true).machine;
+        let checked = sim::check_machine(&machine);
+        assert!(checked.is_ok(), "{checked:?}: {machine:?}");
+    }
+}
