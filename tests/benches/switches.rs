@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use model::{EventMask, ExitKind};
 use runslice_tests::speed::Case;
+use runslice_tests::usage::cpu_time;
 use stats::Metrics;
 use workload::RunSpec;
 
@@ -28,18 +29,6 @@ const ROUNDS: u32 = 3;
 
 /// Switches of a run, roughly.
 const SWITCHES: u64 = 3_000_000;
-
-/// CPU time that this process has used.
-///
-/// The kernel brings the figure up to date at its ticks and when it schedules, so it is made to
-/// schedule first.
-fn cpu_time() -> Duration {
-    std::thread::yield_now();
-    let path = "/proc/thread-self/schedstat";
-    let text = std::fs::read_to_string(path).expect("a kernel with CONFIG_SCHED_INFO");
-    let ran = text.split(' ').next().and_then(|field| field.parse().ok());
-    Duration::from_nanos(ran.expect("the first field is the time on a CPU in nanoseconds"))
-}
 
 struct Measured {
     switches: u64,

@@ -17,6 +17,7 @@ use std::{env, panic, process, thread};
 
 use model::Fnv1a;
 use runslice_tests::soak::{Kind, trial};
+use runslice_tests::usage::memory;
 
 /// Trials that have a hash together, and after which the file is written.
 const BLOCK: u64 = 1_000;
@@ -55,14 +56,15 @@ fn main() {
                 .entry(format!("{:?}", Kind::of(number)))
                 .or_insert(0_u64) += 1;
         }
-        first = first.or_else(resident);
+        first.get_or_insert_with(|| memory("VmRSS:"));
         block += 1;
     }
     println!(
         "{broken} broken in {:.0} s: {kinds:?}",
         begin.elapsed().as_secs_f64()
     );
-    if let (Some(first), Some(last)) = (first, resident()) {
+    if let Some(first) = first {
+        let [first, last] = [first, memory("VmRSS:")].map(|bytes| bytes >> 10);
         println!("memory after the first block {first} kB, at the end {last} kB");
     }
     process::exit(i32::from(broken > 0));
@@ -149,13 +151,4 @@ fn make(asked: &Asked, block: u64) -> Made {
         hash: hash.value(),
         broken,
     }
-}
-
-/// Memory of this process, in kB; `None` where nothing tells it.
-fn resident() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix(" kB")?.parse().ok()
 }

@@ -32,3 +32,4 @@ pub mod soak;
 pub mod speed;
 pub mod timeline;
 pub mod two_machines;
+pub mod usage;

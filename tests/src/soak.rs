@@ -240,9 +240,7 @@ fn changed(spec: &RunSpec, text: &str) -> Result<simulate::Left, String> {
         workload: Arc::new(workload),
         ..spec.clone()
     };
-    let mut hash = TraceHash::new();
-    let summary = sim::run(&spec, &mut hash).map_err(|error| error.to_string())?;
-    Ok((hash.value(), hash.count(), summary))
+    simulate::on(&spec, Backend::Interpreter, None).map_err(|error| error.to_string())
 }
 
 /// Names of the policies that are shipped, lessons among them.

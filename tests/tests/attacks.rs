@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bpf::{Backend, Config, Instance};
 use runslice_tests::attacks::{self, Attack, End};
 use runslice_tests::both::{Player, table};
+use runslice_tests::usage::memory;
 
 /// Bytes that a program may make the process take.
 const CAP: u64 = 16 << 20;
@@ -15,19 +16,11 @@ const CAP: u64 = 16 << 20;
 /// each element, and native code.
 const OWN: u64 = 24 << 20;
 
-/// A number of bytes from this process's status.
-fn status(field: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with(field));
-    let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    1024 * number.expect("a kernel that tells it")
-}
-
 /// How the attack ended, and by how much the process grew at its largest.
 fn launch(attack: &Attack, backend: Backend) -> (End, u64) {
     // Sets the peak back to what is resident now (proc(5)).
     fs::write("/proc/self/clear_refs", "5").expect("one's own peak may be set back");
-    let before = status("VmRSS:");
+    let before = memory("VmRSS:");
     let config = Config {
         cpus: 64,
         budget: 12_000_000,
@@ -53,7 +46,7 @@ fn launch(attack: &Attack, backend: Backend) -> (End, u64) {
             }
         },
     };
-    (end, status("VmHWM:").saturating_sub(before))
+    (end, memory("VmHWM:").saturating_sub(before))
 }
 
 /// One test, because the memory of the whole process is measured.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use runslice_tests::hostile::{Breaker, Fate};
+use runslice_tests::usage::memory;
 use sim::Backend;
 
 /// What the process may take at most while it runs damaged objects: the caps of one instance, 256
@@ -20,7 +21,7 @@ fn break_objects(seeds: Range<u64>, backend: Backend) -> BTreeMap<Fate, u64> {
         let (fate, _) = breaker.run(seed, backend);
         *fates.entry(fate).or_default() += 1;
     }
-    let peak = resident_peak();
+    let peak = memory("VmHWM:");
     println!(
         "{count} damaged objects on {backend:?}: {fates:?}, at most {} MiB",
         peak >> 20
@@ -28,14 +29,6 @@ fn break_objects(seeds: Range<u64>, backend: Backend) -> BTreeMap<Fate, u64> {
     assert_eq!(fates.values().sum::<u64>(), count);
     assert!(peak < MOST_RESIDENT, "{peak} bytes");
     fates
-}
-
-/// The most memory that this process ever had, bytes.
-fn resident_peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-    let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    1024 * number.expect("a kernel that tells the peak")
 }
 
 #[test]
@@ -58,7 +51,11 @@ fn break_on_both(seeds: Range<u64>) {
     }
     println!("{count} damaged objects alike on both back ends: {fates:?}");
     assert_eq!(fates.values().sum::<u64>(), count);
-    assert!(resident_peak() < MOST_RESIDENT, "{} bytes", resident_peak());
+    assert!(
+        memory("VmHWM:") < MOST_RESIDENT,
+        "{} bytes",
+        memory("VmHWM:")
+    );
 }
 
 #[test]

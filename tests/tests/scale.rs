@@ -12,6 +12,7 @@ use std::{env, fs};
 use model::{Event, EventMask, Header, Nanos, SimTime, Sink};
 use runslice_tests::run::Run;
 use runslice_tests::speed::Case;
+use runslice_tests::usage::memory;
 use stats::{JsonLines, Metrics};
 
 /// Says to a child process what to do; see `child`.
@@ -85,7 +86,7 @@ fn child() {
         "sleepers" => among_sleepers(number(1) as u16, number(2) as u32, number(3)),
         "memory" => {
             among_sleepers(number(1) as u16, number(2) as u32, number(3));
-            peak_memory()
+            memory("VmHWM:")
         }
         "switches" => {
             let case = cases()[words[1]];
@@ -99,15 +100,6 @@ fn child() {
         other => panic!("no task is called {other}"),
     };
     println!("\nresult {result}");
-}
-
-/// The most memory that this process ever had, bytes (`VmHWM`).
-fn peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("a Linux kernel");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kib: u64 = kib.and_then(|kib| kib.trim().parse().ok()).expect("a size");
-    kib << 10
 }
 
 /// Writes a trace of so many events to nobody; returns the growth of memory behind the first
@@ -132,7 +124,7 @@ fn trace(events: u64) -> u64 {
             self.lines.events(events);
             self.seen += events.len() as u64;
             if self.seen >= self.tenth {
-                self.early.get_or_insert_with(peak_memory);
+                self.early.get_or_insert_with(|| memory("VmHWM:"));
             }
         }
 
@@ -153,7 +145,7 @@ fn trace(events: u64) -> u64 {
     let Watched { seen, early, .. } = watched;
     assert!(seen >= events, "only {seen} events");
     // The kernel sums it up from counters of each CPU: it may be some pages less later.
-    peak_memory().saturating_sub(early.expect("a tenth of the events came"))
+    memory("VmHWM:").saturating_sub(early.expect("a tenth of the events came"))
 }
 
 fn command(program: &str, task: &str) -> Command {

@@ -17,6 +17,7 @@ use bpf::{
     Target,
 };
 use runslice_tests::nobody::Nobody;
+use runslice_tests::usage::cpu_time;
 
 /// The callbacks of the policy; before them one that does nothing, to know what a call costs.
 const PROGRAMS: [&str; 7] = [
@@ -80,18 +81,6 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/callbacks")
 }
 
-/// CPU time that this thread has used, nanoseconds.
-///
-/// The kernel brings the figure up to date at its ticks and when it schedules, so it is made to
-/// schedule first: without that a round is up to a tick too short, and the least round always is.
-fn cpu_time() -> f64 {
-    std::thread::yield_now();
-    let path = "/proc/thread-self/schedstat";
-    let text = std::fs::read_to_string(path).expect("a kernel with CONFIG_SCHED_INFO");
-    let ran = text.split(' ').next().and_then(|field| field.parse().ok());
-    ran.expect("the first field is the time on a CPU in nanoseconds")
-}
-
 /// Element by element the lesser.
 fn lesser(least: &mut Times, times: Times) {
     for (least, time) in least.iter_mut().zip(times) {
@@ -142,7 +131,7 @@ fn measure(image: &Arc<Image>, table: &[HostFunction<Nobody>], backend: Backend)
         ready.call(name, WARM_UP);
         let start = cpu_time();
         ready.call(name, CALLS);
-        (cpu_time() - start) / f64::from(CALLS)
+        (cpu_time() - start).as_nanos() as f64 / f64::from(CALLS)
     })
 }
 
@@ -292,7 +281,7 @@ fn translation() {
             let start = cpu_time();
             let vm = Instance::new(Arc::clone(&image), &table, config);
             let vm = vm.expect("a shipped policy is good");
-            (cpu_time() - start, vm.execution())
+            ((cpu_time() - start).as_nanos() as f64, vm.execution())
         };
         let mut least = [f64::MAX; 2];
         let mut size = (0, 0);
