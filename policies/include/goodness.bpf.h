@@ -96,6 +96,8 @@ struct cpu_ctx {
 	struct guard guard;
 	s32 pid;		/* of the task that runs or is about to; 0: none of ours */
 	bool rescued;		/* ... which is in a turn that the guard gave it */
+	bool chosen;		/* ... and which has not begun to run yet */
+	u64 seen;		/* `arrivals` when it was chosen */
 } __attribute__((aligned(64)));
 
 ARRAY(cpu_ctxs, struct cpu_ctx, NR_CPUS_MAX);
@@ -107,6 +109,9 @@ static u64 tick_ns = NSEC_PER_SEC / 100;
 
 /* Recalculations of all counters so far. */
 static u32 epoch;
+
+/* Tasks that came into the queue so far, and for which no CPU idled. */
+static u64 arrivals;
 
 enum {
 	COUNT_SCHEDULES,	/* calls of schedule() that had to choose */
@@ -418,23 +423,24 @@ static void preempt_24(struct task_struct *p, struct task_ctx *tctx, u64 now)
 /*
  * A task has come into the queue: tells a CPU that idles; else `may_preempt`
  * says whether it may take one from a task. The kernel itself wakes the CPU on
- * whose run queue a task is woken.
+ * whose run queue a task is woken. Whether a CPU idled.
  */
-static void tell_cpus(struct task_struct *p, struct task_ctx *tctx, bool may_preempt)
+static bool tell_cpus(struct task_struct *p, struct task_ctx *tctx, bool may_preempt)
 {
 	s32 idle = find_idle(p, tctx);
 
 	if (idle >= 0) {
 		if (idle != scx_bpf_task_cpu(p))
 			kick(idle, SCX_KICK_IDLE);
-		return;
+		return true;
 	}
 	if (!may_preempt)
-		return;
+		return false;
 	if (variant_24)
 		preempt_24(p, tctx, scx_bpf_now());
 	else
 		preempt_99(p, tctx, scx_bpf_now());
+	return false;
 }
 
 /* ---- The pieces of callbacks, in the order of a task's life ---- */
@@ -533,10 +539,14 @@ static __always_inline void after_enqueue(struct task_struct *p, struct task_ctx
 					  u64 enq_flags, bool yielded)
 {
 	bool woken = tctx->forked || (enq_flags & SCX_ENQ_WAKEUP);
+	bool idled = false;
 
 	/* A switch makes only the kernel for several CPUs look for another place. */
 	if (!tctx->quiet && !yielded)
-		tell_cpus(p, tctx, woken || (tctx->off_cpu && smp_kernel));
+		idled = tell_cpus(p, tctx, woken || (tctx->off_cpu && smp_kernel));
+	/* Who has lost the CPU took part in the choice of the next. */
+	if (!idled && !tctx->off_cpu)
+		__sync_fetch_and_add(&arrivals, 1);
 	if (tctx->forked && tctx->parent_spent)
 		kick(tctx->processor, SCX_KICK_PREEMPT);
 	tctx->forked = false;
@@ -563,6 +573,8 @@ static __always_inline void take(struct cpu_ctx *cctx, s32 cpu, struct task_stru
 	tctx->processor = cpu;
 	tctx->credit.tick = scx_bpf_now() / tick_ns;
 	publish(cctx, next, tctx);
+	cctx->chosen = true;
+	cctx->seen = arrivals;
 }
 
 /* The CPU changes hands; `tctx` is of the task whose turn ends, if it is one of ours. */
@@ -645,13 +657,16 @@ static __always_inline void receive(struct task_ctx *tctx)
 
 /*
  * `p` is on the CPU. If the kernel brought it back after a higher class
- * without asking, the CPU is made to ask: the source would choose anew.
+ * without asking, the CPU is made to ask: the source would choose anew. So it
+ * would if others came while a higher class kept the chosen task from the CPU
+ * (see note_arrival() in percpu.bpf.h).
  */
 static __always_inline void arrive(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	bool overtaken;
 
 	if (!tctx || !cctx)
 		return;
@@ -661,7 +676,9 @@ static __always_inline void arrive(struct task_struct *p)
 	tctx->processor = cpu;
 	publish(cctx, p, tctx);
 	report_task(p, p->static_prio, level_of(tctx), 0);
-	if (tctx->off_cpu && !is_fast(p))
+	overtaken = cctx->chosen && cctx->seen != arrivals && !tctx->rescued;
+	cctx->chosen = false;
+	if ((tctx->off_cpu || overtaken) && !is_fast(p))
 		kick(cpu, SCX_KICK_PREEMPT);
 	tctx->off_cpu = false;
 }

@@ -193,7 +193,16 @@ fn who_comes_while_a_real_time_task_keeps_the_chosen_one_waiting_goes_before_it(
         }
     }
     // The choice of a task that wakes in the same moment and takes the CPU from the hog.
-    for policy in ["o1", "staircase", "staircase5", "cfs", "eevdf"] {
+    let woken = [
+        "goodness",
+        "elsc",
+        "o1",
+        "staircase",
+        "staircase5",
+        "cfs",
+        "eevdf",
+    ];
+    for policy in woken {
         for after in 1..=40 {
             let woken = format!(
                 "[task.W]\ndo = \"sleep({after}ms), run(50ms)\"\n\

@@ -54,3 +54,27 @@ fn an_affinity_changes_nothing_for_a_task_that_may_not_migrate() {
     let is_told = |note: &String| note.contains("an affinity of t") && note.contains("is left out");
     assert!(summary.notes.iter().any(is_told), "{:?}", summary.notes);
 }
+
+#[test]
+fn of_two_affinities_at_once_the_second_says_where_a_running_task_goes() {
+    let workload = "[task.t]\ncpus = \"2\"\ndo = \"run(inf)\"\n\
+        [task.mover]\ncpus = \"0\"\n\
+        do = \"sleep(10ms), setaffinity(t, {1}), setaffinity(t, {0}), sleep(10ms), \
+        setaffinity(t, {1}), setaffinity(t, all)\"\n";
+    let run = Run {
+        cpus: 3,
+        until: Nanos::from_millis(40),
+        ..Run::new("fifo", workload)
+    };
+    let (collector, _) = run.go();
+    let turns = |cpu| {
+        let turns = collector.turns(cpu, SimTime::ZERO + Nanos::from_millis(40));
+        let turns = turns.iter().filter(|(who, ..)| who == "t");
+        turns
+            .map(|(_, begin, _)| begin.since(SimTime::ZERO).get() / 1_000_000)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(turns(1), [0; 0]);
+    assert_eq!((turns(2).first(), turns(0).first()), (Some(&0), Some(&10)));
+    assert!(turns(2).iter().all(|&begin| begin < 10));
+}

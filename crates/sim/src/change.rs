@@ -80,8 +80,7 @@ impl Machine {
                 machine.call_set_cpumask(vm, id);
             }
             if leaves && machine.is_running(id) {
-                let cpu = machine.task(id).cpu;
-                machine.cpus[cpu].to_move.push((id, target));
+                machine.send_away(id, target);
             }
         });
         self.emit_affinity(id);
@@ -90,6 +89,20 @@ impl Machine {
             self.resched(cpu);
         } else if leaves && self.task(id).state == RunState::Runnable {
             self.move_queued_task(vm, id, target);
+        }
+    }
+
+    /// Has the migration thread move a running task to `target`. What an earlier change wanted is
+    /// forgotten: that CPU may be forbidden now.
+    ///
+    /// Source: `affine_move_task()`, kernel 6.18, where a second change writes its CPU into the
+    /// request of the first.
+    fn send_away(&mut self, id: TaskId, target: CpuId) {
+        let cpu = self.task(id).cpu;
+        let leaving = &mut self.cpus[cpu].to_move;
+        match leaving.iter_mut().find(|&&mut (other, _)| other == id) {
+            Some((_, wanted)) => *wanted = target,
+            None => leaving.push((id, target)),
         }
     }
 
