@@ -71,14 +71,9 @@ impl Asked<'_> {
             let machine = self
                 .machine
                 .change(found.machine.as_ref().unwrap_or(usual))?;
-            // What was recorded on more CPUs goes on with those that are there.
-            let workload = match is_given && machine.cpus < workload.machine.cpus {
-                true => Arc::new(Workload::clone(&workload).on_cpus(machine.cpus)),
-                false => Arc::clone(&workload),
-            };
             let spec = RunSpec {
                 policy: found.policy,
-                workload,
+                workload: Arc::clone(&workload),
                 machine,
                 seed,
                 tie_seed: None,

@@ -341,3 +341,32 @@ fn runs_of_a_load_that_draws_nothing_are_told_to_be_the_same() {
     let drawn = said(&["-w", "desk", "--duration", "1s"]);
     assert!(drawn.contains("Medians of 3 runs each."), "{drawn}");
 }
+
+#[test]
+fn a_recording_with_bound_tasks_runs_on_machines_with_fewer_cpus() {
+    let load = "[workload]\nname = \"bound\"\n[task.t]\ncpus = \"3\"\ndo = \"run(20ms)\"\n";
+    let (file, events, plan) = (
+        at("from-bound.toml"),
+        at("from-bound.jsonl"),
+        at("from-bound-sweep.toml"),
+    );
+    std::fs::write(&file, load).expect("written");
+    let (file, events) = (file.to_str().unwrap(), events.to_str().unwrap());
+    report(&[
+        "sim", "fifo", "-w", file, "--cpus", "4", "--events", events,
+    ]);
+    // What somebody wrote is refused, what was recorded is freed.
+    let refused = runslice(&["sim", "fifo", "-w", file, "--cpus", "2"]);
+    assert!(!refused.status.success());
+    for words in [["--from", events], ["--workload", events]] {
+        let words = [&["sim", "fifo", "--cpus", "2"], &words[..]].concat();
+        let (freed, _) = report(&words);
+        assert_eq!(freed["machine"]["elapsed_ns"], 20_000_000, "{words:?}");
+    }
+    let text =
+        format!("policy = [\"fifo\"]\nworkload = [\"{events}\"]\ncpus = [1, 2, 4]\nseeds = 1\n");
+    std::fs::write(&plan, text).expect("written");
+    let swept = runslice(&["sweep", plan.to_str().unwrap(), "--format", "csv"]);
+    let said = String::from_utf8_lossy(&swept.stderr);
+    assert!(swept.status.success(), "{said}");
+}

@@ -36,19 +36,6 @@ pub struct Recorded {
     acts: u64,
 }
 
-impl Workload {
-    /// The load of a recording on a machine of `cpus` CPUs, which may be fewer than were recorded.
-    /// Who was bound to others may use all, as a kernel lets a task whose CPUs have all gone
-    /// (`select_fallback_rq()`, kernel/sched/core.c, Linux 6.18).
-    #[must_use]
-    pub fn on_cpus(mut self, cpus: u16) -> Self {
-        for group in &mut self.groups {
-            group.cpus = group.cpus.take().filter(|own| !own.within(cpus).is_empty());
-        }
-        self
-    }
-}
-
 /// Where the wakeups of a recording came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wakeups {
@@ -406,6 +393,7 @@ impl Recorded {
                 kind: TaskKind::Process,
                 migration_disabled: false,
                 one_each_cpu: false,
+                free_elsewhere: true,
                 background: false,
                 footprint: None,
                 body: maker.body(own, &task.script),

@@ -168,11 +168,9 @@ impl Work {
         };
         for (group, code) in self.workload.groups.iter().zip(self.codes.iter()) {
             let first = code.lines.first().copied().unwrap_or(0);
-            if let Some(cpus) = group
-                .cpus
-                .as_ref()
-                .filter(|set| set.within(self.cpus).is_empty())
-            {
+            let gone = group.cpus.as_ref();
+            let gone = gone.filter(|set| set.within(self.cpus).is_empty());
+            if let Some(cpus) = gone.filter(|_| !group.free_elsewhere) {
                 return no_cpu(&group.name, first, cpus.to_string());
             }
             for (instr, line) in code.instrs.iter().zip(&code.lines) {
@@ -243,7 +241,8 @@ impl Work {
                 true => u16::try_from(index)
                     .ok()
                     .map(|cpu| CpuSet::single(CpuId(cpu))),
-                false => declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)),
+                false => (declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)))
+                    .filter(|cpus| !(declared.free_elsewhere && cpus.is_empty())),
             },
             start,
             process: declared.kind != TaskKind::Thread,

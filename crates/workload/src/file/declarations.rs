@@ -218,6 +218,7 @@ impl<'a> Reader<'a> {
             kind,
             migration_disabled,
             one_each_cpu: false,
+            free_elsewhere: false,
             background: false,
             footprint: footprint.map(i64::unsigned_abs),
             body,
