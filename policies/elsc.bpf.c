@@ -17,6 +17,9 @@
  * is passed over and not counted, and a recalculation is due when no task that
  * may run there has ticks left; the rest as goodness differs from its source.
  *
+ * The source names a heap as another way to keep the queue sorted: the knob
+ * heap. One order has all tasks then, and a choice looks at its first few.
+ *
  * What cannot hold under sched_ext: the one lock for the whole table, and the
  * order of real-time tasks. What the paper leaves open is decided at the place
  * where it matters and marked "Decision". The lists are made for the counters of
@@ -40,6 +43,11 @@
 
 BPF_LICENSE();
 
+/* ---- Tunables ---- */
+
+KNOB_AT_LOAD(bool, heap, 0, "bool",
+	     "one order of all tasks, as of a heap, instead of the lists (at load)", 0, 1);
+
 /* ---- State ---- */
 
 /*
@@ -55,6 +63,19 @@ BPF_LICENSE();
 
 static u64 keys_used;
 
+/*
+ * With the knob `heap` list 0 has all tasks, and below the section the key has
+ * what a task is worth without a bonus, the best first. Counter and priority
+ * are 120 at most. Decision: a choice looks at as many of the best as it does
+ * of a list.
+ */
+#define WORTH_MAX 127
+#define WORTH_SHIFT 40
+#define HEAP_MIDDLE (1ULL << (WORTH_SHIFT - 1))
+
+static bool is_heap;
+static u32 nr_lists = NR_LISTS;
+
 /* Reports show the list that a task was in before it ran. */
 static __always_inline u32 level_of(struct task_ctx *tctx)
 {
@@ -68,19 +89,23 @@ static __always_inline u32 level_of(struct task_ctx *tctx)
  */
 static void add(struct task_ctx *tctx)
 {
-	u64 round, place = __sync_fetch_and_add(&keys_used, 1);
-	u32 counter;
+	u64 round, section, place = __sync_fetch_and_add(&keys_used, 1);
+	u32 counter, worth;
 
 	catch_up(&tctx->credit);
 	counter = counter_of(&tctx->credit);
 	round = tctx->credit.word >> 32;
-	if (counter) {
-		tctx->key = (round << ROUND_SHIFT) + MIDDLE - place;
+	section = (counter ? round : round + 1) << ROUND_SHIFT;
+	worth = (counter ?: tctx->credit.quantum) + tctx->credit.base;
+	if (is_heap) {
+		tctx->list = 0;
+		section += (u64)(WORTH_MAX - min(worth, (u32)WORTH_MAX)) << WORTH_SHIFT;
+		section += HEAP_MIDDLE;
 	} else {
-		tctx->key = ((round + 1) << ROUND_SHIFT) + MIDDLE + place;
-		counter = tctx->credit.quantum;
+		tctx->list = min(worth / 4, (u32)NR_LISTS - 1);
+		section += MIDDLE;
 	}
-	tctx->list = min((counter + tctx->credit.base) / 4, (u32)NR_LISTS - 1);
+	tctx->key = counter ? section - place : section + place;
 	tctx->queued = true;
 }
 
@@ -220,8 +245,8 @@ static __always_inline enum verdict search_table(struct search *s)
 	enum verdict verdict = NOBODY;
 	u32 i;
 
-	for_each_number(i, 0, NR_LISTS) {
-		u32 list = NR_LISTS - 1 - i;
+	for_each_number(i, 0, nr_lists) {
+		u32 list = nr_lists - 1 - i;
 
 		if (scx_bpf_dsq_nr_queued(list) <= 0 && !(s->prev && s->prev_ctx->list == list))
 			continue;
@@ -417,6 +442,8 @@ s32 OP_SLEEPABLE(elsc_init)
 	s32 error;
 
 	measure_machine();
+	is_heap = heap;
+	nr_lists = is_heap ? 1 : NR_LISTS;
 	for (list = 0; list < NR_LISTS; list++) {
 		error = scx_bpf_create_dsq(list, -1);
 		if (error)

@@ -42,8 +42,9 @@ BPF_LICENSE();
 
 /* ---- Tunables ---- */
 
-KNOB(u32, variant, 99, "count", "99: Linux 2.3.99, 24: Linux 2.4.0 (at load)", 24, 99);
-KNOB(u32, hz, 100, "count", "ticks a second of the source's clock, which counters count (at load)",
+KNOB_AT_LOAD(u32, variant, 99, "count", "99: Linux 2.3.99, 24: Linux 2.4.0 (at load)", 24, 99);
+KNOB_AT_LOAD(u32, hz, 100, "count",
+	     "ticks a second of the source's clock, which counters count (at load)",
      50, 1000);
 KNOB(u32, scan_max, 0, "count",
      "if not 0, a choice looks at so many tasks at most, and a task without ticks goes to the tail",

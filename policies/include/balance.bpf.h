@@ -34,7 +34,7 @@
 
 KNOB(u64, busy_ns, 200000000, "ns", "how often a busy CPU looks for work elsewhere; 0 never", 0,
      10000000000);
-KNOB(u64, idle_ns, 0, "ns",
+KNOB_AT_LOAD(u64, idle_ns, 0, "ns",
      "how often an idle CPU looks for work elsewhere (at load); 0: when a busy one calls it", 0,
      1000000000);
 KNOB(u64, cache_hot_ns, 1000000, "ns", "a busy CPU leaves tasks alone that ran so recently", 0,
@@ -42,7 +42,8 @@ KNOB(u64, cache_hot_ns, 1000000, "ns", "a busy CPU leaves tasks alone that ran s
 KNOB(bool, faithful_underflow, 0, "bool",
      "a busy CPU that finds a difference of 1 pulls all tasks, as 2.6.3 did", 0, 1);
 
-KNOB(u32, node_cpus, 0, "CPUs", "CPUs of a node (at load); 0: as the machine has them", 0, 1024);
+KNOB_AT_LOAD(u32, node_cpus, 0, "CPUs",
+	     "CPUs of a node (at load); 0: as the machine has them", 0, 1024);
 
 enum {
 	COUNT_LB_RESCHED = NR_PERCPU_COUNTERS,	/* a CPU is about to go idle */

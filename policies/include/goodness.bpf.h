@@ -24,7 +24,7 @@
 
 /* ---- Tunables ---- */
 
-KNOB(u32, smp, 2, "count",
+KNOB_AT_LOAD(u32, smp, 2, "count",
      "0: as a kernel for one CPU, 1: as one for several, 2: what the machine is (at load)", 0, 2);
 KNOB(u64, cache_ns, 1000000, "ns",
      "a woken task whose turns are shorter than this preempts on any CPU (2.3.99)", 0, 1000000000);

@@ -8,6 +8,7 @@
  *	doc:<text>    what it does, one line
  *	min:<number>  least value, decimal
  *	max:<number>  greatest value, decimal
+ *	set:load      it is read when the policy is loaded, so that it cannot change later
  *	kernel:<number>  what a kernel's loader sets unless the user says
  *		      otherwise, decimal; without it the default
  *
@@ -27,6 +28,10 @@
 	volatile type name SEC(".data.knobs")			\
 	__decl_tag("unit:" unit) __decl_tag("doc:" doc)		\
 	__decl_tag("min:" #least) __decl_tag("max:" #most) = value
+
+/* A knob that the policy reads when it is loaded, and never again. */
+#define KNOB_AT_LOAD(type, name, value, unit, doc, least, most)	\
+	KNOB(type, name __decl_tag("set:load"), value, unit, doc, least, most)
 
 /* A knob with a value of its own, `on_kernel`, where a kernel runs the policy. */
 #define KNOB_ON_KERNEL(type, name, value, on_kernel, unit, doc, least, most)	\

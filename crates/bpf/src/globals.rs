@@ -248,6 +248,10 @@ impl Image {
         let value = self.value_of(name, text)?;
         let map = &self.maps[value.map as usize];
         let end = value.offsets.iter().map(|at| at + value.bytes.len()).max();
+        let knob = self.knobs.iter().find(|knob| knob.name == variable);
+        if knob.is_some_and(|knob| knob.at_load) {
+            return Err(fixed("the policy reads it when it is loaded"));
+        }
         if map.name.starts_with(".rodata") {
             return Err(fixed("it is a constant of its programs"));
         }

@@ -325,6 +325,8 @@ pub struct Knob {
     pub default: i64,
     /// Value that a kernel's loader sets in its place, if that is another one.
     pub on_kernel: Option<i64>,
+    /// Whether the policy reads it when it is loaded, and never again.
+    pub at_load: bool,
     /// Least value allowed.
     pub min: i64,
     /// Greatest value allowed.

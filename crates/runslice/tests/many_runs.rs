@@ -608,6 +608,12 @@ fn a_knob_that_is_set_in_the_middle_of_a_run_changes_what_comes_after_it() {
         let text = folder.said(&format!("sim staircase:{knob} -w desk"), 2);
         assert!(text.contains(why), "{knob}: {text}");
     }
+    // What a policy reads once would change nothing, and nobody would know.
+    let text = folder.said("sim goodness:smp@1s=1 -w desk", 2);
+    assert!(
+        text.contains("the policy reads it when it is loaded"),
+        "{text}"
+    );
 }
 
 /// As a shell's redirection does: `-o /dev/null` must not make a file of the device.

@@ -69,6 +69,7 @@ fn knob(image: &Image, index: u32, symbol: &Symbol, tags: &[&str]) -> Result<Kno
         doc: String::new(),
         default: narrow(default),
         on_kernel: None,
+        at_load: false,
         min: narrow(least),
         max: narrow(greatest),
     };
@@ -82,6 +83,7 @@ fn knob(image: &Image, index: u32, symbol: &Symbol, tags: &[&str]) -> Result<Kno
             Some(("doc", doc)) => doc.clone_into(&mut knob.doc),
             Some(("min", text)) => knob.min = number(text)?.max(knob.min),
             Some(("max", text)) => knob.max = number(text)?.min(knob.max),
+            Some(("set", "load")) => knob.at_load = true,
             Some(("kernel", text)) => knob.on_kernel = Some(number(text)?),
             // A tag of another tool.
             _ => {}

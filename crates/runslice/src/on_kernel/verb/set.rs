@@ -134,6 +134,12 @@ fn check<'a>(
         ));
     }
     let knob = tunables.knobs().iter().find(|knob| knob.name == name);
+    if knob.is_some_and(|knob| knob.at_load) {
+        return Err(format!(
+            "`{name}` is read when the policy is loaded; give it then: runslice run \
+             {policy}:{name}={text}"
+        ));
+    }
     Ok(Change {
         name,
         place,
