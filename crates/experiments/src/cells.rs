@@ -143,19 +143,34 @@ impl Sample {
     }
 }
 
-/// Where the numbers of a run first are at `level` or above, over rising places.
-fn reaches(columns: &[(Option<i64>, Vec<f64>)], run: usize, level: f64) -> Option<f64> {
+/// The numbers of a run at rising places.
+fn rising(columns: &[(Option<i64>, Vec<f64>)], run: usize) -> Vec<(f64, f64)> {
     let mut line: Vec<(f64, f64)> = columns
         .iter()
         .filter_map(|(x, values)| Some(((*x)? as f64, values[run])))
         .collect();
     line.sort_by(|a, b| a.0.total_cmp(&b.0));
+    line
+}
+
+/// Where the numbers of a run first are at `level` or above, over rising places.
+fn reaches(columns: &[(Option<i64>, Vec<f64>)], run: usize, level: f64) -> Option<f64> {
+    let line = rising(columns, run);
     let at = line.iter().position(|(_, value)| *value >= level)?;
     let (x, value) = line[at];
     match at.checked_sub(1).map(|before| line[before]) {
         None => Some(x),
         Some((from, low)) => Some(from + (x - from) * (level - low) / (value - low)),
     }
+}
+
+/// The largest number of a run up to the first place at which it is below `limit` for each one of
+/// the parameter: who raises the parameter until then sees no more.
+fn largest_until(columns: &[(Option<i64>, Vec<f64>)], run: usize, limit: f64) -> Option<f64> {
+    let line = rising(columns, run);
+    let last = line.iter().position(|(x, value)| *value < limit * x)?;
+    let values = line[..=last].iter().map(|(_, value)| *value);
+    Some(values.fold(f64::NEG_INFINITY, f64::max))
 }
 
 fn rows<'a>(document: &'a Value, list: &str) -> &'a [Value] {
@@ -222,6 +237,8 @@ impl Results {
             let values = columns.iter().map(|(_, values)| values[run]);
             match *take {
                 Take::Max => Ok(values.fold(f64::NEG_INFINITY, f64::max)),
+                Take::MaxUntil { limit } => largest_until(&columns, run, limit)
+                    .ok_or_else(|| format!("it stays at {limit} times {x} or above")),
                 Take::Min => Ok(values.fold(f64::INFINITY, f64::min)),
                 Take::Sum => Ok(values.sum()),
                 Take::Reaches { level } => {
@@ -324,17 +341,26 @@ mod tests {
         assert!(ejected.value(&formula).unwrap_err().contains("ejected"));
     }
 
+    /// A run's values at 10, 20 and so on.
+    fn columns(values: &[f64]) -> Vec<(Option<i64>, Vec<f64>)> {
+        let places = (1..).map(|x| Some(x * 10));
+        let values = values.iter().map(|value| vec![*value]);
+        places.zip(values).collect()
+    }
+
     #[test]
     fn a_level_is_reached_between_two_points() {
-        let columns = |values: &[f64]| -> Vec<(Option<i64>, Vec<f64>)> {
-            let places = (1..).map(|x| Some(x * 10));
-            places
-                .zip(values.iter().map(|value| vec![*value]))
-                .collect()
-        };
         assert_eq!(reaches(&columns(&[0.0, 40.0, 80.0]), 0, 50.0), Some(22.5));
         assert_eq!(reaches(&columns(&[60.0, 80.0]), 0, 50.0), Some(10.0));
         assert_eq!(reaches(&columns(&[0.0, 50.0]), 0, 50.0), Some(20.0));
         assert_eq!(reaches(&columns(&[0.0, 40.0]), 0, 50.0), None);
+    }
+
+    #[test]
+    fn the_largest_of_a_scan_is_of_the_points_up_to_its_end() {
+        let until = |values: &[f64]| largest_until(&columns(values), 0, 3.0);
+        assert_eq!(until(&[40.0, 70.0, 80.0, 100.0]), Some(80.0));
+        assert_eq!(until(&[40.0, 50.0, 200.0]), Some(50.0));
+        assert_eq!(until(&[30.0, 60.0]), None);
     }
 }

@@ -147,7 +147,8 @@ impl OneOrMore {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    pub who: Spanned<String>,
+    /// Required by all but counters of the policy.
+    pub who: Option<Spanned<String>>,
     pub runs: Option<Vec<Spanned<String>>>,
     pub after: Option<Spanned<String>>,
     pub waits: Option<BTreeMap<String, Vec<String>>>,
@@ -160,6 +161,10 @@ pub struct Probe {
     #[serde(default)]
     pub flags: bool,
     pub spans: Option<Spanned<String>>,
+    /// The length of the spans of time in which something is counted.
+    pub every: Option<Spanned<String>>,
+    /// What is counted: the policy's counters, else tasks that begin.
+    pub counters: Option<Vec<Spanned<String>>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -171,6 +176,9 @@ pub struct Metric {
     pub label: Option<String>,
     /// Shown in the table only for these.
     pub runs: Option<Vec<Spanned<String>>>,
+    /// Whether tables show the deviation of the runs instead of the lowest and the highest.
+    #[serde(default)]
+    pub deviation: bool,
 }
 
 /// A metric of the runs of one seed at several points.
@@ -183,6 +191,7 @@ pub struct Across {
     pub from: Option<i64>,
     pub to: Option<i64>,
     pub level: Option<f64>,
+    pub until: Option<f64>,
     #[serde(default)]
     pub unit: String,
     pub label: Option<String>,
@@ -313,4 +322,7 @@ pub struct Figure {
     /// Whether the vertical one is.
     #[serde(default)]
     pub log_y: bool,
+    /// Heights that the document's text names, drawn across a figure over time.
+    #[serde(default)]
+    pub published: Vec<u64>,
 }

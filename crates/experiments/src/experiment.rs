@@ -137,6 +137,8 @@ pub struct Metric {
     pub made: Made,
     /// Names of the runs whose tables show it; `None` for all.
     pub runs: Option<Vec<String>>,
+    /// Whether tables show the deviation of the runs instead of the lowest and the highest.
+    pub deviation: bool,
 }
 
 /// How a number is made.
@@ -160,6 +162,11 @@ pub enum Made {
 pub enum Take {
     /// The largest.
     Max,
+    /// The largest of the points up to the first at which it is below this times the parameter.
+    MaxUntil {
+        /// The limit, for each one of the parameter.
+        limit: f64,
+    },
     /// The smallest.
     Min,
     /// The sum.

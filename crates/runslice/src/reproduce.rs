@@ -157,7 +157,7 @@ mod tests {
         for id in experiment::statements(&files).unwrap().into_keys() {
             deciding.insert(id, Vec::new());
         }
-        assert_eq!(deciding.len(), 58);
+        assert_eq!(deciding.len(), 60);
         for name in files.experiments() {
             for statement in experiment::read(&files, name, &Program).unwrap().statements {
                 deciding.get_mut(&statement.id).unwrap().push(name);

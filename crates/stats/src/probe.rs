@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
+use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, Sample, SimTime, Sink, TaskId};
 
 use crate::metrics::{high, low};
 use crate::{Histogram, task_name};
 
+mod rate;
 #[cfg(test)]
 mod tests;
+
+use rate::Rate;
 
 /// What to look for in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// How its numbers begin: `response` for `probe.response.all.mean_ns`.
     pub name: String,
-    /// A task, or a group and so all of its tasks.
+    /// A task, or a group and so all of its tasks; nobody where the policy's counters are
+    /// followed.
     pub who: String,
     /// What happens before this does not count.
     pub after: Nanos,
@@ -51,6 +55,13 @@ pub enum Form {
         /// Its name in the workload.
         span: String,
     },
+    /// How often something happens, over time.
+    Rate {
+        /// The policy's counters of it, by name, which are added up. None: tasks that begin.
+        counters: Vec<String>,
+        /// The length of the spans that are told apart. A span that the run cuts off is not told.
+        every: Nanos,
+    },
 }
 
 /// How a sequence of levels is written.
@@ -79,7 +90,8 @@ pub struct Probed {
     pub trace: String,
     /// The same with its times in nanoseconds; empty where it has none.
     pub exact: String,
-    /// When the level changed, nanoseconds, and to what; for a figure.
+    /// When the level changed, nanoseconds, and to what; or the begin of each span of time, and
+    /// how often it happened in a second. For a figure.
     pub points: Vec<(u64, u64)>,
 }
 
@@ -99,6 +111,7 @@ pub struct Probe {
     /// How many were longer than is asked for, and the sum of what they were longer by.
     long: BTreeMap<String, (u64, Nanos)>,
     levels: Levels,
+    rate: Rate,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -158,13 +171,35 @@ impl Probe {
             shortest: BTreeMap::new(),
             long: BTreeMap::new(),
             levels: Levels::default(),
+            rate: Rate::default(),
         }
+    }
+
+    /// How often it must be shown the policy's counters, if at all.
+    #[must_use]
+    pub fn interval(&self) -> Option<Nanos> {
+        match &self.wanted.form {
+            Form::Rate { counters, every } => (!counters.is_empty()).then_some(*every),
+            _ => None,
+        }
+    }
+
+    /// Takes the policy's counters, as a [`model::Sampler`] does; samples between those that
+    /// [`Self::interval`] asks for change nothing.
+    pub fn sample(&mut self, sample: &Sample) {
+        let Form::Rate { counters, every } = &self.wanted.form else {
+            return;
+        };
+        let counts = sample.policy.iter();
+        let wanted = counts.filter(|(name, _)| counters.contains(name));
+        let total = wanted.flat_map(|(_, of_cpus)| of_cpus).sum();
+        self.rate.counted(sample.time, total, *every);
     }
 
     fn classes(&self) -> usize {
         match &self.wanted.form {
             Form::Waits { classes, .. } => classes.len(),
-            Form::Levels { .. } | Form::Spans { .. } => 0,
+            Form::Levels { .. } | Form::Spans { .. } | Form::Rate { .. } => 0,
         }
     }
 
@@ -178,7 +213,7 @@ impl Probe {
             Form::Waits { classes, .. } => classes
                 .iter()
                 .position(|(_, groups)| groups.iter().any(|it| Some(it.as_str()) == group_name)),
-            Form::Levels { .. } | Form::Spans { .. } => None,
+            Form::Levels { .. } | Form::Spans { .. } | Form::Rate { .. } => None,
         };
         self.tasks.push(Task {
             watched,
@@ -186,6 +221,12 @@ impl Probe {
             wait: None,
             standing: None,
         });
+        if let Form::Rate { counters, every } = &self.wanted.form
+            && counters.is_empty()
+            && watched
+        {
+            self.rate.happened(event.time, *every);
+        }
     }
 
     fn is_early(&self, time: SimTime) -> bool {
@@ -314,6 +355,7 @@ impl Probe {
             Form::Waits { classes, .. } => self.found_waits(classes),
             Form::Levels { steps, .. } => self.levels.found(*steps, self.wanted.after),
             Form::Spans { .. } => self.found_spans(),
+            Form::Rate { every, .. } => self.rate.found(self.wanted.after, *every),
         }
     }
 
@@ -407,6 +449,7 @@ impl Sink for Probe {
             Form::Waits { .. } => both.with(EventKind::Wakeup).with(EventKind::Migrate),
             Form::Levels { .. } => both.with(EventKind::Report),
             Form::Spans { .. } => both.with(EventKind::SpanEnd),
+            Form::Rate { .. } => EventMask::NONE.with(EventKind::New),
         }
     }
 
@@ -436,7 +479,13 @@ impl Sink for Probe {
         }
     }
 
-    fn finish(&mut self, _: SimTime) {}
+    fn finish(&mut self, now: SimTime) {
+        if let Form::Rate { counters, every } = &self.wanted.form
+            && counters.is_empty()
+        {
+            self.rate.ended(now, *every);
+        }
+    }
 }
 
 impl Levels {

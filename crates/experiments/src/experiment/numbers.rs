@@ -11,8 +11,8 @@ use crate::error::{Result, wrong};
 
 impl Reader<'_> {
     pub(super) fn probe(&self, name: &Spanned<String>, probe: &draft::Probe) -> Result<Wanted> {
-        let form = match (&probe.waits, &probe.levels, &probe.spans) {
-            (Some(classes), None, None) => Form::Waits {
+        let form = match (&probe.waits, &probe.levels, &probe.spans, &probe.every) {
+            (Some(classes), None, None, None) => Form::Waits {
                 longer: match &probe.longer {
                     Some(text) => self.span(text)?,
                     None => Nanos::MAX,
@@ -23,27 +23,49 @@ impl Reader<'_> {
                     None => Nanos::from_micros(20),
                 },
             },
-            (None, Some(levels), None) => Form::Levels {
+            (None, Some(levels), None, None) => Form::Levels {
                 priority: probe.priority,
                 flags: probe.flags,
                 steps: self.steps(levels, probe.unit.as_ref())?,
             },
-            (None, None, Some(span)) => Form::Spans {
+            (None, None, Some(span), None) => Form::Spans {
                 span: span.get_ref().clone(),
             },
+            (None, None, None, Some(every)) => self.rate(every, probe)?,
             _ => {
-                let what = "a probe has one of `waits`, `levels` and `spans`";
+                let what = "a probe has one of `waits`, `levels`, `spans` and `every`";
+                return Err(wrong(&self.source, name, what));
+            }
+        };
+        let who = match (&probe.who, &probe.counters) {
+            (Some(who), None) => who.get_ref().clone(),
+            (None, Some(_)) if probe.every.is_some() => String::new(),
+            _ => {
+                let what = "a probe has `who`, or `every` with the policy's `counters`";
                 return Err(wrong(&self.source, name, what));
             }
         };
         Ok(Wanted {
             name: name.get_ref().clone(),
-            who: probe.who.get_ref().clone(),
+            who,
             after: match &probe.after {
                 Some(text) => self.span(text)?,
                 None => Nanos::ZERO,
             },
             form,
+        })
+    }
+
+    fn rate(&self, every: &Spanned<String>, probe: &draft::Probe) -> Result<Form> {
+        let length = self.span(every)?;
+        // A run has at least as many events as spans, and keeps each of its spans.
+        if length < Nanos::from_millis(1) {
+            return Err(wrong(&self.source, every, "a span of 1ms or more"));
+        }
+        let counters = probe.counters.iter().flatten();
+        Ok(Form::Rate {
+            counters: counters.map(|it| it.get_ref().clone()).collect(),
+            every: length,
         })
     }
 
@@ -81,6 +103,7 @@ impl Reader<'_> {
                     formula.map_err(|error| wrong(&self.source, &metric.value, error))?,
                 ),
                 runs: runs.map(|runs| runs.iter().map(|it| it.get_ref().clone()).collect()),
+                deviation: metric.deviation,
             })
         };
         let metrics = ordered(&self.draft.metric).into_iter().map(metric);
@@ -106,7 +129,10 @@ impl Reader<'_> {
             self.known(runs, "runs", sets.iter().map(|set| set.name.as_str()))?;
         }
         let take = match (across.take.get_ref().as_str(), across.from, across.to) {
-            ("max", None, None) => Take::Max,
+            ("max", None, None) => match across.until {
+                None => Take::Max,
+                Some(limit) => Take::MaxUntil { limit },
+            },
             ("min", None, None) => Take::Min,
             ("sum", None, None) => Take::Sum,
             ("ratio", Some(from), Some(to)) => Take::Ratio { from, to },
@@ -114,7 +140,8 @@ impl Reader<'_> {
                 level: across.level.unwrap_or_default(),
             },
             _ => {
-                let what = "expected \"max\", \"min\", \"sum\", \"ratio\" with `from` and `to`, or \
+                let what = "expected \"max\", with `until` or without, \"min\", \"sum\", \"ratio\" \
+                            with `from` and `to`, or \
                             \"reaches\" with `level`";
                 return Err(wrong(&self.source, &across.take, what));
             }
@@ -130,6 +157,7 @@ impl Reader<'_> {
                 take,
             },
             runs: runs.map(|runs| runs.iter().map(|it| it.get_ref().clone()).collect()),
+            deviation: false,
         })
     }
 }

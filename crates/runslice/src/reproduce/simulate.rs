@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink};
+use model::{Event, EventKind, EventMask, Header, Nanos, Sampler, SimTime, Sink, Summary};
 use serde_json::{Value, json};
 use stats::probe::{Probe, Wanted};
 use stats::{Metrics, Tee};
@@ -153,14 +153,11 @@ fn simulate(run: &Planned<'_>) -> anyhow::Result<Value> {
     let mut metrics = Metrics::new();
     let mut ends = Ends::default();
     let mut probes: Vec<Probe> = run.probes.iter().cloned().map(Probe::new).collect();
-    let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics, &mut ends];
-    sinks.extend(probes.iter_mut().map(|probe| probe as &mut dyn Sink));
-    let mut sinks = Tee::new(sinks);
     let what = || {
         let (policy, load) = (&run.spec.policy.name, &run.spec.workload.name);
         format!("{load} under {policy} with seed {}", run.spec.seed)
     };
-    let summary = sim::run(&run.spec, &mut sinks)
+    let summary = run_probed(&run.spec, vec![&mut metrics, &mut ends], &mut probes)
         .map_err(explain)
         .with_context(what)?;
     let outcome = Outcome {
@@ -182,6 +179,64 @@ fn simulate(run: &Planned<'_>) -> anyhow::Result<Value> {
     document["ejected"] = json!(outcome.ejection().is_some());
     document["scale"] = json!(run.scale);
     Ok(document)
+}
+
+/// Runs `spec` before `sinks` and `probes`, and shows these the policy's counters if one asks.
+fn run_probed<'a>(
+    spec: &RunSpec,
+    mut sinks: Vec<&'a mut dyn Sink>,
+    probes: &'a mut [Probe],
+) -> Result<Summary, sim::Error> {
+    let every = probes.iter().filter_map(Probe::interval).reduce(common);
+    let Some(every) = every else {
+        sinks.extend(probes.iter_mut().map(|probe| probe as &mut dyn Sink));
+        return sim::run(spec, &mut Tee::new(sinks));
+    };
+    let others = Tee::new(sinks);
+    sim::run_sampled(spec, &mut Sampled { others, probes }, every)
+}
+
+/// The longest span of which both are multiples.
+fn common(a: Nanos, b: Nanos) -> Nanos {
+    let (mut a, mut b) = (a.get(), b.get());
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    Nanos::new(a)
+}
+
+/// Probes that are shown the policy's counters, and other sinks.
+struct Sampled<'a, 'b> {
+    others: Tee<'a>,
+    probes: &'b mut [Probe],
+}
+
+impl Sink for Sampled<'_, '_> {
+    fn wants(&self) -> EventMask {
+        let probes = self.probes.iter().map(Sink::wants);
+        probes.fold(self.others.wants(), EventMask::union)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.others.begin(header);
+        self.probes.iter_mut().for_each(|it| it.begin(header));
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        self.others.events(events);
+        self.probes.iter_mut().for_each(|it| it.events(events));
+    }
+
+    fn finish(&mut self, now: SimTime) {
+        self.others.finish(now);
+        self.probes.iter_mut().for_each(|it| it.finish(now));
+    }
+}
+
+impl Sampler for Sampled<'_, '_> {
+    fn sample(&mut self, sample: &model::Sample) {
+        self.probes.iter_mut().for_each(|it| it.sample(sample));
+    }
 }
 
 /// When the last task of each group exited.

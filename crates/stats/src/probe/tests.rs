@@ -229,3 +229,66 @@ fn a_stay_ends_when_a_running_task_is_put_elsewhere() {
     };
     assert_eq!(probed(wanted, &stream).trace, "0@0:10 1@12:30 2@42:8");
 }
+
+fn rate(counters: &[&str]) -> Wanted {
+    Wanted {
+        name: "r".to_owned(),
+        who: "pair".to_owned(),
+        after: Nanos::new(1),
+        form: Form::Rate {
+            counters: counters.iter().map(|&it| it.to_owned()).collect(),
+            every: Nanos::new(250_000),
+        },
+    }
+}
+
+#[test]
+fn tasks_that_begin_are_counted_in_whole_spans() {
+    // The run ends after 1 ms: four spans, the first of which begins before `after`.
+    let stream = Stream::new()
+        .born(0, 0, 0, 0)
+        .born(10, 1, 1, 0)
+        .born(249_999, 2, 1, 1)
+        .born(250_000, 3, 1, 2)
+        .born(260_000, 4, 0, 0)
+        .born(999_999, 5, 1, 3)
+        .born(1_000_000, 6, 1, 4);
+    let found = probed(rate(&[]), &stream);
+    assert_eq!(value(&found, "count"), Some(2.0));
+    assert_eq!(
+        found.points,
+        [(250_000, 4000), (500_000, 0), (750_000, 4000)]
+    );
+    assert_eq!(value(&found, "highest"), Some(4000.0));
+    assert_eq!(value(&found, "lowest"), Some(0.0));
+    let mean = value(&found, "mean").unwrap();
+    assert!((mean - 8000.0 / 3.0).abs() < 1e-6, "{mean}");
+    assert_eq!(Probe::new(rate(&[])).interval(), None);
+}
+
+#[test]
+fn counters_of_the_policy_are_summed_and_counted_by_their_growth() {
+    let mut probe = Probe::new(rate(&["a", "b"]));
+    assert_eq!(probe.interval(), Some(Nanos::new(250_000)));
+    let mut show = |ns, a: [u64; 2], b| {
+        let counts = [("a", a), ("other", [900, 900]), ("b", [b, 0])];
+        probe.sample(&model::Sample {
+            time: SimTime::from_nanos(ns),
+            cpus: Vec::new(),
+            policy: counts
+                .map(|(name, of)| (name.to_owned(), of.to_vec()))
+                .into(),
+        });
+    };
+    show(0, [0, 0], 0);
+    show(250_000, [1, 2], 3);
+    // A sample that another probe has asked for.
+    show(300_000, [5, 5], 5);
+    show(500_000, [2, 2], 3);
+    show(750_000, [2, 2], 13);
+    // The run's end, within a span.
+    show(800_000, [20, 20], 20);
+    let found = probe.found();
+    assert_eq!(found.points, [(250_000, 4000), (500_000, 40_000)]);
+    assert_eq!(value(&found, "count"), Some(11.0));
+}

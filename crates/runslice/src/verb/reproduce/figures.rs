@@ -2,6 +2,7 @@
 
 use anyhow::anyhow;
 use stats::figure::{Axis, Body, Chart, Curve, DotPanel, DotRow, Ink, Join, Quantity};
+use stats::probe::Form;
 
 use super::words::number;
 use experiments::cells::{CellId, Results};
@@ -328,12 +329,12 @@ impl Drawing<'_> {
         (mean.map(height), beside)
     }
 
-    /// A curve for each arm and point: the levels that a probe saw in the first run.
+    /// A curve for each arm and point: what a probe saw in the first run, levels or rates.
     fn over_time(&self, set: usize, probe: &str) -> anyhow::Result<Body> {
         let whole = &self.experiment.sets[set];
-        if !whole.probes.iter().any(|it| it.name == probe) {
-            return Err(self.lacks("probe", probe));
-        }
+        let wanted = whole.probes.iter().find(|it| it.name == probe);
+        let wanted = wanted.ok_or_else(|| self.lacks("probe", probe))?;
+        let rate = matches!(wanted.form, Form::Rate { .. });
         let mut curves = Vec::new();
         let arms = self.arms(set)?;
         let labels = arms
@@ -361,11 +362,26 @@ impl Drawing<'_> {
                 });
             }
         }
+        let times = curves.iter().flat_map(|curve| &curve.points);
+        let last = times.map(|(time, _)| *time).max();
+        for height in &self.figure.published {
+            curves.push(Curve {
+                name: format!("published: {height}"),
+                ink: Ink::GREY,
+                join: Join::Line,
+                points: last.map_or_else(Vec::new, |last| {
+                    vec![(0, Some(*height)), (last, Some(*height))]
+                }),
+            });
+        }
         Ok(Body::Curves {
             x: Axis::new("time", Quantity::Time),
-            y: Axis {
-                inverted: true,
-                ..Axis::new("level, the best at the top", Quantity::Count)
+            y: match rate {
+                true => Axis::new("in a second", Quantity::Count),
+                false => Axis {
+                    inverted: true,
+                    ..Axis::new("level, the best at the top", Quantity::Count)
+                },
             },
             span: None,
             curves,

@@ -106,7 +106,7 @@ pub struct Row {
     pub arm: String,
     /// What was published.
     pub published: String,
-    /// What our runs gave: mean, lowest and highest.
+    /// What our runs gave: mean, lowest and highest, or the mean and the deviation.
     pub ours: String,
     /// Published and our ratio to the baseline.
     pub ratios: [String; 2],
@@ -207,21 +207,24 @@ fn row(
             Ok(values) => {
                 let low = values.iter().copied().fold(f64::INFINITY, f64::min);
                 let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                match low == high {
-                    true => number(low),
-                    false => {
-                        format!(
-                            "{} [{}, {}]",
-                            number(mean(&values)),
-                            number(low),
-                            number(high)
-                        )
-                    }
+                let mean = number(mean(&values));
+                match (low == high, metric.deviation) {
+                    (true, _) => number(low),
+                    (_, true) => format!("{mean} +- {}", number(deviation(&values))),
+                    (_, false) => format!("{mean} [{}, {}]", number(low), number(high)),
                 }
             }
         },
         ratios,
     })
+}
+
+/// The standard deviation of a sample.
+fn deviation(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    (squares.sum::<f64>() / (count - 1.0)).sqrt()
 }
 
 fn table(experiment: &Experiment, results: &Results, to: &mut dyn Write) -> io::Result<()> {
@@ -366,4 +369,15 @@ pub fn summary(judged: &[Judged<'_>], rules: &Rules) -> String {
     };
     let (statements, counts) = (judged.len(), counts.join(", "));
     format!("{statements} statements, {tests} tests: {counts}. {chance}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample() {
+        let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        assert!((deviation(&values) - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
+    }
 }
