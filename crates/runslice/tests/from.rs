@@ -352,9 +352,7 @@ fn a_recording_with_bound_tasks_runs_on_machines_with_fewer_cpus() {
     );
     std::fs::write(&file, load).expect("written");
     let (file, events) = (file.to_str().unwrap(), events.to_str().unwrap());
-    report(&[
-        "sim", "fifo", "-w", file, "--cpus", "4", "--events", events,
-    ]);
+    report(&["sim", "fifo", "-w", file, "--cpus", "4", "--events", events]);
     // What somebody wrote is refused, what was recorded is freed.
     let refused = runslice(&["sim", "fifo", "-w", file, "--cpus", "2"]);
     assert!(!refused.status.success());

@@ -323,9 +323,9 @@ pub struct Group {
     pub migration_disabled: bool,
     /// Whether member `i` may run on CPU `i` only; then `cpus` says nothing.
     pub one_each_cpu: bool,
-    /// Whether a machine without those `cpus` lets the tasks use all, as a kernel lets a task whose
-    /// CPUs have all gone (`select_fallback_rq()`, kernel/sched/core.c, Linux 6.18): a recording may
-    /// be of a larger machine. Otherwise such a machine is refused.
+    /// Whether a machine without those `cpus` lets the tasks use all, as a kernel lets a task
+    /// whose CPUs have all gone (`select_fallback_rq()`, kernel/sched/core.c, Linux 6.18): a
+    /// recording may be of a larger machine. Otherwise such a machine is refused.
     pub free_elsewhere: bool,
     /// Whether these tasks go on as long as the machine does: no run waits for their end.
     pub background: bool,
