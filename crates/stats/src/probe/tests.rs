@@ -272,7 +272,7 @@ fn counters_of_the_policy_are_summed_and_counted_by_their_growth() {
     assert_eq!(probe.interval(), Some(Nanos::new(250_000)));
     let mut show = |ns, a: [u64; 2], b| {
         let counts = [("a", a), ("other", [900, 900]), ("b", [b, 0])];
-        probe.sample(&model::Sample {
+        probe.sample(&Sample {
             time: SimTime::from_nanos(ns),
             cpus: Vec::new(),
             policy: counts
