@@ -23,7 +23,8 @@ const WF_SYNC: u64 = 0x10;
 /// Time on a CPU becomes `run`. A task that slept and was woken by a task of the recording waits
 /// for a message instead, which that task sends where it woke it. One that work from outside woke
 /// sleeps until that moment of the recording, and so does one whose sleeps by the clock end at a
-/// steady period; all other sleeps keep their length. A fork stays a fork. Who was bound to one CPU
+/// steady period, also until the ends of periods that it was too late for; all other sleeps keep
+/// their length. A fork stays a fork. Who was bound to one CPU
 /// from the begin stays bound, until it may use more. Yields and synchronous
 /// wakeups stay what they were where callbacks were recorded: no tracepoint has them. Spans,
 /// counters and phases stay. Policies and affinities are set by whoever knows them. What a
@@ -457,12 +458,11 @@ impl Maker {
             Act::Sleep(slept, until) => Some((slept, until)),
             _ => None,
         });
-        let by_period = period::is_kept(sleeps);
-        let acts = script.iter().map(|act| match *act {
-            Act::Sleep(_, until) if by_period => Act::SleepUntil(until),
-            act => act,
-        });
-        acts.filter_map(|act| self.step(own, act)).collect()
+        let acts = match period::kept(sleeps) {
+            Some(period) => &period::with_missed(script, period),
+            None => script,
+        };
+        acts.iter().filter_map(|act| self.step(own, *act)).collect()
     }
 
     /// What the task of group and channel `own` does; `None` for what has no effect.

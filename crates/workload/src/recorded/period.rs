@@ -2,20 +2,22 @@
 
 use model::Nanos;
 
+use super::Act;
+
 /// Fewer sleeps tell nothing.
 const LEAST: usize = 8;
 
-/// Whether sleeps by the clock, each with its length and its end, keep a period: what lies between
-/// their ends, less whole periods, varies by at most a fiftieth of the period, and by less than
+/// The period that sleeps by the clock keep, each with its length and its end, if they keep one:
+/// what lies between their ends, less whole periods, varies by at most a fiftieth of the period, and by less than
 /// half of what their lengths vary. (Who sleeps for a length has it the other way round: its ends
 /// vary by what it ran and waited.) The period is the median between two ends; what varies is told
 /// by medians too, because periods are missed.
-pub fn is_kept(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> bool {
+pub fn kept(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> Option<Nanos> {
     let (lengths, ends): (Vec<u64>, Vec<u64>) = sleeps
         .map(|(length, end)| (length.get(), end.get()))
         .unzip();
     if lengths.len() < LEAST {
-        return false;
+        return None;
     }
     let between: Vec<u64> = ends
         .windows(2)
@@ -23,7 +25,7 @@ pub fn is_kept(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> bool {
         .collect();
     let period = median(between.clone());
     if period == 0 {
-        return false;
+        return None;
     }
     let off = between.iter().map(|it| {
         let rest = it % period;
@@ -32,7 +34,93 @@ pub fn is_kept(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> bool {
     let off = median(off.collect());
     let middle = median(lengths.clone());
     let varied = median(lengths.iter().map(|it| it.abs_diff(middle)).collect());
-    off <= period / 50 && off < varied / 2
+    (off <= period / 50 && off < varied / 2).then_some(Nanos::new(period))
+}
+
+/// What a task does from one end of a sleep to the next.
+struct Turn {
+    /// CPU time.
+    ran: u64,
+    /// Periods from end to end.
+    periods: u64,
+}
+
+/// A script whose sleeps by the clock keep `period`, with sleeps until the ends of periods that it
+/// was too late for.
+///
+/// Who does something once a period does not sleep when that took longer than the period: two jobs
+/// are one turn. Under a scheduler that has the first one done in time there is a sleep between
+/// them. A turn over several periods has as many jobs as it ran multiples of what a turn of one
+/// period usually runs (the median), but no more than periods; each is taken to need the same. Who
+/// leaves out a job that it is too late for runs no longer, and keeps its turn as it is.
+pub fn with_missed(script: &[Act], period: Nanos) -> Vec<Act> {
+    let turns = turns(script, period.get().max(1));
+    let usual = turns.iter().filter(|turn| turn.periods == 1);
+    let usual: Vec<u64> = usual.map(|turn| turn.ran).collect();
+    let usual = match usual.len() < LEAST {
+        true => 0,
+        false => median(usual),
+    };
+    let (mut turns, mut out) = (turns.iter(), Vec::with_capacity(script.len()));
+    let mut ends: Vec<(u64, Nanos)> = Vec::new();
+    let mut ran = 0;
+    for act in script {
+        match *act {
+            Act::Sleep(_, until) => {
+                out.push(Act::SleepUntil(until));
+                let jobs = turns.next().map_or(Vec::new(), |turn| turn.ends(usual));
+                let moments = (1..).map(|job| until + Nanos::new(job * period.get()));
+                ends = jobs.into_iter().zip(moments).collect();
+                ends.reverse();
+                ran = 0;
+            }
+            Act::Run(span) => {
+                let until = ran + span.get();
+                while let Some((end, moment)) = ends.pop_if(|(end, _)| *end <= until) {
+                    out.extend((end > ran).then(|| Act::Run(Nanos::new(end - ran))));
+                    out.push(Act::SleepUntil(moment));
+                    ran = end;
+                }
+                out.extend((until > ran).then(|| Act::Run(Nanos::new(until - ran))));
+                ran = until;
+            }
+            act => out.push(act),
+        }
+    }
+    out
+}
+
+/// The turns between the sleeps by the clock.
+fn turns(script: &[Act], period: u64) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    let (mut since, mut ran) = (None, 0);
+    for act in script {
+        match *act {
+            Act::Run(span) => ran += span.get(),
+            Act::Sleep(_, until) => {
+                if let Some(since) = since.replace(until) {
+                    let lasted = until.get().saturating_sub(since.get());
+                    let periods = (lasted + period / 2) / period;
+                    turns.push(Turn { ran, periods });
+                }
+                ran = 0;
+            }
+            _ => {}
+        }
+    }
+    turns
+}
+
+impl Turn {
+    /// How much it has run at the end of each of its jobs but the last, if a turn of one period
+    /// usually runs for `usual`; 0: not known.
+    fn ends(&self, usual: u64) -> Vec<u64> {
+        let jobs = (self.ran + usual / 2).checked_div(usual);
+        let jobs = jobs.unwrap_or(0).min(self.periods);
+        let part = |job| u64::try_from(u128::from(self.ran) * job / u128::from(jobs));
+        let ends = (1..u128::from(jobs)).map(|job| part(job).expect("a part is no more than all"));
+        ends.collect()
+    }
 }
 
 /// The middle one, the upper of two.
@@ -44,6 +132,14 @@ fn median(mut values: Vec<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_16_ms(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> bool {
+        kept(sleeps).is_some_and(|period| period.get().abs_diff(16_000_000) <= 40_000)
+    }
+
+    fn is_none(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> bool {
+        kept(sleeps).is_none()
+    }
 
     /// Sleeps of a task that ran for these microseconds between them.
     fn sleeps(ran: &[u64], length: impl Fn(u64, u64) -> u64) -> Vec<(Nanos, Nanos)> {
@@ -67,27 +163,88 @@ mod tests {
         let mut ran = RAN;
         ran[3] = 20_000;
         let until_next = |now: u64, _| 16_000_000 - now % 16_000_000;
-        assert!(is_kept(sleeps(&ran, until_next).into_iter()));
+        assert!(is_16_ms(sleeps(&ran, until_next).into_iter()));
         // An interrupt that comes up to 40 us late.
         let late = |now, us| until_next(now, us) + us * 13 % 40 * 1_000;
-        assert!(is_kept(sleeps(&ran, late).into_iter()));
+        assert!(is_16_ms(sleeps(&ran, late).into_iter()));
     }
 
     #[test]
     fn a_sleep_of_one_length_and_one_of_any_length_are_no_timers() {
-        assert!(!is_kept(sleeps(&RAN, |_, _| 16_000_000).into_iter()));
+        assert!(is_none(sleeps(&RAN, |_, _| 16_000_000).into_iter()));
         let any = |now: u64, _| now.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 30_000_000;
-        assert!(!is_kept(sleeps(&RAN, any).into_iter()));
+        assert!(is_none(sleeps(&RAN, any).into_iter()));
         // It hardly runs: nothing tells, and a length it stays.
-        assert!(!is_kept(sleeps(&[1; 10], |_, _| 16_000_000).into_iter()));
+        assert!(is_none(sleeps(&[1; 10], |_, _| 16_000_000).into_iter()));
     }
 
     #[test]
     fn few_sleeps_and_none_tell_nothing() {
         let until_next = |now: u64, _| 16_000_000 - now % 16_000_000;
-        assert!(!is_kept(sleeps(&RAN[..7], until_next).into_iter()));
-        assert!(!is_kept(sleeps(&[], until_next).into_iter()));
+        assert!(is_none(sleeps(&RAN[..7], until_next).into_iter()));
+        assert!(is_none(sleeps(&[], until_next).into_iter()));
         let still = vec![(Nanos::ZERO, Nanos::new(5)); 9];
-        assert!(!is_kept(still.into_iter()));
+        assert!(is_none(still.into_iter()));
+    }
+
+    const fn ms(count: u64) -> Nanos {
+        Nanos::from_millis(count)
+    }
+
+    /// Turns of so many milliseconds, each behind a sleep that ends then.
+    fn script(turns: &[(u64, u64)]) -> Vec<Act> {
+        let acts = turns.iter();
+        acts.flat_map(|&(until, ran)| [Act::Sleep(ms(1), ms(until)), Act::Run(ms(ran))])
+            .collect()
+    }
+
+    #[test]
+    fn a_job_that_was_too_late_gets_its_sleep_back() {
+        let mut turns: Vec<(u64, u64)> = (0..9).map(|at| (16 * at, 4)).collect();
+        // Two periods with two jobs, three with two, two with one that is left out.
+        turns.extend([(144, 8), (176, 8), (224, 4), (256, 4)]);
+        let got = with_missed(&script(&turns), ms(16));
+        let until = |at| Act::SleepUntil(ms(at));
+        let run = |span| Act::Run(ms(span));
+        let want = [
+            [until(144), run(4), until(160), run(4)],
+            [until(176), run(4), until(192), run(4)],
+            [until(224), run(4), until(256), run(4)],
+        ];
+        assert_eq!(got[18..], want.concat());
+        assert_eq!(got[..2], [until(0), run(4)]);
+    }
+
+    #[test]
+    fn what_a_task_does_beside_running_stays_where_it_was() {
+        let mut acts = script(&(0..9).map(|at| (16 * at, 4)).collect::<Vec<_>>());
+        let inside = [
+            Act::Run(ms(3)),
+            Act::Yield,
+            Act::Run(ms(5)),
+            Act::Count(0, 1),
+        ];
+        acts.push(Act::Sleep(ms(1), ms(144)));
+        acts.extend(inside);
+        acts.push(Act::Sleep(ms(1), ms(176)));
+        let got = with_missed(&acts, ms(16));
+        let want = [
+            Act::SleepUntil(ms(144)),
+            Act::Run(ms(3)),
+            Act::Yield,
+            Act::Run(ms(1)),
+            Act::SleepUntil(ms(160)),
+            Act::Run(ms(4)),
+            Act::Count(0, 1),
+            Act::SleepUntil(ms(176)),
+        ];
+        assert_eq!(got[18..], want);
+    }
+
+    #[test]
+    fn without_usual_turns_nothing_is_cut() {
+        let late: Vec<(u64, u64)> = (0..20).map(|at| (32 * at, 8)).collect();
+        let got = with_missed(&script(&late), ms(16));
+        assert_eq!(got.len(), 40);
     }
 }
