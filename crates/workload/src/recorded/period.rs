@@ -8,10 +8,10 @@ use super::Act;
 const LEAST: usize = 8;
 
 /// The period that sleeps by the clock keep, each with its length and its end, if they keep one:
-/// what lies between their ends, less whole periods, varies by at most a fiftieth of the period, and by less than
-/// half of what their lengths vary. (Who sleeps for a length has it the other way round: its ends
-/// vary by what it ran and waited.) The period is the median between two ends; what varies is told
-/// by medians too, because periods are missed.
+/// what lies between their ends, less whole periods, varies by at most a fiftieth of the period,
+/// and by less than half of what their lengths vary. (Who sleeps for a length has it the other way
+/// round: its ends vary by what it ran and waited.) The period is the median between two ends;
+/// what varies is told by medians too, because periods are missed.
 pub fn kept(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> Option<Nanos> {
     let (lengths, ends): (Vec<u64>, Vec<u64>) = sleeps
         .map(|(length, end)| (length.get(), end.get()))
