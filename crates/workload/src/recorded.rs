@@ -4,6 +4,7 @@ mod period;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::cell::Cell;
 use std::mem;
 
 use crate::{
@@ -377,6 +378,7 @@ impl Recorded {
             numbers,
             scale,
             tasks,
+            spare: Cell::new(MISSED),
         };
         let groups: Vec<Group> = (0..)
             .zip(ran.clone())
@@ -442,6 +444,9 @@ fn name(header: &Header, task: &Task) -> String {
     }
 }
 
+/// At most so many sleeps are added to a load, so that no recording makes one without bound.
+const MISSED: u64 = 1_000_000;
+
 /// Turns acts into operations.
 struct Maker {
     /// By recorded task: its group and its first channel in the workload.
@@ -449,6 +454,8 @@ struct Maker {
     /// Tasks of the workload: a task's second channel is so many behind its first one.
     tasks: u32,
     scale: CostScale,
+    /// How many missed sleeps may still be added.
+    spare: Cell<u64>,
 }
 
 impl Maker {
@@ -458,8 +465,12 @@ impl Maker {
             Act::Sleep(slept, until) => Some((slept, until)),
             _ => None,
         });
+        let whole;
         let acts = match period::kept(sleeps) {
-            Some(period) => &period::with_missed(script, period),
+            Some(period) => {
+                whole = period::with_missed(script, period, &self.spare);
+                &whole
+            }
             None => script,
         };
         acts.iter().filter_map(|act| self.step(own, *act)).collect()
