@@ -1,4 +1,4 @@
-//! Whether a task sleeps for a length or until the next of its periods.
+//! Whether a task sleeps for a length or until the next of its periods, and which it missed.
 
 use std::cell::Cell;
 
@@ -30,14 +30,16 @@ pub fn kept(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> Option<Nanos> {
         .map(|pair| pair[1].saturating_sub(pair[0]))
         .collect();
     let period = steadiest(&between)?;
-    let off = between.iter().map(|it| {
-        let rest = it % period;
-        rest.min(period - rest)
-    });
-    let off = median(off.collect());
+    let off = median(between.iter().map(|it| off(*it, period)).collect());
     let middle = median(lengths.clone());
     let varied = median(lengths.iter().map(|it| it.abs_diff(middle)).collect());
     (off <= period / 50 && off < varied / 2).then_some(Nanos::new(period))
+}
+
+/// How far `difference` is from the nearest multiple of `period`, which is not 0.
+fn off(difference: u64, period: u64) -> u64 {
+    let rest = difference % period;
+    rest.min(period - rest)
 }
 
 /// The period that most differences are multiples of, to within a fiftieth of it, and the longest
@@ -46,13 +48,9 @@ pub fn kept(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> Option<Nanos> {
 fn steadiest(between: &[u64]) -> Option<u64> {
     let mut sorted: Vec<u64> = between.iter().copied().filter(|it| *it > 0).collect();
     sorted.sort_unstable();
-    let is_multiple = |it: u64, period: u64| {
-        let times = (it + period / 2) / period;
-        times > 0 && it.abs_diff(times * period) <= period / 50
-    };
     let fitting = |period: u64| {
-        let fits = between.iter().filter(|it| is_multiple(**it, period));
-        fits.count()
+        let fits = |it: &&u64| **it > period / 2 && off(**it, period) <= period / 50;
+        between.iter().filter(fits).count()
     };
     let step = sorted.len().div_ceil(TRIED).max(1);
     let tried = sorted.iter().step_by(step).copied();
@@ -79,7 +77,7 @@ struct Turn {
 /// leaves out a job that it is too late for runs no longer, and keeps its turn as it is. `spare` is
 /// how many sleeps may be added, and becomes what is left; a turn that needs more stays as it is.
 pub fn with_missed(script: &[Act], period: Nanos, spare: &Cell<u64>) -> Vec<Act> {
-    let turns = turns(script, period.get().max(1));
+    let turns = turns(script, period.get());
     let usual = turns.iter().filter(|turn| turn.periods == 1);
     let usual: Vec<u64> = usual.map(|turn| turn.ran).collect();
     let usual = match usual.len() < LEAST_TURNS {
@@ -93,10 +91,9 @@ pub fn with_missed(script: &[Act], period: Nanos, spare: &Cell<u64>) -> Vec<Act>
         match *act {
             Act::Sleep(_, until) => {
                 out.push(Act::SleepUntil(until));
-                let turn = turns.next();
-                let cut = turn.map_or(Vec::new(), |turn| turn.ends(usual, spare));
+                let cut = turns.next().map(|turn| turn.ends(usual, spare));
                 let moment = |(end, periods)| (end, until + Nanos::new(periods * period.get()));
-                ends = cut.into_iter().map(moment).collect();
+                ends = cut.into_iter().flatten().map(moment).collect();
                 ends.reverse();
                 ran = 0;
             }

@@ -171,7 +171,6 @@ fn row(
         .as_ref()
         .and_then(|name| experiment.arm(name));
     let base = base.filter(|base| *base != id.arm).map(of);
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let ratio = |a: Option<f64>, b: Option<f64>| match (a, b) {
         (Some(a), Some(b)) if b != 0.0 => number(a / b),
         _ => String::new(),
@@ -219,12 +218,15 @@ fn row(
     })
 }
 
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 /// The standard deviation of a sample.
 fn deviation(values: &[f64]) -> f64 {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
+    let mean = mean(values);
     let squares = values.iter().map(|value| (value - mean).powi(2));
-    (squares.sum::<f64>() / (count - 1.0)).sqrt()
+    (squares.sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
 }
 
 fn table(experiment: &Experiment, results: &Results, to: &mut dyn Write) -> io::Result<()> {

@@ -113,6 +113,23 @@ fn what_the_machine_lacks_is_refused_before_the_run() {
     assert!(irq.starts_with("test.toml:3: i: no CPU"), "{irq}");
 }
 
+/// A recording may be of a larger machine: who was bound to a CPU that is not there may use all.
+#[test]
+fn who_was_bound_on_a_larger_machine_is_freed_and_others_stay_bound() {
+    let text = "[workload]\nname = \"t\"\n[task.a]\ncpus = \"3\"\ndo = \"run(1ms)\"\n\
+                [task.b]\ncpus = \"2\"\ndo = \"run(1ms)\"\n[task.c]\ndo = \"run(1ms)\"\n";
+    let mut workload = Workload::parse(text, "test.toml").unwrap();
+    for group in &mut workload.groups {
+        group.free_elsewhere = true;
+    }
+    let work = Work::new(Arc::new(workload), 3, 1).unwrap();
+    let births = work.initial();
+    let cpus = births
+        .iter()
+        .map(|birth| Some(birth.cpus.as_ref()?.first()?.0));
+    assert_eq!(cpus.collect::<Vec<_>>(), [None, Some(2), None]);
+}
+
 #[test]
 fn a_workload_with_too_many_tasks_is_refused() {
     let text = "[workload]\nname = \"t\"\n[task.t]\ndo = \"run(1ms)\"\n";
