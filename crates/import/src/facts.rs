@@ -70,7 +70,7 @@ pub fn of_tasks(tasks: &[Named], snapshot: &Snapshot) -> (Vec<Option<Facts>>, Co
             .and_then(|parent| all.get(parent.index()).cloned().flatten());
         let (own, counter) = match (first.or(second), parent) {
             (Some(seen), _) => (Some(seen.clone()), &mut coverage.seen),
-            (None, Some(parent)) => (Some(parent), &mut coverage.inherited),
+            (None, Some(parent)) => (Some(parent.with_priority_of(task)), &mut coverage.inherited),
             (None, None) => (None, &mut coverage.unknown),
         };
         *counter += 1;
@@ -82,6 +82,21 @@ pub fn of_tasks(tasks: &[Named], snapshot: &Snapshot) -> (Vec<Option<Facts>>, Co
     };
     coverage.groups = groups.filter(sets).count() as u64;
     (all, coverage)
+}
+
+impl Facts {
+    /// The same for a task whose events show a priority: it may have set its own.
+    fn with_priority_of(self, task: &Named) -> Self {
+        match (task.prio, task.realtime()) {
+            (None, _) => self,
+            (Some(_), None) => Self {
+                nice: task.nice(),
+                realtime: None,
+                ..self
+            },
+            (Some(_), realtime) => Self { realtime, ..self },
+        }
+    }
 }
 
 fn facts(thread: &ThreadFacts, online: &[u16]) -> Facts {
@@ -115,7 +130,8 @@ mod tests {
         Named {
             comm: Comm::new(b"x"),
             pid,
-            prio: Some(100),
+            prio: None,
+            mostly: None,
             parent: parent.map(TaskId),
             ended,
         }
@@ -187,6 +203,18 @@ mod tests {
         assert_eq!(coverage, want);
         let (facts, _) = of_tasks(&tasks[..4], &snapshot);
         assert_eq!(facts[3].as_ref().unwrap().nice, -3);
+        // A thread's events tell what it made of its inheritance.
+        let set = |prio| Named {
+            prio: Some(prio),
+            ..named(11, Some(0), true)
+        };
+        let (facts, _) = of_tasks(&[named(10, None, false), set(49), set(130)], &snapshot);
+        let of = |id: usize| {
+            let facts = facts[id].as_ref().unwrap();
+            (facts.nice, facts.realtime, facts.cpus.as_str())
+        };
+        assert_eq!(of(1), (5, Some(50), "1,2"));
+        assert_eq!(of(2), (10, None, "1,2"));
     }
 
     #[test]

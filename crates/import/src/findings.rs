@@ -129,7 +129,7 @@ impl Findings {
         }
         let Some(coverage) = self.coverage else {
             let never = "nice values and affinities are not in this trace: tasks are taken at the \
-                         least urgent priority that they had, and may use every CPU";
+                         priorities that their events show, and may use every CPU";
             all.push(never.to_owned());
             return all;
         };

@@ -35,6 +35,7 @@ pub use facts::Facts;
 pub use findings::{Causes, Coverage, Findings, Kinds};
 pub use stream::{MOST_CPUS, Out, Window};
 pub use tasks::Named;
+use tasks::Priority;
 
 use stream::Stream;
 
@@ -62,7 +63,17 @@ impl Imported {
         self.facts.get(task.index())?.as_ref()
     }
 
-    /// The real-time priority of a task, 1 to 99; `None` for other tasks.
+    /// The real-time priority that a task mostly has, 1 to 99; `None` for other tasks.
+    #[must_use]
+    pub fn mostly_realtime(&self, task: TaskId) -> Option<u8> {
+        let named = self.tasks.get(task.index())?;
+        match named.mostly {
+            Some(mostly) if Some(mostly) != named.prio => Priority(Some(mostly)).realtime(),
+            _ => self.realtime(task),
+        }
+    }
+
+    /// The real-time priority that a task begins with, 1 to 99; `None` for other tasks.
     #[must_use]
     pub fn realtime(&self, task: TaskId) -> Option<u8> {
         match self.facts_of(task) {
@@ -231,24 +242,20 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
 }
 
 impl Named {
-    /// The nice value of a task of this priority; 0 if it is real-time or not known.
+    /// The nice value of the priority that it began with; 0 if it is real-time or not known.
     #[must_use]
     pub fn nice(&self) -> i8 {
-        let nice = self.prio.filter(|prio| (100..140).contains(prio));
-        nice.and_then(|prio| i8::try_from(prio - 120).ok())
-            .unwrap_or(0)
+        Priority(self.prio).nice()
     }
 
-    /// The real-time priority, 1 to 99, 99 most urgent; `None` for other tasks. Deadline tasks, of
-    /// which a trace has no budget, are taken for real-time ones of 99.
+    /// The real-time priority that it began with, 1 to 99, 99 most urgent; `None` for other tasks.
+    /// Deadline tasks, of which a trace has no budget, are taken for real-time ones of 99.
     #[must_use]
     pub fn realtime(&self) -> Option<u8> {
-        let prio = self.prio.filter(|prio| (-1..100).contains(prio))?;
-        u8::try_from(99 - prio.clamp(0, 98)).ok()
+        Priority(self.prio).realtime()
     }
 }
 
-/// A group for each task. A name that several have gets the number of the thread.
 fn groups(tasks: &[Named], facts: &[Option<Facts>]) -> Vec<TaskGroup> {
     let mut names: HashMap<String, u32> = HashMap::new();
     let own = |task: &Named| match task.comm.to_string() {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use model::{CpuId, Event, EventKind, PrevState, SimTime, TaskId, WakeCause};
+use model::{Changed, CpuId, Event, EventKind, PrevState, SimTime, TaskId, WakeCause};
 
 use crate::findings::Findings;
 use crate::record::{CURRENT, Comm, Context, Interrupt, Left, Record, What, Who};
@@ -14,6 +14,27 @@ use crate::record::{CURRENT, Comm, Context, Interrupt, Left, Record, What, Who};
 /// it was not that sleep which the wakeup ended.
 const RACE_NS: u64 = 100_000;
 
+/// A priority as the kernel counts it, with what inheritance made of it: 0 to 99 real-time, 120 is
+/// nice 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Priority(pub Option<i16>);
+
+impl Priority {
+    /// The nice value of a task of this priority; 0 if it is real-time or not known.
+    pub fn nice(self) -> i8 {
+        let nice = self.0.filter(|prio| (100..140).contains(prio));
+        nice.and_then(|prio| i8::try_from(prio - 120).ok())
+            .unwrap_or(0)
+    }
+
+    /// The real-time priority, 1 to 99, 99 most urgent; `None` for other tasks. Deadline tasks, of
+    /// which a trace has no budget, are taken for real-time ones of 99.
+    pub fn realtime(self) -> Option<u8> {
+        let prio = self.0.filter(|prio| (-1..100).contains(prio))?;
+        u8::try_from(99 - prio.clamp(0, 98)).ok()
+    }
+}
+
 /// A thread for ever: what the header says of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
@@ -21,12 +42,39 @@ pub struct Named {
     pub comm: Comm,
     /// Its number.
     pub pid: u32,
-    /// The least urgent priority that it had.
+    /// The priority that it began with.
     pub prio: Option<i16>,
+    /// The priority at most of its wakeups; of equals the least urgent.
+    pub mostly: Option<i16>,
     /// Who forked it; `None`: it existed before the trace began.
     pub parent: Option<TaskId>,
     /// Whether it had ended when the trace did.
     pub ended: bool,
+}
+
+/// How many wakeups of a thread show each priority: of the first four that it had, since a file may
+/// name any number of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Priorities {
+    last: Option<i16>,
+    counts: [(i16, u32); 4],
+}
+
+impl Priorities {
+    /// Counts one more.
+    fn add(&mut self, prio: i16) {
+        self.last = Some(prio);
+        let is_place = |it: &&mut (i16, u32)| it.1 == 0 || it.0 == prio;
+        if let Some((known, count)) = self.counts.iter_mut().find(is_place) {
+            (*known, *count) = (prio, count.saturating_add(1));
+        }
+    }
+
+    fn most(&self) -> Option<i16> {
+        let seen = self.counts.iter().filter(|(_, count)| *count > 0);
+        let most = seen.max_by_key(|(prio, count)| (*count, *prio));
+        most.map(|(prio, _)| *prio)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +95,7 @@ struct Live {
     started: bool,
     /// The last `sched_waking` of it that no wakeup has followed, and when.
     waking: Option<(Waker, u64)>,
+    priorities: Priorities,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,8 +240,14 @@ impl Tasks {
                 self.switch(record.cpu, prev, left, next);
             }
             What::Switch { prev, left, next } => self.switch(record.cpu, prev, left, next),
-            What::Waking(who, cpu) => self.waking(record, who, cpu),
-            What::Wakeup { who, cpu, new } => self.wakeup(record, who, cpu, new),
+            What::Waking(who, cpu) => {
+                self.prioritise(who);
+                self.waking(record, who, cpu);
+            }
+            What::Wakeup { who, cpu, new } => {
+                self.prioritise(who);
+                self.wakeup(record, who, cpu, new);
+            }
             What::Migrate { who, from, to } => self.migrate(who, from, to),
             What::Fork { parent, child } => self.fork(record.cpu, parent, child),
             What::Exec { pid, old } => self.exec(pid, old),
@@ -267,6 +322,7 @@ impl Tasks {
             comm: who.comm,
             pid: who.pid,
             prio: who.prio,
+            mostly: None,
             parent,
             ended: false,
         });
@@ -278,6 +334,7 @@ impl Tasks {
             forked: parent.is_some(),
             started: false,
             waking: None,
+            priorities: Priorities::default(),
         };
         self.live.insert(who.pid, live);
         let parent = parent.unwrap_or(TaskId::NONE);
@@ -306,8 +363,50 @@ impl Tasks {
         if !who.comm.is_empty() {
             named.comm = who.comm;
         }
-        // Inheritance makes a thread more urgent only.
-        named.prio = named.prio.max(who.prio);
+        // Until it is woken. Inheritance makes a thread more urgent only.
+        if live.priorities.last.is_none() {
+            named.prio = named.prio.max(who.prio);
+        }
+    }
+
+    /// What a sleeping thread's wakeup tells of its priority, which is mostly its own then:
+    /// inheritance is of those who hold a lock.
+    fn prioritise(&mut self, who: Who) {
+        let Some((live, prio)) = self.live.get_mut(&who.pid).zip(who.prio) else {
+            return;
+        };
+        if matches!(live.state, State::Ready | State::Running(_)) {
+            return;
+        }
+        let before = live.priorities.last;
+        live.priorities.add(prio);
+        let (id, cpu) = (live.id, live.cpu);
+        let named = &mut self.named[id.index()];
+        named.mostly = live.priorities.most();
+        // Whoever seemed more urgent before the first wakeup held a lock.
+        if before.is_none() && named.prio.is_none_or(|was| was < prio) {
+            named.prio = Some(prio);
+        }
+        let was = before.or(named.prio);
+        if was == Some(prio) {
+            return;
+        }
+        let (was, now) = (Priority(was), Priority(Some(prio)));
+        match now.realtime() {
+            Some(priority) => {
+                let (a, b) = Changed::REALTIME;
+                self.emit(EventKind::Change, id, cpu, (priority, a, b));
+            }
+            None if was.realtime().is_some() => {
+                let (a, b) = Changed::FAIR;
+                self.emit(EventKind::Change, id, cpu, (0, a, b));
+            }
+            None => {}
+        }
+        if now.realtime().is_none() && now.nice() != was.nice() {
+            let nice = i64::from(now.nice()).cast_unsigned();
+            self.emit(EventKind::Change, id, cpu, (0, Changed::Nice as u64, nice));
+        }
     }
 
     fn change(&mut self, pid: u32, change: impl FnOnce(&mut Live)) {

@@ -15,7 +15,7 @@ use prost::Message as _;
 use model::{Event, EventKind, Sink as _, TaskId, WakeCause};
 
 use crate::perfetto::messages as m;
-use crate::record::{Context, Left, Record, What};
+use crate::record::{Context, Left, Record, What, Who};
 use crate::{Error, Imported, Window, read};
 use story::{story, who};
 use trace_files::RELEASE;
@@ -308,6 +308,62 @@ fn a_part_of_a_trace_begins_and_ends_where_it_was_asked_to() {
 }
 
 #[test]
+fn a_priority_changes_where_a_wakeup_shows_another() {
+    let mut time = 1_000_000;
+    let mut turn = |prio: i16, boosted: i16| {
+        let shown = |prio| Who {
+            prio: Some(prio),
+            ..who(20, "it")
+        };
+        let mut at = |pid, what| {
+            time += 5_000;
+            Record {
+                time,
+                cpu: 0,
+                pid,
+                context: Context::Hard,
+                what,
+            }
+        };
+        let idle = who(0, "swapper/0");
+        let wakeup = What::Wakeup {
+            who: shown(prio),
+            cpu: Some(0),
+            new: false,
+        };
+        let switch = |prev, next| What::Switch {
+            prev,
+            left: Left::Sleeping,
+            next,
+        };
+        [
+            at(0, What::Waking(shown(prio), Some(0))),
+            at(0, wakeup),
+            at(0, switch(idle, shown(prio))),
+            at(20, switch(shown(boosted), idle)),
+        ]
+    };
+    // Of the first turn's end the next wakeup tells; what a lock's waiters lend is none of it.
+    let turns = [(120, 49), (49, 49), (49, 10), (125, 125)];
+    let records: Vec<_> = turns.iter().flat_map(|it| turn(it.0, it.1)).collect();
+    let (events, imported) = whole(&records);
+    let changes = events.iter().filter(|it| it.kind == EventKind::Change);
+    let changes: Vec<_> = changes.map(|it| (it.detail, (it.a, it.b))).collect();
+    let nice = (model::Changed::Nice as u64, 5);
+    let want = [
+        (50, model::Changed::REALTIME),
+        (0, model::Changed::FAIR),
+        (0, nice),
+    ];
+    assert_eq!(changes, want);
+    let task = TaskId(0);
+    assert_eq!(
+        (imported.realtime(task), imported.mostly_realtime(task)),
+        (None, Some(50))
+    );
+}
+
+#[test]
 fn a_used_number_a_lost_switch_and_a_late_record_are_counted_and_break_no_rule() {
     let mut records = story();
     // Another thread gets number 10 while it lives.
@@ -372,6 +428,7 @@ fn names_of_threads_become_names_of_groups_that_differ() {
         comm: crate::record::Comm::new(comm.as_bytes()),
         pid,
         prio: Some(prio),
+        mostly: None,
         parent: None,
         ended: false,
     };

@@ -50,6 +50,8 @@ pub enum Changed {
 impl Changed {
     /// Both words of a task that is real-time from now on.
     pub const REALTIME: (u64, u64) = (Self::Class as u64, 1);
+    /// Both words of a task that is in the fair class from now on.
+    pub const FAIR: (u64, u64) = (Self::Class as u64, 2);
     /// Both words of a task that goes by deadlines from now on.
     pub const DEADLINE: (u64, u64) = (Self::Class as u64, 5);
 }

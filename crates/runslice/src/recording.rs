@@ -292,7 +292,7 @@ pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<S
     let known = |task: usize| {
         let task = task_of(task);
         Known {
-            realtime: imported.realtime(task),
+            realtime: imported.mostly_realtime(task),
             cpus: affinity(&imported, task),
         }
     };

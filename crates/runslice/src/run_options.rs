@@ -46,6 +46,11 @@ pub struct RunOptions {
     #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     pub scale: Vec<(String, i64)>,
 
+    /// Let each task begin by up to so much later than the load says, drawn for each from the seed.
+    /// So runs differ although nothing else is random. Default: as in the workload.
+    #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_jitter)]
+    pub start_jitter: Option<Nanos>,
+
     #[command(flatten)]
     pub limits: Limits,
 }

@@ -24,6 +24,35 @@ pub struct Asked<'a> {
     pub seed: Option<u64>,
     /// When runs end at the latest.
     pub duration: Option<Nanos>,
+    /// By how much later tasks may begin.
+    pub start_jitter: StartJitter,
+}
+
+/// By how much later than the load says the tasks of a run may begin.
+#[derive(Clone, Copy, Debug)]
+pub enum StartJitter {
+    /// As the load says.
+    OfLoad,
+    /// By up to so much.
+    Most(Nanos),
+    /// By up to the time from one tick of the machine to the next: ticks decide when a task is
+    /// preempted, and no recording says where they were.
+    Tick,
+}
+
+impl StartJitter {
+    /// What an option of this name asks for.
+    pub fn asked(option: Option<Nanos>) -> Self {
+        option.map_or(Self::OfLoad, Self::Most)
+    }
+
+    fn of(self, workload: &Workload, machine: &MachineSpec) -> Nanos {
+        match self {
+            Self::OfLoad => workload.start_jitter,
+            Self::Most(most) => most,
+            Self::Tick => machine.tick(),
+        }
+    }
 }
 
 impl Asked<'_> {
@@ -41,7 +70,7 @@ impl Asked<'_> {
             .iter()
             .find_map(|it| Some((it.bound.clone()?, it.machine.clone()?)));
         let is_given = given.is_some();
-        let workload = match (given, self.workload, &bound) {
+        let mut workload = match (given, self.workload, &bound) {
             (Some(workload), ..) => workload,
             (None, Some(name), _) => workload_arg::find(name, self.scale)?,
             (None, None, Some((bound, machine))) => {
@@ -58,19 +87,23 @@ impl Asked<'_> {
                 return Err(UsageError(message.to_owned()).into());
             }
         };
+        let usual = bound
+            .as_ref()
+            .map_or(&workload.machine, |(_, machine)| machine);
+        let usual = usual.clone();
+        workload.start_jitter = self
+            .start_jitter
+            .of(&workload, &self.machine.change(&usual)?);
         let workload = Arc::new(workload);
         let duration = bound.as_ref().and_then(|(bound, _)| bound.duration_ns);
         let duration = self.duration.or_else(|| duration.map(Nanos::new));
         let seed = bound.as_ref().map(|(bound, _)| bound.seed);
         let seed = self.seed.or(seed).unwrap_or(workload.seed);
-        let usual = bound
-            .as_ref()
-            .map_or(&workload.machine, |(_, machine)| machine);
         let mut specs = Vec::new();
         for found in found {
             let machine = self
                 .machine
-                .change(found.machine.as_ref().unwrap_or(usual))?;
+                .change(found.machine.as_ref().unwrap_or(&usual))?;
             let spec = RunSpec {
                 policy: found.policy,
                 workload: Arc::clone(&workload),
@@ -114,6 +147,9 @@ impl Asked<'_> {
             let scale = scale.collect::<Vec<_>>().join(" ");
             let what = format!("the workload with the parameters [{scale}]");
             return Err(is_of(spec, &what));
+        }
+        if !matches!(self.start_jitter, StartJitter::OfLoad) {
+            return Err(is_of(spec, "the start jitter of its workload"));
         }
         if spec.seed != bound.seed {
             return Err(is_of(spec, &format!("seed {}", bound.seed)));

@@ -140,6 +140,18 @@ fn import(text: &str, file: &str, scale: &[(String, i64)]) -> anyhow::Result<Wor
     Workload::parse_with(&imported.toml, file, scale).with_context(what)
 }
 
+/// Reads by how much later tasks may begin.
+///
+/// # Errors
+/// When it is no span, or longer than whatever a workload draws.
+pub fn parse_jitter(text: &str) -> Result<Nanos, String> {
+    let most = span::parse(text)?;
+    match most > workload::DRAW_MAX {
+        true => Err(format!("it is at most {}", workload::DRAW_MAX)),
+        false => Ok(most),
+    }
+}
+
 /// Reads how long a run lasts at most.
 ///
 /// # Errors

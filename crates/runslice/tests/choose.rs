@@ -289,6 +289,54 @@ fn a_trace_is_cut_into_parts_and_its_threads_are_known_by_their_name() {
 }
 
 #[test]
+fn a_file_of_events_has_runs_that_differ_in_when_tasks_begin() {
+    let folder = folder("events");
+    let made = [
+        "sim",
+        "eevdf",
+        "-w",
+        "desk",
+        "--duration",
+        "500ms",
+        "--events",
+        "e.jsonl",
+    ];
+    command::said(env!("CARGO_BIN_EXE_runslice"), &folder, &made, 0);
+    let words = [
+        "--from",
+        "e.jsonl",
+        "--goal",
+        "mean delay of cc",
+        "fifo",
+        "--seed",
+        "3",
+    ];
+    let words = [&words[..], &["--not-modelled", "0"]].concat();
+    let document = json(&folder, &words, 0);
+    assert_eq!(
+        (
+            &document["runs"],
+            &document["runs_are_parts"],
+            &document["start_jitter_ns"]
+        ),
+        (&10.into(), &false.into(), &4_000_000.into())
+    );
+    let spread = &candidate(&document, "fifo")["goals"][0]["spread"];
+    assert!(spread["min"].as_f64() < spread["max"].as_f64(), "{spread}");
+    let (text, _) = said(&folder, &words, 0);
+    let heading = "10 runs of each candidate in which tasks begin up to 4.00 ms later";
+    let in_a_line: Vec<&str> = text.split_whitespace().collect();
+    assert!(in_a_line.join(" ").contains(heading), "{text}");
+    // As recorded, all runs are the same: nothing can be decided.
+    let document = json(
+        &folder,
+        &[&words[..], &["--start-jitter", "0ns"]].concat(),
+        6,
+    );
+    assert_eq!(document["start_jitter_ns"], 0);
+}
+
+#[test]
 fn knobs_of_a_sweep_and_programs_of_schedulers_are_candidates() {
     let folder = folder("knobs");
     let sweep = "policy = ['fifo']\n[knobs.fifo]\nslice_ns = [1000000, 20000000]\n";

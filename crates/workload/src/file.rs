@@ -7,7 +7,7 @@ use super::parser::Parser;
 use super::{Stop, Workload};
 use model::file::{FileError, Problem};
 use model::file::{Source, Table, Value, text, texts};
-use model::{Kernel, MachineSpec, Profile};
+use model::{Kernel, MachineSpec, Nanos, Profile};
 
 mod cgroups;
 mod declarations;
@@ -188,6 +188,7 @@ impl<'a> Reader<'a> {
         let seed = self.head.get("seed");
         let seed = seed.map_or(Ok(1), |seed| self.integer(seed, 0..=i64::MAX, "the seed"))?;
         let stop = self.stop()?;
+        let start_jitter = self.start_jitter()?;
         self.head.finish()?;
         Ok(Workload {
             name,
@@ -195,6 +196,7 @@ impl<'a> Reader<'a> {
             seed: seed.unsigned_abs(),
             stop,
             machine,
+            start_jitter,
             scale: self.names.scale,
             cgroups,
             channels,
@@ -261,6 +263,14 @@ impl<'a> Reader<'a> {
         }
         table.finish()?;
         Ok(machine)
+    }
+
+    fn start_jitter(&mut self) -> Result<Nanos, FileError> {
+        let expected = "a span of time, as \"4ms\"";
+        match self.head.text("start_jitter", expected)? {
+            Some(span) => self.read(span, Parser::span),
+            None => Ok(Nanos::ZERO),
+        }
     }
 
     fn stop(&mut self) -> Result<Stop, FileError> {

@@ -115,6 +115,10 @@ enum Act {
     SpanEnd(u32),
     Phase(u32),
     Nice(i64),
+    /// It is real-time from now on, with this priority, 1 to 99.
+    Realtime(u8),
+    /// It is in the fair class from now on.
+    Fair,
     /// May use all CPUs from now on.
     Unbind,
     Yield,
@@ -221,11 +225,19 @@ impl Recorded {
                 self.say(event, Act::Nice(event.b.cast_signed().clamp(-20, 19)));
             }
             EventKind::Change if event.a == Changed::Affinity as u64 => self.allowed(event),
-            // Which priority it has is not told.
             EventKind::Change if (event.a, event.b) == Changed::REALTIME => {
-                if let Some(task) = self.task(task).filter(|task| !task.has_run) {
-                    task.policy = SchedPolicy::Fifo(INTERRUPT_PRIORITY);
+                // Our own recorder does not tell which priority it has.
+                let priority = match event.detail {
+                    0 => INTERRUPT_PRIORITY,
+                    told => told.min(99),
+                };
+                match self.task(task) {
+                    Some(task) if !task.has_run => task.policy = SchedPolicy::Fifo(priority),
+                    _ => self.say(event, Act::Realtime(priority)),
                 }
+            }
+            EventKind::Change if (event.a, event.b) == Changed::FAIR => {
+                self.say(event, Act::Fair);
             }
             _ => {}
         }
@@ -512,6 +524,14 @@ impl Maker {
             Act::Nice(nice) => Operation::SetNice {
                 target: Target::Me,
                 nice: Expr::Number(nice),
+            },
+            Act::Realtime(priority) => Operation::SetPolicy {
+                target: Target::Me,
+                policy: SchedPolicy::Fifo(priority),
+            },
+            Act::Fair => Operation::SetPolicy {
+                target: Target::Me,
+                policy: SchedPolicy::Normal,
             },
             Act::Unbind => Operation::SetAffinity {
                 target: Target::Me,

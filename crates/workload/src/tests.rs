@@ -121,6 +121,28 @@ fn every_row_of_the_table_is_read_and_every_operation_has_a_row() {
 }
 
 #[test]
+fn a_jitter_lets_each_task_begin_later_by_its_own_draw() {
+    let task = "[task.b]\ncount = 100\nstart = \"uniform(1ms, 2ms)\"\ndo = [\"run(1ms)\"]\n";
+    let (exact, late) = (
+        parse(task),
+        parse(&format!("start_jitter = \"4ms\"\n{task}")),
+    );
+    assert_eq!(
+        (exact.start_jitter, late.start_jitter),
+        (Nanos::ZERO, Nanos::from_millis(4))
+    );
+    let later = |seed| {
+        let of = |index| late.start(seed, 0, index).get() - exact.start(seed, 0, index).get();
+        (0..100).map(of).collect::<Vec<_>>()
+    };
+    let drawn = later(1);
+    assert!(drawn.iter().all(|by| *by <= 4_000_000), "{drawn:?}");
+    assert!(drawn.iter().any(|by| *by > 3_000_000) && drawn.iter().any(|by| *by < 1_000_000));
+    assert_ne!(drawn, later(2), "another seed");
+    assert_eq!(drawn, later(1));
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "a list of what one file says")]
 fn everything_in_the_tables_arrives_in_the_tree() {
     let workload = parse(

@@ -2,10 +2,10 @@
 //! time are integer nanoseconds. docs/workload.md has the meaning of every table and operation.
 
 use crate::{
-    Cgroup, Condition, CpuSet, DeviceOp, Disk, Dist, Expr, Listener, Lock, Memory, Requests,
-    Semaphore,
+    Cgroup, Condition, CpuSet, DRAW_MAX, DeviceOp, Disk, Dist, Expr, Listener, Lock, Memory,
+    Requests, Semaphore,
 };
-use model::{CpuId, Header, MachineSpec, Nanos, TaskGroup};
+use model::{CpuId, Header, MachineSpec, Nanos, Rng, TaskGroup};
 
 /// Most tasks that exist at once.
 pub const TASKS_MAX: u32 = 100_000;
@@ -23,6 +23,8 @@ pub struct Workload {
     pub stop: Stop,
     /// The machine that the file asks for, unless the command line asks for another.
     pub machine: MachineSpec,
+    /// Each task that exists from the start begins by up to so much later, drawn evenly for each.
+    pub start_jitter: Nanos,
     /// Its parameters with the values in force.
     pub scale: Vec<(String, i64)>,
     /// Cgroups besides the root, in the order of the file: a parent before its children.
@@ -91,6 +93,24 @@ impl Workload {
                 .collect(),
             counters: self.counters.clone(),
             phases: self.phases.clone(),
+        }
+    }
+
+    /// When the member `index` of `group`, which exists from the start, becomes runnable.
+    ///
+    /// # Panics
+    /// If the workload has no such group.
+    #[must_use]
+    pub fn start(&self, seed: u64, group: u32, index: u32) -> Nanos {
+        let mut rng = Rng::of_start(seed, group, index);
+        let declared = self.groups[group as usize].start.sample(&mut rng);
+        match self.start_jitter {
+            // Nothing is drawn, as before there was a jitter.
+            Nanos::ZERO => declared,
+            most => {
+                let later = Dist::Uniform(Nanos::ZERO, most.min(DRAW_MAX)).sample(&mut rng);
+                (declared + later).min(DRAW_MAX)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use model::{EventKind, Rng, SimTime};
+use model::{EventKind, SimTime};
 use workload::{Command, Fault, Instance, Stepper, TaskKind, TaskRef, World};
 
 use super::devices::put;
@@ -82,10 +82,7 @@ pub fn live(state: &'static SharedState, group: u32, index: u32, initial: bool) 
     task.announce();
     if initial {
         state.wait_for_start();
-        let declared = &state.workload.groups[group as usize];
-        let start = declared
-            .start
-            .sample(&mut Rng::of_start(state.seed, group, index));
+        let start = state.workload.start(state.seed, group, index);
         if !start.is_zero() {
             sys::sleep_until(state.moment(SimTime::ZERO + start));
         }

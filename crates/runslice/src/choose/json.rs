@@ -50,6 +50,7 @@ pub fn write(field: &Field, ranking: &Ranking, to: &mut dyn Write) -> io::Result
         "machine": field.machine,
         "runs": field.runs,
         "runs_are_parts": field.is_parts,
+        "start_jitter_ns": field.start_jitter.get(),
         "baseline": field.name(0),
         "winner": winner,
         "ties": names(&ranking.ties),

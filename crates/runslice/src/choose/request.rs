@@ -78,6 +78,11 @@ pub struct Choose {
     #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_duration)]
     pub duration: Option<Nanos>,
 
+    /// Let each task begin by up to so much later than the load says, drawn for each from the run's
+    /// seed. Default: as in the workload; of a recording that is not cut into parts 1/HZ.
+    #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_jitter)]
+    pub start_jitter: Option<Nanos>,
+
     /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale)]
     pub scale: Vec<(String, i64)>,
@@ -201,10 +206,6 @@ impl Choose {
         read.push(("--profile", self.machine.profile_file()));
         output::spare(&read, &[("--output", self.output.as_deref())])?;
         let form = form_of(self.format, self.output.as_deref())?;
-        if self.trace().is_some() && self.seed.is_some() {
-            let message = "the runs of a trace are its parts, which have no --seed";
-            return Err(UsageError(message.to_owned()).into());
-        }
         Ok(form)
     }
 }

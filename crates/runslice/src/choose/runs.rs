@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use anyhow::bail;
-use model::{MachineSpec, Summary};
+use model::{MachineSpec, Nanos, Summary};
 use stats::compare::{Better, Measure, Measured, Role, Set, Settings, runs_to_decide};
 use stats::{Metrics, Report};
 use workload::{RunSpec, Workload};
@@ -13,7 +13,7 @@ use crate::exit::UsageError;
 use crate::goal::{Goal, Spans, Stat, Whose, family};
 use crate::parallel;
 use crate::report::{Outcome, Results, stated};
-use crate::runs::{Asked, number_namesakes, refuse_recordings_of_runs, seeded};
+use crate::runs::{Asked, StartJitter, number_namesakes, refuse_recordings_of_runs, seeded};
 use crate::simulate::{measure_within, say_end};
 
 /// Runs of each candidate, where they suffice to decide.
@@ -36,6 +36,8 @@ pub struct Field {
     pub runs: usize,
     /// Whether the runs are parts of a trace.
     pub is_parts: bool,
+    /// By how much later than the load says the tasks of a run began.
+    pub start_jitter: Nanos,
     /// By candidate, what the goals came to.
     pub sets: Vec<Set>,
     /// By candidate, what else may have become worse.
@@ -100,6 +102,7 @@ impl Field {
             is_asked: !request.goal.is_empty(),
             runs: specs.len(),
             is_parts,
+            start_jitter: specs[0][0].workload.start_jitter,
             sets: names.map(|it| Set::new(&it, "", "simulated")).collect(),
             rest: Vec::new(),
             failures: vec![None; candidates.len()],
@@ -166,7 +169,8 @@ fn first_runs(
     load: Option<Workload>,
 ) -> anyhow::Result<(Vec<Vec<RunSpec>>, bool)> {
     if load.is_some() {
-        return Ok((vec![specs(request, candidates, load)?], false));
+        let jitter = StartJitter::asked(request.start_jitter);
+        return Ok((vec![specs(request, candidates, load, jitter)?], false));
     }
     let parts = match request.trace() {
         None => None,
@@ -181,21 +185,28 @@ fn first_runs(
             let parts = request
                 .recording
                 .parts(path, request.runs.unwrap_or(runs))?;
+            if parts.is_some() && request.seed.is_some() {
+                let message = "the runs of a trace are its parts, which have no --seed";
+                return Err(UsageError(message.to_owned()).into());
+            }
             if parts.as_ref().is_some_and(Vec::is_empty) {
                 bail!("{}: no task runs in it", path.display());
             }
             parts
         }
     };
+    let jitter = match (request.start_jitter, &parts) {
+        // Nothing else in its runs would differ.
+        (None, None) if request.trace().is_some() => StartJitter::Tick,
+        (asked, _) => StartJitter::asked(asked),
+    };
     let Some(parts) = parts else {
-        return Ok((
-            vec![specs(request, candidates, request.recording.given()?)?],
-            false,
-        ));
+        let load = request.recording.given()?;
+        return Ok((vec![specs(request, candidates, load, jitter)?], false));
     };
     let all = parts
         .into_iter()
-        .map(|part| specs(request, candidates, Some(part)));
+        .map(|part| specs(request, candidates, Some(part), jitter));
     Ok((all.collect::<anyhow::Result<_>>()?, true))
 }
 
@@ -204,6 +215,7 @@ fn specs(
     request: &Choose,
     candidates: &[Candidate],
     given: Option<Workload>,
+    start_jitter: StartJitter,
 ) -> anyhow::Result<Vec<RunSpec>> {
     let asked = Asked {
         workload: request.workload.as_deref(),
@@ -211,6 +223,7 @@ fn specs(
         machine: &request.machine,
         seed: request.seed,
         duration: request.duration,
+        start_jitter,
     };
     let found = candidates.iter().map(|it| it.found.clone()).collect();
     let mut specs = asked.specs(found, given)?;

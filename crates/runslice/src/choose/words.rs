@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use model::Nanos;
+
 use stats::compare::{Effect, Measure, Refusal, Row, Scale};
 
 use super::rank::{Ranking, Said, Standing};
@@ -214,8 +216,12 @@ fn heading(field: &Field) -> String {
         true => format!("{} parts of the trace", field.runs),
         false => counted(field.runs as u64, "run"),
     };
+    let later = match field.start_jitter {
+        Nanos::ZERO => String::new(),
+        most => format!(" in which tasks begin up to {most} later"),
+    };
     format!(
-        "{}: {}, HZ {}, kernel {}, {runs} of each candidate, {}.",
+        "{}: {}, HZ {}, kernel {}, {runs} of each candidate{later}, {}.",
         field.load,
         counted(machine.cpus.into(), "CPU"),
         machine.hz,

@@ -17,7 +17,7 @@ use crate::policy::Found;
 use crate::report::page::{self, Part};
 use crate::report::{Outcome, Results, RunFormat, TableName, World, checks};
 use crate::run_options::RunOptions;
-use crate::runs::{self, Asked};
+use crate::runs::{self, Asked, StartJitter};
 use crate::scheduler::{LoaderOptions, Schedulers};
 use crate::simulate::{measure_within, run_with, say_end};
 use crate::{output, parallel, refusal, report};
@@ -216,6 +216,7 @@ impl Request {
             machine: &options.machine,
             seed: options.seed,
             duration: options.duration,
+            start_jitter: StartJitter::asked(options.start_jitter),
         };
         Ok(runs::side_by_side(asked.specs(all, given)?)?)
     }

@@ -11,7 +11,7 @@ use crate::exit::UsageError;
 use crate::goal::family;
 use crate::recording::halves::Known;
 use crate::report::ejection;
-use crate::runs::Asked;
+use crate::runs::{Asked, StartJitter};
 use crate::score_file::Identity;
 use crate::{parallel, policy, simulate};
 
@@ -137,6 +137,7 @@ fn specs(
         machine: &request.machine,
         seed: None,
         duration: Some(Nanos::new(cut.as_nanos().saturating_mul(LONGEST))),
+        start_jitter: StartJitter::OfLoad,
     };
     let mut specs = asked.specs(vec![found, null], Some(load))?;
     specs[1].machine = specs[0].machine.clone();

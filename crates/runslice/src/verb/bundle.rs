@@ -15,7 +15,7 @@ use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::report::ejection;
-use crate::runs::Asked;
+use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::{self, Schedulers};
 use crate::workload_arg::{self, Written};
@@ -142,6 +142,7 @@ impl BundleOf {
             machine: &self.machine,
             seed: self.seed,
             duration: self.duration,
+            start_jitter: StartJitter::OfLoad,
         };
         let specs = asked.specs(vec![Found::of_policy(policy)], None)?;
         let spec = specs.into_iter().next().context("one policy is one run")?;

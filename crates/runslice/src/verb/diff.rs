@@ -15,7 +15,7 @@ use workload::RunSpec;
 use crate::exit::Status;
 use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
-use crate::runs::Asked;
+use crate::runs::{Asked, StartJitter};
 use crate::{output, policy, report, simulate, workload_arg};
 
 /// Arguments of `runslice diff`.
@@ -107,6 +107,7 @@ pub fn run(request: &Diff) -> anyhow::Result<Status> {
         machine: &request.machine,
         seed: request.seed,
         duration: request.duration,
+        start_jitter: StartJitter::OfLoad,
     };
     let specs = asked.specs(vec![old?, new?], None)?;
     let [old, mut new] = specs.try_into().expect("two policies are two runs");

@@ -16,7 +16,7 @@ use crate::explanation::{Explanation, command, json, text};
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
-use crate::runs::Asked;
+use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::shrink::{Case, Effort, shrink};
@@ -163,6 +163,7 @@ impl Explain {
             machine: &self.machine,
             seed: self.seed,
             duration: self.duration,
+            start_jitter: StartJitter::OfLoad,
         };
         let specs = asked.specs(vec![found], None)?;
         specs.into_iter().next().context("one policy is one run")

@@ -23,7 +23,7 @@ use crate::recording::RecordingOptions;
 use crate::report::page::{self, Part};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
 use crate::run_options::RunOptions;
-use crate::runs::{self, Asked};
+use crate::runs::{self, Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::simulate::{measure_within, outcome};
@@ -162,6 +162,7 @@ impl Sim {
             machine: &self.run.machine,
             seed: self.run.seed,
             duration: self.run.duration,
+            start_jitter: StartJitter::asked(self.run.start_jitter),
         };
         let specs = asked.specs(self.policies()?, self.recording.given()?)?;
         Ok(runs::side_by_side(specs)?)

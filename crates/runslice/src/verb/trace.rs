@@ -21,7 +21,7 @@ use crate::output::To;
 use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::report::{Format, ejection};
-use crate::runs::Asked;
+use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::{on_kernel, output, policy, simulate, workload_arg};
@@ -162,6 +162,7 @@ impl Trace {
             machine: &self.machine,
             seed: self.seed,
             duration: self.length,
+            start_jitter: StartJitter::OfLoad,
         };
         let specs = asked.specs(vec![found], None)?;
         specs.into_iter().next().context("one policy is one run")

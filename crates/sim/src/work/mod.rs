@@ -221,8 +221,7 @@ impl Work {
         let mut births = Vec::new();
         for (group, declared) in (0..).zip(&self.workload.groups) {
             for index in 0..declared.count {
-                let mut rng = Rng::of_start(self.seed, group, index);
-                let start = SimTime::ZERO + declared.start.sample(&mut rng);
+                let start = SimTime::ZERO + self.workload.start(self.seed, group, index);
                 births.push(self.birth(group, index, start));
             }
         }
