@@ -28,7 +28,7 @@ impl Machine {
         if self.tasks.len() > MANY_TASKS {
             self.queue.tell_soon();
         }
-        while self.queue.advance() {
+        while let Some((cpu, what)) = self.queue.advance() {
             let now = self.queue.now();
             if now > self.now {
                 audience.sample_before(self, vm, now);
@@ -41,7 +41,6 @@ impl Machine {
                 self.now = now;
                 self.moment.begin(vm);
             }
-            let (cpu, what) = self.queue.taken();
             if matches!(what, Pending::End) {
                 break;
             }

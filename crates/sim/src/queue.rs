@@ -104,10 +104,16 @@ impl Entry {
         CpuId(self.rank as u16)
     }
 
+    /// Time and rank as one number, which is compared without a jump.
+    #[inline(always)]
+    const fn key(&self) -> u128 {
+        (self.time.as_nanos() as u128) << 64 | self.rank as u128
+    }
+
     /// What comes first has the least.
-    #[inline]
-    const fn order(&self) -> (SimTime, u64, u64) {
-        (self.time, self.rank, self.sequence)
+    #[inline(always)]
+    const fn order(&self) -> (u128, u64) {
+        (self.key(), self.sequence)
     }
 
     /// How many events of the same moment led to it.
@@ -177,39 +183,19 @@ impl Later {
     }
 
     /// Adds an event whose time does not come before `base`.
-    #[inline(always)]
-    fn push(
-        &mut self,
-        Entry {
-            time,
-            rank,
-            sequence,
-            what,
-        }: Entry,
-    ) {
-        self.push_words(time, rank, sequence, what);
-    }
-
-    /// As [`Later::push`], with all of it in registers.
     #[inline(never)]
-    fn push_words(&mut self, at: SimTime, rank: u64, sequence: u64, what: Pending) {
-        let time = at.as_nanos();
+    fn push(&mut self, entry: &Entry) {
+        let time = entry.time.as_nanos();
         let (level, shift) = LEVEL_OF[((time ^ self.base) | 1).ilog2() as usize];
         let slot = (time >> shift) as usize % SLOTS;
         let level = usize::from(level);
         self.filled[level] |= 1 << slot;
         self.levels |= 1 << level;
         let entries = &mut self.slots[level * SLOTS + slot];
-        let entry = Entry {
-            time: at,
-            rank,
-            sequence,
-            what,
-        };
         if entries.len() == entries.capacity() {
             return push_growing(entries, entry);
         }
-        entries.push(entry);
+        entries.push(*entry);
     }
 
     /// Moves the earliest events to `front`, which is empty: those of a span of time that ends
@@ -249,7 +235,7 @@ impl Later {
         let times = entries.iter().map(|entry| entry.time.as_nanos());
         self.base = times.min().unwrap_or(self.base);
         soon.note(&entries);
-        entries.iter().for_each(|entry| self.push(*entry));
+        entries.iter().for_each(|entry| self.push(entry));
         entries.clear();
         self.spare = entries;
     }
@@ -258,8 +244,8 @@ impl Later {
 /// Apart, so that a push which finds room saves no registers for the allocator.
 #[cold]
 #[inline(never)]
-fn push_growing(entries: &mut Vec<Entry>, entry: Entry) {
-    entries.push(entry);
+fn push_growing(entries: &mut Vec<Entry>, entry: &Entry) {
+    entries.push(*entry);
 }
 
 #[cold]
@@ -267,16 +253,17 @@ fn draw_tie(rng: &mut Rng) -> u16 {
     (rng.next_u64() & 0xffff) as u16
 }
 
-/// Sorts events so that the first one is at the end.
+/// Sorts events, the first one first.
 fn sort(entries: &mut [Entry]) {
     if entries.len() > FEW {
-        entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.order()));
+        entries.sort_unstable_by_key(Entry::order);
         return;
     }
+    // Those of a slot stand as they were added, and stay so if they have the same time and rank.
     for end in 1..entries.len() {
         let entry = entries[end];
         let mut at = end;
-        while at > 0 && entries[at - 1].order() < entry.order() {
+        while at > 0 && entries[at - 1].key() > entry.key() {
             entries[at] = entries[at - 1];
             at -= 1;
         }
@@ -330,11 +317,13 @@ impl Ord for Spilt {
 /// The queue. Events of one moment leave in the order (causal depth, class, tie, CPU, sequence),
 /// so a run repeats exactly and an unrelated change reorders nothing.
 ///
-/// The next few events stand sorted in an array, of which the last one is taken: most events come
-/// for this very moment or for one of the next, and few are there at a time.
+/// The next few events stand sorted in an array, of which the first is taken: most events come for
+/// this very moment or for one of the next, and few are there at a time. What was taken leaves its
+/// place, so that one that comes soon moves what is before it, and one that comes last moves none.
 pub struct EventQueue {
-    /// The first event is the last.
+    /// The first event first, behind `begin` events that were taken.
     front: Vec<Entry>,
+    begin: usize,
     /// What `front` had no room for.
     spilt: BinaryHeap<Spilt>,
     /// All events before this time are in these two, all others in `later`.
@@ -345,8 +334,6 @@ pub struct EventQueue {
     ties: Option<Rng>,
     now: SimTime,
     depth: u16,
-    /// What was taken out last.
-    taken: (CpuId, Pending),
 }
 
 impl EventQueue {
@@ -354,6 +341,7 @@ impl EventQueue {
     pub fn new(tie_seed: Option<u64>) -> Self {
         Self {
             front: Vec::with_capacity(FRONT),
+            begin: 0,
             spilt: BinaryHeap::new(),
             limit: 0,
             later: Later::new(),
@@ -365,7 +353,6 @@ impl EventQueue {
             ties: tie_seed.map(|seed| Rng::new(seed, 0)),
             now: SimTime::ZERO,
             depth: 0,
-            taken: (CpuId(0), Pending::End),
         }
     }
 
@@ -399,9 +386,9 @@ impl EventQueue {
             what,
         };
         if time.as_nanos() < self.limit {
-            self.push_near(entry);
+            self.push_near(&entry);
         } else {
-            self.later.push(entry);
+            self.later.push(&entry);
         }
     }
 
@@ -416,25 +403,57 @@ impl EventQueue {
         self.depth -= 1;
     }
 
-    /// Adds an event that comes before some or all of those at the front.
+    /// Adds an event that comes before those in `later`.
     #[inline(never)]
-    fn push_near(&mut self, entry: Entry) {
+    fn push_near(&mut self, entry: &Entry) {
         if self.front.len() >= FRONT {
-            self.spilt.push(Spilt(entry));
-            return;
+            return self.push_crowded(entry);
         }
         // Numbers grow, so that of two events with the same time and rank the new one is the later.
+        let key = entry.key();
         // What comes behind all others is as frequent as what comes soon.
-        let key = (entry.time, entry.rank);
-        let at = match self.front.first() {
-            Some(last) if (last.time, last.rank) > key => {
-                let mut all = self.front.iter();
-                let later = all.rposition(|other| (other.time, other.rank) > key);
-                later.map_or(0, |at| at + 1)
+        if self.front.last().is_none_or(|last| last.key() <= key) {
+            if self.front.len() == self.front.capacity() {
+                return push_growing(&mut self.front, entry);
             }
-            _ => 0,
+            return self.front.push(*entry);
+        }
+        let Some(free) = self.begin.checked_sub(1) else {
+            return self.insert(entry);
         };
-        self.front.insert(at, entry);
+        self.begin = free;
+        let places = &mut self.front[free..];
+        let mut at = 0;
+        while at + 1 < places.len() && places[at + 1].key() <= key {
+            places[at] = places[at + 1];
+            at += 1;
+        }
+        places[at] = *entry;
+    }
+
+    /// As [`EventQueue::push_near`], with no place in front that is free.
+    #[cold]
+    #[inline(never)]
+    fn insert(&mut self, entry: &Entry) {
+        let key = entry.key();
+        let at = self.front.partition_point(|other| other.key() <= key);
+        self.front.insert(at, *entry);
+    }
+
+    /// As [`EventQueue::push_near`], with many events at the front or many that were taken.
+    #[cold]
+    #[inline(never)]
+    fn push_crowded(&mut self, entry: &Entry) {
+        // Moving them all is to be worth it.
+        if self.begin >= FRONT / 4 {
+            self.front.drain(..self.begin);
+            self.begin = 0;
+        }
+        if self.front.len() >= FRONT {
+            self.spilt.push(Spilt(*entry));
+        } else {
+            self.push_near(entry);
+        }
     }
 
     #[cold]
@@ -444,7 +463,7 @@ impl EventQueue {
 
     /// Whether nothing is to come.
     pub fn is_empty(&self) -> bool {
-        self.front.is_empty() && self.spilt.is_empty() && self.later.levels == 0
+        self.begin == self.front.len() && self.spilt.is_empty() && self.later.levels == 0
     }
 
     /// Whether timers of the policy are to come, and nothing but what follows from them: no task
@@ -452,7 +471,8 @@ impl EventQueue {
     pub fn has_only_bpf_timers(&self) -> bool {
         let spilt = self.spilt.iter().map(|Spilt(entry)| entry);
         let later = self.later.slots.iter().flatten();
-        let all = || self.front.iter().chain(spilt.clone()).chain(later.clone());
+        let front = self.front.iter().skip(self.begin);
+        let all = || front.clone().chain(spilt.clone()).chain(later.clone());
         let is_timer = |entry: &Entry| matches!(entry.what, Pending::BpfTimer { .. });
         all().any(is_timer) && all().all(|entry| is_timer(entry) || entry.what == Pending::Resume)
     }
@@ -461,14 +481,24 @@ impl EventQueue {
     /// handles all that have expired, and only its end looks at the scheduler.
     #[inline]
     pub fn timer_follows(&self, cpu: CpuId) -> bool {
-        let near = self.front.last();
-        let next = match self.spilt.peek() {
+        let next = match self.spilt.is_empty() {
+            true => self.front.get(self.begin),
+            false => self.next_of_many(),
+        };
+        next.is_some_and(|next| next.time == self.now && next.cpu() == cpu && next.what.is_timer())
+    }
+
+    /// The next event, with some that `front` had no room for.
+    #[cold]
+    #[inline(never)]
+    fn next_of_many(&self) -> Option<&Entry> {
+        let near = self.front.get(self.begin);
+        match self.spilt.peek() {
             Some(Spilt(spilt)) if near.is_none_or(|near| spilt.order() < near.order()) => {
                 Some(spilt)
             }
             _ => near,
-        };
-        next.is_some_and(|next| next.time == self.now && next.cpu() == cpu && next.what.is_timer())
+        }
     }
 
     /// From now on [`EventQueue::soon`] says something.
@@ -483,54 +513,58 @@ impl EventQueue {
         &mut self.soon.tasks
     }
 
-    /// Takes the next event out; whether there is one. [`EventQueue::now`] and
-    /// [`EventQueue::taken`] say what it is: it is copied once, and not from hand to hand.
-    #[inline]
-    pub fn advance(&mut self) -> bool {
+    /// Takes the next event out, if there is one: what, and on which CPU. [`EventQueue::now`] says
+    /// when.
+    #[inline(always)]
+    pub fn advance(&mut self) -> Option<(CpuId, Pending)> {
         if !self.spilt.is_empty() {
             return self.advance_spilt();
         }
-        if self.front.is_empty() {
-            match self.later.advance(&mut self.front, &mut self.soon) {
-                Some(limit) => self.limit = limit,
-                None => return false,
-            }
+        if self.begin == self.front.len() && !self.refill() {
+            return None;
         }
-        let Some(entry) = self.front.last() else {
-            return false;
-        };
+        let entry = self.front.get(self.begin)?;
         self.now = entry.time;
         self.depth = entry.depth();
-        self.taken = (entry.cpu(), entry.what);
-        self.front.truncate(self.front.len() - 1);
-        true
+        self.begin += 1;
+        Some((entry.cpu(), entry.what))
     }
 
+    /// Moves the next few events to the front, where there is none. Whether there are some.
     #[inline(never)]
-    fn advance_spilt(&mut self) -> bool {
-        let near = self.front.last().map(Entry::order);
+    fn refill(&mut self) -> bool {
+        self.front.clear();
+        self.begin = 0;
+        match self.later.advance(&mut self.front, &mut self.soon) {
+            Some(limit) => {
+                self.limit = limit;
+                true
+            }
+            None => false,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn advance_spilt(&mut self) -> Option<(CpuId, Pending)> {
+        let near = self.front.get(self.begin).copied();
         let spilt = self.spilt.peek().map(|Spilt(entry)| entry.order());
         let entry = match (near, spilt) {
-            (Some(near), Some(spilt)) if near < spilt => self.front.pop(),
-            _ => self.spilt.pop().map(|Spilt(entry)| entry),
+            (Some(near), Some(spilt)) if near.order() < spilt => {
+                self.begin += 1;
+                near
+            }
+            _ => self.spilt.pop().map(|Spilt(entry)| entry)?,
         };
-        let Some(entry) = entry else { return false };
         self.now = entry.time;
         self.depth = entry.depth();
-        self.taken = (entry.cpu(), entry.what);
-        true
+        Some((entry.cpu(), entry.what))
     }
 
     /// The time of the event that was taken out last.
     #[inline]
     pub const fn now(&self) -> SimTime {
         self.now
-    }
-
-    /// The event that was taken out last, and its CPU.
-    #[inline]
-    pub const fn taken(&self) -> (CpuId, Pending) {
-        self.taken
     }
 }
 
@@ -540,11 +574,11 @@ mod tests {
 
     impl EventQueue {
         fn pop(&mut self) -> Option<Entry> {
-            self.advance().then(|| Entry {
+            self.advance().map(|(cpu, what)| Entry {
                 time: self.now(),
-                rank: u64::from(self.depth) << 40 | u64::from(self.taken.0.0),
+                rank: u64::from(self.depth) << 40 | u64::from(cpu.0),
                 sequence: 0,
-                what: self.taken.1,
+                what,
             })
         }
     }
