@@ -23,8 +23,11 @@ type Chunk = Vec<(Key, TaskId)>;
 /// Tasks by key. No two keys are equal.
 #[derive(Debug, Default)]
 pub struct Sorted {
-    /// None is empty but the only one.
-    chunks: VecDeque<Chunk>,
+    /// The first chunk: of a short queue the only one, so it is found without a search. Empty only
+    /// if there is no task.
+    first: Chunk,
+    /// Those behind it, none of them empty.
+    others: VecDeque<Chunk>,
     spare: Vec<Chunk>,
     len: u32,
 }
@@ -33,7 +36,8 @@ impl Sorted {
     /// An empty one.
     pub const fn new() -> Self {
         Self {
-            chunks: VecDeque::new(),
+            first: Chunk::new(),
+            others: VecDeque::new(),
             spare: Vec::new(),
             len: 0,
         }
@@ -54,33 +58,33 @@ impl Sorted {
     /// The task with the least key.
     #[inline]
     pub fn first(&self) -> Option<TaskId> {
-        let (_, task) = self.chunks.front()?.first()?;
+        let (_, task) = self.first.first()?;
         Some(*task)
     }
 
     /// The task with the greatest key.
     pub fn last(&self) -> Option<TaskId> {
-        let (_, task) = self.chunks.back()?.last()?;
+        let (_, task) = self.others.back().unwrap_or(&self.first).last()?;
         Some(*task)
     }
 
     /// The task behind `key`, which may be gone.
     pub fn after(&self, key: Key) -> Option<TaskId> {
         let chunk = self.chunk_of(key);
-        let entries = self.chunks.get(chunk)?;
+        let entries = self.chunk(chunk)?;
         let at = entries.partition_point(|(own, _)| *own <= key);
-        let next = || self.chunks.get(chunk + 1)?.first();
+        let next = || self.chunk(chunk + 1)?.first();
         entries.get(at).or_else(next).map(|(_, task)| *task)
     }
 
     /// The task before `key`, which may be gone.
     pub fn before(&self, key: Key) -> Option<TaskId> {
         let chunk = self.chunk_of(key);
-        let entries = self.chunks.get(chunk)?;
+        let entries = self.chunk(chunk)?;
         let at = entries.partition_point(|(own, _)| *own < key);
         let found = match at.checked_sub(1) {
             Some(at) => entries.get(at),
-            None => self.chunks.get(chunk.checked_sub(1)?)?.last(),
+            None => self.chunk(chunk.checked_sub(1)?)?.last(),
         };
         found.map(|(_, task)| *task)
     }
@@ -89,45 +93,85 @@ impl Sorted {
     #[inline]
     pub fn insert(&mut self, key: Key, task: TaskId) {
         self.len += 1;
+        if !self.others.is_empty() || self.first.len() == FULL {
+            return self.insert_among(key, task);
+        }
+        match self.first.last() {
+            Some((last, _)) if *last > key => {
+                let at = self.first.partition_point(|(own, _)| *own < key);
+                self.first.insert(at, (key, task));
+            }
+            // Most tasks that come are put at the end.
+            _ => self.first.push((key, task)),
+        }
+    }
+
+    /// As [`Sorted::insert`], into one of several chunks or into a full one.
+    #[inline(never)]
+    fn insert_among(&mut self, key: Key, task: TaskId) {
         let mut chunk = self.chunk_of(key);
-        let Some(entries) = self.chunks.get(chunk) else {
-            let mut first = self.empty_chunk();
-            first.push((key, task));
-            self.chunks.push_back(first);
-            return;
-        };
+        let entries = self.chunk_mut(chunk);
         let mut at = entries.partition_point(|(own, _)| *own < key);
         if entries.len() == FULL {
             (chunk, at) = self.split(chunk, at);
         }
-        self.chunks[chunk].insert(at, (key, task));
+        self.chunk_mut(chunk).insert(at, (key, task));
     }
 
     /// Takes the task with `key` out, if there is one.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<TaskId> {
+        match self.first[..] {
+            // The only one.
+            [(own, task)] if own == key && self.others.is_empty() => {
+                self.first.clear();
+                self.len = 0;
+                Some(task)
+            }
+            _ => self.remove_among(key),
+        }
+    }
+
+    /// As [`Sorted::remove`], with several tasks.
+    #[inline(never)]
+    fn remove_among(&mut self, key: Key) -> Option<TaskId> {
         let chunk = self.chunk_of(key);
-        let entries = self.chunks.get_mut(chunk)?;
+        let entries = self.chunk_mut(chunk);
         let at = match entries.first() {
             Some((first, _)) if *first == key => 0,
             _ => entries.binary_search_by_key(&key, |(own, _)| *own).ok()?,
         };
-        let (_, task) = match entries.len() {
-            1 => entries.pop()?,
-            _ => entries.remove(at),
-        };
+        let (_, task) = entries.remove(at);
+        let is_thin = entries.len() < THIN;
         self.len -= 1;
-        if entries.len() < THIN && self.chunks.len() > 1 {
+        if is_thin && !self.others.is_empty() {
             self.thin_out(chunk);
         }
         Some(task)
     }
 
+    /// The chunk number `at`, the first one being 0.
+    #[inline]
+    fn chunk(&self, at: usize) -> Option<&Chunk> {
+        match at.checked_sub(1) {
+            None => Some(&self.first),
+            Some(at) => self.others.get(at),
+        }
+    }
+
+    /// As [`Sorted::chunk`], of one that there is.
+    #[inline]
+    fn chunk_mut(&mut self, at: usize) -> &mut Chunk {
+        match at.checked_sub(1) {
+            None => &mut self.first,
+            Some(at) => &mut self.others[at],
+        }
+    }
+
     /// The first chunk that ends at `key` or behind it, or the last one.
     #[inline(always)]
     fn chunk_of(&self, key: Key) -> usize {
-        let last = self.chunks.len().saturating_sub(1);
-        if last == 0 || ends_at_or_behind(&self.chunks[0], key) {
+        if self.others.is_empty() || ends_at_or_behind(&self.first, key) {
             return 0;
         }
         self.chunk_behind_first(key)
@@ -135,13 +179,15 @@ impl Sorted {
 
     #[inline(never)]
     fn chunk_behind_first(&self, key: Key) -> usize {
-        let last = self.chunks.len() - 1;
+        let last = self.others.len();
         // Most tasks that come are put near the end.
-        if !ends_at_or_behind(&self.chunks[last - 1], key) {
-            return last;
+        match last.checked_sub(2) {
+            Some(before) if ends_at_or_behind(&self.others[before], key) => {
+                let others = &self.others;
+                1 + others.partition_point(|chunk| !ends_at_or_behind(chunk, key))
+            }
+            _ => last,
         }
-        self.chunks
-            .partition_point(|chunk| !ends_at_or_behind(chunk, key))
     }
 
     fn empty_chunk(&mut self) -> Chunk {
@@ -153,12 +199,12 @@ impl Sorted {
     /// Makes room for an entry at `at` of a full chunk, and says where it is to go.
     #[inline(never)]
     fn split(&mut self, chunk: usize, at: usize) -> (usize, usize) {
-        let is_end = at == FULL && chunk + 1 == self.chunks.len();
+        let is_end = at == FULL && chunk == self.others.len();
         // A queue that grows at its end leaves full chunks behind.
         let keep = if is_end { FULL } else { FULL / 2 };
         let mut behind = self.empty_chunk();
-        behind.extend(self.chunks[chunk].drain(keep..));
-        self.chunks.insert(chunk + 1, behind);
+        behind.extend(self.chunk_mut(chunk).drain(keep..));
+        self.others.insert(chunk, behind);
         if at < keep || at == keep && !is_end {
             (chunk, at)
         } else {
@@ -166,12 +212,12 @@ impl Sorted {
         }
     }
 
-    /// A chunk has become small: puts it together with a neighbour, or takes it out.
+    /// A chunk of several has become small: puts it together with a neighbour, or takes it out.
     #[inline(never)]
     fn thin_out(&mut self, chunk: usize) {
-        let small = self.chunks[chunk].len();
+        let small = self.chunk_mut(chunk).len();
         let fits = |other: usize| {
-            let other = self.chunks.get(other).map(Vec::len);
+            let other = self.chunk(other).map(Vec::len);
             other.is_some_and(|other| other + small <= FULL / 2)
         };
         if small > 0 && fits(chunk + 1) {
@@ -185,14 +231,19 @@ impl Sorted {
 
     /// Puts the chunk behind `chunk` to its end.
     fn join(&mut self, chunk: usize) {
-        let mut behind = std::mem::take(&mut self.chunks[chunk + 1]);
-        self.chunks[chunk].append(&mut behind);
-        self.chunks[chunk + 1] = behind;
+        let mut behind = std::mem::take(self.chunk_mut(chunk + 1));
+        self.chunk_mut(chunk).append(&mut behind);
+        *self.chunk_mut(chunk + 1) = behind;
         self.drop_chunk(chunk + 1);
     }
 
+    /// Takes an empty chunk out that is not the only one.
     fn drop_chunk(&mut self, chunk: usize) {
-        if let Some(empty) = self.chunks.remove(chunk)
+        let empty = match chunk.checked_sub(1) {
+            None => (self.others.pop_front()).map(|next| std::mem::replace(&mut self.first, next)),
+            Some(at) => self.others.remove(at),
+        };
+        if let Some(empty) = empty
             && self.spare.len() < SPARE
         {
             self.spare.push(empty);
@@ -276,7 +327,8 @@ mod tests {
             for at in 0..FULL as i64 {
                 assert_eq!(sorted.remove((at, round)), Some(TaskId(at as u32)));
             }
-            assert_eq!((sorted.chunks.len(), sorted.spare.len()), (1, 0));
+            assert_eq!((sorted.others.len(), sorted.spare.len()), (0, 0));
+            assert!(sorted.first.capacity() >= FULL, "it keeps its memory");
         }
     }
 }
