@@ -270,8 +270,8 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
         self.count_turn(vm, cpu);
-        self.task_mut(id).state = RunState::Sleeping;
-        self.task_mut(id).deep = deep;
+        let task = self.task_mut(id);
+        (task.state, task.deep) = (RunState::Sleeping, deep);
         // A policy sees it before the task has left its queue.
         self.mirror_state(id);
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));

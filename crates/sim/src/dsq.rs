@@ -52,6 +52,14 @@ struct Links {
     next: u32,
 }
 
+impl Links {
+    /// Those of a node that is alone.
+    const NONE: Self = Self {
+        prev: NIL,
+        next: NIL,
+    };
+}
+
 /// Where one task stands in its queue.
 #[derive(Clone, Copy)]
 struct Place {
@@ -224,10 +232,7 @@ impl Dsqs {
     pub fn add_task(&mut self, task: TaskId) {
         assert_eq!(task.index(), self.places.len(), "tasks are added in order");
         self.places.push(Place {
-            links: Links {
-                prev: NIL,
-                next: NIL,
-            },
+            links: Links::NONE,
             key: None,
             sequence: 0,
         });
@@ -291,26 +296,19 @@ impl Dsqs {
         let queue = &mut self.queues[dsq.0 as usize];
         queue.sequence = queue.sequence.wrapping_add(1);
         queue.listed += 1;
-        let (prev, next) = if front {
-            (NIL, queue.head)
-        } else {
-            (queue.tail, NIL)
-        };
-        // The queue's ends, and below the neighbours, which are none in an empty queue.
-        if prev == NIL {
-            queue.head = task.0;
-        }
-        if next == NIL {
-            queue.tail = task.0;
-        }
         let place = &mut self.places[task.index()];
         place.sequence = queue.sequence;
-        place.links = Links { prev, next };
-        if prev != NIL {
-            self.links_mut(prev).next = task.0;
-        }
-        if next != NIL {
+        place.links = Links::NONE;
+        if queue.head == NIL {
+            (queue.head, queue.tail) = (task.0, task.0);
+        } else if front {
+            let next = std::mem::replace(&mut queue.head, task.0);
+            place.links.next = next;
             self.links_mut(next).prev = task.0;
+        } else {
+            let prev = std::mem::replace(&mut queue.tail, task.0);
+            place.links.prev = prev;
+            self.links_mut(prev).next = task.0;
         }
     }
 
@@ -341,18 +339,11 @@ impl Dsqs {
         }
         let queue = &mut self.queues[dsq.0 as usize];
         queue.listed -= 1;
-        // As in `push`: of a task that was alone only the queue's ends change.
-        if prev == NIL {
-            queue.head = next;
-        }
-        if next == NIL {
-            queue.tail = prev;
-        }
-        if prev != NIL {
-            self.links_mut(prev).next = next;
-        }
-        if next != NIL {
-            self.links_mut(next).prev = prev;
+        if prev == NIL && next == NIL {
+            // It was alone.
+            (queue.head, queue.tail) = (NIL, NIL);
+        } else {
+            self.unlink(dsq, task.0);
         }
     }
 
@@ -399,10 +390,7 @@ impl Dsqs {
             dsq,
             reverse,
             sequence: self.queue(dsq).sequence,
-            links: Links {
-                prev: NIL,
-                next: NIL,
-            },
+            links: Links::NONE,
             listed: false,
             key: None,
             open: true,

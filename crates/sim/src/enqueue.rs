@@ -15,7 +15,7 @@ use crate::lock::Which;
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
 use crate::ops::Call;
-use crate::task::{Carried, Class, Direct, OpsState};
+use crate::task::{Carried, Class, Direct, Left, OpsState};
 
 impl Machine {
     /// Puts a task on the run queue of its CPU, in its class.
@@ -124,12 +124,15 @@ impl Machine {
         if self.ops.has(Op::Quiescent) {
             self.call_quiescent(vm, (id, cpu), flags);
         }
-        let task = self.task_mut(id);
+        // All that changes of it is written at once.
+        let task = &mut self.tasks[id.index()];
         task.direct = None;
-        let place = task.stop_waiting();
+        task.queued = false;
+        task.ops_state = OpsState::None;
+        let (left, place) = (task.leave(), task.stop_waiting());
         self.watchdog.forget(&mut self.tasks, place);
-        self.set_queued(id, false);
-        self.leave_dsq(id);
+        self.take_out(id, left);
+        self.touch(id, stale::FLAGS | stale::STATE);
         self.tell_removed(id, false);
     }
 
@@ -147,7 +150,7 @@ impl Machine {
         );
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn call_stopping(&mut self, vm: &mut Vm, id: TaskId, runnable: bool) {
         let task = self.task(id);
         let (cpu, address, slice) = (task.cpu, task.address, task.slice);
@@ -471,6 +474,13 @@ impl Machine {
             state.need_resched = true;
             return self.poke(cpu);
         }
+        self.inserted_behind(cpu, id, flags);
+    }
+
+    /// As [`Machine::local_inserted`], where something runs on `cpu`.
+    #[inline(never)]
+    fn inserted_behind(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
+        let state = &self.cpus[cpu];
         let mut preempt = false;
         if let Some(curr) = state.occupant.task()
             && flags & enq::PREEMPT != 0
@@ -490,13 +500,18 @@ impl Machine {
     /// Takes a task out of whatever queue it is in, or from a list of deferred inserts.
     #[inline(always)]
     pub(crate) fn leave_dsq(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id.index()];
-        let is_deferred = task.deferred_on.is_some();
-        if let Some(dsq) = task.dsq.take() {
+        let left = self.tasks[id.index()].leave();
+        self.take_out(id, left);
+    }
+
+    /// Takes a task out of what it has left.
+    #[inline(always)]
+    pub(crate) fn take_out(&mut self, id: TaskId, left: Left) {
+        if let Some(dsq) = left.dsq {
             self.dsqs.remove(dsq, id);
             self.decisions.note_left(dsq);
         }
-        if is_deferred {
+        if left.deferred {
             self.leave_deferred(id);
         }
     }

@@ -19,7 +19,7 @@ use crate::idle::Idle;
 use crate::kernels::{KernelRules, rules_of};
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
-use crate::task::{OpsState, Task};
+use crate::task::Task;
 use crate::work::Birth;
 use cgroups::CgroupMirrors;
 pub use cgroups::cgroups;
@@ -650,16 +650,6 @@ impl Machine {
     pub(crate) fn set_vtime(&mut self, id: TaskId, vtime: u64) {
         self.task_mut(id).vtime = vtime;
         self.touch(id, stale::SLICE);
-    }
-
-    /// Sets `SCX_TASK_QUEUED`. A task that leaves the queues leaves the policy's custody too.
-    pub(crate) fn set_queued(&mut self, id: TaskId, queued: bool) {
-        let task = self.task_mut(id);
-        task.queued = queued;
-        if !queued {
-            task.ops_state = OpsState::None;
-        }
-        self.touch(id, stale::FLAGS | stale::STATE);
     }
 
     pub(crate) fn mirror_state(&mut self, id: TaskId) {

@@ -70,14 +70,14 @@ impl Machine {
                 Curr::Stopper => {}
             }
         }
-        match next.curr() {
-            Curr::Task(_) => self.push_away(vm, cpu),
-            Curr::Idle => false,
-            Curr::Stopper => {
-                self.run_stopper(vm, cpu);
-                true
-            }
+        if next.task().is_some() {
+            return self.push_away(vm, cpu);
         }
+        let is_stopper = next == Occupant::STOPPER;
+        if is_stopper {
+            self.run_stopper(vm, cpu);
+        }
+        is_stopper
     }
 
     #[cold]
@@ -138,24 +138,15 @@ impl Machine {
         if std::mem::take(&mut self.cpus[cpu].released) {
             self.call_cpu_acquire(vm, cpu);
         }
-        let (prev, queued) = match prev.task() {
-            Some(id) if self.task(id).class == Class::Ext => {
-                let queued = self.task(id).queued;
-                // One that has left the run queue was charged when it did.
-                if queued {
-                    self.update_curr_now(vm, cpu);
-                }
-                (Some(id), queued)
+        let prev = prev.task();
+        let prev = prev.filter(|&id| self.task(id).class == Class::Ext);
+        let queued = prev.filter(|&id| self.task(id).queued);
+        if let Some(id) = queued {
+            // One that has left the run queue was charged when it did.
+            self.update_curr_now(vm, cpu);
+            if self.has_slice_left(id) {
+                return true;
             }
-            _ => (None, false),
-        };
-        let keeps = |machine: &Self| {
-            queued
-                && !machine.attachment.bypasses()
-                && prev.is_some_and(|id| machine.task(id).slice > 0)
-        };
-        if keeps(self) {
-            return true;
         }
         let local = self.dsqs.local(cpu);
         if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
@@ -163,8 +154,8 @@ impl Machine {
         }
         if self.ops.has(Op::Dispatch) && !self.attachment.bypasses() && self.is_online(cpu) {
             for round in 1.. {
-                self.call_dispatch(vm, cpu, prev, queued);
-                if keeps(self) {
+                self.call_dispatch(vm, cpu, prev, queued.is_some());
+                if queued.is_some_and(|id| self.has_slice_left(id)) {
                     return true;
                 }
                 if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
@@ -179,11 +170,18 @@ impl Machine {
                 }
             }
         }
-        let keeps = queued && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST));
+        let keeps = queued.is_some()
+            && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST));
         if keeps {
             self.counters.count(Counter::DispatchKeepLast);
         }
         keeps
+    }
+
+    /// Whether a task of the policy's goes on because its slice is not over.
+    #[inline(always)]
+    fn has_slice_left(&self, id: TaskId) -> bool {
+        self.task(id).slice > 0 && !self.attachment.bypasses()
     }
 
     #[cold]
@@ -292,7 +290,7 @@ impl Machine {
         }
         self.call_stopping(vm, id, true);
         self.watch(id);
-        if self.task(id).slice > 0 && !self.attachment.bypasses() {
+        if self.has_slice_left(id) {
             // Only a higher class takes a CPU from a task that has slice left.
             self.insert_local(cpu, id, enq::HEAD);
         } else if next > Class::Ext {
@@ -362,13 +360,14 @@ impl Machine {
     /// A task of the policy's class takes the CPU, or goes on after a property change.
     #[inline(always)]
     pub(crate) fn set_next_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
-        let task = self.task(id);
+        let task = &mut self.tasks[id.index()];
         let (queued, in_custody) = (task.queued, task.in_custody);
         let (address, slice) = (task.address, task.slice);
-        if !self.masks.has(task.cpus, cpu) {
+        let (cpus, left) = (task.cpus, task.leave());
+        if !self.masks.has(cpus, cpu) {
             self.check_leaving(cpu, id);
         }
-        self.leave_dsq(id);
+        self.take_out(id, left);
         self.tell_removed(id, true);
         if queued {
             if self.rules.tells_moved_late && in_custody {

@@ -86,6 +86,15 @@ pub struct Carried {
     pub vtime: u64,
 }
 
+/// What a task has left.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    /// The queue that it was in.
+    pub dsq: Option<DsqIndex>,
+    /// It is on a CPU's list of deferred inserts.
+    pub deferred: bool,
+}
+
 /// What a task does with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -307,6 +316,16 @@ impl Task {
         };
         if flags & enq::DSQ_PRIQ != 0 {
             self.vtime = carried.vtime;
+        }
+    }
+
+    /// It leaves whatever it waits in: a queue, or a list of deferred inserts. The caller takes it
+    /// out of that.
+    #[inline(always)]
+    pub const fn leave(&mut self) -> Left {
+        Left {
+            dsq: self.dsq.take(),
+            deferred: self.deferred_on.is_some(),
         }
     }
 

@@ -60,17 +60,17 @@ impl Machine {
         }
         self.moment.grant();
         let held = self.take_run_queue(cpu);
-        let now = self.now;
-        let task = self.task_mut(id);
-        task.state = RunState::Runnable;
-        task.sleep_generation += 1;
-        task.enter(Phase::Wait, now);
         if self.wants(EventKind::Wakeup) {
             let waker = self.current().unwrap_or(TaskId::NONE);
             let words = u64::from(waker.0) | u64::from(self.exec.0) << 32;
             let what = (EventKind::Wakeup, 0);
             self.emit_detailed(what, id, cpu, (words, u64::from(new)));
         }
+        let now = self.now;
+        let task = self.task_mut(id);
+        task.state = RunState::Runnable;
+        task.sleep_generation += 1;
+        task.enter(Phase::Wait, now);
         self.enqueue_task_here(vm, id, flags);
         if new && self.hooked.any() {
             self.trace_task(vm, Place::SchedWakeupNew, id);
