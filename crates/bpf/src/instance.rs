@@ -8,6 +8,7 @@ mod create;
 mod grow;
 mod heat;
 
+pub use call::Prepared;
 pub(crate) use grow::Piece;
 
 use std::sync::Arc;
@@ -83,8 +84,6 @@ pub struct Instance<H: Host> {
     /// What the next outermost call may spend: the configured budget, as far as it can be told
     /// from none, or what is left of the whole run's.
     allowance: u64,
-    /// What is left of the whole run's budget; as much as can be if it has none.
-    total_left: u64,
     /// Why there is none, if it was tried.
     refusal: Option<Refusal>,
     /// Whether and when native code is worth it.
@@ -179,11 +178,10 @@ impl<H: Host> Instance<H> {
         self.progress.spend(bytes / 8);
     }
 
-    /// An outermost call has ended that has spent so much.
+    /// An outermost call has ended, and the next one has its budget.
     #[inline]
-    fn account(&mut self, spent: u64) {
-        self.total_left = self.total_left.saturating_sub(spent);
-        if self.total_left < self.allowance {
+    fn account(&mut self) {
+        if self.progress.exceeds_total() {
             self.tighten();
         }
     }
@@ -191,7 +189,7 @@ impl<H: Host> Instance<H> {
     /// The next outermost call gets no more than what is left.
     #[cold]
     fn tighten(&mut self) {
-        self.allowance = self.total_left;
+        self.allowance = self.progress.total_left();
         self.progress.refuel(self.allowance);
     }
 

@@ -70,7 +70,9 @@ impl Scratch {
         false
     }
 
-    pub(crate) const fn rest(&mut self, _: u64, _: u64) {}
+    pub(crate) const fn place_context(&mut self, _: u64) {}
+
+    pub(crate) const fn rest(&mut self, _: u64) {}
 }
 
 pub(crate) fn translate<H: Host>(
@@ -103,12 +105,15 @@ pub(crate) fn run<H: Host>(
     match entry {}
 }
 
+pub(crate) fn put_arguments<H: Host>(vm: &mut Instance<H>, context: u64, args: &[u64]) {
+    vm.memory.put_words(context, args);
+}
+
 pub(crate) fn run_outermost<H: Host>(
     _: &mut Instance<H>,
     _: &mut H,
     entry: ProgramEntry,
     _: u64,
-    _: &[u64],
 ) -> Ending {
     match entry {}
 }

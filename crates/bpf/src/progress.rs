@@ -10,6 +10,9 @@ pub(crate) struct Progress {
     pub(crate) fuel: i64,
     /// The count of retired instructions at which the budget is spent.
     pub(crate) budget_end: u64,
+    /// The count of retired instructions at which the whole run's budget is spent; as much as can
+    /// be if it has none.
+    pub(crate) total_end: u64,
     /// Costs beyond instructions, picoseconds.
     pub(crate) charged_ps: u64,
     /// First byte of the frame of the function that executes; between calls that of the stack.
@@ -43,34 +46,40 @@ impl Progress {
         self.fuel = self.budget_end.wrapping_sub(retired).cast_signed();
     }
 
-    /// Gives the next outermost call its budget. Returns what the one before has spent of its own,
-    /// which was as large.
+    /// Gives the next outermost call its budget.
     #[inline]
-    pub(crate) const fn refuel(&mut self, budget: u64) -> u64 {
-        let spent = budget.wrapping_sub(self.fuel.cast_unsigned());
+    pub(crate) const fn refuel(&mut self, budget: u64) {
         self.budget_end = self.retired().wrapping_add(budget);
         self.fuel = budget.cast_signed();
-        spent
     }
 
-    /// As [`Progress::refuel`], after a call that has left `fuel`.
+    /// As [`Progress::refuel`], after a call that has left `fuel` of a budget of the same size.
     #[inline]
-    pub(crate) const fn refuel_after(&mut self, fuel: i64, budget: u64) -> u64 {
-        // Native code makes it known to others only before it calls them, and a store costs more
-        // than a comparison.
-        if self.fuel != budget.cast_signed() {
-            self.fuel = budget.cast_signed();
-        }
+    pub(crate) const fn refuel_after(&mut self, fuel: i64, budget: u64) {
         let spent = budget.wrapping_sub(fuel.cast_unsigned());
         self.budget_end = self.budget_end.wrapping_add(spent);
-        spent
+        self.fuel = budget.cast_signed();
     }
 
-    /// Takes `instructions` from the budget that were not retired.
+    /// Takes `instructions` from the budgets that were not retired.
     #[inline]
     pub(crate) const fn spend(&mut self, instructions: u64) {
         let retired = self.retired();
-        self.budget_end = self.budget_end.saturating_sub(instructions);
+        let end = self.budget_end.saturating_sub(instructions);
+        let taken = self.budget_end - end;
+        self.budget_end = end;
+        self.total_end = self.total_end.saturating_sub(taken);
         self.set_retired(retired);
+    }
+
+    /// Whether the call that has its budget may spend more than what is left of the run's.
+    #[inline]
+    pub(crate) const fn exceeds_total(&self) -> bool {
+        self.budget_end > self.total_end
+    }
+
+    /// What is left of the whole run's budget.
+    pub(crate) const fn total_left(&self) -> u64 {
+        self.total_end.saturating_sub(self.retired())
     }
 }

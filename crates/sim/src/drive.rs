@@ -38,7 +38,7 @@ impl Machine {
                         break;
                     }
                 }
-                self.now = now;
+                self.set_time(now);
                 self.moment.begin(vm);
             }
             if matches!(what, Pending::End) {

@@ -21,6 +21,7 @@ use crate::custody::Custody;
 use crate::deadline::Deadlines;
 use crate::dispatch::Buffer;
 use crate::dsq::{DsqIndex, Dsqs};
+use crate::flags::UPTIME_NS;
 use crate::idle::Idle;
 use crate::idleness::Idleness;
 use crate::kernels::{KernelRules, rules_of};
@@ -59,6 +60,8 @@ pub struct Machine {
     pub(crate) tasks: Vec<Task>,
     /// The time. [`Machine::run`] alone writes it; it never goes back.
     pub(crate) now: SimTime,
+    /// The time as programs see it; see [`crate::clock`].
+    pub(crate) clock_ns: u64,
     /// Who waits for whose lock; see [`crate::lock`].
     pub(crate) locks: Locks,
     /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's. Written for
@@ -169,6 +172,7 @@ impl Machine {
             ),
             decisions: Decisions::new(wants),
             now: SimTime::ZERO,
+            clock_ns: UPTIME_NS,
             exec: CpuId(0),
             cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
             tasks: Vec::new(),

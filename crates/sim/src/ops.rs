@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bpf::{Image, Member};
+use bpf::{Image, Member, Prepared};
 use model::{Caller, CpuId, EventKind, Op, TaskId};
 
 use crate::flags::{self, kf};
@@ -245,19 +245,6 @@ impl Ops {
     }
 }
 
-/// What a callback is for the checks of the kernel's functions: mostly a constant where it is
-/// called.
-#[derive(Clone, Copy)]
-struct Kind {
-    /// Where its calls are allowed ([`kf`]).
-    mask: u32,
-    /// It keeps the task that executes it from migrating: with `CONFIG_PREEMPT_RCU` the entry into
-    /// a callback that may not sleep disables that.
-    guards: bool,
-    /// Whether it can dispatch its subject directly.
-    direct: Directly,
-}
-
 /// What a callback is being executed, as the checks of the kernel's functions need it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
@@ -271,26 +258,6 @@ pub(crate) struct Context {
     pub direct: Directly,
     /// Whether the task that executes it cannot migrate meanwhile.
     pub guards: bool,
-}
-
-impl Kind {
-    /// What `op` is for the checks of the kernel's functions.
-    #[inline(always)]
-    fn of(op: Op, rules: &KernelRules) -> Self {
-        // The lock is held there, too, but 6.18 calls it as if none were.
-        let mask = match op {
-            Op::CgroupMove if !rules.cgroup_move_is_locked => kf::UNLOCKED,
-            _ => MASKS[op as usize],
-        };
-        Self {
-            mask,
-            guards: MASKS[op as usize] != kf::UNLOCKED,
-            direct: match op {
-                Op::SelectCpu | Op::Enqueue => Directly::Once,
-                _ => Directly::Never,
-            },
-        }
-    }
 }
 
 /// The CPU whose run queue is locked, if one is: in the two bytes that a CPU's number has.
@@ -397,6 +364,22 @@ impl Contexts {
         self.innermost = context;
     }
 
+    /// As [`Contexts::enter`], outside of callbacks.
+    #[inline(always)]
+    fn enter_first(&mut self, context: Context) {
+        debug_assert_eq!(self.depth, 0, "a callback is being executed");
+        self.depth = 1;
+        self.innermost = context;
+    }
+
+    /// Undoes [`Contexts::enter_first`].
+    #[inline(always)]
+    fn leave_first(&mut self) {
+        debug_assert_eq!(self.depth, 1, "a callback has left another one's context");
+        self.depth = 0;
+        self.innermost = Self::NONE;
+    }
+
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
@@ -459,6 +442,30 @@ pub(crate) struct Call<const N: usize> {
     pub words: (u64, u64),
 }
 
+impl<const N: usize> Call<N> {
+    /// What it is for the checks of the kernel's functions: mostly a constant where it is called.
+    #[inline(always)]
+    fn context(&self, rules: &KernelRules) -> Context {
+        // The lock is held there, too, but 6.18 calls it as if none were.
+        let mask = match self.op {
+            Op::CgroupMove if !rules.cgroup_move_is_locked => kf::UNLOCKED,
+            op => MASKS[op as usize],
+        };
+        Context {
+            mask,
+            locked: Locked::of(self.locked),
+            subject: self.subject.unwrap_or(TaskId::NONE),
+            direct: match self.op {
+                Op::SelectCpu | Op::Enqueue => Directly::Once,
+                _ => Directly::Never,
+            },
+            // With `CONFIG_PREEMPT_RCU` the entry into a callback that may not sleep disables
+            // migration.
+            guards: MASKS[self.op as usize] != kf::UNLOCKED,
+        }
+    }
+}
+
 impl Machine {
     /// Calls a callback, if the policy defines it. Returns its result.
     ///
@@ -472,31 +479,42 @@ impl Machine {
             let call = Call { ..*call };
             return self.call_function_noted(vm, function, &call);
         }
-        let kind = Kind::of(call.op, &self.rules);
-        let subject = call.subject.unwrap_or(TaskId::NONE);
-        // Copied, so that nothing else of the call is in memory.
-        let args = call.args;
-        self.call_function(vm, function, kind, Locked::of(call.locked), subject, &args)
+        if self.contexts.depth() == 0
+            && let Some(prepared) = vm.prepare(&call.args)
+        {
+            // What a callback is and gets is stored where it is called: most of it is known there.
+            self.contexts.enter_first(call.context(&self.rules));
+            return self.call_prepared(vm, function, prepared);
+        }
+        let call = Call { ..*call };
+        self.call_nested(vm, function, &call)
     }
 
-    /// Of a call of which nothing is to be noted. What it is comes in registers: most of it is
-    /// known where it is made.
+    /// Of a call of which nothing is to be noted, outside of other callbacks, and whose context is
+    /// entered.
     #[inline(never)]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one register each, on the hottest path"
-    )]
-    fn call_function<const N: usize>(
+    fn call_prepared(&mut self, vm: &mut Vm, function: u32, prepared: Prepared) -> Option<u64> {
+        self.show_guard(vm);
+        self.flush_mirrors(vm);
+        let result = vm.call_prepared(function, prepared, self);
+        self.contexts.leave_first();
+        match result {
+            Ok(value) => Some(value),
+            Err(fault) => self.settle_fault(&fault),
+        }
+    }
+
+    /// Of a call of which nothing is to be noted, in another callback or in a program.
+    #[cold]
+    #[inline(never)]
+    fn call_nested<const N: usize>(
         &mut self,
         vm: &mut Vm,
         function: u32,
-        kind: Kind,
-        locked: Locked,
-        subject: TaskId,
-        args: &[u64; N],
+        call: &Call<N>,
     ) -> Option<u64> {
-        self.begin_call(vm, kind, locked, subject);
-        let result = vm.call_program_boxed(function, args, self);
+        self.begin_call(vm, call.context(&self.rules));
+        let result = vm.call_program_boxed(function, &call.args, self);
         self.end_call(vm);
         match result {
             Ok(value) => Some(value),
@@ -522,13 +540,11 @@ impl Machine {
                 call.words,
             );
         }
-        let subject = call.subject.unwrap_or(TaskId::NONE);
-        let kind = Kind::of(call.op, &self.rules);
         let outer = self
             .decisions
             .enter(vm, Caller::Callback(call.op), Some(function));
         self.decisions.turn_to(call.subject.unwrap_or(TaskId::NONE));
-        self.begin_call(vm, kind, Locked::of(call.locked), subject);
+        self.begin_call(vm, call.context(&self.rules));
         let spent = self.spent(vm);
         let result = if self.calls.tally.is_some() {
             self.call_tallied(vm, function, call)
@@ -544,21 +560,16 @@ impl Machine {
         }
     }
 
-    /// Enters the context of a call.
-    #[inline(always)]
-    fn begin_call(&mut self, vm: &mut Vm, kind: Kind, locked: Locked, subject: TaskId) {
+    /// Enters the context of a call, in which is allowed what is allowed around it, too.
+    fn begin_call(&mut self, vm: &mut Vm, context: Context) {
         self.contexts.enter(Context {
-            mask: self.contexts.innermost().mask | kind.mask,
-            locked,
-            subject,
-            direct: kind.direct,
-            guards: kind.guards,
+            mask: self.contexts.innermost().mask | context.mask,
+            ..context
         });
         self.show_guard(vm);
         self.flush_mirrors(vm);
     }
 
-    #[inline(always)]
     fn end_call(&mut self, vm: &mut Vm) {
         self.contexts.leave();
         if self.contexts.depth() > 0 {
@@ -630,9 +641,10 @@ impl Machine {
     }
 
     /// Whether `id` must stay on its CPU: its own doing, or a callback's that it executes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn cannot_migrate(&self, id: TaskId) -> bool {
-        self.task(id).migration_disabled > 0 || self.contexts_that_guard(id) > 0
+        let in_callback = self.contexts.depth() > 0;
+        self.task(id).migration_disabled > 0 || in_callback && self.contexts_that_guard(id) > 0
     }
 
     /// How many of the callbacks being executed keep `id` from migrating.

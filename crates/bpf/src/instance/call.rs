@@ -38,6 +38,10 @@ const MAX_ARGS: usize = 12;
 /// Words of a nested call's context: the arguments, and behind them a key for callbacks.
 pub(super) const CONTEXT_WORDS: u64 = 16;
 
+/// The arguments of the next outermost call are in their place: see [`Instance::prepare`].
+#[derive(Debug)]
+pub struct Prepared(());
+
 impl<H: Host> Instance<H> {
     /// Calls a function as the kernel calls a `struct_ops` callback: `r1` points to the arguments,
     /// an array of 64-bit words that the program may only read.
@@ -72,62 +76,100 @@ impl<H: Host> Instance<H> {
         args: &[u64],
         host: &mut H,
     ) -> Result<u64, Box<Fault>> {
+        match self.prepare(args) {
+            Some(prepared) => self.call_prepared(function, prepared, host),
+            None => self.call_nested(function, args, host),
+        }
+    }
+
+    /// Puts the arguments of an outermost call to where its program looks for them. `None` if a
+    /// call is in progress, whose own arguments lie there.
+    ///
+    /// # Panics
+    /// If there are more than 12.
+    #[inline(always)]
+    pub fn prepare(&mut self, args: &[u64]) -> Option<Prepared> {
         assert!(
             args.len() <= MAX_ARGS,
             "a callback has {} arguments",
             args.len()
         );
+        if !self.is_resting() {
+            return None;
+        }
+        jit::put_arguments(self, self.contexts, args);
+        Some(Prepared(()))
+    }
+
+    /// As [`Instance::call_program_boxed`], with arguments that are in their place: whoever knows
+    /// them puts them there, and what follows is the same for every callback.
+    ///
+    /// # Errors
+    /// The program's fault.
+    ///
+    /// # Panics
+    /// If there is no such function.
+    #[inline(always)]
+    pub fn call_prepared(
+        &mut self,
+        function: u32,
+        _: Prepared,
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
+        debug_assert!(self.is_resting(), "another call came between");
         let Some(entry) = self.quick_entry(function) else {
-            return self.call_interpreted(function, args, host);
+            return self.call_interpreted(function, host);
         };
         // What a call needs is as the one before has left it.
-        let answer = jit::run_outermost(self, host, entry, self.contexts, args);
-        let spent = self.progress.refuel_after(answer.fuel(), self.allowance);
+        let answer = jit::run_outermost(self, host, entry, self.contexts);
+        self.progress.refuel_after(answer.fuel(), self.allowance);
         if jit::is_plain(self) {
-            self.account(spent);
+            self.account();
             return Ok(answer.value());
         }
         // The reason of a stop is named first, by what this call was allowed.
-        let result = self.settle(answer.value(), function, args, host);
-        self.account(spent);
+        let result = self.settle(answer.value(), function, host);
+        self.account();
         result
     }
 
     /// Without native code, and as nearly all calls are: an outermost one, of which nothing needs
     /// attention.
     #[inline(never)]
-    fn call_interpreted(
-        &mut self,
-        function: u32,
-        args: &[u64],
-        host: &mut H,
-    ) -> Result<u64, Box<Fault>> {
-        if self.native.is_some() || !self.is_resting() || self.heat.is_due() {
-            return self.call_program_slowly(function, args, host);
+    fn call_interpreted(&mut self, function: u32, host: &mut H) -> Result<u64, Box<Fault>> {
+        if self.native.is_some() || self.heat.is_due() {
+            return self.call_outermost(function, host);
         }
         let before = self.retired();
         let context = self.contexts;
-        self.memory.put_words(context, args);
         self.depth = 1;
         let result = interp::run(self, host, function, [context, 0, 0, 0, 0]);
         self.depth = 0;
         self.heat.note(function, self.retired() - before);
-        let spent = self.progress.refuel(self.allowance);
+        self.progress.refuel(self.allowance);
         if let (Ok(value), 0) = (&result, self.progress.untidy) {
-            self.account(spent);
+            self.account();
             return Ok(*value);
         }
         if self.has_faults() {
             self.tell_faults(function);
         }
         // The reason of a stop is named already, by what this call was allowed.
-        self.account(spent);
+        self.account();
         self.leave(result.map_err(|trap| *trap), Nesting::default(), function)
             .map_err(Box::new)
     }
 
+    /// An outermost call with arguments that are in their place, by whatever executes it.
     #[inline(never)]
-    fn call_program_slowly(
+    fn call_outermost(&mut self, function: u32, host: &mut H) -> Result<u64, Box<Fault>> {
+        self.enter(function, [self.contexts, 0, 0, 0, 0], host)
+            .map_err(Box::new)
+    }
+
+    /// A call of which nothing is known.
+    #[inline(never)]
+    fn call_nested(
         &mut self,
         function: u32,
         args: &[u64],
@@ -144,7 +186,7 @@ impl<H: Host> Instance<H> {
     #[inline]
     fn quick_entry(&mut self, function: u32) -> Option<jit::ProgramEntry> {
         let entry = *self.entries.get(function as usize)?;
-        (self.is_resting() && self.scratch.has_room()).then_some(entry)
+        self.scratch.has_room().then_some(entry)
     }
 
     /// Whether no call is in progress, to somebody whom a program can call: each call has a budget
@@ -167,19 +209,13 @@ impl<H: Host> Instance<H> {
     /// The end of an outermost call with [`Instance::quick_entry`] that has given `value`, and of
     /// which something is to be said.
     #[inline(never)]
-    fn settle(
-        &mut self,
-        value: u64,
-        function: u32,
-        args: &[u64],
-        host: &mut H,
-    ) -> Result<u64, Box<Fault>> {
+    fn settle(&mut self, value: u64, function: u32, host: &mut H) -> Result<u64, Box<Fault>> {
         self.depth = 0;
         if self.has_faults() {
             self.tell_faults(function);
         }
         match jit::settle_outermost(self, value) {
-            None => self.call_program_slowly(function, args, host),
+            None => self.call_outermost(function, host),
             Some(result) => self
                 .leave(result, Nesting::default(), function)
                 .map_err(Box::new),
@@ -281,8 +317,8 @@ impl<H: Host> Instance<H> {
         }
         let tidy = self.depth > 0 || self.progress.untidy == 0;
         if self.depth == 0 {
-            let spent = self.progress.refuel(self.allowance);
-            self.account(spent);
+            self.progress.refuel(self.allowance);
+            self.account();
             // As quick calls want it.
             self.roomy = true;
         }

@@ -79,8 +79,8 @@ impl<H: Host> Instance<H> {
             image: &image,
         };
         let code = Arc::new(decode::decode(&image, &places)?);
-        let total_left = config.total_budget.unwrap_or(u64::MAX);
-        let allowance = config.budget.min(MOST_BUDGET).min(total_left);
+        let total = config.total_budget.unwrap_or(u64::MAX);
+        let allowance = config.budget.min(MOST_BUDGET).min(total);
         let heat = Heat::new(&config);
         let mut instance = Self {
             memory,
@@ -99,6 +99,7 @@ impl<H: Host> Instance<H> {
             contexts,
             progress: Progress {
                 frame: stack_start,
+                total_end: total,
                 ..Progress::default()
             },
             locked_at: (0, 0),
@@ -112,12 +113,13 @@ impl<H: Host> Instance<H> {
             native: None,
             entries: Box::default(),
             allowance,
-            total_left,
             refusal: None,
             heat,
             roomy: true,
         };
         instance.progress.refuel(allowance);
+        let context_at = instance.memory.host_address(contexts);
+        instance.scratch.place_context(context_at);
         Ok(instance)
     }
 

@@ -114,8 +114,7 @@ impl<H: Host> Instance<H> {
 
     fn take_native(&mut self, program: Arc<jit::Program>) {
         if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
-            self.scratch
-                .rest(self.frame_limit(), self.memory.host_address(self.contexts));
+            self.scratch.rest(self.frame_limit());
             self.entries = program.program_entries::<H>();
         }
         self.native = Some(program);

@@ -152,11 +152,14 @@ impl Scratch {
         self.room.is_here()
     }
 
-    /// Prepares `run_outermost`: with which frame pointers functions may call others, and where
-    /// the context lies in this process.
-    pub(crate) const fn rest(&mut self, frame_limit: u64, context_at: u64) {
-        self.activation.frame_limit = frame_limit;
+    /// Says where the context of an outermost call lies in this process.
+    pub(crate) const fn place_context(&mut self, context_at: u64) {
         self.context_at = context_at;
+    }
+
+    /// Prepares `run_outermost`: with which frame pointers functions may call others.
+    pub(crate) const fn rest(&mut self, frame_limit: u64) {
+        self.activation.frame_limit = frame_limit;
     }
 }
 
@@ -191,12 +194,11 @@ pub(super) fn report_stores<H: Host>(vm: &mut Instance<H>, host: &mut H) {
     }
 }
 
+#[inline(never)]
 fn report_waiting<H: Host>(vm: &mut Instance<H>, host: &mut H) {
-    let count = vm.memory.open_words.take();
-    let mut at = 0;
-    while let Some(address) = vm.memory.open_words.note(at, count) {
+    for at in 0..vm.memory.open_words.take() {
+        let address = vm.memory.open_words.note(at);
         host.word_stored(&mut vm.memory, address);
-        at += 1;
     }
 }
 

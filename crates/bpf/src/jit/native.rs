@@ -124,20 +124,10 @@ pub(crate) fn run<H: Host>(
     Err(trap(vm, reached - first))
 }
 
-/// As [`run`], for the outermost call of a program with a context of `args`, at most as many as
-/// fit. [`Progress::fuel`] is the caller's to set; if not [`is_plain`], then [`settle_outermost`]
-/// must follow.
-///
-/// The stack has room for a frame, and [`Scratch::rest`] was called. All else that native code
-/// needs is as every call leaves it.
-#[inline]
-pub(crate) fn run_outermost<H: Host>(
-    vm: &mut Instance<H>,
-    host: &mut H,
-    entry: ProgramEntry,
-    context: u64,
-    args: &[u64],
-) -> Ending {
+/// Makes `args`, at most as many as fit, the context of the next outermost call, whose guest
+/// address is `_context`.
+#[inline(always)]
+pub(crate) fn put_arguments<H: Host>(vm: &mut Instance<H>, _context: u64, args: &[u64]) {
     let at = std::ptr::with_exposed_provenance_mut::<u64>(vm.scratch.context_at as usize);
     let put = |word: usize, arg: u64| {
         // Volatile, so that they are stored one by one: a larger word that the compiler made of
@@ -158,6 +148,21 @@ pub(crate) fn run_outermost<H: Host>(
             .enumerate()
             .for_each(|(word, arg)| put(word, *arg)),
     }
+}
+
+/// As [`run`], for the outermost call of a program, whose `context` is in its place.
+/// [`Progress::fuel`] is the caller's to set; if not [`is_plain`], then [`settle_outermost`] must
+/// follow.
+///
+/// The stack has room for a frame, and [`Scratch::rest`] was called. All else that native code
+/// needs is as every call leaves it.
+#[inline]
+pub(crate) fn run_outermost<H: Host>(
+    vm: &mut Instance<H>,
+    host: &mut H,
+    entry: ProgramEntry,
+    context: u64,
+) -> Ending {
     let activation = &mut vm.scratch.activation;
     activation.now_ns = host.now_ns();
     activation.cpu = host.cpu().into();

@@ -58,12 +58,10 @@ impl OpenWords {
         std::mem::replace(&mut self.waiting, 0) as usize
     }
 
-    /// The address number `at`, in the order of the stores, if it is below `count`, which
-    /// [`OpenWords::take`] gave.
+    /// The address number `at`, in the order of the stores, below what [`OpenWords::take`] gave.
     #[inline]
-    pub(crate) fn note(&self, at: usize, count: usize) -> Option<u64> {
-        let note = self.notes.get(at);
-        note.copied().filter(|_| at < count)
+    pub(crate) const fn note(&self, at: usize) -> u64 {
+        self.notes[at]
     }
 
     /// Asks the processor for the flag of the word at `address`.
