@@ -444,7 +444,7 @@ impl Conservation {
         if let Some(next) = next {
             self.switched_in(next, cpu, time)?;
         }
-        self.cpus[cpu.index()].switch(next, Nanos::new(event.b));
+        self.cpus[cpu.index()].switch(event.task, Nanos::new(event.b));
         Ok(())
     }
 

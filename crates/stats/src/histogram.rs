@@ -40,11 +40,12 @@ struct Bucket {
 /// The octave of `value`, and its bucket there.
 #[inline(always)]
 const fn place(value: u64) -> (usize, usize) {
-    // Bits beyond those that the first octave tells apart. Without a case for it, and with a bucket
-    // that the compiler sees to be one: a switch puts four values into distributions.
-    let octave = u64::BITS - OCTAVE_BITS - (value | (OCTAVE as u64 >> 1)).leading_zeros();
-    let bucket = value >> octave.saturating_sub(1);
-    (octave as usize, bucket as usize % OCTAVE)
+    // The highest bit, or that below the second octave's. Without a case for the first octave, and
+    // with a bucket that the compiler sees to be one: a switch puts three values into
+    // distributions.
+    let top = (value | (OCTAVE as u64 >> 1)).ilog2();
+    let bucket = value >> top.saturating_sub(OCTAVE_BITS);
+    ((top - (OCTAVE_BITS - 1)) as usize, bucket as usize % OCTAVE)
 }
 
 impl Histogram {

@@ -3,10 +3,10 @@
 use model::{CpuTimes, Nanos, SimTime, TaskId};
 
 /// The account of one CPU.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct CpuLedger {
-    /// The task that holds the CPU.
-    task: Option<TaskId>,
+    /// The task that holds the CPU, or [`TaskId::NONE`].
+    task: TaskId,
     /// Everything before this time is in `times`.
     settled: SimTime,
     /// Announced by a switch, not yet passed.
@@ -25,10 +25,24 @@ pub(crate) struct Portion {
     pub stolen: Nanos,
 }
 
+impl Default for CpuLedger {
+    /// That of a CPU that has idled since the run began.
+    fn default() -> Self {
+        Self {
+            task: TaskId::NONE,
+            settled: SimTime::ZERO,
+            overhead_due: Nanos::ZERO,
+            stolen_due: Nanos::ZERO,
+            times: CpuTimes::default(),
+        }
+    }
+}
+
 impl CpuLedger {
     /// Which task holds the CPU.
-    pub const fn task(&self) -> Option<TaskId> {
-        self.task
+    #[inline]
+    pub fn task(&self) -> Option<TaskId> {
+        (self.task != TaskId::NONE).then_some(self.task)
     }
 
     /// The account up to the last call of [`Self::settle`].
@@ -71,7 +85,7 @@ impl CpuLedger {
     /// Books what was left of a stretch of time after the kernel had `taken` its part.
     #[inline]
     fn spend(&mut self, left: Nanos, taken: Nanos) -> Portion {
-        if self.task.is_none() {
+        if self.task == TaskId::NONE {
             self.times.idle += left;
             return Portion::default();
         }
@@ -82,9 +96,9 @@ impl CpuLedger {
         }
     }
 
-    /// Gives the settled CPU to `next`, after `overhead`. What was due is dropped: the rules
-    /// forbid it, and `Conservation` reports it.
-    pub fn switch(&mut self, next: Option<TaskId>, overhead: Nanos) {
+    /// Gives the settled CPU to `next`, or to nobody if that is [`TaskId::NONE`], after `overhead`.
+    /// What was due is dropped: the rules forbid it, and `Conservation` reports it.
+    pub const fn switch(&mut self, next: TaskId, overhead: Nanos) {
         self.task = next;
         self.overhead_due = overhead;
         self.stolen_due = Nanos::ZERO;
@@ -104,7 +118,7 @@ impl CpuLedger {
 mod tests {
     use super::*;
 
-    const A: Option<TaskId> = Some(TaskId(0));
+    const A: TaskId = TaskId(0);
 
     fn at(ns: u64) -> SimTime {
         SimTime::from_nanos(ns)

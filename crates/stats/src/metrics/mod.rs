@@ -62,6 +62,7 @@ struct Run {
     /// What happened to no task: deadlines and counters of the workload's interrupts.
     nobody: Group,
     queues: Queues,
+    /// What tasks ran with each nice value that they have no more; see [`Run::run_by_nice`].
     nice_run: [Nanos; NICE_LEVELS],
     kicks: u64,
     /// Set when the run is over.
@@ -296,14 +297,13 @@ impl Run {
         let ledger = &mut self.cpus[cpu.index()];
         let portion = ledger.settle(now);
         let prev = ledger.task();
-        let next = tasks::task(event.task.0);
-        ledger.switch(next, Nanos::new(event.b));
+        ledger.switch(event.task, Nanos::new(event.b));
         self.queues.settle(now);
         if let Some(prev) = prev {
             self.switched_out(prev, portion, event);
         }
-        if let Some(next) = next {
-            self.switched_in(next, cpu, now);
+        if event.task != TaskId::NONE {
+            self.switched_in(event.task, cpu, now);
         }
     }
 
@@ -312,7 +312,6 @@ impl Run {
         let now = event.time;
         self.queues.release();
         let task = &mut self.tasks[prev.index()];
-        self.nice_run[task.level()] += portion.run;
         task.book(portion);
         let (turn, group, place) = (task.turn, task.group, task.place);
         let was_queued = task.is_queued();
@@ -389,7 +388,8 @@ impl Run {
         self.settle_task(event.task, event.time);
         let nice = event.b.cast_signed().clamp(NICE_MIN, -NICE_MIN - 1);
         let nice = i8::try_from(nice).expect("clamped to a nice value");
-        self.task(event.task).set_nice(nice);
+        let (level, run) = self.task(event.task).set_nice(nice);
+        self.nice_run[level] += run;
     }
 
     fn entered_phase(&mut self, event: &Event) {
@@ -437,9 +437,7 @@ impl Run {
         let ledger = &mut self.cpus[cpu.index()];
         let portion = ledger.settle(now);
         let Some(id) = ledger.task() else { return };
-        let task = &mut self.tasks[id.index()];
-        self.nice_run[task.level()] += portion.run;
-        task.book(portion);
+        self.tasks[id.index()].book(portion);
     }
 
     fn finish(&mut self, end: SimTime) {

@@ -68,10 +68,12 @@ impl Queues {
     #[inline]
     pub fn add(&mut self, cpu: CpuId) {
         self.runnable += 1;
-        let length = self.lengths[cpu.index()] as usize;
-        self.lengths[cpu.index()] += 1;
-        self.cpus_with[length] -= 1;
+        let lengths = &mut self.lengths[cpu.index()];
+        let length = *lengths as usize;
+        *lengths += 1;
+        // In this order one look finds out that both are there.
         self.cpus_with[length + 1] += 1;
+        self.cpus_with[length] -= 1;
         if self.longest <= length {
             self.lengthen();
         }

@@ -3,7 +3,7 @@
 use model::{Nanos, SimTime, TaskTimes};
 
 use super::tasks::{Group, Task};
-use super::{Kind, NICE_MIN, Run};
+use super::{Kind, NICE_LEVELS, NICE_MIN, Run};
 use crate::Histogram;
 use crate::names::task_name;
 use crate::report::{
@@ -273,8 +273,17 @@ impl Run {
         rows
     }
 
+    /// What all tasks ran with each nice value.
+    fn run_by_nice(&self) -> [Nanos; NICE_LEVELS] {
+        let mut run_by_nice = self.nice_run;
+        for (level, run) in self.tasks.iter().map(Task::run_with_nice) {
+            run_by_nice[level] += run;
+        }
+        run_by_nice
+    }
+
     fn nice_reports(&self) -> Vec<NiceReport> {
-        let levels = (NICE_MIN as i8..).zip(self.nice_run);
+        let levels = (NICE_MIN as i8..).zip(self.run_by_nice());
         levels
             .filter(|(_, run)| !run.is_zero())
             .map(|(nice, run)| NiceReport {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CpuId, Event, Nanos, SimTime, TaskId, TaskTimes};
+use model::{CpuId, Event, Nanos, SimTime, TaskTimes};
 
 use super::{NICE_LEVELS, NICE_MIN};
 use crate::Histogram;
@@ -58,8 +58,8 @@ pub(super) struct Task {
     pub group: u32,
     pub place: CpuId,
     nice: i8,
-    /// Which nice value that is, counted from the least.
-    level: u8,
+    /// What it had run when it got its nice value.
+    run_before: Nanos,
     pub migrations: u64,
     pub exited: Option<SimTime>,
     pub born: SimTime,
@@ -76,7 +76,7 @@ impl Task {
             index: high(event.a),
             pid: low(event.b),
             nice,
-            level: level_of(nice),
+            run_before: Nanos::ZERO,
             born: event.time,
             exited: None,
             place: event.cpu,
@@ -107,15 +107,16 @@ impl Task {
         self.nice
     }
 
-    /// It has another nice value from now on.
-    pub fn set_nice(&mut self, nice: i8) {
-        (self.nice, self.level) = (nice, level_of(nice));
+    /// It has another nice value from now on. Returns what [`Task::run_with_nice`] said before.
+    pub fn set_nice(&mut self, nice: i8) -> (usize, Nanos) {
+        let before = self.run_with_nice();
+        (self.nice, self.run_before) = (nice, self.times.run);
+        before
     }
 
-    /// Which nice value it has, counted from the least.
-    #[inline]
-    pub fn level(&self) -> usize {
-        usize::from(self.level).min(NICE_LEVELS - 1)
+    /// Which nice value it has, counted from the least, and what it has run with it.
+    pub fn run_with_nice(&self) -> (usize, Nanos) {
+        (level_of(self.nice), self.times.run - self.run_before)
     }
 
     /// Whether it counts in a run queue.
@@ -141,9 +142,9 @@ impl Task {
 }
 
 /// Which nice value `nice` is, counted from the least.
-fn level_of(nice: i8) -> u8 {
+fn level_of(nice: i8) -> usize {
     let level = i64::from(nice) - NICE_MIN;
-    level.clamp(0, NICE_LEVELS as i64 - 1) as u8
+    level.clamp(0, NICE_LEVELS as i64 - 1) as usize
 }
 
 /// What happened to the tasks of a group.
@@ -217,14 +218,4 @@ pub(crate) const fn low(word: u64) -> u32 {
 /// The high half of a payload word.
 pub(crate) const fn high(word: u64) -> u32 {
     (word >> 32) as u32
-}
-
-/// The task that a half of a payload word names.
-pub(super) const fn task(half: u32) -> Option<TaskId> {
-    let task = TaskId(half);
-    if task.0 == TaskId::NONE.0 {
-        None
-    } else {
-        Some(task)
-    }
 }
