@@ -79,6 +79,21 @@ impl Value {
     }
 }
 
+impl Value {
+    /// The number in the column's unit; nothing of text, and when nothing was measured.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Text(_) => None,
+            Self::Count(count) => Some(*count as f64),
+            Self::Signed(number) => Some(*number as f64),
+            Self::Nanos(span) => span.map(|span| span.get() as f64),
+            Self::Share(Millionths(share)) => Some(*share as f64),
+            Self::Average(Thousandths(average)) => Some(*average as f64),
+        }
+    }
+}
+
 impl Serialize for Value {
     /// As [`Self::plain`], but numbers are numbers, and what was not measured is nothing.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -1,16 +1,18 @@
 //! Writes events as JSON lines, the format of docs/events.md.
 
+mod line;
+
 use std::io;
 use std::io::Write;
 
 use model::{
     DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventMask, Exit, ExitKind, Header,
-    MachineSpec, NOWHERE, SimTime, Sink, Text,
+    MachineSpec, SimTime, Sink, Text,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::sinks::Output;
-use crate::words::{self, Form};
+use crate::sinks::{FULL, Output};
+use line::{LONGEST, Lines};
 
 /// Writes a run as JSON lines into a writer, in constant memory.
 ///
@@ -20,6 +22,9 @@ use crate::words::{self, Form};
 pub struct JsonLines<W> {
     output: Output<W>,
     kinds: EventMask,
+    lines: Lines,
+    /// Lines that are not written yet, and room for one more.
+    room: Vec<u8>,
 }
 
 /// The first line of a file.
@@ -163,6 +168,8 @@ impl<W: Write> JsonLines<W> {
         Self {
             output: Output::new(writer),
             kinds: EventMask::ALL,
+            lines: Lines::new(),
+            room: Vec::new(),
         }
     }
 
@@ -171,6 +178,8 @@ impl<W: Write> JsonLines<W> {
         Self {
             output: Output::new(writer),
             kinds: EventMask::ALL.union(EventMask::DECISIONS),
+            lines: Lines::new(),
+            room: Vec::new(),
         }
     }
 
@@ -206,14 +215,22 @@ impl<W: Write> Sink for JsonLines<W> {
     }
 
     fn events(&mut self, events: &[Event]) {
+        self.room.resize(FULL + LONGEST, 0);
+        let mut used = 0;
         for event in events {
             if !self.kinds.has(event.kind) {
                 continue;
             }
-            line(event, self.output.buffer());
-            self.output.write_when_full();
+            let to = self.room[used..].first_chunk_mut();
+            used += self
+                .lines
+                .write(event, to.expect("a full page is given away"));
+            if used >= FULL {
+                self.output.give(&self.room[..used]);
+                used = 0;
+            }
         }
-        self.output.write();
+        self.output.give(&self.room[..used]);
     }
 
     fn text(&mut self, text: &Text) {
@@ -230,76 +247,6 @@ impl<W: Write> Sink for JsonLines<W> {
         self.output.buffer().extend_from_slice(line.as_bytes());
         self.output.write();
     }
-}
-
-/// Appends the line of one event. The names in the tables need no escapes.
-fn line(event: &Event, to: &mut Vec<u8>) {
-    debug_assert!(
-        words::covers(event),
-        "an event has bits that its kind does not have: {event:?}"
-    );
-    let (_, name, words) = words::of(event.kind);
-    to.extend_from_slice(b"{\"time_ns\":");
-    number(event.time.as_nanos(), to);
-    to.extend_from_slice(b",\"event\":\"");
-    to.extend_from_slice(name.as_bytes());
-    to.extend_from_slice(b"\",\"cpu\":");
-    number(event.cpu.0.into(), to);
-    to.extend_from_slice(b",\"task\":");
-    task(event.task.0.into(), to);
-    for word in *words {
-        to.extend_from_slice(b",\"");
-        to.extend_from_slice(word.name.as_bytes());
-        to.extend_from_slice(b"\":");
-        value(word.part.get(event), word.form, to);
-    }
-    to.extend_from_slice(b"}\n");
-}
-
-fn value(value: u64, form: Form, to: &mut Vec<u8>) {
-    match form {
-        Form::Number | Form::Cpu | Form::Index(_) => number(value, to),
-        Form::Signed => {
-            if value.cast_signed() < 0 {
-                to.push(b'-');
-            }
-            number(value.cast_signed().unsigned_abs(), to);
-        }
-        Form::Task => task(value, to),
-        Form::Maybe if value == u64::from(NOWHERE) => to.extend_from_slice(b"null"),
-        Form::Maybe => number(value, to),
-        Form::Name(names) => match usize::try_from(value).ok().and_then(|at| names.get(at)) {
-            Some(name) => {
-                to.push(b'"');
-                to.extend_from_slice(name.as_bytes());
-                to.push(b'"');
-            }
-            None => number(value, to),
-        },
-    }
-}
-
-fn task(task: u64, to: &mut Vec<u8>) {
-    if task == u64::from(model::TaskId::NONE.0) {
-        to.extend_from_slice(b"null");
-    } else {
-        number(task, to);
-    }
-}
-
-/// Appends decimal digits. Faster than the formatting machinery, which would dominate.
-fn number(mut value: u64, to: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    to.extend_from_slice(&digits[at..]);
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub(crate) struct Output<W> {
 }
 
 /// Bytes after which a buffer is written in the middle of a batch.
-const FULL: usize = 64 << 10;
+pub(crate) const FULL: usize = 64 << 10;
 
 impl<W: Write> Output<W> {
     pub const fn new(writer: W) -> Self {
@@ -138,6 +138,16 @@ impl<W: Write> Output<W> {
             self.error = self.writer.write_all(&self.buffer).err();
         }
         self.buffer.clear();
+    }
+
+    /// As [`Output::write`], and then `bytes`.
+    pub fn give(&mut self, bytes: &[u8]) {
+        if !self.buffer.is_empty() {
+            self.write();
+        }
+        if self.error.is_none() {
+            self.error = self.writer.write_all(bytes).err();
+        }
     }
 
     /// The writer, flushed, or its first error.

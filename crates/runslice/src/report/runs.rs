@@ -42,9 +42,7 @@ pub fn sets(results: &Results) -> Vec<Set> {
             set.void += 1;
             continue;
         }
-        // A report is made of numbers and names only, which can always be written.
-        let report = serde_json::to_value(&outcome.report).unwrap_or_default();
-        set.add_report(&Reported::of(&report), Some(outcome.report.seed));
+        set.add_report(&Reported::from(&outcome.report), Some(outcome.report.seed));
         set.starved += usize::from(!outcome.summary.starved.is_empty());
     }
     sets

@@ -120,11 +120,12 @@ pub fn played_measures(report: &Value) -> Vec<Measured> {
 
 #[cfg(test)]
 mod tests {
-    use model::{SimTime, Sink as _};
+    use model::{EventKind, SimTime, Sink as _};
     use serde_json::json;
 
     use super::*;
     use crate::compare::reported::{GROUP, MACHINE};
+    use crate::stream::Stream;
 
     #[test]
     fn numbers_are_found_by_their_column_and_those_that_are_not_there_are_left_out() {
@@ -204,5 +205,42 @@ mod tests {
                 assert!(report[row].get(*column).is_some(), "{row}.{column}");
             }
         }
+    }
+
+    #[test]
+    fn a_report_has_the_same_metrics_as_its_file() {
+        let stream = Stream::new()
+            .born(0, 0, 0, 0)
+            .born(0, 1, 1, 0)
+            .start(5, 0, 0)
+            .switch(7, 0, None, Some(0))
+            .on(8, EventKind::SpanBegin, 0, 0, 0)
+            .on(9, EventKind::Phase, 0, 1, 0)
+            .on(11, EventKind::SpanEnd, 0, 0, 3)
+            .on(12, EventKind::Deadline, 0, 0, 2)
+            .on(13, EventKind::Deadline, 0, 0, 0)
+            .on(14, EventKind::Count, 0, 0, 6);
+        let mut metrics = crate::Metrics::new();
+        stream.feed(&mut metrics, 1, 20);
+        let report = metrics.report();
+        let file = Reported::of(&serde_json::to_value(&report).unwrap());
+        let own = Reported::from(&report);
+        assert_eq!(own.seed(), file.seed());
+        let all = |reported: &Reported| {
+            let mut all = Vec::new();
+            reported.each(|it| all.push((it.name(), it.value, it.better, it.role)));
+            all
+        };
+        assert_eq!(all(&own), all(&file));
+        let has = |start: &str| all(&own).iter().any(|it| it.0.starts_with(start));
+        let rows = [
+            "deadline.",
+            "span.",
+            "counter.",
+            "phase.",
+            "solo.",
+            "machine.",
+        ];
+        assert!(rows.into_iter().all(has));
     }
 }

@@ -7,7 +7,10 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::set::Places;
 use super::{Better, Measure, Role, Series, Set};
+use crate::columns::{self, Column, Value};
+use crate::report::Report;
 
 /// A number of the report: its column, which way is good, what it is to the load.
 type Known = (&'static str, Better, Role);
@@ -175,14 +178,49 @@ impl Reported {
     }
 }
 
+impl From<&Report> for Reported {
+    /// As [`Reported::of`] of the same report in a file.
+    fn from(report: &Report) -> Self {
+        Self {
+            seed: Lenient(Seed(Some(report.seed))),
+            machine: Lenient(Row::of(
+                &report.machine,
+                &keys::<Machine, _>(columns::machine_columns()),
+            )),
+            all: Lenient(Row::of(&report.all, &keys::<Group, _>(columns::columns()))),
+            deadlines: Rows::of(&report.deadlines, columns::deadline_columns()),
+            spans: Rows::of(&report.spans, columns::span_columns()),
+            counters: Rows::of(&report.counters, columns::counter_columns()),
+            phases: Rows::of(&report.phases, columns::phase_columns()),
+            groups: Rows::of(&report.groups, columns::columns()),
+        }
+    }
+}
+
+/// What the values of some columns stand for.
+type Keys<R> = Vec<(Key, fn(&R) -> Value)>;
+
+/// The columns that rows of this kind read.
+fn keys<C: Columns, R>(columns: &[Column<R>]) -> Keys<R> {
+    let mut next = 0;
+    let known = columns.iter().filter_map(|column| {
+        let key = Row::<C>::key(column.name, next);
+        if let Key::Column(at) = key {
+            next = at + 1;
+        }
+        (!matches!(key, Key::Other)).then_some((key, column.value))
+    });
+    known.collect()
+}
+
 impl Set {
     /// As [`Set::add`], of a report, without a copy of the name of every metric.
     pub fn add_report(&mut self, report: &Reported, seed: Option<u64>) {
         self.runs += 1;
-        let mut next = 0;
+        let mut places = Places::default();
         report.each(|it| {
-            next = self.put(
-                next,
+            self.put(
+                &mut places,
                 (it.value, seed),
                 |name| it.is_called(name),
                 || Series {
@@ -235,6 +273,28 @@ struct Row<C> {
 }
 
 impl<C: Columns> Row<C> {
+    fn of<R>(row: &R, keys: &Keys<R>) -> Self {
+        let mut read = Self::empty();
+        for (key, value) in keys {
+            match (key, value(row)) {
+                (Key::Group, Value::Text(text)) => read.group = text,
+                (Key::Name, Value::Text(text)) => read.name = text,
+                (Key::Column(at), value) => read.values[*at] = value.number(),
+                _ => {}
+            }
+        }
+        read.add_share();
+        read
+    }
+
+    /// Nothing was measured.
+    fn empty() -> Self {
+        Self {
+            values: vec![None; C::KNOWN.len()],
+            ..Self::default()
+        }
+    }
+
     fn each(&self, place: &[&str], role: Option<Role>, take: &mut impl FnMut(Found<'_>)) {
         for (&(column, better, of_column), value) in C::KNOWN.iter().zip(&self.values) {
             if let Some(value) = *value {
@@ -292,6 +352,11 @@ impl<C> Default for Rows<C> {
 }
 
 impl<C: Columns> Rows<C> {
+    fn of<R>(rows: &[R], columns: &[Column<R>]) -> Self {
+        let keys = keys::<C, R>(columns);
+        Self(rows.iter().map(|row| Row::of(row, &keys)).collect())
+    }
+
     fn each(&self, kind: &str, take: &mut impl FnMut(Found<'_>)) {
         for row in &self.0 {
             row.each(&[kind, &row.group, &row.name], None, take);
@@ -458,10 +523,7 @@ impl<C: Columns> Visitor<'_> for KeyOf<C> {
 
 impl<C: Columns> Read for Row<C> {
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut row = Self {
-            values: vec![None; C::KNOWN.len()],
-            ..Self::default()
-        };
+        let mut row = Self::empty();
         let mut next = 0;
         while let Some(key) = map.next_key_seed(KeyOf::<C>(next, PhantomData))? {
             match key {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::Fnv1a;
 use serde::Serialize;
 
 use super::Values;
@@ -103,6 +104,17 @@ pub struct Set {
     pub series: Vec<Series>,
 }
 
+/// Where the metrics of one run stand in its set.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Most often the metric that comes next stands here.
+    next: usize,
+    /// The first series of each hash of a name, from the first metric on that stands elsewhere: a
+    /// run of a recording has a hundred thousand metrics, and a search for each would take its
+    /// square of time.
+    known: Option<BTreeMap<u64, usize>>,
+}
+
 /// The spread of one metric over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Extent {
@@ -132,7 +144,7 @@ impl Set {
     /// runs of two sets with the same one are compared as a pair.
     pub fn add(&mut self, run: Vec<Measured>, seed: Option<u64>) {
         self.runs += 1;
-        let mut next = 0;
+        let mut places = Places::default();
         for it in run {
             let Measured {
                 measure,
@@ -140,8 +152,8 @@ impl Set {
                 role,
                 ..
             } = it;
-            next = self.put(
-                next,
+            self.put(
+                &mut places,
                 (it.value, seed),
                 |name| name == it.name,
                 || Series {
@@ -156,25 +168,46 @@ impl Set {
         }
     }
 
-    /// Adds a value to the series that `is_its`, which is most often the one at `next`. Returns
-    /// the place of the one after it.
+    /// Adds a value to the series that `is_its`, or else to the new one that `make` makes.
     pub(super) fn put(
         &mut self,
-        next: usize,
+        places: &mut Places,
         (value, seed): (f64, Option<u64>),
         is_its: impl Fn(&str) -> bool,
         make: impl FnOnce() -> Series,
-    ) -> usize {
-        let is_next = self.series.get(next).is_some_and(|it| is_its(&it.name));
-        let found = || self.series.iter().position(|it| is_its(&it.name));
-        let at = if is_next { Some(next) } else { found() };
-        let at = at.unwrap_or_else(|| {
-            self.series.push(make());
-            self.series.len() - 1
-        });
+    ) {
+        let is_next = self.series.get(places.next);
+        let at = match is_next.is_some_and(|it| is_its(&it.name)) {
+            true => places.next,
+            false => self.place(places, is_its, make()),
+        };
         self.series[at].values.push(value);
         self.series[at].seeds.push(seed);
-        at + 1
+        places.next = at + 1;
+    }
+
+    /// The place of the series that is called like `made`, which is added if there is none.
+    fn place(&mut self, places: &mut Places, is_its: impl Fn(&str) -> bool, made: Series) -> usize {
+        let hash = |name: &str| Fnv1a::of(name.bytes());
+        let known = places.known.get_or_insert_with(|| {
+            let all = self.series.iter().enumerate().rev();
+            all.map(|(at, it)| (hash(&it.name), at)).collect()
+        });
+        let is_new = self.series.len();
+        let at = *known.entry(hash(&made.name)).or_insert(is_new);
+        let found = self.series.get(at).map(|it| is_its(&it.name));
+        let at = match found {
+            None | Some(true) => at,
+            // Two names have one hash.
+            Some(false) => {
+                let other = self.series.iter().position(|it| is_its(&it.name));
+                other.unwrap_or(is_new)
+            }
+        };
+        if at == is_new {
+            self.series.push(made);
+        }
+        at
     }
 
     /// In how many runs a task starved, as a sentence; nothing if it never happened.

@@ -58,6 +58,30 @@ const LATE: [f64; 8] = [521.0, 503.0, 534.0, 519.0, 522.0, 525.0, 517.0, 528.0];
 const NEVER: [f64; 8] = [0.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
 
 #[test]
+fn a_value_finds_its_series_in_whatever_order_the_metrics_come() {
+    let mut set = Set::new("fifo", "", "");
+    set.add(run(&[("a", 1.0), ("b", 2.0), ("c", 3.0)]), None);
+    set.add(run(&[("c", 6.0), ("d", 7.0), ("a", 4.0)]), None);
+    set.add(
+        run(&[("b", 8.0), ("b", 9.0), ("e", 10.0), ("e", 11.0)]),
+        None,
+    );
+    let found: Vec<_> = set
+        .series
+        .iter()
+        .map(|it| (it.name.as_str(), &it.values[..]))
+        .collect();
+    let want: [(&str, &[f64]); 5] = [
+        ("a", &[1.0, 4.0]),
+        ("b", &[2.0, 8.0, 9.0]),
+        ("c", &[3.0, 6.0]),
+        ("d", &[7.0]),
+        ("e", &[10.0, 11.0]),
+    ];
+    assert_eq!(found, want);
+}
+
+#[test]
 fn late_moves_of_500_against_none_are_decided() {
     let judged = judged(&set("fifo", &LATE), set("mlfq", &NEVER));
     assert_eq!(judged.verdict, Some(Verdict::Faster));

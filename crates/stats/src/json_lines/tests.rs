@@ -1,9 +1,9 @@
-use model::{CpuId, Rng, TaskId};
+use model::{CpuId, NOWHERE, Rng, TaskId};
 
 use super::*;
 use crate::read::{EventReader, ReadError, replay};
 use crate::stream::{self, Stream};
-use crate::words::{KINDS, Names};
+use crate::words::{Form, KINDS, Names};
 
 const CPUS: u16 = 4;
 

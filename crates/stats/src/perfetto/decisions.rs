@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{CpuId, Event, EventKind, Looked, NOWHERE, TaskId, Text};
 
-use super::tracks::{self, Track};
-use crate::protobuf::Message;
+use super::tracks::{Mark, Track};
 
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
 /// include/linux/sched/ext.h).
@@ -44,6 +43,11 @@ impl Decisions {
         }
     }
 
+    /// Remembers a queue that came to be or went away.
+    pub fn queue(&mut self, event: &Event) {
+        self.queues.insert(event.b as u32, queue_words(event.a));
+    }
+
     /// What a queue's track is called.
     pub fn queue_name(&self, index: u32) -> String {
         let known = self.queues.get(&index).cloned();
@@ -51,18 +55,14 @@ impl Decisions {
     }
 
     /// What a decision writes on tracks; `name` gives a task's name.
-    pub fn events(
-        &mut self,
+    pub fn events<'a>(
+        &'a self,
         event: &Event,
-        name: impl Fn(TaskId) -> String,
-    ) -> Vec<(Track, Message)> {
+        name: impl Fn(TaskId) -> &'a str,
+    ) -> [Option<Mark<'a>>; 2] {
         let index = event.a as u32;
         let queue = |of: &Self| of.queue_name(index);
         let label = match event.kind {
-            EventKind::Queue => {
-                self.queues.insert(event.b as u32, queue_words(event.a));
-                return Vec::new();
-            }
             EventKind::Insert if index == NOWHERE => {
                 format!("{} is in no queue", name(event.task))
             }
@@ -76,30 +76,24 @@ impl Decisions {
             EventKind::Slice => format!("slice of {}", name(event.task)),
             EventKind::Idle if event.a == 0 => format!("CPU {} claimed", event.cpu),
             EventKind::Failed => "ejected".to_owned(),
-            _ => return Vec::new(),
+            _ => return [None, None],
         };
-        let mut all = vec![self.instant(event, &label)];
         let has_depth = matches!(
             event.kind,
             EventKind::Insert | EventKind::Look | EventKind::Remove
         );
-        if has_depth && index != NOWHERE {
-            let track = Track::Queue(index);
-            all.push((track, tracks::counter(track, event.a >> 32)));
-        }
-        all
+        let depth = (has_depth && index != NOWHERE)
+            .then(|| Mark::counter(Track::Queue(index), event.a >> 32));
+        [Some(self.instant(event, label)), depth]
     }
 
-    fn instant(&self, event: &Event, label: &str) -> (Track, Message) {
-        let track = Track::Decisions(event.cpu);
+    fn instant(&self, event: &Event, label: String) -> Mark<'_> {
         let slice = (event.kind == EventKind::Slice).then_some(("slice_ns", event.a));
-        let instant = tracks::instant(track, label, slice);
-        let place = self.places.get(&(event.b as u32));
-        let instant = match place {
-            Some(place) => tracks::with_text(instant, "by", place),
+        let instant = Mark::instant(Track::Decisions(event.cpu), label, slice);
+        match self.places.get(&(event.b as u32)) {
+            Some(place) => instant.with_text("by", place),
             None => instant,
-        };
-        (track, instant)
+        }
     }
 }
 

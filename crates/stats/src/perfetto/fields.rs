@@ -55,11 +55,8 @@ pub mod ftrace {
     pub const SCHED_MIGRATE_TASK: u64 = 491;
 }
 
-/// `SchedSwitchFtraceEvent`.
+/// `SchedSwitchFtraceEvent`, whose first three fields are those of [`sched`], of the previous task.
 pub mod switch {
-    pub const PREV_COMM: u64 = 1;
-    pub const PREV_PID: u64 = 2;
-    pub const PREV_PRIO: u64 = 3;
     pub const PREV_STATE: u64 = 4;
     pub const NEXT_COMM: u64 = 5;
     pub const NEXT_PID: u64 = 6;
@@ -71,7 +68,7 @@ pub mod switch {
     pub const DEAD: u64 = 16;
 }
 
-/// `SchedWakingFtraceEvent` and `SchedMigrateTaskFtraceEvent`, which begin alike.
+/// `SchedWakingFtraceEvent`, `SchedMigrateTaskFtraceEvent` and [`switch`], which begin alike.
 pub mod sched {
     pub const COMM: u64 = 1;
     pub const PID: u64 = 2;

@@ -2,6 +2,7 @@
 
 mod decisions;
 mod fields;
+mod packets;
 #[cfg(test)]
 mod tests;
 mod tracks;
@@ -15,24 +16,10 @@ use model::{
 
 use crate::names::task_name;
 use crate::protobuf::Message;
-use crate::sinks::Output;
 use decisions::Decisions;
 use fields::{clocks, ftrace, packet, sched, switch, tree};
-use tracks::{Described, Track, Tracks};
-
-/// Every packet comes from one writer, which has this number.
-const SEQUENCE: u64 = 1;
-
-/// Bytes after which a bundle of one CPU's events becomes a packet.
-const BUNDLE: usize = 16 << 10;
-
-/// Where, when and by which thread a kernel event was raised.
-#[derive(Clone, Copy)]
-struct Raised {
-    cpu: CpuId,
-    time: SimTime,
-    thread: u64,
-}
+use packets::Packets;
+use tracks::{Described, Mark, Track, Tracks};
 
 /// The kernel's static priority of nice 0.
 const PRIO_NICE_0: i64 = 120;
@@ -43,17 +30,17 @@ const PRIO_NICE_0: i64 = 120;
 /// writing, and [`Perfetto::close`] returns it.
 #[derive(Debug)]
 pub struct Perfetto<W> {
-    output: Output<W>,
+    packets: Packets<W>,
     callbacks: bool,
     /// Set when decisions are written.
     decides: bool,
     decisions: Decisions,
     header: Option<Header>,
     tasks: Vec<Named>,
+    /// The idle task of each CPU that was idle.
+    idle: Vec<Named>,
     /// The process of each group: the thread number of its first task.
     processes: Vec<Option<u64>>,
-    /// Kernel events of one CPU that are not written yet.
-    bundle: Option<(CpuId, Message)>,
     tracks: Tracks,
 }
 
@@ -62,21 +49,50 @@ pub struct Perfetto<W> {
 struct Named {
     name: String,
     process: u64,
-    prio: i64,
+    thread: u64,
+    /// Name, thread and priority as the fields of most kernel events.
+    fields: Message,
+    /// The same as the fields of a switch's next task.
+    as_next: Message,
+}
+
+impl Named {
+    fn new(name: String, process: u64, thread: u64, prio: i64) -> Self {
+        let mut named = Self {
+            name,
+            process,
+            thread,
+            fields: Message::new(),
+            as_next: Message::new(),
+        };
+        named.set_prio(prio);
+        named
+    }
+
+    fn set_prio(&mut self, prio: i64) {
+        let fields = |name, thread, priority| {
+            Message::new()
+                .text(name, &self.name)
+                .number(thread, self.thread)
+                .signed(priority, prio)
+        };
+        self.fields = fields(sched::COMM, sched::PID, sched::PRIO);
+        self.as_next = fields(switch::NEXT_COMM, switch::NEXT_PID, switch::NEXT_PRIO);
+    }
 }
 
 impl<W: Write> Perfetto<W> {
     /// Writes into `writer`, without the policy's callbacks.
     pub const fn new(writer: W) -> Self {
         Self {
-            output: Output::new(writer),
+            packets: Packets::new(writer),
             callbacks: false,
             decides: false,
             decisions: Decisions::new(),
             header: None,
             tasks: Vec::new(),
+            idle: Vec::new(),
             processes: Vec::new(),
-            bundle: None,
             tracks: Tracks::new(),
         }
     }
@@ -100,69 +116,17 @@ impl<W: Write> Perfetto<W> {
     /// # Errors
     /// The first error of the writer.
     pub fn close(self) -> io::Result<W> {
-        self.output.close()
-    }
-
-    fn header(&self) -> &Header {
-        self.header
-            .as_ref()
-            .expect("a header comes before the events")
-    }
-
-    /// Writes a packet, after the kernel events that came before it.
-    fn packet(&mut self, packet: Message) {
-        self.write_bundle();
-        self.write_packet(packet);
-    }
-
-    fn write_packet(&mut self, packet: Message) {
-        let packet = packet.number(packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE);
-        packet.write(fields::TRACE_PACKET, self.output.buffer());
-        self.output.write_when_full();
-    }
-
-    fn write_bundle(&mut self) {
-        if let Some((_, bundle)) = self.bundle.take() {
-            self.write_packet(Message::new().message(packet::FTRACE_EVENTS, &bundle));
-        }
-    }
-
-    /// Adds a kernel event, the one of `field`.
-    fn ftrace(&mut self, raised: Raised, field: u64, payload: &Message) {
-        let Raised { cpu, time, thread } = raised;
-        if self
-            .bundle
-            .as_ref()
-            .is_some_and(|(at, full)| *at != cpu || full.len() >= BUNDLE)
-        {
-            self.write_bundle();
-        }
-        let event = Message::new()
-            .number(ftrace::TIMESTAMP, time.as_nanos())
-            .number(ftrace::PID, thread)
-            .message(field, payload);
-        let (_, bundle) = self
-            .bundle
-            .take()
-            .unwrap_or_else(|| (cpu, Message::new().number(ftrace::CPU, cpu.0.into())));
-        self.bundle = Some((cpu, bundle.message(ftrace::EVENT, &event)));
+        self.packets.output.close()
     }
 
     /// Writes an event on a track, which is described before its first event.
-    fn on_track(&mut self, time: SimTime, track: Track, event: &Message) {
-        let known = self.tracks.is_known(track);
-        if !known {
-            let names = Described {
-                header: begun(&self.header),
-                tasks: &self.tasks,
-                decisions: &self.decisions,
-            };
-            for descriptor in self.tracks.describe(track, names) {
-                self.packet(Message::new().message(packet::TRACK_DESCRIPTOR, &descriptor));
-            }
-        }
-        let at = Message::new().number(packet::TIMESTAMP, time.as_nanos());
-        self.packet(at.message(packet::TRACK_EVENT, event));
+    fn on_track(&mut self, time: SimTime, mark: &Mark<'_>) {
+        let names = Described {
+            header: begun(&self.header),
+            tasks: &self.tasks,
+            decisions: &self.decisions,
+        };
+        mark_track(&mut self.packets, &mut self.tracks, names, time, mark);
     }
 
     fn take(&mut self, event: &Event) {
@@ -187,20 +151,33 @@ impl<W: Write> Perfetto<W> {
         if !self.decides {
             return;
         }
-        let tasks = &self.tasks;
-        let name = |task: TaskId| {
-            let known = tasks.get(task.index());
-            known.map_or_else(|| "no task".to_owned(), |named| named.name.clone())
+        if event.kind == EventKind::Queue {
+            self.decisions.queue(event);
+            return;
+        }
+        let names = Described {
+            header: begun(&self.header),
+            tasks: &self.tasks,
+            decisions: &self.decisions,
         };
-        for (track, message) in self.decisions.events(event, name) {
-            self.on_track(event.time, track, &message);
+        let name = |task: TaskId| {
+            let known = names.tasks.get(task.index());
+            known.map_or("no task", |named| named.name.as_str())
+        };
+        for mark in names.decisions.events(event, name).iter().flatten() {
+            mark_track(&mut self.packets, &mut self.tracks, names, event.time, mark);
         }
     }
 
     fn take_on_track(&mut self, event: &Event) {
-        let events = tracks::events(event, begun(&self.header), &mut self.tracks);
-        for (track, message) in events {
-            self.on_track(event.time, track, &message);
+        let names = Described {
+            header: begun(&self.header),
+            tasks: &self.tasks,
+            decisions: &self.decisions,
+        };
+        let marks = tracks::events(event, names.header, &mut self.tracks);
+        for mark in marks.iter().flatten() {
+            mark_track(&mut self.packets, &mut self.tracks, names, event.time, mark);
         }
     }
 
@@ -214,65 +191,59 @@ impl<W: Write> Perfetto<W> {
         let thread = thread(event.task);
         let is_first = self.processes[at].is_none();
         let process = *self.processes[at].get_or_insert(thread);
-        let header = self.header();
+        let header = begun(&self.header);
         let name = task_name(header, group, index);
         let named = header.groups.get(at);
         let nice = named.map_or(0, |group| i64::from(group.nice));
-        let title = named.map_or("", |group| group.name.as_str()).to_owned();
-        let entry = if is_first {
-            let process = Message::new()
-                .number(tree::PROCESS_PID, process)
-                .number(tree::PROCESS_PPID, 0)
-                .text(tree::PROCESS_CMDLINE, &title);
-            Message::new().message(tree::PROCESSES, &process)
-        } else {
-            Message::new()
-        };
-        let member = Message::new()
-            .number(tree::THREAD_TID, thread)
-            .text(tree::THREAD_NAME, &name)
-            .number(tree::THREAD_TGID, process);
-        let tree = entry.message(tree::THREADS, &member);
-        self.tasks.push(Named {
-            name,
-            process,
-            prio: PRIO_NICE_0 + nice,
+        let title = named.map_or("", |group| group.name.as_str());
+        self.packets.packet(|to| {
+            let to = to.number(packet::TIMESTAMP, event.time.as_nanos());
+            to.message(packet::PROCESS_TREE, |mut to| {
+                if is_first {
+                    to = to.message(tree::PROCESSES, |to| {
+                        to.number(tree::PROCESS_PID, process)
+                            .number(tree::PROCESS_PPID, 0)
+                            .text(tree::PROCESS_CMDLINE, title)
+                    });
+                }
+                to.message(tree::THREADS, |to| {
+                    to.number(tree::THREAD_TID, thread)
+                        .text(tree::THREAD_NAME, &name)
+                        .number(tree::THREAD_TGID, process)
+                })
+            })
         });
-        let at = Message::new().number(packet::TIMESTAMP, event.time.as_nanos());
-        self.packet(at.message(packet::PROCESS_TREE, &tree));
+        self.tasks
+            .push(Named::new(name, process, thread, PRIO_NICE_0 + nice));
     }
 
-    /// Name, thread number and priority of a task, or of the idle task of `cpu`.
-    fn identity(&self, task: TaskId, cpu: CpuId) -> (String, u64, i64) {
-        self.tasks.get(task.index()).map_or_else(
-            || (format!("swapper/{cpu}"), 0, PRIO_NICE_0),
-            |named| (named.name.clone(), thread(task), named.prio),
-        )
+    /// Remembers the idle task of `cpu`, for [`named`].
+    fn remember_idle(&mut self, cpu: CpuId) {
+        for at in self.idle.len()..=usize::from(cpu.0) {
+            let name = format!("swapper/{at}");
+            self.idle.push(Named::new(name, 0, 0, PRIO_NICE_0));
+        }
     }
 
     fn woken(&mut self, event: &Event) {
-        let (name, tid, prio) = self.identity(event.task, event.cpu);
         let waker = TaskId((event.a & 0xffff_ffff) as u32);
         let waker_cpu = CpuId((event.a >> 32 & 0xffff) as u16);
-        let (_, waker, _) = self.identity(waker, waker_cpu);
-        let payload = Message::new()
-            .text(sched::COMM, &name)
-            .number(sched::PID, tid)
-            .signed(sched::PRIO, prio)
-            .number(sched::WAKING_SUCCESS, 1)
-            .number(sched::WAKING_TARGET_CPU, event.cpu.0.into());
-        let raised = Raised {
-            cpu: waker_cpu,
-            time: event.time,
-            thread: waker,
-        };
-        self.ftrace(raised, ftrace::SCHED_WAKING, &payload);
+        self.remember_idle(event.cpu.max(waker_cpu));
+        let task = named(&self.tasks, &self.idle, event.task, event.cpu);
+        let waker = named(&self.tasks, &self.idle, waker, waker_cpu).thread;
+        let at = (waker_cpu, event.time, waker);
+        self.packets.ftrace(at, ftrace::SCHED_WAKING, |to| {
+            to.fields(&task.fields)
+                .number(sched::WAKING_SUCCESS, 1)
+                .number(sched::WAKING_TARGET_CPU, event.cpu.0.into())
+        });
     }
 
     fn switched(&mut self, event: &Event) {
+        self.remember_idle(event.cpu);
         let prev = TaskId((event.a & 0xffff_ffff) as u32);
-        let (prev_name, prev_tid, prev_prio) = self.identity(prev, event.cpu);
-        let (next_name, next_tid, next_prio) = self.identity(event.task, event.cpu);
+        let prev = named(&self.tasks, &self.idle, prev, event.cpu);
+        let next = named(&self.tasks, &self.idle, event.task, event.cpu);
         let state = if event.detail == PrevState::Sleeping as u8 {
             switch::SLEEPING
         } else if event.detail == PrevState::Dead as u8 {
@@ -280,43 +251,30 @@ impl<W: Write> Perfetto<W> {
         } else {
             switch::RUNNABLE
         };
-        let payload = Message::new()
-            .text(switch::PREV_COMM, &prev_name)
-            .number(switch::PREV_PID, prev_tid)
-            .signed(switch::PREV_PRIO, prev_prio)
-            .number(switch::PREV_STATE, state)
-            .text(switch::NEXT_COMM, &next_name)
-            .number(switch::NEXT_PID, next_tid)
-            .signed(switch::NEXT_PRIO, next_prio);
-        let raised = Raised {
-            cpu: event.cpu,
-            time: event.time,
-            thread: prev_tid,
-        };
-        self.ftrace(raised, ftrace::SCHED_SWITCH, &payload);
+        let at = (event.cpu, event.time, prev.thread);
+        self.packets.ftrace(at, ftrace::SCHED_SWITCH, |to| {
+            to.fields(&prev.fields)
+                .number(switch::PREV_STATE, state)
+                .fields(&next.as_next)
+        });
         self.kernel(event.time, event.cpu, "switch", event.b);
     }
 
     fn migrated(&mut self, event: &Event) {
-        let (name, tid, prio) = self.identity(event.task, event.cpu);
-        let payload = Message::new()
-            .text(sched::COMM, &name)
-            .number(sched::PID, tid)
-            .signed(sched::PRIO, prio)
-            .number(sched::MIGRATE_ORIG_CPU, event.a)
-            .number(sched::MIGRATE_DEST_CPU, event.cpu.0.into());
-        let raised = Raised {
-            cpu: event.cpu,
-            time: event.time,
-            thread: tid,
-        };
-        self.ftrace(raised, ftrace::SCHED_MIGRATE_TASK, &payload);
+        self.remember_idle(event.cpu);
+        let task = named(&self.tasks, &self.idle, event.task, event.cpu);
+        let at = (event.cpu, event.time, task.thread);
+        self.packets.ftrace(at, ftrace::SCHED_MIGRATE_TASK, |to| {
+            to.fields(&task.fields)
+                .number(sched::MIGRATE_ORIG_CPU, event.a)
+                .number(sched::MIGRATE_DEST_CPU, event.cpu.0.into())
+        });
     }
 
     fn renice(&mut self, event: &Event) {
         const NICE: u64 = 0;
         if let (NICE, Some(named)) = (event.a, self.tasks.get_mut(event.task.index())) {
-            named.prio = PRIO_NICE_0 + event.b.cast_signed().clamp(-20, 19);
+            named.set_prio(PRIO_NICE_0 + event.b.cast_signed().clamp(-20, 19));
         }
     }
 
@@ -326,12 +284,8 @@ impl<W: Write> Perfetto<W> {
             return;
         }
         let (begin, end) = self.tracks.kernel_slice(cpu, now, span);
-        self.on_track(
-            begin,
-            Track::Kernel(cpu),
-            &tracks::begin(Track::Kernel(cpu), name),
-        );
-        self.on_track(end, Track::Kernel(cpu), &tracks::end(Track::Kernel(cpu)));
+        self.on_track(begin, &Mark::begin(Track::Kernel(cpu), name));
+        self.on_track(end, &Mark::end(Track::Kernel(cpu)));
     }
 
     fn called(&mut self, event: &Event) {
@@ -339,8 +293,27 @@ impl<W: Write> Perfetto<W> {
             return;
         };
         let track = Track::Policy(event.cpu);
-        self.on_track(event.time, track, &tracks::instant(track, op.name(), None));
+        self.on_track(event.time, &Mark::instant(track, op.name(), None));
     }
+}
+
+/// Writes what happens on a track, which is described before the first time.
+fn mark_track<W: Write>(
+    packets: &mut Packets<W>,
+    tracks: &mut Tracks,
+    names: Described<'_>,
+    time: SimTime,
+    mark: &Mark<'_>,
+) {
+    if !tracks.is_known(mark.track) {
+        for descriptor in tracks.describe(mark.track, names) {
+            packets.packet(|to| to.message(packet::TRACK_DESCRIPTOR, |to| to.fields(&descriptor)));
+        }
+    }
+    packets.packet(|to| {
+        to.number(packet::TIMESTAMP, time.as_nanos())
+            .message(packet::TRACK_EVENT, |to| mark.write(to))
+    });
 }
 
 #[expect(
@@ -356,16 +329,21 @@ fn thread(task: TaskId) -> u64 {
     u64::from(task.0) + 1
 }
 
+/// What is said of a task, or of the idle task of `cpu`, which is remembered.
+fn named<'a>(tasks: &'a [Named], idle: &'a [Named], task: TaskId, cpu: CpuId) -> &'a Named {
+    let known = tasks.get(task.index());
+    known.unwrap_or_else(|| &idle[usize::from(cpu.0)])
+}
+
 /// The clocks at the start of the run, which is their zero.
-fn clock_snapshot() -> Message {
-    let clock = |id| {
-        let clock = Message::new().number(clocks::CLOCK_ID, id);
-        clock.number(clocks::TIMESTAMP, 0)
+fn clock_snapshot(to: Message) -> Message {
+    let clock = |to: Message, id| {
+        to.message(clocks::CLOCKS, |to| {
+            to.number(clocks::CLOCK_ID, id).number(clocks::TIMESTAMP, 0)
+        })
     };
-    Message::new()
-        .message(clocks::CLOCKS, &clock(clocks::BOOTTIME))
-        .message(clocks::CLOCKS, &clock(clocks::MONOTONIC))
-        .number(clocks::PRIMARY_TRACE_CLOCK, clocks::BOOTTIME)
+    let to = clock(to, clocks::BOOTTIME);
+    clock(to, clocks::MONOTONIC).number(clocks::PRIMARY_TRACE_CLOCK, clocks::BOOTTIME)
 }
 
 impl<W: Write> Sink for Perfetto<W> {
@@ -381,17 +359,17 @@ impl<W: Write> Sink for Perfetto<W> {
         } else {
             kinds
         };
-        self.output.wants(kinds)
+        self.packets.output.wants(kinds)
     }
 
     fn begin(&mut self, header: &Header) {
         self.header = Some(header.clone());
-        let first = Message::new()
-            .number(packet::TIMESTAMP, 0)
-            .message(packet::CLOCK_SNAPSHOT, &clock_snapshot())
-            .number(packet::SEQUENCE_FLAGS, packet::INCREMENTAL_STATE_CLEARED);
-        self.packet(first);
-        self.output.write();
+        self.packets.packet(|to| {
+            to.number(packet::TIMESTAMP, 0)
+                .message(packet::CLOCK_SNAPSHOT, clock_snapshot)
+                .number(packet::SEQUENCE_FLAGS, packet::INCREMENTAL_STATE_CLEARED)
+        });
+        self.packets.output.write();
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -406,9 +384,9 @@ impl<W: Write> Sink for Perfetto<W> {
 
     fn finish(&mut self, end: SimTime) {
         // Gives the trace its length: what is open ends with the last event.
-        let mark = tracks::instant(Track::Machine, "end of the run", None);
-        self.on_track(end, Track::Machine, &mark);
-        self.write_bundle();
-        self.output.write();
+        let mark = Mark::instant(Track::Machine, "end of the run", None);
+        self.on_track(end, &mark);
+        self.packets.write_bundle();
+        self.packets.output.write();
     }
 }

@@ -1,5 +1,6 @@
 //! Tracks for what the kernel has no event for: spans, deadlines, levels, counters.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CpuId, Event, EventKind, Header, SimTime, TaskId};
@@ -128,6 +129,12 @@ impl Tracks {
         descriptors
     }
 
+    /// A counter's value, if it is not the last one.
+    fn changed<'a>(&mut self, (track, value): (Track, u64)) -> Option<Mark<'a>> {
+        let is_new = self.values.insert(track, value) != Some(value);
+        is_new.then(|| Mark::counter(track, value))
+    }
+
     /// Begin and end of `span` nanoseconds on the kernel's track of a CPU.
     pub fn kernel_slice(&mut self, cpu: CpuId, now: SimTime, span: u64) -> (SimTime, SimTime) {
         let until = self.kernel_until.entry(cpu).or_default();
@@ -150,11 +157,12 @@ fn descriptor(of: Track, names: Described<'_>) -> Message {
     if let Track::Task(task) = of
         && let Some(named) = names.tasks.get(task.index())
     {
-        let owner = Message::new()
-            .number(track::THREAD_PID, named.process)
-            .number(track::THREAD_TID, thread(task))
-            .text(track::THREAD_NAME, &named.name);
-        return descriptor.message(track::THREAD, &owner);
+        return descriptor.message(track::THREAD, |owner| {
+            owner
+                .number(track::THREAD_PID, named.process)
+                .number(track::THREAD_TID, thread(task))
+                .text(track::THREAD_NAME, &named.name)
+        });
     }
     let name = match of {
         Track::Queue(index) => names.decisions.queue_name(index),
@@ -168,121 +176,160 @@ fn descriptor(of: Track, names: Described<'_>) -> Message {
     if !of.is_counter() {
         return descriptor;
     }
-    let unit = Message::new().number(track::COUNTER_UNIT, track::UNIT_COUNT);
-    descriptor.message(track::COUNTER, &unit)
+    descriptor.message(track::COUNTER, |unit| {
+        unit.number(track::COUNTER_UNIT, track::UNIT_COUNT)
+    })
 }
 
-fn on(track: Track, sort: u64) -> Message {
-    Message::new()
-        .number(event::TYPE, sort)
-        .number(event::TRACK_UUID, track.uuid())
+/// What happens on a track.
+#[derive(Debug)]
+pub struct Mark<'a> {
+    pub track: Track,
+    sort: u64,
+    name: Option<Cow<'a, str>>,
+    /// A number that belongs to it, and what that is called.
+    number: Option<(&'static str, u64)>,
+    /// A text that belongs to it, and what that is called.
+    text: Option<(&'static str, &'a str)>,
+    /// A counter's new value.
+    value: Option<u64>,
 }
 
-/// A slice begins.
-pub fn begin(track: Track, name: &str) -> Message {
-    on(track, event::SLICE_BEGIN).text(event::NAME, name)
-}
+impl<'a> Mark<'a> {
+    const fn on(track: Track, sort: u64) -> Self {
+        Self {
+            track,
+            sort,
+            name: None,
+            number: None,
+            text: None,
+            value: None,
+        }
+    }
 
-/// The innermost slice ends.
-pub fn end(track: Track) -> Message {
-    on(track, event::SLICE_END)
-}
+    /// A slice begins.
+    pub fn begin(track: Track, name: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            name: Some(name.into()),
+            ..Self::on(track, event::SLICE_BEGIN)
+        }
+    }
 
-/// Something happens, with a number that belongs to it.
-pub fn instant(track: Track, name: &str, number: Option<(&str, u64)>) -> Message {
-    let instant = on(track, event::INSTANT).text(event::NAME, name);
-    let Some((name, value)) = number else {
-        return instant;
-    };
-    let annotation = Message::new()
-        .number(event::ANNOTATION_UINT_VALUE, value)
-        .text(event::ANNOTATION_NAME, name);
-    instant.message(event::DEBUG_ANNOTATIONS, &annotation)
-}
+    /// The innermost slice ends.
+    pub const fn end(track: Track) -> Self {
+        Self::on(track, event::SLICE_END)
+    }
 
-/// A counter's new value.
-pub fn counter(track: Track, value: u64) -> Message {
-    on(track, event::COUNTER).number(event::COUNTER_VALUE, value)
-}
+    /// Something happens, with a number that belongs to it.
+    pub fn instant(
+        track: Track,
+        name: impl Into<Cow<'a, str>>,
+        number: Option<(&'static str, u64)>,
+    ) -> Self {
+        Self {
+            name: Some(name.into()),
+            number,
+            ..Self::on(track, event::INSTANT)
+        }
+    }
 
-/// `instant` with a text that belongs to it.
-pub fn with_text(instant: Message, name: &str, text: &str) -> Message {
-    let annotation = Message::new()
-        .text(event::ANNOTATION_STRING_VALUE, text)
-        .text(event::ANNOTATION_NAME, name);
-    instant.message(event::DEBUG_ANNOTATIONS, &annotation)
+    /// A counter's new value.
+    pub fn counter(track: Track, value: u64) -> Self {
+        Self {
+            value: Some(value),
+            ..Self::on(track, event::COUNTER)
+        }
+    }
+
+    /// The same with a text that belongs to it.
+    pub const fn with_text(mut self, name: &'static str, text: &'a str) -> Self {
+        self.text = Some((name, text));
+        self
+    }
+
+    /// Appends its fields.
+    pub fn write(&self, to: Message) -> Message {
+        let mut to = to
+            .number(event::TYPE, self.sort)
+            .number(event::TRACK_UUID, self.track.uuid());
+        if let Some(name) = &self.name {
+            to = to.text(event::NAME, name);
+        }
+        if let Some((name, value)) = self.number {
+            to = to.message(event::DEBUG_ANNOTATIONS, |annotation| {
+                annotation
+                    .number(event::ANNOTATION_UINT_VALUE, value)
+                    .text(event::ANNOTATION_NAME, name)
+            });
+        }
+        if let Some((name, text)) = self.text {
+            to = to.message(event::DEBUG_ANNOTATIONS, |annotation| {
+                annotation
+                    .text(event::ANNOTATION_STRING_VALUE, text)
+                    .text(event::ANNOTATION_NAME, name)
+            });
+        }
+        match self.value {
+            Some(value) => to.number(event::COUNTER_VALUE, value),
+            None => to,
+        }
+    }
 }
 
 /// What an event writes on tracks.
-pub fn events(event: &Event, header: &Header, tracks: &mut Tracks) -> Vec<(Track, Message)> {
+pub fn events<'a>(event: &Event, header: &'a Header, tracks: &mut Tracks) -> [Option<Mark<'a>>; 2] {
     let own = Track::Task(event.task);
     let at = u32::try_from(event.a).unwrap_or(u32::MAX);
-    let name = |names: &[String]| names.get(at as usize).cloned().unwrap_or_default();
+    let name = |names: &'a [String]| names.get(at as usize).map_or("", String::as_str);
+    let one = |mark| [Some(mark), None];
     match event.kind {
-        EventKind::SpanBegin => {
-            let track = Track::Span(event.task, at);
-            vec![(track, begin(track, &name(&header.spans)))]
-        }
-        EventKind::SpanEnd => {
-            let track = Track::Span(event.task, at);
-            vec![(track, end(track))]
-        }
+        EventKind::SpanBegin => one(Mark::begin(
+            Track::Span(event.task, at),
+            name(&header.spans),
+        )),
+        EventKind::SpanEnd => one(Mark::end(Track::Span(event.task, at))),
         EventKind::Deadline if event.b > 0 => {
             let (name, word) = deadline(header, at);
             let label = format!("{name}: {word}");
-            vec![(own, instant(own, &label, Some(("late_ns", event.b))))]
+            one(Mark::instant(own, label, Some(("late_ns", event.b))))
         }
         EventKind::Skipped => {
             let label = format!("{}: skipped", deadline(header, at).0);
-            vec![(own, instant(own, &label, Some(("periods", event.b))))]
+            one(Mark::instant(own, label, Some(("periods", event.b))))
         }
-        EventKind::Phase => phase(event.task, &name(&header.phases), tracks),
+        EventKind::Phase => {
+            let track = Track::Phase(event.task);
+            let is_first = tracks.in_phase.insert(event.task);
+            let before = (!is_first).then(|| Mark::end(track));
+            [before, Some(Mark::begin(track, name(&header.phases)))]
+        }
         EventKind::Count => {
             let track = Track::Counter(at);
             let sum = tracks.values.entry(track).or_default();
             *sum = sum.saturating_add(event.b);
-            vec![(track, counter(track, *sum))]
+            one(Mark::counter(track, *sum))
         }
         EventKind::Report => {
             let priority = (Track::Priority(event.task), event.a & 0xffff_ffff);
             let level = (Track::Level(event.task), event.a >> 32);
-            changed(&[priority, level], tracks)
+            [tracks.changed(priority), tracks.changed(level)]
         }
         EventKind::Kick => {
             let track = Track::Policy(CpuId(event.b as u16));
             let label = format!("kick CPU {}", event.cpu);
-            vec![(track, instant(track, &label, Some(("flags", event.a))))]
+            one(Mark::instant(track, label, Some(("flags", event.a))))
         }
         EventKind::Change => {
             const WHAT: [&str; 3] = ["nice", "affinity", "class"];
             let what = WHAT.get(at as usize).copied().unwrap_or("change");
             let label = format!("{what} {}", event.b.cast_signed());
-            vec![(own, instant(own, &label, None))]
+            one(Mark::instant(own, label, None))
         }
-        _ => Vec::new(),
+        _ => [None, None],
     }
 }
 
 fn deadline(header: &Header, at: u32) -> (&str, &str) {
     let named = header.deadlines.get(at as usize);
     named.map_or(("", ""), |(name, word)| (name, word))
-}
-
-fn phase(task: TaskId, name: &str, tracks: &mut Tracks) -> Vec<(Track, Message)> {
-    let track = Track::Phase(task);
-    let first = tracks.in_phase.insert(task);
-    let before = (!first).then(|| (track, end(track)));
-    before
-        .into_iter()
-        .chain([(track, begin(track, name))])
-        .collect()
-}
-
-/// Counters whose value is not the last one.
-fn changed(counters: &[(Track, u64)], tracks: &mut Tracks) -> Vec<(Track, Message)> {
-    let new = counters
-        .iter()
-        .filter(|(track, value)| tracks.values.insert(*track, *value) != Some(*value));
-    new.map(|&(track, value)| (track, counter(track, value)))
-        .collect()
 }

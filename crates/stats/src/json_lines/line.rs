@@ -1,0 +1,319 @@
+//! Writes the line of one event. Of a run with events, nothing happens more often.
+//!
+//! What stands between the values of a line is the same for all events of a kind, so it is put
+//! together once. All pieces have one length in memory, and so do the digits of numbers: copying
+//! such a piece takes two instructions, while copying as many bytes as are wanted is a call.
+
+use std::sync::LazyLock;
+
+use model::{Event, NOWHERE, SimTime, TaskId};
+
+use crate::words::{self, Form, KINDS, Word};
+
+/// No line is longer: the longest has a time, a CPU, a task and five words.
+pub(super) const LONGEST: usize = 512;
+
+/// Bytes of a piece in memory.
+const WIDE: usize = 40;
+
+/// Bytes that stand in every line of a kind.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    bytes: [u8; WIDE],
+    len: usize,
+}
+
+impl Piece {
+    const EMPTY: Self = Self {
+        bytes: [0; WIDE],
+        len: 0,
+    };
+
+    /// # Panics
+    /// If the text is longer than a piece.
+    fn of(text: &str) -> Self {
+        let mut piece = Self::EMPTY;
+        piece.bytes[..text.len()].copy_from_slice(text.as_bytes());
+        piece.len = text.len();
+        piece
+    }
+}
+
+/// The lines of a kind: the names need no escapes.
+struct Line {
+    /// What stands between the time and the CPU.
+    head: Piece,
+    values: Vec<Value>,
+}
+
+/// A word of a line.
+struct Value {
+    /// What stands before the value.
+    name: Piece,
+    word: &'static Word,
+    /// The texts of a [`Form::Name`].
+    texts: Vec<Piece>,
+}
+
+static LINES: LazyLock<[Line; KINDS.len()]> = LazyLock::new(|| {
+    KINDS.map(|(_, name, words)| Line {
+        head: Piece::of(&format!(",\"event\":\"{name}\",\"cpu\":")),
+        values: words.iter().map(value).collect(),
+    })
+});
+
+fn value(word: &'static Word) -> Value {
+    let texts = match word.form {
+        Form::Name(names) => names,
+        _ => &[],
+    };
+    Value {
+        name: Piece::of(&format!(",\"{}\":", word.name)),
+        word,
+        texts: texts
+            .iter()
+            .map(|text| Piece::of(&format!("\"{text}\"")))
+            .collect(),
+    }
+}
+
+/// Writes lines. Keeps how the last one began: events often come at one time, and nearly always in
+/// the same tenth of a second.
+#[derive(Debug)]
+pub(super) struct Lines {
+    time: SimTime,
+    begin: Piece,
+    /// Where the last eight digits of the time stand in it; 0 if it has no more.
+    tenth: usize,
+}
+
+impl Lines {
+    pub const fn new() -> Self {
+        Self {
+            time: SimTime::ZERO,
+            begin: Piece::EMPTY,
+            tenth: 0,
+        }
+    }
+
+    /// Writes the line of `event` at the beginning of `to`, and says how long it is.
+    pub fn write(&mut self, event: &Event, to: &mut [u8; LONGEST]) -> usize {
+        debug_assert!(
+            words::covers(event),
+            "an event has bits that its kind does not have: {event:?}"
+        );
+        let mut row = Row { bytes: to, len: 0 };
+        if self.begin.len > 0 && self.time == event.time {
+            row.piece(&self.begin);
+        } else {
+            self.begin(event.time, &mut row);
+        }
+        let line = &LINES[event.kind as usize];
+        row.piece(&line.head);
+        row.number(event.cpu.0.into());
+        row.fixed(b",\"task\":");
+        row.task(event.task.0.into());
+        for value in &line.values {
+            row.piece(&value.name);
+            row.value(value.word.part.get(event), value);
+        }
+        row.fixed(b"}\n");
+        row.len
+    }
+
+    fn begin(&mut self, time: SimTime, row: &mut Row<'_>) {
+        let [last, now] = [self.time, time].map(SimTime::as_nanos);
+        self.time = time;
+        if self.tenth == 0 || last / EIGHT != now / EIGHT {
+            let text = format!("{{\"time_ns\":{now}");
+            self.begin = Piece::of(&text);
+            self.tenth = if now < EIGHT { 0 } else { text.len() - 8 };
+            row.piece(&self.begin);
+        } else {
+            // In this order: a processor waits where it reads what it has just written in parts.
+            let digits = (digits(now % EIGHT) | ZEROS).to_le_bytes();
+            row.put(&self.begin.bytes, self.tenth);
+            row.fixed(&digits);
+            self.begin.bytes[self.tenth..self.tenth + 8].copy_from_slice(&digits);
+        }
+    }
+}
+
+/// A line under construction.
+struct Row<'a> {
+    bytes: &'a mut [u8; LONGEST],
+    len: usize,
+}
+
+impl Row<'_> {
+    fn fixed<const N: usize>(&mut self, bytes: &[u8; N]) {
+        self.put(bytes, N);
+    }
+
+    fn piece(&mut self, piece: &Piece) {
+        self.put(&piece.bytes, piece.len);
+    }
+
+    /// Appends the first `len` bytes of `bytes`. The others are overwritten by what comes next.
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
+        self.bytes[self.len..self.len + N].copy_from_slice(bytes);
+        self.len += len;
+    }
+
+    fn value(&mut self, value: u64, of: &Value) {
+        match of.word.form {
+            Form::Number | Form::Cpu | Form::Index(_) => self.number(value),
+            Form::Signed => {
+                if value.cast_signed() < 0 {
+                    self.fixed(b"-");
+                }
+                self.number(value.cast_signed().unsigned_abs());
+            }
+            Form::Task => self.task(value),
+            Form::Maybe if value == u64::from(NOWHERE) => self.fixed(b"null"),
+            Form::Maybe => self.number(value),
+            Form::Name(_) => match usize::try_from(value).ok().and_then(|at| of.texts.get(at)) {
+                Some(text) => self.piece(text),
+                None => self.number(value),
+            },
+        }
+    }
+
+    fn task(&mut self, task: u64) {
+        if task == u64::from(TaskId::NONE.0) {
+            self.fixed(b"null");
+        } else {
+            self.number(task);
+        }
+    }
+
+    fn number(&mut self, value: u64) {
+        if value < EIGHT {
+            self.short(value);
+        } else if value < EIGHT * EIGHT {
+            self.short(value / EIGHT);
+            self.eight(value % EIGHT);
+        } else {
+            self.short(value / EIGHT / EIGHT);
+            self.eight(value / EIGHT % EIGHT);
+            self.eight(value % EIGHT);
+        }
+    }
+
+    /// At most eight digits.
+    fn short(&mut self, value: u64) {
+        if value < 10 {
+            self.fixed(&[b'0' + value as u8]);
+            return;
+        }
+        let digits = digits(value);
+        let zeros = digits.trailing_zeros() / 8;
+        let text = (digits | ZEROS) >> (zeros * 8);
+        self.put(&text.to_le_bytes(), 8 - zeros as usize);
+    }
+
+    /// Eight digits, with zeros before the number.
+    fn eight(&mut self, value: u64) {
+        self.fixed(&(digits(value) | ZEROS).to_le_bytes());
+    }
+}
+
+/// The first number with nine digits.
+const EIGHT: u64 = 100_000_000;
+
+/// Eight times the character `0`.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The eight digits of a number below [`EIGHT`], one in each byte, the first digit in the lowest
+/// byte. Two halves of four digits are divided at once, then four pairs, as lanes of one word. The
+/// multipliers are 1/100 and 1/10, in units of 2^-20 and 2^-10 and rounded up; for as many digits
+/// as a lane has, the result is exact.
+const fn digits(value: u64) -> u64 {
+    let fours = value / 10_000 | (value % 10_000) << 32;
+    let hundreds = (fours * 10_486 >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (fours - hundreds * 100) << 16;
+    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
+    tens | (pairs - tens * 10) << 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(value: u64) -> String {
+        let mut bytes = [0; LONGEST];
+        let mut row = Row {
+            bytes: &mut bytes,
+            len: 0,
+        };
+        row.number(value);
+        let len = row.len;
+        String::from_utf8(bytes[..len].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn numbers_of_every_length_have_the_digits_that_the_standard_library_gives_them() {
+        for power in 0..20 {
+            let power = 10_u64.pow(power);
+            for value in [
+                power - 1,
+                power,
+                power + 1,
+                power.saturating_mul(9),
+                power / 7,
+            ] {
+                assert_eq!(written(value), value.to_string());
+            }
+        }
+        assert_eq!(written(u64::MAX), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn each_lane_of_the_digits_is_exact() {
+        for half in 0..10_000 {
+            for value in [half, half * 10_000, half * 10_000 + (9_999 - half)] {
+                let bytes = (digits(value) | ZEROS).to_le_bytes();
+                assert_eq!(bytes, format!("{value:08}").as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_line_of_each_kind_has_room() {
+        let least = LINES.iter().map(|line| {
+            let value = |value: &Value| {
+                let texts = value.texts.iter().map(|text| text.len);
+                value.name.len + texts.max().unwrap_or(0).max("-18446744073709551615".len())
+            };
+            let number = u64::MAX.to_string().len();
+            let head = "{\"time_ns\":".len() + line.head.len + ",\"task\":".len() + 3 * number;
+            head + line.values.iter().map(value).sum::<usize>() + "}\n".len()
+        });
+        // The last piece is copied whole.
+        assert!(least.max().unwrap() + WIDE <= LONGEST);
+    }
+
+    #[test]
+    fn every_line_begins_with_its_own_time() {
+        let mut lines = Lines::new();
+        let mut bytes = [0; LONGEST];
+        let times = [
+            0,
+            0,
+            7,
+            99_999_999,
+            100_000_000,
+            100_000_001,
+            99,
+            1_234_567_890_123,
+        ];
+        let more = [1_234_567_890_124, 1_234_600_000_000, u64::MAX, u64::MAX, 5];
+        for time in times.into_iter().chain(more) {
+            let event = crate::stream::event(time, model::EventKind::Exit, 3, TaskId(12));
+            let len = lines.write(&event, &mut bytes);
+            let want = format!("{{\"time_ns\":{time},\"event\":\"exit\",\"cpu\":3,\"task\":12}}\n");
+            assert_eq!(String::from_utf8_lossy(&bytes[..len]), want);
+        }
+    }
+}
