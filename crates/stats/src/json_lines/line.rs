@@ -230,11 +230,11 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// multipliers are 1/100 and 1/10, in units of 2^-20 and 2^-10 and rounded up; for as many digits
 /// as a lane has, the result is exact.
 const fn digits(value: u64) -> u64 {
-    let fours = value / 10_000 | (value % 10_000) << 32;
-    let hundreds = (fours * 10_486 >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | (fours - hundreds * 100) << 16;
-    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
-    tens | (pairs - tens * 10) << 8
+    let fours = (value / 10_000) | ((value % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | ((fours - hundreds * 100) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((pairs - tens * 10) << 8)
 }
 
 #[cfg(test)]
