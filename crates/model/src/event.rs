@@ -52,6 +52,8 @@ impl Changed {
     pub const REALTIME: (u64, u64) = (Self::Class as u64, 1);
     /// Both words of a task that is in the fair class from now on.
     pub const FAIR: (u64, u64) = (Self::Class as u64, 2);
+    /// Both words of a task that is the policy's from now on.
+    pub const OWN: (u64, u64) = (Self::Class as u64, 3);
     /// Both words of a task that goes by deadlines from now on.
     pub const DEADLINE: (u64, u64) = (Self::Class as u64, 5);
 }

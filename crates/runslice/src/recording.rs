@@ -21,7 +21,7 @@ use crate::exit::UsageError;
 use crate::say::say;
 use crate::score_file;
 
-/// Operations of a load that is made of a foreign trace, at most: each takes about 200 bytes.
+/// Operations of a load that is made of a foreign trace, at most.
 const MOST_OPERATIONS: u64 = 5_000_000;
 
 /// What is made of a recording.

@@ -1,7 +1,7 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
-use crate::{Binary, Expr, Operation, Place, Quick, Step, Workload};
+use crate::{Binary, Expr, Operation, Place, Quick, Script, Step, Workload};
 
 /// One instruction.
 #[derive(Clone, Debug)]
@@ -36,10 +36,12 @@ impl Instr {
 /// A group's operations, flattened.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
-    /// The instructions; the last is always [`Operation::Exit`].
+    /// The instructions; the last is always [`Operation::Exit`]. None of a script.
     pub instrs: Vec<Instr>,
-    /// The line of each.
+    /// The line of each; one of a script.
     pub lines: Vec<u32>,
+    /// What is done instead of instructions, before the task exits.
+    script: Option<Script>,
     /// How many variables they have.
     pub variables: u32,
     /// The same instructions, as far as they are quick.
@@ -50,6 +52,20 @@ impl Code {
     /// Flattens `body`, which has `variables` variables of its own.
     #[must_use]
     pub fn new(body: &[Step], variables: u32) -> Self {
+        if let [
+            Step {
+                op: Operation::Script(script),
+                line,
+            },
+        ] = body
+        {
+            return Self {
+                lines: vec![*line],
+                script: Some(script.clone()),
+                variables,
+                ..Self::default()
+            };
+        }
         let mut code = Self {
             variables,
             ..Self::default()
@@ -59,6 +75,22 @@ impl Code {
         code.push(Instr::Do(Operation::Exit), line);
         code.quick = Quick::table(&code.instrs);
         code
+    }
+
+    /// What a script does at a place where there is no instruction.
+    #[cold]
+    pub(crate) fn scripted(&self, at: u32) -> Operation {
+        let script = self.script.as_ref();
+        let scripted = script.and_then(|script| script.get(at as usize));
+        scripted.map_or(Operation::Exit, |it| it.operation())
+    }
+
+    /// The same, as far as it is quick.
+    #[inline(never)]
+    pub(crate) fn quick_of_script(&self, at: u32) -> Quick {
+        let script = self.script.as_ref();
+        let scripted = script.and_then(|script| script.get(at as usize));
+        scripted.map_or(Quick::Other, |it| Quick::of_scripted(*it))
     }
 
     fn push(&mut self, instr: Instr, line: u32) -> usize {
@@ -131,6 +163,11 @@ impl Code {
             } => {
                 self.push(Instr::Do(Operation::Device(op.clone())), line);
                 self.branch(&Expr::Variable(*failed), otherwise, &[], line);
+            }
+            Operation::Script(script) => {
+                for it in &**script {
+                    self.push(Instr::Do(it.operation()), line);
+                }
             }
             plain => {
                 self.push(Instr::Do(plain.clone()), line);

@@ -24,6 +24,7 @@ mod recorded;
 mod release;
 mod request;
 pub mod rtapp;
+mod script;
 mod stepper;
 mod storage;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use played::INTERRUPT_PRIORITY;
 pub use recorded::{CostScale, Recorded, Wakeups};
 pub use release::{latest, overdue};
 pub use request::RunSpec;
+pub use script::{Script, Scripted};
 pub use stepper::{
     CgroupChange, Command, FOREVER, Fault, Instance, Quick, Stepper, TIME_MAX, TaskRef, World,
 };

@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::mem;
 
 use crate::{
-    Amount, Capacity, Channel, ChannelKind, CpuSet, Dist, Expr, Group, INTERRUPT_PRIORITY,
-    Operation, Place, SchedPolicy, Step, Target, TaskKind, Workload,
+    Capacity, Channel, ChannelKind, CpuSet, Dist, Group, INTERRUPT_PRIORITY, Operation,
+    SchedPolicy, Scripted, Step, TaskKind, Workload,
 };
 use model::{
     Changed, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskId,
@@ -101,8 +101,11 @@ struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Run(Nanos),
-    /// Sleeps for so long; the clock woke it at this time after the begin.
-    Sleep(Nanos, Nanos),
+    /// Sleeps for so long; [`Act::Woken`] follows.
+    Sleep(Nanos),
+    /// The clock woke it at this time after the begin. It stands by itself, so that no act is
+    /// larger than it must be: a recording has millions.
+    Woken(Nanos),
     /// Sleeps until so long after the begin.
     SleepUntil(Nanos),
     /// Waits to be woken by a task of the recording.
@@ -123,6 +126,8 @@ enum Act {
     Unbind,
     Yield,
 }
+
+const _: () = assert!(size_of::<Act>() == 16);
 
 /// How a task wakes another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -236,7 +241,7 @@ impl Recorded {
                     _ => self.say(event, Act::Realtime(priority)),
                 }
             }
-            EventKind::Change if (event.a, event.b) == Changed::FAIR => {
+            EventKind::Change if [Changed::FAIR, Changed::OWN].contains(&(event.a, event.b)) => {
                 self.say(event, Act::Fair);
             }
             _ => {}
@@ -346,7 +351,7 @@ impl Recorded {
             (true, _) => task.script.push(Act::Await(waking)),
             (false, true) => task.start = slept,
             (false, false) if outside => task.script.push(Act::SleepUntil(came)),
-            (false, false) => task.script.push(Act::Sleep(slept, came)),
+            (false, false) => task.script.extend([Act::Sleep(slept), Act::Woken(came)]),
         }
     }
 
@@ -384,16 +389,16 @@ impl Recorded {
                 Some(number)
             })
             .collect();
-        let ran = self.tasks.iter().filter(|task| task.has_run);
-        let tasks = u32::try_from(ran.clone().count()).unwrap_or(u32::MAX);
+        let mut tasks = self.tasks;
+        tasks.retain(|task| task.has_run);
         let maker = Maker {
             numbers,
             scale,
-            tasks,
+            tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX),
             spare: Cell::new(MISSED),
         };
         let groups: Vec<Group> = (0..)
-            .zip(ran.clone())
+            .zip(&mut tasks)
             .map(|(own, task)| Group {
                 name: name(&header, task),
                 count: u32::from(!task.forked),
@@ -411,7 +416,8 @@ impl Recorded {
                 free_elsewhere: true,
                 background: false,
                 footprint: None,
-                body: maker.body(own, &task.script),
+                // Nothing of a task is there twice at any time, but of one.
+                body: maker.body(own, mem::take(&mut task.script)),
                 variables: 0,
             })
             .collect();
@@ -422,7 +428,7 @@ impl Recorded {
         ];
         let channels = kinds
             .into_iter()
-            .flat_map(|(kind, verb)| ran.clone().map(move |task| (kind, verb, task)));
+            .flat_map(|(kind, verb)| tasks.iter().map(move |task| (kind, verb, task)));
         let channels = channels.map(|(kind, verb, task)| Channel {
             name: format!("{verb} {}", name(&header, task)),
             kind,
@@ -472,73 +478,46 @@ struct Maker {
 
 impl Maker {
     /// What the task of group and first channel `own` does.
-    fn body(&self, own: u32, script: &[Act]) -> Vec<Step> {
-        let sleeps = script.iter().filter_map(|act| match *act {
-            Act::Sleep(slept, until) => Some((slept, until)),
-            _ => None,
-        });
-        let whole;
-        let acts = match period::kept(sleeps) {
-            Some(period) => {
-                whole = period::with_missed(script, period, &self.spare);
-                &whole
-            }
+    fn body(&self, own: u32, script: Vec<Act>) -> Vec<Step> {
+        let acts = match period::kept(&script) {
+            Some(period) => period::with_missed(&script, period, &self.spare),
             None => script,
         };
-        acts.iter().filter_map(|act| self.step(own, *act)).collect()
+        let script: Vec<Scripted> = acts
+            .into_iter()
+            .filter_map(|act| self.scripted(own, act))
+            .collect();
+        let op = Operation::Script(script.into());
+        vec![Step { op, line: 1 }]
     }
 
     /// What the task of group and channel `own` does; `None` for what has no effect.
-    fn step(&self, own: u32, act: Act) -> Option<Step> {
-        let amount = |span| Amount {
-            dist: Dist::Const(span),
-            times: Expr::Number(1),
-        };
+    fn scripted(&self, own: u32, act: Act) -> Option<Scripted> {
         let number = |task: TaskId| *self.numbers.get(task.index())?;
-        let place = |task: u32, waking| Place {
-            of: match waking {
-                Waking::Plain => task,
-                Waking::Sync => self.tasks + task,
-            },
-            index: Expr::Number(0),
+        let channel = |task: u32, waking| match waking {
+            Waking::Plain => task,
+            Waking::Sync => self.tasks + task,
         };
-        let op = match act {
-            Act::Run(span) => Operation::Run(Some(amount(self.scale.of(span)))),
-            Act::Sleep(span, _) => Operation::Sleep(amount(span)),
-            Act::SleepUntil(span) => Operation::SleepUntil(amount(span)),
-            Act::Await(waking) => Operation::Recv(place(own, waking)),
-            Act::Wake(task, waking) => Operation::Send {
-                to: place(number(task)?, waking),
-                bytes: None,
-                value: None,
-            },
-            Act::Fork(task) => Operation::Fork(number(task)?),
-            Act::Count(counter, by) => Operation::Count {
-                counter,
-                by: Expr::Number(i64::try_from(by).unwrap_or(i64::MAX)),
-            },
-            Act::SpanBegin(span) => Operation::SpanBegin(span),
-            Act::SpanEnd(span) => Operation::SpanEnd(span),
-            Act::Phase(phase) => Operation::Phase(phase),
-            Act::Yield => Operation::Yield,
-            Act::Nice(nice) => Operation::SetNice {
-                target: Target::Me,
-                nice: Expr::Number(nice),
-            },
-            Act::Realtime(priority) => Operation::SetPolicy {
-                target: Target::Me,
-                policy: SchedPolicy::Fifo(priority),
-            },
-            Act::Fair => Operation::SetPolicy {
-                target: Target::Me,
-                policy: SchedPolicy::Normal,
-            },
-            Act::Unbind => Operation::SetAffinity {
-                target: Target::Me,
-                cpus: None,
-            },
-        };
-        Some(Step { op, line: 1 })
+        Some(match act {
+            Act::Run(span) => Scripted::Run(self.scale.of(span)),
+            Act::Sleep(span) => Scripted::Sleep(span),
+            Act::Woken(_) => return None,
+            Act::SleepUntil(span) => Scripted::SleepUntil(span),
+            Act::Await(waking) => Scripted::Recv(channel(own, waking)),
+            Act::Wake(task, waking) => Scripted::Send(channel(number(task)?, waking)),
+            Act::Fork(task) => Scripted::Fork(number(task)?),
+            Act::Count(counter, by) => {
+                Scripted::Count(counter, i64::try_from(by).unwrap_or(i64::MAX))
+            }
+            Act::SpanBegin(span) => Scripted::SpanBegin(span),
+            Act::SpanEnd(span) => Scripted::SpanEnd(span),
+            Act::Phase(phase) => Scripted::Phase(phase),
+            Act::Yield => Scripted::Yield,
+            Act::Nice(nice) => Scripted::Nice(nice),
+            Act::Realtime(priority) => Scripted::Realtime(priority),
+            Act::Fair => Scripted::Fair,
+            Act::Unbind => Scripted::Unbind,
+        })
     }
 }
 
@@ -559,6 +538,7 @@ impl Sink for Recorded {
         for task in &mut self.tasks {
             task.settle(end);
             task.flush();
+            task.script.shrink_to_fit();
         }
     }
 }

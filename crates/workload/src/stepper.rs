@@ -220,7 +220,13 @@ impl Stepper {
                 workload,
                 world,
             };
-            match &code.instrs[turn.task.taken as usize] {
+            let Some(instr) = code.instrs.get(turn.task.taken as usize) else {
+                if let Some(command) = turn.scripted(code)? {
+                    return Ok(command);
+                }
+                continue;
+            };
+            match instr {
                 Instr::Do(op) => {
                     if let Some(command) = turn.operation(op)? {
                         return Ok(command);
@@ -253,7 +259,8 @@ impl Stepper {
     /// The line of the instruction that was taken last.
     #[must_use]
     pub fn line(&self, code: &Code) -> u32 {
-        code.lines[self.taken as usize]
+        let line = code.lines.get(self.taken as usize);
+        line.or(code.lines.last()).copied().unwrap_or(0)
     }
 
     /// The task has received a message or a connection: when it was sent, and what came with it.

@@ -3,7 +3,7 @@
 
 use crate::{
     Cgroup, Condition, CpuSet, DRAW_MAX, DeviceOp, Disk, Dist, Expr, Listener, Lock, Memory,
-    Requests, Semaphore,
+    Requests, Script, Semaphore,
 };
 use model::{CpuId, Header, MachineSpec, Nanos, Rng, TaskGroup};
 
@@ -611,6 +611,8 @@ pub enum Operation {
         /// What is done then.
         otherwise: Vec<Step>,
     },
+    /// Does what a task of a recording did.
+    Script(Script),
 }
 
 impl Operation {
@@ -655,7 +657,8 @@ impl Operation {
             | Self::SpanBegin(_)
             | Self::SpanEnd(_)
             | Self::Release(_)
-            | Self::Complete(_) => Vec::new(),
+            | Self::Complete(_)
+            | Self::Script(_) => Vec::new(),
         }
     }
 
@@ -696,6 +699,7 @@ impl Operation {
             Self::Release(_) => "release",
             Self::Complete(_) => "complete",
             Self::Loop { .. } => "loop",
+            Self::Script(_) => "script",
             Self::Device(op) | Self::Attempt { op, .. } => op.name(),
         }
     }

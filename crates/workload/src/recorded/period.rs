@@ -13,15 +13,17 @@ const LEAST_TURNS: usize = 3;
 /// At most so many differences, evenly drawn of all, are tried as the period.
 const TRIED: usize = 64;
 
-/// The period that sleeps by the clock keep, each with its length and its end, if they keep one:
+/// The period that the sleeps by the clock in a script keep, if they keep one:
 /// what lies between their ends, less whole periods, varies by at most a fiftieth of the period,
 /// and by less than half of what their lengths vary. (Who sleeps for a length has it the other way
 /// round: its ends vary by what it ran and waited.) What varies is told by medians, because periods
 /// are missed.
-pub fn kept(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> Option<Nanos> {
-    let (lengths, ends): (Vec<u64>, Vec<u64>) = sleeps
-        .map(|(length, end)| (length.get(), end.get()))
-        .unzip();
+pub fn kept(script: &[Act]) -> Option<Nanos> {
+    let sleeps = script.windows(2).filter_map(|pair| match *pair {
+        [Act::Sleep(length), Act::Woken(end)] => Some((length.get(), end.get())),
+        _ => None,
+    });
+    let (lengths, ends): (Vec<u64>, Vec<u64>) = sleeps.unzip();
     if lengths.len() < LEAST {
         return None;
     }
@@ -89,7 +91,8 @@ pub fn with_missed(script: &[Act], period: Nanos, spare: &Cell<u64>) -> Vec<Act>
     let mut ran = 0;
     for act in script {
         match *act {
-            Act::Sleep(_, until) => {
+            Act::Sleep(_) => {}
+            Act::Woken(until) => {
                 out.push(Act::SleepUntil(until));
                 let cut = turns.next().map(|turn| turn.ends(usual, spare));
                 let moment = |(end, periods)| (end, until + Nanos::new(periods * period.get()));
@@ -120,7 +123,7 @@ fn turns(script: &[Act], period: u64) -> Vec<Turn> {
     for act in script {
         match *act {
             Act::Run(span) => ran += span.get(),
-            Act::Sleep(_, until) => {
+            Act::Woken(until) => {
                 if let Some(since) = since.replace(until) {
                     let lasted = until.get().saturating_sub(since.get());
                     let periods = (lasted + period / 2) / period;
@@ -164,22 +167,26 @@ fn median(mut values: Vec<u64>) -> u64 {
 mod tests {
     use super::*;
 
-    fn is_16_ms(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> bool {
+    fn is_16_ms(sleeps: &[Act]) -> bool {
         kept(sleeps).is_some_and(|period| period.get().abs_diff(16_000_000) <= 40_000)
     }
 
-    fn is_none(sleeps: impl Iterator<Item = (Nanos, Nanos)>) -> bool {
+    fn is_none(sleeps: &[Act]) -> bool {
         kept(sleeps).is_none()
     }
 
+    const fn sleep(length: Nanos, end: Nanos) -> [Act; 2] {
+        [Act::Sleep(length), Act::Woken(end)]
+    }
+
     /// Sleeps of a task that ran for these microseconds between them.
-    fn sleeps(ran: &[u64], length: impl Fn(u64, u64) -> u64) -> Vec<(Nanos, Nanos)> {
+    fn sleeps(ran: &[u64], length: impl Fn(u64, u64) -> u64) -> Vec<Act> {
         let mut now = 0;
-        let sleeps = ran.iter().map(|us| {
+        let sleeps = ran.iter().flat_map(|us| {
             now += us * 1_000;
             let length = length(now, *us);
             now += length;
-            (Nanos::new(length), Nanos::new(now))
+            sleep(Nanos::new(length), Nanos::new(now))
         });
         sleeps.collect()
     }
@@ -194,10 +201,10 @@ mod tests {
         let mut ran = RAN;
         ran[3] = 20_000;
         let until_next = |now: u64, _| 16_000_000 - now % 16_000_000;
-        assert!(is_16_ms(sleeps(&ran, until_next).into_iter()));
+        assert!(is_16_ms(&sleeps(&ran, until_next)));
         // An interrupt that comes up to 40 us late.
         let late = |now, us| until_next(now, us) + us * 13 % 40 * 1_000;
-        assert!(is_16_ms(sleeps(&ran, late).into_iter()));
+        assert!(is_16_ms(&sleeps(&ran, late)));
     }
 
     /// As a window under a scheduler that let it draw on time in 7 of 240 periods.
@@ -208,25 +215,25 @@ mod tests {
         ];
         let ran: Vec<u64> = late.into_iter().cycle().take(24).collect();
         let until_next = |now: u64, _| 16_000_000 - now % 16_000_000;
-        assert!(is_16_ms(sleeps(&ran, until_next).into_iter()));
+        assert!(is_16_ms(&sleeps(&ran, until_next)));
     }
 
     #[test]
     fn a_sleep_of_one_length_and_one_of_any_length_are_no_timers() {
-        assert!(is_none(sleeps(&RAN, |_, _| 16_000_000).into_iter()));
+        assert!(is_none(&sleeps(&RAN, |_, _| 16_000_000)));
         let any = |now: u64, _| now.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 30_000_000;
-        assert!(is_none(sleeps(&RAN, any).into_iter()));
+        assert!(is_none(&sleeps(&RAN, any)));
         // It hardly runs: nothing tells, and a length it stays.
-        assert!(is_none(sleeps(&[1; 10], |_, _| 16_000_000).into_iter()));
+        assert!(is_none(&sleeps(&[1; 10], |_, _| 16_000_000)));
     }
 
     #[test]
     fn few_sleeps_and_none_tell_nothing() {
         let until_next = |now: u64, _| 16_000_000 - now % 16_000_000;
-        assert!(is_none(sleeps(&RAN[..7], until_next).into_iter()));
-        assert!(is_none(sleeps(&[], until_next).into_iter()));
-        let still = vec![(Nanos::ZERO, Nanos::new(5)); 9];
-        assert!(is_none(still.into_iter()));
+        assert!(is_none(&sleeps(&RAN[..7], until_next)));
+        assert!(is_none(&sleeps(&[], until_next)));
+        let still = [sleep(Nanos::ZERO, Nanos::new(5)); 9];
+        assert!(is_none(&still.concat()));
     }
 
     const fn ms(count: u64) -> Nanos {
@@ -236,8 +243,11 @@ mod tests {
     /// Turns of so many milliseconds, each behind a sleep that ends then.
     fn script(turns: &[(u64, u64)]) -> Vec<Act> {
         let acts = turns.iter();
-        acts.flat_map(|&(until, ran)| [Act::Sleep(ms(1), ms(until)), Act::Run(ms(ran))])
-            .collect()
+        let turn = |&(until, ran): &(u64, u64)| {
+            let [sleep, woken] = sleep(ms(1), ms(until));
+            [sleep, woken, Act::Run(ms(ran))]
+        };
+        acts.flat_map(turn).collect()
     }
 
     #[test]
@@ -266,9 +276,9 @@ mod tests {
             Act::Run(ms(5)),
             Act::Count(0, 1),
         ];
-        acts.push(Act::Sleep(ms(1), ms(144)));
+        acts.extend(sleep(ms(1), ms(144)));
         acts.extend(inside);
-        acts.push(Act::Sleep(ms(1), ms(176)));
+        acts.extend(sleep(ms(1), ms(176)));
         let got = with_missed(&acts, ms(16), &Cell::new(1));
         let want = [
             Act::SleepUntil(ms(144)),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{Amount, Expr, Place, Target};
 use model::{CpuId, MachineSpec, TaskGroup};
 
 pub(crate) fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
@@ -61,12 +62,14 @@ fn run(ns: u64) -> Operation {
     }))
 }
 
-fn ops(workload: &Workload, group: usize) -> Vec<&Operation> {
-    workload.groups[group]
-        .body
-        .iter()
-        .map(|step| &step.op)
-        .collect()
+fn ops(workload: &Workload, group: usize) -> Vec<Operation> {
+    let [step] = &workload.groups[group].body[..] else {
+        panic!("a recorded task has one operation");
+    };
+    let Operation::Script(script) = &step.op else {
+        panic!("it is a script");
+    };
+    script.iter().map(|it| it.operation()).collect()
 }
 
 #[test]
@@ -129,8 +132,8 @@ fn a_task_that_is_bound_from_the_begin_stays_where_it_ran_until_it_may_use_more(
         target: Target::Me,
         cpus: None,
     };
-    assert_eq!(ops(&workload, 1), [&run(30), &freed, &run(10)]);
-    assert_eq!(ops(&workload, 2), [&run(40)]);
+    assert_eq!(ops(&workload, 1), [run(30), freed, run(10)]);
+    assert_eq!(ops(&workload, 2), [run(40)]);
 }
 
 #[test]
@@ -196,9 +199,9 @@ fn bursts_messages_timers_and_forks_are_found() {
         }),
         run(5),
     ];
-    assert_eq!(ops(&workload, 0), first.iter().collect::<Vec<_>>());
-    assert_eq!(ops(&workload, 1), [&Operation::Recv(place(1)), &run(10)]);
-    assert_eq!(ops(&workload, 2), [&run(5)]);
+    assert_eq!(ops(&workload, 0), first);
+    assert_eq!(ops(&workload, 1), [Operation::Recv(place(1)), run(10)]);
+    assert_eq!(ops(&workload, 2), [run(5)]);
 }
 
 #[test]
@@ -266,9 +269,9 @@ fn yields_and_synchronous_wakeups_are_kept_where_callbacks_tell_them() {
         value: None,
     };
     let first = [run(10), send(3), Operation::Yield, run(10), send(1)];
-    assert_eq!(ops(&workload, 0), first.iter().collect::<Vec<_>>());
+    assert_eq!(ops(&workload, 0), first);
     let [third, second] = [3, 1].map(|of| Operation::Recv(place(of)));
-    assert_eq!(ops(&workload, 1), [&third, &run(20), &second, &run(10)]);
+    assert_eq!(ops(&workload, 1), [third, run(20), second, run(10)]);
 }
 
 #[test]
@@ -306,7 +309,7 @@ fn work_from_outside_comes_when_it_came_and_threads_wait_from_the_begin() {
         Operation::Sleep(amount(30)),
         run(10),
     ];
-    assert_eq!(ops(&workload, 0), want.iter().collect::<Vec<_>>());
+    assert_eq!(ops(&workload, 0), want);
     let starts: Vec<_> = workload.groups.iter().map(|it| &it.start).collect();
     assert_eq!(
         starts,

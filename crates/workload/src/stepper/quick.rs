@@ -2,7 +2,7 @@
 //! run, so the stepper looks it up in a table.
 
 use super::{FOREVER, Stepper};
-use crate::{Amount, Code, DRAW_MAX, Dist, Expr, Instr, Operation};
+use crate::{Amount, Code, DRAW_MAX, Dist, Expr, Instr, Operation, Scripted};
 use model::Nanos;
 
 /// An instruction, if it is one of these.
@@ -24,6 +24,15 @@ impl Quick {
     /// The table of these instructions.
     pub(crate) fn table(instrs: &[Instr]) -> Vec<Self> {
         instrs.iter().map(Self::of).collect()
+    }
+
+    /// One of a script, if it is one of these.
+    pub(crate) fn of_scripted(scripted: Scripted) -> Self {
+        match scripted {
+            Scripted::Run(span) if !span.is_zero() => Self::Run(span.min(DRAW_MAX)),
+            Scripted::Sleep(span) if !span.is_zero() => Self::Sleep(span.min(DRAW_MAX)),
+            _ => Self::Other,
+        }
     }
 
     fn of(instr: &Instr) -> Self {
@@ -55,7 +64,10 @@ impl Stepper {
         if !self.has_begun {
             return Quick::Other;
         }
-        let quick = code.quick[self.at as usize];
+        let quick = match code.quick.get(self.at as usize) {
+            Some(quick) => *quick,
+            None => code.quick_of_script(self.at),
+        };
         match quick {
             Quick::Other | Quick::RunForever(_) => {}
             Quick::Run(_) | Quick::Sleep(_) => self.at += 1,

@@ -2,8 +2,8 @@
 
 use super::{Fault, Stepper, TIME_MAX, World};
 use crate::{
-    Amount, Bandwidth, CGROUP_WEIGHTS, CgroupOp, CpuSet, DRAW_MAX, DeviceOp, Expr, Grid, LockKind,
-    Operation, PAGE, Place, SchedPolicy, Scope, Target, Where, Workload,
+    Amount, Bandwidth, CGROUP_WEIGHTS, CgroupOp, Code, CpuSet, DRAW_MAX, DeviceOp, Expr, Grid,
+    LockKind, Operation, PAGE, Place, SchedPolicy, Scope, Target, Where, Workload,
 };
 use model::{EventKind, Nanos, SimTime};
 
@@ -279,6 +279,12 @@ impl<W: World> Scope for Sight<'_, W> {
 }
 
 impl<W: World> Turn<'_, W> {
+    /// As [`Turn::operation`], of a script.
+    #[inline(never)]
+    pub fn scripted(&mut self, code: &Code) -> Result<Option<Command>, Fault> {
+        self.operation(&code.scripted(self.task.taken))
+    }
+
     /// The command that an operation of one instruction is; `None` if there is nothing to do.
     #[inline]
     pub fn operation(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
