@@ -83,15 +83,34 @@ fn a_task_that_is_real_time_from_the_begin_is_one_in_the_load() {
         switch(0, 0, NONE, PrevState::Idle),
         wakeup(10, 1, 0),
         switch(20, 1, 0, PrevState::Sleeping),
-        // What it was until now is not known, and it has run.
+        // It has run until now as what it was.
         changed(30, 1),
         switch(40, NONE, 1, PrevState::Sleeping),
+        // An imported trace tells the priority.
+        Event {
+            detail: 70,
+            ..changed(50, 1)
+        },
+        event(60, EventKind::Change, 1, Changed::FAIR),
+        wakeup(60, 1, NONE),
     ]);
     let workload = recorded.into_workload("r", CostScale::ONE).unwrap();
     let policies: Vec<_> = workload.groups.iter().map(|group| group.policy).collect();
     assert_eq!(
         policies,
         [SchedPolicy::Fifo(INTERRUPT_PRIORITY), SchedPolicy::Normal]
+    );
+    let becomes = ops(&workload, 1).into_iter().filter_map(|op| match op {
+        Operation::SetPolicy { policy, .. } => Some(policy),
+        _ => None,
+    });
+    assert_eq!(
+        becomes.collect::<Vec<_>>(),
+        [
+            SchedPolicy::Fifo(INTERRUPT_PRIORITY),
+            SchedPolicy::Fifo(70),
+            SchedPolicy::Normal
+        ]
     );
 }
 
