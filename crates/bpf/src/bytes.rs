@@ -1,5 +1,7 @@
 //! Checked reads of little-endian numbers. Nothing here can panic, whatever the bytes are.
 
+use std::ffi::CStr;
+
 /// Reads numbers one after another; `None` when the bytes end early.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -54,8 +56,7 @@ pub(crate) fn slice(bytes: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
 pub(crate) fn text(bytes: &[u8], offset: u32, limit: usize) -> Option<&str> {
     let rest = bytes.get(usize::try_from(offset).ok()?..)?;
     let within = &rest[..rest.len().min(limit)];
-    let end = within.iter().position(|&byte| byte == 0)?;
-    std::str::from_utf8(&within[..end]).ok()
+    CStr::from_bytes_until_nul(within).ok()?.to_str().ok()
 }
 
 /// The little-endian number in up to 8 `bytes`, zero-extended.

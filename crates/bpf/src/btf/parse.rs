@@ -111,9 +111,15 @@ impl Btf {
 
     fn check_references(&self) -> Result<(), LoadError> {
         let names_type = |id: TypeId| (id.0 as usize) < self.types.len();
-        let has_text = |name: Name| bytes::text(&self.strings, name.0, MAX_NAME).is_some();
+        // Of plain strings every part is text, and no name need be looked at.
+        let mut strings = self.strings.split(|byte| *byte == 0);
+        let plain = self.strings.is_ascii() && strings.all(|text| text.len() < MAX_NAME);
+        let has_text = |name: Name| match plain {
+            true => (name.0 as usize) < self.strings.len(),
+            false => bytes::text(&self.strings, name.0, MAX_NAME).is_some(),
+        };
         for (index, ty) in self.types.iter().enumerate() {
-            let ids_fine = ty.kind.references().into_iter().all(names_type);
+            let ids_fine = ty.kind.refers_to(names_type);
             let names_fine = has_text(ty.name) && ty.kind.names().all(has_text);
             if !ids_fine {
                 return Err(bad(index, "refers to an absent type"));
@@ -164,10 +170,11 @@ impl Kind {
         }
     }
 
-    fn references(&self) -> Vec<TypeId> {
+    /// Whether all types that it refers to are such.
+    fn refers_to(&self, is_such: impl Fn(TypeId) -> bool) -> bool {
         match self {
             Self::Void | Self::Int(_) | Self::Enum(_) | Self::Fwd { .. } | Self::Float { .. } => {
-                Vec::new()
+                true
             }
             Self::Ptr(id)
             | Self::Array { element: id, .. }
@@ -178,12 +185,14 @@ impl Kind {
             | Self::TypeTag(id)
             | Self::Func { prototype: id, .. }
             | Self::Var { ty: id, .. }
-            | Self::DeclTag { target: id, .. } => vec![*id],
+            | Self::DeclTag { target: id, .. } => is_such(*id),
             Self::Struct(composite) | Self::Union(composite) => {
-                composite.members.iter().map(|member| member.ty).collect()
+                composite.members.iter().all(|member| is_such(member.ty))
             }
-            Self::FuncProto { result, params } => params.iter().copied().chain([*result]).collect(),
-            Self::Datasec(variables) => variables.iter().map(|variable| variable.ty).collect(),
+            Self::FuncProto { result, params } => {
+                is_such(*result) && params.iter().all(|id| is_such(*id))
+            }
+            Self::Datasec(variables) => variables.iter().all(|variable| is_such(variable.ty)),
         }
     }
 
