@@ -33,11 +33,38 @@ packed=
 if [ "$(printf '2.36\n%s\n' "$glibc" | sort -V | head -1)" = 2.36 ]; then
     packed='-C link-arg=-Wl,-z,pack-relative-relocs'
 fi
-RUSTFLAGS="-C target-feature=+crt-static $packed $more" \
-    LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
-    "${CARGO:-scripts/cargo}" build --profile packaged --target "$target" --bin runslice \
-    --features static
+cargo=${CARGO:-scripts/cargo}
 program=${CARGO_TARGET_DIR:-target}/$target/packaged/runslice
+
+build() { # build RUSTFLAG...
+    RUSTFLAGS="-C target-feature=+crt-static $packed $more $*" \
+        LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
+        "$cargo" build --profile packaged --target "$target" --bin runslice --features static
+}
+
+# Optimised for what users do: a first build counts which code that takes, a second one uses the
+# counts. See docs/performance.md, *Release builds*. They are kept under the hash of the program
+# that counted, so that the same sources give the same program again in this folder; to get it
+# elsewhere, RUNSLICE_COUNTS names the file of counts that lies beside the packages, unpacked.
+counts=${RUNSLICE_COUNTS:-}
+if [ -z "$counts" ] && merge=$(scripts/train.sh tool); then
+    kept=$(realpath "${CARGO_TARGET_DIR:-target}")/counts
+    mkdir -p "$kept"
+    build "-Cprofile-generate=$kept/raw"
+    counts=$kept/$(sha256sum "$program" | cut -c 1-16).profdata
+    if [ ! -e "$counts" ]; then
+        rm -rf "$kept/raw"
+        LLVM_PROFILE_FILE=$kept/raw/%m.profraw scripts/train.sh "$program"
+        "$merge" merge --sparse -o "$counts.new" "$kept/raw"
+        mv "$counts.new" "$counts"
+    fi
+fi
+if [ -n "$counts" ]; then
+    build "-Cprofile-use=$(realpath "$counts")"
+else
+    echo 'dist: no llvm-profdata for this compiler, so the program is some 15 % slower' >&2
+    build
+fi
 
 rm -rf "$out"
 mkdir -p "$out"
@@ -47,6 +74,7 @@ if readelf -d "$out/runslice" | grep -q NEEDED; then
     readelf -d "$out/runslice" | grep NEEDED >&2
     exit 1
 fi
+[ -z "$counts" ] || gzip -9nc "$counts" >"$out/runslice-$version-$machine.profdata.gz"
 size=$(stat -c %s "$out/runslice")
 [ "$size" -le $most ] || { echo "dist: the program has $size bytes, more than $most" >&2; exit 1; }
 

@@ -31,6 +31,12 @@ has_rust() {
     scripts/cargo --version >/dev/null 2>&1
 }
 
+# The version of package $1 that apt would install; empty when it knows none.
+candidate() {
+    apt-cache policy "$1" 2>/dev/null |
+        sed -n 's/^  Candidate: \([0-9].*:\)\{0,1\}\([0-9.]*\).*/\2/p'
+}
+
 missing=
 has cc && [ -e /usr/include/stdlib.h ] || missing="$missing gcc libc6-dev"
 has git || missing="$missing git"
@@ -59,6 +65,9 @@ if [ "${1:-}" = dist ]; then
     has rpmbuild || missing="$missing rpm"
     # Newer libelf is linked with it; see scripts/dist.sh.
     [ -e /usr/include/zstd.h ] || missing="$missing libzstd-dev"
+    # Without it the program is slower, so nobody has to have it.
+    llvm=llvm-$(scripts/train.sh wanted 2>/dev/null) && ! scripts/train.sh tool >/dev/null &&
+        [ -n "$(candidate "$llvm")" ] && missing="$missing $llvm"
 fi
 if [ "${1:-}" = test ]; then
     # A terminal for `stat top`.
@@ -86,12 +95,6 @@ fi
 
 apt() {
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends "$@" </dev/null
-}
-
-# The version of package $1 that apt would install; empty when it knows none.
-candidate() {
-    apt-cache policy "$1" 2>/dev/null |
-        sed -n 's/^  Candidate: \([0-9].*:\)\{0,1\}\([0-9.]*\).*/\2/p'
 }
 
 # Whether apt offers package $1 in version $2 or newer.
