@@ -5,6 +5,7 @@
 //! nothing of the kind is judged by how long its tasks wait.
 
 use std::io::{self, Write};
+use std::iter;
 
 use stats::compare::{
     Better, Choice, Extent, Measure, Question, Row, Series, Set, Settings, Verdict, compare,
@@ -544,7 +545,9 @@ fn table(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Resul
         return Ok(0);
     }
     let mut table = Table::default().names("policy");
-    for (rank, (of, what)) in (1..).zip(&answer.heads) {
+    // A load may state more goals than there are ranks; no terminal has room for so many.
+    let ranks = (1..u8::MAX).chain(iter::repeat(u8::MAX));
+    for (rank, (of, what)) in ranks.zip(&answer.heads) {
         table = table.numbers_of(of.clone(), what.clone()).rank(rank);
     }
     for (arm, cells) in &answer.rows {
@@ -680,5 +683,29 @@ mod tests {
         let text = String::from_utf8(text).expect("plain text");
         assert_eq!(text, "lost came to no result.\n\nThis is one run.\n");
         assert_eq!(short(&[], &[], &[]), "No policy came to a result.");
+    }
+
+    #[test]
+    fn a_load_may_state_more_goals_than_a_byte_counts() {
+        let answer = |goals: usize| Answer {
+            sets: Vec::new(),
+            said: Vec::new(),
+            short: String::new(),
+            advice: String::new(),
+            heads: (0..goals)
+                .map(|it| (format!("task-{it}"), "wait".to_owned()))
+                .collect(),
+            rows: vec![(
+                "fifo".to_owned(),
+                vec![("1 us".to_owned(), Tone::Plain); goals],
+            )],
+            shown: Vec::new(),
+        };
+        let lost = |width| table(&answer(300), width, &mut Vec::new()).expect("to memory");
+        assert_eq!(lost(None), 0);
+        assert!(
+            (280..300).contains(&lost(Some(80))),
+            "those with a rank are left"
+        );
     }
 }
