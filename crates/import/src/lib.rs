@@ -256,6 +256,7 @@ impl Named {
     }
 }
 
+/// A group for each task. A name that several have gets the number of the thread.
 fn groups(tasks: &[Named], facts: &[Option<Facts>]) -> Vec<TaskGroup> {
     let mut names: HashMap<String, u32> = HashMap::new();
     let own = |task: &Named| match task.comm.to_string() {

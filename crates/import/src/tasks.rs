@@ -52,8 +52,8 @@ pub struct Named {
     pub ended: bool,
 }
 
-/// How many wakeups of a thread show each priority: of the first four that it had, since a file may
-/// name any number of them.
+/// How many records of a thread's wakeups show each priority: of the first four that it had, since
+/// a file may name any number of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Priorities {
     last: Option<i16>,
@@ -375,7 +375,7 @@ impl Tasks {
         let Some((live, prio)) = self.live.get_mut(&who.pid).zip(who.prio) else {
             return;
         };
-        if matches!(live.state, State::Ready | State::Running(_)) {
+        if !matches!(live.state, State::Asleep(_)) {
             return;
         }
         let before = live.priorities.last;

@@ -45,14 +45,6 @@ impl StartJitter {
     pub fn asked(option: Option<Nanos>) -> Self {
         option.map_or(Self::OfLoad, Self::Most)
     }
-
-    fn of(self, workload: &Workload, machine: &MachineSpec) -> Nanos {
-        match self {
-            Self::OfLoad => workload.start_jitter,
-            Self::Most(most) => most,
-            Self::Tick => machine.tick(),
-        }
-    }
 }
 
 impl Asked<'_> {
@@ -89,11 +81,13 @@ impl Asked<'_> {
         };
         let usual = bound
             .as_ref()
-            .map_or(&workload.machine, |(_, machine)| machine);
-        let usual = usual.clone();
-        workload.start_jitter = self
-            .start_jitter
-            .of(&workload, &self.machine.change(&usual)?);
+            .map_or(&workload.machine, |(_, machine)| machine)
+            .clone();
+        match self.start_jitter {
+            StartJitter::OfLoad => {}
+            StartJitter::Most(most) => workload.start_jitter = most,
+            StartJitter::Tick => workload.start_jitter = self.machine.change(&usual)?.tick(),
+        }
         let workload = Arc::new(workload);
         let duration = bound.as_ref().and_then(|(bound, _)| bound.duration_ns);
         let duration = self.duration.or_else(|| duration.map(Nanos::new));

@@ -77,9 +77,7 @@ impl Value {
             Self::Average(Thousandths(average)) => average.to_string(),
         }
     }
-}
 
-impl Value {
     /// The number in the column's unit; nothing of text, and when nothing was measured.
     #[must_use]
     pub fn number(&self) -> Option<f64> {

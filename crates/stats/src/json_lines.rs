@@ -175,12 +175,9 @@ impl<W: Write> JsonLines<W> {
 
     /// As [`JsonLines::new`], with decisions.
     pub const fn with_decisions(writer: W) -> Self {
-        Self {
-            output: Output::new(writer),
-            kinds: EventMask::ALL.union(EventMask::DECISIONS),
-            lines: Lines::new(),
-            room: Vec::new(),
-        }
+        let mut lines = Self::new(writer);
+        lines.kinds = lines.kinds.union(EventMask::DECISIONS);
+        lines
     }
 
     fn has_decisions(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{Background, Nanos};
 
-use crate::{Amount, Dist, Expr, Group, Operation, RunSpec, SchedPolicy, Step, TaskKind, Workload};
+use crate::{Amount, Dist, Group, Operation, RunSpec, SchedPolicy, Step, TaskKind, Workload};
 
 impl RunSpec {
     /// The run with the threads that the machine's profile has in the background as groups of
@@ -31,15 +31,13 @@ impl RunSpec {
 fn threads(kind: &Background, cpus: u32) -> Group {
     // No line of the workload's file has them.
     let step = |op| Step { op, line: 0 };
-    let amount = |dist| Amount {
-        dist,
-        times: Expr::Number(1),
-    };
     let lengths = kind.run_ns.iter().map(|length| (Nanos::new(*length), 1));
     let gap = Dist::Exp(Nanos::new(kind.gap_ns));
     let turn = vec![
-        step(Operation::Run(Some(amount(Dist::Hist(lengths.collect()))))),
-        step(Operation::Sleep(amount(gap.clone()))),
+        step(Operation::Run(Some(Amount::once(Dist::Hist(
+            lengths.collect(),
+        ))))),
+        step(Operation::Sleep(Amount::once(gap.clone()))),
     ];
     // A workload's own groups have no such character in their names.
     let name = format!("kernel/{}", kind.name);

@@ -1,7 +1,7 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
-use crate::{Binary, Expr, Operation, Place, Quick, Script, Step, Workload};
+use crate::{Binary, Expr, Operation, Place, Quick, Script, Scripted, Step, Workload};
 
 /// One instruction.
 #[derive(Clone, Debug)]
@@ -77,20 +77,21 @@ impl Code {
         code
     }
 
+    fn of_script(&self, at: u32) -> Option<Scripted> {
+        self.script.as_ref()?.get(at as usize).copied()
+    }
+
     /// What a script does at a place where there is no instruction.
     #[cold]
     pub(crate) fn scripted(&self, at: u32) -> Operation {
-        let script = self.script.as_ref();
-        let scripted = script.and_then(|script| script.get(at as usize));
-        scripted.map_or(Operation::Exit, |it| it.operation())
+        self.of_script(at)
+            .map_or(Operation::Exit, Scripted::operation)
     }
 
     /// The same, as far as it is quick.
     #[inline(never)]
     pub(crate) fn quick_of_script(&self, at: u32) -> Quick {
-        let script = self.script.as_ref();
-        let scripted = script.and_then(|script| script.get(at as usize));
-        scripted.map_or(Quick::Other, |it| Quick::of_scripted(*it))
+        self.of_script(at).map_or(Quick::Other, Quick::of_scripted)
     }
 
     fn push(&mut self, instr: Instr, line: u32) -> usize {

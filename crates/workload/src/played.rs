@@ -49,10 +49,8 @@ fn thread(name: String, source: &Interrupt, of: u32) -> Group {
     };
     let mut body = vec![step(Operation::Recv(first(of)))];
     if source.cost != Dist::Const(Nanos::ZERO) {
-        body.push(step(Operation::Run(Some(Amount {
-            dist: source.cost.clone(),
-            times: Expr::Number(1),
-        }))));
+        let cost = Amount::once(source.cost.clone());
+        body.push(step(Operation::Run(Some(cost))));
     }
     match &source.effect {
         Effect::None => {}

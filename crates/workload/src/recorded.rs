@@ -113,18 +113,8 @@ enum Act {
     /// Wakes a task that waits.
     Wake(TaskId, Waking),
     Fork(TaskId),
-    Count(u32, u64),
-    SpanBegin(u32),
-    SpanEnd(u32),
-    Phase(u32),
-    Nice(i64),
-    /// It is real-time from now on, with this priority, 1 to 99.
-    Realtime(u8),
-    /// It is in the fair class from now on.
-    Fair,
-    /// May use all CPUs from now on.
-    Unbind,
-    Yield,
+    /// What is the same in the load.
+    Does(Scripted),
 }
 
 const _: () = assert!(size_of::<Act>() == 16);
@@ -214,12 +204,17 @@ impl Recorded {
                     running.running = running.running.map(|since| since.max(until));
                 }
             }
-            EventKind::Count => self.say(event, Act::Count(index(event.a), event.b)),
-            EventKind::SpanBegin => self.say(event, Act::SpanBegin(index(event.a))),
-            EventKind::SpanEnd => self.say(event, Act::SpanEnd(index(event.a))),
-            EventKind::Phase => self.say(event, Act::Phase(index(event.a))),
+            EventKind::Count => {
+                let by = i64::try_from(event.b).unwrap_or(i64::MAX);
+                self.say(event, Scripted::Count(index(event.a), by));
+            }
+            EventKind::SpanBegin => self.say(event, Scripted::SpanBegin(index(event.a))),
+            EventKind::SpanEnd => self.say(event, Scripted::SpanEnd(index(event.a))),
+            EventKind::Phase => self.say(event, Scripted::Phase(index(event.a))),
             // `prev_state` has a yield look like a preemption: only a callback tells them apart.
-            EventKind::Callback if event.detail == Op::Yield as u8 => self.say(event, Act::Yield),
+            EventKind::Callback if event.detail == Op::Yield as u8 => {
+                self.say(event, Scripted::Yield);
+            }
             // No tracepoint has the flag.
             EventKind::Callback if event.detail == Op::SelectCpu as u8 => {
                 if let Some(task) = self.task(task).filter(|_| event.a & WF_SYNC != 0) {
@@ -227,7 +222,7 @@ impl Recorded {
                 }
             }
             EventKind::Change if event.a == Changed::Nice as u64 => {
-                self.say(event, Act::Nice(event.b.cast_signed().clamp(-20, 19)));
+                self.say(event, Scripted::Nice(event.b.cast_signed().clamp(-20, 19)));
             }
             EventKind::Change if event.a == Changed::Affinity as u64 => self.allowed(event),
             EventKind::Change if (event.a, event.b) == Changed::REALTIME => {
@@ -238,11 +233,11 @@ impl Recorded {
                 };
                 match self.task(task) {
                     Some(task) if !task.has_run => task.policy = SchedPolicy::Fifo(priority),
-                    _ => self.say(event, Act::Realtime(priority)),
+                    _ => self.say(event, Scripted::Realtime(priority)),
                 }
             }
             EventKind::Change if [Changed::FAIR, Changed::OWN].contains(&(event.a, event.b)) => {
-                self.say(event, Act::Fair);
+                self.say(event, Scripted::Fair);
             }
             _ => {}
         }
@@ -257,17 +252,17 @@ impl Recorded {
             task.is_bound = event.b == 1;
         } else if task.is_bound && event.b > 1 {
             task.is_bound = false;
-            self.say(event, Act::Unbind);
+            self.say(event, Scripted::Unbind);
         }
     }
 
-    fn say(&mut self, event: &Event, act: Act) {
+    fn say(&mut self, event: &Event, does: Scripted) {
         let Some(task) = self.task(event.task) else {
             return;
         };
-        match act {
-            Act::SpanBegin(span) => task.spans.push(span),
-            Act::SpanEnd(span) => {
+        match does {
+            Scripted::SpanBegin(span) => task.spans.push(span),
+            Scripted::SpanEnd(span) => {
                 // It may have begun before the recording did.
                 let Some(at) = task.spans.iter().position(|open| *open == span) else {
                     return;
@@ -276,7 +271,7 @@ impl Recorded {
             }
             _ => {}
         }
-        task.act(event.time, act);
+        task.act(event.time, Act::Does(does));
     }
 
     fn born(&mut self, event: &Event) {
@@ -506,17 +501,7 @@ impl Maker {
             Act::Await(waking) => Scripted::Recv(channel(own, waking)),
             Act::Wake(task, waking) => Scripted::Send(channel(number(task)?, waking)),
             Act::Fork(task) => Scripted::Fork(number(task)?),
-            Act::Count(counter, by) => {
-                Scripted::Count(counter, i64::try_from(by).unwrap_or(i64::MAX))
-            }
-            Act::SpanBegin(span) => Scripted::SpanBegin(span),
-            Act::SpanEnd(span) => Scripted::SpanEnd(span),
-            Act::Phase(phase) => Scripted::Phase(phase),
-            Act::Yield => Scripted::Yield,
-            Act::Nice(nice) => Scripted::Nice(nice),
-            Act::Realtime(priority) => Scripted::Realtime(priority),
-            Act::Fair => Scripted::Fair,
-            Act::Unbind => Scripted::Unbind,
+            Act::Does(scripted) => scripted,
         })
     }
 }

@@ -50,6 +50,7 @@ impl Scripted {
     /// The same as an operation of a workload.
     #[must_use]
     pub fn operation(self) -> Operation {
+        let amount = |span| Amount::once(Dist::Const(span));
         let place = |of| Place {
             of,
             index: Expr::Number(0),
@@ -90,12 +91,5 @@ impl Scripted {
             },
             Self::Yield => Operation::Yield,
         }
-    }
-}
-
-const fn amount(span: Nanos) -> Amount {
-    Amount {
-        dist: Dist::Const(span),
-        times: Expr::Number(1),
     }
 }

@@ -425,6 +425,17 @@ pub struct Amount {
     pub times: Expr,
 }
 
+impl Amount {
+    /// A draw as it is.
+    #[must_use]
+    pub const fn once(dist: Dist) -> Self {
+        Self {
+            dist,
+            times: Expr::Number(1),
+        }
+    }
+}
+
 /// The points of a timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grid {

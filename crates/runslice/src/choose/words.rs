@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use model::Nanos;
-
 use stats::compare::{Effect, Measure, Refusal, Row, Scale};
 
 use super::rank::{Ranking, Said, Standing};

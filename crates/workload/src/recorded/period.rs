@@ -166,6 +166,7 @@ fn median(mut values: Vec<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Scripted;
 
     fn is_16_ms(sleeps: &[Act]) -> bool {
         kept(sleeps).is_some_and(|period| period.get().abs_diff(16_000_000) <= 40_000)
@@ -272,9 +273,9 @@ mod tests {
         let mut acts = script(&(0..9).map(|at| (16 * at, 4)).collect::<Vec<_>>());
         let inside = [
             Act::Run(ms(3)),
-            Act::Yield,
+            Act::Does(Scripted::Yield),
             Act::Run(ms(5)),
-            Act::Count(0, 1),
+            Act::Does(Scripted::Count(0, 1)),
         ];
         acts.extend(sleep(ms(1), ms(144)));
         acts.extend(inside);
@@ -283,11 +284,11 @@ mod tests {
         let want = [
             Act::SleepUntil(ms(144)),
             Act::Run(ms(3)),
-            Act::Yield,
+            Act::Does(Scripted::Yield),
             Act::Run(ms(1)),
             Act::SleepUntil(ms(160)),
             Act::Run(ms(4)),
-            Act::Count(0, 1),
+            Act::Does(Scripted::Count(0, 1)),
             Act::SleepUntil(ms(176)),
         ];
         assert_eq!(got[18..], want);
