@@ -1,7 +1,8 @@
 //! What operations of a workload take on the simulated machine while others have its CPU.
 
-use model::{Nanos, SimTime};
+use model::{EventKind, Nanos, SYNC_BIT, SimTime};
 use runslice_tests::run::Run;
+use runslice_tests::two_machines::Taker;
 
 /// From a task's first turn on the CPU to its exit, in microseconds; one for each of `count` tasks
 /// that do `operations`. They take turns of 1 ms on one CPU.
@@ -77,4 +78,48 @@ fn of_two_affinities_at_once_the_second_says_where_a_running_task_goes() {
     assert_eq!(turns(1), [0; 0]);
     assert_eq!((turns(2).first(), turns(0).first()), (Some(&0), Some(&10)));
     assert!(turns(2).iter().all(|&begin| begin < 10));
+}
+
+#[test]
+fn who_wakes_is_named_with_its_flag_and_who_is_interrupted_is_not() {
+    let workload = "\
+        [chan.pipe]\nkind = \"pipe\"\n[chan.queue]\nkind = \"queue\"\n\
+        [task.piped]\nnice = -5\ndo = \"loop(inf)[ recv(pipe) ]\"\n\
+        [task.queued]\nnice = -5\ndo = \"loop(inf)[ recv(queue) ]\"\n\
+        [task.clocked]\ndo = \"loop(inf)[ sleep(3ms), run(10us) ]\"\n\
+        [task.served]\ndo = \"loop(inf)[ recv(outside) ]\"\n[chan.outside]\nkind = \"unix\"\n\
+        [irq.device]\nevery = \"7ms\"\nstart = \"7ms\"\nsend = \"outside\"\n\
+        [task.busy]\ndo = \"loop(inf)[ run(2ms), send(pipe), run(2ms), send(queue) ]\"\n";
+    let run = Run {
+        set: &[("slice_ns", "1000000")],
+        until: Nanos::from_millis(200),
+        ..Run::new("fifo", workload)
+    };
+    let mut taker = Taker::default();
+    run.feed(&mut taker);
+    let groups: Vec<_> = taker
+        .events
+        .iter()
+        .filter(|it| it.kind == EventKind::New)
+        .collect();
+    let group = |task: u32| groups.get(task as usize).map(|event| event.a as u32);
+    let told = |target| -> Vec<_> {
+        let mut told: Vec<_> = taker
+            .events
+            .iter()
+            .filter(|it| it.kind == EventKind::Wakeup && group(it.task.0) == Some(target))
+            // All begin at once, and nobody makes them.
+            .filter(|it| it.time > SimTime::ZERO)
+            .map(|it| (group(it.a as u32), it.a >> SYNC_BIT))
+            .collect();
+        assert!(told.len() > 10, "{target}: {told:?}");
+        told.dedup();
+        told
+    };
+    let [piped, queued, clocked, served, busy] = [0, 1, 2, 3, 4];
+    assert_eq!(told(piped), [(Some(busy), 1)]);
+    assert_eq!(told(queued), [(Some(busy), 0)]);
+    // `busy` has the CPU nearly always.
+    assert_eq!(told(clocked), [(None, 0)]);
+    assert_eq!(told(served), [(None, 0)]);
 }

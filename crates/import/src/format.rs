@@ -52,6 +52,7 @@ enum Form {
 enum Kind {
     Switch,
     Waking,
+    WakingSync,
     Wakeup,
     WakeupNew,
     Migrate,
@@ -89,6 +90,7 @@ impl Kind {
                 ),
             ),
             ("sched_waking", Self::Waking, WOKEN),
+            ("sched_waking_sync", Self::WakingSync, (&["pid"], &[])),
             ("sched_wakeup", Self::Wakeup, WOKEN),
             ("sched_wakeup_new", Self::WakeupNew, WOKEN),
             (
@@ -213,6 +215,7 @@ impl Formats {
                 next: who(3, 4, 6)?,
             },
             Kind::Waking => What::Waking(who(0, 1, 2)?, small(3)),
+            Kind::WakingSync => What::WakingSync(small(0)?),
             Kind::Wakeup | Kind::WakeupNew => What::Wakeup {
                 who: who(0, 1, 2)?,
                 cpu: small(3),

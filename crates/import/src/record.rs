@@ -199,6 +199,9 @@ pub enum What {
     },
     /// `sched_waking`: in the context of who wakes. Its `target_cpu` is where the thread last was.
     Waking(Who, Option<u32>),
+    /// Of a probe that `runslice record` sets: the [`What::Waking`] of this thread that follows on
+    /// the same CPU is by one that is about to sleep.
+    WakingSync(u32),
     /// `sched_wakeup`, or `sched_wakeup_new` if `new`: maybe on another CPU than the waker's.
     Wakeup {
         /// Who became runnable.

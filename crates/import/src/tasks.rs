@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use model::{Changed, CpuId, Event, EventKind, PrevState, SimTime, TaskId, WakeCause};
+use model::{Changed, CpuId, Event, EventKind, PrevState, SYNC_BIT, SimTime, TaskId, WakeCause};
 
 use crate::findings::Findings;
 use crate::record::{CURRENT, Comm, Context, Interrupt, Left, Record, What, Who};
@@ -103,6 +103,8 @@ struct Waker {
     task: TaskId,
     cpu: u32,
     cause: WakeCause,
+    /// It told the kernel that it is about to sleep.
+    sync: bool,
 }
 
 impl Waker {
@@ -111,6 +113,7 @@ impl Waker {
             task: TaskId::NONE,
             cpu: 0,
             cause,
+            sync: false,
         }
     }
 }
@@ -124,6 +127,8 @@ struct Cpu {
     softs: u8,
     soft_clocks: u8,
     timers: u8,
+    /// Who is woken next here by one that is about to sleep.
+    sync: Option<u32>,
 }
 
 /// Follows the threads of a trace.
@@ -264,6 +269,7 @@ impl Tasks {
                 self.findings.lost = self.findings.lost.saturating_add(many);
                 self.no_interrupt(record.cpu);
             }
+            What::WakingSync(pid) => self.cpu(record.cpu).sync = Some(pid),
             What::Exit(_) => {}
         }
     }
@@ -272,6 +278,7 @@ impl Tasks {
         let cpu = self.cpu(cpu);
         *cpu = Cpu {
             current: cpu.current,
+            sync: cpu.sync,
             ..Cpu::default()
         };
     }
@@ -433,7 +440,8 @@ impl Tasks {
             WakeCause::Unsaid if waker.task != TaskId::NONE => causes.task += 1,
             WakeCause::Unsaid => causes.unsaid += 1,
         }
-        let a = u64::from(waker.task.0) | u64::from(waker.cpu & 0xffff) << 32;
+        let sync = u64::from(waker.sync) << SYNC_BIT;
+        let a = u64::from(waker.task.0) | u64::from(waker.cpu & 0xffff) << 32 | sync;
         let words = (waker.cause as u8, a, u64::from(is_start));
         self.emit(EventKind::Wakeup, live.id, cpu, words);
     }
@@ -596,6 +604,7 @@ impl Tasks {
                 task,
                 cpu: record.cpu,
                 cause: WakeCause::Unsaid,
+                sync: false,
             };
         }
         // An interrupt that no device raised is the CPU's own timer, or a call from another CPU.
@@ -617,7 +626,9 @@ impl Tasks {
             State::Asleep(left) => left,
             State::Ready | State::Running(_) => Left::Sleeping,
         };
-        let waker = self.waker(record, who, left);
+        let mut waker = self.waker(record, who, left);
+        let sync = self.cpu(record.cpu).sync.take();
+        waker.sync = waker.task != TaskId::NONE && sync == Some(who.pid);
         match live.state {
             // `target_cpu` is the previous CPU: the new one is seen at the switch.
             State::Asleep(_) if !self.findings.kinds.wakeup => {

@@ -184,6 +184,51 @@ fn no_task_wakes_the_thread_that_serves_softirqs() {
 }
 
 #[test]
+fn a_wakeup_is_synchronous_if_the_probe_named_that_thread_just_before_it() {
+    let (main, idle) = (who(10, "main"), who(0, "swapper/0"));
+    let [named, plain, late] = [20, 30, 40].map(|pid| who(pid, "woken"));
+    let wakeup = |who| What::Wakeup {
+        who,
+        cpu: Some(0),
+        new: false,
+    };
+    let switch = |prev, left, next| What::Switch { prev, left, next };
+    let mut steps = vec![switch(idle, Left::Runnable, main)];
+    // 40 was awake when the probe named it, so that no wakeup followed.
+    for (probed, woken) in [
+        (Some(20), named),
+        (None, plain),
+        (Some(40), plain),
+        (None, late),
+    ] {
+        steps.extend(probed.map(What::WakingSync));
+        steps.extend([
+            What::Waking(woken, Some(0)),
+            wakeup(woken),
+            switch(main, Left::Runnable, woken),
+            switch(woken, Left::Sleeping, main),
+        ]);
+    }
+    let records: Vec<_> = (0..)
+        .zip(steps)
+        .map(|(step, what)| Record {
+            time: 1_000_000_000 + 5_000 * step,
+            cpu: 0,
+            pid: 10,
+            context: Context::Task,
+            what,
+        })
+        .collect();
+    let (events, _) = whole(&records);
+    let sync: Vec<_> = events
+        .iter()
+        .filter(|it| it.kind == EventKind::Wakeup && it.a as u32 != TaskId::NONE.0)
+        .map(|it| it.a >> model::SYNC_BIT & 1)
+        .collect();
+    assert_eq!(sync, [1, 0, 0, 0]);
+}
+
+#[test]
 fn a_rename_that_does_not_say_whom_is_of_the_thread_that_ran_in_perfetto_and_in_text() {
     let (old, new) = (who(10, "sh"), "make");
     let switch = |prev, next, time| Record {

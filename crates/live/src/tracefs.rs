@@ -11,6 +11,7 @@ mod facts;
 mod formats;
 mod instance;
 mod pages;
+mod probe;
 mod recorder;
 mod trace_dat;
 

@@ -36,6 +36,10 @@ pub struct Event {
 
 const _: () = assert!(size_of::<Event>() == 32);
 
+/// Bit of [`EventKind::Wakeup`]'s first word: the waker told the kernel that it is about to sleep
+/// (`WF_SYNC`, kernel/sched/sched.h, 6.18), as pipes and sockets do. Never set by an interrupt.
+pub const SYNC_BIT: u32 = 48;
+
 /// First word of [`EventKind::Change`]: what changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
@@ -71,7 +75,8 @@ pub enum EventKind {
     /// A task became runnable by a wakeup or as a new task (the tracepoints `sched_wakeup` and
     /// `sched_wakeup_new`). `cpu`: the CPU whose run queue took it; `a`: the waker's [`TaskId`]
     /// in the low 32 bits (`NONE`: an interrupt or the start of the run), the waker's CPU in bits
-    /// 32 to 47; `b`: 1 for a new task, else 0; `detail`: [`WakeCause`].
+    /// 32 to 47, and in bit 48 ([`SYNC_BIT`]) whether the waker told the kernel that it is about
+    /// to sleep; `b`: 1 for a new task, else 0; `detail`: [`WakeCause`].
     Wakeup,
     /// A CPU changed its task (tracepoint `sched_switch`). `task`: the next task, `NONE` for
     /// idle; `detail`: [`PrevState`]; `a`: the previous [`TaskId`] in the low 32 bits; `b`:

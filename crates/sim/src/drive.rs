@@ -9,6 +9,7 @@ use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::RunState;
 use crate::view::Audience;
+use crate::wake::Waker;
 use crate::work::{Action, Step};
 
 /// Events are handed to the sink in portions of this size.
@@ -92,10 +93,10 @@ impl Machine {
             Pending::Timer { task, generation } => {
                 self.charge_interrupt(cpu, |costs| costs.timer);
                 if self.task(task).sleep_generation == generation {
-                    self.wake(vm, task, false);
+                    self.wake(vm, task, Waker::Nobody);
                 }
             }
-            Pending::Start { task } => self.wake(vm, task, false),
+            Pending::Start { task } => self.wake(vm, task, Waker::Nobody),
             Pending::BpfTimer { generation } => {
                 self.charge_interrupt(cpu, |costs| costs.timer);
                 self.fire(vm, generation);
@@ -129,7 +130,7 @@ impl Machine {
             // A program has attached it already; what follows is the same.
             Pending::Attach if self.program.is_some() => {}
             Pending::Attach => self.attach_outside_time(vm, cpu),
-            Pending::Seat { task } => self.wake(vm, task, false),
+            Pending::Seat { task } => self.wake(vm, task, Waker::Nobody),
             Pending::Program => self.run_free_threads(vm),
             Pending::Change { index } => self.make_change(vm, index),
             Pending::Watchdog => self.watch_over(),
@@ -229,7 +230,8 @@ impl Machine {
             }
             Ok(Action::Wake { task, sync }) => {
                 self.charge(|costs| costs.wakeup);
-                self.wake(vm, task, sync);
+                let by = if sync { Waker::Sleeper } else { Waker::Current };
+                self.wake(vm, task, by);
             }
             Ok(Action::Fork(birth)) => {
                 self.charge(|costs| costs.fork);
@@ -287,7 +289,7 @@ impl Machine {
                 interrupt
                     .wakes
                     .into_iter()
-                    .for_each(|task| self.wake(vm, task, false));
+                    .for_each(|task| self.wake(vm, task, Waker::Nobody));
                 self.steal(cpu, interrupt.steal);
                 for next in interrupt.next {
                     // One that should have come while this one waited comes right behind it.

@@ -24,6 +24,7 @@ use workload::{CpuSet, SchedPolicy};
 use crate::machine::{Machine, Vm};
 use crate::places::Hooks;
 use crate::task::RunState;
+use crate::wake::Waker;
 use kernel::Within;
 
 /// The program's process number: behind those of the workload's tasks, which so have the numbers
@@ -255,7 +256,7 @@ impl Machine {
                 };
                 self.program().thread(thread).due = Some(turn.stop);
                 self.task_mut(id).work_left = turn.cost;
-                self.wake_threads(vm, &turn.woken);
+                self.wake_threads(vm, &turn.woken, Waker::Current);
             }
             Some(Stop::Wait { .. }) if woken => {}
             Some(Stop::Wait { until: None }) => {
@@ -313,8 +314,8 @@ impl Machine {
         }
     }
 
-    /// What threads waited for has happened.
-    fn wake_threads(&mut self, vm: &mut Vm, threads: &[ThreadId]) {
+    /// What threads waited for has happened, through the current task or outside of tasks.
+    fn wake_threads(&mut self, vm: &mut Vm, threads: &[ThreadId], by: Waker) {
         for &thread in threads {
             let now = self.uptime();
             let program = self.program();
@@ -326,7 +327,7 @@ impl Machine {
                     if self.task(id).state == RunState::Sleeping {
                         self.program().set_state(thread, State::Ready(now));
                         self.charge(|costs| costs.wakeup);
-                        self.wake(vm, id, false);
+                        self.wake(vm, id, by);
                     }
                 }
                 _ => {
@@ -360,7 +361,7 @@ impl Machine {
         }
         self.program().user = Some(user);
         match woken {
-            Ok(threads) => self.wake_threads(vm, &threads),
+            Ok(threads) => self.wake_threads(vm, &threads, Waker::Nobody),
             Err(error) => self.give_up_program(error),
         }
     }

@@ -4,7 +4,7 @@
 //! `select_task_rq_scx()`, as 6.12 and 7.2 have them alike. Everything here runs on the waker's
 //! CPU.
 
-use model::{CpuId, EventKind, Op, TaskId};
+use model::{CpuId, EventKind, Op, SYNC_BIT, TaskId};
 
 use crate::cause::Cause;
 use crate::flags::{enq, wake};
@@ -14,9 +14,20 @@ use crate::ops::Call;
 use crate::places::Place;
 use crate::task::{Carried, Class, Direct, Phase, RunState};
 
+/// Who wakes a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waker {
+    /// An interrupt, a timer or the begin of the run. Whichever task was interrupted did nothing.
+    Nobody,
+    /// The current task.
+    Current,
+    /// The current task, which tells the kernel that it is about to sleep (`WF_SYNC`).
+    Sleeper,
+}
+
 impl Machine {
     /// Wakes a sleeping task; one that is runnable already is left alone.
-    pub(crate) fn wake(&mut self, vm: &mut Vm, id: TaskId, sync: bool) {
+    pub(crate) fn wake(&mut self, vm: &mut Vm, id: TaskId, by: Waker) {
         if self.task(id).state != RunState::Sleeping {
             return;
         }
@@ -24,7 +35,10 @@ impl Machine {
             self.trace_task(vm, Place::SchedWaking, id);
         }
         let held = self.take_machine();
-        let flags = wake::TTWU | if sync { wake::SYNC } else { 0 };
+        let flags = match by {
+            Waker::Sleeper => wake::TTWU | wake::SYNC,
+            Waker::Nobody | Waker::Current => wake::TTWU,
+        };
         let from = self.task(id).cpu;
         let (cpu, selected) = self.select_task_rq(vm, id, from, flags);
         let mut enqueue = enq::WAKEUP | enq::NOCLOCK;
@@ -37,19 +51,19 @@ impl Machine {
         if cpu != self.exec {
             self.charge(|costs| costs.wakeup_remote);
         }
-        self.activate(vm, id, cpu, enqueue);
+        self.activate(vm, id, (cpu, enqueue), by);
         self.give_run_queue(held);
     }
 
     /// Makes a new task runnable on `cpu`.
     #[inline(never)]
     pub(crate) fn activate_new(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
-        self.activate(vm, id, cpu, flags | enq::INITIAL);
+        self.activate(vm, id, (cpu, flags | enq::INITIAL), Waker::Current);
     }
 
     /// Makes a sleeping or new task runnable on `cpu`; with [`enq::MIGRATED`] it was on another.
     #[inline(always)]
-    fn activate(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
+    fn activate(&mut self, vm: &mut Vm, id: TaskId, (cpu, flags): (CpuId, u64), by: Waker) {
         let new = flags & enq::INITIAL != 0;
         if new {
             // The first placement is no migration.
@@ -61,8 +75,12 @@ impl Machine {
         self.moment.grant();
         let held = self.take_run_queue(cpu);
         if self.wants(EventKind::Wakeup) {
-            let waker = self.current().unwrap_or(TaskId::NONE);
-            let words = u64::from(waker.0) | u64::from(self.exec.0) << 32;
+            let waker = match by {
+                Waker::Nobody => TaskId::NONE,
+                Waker::Current | Waker::Sleeper => self.current().unwrap_or(TaskId::NONE),
+            };
+            let sync = u64::from(by == Waker::Sleeper) << SYNC_BIT;
+            let words = u64::from(waker.0) | u64::from(self.exec.0) << 32 | sync;
             let what = (EventKind::Wakeup, 0);
             self.emit_detailed(what, id, cpu, (words, u64::from(new)));
         }

@@ -308,6 +308,8 @@ impl<R: BufRead> EventReader<R> {
                 }
                 _ => fields.number(name, part.max()),
             },
+            Form::Flag if !fields.object.contains_key(name) => Ok(0),
+            Form::Flag => fields.number(name, 1),
             Form::Task => self.task(fields, name, false).map(|task| task.0.into()),
             Form::Signed => {
                 let value = fields.take(name);

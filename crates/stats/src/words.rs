@@ -2,7 +2,7 @@
 //!
 //! One table for the writer, the reader and docs/events.md.
 
-use model::{Caller, Event, EventKind, Kicked, Looked, Op, PrevState, Sliced};
+use model::{Caller, Event, EventKind, Kicked, Looked, Op, PrevState, SYNC_BIT, Sliced};
 
 /// A word of an event's payload, or a part of one.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub(crate) enum Part {
     AHigh,
     /// Bits 32 to 47 of [`Event::a`].
     AThird,
+    /// Bit 48 of [`Event::a`].
+    ASync,
     /// All of [`Event::b`].
     B,
     /// Bits 0 to 31 of [`Event::b`].
@@ -49,6 +51,8 @@ pub(crate) enum Form {
     Cpu,
     /// A number, `null` for none ([`model::NOWHERE`]).
     Maybe,
+    /// 1, or not there for 0.
+    Flag,
     /// One of these names, by its position.
     Name(&'static [&'static str]),
     /// An index into the header's names.
@@ -74,6 +78,7 @@ impl Part {
             Self::ALow | Self::BLow => (0, 32),
             Self::AHigh | Self::BHigh => (32, 32),
             Self::AThird => (32, 16),
+            Self::ASync => (SYNC_BIT, 1),
         }
     }
 
@@ -86,7 +91,7 @@ impl Part {
     pub const fn get(self, event: &Event) -> u64 {
         let word = match self {
             Self::Detail => event.detail as u64,
-            Self::A | Self::ALow | Self::AHigh | Self::AThird => event.a,
+            Self::A | Self::ALow | Self::AHigh | Self::AThird | Self::ASync => event.a,
             Self::B | Self::BLow | Self::BHigh => event.b,
         };
         word >> self.bits().0 & self.max()
@@ -97,7 +102,7 @@ impl Part {
         let word = (value & self.max()) << self.bits().0;
         match self {
             Self::Detail => event.detail = word as u8,
-            Self::A | Self::ALow | Self::AHigh | Self::AThird => event.a |= word,
+            Self::A | Self::ALow | Self::AHigh | Self::AThird | Self::ASync => event.a |= word,
             Self::B | Self::BLow | Self::BHigh => event.b |= word,
         }
     }
@@ -182,6 +187,7 @@ pub(crate) const KINDS: [Kind; 26] = [
             word("waker", Part::ALow, Form::Task),
             word("waker_cpu", Part::AThird, Form::Cpu),
             word("new", Part::B, Form::Number),
+            word("sync", Part::ASync, Form::Flag),
         ],
     ),
     (
@@ -451,6 +457,7 @@ mod tests {
             Form::Task => "task or `null`".to_owned(),
             Form::Cpu => "CPU".to_owned(),
             Form::Maybe => "number or `null`".to_owned(),
+            Form::Flag => "1, or not there".to_owned(),
             Form::Name(names) if names.len() > LOOKED.len() => "name of the callback".to_owned(),
             Form::Name(names) => format!("`\"{}\"`", names.join("\"`, `\"")),
             Form::Index(list) => format!("index into `{list:?}` of the header").to_lowercase(),

@@ -12,8 +12,8 @@ use crate::{
     SchedPolicy, Scripted, Step, TaskKind, Workload,
 };
 use model::{
-    Changed, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskId,
-    WakeCause,
+    Changed, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SYNC_BIT, SimTime, Sink,
+    TaskId, WakeCause,
 };
 
 /// The flag of a wakeup whose waker is about to sleep (`WF_SYNC`, kernel/sched/sched.h, 6.18).
@@ -26,8 +26,8 @@ const WF_SYNC: u64 = 0x10;
 /// sleeps until that moment of the recording, and so does one whose sleeps by the clock end at a
 /// steady period, also until the ends of periods that it was too late for; all other sleeps keep
 /// their length. A fork stays a fork. Who was bound to one CPU
-/// from the begin stays bound, until it may use more. Yields and synchronous
-/// wakeups stay what they were where callbacks were recorded: no tracepoint has them. Spans,
+/// from the begin stays bound, until it may use more. Synchronous wakeups stay so where the
+/// recording tells them, and yields where callbacks were recorded. Spans,
 /// counters and phases stay. Policies and affinities are set by whoever knows them. What a
 /// recording does not have (deadlines, disks, locks as such) the workload does not have either.
 #[derive(Debug, Default)]
@@ -215,7 +215,7 @@ impl Recorded {
             EventKind::Callback if event.detail == Op::Yield as u8 => {
                 self.say(event, Scripted::Yield);
             }
-            // No tracepoint has the flag.
+            // Events of earlier versions have the flag here only.
             EventKind::Callback if event.detail == Op::SelectCpu as u8 => {
                 if let Some(task) = self.task(task).filter(|_| event.a & WF_SYNC != 0) {
                     task.waking = Waking::Sync;
@@ -314,7 +314,10 @@ impl Recorded {
         let waking = self
             .task(event.task)
             .map(|task| mem::take(&mut task.waking));
-        let waking = waking.unwrap_or_default();
+        let waking = match event.a >> SYNC_BIT & 1 {
+            1 => Waking::Sync,
+            _ => waking.unwrap_or_default(),
+        };
         let first = self.task(event.task).is_some_and(|task| !task.awake);
         let forked = self.task(event.task).is_some_and(|task| task.forked);
         // A forked task starts because it was forked; one that was awake when the recording

@@ -56,6 +56,25 @@ fn fields_and_states_are_where_and_what_the_description_says() {
 }
 
 #[test]
+fn a_probe_of_wakers_that_are_about_to_sleep_tells_whom_they_wake() {
+    let text = format!(
+        "name: sched_waking_sync\nID: 1700\nformat:\n{COMMON}\n\
+         \tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n\
+         \tfield:s32 pid;\toffset:16;\tsize:4;\tsigned:1;\n\
+         \tfield:u32 flags;\toffset:20;\tsize:4;\tsigned:0;\n\
+         \nprint fmt: \"(%lx) pid=%d flags=%u\", REC->__probe_ip, REC->pid, REC->flags\n"
+    );
+    let mut formats = Formats::new(Endian::Little);
+    formats.add(text.as_bytes(), 0).unwrap();
+    let mut data = vec![0xa4, 6, 0, 0, 9, 0, 0, 0];
+    data.extend([0x80; 8]);
+    data.extend([20, 0, 0, 0, 16, 0, 0, 0]);
+    let (pid, context, what) = formats.decode(&data).unwrap();
+    assert_eq!((pid, context), (9, Context::Task));
+    assert!(matches!(what, What::WakingSync(20)), "{what:?}");
+}
+
+#[test]
 fn a_record_that_is_too_short_or_unknown_is_none() {
     let mut formats = Formats::new(Endian::Little);
     formats.add(switch(STATES).as_bytes(), 0).unwrap();

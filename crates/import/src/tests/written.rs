@@ -135,6 +135,10 @@ fn line(format: &str, what: What) -> (&'static str, String) {
             ("sched_switch", text)
         }
         What::Waking(who, cpu) => ("sched_waking", woken(who, cpu)),
+        What::WakingSync(pid) => (
+            "sched_waking_sync",
+            format!("(try_to_wake_up+0x0/0x5d0) pid={pid} flags=16"),
+        ),
         What::Wakeup { who, cpu, new } => {
             let event = if new {
                 "sched_wakeup_new"

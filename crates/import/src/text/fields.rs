@@ -16,6 +16,7 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
             let (who, cpu) = woken(text)?;
             What::Waking(who, cpu)
         }
+        b"sched_waking_sync" => What::WakingSync(narrow(value(text, b"pid=")?)?),
         b"sched_wakeup" | b"sched_wakeup_new" => {
             let (who, cpu) = woken(text)?;
             let new = event.ends_with(b"_new");

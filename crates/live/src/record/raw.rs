@@ -7,7 +7,8 @@ pub enum Kind {
     /// A CPU changed its task. `pid`: the next, 0 for idle; `a`: the previous; `b`: the state in
     /// which that left (`prev_state` of the tracepoint).
     Switch,
-    /// A wakeup begins. `b`: the waker's pid; `flags`: whether in an interrupt.
+    /// A wakeup begins. `b`: the waker's pid; `flags`: whether in an interrupt, and whether the
+    /// waker is about to sleep.
     Waking,
     /// A task became runnable. `a`: the CPU that took it.
     Wakeup,
@@ -79,6 +80,8 @@ pub const FLAG_SOFTIRQ: u8 = 4;
 pub const FLAG_QUEUED: u8 = 8;
 /// The task was on a CPU.
 pub const FLAG_ON_CPU: u8 = 16;
+/// The waker told the kernel that it is about to sleep.
+pub const FLAG_SYNC: u8 = 32;
 
 /// A task that has begun to exit (`PF_EXITING`, linux/sched.h, 6.18).
 pub const PF_EXITING: u32 = 0x4;

@@ -439,6 +439,7 @@ enum kind {
 #define FLAG_PREEMPT 1
 #define FLAG_HARDIRQ 2
 #define FLAG_SOFTIRQ 4
+#define FLAG_SYNC 32
 /* Of SNAPSHOT: on a run queue, on a CPU. */
 #define FLAG_QUEUED 8
 #define FLAG_ON_CPU 16
@@ -565,13 +566,53 @@ static __always_inline u8 context_flags(void)
 	       (depth & SERVING_SOFTIRQ ? FLAG_SOFTIRQ : 0);
 }
 
+/*
+ * The flags of a wakeup, which no tracepoint has. The function that does the wakeup gets them and
+ * then comes to sched_waking. An interrupt between the two may wake another task.
+ */
+struct wakeup {
+	u64 task;
+	u64 flags;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wakeup);
+} wakeup SEC(".maps");
+
+/* WF_SYNC of kernel/sched/sched.h, 6.18. */
+#define WF_SYNC 0x10
+
+SEC("fentry/try_to_wake_up")
+int event_flags(u64 *ctx)
+{
+	u32 zero = 0;
+	struct wakeup *mine = recording ? bpf_map_lookup_elem(&wakeup, &zero) : NULL;
+
+	if (!mine)
+		return 0;
+	mine->task = ctx[0];
+	mine->flags = ctx[2];
+	return 0;
+}
+
+static __always_inline u8 sync_flag(struct task_struct *p)
+{
+	u32 zero = 0;
+	struct wakeup *mine = bpf_map_lookup_elem(&wakeup, &zero);
+
+	return mine && mine->task == (u64)p && mine->flags & WF_SYNC ? FLAG_SYNC : 0;
+}
+
 static __always_inline int waking(struct task_struct *p, u8 flags)
 {
 	struct event *event = recording ? begin(WAKING, p->pid) : NULL;
 
 	if (!event)
 		return 0;
-	event->flags = flags;
+	event->flags = flags | sync_flag(p);
 	event->a = p->thread_info.cpu;
 	event->b = (u32)bpf_get_current_pid_tgid();
 	end(event);

@@ -53,7 +53,7 @@ pub enum Depth {
 pub struct Extras {
     /// Wakeups by interrupts are told from those by the task that was interrupted.
     pub interrupts: bool,
-    /// Changes of nice values and affinities are recorded.
+    /// Changes of nice values and affinities are recorded, and which wakeups are synchronous.
     pub changes: bool,
 }
 
@@ -346,18 +346,19 @@ fn choose(object: &mut OpenObject, depth: Depth, extras: Extras) -> Result<(), E
     let kernel = Btf::from_vmlinux().map_err(|source| attach_error(source, ""))?;
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        // Functions are not an interface: a kernel may lack them, and then their changes.
-        let function = section.starts_with("fexit/");
-        let there = section
-            .strip_prefix("fexit/")
-            .is_none_or(|function| kernel.type_by_name::<Func<'_>>(function).is_some());
+        // Functions are not an interface: a kernel may lack them, and then what they tell.
+        let function = ["fexit/", "fentry/"]
+            .into_iter()
+            .find_map(|hook| section.strip_prefix(hook));
+        let there =
+            function.is_none_or(|function| kernel.type_by_name::<Func<'_>>(function).is_some());
         let name = program.name().to_string_lossy().into_owned();
         let wanted = match name.as_str() {
             "event_waking" => depth == Depth::Events && extras.interrupts,
             "plain_waking" => depth == Depth::Events && !extras.interrupts,
             name => name.starts_with(prefix),
         };
-        let allowed = extras.changes || !function;
+        let allowed = extras.changes || function.is_none();
         program.set_autoload(there && wanted && allowed);
     }
     let unused: &[&str] = match depth {

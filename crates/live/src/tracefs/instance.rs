@@ -196,14 +196,14 @@ pub fn remove_left(root: &Path, tracefs: &Path) -> usize {
 
 /// A process, told from later ones with its number by when it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Process {
+pub(super) struct Process {
     pid: u32,
     /// Clock ticks since the machine's start.
     began: u64,
 }
 
 impl Process {
-    fn this(root: &Path) -> Self {
+    pub(super) fn this(root: &Path) -> Self {
         let pid = std::process::id();
         Self {
             pid,
@@ -220,11 +220,11 @@ impl Process {
         rest.split_whitespace().nth(19)?.parse().ok()
     }
 
-    fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         format!("{PREFIX}{}-{}", self.pid, self.began)
     }
 
-    fn of_name(name: &str) -> Option<Self> {
+    pub(super) fn of_name(name: &str) -> Option<Self> {
         let (pid, began) = name.strip_prefix(PREFIX)?.split_once('-')?;
         Some(Self {
             pid: pid.parse().ok()?,
@@ -232,7 +232,7 @@ impl Process {
         })
     }
 
-    fn lives(self, root: &Path) -> bool {
+    pub(super) fn lives(self, root: &Path) -> bool {
         Self::began(root, self.pid) == Some(self.began)
     }
 }

@@ -15,6 +15,7 @@ use super::events::{Event, Wanted};
 use super::formats::Formats;
 use super::instance::{self, Instance};
 use super::pages::{CpuPages, Mover};
+use super::probe::{self, Probe};
 use super::{cost, read_up_to};
 use crate::Error;
 use crate::record::be_urgent;
@@ -64,6 +65,8 @@ pub struct TraceRecorder {
     /// Ended before the buffer goes away.
     reader: Reader,
     instance: Instance,
+    /// Taken away after the buffer that records through it.
+    probe: Option<Probe>,
     formats: Formats,
     clock: String,
     tracefs: PathBuf,
@@ -139,10 +142,17 @@ impl TraceRecorder {
     /// When the kernel refuses, an event is not there, or no file can be made.
     pub fn start(asked: &Asked<'_>) -> Result<Self, Error> {
         let removed = instance::remove_left(asked.root, asked.tracefs);
-        let chosen = asked.wanted.choose(asked.tracefs)?;
+        probe::remove_left(asked.root, asked.tracefs);
+        let mut chosen = asked.wanted.choose(asked.tracefs)?;
+        let probe = Probe::set(asked.root, asked.tracefs).ok();
+        match &probe {
+            Some(probe) => chosen.events.push(probe.event()),
+            None => chosen.missing.push(Probe::absent()),
+        }
         let instance = Instance::make(asked.root, asked.tracefs)?;
         let mut recorder = Self::start_in(instance, asked, chosen.events)?;
         (recorder.missing, recorder.removed) = (chosen.missing, removed);
+        recorder.probe = probe;
         Ok(recorder)
     }
 
@@ -179,6 +189,7 @@ impl TraceRecorder {
             began: Instant::now(),
             missing: Vec::new(),
             removed: 0,
+            probe: None,
             events,
             instance,
         };
@@ -243,8 +254,11 @@ impl TraceRecorder {
             left: None,
             reserve: self.reserve.take(),
         };
-        let Self { instance, .. } = self;
+        let Self {
+            instance, probe, ..
+        } = self;
         recorded.left = instance.remove().err();
+        drop(probe);
         Ok(recorded)
     }
 

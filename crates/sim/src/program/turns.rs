@@ -10,6 +10,7 @@ use crate::flags::UPTIME_NS;
 use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::RunState;
+use crate::wake::Waker;
 
 /// How long a program may prepare a policy: more than twenty times what the slowest known needs.
 const LOADING_LASTS: u64 = 60_000_000_000;
@@ -185,7 +186,7 @@ impl Machine {
             self.give_up_program(error);
             return;
         }
-        self.wake_threads(vm, &turn.woken);
+        self.wake_threads(vm, &turn.woken, Waker::Nobody);
     }
 
     /// A thread more.
@@ -316,7 +317,7 @@ impl Machine {
     fn interrupt_program(&mut self, vm: &mut Vm) -> Result<(), UserSpaceError> {
         let user = self.program().user.as_mut();
         let woken = user.expect("no thread has its turn").interrupt()?;
-        self.wake_threads(vm, &woken);
+        self.wake_threads(vm, &woken, Waker::Nobody);
         Ok(())
     }
 

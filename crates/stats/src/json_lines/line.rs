@@ -114,8 +114,12 @@ impl Lines {
         row.fixed(b",\"task\":");
         row.task(event.task.0.into());
         for value in &line.values {
+            let word = value.word.part.get(event);
+            if word == 0 && value.word.form == Form::Flag {
+                continue;
+            }
             row.piece(&value.name);
-            row.value(value.word.part.get(event), value);
+            row.value(word, value);
         }
         row.fixed(b"}\n");
         row.len
@@ -163,7 +167,7 @@ impl Row<'_> {
 
     fn value(&mut self, value: u64, of: &Value) {
         match of.word.form {
-            Form::Number | Form::Cpu | Form::Index(_) => self.number(value),
+            Form::Number | Form::Cpu | Form::Flag | Form::Index(_) => self.number(value),
             Form::Signed => {
                 if value.cast_signed() < 0 {
                     self.fixed(b"-");

@@ -43,6 +43,7 @@ fn every_kind(rng: &mut Rng) -> Stream {
                 Form::Number | Form::Signed => rng.next_u64() & word.part.max(),
                 Form::Maybe if rng.below(4) == 0 => NOWHERE.into(),
                 Form::Maybe => rng.below(5),
+                Form::Flag => rng.below(2),
                 Form::Cpu => rng.below(CPUS.into()),
                 Form::Task if rng.below(4) == 0 => TaskId::NONE.0.into(),
                 Form::Task => rng.below(3),

@@ -57,6 +57,8 @@ pub struct Task {
     /// How long it slept until a task woke it, or work from outside.
     pub waits: Lengths,
     pub by_outside: u64,
+    /// How often who woke it was about to sleep.
+    pub synchronously: u64,
     /// Sleeps that a clock or a device ended.
     pub clocks: Lengths,
     pub devices: Lengths,

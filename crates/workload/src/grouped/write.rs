@@ -72,7 +72,13 @@ fn channel(text: &mut String, kind: &Kind, file: &AsFile<'_>) {
     let name = &kind.name;
     let outside = kind.sum.by_outside;
     let mut put = |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a string");
-    put(format_args!("\n[chan.{name}_wakes]\nkind = \"queue\""));
+    // A socket wakes as one that is about to sleep, a queue plainly.
+    let by_tasks = kind.sum.waits.many() - outside;
+    let channel = match kind.sum.synchronously * 2 > by_tasks {
+        true => "unix",
+        false => "queue",
+    };
+    put(format_args!("\n[chan.{name}_wakes]\nkind = \"{channel}\""));
     if let Some(mean) = file.length.get().checked_div(outside) {
         let mean = mean.max(1);
         put(format_args!(

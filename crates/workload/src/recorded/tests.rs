@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Amount, Expr, Place, Target};
-use model::{CpuId, MachineSpec, TaskGroup};
+use model::{CpuId, MachineSpec, SYNC_BIT, TaskGroup};
 
 pub(crate) fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
     Event {
@@ -251,7 +251,7 @@ fn a_waker_that_has_left_its_cpu_wakes_as_the_last_thing_it_did() {
 }
 
 #[test]
-fn yields_and_synchronous_wakeups_are_kept_where_callbacks_tell_them() {
+fn yields_and_synchronous_wakeups_are_kept_where_they_are_told() {
     let called = |at, task, op: Op, a| Event {
         detail: op as u8,
         ..event(at, EventKind::Callback, task, (a, 0))
@@ -271,8 +271,11 @@ fn yields_and_synchronous_wakeups_are_kept_where_callbacks_tell_them() {
         // The flag is that of one wakeup.
         called(40, 1, Op::SelectCpu, 0x8),
         wakeup(40, 1, 0),
-        switch(40, 1, 0, PrevState::Dead),
-        switch(50, NONE, 1, PrevState::Dead),
+        switch(40, 1, 0, PrevState::Runnable),
+        switch(50, 0, 1, PrevState::Sleeping),
+        event(60, EventKind::Wakeup, 1, (1 << SYNC_BIT, 0)),
+        switch(60, 1, 0, PrevState::Dead),
+        switch(70, NONE, 1, PrevState::Dead),
     ]);
     let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
     let kinds: Vec<_> = workload.channels.iter().map(|it| it.kind).collect();
@@ -287,10 +290,19 @@ fn yields_and_synchronous_wakeups_are_kept_where_callbacks_tell_them() {
         bytes: None,
         value: None,
     };
-    let first = [run(10), send(3), Operation::Yield, run(10), send(1)];
+    let first = [
+        run(10),
+        send(3),
+        Operation::Yield,
+        run(10),
+        send(1),
+        run(10),
+        send(3),
+    ];
     assert_eq!(ops(&workload, 0), first);
     let [third, second] = [3, 1].map(|of| Operation::Recv(place(of)));
-    assert_eq!(ops(&workload, 1), [third, run(20), second, run(10)]);
+    let second = [third.clone(), run(20), second, run(10), third, run(10)];
+    assert_eq!(ops(&workload, 1), second);
 }
 
 #[test]

@@ -242,16 +242,19 @@ fn the_waker_is_a_task_unless_it_was_an_interrupt() {
         vec![
             switch(1, 0, 1, 0, 0),
             switch(2, 0, 0, 0, 1),
-            waking(10, 2, 0),
+            waking(10, 2, raw::FLAG_SYNC),
             wakeup(11, 1, 2),
             switch(12, 1, 0, 0, 2),
-            waking(20, 3, raw::FLAG_HARDIRQ),
+            waking(20, 3, raw::FLAG_HARDIRQ | raw::FLAG_SYNC),
             wakeup(21, 1, 3),
         ],
     ));
-    let wakers: Vec<(u32, u32)> = (converted.events.iter())
+    let wakers: Vec<(u32, u32, u64)> = (converted.events.iter())
         .filter(|event| event.kind == EventKind::Wakeup && event.time > SimTime::from_nanos(2))
-        .map(|event| (event.task.0, event.a as u32))
+        .map(|event| {
+            let sync = event.a >> model::SYNC_BIT;
+            (event.task.0, event.a as u32, sync)
+        })
         .collect();
     let at = |pid: u64| {
         let mut born = converted
@@ -263,7 +266,7 @@ fn the_waker_is_a_task_unless_it_was_an_interrupt() {
             .task
             .0
     };
-    assert_eq!(wakers, [(at(2), at(1)), (at(3), TaskId::NONE.0)]);
+    assert_eq!(wakers, [(at(2), at(1), 1), (at(3), TaskId::NONE.0, 0)]);
 }
 
 #[test]

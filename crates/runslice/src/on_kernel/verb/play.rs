@@ -353,7 +353,10 @@ fn warn(take: &OfKernel) {
         say("this kernel does not say what is an interrupt: some wakers are tasks that were there");
     }
     if take.extras.is_some_and(|extras| !extras.changes) {
-        say("this kernel does not let changes of nice values and affinities be recorded");
+        say(
+            "this kernel does not let changes of nice values and affinities be recorded, nor \
+             which wakers are about to sleep",
+        );
     }
     if take.lost > 0 {
         say(&format!(
