@@ -1,6 +1,6 @@
 //! What operations of a workload take on the simulated machine while others have its CPU.
 
-use model::{EventKind, Nanos, SYNC_BIT, SimTime};
+use model::{EventKind, ExitKind, Nanos, SYNC_BIT, SimTime};
 use runslice_tests::run::Run;
 use runslice_tests::two_machines::Taker;
 
@@ -96,7 +96,8 @@ fn who_wakes_is_named_with_its_flag_and_who_is_interrupted_is_not() {
         ..Run::new("fifo", workload)
     };
     let mut taker = Taker::default();
-    run.feed(&mut taker);
+    let summary = run.feed(&mut taker);
+    assert_eq!(summary.exit.kind, ExitKind::Unreg);
     let groups: Vec<_> = taker
         .events
         .iter()

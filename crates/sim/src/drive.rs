@@ -4,12 +4,11 @@ use model::{CpuId, Nanos, SimTime, TaskId};
 use workload::CgroupChange;
 
 use crate::cpu::{Curr, Mode};
-use crate::flags::deq;
+use crate::flags::{Waker, deq};
 use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::RunState;
 use crate::view::Audience;
-use crate::wake::Waker;
 use crate::work::{Action, Step};
 
 /// Events are handed to the sink in portions of this size.

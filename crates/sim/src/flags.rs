@@ -58,6 +58,17 @@ pub mod deq {
     pub const CORE_SCHED_EXEC: u64 = 1 << 32;
 }
 
+/// Who wakes a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waker {
+    /// An interrupt, a timer or the begin of the run. Whichever task was interrupted did nothing.
+    Nobody,
+    /// The current task.
+    Current,
+    /// The current task, which tells the kernel that it is about to sleep (`WF_SYNC`).
+    Sleeper,
+}
+
 /// Flags of `ops.select_cpu`.
 pub mod wake {
     /// A new task.

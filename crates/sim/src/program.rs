@@ -21,10 +21,10 @@ use model::user_space::{BpfId, ProgramEnd, Stop, ThreadId, Turn, UserSpace, User
 use model::{CpuId, Nanos, SimTime, TaskId};
 use workload::{CpuSet, SchedPolicy};
 
+use crate::flags::Waker;
 use crate::machine::{Machine, Vm};
 use crate::places::Hooks;
 use crate::task::RunState;
-use crate::wake::Waker;
 use kernel::Within;
 
 /// The program's process number: behind those of the workload's tasks, which so have the numbers

@@ -7,23 +7,12 @@
 use model::{CpuId, EventKind, Op, SYNC_BIT, TaskId};
 
 use crate::cause::Cause;
-use crate::flags::{enq, wake};
+use crate::flags::{Waker, enq, wake};
 use crate::idle::Wanted;
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
 use crate::places::Place;
 use crate::task::{Carried, Class, Direct, Phase, RunState};
-
-/// Who wakes a task.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waker {
-    /// An interrupt, a timer or the begin of the run. Whichever task was interrupted did nothing.
-    Nobody,
-    /// The current task.
-    Current,
-    /// The current task, which tells the kernel that it is about to sleep (`WF_SYNC`).
-    Sleeper,
-}
 
 impl Machine {
     /// Wakes a sleeping task; one that is runnable already is left alone.

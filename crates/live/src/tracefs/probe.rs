@@ -136,9 +136,10 @@ mod tests {
         let folder = folder::OwnFolder::new().unwrap();
         let list = folder.join("kprobe_events");
         let own = Process::this(Path::new("/")).name().replace('-', "_");
+        let gone = "runslice_4194999_7";
         let there = format!(
-            "p:{own}/{NAME} {FUNCTION} pid=+1($arg1):s32\np:runslice_4194999_7/{NAME} {FUNCTION}\n\
-             p:runslice_4194999_7/other do_exit\nr:runslice_4194999_7/{NAME} x\np:kprobes/{NAME} y\n"
+            "p:{own}/{NAME} {FUNCTION} pid=+1($arg1):s32\np:{gone}/{NAME} {FUNCTION}\n\
+             p:{gone}/other do_exit\nr:{gone}/{NAME} x\np:kprobes/{NAME} y\n"
         );
         fs::write(&list, &there).unwrap();
         remove_left(Path::new("/"), folder.path());

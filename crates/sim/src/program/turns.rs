@@ -6,11 +6,10 @@ use model::user_space::{Stop, ThreadId, UserSpace, UserSpaceError};
 use model::{CpuId, Nanos, SimTime};
 
 use super::{Phase, Program, ProgramReport, State};
-use crate::flags::UPTIME_NS;
+use crate::flags::{UPTIME_NS, Waker};
 use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::RunState;
-use crate::wake::Waker;
 
 /// How long a program may prepare a policy: more than twenty times what the slowest known needs.
 const LOADING_LASTS: u64 = 60_000_000_000;
