@@ -294,8 +294,8 @@ fn the_simulated_machine_is_trusted_under_its_own_policy_and_clearly_less_under_
                 "trusted",
                 "{policy}, {name}: {own}"
             );
-            // Two schedulers may let those who sleep wait alike (here `cfs` and `mlfq`: 20.9 and
-            // 17.8 us), but not those who compute.
+            // Two schedulers may let those who sleep wait alike (here `cfs` and `mlfq`: 15
+            // and 18 us), but not those who compute.
             if name == "delay" {
                 let judged = &part(&wrong, name)["verdict"];
                 assert_ne!(judged, "trusted", "{policy} as {other}: {wrong}");
