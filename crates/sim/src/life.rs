@@ -65,9 +65,7 @@ impl Machine {
         // Sleepers of a booted system are spread over the CPUs.
         let allowed = self.masks.get(mask);
         let nth = self.tasks.len() % allowed.count() as usize;
-        let known = allowed.iter().find(|cpu| birth.previous_cpu == Some(*cpu));
-        let cpu = known.or_else(|| allowed.iter().nth(nth));
-        let cpu = cpu.expect("the mask is not empty");
+        let cpu = allowed.iter().nth(nth).expect("the mask is not empty");
         let id = self.add_task(vm, birth, parent, cpu)?;
         self.work.born(id, birth, parent);
         self.task_mut(id).class = class_of(birth.policy, false, false);

@@ -12,8 +12,8 @@ use crate::{
     SchedPolicy, Scripted, Step, TaskKind, Workload,
 };
 use model::{
-    Changed, CpuId, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SYNC_BIT, SimTime,
-    Sink, TaskId, WakeCause,
+    Changed, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SYNC_BIT, SimTime, Sink,
+    TaskId, WakeCause,
 };
 
 /// The flag of a wakeup whose waker is about to sleep (`WF_SYNC`, kernel/sched/sched.h, 6.18).
@@ -26,8 +26,7 @@ const WF_SYNC: u64 = 0x10;
 /// sleeps until that moment of the recording, and so does one whose sleeps by the clock end at a
 /// steady period, also until the ends of periods that it was too late for; all other sleeps keep
 /// their length. A fork stays a fork. Who was bound to one CPU
-/// from the begin stays bound, until it may use more. Who was there from the begin was last on the
-/// CPU where it first became runnable. Synchronous wakeups stay so where the
+/// from the begin stays bound, until it may use more. Synchronous wakeups stay so where the
 /// recording tells them, and yields where callbacks were recorded. Spans,
 /// counters and phases stay. Policies and affinities are set by whoever knows them. What a
 /// recording does not have (deadlines, disks, locks as such) the workload does not have either.
@@ -77,8 +76,6 @@ struct Task {
     policy: SchedPolicy,
     /// The CPUs that it is bound to; `None`: all.
     cpus: Option<CpuSet>,
-    /// Where it first became runnable.
-    place: Option<CpuId>,
     /// Whether it may use one CPU only, which is the one where it runs first.
     is_bound: bool,
     /// Whether a task of the recording forks it.
@@ -295,7 +292,6 @@ impl Recorded {
             index: low(event.a >> 32),
             policy: SchedPolicy::Normal,
             cpus: None,
-            place: None,
             is_bound: false,
             forked,
             start: Nanos::ZERO,
@@ -344,7 +340,6 @@ impl Recorded {
             return;
         };
         task.awake = true;
-        task.place.get_or_insert(event.cpu);
         if is_start {
             return;
         }
@@ -417,7 +412,6 @@ impl Recorded {
                 migration_disabled: false,
                 one_each_cpu: false,
                 free_elsewhere: true,
-                previous_cpu: task.place,
                 background: false,
                 footprint: None,
                 // Nothing of a task is there twice at any time, but of one.

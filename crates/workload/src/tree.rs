@@ -347,9 +347,6 @@ pub struct Group {
     /// whose CPUs have all gone (`select_fallback_rq()`, kernel/sched/core.c, Linux 6.18): a
     /// recording may be of a larger machine. Otherwise such a machine is refused.
     pub free_elsewhere: bool,
-    /// The CPU where they were before the run, if it is known and the machine has it; others are
-    /// spread over the CPUs.
-    pub previous_cpu: Option<CpuId>,
     /// Whether these tasks go on as long as the machine does: no run waits for their end.
     pub background: bool,
     /// Bytes that each uses of a cache; `None`: as the machine's profile says.
@@ -377,7 +374,6 @@ impl Group {
             migration_disabled: false,
             one_each_cpu: false,
             free_elsewhere: false,
-            previous_cpu: None,
             background: true,
             footprint: None,
             body: Vec::new(),

@@ -92,8 +92,6 @@ pub struct Birth {
     pub cgroup: Option<u32>,
     /// CPUs that it may run on; `None`: all.
     pub cpus: Option<CpuSet>,
-    /// The CPU where it was before the run; `None`: any.
-    pub previous_cpu: Option<CpuId>,
     /// When it becomes runnable.
     pub start: SimTime,
     /// Whether it is a process of its own rather than a thread of its parent's.

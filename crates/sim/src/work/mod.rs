@@ -243,7 +243,6 @@ impl Work {
                 false => (declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)))
                     .filter(|cpus| !(declared.free_elsewhere && cpus.is_empty())),
             },
-            previous_cpu: declared.previous_cpu,
             start,
             process: declared.kind != TaskKind::Thread,
             kernel: declared.kind == TaskKind::Kernel,

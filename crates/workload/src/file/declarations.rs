@@ -219,7 +219,6 @@ impl<'a> Reader<'a> {
             migration_disabled,
             one_each_cpu: false,
             free_elsewhere: false,
-            previous_cpu: None,
             background: false,
             footprint: footprint.map(i64::unsigned_abs),
             body,

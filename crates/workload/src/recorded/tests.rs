@@ -350,27 +350,3 @@ fn work_from_outside_comes_when_it_came_and_threads_wait_from_the_begin() {
     assert_eq!(workload.groups[0].cpus, None);
     assert_eq!(workload.groups[1].cpus, CpuSet::parse("1-2"));
 }
-
-#[test]
-fn who_was_there_from_the_begin_was_on_the_cpu_that_first_took_it() {
-    let on = |cpu, event| Event {
-        cpu: CpuId(cpu),
-        ..event
-    };
-    let recorded = recorded(&[
-        new(0, 0, NONE),
-        new(0, 1, NONE),
-        on(1, wakeup(0, 0, NONE)),
-        on(1, switch(0, 0, NONE, PrevState::Idle)),
-        on(1, switch(10, NONE, 0, PrevState::Sleeping)),
-        on(0, wakeup(20, 0, NONE)),
-        on(0, switch(20, 0, NONE, PrevState::Idle)),
-        on(1, wakeup(20, 1, NONE)),
-        on(1, switch(20, 1, NONE, PrevState::Idle)),
-        on(0, switch(30, NONE, 0, PrevState::Dead)),
-        on(1, switch(30, NONE, 1, PrevState::Dead)),
-    ]);
-    let workload = recorded.into_workload("f", CostScale::ONE).unwrap();
-    let places: Vec<_> = workload.groups.iter().map(|it| it.previous_cpu).collect();
-    assert_eq!(places, [Some(CpuId(1)); 2]);
-}
