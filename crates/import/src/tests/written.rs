@@ -163,6 +163,12 @@ fn line(format: &str, what: What) -> (&'static str, String) {
                 child.comm, child.pid
             ),
         ),
+        other => interrupt(other),
+    }
+}
+
+fn interrupt(what: What) -> (&'static str, String) {
+    match what {
         What::Enter(Interrupt::Timer) => (
             "hrtimer_expire_entry",
             "hrtimer=0x1 function=f now=1".to_owned(),
