@@ -2,7 +2,7 @@
 //! takes. Asserts nothing; compare figures of one run only.
 //!
 //! A trace is made as it is read. What making it takes is measured alone first, and taken off.
-//! `-- BYTES` says how long each trace is: 1 GB without it.
+//! `-- BYTES [FORMAT...]` says how long each trace is, 1 GB without it, and which formats are read.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -43,10 +43,13 @@ fn cpu_time() -> Duration {
 }
 
 fn main() {
-    let bytes = std::env::args().find_map(|word| word.parse().ok());
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let bytes = words.iter().find_map(|word| word.parse().ok());
     let bytes = bytes.unwrap_or(1_000_000_000);
+    let named = |format: &&str| words.iter().any(|word| word == format);
+    let all = !long::LONG.iter().any(|format| named(format));
     println!("format         bytes     records   MB/s  Mrecords/s  memory at most");
-    for format in long::LONG {
+    for format in long::LONG.into_iter().filter(|format| all || named(format)) {
         let start = cpu_time();
         let (mut file, _) = long::long(format, bytes);
         let long = io::copy(&mut file, &mut io::sink()).expect("it is made");
