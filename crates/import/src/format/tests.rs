@@ -72,6 +72,8 @@ fn a_probe_of_wakers_that_are_about_to_sleep_tells_whom_they_wake() {
     let (pid, context, what) = formats.decode(&data).unwrap();
     assert_eq!((pid, context), (9, Context::Task));
     assert!(matches!(what, What::WakingSync(20)), "{what:?}");
+    data[20] = 8;
+    assert!(formats.decode(&data).is_none(), "no such flag");
 }
 
 #[test]

@@ -16,7 +16,11 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
             let (who, cpu) = woken(text)?;
             What::Waking(who, cpu)
         }
-        b"sched_waking_sync" => What::WakingSync(narrow(value(text, b"pid=")?)?),
+        b"sched_waking_sync" => {
+            let pid = narrow(value(text, b"pid=")?)?;
+            let flags = narrow(value(text, b"flags=")?)?;
+            is_sync(flags).then_some(What::WakingSync(pid))?
+        }
         b"sched_wakeup" | b"sched_wakeup_new" => {
             let (who, cpu) = woken(text)?;
             let new = event.ends_with(b"_new");
@@ -48,6 +52,12 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
         }
         _ => return None,
     })
+}
+
+/// Whether a wakeup with these flags is by one that is about to sleep: `WF_SYNC` is 1 up to Linux
+/// 5.10, and 16 from 5.11 on, where 1 is not used. The probe has a filter, which may be refused.
+pub const fn is_sync(flags: u32) -> bool {
+    flags & 17 != 0
 }
 
 /// Whether a device's interrupt is a timer's, by its name.

@@ -19,6 +19,8 @@ pub use decided::{Decided, Decision, DecisionRecorder, Decisions};
 pub use measured::{Distribution, Measured, Totals};
 pub use pace::{Pace, be_urgent};
 pub use raw::{Facts, Kind, Raw};
+#[cfg(test)]
+pub(crate) use recorder::OBJECT;
 pub use recorder::{
     Depth, Extras, Recorder, Recording, busy_between, busy_of, cpus, hz_between, schedstat,
 };

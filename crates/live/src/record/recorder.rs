@@ -25,7 +25,7 @@ use crate::{Error, libbpf_log};
 use model::{Nanos, TaskGroup};
 
 /// The tracing programs, compiled from record.bpf.c.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
+pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 /// How messages call it.
 const NAME: &str = "the recorder";
 /// Events that the ring buffer holds (`events` in record.bpf.c).

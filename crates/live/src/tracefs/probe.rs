@@ -105,29 +105,29 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::record::OBJECT;
 
     #[test]
     fn a_probe_is_added_to_those_that_are_there_and_taken_away_alone() {
-        let folder = folder::OwnFolder::new().unwrap();
-        let types = Path::new("/sys/kernel/btf/vmlinux");
-        let list = folder.join("kprobe_events");
-        fs::write(&list, "p:mine/own do_exit\n").unwrap();
-        if types.exists() {
-            let probe = Probe::set(Path::new("/"), folder.path()).unwrap();
-            let event = probe.event();
-            let text = fs::read_to_string(&list).unwrap();
-            let (first, second) = text.trim_end().split_once('\n').unwrap();
-            assert_eq!(first, "p:mine/own do_exit");
-            let begin = format!("p:{}/{NAME} {FUNCTION} pid=+", event.system);
-            assert!(second.starts_with(&begin), "{second}");
-            drop(probe);
-            let text = fs::read_to_string(&list).unwrap();
-            let last = format!("\n-:{}/{NAME}\n", event.system);
-            assert!(text.ends_with(&last), "{text}");
-        }
-        assert!(
-            Probe::set(folder.path(), folder.path()).is_err(),
-            "no types"
+        let root = folder::OwnFolder::new().unwrap();
+        let list = root.join("kprobe_events");
+        let own = "p:mine/own do_exit\n";
+        fs::write(&list, own).unwrap();
+        assert!(Probe::set(root.path(), root.path()).is_err(), "no types");
+        // Types of a kernel, as far as our own recorder asks for them.
+        fs::create_dir_all(root.join("sys/kernel/btf")).unwrap();
+        fs::write(root.join("sys/kernel/btf/vmlinux"), OBJECT).unwrap();
+        let btf = Btf::from_raw("recorder", OBJECT).unwrap().unwrap();
+        let at = member(&btf, "task_struct", "pid").unwrap();
+        let probe = Probe::set(root.path(), root.path()).unwrap();
+        let system = probe.event().system;
+        drop(probe);
+        assert_eq!(
+            fs::read_to_string(&list).unwrap(),
+            format!(
+                "{own}p:{system}/{NAME} {FUNCTION} pid=+{at}($arg1):s32 flags=$arg3:u32\n\
+                 -:{system}/{NAME}\n"
+            )
         );
     }
 

@@ -144,12 +144,14 @@ impl TraceRecorder {
         let removed = instance::remove_left(asked.root, asked.tracefs);
         probe::remove_left(asked.root, asked.tracefs);
         let mut chosen = asked.wanted.choose(asked.tracefs)?;
+        let instance = Instance::make(asked.root, asked.tracefs)?;
+        // Nothing depends on it, and a kernel may refuse it only when it is switched on.
         let probe = Probe::set(asked.root, asked.tracefs).ok();
+        let probe = probe.filter(|probe| instance.enable(&probe.event()).is_ok());
         match &probe {
             Some(probe) => chosen.events.push(probe.event()),
             None => chosen.missing.push(Probe::absent()),
         }
-        let instance = Instance::make(asked.root, asked.tracefs)?;
         let mut recorder = Self::start_in(instance, asked, chosen.events)?;
         (recorder.missing, recorder.removed) = (chosen.missing, removed);
         recorder.probe = probe;
