@@ -13,15 +13,15 @@ use stats::Metrics;
 use workload::RunSpec;
 
 /// A case, what is wanted, and what the nearest simulator of this kind has: an unmerged proposal
-/// of February 2026 that compiles C against stubs (millions of switches a second, measured on the
-/// same computer).
+/// of February 2026 that compiles C against stubs, rebuilt with `-O2` (millions of switches a
+/// second, docs/performance.md; measured on another computer than this may be).
 const CASES: [(Case, f64, f64); 6] = [
-    (Case::sleepers(1, 10), 10.0, 1.28),
-    (Case::sleepers(4, 100), 8.0, 0.83),
-    (Case::sleepers(64, 1_000), 7.0, 0.72),
-    (Case::sleepers(256, 1_000), 5.0, 0.21),
-    (Case::sleepers(4, 10_000), 5.0, 0.21),
-    (Case::hogs(4, 10_000), 3.0, 0.007),
+    (Case::sleepers(1, 10), 10.0, 1.243),
+    (Case::sleepers(4, 100), 8.0, 1.110),
+    (Case::sleepers(64, 1_000), 7.0, 0.896),
+    (Case::sleepers(256, 1_000), 5.0, 0.252),
+    (Case::sleepers(4, 10_000), 5.0, 0.309),
+    (Case::hogs(4, 10_000), 6.0, 0.046),
 ];
 
 /// The fastest round counts: everything that disturbs one makes it slower.

@@ -47,7 +47,7 @@ fn main() {
     let bytes = words.iter().find_map(|word| word.parse().ok());
     let bytes = bytes.unwrap_or(1_000_000_000);
     let named = |format: &&str| words.iter().any(|word| word == format);
-    let all = !long::LONG.iter().any(|format| named(format));
+    let all = !long::LONG.iter().any(named);
     println!("format         bytes     records   MB/s  Mrecords/s  memory at most");
     for format in long::LONG.into_iter().filter(|format| all || named(format)) {
         let start = cpu_time();
