@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::cursor::Endian;
 use crate::error::Error;
 use crate::record::{Comm, Context, Interrupt, Left, What, Who};
-use crate::text::{is_sync, is_timer, softirq_of};
+use crate::text::{is_timer, softirq_of, waking_sync};
 
 /// The descriptions of a file.
 #[derive(Debug, Default)]
@@ -219,10 +219,7 @@ impl Formats {
                 next: who(3, 4, 6)?,
             },
             Kind::Waking => What::Waking(who(0, 1, 2)?, small(3)),
-            Kind::WakingSync => {
-                let pid = small(0)?;
-                is_sync(small(1)?).then_some(What::WakingSync(pid))?
-            }
+            Kind::WakingSync => waking_sync(small(0)?, small(1)?)?,
             Kind::Wakeup | Kind::WakeupNew => What::Wakeup {
                 who: who(0, 1, 2)?,
                 cpu: small(3),

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use model::{Changed, CpuId, Event, EventKind, PrevState, SYNC_BIT, SimTime, TaskId, WakeCause};
+use model::{Changed, CpuId, Event, EventKind, PrevState, SimTime, TaskId, WakeCause, wakeup_word};
 
 use crate::findings::Findings;
 use crate::record::{CURRENT, Comm, Context, Interrupt, Left, Record, What, Who};
@@ -440,8 +440,7 @@ impl Tasks {
             WakeCause::Unsaid if waker.task != TaskId::NONE => causes.task += 1,
             WakeCause::Unsaid => causes.unsaid += 1,
         }
-        let sync = u64::from(waker.sync) << SYNC_BIT;
-        let a = u64::from(waker.task.0) | u64::from(waker.cpu & 0xffff) << 32 | sync;
+        let a = wakeup_word(waker.task, CpuId(waker.cpu as u16), waker.sync);
         let words = (waker.cause as u8, a, u64::from(is_start));
         self.emit(EventKind::Wakeup, live.id, cpu, words);
     }

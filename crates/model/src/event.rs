@@ -40,6 +40,21 @@ const _: () = assert!(size_of::<Event>() == 32);
 /// (`WF_SYNC`, kernel/sched/sched.h, 6.18), as pipes and sockets do. Never set by an interrupt.
 pub const SYNC_BIT: u32 = 48;
 
+/// The first word of an [`EventKind::Wakeup`]: who wakes ([`TaskId::NONE`]: nobody), on which CPU,
+/// and whether it told the kernel that it is about to sleep.
+#[must_use]
+pub const fn wakeup_word(waker: TaskId, cpu: CpuId, sync: bool) -> u64 {
+    waker.0 as u64 | (cpu.0 as u64) << 32 | (sync as u64) << SYNC_BIT
+}
+
+impl Event {
+    /// Whether the waker of this [`EventKind::Wakeup`] told the kernel that it is about to sleep.
+    #[must_use]
+    pub const fn is_synchronous(&self) -> bool {
+        self.a >> SYNC_BIT & 1 != 0
+    }
+}
+
 /// First word of [`EventKind::Change`]: what changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {

@@ -28,7 +28,7 @@ pub mod user_space;
 pub use event::{
     Caller, Changed, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventKind, EventMask,
     Header, Kicked, Looked, NOWHERE, Op, PrevState, SYNC_BIT, Sink, Sliced, TaskGroup, Text,
-    WakeCause, insert,
+    WakeCause, insert, wakeup_word,
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;

@@ -4,7 +4,7 @@
 //! `select_task_rq_scx()`, as 6.12 and 7.2 have them alike. Everything here runs on the waker's
 //! CPU.
 
-use model::{CpuId, EventKind, Op, SYNC_BIT, TaskId};
+use model::{CpuId, EventKind, Op, TaskId, wakeup_word};
 
 use crate::cause::Cause;
 use crate::flags::{Waker, enq, wake};
@@ -68,10 +68,9 @@ impl Machine {
                 Waker::Nobody => TaskId::NONE,
                 Waker::Current | Waker::Sleeper => self.current().unwrap_or(TaskId::NONE),
             };
-            let sync = u64::from(by == Waker::Sleeper) << SYNC_BIT;
-            let words = u64::from(waker.0) | u64::from(self.exec.0) << 32 | sync;
+            let word = wakeup_word(waker, self.exec, by == Waker::Sleeper);
             let what = (EventKind::Wakeup, 0);
-            self.emit_detailed(what, id, cpu, (words, u64::from(new)));
+            self.emit_detailed(what, id, cpu, (word, u64::from(new)));
         }
         let now = self.now;
         let task = self.task_mut(id);

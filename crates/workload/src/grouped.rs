@@ -7,7 +7,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, Nanos, PrevState, SYNC_BIT, SimTime, TaskId, WakeCause};
+use model::{Event, EventKind, Nanos, PrevState, SimTime, TaskId, WakeCause};
 
 pub use kind::{AsFile, Known};
 use kind::{Kind, Task};
@@ -87,7 +87,7 @@ impl Grouped {
         let slept = event.time.since(task.asleep);
         if by_task {
             task.waits.add(slept);
-            task.synchronously += event.a >> SYNC_BIT & 1;
+            task.synchronously += u64::from(event.is_synchronous());
             let target = event.task.index();
             *self.tasks[waker.index()].wakes.entry(target).or_default() += 1;
             return;

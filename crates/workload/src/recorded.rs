@@ -12,8 +12,8 @@ use crate::{
     SchedPolicy, Scripted, Step, TaskKind, Workload,
 };
 use model::{
-    Changed, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SYNC_BIT, SimTime, Sink,
-    TaskId, WakeCause,
+    Changed, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskId,
+    WakeCause,
 };
 
 /// The flag of a wakeup whose waker is about to sleep (`WF_SYNC`, kernel/sched/sched.h, 6.18).
@@ -314,9 +314,9 @@ impl Recorded {
         let waking = self
             .task(event.task)
             .map(|task| mem::take(&mut task.waking));
-        let waking = match event.a >> SYNC_BIT & 1 {
-            1 => Waking::Sync,
-            _ => waking.unwrap_or_default(),
+        let waking = match event.is_synchronous() {
+            true => Waking::Sync,
+            false => waking.unwrap_or_default(),
         };
         let first = self.task(event.task).is_some_and(|task| !task.awake);
         let forked = self.task(event.task).is_some_and(|task| task.forked);

@@ -19,7 +19,7 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
         b"sched_waking_sync" => {
             let pid = narrow(value(text, b"pid=")?)?;
             let flags = narrow(value(text, b"flags=")?)?;
-            is_sync(flags).then_some(What::WakingSync(pid))?
+            waking_sync(pid, flags)?
         }
         b"sched_wakeup" | b"sched_wakeup_new" => {
             let (who, cpu) = woken(text)?;
@@ -54,10 +54,10 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
     })
 }
 
-/// Whether a wakeup with these flags is by one that is about to sleep: `WF_SYNC` is 1 up to Linux
-/// 5.10, and 16 from 5.11 on, where 1 is not used. The probe has a filter, which may be refused.
-pub const fn is_sync(flags: u32) -> bool {
-    flags & 17 != 0
+/// What the probe of wakers says of a wakeup with these flags: `WF_SYNC` is 1 up to Linux 5.10, and
+/// 16 from 5.11 on, where 1 is not used. The probe has a filter, which may have been refused.
+pub fn waking_sync(pid: u32, flags: u32) -> Option<What> {
+    (flags & 17 != 0).then_some(What::WakingSync(pid))
 }
 
 /// Whether a device's interrupt is a timer's, by its name.

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use model::{
-    Changed, CpuId, Event, EventKind, EventMask, NOWHERE, Nanos, PrevState, SYNC_BIT, SimTime,
-    TaskGroup, TaskId, Text,
+    Changed, CpuId, Event, EventKind, EventMask, NOWHERE, Nanos, PrevState, SimTime, TaskGroup,
+    TaskId, Text, wakeup_word,
 };
 
 use super::decided::{Decided, Decisions};
@@ -441,22 +441,14 @@ enum State {
     Running(u16),
 }
 
-/// Who began a wakeup.
-#[derive(Clone, Copy)]
-struct Waker {
-    task: TaskId,
-    cpu: u16,
-    /// It told the kernel that it is about to sleep.
-    sync: bool,
-}
-
 /// A task that has come to be.
 struct Told {
     state: State,
     /// Its CPU; `None` before the first wakeup.
     place: Option<u16>,
     forked: bool,
-    waker: Option<Waker>,
+    /// Who began the wakeup that is under way, as its event says it.
+    waker: Option<u64>,
 }
 
 struct Converter<'a> {
@@ -603,11 +595,10 @@ impl<'a> Converter<'a> {
             Kind::Waking => {
                 let in_interrupt = raw.flags & (raw::FLAG_HARDIRQ | raw::FLAG_SOFTIRQ) != 0;
                 let waker = self.who.get(&raw.b).filter(|_| !in_interrupt);
-                self.told[task.index()].waker = Some(Waker {
-                    task: waker.copied().unwrap_or(TaskId::NONE),
-                    cpu: raw.cpu,
-                    sync: !in_interrupt && raw.flags & raw::FLAG_SYNC != 0,
-                });
+                let waker = waker.copied().unwrap_or(TaskId::NONE);
+                let sync = !in_interrupt && raw.flags & raw::FLAG_SYNC != 0;
+                let word = wakeup_word(waker, CpuId(raw.cpu), sync);
+                self.told[task.index()].waker = Some(word);
             }
             Kind::Wakeup | Kind::Start => {
                 if let Some(cpu) = self.cpu(raw.a) {
@@ -688,15 +679,11 @@ impl<'a> Converter<'a> {
     fn wake(&mut self, task: TaskId, cpu: u16) {
         let told = &mut self.told[task.index()];
         let is_start = told.forked && told.place.is_none();
-        let by = told.waker.take().unwrap_or(Waker {
-            task: TaskId::NONE,
-            cpu,
-            sync: false,
-        });
+        let nobody = wakeup_word(TaskId::NONE, CpuId(cpu), false);
+        let waker = told.waker.take().unwrap_or(nobody);
         told.state = State::Runnable;
         told.place = Some(cpu);
-        let a = u64::from(by.task.0) | u64::from(by.cpu) << 32 | u64::from(by.sync) << SYNC_BIT;
-        self.push(EventKind::Wakeup, task, cpu, (a, is_start.into()));
+        self.push(EventKind::Wakeup, task, cpu, (waker, is_start.into()));
     }
 
     fn migrated(&mut self, task: TaskId, cpu: u16) {

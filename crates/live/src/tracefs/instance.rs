@@ -186,10 +186,7 @@ pub fn remove_left(root: &Path, tracefs: &Path) -> usize {
     let names = entries
         .take(ENTRIES)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let left = names.filter(|name| {
-        let process = Process::of_name(name);
-        process.is_some_and(|process| !process.lives(root))
-    });
+    let left = names.filter(|name| Process::is_left(name, root));
     let removed = left.filter(|name| remove(&tracefs.join("instances").join(name)).is_ok());
     removed.count()
 }
@@ -224,7 +221,7 @@ impl Process {
         format!("{PREFIX}{}-{}", self.pid, self.began)
     }
 
-    pub(super) fn of_name(name: &str) -> Option<Self> {
+    fn of_name(name: &str) -> Option<Self> {
         let (pid, began) = name.strip_prefix(PREFIX)?.split_once('-')?;
         Some(Self {
             pid: pid.parse().ok()?,
@@ -232,7 +229,12 @@ impl Process {
         })
     }
 
-    pub(super) fn lives(self, root: &Path) -> bool {
+    /// Whether something of this name is of a recording whose process is gone.
+    pub(super) fn is_left(name: &str, root: &Path) -> bool {
+        Self::of_name(name).is_some_and(|process| !process.lives(root))
+    }
+
+    fn lives(self, root: &Path) -> bool {
         Self::began(root, self.pid) == Some(self.began)
     }
 }

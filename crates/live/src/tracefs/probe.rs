@@ -88,9 +88,8 @@ pub fn remove_left(root: &Path, tracefs: &Path) {
             .and_then(|line| line.split_once('/'))
             .filter(|(_, rest)| rest.split(' ').next() == Some(NAME))
             .map(|(system, _)| system);
-        let process = system.and_then(|system| Process::of_name(&system.replace('_', "-")));
-        if let (Some(system), Some(process)) = (system, process)
-            && !process.lives(root)
+        if let Some(system) = system
+            && Process::is_left(&system.replace('_', "-"), root)
         {
             drop(Probe {
                 list: list.clone(),

@@ -252,7 +252,7 @@ fn the_waker_is_a_task_unless_it_was_an_interrupt() {
     let wakers: Vec<(u32, u32, u64)> = (converted.events.iter())
         .filter(|event| event.kind == EventKind::Wakeup && event.time > SimTime::from_nanos(2))
         .map(|event| {
-            let sync = event.a >> SYNC_BIT;
+            let sync = event.a >> model::SYNC_BIT;
             (event.task.0, event.a as u32, sync)
         })
         .collect();
