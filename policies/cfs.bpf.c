@@ -276,7 +276,7 @@ void OP(cfs_tick, struct task_struct *p)
 		count(COUNT_TURNS_OVER);
 		set_slice(p, 0);
 	}
-	look_around(p, &cctx->q, balance_is_due(&cctx->q));
+	end_tick(p, &cctx->q);
 }
 
 bool OP(cfs_yield, struct task_struct *from, struct task_struct *to)

@@ -333,7 +333,7 @@ void OP(eevdf_tick, struct task_struct *p)
 	if ((scx_bpf_dsq_nr_queued(cpu) > 0 || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0) &&
 	    (served || !is_before(tctx->vruntime, cctx->protected_to)))
 		set_slice(p, 0);
-	look_around(p, &cctx->q, balance_is_due(&cctx->q));
+	end_tick(p, &cctx->q);
 }
 
 /* yield_task_fair(): an eligible task gives the rest of its request away. */

@@ -74,7 +74,36 @@ static u64 keys_used;
 #define HEAP_MIDDLE (1ULL << (WORTH_SHIFT - 1))
 
 static bool is_heap;
-static u32 nr_lists = NR_LISTS;
+
+/*
+ * Tasks that stand in each list, or are on their way from it to a CPU: who is in
+ * the list is counted before the kernel puts it there. The source knows from an
+ * index which lists to look at; asking the kernel for the length of each would
+ * cost more than all the rest of a choice.
+ */
+static volatile u32 members[NR_LISTS];
+
+/* The task stands in no list any more. */
+static __always_inline void uncount(struct task_ctx *tctx)
+{
+	u32 list = tctx->counted_in - 1;
+
+	if (tctx->counted_in && list < NR_LISTS)
+		__sync_fetch_and_add(&members[list], -1);
+	tctx->counted_in = 0;
+}
+
+/* The task comes to its list. */
+static __always_inline void count_member(struct task_ctx *tctx)
+{
+	u32 list = tctx->list;
+
+	uncount(tctx);
+	if (list >= NR_LISTS)
+		return;
+	__sync_fetch_and_add(&members[list], 1);
+	tctx->counted_in = list + 1;
+}
 
 /* Reports show the list that a task was in before it ran. */
 static __always_inline u32 level_of(struct task_ctx *tctx)
@@ -119,31 +148,26 @@ enum verdict {
 };
 
 /*
- * What a search remembers as yes or no. It lies in a map, where a verifier knows
- * no values: on the stack it would follow all loops anew for each combination.
+ * What a search has to know. It lies in a map, where a verifier knows no values:
+ * on the stack it would follow all loops anew for each combination.
  */
-struct notes {
+struct search {
+	u64 now;
+	u64 mm;
+	s32 weight;			/* what prev is worth */
+	u32 list;			/* ... and its list; NR_LISTS: there is no prev */
 	bool prev_first;		/* prev stands at the front of its list, else at its end */
 	bool yielding;			/* prev is the last choice */
 	bool dry;			/* somebody who may run here has no ticks left */
 };
 
-ARRAY(cpu_notes, struct notes, NR_CPUS_MAX);
+ARRAY(searches, struct search, NR_CPUS_MAX);
 
-struct search {
-	struct cpu_ctx *cctx;
-	struct notes *notes;
-	struct task_struct *prev;	/* NULL unless it could go on */
-	struct task_ctx *prev_ctx;
-	u64 mm;
-	s32 cpu;
-};
-
-static __always_inline struct notes *notes_of(s32 cpu)
+static __always_inline struct search *search_of(s32 cpu)
 {
 	u32 index = cpu;
 
-	return bpf_map_lookup_elem(&cpu_notes, &index);
+	return bpf_map_lookup_elem(&searches, &index);
 }
 
 /* What a search has found in one list. */
@@ -168,17 +192,15 @@ static __always_inline u32 limit(void)
 /* Looks at prev, which stands in the table although it is in no queue yet. */
 static __always_inline void look_at_prev(struct search *s, struct found *f)
 {
-	s32 weight = goodness(s->prev, s->prev_ctx, s->cpu, s->mm);
-
 	f->looked++;
-	if (!weight) {
-		s->notes->dry = true;
+	if (!s->weight) {
+		s->dry = true;
 		f->done = true;
-	} else if (s->notes->yielding) {
+	} else if (s->yielding) {
 		f->fallback = true;
 	} else {
-		if (weight > f->best) {
-			f->best = weight;
+		if (s->weight > f->best) {
+			f->best = s->weight;
 			f->next = NULL;
 		}
 		/* On one CPU nothing better is to be expected than one's own address space. */
@@ -187,30 +209,36 @@ static __always_inline void look_at_prev(struct search *s, struct found *f)
 }
 
 /*
- * Looks through one list. Of equals the first one wins. Decision: every task
- * looked at counts towards the limit.
+ * Looks through one list; an enum verdict. Of equals the first one wins. Decision:
+ * every task looked at counts towards the limit. Not static, so that a verifier
+ * follows it once, not once a list.
  */
-static __always_inline enum verdict search_list(struct search *s, u32 list)
+__noinline int search_list(s32 cpu, u32 list)
 {
-	bool has_prev = s->prev && s->prev_ctx->list == list;
+	struct search *s = search_of(cpu);
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
 	enum verdict verdict = MISSED;
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
 	struct found f = {};
+	bool has_prev;
 
-	if (has_prev && s->notes->prev_first)
+	if (!s || !cctx)
+		return NOBODY;
+	has_prev = s->list == list;
+	if (has_prev && s->prev_first)
 		look_at_prev(s, &f);
 	bpf_iter_scx_dsq_new(&it, list, 0);
 	while (!f.done && f.looked < limit() && (p = bpf_iter_scx_dsq_next(&it))) {
 		struct task_ctx *tctx = task_ctx(p);
 		s32 weight;
 
-		if (!tctx || !may_run_on(p, s->cpu))
+		if (!tctx || !may_run_on(p, cpu))
 			continue;
 		f.looked++;
-		weight = goodness(p, tctx, s->cpu, s->mm);
+		weight = goodness(p, tctx, cpu, s->mm);
 		if (!weight) {
-			s->notes->dry = true;
+			s->dry = true;
 			f.done = true;
 			continue;
 		}
@@ -220,7 +248,7 @@ static __always_inline enum verdict search_list(struct search *s, u32 list)
 		}
 		f.done = !smp_kernel && shares_mm(p, s->mm);
 	}
-	if (has_prev && !s->notes->prev_first && !f.done && f.looked < limit())
+	if (has_prev && !s->prev_first && !f.done && f.looked < limit())
 		look_at_prev(s, &f);
 	/* The source knows beforehand which lists have somebody with ticks left. */
 	if (f.best || f.fallback)
@@ -229,7 +257,7 @@ static __always_inline enum verdict search_list(struct search *s, u32 list)
 		struct task_ctx *tctx = task_ctx(f.next);
 
 		if (tctx && scx_bpf_dsq_move(&it, f.next, SCX_DSQ_LOCAL, 0)) {
-			take(s->cctx, s->cpu, f.next, tctx);
+			take(cctx, cpu, f.next, tctx, s->now);
 			verdict = TAKEN;
 		}
 	} else {
@@ -239,18 +267,35 @@ static __always_inline enum verdict search_list(struct search *s, u32 list)
 	return verdict;
 }
 
+/*
+ * The highest list below `below` that may have somebody, as the source's index of
+ * it; -1: none has. Not static, so that a verifier follows the loop once.
+ */
+__noinline int next_list(s32 cpu, u32 below)
+{
+	struct search *s = search_of(cpu);
+	u32 list;
+
+	for (list = NR_LISTS; s && list-- > 0;) {
+		if (list < below && (members[list] || s->list == list))
+			return list;
+	}
+	return -1;
+}
+
 /* The highest list that has somebody. Decision: if nobody may be taken there, the next lower. */
-static __always_inline enum verdict search_table(struct search *s)
+static __always_inline enum verdict search_table(struct search *s, s32 cpu)
 {
 	enum verdict verdict = NOBODY;
-	u32 i;
+	u32 i, below = NR_LISTS;
 
-	for_each_number(i, 0, nr_lists) {
-		u32 list = nr_lists - 1 - i;
+	for_each_number(i, 0, NR_LISTS) {
+		s32 list = next_list(cpu, below);
 
-		if (scx_bpf_dsq_nr_queued(list) <= 0 && !(s->prev && s->prev_ctx->list == list))
-			continue;
-		verdict = search_list(s, list);
+		if (list < 0)
+			break;
+		below = list;
+		verdict = search_list(cpu, list);
 		if (verdict != NOBODY)
 			break;
 	}
@@ -271,7 +316,9 @@ static __always_inline bool take_anybody(void)
 /* A recalculation asks for a second search, and each race that is lost for one more. */
 #define SEARCHES_MAX 4
 
-static __always_inline enum verdict schedule(struct search *s)
+/* `prev` could go on, or is NULL. */
+static __always_inline enum verdict schedule(struct search *s, struct task_struct *prev,
+					     struct task_ctx *tctx, s32 cpu)
 {
 	enum verdict verdict = NOBODY;
 	u32 i;
@@ -279,16 +326,18 @@ static __always_inline enum verdict schedule(struct search *s)
 	for_each_number(i, 0, SEARCHES_MAX) {
 		u32 seen = epoch;
 
-		s->notes->dry = false;
-		verdict = search_table(s);
-		if (verdict == NOBODY && s->notes->dry)
+		s->dry = false;
+		if (prev && tctx)
+			s->weight = goodness(prev, tctx, cpu, s->mm);
+		verdict = search_table(s, cpu);
+		if (verdict == NOBODY && s->dry)
 			recalculate(seen);
 		else if (verdict != MISSED)
 			break;
 	}
 	/* Unlucky every time: better anybody than an idle CPU. */
-	if (verdict == MISSED || (verdict == NOBODY && s->notes->dry))
-		verdict = take_anybody() ? TAKEN : s->prev ? KEEPS : NOBODY;
+	if (verdict == MISSED || (verdict == NOBODY && s->dry))
+		verdict = take_anybody() ? TAKEN : s->list < NR_LISTS ? KEEPS : NOBODY;
 	return verdict;
 }
 
@@ -331,17 +380,18 @@ void OP(elsc_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!tctx->queued)
 		add(tctx);
 	note_wait(tctx);
+	count_member(tctx);
 	scx_bpf_dsq_insert_vtime(p, tctx->list, SLICE_NS, tctx->key, enq_flags);
 	after_enqueue(p, tctx, enq_flags, false);
 }
 
 /* Whether the guard has found somebody. */
-static __always_inline bool guard(struct cpu_ctx *cctx, s32 cpu)
+static __always_inline bool guard(struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
 	bool found = false;
 	u32 list;
 
-	if (!guard_looks(&cctx->guard))
+	if (!guard_looks(&cctx->guard, now))
 		return false;
 	for_each_number(list, 0, NR_LISTS) {
 		found = rescue(list, cpu);
@@ -355,31 +405,37 @@ static __always_inline bool guard(struct cpu_ctx *cctx, s32 cpu)
 void OP(elsc_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx = prev ? task_ctx(prev) : NULL;
-	struct search s = { .cctx = cpu_ctx(cpu), .notes = notes_of(cpu), .cpu = cpu };
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	struct search *s = search_of(cpu);
+	bool goes_on;
 
-	if (!s.cctx || !s.notes || guard(s.cctx, cpu))
+	if (!cctx || !s)
+		return;
+	s->now = scx_bpf_now();
+	if (guard(cctx, cpu, s->now))
 		return;
 	count(COUNT_SCHEDULES);
-	s.notes->yielding = false;
-	s.mm = active_mm(s.cctx, prev);
-	if (tctx && (prev->scx.flags & SCX_TASK_QUEUED)) {
-		charge(&tctx->credit, scx_bpf_now());
+	s->yielding = false;
+	s->list = NR_LISTS;
+	s->mm = active_mm(cctx, prev);
+	goes_on = tctx && (prev->scx.flags & SCX_TASK_QUEUED);
+	if (goes_on) {
+		charge(&tctx->credit, s->now);
 		add(tctx);
-		s.prev = prev;
-		s.prev_ctx = tctx;
-		s.notes->prev_first = counter_of(&tctx->credit) > 0;
-		s.notes->yielding = tctx->yielding;
+		s->list = tctx->list;
+		s->prev_first = counter_of(&tctx->credit) > 0;
+		s->yielding = tctx->yielding;
 		tctx->yielding = false;
 	}
-	if (schedule(&s) != KEEPS) {
-		end_turn(s.cctx, tctx);
+	if (schedule(s, goes_on ? prev : NULL, tctx, cpu) != KEEPS) {
+		end_turn(cctx, tctx, s->now);
 		return;
 	}
 	if (prev && tctx) {
-		if (s.notes->yielding)
+		if (s->yielding)
 			count(COUNT_YIELDS_IN_VAIN);
 		tctx->queued = false;
-		keep(s.cctx, prev, tctx);
+		keep(cctx, prev, tctx);
 	}
 }
 
@@ -387,10 +443,12 @@ void OP(elsc_running, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	arrive(p);
+	arrive(p, tctx);
 	/* A running task is in no list. */
-	if (tctx)
+	if (tctx) {
 		tctx->queued = false;
+		uncount(tctx);
+	}
 }
 
 void OP(elsc_tick, struct task_struct *p)
@@ -417,7 +475,11 @@ void OP(elsc_stopping, struct task_struct *p, bool runnable)
 
 void OP(elsc_quiescent, struct task_struct *p, u64 deq_flags)
 {
-	go_to_sleep(p, deq_flags);
+	struct task_ctx *tctx = task_ctx(p);
+
+	go_to_sleep(p, tctx, deq_flags);
+	if (tctx)
+		uncount(tctx);
 }
 
 /* ---- Machine, load and unload ---- */
@@ -443,7 +505,6 @@ s32 OP_SLEEPABLE(elsc_init)
 
 	measure_machine();
 	is_heap = heap;
-	nr_lists = is_heap ? 1 : NR_LISTS;
 	for (list = 0; list < NR_LISTS; list++) {
 		error = scx_bpf_create_dsq(list, -1);
 		if (error)

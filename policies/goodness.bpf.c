@@ -88,59 +88,78 @@ enum verdict {
 	NOBODY,
 };
 
+/*
+ * What a choice has to know. It lies in a map, where a verifier knows no values:
+ * on the stack it would follow the walk anew for each combination.
+ */
 struct search {
-	struct cpu_ctx *cctx;
-	struct task_struct *prev;	/* NULL unless it could go on */
-	struct task_ctx *prev_ctx;
+	u64 now;
 	u64 mm;
-	s32 cpu;
-	bool yielding;			/* prev is worth 0 at first (2.3.99) */
+	s32 prev;	/* what prev is worth, which all others must beat; NOTHING without one */
+	s32 second;	/* ... when the walk meets it again; else NOTHING */
+	bool has_prev;	/* prev could go on */
 };
 
-/*
- * The value that all others must beat. 2.3.99 takes a yielder's bit here and
- * counts it as 0, which makes a lone one on an SMP kernel recalculate.
- */
-static __always_inline s32 prev_goodness(struct search *s)
+ARRAY(searches, struct search, NR_CPUS_MAX);
+
+static __always_inline struct search *search_of(s32 cpu)
 {
-	s->yielding = false;
-	if (!s->prev)
-		return NOTHING;
-	if (!variant_24 && s->prev_ctx->yielding) {
-		s->prev_ctx->yielding = false;
-		s->yielding = true;
-		return 0;
+	u32 index = cpu;
+
+	return bpf_map_lookup_elem(&searches, &index);
+}
+
+/*
+ * 2.3.99 takes a yielder's bit here and counts it as 0, which makes a lone one on
+ * an SMP kernel recalculate. The kernel for one CPU meets prev, which is still in
+ * the queue, again on the walk, now without its bit: a yielder, which stands
+ * last, only loses ties.
+ */
+static __always_inline void weigh_prev(struct search *s, struct task_struct *prev,
+				       struct task_ctx *tctx, s32 cpu)
+{
+	s->prev = NOTHING;
+	s->second = NOTHING;
+	if (!s->has_prev || !prev || !tctx)
+		return;
+	if (variant_24 || !tctx->yielding) {
+		s->prev = goodness(prev, tctx, cpu, s->mm);
+		return;
 	}
-	return goodness(s->prev, s->prev_ctx, s->cpu, s->mm);
+	tctx->yielding = false;
+	s->prev = 0;
+	if (!smp_kernel)
+		s->second = goodness(prev, tctx, cpu, s->mm);
 }
 
 /*
- * The kernel for one CPU meets prev, which is still in the queue, again on the
- * walk, now without its bit: a yielder, which stands last, only loses ties.
+ * Walks the queue once. Equals: prev first, then whoever stands nearer to the
+ * front. An enum verdict; NOBODY if nobody beats prev. Not static, so that a
+ * verifier follows the walk just once.
  */
-static __always_inline bool wins_second_look(struct search *s, s32 best)
+__noinline int choose(s32 cpu)
 {
-	return s->yielding && !smp_kernel && goodness(s->prev, s->prev_ctx, s->cpu, s->mm) > best;
-}
-
-/* Walks the queue once. Equals: prev first, then whoever stands nearer to the front. */
-static __always_inline enum verdict choose(struct search *s)
-{
+	struct search *s = search_of(cpu);
 	struct task_struct *p, *next = NULL;
-	u32 examined = s->prev ? 1 : 0;
-	s32 best = prev_goodness(s);
 	enum verdict verdict = MISSED;
 	struct bpf_iter_scx_dsq it;
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	u32 examined;
+	s32 best;
 
+	if (!s || !cctx)
+		return NOBODY;
+	examined = s->has_prev;
+	best = s->prev;
 	bpf_iter_scx_dsq_new(&it, QUEUE, 0);
 	while ((p = bpf_iter_scx_dsq_next(&it))) {
 		struct task_ctx *tctx = task_ctx(p);
 		s32 weight;
 
-		if (!tctx || !may_run_on(p, s->cpu))
+		if (!tctx || !may_run_on(p, cpu))
 			continue;
 		examined++;
-		weight = goodness(p, tctx, s->cpu, s->mm);
+		weight = goodness(p, tctx, cpu, s->mm);
 		if (weight > best) {
 			best = weight;
 			next = p;
@@ -149,17 +168,17 @@ static __always_inline enum verdict choose(struct search *s)
 			break;
 	}
 	count_by(COUNT_EXAMINED, examined);
-	if (wins_second_look(s, best)) {
+	if (s->second > best) {
 		verdict = KEEPS;
 	} else if (best == 0) {
 		verdict = RAN_OUT;
 	} else if (!next) {
-		verdict = s->prev ? KEEPS : NOBODY;
+		verdict = NOBODY;
 	} else {
 		struct task_ctx *tctx = task_ctx(next);
 
 		if (tctx && scx_bpf_dsq_move(&it, next, SCX_DSQ_LOCAL, 0)) {
-			take(s->cctx, s->cpu, next, tctx);
+			take(cctx, cpu, next, tctx, s->now);
 			verdict = TAKEN;
 		}
 	}
@@ -170,7 +189,8 @@ static __always_inline enum verdict choose(struct search *s)
 /* A recalculation asks for a second walk, and each race that is lost for one more. */
 #define WALKS_MAX 4
 
-static __always_inline enum verdict schedule(struct search *s)
+static __always_inline enum verdict schedule(struct search *s, struct task_struct *prev,
+					     struct task_ctx *tctx, s32 cpu)
 {
 	enum verdict verdict = MISSED;
 	u32 i;
@@ -178,7 +198,8 @@ static __always_inline enum verdict schedule(struct search *s)
 	for_each_number(i, 0, WALKS_MAX) {
 		u32 seen = epoch;
 
-		verdict = choose(s);
+		weigh_prev(s, prev, tctx, cpu);
+		verdict = choose(cpu);
 		if (verdict == RAN_OUT)
 			recalculate(seen);
 		else if (verdict != MISSED)
@@ -186,8 +207,8 @@ static __always_inline enum verdict schedule(struct search *s)
 	}
 	/* Unlucky every time: better anybody than an idle CPU. */
 	if (verdict == MISSED || verdict == RAN_OUT)
-		verdict = scx_bpf_dsq_move_to_local(QUEUE) ? TAKEN : s->prev ? KEEPS : NOBODY;
-	return verdict;
+		verdict = scx_bpf_dsq_move_to_local(QUEUE) ? TAKEN : NOBODY;
+	return verdict == NOBODY && s->has_prev ? KEEPS : verdict;
 }
 
 /* ---- Callbacks, in the order of a task's life ---- */
@@ -239,42 +260,40 @@ void OP(goodness_enqueue, struct task_struct *p, u64 enq_flags)
 void OP(goodness_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx = prev ? task_ctx(prev) : NULL;
-	struct search s = { .cctx = cpu_ctx(cpu), .cpu = cpu };
+	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	struct search *s = search_of(cpu);
 	bool yielded = tctx && tctx->yielding;
-	enum verdict verdict;
 
-	if (!s.cctx)
+	if (!cctx || !s)
 		return;
-	if (guard_looks(&s.cctx->guard)) {
+	s->now = scx_bpf_now();
+	if (guard_looks(&cctx->guard, s->now)) {
 		bool found = rescue(QUEUE, cpu);
 
-		guard_looked(&s.cctx->guard, found);
+		guard_looked(&cctx->guard, found);
 		if (found)
 			return;
 	}
 	count(COUNT_SCHEDULES);
-	s.mm = active_mm(s.cctx, prev);
-	if (tctx && (prev->scx.flags & SCX_TASK_QUEUED)) {
-		charge(&tctx->credit, scx_bpf_now());
-		s.prev = prev;
-		s.prev_ctx = tctx;
-	}
-	verdict = schedule(&s);
-	if (verdict != KEEPS) {
-		end_turn(s.cctx, tctx);
+	s->mm = active_mm(cctx, prev);
+	s->has_prev = tctx && (prev->scx.flags & SCX_TASK_QUEUED);
+	if (s->has_prev)
+		charge(&tctx->credit, s->now);
+	if (schedule(s, prev, tctx, cpu) != KEEPS) {
+		end_turn(cctx, tctx, s->now);
 		return;
 	}
 	if (prev && tctx) {
 		if (yielded)
 			count(COUNT_YIELDS_IN_VAIN);
 		tctx->yielding = false;
-		keep(s.cctx, prev, tctx);
+		keep(cctx, prev, tctx);
 	}
 }
 
 void OP(goodness_running, struct task_struct *p)
 {
-	arrive(p);
+	arrive(p, task_ctx(p));
 }
 
 void OP(goodness_tick, struct task_struct *p)
@@ -313,7 +332,7 @@ void OP(goodness_stopping, struct task_struct *p, bool runnable)
 
 void OP(goodness_quiescent, struct task_struct *p, u64 deq_flags)
 {
-	go_to_sleep(p, deq_flags);
+	go_to_sleep(p, task_ctx(p), deq_flags);
 }
 
 /* ---- Machine, load and unload ---- */

@@ -219,7 +219,6 @@ static void charge(struct task_struct *p, struct task_ctx *tctx)
 	u64 used = min(ran, tctx->left_ns);
 
 	tctx->q.charged_ns += ran;
-	tctx->q.stamp_ns = scx_bpf_now();
 	tctx->left_ns -= used;
 	tctx->over_ns += ran - used;
 	tctx->burst_ns += ran;
@@ -343,7 +342,7 @@ void OP(mlfq_runnable, struct task_struct *p, u64 enq_flags)
 	tctx->q.asleep = false;
 	if (enq_flags & SCX_ENQ_WAKEUP)
 		wake_up(tctx);
-	begin_wait(&tctx->q);
+	begin_wait(&tctx->q, scx_bpf_now());
 }
 
 /*
@@ -425,6 +424,7 @@ static void show(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *c
 static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
 	settle(prev, tctx, cctx);
+	tctx->q.stamp_ns = choice_ns(&cctx->q);
 	balance_busy(&cctx->q, cpu);
 	if (!tctx->q.rescued && waits_before(cpu, tctx->q.key) && scx_bpf_dsq_move_to_local(cpu))
 		return;
@@ -479,7 +479,7 @@ void OP(mlfq_running, struct task_struct *p)
 
 void OP(mlfq_tick, struct task_struct *p)
 {
-	end_tick(p);
+	end_tick(p, scx_bpf_now());
 }
 
 /* Rule 9. Decision: silent in the source; the task goes behind its equals, and keeps the rest. */

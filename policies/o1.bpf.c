@@ -61,6 +61,7 @@ struct cpu_ctx {
 	struct cpu_queue q;
 	u64 expired_ns;		/* since when tasks are expired; 0: none since the swap */
 	u32 best_expired;	/* best static priority among them; 0: there is none */
+	bool expired;		/* somebody may be in the expired array */
 } __attribute__((aligned(64)));
 
 CONTEXTS;
@@ -85,13 +86,13 @@ COUNTERS(BALANCE_COUNTERS, "kept", "array_switches", "expired", "stayed_active",
 /* ---- Charging ---- */
 
 /* Takes what the task has run since the last call off its slice. */
-static void charge(struct task_struct *p, struct task_ctx *tctx)
+static void charge(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	/* Below 0 if fork charged time that an interrupt took. */
 	s64 ran = p->se.sum_exec_runtime - tctx->q.charged_ns;
 
 	tctx->q.charged_ns += ran;
-	tctx->q.stamp_ns = scx_bpf_now();
+	tctx->q.stamp_ns = now;
 	tctx->time_slice_ns -= ran;
 }
 
@@ -112,6 +113,12 @@ static bool is_starving(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 	       (cctx->best_expired && tctx->sleep.static_prio > cctx->best_expired);
 }
 
+static void to_expired(struct task_ctx *tctx, struct cpu_ctx *cctx)
+{
+	cctx->expired = true;
+	to_tail_of(&tctx->q, expired_list(&cctx->q, tctx->q.prio), &cctx->q);
+}
+
 /* The slice is used up: a new one, in the expired array unless the task is interactive. */
 static void expire(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 {
@@ -129,7 +136,7 @@ static void expire(struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu)
 		to_tail(&tctx->q, &cctx->q);
 		return;
 	}
-	to_tail_of(&tctx->q, expired_list(&cctx->q, tctx->q.prio), &cctx->q);
+	to_expired(tctx, cctx);
 	if (!cctx->best_expired || tctx->sleep.static_prio < cctx->best_expired)
 		cctx->best_expired = tctx->sleep.static_prio;
 }
@@ -236,22 +243,24 @@ static __always_inline bool is_quiet(struct queued *q, s32 cpu)
 void OP(o1_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
+	u64 now;
 
 	if (!tctx)
 		return;
 	tctx->q.asleep = false;
 	if (!(enq_flags & SCX_ENQ_WAKEUP))
 		return;
+	now = scx_bpf_now();
 	/* A task that comes in asleep has no history: it starts as a new one. */
 	if (!tctx->is_new) {
 		bool quiet = is_quiet(&tctx->q, scx_bpf_task_cpu(p));
 
-		end_sleep(p, &tctx->sleep, quiet);
+		end_sleep(p, &tctx->sleep, quiet, now);
 		if (!quiet)
 			tctx->q.prio = effective_prio(&tctx->sleep);
 	}
 	tctx->is_new = false;
-	begin_wait(&tctx->q);
+	begin_wait(&tctx->q, now);
 }
 
 /* A new nice level: the bonus is lost until it is computed anew; the array stays. */
@@ -331,6 +340,7 @@ static void exchange_before(struct cpu_ctx *cctx, u64 key)
 	cctx->q.array++;
 	cctx->expired_ns = 0;
 	cctx->best_expired = 0;
+	cctx->expired = false;
 }
 
 /* schedule() for a task that can go on: it does if nobody is before it. */
@@ -339,8 +349,8 @@ static void decide(struct task_struct *prev, struct task_ctx *tctx, struct cpu_c
 	u64 key = 0;
 	bool waits;
 
-	charge(prev, tctx);
-	charge_sleep_avg(&tctx->sleep);
+	charge(prev, tctx, choice_ns(&cctx->q));
+	charge_sleep_avg(&tctx->sleep, choice_ns(&cctx->q));
 	balance_busy(&cctx->q, cpu);
 	waits = first_key(cpu, &key);
 	if (waits && is_before(key, tctx->q.key)) {
@@ -359,7 +369,7 @@ static void decide_anew(struct cpu_ctx *cctx, s32 cpu, bool was_idle)
 {
 	u64 key = 0;
 
-	if (first_key(cpu, &key))
+	if (cctx->expired && first_key(cpu, &key))
 		exchange_before(cctx, key);
 	if (!take_or_pull(cpu, was_idle))
 		cctx->expired_ns = 0;
@@ -396,7 +406,7 @@ void OP(o1_running, struct task_struct *p)
 		to_tail(&tctx->q, &cctx->q);
 	if (!tctx->q.changing) {
 		/* A woken task takes a new place. */
-		if (end_wait(p, &tctx->sleep)) {
+		if (end_wait(p, &tctx->sleep, tctx->q.stamp_ns)) {
 			tctx->q.prio = effective_prio(&tctx->sleep);
 			to_tail(&tctx->q, &cctx->q);
 		}
@@ -414,10 +424,11 @@ void OP(o1_tick, struct task_struct *p)
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
+	u64 now = scx_bpf_now();
 
 	if (!tctx || !cctx)
 		return;
-	charge(p, tctx);
+	charge(p, tctx, now);
 	if (tctx->time_slice_ns <= 0) {
 		expire(tctx, cctx, cpu);
 		set_slice(p, 0);
@@ -428,7 +439,7 @@ void OP(o1_tick, struct task_struct *p)
 		set_slice(p, 0);
 	}
 	tctx->ticked_ns = tctx->time_slice_ns;
-	end_tick(p);
+	end_tick(p, now);
 }
 
 /* The four counters of the source's yield statistics; the second includes the first. */
@@ -464,7 +475,7 @@ bool OP(o1_yield, struct task_struct *from, struct task_struct *to)
 	if (to || !tctx || !cctx)
 		return false;
 	count_yield(cctx, cpu);
-	to_tail_of(&tctx->q, expired_list(&cctx->q, tctx->q.prio), &cctx->q);
+	to_expired(tctx, cctx);
 	set_slice(from, 0);
 	return true;
 }
@@ -472,14 +483,15 @@ bool OP(o1_yield, struct task_struct *from, struct task_struct *to)
 void OP(o1_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
+	u64 now = scx_bpf_now();
 
 	free_cpu(scx_bpf_task_cpu(p));
 	if (!tctx)
 		return;
-	charge(p, tctx);
+	charge(p, tctx, now);
 	if (runnable)
-		charge_sleep_avg(&tctx->sleep);
-	leave_turn(&tctx->q, runnable);
+		charge_sleep_avg(&tctx->sleep, now);
+	leave_turn(&tctx->q, runnable, now);
 }
 
 /*

@@ -242,9 +242,9 @@ static void resume_7(struct task_ctx *tctx, s64 slept)
 	}
 }
 
-static void wake_up(struct task_struct *p, struct task_ctx *tctx)
+static void wake_up(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	s64 slept = scx_bpf_now() - tctx->q.left_cpu_ns;
+	s64 slept = now - tctx->q.left_cpu_ns;
 
 	tctx->s.slice_ns = full_slice(tctx);
 	tctx->s.interval_ns = full_interval(tctx);
@@ -318,14 +318,16 @@ s32 OP(staircase_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags
 void OP(staircase_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
+	u64 now;
 
 	if (!tctx)
 		return;
 	tctx->q.asleep = false;
 	if (!(enq_flags & SCX_ENQ_WAKEUP))
 		return;
-	wake_up(p, tctx);
-	begin_wait(&tctx->q);
+	now = scx_bpf_now();
+	wake_up(p, tctx, now);
+	begin_wait(&tctx->q, now);
 }
 
 /* A new nice level: the task stands on its new top stair, and keeps its slice. */
@@ -370,12 +372,11 @@ static bool preempts(struct task_ctx *tctx, struct cpu_ctx *cctx, u32 stair, s32
 
 static void preempt(struct task_struct *p, struct cpu_ctx *cctx, s32 cpu)
 {
-	u64 ran = scx_bpf_now() - cctx->switched_ns;
-
 	/* A displaced task finds out by itself when it returns. */
 	if (cctx->q.prio == NO_PRIO)
 		return;
-	if (compute && ran < cache_delay_ns && !(p->flags & PF_KTHREAD)) {
+	if (compute && !(p->flags & PF_KTHREAD) &&
+	    scx_bpf_now() - cctx->switched_ns < cache_delay_ns) {
 		cctx->preempted = true;
 		return;
 	}
@@ -450,6 +451,7 @@ void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx) {
 		settle(prev, tctx, cctx);
+		tctx->q.stamp_ns = choice_ns(&cctx->q);
 		balance_busy(&cctx->q, cpu);
 		if (gives_way(&tctx->q, &cctx->q))
 			return;
@@ -496,7 +498,7 @@ void OP(staircase_tick, struct task_struct *p)
 		count(COUNT_PREEMPTED);
 		set_slice(p, 0);
 	}
-	end_tick(p);
+	end_tick(p, now);
 }
 
 /* The task goes to the tail of the last stair, with a full slice and without burst. */
@@ -509,6 +511,7 @@ bool OP(staircase_yield, struct task_struct *from, struct task_struct *to)
 	if (to || !tctx || !cctx)
 		return false;
 	charge(from, &tctx->q, &tctx->s);
+	tctx->q.stamp_ns = scx_bpf_now();
 	count_yield(cpu);
 	tctx->burst = 0;
 	tctx->yielded = true;
@@ -531,7 +534,7 @@ void OP(staircase_stopping, struct task_struct *p, bool runnable)
 		return;
 	cctx->displaced = runnable && !tctx->q.rescued ? tctx->q.prio : 0;
 	charge(p, &tctx->q, &tctx->s);
-	leave_turn(&tctx->q, runnable);
+	leave_turn(&tctx->q, runnable, scx_bpf_now());
 }
 
 void OP(staircase_quiescent, struct task_struct *p, u64 deq_flags)

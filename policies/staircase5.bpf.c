@@ -158,11 +158,11 @@ static bool has_slept(struct slices *s, u64 slept)
  * "Every time a task sleeps it moves back up one priority." Decision: it is the
  * start of the descent that rises.
  */
-static void wake_up(struct task_struct *p, struct task_ctx *tctx)
+static void wake_up(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	u32 level = tctx->level;
 
-	if (!has_slept(&tctx->s, scx_bpf_now() - tctx->q.left_cpu_ns))
+	if (!has_slept(&tctx->s, now - tctx->q.left_cpu_ns))
 		return;
 	if (rise_from_here)
 		level = tctx->q.prio - min(tctx->q.prio, tctx->s.static_prio);
@@ -222,14 +222,16 @@ s32 OP(staircase5_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flag
 void OP(staircase5_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
+	u64 now;
 
 	if (!tctx)
 		return;
 	tctx->q.asleep = false;
 	if (!(enq_flags & SCX_ENQ_WAKEUP))
 		return;
-	wake_up(p, tctx);
-	begin_wait(&tctx->q);
+	now = scx_bpf_now();
+	wake_up(p, tctx, now);
+	begin_wait(&tctx->q, now);
 }
 
 /* A new nice level: the task stands on its new top stair, and keeps its slice. */
@@ -303,6 +305,7 @@ void OP(staircase5_dispatch, s32 cpu, struct task_struct *prev)
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx) {
 		settle(prev, tctx, cctx);
+		tctx->q.stamp_ns = choice_ns(&cctx->q);
 		balance_busy(&cctx->q, cpu);
 		if (gives_way(&tctx->q, &cctx->q))
 			return;
@@ -332,7 +335,7 @@ void OP(staircase5_running, struct task_struct *p)
 
 void OP(staircase5_tick, struct task_struct *p)
 {
-	end_tick(p);
+	end_tick(p, scx_bpf_now());
 }
 
 /* The task gets a full slice, and goes to the tail of the stair where it begins. */
@@ -345,6 +348,7 @@ bool OP(staircase5_yield, struct task_struct *from, struct task_struct *to)
 	if (to || !tctx || !cctx)
 		return false;
 	charge(from, &tctx->q, &tctx->s);
+	tctx->q.stamp_ns = scx_bpf_now();
 	count_yield(cpu);
 	begin_descent(from, tctx, tctx->level);
 	to_tail(&tctx->q, &cctx->q);
@@ -360,7 +364,7 @@ void OP(staircase5_stopping, struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	charge(p, &tctx->q, &tctx->s);
-	leave_turn(&tctx->q, runnable);
+	leave_turn(&tctx->q, runnable, scx_bpf_now());
 }
 
 /* A child that ends in its first slice leaves its interval to its parent. */

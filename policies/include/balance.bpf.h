@@ -375,30 +375,30 @@ static bool take_or_pull(s32 cpu, bool was_idle)
 	return pulled && scx_bpf_dsq_move_to_local(cpu);
 }
 
-static __always_inline bool balance_is_due(struct cpu_queue *cq)
+static __always_inline bool balance_is_due(struct cpu_queue *cq, u64 now)
 {
-	return busy_ns && nr_cpus > 1 && scx_bpf_now() >= cq->busy_at_ns;
+	return busy_ns && nr_cpus > 1 && now >= cq->busy_at_ns;
 }
 
-/* Every busy_ns, other nodes every second time; as the source's jiffies % period. */
+/* In `dispatch`. Every busy_ns, other nodes every second time; as the source's jiffies % period. */
 static void balance_busy(struct cpu_queue *cq, s32 cpu)
 {
-	u64 period = max(busy_ns, 1ULL);
+	u64 period = max(busy_ns, 1ULL), now = choice_ns(cq);
 
-	if (!balance_is_due(cq))
+	if (!balance_is_due(cq, now))
 		return;
-	cq->busy_at_ns = (scx_bpf_now() / period + 1) * period;
+	cq->busy_at_ns = (now / period + 1) * period;
 	balance_node(cpu, 2 * period, COUNT_LB_BUSY);
 	load_balance(cpu, node_of(cpu), COUNT_LB_BUSY);
 }
 
 /* In `tick`, at its end. */
-static __always_inline void end_tick(struct task_struct *p)
+static __always_inline void end_tick(struct task_struct *p, u64 now)
 {
 	struct cpu_queue *cq = cpu_queue(scx_bpf_task_cpu(p));
 
 	if (cq)
-		look_around(p, cq, balance_is_due(cq));
+		look_around(p, cq, now, balance_is_due(cq, now));
 }
 
 /* ---- Load ---- */

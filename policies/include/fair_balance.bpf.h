@@ -145,12 +145,20 @@ static bool balance_idle(s32 cpu)
 	return false;
 }
 
-static __always_inline bool balance_is_due(struct cpu_queue *cq)
+static __always_inline bool balance_is_due(struct cpu_queue *cq, u64 now)
 {
-	return busy_ms && nr_cpus > 1 && scx_bpf_now() >= cq->busy_at_ns;
+	return busy_ms && nr_cpus > 1 && now >= cq->busy_at_ns;
 }
 
-/* A busy CPU takes half of what the busiest has more, if that is much. */
+/* In `tick`, at its end. */
+static __always_inline void end_tick(struct task_struct *p, struct cpu_queue *cq)
+{
+	u64 now = scx_bpf_now();
+
+	look_around(p, cq, now, balance_is_due(cq, now));
+}
+
+/* In `dispatch`. A busy CPU takes half of what the busiest has more, if that is much. */
 static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
 {
 	u32 failed = cctx->failed;
@@ -159,9 +167,9 @@ static void balance_busy(struct cpu_ctx *cctx, s32 cpu)
 	s32 busiest;
 	int i;
 
-	if (!balance_is_due(&cctx->q))
+	if (!balance_is_due(&cctx->q, choice_ns(&cctx->q)))
 		return;
-	cctx->q.busy_at_ns = scx_bpf_now() + busy_ms * nr_cpus * NSEC_PER_MSEC;
+	cctx->q.busy_at_ns = choice_ns(&cctx->q) + busy_ms * nr_cpus * NSEC_PER_MSEC;
 	count(COUNT_LB_BUSY);
 	busiest = find_busiest(cpu, &load);
 	if (busiest < 0 || load * 100 <= cctx->load * IMBALANCE_PERCENT) {

@@ -77,6 +77,7 @@ struct task_ctx {
 	u64 turn_ns;		/* running average of its turns (2.3.99) */
 	s32 processor;		/* runs or ran there, as the policy saw it */
 	u32 list;		/* the queue that it is or was in */
+	u32 counted_in;		/* the list that counts it, and one; 0: none (elsc) */
 	u32 refunds;		/* ticks that ended children have left it */
 	bool queued;		/* list and key are its place, to which it returns */
 	bool off_cpu;		/* lost the CPU, and has not come to enqueue since */
@@ -566,22 +567,20 @@ static __always_inline void keep(struct cpu_ctx *cctx, struct task_struct *prev,
 
 /* `next` gets the CPU. */
 static __always_inline void take(struct cpu_ctx *cctx, s32 cpu, struct task_struct *next,
-				 struct task_ctx *tctx)
+				 struct task_ctx *tctx, u64 now)
 {
 	if (tctx->processor != cpu)
 		count(COUNT_NEW_CPU);
 	tctx->processor = cpu;
-	tctx->credit.tick = scx_bpf_now() / tick_ns;
+	tctx->credit.tick = now / tick_ns;
 	publish(cctx, next, tctx);
 	cctx->chosen = true;
 	cctx->seen = arrivals;
 }
 
 /* The CPU changes hands; `tctx` is of the task whose turn ends, if it is one of ours. */
-static __always_inline void end_turn(struct cpu_ctx *cctx, struct task_ctx *tctx)
+static __always_inline void end_turn(struct cpu_ctx *cctx, struct task_ctx *tctx, u64 now)
 {
-	u64 now = scx_bpf_now();
-
 	if (tctx)
 		tctx->turn_ns = (now - cctx->switched_ns + tctx->turn_ns) / 2;
 	cctx->switched_ns = now;
@@ -661,9 +660,8 @@ static __always_inline void receive(struct task_ctx *tctx)
  * would if others came while a higher class kept the chosen task from the CPU
  * (see note_arrival() in percpu.bpf.h).
  */
-static __always_inline void arrive(struct task_struct *p)
+static __always_inline void arrive(struct task_struct *p, struct task_ctx *tctx)
 {
-	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = cpu_ctx(cpu);
 	bool overtaken;
@@ -687,12 +685,13 @@ static __always_inline void pass_tick(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	struct cpu_ctx *cctx = cpu_ctx(scx_bpf_task_cpu(p));
+	u64 now = scx_bpf_now();
 
 	if (!tctx || !cctx)
 		return;
-	charge(&tctx->credit, scx_bpf_now());
+	charge(&tctx->credit, now);
 	cctx->curr = tctx->credit;
-	if (!counter_of(&tctx->credit) || guard_is_due(&cctx->guard))
+	if (!counter_of(&tctx->credit) || guard_is_due(&cctx->guard, now))
 		set_slice(p, 0);
 }
 
@@ -700,25 +699,25 @@ static __always_inline void leave(struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	struct cpu_ctx *cctx = cpu_ctx(scx_bpf_task_cpu(p));
+	u64 now = scx_bpf_now();
 
 	/* The next task may stand there already. */
 	if (cctx && cctx->pid == p->pid)
 		cctx->pid = 0;
 	if (!tctx)
 		return;
-	charge(&tctx->credit, scx_bpf_now());
+	charge(&tctx->credit, now);
 	tctx->rescued = false;
 	tctx->ready_ns = 0;
 	if (runnable) {
-		tctx->ready_ns = scx_bpf_now();
+		tctx->ready_ns = now;
 		tctx->off_cpu = true;
 	}
 }
 
-static __always_inline void go_to_sleep(struct task_struct *p, u64 deq_flags)
+static __always_inline void go_to_sleep(struct task_struct *p, struct task_ctx *tctx,
+					u64 deq_flags)
 {
-	struct task_ctx *tctx = task_ctx(p);
-
 	/* Without the flag it is a change of nice level, affinity or group: it did not block. */
 	if (!tctx || !(deq_flags & SCX_DEQ_SLEEP))
 		return;

@@ -52,10 +52,10 @@ static __always_inline bool is_starved(u64 waited_ns)
 }
 
 /* In `tick`, to send the CPU to `dispatch`. */
-static __always_inline bool guard_is_due(struct guard *guard)
+static __always_inline bool guard_is_due(struct guard *guard, u64 now)
 {
-	guard->seen_ns = scx_bpf_now();
-	return guard_ms && scx_bpf_now() >= guard->look_ns;
+	guard->seen_ns = now;
+	return guard_ms && now >= guard->look_ns;
 }
 
 /* A CPU that serves its queue is seen at each tick. */
@@ -67,13 +67,13 @@ static __always_inline bool is_silent(struct guard *guard)
 }
 
 /* In `dispatch`: whether to look for a starved task now, before all else. */
-static __always_inline bool guard_looks(struct guard *guard)
+static __always_inline bool guard_looks(struct guard *guard, u64 now)
 {
-	if (!guard_is_due(guard))
+	if (!guard_is_due(guard, now))
 		return false;
 	if (guard->others_next) {
 		guard->others_next = false;
-		guard->look_ns = scx_bpf_now() + GUARD_TURN_NS;
+		guard->look_ns = now + GUARD_TURN_NS;
 		return false;
 	}
 	return true;

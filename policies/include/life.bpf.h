@@ -46,10 +46,10 @@ static __always_inline s32 choose_cpu(struct task_struct *p, s32 prev_cpu, u64 w
 }
 
 /* In `runnable`, when the task has been woken. */
-static __always_inline void begin_wait(struct queued *q)
+static __always_inline void begin_wait(struct queued *q, u64 now)
 {
-	q->ready_ns = scx_bpf_now();
-	q->left_cpu_ns = q->ready_ns;
+	q->ready_ns = now;
+	q->left_cpu_ns = now;
 	q->requeue = true;
 }
 
@@ -90,13 +90,13 @@ static __always_inline void ask_again(struct task_struct *p, struct queued *q,
 }
 
 /* In `stopping`, when the task has been charged. */
-static __always_inline void leave_turn(struct queued *q, bool runnable)
+static __always_inline void leave_turn(struct queued *q, bool runnable, u64 now)
 {
 	q->rescued = false;
-	q->left_cpu_ns = scx_bpf_now();
+	q->left_cpu_ns = now;
 	if (!runnable)
 		return;
-	q->ready_ns = q->left_cpu_ns;
+	q->ready_ns = now;
 	/* Stays true if the kernel keeps it in the local queue: enqueue clears it. */
 	q->in_local = true;
 }

@@ -319,18 +319,17 @@ __noinline bool relieve_silent_cpus(s32 this_cpu)
 }
 
 /*
- * The guard: if a look is due, runs the task with the worst key of those that
+ * The guard's look: runs the task with the worst key of those that
  * have waited longer than guard_ms. It keeps its priority, but nobody preempts
  * it as long as `rescued` stands, which `stopping` clears.
  */
-static bool rescue(s32 cpu)
+static bool rescue(s32 cpu, u64 now)
 {
 	struct cpu_queue *cq = cpu_queue(cpu);
-	u64 now = scx_bpf_now();
 	struct task_struct *p;
 	bool rescued = false;
 
-	if (!cq || !guard_looks(&cq->guard))
+	if (!cq)
 		return false;
 	relieve_silent_cpus(cpu);
 	for_each_queued(it, p, cpu, SCX_DSQ_ITER_REV) {
@@ -357,9 +356,20 @@ static bool rescue(s32 cpu)
  */
 static __always_inline bool begin_choice(struct cpu_queue *cq)
 {
+	u64 now = scx_bpf_now();
+
 	cq->unseen = false;
 	cq->chosen = 0;
-	return rescue(cq->cpu);
+	return guard_looks(&cq->guard, now) && rescue(cq->cpu, now);
+}
+
+/*
+ * When the choice began; behind begin_choice(). A callback asks the kernel for the
+ * time once, because each call costs as much as a tenth of the callback.
+ */
+static __always_inline u64 choice_ns(struct cpu_queue *cq)
+{
+	return cq->guard.seen_ns;
 }
 
 /*
@@ -389,10 +399,10 @@ static void call_idle_cpu(s32 cpu)
 }
 
 /* In `tick`, at its end: sends the CPU to `dispatch` where something is due there. */
-static __always_inline void look_around(struct task_struct *p, struct cpu_queue *cq,
+static __always_inline void look_around(struct task_struct *p, struct cpu_queue *cq, u64 now,
 					bool balance_is_due)
 {
-	if (guard_is_due(&cq->guard) || balance_is_due)
+	if (guard_is_due(&cq->guard, now) || balance_is_due)
 		set_slice(p, 0);
 	if (nr_calling_cpus > 1)
 		call_idle_cpu(cq->cpu);

@@ -161,9 +161,8 @@ static void credit_sleep(struct task_struct *p, struct sleep_avg *s, u64 slept)
 }
 
 /* schedule() takes the run off sleep_avg; those with much credit lose it slowly. */
-static void charge_sleep_avg(struct sleep_avg *s)
+static void charge_sleep_avg(struct sleep_avg *s, u64 now)
 {
-	u64 now = scx_bpf_now();
 	u64 ran = min(now - s->timestamp_ns, max_sleep() * JIFFY);
 
 	s->timestamp_ns = now;
@@ -192,15 +191,13 @@ static void fork_sleep_avg(struct sleep_avg *from, struct sleep_avg *s)
 /* schedule() for a task that goes to sleep. */
 static void begin_sleep(struct task_struct *p, struct sleep_avg *s)
 {
-	charge_sleep_avg(s);
+	charge_sleep_avg(s, scx_bpf_now());
 	s->deep_sleep = disk_case && (p->__state & TASK_UNINTERRUPTIBLE);
 }
 
 /* try_to_wake_up(). A `quiet` wakeup, by a waker that leaves its CPU to the task, earns nothing. */
-static void end_sleep(struct task_struct *p, struct sleep_avg *s, bool quiet)
+static void end_sleep(struct task_struct *p, struct sleep_avg *s, bool quiet, u64 now)
 {
-	u64 now = scx_bpf_now();
-
 	if (s->deep_sleep)
 		s->activated = WOKEN_DEEP;
 	s->deep_sleep = false;
@@ -215,9 +212,9 @@ static void end_sleep(struct task_struct *p, struct sleep_avg *s, bool quiet)
 }
 
 /* The task gets the CPU. Whether it had been woken: then its wait was sleep too, in part. */
-static bool end_wait(struct task_struct *p, struct sleep_avg *s)
+static bool end_wait(struct task_struct *p, struct sleep_avg *s, u64 now)
 {
-	u64 now = scx_bpf_now(), waited = now - s->timestamp_ns;
+	u64 waited = now - s->timestamp_ns;
 	bool woken = s->activated > NOT_WOKEN;
 
 	if (s->activated == WOKEN_BY_TASK)

@@ -38,7 +38,6 @@ static void charge(struct task_struct *p, struct queued *q, struct slices *s)
 	u64 ran = p->se.sum_exec_runtime - q->charged_ns;
 
 	q->charged_ns += ran;
-	q->stamp_ns = scx_bpf_now();
 	s->slice_ns -= ran;
 	s->interval_ns -= ran;
 	s->run_ns += ran;
