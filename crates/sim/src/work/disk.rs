@@ -1,12 +1,17 @@
 //! Disks: requests that wait, and how long they take.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use model::{Nanos, Rng, SimTime, TaskId};
 use workload::{Disk, Elevator, PAGE};
 
 use super::pages::Owner;
+use anticipatory::Anticipation;
+use waiting::Waiting;
+
+mod anticipatory;
+mod waiting;
 
 /// After this a row of the deadline elevator begins with a read out of turn, and after the other
 /// one with a write (`read_expire`, `write_expire` in `block/mq-deadline.c`, Linux 6.18).
@@ -35,6 +40,8 @@ pub(super) struct Request {
     pub page: u64,
     pub pages: u64,
     pub writes: bool,
+    /// Whether it is a read, or a write of `fsync` or past the cache.
+    pub is_sync: bool,
     pub then: Then,
     /// Whose it is.
     pub by: TaskId,
@@ -64,13 +71,9 @@ struct Row {
 #[derive(Debug)]
 pub(super) struct Drive {
     rng: Rng,
-    /// Waiting requests in the order of coming, each with that time.
-    queue: BTreeMap<u64, (SimTime, Request)>,
-    /// The same by place: reads and writes.
-    places: [BTreeSet<(u64, u64)>; 2],
-    /// The same by age: reads and writes.
-    ages: [BTreeSet<u64>; 2],
+    waiting: Waiting,
     row: Row,
+    anticipation: Anticipation,
     /// Requests that are served, by the time of their end.
     serving: BTreeMap<(SimTime, u64), Request>,
     /// Where the last request ended.
@@ -82,34 +85,47 @@ impl Drive {
     pub fn new(rng: Rng) -> Self {
         Self {
             rng,
-            queue: BTreeMap::new(),
-            places: Default::default(),
-            ages: Default::default(),
+            waiting: Waiting::default(),
             row: Row::default(),
+            anticipation: Anticipation::default(),
             serving: BTreeMap::new(),
             head: 0,
             asked: 0,
         }
     }
 
-    /// A request comes; when the one ends that begins for that reason.
-    pub fn submit(&mut self, disk: &Disk, request: Request, now: SimTime) -> Option<SimTime> {
+    /// A request comes; when the disk interrupts for that reason.
+    pub fn submit(&mut self, disk: &Disk, request: Request, now: SimTime) -> Vec<SimTime> {
         self.asked += 1;
-        let kind = usize::from(request.writes);
-        self.places[kind].insert((request.page, self.asked));
-        self.ages[kind].insert(self.asked);
-        self.queue.insert(self.asked, (now, request));
+        let kind = match disk.elevator {
+            Elevator::Anticipatory => {
+                self.anticipation.note(&request, now);
+                anticipatory::kind(&request)
+            }
+            _ => usize::from(request.writes),
+        };
+        self.waiting.insert(self.asked, kind, request, now);
         self.start(disk, now)
     }
 
-    /// The request that ends now, and when the one ends that begins now.
-    ///
-    /// # Panics
-    /// If none ends now.
-    pub fn complete(&mut self, disk: &Disk, now: SimTime) -> (Request, Option<SimTime>) {
-        let ((end, _), request) = self.serving.pop_first().expect("a request is served");
-        debug_assert!(end <= now, "requests end in time");
-        (request, self.start(disk, now))
+    /// The disk interrupts: the request that ends now, and when it interrupts again for that
+    /// reason. Without a request it has waited long enough for one, or no longer does.
+    pub fn interrupt(&mut self, disk: &Disk, now: SimTime) -> (Option<Request>, Vec<SimTime>) {
+        let first = self.serving.first_entry();
+        let ended = first.filter(|first| first.key().0 <= now);
+        let ended = ended.map(|first| first.remove());
+        if disk.elevator == Elevator::Anticipatory {
+            match &ended {
+                Some(request) => self.anticipation.ended(request, now),
+                None => self.anticipation.time_is_up(now),
+            }
+        }
+        (ended, self.start(disk, now))
+    }
+
+    /// A task has exited.
+    pub fn leave(&mut self, task: TaskId) {
+        self.anticipation.leave(task);
     }
 
     /// CPU time of an interrupt.
@@ -119,8 +135,8 @@ impl Drive {
 
     /// Adds `task` to those who wait for each write under way that `whose` chooses; to how many.
     pub fn join_writes(&mut self, task: TaskId, whose: impl Fn(&Request) -> bool) -> u32 {
-        let waiting = self.queue.values_mut().map(|(_, request)| request);
         let mut joined = 0;
+        let waiting = self.waiting.requests_mut();
         for request in waiting.chain(self.serving.values_mut()) {
             if request.writes && whose(request) && !request.waiters.contains(&task) {
                 request.waiters.push(task);
@@ -132,8 +148,8 @@ impl Drive {
 
     /// Adds `task` to those who wait for each read under way of any of these pages; to how many.
     pub fn join_reads(&mut self, task: TaskId, pages: &Range<u64>) -> u32 {
-        let waiting = self.queue.values_mut().map(|(_, request)| request);
         let mut joined = 0;
+        let waiting = self.waiting.requests_mut();
         for request in waiting.chain(self.serving.values_mut()) {
             if !request.writes && request.touches(pages) && !request.waiters.contains(&task) {
                 request.waiters.push(task);
@@ -146,8 +162,7 @@ impl Drive {
     /// Pages of memory that requests under way hold: for tests.
     #[cfg(test)]
     pub fn pages_under_way(&self) -> u64 {
-        let waiting = self.queue.values().map(|(_, request)| request);
-        let held = waiting
+        let held = (self.waiting.requests())
             .chain(self.serving.values())
             .map(|request| match request.then {
                 Then::Fill(pages) | Then::Free(pages) => pages,
@@ -157,36 +172,39 @@ impl Drive {
         held.sum()
     }
 
-    fn start(&mut self, disk: &Disk, now: SimTime) -> Option<SimTime> {
-        if self.serving.len() >= disk.width as usize {
-            return None;
+    /// Serves what can be served; when the disk interrupts for that reason.
+    fn start(&mut self, disk: &Disk, now: SimTime) -> Vec<SimTime> {
+        let mut interrupts = Vec::new();
+        while self.serving.len() < disk.width as usize
+            && let Some(next) = self.next(disk, now)
+        {
+            let request = self.waiting.remove(next);
+            let end = now + self.service(disk, &request);
+            self.head = request.page + request.pages;
+            self.serving.insert((end, next), request);
+            interrupts.push(end);
         }
-        let next = self.next(disk, now)?;
-        let (_, request) = self.queue.remove(&next).expect("it waits");
-        let kind = usize::from(request.writes);
-        self.places[kind].remove(&(request.page, next));
-        self.ages[kind].remove(&next);
-        let end = now + self.service(disk, &request);
-        self.head = request.page + request.pages;
-        self.serving.insert((end, next), request);
-        Some(end)
+        interrupts.extend(self.anticipation.arm());
+        interrupts
     }
 
     /// The number of the request that is served next.
     fn next(&mut self, disk: &Disk, now: SimTime) -> Option<u64> {
-        let oldest = self.queue.first_key_value().map(|(&number, _)| number)?;
+        let oldest = self.waiting.oldest_of_all()?;
         match disk.elevator {
             Elevator::Fifo => Some(oldest),
             Elevator::Scan => {
-                let places = &self.places;
-                let above = |kind: usize| places[kind].range((self.head, 0)..).next();
-                let first = |kind: usize| places[kind].first();
-                let lower = |a: Option<&(u64, u64)>, b: Option<&(u64, u64)>| {
-                    a.into_iter().chain(b).min().map(|&(_, number)| number)
+                let from = |page: u64| {
+                    let kinds = [0, 1].map(|kind| self.waiting.above(kind, page));
+                    kinds.into_iter().flatten().min().map(|(_, number)| number)
                 };
-                lower(above(0), above(1)).or_else(|| lower(first(0), first(1)))
+                from(self.head).or_else(|| from(0))
             }
             Elevator::Deadline => Some(self.next_of_row(now)),
+            Elevator::Anticipatory => {
+                let is_busy = !self.serving.is_empty();
+                self.anticipation.next(&self.waiting, is_busy, now)
+            }
         }
     }
 
@@ -203,7 +221,7 @@ impl Drive {
             self.row.length += 1;
             return self.note(kind, next);
         }
-        let [reads, writes] = [0, 1].map(|kind: usize| !self.ages[kind].is_empty());
+        let [reads, writes] = [0, 1].map(|kind| self.waiting.has(kind));
         self.row.writes = !reads || (writes && self.row.starved >= WRITES_STARVED);
         self.row.starved = match (self.row.writes, writes) {
             (false, true) => self.row.starved + 1,
@@ -212,20 +230,20 @@ impl Drive {
         };
         self.row.length = 1;
         let kind = usize::from(self.row.writes);
-        let oldest = *self.ages[kind].first().expect("a request waits");
-        let is_late = self.queue[&oldest].0 + EXPIRE[kind] <= now;
+        let oldest = self.waiting.oldest(kind).expect("a request waits");
+        let is_late = self.waiting.since(oldest) + EXPIRE[kind] <= now;
         let next = if is_late { None } else { self.upwards(kind) };
         self.note(kind, next.unwrap_or(oldest))
     }
 
     /// The next read or write from where the last one began.
     fn upwards(&self, kind: usize) -> Option<u64> {
-        let mut above = self.places[kind].range((self.row.at[kind], 0)..);
-        above.next().map(|&(_, number)| number)
+        let above = self.waiting.above(kind, self.row.at[kind]);
+        above.map(|(_, number)| number)
     }
 
     fn note(&mut self, kind: usize, next: u64) -> u64 {
-        self.row.at[kind] = self.queue[&next].1.page;
+        self.row.at[kind] = self.waiting.request(next).page;
         next
     }
 

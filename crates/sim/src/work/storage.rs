@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Rng, SimTime, TaskId};
+use model::{Nanos, Rng, SimTime, TaskId};
 use workload::{Cache, Memory, Workload};
 
 use super::disk::{Drive, Request, Then};
@@ -202,6 +202,7 @@ impl Storage {
             page: first,
             pages,
             writes: true,
+            is_sync: false,
             then: Then::Free(pages),
             by,
             waiters: vec![by],
@@ -222,7 +223,11 @@ impl Storage {
     }
 
     /// A task is gone, and with it its memory.
-    pub fn forget(&mut self, owner: Owner) {
+    pub fn forget(&mut self, task: TaskId) {
+        for drive in &mut self.drives {
+            drive.leave(task);
+        }
+        let owner = task.0;
         if self.frames.is_none() {
             return;
         }
@@ -295,12 +300,23 @@ impl Storage {
     }
 }
 
+/// A request that reads pages for a task.
+pub(super) fn fetching(run: Range<u64>, then: Then, (by, waits): (TaskId, bool)) -> Request {
+    Request {
+        writes: false,
+        is_sync: true,
+        then,
+        ..writing(run, by, waits)
+    }
+}
+
 /// A request that writes pages of a cache; `waits`: whether the task waits for it.
 pub(super) fn writing(run: Range<u64>, by: TaskId, waits: bool) -> Request {
     Request {
         page: run.start,
         pages: run.end - run.start,
         writes: true,
+        is_sync: false,
         then: Then::Nothing,
         by,
         waiters: if waits { vec![by] } else { Vec::new() },
@@ -313,30 +329,33 @@ impl Work {
         self.sources.len() + self.arrivals.len() + disk
     }
 
-    /// A request of a disk has ended.
+    /// A disk interrupts: a request has ended, or it has waited for one long enough.
     pub(super) fn disk_interrupt(&mut self, disk: usize, now: SimTime) -> Interrupt {
         let workload = Arc::clone(&self.workload);
         let declared = &workload.disks[disk];
-        let (request, next) = self.storage.drives[disk].complete(declared, now);
-        let steal = self.storage.drives[disk].cost(declared);
+        let (ended, next) = self.storage.drives[disk].interrupt(declared, now);
+        let mut interrupt = Interrupt {
+            steal: Nanos::ZERO,
+            wakes: Vec::new(),
+            next,
+        };
+        let Some(request) = ended else {
+            return interrupt;
+        };
+        interrupt.steal = self.storage.drives[disk].cost(declared);
         let tasks = &self.tasks;
         let is_alive = |owner: Owner| !tasks[owner as usize].has_exited;
         self.storage.settle(disk, &request, is_alive);
-        let mut wakes = Vec::new();
         for task in request.waiters {
             let state = &mut self.tasks[task.index()];
             state.requests -= 1;
             if state.requests == 0 {
-                wakes.push(task);
+                interrupt.wakes.push(task);
             }
         }
         if let Some(frames) = &mut self.storage.frames {
-            wakes.append(&mut frames.waiters);
+            interrupt.wakes.append(&mut frames.waiters);
         }
-        Interrupt {
-            steal,
-            wakes,
-            next: next.into_iter().collect(),
-        }
+        interrupt
     }
 }

@@ -47,6 +47,7 @@ impl<'a> Reader<'a> {
                 ("fifo", Elevator::Fifo),
                 ("scan", Elevator::Scan),
                 ("deadline", Elevator::Deadline),
+                ("anticipatory", Elevator::Anticipatory),
             ];
             let elevator =
                 elevator.map_or(Ok(Elevator::Deadline), |value| self.choice(value, &kinds))?;

@@ -9,7 +9,7 @@ use super::{Executor, Next};
 use crate::work::Action;
 use crate::work::channel::Wakes;
 use crate::work::disk::{Request, Then};
-use crate::work::storage::{Room, writing};
+use crate::work::storage::{Room, fetching, writing};
 use crate::work::task::{Reading, Touch, Transfer, Waits};
 
 impl Executor<'_> {
@@ -21,13 +21,11 @@ impl Executor<'_> {
         }
         let declared = &self.work.workload.disks[disk];
         let (counter, cpu) = (declared.counters[usize::from(request.writes)], declared.cpu);
-        let end = self.work.storage.drives[disk].submit(declared, request, now);
+        let interrupts = self.work.storage.drives[disk].submit(declared, request, now);
         self.record(EventKind::Count, u64::from(counter), 1);
-        if let Some(at) = end {
-            let source = self.work.disk_source(disk);
-            let begins = Action::Interrupt { source, cpu, at };
-            self.state().pending.push_back(begins);
-        }
+        let source = self.work.disk_source(disk);
+        let begins = (interrupts.into_iter()).map(|at| Action::Interrupt { source, cpu, at });
+        self.state().pending.extend(begins);
     }
 
     /// Leaves the CPU until the requests are done that the task waits for.
@@ -108,13 +106,7 @@ impl Executor<'_> {
                 }
             };
             if let Some(run) = missing {
-                let task = self.task;
-                let request = Request {
-                    writes: false,
-                    then,
-                    ..writing(run, task, true)
-                };
-                self.submit(disk, request);
+                self.submit(disk, fetching(run, then, (self.task, true)));
                 return self.await_disk(disk);
             }
             transfer = self.advance(disk, transfer);
@@ -174,12 +166,7 @@ impl Executor<'_> {
             {
                 continue;
             }
-            let request = Request {
-                writes: false,
-                then: Then::Fill(pages),
-                ..writing(run, task, false)
-            };
-            self.submit(disk, request);
+            self.submit(disk, fetching(run, Then::Fill(pages), (task, false)));
         }
     }
 
@@ -219,7 +206,11 @@ impl Executor<'_> {
             let end = first + transfer.pages.min(self.work.workload.disks[disk].request);
             match self.work.workload.disks[disk].cache {
                 Cache::None => {
-                    self.submit(disk, writing(first..end, task, true));
+                    let request = Request {
+                        is_sync: true,
+                        ..writing(first..end, task, true)
+                    };
+                    self.submit(disk, request);
                     return self.await_disk(disk);
                 }
                 Cache::Chance(_) => self.submit(disk, writing(first..end, task, false)),
@@ -240,7 +231,7 @@ impl Executor<'_> {
         // Who writes faster than the disk is held back (`balance_dirty_pages()`).
         let limit = self.work.workload.disks[disk].dirty;
         if self.work.storage.caches[disk].dirty() > limit {
-            self.write_run(disk, |_| true);
+            self.write_run(disk, false, |_| true);
             return Next::Again(self.block(Waits::Memory));
         }
         self.state().transfer = None;
@@ -248,7 +239,8 @@ impl Executor<'_> {
     }
 
     /// Writes a row of dirty pages, for which the task will wait; whether there was one.
-    fn write_run(&mut self, disk: usize, whose: impl Fn(TaskId) -> bool) -> bool {
+    /// `is_sync`: for `fsync`.
+    fn write_run(&mut self, disk: usize, is_sync: bool, whose: impl Fn(TaskId) -> bool) -> bool {
         let most = self.work.workload.disks[disk].request;
         let storage = &mut self.work.storage;
         let cache = &mut storage.caches[disk];
@@ -256,7 +248,11 @@ impl Executor<'_> {
             return false;
         };
         let task = self.task;
-        self.submit(disk, writing(run, task, true));
+        let request = Request {
+            is_sync,
+            ..writing(run, task, true)
+        };
+        self.submit(disk, request);
         true
     }
 
@@ -276,7 +272,7 @@ impl Executor<'_> {
             let joined = drive.join_writes(task, |request| all || request.by == task);
             self.state().requests += joined;
         }
-        while self.write_run(disk, |owner| all || owner == task) {}
+        while self.write_run(disk, joins, |owner| all || owner == task) {}
         if self.state().requests == 0 {
             return Next::Go;
         }
@@ -324,13 +320,8 @@ impl Executor<'_> {
         if let Some(slot) = self.work.storage.leave_swap(key) {
             let memory = self.work.workload.memory.as_ref();
             let swap = memory.expect("the front end asks for it").swap as usize;
-            let task = self.task;
-            let request = Request {
-                writes: false,
-                then: Then::SwapIn(key.0, key.1),
-                ..writing(slot..slot + 1, task, true)
-            };
-            self.submit(swap, request);
+            let then = Then::SwapIn(key.0, key.1);
+            self.submit(swap, fetching(slot..slot + 1, then, (self.task, true)));
             return Some(self.await_disk(swap));
         }
         let stamp = self.work.storage.tick();
@@ -370,7 +361,7 @@ impl Executor<'_> {
     /// The task is about to exit: others get its memory.
     pub(super) fn leave_memory(&mut self) {
         let task = self.task;
-        self.work.storage.forget(task.0);
+        self.work.storage.forget(task);
         if let Some(frames) = &mut self.work.storage.frames {
             let tasks = std::mem::take(&mut frames.waiters);
             self.wake(Wakes { tasks, sync: false });

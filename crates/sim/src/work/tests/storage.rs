@@ -347,6 +347,10 @@ fn what_does_not_fit_a_disk_or_needs_memory_is_refused() {
             "the cache is 101; expected 0 to 100",
         ),
         (
+            "[disk.d]\nelevator = \"anticpatory\"\n[task.t]\ndo = \"exit\"\n",
+            "test.toml:4:13: found \"anticpatory\"",
+        ),
+        (
             "[disk.d]\n[task.t]\ndo = \"read(d, 1, first)\"\n",
             "found `first`; expected `seq` or `rand` or `at`",
         ),
@@ -366,7 +370,7 @@ fn random_storage_comes_to_its_end_with_every_page_accounted_for() {
         let pick = |rng: &mut Rng, words: &[&str]| {
             words[rng.below(words.len() as u64) as usize].to_owned()
         };
-        let elevator = pick(&mut rng, &["fifo", "scan", "deadline"]);
+        let elevator = pick(&mut rng, &["fifo", "scan", "deadline", "anticipatory"]);
         let cache = pick(
             &mut rng,
             &["none", "percent:50", "lru:1MiB", "lru", "lru:3MiB"],
@@ -430,4 +434,45 @@ fn random_storage_comes_to_its_end_with_every_page_accounted_for() {
             panic!("seed {seed}: {message}\n{text}");
         }
     }
+}
+
+#[test]
+fn with_the_anticipatory_elevator_streams_take_turns_of_an_eighth_of_a_second() {
+    // Two tasks read on, each at its place. A seek takes 10 ms, a request 1 ms.
+    let order = |elevator: &str| {
+        let toy = run(&format!(
+            "stop = \"duration:2s\"\n[disk.d]\nbase = \"1ms\"\nseek = \"20ms\"\nsize = \"4GiB\"\n\
+             elevator = \"{elevator}\"\n[task.t]\ncount = 2\ndo = \"let n = 0, loop(inf)[ \
+             read(d, 4KiB, at(self * 1073741824 + n * 4096)), n = n + 1, count(done) ]\"\n"
+        ));
+        when(&toy, "done")
+    };
+    let runs = |order: &[(u64, u32)]| {
+        let changes = order.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+        changes.count() + 1
+    };
+    let deadline = order("deadline");
+    assert!(runs(&deadline) > deadline.len() - 10, "each read seeks");
+    let waits = order("anticipatory");
+    // Late reads are looked at every 125 ms: at most 16 changes in 2 s, each with a seek.
+    assert!((8..=17).contains(&runs(&waits)), "{}", runs(&waits));
+    assert!(waits.len() > 1_700, "{}", waits.len());
+    assert!(deadline.len() < 200, "{}", deadline.len());
+}
+
+#[test]
+fn with_the_anticipatory_elevator_writes_of_fsync_count_as_reads() {
+    // Reads go on without end; other writes wait for half a second.
+    let done = |wait: &str| {
+        let toy = run(&format!(
+            "stop = \"task:w\"\n[disk.d]\nbase = \"1ms\"\ncache = \"lru:64MiB\"\n\
+             elevator = \"anticipatory\"\n[task.r]\ncount = 2\ndo = \"let n = self, loop(inf)[ \
+             read(d, 4KiB, at(4096 * n)), n = n + 2 ]\"\n\
+             [task.w]\nstart = \"1500us\"\ndo = \"write(d, 4KiB, at(8388608)), {wait}, \
+             count(done)\"\n"
+        ));
+        when(&toy, "done")[0].0
+    };
+    assert!(done("fsync(d)") < 300_000, "{}", done("fsync(d)"));
+    assert!(done("writeback(d)") > 500_000, "{}", done("writeback(d)"));
 }
