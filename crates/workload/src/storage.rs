@@ -18,8 +18,8 @@ pub enum Elevator {
     /// rows of reads. A row begins with a read that has waited for 500 ms or a write that has for 5
     /// s.
     Deadline,
-    /// Linux 2.6's first: batches of reads and of writes by time, and after a read the disk may wait
-    /// for the next one of the same task.
+    /// Linux 2.6's first: batches of reads and of writes by time, and after a read the disk may
+    /// wait for the next one of the same task.
     Anticipatory,
 }
 
