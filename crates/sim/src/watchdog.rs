@@ -201,7 +201,15 @@ mod tests {
     #[test]
     fn a_wait_begins_in_the_jiffy_of_its_moment() {
         let mut watchdog = Watchdog::new(Nanos::from_millis(4), 250, false);
-        let moments = [0, 1, 3_999_999, 4_000_000, 4_000_001, 99_999_999, 100_000_000];
+        let moments = [
+            0,
+            1,
+            3_999_999,
+            4_000_000,
+            4_000_001,
+            99_999_999,
+            100_000_000,
+        ];
         for now in moments.map(SimTime::from_nanos) {
             let mut task = Task::new(String::new(), 1, model::CpuId(0), now);
             watchdog.watch(&mut task, TaskId(0), now);
