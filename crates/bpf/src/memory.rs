@@ -661,7 +661,7 @@ impl Memory {
     ///
     /// # Panics
     /// If any byte lies behind all objects, or before the region.
-    #[inline]
+    #[inline(always)]
     pub fn kernel_object<const N: usize>(&mut self, address: u64) -> &mut [u8; N] {
         let objects = self.region.get_mut(..place(self.kernel.next));
         let at = address.wrapping_sub(BASE - GUARD) as usize;

@@ -228,7 +228,7 @@ impl Machine {
             self.enqueue_task(vm, id, flags);
         }
         if running {
-            self.set_next_ext(vm, cpu, id);
+            self.set_next_task(vm, cpu, id);
         }
     }
 

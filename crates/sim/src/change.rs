@@ -8,6 +8,7 @@
 use model::{Changed, CpuId, EventKind, Op, TaskId};
 use workload::{CpuSet, SchedPolicy};
 
+use crate::cpu::Todo;
 use crate::flags::{deq, enq};
 use crate::idle::rotate;
 use crate::kernels::Weighs;
@@ -188,7 +189,7 @@ impl Machine {
             Class::Fair => self.rotate_fair(cpu),
             Class::Stop | Class::Idle => unreachable!("no task has this class"),
         }
-        self.cpus[cpu].need_resched = true;
+        self.cpus[cpu].todo.add(Todo::RESCHED);
     }
 
     /// Takes the task out of its queues, applies `apply`, and puts it back.
@@ -214,11 +215,7 @@ impl Machine {
             self.enqueue_task(vm, id, flags);
         }
         if running {
-            let clock = self.cpus[cpu].task_clock(self.now);
-            self.task_mut(id).exec_start = clock;
-            if self.task(id).class == Class::Ext {
-                self.set_next_ext(vm, cpu, id);
-            }
+            self.set_next_task(vm, cpu, id);
         }
     }
 

@@ -74,6 +74,43 @@ impl From<TaskId> for Occupant {
     }
 }
 
+/// What a CPU has to do before its task goes on: one test whether it is anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Todo(u8);
+
+impl Todo {
+    /// It has noted kicks, to carry out by an interrupt.
+    pub const KICKS: Self = Self(1);
+    /// Deferred inserts wait for an interrupt on it.
+    pub const DEFERRED: Self = Self(2);
+    /// It must call the scheduler as soon as it can.
+    pub const RESCHED: Self = Self(4);
+
+    /// Whether there is nothing.
+    #[inline(always)]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether `what` is to be done.
+    #[inline(always)]
+    pub const fn has(self, what: Self) -> bool {
+        self.0 & what.0 != 0
+    }
+
+    /// `what` is to be done, too.
+    #[inline(always)]
+    pub const fn add(&mut self, what: Self) {
+        self.0 |= what.0;
+    }
+
+    /// `what` is done.
+    #[inline(always)]
+    pub const fn strike(&mut self, what: Self) {
+        self.0 &= !what.0;
+    }
+}
+
 /// What a CPU spends its time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -111,24 +148,18 @@ pub struct Cpu {
     pub executes: TaskId,
     /// While `curr` takes the CPU: what had it before, and is still the kernel's `rq->curr`.
     pub leaves: Option<Occupant>,
-    /// It must call the scheduler as soon as it can.
-    pub need_resched: bool,
+    /// What it has to do before its task goes on.
+    pub todo: Todo,
     /// An event that makes it look again is in the queue for this very moment.
     pub resume_pending: bool,
     /// It is inside the balance step, where the local queue's rules differ.
     pub in_balance: bool,
     /// It is inside a wakeup, whose end will carry out deferred inserts.
     pub in_wakeup: bool,
-    /// Balance decided that the previous task stays (`SCX_RQ_BAL_KEEP`).
-    pub keep: bool,
     /// The policy has been told that it lost the CPU.
     pub released: bool,
-    /// Deferred inserts wait for an interrupt on this CPU.
-    pub deferred_irq: bool,
     /// The tasks of the local queue are to be offered to the policy again (7.2).
     pub reenqueue: bool,
-    /// It has noted kicks.
-    pub kicks_pending: bool,
     /// What it does now.
     pub mode: Mode,
     /// The rotor of `cpumask_any_and_distribute()`.
@@ -176,16 +207,14 @@ impl Cpu {
             occupant: Occupant::IDLE,
             executes: TaskId::NONE,
             leaves: None,
-            need_resched: false,
+            todo: Todo::default(),
             resume_pending: false,
             in_balance: false,
             in_wakeup: false,
-            keep: false,
             released: false,
             qseq: 0,
             counts: CpuCounts::default(),
             deferred: VecDeque::new(),
-            deferred_irq: false,
             reenqueue: false,
             rt: Vec::new(),
             fair: Vec::new(),
@@ -196,7 +225,6 @@ impl Cpu {
                 preempt: Mask::empty(cpus),
                 wait: Mask::empty(cpus),
             },
-            kicks_pending: false,
             rotor: 0,
             tick_at: None,
             work_generation: 0,

@@ -97,18 +97,24 @@ impl Machine {
     }
 
     /// `id` has come into `dsq`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tell_insert(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
         if self.decisions.listens {
-            let bit = |is: bool, bit: u32| if is { bit } else { 0 };
-            let extra = bit(flags & enq::DSQ_PRIQ != 0, insert::VTIME)
-                | bit(flags & enq::HEAD != 0, insert::HEAD)
-                | bit(flags & enq::PREEMPT != 0, insert::PREEMPT)
-                | bit(self.decisions.left.take().is_some(), insert::MOVED)
-                | bit(self.decisions.cause == Cause::KERNEL, insert::KERNEL);
-            let words = self.queue_words(dsq);
-            self.decide(EventKind::Insert, (id, self.exec), words, extra);
+            self.decide_insert(dsq, id, flags);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decide_insert(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
+        let bit = |is: bool, bit: u32| if is { bit } else { 0 };
+        let extra = bit(flags & enq::DSQ_PRIQ != 0, insert::VTIME)
+            | bit(flags & enq::HEAD != 0, insert::HEAD)
+            | bit(flags & enq::PREEMPT != 0, insert::PREEMPT)
+            | bit(self.decisions.left.take().is_some(), insert::MOVED)
+            | bit(self.decisions.cause == Cause::KERNEL, insert::KERNEL);
+        let words = self.queue_words(dsq);
+        self.decide(EventKind::Insert, (id, self.exec), words, extra);
     }
 
     /// `ops.enqueue` has ended without a verdict about `id`.

@@ -3,7 +3,7 @@
 use model::{CpuId, Nanos, SimTime, TaskId};
 use workload::CgroupChange;
 
-use crate::cpu::{Curr, Mode};
+use crate::cpu::{Curr, Mode, Todo};
 use crate::flags::{Waker, deq};
 use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
@@ -28,8 +28,8 @@ impl Machine {
         if self.tasks.len() > MANY_TASKS {
             self.queue.tell_soon();
         }
-        while let Some((cpu, what)) = self.queue.advance() {
-            let now = self.queue.now();
+        while let Some(event) = self.queue.advance() {
+            let (cpu, now, what) = (event.cpu(), event.time, event.what);
             if now > self.now {
                 audience.sample_before(self, vm, now);
                 if now >= self.idleness.due() {
@@ -147,28 +147,20 @@ impl Machine {
             if self.has_debt(cpu) {
                 let span = self.take_debt(cpu);
                 self.steal(cpu, span);
-            } else if self.cpus[cpu].kicks_pending {
-                self.charge(|costs| costs.kick_irq);
-                self.run_kicks(cpu);
-            } else if self.cpus[cpu].deferred_irq {
-                self.count_turn(vm, cpu);
-                self.cpus[cpu].deferred_irq = false;
-                self.run_deferred(cpu);
-                self.reenqueue_deferred(vm, cpu);
-            } else if self.cpus[cpu].need_resched {
-                self.count_turn(vm, cpu);
-                self.schedule(vm, cpu, None);
+            } else if !self.cpus[cpu].todo.is_empty() {
+                self.do_first(vm, cpu);
             } else {
                 let state = &self.cpus[cpu];
                 let (Some(id), None) = (state.occupant.task(), state.executing_since) else {
                     return Ok(());
                 };
-                if !self.task(id).work_left.is_zero() {
-                    self.start_executing(cpu);
-                    return Ok(());
-                }
-                if self.step(vm, cpu, id)? {
-                    self.start_executing(cpu);
+                let left = self.task(id).work_left;
+                let work = match left.is_zero() {
+                    true => self.step(vm, cpu, id)?,
+                    false => Some(left),
+                };
+                if let Some(left) = work {
+                    self.start_executing(cpu, left);
                     return Ok(());
                 }
                 if self.has_debt(cpu) {
@@ -179,22 +171,45 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets the running task take its next step. Whether that is work and nothing else has
-    /// happened, so that the task can begin with it.
+    /// Lets `cpu` do the first of what it has to do before its task goes on.
+    #[inline(always)]
+    fn do_first(&mut self, vm: &mut Vm, cpu: CpuId) {
+        let todo = self.cpus[cpu].todo;
+        if todo.has(Todo::KICKS) {
+            self.charge(|costs| costs.kick_irq);
+            return self.run_kicks(cpu);
+        }
+        self.count_turn(vm, cpu);
+        if todo.has(Todo::DEFERRED) {
+            self.cpus[cpu].todo.strike(Todo::DEFERRED);
+            self.run_deferred(cpu);
+            self.reenqueue_deferred(vm, cpu);
+        } else {
+            self.schedule(vm, cpu, None);
+        }
+    }
+
+    /// Lets the running task take its next step. Returns how long its work is if that is all that
+    /// has happened, so that it can begin with it.
     #[inline]
-    fn step(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) -> Result<bool, bpf::OutOfMemory> {
+    fn step(
+        &mut self,
+        vm: &mut Vm,
+        cpu: CpuId,
+        id: TaskId,
+    ) -> Result<Option<Nanos>, bpf::OutOfMemory> {
         match self.work.step_quickly(id, self.now) {
             Step::Run(span) => {
                 self.task_mut(id).work_left = span;
-                return Ok(true);
+                return Ok(Some(span));
             }
             Step::SleepUntil(time) => {
                 self.sleep_until(vm, cpu, id, time);
-                return Ok(false);
+                return Ok(None);
             }
             Step::Unknown => {}
         }
-        self.step_slowly(vm, cpu, id).map(|()| false)
+        self.step_slowly(vm, cpu, id).map(|()| None)
     }
 
     #[inline(never)]
@@ -258,23 +273,36 @@ impl Machine {
 
     #[inline(always)]
     pub(crate) fn sleep_until(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, time: SimTime) {
-        // A wakeup before the timer makes the timer stale.
-        let generation = self.task(id).sleep_generation;
+        let generation = self.fall_asleep(id, false);
         let what = Pending::Timer {
             task: id,
             generation,
         };
         self.queue.push(time, cpu, what);
-        self.sleep(vm, cpu, id, false);
+        self.leave_cpu(vm, cpu);
     }
 
     #[inline(always)]
     pub(crate) fn sleep(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, deep: bool) {
-        self.count_turn(vm, cpu);
+        self.fall_asleep(id, deep);
+        self.leave_cpu(vm, cpu);
+    }
+
+    /// The running task sleeps from now on; it is to leave its CPU. Returns the number of this
+    /// sleep: a wakeup before a timer of it makes the timer stale.
+    #[inline(always)]
+    fn fall_asleep(&mut self, id: TaskId, deep: bool) -> u64 {
         let task = self.task_mut(id);
         (task.state, task.deep) = (RunState::Sleeping, deep);
+        let generation = task.sleep_generation;
         // A policy sees it before the task has left its queue.
         self.mirror_state(id);
+        generation
+    }
+
+    #[inline(always)]
+    fn leave_cpu(&mut self, vm: &mut Vm, cpu: CpuId) {
+        self.count_turn(vm, cpu);
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK));
     }
 

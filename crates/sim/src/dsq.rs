@@ -365,6 +365,14 @@ impl Dsqs {
         queue.sorted.first()
     }
 
+    /// The first task of the local queue of `cpu`, which is always in the order of arrival.
+    #[inline]
+    pub fn first_local(&self, cpu: CpuId) -> Option<TaskId> {
+        let queue = self.queue(self.local(cpu));
+        debug_assert!(queue.sorted.is_empty(), "a local queue in order of keys");
+        self.skip_cursors(queue.head, false).map(TaskId)
+    }
+
     /// The task behind `task` in its queue.
     pub fn after(&self, dsq: DsqIndex, task: TaskId) -> Option<TaskId> {
         let place = &self.places[task.index()];

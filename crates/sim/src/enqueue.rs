@@ -8,7 +8,7 @@ use model::{CpuId, Op, Sliced, TaskId};
 
 use crate::cause::Cause;
 use crate::counters::Counter;
-use crate::cpu::Occupant;
+use crate::cpu::{Occupant, Todo};
 use crate::dsq::{DsqIndex, Mixed};
 use crate::flags::{self, enq};
 use crate::lock::Which;
@@ -27,9 +27,19 @@ impl Machine {
     /// As [`Machine::enqueue_task`], built in where a wakeup needs it.
     #[inline(always)]
     pub(crate) fn enqueue_task_here(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        match self.task(id).class {
-            Class::Ext => self.enqueue_ext(vm, id, flags),
-            class => self.enqueue_other(class, id, flags),
+        let task = &mut self.tasks[id.index()];
+        if task.class != Class::Ext {
+            let class = task.class;
+            return self.enqueue_other(class, id, flags);
+        }
+        let cpu = task.cpu;
+        let fell_back = flags & enq::CPU_SELECTED != 0 && task.selected_cpu != cpu;
+        let was_queued = std::mem::replace(&mut task.queued, true);
+        self.watchdog.watch(task, id, self.now);
+        assert!(!was_queued, "{} is enqueued twice", self.name(id));
+        self.enqueue_ext(vm, id, cpu, flags);
+        if fell_back {
+            self.counters.count(Counter::SelectCpuFallback);
         }
     }
 
@@ -53,9 +63,13 @@ impl Machine {
     /// As [`Machine::dequeue_task`], built in where a task falls asleep.
     #[inline(always)]
     pub(crate) fn dequeue_task_here(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        match self.task(id).class {
-            Class::Ext => self.dequeue_ext(vm, id, flags),
-            class => self.dequeue_other(class, id, flags),
+        let task = &self.tasks[id.index()];
+        if task.class != Class::Ext {
+            return self.dequeue_other(task.class, id, flags);
+        }
+        if task.queued {
+            let (cpu, is_held) = (task.cpu, task.is_held());
+            self.dequeue_ext(vm, (id, cpu), is_held, flags);
         }
     }
 
@@ -70,16 +84,12 @@ impl Machine {
         }
     }
 
+    /// A task of the policy's class has come to the run queue of `cpu`.
     #[inline(always)]
-    fn enqueue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let task = &mut self.tasks[id.index()];
-        let cpu = task.cpu;
-        let was_queued = std::mem::replace(&mut task.queued, true);
-        self.watchdog.watch(task, id, self.now);
+    fn enqueue_ext(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
         let state = &mut self.cpus[cpu];
         let restored = flags & enq::RESTORE != 0 && state.occupant == id.into();
         state.in_wakeup = flags & enq::WAKEUP != 0;
-        assert!(!was_queued, "{} is enqueued twice", self.name(id));
         self.touch(id, stale::FLAGS | stale::STATE);
         if self.ops.has(Op::Runnable) {
             let more = if restored { self.rules.restored_bit } else { 0 };
@@ -88,9 +98,6 @@ impl Machine {
         self.choose_queue(vm, id, flags, restored);
         self.tell_released(vm);
         self.cpus[cpu].in_wakeup = false;
-        if flags & enq::CPU_SELECTED != 0 && self.task(id).selected_cpu != cpu {
-            self.counters.count(Counter::SelectCpuFallback);
-        }
     }
 
     /// `flags`: in the kernel's own numbers.
@@ -110,13 +117,10 @@ impl Machine {
     }
 
     #[inline(always)]
-    fn dequeue_ext(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let task = self.task(id);
-        let cpu = task.cpu;
-        if !task.queued {
-            return;
+    fn dequeue_ext(&mut self, vm: &mut Vm, (id, cpu): (TaskId, CpuId), is_held: bool, flags: u64) {
+        if is_held {
+            self.take_back(vm, id, flags);
         }
-        self.leave_custody(vm, id, flags);
         if self.cpus[cpu].occupant == id.into() {
             self.update_curr_now(vm, cpu);
             self.call_stopping(vm, id, false);
@@ -265,7 +269,7 @@ impl Machine {
         self.decisions.decide_for(direct.cause);
         if direct.dsq_id == flags::dsq::LOCAL && flags & enq::DSQ_PRIQ == 0 {
             self.carry(id, direct.carried, flags);
-            self.insert_local(cpu, id, flags);
+            self.insert_local_here(cpu, id, flags);
             self.decisions.decide_for(Cause::KERNEL);
             return;
         }
@@ -337,7 +341,7 @@ impl Machine {
     fn schedule_deferred(&mut self, cpu: CpuId) {
         // A wakeup ends by carrying out what was deferred; balance does so at its end.
         if !self.cpus[cpu].in_wakeup && !self.cpus[cpu].in_balance {
-            self.cpus[cpu].deferred_irq = true;
+            self.cpus[cpu].todo.add(Todo::DEFERRED);
             self.poke(cpu);
         }
     }
@@ -390,8 +394,14 @@ impl Machine {
     }
 
     /// Inserts a task into the local queue of `cpu`, at its end or its front.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn insert_local(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
+        self.insert_local_here(cpu, id, flags);
+    }
+
+    /// As [`Machine::insert_local`], built in where a wakeup needs it.
+    #[inline(always)]
+    fn insert_local_here(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
         let local = self.dsqs.local(cpu);
         let front = flags & (enq::HEAD | enq::PREEMPT) != 0;
         self.dsqs.push(local, id, front);
@@ -471,7 +481,7 @@ impl Machine {
             return;
         }
         if state.occupant == Occupant::IDLE {
-            state.need_resched = true;
+            state.todo.add(Todo::RESCHED);
             return self.poke(cpu);
         }
         self.inserted_behind(cpu, id, flags);
@@ -529,8 +539,7 @@ impl Machine {
     /// Source: `ops_dequeue()`, kernel 6.18.
     #[inline(always)]
     pub(crate) fn leave_custody(&mut self, vm: &mut Vm, id: TaskId, flags: u64) {
-        let task = self.task(id);
-        if matches!(task.ops_state, OpsState::Queued(_)) || task.in_custody {
+        if self.task(id).is_held() {
             self.take_back(vm, id, flags);
         }
     }

@@ -58,6 +58,7 @@ impl Host for Machine {
         self.decisions.come_to(here);
     }
 
+    #[inline(always)]
     fn word_stored(&mut self, memory: &mut Memory, address: u64) {
         self.task_word_stored(memory, address);
     }

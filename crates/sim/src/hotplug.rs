@@ -7,7 +7,7 @@
 
 use model::{CpuId, ExitKind, Op, TaskId};
 
-use crate::cpu::Curr;
+use crate::cpu::{Curr, Todo};
 use crate::machine::{Machine, Vm};
 use crate::mask::MaskId;
 use crate::ops::Call;
@@ -72,7 +72,7 @@ impl Machine {
                 },
             );
         }
-        self.cpus[cpu].need_resched = true;
+        self.cpus[cpu].todo.add(Todo::RESCHED);
     }
 
     /// Has the task that an offline CPU has picked pushed to another CPU; whether there is one.

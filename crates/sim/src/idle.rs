@@ -30,7 +30,8 @@ pub(crate) const PICK_IN_NODE: u64 = 2;
 pub(crate) struct Idle {
     /// CPUs that idle and are not claimed.
     cpu: Mask,
-    /// CPUs of cores whose every CPU idles.
+    /// CPUs of cores whose every CPU idles. Without meaning if each CPU is a core: programs are
+    /// given the mask above for it then.
     smt: Mask,
     enabled: bool,
     per_node: bool,
@@ -114,15 +115,9 @@ impl Idle {
             return;
         }
         if !self.has_smt() {
-            // Each CPU is a core.
             match idle {
                 true => self.cpu.insert(cpu),
                 false => self.cpu.remove(cpu),
-            }
-            match idle && self.topology.is_online(cpu) {
-                true => self.smt.insert(cpu),
-                false if idle => {}
-                false => self.smt.remove(cpu),
             }
             return;
         }

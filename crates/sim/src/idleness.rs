@@ -6,7 +6,7 @@
 
 use model::{CpuId, Nanos, SimTime, TaskId};
 
-use crate::cpu::{Curr, Mode};
+use crate::cpu::{Curr, Mode, Todo};
 use crate::machine::Machine;
 use crate::task::{Class, RunState};
 use crate::work::WorkError;
@@ -69,7 +69,7 @@ impl Machine {
         let is_free = |cpu: &CpuId| {
             let state = &self.cpus[*cpu];
             let idles = state.curr() == Curr::Idle && state.mode == Mode::Idle;
-            idles && !state.need_resched && self.is_online(*cpu)
+            idles && !state.todo.has(Todo::RESCHED) && self.is_online(*cpu)
         };
         let free: Vec<CpuId> = (0..self.spec.cpus).map(CpuId).filter(is_free).collect();
         let kept = |id: &TaskId| self.is_kept_from(*id, &free, now);

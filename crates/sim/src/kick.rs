@@ -6,7 +6,7 @@
 
 use model::{CpuId, EventKind, Kicked, Sliced, TaskId};
 
-use crate::cpu::Curr;
+use crate::cpu::{Curr, Todo};
 use crate::flags::kick;
 use crate::machine::Machine;
 use crate::task::Class;
@@ -49,13 +49,13 @@ impl Machine {
                 kicks.wait.insert(target);
             }
         }
-        self.cpus[caller].kicks_pending = true;
+        self.cpus[caller].todo.add(Todo::KICKS);
     }
 
     /// A plain kick of the CPU itself, after `ops.dispatch` went round too often.
     pub(crate) fn kick_self(&mut self, cpu: CpuId) {
         self.cpus[cpu].kicks.kick.insert(cpu);
-        self.cpus[cpu].kicks_pending = true;
+        self.cpus[cpu].todo.add(Todo::KICKS);
         self.poke(cpu);
     }
 
@@ -96,7 +96,7 @@ impl Machine {
             );
             next = self.cpus[cpu].kicks.if_idle.next_from(target.0 + 1);
         }
-        self.cpus[cpu].kicks_pending = false;
+        self.cpus[cpu].todo.strike(Todo::KICKS);
     }
 
     fn end_slice(&mut self, target: CpuId) {

@@ -16,7 +16,7 @@ use crate::attach::Attachment;
 use crate::cause::Decisions;
 use crate::cgroup::Cgroups;
 use crate::counters::Counters;
-use crate::cpu::{Cpu, Curr, Mode, Occupant, class_on};
+use crate::cpu::{Cpu, Curr, Mode, Occupant, Todo, class_on};
 use crate::custody::Custody;
 use crate::deadline::Deadlines;
 use crate::dispatch::Buffer;
@@ -384,7 +384,7 @@ impl Machine {
     /// Makes `cpu` call the scheduler as soon as it can: at the end of what it executes now, or
     /// when the reschedule interrupt arrives.
     pub(crate) fn resched(&mut self, cpu: CpuId) {
-        self.cpus[cpu].need_resched = true;
+        self.cpus[cpu].todo.add(Todo::RESCHED);
         self.poke(cpu);
     }
 
@@ -455,29 +455,26 @@ impl Machine {
         self.touch(id, stale::SLICE | stale::TIME);
     }
 
-    /// Lets the current task of `cpu` execute from now on.
+    /// Lets the current task of `cpu`, whose work takes so long, execute from now on.
     #[inline(always)]
-    pub(crate) fn start_executing(&mut self, cpu: CpuId) {
+    pub(crate) fn start_executing(&mut self, cpu: CpuId, left: Nanos) {
         let state = &mut self.cpus[cpu];
-        debug_assert!(state.executing_since.is_none());
-        let Some(id) = state.occupant.task() else {
-            return;
-        };
-        let (now, left) = (self.now, self.tasks[id.index()].work_left);
-        state.executing_since = Some(now);
+        debug_assert!(state.executing_since.is_none() && state.occupant.task().is_some());
+        state.executing_since = Some(self.now);
         state.work_generation += 1;
         let generation = state.work_generation;
         self.queue
-            .push(now + left, cpu, Pending::WorkDone { generation });
+            .push(self.now + left, cpu, Pending::WorkDone { generation });
     }
 
     /// Stops the clock of the current task's work, if it executes.
     #[inline]
     pub(crate) fn stop_executing(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu];
-        let Some(since) = state.executing_since.take() else {
+        let Some(since) = state.executing_since else {
             return;
         };
+        state.executing_since = None;
         state.work_generation += 1;
         let Some(id) = state.occupant.task() else {
             return;

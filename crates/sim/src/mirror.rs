@@ -607,7 +607,21 @@ impl Machine {
     }
 
     /// A program has stored into a task's slice or vtime.
+    #[inline(always)]
     pub(crate) fn task_word_stored(&mut self, memory: &Memory, address: u64) {
+        // Most often it is the vtime of the task that the callback is about.
+        let subject = self.contexts.innermost().subject;
+        let base = address.wrapping_sub(self.mirror.layout.vtime);
+        match self.tasks.get_mut(subject.index()) {
+            Some(task) if task.address == base && base != 0 => {
+                task.vtime = memory.load_u64(address);
+            }
+            _ => self.other_word_stored(memory, address),
+        }
+    }
+
+    #[inline(never)]
+    fn other_word_stored(&mut self, memory: &Memory, address: u64) {
         let layout = &self.mirror.layout;
         let at = |distance: u64| self.task_at(memory, address.wrapping_sub(distance));
         if let Some(id) = at(layout.vtime) {

@@ -496,11 +496,16 @@ impl Machine {
     fn call_prepared(&mut self, vm: &mut Vm, function: u32, prepared: Prepared) -> Option<u64> {
         self.show_guard(vm);
         self.flush_mirrors(vm);
-        let result = vm.call_prepared(function, prepared, self);
-        self.contexts.leave_first();
-        match result {
-            Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(&fault),
+        // In both arms, so that nearly all calls look only once at how they ended.
+        match vm.call_prepared(function, prepared, self) {
+            Ok(value) => {
+                self.contexts.leave_first();
+                Some(value)
+            }
+            Err(fault) => {
+                self.contexts.leave_first();
+                self.settle_fault(&fault)
+            }
         }
     }
 

@@ -169,7 +169,7 @@ impl Machine {
     /// Whether `cpu` owes time.
     #[inline]
     pub(crate) fn has_debt(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu].owed_ps >= PS
+        self.ledger.costs.is_some() && self.cpus[cpu].owed_ps >= PS
     }
 
     /// What the kernel did for the task that runs on `cpu` is work of that task.

@@ -183,8 +183,9 @@ impl Later {
     }
 
     /// Adds an event whose time does not come before `base`.
-    #[inline(never)]
-    fn push(&mut self, entry: &Entry) {
+    // Built in, so that the event is made in its place.
+    #[inline(always)]
+    fn push(&mut self, entry: Entry) {
         let time = entry.time.as_nanos();
         let (level, shift) = LEVEL_OF[((time ^ self.base) | 1).ilog2() as usize];
         let slot = (time >> shift) as usize % SLOTS;
@@ -195,7 +196,7 @@ impl Later {
         if entries.len() == entries.capacity() {
             return push_growing(entries, entry);
         }
-        entries.push(*entry);
+        entries.push(entry);
     }
 
     /// Moves the earliest events to `front`, which is empty: those of a span of time that ends
@@ -235,8 +236,7 @@ impl Later {
         let times = entries.iter().map(|entry| entry.time.as_nanos());
         self.base = times.min().unwrap_or(self.base);
         soon.note(&entries);
-        entries.iter().for_each(|entry| self.push(entry));
-        entries.clear();
+        entries.drain(..).for_each(|entry| self.push(entry));
         self.spare = entries;
     }
 }
@@ -244,8 +244,8 @@ impl Later {
 /// Apart, so that a push which finds room saves no registers for the allocator.
 #[cold]
 #[inline(never)]
-fn push_growing(entries: &mut Vec<Entry>, entry: &Entry) {
-    entries.push(*entry);
+fn push_growing(entries: &mut Vec<Entry>, entry: Entry) {
+    entries.push(entry);
 }
 
 #[cold]
@@ -386,9 +386,9 @@ impl EventQueue {
             what,
         };
         if time.as_nanos() < self.limit {
-            self.push_near(&entry);
+            self.push_near(entry);
         } else {
-            self.later.push(&entry);
+            self.later.push(entry);
         }
     }
 
@@ -405,7 +405,7 @@ impl EventQueue {
 
     /// Adds an event that comes before those in `later`.
     #[inline(never)]
-    fn push_near(&mut self, entry: &Entry) {
+    fn push_near(&mut self, entry: Entry) {
         if self.front.len() >= FRONT {
             return self.push_crowded(entry);
         }
@@ -416,7 +416,7 @@ impl EventQueue {
             if self.front.len() == self.front.capacity() {
                 return push_growing(&mut self.front, entry);
             }
-            return self.front.push(*entry);
+            return self.front.push(entry);
         }
         let Some(free) = self.begin.checked_sub(1) else {
             return self.insert(entry);
@@ -428,29 +428,29 @@ impl EventQueue {
             places[at] = places[at + 1];
             at += 1;
         }
-        places[at] = *entry;
+        places[at] = entry;
     }
 
     /// As [`EventQueue::push_near`], with no place in front that is free.
     #[cold]
     #[inline(never)]
-    fn insert(&mut self, entry: &Entry) {
+    fn insert(&mut self, entry: Entry) {
         let key = entry.key();
         let at = self.front.partition_point(|other| other.key() <= key);
-        self.front.insert(at, *entry);
+        self.front.insert(at, entry);
     }
 
     /// As [`EventQueue::push_near`], with many events at the front or many that were taken.
     #[cold]
     #[inline(never)]
-    fn push_crowded(&mut self, entry: &Entry) {
+    fn push_crowded(&mut self, entry: Entry) {
         // Moving them all is to be worth it.
         if self.begin >= FRONT / 4 {
             self.front.drain(..self.begin);
             self.begin = 0;
         }
         if self.front.len() >= FRONT {
-            self.spilt.push(Spilt(*entry));
+            self.spilt.push(Spilt(entry));
         } else {
             self.push_near(entry);
         }
@@ -513,21 +513,22 @@ impl EventQueue {
         &mut self.soon.tasks
     }
 
-    /// Takes the next event out, if there is one: what, and on which CPU. [`EventQueue::now`] says
-    /// when.
+    /// Takes the next event out, if there is one.
+    // As it is: a smaller thing made of it would be put together in memory, at places that do not
+    // suit the loads by which it is copied.
     #[inline(always)]
-    pub fn advance(&mut self) -> Option<(CpuId, Pending)> {
+    pub fn advance(&mut self) -> Option<Entry> {
         if !self.spilt.is_empty() {
             return self.advance_spilt();
         }
         if self.begin == self.front.len() && !self.refill() {
             return None;
         }
-        let entry = self.front.get(self.begin)?;
+        let entry = *self.front.get(self.begin)?;
         self.now = entry.time;
         self.depth = entry.depth();
         self.begin += 1;
-        Some((entry.cpu(), entry.what))
+        Some(entry)
     }
 
     /// Moves the next few events to the front, where there is none. Whether there are some.
@@ -546,7 +547,7 @@ impl EventQueue {
 
     #[cold]
     #[inline(never)]
-    fn advance_spilt(&mut self) -> Option<(CpuId, Pending)> {
+    fn advance_spilt(&mut self) -> Option<Entry> {
         let near = self.front.get(self.begin).copied();
         let spilt = self.spilt.peek().map(|Spilt(entry)| entry.order());
         let entry = match (near, spilt) {
@@ -558,13 +559,7 @@ impl EventQueue {
         };
         self.now = entry.time;
         self.depth = entry.depth();
-        Some((entry.cpu(), entry.what))
-    }
-
-    /// The time of the event that was taken out last.
-    #[inline]
-    pub const fn now(&self) -> SimTime {
-        self.now
+        Some(entry)
     }
 }
 
@@ -574,12 +569,9 @@ mod tests {
 
     impl EventQueue {
         fn pop(&mut self) -> Option<Entry> {
-            self.advance().map(|(cpu, what)| Entry {
-                time: self.now(),
-                rank: u64::from(self.depth) << 40 | u64::from(cpu.0),
-                sequence: 0,
-                what,
-            })
+            let entry = self.advance()?;
+            assert_eq!((entry.time, entry.depth()), (self.now, self.depth));
+            Some(entry)
         }
     }
 

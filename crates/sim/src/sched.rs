@@ -8,12 +8,49 @@
 use model::{CpuId, EventKind, Op, TaskId};
 
 use crate::counters::Counter;
-use crate::cpu::{Curr, Occupant};
+use crate::cpu::{Curr, Occupant, Todo};
 use crate::flags::{self, enq, preempt};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
 use crate::queue::Pending;
 use crate::task::{Class, RunState};
+
+/// What the policy's class has to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fetched {
+    /// Nothing.
+    Nothing,
+    /// The first task of the local queue.
+    Local(TaskId),
+    /// The previous task, which stays (`SCX_RQ_BAL_KEEP`).
+    Kept(TaskId),
+}
+
+/// A task of the policy's class that has had the CPU.
+#[derive(Clone, Copy)]
+struct Prev {
+    /// [`TaskId::NONE`]: it was none of the policy's.
+    id: TaskId,
+    /// Of its mirror.
+    address: u64,
+    /// Whether it could go on.
+    queued: bool,
+}
+
+impl Prev {
+    /// It was none of the policy's.
+    const NONE: Self = Self {
+        id: TaskId::NONE,
+        address: 0,
+        queued: false,
+    };
+
+    /// As callbacks are about it.
+    #[inline(always)]
+    fn subject(self) -> Option<TaskId> {
+        (self.id != TaskId::NONE).then_some(self.id)
+    }
+}
 
 impl Machine {
     /// Chooses what `cpu` runs. `asleep` gives the dequeue flags if the current task leaves.
@@ -46,8 +83,7 @@ impl Machine {
     /// chosen that must leave the CPU.
     #[inline(always)]
     fn pass(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
-        let (prev, has_others) = self.balance(vm, cpu);
-        let next = self.pick(cpu, prev, has_others);
+        let (prev, next) = self.pick(vm, cpu);
         if next != prev {
             self.put_prev(vm, cpu, prev, next);
             self.set_next(vm, cpu, prev, next);
@@ -86,30 +122,43 @@ impl Machine {
         while self.pass(vm, cpu) {}
     }
 
-    /// Gives each class from the previous task's downward its chance to fetch work. Returns what
-    /// the CPU runs, and whether a class above the policy's has something to run: no program can
-    /// change that.
+    /// Gives each class from the previous task's downward its chance to fetch work, and takes the
+    /// task of the highest class that has one. Returns what the CPU runs, and what it shall run.
     #[inline(always)]
-    fn balance(&mut self, vm: &mut Vm, cpu: CpuId) -> (Occupant, bool) {
-        let attached = self.attachment.is_attached();
+    fn pick(&mut self, vm: &mut Vm, cpu: CpuId) -> (Occupant, Occupant) {
         let state = &mut self.cpus[cpu];
         state.counts.schedules += 1;
-        state.need_resched = false;
-        let (prev, has_others) = (state.occupant, state.has_others());
-        if !attached {
-            return (prev, has_others);
+        state.todo.strike(Todo::RESCHED);
+        let (prev, released) = (state.occupant, state.released);
+        // No program can change whether a class above the policy's has something to run.
+        let has_others = state.has_others();
+        let fetches =
+            self.attachment.is_attached() && !(has_others && self.higher_class_has_task(cpu));
+        let fetched = match fetches {
+            true => self.balance_ext(vm, cpu, (prev, released)),
+            false => self.first_local(cpu),
+        };
+        if has_others {
+            return (prev, self.cpus[cpu].first_of_others());
         }
-        state.in_balance = true;
-        state.keep = false;
-        if has_others && self.higher_class_has_task(cpu) {
-            self.cpus[cpu].in_balance = false;
-            return (prev, has_others);
-        }
-        let keeps = self.balance_ext(vm, cpu, prev);
-        let state = &mut self.cpus[cpu];
-        state.in_balance = false;
-        state.keep = keeps;
-        (prev, has_others)
+        let next = match fetched {
+            Fetched::Nothing => Occupant::IDLE,
+            Fetched::Local(id) | Fetched::Kept(id) => {
+                if self.task(id).slice == 0 {
+                    self.warn_zero_slice(id, matches!(fetched, Fetched::Kept(_)));
+                    self.refill_slice(id);
+                }
+                id.into()
+            }
+        };
+        (prev, next)
+    }
+
+    /// What waits in the local queue of `cpu`.
+    #[inline(always)]
+    fn first_local(&self, cpu: CpuId) -> Fetched {
+        let first = self.dsqs.first_local(cpu);
+        first.map_or(Fetched::Nothing, Fetched::Local)
     }
 
     /// Whether a class above the policy's, from the previous task's downward, has a task.
@@ -132,50 +181,99 @@ impl Machine {
         above.into_iter().any(|class| class >= start && has(class))
     }
 
-    /// Fetches work for the policy's class; `true`: the previous task stays.
+    /// Fetches work for the policy's class.
     #[inline(always)]
-    fn balance_ext(&mut self, vm: &mut Vm, cpu: CpuId, prev: Occupant) -> bool {
-        if std::mem::take(&mut self.cpus[cpu].released) {
+    fn balance_ext(
+        &mut self,
+        vm: &mut Vm,
+        cpu: CpuId,
+        (prev, released): (Occupant, bool),
+    ) -> Fetched {
+        if released {
             self.call_cpu_acquire(vm, cpu);
         }
-        let prev = prev.task();
-        let prev = prev.filter(|&id| self.task(id).class == Class::Ext);
-        let queued = prev.filter(|&id| self.task(id).queued);
-        if let Some(id) = queued {
+        let prev = prev.task().map_or(Prev::NONE, |id| self.prev_ext(id));
+        if prev.queued {
             // One that has left the run queue was charged when it did.
             self.update_curr_now(vm, cpu);
-            if self.has_slice_left(id) {
-                return true;
+            if self.has_slice_left(prev.id) {
+                return Fetched::Kept(prev.id);
             }
         }
-        let local = self.dsqs.local(cpu);
-        if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
-            return false;
+        let local = self.first_local(cpu);
+        if local != Fetched::Nothing {
+            return local;
+        }
+        self.cpus[cpu].in_balance = true;
+        let fetched = self.fetch(vm, cpu, prev);
+        self.cpus[cpu].in_balance = false;
+        fetched
+    }
+
+    /// What the policy needs to know of a task that has had the CPU.
+    #[inline(always)]
+    fn prev_ext(&self, id: TaskId) -> Prev {
+        let task = self.task(id);
+        match task.class {
+            Class::Ext => Prev {
+                id,
+                address: task.address,
+                queued: task.queued,
+            },
+            _ => Prev::NONE,
+        }
+    }
+
+    /// Fetches work for the policy's class where none waits in the local queue.
+    #[inline(always)]
+    fn fetch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) -> Fetched {
+        if self.consume_global(cpu) {
+            return self.first_local(cpu);
         }
         if self.ops.has(Op::Dispatch) && !self.attachment.bypasses() && self.is_online(cpu) {
-            for round in 1.. {
-                self.call_dispatch(vm, cpu, prev, queued.is_some());
-                if queued.is_some_and(|id| self.has_slice_left(id)) {
-                    return true;
+            match self.ask_for_work(vm, cpu, prev) {
+                Fetched::Nothing if self.buffer.has_moved() => {
+                    let fetched = self.ask_again(vm, cpu, prev);
+                    if fetched != Fetched::Nothing {
+                        return fetched;
+                    }
                 }
-                if !self.dsqs.is_empty(local) || self.consume_global(cpu) {
-                    return false;
-                }
-                if !self.buffer.has_moved() {
-                    break;
-                }
-                if round == flags::DSP_MAX_LOOPS {
-                    self.kick_self(cpu);
-                    break;
-                }
+                Fetched::Nothing => {}
+                fetched => return fetched,
             }
         }
-        let keeps = queued.is_some()
-            && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST));
-        if keeps {
+        if prev.queued && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST)) {
             self.counters.count(Counter::DispatchKeepLast);
+            return Fetched::Kept(prev.id);
         }
-        keeps
+        Fetched::Nothing
+    }
+
+    /// Asks the policy for work once.
+    #[inline(always)]
+    fn ask_for_work(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) -> Fetched {
+        self.call_dispatch(vm, cpu, prev);
+        if prev.queued && self.has_slice_left(prev.id) {
+            return Fetched::Kept(prev.id);
+        }
+        match self.first_local(cpu) {
+            Fetched::Nothing if self.consume_global(cpu) => self.first_local(cpu),
+            first => first,
+        }
+    }
+
+    /// Asks again, because the policy has moved tasks, but none that this CPU got.
+    #[cold]
+    #[inline(never)]
+    fn ask_again(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) -> Fetched {
+        for _ in 1..flags::DSP_MAX_LOOPS {
+            let fetched = self.ask_for_work(vm, cpu, prev);
+            if fetched != Fetched::Nothing || !self.buffer.has_moved() {
+                return fetched;
+            }
+        }
+        self.kick_self(cpu);
+        Fetched::Nothing
     }
 
     /// Whether a task of the policy's goes on because its slice is not over.
@@ -184,9 +282,12 @@ impl Machine {
         self.task(id).slice > 0 && !self.attachment.bypasses()
     }
 
+    /// Tells the policy that it has the CPU again.
     #[cold]
     fn call_cpu_acquire(&mut self, vm: &mut Vm, cpu: CpuId) {
         let number = u64::from(cpu.0);
+        let state = &mut self.cpus[cpu];
+        (state.released, state.in_balance) = (false, true);
         self.call(
             vm,
             &Call {
@@ -197,50 +298,26 @@ impl Machine {
                 words: (number, 0),
             },
         );
+        self.cpus[cpu].in_balance = false;
     }
 
     #[inline(always)]
-    fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Option<TaskId>, queued: bool) {
+    fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) {
         self.buffer.begin();
         let number = u64::from(cpu.0);
-        let address = prev.map_or(0, |id| self.task(id).address);
         self.call(
             vm,
             &Call {
                 op: Op::Dispatch,
                 locked: Some(cpu),
-                subject: prev,
-                args: [number, address],
-                words: (number, u64::from(queued)),
+                subject: prev.subject(),
+                args: [number, prev.address],
+                words: (number, u64::from(prev.queued)),
             },
         );
         self.tell_nothing();
         self.flush_buffer(cpu);
         self.tell_released(vm);
-    }
-
-    /// The task of the highest class that has one.
-    #[inline(always)]
-    fn pick(&mut self, cpu: CpuId, prev: Occupant, has_others: bool) -> Occupant {
-        let state = &self.cpus[cpu];
-        if has_others {
-            return state.first_of_others();
-        }
-        let stays = match prev.task() {
-            Some(id) if state.keep && self.task(id).class == Class::Ext => Some(id),
-            _ => None,
-        };
-        let local = self.dsqs.local(cpu);
-        match stays.or_else(|| self.dsqs.first(local)) {
-            Some(id) => {
-                if self.task(id).slice == 0 {
-                    self.warn_zero_slice(id, stays.is_some());
-                    self.refill_slice(id);
-                }
-                id.into()
-            }
-            None => Occupant::IDLE,
-        }
     }
 
     #[cold]
@@ -265,7 +342,8 @@ impl Machine {
             Curr::Task(id) => {
                 let task = self.task(id);
                 let is_ext = task.class == Class::Ext;
-                if !is_ext || task.queued {
+                let queued = task.queued;
+                if !is_ext || queued {
                     self.update_curr(cpu);
                 }
                 if is_ext {
@@ -274,7 +352,9 @@ impl Machine {
                         Curr::Stopper => Class::Stop,
                         Curr::Task(id) => self.task(id).class,
                     };
-                    self.put_prev_ext(vm, cpu, id, next_class);
+                    if queued {
+                        self.put_prev_ext(vm, cpu, id, next_class);
+                    }
                     if next_class < Class::Ext {
                         self.switch_class(vm, cpu, next.curr(), next_class);
                     }
@@ -283,11 +363,9 @@ impl Machine {
         }
     }
 
+    /// The previous task of the policy's class, which is runnable, gives the CPU up.
     #[inline(always)]
     fn put_prev_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, next: Class) {
-        if !self.task(id).queued {
-            return;
-        }
         self.call_stopping(vm, id, true);
         self.watch(id);
         if self.has_slice_left(id) {
@@ -342,28 +420,36 @@ impl Machine {
         state.occupant = next;
         state.leaves = Some(prev);
         state.executes = TaskId::NONE;
+        let clock = state.task_clock(self.now);
         match next.curr() {
             Curr::Idle if prev != Occupant::IDLE => self.enter_idle(vm, cpu),
             Curr::Idle | Curr::Stopper => {}
-            Curr::Task(id) => {
-                let clock = state.task_clock(self.now);
-                let task = &mut self.tasks[id.index()];
-                let is_ext = task.class == Class::Ext;
-                task.exec_start = clock;
-                if is_ext {
-                    self.set_next_ext(vm, cpu, id);
-                }
-            }
+            Curr::Task(id) => self.start_task(vm, cpu, id, clock),
         }
     }
 
-    /// A task of the policy's class takes the CPU, or goes on after a property change.
+    /// The task that runs on `cpu` goes on after a property change.
+    pub(crate) fn set_next_task(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+        let clock = self.cpus[cpu].task_clock(self.now);
+        self.start_task(vm, cpu, id, clock);
+    }
+
+    /// A task is on its CPU from now on, by whose `clock` it is charged.
     #[inline(always)]
-    pub(crate) fn set_next_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+    fn start_task(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, clock: u64) {
         let task = &mut self.tasks[id.index()];
+        task.exec_start = clock;
+        if task.class != Class::Ext {
+            return;
+        }
+        // All that changes of it is written at once.
         let (queued, in_custody) = (task.queued, task.in_custody);
         let (address, slice) = (task.address, task.slice);
         let (cpus, left) = (task.cpus, task.leave());
+        // Its next wait starts afresh.
+        task.reset_runnable_at = true;
+        let place = task.stop_waiting();
+        self.watchdog.forget(&mut self.tasks, place);
         if !self.masks.has(cpus, cpu) {
             self.check_leaving(cpu, id);
         }
@@ -384,7 +470,6 @@ impl Machine {
                 },
             );
         }
-        self.unwatch(id, true);
         self.sample_report(vm, id, cpu);
     }
 

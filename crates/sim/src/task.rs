@@ -329,6 +329,12 @@ impl Task {
         }
     }
 
+    /// Whether the policy has it, and must be told when it is taken back.
+    #[inline(always)]
+    pub const fn is_held(&self) -> bool {
+        self.in_custody || matches!(self.ops_state, OpsState::Queued(_))
+    }
+
     /// It waits no longer. Returns where it stood among those that the watchdog watches.
     #[inline(always)]
     pub fn stop_waiting(&mut self) -> u32 {

@@ -21,6 +21,9 @@ pub(crate) struct Watchdog {
     tick: Nanos,
     /// `jiffies_64` when the run begins.
     jiffies_before: u64,
+    /// The jiffy in which a wait began last, and when the next one begins.
+    jiffy: u64,
+    next_jiffy: SimTime,
     /// It sees everything and does nothing: a machine of the time before it.
     off: bool,
 }
@@ -32,6 +35,8 @@ impl Watchdog {
             waiting: Vec::new(),
             tick,
             jiffies_before: initial_jiffies(hz) + UPTIME_S * u64::from(hz),
+            jiffy: 0,
+            next_jiffy: SimTime::ZERO,
             off,
         }
     }
@@ -56,9 +61,21 @@ impl Watchdog {
     #[inline(always)]
     pub fn watch(&mut self, task: &mut Task, id: TaskId, now: SimTime) {
         if std::mem::take(&mut task.reset_runnable_at) {
-            task.runnable_at = self.jiffies(now);
+            if now >= self.next_jiffy {
+                self.look_at_clock(now);
+            }
+            task.runnable_at = self.jiffy;
         }
         self.add(task, id);
+    }
+
+    /// Finds the jiffy of `now` anew. Apart, because a division takes as long as twenty other
+    /// instructions, and a jiffy has many waits.
+    #[inline(never)]
+    fn look_at_clock(&mut self, now: SimTime) {
+        self.jiffy = self.jiffies(now);
+        let begun = now.as_nanos() / self.tick.get() * self.tick.get();
+        self.next_jiffy = SimTime::from_nanos(begun) + self.tick;
     }
 
     #[inline]
@@ -89,15 +106,6 @@ impl Machine {
     pub(crate) fn watch(&mut self, id: TaskId) {
         self.watchdog
             .watch(&mut self.tasks[id.index()], id, self.now);
-    }
-
-    /// `task` waits no longer; `ran` says that it runs now, so that its next wait starts afresh.
-    #[inline]
-    pub(crate) fn unwatch(&mut self, task: TaskId, ran: bool) {
-        let state = self.task_mut(task);
-        state.reset_runnable_at |= ran;
-        let place = state.stop_waiting();
-        self.watchdog.forget(&mut self.tasks, place);
     }
 
     /// Looks for a stalled task, and arms the next look.
@@ -189,6 +197,25 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_begins_in_the_jiffy_of_its_moment() {
+        let mut watchdog = Watchdog::new(Nanos::from_millis(4), 250, false);
+        let moments = [
+            0,
+            1,
+            3_999_999,
+            4_000_000,
+            4_000_001,
+            99_999_999,
+            100_000_000,
+        ];
+        for now in moments.map(SimTime::from_nanos) {
+            let mut task = Task::new(String::new(), 1, model::CpuId(0), now);
+            watchdog.watch(&mut task, TaskId(0), now);
+            assert_eq!(task.runnable_at, watchdog.jiffies(now), "at {now}");
+        }
+    }
 
     #[test]
     fn who_has_come_is_there_until_it_goes() {

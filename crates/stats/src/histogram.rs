@@ -21,13 +21,24 @@ const OCTAVES: usize = (u64::BITS - OCTAVE_BITS + 1) as usize;
 ///
 /// Source of the bucket layout: Tene's `HdrHistogram`; of the quantile: Hyndman and Fan (1996),
 /// "Sample Quantiles in Statistical Packages", definition 1.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     octaves: Vec<Option<Box<[Bucket; OCTAVE]>>>,
     count: u64,
     sum: u128,
-    /// Meaningless while `count` is 0.
+    /// The longest span that there is while `count` is 0, so that every value is less or equal.
     min: Nanos,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            octaves: Vec::new(),
+            count: 0,
+            sum: 0,
+            min: Nanos::MAX,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,9 +76,7 @@ impl Histogram {
         };
         bucket.count += 1;
         bucket.max = bucket.max.max(value.get());
-        if self.count == 0 || value < self.min {
-            self.min = value;
-        }
+        self.min = self.min.min(value);
         self.count += 1;
         self.sum += u128::from(value.get());
     }
@@ -96,11 +105,7 @@ impl Histogram {
                 ours.max = ours.max.max(theirs.max);
             }
         }
-        self.min = if self.count == 0 {
-            other.min
-        } else {
-            self.min.min(other.min)
-        };
+        self.min = self.min.min(other.min);
         self.count += other.count;
         self.sum += other.sum;
     }

@@ -194,9 +194,21 @@ pub(super) fn report_stores<H: Host>(vm: &mut Instance<H>, host: &mut H) {
     }
 }
 
+/// As [`report_stores`], of one or several.
 #[inline(never)]
 fn report_waiting<H: Host>(vm: &mut Instance<H>, host: &mut H) {
-    for at in 0..vm.memory.open_words.take() {
+    let waiting = vm.memory.open_words.take();
+    if waiting > 1 {
+        return report_many(vm, host, waiting);
+    }
+    let address = vm.memory.open_words.note(0);
+    host.word_stored(&mut vm.memory, address);
+}
+
+#[cold]
+#[inline(never)]
+fn report_many<H: Host>(vm: &mut Instance<H>, host: &mut H, waiting: usize) {
+    for at in 0..waiting {
         let address = vm.memory.open_words.note(at);
         host.word_stored(&mut vm.memory, address);
     }

@@ -4,6 +4,7 @@ use bpf::Stop;
 use model::CpuId;
 
 use super::{Ctx, Line, Return, TASK_BYTES, changed, here, s32};
+use crate::cpu::Todo;
 use crate::flags::{dsq, enq, kf};
 use crate::machine::{Machine, Vm};
 use crate::task::Class;
@@ -111,7 +112,7 @@ impl Machine {
     fn reenqueue_later(&mut self, cpu: CpuId) {
         self.cpus[cpu].reenqueue = true;
         if !self.cpus[cpu].in_balance {
-            self.cpus[cpu].deferred_irq = true;
+            self.cpus[cpu].todo.add(Todo::DEFERRED);
             self.poke(cpu);
         }
     }

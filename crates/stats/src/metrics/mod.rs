@@ -270,11 +270,11 @@ impl Run {
 
     #[inline(always)]
     fn woken(&mut self, event: &Event) {
-        let (id, now) = (event.task, event.time);
-        let State::Asleep { since, fell_asleep } = self.task(id).state else {
+        let now = event.time;
+        let task = &mut self.tasks[event.task.index()];
+        let State::Asleep { since, fell_asleep } = task.state else {
             return;
         };
-        let task = self.task(id);
         task.leave_state(now);
         task.wakeups += 1;
         task.place = event.cpu;
@@ -284,8 +284,10 @@ impl Run {
             Wait::Wakeup
         };
         task.state = State::Runnable { since: now, why };
+        let group = task.group;
         if fell_asleep {
-            self.group_of(event).sleep.record(now.since(since));
+            let slept = now.since(since);
+            self.groups[group as usize].sleep.record(slept);
         }
         self.queues.settle(now);
         self.queues.add(event.cpu);

@@ -51,12 +51,17 @@ impl Queues {
             return;
         }
         self.settled = now;
-        let waiting = self.runnable.saturating_sub(self.busy);
-        let idle = (self.lengths.len() as u64).saturating_sub(self.busy);
         self.sums.runnable += span * u128::from(self.runnable);
-        self.sums.waiting += span * u128::from(waiting);
-        self.sums.imbalance += span * (self.longest - self.shortest) as u128;
-        self.sums.idle_while_waiting += span * u128::from(waiting.min(idle));
+        let waiting = self.runnable.saturating_sub(self.busy);
+        // Often nobody waits, and often all CPUs have as many.
+        if waiting > 0 {
+            let idle = (self.lengths.len() as u64).saturating_sub(self.busy);
+            self.sums.waiting += span * u128::from(waiting);
+            self.sums.idle_while_waiting += span * u128::from(waiting.min(idle));
+        }
+        if self.longest > self.shortest {
+            self.sums.imbalance += span * (self.longest - self.shortest) as u128;
+        }
     }
 
     /// The integrals up to the last call of [`Self::settle`].
