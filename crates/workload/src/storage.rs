@@ -83,6 +83,9 @@ pub struct Memory {
     pub low: u64,
     /// Free pages at which it ends.
     pub high: u64,
+    /// Whether pages that are used again are kept apart from those that are not, on an active and
+    /// an inactive list as in Linux 2.6; else the page goes that was not used for the longest time.
+    pub two_lists: bool,
     /// Line in the file, from one.
     pub line: u32,
 }

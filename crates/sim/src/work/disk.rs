@@ -1,6 +1,7 @@
 //! Disks: requests that wait, and how long they take.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::OccupiedEntry;
 use std::ops::Range;
 
 use model::{Nanos, Rng, SimTime, TaskId};
@@ -113,7 +114,7 @@ impl Drive {
     pub fn interrupt(&mut self, disk: &Disk, now: SimTime) -> (Option<Request>, Vec<SimTime>) {
         let first = self.serving.first_entry();
         let ended = first.filter(|first| first.key().0 <= now);
-        let ended = ended.map(|first| first.remove());
+        let ended = ended.map(OccupiedEntry::remove);
         if disk.elevator == Elevator::Anticipatory {
             match &ended {
                 Some(request) => self.anticipation.ended(request, now),

@@ -8,12 +8,19 @@ use model::{Nanos, Rng, SimTime, TaskId};
 use workload::{Cache, Memory, Workload};
 
 use super::disk::{Drive, Request, Then};
-use super::pages::{Owner, Pages};
+use super::pages::{Order, Owner, Pages};
 use super::{Interrupt, Work};
 
 /// Pages of tasks that are written in one go (`SWAP_CLUSTER_MAX`, `include/linux/swap.h`, Linux
 /// 6.18).
 const SWAP_CLUSTER: u64 = 32;
+/// Most active pages that are looked at in one go, in clusters (`shrink_zone()`, `mm/vmscan.c`,
+/// Linux 2.6.0).
+const REFILL_MAX: u64 = 4 * SWAP_CLUSTER;
+/// Tasks' pages are taken off the active list from this percentage on (the same file).
+const SWAPS_FROM: u64 = 100;
+/// The part of that which is always there (`vm_swappiness`, the same file).
+const SWAPPINESS: u64 = 60;
 
 /// Memory that is limited.
 #[derive(Debug)]
@@ -24,6 +31,9 @@ pub(super) struct Frames {
     /// Where on the swap disk each page of a task is that was written there.
     slots: BTreeMap<(Owner, u64), u64>,
     next_slot: u64,
+    /// Active pages to look at, and pages to take until more of them become due.
+    refill: u64,
+    until_refill: u64,
     /// Those who wait until any page may have become free.
     pub waiters: Vec<TaskId>,
     /// Those who make room when memory is short.
@@ -58,18 +68,27 @@ pub(super) enum Room {
 impl Storage {
     pub fn new(workload: &Workload, seed: u64) -> Self {
         let numbers = (0..).zip(&workload.disks);
+        let has_two_lists = (workload.memory.as_ref()).is_some_and(|memory| memory.two_lists);
+        let [cached, owned] = match has_two_lists {
+            true => [Order::Cached, Order::Owned],
+            false => [Order::Use; 2],
+        };
         Self {
             drives: numbers
                 .map(|(number, _)| Drive::new(Rng::of_disk(seed, number)))
                 .collect(),
-            caches: workload.disks.iter().map(|_| Pages::default()).collect(),
+            caches: (workload.disks.iter())
+                .map(|_| Pages::new(cached))
+                .collect(),
             longest: workload.disks.iter().map(|disk| disk.request).collect(),
-            anonymous: Pages::default(),
+            anonymous: Pages::new(owned),
             frames: workload.memory.clone().map(|declared| Frames {
                 declared,
                 used: 0,
                 slots: BTreeMap::new(),
                 next_slot: 0,
+                refill: 0,
+                until_refill: 0,
                 waiters: Vec::new(),
                 reclaimers: Vec::new(),
             }),
@@ -166,33 +185,100 @@ impl Storage {
         }
     }
 
-    /// Makes room: drops the page that was not used for the longest time, or says what must be
-    /// written first.
+    /// Makes room: drops the page that goes next, or says what must be written first.
     pub fn evict(&mut self, by: TaskId) -> Room {
-        let cached = (0..).zip(&self.caches);
-        let cached = cached.filter_map(|(disk, pages)| Some((pages.oldest()?, Some(disk))));
-        let own = self.anonymous.oldest().map(|stamp| (stamp, None));
-        match cached.chain(own).min() {
-            Some((_, Some(disk))) => {
-                let disk: usize = disk;
-                self.caches[disk].drop_oldest();
-                self.give_back(1);
-                Room::Yes
+        self.refill();
+        loop {
+            let cached = (0..).zip(&self.caches);
+            let cached = cached.filter_map(|(disk, pages)| Some((pages.oldest()?, Some(disk))));
+            let own = self.anonymous.oldest().map(|stamp| (stamp, None));
+            match cached.chain(own).min() {
+                Some((_, Some(disk))) => {
+                    let disk: usize = disk;
+                    self.caches[disk].drop_oldest();
+                    self.give_back(1);
+                    return Room::Yes;
+                }
+                Some((_, None)) if self.spares_oldest() => {
+                    let stamp = self.tick();
+                    self.anonymous.raise_oldest(stamp);
+                }
+                Some((_, None)) => return self.swap_out(by),
+                None if self.sink(SWAP_CLUSTER, true) => {}
+                None => {
+                    return match self.caches.iter().position(|pages| pages.dirty() > 0) {
+                        Some(disk) => self.wash(disk, by),
+                        None => Room::Later,
+                    };
+                }
             }
-            Some((_, None)) => self.swap_out(by),
-            None => match self.caches.iter().position(|pages| pages.dirty() > 0) {
-                Some(disk) => self.wash(disk, by),
-                None => Room::Later,
-            },
         }
+    }
+
+    fn has_two_lists(&self) -> bool {
+        (self.frames.as_ref()).is_some_and(|frames| frames.declared.two_lists)
+    }
+
+    /// Whether the task's page that would go next was used since it became inactive.
+    fn spares_oldest(&self) -> bool {
+        self.has_two_lists() && self.anonymous.oldest_was_used()
+    }
+
+    /// Before each cluster of pages that is taken: looks at so many active pages that the active
+    /// list stays two thirds of all (`shrink_zone()`, `mm/vmscan.c`, Linux 2.6.0).
+    fn refill(&mut self) {
+        if !self.has_two_lists() {
+            return;
+        }
+        let all = self.caches.iter().chain([&self.anonymous]);
+        let [inactive, active] = all.fold([0, 0], |sum, pages| {
+            let lengths = pages.lengths();
+            [sum[0] + lengths[0], sum[1] + lengths[1]]
+        });
+        let frames = self
+            .frames
+            .as_mut()
+            .expect("two lists are of limited memory");
+        if frames.until_refill > 0 {
+            frames.until_refill -= 1;
+            return;
+        }
+        frames.until_refill = SWAP_CLUSTER - 1;
+        frames.refill += SWAP_CLUSTER * active / ((inactive | 1) * 2) + 1;
+        if frames.refill > SWAP_CLUSTER {
+            let count = frames.refill.min(REFILL_MAX);
+            frames.refill -= count;
+            let mapped = self.anonymous.len() * 100 / frames.declared.pages;
+            self.sink(count, mapped / 2 + SWAPPINESS >= SWAPS_FROM);
+        }
+    }
+
+    /// Looks at the first `count` active pages, which become inactive or stay; whether there was
+    /// one. `swaps`: tasks' pages may become inactive.
+    fn sink(&mut self, count: u64, swaps: bool) -> bool {
+        let mut has_some = false;
+        for _ in 0..count {
+            let all = self.caches.iter_mut().chain([&mut self.anonymous]);
+            let oldest = all.filter(|pages| pages.oldest_active().is_some());
+            let Some(pages) = oldest.min_by_key(|pages| pages.oldest_active()) else {
+                break;
+            };
+            self.stamp += 1;
+            pages.sink_oldest(self.stamp, swaps);
+            has_some = true;
+        }
+        has_some
     }
 
     fn swap_out(&mut self, by: TaskId) -> Room {
         let frames = self.frames.as_mut().expect("only limited memory is short");
         let first = frames.next_slot;
         let mut pages = 0;
+        let has_two_lists = frames.declared.two_lists;
+        let anonymous = &mut self.anonymous;
         while pages < SWAP_CLUSTER
-            && let Some(key) = self.anonymous.drop_oldest()
+            && !(has_two_lists && (anonymous.oldest().is_none() || anonymous.oldest_was_used()))
+            && let Some(key) = anonymous.drop_oldest()
         {
             frames.slots.insert(key, first + pages);
             pages += 1;
@@ -279,9 +365,13 @@ impl Storage {
             Then::Nothing => {}
             Then::Fill(taken) => {
                 let before = self.caches[disk].len();
+                let is_used = !request.waiters.is_empty();
                 for page in request.page..request.page + request.pages {
                     let stamp = self.tick();
-                    self.caches[disk].put((0, page), stamp);
+                    match is_used {
+                        true => self.caches[disk].put((0, page), stamp),
+                        false => self.caches[disk].bring((0, page), stamp),
+                    }
                 }
                 // Somebody else may have brought some of them meanwhile.
                 let new = self.caches[disk].len() - before;

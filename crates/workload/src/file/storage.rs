@@ -172,6 +172,9 @@ impl<'a> Reader<'a> {
                 return Err(self.source.error(at, problem));
             }
         }
+        let lists = table.get("lists");
+        let kinds = [("one", false), ("two", true)];
+        let two_lists = lists.map_or(Ok(false), |value| self.choice(value, &kinds))?;
         table.finish()?;
         self.names.has_memory = true;
         Ok(Some(Memory {
@@ -179,6 +182,7 @@ impl<'a> Reader<'a> {
             swap,
             low: low_pages,
             high: high_pages,
+            two_lists,
             line: self.source.line(value.span().start),
         }))
     }

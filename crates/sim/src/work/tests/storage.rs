@@ -376,6 +376,7 @@ fn random_storage_comes_to_its_end_with_every_page_accounted_for() {
             &["none", "percent:50", "lru:1MiB", "lru", "lru:3MiB"],
         );
         let sync = pick(&mut rng, &["task", "disk"]);
+        let lists = pick(&mut rng, &["one", "two"]);
         let width = 1 + rng.below(3);
         let request = pick(&mut rng, &["4KiB", "64KiB", "1MiB"]);
         let ahead = pick(&mut rng, &["4KiB", "100KiB", "1MiB"]);
@@ -386,7 +387,7 @@ fn random_storage_comes_to_its_end_with_every_page_accounted_for() {
              sync = \"{sync}\"\nwidth = {width}\ndirty = \"256KiB\"\ncost = \"3us\"\n\
              request = \"{request}\"\nahead = \"{ahead}\"\n\
              [disk.swap]\nbase = \"exp(100us)\"\n\
-             [mem]\nram = \"5MiB\"\nswap = \"swap\"\n\
+             [mem]\nram = \"5MiB\"\nswap = \"swap\"\nlists = \"{lists}\"\n\
              [task.kswapd]\ndo = \"loop(inf)[ reclaim, run(5us) ]\"\n\
              [task.flusher]\ndo = \"loop(inf)[ timer(20ms), writeback(d) ]\"\n"
         );
@@ -475,4 +476,37 @@ fn with_the_anticipatory_elevator_writes_of_fsync_count_as_reads() {
     };
     assert!(done("fsync(d)") < 300_000, "{}", done("fsync(d)"));
     assert!(done("writeback(d)") > 500_000, "{}", done("writeback(d)"));
+}
+
+#[test]
+fn with_two_lists_a_page_that_was_used_again_stays_while_a_stream_passes() {
+    // 1,024 pages of memory; 64 are read twice, then 1,500 once, then the 64 again.
+    let reads = |lists: &str| {
+        let toy = run(&format!(
+            "[disk.d]\nbase = \"1us\"\ncache = \"lru\"\n\
+             [mem]\nram = \"4MiB\"\nswap = \"d\"\nlists = \"{lists}\"\n\
+             [task.t]\ndo = \"loop(2)[ for(p, 64)[ read(d, 4KiB, at(4096 * p)) ] ], \
+             for(p, 1500)[ read(d, 4KiB, at(4096 * (1000 + p))) ], \
+             for(p, 64)[ read(d, 4KiB, at(4096 * p)) ]\"\n"
+        ));
+        toy.counted("d_reads")
+    };
+    assert_eq!(reads("one"), 64 + 1_500 + 64);
+    assert_eq!(reads("two"), 64 + 1_500);
+}
+
+#[test]
+fn with_two_lists_tasks_keep_their_memory_until_it_is_four_fifths_of_all() {
+    // A stream of 3,000 pages beside a task that has used its own pages once: 700 or 900 of 1,024.
+    let written = |kib: u32| {
+        let toy = run(&format!(
+            "[disk.d]\nbase = \"1us\"\ncache = \"lru\"\n[disk.swap]\nbase = \"1us\"\n\
+             [mem]\nram = \"4MiB\"\nswap = \"swap\"\nlists = \"two\"\n\
+             [task.t]\ndo = \"touch({kib}KiB), \
+             for(p, 3000)[ read(d, 4KiB, at(4096 * p)) ]\"\n"
+        ));
+        toy.counted("swap_writes")
+    };
+    assert_eq!(written(700 * 4), 0);
+    assert!(written(900 * 4) > 0);
 }
