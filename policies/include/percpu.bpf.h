@@ -44,7 +44,7 @@ struct queued {
 	u64 ready_ns;		/* since when it waits */
 	u64 left_cpu_ns;	/* when it last ran or woke */
 	u64 charged_ns;		/* the task's run time that its slice has paid for */
-	u64 stamp_ns;		/* when that was */
+	u64 stamp_ns;		/* when that was, of a task that runs */
 	s32 home;		/* the CPU that `key` belongs to */
 	s32 last_cpu;		/* where it ran last; -1 before the first time */
 	u32 prio;		/* its list within an array: priority, stair or level */
