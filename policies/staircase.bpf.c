@@ -444,9 +444,7 @@ void OP(staircase_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx;
 
 	count(COUNT_SCHEDULE);
-	if (!cctx)
-		return;
-	if (begin_choice(&cctx->q))
+	if (!cctx || begin_choice(&cctx->q))
 		return;
 	tctx = could_go_on(prev) ? task_ctx(prev) : NULL;
 	if (tctx) {
