@@ -24,6 +24,18 @@ pub(super) enum Order {
     Owned,
 }
 
+impl Order {
+    /// A page of this state after a use, at the same place.
+    fn after_use(self, page: Page) -> Page {
+        let rises = self == Self::Cached && !page.is_active && page.is_used;
+        Page {
+            is_active: page.is_active || rises,
+            is_used: !rises,
+            ..page
+        }
+    }
+}
+
 /// A page in memory.
 #[derive(Clone, Copy, Debug)]
 struct Page {
@@ -83,26 +95,17 @@ impl Pages {
 
     /// The page is there, clean unless it is dirty already, and was used at `stamp`.
     pub fn put(&mut self, key: Key, stamp: u64) {
-        let Some(before) = self.pages.get(&key).copied() else {
+        let Some(page) = self.pages.get_mut(&key) else {
             let is_active = self.order == Order::Owned;
             return self.insert(key, stamp, (is_active, true));
         };
-        let after = self.after_use(before);
-        self.pages.insert(key, after);
-        let moves = self.order == Order::Use || after.is_active != before.is_active;
+        let before = *page;
+        *page = self.order.after_use(before);
+        let moves = self.order == Order::Use || page.is_active != before.is_active;
         if let Some(place) = before.stamp.filter(|_| moves) {
+            page.stamp = Some(stamp);
             self.lists[usize::from(before.is_active)].remove(&place);
-            self.insert(key, stamp, (after.is_active, after.is_used));
-        }
-    }
-
-    /// A page of this state after a use, at the same place.
-    fn after_use(&self, page: Page) -> Page {
-        let rises = self.order == Order::Cached && !page.is_active && page.is_used;
-        Page {
-            is_active: page.is_active || rises,
-            is_used: !rises,
-            ..page
+            self.lists[usize::from(page.is_active)].insert(stamp, key);
         }
     }
 
@@ -119,26 +122,19 @@ impl Pages {
 
     /// `task` has written the page.
     pub fn soil(&mut self, key: Key, task: TaskId) {
-        let new = Page {
-            stamp: None,
-            is_active: false,
-            is_used: true,
-        };
-        let before = self.pages.get(&key).copied();
-        if let Some(Page {
-            stamp: Some(place),
-            is_active,
-            ..
-        }) = before
-        {
-            self.lists[usize::from(is_active)].remove(&place);
+        if let Some(page) = self.pages.get_mut(&key) {
+            if let Some(place) = page.stamp.take() {
+                self.lists[usize::from(page.is_active)].remove(&place);
+            }
+            *page = self.order.after_use(*page);
+        } else {
+            let new = Page {
+                stamp: None,
+                is_active: false,
+                is_used: true,
+            };
+            self.pages.insert(key, new);
         }
-        let after = before.map_or(new, |page| self.after_use(page));
-        let after = Page {
-            stamp: None,
-            ..after
-        };
-        self.pages.insert(key, after);
         self.dirty.insert(key, task);
     }
 
@@ -178,10 +174,11 @@ impl Pages {
         self.lists[1].first_key_value().map(|(&stamp, _)| stamp)
     }
 
-    /// Whether the first inactive page was used since that was last looked at.
+    /// Whether the first inactive page was used since that was last looked at. In the order of use
+    /// nobody looks.
     pub fn oldest_was_used(&self) -> bool {
         let first = self.lists[0].first_key_value();
-        first.is_some_and(|(_, key)| self.pages[key].is_used)
+        self.order != Order::Use && first.is_some_and(|(_, key)| self.pages[key].is_used)
     }
 
     /// Forgets the first inactive page, else the first active one.

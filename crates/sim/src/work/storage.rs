@@ -199,7 +199,7 @@ impl Storage {
                     self.give_back(1);
                     return Room::Yes;
                 }
-                Some((_, None)) if self.spares_oldest() => {
+                Some((_, None)) if self.anonymous.oldest_was_used() => {
                     let stamp = self.tick();
                     self.anonymous.raise_oldest(stamp);
                 }
@@ -215,19 +215,15 @@ impl Storage {
         }
     }
 
-    fn has_two_lists(&self) -> bool {
-        (self.frames.as_ref()).is_some_and(|frames| frames.declared.two_lists)
-    }
-
-    /// Whether the task's page that would go next was used since it became inactive.
-    fn spares_oldest(&self) -> bool {
-        self.has_two_lists() && self.anonymous.oldest_was_used()
-    }
-
     /// Before each cluster of pages that is taken: looks at so many active pages that the active
     /// list stays two thirds of all (`shrink_zone()`, `mm/vmscan.c`, Linux 2.6.0).
     fn refill(&mut self) {
-        if !self.has_two_lists() {
+        let two_lists = (self.frames.as_mut()).filter(|frames| frames.declared.two_lists);
+        let Some(frames) = two_lists else {
+            return;
+        };
+        if frames.until_refill > 0 {
+            frames.until_refill -= 1;
             return;
         }
         let all = self.caches.iter().chain([&self.anonymous]);
@@ -235,14 +231,6 @@ impl Storage {
             let lengths = pages.lengths();
             [sum[0] + lengths[0], sum[1] + lengths[1]]
         });
-        let frames = self
-            .frames
-            .as_mut()
-            .expect("two lists are of limited memory");
-        if frames.until_refill > 0 {
-            frames.until_refill -= 1;
-            return;
-        }
         frames.until_refill = SWAP_CLUSTER - 1;
         frames.refill += SWAP_CLUSTER * active / ((inactive | 1) * 2) + 1;
         if frames.refill > SWAP_CLUSTER {
@@ -274,10 +262,10 @@ impl Storage {
         let frames = self.frames.as_mut().expect("only limited memory is short");
         let first = frames.next_slot;
         let mut pages = 0;
-        let has_two_lists = frames.declared.two_lists;
         let anonymous = &mut self.anonymous;
         while pages < SWAP_CLUSTER
-            && !(has_two_lists && (anonymous.oldest().is_none() || anonymous.oldest_was_used()))
+            && anonymous.oldest().is_some()
+            && !anonymous.oldest_was_used()
             && let Some(key) = anonymous.drop_oldest()
         {
             frames.slots.insert(key, first + pages);
@@ -391,7 +379,7 @@ impl Storage {
 }
 
 /// A request that reads pages for a task.
-pub(super) fn fetching(run: Range<u64>, then: Then, (by, waits): (TaskId, bool)) -> Request {
+pub(super) fn fetching(run: Range<u64>, then: Then, by: TaskId, waits: bool) -> Request {
     Request {
         writes: false,
         is_sync: true,

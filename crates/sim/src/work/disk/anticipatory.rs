@@ -48,8 +48,8 @@ struct Mean {
 impl Mean {
     /// `as_update_thinktime()`.
     fn add_time(&mut self, value: u64) {
-        self.samples = (7 * self.samples + 256) / 8;
-        self.total = (7 * self.total + 256 * value) / 8;
+        self.samples = faded(self.samples, 1);
+        self.total = faded(self.total, value);
         self.mean = (self.total + 128) / self.samples;
     }
 
@@ -61,8 +61,8 @@ impl Mean {
             2 * 1024 * 64
         };
         let value = value.min(self.mean * 4 + allowed);
-        self.samples = (7 * self.samples + 256) / 8;
-        self.total = (7 * self.total + 256 * value) / 8;
+        self.samples = faded(self.samples, 1);
+        self.total = faded(self.total, value);
         self.mean = (self.total + self.samples / 2) / self.samples;
     }
 }
@@ -178,7 +178,7 @@ impl Anticipation {
                 let distance = place.abs_diff(first);
                 if habits.think.samples == 0 {
                     add_new(&mut self.new_think, think);
-                    self.exits = 7 * self.exits / 8;
+                    self.exits = faded(self.exits, 0);
                 }
                 if habits.seek.samples == 0 {
                     add_new(&mut self.new_seek, distance);
@@ -431,7 +431,7 @@ impl Anticipation {
     fn count_exit(&mut self) {
         let task = self.awaited.expect("somebody is awaited");
         if self.tasks[&task].think.samples == 0 {
-            self.exits = (7 * self.exits + 256) / 8;
+            self.exits = faded(self.exits, 1);
         }
     }
 
@@ -456,9 +456,14 @@ impl Anticipation {
     }
 }
 
+/// A sum in 256ths in which each value has an eighth of the weight, after one more value.
+fn faded(sum: u64, value: u64) -> u64 {
+    (7 * sum + 256 * value) / 8
+}
+
 /// A mean of values of new tasks: total in 256ths, and mean.
 fn add_new(mean: &mut [u64; 2], value: u64) {
-    mean[0] = (7 * mean[0] + 256 * value) / 8;
+    mean[0] = faded(mean[0], value);
     mean[1] = mean[0] / 256;
 }
 

@@ -106,7 +106,7 @@ impl Executor<'_> {
                 }
             };
             if let Some(run) = missing {
-                self.submit(disk, fetching(run, then, (self.task, true)));
+                self.submit(disk, fetching(run, then, self.task, true));
                 return self.await_disk(disk);
             }
             transfer = self.advance(disk, transfer);
@@ -166,7 +166,7 @@ impl Executor<'_> {
             {
                 continue;
             }
-            self.submit(disk, fetching(run, Then::Fill(pages), (task, false)));
+            self.submit(disk, fetching(run, Then::Fill(pages), task, false));
         }
     }
 
@@ -321,7 +321,7 @@ impl Executor<'_> {
             let memory = self.work.workload.memory.as_ref();
             let swap = memory.expect("the front end asks for it").swap as usize;
             let then = Then::SwapIn(key.0, key.1);
-            self.submit(swap, fetching(slot..slot + 1, then, (self.task, true)));
+            self.submit(swap, fetching(slot..slot + 1, then, self.task, true));
             return Some(self.await_disk(swap));
         }
         let stamp = self.work.storage.tick();
