@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Nanos, PolicySpec, SimTime};
+use model::{MachineSpec, Nanos, PolicySpec, SimTime};
 use runslice_tests::collect::Collector;
 use runslice_tests::models::observe::observe_at;
 use runslice_tests::policy;
@@ -21,9 +21,9 @@ fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f
     turns_of(load(cpus, tasks), attach_after)
 }
 
-fn turns_of(workload: Workload, attach_after: Nanos) -> Vec<Vec<(String, f64, f64)>> {
-    let cpus = workload.machine.cpus;
-    let spec = RunSpec {
+/// A run of nothing.
+fn spec_of_fifo() -> RunSpec {
+    RunSpec {
         policy: PolicySpec {
             name: "fifo".into(),
             object: policy::object("fifo").unwrap(),
@@ -32,12 +32,22 @@ fn turns_of(workload: Workload, attach_after: Nanos) -> Vec<Vec<(String, f64, f6
             setup: Vec::new(),
             program: None,
         },
-        machine: workload.machine.clone(),
+        machine: MachineSpec::default(),
         seed: 1,
-        workload: Arc::new(workload),
+        workload: Arc::new(Workload::default()),
         tie_seed: None,
-        attach_after,
+        attach_after: Nanos::ZERO,
         duration: None,
+    }
+}
+
+fn turns_of(workload: Workload, attach_after: Nanos) -> Vec<Vec<(String, f64, f64)>> {
+    let cpus = workload.machine.cpus;
+    let spec = RunSpec {
+        machine: workload.machine.clone(),
+        workload: Arc::new(workload),
+        attach_after,
+        ..spec_of_fifo()
     };
     let mut collect = Collector::default();
     let end = sim::run(&spec, &mut collect).unwrap().end;
@@ -85,13 +95,66 @@ fn as_played_an_interrupt_is_a_thread_that_preempts_and_has_its_own_time() {
         turn("B", 22.0, 23.0),
         turn("A", 23.0, 33.0),
     ];
-    assert_eq!(turns_of(load(1, tasks).as_played(), Nanos::ZERO)[0], want);
+    assert_eq!(
+        turns_of(load(1, tasks).as_played(Nanos::ZERO), Nanos::ZERO)[0],
+        want
+    );
 }
 
 #[test]
 fn a_load_without_interrupts_is_played_as_it_is() {
     let load = load(2, "[task.A]\ndo = \"run(30ms)\"\n");
-    assert_eq!(load.as_played(), load);
+    assert_eq!(load.as_played(Nanos::ZERO), load);
+}
+
+#[test]
+fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
+    // Each has a CPU of its own, so that nobody has to wait for a turn in which it begins to sleep.
+    let tasks = "[chan.c]\nkind = \"queue\"\n\
+                 [irq.I]\nevery = \"40ms\"\nstart = \"5ms\"\ncost = \"1ms\"\nsend = \"c\"\n\
+                 [hotplug.H]\ncpu = 4\noffline = \"120ms\"\nonline = \"190ms\"\n\
+                 [task.hog]\ncpus = \"0\"\ndo = \"loop(inf)[ run(29ms), sleep(1ms) ]\"\n\
+                 [task.woken]\ncpus = \"1\"\ndo = \"loop(inf)[ recv(c), run(3ms) ]\"\n\
+                 [task.late]\ncpus = \"2\"\nstart = \"33ms\"\n\
+                 do = \"loop(inf)[ run(2ms), timer(9ms) ]\"\n\
+                 [task.sure]\ncpus = \"3\"\ndo = [\"sleepuntil(77ms)\", \"run(11ms)\"]\n\
+                 [task.far]\ncpus = \"4-5\"\ncount = 2\ndo = \"run(inf)\"\n";
+    let turns_after = |before: Nanos| {
+        let workload = load(6, tasks);
+        let spec = RunSpec {
+            machine: workload.machine.clone(),
+            workload: Arc::new(workload),
+            ..spec_of_fifo()
+        };
+        let mut collect = Collector::default();
+        let mut later = stats::Later::new(before, &mut collect);
+        sim::run(&spec.as_played(before), &mut later).unwrap();
+        let end = SimTime::from_nanos(500_000_000);
+        [0, 1, 2, 3, 4, 5].map(|cpu| collect.turns(cpu, end))
+    };
+    let (new, slept) = (
+        turns_after(Nanos::ZERO),
+        turns_after(Nanos::from_millis(300)),
+    );
+    // Who lets them begin takes no time; those who are forked take none before they sleep.
+    let of_load = |turns: &[(String, SimTime, SimTime)]| -> Vec<(String, SimTime, SimTime)> {
+        let real = turns
+            .iter()
+            .filter(|(name, from, to)| from < to && name != "play");
+        real.cloned().collect()
+    };
+    for (new, slept) in new.iter().zip(&slept) {
+        assert_eq!(of_load(slept), of_load(new));
+    }
+    let all: Vec<_> = new.iter().flat_map(|turns| of_load(turns)).collect();
+    for (task, ms) in [("late", 33), ("sure", 77)] {
+        let begins = SimTime::from_nanos(ms * 1_000_000);
+        let is_there = all
+            .iter()
+            .any(|(name, from, _)| (name == task) && (*from == begins));
+        assert!(is_there, "{task}: {all:?}");
+    }
+    assert!(all.len() > 100, "{all:?}");
 }
 
 #[test]

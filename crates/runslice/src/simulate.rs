@@ -2,7 +2,7 @@
 
 use model::{Nanos, Sampler, Sink, Summary};
 use sim::Options;
-use stats::Metrics;
+use stats::{Later, Metrics};
 use workload::RunSpec;
 
 use crate::cancel::{self, Until};
@@ -53,6 +53,17 @@ pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> anyhow
 }
 
 fn run_whole(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> anyhow::Result<Summary> {
+    if let Some(begin) = spec.workload.begin {
+        return run_from_first(spec, &mut Later::new(begin.at, sink), options);
+    }
+    run_from_first(spec, sink, options)
+}
+
+fn run_from_first(
+    spec: &RunSpec,
+    sink: &mut dyn Sink,
+    options: Options,
+) -> anyhow::Result<Summary> {
     match &spec.policy.program {
         None => sim::run_with(spec, sink, options).map_err(explain),
         Some(program) => scheduler::run(program, spec, |user| {

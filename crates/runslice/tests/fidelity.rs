@@ -126,6 +126,24 @@ fn recorded_plays_are_compared_without_a_kernel_by_profile_policy_and_workload()
 #[test]
 fn the_command_behind_a_figure_gives_that_figure() {
     let folder = Folder::new("again");
+    assert!(!command_behind_a_figure(&folder).contains("--as-played"));
+}
+
+#[test]
+fn the_command_behind_a_figure_of_tasks_that_had_slept_gives_that_figure() {
+    let folder = Folder::new("slept");
+    for play in fs::read_dir(folder.0.join("plays/plays")).unwrap() {
+        let path = play.unwrap().path();
+        let kept = fs::read_to_string(&path).unwrap();
+        let slept = kept.replace("\"elapsed_ns\"", "\"before_ns\":152345678,\"elapsed_ns\"");
+        assert_ne!(slept, kept);
+        fs::write(path, slept).unwrap();
+    }
+    assert!(command_behind_a_figure(&folder).contains(" --as-played 152345678ns"));
+}
+
+/// The command that simulates the worst share, which is looked up in what it prints.
+fn command_behind_a_figure(folder: &Folder) -> String {
     let found = folder.json(&["--worst", "40"]);
     let worst = found["worst"].as_array().unwrap();
     let is_share = |it: &&Value| it["figure"]["measure"] == "share";
@@ -150,6 +168,7 @@ fn the_command_behind_a_figure_gives_that_figure() {
         "{again}"
     );
     assert!(again.ends_with(" --against-sim"), "{again}");
+    its["simulate"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -287,6 +306,13 @@ fn a_kernel_plays_what_is_compared_and_nothing_twice() {
     assert_eq!(names(&found["rows"]), ["ideal", "ceiling"]);
     let first = &found["worst"][0]["first_difference"];
     assert!(first["turn"].as_u64().is_some(), "{first}");
+    // A recorder takes a while to load, and meanwhile the tasks sleep.
+    for play in fs::read_dir(folder.0.join("new/plays")).unwrap() {
+        let kept = fs::read_to_string(play.unwrap().path()).unwrap();
+        let kept: Value = serde_json::from_str(&kept).unwrap();
+        let before = kept["run"]["before_ns"].as_u64().unwrap();
+        assert!((1_000_000..2_000_000_000).contains(&before), "{before}");
+    }
     let (again, err) = folder.said(&words, 0);
     assert!(!err.contains("plays 1"), "{err}");
     assert_eq!(again, out);

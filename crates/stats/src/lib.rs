@@ -62,5 +62,5 @@ pub use report::{
     CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
     NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
 };
-pub use sinks::{Filter, Tee};
+pub use sinks::{Filter, Later, Tee};
 pub use tails::Tails;

@@ -1,9 +1,13 @@
 //! Sinks that pass events on, and what all writers share.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::io::Write;
 
-use model::{Event, EventMask, Header, SimTime, Sink, Text};
+use model::{
+    CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, Text,
+    WakeCause, wakeup_word,
+};
 
 /// Gives the same events to several sinks, in the order of the list.
 pub struct Tee<'a>(Vec<&'a mut dyn Sink>);
@@ -88,6 +92,160 @@ impl<S: Sink> Sink for Filter<S> {
     }
 
     fn finish(&mut self, end: SimTime) {
+        self.inner.finish(end);
+    }
+}
+
+/// Passes a run on from a later moment on, as if it had begun there: times count from that moment.
+///
+/// Tasks that came before are there from the begin. What they did before is left out. Those that
+/// were runnable at that moment are woken at the begin ([`WakeCause::Before`]), and those that ran
+/// then begin to run.
+pub struct Later<'a> {
+    from: Nanos,
+    inner: &'a mut dyn Sink,
+    /// Whether that moment has come.
+    has_begun: bool,
+    /// Who is runnable or runs, and since which wakeup.
+    runnable: BTreeMap<TaskId, Event>,
+    /// Who runs, and since which switch.
+    running: BTreeMap<CpuId, Event>,
+    passed: Vec<Event>,
+}
+
+impl<'a> Later<'a> {
+    /// Passes on to `inner` what happens from `from` on.
+    pub fn new(from: Nanos, inner: &'a mut dyn Sink) -> Self {
+        Self {
+            from,
+            inner,
+            has_begun: false,
+            runnable: BTreeMap::new(),
+            running: BTreeMap::new(),
+            passed: Vec::new(),
+        }
+    }
+
+    fn is_before(&self, time: SimTime) -> bool {
+        time < SimTime::ZERO + self.from
+    }
+
+    /// An event before the begin.
+    fn remember(&mut self, event: &Event) {
+        let at_begin = |event: &Event| Event {
+            time: SimTime::ZERO,
+            ..*event
+        };
+        match event.kind {
+            EventKind::New
+            | EventKind::Exit
+            | EventKind::Change
+            | EventKind::Queue
+            | EventKind::Allowed => {
+                self.passed.push(at_begin(event));
+            }
+            EventKind::Wakeup => {
+                let woken = Event {
+                    detail: WakeCause::Before as u8,
+                    a: wakeup_word(TaskId::NONE, CpuId(0), false),
+                    ..at_begin(event)
+                };
+                self.runnable.insert(event.task, woken);
+            }
+            EventKind::Migrate => {
+                if let Some(woken) = self.runnable.get_mut(&event.task) {
+                    woken.cpu = event.cpu;
+                }
+            }
+            EventKind::Switch => {
+                let previous = TaskId(event.a as u32);
+                if [PrevState::Sleeping as u8, PrevState::Dead as u8].contains(&event.detail) {
+                    self.runnable.remove(&previous);
+                }
+                let begins = Event {
+                    detail: PrevState::Idle as u8,
+                    a: u64::from(TaskId::NONE.0),
+                    b: 0,
+                    ..at_begin(event)
+                };
+                match event.task {
+                    TaskId::NONE => self.running.remove(&event.cpu),
+                    _ => self.running.insert(event.cpu, begins),
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// The moment has come.
+    fn begin_once(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let runnable = std::mem::take(&mut self.runnable).into_values();
+            let running = std::mem::take(&mut self.running).into_values();
+            self.passed.extend(runnable.chain(running));
+        }
+    }
+
+    fn pass_on(&mut self) {
+        if !self.passed.is_empty() {
+            self.inner.events(&self.passed);
+            self.passed.clear();
+        }
+    }
+}
+
+impl Sink for Later<'_> {
+    fn wants(&self) -> EventMask {
+        [
+            EventKind::New,
+            EventKind::Exit,
+            EventKind::Change,
+            EventKind::Wakeup,
+            EventKind::Migrate,
+            EventKind::Switch,
+        ]
+        .into_iter()
+        .fold(self.inner.wants(), EventMask::with)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        let rest = |duration: Nanos| Nanos::new(duration.get().saturating_sub(self.from.get()));
+        self.inner.begin(&Header {
+            duration: header.duration.map(rest),
+            ..header.clone()
+        });
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            if self.is_before(event.time) {
+                self.remember(event);
+            } else {
+                self.begin_once();
+                self.passed.push(Event {
+                    time: SimTime::ZERO + event.time.since(SimTime::ZERO + self.from),
+                    ..*event
+                });
+            }
+        }
+        self.pass_on();
+    }
+
+    fn text(&mut self, text: &Text) {
+        self.inner.text(text);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.inner.has_enough()
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.begin_once();
+        self.pass_on();
+        let end = match self.is_before(end) {
+            true => SimTime::ZERO,
+            false => SimTime::ZERO + end.since(SimTime::ZERO + self.from),
+        };
         self.inner.finish(end);
     }
 }
@@ -203,6 +361,68 @@ mod tests {
         fn finish(&mut self, end: SimTime) {
             self.end = Some(end);
         }
+    }
+
+    /// Three tasks on two CPUs: one goes to sleep before 100, one runs on, one waits.
+    #[test]
+    fn a_run_that_is_passed_on_later_begins_with_those_who_run_and_wait_then() {
+        let new = |task| event(0, EventKind::New, 0, TaskId(task));
+        let wakeup = |time, cpu, task| Event {
+            a: wakeup_word(TaskId(7), CpuId(1), true),
+            ..event(time, EventKind::Wakeup, cpu, TaskId(task))
+        };
+        let switch = |time, cpu, previous: TaskId, state: PrevState, next| Event {
+            detail: state as u8,
+            a: u64::from(previous.0),
+            ..event(time, EventKind::Switch, cpu, next)
+        };
+        let idle = TaskId::NONE;
+        let mut memory = Memory::new(EventMask::NONE.with(EventKind::Switch));
+        let mut later = Later::new(Nanos::new(100), &mut memory);
+        assert!(later.wants().has(EventKind::Wakeup) && !later.wants().has(EventKind::Kick));
+        later.begin(&stream::header(1));
+        later.events(&[new(0), new(1), new(2), wakeup(5, 0, 0), wakeup(6, 1, 1)]);
+        later.events(&[switch(5, 0, idle, PrevState::Idle, TaskId(0))]);
+        later.events(&[switch(7, 1, idle, PrevState::Idle, TaskId(1))]);
+        later.events(&[
+            wakeup(50, 0, 2),
+            event(60, EventKind::Migrate, 1, TaskId(2)),
+        ]);
+        let asleep = switch(70, 0, TaskId(0), PrevState::Sleeping, idle);
+        let after = switch(130, 1, TaskId(1), PrevState::Runnable, TaskId(2));
+        later.events(&[asleep, after]);
+        later.finish(SimTime::from_nanos(150));
+
+        let before = |cpu, task| Event {
+            detail: WakeCause::Before as u8,
+            a: wakeup_word(idle, CpuId(0), false),
+            ..event(0, EventKind::Wakeup, cpu, TaskId(task))
+        };
+        let begins = switch(0, 1, idle, PrevState::Idle, TaskId(1));
+        let moved = Event {
+            time: SimTime::from_nanos(30),
+            ..after
+        };
+        let expected = [
+            new(0),
+            new(1),
+            new(2),
+            before(1, 1),
+            before(1, 2),
+            begins,
+            moved,
+        ];
+        assert_eq!(memory.events, expected);
+        assert_eq!(memory.end, Some(SimTime::from_nanos(50)));
+    }
+
+    #[test]
+    fn a_run_that_ends_before_it_is_passed_on_has_no_length() {
+        let mut memory = Memory::new(EventMask::ALL);
+        let mut later = Later::new(Nanos::new(100), &mut memory);
+        later.events(&two_events());
+        later.finish(SimTime::from_nanos(3));
+        assert_eq!(memory.end, Some(SimTime::ZERO));
     }
 
     fn two_events() -> [Event; 2] {

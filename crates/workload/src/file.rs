@@ -197,6 +197,7 @@ impl<'a> Reader<'a> {
             stop,
             machine,
             start_jitter,
+            begin: None,
             scale: self.names.scale,
             cgroups,
             channels,

@@ -3,13 +3,30 @@
 use model::Nanos;
 
 use crate::{
-    Amount, Capacity, Channel, ChannelKind, CpuSet, Dist, Effect, Expr, Group, Interrupt,
-    Operation, Place, SchedPolicy, Step, Workload,
+    Amount, Barrier, Begin, Capacity, Channel, ChannelKind, CpuSet, Dist, Effect, Expr, Group,
+    Interrupt, Operation, Place, RunSpec, SchedPolicy, Step, Workload,
 };
 
 /// Real-time priority of the threads that stand for interrupts: that of the kernel's own threads
 /// for interrupts (`sched_set_fifo()`, `MAX_RT_PRIO / 2`; kernel/sched/syscalls.c, Linux 6.18).
 pub const INTERRUPT_PRIORITY: u8 = 50;
+
+/// Real-time priority of who lets the tasks begin: the least, which goes before every task that a
+/// policy has.
+const PLAYER_PRIORITY: u8 = 1;
+
+impl RunSpec {
+    /// The run that a play of this one is, whose tasks had waited for `before` when it began: see
+    /// [`Workload::as_played`]. It lasts for as long after its begin.
+    #[must_use]
+    pub fn as_played(&self, before: Nanos) -> Self {
+        Self {
+            duration: self.duration.map(|duration| duration + before),
+            workload: self.workload.as_played(before).into(),
+            ..self.clone()
+        }
+    }
+}
 
 impl Workload {
     /// The same load with what `play` does in the place of interrupts: no process can be one, so
@@ -19,9 +36,16 @@ impl Workload {
     ///
     /// The timer remains, as an interrupt without cost at the same moments. The threads are groups
     /// of their own behind all others, so that tasks keep their numbers.
+    ///
+    /// Nor can processes begin with the machine: they are forked, and then they sleep until the
+    /// recorder is ready. So the run begins `before` later, when a real-time task wakes them all.
+    /// A policy that gives credit for sleep knows the difference. With zero they begin as new.
     #[must_use]
-    pub fn as_played(&self) -> Self {
+    pub fn as_played(&self, before: Nanos) -> Self {
         let mut played = self.clone();
+        if !before.is_zero() {
+            played.begin_at(before);
+        }
         for source in &mut played.interrupts {
             let of = u32::try_from(played.channels.len()).unwrap_or(u32::MAX);
             let name = format!("irq/{}", source.name);
@@ -38,6 +62,37 @@ impl Workload {
             source.effect = Effect::Send(first(of));
         }
         played
+    }
+
+    /// Lets the run begin when the machine has run for `at`.
+    fn begin_at(&mut self, at: Nanos) {
+        let gate = u32::try_from(self.barriers.len()).unwrap_or(u32::MAX);
+        self.begin = Some(Begin { at, gate });
+        let own = self.groups.iter().filter(|group| !group.background);
+        self.barriers.push(Barrier {
+            name: "begin".to_owned(),
+            count: 1,
+            parties: own.map(|group| group.count).sum::<u32>() + 1,
+        });
+        self.groups.push(Group {
+            policy: SchedPolicy::Fifo(PLAYER_PRIORITY),
+            start: Dist::Const(at),
+            body: vec![Step {
+                op: Operation::Barrier(first(gate)),
+                line: 0,
+            }],
+            ..Group::background("play".to_owned())
+        });
+        let interrupts = self.interrupts.iter_mut();
+        let requests = self.requests.iter_mut().map(|requests| &mut requests.irq);
+        for source in interrupts.chain(requests) {
+            source.start += at;
+        }
+        for hotplug in &mut self.hotplugs {
+            hotplug.offline += at;
+            hotplug.online = hotplug.online.map(|online| online + at);
+        }
+        self.stop.after = self.stop.after.map(|after| after + at);
     }
 }
 

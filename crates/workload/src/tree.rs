@@ -25,6 +25,8 @@ pub struct Workload {
     pub machine: MachineSpec,
     /// Each task that exists from the start begins by up to so much later, drawn evenly for each.
     pub start_jitter: Nanos,
+    /// How the run begins, unless that is when the machine begins.
+    pub begin: Option<Begin>,
     /// Its parameters with the values in force.
     pub scale: Vec<(String, i64)>,
     /// Cgroups besides the root, in the order of the file: a parent before its children.
@@ -126,6 +128,17 @@ impl Workload {
             _ => format!("{}.{index}", group.name),
         }
     }
+}
+
+/// A run that begins when the machine has run for a while. Until then the tasks that exist from the
+/// start wait, asleep, as those of `runslice play` do while it prepares. All times of the workload
+/// count from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// When, on the machine's clock.
+    pub at: Nanos,
+    /// The barrier at which they wait; one party more opens it.
+    pub gate: u32,
 }
 
 /// When a workload is over: at the first of these. It always is over when every task has exited.

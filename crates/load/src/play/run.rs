@@ -77,6 +77,8 @@ pub struct OfKernel {
     pub costs: Vec<ProgramCost>,
     /// CPU time that all tasks of the machine used meanwhile.
     pub busy: Nanos,
+    /// How long the tasks had slept before it began.
+    pub before: Nanos,
     /// How the policy ended.
     pub ending: Option<Ending>,
     /// Whether it ended before the play did.
@@ -118,6 +120,7 @@ pub fn play(
     let tell_counts = depth == Depth::Events;
     // Tasks are forked before anything makes a second thread.
     let player = Player::prepare(&spec.workload, spec.seed, spec.machine.cpus, tell_counts)?;
+    let prepared = record::clock();
     // The tasks exist; from here on nobody may keep the player from ending them in time.
     record::be_urgent();
     let recorder = Recorder::start(depth, !spec.policy.object.is_empty())?;
@@ -158,6 +161,7 @@ pub fn play(
         mended: events.mended,
         costs: traced.costs,
         busy: traced.busy,
+        before: Nanos::new(played.began.saturating_sub(prepared)),
         ending,
         ejected,
     };

@@ -178,6 +178,7 @@ mod tests {
             load: String::new(),
             policy: String::new(),
             seed: 0,
+            before_ns: 0,
             elapsed_ns: 0,
             switches: 0,
             groups: Vec::new(),

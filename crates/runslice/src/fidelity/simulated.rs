@@ -22,7 +22,7 @@ pub fn policy(request: &Request, play: &Play, kept: &Kept) -> anyhow::Result<Str
 }
 
 /// The run of a play: same policy, CPUs, tick, kernel, seed and length, and the workload as real
-/// processes play it.
+/// processes play it, which had slept before it.
 ///
 /// # Errors
 /// When there is no such policy, or the workload is wrong.
@@ -32,7 +32,7 @@ pub fn spec(
     kept: &Kept,
     profile: &Profile,
 ) -> anyhow::Result<RunSpec> {
-    Ok(RunSpec {
+    let run = RunSpec {
         policy: policy::find(&policy(request, play, kept)?)?,
         machine: MachineSpec {
             profile: profile.clone(),
@@ -42,8 +42,9 @@ pub fn spec(
         tie_seed: None,
         attach_after: Nanos::ZERO,
         duration: Some(Nanos::new(request.asked.duration_ns)),
-        workload: Arc::new(request.workload(play)?.as_played()),
-    })
+        workload: Arc::new(request.workload(play)?),
+    };
+    Ok(run.as_played(Nanos::new(kept.run.before_ns)))
 }
 
 /// Simulates a play; in the place of figures the reason if the policy was ejected.
@@ -66,6 +67,7 @@ pub fn run(
         load: request.asked.workloads[play.workload].clone(),
         policy: request.label(play),
         seed: play.seed,
+        before_ns: kept.run.before_ns,
         ..compared(&metrics, &spec.workload)
     }))
 }
@@ -80,7 +82,7 @@ pub fn compared(metrics: &Metrics, load: &Workload) -> Run {
     Run::new(&metrics.report(), &metrics.waits()).only(is_own)
 }
 
-/// Sends the events of a simulated play to `sink`.
+/// Sends the events of a simulated play to `sink`, from its begin on.
 ///
 /// # Errors
 /// When the policy or the machine is bad.

@@ -58,6 +58,13 @@ pub struct Sim {
     #[command(flatten)]
     run: RunOptions,
 
+    /// Simulate what `play` makes of the workload: a real-time thread in the place of each
+    /// interrupt, and tasks that have slept for this time before the run begins. `fidelity` knows
+    /// for how long they slept.
+    #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_jitter,
+        conflicts_with_all = ["audit", "schedstat"])]
+    as_played: Option<Nanos>,
+
     /// Check the simulator instead of printing results. Prints the hash of the events.
     ///
     /// Runs every policy twice, interpreted and as native code. Checks that both runs have the same
@@ -164,7 +171,10 @@ impl Sim {
             duration: self.run.duration,
             start_jitter: StartJitter::asked(self.run.start_jitter),
         };
-        let specs = asked.specs(self.policies()?, self.recording.given()?)?;
+        let mut specs = asked.specs(self.policies()?, self.recording.given()?)?;
+        if let Some(before) = self.as_played {
+            specs = specs.iter().map(|spec| spec.as_played(before)).collect();
+        }
         Ok(runs::side_by_side(specs)?)
     }
 }

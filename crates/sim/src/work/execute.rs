@@ -178,6 +178,8 @@ impl Executor<'_> {
             }
             Command::Run(span) => Ok(Next::Act(Action::Run(span))),
             Command::Exec(span) => Ok(Next::Act(Action::Exec(span))),
+            // Who had to wait for a CPU first is late.
+            Command::SleepUntil(time) if time <= self.now => Ok(Next::Go),
             Command::SleepUntil(time) => Ok(Next::Act(Action::SleepUntil(time))),
             Command::Send { to, bytes, value } => Ok(self.send(to, (bytes, value), waited)),
             Command::Recv(from) => Ok(self.recv(from, waited)),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 use workload::{
-    Code, CpuSet, Effect, Expr, Fault, Instr, Operation, Place, Source, Stepper, TASKS_MAX,
-    TaskKind, Workload, latest, receivers,
+    Begin, Code, Command, CpuSet, Effect, Expr, Fault, Instance, Instr, Operation, Place, Source,
+    Stepper, TASKS_MAX, TaskKind, Workload, latest, receivers,
 };
 
 mod action;
@@ -40,6 +40,11 @@ use task::{Task, Waits};
 
 /// Most tasks that a run creates, those that have exited included: each keeps about a kilobyte.
 const BORN_MAX: usize = 1_000_000;
+
+/// From one task to the next that waits for the run to begin. They are woken in the order in which
+/// they came, and come in the order of the file, as they are forked; how long a fork takes does not
+/// matter.
+const FORK_GAP: Nanos = Nanos::new(10_000);
 
 /// A workload in execution.
 pub struct Work {
@@ -221,11 +226,20 @@ impl Work {
         let mut births = Vec::new();
         for (group, declared) in (0..).zip(&self.workload.groups) {
             for index in 0..declared.count {
-                let start = SimTime::ZERO + self.workload.start(self.seed, group, index);
+                let start = match self.gate_of(group) {
+                    Some(_) => SimTime::from_nanos(FORK_GAP.get() * births.len() as u64),
+                    None => SimTime::ZERO + self.workload.start(self.seed, group, index),
+                };
                 births.push(self.birth(group, index, start));
             }
         }
         births
+    }
+
+    /// Where a task of `group` that exists from the start waits for the run to begin.
+    fn gate_of(&self, group: u32) -> Option<Begin> {
+        let waits = !self.workload.groups[group as usize].background;
+        self.workload.begin.filter(|_| waits)
     }
 
     fn birth(&self, group: u32, index: u32, start: SimTime) -> Birth {
@@ -260,6 +274,13 @@ impl Work {
         let mut state = Task::new(Stepper::new(code, self.seed, birth.group, birth.index));
         state.parent = parent;
         state.is_process = birth.process;
+        if let (Some(begin), None) = (self.gate_of(birth.group), parent) {
+            state.again = Some(Command::Barrier(Instance {
+                of: begin.gate,
+                index: 0,
+            }));
+            state.tries_again = true;
+        }
         // A chain of forks that takes no time comes to an end.
         if let Some(parent) = parent.map(|parent| &self.tasks[parent.index()]) {
             (state.steps, state.steps_since) = (parent.steps, parent.steps_since);

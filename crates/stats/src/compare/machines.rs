@@ -116,6 +116,10 @@ pub struct Run {
     pub seed: u64,
     /// Length of the run, in nanoseconds.
     pub elapsed_ns: u64,
+    /// How long its tasks had slept before it began, in nanoseconds. Those of a play are there
+    /// before its recorder is; older files do not say for how long.
+    #[serde(default)]
+    pub before_ns: u64,
     /// Changes of a CPU's task, to and from idle included, on the whole machine.
     pub switches: u64,
     /// The load's groups of tasks, and groups of others that the machine has.
@@ -162,6 +166,7 @@ impl Run {
             load: report.workload.clone(),
             policy: report.policy.clone(),
             seed: report.seed,
+            before_ns: 0,
             elapsed_ns: report.machine.elapsed.get(),
             switches: report.machine.switches,
             groups: report.groups.iter().map(group).collect(),

@@ -306,7 +306,8 @@ impl<W: World> Turn<'_, W> {
                 return Ok((until > now).then_some(Command::SleepUntil(until)));
             }
             Operation::SleepUntil(amount) => {
-                let until = later(SimTime::ZERO, self.span(amount)?)?;
+                let begin = self.workload.begin.map_or(Nanos::ZERO, |begin| begin.at);
+                let until = later(SimTime::ZERO + begin, self.span(amount)?)?;
                 return Ok((until > self.world.now()).then_some(Command::SleepUntil(until)));
             }
             Operation::Timer { period, grid, slot } => return self.timer(*period, *grid, *slot),

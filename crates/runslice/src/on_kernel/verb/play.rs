@@ -137,7 +137,10 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
     let outcome = Outcome {
         policy: spec.policy.name.clone(),
         set: spec.policy.set.clone(),
-        compared: Some(machines::Run::new(&report, &waits)),
+        compared: Some(machines::Run {
+            before_ns: take.before.get(),
+            ..machines::Run::new(&report, &waits)
+        }),
         report,
         summary,
     };
@@ -317,7 +320,7 @@ impl Play {
                 let argument = policy::as_on_kernel(argument, same.machine.kernel)?;
                 same.policy = policy::find(&argument)?;
             }
-            let simulated = against::simulate(&same)?;
+            let simulated = against::run(&same, take.before)?;
             let played = outcome.compared.as_ref().context("a play is compared")?;
             against::write(played, &simulated, shape.format, &mut to)?;
         } else {

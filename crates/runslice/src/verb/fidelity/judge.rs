@@ -347,5 +347,9 @@ fn simulate(request: &Request, play: &Play, kept: &Kept, profile: &str) -> anyho
         machine.kernel.name(),
     ]);
     words.extend(["--profile", profile, "--seed", &seed, "--duration", &span]);
+    let before = format!("{}ns", kept.run.before_ns);
+    if kept.run.before_ns > 0 || !request.workload(play)?.interrupts.is_empty() {
+        words.extend(["--as-played", &before]);
+    }
     Ok(joined(&words))
 }

@@ -1,6 +1,7 @@
 //! What tasks share: channels, locks, barriers, and one another's sleep.
 
-use workload::{Instance, TaskRef};
+use model::SimTime;
+use workload::{Command, Instance, TaskRef};
 
 use super::{Executor, Next};
 use crate::work::channel::Wakes;
@@ -116,10 +117,27 @@ impl Executor<'_> {
     pub(super) fn barrier(&mut self, barrier: Instance) -> Next {
         let (of, index) = at(barrier);
         let Some(tasks) = self.work.barriers[of][index].arrive(self.task) else {
+            self.start_later(barrier);
             return Next::Act(self.block(Waits::Barrier { of, index }));
         };
         self.wake(Wakes { tasks, sync: false });
         Next::Go
+    }
+
+    /// If the task waits for the run to begin, and itself begins later, it then goes on sleeping.
+    fn start_later(&mut self, barrier: Instance) {
+        let (workload, seed) = (&self.work.workload, self.work.seed);
+        let Some(begin) = workload.begin.filter(|begin| begin.gate == barrier.of) else {
+            return;
+        };
+        let stepper = &self.work.tasks[self.task.index()].stepper;
+        let start = workload.start(seed, stepper.group(), stepper.index());
+        if !start.is_zero() {
+            let until = SimTime::ZERO + begin.at + start;
+            let state = self.state();
+            state.again = Some(Command::SleepUntil(until));
+            state.tries_again = true;
+        }
     }
 
     pub(super) fn suspend(&mut self) -> Next {

@@ -24,6 +24,7 @@ fn run(policy: &str, groups: &[Group]) -> Run {
         load: "load".to_owned(),
         policy: policy.to_owned(),
         seed: 1,
+        before_ns: 0,
         elapsed_ns: 1_000_000_000,
         switches: 100,
         groups: groups.to_vec(),

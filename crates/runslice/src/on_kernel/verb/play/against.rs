@@ -1,9 +1,9 @@
 //! A play beside a simulation of the same workload.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use anyhow::Context as _;
+use model::Nanos;
 use serde::Serialize;
 use stats::compare::machines::{self, Cell, Measure};
 use stats::{Metrics, Value};
@@ -12,6 +12,7 @@ use workload::RunSpec;
 use crate::export::{ExportTable, Kind};
 use crate::fidelity::simulated::compared;
 use crate::report::Format;
+use crate::simulate;
 use crate::table::Table;
 
 /// One figure of one group on both machines; in nanoseconds, millionths, thousandths or as a count.
@@ -42,14 +43,12 @@ impl<'a> From<&'a Cell> for Row<'a> {
     }
 }
 
-/// Simulates what was played: same policy, CPUs, tick, seed and length, and threads for interrupts.
-pub fn simulate(run: &RunSpec) -> anyhow::Result<machines::Run> {
+/// Simulates what was played: same policy, CPUs, tick, seed and length, threads for interrupts, and
+/// tasks that had slept for `before`.
+pub fn run(run: &RunSpec, before: Nanos) -> anyhow::Result<machines::Run> {
     let mut metrics = Metrics::new();
-    let played = RunSpec {
-        workload: Arc::new(run.workload.as_played()),
-        ..run.clone()
-    };
-    let summary = sim::run(&played, &mut metrics).context("the simulated half")?;
+    let played = run.as_played(before);
+    let summary = simulate::run(&played, &mut metrics).context("the simulated half")?;
     if summary.exit.kind.is_error() {
         anyhow::bail!("the simulated half was ejected: {}", summary.exit.message);
     }
@@ -138,6 +137,7 @@ mod tests {
             load: "desk".to_owned(),
             policy: "fifo".to_owned(),
             seed: 1,
+            before_ns: 0,
             elapsed_ns: 1_000_000_000,
             switches: 40,
             groups: vec![Group {
