@@ -183,7 +183,10 @@ impl Echo {
                 gate.pass();
                 let mut value = 1.0_f64;
                 loop {
-                    value = black_box(value * 1.000_000_1);
+                    for _ in 0..64 {
+                        value = black_box(value * 1.000_000_1);
+                    }
+                    // An emulated CPU lets the others run at this.
                     spin_loop();
                 }
             })?;
