@@ -1,5 +1,6 @@
 //! One play, from a request to events and a result.
 
+use std::thread;
 use std::time::Duration;
 
 use live::Ending;
@@ -11,6 +12,11 @@ use workload::RunSpec;
 
 use super::{Played, Player, Sum};
 use crate::Error;
+
+/// Between the recorder's start and that of the tasks. Its thread maps a large buffer, and the kernel
+/// puts away what it needed to load programs; by a recording, that kept a CPU of a counting VM for
+/// 11 ms.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// How a workload is played, besides what its [`RunSpec`] says.
 pub struct How<'a> {
@@ -124,6 +130,7 @@ pub fn play(
     // The tasks exist; from here on nobody may keep the player from ending them in time.
     record::be_urgent();
     let recorder = Recorder::start(depth, !spec.policy.object.is_empty())?;
+    thread::sleep(SETTLE);
     let mut stop = || asked() || !scheduler.is_alive();
     let (played, traced) = trace(player, recorder, limit, &mut stop)?;
     drop(cost);
