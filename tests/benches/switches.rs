@@ -24,6 +24,14 @@ const CASES: [(Case, f64, f64); 6] = [
     (Case::hogs(4, 10_000), 6.0, 0.046),
 ];
 
+/// Where the time of a switch may grow, beside the first of them.
+const GROWTH: [Case; 4] = [
+    Case::sleepers(4, 100),
+    Case::sleepers(4, 10_000),
+    Case::sleepers(4, 100_000),
+    Case::sleepers(1_024, 10_000),
+];
+
 /// The fastest round counts: everything that disturbs one makes it slower.
 const ROUNDS: u32 = 3;
 
@@ -136,6 +144,22 @@ fn main() {
             millions / neighbour,
             full.callbacks as f64 / full.switches as f64,
             100.0 * statistics,
+        );
+    }
+    println!("\nnanoseconds a switch between runs of {switches} and twice as many");
+    let each = |case: &Case| {
+        let time = |switches| fastest(&case.spec(case.time_for(switches)), true);
+        let (short, long) = (time(switches), time(2 * switches));
+        let more = long.time.saturating_sub(short.time);
+        more.as_secs_f64() * 1e9 / (long.switches - short.switches) as f64
+    };
+    let first = each(&GROWTH[0]);
+    for case in GROWTH {
+        let each = each(&case);
+        println!(
+            "{:<14} {each:>9.1} {:>6.2}x",
+            case.to_string(),
+            each / first
         );
     }
 }
