@@ -239,7 +239,7 @@ impl Machine {
                 self.leave_dsq(id);
                 self.tell_look(dsq, Some(id), looked);
                 match flags & enq::DSQ_PRIQ {
-                    0 => self.insert_local(cpu, id, flags),
+                    0 => self.insert_local_here(cpu, id, flags),
                     _ => self.dispatch_enqueue(self.dsqs.local(cpu), id, flags),
                 }
                 return (true, passed);
