@@ -223,7 +223,7 @@ impl Machine {
     }
 
     /// As [`Machine::consume`], of a queue with a `first` task.
-    #[inline(never)]
+    #[inline(always)]
     fn consume_from(
         &mut self,
         cpu: CpuId,

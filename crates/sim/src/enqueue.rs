@@ -276,25 +276,23 @@ impl Machine {
         if direct.dsq_id == flags::dsq::LOCAL && flags & enq::DSQ_PRIQ == 0 {
             self.carry(id, direct.carried, flags);
             self.insert_local_here(cpu, id, flags);
-            self.decisions.decide_for(Cause::KERNEL);
-            return;
-        }
-        self.direct_dispatch_elsewhere(id, cpu, flags);
-    }
-
-    /// As [`Machine::direct_dispatch`], with all `flags`, into another queue than the local one.
-    #[inline(never)]
-    fn direct_dispatch_elsewhere(&mut self, id: TaskId, cpu: CpuId, flags: u64) {
-        let direct = self.task(id).direct;
-        let direct = direct.expect("the caller has seen a verdict");
-        if direct.dsq_id & flags::dsq::BUILTIN == 0
+        } else if direct.dsq_id & flags::dsq::BUILTIN == 0
             && let Some(dsq) = self.dsqs.user(direct.dsq_id)
         {
             self.carry(id, direct.carried, flags);
             self.insert_shared(dsq, id, flags);
-            self.decisions.decide_for(Cause::KERNEL);
-            return;
+        } else {
+            self.direct_dispatch_elsewhere(id, cpu, flags);
         }
+        self.decisions.decide_for(Cause::KERNEL);
+    }
+
+    /// As [`Machine::direct_dispatch`], with all `flags`, neither into the local queue nor into one
+    /// of the policy's.
+    #[inline(never)]
+    fn direct_dispatch_elsewhere(&mut self, id: TaskId, cpu: CpuId, flags: u64) {
+        let direct = self.task(id).direct;
+        let direct = direct.expect("the caller has seen a verdict");
         let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
         if self.dsqs.owner(dsq).is_some_and(|owner| owner != cpu) {
             // Another CPU's lock cannot be taken here; the insert is done a little later.
@@ -304,13 +302,11 @@ impl Machine {
             task.deferred_on = Some(cpu);
             self.deferred.push(cpu, id);
             self.schedule_deferred(cpu);
-            self.decisions.decide_for(Cause::KERNEL);
             return;
         }
         self.task_mut(id).direct = None;
         self.carry(id, direct.carried, flags);
         self.dispatch_enqueue(dsq, id, flags);
-        self.decisions.decide_for(Cause::KERNEL);
     }
 
     /// Writes the slice and the key that an insert carried, where the kernel does it now.
