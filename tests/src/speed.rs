@@ -1,5 +1,6 @@
-//! The runs by which the speed of the simulated machine is measured: a queue for the whole machine,
-//! ordered by virtual time (`policies/vtime.bpf.c`), and tasks that do nothing but need it.
+//! The runs by which the speed of the simulated machine is measured: tasks that do nothing but need
+//! it, under a queue for the whole machine, ordered by virtual time (`policies/vtime.bpf.c`), or
+//! under another policy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ impl Case {
         Nanos::new(turns / (LOAD * u64::from(self.cpus)))
     }
 
-    /// Simulated time in which there are about so many switches to tasks.
+    /// Simulated time in which there are about so many switches to tasks under `vtime`.
     #[must_use]
     pub fn time_for(&self, switches: u64) -> Nanos {
         let (turn, percent) = if self.hogs {
@@ -80,7 +81,7 @@ impl Case {
         }
     }
 
-    /// A run that ends at `end`, made exactly so by everyone who measures this case.
+    /// A run under `vtime` that ends at `end`, made exactly so by everyone who measures this case.
     ///
     /// A hog's slice is one tick, 4 ms: with 20 ms the last of 10,000 hogs on 4 CPUs would wait
     /// beyond the watchdog's 30 s.
@@ -89,14 +90,30 @@ impl Case {
     /// If there is no CPU or no task.
     #[must_use]
     pub fn spec(&self, end: Nanos) -> RunSpec {
+        let slice = match self.hogs {
+            true => self.machine().tick(),
+            false => Nanos::from_millis(20),
+        };
+        let mut spec = self.spec_under("vtime", end);
+        let slice = ("slice_ns".to_owned(), slice.get().to_string());
+        spec.policy.set.push(slice);
+        spec
+    }
+
+    /// As [`Case::spec`], under `policy` as it is.
+    ///
+    /// # Panics
+    /// If there is no such policy, no CPU or no task.
+    #[must_use]
+    pub fn spec_under(&self, policy: &str, end: Nanos) -> RunSpec {
         let period = self.period().get();
-        let (slice, start, body) = if self.hogs {
-            (self.machine().tick(), 0, "run(inf)".to_owned())
+        let (start, body) = if self.hogs {
+            (0, "run(inf)".to_owned())
         } else {
             let turn = TURN.get();
             let sleep = period.saturating_sub(turn);
             let body = format!("loop(inf)[ run({turn}ns), sleep({sleep}ns) ]");
-            (Nanos::from_millis(20), period, body)
+            (period, body)
         };
         let text = format!(
             "[workload]\nname = \"{self}\"\nstop = \"duration:{}ns\"\n[task.t]\ncount = {}\n\
@@ -107,10 +124,10 @@ impl Case {
         let workload = Workload::parse(&text, "speed").unwrap_or_else(|error| panic!("{error}"));
         RunSpec {
             policy: PolicySpec {
-                name: "vtime".to_owned(),
-                object: policy::object("vtime").unwrap_or_else(|error| panic!("{error}")),
+                name: policy.to_owned(),
+                object: policy::object(policy).unwrap_or_else(|error| panic!("{error}")),
                 table: None,
-                set: vec![("slice_ns".to_owned(), slice.get().to_string())],
+                set: Vec::new(),
                 setup: Vec::new(),
                 program: None,
             },

@@ -8,7 +8,7 @@ mod create;
 mod grow;
 mod heat;
 
-pub use call::Prepared;
+pub use call::{Prepared, Unfinished};
 pub(crate) use grow::Piece;
 
 use std::sync::Arc;

@@ -83,7 +83,7 @@ pub use globals::{SetError, SetUpError, Value};
 pub use helper_names::helper_name;
 pub use host::*;
 pub use image::*;
-pub use instance::{Instance, Prepared};
+pub use instance::{Instance, Prepared, Unfinished};
 pub use instance_error::{InstanceError, Missing};
 pub use keyed::{Keyed, KeyedHasher};
 pub use map::Update;

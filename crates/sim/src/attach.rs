@@ -199,7 +199,7 @@ impl Machine {
     pub(crate) fn attach_outside_time(&mut self, vm: &mut Vm, cpu: CpuId) {
         let kinds = self.ledger.kinds();
         self.attach(vm);
-        self.cpus[cpu].owed_ps = 0;
+        self.cpus[cpu].forgive_debt();
         self.ledger.set_kinds(kinds);
         self.locks.forget();
     }
@@ -207,7 +207,7 @@ impl Machine {
     /// Moves a task from its class into the policy's, if it belongs there.
     fn switch_in(&mut self, vm: &mut Vm, id: TaskId) {
         self.set_slice(id, flags::SLICE_DFL);
-        let new = class_of(self.task(id).policy, true, self.is_partial());
+        let new = class_of(self.task(id).seldom.policy, true, self.is_partial());
         if new != Class::Ext {
             return;
         }

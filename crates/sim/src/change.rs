@@ -100,7 +100,7 @@ impl Machine {
     /// request of the first.
     fn send_away(&mut self, id: TaskId, target: CpuId) {
         let cpu = self.task(id).cpu;
-        let leaving = &mut self.cpus[cpu].to_move;
+        let leaving = &mut self.cpus[cpu].others_mut().to_move;
         match leaving.iter_mut().find(|&&mut (other, _)| other == id) {
             Some((_, wanted)) => *wanted = target,
             None => leaving.push((id, target)),
@@ -109,7 +109,7 @@ impl Machine {
 
     /// Changes a scheduling policy, and with it perhaps the class.
     pub(crate) fn set_policy(&mut self, vm: &mut Vm, id: TaskId, policy: SchedPolicy) {
-        if self.task(id).policy == policy || self.task(id).state == RunState::Dead {
+        if self.task(id).seldom.policy == policy || self.task(id).state == RunState::Dead {
             return;
         }
         let old = self.task(id).class;
@@ -128,7 +128,7 @@ impl Machine {
             moves | self.rules.class_bit
         };
         self.change(vm, id, deq::SAVE | deq::NOCLOCK | moves, |machine, vm| {
-            machine.task_mut(id).policy = policy;
+            machine.task_mut(id).seldom.policy = policy;
             machine.mirror_policy(id);
             let leaves = old == Class::Ext && new != Class::Ext;
             match machine.rules.weighs_leavers {
@@ -222,7 +222,7 @@ impl Machine {
     /// Recomputes the weight from policy and nice value; a policy's task is told.
     pub(crate) fn set_weight(&mut self, vm: &mut Vm, id: TaskId) {
         let task = self.task(id);
-        let weight = weight_of(task.policy, task.nice);
+        let weight = weight_of(task.seldom.policy, task.nice);
         let told = task.class == Class::Ext && task.scx_state == ScxState::Enabled;
         self.task_mut(id).weight = weight;
         self.mirror_policy(id);

@@ -1,10 +1,8 @@
 //! A CPU and its run queue.
 
-use std::collections::VecDeque;
-
 use model::{CpuCounts, CpuId, CpuTimes, Nanos, SimTime, TaskId};
 
-use crate::mask::Mask;
+use crate::profile::PS;
 use crate::task::Class;
 
 /// What a CPU runs.
@@ -85,6 +83,10 @@ impl Todo {
     pub const DEFERRED: Self = Self(2);
     /// It must call the scheduler as soon as it can.
     pub const RESCHED: Self = Self(4);
+    /// Its code has cost time that nobody has paid for.
+    pub const DEBT: Self = Self(8);
+    /// An interrupt or a switch has it until [`Cpu::busy_until`].
+    pub const BUSY: Self = Self(16);
 
     /// Whether there is nothing.
     #[inline(always)]
@@ -124,22 +126,34 @@ pub enum Mode {
     Overhead,
 }
 
-/// Kicks that wait for the CPU's next chance to take an interrupt, by target.
-pub struct Kicks {
-    /// Plain, preempting and waiting kicks.
-    pub kick: Mask,
-    /// Only if idle.
-    pub if_idle: Mask,
-    /// Those of `kick` that end the current slice.
-    pub preempt: Mask,
-    /// Those of `kick` that wait for the target.
-    pub wait: Mask,
+/// Who is to run before the policy's tasks.
+#[derive(Default)]
+pub struct Others {
+    /// Tasks that the stopper shall move away, and where to.
+    pub to_move: Vec<(TaskId, CpuId)>,
+    /// Runnable real-time tasks, most urgent first; the running one included.
+    pub rt: Vec<TaskId>,
+    /// Runnable fair tasks; the running one included.
+    pub fair: Vec<TaskId>,
+}
+
+/// Nobody.
+static NO_OTHERS: Others = Others {
+    to_move: Vec::new(),
+    rt: Vec::new(),
+    fair: Vec::new(),
+};
+
+impl Others {
+    const fn is_empty(&self) -> bool {
+        self.to_move.is_empty() && self.rt.is_empty() && self.fair.is_empty()
+    }
 }
 
 /// A CPU.
 ///
-/// What each turn of its scheduler needs stands together: of 256 CPUs not all stays in the nearest
-/// cache.
+/// What each turn of its scheduler needs stands first and in two lines of a cache, but for what a
+/// CPU seldom does: of 64 CPUs not all stays in the nearest one.
 #[repr(C, align(64))]
 pub struct Cpu {
     /// What it runs.
@@ -152,79 +166,58 @@ pub struct Cpu {
     pub todo: Todo,
     /// An event that makes it look again is in the queue for this very moment.
     pub resume_pending: bool,
-    /// It is inside the balance step, where the local queue's rules differ.
-    pub in_balance: bool,
-    /// It is inside a wakeup, whose end will carry out deferred inserts.
-    pub in_wakeup: bool,
     /// The policy has been told that it lost the CPU.
     pub released: bool,
-    /// The tasks of the local queue are to be offered to the policy again (7.2).
-    pub reenqueue: bool,
     /// What it does now.
     pub mode: Mode,
     /// The rotor of `cpumask_any_and_distribute()`.
     pub rotor: u32,
     /// Since when the current task executes without interruption; `None`: it does not.
     pub executing_since: Option<SimTime>,
-    /// Counts arm and disarm of the work timer.
-    pub work_generation: u64,
-    /// Until when an interrupt has the CPU.
-    pub busy_until: SimTime,
-    /// What its code has cost and nobody has paid for yet, picoseconds.
-    pub owed_ps: u64,
     /// When the tick in the queue comes; `None` when there is none.
     pub tick_at: Option<SimTime>,
+    /// Counts arm and disarm of the work timer.
+    pub work_generation: u64,
     /// Since when it is in its mode.
     pub mode_since: SimTime,
-    /// How it spent the run.
-    pub times: CpuTimes,
-    /// What its scheduler has done, for whoever asks.
-    pub counts: CpuCounts,
-    /// Until when a switch has the CPU; interrupts come behind it.
-    pub overhead_until: SimTime,
+    /// Until when an interrupt has the CPU.
+    pub busy_until: SimTime,
     /// Time that interrupts and switches took, nanoseconds.
     pub stolen_ns: u64,
     /// Enqueue counter (`ops_qseq`).
     pub qseq: u64,
-    /// Inserts into other CPUs' local queues that wait for the lock.
-    pub deferred: VecDeque<TaskId>,
-    /// Runnable real-time tasks, most urgent first; the running one included.
-    pub rt: Vec<TaskId>,
-    /// Runnable fair tasks; the running one included.
-    pub fair: Vec<TaskId>,
-    /// Tasks that the stopper shall move away, and where to.
-    pub to_move: Vec<(TaskId, CpuId)>,
-    /// Kicks made on this CPU.
-    pub kicks: Kicks,
+    /// Where there has never been anybody there is no list either.
+    others: Option<Box<Others>>,
+    /// How it spent the run.
+    pub times: CpuTimes,
+    /// What its scheduler has done, for whoever asks.
+    pub counts: CpuCounts,
+    /// What its code has cost and nobody has paid for yet, picoseconds; see [`Cpu::owe`].
+    owed_ps: u64,
+    /// Until when a switch has the CPU; interrupts come behind it.
+    pub overhead_until: SimTime,
     /// The address space that it had last, under a profile with costs.
     pub mm: u64,
 }
 
+const _: () = assert!(
+    size_of::<Cpu>() == 256,
+    "a power of two finds a CPU by a shift"
+);
+
 impl Cpu {
-    /// An idle CPU of a machine of `cpus`.
-    pub fn new(cpus: u16) -> Self {
+    /// An idle CPU.
+    pub fn new() -> Self {
         Self {
             occupant: Occupant::IDLE,
             executes: TaskId::NONE,
             leaves: None,
             todo: Todo::default(),
             resume_pending: false,
-            in_balance: false,
-            in_wakeup: false,
             released: false,
             qseq: 0,
             counts: CpuCounts::default(),
-            deferred: VecDeque::new(),
-            reenqueue: false,
-            rt: Vec::new(),
-            fair: Vec::new(),
-            to_move: Vec::new(),
-            kicks: Kicks {
-                kick: Mask::empty(cpus),
-                if_idle: Mask::empty(cpus),
-                preempt: Mask::empty(cpus),
-                wait: Mask::empty(cpus),
-            },
+            others: None,
             rotor: 0,
             tick_at: None,
             work_generation: 0,
@@ -240,18 +233,31 @@ impl Cpu {
         }
     }
 
+    /// Who is to run before the policy's tasks.
+    pub fn others(&self) -> &Others {
+        self.others.as_deref().unwrap_or(&NO_OTHERS)
+    }
+
+    /// As [`Cpu::others`], to change.
+    pub fn others_mut(&mut self) -> &mut Others {
+        self.others.get_or_insert_default()
+    }
+
     /// Whether a class above the policy's has a task, or the stopper has something to do.
-    #[inline]
+    #[inline(always)]
     pub fn has_others(&self) -> bool {
-        !(self.to_move.is_empty() && self.rt.is_empty() && self.fair.is_empty())
+        self.others
+            .as_ref()
+            .is_some_and(|others| !others.is_empty())
     }
 
     /// What runs before the policy's tasks, if [`Cpu::has_others`].
     #[cold]
     pub fn first_of_others(&self) -> Occupant {
-        let tasks = self.rt.first().or(self.fair.first());
+        let others = self.others();
+        let tasks = others.rt.first().or(others.fair.first());
         match tasks {
-            Some(&id) if self.to_move.is_empty() => id.into(),
+            Some(&id) if others.to_move.is_empty() => id.into(),
             _ => Occupant::STOPPER,
         }
     }
@@ -269,6 +275,40 @@ impl Cpu {
         *account_of(self.mode, &mut self.times) += spent;
         self.mode = mode;
         self.mode_since = now;
+    }
+
+    /// Its code has cost so much, picoseconds, which somebody has to pay for.
+    pub fn owe(&mut self, cost_ps: u64) {
+        self.owed_ps += cost_ps;
+        if self.owed_ps >= PS {
+            self.todo.add(Todo::DEBT);
+        }
+    }
+
+    /// What it owes, picoseconds.
+    pub const fn owed_ps(&self) -> u64 {
+        self.owed_ps
+    }
+
+    /// Takes the whole nanoseconds of what it owes.
+    pub fn take_debt(&mut self) -> Nanos {
+        let whole = self.owed_ps / PS;
+        self.owed_ps -= whole * PS;
+        self.todo.strike(Todo::DEBT);
+        Nanos::new(whole)
+    }
+
+    /// It owes nothing.
+    pub fn forgive_debt(&mut self) {
+        self.owed_ps = 0;
+        self.todo.strike(Todo::DEBT);
+    }
+
+    /// An interrupt or a switch has it for `span` more, and so until `until`.
+    pub fn be_busy(&mut self, until: SimTime, span: Nanos) {
+        self.busy_until = until;
+        self.stolen_ns += span.get();
+        self.todo.add(Todo::BUSY);
     }
 
     /// How it has spent the run until `now`.

@@ -203,7 +203,7 @@ impl Machine {
     /// There is no room for a deadline task. One that is born as such still has to get to the end
     /// of this moment.
     fn reject(&mut self, id: TaskId, budget: Budget, why: &str) -> bool {
-        if self.task(id).policy == SchedPolicy::Deadline(budget) {
+        if self.task(id).seldom.policy == SchedPolicy::Deadline(budget) {
             self.deadlines.entities.insert(id, Entity::new(budget));
         }
         self.refuse_deadline(id, why);
@@ -255,12 +255,12 @@ impl Machine {
     /// Behind those with the same deadline.
     fn line_up(&mut self, id: TaskId) {
         let cpu = self.task(id).cpu;
-        let queue = &self.cpus[cpu].rt;
+        let queue = &self.cpus[cpu].others().rt;
         let at = queue
             .iter()
             .position(|&other| self.is_due_before(id, other));
         let at = at.unwrap_or(queue.len());
-        self.cpus[cpu].rt.insert(at, id);
+        self.cpus[cpu].others_mut().rt.insert(at, id);
     }
 
     /// Takes a deadline task off its CPU's queue. One that goes to sleep without a budget gets one
@@ -270,7 +270,7 @@ impl Machine {
         if self.is_running(id) {
             self.update_curr(cpu);
         }
-        self.cpus[cpu].rt.retain(|&other| other != id);
+        self.cpus[cpu].others_mut().rt.retain(|&other| other != id);
         let sleeps = flags & deq::SLEEP != 0 && self.task(id).state == RunState::Sleeping;
         if sleeps
             && self
@@ -311,9 +311,9 @@ impl Machine {
             return;
         }
         let cpu = self.task(id).cpu;
-        self.cpus[cpu].rt.retain(|&other| other != id);
+        self.cpus[cpu].others_mut().rt.retain(|&other| other != id);
         self.throttle(id);
-        if self.cpus[cpu].rt.first() != Some(&id) {
+        if self.cpus[cpu].others().rt.first() != Some(&id) {
             self.resched(cpu);
         }
     }
@@ -390,7 +390,7 @@ impl Machine {
     pub(crate) fn spread_deadlines(&mut self) {
         while let Some((id, target)) = self.misplaced() {
             let from = self.task(id).cpu;
-            self.cpus[from].rt.retain(|&other| other != id);
+            self.cpus[from].others_mut().rt.retain(|&other| other != id);
             self.set_task_cpu(id, target);
             self.line_up(id);
             self.resched(target);
@@ -403,7 +403,7 @@ impl Machine {
         // The first of a CPU's queue will run there, unless another one runs there for the moment
         // that it takes to schedule.
         let waiting = (0..self.spec.cpus).map(CpuId).flat_map(|cpu| {
-            let queue = self.cpus[cpu].rt.iter().copied().skip(1);
+            let queue = self.cpus[cpu].others().rt.iter().copied().skip(1);
             queue.filter(|&id| self.task(id).class == Class::Dl && !self.is_running(id))
         });
         let waiting = waiting.filter(|&id| self.task(id).migration_disabled == 0);
@@ -412,7 +412,7 @@ impl Machine {
         waiting.sort_by_key(|&id| (due(id), id));
         waiting.into_iter().find_map(|id| {
             let head = |cpu: CpuId| {
-                let first = self.cpus[cpu].rt.first();
+                let first = self.cpus[cpu].others().rt.first();
                 first.map_or(u64::MAX, |&first| due(first))
             };
             let best = online

@@ -217,7 +217,7 @@ impl Machine {
     #[inline]
     pub(crate) fn tell_asked_kick(&mut self, target: CpuId, flags: u64) {
         if self.decisions.listens {
-            let kicks = &self.cpus[self.exec].kicks;
+            let kicks = &self.kicks[self.exec];
             let is_there = match flags & kick::IDLE {
                 0 => kicks.kick.has(target),
                 _ => kicks.if_idle.has(target),

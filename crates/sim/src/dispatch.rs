@@ -223,7 +223,7 @@ impl Machine {
     }
 
     /// As [`Machine::consume`], of a queue with a `first` task.
-    #[inline(never)]
+    #[inline(always)]
     fn consume_from(
         &mut self,
         cpu: CpuId,
@@ -239,7 +239,7 @@ impl Machine {
                 self.leave_dsq(id);
                 self.tell_look(dsq, Some(id), looked);
                 match flags & enq::DSQ_PRIQ {
-                    0 => self.insert_local(cpu, id, flags),
+                    0 => self.insert_local_here(cpu, id, flags),
                     _ => self.dispatch_enqueue(self.dsqs.local(cpu), id, flags),
                 }
                 return (true, passed);

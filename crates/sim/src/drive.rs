@@ -28,6 +28,8 @@ impl Machine {
         if self.tasks.len() > MANY_TASKS {
             self.queue.tell_soon();
         }
+        // One test for what few runs have.
+        let is_watched = self.program.is_some() || audience.watches();
         while let Some(event) = self.queue.advance() {
             let (cpu, now, what) = (event.cpu(), event.time, event.what);
             if now > self.now {
@@ -48,10 +50,9 @@ impl Machine {
                 self.load_soon(vm);
             }
             self.handle(vm, cpu, what)?;
-            if self.program.is_some() {
-                self.look_at_program(vm);
+            if is_watched {
+                self.look_around(vm, audience);
             }
-            audience.look(self, vm);
             if self.recorded().len() >= PORTION {
                 self.hand_over(vm, audience.sink());
                 if audience.sink().has_enough() {
@@ -66,6 +67,15 @@ impl Machine {
         Ok(())
     }
 
+    /// Lets those look who want to see the machine after each event.
+    #[cold]
+    fn look_around(&mut self, vm: &mut Vm, audience: &mut Audience<'_>) {
+        if self.program.is_some() {
+            self.look_at_program(vm);
+        }
+        audience.look(self, vm);
+    }
+
     #[inline]
     fn handle(
         &mut self,
@@ -75,12 +85,9 @@ impl Machine {
     ) -> Result<(), bpf::OutOfMemory> {
         let cpu = self.serving_cpu(wanted, what);
         self.exec = cpu;
-        if self.now < self.cpus[cpu].busy_until && what.waits_for_cpu() {
-            // The CPU is in an interrupt: what comes now waits for its end.
-            self.put_off(cpu, what);
+        if self.cpus[cpu].todo.has(Todo::BUSY) && self.is_put_off(cpu, what) {
             return Ok(());
         }
-        self.end_steal(cpu);
         match what {
             Pending::WorkDone { generation } => {
                 if generation != self.cpus[cpu].work_generation {
@@ -109,11 +116,17 @@ impl Machine {
         self.drive(vm, cpu)
     }
 
-    /// The CPU is in an interrupt: what comes now waits for its end.
+    /// The CPU is in an interrupt, or was until now. Whether what comes waits for its end.
     #[cold]
-    fn put_off(&mut self, cpu: CpuId, what: Pending) {
+    fn is_put_off(&mut self, cpu: CpuId, what: Pending) -> bool {
         let until = self.cpus[cpu].busy_until;
-        self.queue.push(until, cpu, what);
+        let waits = self.now < until && what.waits_for_cpu();
+        if waits {
+            self.queue.push(until, cpu, what);
+        } else {
+            self.end_interrupt(cpu);
+        }
+        waits
     }
 
     #[inline(never)]
@@ -141,16 +154,13 @@ impl Machine {
     /// task's own work.
     fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
         while !self.is_halted() {
-            if self.now < self.cpus[cpu].busy_until {
-                return Ok(());
-            }
-            if self.has_debt(cpu) {
-                let span = self.take_debt(cpu);
-                self.steal(cpu, span);
-            } else if !self.cpus[cpu].todo.is_empty() {
+            let state = &self.cpus[cpu];
+            if !state.todo.is_empty() {
+                if state.todo.has(Todo::BUSY) {
+                    return Ok(());
+                }
                 self.do_first(vm, cpu);
             } else {
-                let state = &self.cpus[cpu];
                 let (Some(id), None) = (state.occupant.task(), state.executing_since) else {
                     return Ok(());
                 };
@@ -163,7 +173,7 @@ impl Machine {
                     self.start_executing(cpu, left);
                     return Ok(());
                 }
-                if self.has_debt(cpu) {
+                if self.ledger.costs().is_some() {
                     self.pay_by_task(cpu);
                 }
             }
@@ -175,6 +185,10 @@ impl Machine {
     #[inline(always)]
     fn do_first(&mut self, vm: &mut Vm, cpu: CpuId) {
         let todo = self.cpus[cpu].todo;
+        if todo.has(Todo::DEBT) {
+            let span = self.cpus[cpu].take_debt();
+            return self.steal(cpu, span);
+        }
         if todo.has(Todo::KICKS) {
             self.charge(|costs| costs.kick_irq);
             return self.run_kicks(cpu);

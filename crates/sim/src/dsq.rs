@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::num::NonZero;
 
 use model::{CpuId, TaskId};
 
@@ -25,25 +26,30 @@ const CURSOR: u32 = 1 << 31;
 /// its program ends, and a program's stack has room for ten.
 const MOST_CURSORS: usize = 64;
 
-/// A queue.
+/// A queue. What inserts and removals of a short one need stands in the first line of a cache.
+#[repr(C, align(64))]
 struct Dsq {
     id: u64,
-    alive: bool,
     /// First and last node of the list; nodes are tasks and cursors.
     head: u32,
     tail: u32,
     /// Tasks in the list.
     listed: u32,
-    /// Vtime-ordered tasks.
-    sorted: Sorted,
+    /// Counts inserts.
+    sequence: u32,
     /// The vtime that keys count from, so that they compare as the kernel compares, by the sign
     /// of the difference. Set when the first task enters.
     base: u64,
-    /// Counts inserts.
-    sequence: u32,
     /// Counts vtime inserts: equal vtimes keep their order of entry.
     entries: u64,
+    /// Vtime-ordered tasks.
+    sorted: Sorted,
 }
+
+const _: () = assert!(
+    size_of::<Dsq>() == 128,
+    "a power of two finds a queue by a shift"
+);
 
 /// Links of a list node.
 #[derive(Clone, Copy)]
@@ -60,8 +66,9 @@ impl Links {
     };
 }
 
-/// Where one task stands in its queue.
+/// Where one task stands in its queue: half a line of a cache.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 struct Place {
     links: Links,
     key: Option<Key>,
@@ -114,14 +121,13 @@ impl Dsq {
     const fn new(id: u64) -> Self {
         Self {
             id,
-            alive: true,
             head: NIL,
             tail: NIL,
             listed: 0,
-            sorted: Sorted::new(),
-            base: 0,
             sequence: 0,
+            base: 0,
             entries: 0,
+            sorted: Sorted::new(),
         }
     }
 }
@@ -223,7 +229,6 @@ impl Dsqs {
     pub fn destroy(&mut self, dsq: DsqIndex) {
         assert_eq!(self.len(dsq), 0, "destroyed queue holds tasks");
         let id = self.queue(dsq).id;
-        self.queue_mut(dsq).alive = false;
         self.by_id.remove(&id);
         self.last_found.set(None);
     }
@@ -313,6 +318,7 @@ impl Dsqs {
     }
 
     /// Inserts by vtime; equal ones keep their order of entry.
+    #[inline(always)]
     pub fn insert(&mut self, dsq: DsqIndex, task: TaskId, vtime: u64) {
         let queue = &mut self.queues[dsq.0 as usize];
         queue.sequence = queue.sequence.wrapping_add(1);
@@ -320,7 +326,8 @@ impl Dsqs {
             queue.base = vtime;
         }
         queue.entries += 1;
-        let key = (vtime.wrapping_sub(queue.base).cast_signed(), queue.entries);
+        let entry = NonZero::new(queue.entries).expect("fewer than 2^64 inserts");
+        let key = (vtime.wrapping_sub(queue.base).cast_signed(), entry);
         queue.sorted.insert(key, task);
         let place = &mut self.places[task.index()];
         (place.key, place.sequence) = (Some(key), queue.sequence);
@@ -347,7 +354,7 @@ impl Dsqs {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn remove_sorted(&mut self, dsq: DsqIndex, task: TaskId) {
         if let Some(key) = self.places[task.index()].key.take() {
             let removed = self.queue_mut(dsq).sorted.remove(key);
@@ -435,13 +442,12 @@ impl Dsqs {
             .cursors
             .get(cursor as usize)
             .filter(|cursor| cursor.open)?;
-        let (dsq, seen) = (state.dsq, state.sequence);
+        let seen = state.sequence;
         let is_new = |place: &Place| place.sequence.wrapping_sub(seen).cast_signed() > 0;
         let mut next = self.step(cursor);
         while let Some(task) = next {
             self.place_cursor(cursor, task);
             if !is_new(&self.places[task.index()]) {
-                debug_assert!(self.queue(dsq).alive);
                 return Some(task);
             }
             *passed += 1;
@@ -526,12 +532,20 @@ impl Dsqs {
         self.cursors[cursor as usize].listed = true;
     }
 
-    fn skip_cursors(&self, mut node: u32, reverse: bool) -> Option<u32> {
-        while node != NIL && node & CURSOR != 0 {
-            let links = self.cursors[(node & !CURSOR) as usize].links;
-            node = if reverse { links.prev } else { links.next };
+    /// The task at `node`, or the next one in the direction of a walk if a cursor stands there.
+    #[inline]
+    fn skip_cursors(&self, node: u32, reverse: bool) -> Option<u32> {
+        match node {
+            task if task < CURSOR => Some(task),
+            NIL => None,
+            cursor => self.behind_cursor(cursor, reverse),
         }
-        (node != NIL).then_some(node)
+    }
+
+    #[cold]
+    fn behind_cursor(&self, cursor: u32, reverse: bool) -> Option<u32> {
+        let links = self.cursors[(cursor & !CURSOR) as usize].links;
+        self.skip_cursors(if reverse { links.prev } else { links.next }, reverse)
     }
 
     #[inline(always)]

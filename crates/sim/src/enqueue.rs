@@ -49,7 +49,7 @@ impl Machine {
         match class {
             Class::Rt => self.enqueue_rt(id, flags),
             Class::Dl => self.enqueue_dl(id, flags),
-            Class::Fair => self.cpus[cpu].fair.push(id),
+            Class::Fair => self.cpus[cpu].others_mut().fair.push(id),
             Class::Ext | Class::Stop | Class::Idle => unreachable!("{class:?} is no such class"),
         }
     }
@@ -77,9 +77,12 @@ impl Machine {
     fn dequeue_other(&mut self, class: Class, id: TaskId, flags: u64) {
         let cpu = self.task(id).cpu;
         match class {
-            Class::Rt => self.cpus[cpu].rt.retain(|&other| other != id),
+            Class::Rt => self.cpus[cpu].others_mut().rt.retain(|&other| other != id),
             Class::Dl => self.dequeue_dl(id, flags),
-            Class::Fair => self.cpus[cpu].fair.retain(|&other| other != id),
+            Class::Fair => self.cpus[cpu]
+                .others_mut()
+                .fair
+                .retain(|&other| other != id),
             Class::Ext | Class::Stop | Class::Idle => unreachable!("{class:?} is no such class"),
         }
     }
@@ -87,9 +90,10 @@ impl Machine {
     /// A task of the policy's class has come to the run queue of `cpu`.
     #[inline(always)]
     fn enqueue_ext(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
-        let state = &mut self.cpus[cpu];
-        let restored = flags & enq::RESTORE != 0 && state.occupant == id.into();
-        state.in_wakeup = flags & enq::WAKEUP != 0;
+        let restored = flags & enq::RESTORE != 0 && self.cpus[cpu].occupant == id.into();
+        if flags & enq::WAKEUP != 0 {
+            self.wakes_on = Some(cpu);
+        }
         self.touch(id, stale::FLAGS | stale::STATE);
         if self.ops.has(Op::Runnable) {
             let more = if restored { self.rules.restored_bit } else { 0 };
@@ -97,7 +101,7 @@ impl Machine {
         }
         self.choose_queue(vm, id, flags, restored);
         self.tell_released(vm);
-        self.cpus[cpu].in_wakeup = false;
+        self.wakes_on = None;
     }
 
     /// `flags`: in the kernel's own numbers.
@@ -121,8 +125,10 @@ impl Machine {
         if is_held {
             self.take_back(vm, id, flags);
         }
-        if self.cpus[cpu].occupant == id.into() {
-            self.update_curr_now(vm, cpu);
+        let state = &self.cpus[cpu];
+        if state.occupant == id.into() {
+            let clock = state.task_clock(self.now);
+            self.charge_now(vm, id, clock);
             self.call_stopping(vm, id, false);
         }
         if self.ops.has(Op::Quiescent) {
@@ -270,25 +276,23 @@ impl Machine {
         if direct.dsq_id == flags::dsq::LOCAL && flags & enq::DSQ_PRIQ == 0 {
             self.carry(id, direct.carried, flags);
             self.insert_local_here(cpu, id, flags);
-            self.decisions.decide_for(Cause::KERNEL);
-            return;
-        }
-        self.direct_dispatch_elsewhere(id, cpu, flags);
-    }
-
-    /// As [`Machine::direct_dispatch`], with all `flags`, into another queue than the local one.
-    #[inline(never)]
-    fn direct_dispatch_elsewhere(&mut self, id: TaskId, cpu: CpuId, flags: u64) {
-        let direct = self.task(id).direct;
-        let direct = direct.expect("the caller has seen a verdict");
-        if direct.dsq_id & flags::dsq::BUILTIN == 0
+        } else if direct.dsq_id & flags::dsq::BUILTIN == 0
             && let Some(dsq) = self.dsqs.user(direct.dsq_id)
         {
             self.carry(id, direct.carried, flags);
             self.insert_shared(dsq, id, flags);
-            self.decisions.decide_for(Cause::KERNEL);
-            return;
+        } else {
+            self.direct_dispatch_elsewhere(id, cpu, flags);
         }
+        self.decisions.decide_for(Cause::KERNEL);
+    }
+
+    /// As [`Machine::direct_dispatch`], with all `flags`, neither into the local queue nor into one
+    /// of the policy's.
+    #[inline(never)]
+    fn direct_dispatch_elsewhere(&mut self, id: TaskId, cpu: CpuId, flags: u64) {
+        let direct = self.task(id).direct;
+        let direct = direct.expect("the caller has seen a verdict");
         let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
         if self.dsqs.owner(dsq).is_some_and(|owner| owner != cpu) {
             // Another CPU's lock cannot be taken here; the insert is done a little later.
@@ -296,15 +300,13 @@ impl Machine {
             task.ops_state = OpsState::None;
             task.direct = Some(Direct { flags, ..direct });
             task.deferred_on = Some(cpu);
-            self.cpus[cpu].deferred.push_back(id);
+            self.deferred.push(cpu, id);
             self.schedule_deferred(cpu);
-            self.decisions.decide_for(Cause::KERNEL);
             return;
         }
         self.task_mut(id).direct = None;
         self.carry(id, direct.carried, flags);
         self.dispatch_enqueue(dsq, id, flags);
-        self.decisions.decide_for(Cause::KERNEL);
     }
 
     /// Writes the slice and the key that an insert carried, where the kernel does it now.
@@ -340,7 +342,7 @@ impl Machine {
 
     fn schedule_deferred(&mut self, cpu: CpuId) {
         // A wakeup ends by carrying out what was deferred; balance does so at its end.
-        if !self.cpus[cpu].in_wakeup && !self.cpus[cpu].in_balance {
+        if ![self.wakes_on, self.balances].contains(&Some(cpu)) {
             self.cpus[cpu].todo.add(Todo::DEFERRED);
             self.poke(cpu);
         }
@@ -348,7 +350,7 @@ impl Machine {
 
     /// Carries out the inserts deferred on `cpu`.
     pub(crate) fn run_deferred(&mut self, cpu: CpuId) {
-        while let Some(id) = self.cpus[cpu].deferred.pop_front() {
+        while let Some(id) = self.deferred.pop(cpu) {
             let task = self.task_mut(id);
             task.deferred_on = None;
             let Some(direct) = task.direct.take() else {
@@ -399,9 +401,9 @@ impl Machine {
         self.insert_local_here(cpu, id, flags);
     }
 
-    /// As [`Machine::insert_local`], built in where a wakeup needs it.
+    /// As [`Machine::insert_local`], built in where a wakeup or `ops.dispatch` needs it.
     #[inline(always)]
-    fn insert_local_here(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
+    pub(crate) fn insert_local_here(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
         let local = self.dsqs.local(cpu);
         let front = flags & (enq::HEAD | enq::PREEMPT) != 0;
         self.dsqs.push(local, id, front);
@@ -476,10 +478,10 @@ impl Machine {
     /// Source: `local_dsq_post_enq()`, Debian 6.18.15; nothing happens while the CPU balances.
     #[inline(always)]
     pub(crate) fn local_inserted(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
-        let state = &mut self.cpus[cpu];
-        if state.in_balance {
+        if self.balances == Some(cpu) {
             return;
         }
+        let state = &mut self.cpus[cpu];
         if state.occupant == Occupant::IDLE {
             state.todo.add(Todo::RESCHED);
             return self.poke(cpu);
@@ -530,7 +532,7 @@ impl Machine {
     #[inline(never)]
     fn leave_deferred(&mut self, id: TaskId) {
         if let Some(cpu) = self.task_mut(id).deferred_on.take() {
-            self.cpus[cpu].deferred.retain(|&other| other != id);
+            self.deferred.remove(cpu, id);
         }
     }
 

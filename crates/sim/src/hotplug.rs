@@ -87,7 +87,7 @@ impl Machine {
             return false;
         };
         let target = self.fallback_cpu(vm, id);
-        self.cpus[cpu].to_move.push((id, target));
+        self.cpus[cpu].others_mut().to_move.push((id, target));
         true
     }
 

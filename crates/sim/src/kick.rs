@@ -9,7 +9,32 @@ use model::{CpuId, EventKind, Kicked, Sliced, TaskId};
 use crate::cpu::{Curr, Todo};
 use crate::flags::kick;
 use crate::machine::Machine;
+use crate::mask::Mask;
 use crate::task::Class;
+
+/// Kicks made on a CPU that wait for its next chance to take an interrupt, by target.
+pub struct Kicks {
+    /// Plain, preempting and waiting kicks.
+    pub kick: Mask,
+    /// Only if idle.
+    pub if_idle: Mask,
+    /// Those of `kick` that end the current slice.
+    preempt: Mask,
+    /// Those of `kick` that wait for the target.
+    wait: Mask,
+}
+
+impl Kicks {
+    /// None, on a machine of `cpus`.
+    pub fn new(cpus: u16) -> Self {
+        Self {
+            kick: Mask::empty(cpus),
+            if_idle: Mask::empty(cpus),
+            preempt: Mask::empty(cpus),
+            wait: Mask::empty(cpus),
+        }
+    }
+}
 
 impl Machine {
     /// Notes a kick of `target`.
@@ -37,10 +62,10 @@ impl Machine {
                 return;
             }
             self.tell_asked_kick(target, flags);
-            self.cpus[caller].kicks.if_idle.insert(target);
+            self.kicks[caller].if_idle.insert(target);
         } else {
             self.tell_asked_kick(target, flags);
-            let kicks = &mut self.cpus[caller].kicks;
+            let kicks = &mut self.kicks[caller];
             kicks.kick.insert(target);
             if flags & kick::PREEMPT != 0 {
                 kicks.preempt.insert(target);
@@ -54,20 +79,20 @@ impl Machine {
 
     /// A plain kick of the CPU itself, after `ops.dispatch` went round too often.
     pub(crate) fn kick_self(&mut self, cpu: CpuId) {
-        self.cpus[cpu].kicks.kick.insert(cpu);
+        self.kicks[cpu].kick.insert(cpu);
         self.cpus[cpu].todo.add(Todo::KICKS);
         self.poke(cpu);
     }
 
     fn skips_idle_kick(&self, target: CpuId) -> bool {
-        self.cpus[target].curr() != Curr::Idle && !self.cpus[target].in_balance
+        self.cpus[target].curr() != Curr::Idle && self.balances != Some(target)
     }
 
     /// Carries out the kicks noted on `cpu`: by CPU number, plain ones first.
     pub(crate) fn run_kicks(&mut self, cpu: CpuId) {
-        let mut next = self.cpus[cpu].kicks.kick.first();
+        let mut next = self.kicks[cpu].kick.first();
         while let Some(target) = next {
-            let kicks = &mut self.cpus[cpu].kicks;
+            let kicks = &mut self.kicks[cpu];
             kicks.kick.remove(target);
             kicks.wait.remove(target);
             let preempt = kicks.preempt.has(target);
@@ -77,11 +102,11 @@ impl Machine {
             }
             self.resched(target);
             self.tell_kick(target, Kicked::Taken);
-            next = self.cpus[cpu].kicks.kick.next_from(target.0 + 1);
+            next = self.kicks[cpu].kick.next_from(target.0 + 1);
         }
-        let mut next = self.cpus[cpu].kicks.if_idle.first();
+        let mut next = self.kicks[cpu].if_idle.first();
         while let Some(target) = next {
-            self.cpus[cpu].kicks.if_idle.remove(target);
+            self.kicks[cpu].if_idle.remove(target);
             let skipped = self.skips_idle_kick(target);
             if !skipped {
                 self.resched(target);
@@ -94,7 +119,7 @@ impl Machine {
                     Kicked::Taken
                 },
             );
-            next = self.cpus[cpu].kicks.if_idle.next_from(target.0 + 1);
+            next = self.kicks[cpu].if_idle.next_from(target.0 + 1);
         }
         self.cpus[cpu].todo.strike(Todo::KICKS);
     }

@@ -21,6 +21,7 @@ mod cpu;
 mod custody;
 mod deadline;
 mod decision;
+mod deferred;
 mod dispatch;
 mod drive;
 mod dsq;

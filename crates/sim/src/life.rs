@@ -109,7 +109,7 @@ impl Machine {
             self.is_partial(),
         );
         self.task_mut(id).class = class;
-        self.task_mut(id).parent = Some(parent);
+        self.task_mut(id).seldom.parent = Some(parent);
         self.mirror_parent(id);
         self.work.born(id, birth, Some(parent));
         self.emit_new(id, birth, Some(parent));
@@ -145,7 +145,7 @@ impl Machine {
         let id = TaskId(u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks"));
         let pid = self.pid_of_next(birth.group);
         // A child is called like its parent until it calls itself something else.
-        let comm = parent.map_or_else(String::new, |parent| self.task(parent).comm.clone());
+        let comm = parent.map_or_else(String::new, |parent| self.task(parent).seldom.comm.clone());
         let mut task = Task::new(comm, pid, cpu, self.now);
         if let (Some(parent), false) = (parent, birth.process) {
             task.tgid = self.task(parent).tgid;
@@ -154,12 +154,12 @@ impl Machine {
         task.kernel = birth.kernel;
         let group = &self.workload.groups[birth.group as usize];
         let usual = self.ledger.costs().map(|costs| costs.footprint_bytes);
-        task.footprint = group.footprint.or(usual).unwrap_or(0);
+        task.seldom.footprint = group.footprint.or(usual).unwrap_or(0);
         task.migration_disabled = u16::from(birth.migration_disabled);
         // While init_task runs, the child still has its parent's parent.
-        task.parent = parent.and_then(|parent| self.task(parent).parent);
+        task.seldom.parent = parent.and_then(|parent| self.task(parent).seldom.parent);
         task.nice = birth.nice;
-        task.policy = birth.policy;
+        task.seldom.policy = birth.policy;
         task.weight = weight_of(birth.policy, birth.nice);
         let inherited = || parent.map_or(ROOT_CGROUP, |parent| self.task(parent).cgroup);
         task.cgroup = birth.cgroup.unwrap_or_else(inherited);
@@ -196,7 +196,7 @@ impl Machine {
             end -= 1;
         }
         comm.truncate(end);
-        self.task_mut(id).comm = comm;
+        self.task_mut(id).seldom.comm = comm;
         self.mirror_comm(id);
     }
 
@@ -258,7 +258,7 @@ impl Machine {
     /// A task enters the policy's class.
     pub(crate) fn enable_task(&mut self, vm: &mut Vm, id: TaskId) {
         let task = self.task_mut(id);
-        task.weight = weight_of(task.policy, task.nice);
+        task.weight = weight_of(task.seldom.policy, task.nice);
         task.scx_state = ScxState::Enabled;
         self.mirror_policy(id);
         self.mirror_flags(id);

@@ -237,7 +237,7 @@ impl Machine {
         };
         let state = &mut self.cpus[self.exec];
         let clock = self.now.max(state.busy_until).as_nanos();
-        let arrival = clock * PS + state.owed_ps;
+        let arrival = clock * PS + state.owed_ps();
         let lock = locks.get(which);
         if lock.is_held {
             return false;
@@ -247,7 +247,7 @@ impl Machine {
             wait += costs.lock_transfer;
         }
         locks.waited_ps += wait;
-        state.owed_ps += wait;
+        state.owe(wait);
         self.ledger.charge(wait);
         true
     }

@@ -19,12 +19,14 @@ use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Mode, Occupant, Todo, class_on};
 use crate::custody::Custody;
 use crate::deadline::Deadlines;
+use crate::deferred::Deferred;
 use crate::dispatch::Buffer;
 use crate::dsq::{DsqIndex, Dsqs};
 use crate::flags::UPTIME_NS;
 use crate::idle::Idle;
 use crate::idleness::Idleness;
 use crate::kernels::{KernelRules, rules_of};
+use crate::kick::Kicks;
 use crate::lock::Locks;
 use crate::log::Log;
 use crate::mask::Masks;
@@ -67,6 +69,12 @@ pub struct Machine {
     /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's. Written for
     /// each event by [`crate::drive`] alone.
     pub(crate) exec: CpuId,
+    /// The CPU that is inside the balance step, where its local queue's rules differ.
+    pub(crate) balances: Option<CpuId>,
+    /// The CPU for which a wakeup chooses a queue; its end carries out deferred inserts.
+    pub(crate) wakes_on: Option<CpuId>,
+    /// Inserts that are put off; see [`crate::deferred`].
+    pub(crate) deferred: Deferred,
     wants: EventMask,
     halted: bool,
     /// Where programs are attached; see [`crate::places`].
@@ -104,6 +112,8 @@ pub struct Machine {
     pub(crate) masks: Masks,
     /// Built-in idle tracking, and which CPUs belong together; see [`crate::idle`].
     pub(crate) idle: Idle,
+    /// Kicks that wait on each CPU; see [`crate::kick`].
+    pub(crate) kicks: PerCpu<Kicks>,
     /// The policy's table. Nobody writes it.
     pub(crate) ops: Ops,
     /// BPF timers that are armed; see [`crate::timers`].
@@ -166,15 +176,16 @@ impl Machine {
         Self {
             locks: Locks::new(costs, cpus),
             ledger: Ledger::new(costs.copied()),
-            calls: Calls::new(
-                !wants.has(EventKind::Callback) && costs.is_none() && !wants.has(EventKind::Insert),
-                tally,
-            ),
+            calls: Calls::new(tally),
             decisions: Decisions::new(wants),
             now: SimTime::ZERO,
             clock_ns: UPTIME_NS,
             exec: CpuId(0),
-            cpus: PerCpu::new(cpus, |_| Cpu::new(cpus)),
+            balances: None,
+            wakes_on: None,
+            deferred: Deferred::new(cpus),
+            cpus: PerCpu::new(cpus, |_| Cpu::new()),
+            kicks: PerCpu::new(cpus, |_| Kicks::new(cpus)),
             tasks: Vec::new(),
             masks: Masks::new(cpus),
             dsqs: Dsqs::new(cpus, cpus.div_ceil(spec.node_size())),
@@ -182,7 +193,12 @@ impl Machine {
             watchdog: Watchdog::new(spec.tick(), spec.hz, spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             ops,
-            contexts: Contexts::new(),
+            contexts: Contexts::new(
+                wants.has(EventKind::Callback)
+                    || wants.has(EventKind::Insert)
+                    || costs.is_some()
+                    || tally,
+            ),
             buffer: Buffer::default(),
             custody: Custody::default(),
             timers: ArmedTimers::default(),
@@ -314,7 +330,7 @@ impl Machine {
     #[cold]
     pub(crate) fn name(&self, task: TaskId) -> String {
         let task = self.task(task);
-        format!("{}[{}]", task.comm, task.pid)
+        format!("{}[{}]", task.seldom.comm, task.pid)
     }
 
     // ---- Tasks and CPUs ----
@@ -402,7 +418,7 @@ impl Machine {
             self.cpus[cpu].resume_pending = true;
             let mut arrival = self.now;
             if let Some(costs) = self.ledger.costs() {
-                let sender = self.cpus[self.exec].owed_ps;
+                let sender = self.cpus[self.exec].owed_ps();
                 arrival = arrival + Nanos::new((sender + costs.ipi_flight) / 1_000);
                 self.charge_interrupt(cpu, |costs| costs.ipi_handler);
             }
@@ -434,10 +450,16 @@ impl Machine {
             return;
         };
         let clock = state.task_clock(self.now);
-        let task = &mut self.tasks[id.index()];
-        if task.class != Class::Ext {
+        if self.task(id).class != Class::Ext {
             return self.update_curr(cpu);
         }
+        self.charge_now(vm, id, clock);
+    }
+
+    /// Charges a task of the policy's for the time until `clock`, and its mirror.
+    #[inline(always)]
+    pub(crate) fn charge_now(&mut self, vm: &mut Vm, id: TaskId, clock: u64) {
+        let task = &mut self.tasks[id.index()];
         if clock != task.exec_start {
             task.charge(clock);
             self.mirror.write_slice(vm.memory(), task);
@@ -495,8 +517,7 @@ impl Machine {
         let now = self.now;
         let state = &mut self.cpus[cpu];
         let begin = state.busy_until.max(now);
-        state.busy_until = begin + span;
-        state.stolen_ns += span.get();
+        state.be_busy(begin + span, span);
         state.end_overhead(now);
         if state.mode != Mode::Overhead {
             state.enter(Mode::Stolen, now);
@@ -511,22 +532,17 @@ impl Machine {
         self.emit(EventKind::Steal, curr.id(), cpu, (span.get(), 0));
     }
 
-    /// Books the end of stolen time on `cpu`.
-    #[inline]
-    pub(crate) fn end_steal(&mut self, cpu: CpuId) {
-        if matches!(self.cpus[cpu].mode, Mode::Stolen | Mode::Overhead) {
-            self.end_interrupt(cpu);
-        }
-    }
-
+    /// Books the end of stolen time on `cpu`, which is busy, if it has come.
     #[cold]
-    fn end_interrupt(&mut self, cpu: CpuId) {
+    pub(crate) fn end_interrupt(&mut self, cpu: CpuId) {
         let now = self.now;
         let state = &mut self.cpus[cpu];
         state.end_overhead(now);
-        if state.mode != Mode::Stolen || now < state.busy_until {
+        if now < state.busy_until {
             return;
         }
+        state.todo.strike(Todo::BUSY);
+        debug_assert_eq!(state.mode, Mode::Stolen, "busy with nothing");
         match self.cpus[cpu].curr() {
             Curr::Task(id) => {
                 self.cpus[cpu].enter(Mode::Run, now);

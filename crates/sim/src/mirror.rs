@@ -392,8 +392,8 @@ impl Mirror {
         }
         if what & stale::COMM != 0 {
             let mut comm = [0; 16];
-            let len = task.comm.len().min(15);
-            comm[..len].copy_from_slice(&task.comm.as_bytes()[..len]);
+            let len = task.seldom.comm.len().min(15);
+            comm[..len].copy_from_slice(&task.seldom.comm.as_bytes()[..len]);
             memory.write(at + layout.comm, &comm);
         }
     }
@@ -403,7 +403,7 @@ impl Mirror {
         let nice = i32::from(task.nice);
         // SCHED_NORMAL 0, FIFO 1, RR 2, BATCH 3, IDLE 5, DEADLINE 6 (include/uapi/linux/sched.h,
         // 6.18).
-        let (policy, rt) = match task.policy {
+        let (policy, rt) = match task.seldom.policy {
             SchedPolicy::Normal => (0, 0),
             SchedPolicy::Fifo(priority) => (1, u32::from(priority)),
             SchedPolicy::RoundRobin(priority) => (2, u32::from(priority)),
@@ -412,7 +412,7 @@ impl Mirror {
             SchedPolicy::Deadline(_) => (6, 0),
         };
         let fair = (120 + nice).cast_unsigned();
-        let prio = match task.policy {
+        let prio = match task.seldom.policy {
             SchedPolicy::Deadline(_) => DEADLINE_PRIO,
             _ if rt > 0 => 99 - rt,
             _ => fair,
@@ -467,7 +467,10 @@ impl Machine {
         let task = self.task(id);
         let (at, layout) = (task.address, &self.mirror.layout);
         // The first process is the parent of those that nobody forked.
-        let parent = task.parent.map_or(at, |parent| self.task(parent).address);
+        let parent = task
+            .seldom
+            .parent
+            .map_or(at, |parent| self.task(parent).address);
         memory.poke_u64(at + layout.real_parent, parent);
         memory.poke_u64(at + layout.parent, parent);
         let leader = if task.tgid == task.pid { at } else { parent };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bpf::{Image, Member, Prepared};
+use bpf::{Image, Member, Prepared, Unfinished};
 use model::{Caller, CpuId, EventKind, Op, TaskId};
 
 use crate::flags::{self, kf};
@@ -298,6 +298,8 @@ pub(crate) struct Contexts {
     innermost: Context,
     /// Those around it, outermost first.
     outer: Vec<Context>,
+    /// How many there are, and [`Contexts::NOTED`] if calls are noted: nearly every call looks only
+    /// whether this is 0.
     depth: u32,
 }
 
@@ -311,19 +313,34 @@ impl Contexts {
         guards: false,
     };
 
-    /// Nobody executes a callback.
-    pub const fn new() -> Self {
+    /// Calls are recorded, counted by kind or charged for.
+    const NOTED: u32 = 1 << 31;
+
+    /// Nobody executes a callback. `are_noted`: somebody wants to know more of a call than that it
+    /// was made.
+    pub const fn new(are_noted: bool) -> Self {
         Self {
             innermost: Self::NONE,
             outer: Vec::new(),
-            depth: 0,
+            depth: if are_noted { Self::NOTED } else { 0 },
         }
     }
 
     /// How many there are.
     #[inline]
     pub const fn depth(&self) -> u32 {
-        self.depth
+        self.depth & !Self::NOTED
+    }
+
+    /// Whether calls are noted.
+    const fn are_noted(&self) -> bool {
+        self.depth & Self::NOTED != 0
+    }
+
+    /// Whether a call is an outermost one of which nothing is to be noted.
+    #[inline(always)]
+    const fn are_quick(&self) -> bool {
+        self.depth == 0
     }
 
     /// The innermost one; outside of callbacks one in which nothing is allowed.
@@ -348,7 +365,7 @@ impl Contexts {
     #[inline]
     pub fn guards(&self) -> u16 {
         let mut guards = u16::from(self.innermost.guards);
-        if self.depth > 1 {
+        if self.depth() > 1 {
             let outer = self.outer.iter();
             guards += outer.filter(|context| context.guards).count() as u16;
         }
@@ -357,7 +374,7 @@ impl Contexts {
 
     #[inline]
     pub(crate) fn enter(&mut self, context: Context) {
-        if self.depth > 0 {
+        if self.depth() > 0 {
             self.outer.push(self.innermost);
         }
         self.depth += 1;
@@ -383,7 +400,7 @@ impl Contexts {
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
-        if self.depth == 0 {
+        if self.depth() == 0 {
             self.innermost = Self::NONE;
         } else {
             self.leave_nested();
@@ -400,19 +417,15 @@ impl Contexts {
 #[derive(Debug)]
 pub(crate) struct Calls {
     count: u64,
-    /// A callback is neither recorded nor counted by kind nor charged for.
-    are_plain: bool,
     /// What each callback did, if that was asked.
     tally: Option<BTreeMap<&'static str, Tally>>,
 }
 
 impl Calls {
-    /// None yet. `are_plain`: nobody wants to know more of a call than that it was made; `tally`:
-    /// what each callback does is to be counted.
-    pub fn new(are_plain: bool, tally: bool) -> Self {
+    /// None yet. `tally`: what each callback does is to be counted.
+    pub fn new(tally: bool) -> Self {
         Self {
             count: 0,
-            are_plain: are_plain && !tally,
             tally: tally.then(BTreeMap::new),
         }
     }
@@ -474,20 +487,16 @@ impl Machine {
     pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
         self.calls.count += 1;
-        if !self.calls.are_plain {
-            // A copy, so that a plain call need not be in memory.
-            let call = Call { ..*call };
-            return self.call_function_noted(vm, function, &call);
-        }
-        if self.contexts.depth() == 0
+        if self.contexts.are_quick()
             && let Some(prepared) = vm.prepare(&call.args)
         {
             // What a callback is and gets is stored where it is called: most of it is known there.
             self.contexts.enter_first(call.context(&self.rules));
             return self.call_prepared(vm, function, prepared);
         }
+        // A copy, so that a quick call need not be in memory.
         let call = Call { ..*call };
-        self.call_nested(vm, function, &call)
+        self.call_slowly(vm, function, &call)
     }
 
     /// Of a call of which nothing is to be noted, outside of other callbacks, and whose context is
@@ -496,28 +505,35 @@ impl Machine {
     fn call_prepared(&mut self, vm: &mut Vm, function: u32, prepared: Prepared) -> Option<u64> {
         self.show_guard(vm);
         self.flush_mirrors(vm);
-        // In both arms, so that nearly all calls look only once at how they ended.
         match vm.call_prepared(function, prepared, self) {
             Ok(value) => {
                 self.contexts.leave_first();
                 Some(value)
             }
-            Err(fault) => {
-                self.contexts.leave_first();
-                self.settle_fault(&fault)
-            }
+            Err(unfinished) => self.finish_call(vm, function, unfinished),
         }
     }
 
-    /// Of a call of which nothing is to be noted, in another callback or in a program.
+    /// As [`Machine::call_prepared`], of a call of which there is more to do.
+    #[inline(never)]
+    fn finish_call(&mut self, vm: &mut Vm, function: u32, unfinished: Unfinished) -> Option<u64> {
+        let result = vm.finish(function, unfinished, self);
+        self.contexts.leave_first();
+        self.settle_call(result.map_err(|fault| *fault))
+    }
+
+    /// Of a call of which something is to be noted, or in another callback or in a program.
     #[cold]
     #[inline(never)]
-    fn call_nested<const N: usize>(
+    fn call_slowly<const N: usize>(
         &mut self,
         vm: &mut Vm,
         function: u32,
         call: &Call<N>,
     ) -> Option<u64> {
+        if self.contexts.are_noted() {
+            return self.call_function_noted(vm, function, call);
+        }
         self.begin_call(vm, call.context(&self.rules));
         let result = vm.call_program_boxed(function, &call.args, self);
         self.end_call(vm);
@@ -528,8 +544,6 @@ impl Machine {
     }
 
     /// Of a call that is recorded, counted or charged for.
-    #[cold]
-    #[inline(never)]
     fn call_function_noted<const N: usize>(
         &mut self,
         vm: &mut Vm,

@@ -110,7 +110,7 @@ impl Machine {
     // just fits into a processor's cache of instructions (decision 180).
     #[cold]
     fn charge_kernel(&mut self, cost: u64) {
-        self.cpus[self.exec].owed_ps += cost;
+        self.cpus[self.exec].owe(cost);
         self.ledger.charged_ps += cost;
         self.ledger.kinds.kernel += cost;
     }
@@ -133,7 +133,7 @@ impl Machine {
         let idles = state.curr() == Curr::Idle && state.mode == Mode::Idle;
         let exit = if idles { costs.idle_exit } else { 0 };
         let cost = cost + exit;
-        state.owed_ps += cost;
+        state.owe(cost);
         self.ledger.kinds.interrupts += cost;
     }
 
@@ -152,24 +152,10 @@ impl Machine {
         if self.ledger.costs.is_some() && self.contexts.depth() == 0 {
             let entry = self.ledger.costs.as_ref().map_or(0, |costs| costs.callback);
             let more = self.spent(vm) - spent + entry;
-            self.cpus[self.exec].owed_ps += more;
+            self.cpus[self.exec].owe(more);
             self.ledger.charged_ps += more;
             self.ledger.kinds.callbacks += more;
         }
-    }
-
-    /// Takes the whole nanoseconds of the debt of `cpu`.
-    pub(crate) fn take_debt(&mut self, cpu: CpuId) -> Nanos {
-        let owed = &mut self.cpus[cpu].owed_ps;
-        let whole = *owed / PS;
-        *owed -= whole * PS;
-        Nanos::new(whole)
-    }
-
-    /// Whether `cpu` owes time.
-    #[inline]
-    pub(crate) fn has_debt(&self, cpu: CpuId) -> bool {
-        self.ledger.costs.is_some() && self.cpus[cpu].owed_ps >= PS
     }
 
     /// What the kernel did for the task that runs on `cpu` is work of that task.
@@ -178,7 +164,7 @@ impl Machine {
             && self.cpus[cpu].executing_since.is_none()
             && self.task(id).state == RunState::Runnable
         {
-            let span = self.take_debt(cpu);
+            let span = self.cpus[cpu].take_debt();
             self.task_mut(id).work_left += span;
         }
     }
@@ -203,7 +189,7 @@ impl Machine {
             }
             self.warm_up(cpu, id);
         }
-        self.cpus[cpu].owed_ps += cost;
+        self.cpus[cpu].owe(cost);
         self.ledger.kinds.switches += cost;
         if self.locks.kind() == Some(RunQueueLock::Cpu) {
             // The switch is made under the lock of the run queue.
@@ -213,17 +199,17 @@ impl Machine {
         if matches!(self.cpus[cpu].curr(), Curr::Task(_)) && !self.is_online(cpu) {
             return Nanos::ZERO;
         }
-        self.take_debt(cpu)
+        self.cpus[cpu].take_debt()
     }
 
     /// A task that ran elsewhere before fills the caches of `cpu` with what it uses of them, which
     /// is work of its own.
     fn warm_up(&mut self, cpu: CpuId, id: TaskId) {
         let task = &mut self.tasks[id.index()];
-        let Some(from) = task.warm_on.replace(cpu).filter(|from| *from != cpu) else {
+        let Some(from) = task.seldom.warm_on.replace(cpu).filter(|from| *from != cpu) else {
             return;
         };
-        let (Some(costs), footprint) = (&self.ledger.costs, task.footprint) else {
+        let (Some(costs), footprint) = (&self.ledger.costs, task.seldom.footprint) else {
             return;
         };
         let topology = &self.idle.topology();
@@ -267,8 +253,7 @@ impl Machine {
         let state = &mut self.cpus[cpu];
         state.enter(Mode::Overhead, now);
         state.overhead_until = now + span;
-        state.busy_until = now + span;
-        state.stolen_ns += span.get();
+        state.be_busy(now + span, span);
         state.resume_pending = true;
         let (until, curr) = (state.busy_until, state.curr());
         if let Curr::Task(id) = curr {

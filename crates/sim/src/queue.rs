@@ -85,17 +85,22 @@ impl Pending {
     }
 }
 
-/// An event in the queue.
+/// An event in the queue: half a line of the processor's cache.
+///
+/// No event says when it was added. Of those with the same time and rank each structure keeps the
+/// order in which they came.
 #[derive(Clone, Copy, Debug)]
+
 pub struct Entry {
     /// When.
     pub time: SimTime,
     /// Causal depth, class, tie and CPU, in this order of weight.
     rank: u64,
-    sequence: u64,
     /// What.
     pub what: Pending,
 }
+
+const _: () = assert!(size_of::<Entry>() == 32, "two of them fill a line");
 
 impl Entry {
     /// On which CPU.
@@ -104,16 +109,11 @@ impl Entry {
         CpuId(self.rank as u16)
     }
 
-    /// Time and rank as one number, which is compared without a jump.
+    /// Time and rank as one number, which is compared without a jump. What comes first has the
+    /// least.
     #[inline(always)]
     const fn key(&self) -> u128 {
         (self.time.as_nanos() as u128) << 64 | self.rank as u128
-    }
-
-    /// What comes first has the least.
-    #[inline(always)]
-    const fn order(&self) -> (u128, u64) {
-        (self.key(), self.sequence)
     }
 
     /// How many events of the same moment led to it.
@@ -139,9 +139,8 @@ const LEVEL_OF: [(u8, u8); u64::BITS as usize] = {
     }
     levels
 };
-/// A slot with at most so many events is sorted as it is.
-const FEW: usize = 24;
-/// Events that are kept in one sorted array at most.
+/// Events that are kept in one sorted array at most. A slot with no more than that is sorted as it
+/// is.
 const FRONT: usize = 64;
 /// Events of which it is said beforehand whom they concern, at most so many at a time: what their
 /// tasks have need not fit into a processor's cache if there are more.
@@ -211,7 +210,7 @@ impl Later {
                 self.levels &= !(1 << level);
             }
             let entries = &mut self.slots[level * SLOTS + slot];
-            if entries.len() <= FEW || level == 0 {
+            if entries.len() <= FRONT || level == 0 {
                 let shift = level as u32 * DIGIT;
                 // The digits above are those of `base`.
                 let begin = entries.first()?.time.as_nanos() >> shift << shift;
@@ -219,7 +218,8 @@ impl Later {
                 soon.note(entries);
                 // The slot gets the memory of the array that is used up.
                 std::mem::swap(front, entries);
-                sort(front);
+                // They stand as they were added, and stay so if they have the same time and rank.
+                front.sort_by_key(Entry::key);
                 let span = 1_u64.checked_shl(shift).unwrap_or(u64::MAX);
                 return Some(begin.saturating_add(span));
             }
@@ -253,24 +253,6 @@ fn draw_tie(rng: &mut Rng) -> u16 {
     (rng.next_u64() & 0xffff) as u16
 }
 
-/// Sorts events, the first one first.
-fn sort(entries: &mut [Entry]) {
-    if entries.len() > FEW {
-        entries.sort_unstable_by_key(Entry::order);
-        return;
-    }
-    // Those of a slot stand as they were added, and stay so if they have the same time and rank.
-    for end in 1..entries.len() {
-        let entry = entries[end];
-        let mut at = end;
-        while at > 0 && entries[at - 1].key() > entry.key() {
-            entries[at] = entries[at - 1];
-            at -= 1;
-        }
-        entries[at] = entry;
-    }
-}
-
 /// Whose timers expire soon.
 struct Soon {
     tasks: Vec<TaskId>,
@@ -291,11 +273,21 @@ impl Soon {
 }
 
 /// An event for which there is no room at the front. The greatest is the one that comes first.
-struct Spilt(Entry);
+struct Spilt {
+    entry: Entry,
+    /// How many were spilt before: a heap keeps no order between equal ones.
+    number: u64,
+}
+
+impl Spilt {
+    const fn order(&self) -> (u128, u64) {
+        (self.entry.key(), self.number)
+    }
+}
 
 impl PartialEq for Spilt {
     fn eq(&self, other: &Self) -> bool {
-        self.0.order() == other.0.order()
+        self.order() == other.order()
     }
 }
 
@@ -310,7 +302,7 @@ impl PartialOrd for Spilt {
 impl Ord for Spilt {
     /// Reversed, because the standard heap gives the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
-        other.0.order().cmp(&self.0.order())
+        other.order().cmp(&self.order())
     }
 }
 
@@ -324,13 +316,15 @@ pub struct EventQueue {
     /// The first event first, behind `begin` events that were taken.
     front: Vec<Entry>,
     begin: usize,
-    /// What `front` had no room for.
+    /// What `front` had no room for. As long as there is any, nothing is added to `front`, so that
+    /// of equal events the one in `front` was added first.
     spilt: BinaryHeap<Spilt>,
+    /// Counts those.
+    spilt_ever: u64,
     /// All events before this time are in these two, all others in `later`.
     limit: u64,
     later: Later,
     soon: Soon,
-    sequence: u64,
     ties: Option<Rng>,
     now: SimTime,
     depth: u16,
@@ -343,13 +337,13 @@ impl EventQueue {
             front: Vec::with_capacity(FRONT),
             begin: 0,
             spilt: BinaryHeap::new(),
+            spilt_ever: 0,
             limit: 0,
             later: Later::new(),
             soon: Soon {
                 tasks: Vec::new(),
                 is_wanted: false,
             },
-            sequence: 0,
             ties: tie_seed.map(|seed| Rng::new(seed, 0)),
             now: SimTime::ZERO,
             depth: 0,
@@ -375,14 +369,12 @@ impl EventQueue {
             Some(rng) if what.is_free() => draw_tie(rng),
             _ => 0,
         };
-        self.sequence += 1;
         let entry = Entry {
             time,
             rank: u64::from(depth) << 40
                 | u64::from(what.class()) << 32
                 | u64::from(tie) << 16
                 | u64::from(cpu.0),
-            sequence: self.sequence,
             what,
         };
         if time.as_nanos() < self.limit {
@@ -409,7 +401,6 @@ impl EventQueue {
         if self.front.len() >= FRONT {
             return self.push_crowded(entry);
         }
-        // Numbers grow, so that of two events with the same time and rank the new one is the later.
         let key = entry.key();
         // What comes behind all others is as frequent as what comes soon.
         if self.front.last().is_none_or(|last| last.key() <= key) {
@@ -445,15 +436,15 @@ impl EventQueue {
     #[inline(never)]
     fn push_crowded(&mut self, entry: Entry) {
         // Moving them all is to be worth it.
-        if self.begin >= FRONT / 4 {
+        let has_room = self.front.len() - self.begin <= FRONT / 4 * 3;
+        if has_room && self.spilt.is_empty() {
             self.front.drain(..self.begin);
             self.begin = 0;
+            return self.push_near(entry);
         }
-        if self.front.len() >= FRONT {
-            self.spilt.push(Spilt(entry));
-        } else {
-            self.push_near(entry);
-        }
+        let number = self.spilt_ever;
+        self.spilt_ever += 1;
+        self.spilt.push(Spilt { entry, number });
     }
 
     #[cold]
@@ -469,7 +460,7 @@ impl EventQueue {
     /// Whether timers of the policy are to come, and nothing but what follows from them: no task
     /// can ever wake of that. Looks at all events.
     pub fn has_only_bpf_timers(&self) -> bool {
-        let spilt = self.spilt.iter().map(|Spilt(entry)| entry);
+        let spilt = self.spilt.iter().map(|spilt| &spilt.entry);
         let later = self.later.slots.iter().flatten();
         let front = self.front.iter().skip(self.begin);
         let all = || front.clone().chain(spilt.clone()).chain(later.clone());
@@ -494,8 +485,8 @@ impl EventQueue {
     fn next_of_many(&self) -> Option<&Entry> {
         let near = self.front.get(self.begin);
         match self.spilt.peek() {
-            Some(Spilt(spilt)) if near.is_none_or(|near| spilt.order() < near.order()) => {
-                Some(spilt)
+            Some(Spilt { entry, .. }) if near.is_none_or(|near| entry.key() < near.key()) => {
+                Some(entry)
             }
             _ => near,
         }
@@ -549,13 +540,13 @@ impl EventQueue {
     #[inline(never)]
     fn advance_spilt(&mut self) -> Option<Entry> {
         let near = self.front.get(self.begin).copied();
-        let spilt = self.spilt.peek().map(|Spilt(entry)| entry.order());
+        let spilt = self.spilt.peek().map(|spilt| spilt.entry.key());
         let entry = match (near, spilt) {
-            (Some(near), Some(spilt)) if near.order() < spilt => {
+            (Some(near), Some(spilt)) if near.key() <= spilt => {
                 self.begin += 1;
                 near
             }
-            _ => self.spilt.pop().map(|Spilt(entry)| entry)?,
+            _ => self.spilt.pop()?.entry,
         };
         self.now = entry.time;
         self.depth = entry.depth();
@@ -637,7 +628,7 @@ mod tests {
             let mut rng = Rng::new(seed, 7);
             let mut queue = EventQueue::new(None);
             // Time, class and CPU, and order of entry; all with depth 0.
-            let mut model: Vec<(u64, u8, u16, u64)> = Vec::new();
+            let mut model: Vec<(u64, u8, u16, u32)> = Vec::new();
             let (mut now, mut entered) = (0, 0);
             for _ in 0..3_000 {
                 if rng.below(5) < 3 {
@@ -646,24 +637,53 @@ mod tests {
                     let mask = if rng.below(2) == 0 { !0 } else { !0xfff };
                     let time = (now + ahead.min(1 << 40)) & mask;
                     let time = if time > now { time } else { now + 4096 };
+                    entered += 1;
+                    let task = TaskId(entered);
+                    let generation = 0;
                     let (class, what) = match rng.below(2) {
-                        0 => (6, Pending::Tick),
-                        _ => (2, Pending::Resume),
+                        0 => (3, Pending::Timer { task, generation }),
+                        _ => (7, Pending::Reap { task }),
                     };
                     let cpu = rng.below(4) as u16;
-                    entered += 1;
                     queue.push(SimTime::from_nanos(time), CpuId(cpu), what);
                     model.push((time, class, cpu, entered));
                 } else if let Some(first) = model.iter().min().copied() {
                     model.retain(|entry| *entry != first);
                     let entry = queue.pop().expect("the model has one");
-                    let got = (entry.time.as_nanos(), entry.what.class(), entry.cpu().0);
-                    assert_eq!(got, (first.0, first.1, first.2), "seed {seed}");
+                    let (Pending::Timer { task, .. } | Pending::Reap { task }) = entry.what else {
+                        panic!("{entry:?}")
+                    };
+                    let (class, cpu) = (entry.what.class(), entry.cpu().0);
+                    let got = (entry.time.as_nanos(), class, cpu, task.0);
+                    assert_eq!(got, first, "seed {seed}");
                     now = first.0;
                 }
                 assert_eq!(queue.is_empty(), model.is_empty());
             }
         }
+    }
+
+    /// Some of a crowd stand at the front, and others come while it has room again.
+    #[test]
+    fn equal_events_leave_in_the_order_of_entry_wherever_they_stand() {
+        let mut queue = EventQueue::new(None);
+        let at = |ns| SimTime::from_nanos(70_000 + ns);
+        for early in 0..FRONT as u64 {
+            queue.push(at(early), CpuId(0), Pending::Tick);
+        }
+        let mut entered = 0;
+        for _ in 0..FRONT {
+            assert_eq!(queue.pop().map(|entry| entry.what), Some(Pending::Tick));
+            for _ in 0..3 {
+                let task = TaskId(entered);
+                queue.push(at(2_000), CpuId(0), Pending::Reap { task });
+                entered += 1;
+            }
+        }
+        let left = order(&mut queue);
+        let wanted = (0..entered).map(|task| (at(2_000).as_nanos(), 0, TaskId(task)));
+        let wanted = wanted.map(|(time, cpu, task)| (time, cpu, Pending::Reap { task }));
+        assert_eq!(left, wanted.collect::<Vec<_>>());
     }
 
     /// More events of one moment than the front has room for, and more that they cause.

@@ -21,7 +21,7 @@ const FAIR_TURN: u64 = 2_800_000;
 impl Machine {
     /// The real-time priority of a task: 1 to 99, 99 most urgent; above that a deadline task's.
     fn rt_priority(&self, id: TaskId) -> u8 {
-        match self.task(id).policy {
+        match self.task(id).seldom.policy {
             SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => priority,
             SchedPolicy::Deadline(_) => u8::MAX,
             _ => 0,
@@ -43,13 +43,13 @@ impl Machine {
     pub(crate) fn enqueue_rt(&mut self, id: TaskId, flags: u64) {
         let (cpu, priority) = (self.task(id).cpu, self.rt_priority(id));
         let front = flags & enq::RESTORE != 0 && self.cpus[cpu].curr() == Curr::Task(id);
-        let queue = &self.cpus[cpu].rt;
+        let queue = &self.cpus[cpu].others().rt;
         let at = queue.iter().position(|&other| {
             let theirs = self.rt_priority(other);
             theirs < priority || front && theirs == priority
         });
         let at = at.unwrap_or(queue.len());
-        self.cpus[cpu].rt.insert(at, id);
+        self.cpus[cpu].others_mut().rt.insert(at, id);
     }
 
     /// The CPU where the task ran, unless its work there is at least as urgent: then the allowed
@@ -83,7 +83,7 @@ impl Machine {
     /// `SCHED_RR` tasks take turns within a priority.
     pub(crate) fn tick_rt(&mut self, cpu: CpuId, id: TaskId) {
         self.update_curr(cpu);
-        let SchedPolicy::RoundRobin(_) = self.task(id).policy else {
+        let SchedPolicy::RoundRobin(_) = self.task(id).seldom.policy else {
             return;
         };
         let ran = self.task(id).sum_exec;
@@ -94,9 +94,9 @@ impl Machine {
 
     /// Puts a real-time task behind the others of its priority.
     pub(crate) fn rotate_rt(&mut self, cpu: CpuId, id: TaskId) {
-        self.cpus[cpu].rt.retain(|&other| other != id);
+        self.cpus[cpu].others_mut().rt.retain(|&other| other != id);
         self.enqueue_rt(id, 0);
-        if self.cpus[cpu].rt.first() != Some(&id) {
+        if self.cpus[cpu].others().rt.first() != Some(&id) {
             self.resched(cpu);
         }
     }
@@ -116,7 +116,7 @@ impl Machine {
 
     /// Puts the running fair task behind the others.
     pub(crate) fn rotate_fair(&mut self, cpu: CpuId) {
-        let queue = &mut self.cpus[cpu].fair;
+        let queue = &mut self.cpus[cpu].others_mut().fair;
         if queue.len() > 1 {
             queue.rotate_left(1);
             self.resched(cpu);

@@ -55,7 +55,8 @@ impl Prev {
 impl Machine {
     /// Chooses what `cpu` runs. `asleep` gives the dequeue flags if the current task leaves.
     pub(crate) fn schedule(&mut self, vm: &mut Vm, cpu: CpuId, asleep: Option<u64>) {
-        let before = self.cpus[cpu].occupant;
+        let state = &self.cpus[cpu];
+        let (before, ticks) = (state.occupant, state.tick_at.is_some());
         self.stop_executing(cpu);
         let held = self.take_run_queue(cpu);
         if let (Some(flags), Some(id)) = (asleep, before.task()) {
@@ -64,9 +65,7 @@ impl Machine {
         if self.pass(vm, cpu) {
             self.pass_again(vm, cpu);
         }
-        let state = &self.cpus[cpu];
-        let ticks = state.tick_at.is_some();
-        if !state.deferred.is_empty() || state.reenqueue {
+        if self.deferred.any() {
             self.run_deferred(cpu);
             self.reenqueue_deferred(vm, cpu);
         }
@@ -169,12 +168,12 @@ impl Machine {
         } else {
             Class::Stop
         };
-        let state = &self.cpus[cpu];
+        let others = self.cpus[cpu].others();
         let has = |class: Class| match class {
-            Class::Stop => !state.to_move.is_empty(),
+            Class::Stop => !others.to_move.is_empty(),
             // Deadline tasks are in the same list.
-            Class::Dl | Class::Rt => !state.rt.is_empty(),
-            Class::Fair => !state.fair.is_empty(),
+            Class::Dl | Class::Rt => !others.rt.is_empty(),
+            Class::Fair => !others.fair.is_empty(),
             Class::Ext | Class::Idle => false,
         };
         let above = [Class::Stop, Class::Dl, Class::Rt, Class::Fair];
@@ -204,9 +203,9 @@ impl Machine {
         if local != Fetched::Nothing {
             return local;
         }
-        self.cpus[cpu].in_balance = true;
+        self.balances = Some(cpu);
         let fetched = self.fetch(vm, cpu, prev);
-        self.cpus[cpu].in_balance = false;
+        self.balances = None;
         fetched
     }
 
@@ -286,8 +285,8 @@ impl Machine {
     #[cold]
     fn call_cpu_acquire(&mut self, vm: &mut Vm, cpu: CpuId) {
         let number = u64::from(cpu.0);
-        let state = &mut self.cpus[cpu];
-        (state.released, state.in_balance) = (false, true);
+        self.cpus[cpu].released = false;
+        self.balances = Some(cpu);
         self.call(
             vm,
             &Call {
@@ -298,7 +297,7 @@ impl Machine {
                 words: (number, 0),
             },
         );
-        self.cpus[cpu].in_balance = false;
+        self.balances = None;
     }
 
     #[inline(always)]
@@ -477,7 +476,7 @@ impl Machine {
     #[cold]
     #[inline(never)]
     fn check_leaving(&self, cpu: CpuId, id: TaskId) {
-        let leaving = &self.cpus[cpu].to_move;
+        let leaving = &self.cpus[cpu].others().to_move;
         assert!(
             leaving.iter().any(|&(other, _)| other == id),
             "{} runs on CPU {cpu}, where it may not",
@@ -490,7 +489,7 @@ impl Machine {
     /// Source: `migration_cpu_stop()` and `__migrate_task()`, kernel 6.18.
     #[cold]
     fn run_stopper(&mut self, vm: &mut Vm, cpu: CpuId) {
-        for (id, target) in std::mem::take(&mut self.cpus[cpu].to_move) {
+        for (id, target) in std::mem::take(&mut self.cpus[cpu].others_mut().to_move) {
             let task = self.task(id);
             let stays = task.cpu != cpu || self.masks.has(task.cpus, cpu) && self.is_online(cpu);
             if stays || task.state != RunState::Runnable {
@@ -594,10 +593,10 @@ impl Machine {
         let Some(report) = self.mirror.report(vm, self.task(id).address) else {
             return;
         };
-        if self.task(id).reported == Some(report) {
+        if self.task(id).seldom.reported == Some(report) {
             return;
         }
-        self.task_mut(id).reported = Some(report);
+        self.task_mut(id).seldom.reported = Some(report);
         let (prio, level, flags) = report;
         let words = (u64::from(level) << 32 | u64::from(prio), flags);
         self.emit(EventKind::Report, id, cpu, words);

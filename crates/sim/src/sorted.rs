@@ -5,11 +5,13 @@
 //! over allocates nothing.
 
 use std::collections::VecDeque;
+use std::num::NonZero;
 
 use model::TaskId;
 
-/// Where a vtime-ordered task stands: distance from the queue's base, then order of entry.
-pub type Key = (i64, u64);
+/// Where a vtime-ordered task stands: distance from the queue's base, then order of entry, which
+/// counts from 1.
+pub type Key = (i64, NonZero<u64>);
 
 /// Entries of a chunk at most.
 const FULL: usize = 64;
@@ -265,6 +267,10 @@ mod tests {
 
     /// Against the standard library's map: short queues and long ones, growing at the end, at
     /// random places, shrinking from the front and anywhere.
+    fn key(place: i64, earlier: u64) -> Key {
+        (place, NonZero::<u64>::MIN.saturating_add(earlier))
+    }
+
     #[test]
     fn it_behaves_as_a_sorted_map() {
         for seed in 0..24 {
@@ -287,7 +293,7 @@ mod tests {
                         0 => rng.below(1_000) as i64 - 500,
                         _ => end,
                     };
-                    let (key, task) = ((place, number), TaskId(number as u32));
+                    let (key, task) = (key(place, number), TaskId(number as u32));
                     sorted.insert(key, task);
                     model.insert(key, task);
                 } else {
@@ -296,7 +302,7 @@ mod tests {
                         _ => rng.below(model.len().max(1) as u64) as usize,
                     };
                     let key = model.keys().nth(nth).copied();
-                    let key = key.unwrap_or((7, u64::MAX));
+                    let key = key.unwrap_or(self::key(7, u64::MAX - 1));
                     assert_eq!(sorted.remove(key), model.remove(&key));
                     assert_eq!(sorted.remove(key), None);
                 }
@@ -309,7 +315,7 @@ mod tests {
         assert_eq!(sorted.len() as usize, model.len());
         assert_eq!(sorted.first(), model.values().next().copied());
         assert_eq!(sorted.last(), model.values().next_back().copied());
-        let key = (rng.below(1_200) as i64 - 600, rng.below(6_000));
+        let key = key(rng.below(1_200) as i64 - 600, rng.below(6_000));
         let behind = (std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded);
         let after = model.range(behind).next().map(|(_, task)| *task);
         assert_eq!(sorted.after(key), after);
@@ -322,10 +328,10 @@ mod tests {
         let mut sorted = Sorted::new();
         for round in 0..3 {
             for at in 0..FULL as i64 {
-                sorted.insert((at, round), TaskId(at as u32));
+                sorted.insert(key(at, round), TaskId(at as u32));
             }
             for at in 0..FULL as i64 {
-                assert_eq!(sorted.remove((at, round)), Some(TaskId(at as u32)));
+                assert_eq!(sorted.remove(key(at, round)), Some(TaskId(at as u32)));
             }
             assert_eq!((sorted.others.len(), sorted.spare.len()), (0, 0));
             assert!(sorted.first.capacity() >= FULL, "it keeps its memory");

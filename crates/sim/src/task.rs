@@ -95,17 +95,17 @@ pub struct Left {
     pub deferred: bool,
 }
 
-/// What a task does with its time.
+/// What a task does with its time: first what most tasks do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Executes.
     Run,
-    /// On the CPU, but the CPU does something else.
-    Stolen,
     /// Runnable, not on a CPU.
     Wait,
     /// Not runnable.
     Sleep,
+    /// On the CPU, but the CPU does something else.
+    Stolen,
     /// Over.
     Over,
 }
@@ -116,10 +116,26 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 /// How many phases there are.
 const PHASES: usize = Phase::Over as usize + 1;
 
+/// What of a task its turns do not need.
+pub struct Seldom {
+    /// The kernel's `comm`: at most 15 bytes.
+    pub comm: String,
+    /// Its policy and real-time priority.
+    pub policy: SchedPolicy,
+    /// Parent, if it was forked.
+    pub parent: Option<model::TaskId>,
+    /// What its report said last: priority, level, flags.
+    pub reported: Option<(u32, u32, u64)>,
+    /// The CPU whose caches have what it uses, under a profile with costs.
+    pub warm_on: Option<CpuId>,
+    /// Bytes that it uses of a cache.
+    pub footprint: u64,
+}
+
 /// A task.
 ///
-/// What each of its turns needs stands first: with 10,000 tasks nothing of one is still in the
-/// processor's cache when its turn comes.
+/// What each of its turns needs stands in the first three lines of a cache: with 1,000 tasks
+/// nothing of one is still in the nearest cache when its turn comes.
 #[repr(C, align(64))]
 pub struct Task {
     /// Address of its `task_struct` mirror; 0 when it has been reaped.
@@ -170,8 +186,6 @@ pub struct Task {
     pub deferred_on: Option<CpuId>,
     /// Since when it does what it does.
     pub phase_since: SimTime,
-    /// How it spent its life, by [`Phase`]; see [`Task::times`].
-    spent: [Nanos; PHASES],
     /// Jiffy since when it has waited, as the watchdog sees it.
     pub runnable_at: u64,
     /// Counts its sleeps, so that a timer of an earlier one is recognised.
@@ -180,41 +194,39 @@ pub struct Task {
     pub ops_state: OpsState,
     /// Verdict of a direct dispatch.
     pub direct: Option<Direct>,
-    /// The kernel's `comm`: at most 15 bytes.
-    pub comm: String,
+    /// How it spent its life, by [`Phase`]; see [`Task::times`]. The last two are beyond the three
+    /// lines.
+    spent: [Nanos; PHASES],
+    /// The rest of it.
+    pub seldom: Box<Seldom>,
+    /// Address of its `mm_struct`, which tells programs who shares an address space.
+    pub mm: u64,
     /// The kernel's pid; never reused within a run.
     pub pid: u32,
     /// Thread group: the pid of the process.
     pub tgid: u32,
-    /// Address of its `mm_struct`, which tells programs who shares an address space.
-    pub mm: u64,
-    /// The CPU whose caches have what it uses, under a profile with costs.
-    pub warm_on: Option<CpuId>,
-    /// Bytes that it uses of a cache.
-    pub footprint: u64,
-    /// Parent, if it was forked.
-    pub parent: Option<model::TaskId>,
-    /// What its report said last: priority, level, flags.
-    pub reported: Option<(u32, u32, u64)>,
-    /// Its policy and real-time priority.
-    pub policy: SchedPolicy,
-    /// Nice value, `-20..=19`.
-    pub nice: i8,
     /// Weight on the policy's scale, `1..=10_000`.
     pub weight: u32,
-    /// `PF_KTHREAD`.
-    pub kernel: bool,
     /// Number of the cgroup whose time it takes (`sched_task_group`).
     pub cgroup: u32,
     /// Number of the cgroup that its `css_set` says; another one while it is born or moved.
     pub css_set: u32,
     /// References that programs hold.
     pub references: u32,
+    /// Nice value, `-20..=19`.
+    pub nice: i8,
+    /// `PF_KTHREAD`.
+    pub kernel: bool,
     /// The kernel has dropped its last reference.
     pub reaped: bool,
     /// The kernel has warned about its zero slice.
     pub warned_zero_slice: bool,
 }
+
+const _: () = assert!(
+    size_of::<Task>() == 256,
+    "a power of two finds a task by a shift"
+);
 
 impl Task {
     /// `__state`: `TASK_RUNNING`, `TASK_INTERRUPTIBLE`, `TASK_UNINTERRUPTIBLE`, `TASK_DEAD`
@@ -230,14 +242,19 @@ impl Task {
 
     /// A task that has not started.
     pub fn new(comm: String, pid: u32, cpu: CpuId, now: SimTime) -> Self {
-        Self {
+        let seldom = Seldom {
             comm,
+            policy: SchedPolicy::Normal,
+            parent: None,
+            reported: None,
+            warm_on: None,
+            footprint: 0,
+        };
+        Self {
+            seldom: Box::new(seldom),
             pid,
             tgid: pid,
             mm: 0,
-            warm_on: None,
-            footprint: 0,
-            parent: None,
             address: 0,
             reaped: false,
             references: 0,
@@ -245,7 +262,6 @@ impl Task {
             cpus: MaskId::ALL,
             migration_disabled: 0,
             class: Class::Fair,
-            policy: SchedPolicy::Normal,
             nice: 0,
             weight: 100,
             state: RunState::New,
@@ -274,7 +290,6 @@ impl Task {
             spent: [Nanos::ZERO; PHASES],
             phase: Phase::Sleep,
             phase_since: now,
-            reported: None,
             warned_zero_slice: false,
             stale: 0,
         }

@@ -106,6 +106,11 @@ impl Audience<'_> {
         }
     }
 
+    /// Whether anybody wants to see the machine.
+    pub const fn watches(&self) -> bool {
+        matches!(self, Self::Watches(_))
+    }
+
     /// Shows the machine, if anybody wants to see it.
     pub fn look(&mut self, machine: &mut Machine, vm: &Vm) {
         let Self::Watches(watcher) = self else { return };

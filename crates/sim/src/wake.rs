@@ -17,7 +17,9 @@ use crate::task::{Carried, Class, Direct, Phase, RunState};
 impl Machine {
     /// Wakes a sleeping task; one that is runnable already is left alone.
     pub(crate) fn wake(&mut self, vm: &mut Vm, id: TaskId, by: Waker) {
-        if self.task(id).state != RunState::Sleeping {
+        let task = self.task(id);
+        let (state, from) = (task.state, task.cpu);
+        if state != RunState::Sleeping {
             return;
         }
         if self.hooked.any() {
@@ -28,7 +30,6 @@ impl Machine {
             Waker::Sleeper => wake::TTWU | wake::SYNC,
             Waker::Nobody | Waker::Current => wake::TTWU,
         };
-        let from = self.task(id).cpu;
         let (cpu, selected) = self.select_task_rq(vm, id, from, flags);
         let mut enqueue = enq::WAKEUP | enq::NOCLOCK;
         if selected {
@@ -85,7 +86,7 @@ impl Machine {
         if !new && self.hooked.any() {
             self.trace_task(vm, Place::SchedWakeup, id);
         }
-        if !self.cpus[cpu].deferred.is_empty() {
+        if self.deferred.any() {
             self.run_deferred(cpu);
         }
         self.give_run_queue(held);

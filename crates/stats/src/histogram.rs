@@ -75,8 +75,13 @@ impl Histogram {
             _ => &mut self.octave(octave)[bucket],
         };
         bucket.count += 1;
-        bucket.max = bucket.max.max(value.get());
-        self.min = self.min.min(value);
+        // Extremes change seldom: a test that is nearly always the same, and no store.
+        if bucket.max < value.get() {
+            bucket.max = value.get();
+        }
+        if self.min > value {
+            self.min = value;
+        }
         self.count += 1;
         self.sum += u128::from(value.get());
     }

@@ -1,6 +1,7 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
+use crate::stepper::Placed;
 use crate::{Binary, Expr, Operation, Place, Quick, Script, Scripted, Step, Workload};
 
 /// One instruction.
@@ -45,7 +46,7 @@ pub struct Code {
     /// How many variables they have.
     pub variables: u32,
     /// The same instructions, as far as they are quick.
-    pub(crate) quick: Vec<Quick>,
+    pub(crate) quick: Vec<Placed>,
 }
 
 impl Code {
@@ -73,7 +74,7 @@ impl Code {
         code.body(body);
         let line = body.last().map_or(0, |step| step.line);
         code.push(Instr::Do(Operation::Exit), line);
-        code.quick = Quick::table(&code.instrs);
+        code.quick = Placed::table(&code.instrs);
         code
     }
 

@@ -15,6 +15,7 @@ use model::{Nanos, Rng, SimTime};
 mod quick;
 mod resolve;
 
+pub(crate) use quick::Placed;
 pub use quick::Quick;
 use resolve::Turn;
 pub use resolve::{CgroupChange, Command, FOREVER, Instance, TaskRef};

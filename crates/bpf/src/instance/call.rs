@@ -42,6 +42,11 @@ pub(super) const CONTEXT_WORDS: u64 = 16;
 #[derive(Debug)]
 pub struct Prepared(());
 
+/// A call that is not at its end: [`Instance::finish`] must follow. It has what the function has
+/// given; `None`: it is still to be called.
+#[derive(Debug)]
+pub struct Unfinished(Option<u64>);
+
 impl<H: Host> Instance<H> {
     /// Calls a function as the kernel calls a `struct_ops` callback: `r1` points to the arguments,
     /// an array of 64-bit words that the program may only read.
@@ -77,7 +82,10 @@ impl<H: Host> Instance<H> {
         host: &mut H,
     ) -> Result<u64, Box<Fault>> {
         match self.prepare(args) {
-            Some(prepared) => self.call_prepared(function, prepared, host),
+            Some(prepared) => match self.call_prepared(function, prepared, host) {
+                Ok(value) => Ok(value),
+                Err(unfinished) => self.finish(function, unfinished, host),
+            },
             None => self.call_nested(function, args, host),
         }
     }
@@ -105,7 +113,7 @@ impl<H: Host> Instance<H> {
     /// them puts them there, and what follows is the same for every callback.
     ///
     /// # Errors
-    /// The program's fault.
+    /// [`Unfinished`]: there is more to do than nearly always.
     ///
     /// # Panics
     /// If there is no such function.
@@ -115,27 +123,48 @@ impl<H: Host> Instance<H> {
         function: u32,
         _: Prepared,
         host: &mut H,
-    ) -> Result<u64, Box<Fault>> {
+    ) -> Result<u64, Unfinished> {
         debug_assert!(self.is_resting(), "another call came between");
         let Some(entry) = self.quick_entry(function) else {
-            return self.call_interpreted(function, host);
+            return Err(Unfinished(None));
         };
         // What a call needs is as the one before has left it.
         let answer = jit::run_outermost(self, host, entry, self.contexts);
         self.progress.refuel_after(answer.fuel(), self.allowance);
-        if jit::is_plain(self) {
-            self.account();
-            return Ok(answer.value());
+        let value = jit::report_stores_behind(self, host, answer.value());
+        if jit::is_plain(self) && !self.progress.exceeds_total() {
+            Ok(value)
+        } else {
+            Err(Unfinished(Some(value)))
         }
+    }
+
+    /// Does what is left of a call of `function` by [`Instance::call_prepared`].
+    ///
+    /// # Errors
+    /// The program's fault.
+    #[inline(never)]
+    pub fn finish(
+        &mut self,
+        function: u32,
+        Unfinished(value): Unfinished,
+        host: &mut H,
+    ) -> Result<u64, Box<Fault>> {
+        let Some(value) = value else {
+            return self.call_interpreted(function, host);
+        };
         // The reason of a stop is named first, by what this call was allowed.
-        let result = self.settle(answer.value(), function, host);
+        let result = match jit::is_plain(self) {
+            true => Ok(value),
+            false => self.settle(value, function, host),
+        };
         self.account();
         result
     }
 
     /// Without native code, and as nearly all calls are: an outermost one, of which nothing needs
     /// attention.
-    #[inline(never)]
+    #[inline(always)]
     fn call_interpreted(&mut self, function: u32, host: &mut H) -> Result<u64, Box<Fault>> {
         if self.native.is_some() || self.heat.is_due() {
             return self.call_outermost(function, host);
@@ -185,8 +214,10 @@ impl<H: Host> Instance<H> {
     /// Native code for an outermost call of which nothing else needs attention.
     #[inline]
     fn quick_entry(&mut self, function: u32) -> Option<jit::ProgramEntry> {
-        let entry = *self.entries.get(function as usize)?;
-        self.scratch.has_room().then_some(entry)
+        if !self.scratch.has_room() {
+            return None;
+        }
+        self.entries.get(function as usize).copied()
     }
 
     /// Whether no call is in progress, to somebody whom a program can call: each call has a budget

@@ -194,8 +194,24 @@ pub(super) fn report_stores<H: Host>(vm: &mut Instance<H>, host: &mut H) {
     }
 }
 
-/// As [`report_stores`], of one or several.
+/// As [`report_stores`], behind a call that has given `value`, which is handed through: else a
+/// register would have to be saved for it at every call.
+#[inline(always)]
+pub(crate) fn report_stores_behind<H: Host>(vm: &mut Instance<H>, host: &mut H, value: u64) -> u64 {
+    if vm.memory.open_words.is_waiting() {
+        return report_waiting_behind(vm, host, value);
+    }
+    value
+}
+
 #[inline(never)]
+fn report_waiting_behind<H: Host>(vm: &mut Instance<H>, host: &mut H, value: u64) -> u64 {
+    report_waiting(vm, host);
+    value
+}
+
+/// As [`report_stores`], of one or several.
+#[inline(always)]
 fn report_waiting<H: Host>(vm: &mut Instance<H>, host: &mut H) {
     let waiting = vm.memory.open_words.take();
     if waiting > 1 {

@@ -42,6 +42,7 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use crate::backend::{Execution, Refusal};
 use crate::{Host, Instance};
+pub(crate) use entry::report_stores_behind;
 pub(crate) use entry::{HostEntry, ProgramEntry, Scratch, host_entry};
 pub(crate) use native::{is_plain, put_arguments, run, run_outermost, settle_outermost};
 use plan::Plan;

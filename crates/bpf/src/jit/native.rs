@@ -151,8 +151,8 @@ pub(crate) fn put_arguments<H: Host>(vm: &mut Instance<H>, _context: u64, args: 
 }
 
 /// As [`run`], for the outermost call of a program, whose `context` is in its place.
-/// [`Progress::fuel`] is the caller's to set; if not [`is_plain`], then [`settle_outermost`] must
-/// follow.
+/// [`Progress::fuel`] is the caller's to set, and the caller calls [`report_stores_behind`]; if not
+/// [`is_plain`], then [`settle_outermost`] must follow.
 ///
 /// The stack has room for a frame, and [`Scratch::rest`] was called. All else that native code
 /// needs is as every call leaves it.
@@ -169,9 +169,7 @@ pub(crate) fn run_outermost<H: Host>(
     activation.host = (&raw mut *host).expose_provenance();
     let pointer: *mut Instance<H> = vm;
     // SAFETY: As in `call`; a program has only these two parameters.
-    let ending = unsafe { (entry.0)(pointer.cast(), context) };
-    report_stores(vm, host);
-    ending
+    unsafe { (entry.0)(pointer.cast(), context) }
 }
 
 /// Whether nothing is to be said or done after a call: it was not stopped, holds no lock, and has

@@ -32,11 +32,18 @@ impl Room {
     pub(super) fn is_here(&mut self) -> bool {
         let local = MaybeUninit::<u8>::uninit();
         let here = local.as_ptr().addr();
-        if here.wrapping_sub(self.lowest) < self.size {
-            return true;
-        }
-        *self = Self::of_this_thread();
+        self.has(here) || self.has_on_this_thread(here)
+    }
+
+    const fn has(&self, here: usize) -> bool {
         here.wrapping_sub(self.lowest) < self.size
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn has_on_this_thread(&mut self, here: usize) -> bool {
+        *self = Self::of_this_thread();
+        self.has(here)
     }
 
     /// Asks the system once a thread: of the main thread the C library reads `/proc/self/maps`,

@@ -110,8 +110,8 @@ fn dsq_reenq(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
 impl Machine {
     /// Offers the tasks of the local queue of `cpu` again when its interrupt comes.
     fn reenqueue_later(&mut self, cpu: CpuId) {
-        self.cpus[cpu].reenqueue = true;
-        if !self.cpus[cpu].in_balance {
+        self.deferred.reenqueue(cpu);
+        if self.balances != Some(cpu) {
             self.cpus[cpu].todo.add(Todo::DEFERRED);
             self.poke(cpu);
         }
@@ -119,7 +119,7 @@ impl Machine {
 
     /// Carries out what [`Machine::reenqueue_later`] asked for.
     pub(crate) fn reenqueue_deferred(&mut self, vm: &mut Vm, cpu: CpuId) {
-        if std::mem::take(&mut self.cpus[cpu].reenqueue) {
+        if self.deferred.take_reenqueue(cpu) {
             self.reenqueue_local(vm);
         }
     }
@@ -131,7 +131,12 @@ impl Machine {
     fn reenqueue_local(&mut self, vm: &mut Vm) -> u32 {
         let cpu = self.exec;
         let local = self.dsqs.local(cpu);
-        let moving: Vec<_> = self.cpus[cpu].to_move.iter().map(|&(id, _)| id).collect();
+        let moving: Vec<_> = self.cpus[cpu]
+            .others()
+            .to_move
+            .iter()
+            .map(|&(id, _)| id)
+            .collect();
         let tasks: Vec<_> = self
             .dsqs
             .tasks(local)

@@ -166,8 +166,8 @@ impl Machine {
             if let Some(task) = self.tasks.get(id.index()) {
                 // Its three lines.
                 bpf::prefetch(&task.address);
-                bpf::prefetch(&task.phase_since);
-                bpf::prefetch(&task.sleep_generation);
+                bpf::prefetch(&task.class);
+                bpf::prefetch(&task.direct);
             }
             self.work.prefetch(id);
             self.dsqs.prefetch(id);

@@ -38,7 +38,7 @@ impl Work {
                 Quick::Other => break,
                 Quick::Run(span) | Quick::RunForever(span) => Step::Run(span),
                 Quick::Sleep(span) => Step::SleepUntil(now + span),
-                Quick::Jump(_) => Step::Unknown,
+                Quick::Jump => Step::Unknown,
             };
             state.steps += 1;
             if !matches!(step, Step::Unknown) {

@@ -17,15 +17,40 @@ pub enum Quick {
     /// Sleeps for so long, never zero.
     Sleep(Nanos),
     /// Goes on at another instruction.
-    Jump(u32),
+    Jump,
+}
+
+/// A quick instruction, and where a task goes on that takes it: what is not taken stays the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    what: Quick,
+    next: u32,
+}
+
+impl Placed {
+    /// The table of these instructions.
+    pub(crate) fn table(instrs: &[Instr]) -> Vec<Self> {
+        let placed = |(at, instr): (u32, &Instr)| match instr {
+            Instr::Jump(to) => Self {
+                what: Quick::Jump,
+                next: *to,
+            },
+            other => Self::at(at, Quick::of(other)),
+        };
+        (0..).zip(instrs).map(placed).collect()
+    }
+
+    /// Number `at`, which is no jump.
+    const fn at(at: u32, what: Quick) -> Self {
+        let next = match what {
+            Quick::Run(_) | Quick::Sleep(_) => at + 1,
+            _ => at,
+        };
+        Self { what, next }
+    }
 }
 
 impl Quick {
-    /// The table of these instructions.
-    pub(crate) fn table(instrs: &[Instr]) -> Vec<Self> {
-        instrs.iter().map(Self::of).collect()
-    }
-
     /// One of a script, if it is one of these.
     pub(crate) fn of_scripted(scripted: Scripted) -> Self {
         match scripted {
@@ -40,7 +65,6 @@ impl Quick {
             Instr::Do(Operation::Run(Some(amount))) => known(amount).map_or(Self::Other, Self::Run),
             Instr::Do(Operation::Sleep(amount)) => known(amount).map_or(Self::Other, Self::Sleep),
             Instr::Do(Operation::Run(None)) => Self::RunForever(FOREVER),
-            Instr::Jump(to) => Self::Jump(*to),
             _ => Self::Other,
         }
     }
@@ -64,15 +88,11 @@ impl Stepper {
         if !self.has_begun {
             return Quick::Other;
         }
-        let quick = match code.quick.get(self.at as usize) {
-            Some(quick) => *quick,
-            None => code.quick_of_script(self.at),
+        let placed = match code.quick.get(self.at as usize) {
+            Some(placed) => *placed,
+            None => Placed::at(self.at, code.quick_of_script(self.at)),
         };
-        match quick {
-            Quick::Other | Quick::RunForever(_) => {}
-            Quick::Run(_) | Quick::Sleep(_) => self.at += 1,
-            Quick::Jump(to) => self.at = to,
-        }
-        quick
+        self.at = placed.next;
+        placed.what
     }
 }

@@ -1,0 +1,71 @@
+//! What the policy wants of other CPUs' local queues, whose locks cannot be taken where it asks. It
+//! is done a little later.
+
+use std::collections::VecDeque;
+
+use model::{CpuId, PerCpu, TaskId};
+
+/// What is put off on each CPU. Nearly always there is nothing anywhere, which is one test.
+pub(crate) struct Deferred {
+    cpus: PerCpu<Waiting>,
+    /// How many inserts wait, and CPUs whose tasks are to be offered again.
+    count: u32,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Inserts into other CPUs' local queues.
+    inserts: VecDeque<TaskId>,
+    /// The tasks of the local queue are to be offered to the policy again (7.2).
+    reenqueue: bool,
+}
+
+impl Deferred {
+    /// Nothing.
+    pub fn new(cpus: u16) -> Self {
+        Self {
+            cpus: PerCpu::new(cpus, |_| Waiting::default()),
+            count: 0,
+        }
+    }
+
+    /// Whether any CPU has to do something.
+    #[inline]
+    pub const fn any(&self) -> bool {
+        self.count > 0
+    }
+
+    /// `cpu` is to insert `task` where its verdict says.
+    pub fn push(&mut self, cpu: CpuId, task: TaskId) {
+        self.cpus[cpu].inserts.push_back(task);
+        self.count += 1;
+    }
+
+    /// Takes the next task that `cpu` is to insert.
+    pub fn pop(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let task = self.cpus[cpu].inserts.pop_front()?;
+        self.count -= 1;
+        Some(task)
+    }
+
+    /// `cpu` is not to insert `task` any more.
+    pub fn remove(&mut self, cpu: CpuId, task: TaskId) {
+        let inserts = &mut self.cpus[cpu].inserts;
+        let before = inserts.len();
+        inserts.retain(|&other| other != task);
+        self.count -= (before - inserts.len()) as u32;
+    }
+
+    /// `cpu` is to offer the tasks of its local queue again.
+    pub fn reenqueue(&mut self, cpu: CpuId) {
+        let asked = std::mem::replace(&mut self.cpus[cpu].reenqueue, true);
+        self.count += u32::from(!asked);
+    }
+
+    /// Whether `cpu` is to offer the tasks of its local queue again. It is not, from now on.
+    pub fn take_reenqueue(&mut self, cpu: CpuId) -> bool {
+        let asked = std::mem::take(&mut self.cpus[cpu].reenqueue);
+        self.count -= u32::from(asked);
+        asked
+    }
+}
