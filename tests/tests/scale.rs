@@ -22,7 +22,7 @@ const CHILD: &str = "RUNSLICE_SCALE_CHILD";
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/instructions.txt");
 
 /// The policies whose switches are counted, and in the shorter of two runs about how many; of hogs
-/// fewer, because slices are longer. Policies other than `vtime` take some seconds to be translated.
+/// fewer, because slices are longer. To translate the shipped ones takes some seconds.
 const COUNTED: [(&str, u64); 7] = [
     ("vtime", 40_000),
     ("fifo", 10_000),

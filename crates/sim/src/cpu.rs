@@ -2,8 +2,11 @@
 
 use model::{CpuCounts, CpuId, CpuTimes, Nanos, SimTime, TaskId};
 
-use crate::profile::PS;
+use crate::mask::Mask;
 use crate::task::Class;
+
+/// Picoseconds of a nanosecond.
+pub(crate) const PS: u64 = 1_000;
 
 /// What a CPU runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +127,30 @@ pub enum Mode {
     Idle,
     /// A switch.
     Overhead,
+}
+
+/// Kicks made on a CPU that wait for its next chance to take an interrupt, by target.
+pub struct Kicks {
+    /// Plain, preempting and waiting kicks.
+    pub kick: Mask,
+    /// Only if idle.
+    pub if_idle: Mask,
+    /// Those of `kick` that end the current slice.
+    pub preempt: Mask,
+    /// Those of `kick` that wait for the target.
+    pub wait: Mask,
+}
+
+impl Kicks {
+    /// None, on a machine of `cpus`.
+    pub fn new(cpus: u16) -> Self {
+        Self {
+            kick: Mask::empty(cpus),
+            if_idle: Mask::empty(cpus),
+            preempt: Mask::empty(cpus),
+            wait: Mask::empty(cpus),
+        }
+    }
 }
 
 /// Who is to run before the policy's tasks.

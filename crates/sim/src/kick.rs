@@ -9,32 +9,7 @@ use model::{CpuId, EventKind, Kicked, Sliced, TaskId};
 use crate::cpu::{Curr, Todo};
 use crate::flags::kick;
 use crate::machine::Machine;
-use crate::mask::Mask;
 use crate::task::Class;
-
-/// Kicks made on a CPU that wait for its next chance to take an interrupt, by target.
-pub struct Kicks {
-    /// Plain, preempting and waiting kicks.
-    pub kick: Mask,
-    /// Only if idle.
-    pub if_idle: Mask,
-    /// Those of `kick` that end the current slice.
-    preempt: Mask,
-    /// Those of `kick` that wait for the target.
-    wait: Mask,
-}
-
-impl Kicks {
-    /// None, on a machine of `cpus`.
-    pub fn new(cpus: u16) -> Self {
-        Self {
-            kick: Mask::empty(cpus),
-            if_idle: Mask::empty(cpus),
-            preempt: Mask::empty(cpus),
-            wait: Mask::empty(cpus),
-        }
-    }
-}
 
 impl Machine {
     /// Notes a kick of `target`.

@@ -22,9 +22,9 @@ use std::collections::BTreeMap;
 
 use model::{Costs, CpuId, RunQueueLock};
 
+use crate::cpu::PS;
 use crate::dsq::DsqIndex;
 use crate::machine::Machine;
-use crate::profile::PS;
 
 /// A lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

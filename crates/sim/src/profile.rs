@@ -15,13 +15,10 @@
 
 use model::{Costs, CpuId, Nanos, RunQueueLock, TaskId};
 
-use crate::cpu::{Curr, Mode};
+use crate::cpu::{Curr, Mode, PS};
 use crate::machine::{Machine, Vm};
 use crate::queue::Pending;
 use crate::task::{Phase, RunState};
-
-/// Picoseconds of a nanosecond.
-pub(crate) const PS: u64 = 1_000;
 
 /// What a kernel function or helper costs beyond its instruction, picoseconds.
 pub(crate) fn of_function(costs: &Costs, name: &str) -> u64 {

@@ -1,8 +1,7 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
-use crate::stepper::Placed;
-use crate::{Binary, Expr, Operation, Place, Quick, Script, Scripted, Step, Workload};
+use crate::{Binary, Expr, Operation, Place, Placed, Quick, Script, Scripted, Step, Workload};
 
 /// One instruction.
 #[derive(Clone, Debug)]

@@ -46,6 +46,7 @@ pub use recorded::{CostScale, Recorded, Wakeups};
 pub use release::{latest, overdue};
 pub use request::RunSpec;
 pub use script::{Script, Scripted};
+pub(crate) use stepper::Placed;
 pub use stepper::{
     CgroupChange, Command, FOREVER, Fault, Instance, Quick, Stepper, TIME_MAX, TaskRef, World,
 };
