@@ -13,9 +13,9 @@ use workload::RunSpec;
 use super::{Played, Player, Sum};
 use crate::Error;
 
-/// Between the recorder's start and that of the tasks. Its thread maps a large buffer, and the kernel
-/// puts away what it needed to load programs; by a recording, that kept a CPU of a counting VM for
-/// 11 ms.
+/// Between the recorder's start and that of the tasks. Its thread maps a large buffer, and the
+/// kernel puts away what it needed to load programs; by a recording, the first kept a CPU of a
+/// counting VM for 11 ms.
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// How a workload is played, besides what its [`RunSpec`] says.

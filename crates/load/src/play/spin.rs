@@ -1,9 +1,9 @@
 //! Bursts of CPU time: work that takes as long as was asked for, however often it is interrupted.
 //!
 //! Now and then a turn has the processor's `pause`. A QEMU that emulates all CPUs of a guest in one
-//! thread goes from one to the next at a `pause`; without it, a busy CPU would keep the others still
-//! until QEMU's own time is up, and a burst of 1.3 ms would take 1.7 ms. But going to the next CPU
-//! takes QEMU as long as 100 turns, so with a `pause` in each turn it would do little else.
+//! thread goes from one to the next at a `pause`; without it, a busy CPU would keep the others
+//! still until QEMU's own time is up, and a burst of 1.3 ms would take 1.7 ms. But going to the
+//! next CPU takes QEMU as long as 100 turns, so with a `pause` in each it would do little else.
 //!
 //! A burst does not ask for its CPU time all the time. The kernel brings the thread's account up to
 //! date for that, and the fair class then sees at once when a request is served, which it sees
