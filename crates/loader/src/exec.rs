@@ -90,7 +90,7 @@ pub fn release(state: &mut State, child: usize) {
 }
 
 /// A thread that nobody let go on has made a call: its wait is over.
-fn take_in(state: &mut State, call: Call) -> Option<usize> {
+pub fn take_in(state: &mut State, call: Call) -> Option<usize> {
     let from = state.threads.iter().position(|it| it.lives && it.tid == call.tid)?;
     state.park(from, call, Then::Handle, None);
     state.woken.push(from);

@@ -499,8 +499,7 @@ impl Supervisor {
         at: usize,
         kernel: &mut dyn Kernel,
     ) -> Result<(), UserSpaceError> {
-        let (_, ended) = self.wait_for_end(process);
-        if !ended {
+        if !self.wait_for_end(process) {
             return Err(self.hangs(at));
         }
         self.bury(process, at);
@@ -537,16 +536,22 @@ impl Supervisor {
         Ok(())
     }
 
-    fn wait_for_end(&self, process: usize) -> (bool, bool) {
+    /// Whether the process has ended, within [`PATIENCE`].
+    fn wait_for_end(&mut self, process: usize) -> bool {
         let began = Instant::now();
         loop {
             let (called, ended) = self.state.look_out(Some(process), PATIENCE);
             if ended || began.elapsed() > PATIENCE {
-                return (called, ended);
+                return ended;
             }
-            if called {
-                // A thread of it that is being killed.
-                let _ = self.state.listener.receive();
+            if called && let Ok(Some(call)) = self.state.listener.receive() {
+                let each = &mut self.state.threads.iter();
+                let own = each.find(|it| it.lives && it.tid == call.tid);
+                // A thread of it that is being killed calls in vain. Its parent in `vfork()` goes on
+                // before it has ended.
+                if own.is_some_and(|it| it.process != process) {
+                    exec::take_in(&mut self.state, call);
+                }
             }
         }
     }

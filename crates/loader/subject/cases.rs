@@ -5,7 +5,7 @@
     reason = "a test program: it may crash"
 )]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -32,6 +32,7 @@ pub fn run() {
         "escapes" => escapes(rest),
         "fork" => fork(),
         "forks" => forks(),
+        "failing vforks" => failing_vforks(),
         "child of forks" => spin_silently(),
         "floods" => floods(),
         "hang" => hang(),
@@ -495,6 +496,15 @@ fn fork() {
     if unsafe { libc::fork() } == 0 {
         thread::sleep(Duration::from_secs(1000));
     }
+}
+
+/// Children that cannot start another program. They have many files to close, so that their parent
+/// goes on, and calls, some time before they have ended.
+fn failing_vforks() {
+    let me = File::open(std::env::current_exe().unwrap()).unwrap();
+    let _files: Vec<File> = (0..800).map(|_| me.try_clone().unwrap()).collect();
+    let start = |_: &i32| Command::new("/no/such/program").status().is_err();
+    println!("{} failed", (0..30).filter(start).count());
 }
 
 /// A child sleeps, and another one makes no system call; both lose their parent.

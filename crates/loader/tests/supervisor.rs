@@ -381,6 +381,12 @@ fn children_are_run_and_none_is_left_behind() {
     assert!(!is_running("runslice-loader-subject\0fork"));
 }
 
+/// What the parent calls while its child is still ending was once lost with the child's own calls.
+#[test]
+fn a_parent_goes_on_when_its_vforked_child_ends_without_exec() {
+    assert_eq!(lines(&["failing vforks"]), ["30 failed"]);
+}
+
 /// Whether a process with such a command line runs; zombies have none.
 fn is_running(command: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
