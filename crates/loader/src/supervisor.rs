@@ -547,8 +547,8 @@ impl Supervisor {
             if called && let Ok(Some(call)) = self.state.listener.receive() {
                 let each = &mut self.state.threads.iter();
                 let own = each.find(|it| it.lives && it.tid == call.tid);
-                // A thread of it that is being killed calls in vain. Its parent in `vfork()` goes on
-                // before it has ended.
+                // A thread of it that is being killed calls in vain. A parent in `vfork()` goes on
+                // before its child has ended.
                 if own.is_some_and(|it| it.process != process) {
                     exec::take_in(&mut self.state, call);
                 }
