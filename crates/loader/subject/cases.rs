@@ -5,7 +5,7 @@
     reason = "a test program: it may crash"
 )]
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -501,8 +501,8 @@ fn fork() {
 /// Children that cannot start another program. They have many files to close, so that their parent
 /// goes on, and calls, some time before they have ended.
 fn failing_vforks() {
-    let me = File::open(std::env::current_exe().unwrap()).unwrap();
-    let _files: Vec<File> = (0..800).map(|_| me.try_clone().unwrap()).collect();
+    let me = fs::File::open(std::env::current_exe().unwrap()).unwrap();
+    let _files: Vec<fs::File> = (0..800).map(|_| me.try_clone().unwrap()).collect();
     let start = |_: &i32| Command::new("/no/such/program").status().is_err();
     println!("{} failed", (0..30).filter(start).count());
 }
