@@ -22,7 +22,7 @@ use super::terminal::Terminal;
 use super::trace::{Response, Trace};
 use super::{Cell, Error, Outcome, Table, count, mean, micros};
 use crate::play::shared::Plan;
-use crate::play::spin::Spin;
+use crate::play::spin::{PAUSE_EVERY, Spin};
 use crate::play::sys;
 use live::process;
 use live::record::{self, Depth, Recorder};
@@ -183,7 +183,7 @@ impl Echo {
                 gate.pass();
                 let mut value = 1.0_f64;
                 loop {
-                    for _ in 0..64 {
+                    for _ in 0..PAUSE_EVERY {
                         value = black_box(value * 1.000_000_1);
                     }
                     // An emulated CPU lets the others run at this.

@@ -91,7 +91,7 @@ pub fn release(state: &mut State, child: usize) {
 
 /// A thread that nobody let go on has made a call: its wait is over.
 pub fn take_in(state: &mut State, call: Call) -> Option<usize> {
-    let from = state.threads.iter().position(|it| it.lives && it.tid == call.tid)?;
+    let from = state.living(call.tid)?;
     state.park(from, call, Then::Handle, None);
     state.woken.push(from);
     Some(from)

@@ -82,7 +82,7 @@ fn status(cx: &Context<'_>, text: &str) -> String {
     let state = &*cx.state;
     let number = |real: &str| {
         let real = real.trim().parse::<i32>().unwrap_or(0);
-        let thread = state.threads.iter().find(|it| it.lives && it.tid == real);
+        let thread = state.living(real).map(|at| &state.threads[at]);
         let process = state.processes.iter().find(|it| it.real == real);
         let shown = thread.map(|it| it.shown).or(process.map(|it| it.shown));
         // The parent of all is the first process.

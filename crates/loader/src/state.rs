@@ -519,6 +519,11 @@ impl State {
         }
     }
 
+    /// The living thread of that number.
+    pub fn living(&self, tid: i32) -> Option<usize> {
+        self.threads.iter().position(|it| it.lives && it.tid == tid)
+    }
+
     /// A thread stands at a call.
     pub fn park(&mut self, at: usize, call: Call, then: Then, until: Option<Nanos>) {
         let waited = !matches!(then, Then::Handle | Then::Answer(_));

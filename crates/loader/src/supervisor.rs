@@ -336,8 +336,7 @@ impl Supervisor {
                 held = Some(call);
                 continue;
             }
-            let known = self.state.threads.iter().position(|it| it.lives && it.tid == call.tid);
-            if let Some(known) = known {
+            if let Some(known) = self.state.living(call.tid) {
                 // A call that was interrupted and is made again.
                 match &mut self.state.threads[known].parked {
                     Some(parked) => parked.call = call,
@@ -373,7 +372,7 @@ impl Supervisor {
     fn is_born(&self, cloning: &Cloning, began: Instant) -> bool {
         let parent = &self.state.threads[cloning.parent];
         let real = self.state.processes[parent.process].real;
-        let is_known = |tid: i32| self.state.threads.iter().any(|it| it.lives && it.tid == tid);
+        let is_known = |tid: i32| self.state.living(tid).is_some();
         if cloning.flags & libc::CLONE_THREAD as u64 != 0 {
             let Ok(tasks) = fs::read_dir(format!("/proc/{real}/task")) else {
                 return false;
@@ -545,11 +544,10 @@ impl Supervisor {
                 return ended;
             }
             if called && let Ok(Some(call)) = self.state.listener.receive() {
-                let each = &mut self.state.threads.iter();
-                let own = each.find(|it| it.lives && it.tid == call.tid);
                 // A thread of it that is being killed calls in vain. A parent in `vfork()` goes on
                 // before its child has ended.
-                if own.is_some_and(|it| it.process != process) {
+                let from = self.state.living(call.tid);
+                if from.is_some_and(|from| self.state.threads[from].process != process) {
                     exec::take_in(&mut self.state, call);
                 }
             }

@@ -90,7 +90,6 @@ impl Pending {
 /// No event says when it was added. Of those with the same time and rank each structure keeps the
 /// order in which they came.
 #[derive(Clone, Copy, Debug)]
-
 pub struct Entry {
     /// When.
     pub time: SimTime,

@@ -24,7 +24,7 @@ const PIECE: u64 = 20_000;
 const SAMPLE: u64 = 20_000;
 /// Turns from one `pause` to the next, some 400 instructions: fewer than most calls of the kernel
 /// have, in which a CPU does not let the others go on either.
-const PAUSE_EVERY: u64 = 64;
+pub const PAUSE_EVERY: u64 = 64;
 /// Binary digits of the time that [`Spin::turns`] is for.
 const UNIT_BITS: u32 = 20;
 
