@@ -158,6 +158,39 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
 }
 
 #[test]
+fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them() {
+    // The policy lets a task wake where it slept if that CPU is idle.
+    let tasks = "[task.a]\ncount = 3\ndo = \"loop(inf)[ run(2ms), sleep(3ms) ]\"\n\
+                 [task.rt]\npolicy = \"fifo:10\"\ncpus = \"2\"\nstart = \"10ms\"\ndo = \"run(inf)\"\n";
+    let before = Nanos::from_millis(50);
+    let mut collect = Collector::default();
+    let mut later = stats::Later::new(before, &mut collect);
+    let workload = load(3, tasks);
+    let spec = RunSpec {
+        machine: workload.machine.clone(),
+        workload: Arc::new(workload),
+        ..spec_of_fifo()
+    };
+    sim::run(&spec.as_played(before), &mut later).unwrap();
+    let end = SimTime::from_nanos(100_000_000);
+    let begins = [0, 1, 2].map(|cpu| {
+        let turns = collect.turns(cpu, end);
+        let real = |(name, from, to): &(String, SimTime, SimTime)| from < to && name != "play";
+        turns.into_iter().filter(real).collect::<Vec<_>>()
+    });
+    for (cpu, turns) in begins.iter().enumerate() {
+        let (name, from, _) = &turns[0];
+        assert_eq!((&**name, *from), (&*format!("a:{cpu}"), SimTime::ZERO));
+    }
+    // The third one leaves the CPU that the real-time task keeps.
+    let elsewhere = begins[..2].iter().flatten();
+    assert!(
+        elsewhere.filter(|(name, ..)| name == "a:2").count() > 5,
+        "{begins:?}"
+    );
+}
+
+#[test]
 fn an_interrupt_on_an_idle_cpu_delays_the_task_that_it_wakes() {
     let tasks = "[chan.c]\nkind = \"pipe\"\n[irq.I]\nonce = true\nstart = \"5ms\"\n\
                  cost = \"2ms\"\nsend = \"c\"\n[task.A]\ndo = [\"recv(c)\", \"run(1ms)\"]\n";

@@ -501,6 +501,46 @@ fn a_play_is_over_when_its_time_is() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Four that sleep at first, on two CPUs.
+const SLEEPERS: &str = r#"
+[workload]
+name = "sleepers"
+stop = "duration:60ms"
+
+[task.a]
+count = 4
+do = "loop(inf)[ sleep(20ms), run(1ms) ]"
+"#;
+
+/// Tasks wait for the begin on CPUs in turn, as simulated ones do, and the first turn of a process
+/// is not the one in which its memory is mapped: in a counting VM that took 40 us.
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn played_tasks_begin_where_they_waited_and_compute_only_what_they_are_told_to() {
+    let folder = share("sleepers", SLEEPERS);
+    // Under goodness a task stays on its CPU while that one has nothing more important to do.
+    let script = "runslice play load.toml --policy goodness --events events.jsonl -o /dev/null";
+    guest_of(&folder).counted().good(script, &[]);
+    let file = std::fs::File::open(folder.join("events.jsonl")).unwrap();
+    let events = EventReader::new(BufReader::new(file)).unwrap();
+    let events: Vec<Event> = events.map(|event| event.unwrap()).collect();
+    for (task, cpu) in (0..4).zip([0, 1, 0, 1]) {
+        let task = model::TaskId(task);
+        let woken = |event: &&Event| event.kind == EventKind::Wakeup && event.task == task;
+        let woken = events.iter().find(woken).unwrap();
+        assert_eq!(woken.cpu, model::CpuId(cpu), "{task:?}");
+        let mut switches = events.iter().filter(|event| {
+            let is_its = event.task == task || event.a == u64::from(task.0);
+            event.kind == EventKind::Switch && is_its && event.time >= woken.time
+        });
+        let (on, off) = (switches.next().unwrap(), switches.next().unwrap());
+        assert!(on.task == task && off.task != task, "{on:?} {off:?}");
+        let took = off.time.as_nanos() - on.time.as_nanos();
+        assert!(took < 20_000, "{task:?} computes for {took} ns");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// So many deadline tasks of 30 % each are admitted on two CPUs, and not one more.
 const ADMITTED: usize = 6;
 

@@ -1,6 +1,6 @@
 //! A workload as real processes play it.
 
-use model::Nanos;
+use model::{CpuId, Nanos};
 
 use crate::{
     Amount, Barrier, Begin, Capacity, Channel, ChannelKind, CpuSet, Dist, Effect, Expr, Group,
@@ -62,6 +62,22 @@ impl Workload {
             source.effect = Effect::Send(first(of));
         }
         played
+    }
+
+    /// The CPU on which task `index` of `group` waits for the run to begin, on a machine of `cpus`
+    /// CPUs: tasks take turns of those that each may use, in the order of the file. Both machines
+    /// put it there, because a policy may let it wake where it fell asleep. `None`: it may use no
+    /// CPU of the machine.
+    #[must_use]
+    pub fn waits_on(&self, group: u32, index: u32, cpus: u16) -> Option<CpuId> {
+        let before = self.groups.iter().take(group as usize);
+        let turn = before.fold(index, |sum, group| sum.wrapping_add(group.count));
+        let allowed = match &self.groups.get(group as usize)?.cpus {
+            Some(set) => set.within(cpus),
+            None => CpuSet::all(cpus),
+        };
+        let turn = turn.checked_rem(allowed.len())?;
+        allowed.iter().nth(turn as usize)
     }
 
     /// Lets the run begin when the machine has run for `at`.
@@ -134,5 +150,33 @@ fn first(of: u32) -> Place {
     Place {
         of,
         index: Expr::Number(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_take_turns_of_the_cpus_that_each_may_use() {
+        let text = "[workload]\nname = \"x\"\n[task.a]\ncount = 3\ndo = \"run(1ms)\"\n\
+                    [task.b]\ncount = 3\ncpus = \"1-3\"\ndo = \"run(1ms)\"\n\
+                    [task.c]\ncpus = \"3\"\ndo = \"run(1ms)\"\n";
+        let workload = Workload::parse(text, "x.toml").unwrap();
+        let on = |group, index, cpus| workload.waits_on(group, index, cpus).map(|cpu| cpu.0);
+        assert_eq!(
+            [0, 1, 2].map(|index| on(0, index, 2)),
+            [Some(0), Some(1), Some(0)]
+        );
+        // Of 1 to 3 there are two on three CPUs, and the fourth task of the file comes first.
+        assert_eq!(
+            [0, 1, 2].map(|index| on(1, index, 3)),
+            [Some(2), Some(1), Some(2)]
+        );
+        assert_eq!([on(1, 0, 8), on(2, 0, 8)], [Some(1), Some(3)]);
+        assert_eq!(
+            [on(2, 0, 3), on(9, 0, 3), on(0, u32::MAX, 3)],
+            [None, None, Some(0)]
+        );
     }
 }

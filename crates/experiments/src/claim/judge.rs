@@ -647,6 +647,10 @@ fn settled(holds: bool, parts: Vec<Part>, words: String) -> Evidence {
     }
 }
 
+/// What a sum of rounded parts may be off by, of itself: shares that are all of 100 % add up to
+/// 100.00000000000001.
+const ROUNDING: f64 = 1e-9;
+
 fn every(cells: &[Cell], low: f64, high: f64) -> Evidence {
     let parts: Vec<Part> = cells
         .iter()
@@ -660,7 +664,8 @@ fn every(cells: &[Cell], low: f64, high: f64) -> Evidence {
             }
         })
         .collect();
-    let holds = parts.iter().all(|it| it.low >= low && it.high <= high);
+    let (least, most) = (low - low.abs() * ROUNDING, high + high.abs() * ROUNDING);
+    let holds = parts.iter().all(|it| it.low >= least && it.high <= most);
     settled(holds, parts, "lowest and highest of all runs".to_owned())
 }
 

@@ -121,6 +121,25 @@ fn a_mean_or_a_ratio_is_between_two_numbers() {
     assert_eq!(verdict(every(102.0)), NotReproduced);
 }
 
+/// A share of all time was 100.00000000000001 % in one of ten runs in a guest, and that refuted C6.
+#[test]
+fn a_bound_is_not_missed_by_the_rounding_of_a_sum() {
+    let run_of = |value| Question::Every {
+        cells: vec![Cell {
+            values: vec![100.0, value],
+            ..cell("a", 100.0)
+        }],
+        low: 100.0,
+        high: 100.0,
+    };
+    for value in [100.000_000_000_000_01, 99.999_999_999_999_99] {
+        assert_eq!(verdict(run_of(value)), Reproduced, "{value}");
+    }
+    for value in [100.000_1, 99.999_9] {
+        assert_eq!(verdict(run_of(value)), NotReproduced, "{value}");
+    }
+}
+
 #[test]
 fn a_slope_is_that_of_the_line_through_the_means() {
     let slope = |step: f64, low, high| Question::Slope {

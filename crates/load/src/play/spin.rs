@@ -20,6 +20,8 @@ use super::sys;
 /// Counted in turns without a look at the clock at most, in nanoseconds. Of a shorter burst,
 /// reading the clock would be a good part.
 const PIECE: u64 = 20_000;
+/// The shortest burst that looks at all clocks, nanoseconds.
+pub const REHEARSAL: u64 = PIECE + 1;
 /// Turns of one measurement: some ten to a hundred microseconds.
 const SAMPLE: u64 = 20_000;
 /// Turns from one `pause` to the next, some 400 instructions: fewer than most calls of the kernel

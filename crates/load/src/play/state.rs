@@ -288,11 +288,11 @@ impl SharedState {
         self.common(READY).load(Ordering::Acquire)
     }
 
-    /// Lets all tasks begin at once.
+    /// Lets all tasks begin.
     pub fn start(&self) {
         self.time(0).store(clock(), Ordering::Release);
         self.common(GATE).store(1, Ordering::Release);
-        shared::wake(self.common(GATE), i32::MAX);
+        shared::wake_each(self.common(GATE));
     }
 
     /// When the play began: `CLOCK_MONOTONIC`, nanoseconds.

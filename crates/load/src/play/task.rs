@@ -1,5 +1,6 @@
 //! One played task: does the operations of its group, one after the other, for real.
 
+use std::hint::black_box;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -10,11 +11,14 @@ use workload::{Command, Fault, Instance, Stepper, TaskKind, TaskRef, World};
 use super::devices::put;
 use super::state::{Failure, Member, SharedState};
 use super::sys::{self, Ended, Forked};
-use super::{names, shared};
+use super::{names, shared, spin};
 use live::record::{Kind, Raw, clock};
 
 /// Stack of a thread; performing commands needs little.
 const STACK: usize = 256 << 10;
+
+/// Instructions of the workload that a task rehearses at most.
+const REHEARSED_MAX: u32 = 1_000;
 
 /// Why a task cannot go on.
 pub(super) type Failed = (Failure, i64);
@@ -69,6 +73,38 @@ impl World for View<'_> {
     }
 }
 
+/// A machine on which nothing has happened yet, for a rehearsal.
+struct Rehearsal {
+    cpus: u16,
+    steps: u32,
+}
+
+impl World for Rehearsal {
+    fn now(&self) -> SimTime {
+        SimTime::ZERO
+    }
+
+    fn cpus(&self) -> u16 {
+        self.cpus
+    }
+
+    fn queued(&self, _: Instance) -> u64 {
+        0
+    }
+
+    fn children(&mut self) -> u32 {
+        0
+    }
+
+    fn count_instruction(&mut self) -> Result<(), Fault> {
+        self.steps += 1;
+        match self.steps > REHEARSED_MAX {
+            true => Err(Fault::NoProgress { steps: self.steps }),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Is member `index` of `group` from its birth to its end. With `initial` it waits for the start
 /// of the play. The caller then ends thread or process; `true` if threads of this task go on.
 pub fn live(state: &'static SharedState, group: u32, index: u32, initial: bool) -> bool {
@@ -80,14 +116,20 @@ pub fn live(state: &'static SharedState, group: u32, index: u32, initial: bool) 
         );
     }
     task.announce();
+    let mut stepper = task.stepper();
     if initial {
+        task.rehearse();
+        if let Err(error) = task.take_place() {
+            let number = error.raw_os_error().unwrap_or(0);
+            task.fail((Failure::System, number.into()), 0);
+        }
         state.wait_for_start();
         let start = state.workload.start(state.seed, group, index);
         if !start.is_zero() {
             sys::sleep_until(state.moment(SimTime::ZERO + start));
         }
     }
-    task.perform();
+    task.perform(&mut stepper);
     state.forgive(group, index);
     state.dismiss(group);
     task.family.threads > task.family.joined
@@ -122,17 +164,20 @@ impl Task {
         sys::no_timer_slack();
         sys::set_policy(0, workload::SchedPolicy::Normal)?;
         sys::set_nice(0, declared.nice)?;
-        let all = workload::CpuSet::all(self.state.cpus);
-        let cpus = declared
-            .cpus
-            .as_ref()
-            .map(|set| set.within(self.state.cpus));
-        sys::set_affinity(0, &cpus.unwrap_or(all))?;
+        sys::set_affinity(0, &self.allowed())?;
         if let Some(number) = declared.cgroup {
             let folder = &self.state.cgroups[number as usize];
             put(folder, "cgroup.threads", "0")?;
         }
         sys::set_policy(0, declared.policy)
+    }
+
+    /// The CPUs that the workload lets it use.
+    fn allowed(&self) -> workload::CpuSet {
+        let declared = &self.state.workload.groups[self.group as usize];
+        let cpus = self.state.cpus;
+        let some = declared.cpus.as_ref().map(|set| set.within(cpus));
+        some.unwrap_or_else(|| workload::CpuSet::all(cpus))
     }
 
     /// Says who it is.
@@ -171,11 +216,45 @@ impl Task {
         }
     }
 
-    fn perform(&mut self) {
+    fn stepper(&self) -> Stepper {
+        let code = &self.state.codes[self.group as usize];
+        let mut stepper = Stepper::new(code, self.state.seed, self.group, self.index);
+        stepper.reserve(&self.state.workload);
+        stepper
+    }
+
+    /// Does once what every first turn does, without effect. A process that was forked has its
+    /// memory and its program mapped at the first use of each page; by recordings that took a
+    /// task 40 us of its first turn in a counting VM, which the workload has not asked for.
+    fn rehearse(&mut self) {
+        let state = self.state;
+        let mut nothing = Rehearsal {
+            cpus: state.cpus,
+            steps: 0,
+        };
+        let code = &state.codes[self.group as usize];
+        let mut stepper = self.stepper();
+        // Whatever it is, and if it fails, it will be told when it counts.
+        let _ = black_box(stepper.next(code, &state.workload, &mut nothing));
+        self.buffer.fill(0);
+        black_box(&mut self.buffer);
+        state.spin.burn(spin::REHEARSAL);
+        sys::sleep_until(0);
+    }
+
+    /// Goes to the CPU on which it waits for the start.
+    fn take_place(&self) -> io::Result<()> {
+        let (state, group) = (self.state, self.group);
+        let Some(cpu) = state.workload.waits_on(group, self.index, state.cpus) else {
+            return Ok(());
+        };
+        sys::set_affinity(0, &workload::CpuSet::single(cpu))?;
+        sys::set_affinity(0, &self.allowed())
+    }
+
+    fn perform(&mut self, stepper: &mut Stepper) {
         let state = self.state;
         let code = &state.codes[self.group as usize];
-        let mut stepper = Stepper::new(code, state.seed, self.group, self.index);
-        stepper.reserve(&state.workload);
         loop {
             let next = stepper.next(code, &state.workload, &mut View(self));
             let done = match next.map_err(|fault| failed(&fault)) {

@@ -275,6 +275,12 @@ impl Work {
         state.parent = parent;
         state.is_process = birth.process;
         if let (Some(begin), None) = (self.gate_of(birth.group), parent) {
+            let all = CpuSet::all(self.cpus);
+            let place = (self.workload).waits_on(birth.group, birth.index, self.cpus);
+            let sets = place.map(|cpu| [CpuSet::single(cpu), birth.cpus.clone().unwrap_or(all)]);
+            let moves = sets.into_iter().flatten();
+            let moves = moves.map(|cpus| Action::SetAffinity { task, cpus });
+            state.pending.extend(moves);
             state.again = Some(Command::Barrier(Instance {
                 of: begin.gate,
                 index: 0,
