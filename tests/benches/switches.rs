@@ -1,8 +1,8 @@
 //! Context switches per second of CPU time: how fast the simulated machine is, with statistics on.
 //! A switch to the idle task does not count. Asserts nothing; compare figures of one run only.
 //!
-//! `--case N` runs case N once and prints nothing but its figures, for a profiler; `--switches N`
-//! says how many switches a run has.
+//! `--case N` runs case N once and prints nothing but its figures, for a profiler (the cases of
+//! growth come behind the others); `--switches N` says how many switches a run has.
 
 use std::time::Duration;
 
@@ -11,6 +11,13 @@ use runslice_tests::speed::Case;
 use runslice_tests::usage::cpu_time;
 use stats::Metrics;
 use workload::RunSpec;
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: bpf::CheckedAllocator = bpf::CheckedAllocator {
+    program: "switches",
+    status: 1,
+};
 
 /// A case, what is wanted, and what the nearest simulator of this kind has: an unmerged proposal
 /// of February 2026 that compiles C against stubs, rebuilt with `-O2` (millions of switches a
@@ -112,9 +119,14 @@ fn main() {
     let switches = option("--switches").unwrap_or(SWITCHES);
     let spec = |case: &Case| case.spec(case.time_for(switches));
     if let Some(number) = option("--case") {
-        let (case, ..) = CASES[number as usize];
-        let measured = run(&spec(&case), true);
-        println!("{case}: {} switches", measured.switches);
+        let mut cases = CASES.iter().map(|(case, ..)| case).chain(&GROWTH);
+        let case = cases.nth(number as usize).expect("there is such a case");
+        let measured = run(&spec(case), true);
+        println!(
+            "{case}: {} switches, {:.1} ns each",
+            measured.switches,
+            measured.ns_per_switch()
+        );
         return;
     }
     println!("switches to a task per second of CPU time, least CPU time of {ROUNDS} runs");

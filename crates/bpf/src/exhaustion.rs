@@ -7,8 +7,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::Write as _;
 
-/// The system's allocator for a whole program. When memory is exhausted it says so on standard
-/// error and ends the process, except below [`or_error`].
+/// The system's allocator for a whole program. Large blocks lie in large pages, where the system
+/// has such. When memory is exhausted it says so on standard error and ends the process, except
+/// below [`or_error`].
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedAllocator {
     /// The program's name, before the message.
@@ -36,7 +37,9 @@ pub fn or_error<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl CheckedAllocator {
+    #[inline]
     fn checked(&self, address: *mut u8, bytes: usize) -> *mut u8 {
+        ask_for_large_pages(address, bytes);
         if address.is_null() && !OR_ERROR.get() {
             self.end(bytes);
         }
@@ -65,6 +68,37 @@ impl CheckedAllocator {
             libc::_exit(self.status)
         }
     }
+}
+
+/// Blocks of at least so many bytes are asked for in large pages: a processor finds some 3,000
+/// pages of the usual size, 12 MiB, without a walk through page tables. What is smaller gains
+/// nothing, and a large page takes long to fill with zeros.
+#[cfg(target_os = "linux")]
+const LARGE: usize = 16 << 20;
+
+/// Asks the system for large pages where `block` of `bytes` bytes lies, which is new or has grown.
+/// A system that has none changes nothing but the time that a run takes.
+#[inline]
+fn ask_for_large_pages(block: *mut u8, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    if bytes >= LARGE && !block.is_null() {
+        ask_for_some(block, bytes);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (block, bytes);
+}
+
+#[cfg(target_os = "linux")]
+#[cold]
+fn ask_for_some(block: *mut u8, bytes: usize) {
+    // No system has smaller ones. An address that fits no page is refused.
+    const PAGE: usize = 4096;
+    // Whole pages, also those that belong to the block in part: the system moves a mapping that
+    // grows only if all of it has the same properties.
+    let lead = block.addr() % PAGE;
+    let len = (lead + bytes).next_multiple_of(PAGE);
+    // SAFETY: This advice changes nothing that anybody can read in memory, whoever it belongs to.
+    unsafe { libc::madvise(block.wrapping_sub(lead).cast(), len, libc::MADV_HUGEPAGE) };
 }
 
 // SAFETY: Every call goes to the system's allocator as it came, and its result comes back as it is.

@@ -19,6 +19,7 @@ mod account;
 #[expect(unsafe_code, reason = "accesses that are checked once")]
 mod direct;
 mod heap;
+mod large;
 mod layout;
 #[cfg(not(feature = "jit"))]
 mod no_words;
@@ -87,6 +88,8 @@ pub struct Memory {
     /// Words of kernel objects that native code may store into.
     pub(crate) open_words: OpenWords,
     kernel: Heap,
+    /// Kernel objects behind this have not got large pages yet; see [`large`].
+    large_from: u64,
     maps: Heap,
     arena: Option<Pages>,
     /// Where native code finds [`Pages::flags`]; 0 without an arena.
@@ -130,6 +133,7 @@ impl Memory {
             frozen_end: 0,
             open_words: OpenWords::default(),
             kernel: Heap::new(GUARD, half - GUARD),
+            large_from: Self::first_large(GUARD),
             maps: Heap::new(half, memory_bytes.min(room - GUARD)),
             account: Account::new(memory_bytes),
             #[cfg(feature = "jit")]
@@ -153,6 +157,7 @@ impl Memory {
             wanted: size,
             limit,
         })?;
+        self.ask_for_large_pages();
         if used {
             self.zero(at, size);
         }

@@ -19,7 +19,7 @@ use workload::{Budget, SchedPolicy};
 use crate::cpu::Curr;
 use crate::flags::{deq, enq};
 use crate::machine::Machine;
-use crate::queue::Pending;
+use crate::pending::Pending;
 use crate::task::{Class, RunState};
 use crate::work::WorkError;
 

@@ -6,7 +6,7 @@ use workload::CgroupChange;
 use crate::cpu::{Curr, Mode, Todo};
 use crate::flags::{Waker, deq};
 use crate::machine::{Machine, Vm};
-use crate::queue::Pending;
+use crate::pending::{Packed, Pending, is_of_timers};
 use crate::task::RunState;
 use crate::view::Audience;
 use crate::work::{Action, Step};
@@ -15,6 +15,9 @@ use crate::work::{Action, Step};
 const PORTION: usize = 4096;
 /// So many tasks do not stay in a processor's cache.
 const MANY_TASKS: usize = 300;
+/// What turns need of so many CPUs, five lines of each, leaves too little room for all else in the
+/// nearest cache.
+const MANY_CPUS: usize = 32;
 
 impl Machine {
     /// Runs until the workload, the policy or the time ends.
@@ -25,13 +28,13 @@ impl Machine {
         vm: &mut Vm,
         audience: &mut Audience<'_>,
     ) -> Result<(), bpf::OutOfMemory> {
-        if self.tasks.len() > MANY_TASKS {
-            self.queue.tell_soon();
-        }
+        let has_many_cpus = usize::from(self.spec.cpus) > MANY_CPUS;
+        self.queue
+            .tell_soon(self.tasks.len() > MANY_TASKS, has_many_cpus);
         // One test for what few runs have.
         let is_watched = self.program.is_some() || audience.watches();
         while let Some(event) = self.queue.advance() {
-            let (cpu, now, what) = (event.cpu(), event.time, event.what);
+            let (cpu, now, what) = (event.cpu(), event.time(), event.what);
             if now > self.now {
                 audience.sample_before(self, vm, now);
                 if now >= self.idleness.due() {
@@ -43,10 +46,10 @@ impl Machine {
                 self.set_time(now);
                 self.moment.begin(vm);
             }
-            if matches!(what, Pending::End) {
+            if what.variant() == Packed::END {
                 break;
             }
-            if !self.queue.soon().is_empty() {
+            if self.queue.tells_soon() {
                 self.load_soon(vm);
             }
             self.handle(vm, cpu, what)?;
@@ -77,40 +80,33 @@ impl Machine {
     }
 
     #[inline]
-    fn handle(
-        &mut self,
-        vm: &mut Vm,
-        wanted: CpuId,
-        what: Pending,
-    ) -> Result<(), bpf::OutOfMemory> {
+    fn handle(&mut self, vm: &mut Vm, wanted: CpuId, what: Packed) -> Result<(), bpf::OutOfMemory> {
         let cpu = self.serving_cpu(wanted, what);
         self.exec = cpu;
         if self.cpus[cpu].todo.has(Todo::BUSY) && self.is_put_off(cpu, what) {
             return Ok(());
         }
-        match what {
-            Pending::WorkDone { generation } => {
-                if generation != self.cpus[cpu].work_generation {
+        let mut is_timer = false;
+        match what.variant() {
+            Packed::WORK_DONE => {
+                if what.number() != self.cpus[cpu].work_generation {
                     return Ok(());
                 }
                 self.stop_executing(cpu);
             }
-            Pending::Resume => self.cpus[cpu].resume_pending = false,
-            Pending::Timer { task, generation } => {
+            Packed::RESUME => self.cpus[cpu].resume_pending = false,
+            Packed::TIMER => {
+                let task = what.task();
                 self.charge_interrupt(cpu, |costs| costs.timer);
-                if self.task(task).sleep_generation == generation {
+                if self.task(task).sleep_generation == what.number() {
                     self.wake(vm, task, Waker::Nobody);
                 }
+                is_timer = true;
             }
-            Pending::Start { task } => self.wake(vm, task, Waker::Nobody),
-            Pending::BpfTimer { generation } => {
-                self.charge_interrupt(cpu, |costs| costs.timer);
-                self.fire(vm, generation);
-            }
-            Pending::Tick => self.tick(vm, cpu),
-            _ => self.handle_rare(vm, (cpu, wanted), what),
+            Packed::TICK => self.tick(vm, cpu),
+            _ => is_timer = self.handle_rare(vm, (cpu, wanted), what.unpacked()),
         }
-        if what.is_timer() && self.queue.timer_follows(cpu) {
+        if is_timer && self.queue.timer_follows(cpu) {
             return Ok(());
         }
         self.drive(vm, cpu)
@@ -118,7 +114,8 @@ impl Machine {
 
     /// The CPU is in an interrupt, or was until now. Whether what comes waits for its end.
     #[cold]
-    fn is_put_off(&mut self, cpu: CpuId, what: Pending) -> bool {
+    fn is_put_off(&mut self, cpu: CpuId, what: Packed) -> bool {
+        let what = what.unpacked();
         let until = self.cpus[cpu].busy_until;
         let waits = self.now < until && what.waits_for_cpu();
         if waits {
@@ -129,9 +126,15 @@ impl Machine {
         waits
     }
 
+    /// Returns whether it is the expiry of a high-resolution timer.
     #[inline(never)]
-    fn handle_rare(&mut self, vm: &mut Vm, (cpu, wanted): (CpuId, CpuId), what: Pending) {
+    fn handle_rare(&mut self, vm: &mut Vm, (cpu, wanted): (CpuId, CpuId), what: Pending) -> bool {
         match what {
+            Pending::Start { task } => self.wake(vm, task, Waker::Nobody),
+            Pending::BpfTimer { generation } => {
+                self.charge_interrupt(cpu, |costs| costs.timer);
+                self.fire(vm, generation);
+            }
             Pending::Interrupt { source } => self.interrupt(vm, (cpu, wanted), source),
             Pending::Hotplug { online } => self.hotplug(vm, cpu, online),
             Pending::Replenish { task, generation } => {
@@ -148,6 +151,7 @@ impl Machine {
             Pending::Watchdog => self.watch_over(),
             other => unreachable!("{other:?} is handled by the caller"),
         }
+        is_of_timers(what.class())
     }
 
     /// Lets `cpu` do what there is to do now: interrupts first, then the scheduler, then the

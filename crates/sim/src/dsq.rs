@@ -256,6 +256,12 @@ impl Dsqs {
         }
     }
 
+    /// Asks the processor for the local queue of `cpu`.
+    #[inline]
+    pub fn prefetch_local(&self, cpu: CpuId) {
+        bpf::prefetch(self.queue(self.local(cpu)));
+    }
+
     /// How many tasks the queue holds.
     #[inline]
     pub fn len(&self, dsq: DsqIndex) -> u32 {

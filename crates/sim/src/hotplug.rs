@@ -11,7 +11,7 @@ use crate::cpu::{Curr, Todo};
 use crate::machine::{Machine, Vm};
 use crate::mask::MaskId;
 use crate::ops::Call;
-use crate::queue::Pending;
+use crate::pending::{Packed, Pending};
 use crate::task::Class;
 
 /// `SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG`, kernel 6.18.
@@ -122,11 +122,11 @@ impl Machine {
     /// Where what should happen on `cpu` takes place: timers and interrupts of an offline CPU are
     /// served by the first that is online.
     #[inline]
-    pub(crate) fn serving_cpu(&self, cpu: CpuId, what: Pending) -> CpuId {
+    pub(crate) fn serving_cpu(&self, cpu: CpuId, what: Packed) -> CpuId {
         if self.idle.topology().all_are_online() {
             return cpu;
         }
-        self.serving_cpu_of_some(cpu, what)
+        self.serving_cpu_of_some(cpu, what.unpacked())
     }
 
     #[cold]

@@ -9,8 +9,8 @@ use workload::ROOT_CGROUP;
 use crate::flags::{deq, enq, wake};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
+use crate::pending::Pending;
 use crate::places::Place;
-use crate::queue::Pending;
 use crate::task::{Class, RunState, ScxState, Task, class_of, weight_of};
 use crate::work::Birth;
 

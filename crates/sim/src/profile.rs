@@ -17,7 +17,7 @@ use model::{Costs, CpuId, Nanos, RunQueueLock, TaskId};
 
 use crate::cpu::{Curr, Mode, PS};
 use crate::machine::{Machine, Vm};
-use crate::queue::Pending;
+use crate::pending::Pending;
 use crate::task::{Phase, RunState};
 
 /// What a kernel function or helper costs beyond its instruction, picoseconds.

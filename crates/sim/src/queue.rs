@@ -5,83 +5,21 @@ use std::collections::BinaryHeap;
 
 use model::{CpuId, Rng, SimTime, TaskId};
 
-/// What will happen. Whoever can be overtaken by a change carries the generation of the thing it
-/// speaks of; a stale event is dropped when it comes up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pending {
-    /// The task on the CPU has done its work.
-    WorkDone { generation: u64 },
-    /// A CPU looks again at what it has to do: a reschedule interrupt came, or stolen time ended.
-    Resume,
-    /// A sleeping task's timer expires.
-    Timer { task: TaskId, generation: u64 },
-    /// A deadline task's budget is filled up.
-    Replenish { task: TaskId, generation: u64 },
-    /// A BPF timer expires: the one that was armed as this number.
-    BpfTimer { generation: u64 },
-    /// An interrupt source of the workload fires.
-    Interrupt { source: usize },
-    /// The CPU goes offline or comes back.
-    Hotplug { online: bool },
-    /// A task of the workload starts.
-    Start { task: TaskId },
-    /// The periodic tick.
-    Tick,
-    /// An exited task's last reference is dropped after an RCU grace period.
-    Reap { task: TaskId },
-    /// The policy is attached.
-    Attach,
-    /// A thread of the scheduler's own program, which had the CPU when the policy was attached, is
-    /// a task now and goes on.
-    Seat { task: TaskId },
-    /// A thread of the scheduler's own program goes on, which takes no CPU.
-    Program,
-    /// User space gives one of the policy's variables another value.
-    Change { index: usize },
-    /// The watchdog looks for stalled tasks.
-    Watchdog,
-    /// The run's time is over.
-    End,
+use crate::pending::{Packed, Pending, is_of_timers};
+
+/// When an event comes: two numbers, as a function takes them in registers.
+#[derive(Clone, Copy, Debug)]
+struct When {
+    time: u64,
+    /// Causal depth, class, tie and CPU, in this order of weight.
+    rank: u64,
 }
 
-impl Pending {
-    /// Order between events of one moment that do not cause each other. The kernel leaves most of
-    /// it open; a phase's end comes before a tick, so that a task that has done its work is not
-    /// charged another slice.
-    const fn class(self) -> u8 {
-        match self {
-            Self::Attach | Self::Seat { .. } => 0,
-            Self::WorkDone { .. } => 1,
-            Self::Resume => 2,
-            Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
-            Self::BpfTimer { .. } => 4,
-            Self::Interrupt { .. } | Self::Hotplug { .. } | Self::Program | Self::Change { .. } => {
-                5
-            }
-            Self::Tick => 6,
-            Self::Reap { .. } => 7,
-            Self::Watchdog => 8,
-            Self::End => 9,
-        }
-    }
-
-    /// Whether this is the expiry of a high-resolution timer.
-    pub const fn is_timer(self) -> bool {
-        matches!(
-            self,
-            Self::Timer { .. }
-                | Self::Start { .. }
-                | Self::Replenish { .. }
-                | Self::BpfTimer { .. }
-        )
-    }
-
-    /// Whether the kernel leaves the order between two such events on different CPUs open.
-    const fn is_free(self) -> bool {
-        matches!(
-            self,
-            Self::Tick | Self::Timer { .. } | Self::BpfTimer { .. }
-        )
+impl When {
+    /// Both as one number, which is compared without a jump. What comes first has the least.
+    #[inline(always)]
+    const fn key(self) -> u128 {
+        (self.time as u128) << 64 | self.rank as u128
     }
 }
 
@@ -91,33 +29,40 @@ impl Pending {
 /// order in which they came.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// When.
-    pub time: SimTime,
-    /// Causal depth, class, tie and CPU, in this order of weight.
-    rank: u64,
+    when: When,
     /// What.
-    pub what: Pending,
+    pub what: Packed,
 }
 
 const _: () = assert!(size_of::<Entry>() == 32, "two of them fill a line");
 
 impl Entry {
+    /// When.
+    #[inline(always)]
+    pub const fn time(&self) -> SimTime {
+        SimTime::from_nanos(self.when.time)
+    }
+
     /// On which CPU.
     #[inline]
     pub const fn cpu(&self) -> CpuId {
-        CpuId(self.rank as u16)
+        CpuId(self.when.rank as u16)
     }
 
-    /// Time and rank as one number, which is compared without a jump. What comes first has the
-    /// least.
     #[inline(always)]
     const fn key(&self) -> u128 {
-        (self.time.as_nanos() as u128) << 64 | self.rank as u128
+        self.when.key()
     }
 
     /// How many events of the same moment led to it.
     const fn depth(&self) -> u16 {
-        (self.rank >> 40) as u16
+        (self.when.rank >> 40) as u16
+    }
+
+    /// Whether it is the expiry of a high-resolution timer.
+    #[inline(always)]
+    const fn is_timer(&self) -> bool {
+        is_of_timers((self.when.rank >> 32) as u8)
     }
 }
 
@@ -183,8 +128,8 @@ impl Later {
     /// Adds an event whose time does not come before `base`.
     // Built in, so that the event is made in its place.
     #[inline(always)]
-    fn push(&mut self, entry: Entry) {
-        let time = entry.time.as_nanos();
+    fn push(&mut self, when: When, what: Packed) {
+        let time = when.time;
         let (level, shift) = LEVEL_OF[((time ^ self.base) | 1).ilog2() as usize];
         let slot = (time >> shift) as usize % SLOTS;
         let level = usize::from(level);
@@ -192,9 +137,9 @@ impl Later {
         self.levels |= 1 << level;
         let entries = &mut self.slots[level * SLOTS + slot];
         if entries.len() == entries.capacity() {
-            return push_growing(entries, entry);
+            return push_growing(entries, when, what);
         }
-        entries.push(entry);
+        entries.push(Entry { when, what });
     }
 
     /// Moves the earliest events to `front`, which is empty: those of a span of time that ends
@@ -212,9 +157,10 @@ impl Later {
             if entries.len() <= FRONT || level == 0 {
                 let shift = level as u32 * DIGIT;
                 // The digits above are those of `base`.
-                let begin = entries.first()?.time.as_nanos() >> shift << shift;
+                let begin = entries.first()?.when.time >> shift << shift;
                 self.base = begin;
                 soon.note(entries);
+                soon.note_cpus(entries);
                 // The slot gets the memory of the array that is used up.
                 std::mem::swap(front, entries);
                 // They stand as they were added, and stay so if they have the same time and rank.
@@ -232,10 +178,13 @@ impl Later {
     fn sort_out(&mut self, slot: usize, soon: &mut Soon) {
         let spare = std::mem::take(&mut self.spare);
         let mut entries = std::mem::replace(&mut self.slots[slot], spare);
-        let times = entries.iter().map(|entry| entry.time.as_nanos());
+        let times = entries.iter().map(|entry| entry.when.time);
         self.base = times.min().unwrap_or(self.base);
         soon.note(&entries);
-        entries.drain(..).for_each(|entry| self.push(entry));
+        for entry in &entries {
+            self.push(entry.when, entry.what);
+        }
+        entries.clear();
         self.spare = entries;
     }
 }
@@ -243,8 +192,8 @@ impl Later {
 /// Apart, so that a push which finds room saves no registers for the allocator.
 #[cold]
 #[inline(never)]
-fn push_growing(entries: &mut Vec<Entry>, entry: Entry) {
-    entries.push(entry);
+fn push_growing(entries: &mut Vec<Entry>, when: When, what: Packed) {
+    entries.push(Entry { when, what });
 }
 
 #[cold]
@@ -252,18 +201,38 @@ fn draw_tie(rng: &mut Rng) -> u16 {
     (rng.next_u64() & 0xffff) as u16
 }
 
-/// Whose timers expire soon.
-struct Soon {
-    tasks: Vec<TaskId>,
+/// Whom events concern that come soon.
+#[derive(Default)]
+pub struct Soon {
+    /// Whose timers expire, in no order, some more than once.
+    pub tasks: Vec<TaskId>,
+    /// Whose turn comes among the next few events, in no order, some more than once.
+    pub cpus: Vec<CpuId>,
     is_wanted: bool,
+    are_cpus_wanted: bool,
 }
 
 impl Soon {
+    /// Says nothing more of what it has said.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.tasks.clear();
+        self.cpus.clear();
+    }
+
+    /// Notes the CPUs of the next few events.
+    #[inline]
+    fn note_cpus(&mut self, entries: &[Entry]) {
+        if self.are_cpus_wanted {
+            self.cpus.extend(entries.iter().map(Entry::cpu));
+        }
+    }
+
     #[inline]
     fn note(&mut self, entries: &[Entry]) {
         if self.is_wanted && entries.len() <= SOON {
-            let task = |entry: &Entry| match entry.what {
-                Pending::Timer { task, .. } | Pending::Start { task } => Some(task),
+            let task = |entry: &Entry| match entry.what.variant() {
+                Packed::TIMER | Packed::START => Some(entry.what.task()),
                 _ => None,
             };
             self.tasks.extend(entries.iter().filter_map(task));
@@ -339,10 +308,7 @@ impl EventQueue {
             spilt_ever: 0,
             limit: 0,
             later: Later::new(),
-            soon: Soon {
-                tasks: Vec::new(),
-                is_wanted: false,
-            },
+            soon: Soon::default(),
             ties: tie_seed.map(|seed| Rng::new(seed, 0)),
             now: SimTime::ZERO,
             depth: 0,
@@ -368,18 +334,16 @@ impl EventQueue {
             Some(rng) if what.is_free() => draw_tie(rng),
             _ => 0,
         };
-        let entry = Entry {
-            time,
-            rank: u64::from(depth) << 40
-                | u64::from(what.class()) << 32
-                | u64::from(tie) << 16
-                | u64::from(cpu.0),
-            what,
-        };
-        if time.as_nanos() < self.limit {
-            self.push_near(entry);
+        let rank = u64::from(depth) << 40
+            | u64::from(what.class()) << 32
+            | u64::from(tie) << 16
+            | u64::from(cpu.0);
+        let time = time.as_nanos();
+        let (when, what) = (When { time, rank }, Packed::new(what));
+        if time < self.limit {
+            self.push_near(when, what);
         } else {
-            self.later.push(entry);
+            self.later.push(when, what);
         }
     }
 
@@ -396,20 +360,20 @@ impl EventQueue {
 
     /// Adds an event that comes before those in `later`.
     #[inline(never)]
-    fn push_near(&mut self, entry: Entry) {
+    fn push_near(&mut self, when: When, what: Packed) {
         if self.front.len() >= FRONT {
-            return self.push_crowded(entry);
+            return self.push_crowded(when, what);
         }
-        let key = entry.key();
+        let key = when.key();
         // What comes behind all others is as frequent as what comes soon.
         if self.front.last().is_none_or(|last| last.key() <= key) {
             if self.front.len() == self.front.capacity() {
-                return push_growing(&mut self.front, entry);
+                return push_growing(&mut self.front, when, what);
             }
-            return self.front.push(entry);
+            return self.front.push(Entry { when, what });
         }
         let Some(free) = self.begin.checked_sub(1) else {
-            return self.insert(entry);
+            return self.insert(when, what);
         };
         self.begin = free;
         let places = &mut self.front[free..];
@@ -418,31 +382,32 @@ impl EventQueue {
             places[at] = places[at + 1];
             at += 1;
         }
-        places[at] = entry;
+        places[at] = Entry { when, what };
     }
 
     /// As [`EventQueue::push_near`], with no place in front that is free.
     #[cold]
     #[inline(never)]
-    fn insert(&mut self, entry: Entry) {
-        let key = entry.key();
+    fn insert(&mut self, when: When, what: Packed) {
+        let key = when.key();
         let at = self.front.partition_point(|other| other.key() <= key);
-        self.front.insert(at, entry);
+        self.front.insert(at, Entry { when, what });
     }
 
     /// As [`EventQueue::push_near`], with many events at the front or many that were taken.
     #[cold]
     #[inline(never)]
-    fn push_crowded(&mut self, entry: Entry) {
+    fn push_crowded(&mut self, when: When, what: Packed) {
         // Moving them all is to be worth it.
         let has_room = self.front.len() - self.begin <= FRONT / 4 * 3;
         if has_room && self.spilt.is_empty() {
             self.front.drain(..self.begin);
             self.begin = 0;
-            return self.push_near(entry);
+            return self.push_near(when, what);
         }
         let number = self.spilt_ever;
         self.spilt_ever += 1;
+        let entry = Entry { when, what };
         self.spilt.push(Spilt { entry, number });
     }
 
@@ -463,8 +428,9 @@ impl EventQueue {
         let later = self.later.slots.iter().flatten();
         let front = self.front.iter().skip(self.begin);
         let all = || front.clone().chain(spilt.clone()).chain(later.clone());
-        let is_timer = |entry: &Entry| matches!(entry.what, Pending::BpfTimer { .. });
-        all().any(is_timer) && all().all(|entry| is_timer(entry) || entry.what == Pending::Resume)
+        let is_timer = |entry: &Entry| entry.what.variant() == Packed::BPF_TIMER;
+        let is_resume = |entry: &Entry| entry.what.variant() == Packed::RESUME;
+        all().any(is_timer) && all().all(|entry| is_timer(entry) || is_resume(entry))
     }
 
     /// Whether the next event is another timer of `cpu` at this very moment: one interrupt
@@ -475,7 +441,7 @@ impl EventQueue {
             true => self.front.get(self.begin),
             false => self.next_of_many(),
         };
-        next.is_some_and(|next| next.time == self.now && next.cpu() == cpu && next.what.is_timer())
+        next.is_some_and(|next| next.time() == self.now && next.cpu() == cpu && next.is_timer())
     }
 
     /// The next event, with some that `front` had no room for.
@@ -491,16 +457,22 @@ impl EventQueue {
         }
     }
 
-    /// From now on [`EventQueue::soon`] says something.
-    pub const fn tell_soon(&mut self) {
-        self.soon.is_wanted = true;
+    /// From now on [`EventQueue::soon`] says something of tasks, or of CPUs.
+    pub const fn tell_soon(&mut self, tasks: bool, cpus: bool) {
+        (self.soon.is_wanted, self.soon.are_cpus_wanted) = (tasks, cpus);
     }
 
-    /// Whose timers expire soon, in no order, some more than once: to load what they need. To be
-    /// cleared by the caller. Nothing of a run may depend on it.
+    /// Whom events concern that come soon, to load what they need. To be cleared by the caller.
+    /// Nothing of a run may depend on it.
     #[inline]
-    pub const fn soon(&mut self) -> &mut Vec<TaskId> {
-        &mut self.soon.tasks
+    pub const fn soon(&mut self) -> &mut Soon {
+        &mut self.soon
+    }
+
+    /// Whether [`EventQueue::soon`] says anything.
+    #[inline]
+    pub const fn tells_soon(&self) -> bool {
+        !self.soon.tasks.is_empty() || !self.soon.cpus.is_empty()
     }
 
     /// Takes the next event out, if there is one.
@@ -515,7 +487,7 @@ impl EventQueue {
             return None;
         }
         let entry = *self.front.get(self.begin)?;
-        self.now = entry.time;
+        self.now = entry.time();
         self.depth = entry.depth();
         self.begin += 1;
         Some(entry)
@@ -547,7 +519,7 @@ impl EventQueue {
             }
             _ => self.spilt.pop()?.entry,
         };
-        self.now = entry.time;
+        self.now = entry.time();
         self.depth = entry.depth();
         Some(entry)
     }
@@ -560,14 +532,14 @@ mod tests {
     impl EventQueue {
         fn pop(&mut self) -> Option<Entry> {
             let entry = self.advance()?;
-            assert_eq!((entry.time, entry.depth()), (self.now, self.depth));
+            assert_eq!((entry.time(), entry.depth()), (self.now, self.depth));
             Some(entry)
         }
     }
 
     fn order(queue: &mut EventQueue) -> Vec<(u64, u16, Pending)> {
         std::iter::from_fn(|| queue.pop())
-            .map(|entry| (entry.time.as_nanos(), entry.cpu().0, entry.what))
+            .map(|entry| (entry.when.time, entry.cpu().0, entry.what.unpacked()))
             .collect()
     }
 
@@ -649,11 +621,13 @@ mod tests {
                 } else if let Some(first) = model.iter().min().copied() {
                     model.retain(|entry| *entry != first);
                     let entry = queue.pop().expect("the model has one");
-                    let (Pending::Timer { task, .. } | Pending::Reap { task }) = entry.what else {
+                    let (Pending::Timer { task, .. } | Pending::Reap { task }) =
+                        entry.what.unpacked()
+                    else {
                         panic!("{entry:?}")
                     };
-                    let (class, cpu) = (entry.what.class(), entry.cpu().0);
-                    let got = (entry.time.as_nanos(), class, cpu, task.0);
+                    let (class, cpu) = (entry.what.unpacked().class(), entry.cpu().0);
+                    let got = (entry.when.time, class, cpu, task.0);
                     assert_eq!(got, first, "seed {seed}");
                     now = first.0;
                 }
@@ -672,7 +646,10 @@ mod tests {
         }
         let mut entered = 0;
         for _ in 0..FRONT {
-            assert_eq!(queue.pop().map(|entry| entry.what), Some(Pending::Tick));
+            assert_eq!(
+                queue.pop().map(|entry| entry.what.unpacked()),
+                Some(Pending::Tick)
+            );
             for _ in 0..3 {
                 let task = TaskId(entered);
                 queue.push(at(2_000), CpuId(0), Pending::Reap { task });
@@ -698,7 +675,7 @@ mod tests {
         while let Some(entry) = queue.pop() {
             left.push((entry.depth(), entry.cpu().0));
             if entry.depth() == 0 {
-                queue.push(entry.time, entry.cpu(), Pending::Resume);
+                queue.push(entry.time(), entry.cpu(), Pending::Resume);
             }
         }
         let wanted = (0..2).flat_map(|depth| (0..crowd as u16).map(move |cpu| (depth, cpu)));
@@ -730,9 +707,9 @@ mod tests {
     }
 
     #[test]
-    fn whose_timers_come_is_told_before_they_do() {
+    fn whose_timers_come_and_on_which_cpu_is_told_before_they_do() {
         let mut queue = EventQueue::new(None);
-        queue.tell_soon();
+        queue.tell_soon(true, true);
         for task in 0..1_000 {
             let what = Pending::Timer {
                 task: TaskId(task),
@@ -740,14 +717,17 @@ mod tests {
             };
             queue.push(
                 SimTime::from_nanos(50_000 * u64::from(task) + 1),
-                CpuId(0),
+                CpuId(task as u16),
                 what,
             );
         }
         let mut told = std::collections::BTreeSet::new();
+        let mut cpus = std::collections::BTreeSet::new();
         while let Some(entry) = queue.pop() {
-            told.extend(queue.soon().drain(..).map(|task| task.0));
-            let Pending::Timer { task, .. } = entry.what else {
+            told.extend(queue.soon().tasks.drain(..).map(|task| task.0));
+            cpus.extend(queue.soon().cpus.drain(..).map(|cpu| cpu.0));
+            assert!(cpus.contains(&entry.cpu().0), "{entry:?}");
+            let Pending::Timer { task, .. } = entry.what.unpacked() else {
                 panic!("{entry:?}")
             };
             assert!(told.contains(&task.0), "{task:?}");

@@ -12,7 +12,7 @@ use crate::cpu::{Curr, Occupant, Todo};
 use crate::flags::{self, enq, preempt};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
-use crate::queue::Pending;
+use crate::pending::Pending;
 use crate::task::{Class, RunState};
 
 /// What the policy's class has to run.
@@ -436,6 +436,8 @@ impl Machine {
     /// A task is on its CPU from now on, by whose `clock` it is charged.
     #[inline(always)]
     fn start_task(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId, clock: u64) {
+        // What it does next is asked when all of this is done.
+        self.work.prefetch(id);
         let task = &mut self.tasks[id.index()];
         task.exec_start = clock;
         if task.class != Class::Ext {

@@ -10,7 +10,7 @@ use model::{CpuId, Nanos, SetUp, SetUpTime, SimTime, span};
 
 use crate::entries::Entries;
 use crate::machine::{Machine, Vm};
-use crate::queue::Pending;
+use crate::pending::Pending;
 use crate::{Error, PolicyError};
 
 /// A program to run, found in the object.

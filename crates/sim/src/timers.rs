@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{CpuId, Nanos, SimTime};
 
 use crate::machine::{Machine, Vm};
-use crate::queue::Pending;
+use crate::pending::Pending;
 
 /// The least delay of a BPF timer, nanoseconds, so that one that arms itself without delay lets
 /// time pass.

@@ -4,7 +4,7 @@ use model::{ExitKind, Nanos, SimTime, Starved, TaskId};
 
 use crate::flags::{SLICE_DFL, UPTIME_S};
 use crate::machine::Machine;
-use crate::queue::Pending;
+use crate::pending::Pending;
 use crate::task::{NOWHERE, Task};
 
 /// `INITIAL_JIFFIES` is five minutes before the counter's low half wraps (include/linux/jiffies.h,

@@ -157,12 +157,19 @@ impl Machine {
         }
     }
 
-    /// Asks the processor for what the turns of those tasks need whose timers expire soon. Else it
-    /// would come from memory piece by piece when it is needed, while everything waits.
+    /// Asks the processor for what the turns of those tasks and CPUs need whose events come soon.
+    /// Else it would come from memory piece by piece when it is needed, while everything waits.
     #[inline(never)]
     pub(crate) fn load_soon(&mut self, vm: &mut Vm) {
-        let soon = std::mem::take(self.queue.soon());
-        for &id in &soon {
+        let mut soon = std::mem::take(self.queue.soon());
+        for &cpu in &soon.cpus {
+            // Its two lines.
+            let state = &self.cpus[cpu];
+            bpf::prefetch(&state.occupant);
+            bpf::prefetch(&state.busy_until);
+            self.dsqs.prefetch_local(cpu);
+        }
+        for &id in &soon.tasks {
             if let Some(task) = self.tasks.get(id.index()) {
                 // Its three lines.
                 bpf::prefetch(&task.address);
@@ -173,14 +180,14 @@ impl Machine {
             self.dsqs.prefetch(id);
         }
         // The addresses of the mirrors lie in the tasks, which may be here by now.
-        for &id in &soon {
+        for &id in &soon.tasks {
             if let Some(task) = self.tasks.get(id.index()) {
                 let memory = vm.memory();
                 memory.prefetch(task.address);
                 memory.prefetch(task.address + TURN_BYTES as u64 - 8);
             }
         }
+        soon.clear();
         *self.queue.soon() = soon;
-        self.queue.soon().clear();
     }
 }

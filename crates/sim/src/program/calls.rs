@@ -13,7 +13,7 @@ use super::{Phase, State};
 use crate::idle::Idle;
 use crate::machine::{Machine, Vm};
 use crate::ops::Ops;
-use crate::queue::Pending;
+use crate::pending::Pending;
 use crate::work::Birth;
 
 impl Machine {

@@ -8,7 +8,7 @@ use model::{CpuId, Nanos, SimTime};
 use super::{Phase, Program, ProgramReport, State};
 use crate::flags::{UPTIME_NS, Waker};
 use crate::machine::{Machine, Vm};
-use crate::queue::Pending;
+use crate::pending::Pending;
 use crate::task::RunState;
 
 /// How long a program may prepare a policy: more than twenty times what the slowest known needs.
