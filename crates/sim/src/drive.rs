@@ -89,8 +89,8 @@ impl Machine {
             return Ok(());
         }
         match what {
-            Pending::WorkDone { generation } => {
-                if generation != self.cpus[cpu].work_generation {
+            Pending::WorkDone => {
+                if !self.ends_work(cpu) {
                     return Ok(());
                 }
                 self.stop_executing(cpu);
@@ -407,7 +407,7 @@ impl Pending {
     const fn waits_for_cpu(self) -> bool {
         !matches!(
             self,
-            Self::WorkDone { .. }
+            Self::WorkDone
                 | Self::Resume
                 | Self::Reap { .. }
                 | Self::Watchdog

@@ -9,8 +9,8 @@ use model::{CpuId, Rng, SimTime, TaskId};
 /// speaks of; a stale event is dropped when it comes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
-    /// The task on the CPU has done its work.
-    WorkDone { generation: u64 },
+    /// The task on the CPU has done its work, unless something took time from it meanwhile.
+    WorkDone,
     /// A CPU looks again at what it has to do: a reschedule interrupt came, or stolen time ended.
     Resume,
     /// A sleeping task's timer expires.
@@ -51,7 +51,7 @@ impl Pending {
     const fn class(self) -> u8 {
         match self {
             Self::Attach | Self::Seat { .. } => 0,
-            Self::WorkDone { .. } => 1,
+            Self::WorkDone => 1,
             Self::Resume => 2,
             Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
             Self::BpfTimer { .. } => 4,
@@ -577,13 +577,13 @@ mod tests {
         let at = SimTime::from_nanos;
         queue.push(at(5), CpuId(1), Pending::Tick);
         queue.push(at(5), CpuId(0), Pending::Tick);
-        queue.push(at(5), CpuId(3), Pending::WorkDone { generation: 0 });
+        queue.push(at(5), CpuId(3), Pending::WorkDone);
         queue.push(at(1), CpuId(9), Pending::Watchdog);
         assert_eq!(
             order(&mut queue),
             [
                 (1, 9, Pending::Watchdog),
-                (5, 3, Pending::WorkDone { generation: 0 }),
+                (5, 3, Pending::WorkDone),
                 (5, 0, Pending::Tick),
                 (5, 1, Pending::Tick),
             ]
@@ -594,7 +594,7 @@ mod tests {
     fn an_effect_comes_after_everything_that_did_not_depend_on_its_cause() {
         let mut queue = EventQueue::new(None);
         let at = SimTime::from_nanos;
-        queue.push(at(5), CpuId(0), Pending::WorkDone { generation: 0 });
+        queue.push(at(5), CpuId(0), Pending::WorkDone);
         queue.push(at(5), CpuId(0), Pending::Tick);
         queue.pop();
         queue.push(at(5), CpuId(1), Pending::Resume);
