@@ -1,9 +1,10 @@
 //! Gives the program numbers of the sources that results depend on, one for simulated runs and one
 //! for runs on a kernel, so that stored results of another version are known. Debug and release
-//! builds have the same numbers.
+//! builds have the same numbers. Says how the program is linked, too.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
 
 /// What simulated results are made of, below the project's root.
 const SIMULATED: [&str; 6] = [
@@ -27,7 +28,10 @@ const REAL: [&str; 7] = [
 ];
 
 fn main() {
-    let root = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where");
+    if starts_packed_programs() {
+        println!("cargo::rustc-link-arg-bin=runslice=-Wl,-z,pack-relative-relocs");
+    }
+    let root = env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where");
     let root = Path::new(&root).join("../..");
     for (name, parts) in [
         ("RUNSLICE_SOURCES", &SIMULATED[..]),
@@ -44,6 +48,22 @@ fn main() {
         });
         println!("cargo::rustc-env={name}={number:016x}");
     }
+}
+
+/// Whether the C library starts a program that lists the places of its addresses as a bit map. The
+/// program has some 35,000, which are 840 kB otherwise and are read at each start.
+///
+/// Source: the GNU C library's news of version 2.36. scripts/dist.sh asks the same.
+fn starts_packed_programs() -> bool {
+    let of = |what: &str| env::var(what).unwrap_or_default();
+    if of("HOST") != of("TARGET") || of("CARGO_CFG_TARGET_ENV") != "gnu" {
+        return false;
+    }
+    let version = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let version = version.map(|it| it.stdout).unwrap_or_default();
+    let version = String::from_utf8_lossy(&version);
+    let minor = version.trim().strip_prefix("glibc 2.");
+    minor.and_then(|it| it.parse().ok()) >= Some(36)
 }
 
 /// All sources of these parts, one behind the other; of a crate without its tests.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::LoadError;
-use crate::btf::{Btf, Kind, MAX_DEPTH, Steps, TypeId, essential};
+use crate::btf::{Btf, Kind, MAX_DEPTH, Name, Steps, TypeId, essential};
 use crate::object::{Elf, Limits};
 
 /// Members that the search for one field looks at; the largest kernel structures have hundreds.
@@ -14,17 +14,62 @@ const MAX_MEMBERS: u32 = 1 << 20;
 ///
 /// Everything that an object may ask about comes from here, and nothing from the machine on which
 /// this process runs.
+///
+/// A copy shares the types.
 #[derive(Clone, Debug)]
 pub struct Target {
     name: String,
-    pub(crate) btf: Btf,
+    pub(crate) btf: Arc<Btf>,
     /// What `btf` was read from.
     bytes: Arc<[u8]>,
-    /// Types with a name, by essential name, in the order of their ids.
-    by_name: BTreeMap<String, Vec<TypeId>>,
-    /// The first of each name.
-    enumerators: BTreeMap<String, i64>,
+    names: Arc<Names>,
     kconfig: BTreeMap<String, Kconfig>,
+}
+
+/// Where names stand: no name is copied.
+#[derive(Debug)]
+struct Names {
+    /// Types with a name, by the hash of the essential name and by their ids.
+    types: Vec<(u32, TypeId)>,
+    /// Enumerators by the hash of their name, in the order in which they were declared.
+    enumerators: Vec<(u32, u32, (Name, i64))>,
+}
+
+impl Names {
+    fn of(btf: &Btf) -> Self {
+        let mut types = Vec::new();
+        let mut enumerators = Vec::new();
+        for (id, ty) in btf.iter() {
+            let name = btf.name(id);
+            if !name.is_empty() {
+                types.push((hash(essential(name)), id));
+            }
+            if let Kind::Enum(list) = &ty.kind {
+                for value in &list.values {
+                    let number = enumerators.len() as u32;
+                    enumerators.push((hash(btf.text(value.0)), number, *value));
+                }
+            }
+        }
+        types.sort_unstable();
+        enumerators.sort_unstable_by_key(|&(hash, number, _)| (hash, number));
+        Self { types, enumerators }
+    }
+}
+
+/// FNV-1a with 32 bits; whoever finds something by it compares the names.
+fn hash(name: &str) -> u32 {
+    name.bytes().fold(0x811c_9dc5, |state, byte| {
+        (state ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+/// The entries with this hash.
+fn with_hash<T>(sorted: &[T], hash: u32, hash_of: impl Fn(&T) -> u32) -> &[T] {
+    let begin = sorted.partition_point(|entry| hash_of(entry) < hash);
+    let rest = &sorted[begin..];
+    let same = rest.iter().take_while(|&entry| hash_of(entry) == hash);
+    &rest[..same.count()]
 }
 
 /// A value of the kernel's configuration.
@@ -69,24 +114,16 @@ impl Target {
             Arc::from(types)
         };
         let btf = Btf::parse(&bytes)?;
-        let mut by_name = BTreeMap::<String, Vec<TypeId>>::new();
-        for (id, _) in btf.iter().filter(|(id, _)| !btf.name(*id).is_empty()) {
-            by_name
-                .entry(essential(btf.name(id)).to_owned())
-                .or_default()
-                .push(id);
-        }
-        let enumerators = enumerators(&btf);
+        let names = Arc::new(Names::of(&btf));
         let (major, minor, patch) = version;
         // Source: kernel 6.18, Makefile, `KERNEL_VERSION(a, b, c)`.
         let code = i64::from(major) << 16 | i64::from(minor) << 8 | i64::from(patch);
         let kconfig = BTreeMap::from([("LINUX_KERNEL_VERSION".to_owned(), Kconfig::Int(code))]);
         Ok(Self {
             name: name.to_owned(),
-            btf,
+            btf: Arc::new(btf),
             bytes,
-            by_name,
-            enumerators,
+            names,
             kconfig,
         })
     }
@@ -141,7 +178,9 @@ impl Target {
 
     /// All kernel functions with their prototypes in normal form, by name.
     pub fn functions(&self) -> impl Iterator<Item = (&str, String)> {
-        self.by_name.values().flatten().filter_map(|&id| {
+        let mut ids: Vec<TypeId> = self.names.types.iter().map(|&(_, id)| id).collect();
+        ids.sort_by_key(|&id| (essential(self.btf.name(id)), id));
+        ids.into_iter().filter_map(|id| {
             let is_function = matches!(self.btf.get(id).kind, Kind::Func { .. });
             let prototype = self.btf.prototype(id).filter(|_| is_function)?;
             Some((self.btf.name(id), prototype))
@@ -152,7 +191,10 @@ impl Target {
     /// their bits.
     #[must_use]
     pub fn enumerator(&self, name: &str) -> Option<i64> {
-        self.enumerators.get(name).copied()
+        let all = with_hash(&self.names.enumerators, hash(name), |entry| entry.0);
+        let mut values = all.iter().map(|&(_, _, value)| value);
+        let found = values.find(|(own, _)| self.btf.is_called(*own, name));
+        found.map(|(_, value)| value)
     }
 
     /// Bytes of a structure, union, enumeration or typedef.
@@ -192,12 +234,12 @@ impl Target {
         self.btf.composite(id)?.members.iter().find_map(|member| {
             steps.take()?;
             let at = u64::from(member.bit_offset);
-            let own = self.btf.text(member.name);
-            if own.is_empty() {
+            if self.btf.is_called(member.name, "") {
                 let (inner, ty) = self.member(member.ty, name, depth, steps)?;
                 return Some((at + inner, ty));
             }
-            (own == name && member.bits == 0 && at.is_multiple_of(8)).then_some((at, member.ty))
+            let is_it = || self.btf.is_called(member.name, name);
+            (member.bits == 0 && at.is_multiple_of(8) && is_it()).then_some((at, member.ty))
         })
     }
 
@@ -208,15 +250,19 @@ impl Target {
         }
     }
 
-    /// Types whose essential name is `name`.
-    pub(crate) fn named(&self, name: &str) -> &[TypeId] {
-        self.by_name.get(name).map_or(&[], |ids| &ids[..])
+    /// Types whose essential name is `name`, in the order of their ids.
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = TypeId> {
+        let all = with_hash(&self.names.types, hash(name), |entry| entry.0);
+        let ids = all.iter().map(|&(_, id)| id);
+        ids.filter(move |&id| essential(self.btf.name(id)) == name)
     }
 
     fn find(&self, name: &str, is_wanted: impl Fn(&Kind) -> bool) -> Option<TypeId> {
-        self.named(essential(name)).iter().copied().find(|&id| {
+        let all = with_hash(&self.names.types, hash(essential(name)), |entry| entry.0);
+        let mut ids = all.iter().map(|&(_, id)| id);
+        ids.find(|&id| {
             let ty = self.btf.get(id);
-            self.btf.text(ty.name) == name && is_wanted(&ty.kind)
+            self.btf.is_called(ty.name, name) && is_wanted(&ty.kind)
         })
     }
 
@@ -259,17 +305,4 @@ impl Target {
     pub(crate) fn kconfig(&self, name: &str) -> Option<&Kconfig> {
         self.kconfig.get(name)
     }
-}
-
-fn enumerators(btf: &Btf) -> BTreeMap<String, i64> {
-    let mut enumerators = BTreeMap::new();
-    for (_, ty) in btf.iter() {
-        let Kind::Enum(list) = &ty.kind else { continue };
-        for (name, value) in &list.values {
-            enumerators
-                .entry(btf.text(*name).to_owned())
-                .or_insert(*value);
-        }
-    }
-    enumerators
 }

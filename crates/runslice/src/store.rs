@@ -51,12 +51,6 @@ fn continued(before: u128, bytes: impl IntoIterator<Item = u8>) -> u128 {
 }
 
 impl Key {
-    /// The key of a run whose workload was given these parameters. `more` is what else its result
-    /// depends on.
-    pub fn of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Self {
-        Front::of(spec, scale, more).key(spec.seed)
-    }
-
     /// The key of what these bytes describe and this program runs on a kernel.
     pub fn of_real(bytes: impl IntoIterator<Item = u8>) -> Self {
         let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_REAL_SOURCES"));
@@ -69,7 +63,8 @@ impl Key {
 }
 
 impl Front {
-    /// As [`Key::of`].
+    /// Of runs whose workload was given these parameters. `more` is what else their results depend
+    /// on.
     pub fn of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Self {
         Self(of_version(VERSION, bytes_of(spec, scale, more)))
     }
@@ -236,7 +231,7 @@ mod tests {
     }
 
     fn key(spec: &RunSpec) -> Key {
-        Key::of(spec, &[], "")
+        Front::of(spec, &[], "").key(spec.seed)
     }
 
     fn scratch(name: &str) -> PathBuf {
@@ -318,8 +313,8 @@ mod tests {
         let mut keys = vec![
             key(&run),
             Front(of_version("another", bytes_of(&run, &[], ""))).key(run.seed),
-            Key::of(&run, &scale, ""),
-            Key::of(&run, &[], "with a probe"),
+            Front::of(&run, &scale, "").key(run.seed),
+            Front::of(&run, &[], "with a probe").key(run.seed),
         ];
         let mut with = |change: fn(&mut RunSpec)| {
             let mut run = planned();

@@ -203,8 +203,9 @@ pub struct Cpu {
     pub executing_since: Option<SimTime>,
     /// When the tick in the queue comes; `None` when there is none.
     pub tick_at: Option<SimTime>,
-    /// Counts arm and disarm of the work timer.
-    pub work_generation: u64,
+    /// When the work timer in the queue comes, at the end of the current work or before it;
+    /// [`Cpu::NO_TIMER`] when there is none.
+    pub work_timer: SimTime,
     /// Since when it is in its mode.
     pub mode_since: SimTime,
     /// Until when an interrupt has the CPU.
@@ -233,6 +234,9 @@ const _: () = assert!(
 );
 
 impl Cpu {
+    /// Later than any work ends.
+    pub const NO_TIMER: SimTime = SimTime::from_nanos(u64::MAX);
+
     /// An idle CPU.
     pub fn new() -> Self {
         Self {
@@ -247,7 +251,7 @@ impl Cpu {
             others: None,
             rotor: 0,
             tick_at: None,
-            work_generation: 0,
+            work_timer: Self::NO_TIMER,
             executing_since: None,
             busy_until: SimTime::ZERO,
             overhead_until: SimTime::ZERO,

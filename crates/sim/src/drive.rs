@@ -89,7 +89,7 @@ impl Machine {
         let mut is_timer = false;
         match what.variant() {
             Packed::WORK_DONE => {
-                if what.number() != self.cpus[cpu].work_generation {
+                if !self.ends_work(cpu) {
                     return Ok(());
                 }
                 self.stop_executing(cpu);
@@ -411,7 +411,7 @@ impl Pending {
     const fn waits_for_cpu(self) -> bool {
         !matches!(
             self,
-            Self::WorkDone { .. }
+            Self::WorkDone
                 | Self::Resume
                 | Self::Reap { .. }
                 | Self::Watchdog

@@ -133,7 +133,7 @@ impl Machine {
     fn serving_cpu_of_some(&self, cpu: CpuId, what: Pending) -> CpuId {
         let stays = matches!(
             what,
-            Pending::WorkDone { .. } | Pending::Resume | Pending::Tick | Pending::Hotplug { .. }
+            Pending::WorkDone | Pending::Resume | Pending::Tick | Pending::Hotplug { .. }
         );
         if stays || self.is_online(cpu) {
             return cpu;

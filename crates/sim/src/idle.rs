@@ -41,6 +41,11 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
+    /// Whether any CPU idles and is not claimed.
+    pub fn has_any(&self) -> bool {
+        !self.cpu.is_empty()
+    }
+
     /// Masks of a machine whose CPUs all idle: what a kernel starts with.
     pub fn new(spec: &MachineSpec, ops: &Ops) -> Self {
         let topology = Topology::new(spec);

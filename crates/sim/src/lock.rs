@@ -127,6 +127,7 @@ impl Locks {
 }
 
 impl Table {
+    #[inline(always)]
     fn get(&mut self, which: Which) -> &mut Lock {
         match which {
             Which::RunQueue(_) if self.kind == RunQueueLock::Machine => &mut self.run_queues[0],
@@ -173,11 +174,10 @@ impl Machine {
 
     #[cold]
     fn take(&mut self, cpu: CpuId) -> Held {
-        if !self.wait_for(Which::RunQueue(cpu)) {
+        let Some(lock) = self.wait_for(Which::RunQueue(cpu)) else {
             return Held(None);
-        }
-        let locks = self.locks.0.as_mut().expect("the caller has looked");
-        locks.get(Which::RunQueue(cpu)).is_held = true;
+        };
+        lock.is_held = true;
         let charged = self.ledger.charged_ps();
         Held(Some(Since { cpu, charged }))
     }
@@ -211,10 +211,9 @@ impl Machine {
 
     #[cold]
     fn hold_for(&mut self, which: Which, span: u64) {
-        if self.wait_for(which) {
-            let (exec, now) = (self.exec, self.now_ps());
-            let locks = self.locks.0.as_mut().expect("the caller has looked");
-            locks.get(which).occupy(exec, now, span);
+        let (exec, now) = (self.exec, self.now_ps());
+        if let Some(lock) = self.wait_for(which) {
+            lock.occupy(exec, now, span);
         }
     }
 
@@ -230,26 +229,30 @@ impl Machine {
         self.now.as_nanos() * PS
     }
 
-    /// Lets the CPU that executes wait for a lock; `false`: it holds it already.
-    fn wait_for(&mut self, which: Which) -> bool {
+    /// Lets the CPU that executes wait for a lock; `None`: it holds it already.
+    #[inline]
+    fn wait_for(&mut self, which: Which) -> Option<&mut Lock> {
         let (Some(locks), Some(costs)) = (&mut self.locks.0, self.ledger.costs()) else {
-            return false;
+            return None;
         };
-        let state = &mut self.cpus[self.exec];
-        let clock = self.now.max(state.busy_until).as_nanos();
-        let arrival = clock * PS + state.owed_ps();
-        let lock = locks.get(which);
+        let lock = *locks.get(which);
         if lock.is_held {
-            return false;
+            return None;
         }
-        let mut wait = lock.free_for(self.exec, arrival) - arrival;
-        if lock.last.is_some_and(|last| last != self.exec) {
-            wait += costs.lock_transfer;
+        // Nobody waits for oneself: nearly always so where few CPUs are.
+        if lock.last != Some(self.exec) {
+            let state = &mut self.cpus[self.exec];
+            let clock = self.now.max(state.busy_until).as_nanos();
+            let arrival = clock * PS + state.owed_ps();
+            let mut wait = lock.free_for(self.exec, arrival) - arrival;
+            if lock.last.is_some() {
+                wait += costs.lock_transfer;
+            }
+            locks.waited_ps += wait;
+            state.owe(wait);
+            self.ledger.charge(wait);
         }
-        locks.waited_ps += wait;
-        state.owe(wait);
-        self.ledger.charge(wait);
-        true
+        self.locks.0.as_mut().map(|locks| locks.get(which))
     }
 }
 

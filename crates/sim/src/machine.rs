@@ -483,10 +483,38 @@ impl Machine {
         let state = &mut self.cpus[cpu];
         debug_assert!(state.executing_since.is_none() && state.occupant.task().is_some());
         state.executing_since = Some(self.now);
-        state.work_generation += 1;
-        let generation = state.work_generation;
-        self.queue
-            .push(self.now + left, cpu, Pending::WorkDone { generation });
+        let end = self.now + left;
+        // A timer that comes before is moved when it comes: whatever interrupts a task many times
+        // would else leave a stale one in the queue each time.
+        if end < state.work_timer || left.is_zero() {
+            self.arm_work_timer(cpu, end);
+        }
+    }
+
+    #[inline(always)]
+    fn arm_work_timer(&mut self, cpu: CpuId, end: SimTime) {
+        self.cpus[cpu].work_timer = end;
+        self.queue.push(end, cpu, Pending::WorkDone);
+    }
+
+    /// The work timer of `cpu` has come. Whether the current task's work is done; if it takes
+    /// longer than it did when the timer was armed, the timer comes again.
+    #[inline(always)]
+    pub(crate) fn ends_work(&mut self, cpu: CpuId) -> bool {
+        let state = &mut self.cpus[cpu];
+        if state.work_timer != self.now {
+            return false;
+        }
+        state.work_timer = Cpu::NO_TIMER;
+        let (Some(since), Some(id)) = (state.executing_since, state.occupant.task()) else {
+            return false;
+        };
+        let end = since + self.task(id).work_left;
+        if end == self.now {
+            return true;
+        }
+        self.arm_work_timer(cpu, end);
+        false
     }
 
     /// Stops the clock of the current task's work, if it executes.
@@ -497,7 +525,6 @@ impl Machine {
             return;
         };
         state.executing_since = None;
-        state.work_generation += 1;
         let Some(id) = state.occupant.task() else {
             return;
         };

@@ -568,7 +568,7 @@ impl Machine {
         let result = if self.calls.tally.is_some() {
             self.call_tallied(vm, function, call)
         } else {
-            vm.call_program(function, &call.args, self)
+            vm.call_program_boxed(function, &call.args, self)
         };
         self.end_call(vm);
         self.decisions.leave(vm, outer);
@@ -604,9 +604,9 @@ impl Machine {
         vm: &mut Vm,
         function: u32,
         call: &Call<N>,
-    ) -> Result<u64, bpf::Fault> {
+    ) -> Result<u64, Box<bpf::Fault>> {
         let before = Tally::of(vm);
-        let result = vm.call_program(function, &call.args, self);
+        let result = vm.call_program_boxed(function, &call.args, self);
         if let Some(tally) = &mut self.calls.tally {
             tally.entry(call.op.name()).or_default().add(vm, &before);
         }

@@ -6,8 +6,8 @@ use model::TaskId;
 /// speaks of; a stale event is dropped when it comes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
-    /// The task on the CPU has done its work.
-    WorkDone { generation: u64 },
+    /// The task on the CPU has done its work, unless something took time from it meanwhile.
+    WorkDone,
     /// A CPU looks again at what it has to do: a reschedule interrupt came, or stolen time ended.
     Resume,
     /// A sleeping task's timer expires.
@@ -48,7 +48,7 @@ impl Pending {
     pub const fn class(self) -> u8 {
         match self {
             Self::Attach | Self::Seat { .. } => 0,
-            Self::WorkDone { .. } => 1,
+            Self::WorkDone => 1,
             Self::Resume => 2,
             // High-resolution timers: see `is_of_timers`.
             Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
@@ -101,7 +101,7 @@ impl Packed {
     #[inline(always)]
     pub const fn new(what: Pending) -> Self {
         let (variant, task, number) = match what {
-            Pending::WorkDone { generation } => (Self::WORK_DONE, TaskId(0), generation),
+            Pending::WorkDone => (Self::WORK_DONE, TaskId(0), 0),
             Pending::Resume => (Self::RESUME, TaskId(0), 0),
             Pending::Timer { task, generation } => (Self::TIMER, task, generation),
             Pending::BpfTimer { generation } => (Self::BPF_TIMER, TaskId(0), generation),
@@ -144,7 +144,7 @@ impl Packed {
     pub const fn unpacked(self) -> Pending {
         let (task, generation) = (self.task(), self.number);
         match self.variant() {
-            Self::WORK_DONE => Pending::WorkDone { generation },
+            Self::WORK_DONE => Pending::WorkDone,
             Self::RESUME => Pending::Resume,
             Self::TIMER => Pending::Timer { task, generation },
             Self::BPF_TIMER => Pending::BpfTimer { generation },
@@ -178,7 +178,7 @@ mod tests {
     fn what_was_packed_is_unpacked_as_it_was() {
         let (task, generation) = (TaskId(u32::MAX - 1), u64::MAX - 2);
         let all = [
-            Pending::WorkDone { generation },
+            Pending::WorkDone,
             Pending::Resume,
             Pending::Timer { task, generation },
             Pending::Replenish { task, generation },

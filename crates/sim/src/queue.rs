@@ -549,13 +549,13 @@ mod tests {
         let at = SimTime::from_nanos;
         queue.push(at(5), CpuId(1), Pending::Tick);
         queue.push(at(5), CpuId(0), Pending::Tick);
-        queue.push(at(5), CpuId(3), Pending::WorkDone { generation: 0 });
+        queue.push(at(5), CpuId(3), Pending::WorkDone);
         queue.push(at(1), CpuId(9), Pending::Watchdog);
         assert_eq!(
             order(&mut queue),
             [
                 (1, 9, Pending::Watchdog),
-                (5, 3, Pending::WorkDone { generation: 0 }),
+                (5, 3, Pending::WorkDone),
                 (5, 0, Pending::Tick),
                 (5, 1, Pending::Tick),
             ]
@@ -566,7 +566,7 @@ mod tests {
     fn an_effect_comes_after_everything_that_did_not_depend_on_its_cause() {
         let mut queue = EventQueue::new(None);
         let at = SimTime::from_nanos;
-        queue.push(at(5), CpuId(0), Pending::WorkDone { generation: 0 });
+        queue.push(at(5), CpuId(0), Pending::WorkDone);
         queue.push(at(5), CpuId(0), Pending::Tick);
         queue.pop();
         queue.push(at(5), CpuId(1), Pending::Resume);

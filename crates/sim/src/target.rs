@@ -1,7 +1,9 @@
 //! The simulated kernel, as an object is linked against it.
 
+use std::sync::OnceLock;
+
 use bpf::{HostFunction, Kconfig, Target};
-use model::MachineSpec;
+use model::{Kernel, MachineSpec};
 
 use crate::kernels::rules_of;
 use crate::machine::Machine;
@@ -12,13 +14,24 @@ use crate::machine::Machine;
 /// If our own header does not compile to types that can be read; a test sees to that.
 #[must_use]
 pub fn target(machine: &MachineSpec) -> Target {
-    let [_, major, minor, patch] = machine.kernel.version_code().to_be_bytes();
-    let version = (major, minor, patch);
-    let types = rules_of(machine.kernel).types;
-    // Source: configurations of Debian's 6.18.15 and 7.2.12 for amd64.
-    Target::new(machine.kernel.name(), version, types)
-        .expect("the simulated kernel's types are well formed")
+    // Reading the types takes as long as 10 ms of simulated time, so the copies of a process share
+    // them. They are the same whoever reads them first.
+    static TARGETS: [OnceLock<Target>; Kernel::ALL.len()] =
+        [const { OnceLock::new() }; Kernel::ALL.len()];
+    TARGETS[machine.kernel as usize]
+        .get_or_init(|| of_kernel(machine.kernel))
+        .clone()
         .with_kconfig("CONFIG_HZ", Kconfig::Int(i64::from(machine.hz)))
+}
+
+/// The kernel but for what a machine says of it.
+fn of_kernel(kernel: Kernel) -> Target {
+    let [_, major, minor, patch] = kernel.version_code().to_be_bytes();
+    let version = (major, minor, patch);
+    let types = rules_of(kernel).types;
+    // Source: configurations of Debian's 6.18.15 and 7.2.12 for amd64.
+    Target::new(kernel.name(), version, types)
+        .expect("the simulated kernel's types are well formed")
         .with_kconfig("CONFIG_NR_CPUS", Kconfig::Int(1024))
         .with_kconfig("CONFIG_PREEMPT_RCU", Kconfig::Bool(true))
         .with_kconfig("CONFIG_X86_64", Kconfig::Bool(true))
@@ -37,8 +50,6 @@ pub fn host_functions() -> Vec<HostFunction<Machine>> {
 
 #[cfg(test)]
 mod tests {
-    use model::Kernel;
-
     use super::*;
 
     #[test]

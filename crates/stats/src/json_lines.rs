@@ -164,7 +164,7 @@ impl From<&Header> for HeaderLine {
 
 impl<W: Write> JsonLines<W> {
     /// Writes into `writer`.
-    pub const fn new(writer: W) -> Self {
+    pub fn new(writer: W) -> Self {
         Self {
             output: Output::new(writer),
             kinds: EventMask::ALL,
@@ -174,7 +174,7 @@ impl<W: Write> JsonLines<W> {
     }
 
     /// As [`JsonLines::new`], with decisions.
-    pub const fn with_decisions(writer: W) -> Self {
+    pub fn with_decisions(writer: W) -> Self {
         let mut lines = Self::new(writer);
         lines.kinds = lines.kinds.union(EventMask::DECISIONS);
         lines

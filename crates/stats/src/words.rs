@@ -89,12 +89,18 @@ impl Part {
 
     /// Reads it.
     pub const fn get(self, event: &Event) -> u64 {
-        let word = match self {
-            Self::Detail => event.detail as u64,
-            Self::A | Self::ALow | Self::AHigh | Self::AThird | Self::ASync => event.a,
-            Self::B | Self::BLow | Self::BHigh => event.b,
+        let (number, shift) = self.place();
+        payload(event)[number] >> shift & self.max()
+    }
+
+    /// Which of [`payload`]'s numbers it is a part of, and how far that is shifted.
+    pub const fn place(self) -> (usize, u32) {
+        let number = match self {
+            Self::Detail => 0,
+            Self::A | Self::ALow | Self::AHigh | Self::AThird | Self::ASync => 1,
+            Self::B | Self::BLow | Self::BHigh => 2,
         };
-        word >> self.bits().0 & self.max()
+        (number, self.bits().0)
     }
 
     /// Sets it in an event in which it is 0; `value` is at most [`Self::max`].
@@ -106,6 +112,11 @@ impl Part {
             Self::B | Self::BLow | Self::BHigh => event.b |= word,
         }
     }
+}
+
+/// The numbers whose parts the words of an event are.
+pub(crate) const fn payload(event: &Event) -> [u64; 3] {
+    [event.detail as u64, event.a, event.b]
 }
 
 const fn word(name: &'static str, part: Part, form: Form) -> Word {

@@ -151,6 +151,13 @@ impl Btf {
         bytes::text(&self.strings, name.0, MAX_NAME).unwrap_or_default()
     }
 
+    /// Whether the text of a name is `text`, which has no NUL: that need not look for its end.
+    pub(crate) fn is_called(&self, name: Name, text: &str) -> bool {
+        let rest = self.strings.get(name.0 as usize..).unwrap_or_default();
+        let behind = rest.strip_prefix(text.as_bytes());
+        behind.is_some_and(|behind| behind.first() == Some(&0))
+    }
+
     /// The text at an offset that comes from outside, such as from `.BTF.ext`.
     pub(crate) fn text_at(&self, offset: u32) -> Option<&str> {
         bytes::text(&self.strings, offset, MAX_NAME)

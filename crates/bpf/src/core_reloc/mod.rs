@@ -191,13 +191,7 @@ impl<'a> Relocator<'a> {
         let name = essential(self.local.name(local));
         let kind = &self.local.get(local).kind;
         let is_alike = |id: &TypeId| compat::same_kind(kind, &self.target.btf.get(*id).kind);
-        let list: Vec<_> = self
-            .target
-            .named(name)
-            .iter()
-            .copied()
-            .filter(is_alike)
-            .collect();
+        let list: Vec<_> = self.target.named(name).filter(is_alike).collect();
         self.candidates.insert(local, list.clone());
         list
     }

@@ -16,7 +16,7 @@ use crate::report::{self, Outcome};
 use crate::reproduce::found;
 use crate::say::say;
 use crate::simulate::explain;
-use crate::store::{Key, Store};
+use crate::store::{Front, Key, Store};
 use experiments::cells::{CellId, Results, Sample};
 use experiments::experiment::{Experiment, Wished, Work};
 use experiments::{Cause, Machine};
@@ -71,6 +71,8 @@ struct Planned<'a> {
 /// All runs of some experiments.
 fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
     let mut runs = Vec::new();
+    // The runs of a cell differ in their seeds alone.
+    let mut fronts = BTreeMap::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for Wished { cell, seed, .. } in experiment.runs(quick) {
             let set = &experiment.sets[cell.set];
@@ -89,10 +91,13 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
                 duration: set.duration,
             };
             let probes = &set.probes;
+            let front = fronts.entry((index, cell)).or_insert_with(|| {
+                Front::of(&spec, &point.scale, &format!("reproduce {probes:?}"))
+            });
             runs.push(Planned {
                 experiment: index,
                 cell,
-                key: Key::of(&spec, &point.scale, &format!("reproduce {probes:?}")),
+                key: front.key(seed),
                 spec,
                 scale: &point.scale,
                 probes,

@@ -198,6 +198,11 @@ fn pick_idle(ctx: &mut Ctx<'_>, [allowed, flags, ..]: [u64; 5]) -> Return {
     if !kept(ctx, false) || !enabled(ctx) {
         return Ok(s32(errno::EBUSY));
     }
+    // Policies ask at every tick whether anybody idles. Nobody does on a busy machine, whatever
+    // CPUs are allowed.
+    if !ctx.host.idle.has_any() {
+        return Ok(cpu_or_busy(ctx, None));
+    }
     let allowed = mask(ctx, allowed);
     let found = ctx.host.pick_idle(&allowed, None, flags);
     Ok(cpu_or_busy(ctx, found))

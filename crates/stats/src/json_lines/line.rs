@@ -50,9 +50,38 @@ struct Line {
 struct Value {
     /// What stands before the value.
     name: Piece,
-    word: &'static Word,
-    /// The texts of a [`Form::Name`].
+    /// Which of the [`words::payload`]'s numbers it is a part of, and which part.
+    number: usize,
+    shift: u32,
+    mask: u64,
+    how: How,
+    /// The texts of [`How::Name`].
     texts: Vec<Piece>,
+}
+
+/// How a word is written, by its [`Form`].
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Number,
+    /// `null` if it is this one.
+    Maybe(u64),
+    Signed,
+    /// Left out if it is 0.
+    Flag,
+    Name,
+}
+
+impl Line {
+    /// What stands between the time and the task of an event of one of the first CPUs.
+    #[cold]
+    fn head_of(&self, cpu: usize) -> Piece {
+        let mut head = self.head;
+        for part in [cpu.to_string().as_bytes(), TASK] {
+            head.bytes[head.len..head.len + part.len()].copy_from_slice(part);
+            head.len += part.len();
+        }
+        head
+    }
 }
 
 static LINES: LazyLock<[Line; KINDS.len()]> = LazyLock::new(|| {
@@ -67,9 +96,20 @@ fn value(word: &'static Word) -> Value {
         Form::Name(names) => names,
         _ => &[],
     };
+    let (number, shift) = word.part.place();
     Value {
         name: Piece::of(&format!(",\"{}\":", word.name)),
-        word,
+        number,
+        shift,
+        mask: word.part.max(),
+        how: match word.form {
+            Form::Number | Form::Cpu | Form::Index(_) => How::Number,
+            Form::Signed => How::Signed,
+            Form::Task => How::Maybe(TaskId::NONE.0.into()),
+            Form::Maybe => How::Maybe(NOWHERE.into()),
+            Form::Flag => How::Flag,
+            Form::Name(_) => How::Name,
+        },
         texts: texts
             .iter()
             .map(|text| Piece::of(&format!("\"{text}\"")))
@@ -85,14 +125,24 @@ pub(super) struct Lines {
     begin: Piece,
     /// Where the last eight digits of the time stand in it; 0 if it has no more.
     tenth: usize,
+    /// What stands between the time and the task, by kind and CPU, of the first CPUs; empty until
+    /// it is wanted.
+    heads: Box<[[Piece; CPUS]]>,
 }
 
+/// CPUs whose number is kept as text.
+const CPUS: usize = 16;
+
+/// What stands before the task.
+const TASK: &[u8; 8] = b",\"task\":";
+
 impl Lines {
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             time: SimTime::ZERO,
             begin: Piece::EMPTY,
             tenth: 0,
+            heads: vec![[Piece::EMPTY; CPUS]; KINDS.len()].into(),
         }
     }
 
@@ -109,13 +159,25 @@ impl Lines {
             self.begin(event.time, &mut row);
         }
         let line = &LINES[event.kind as usize];
-        row.piece(&line.head);
-        row.number(event.cpu.0.into());
-        row.fixed(b",\"task\":");
+        let cpu = usize::from(event.cpu.0);
+        match self.heads[event.kind as usize].get_mut(cpu) {
+            Some(head) => {
+                if head.len == 0 {
+                    *head = line.head_of(cpu);
+                }
+                row.piece(head);
+            }
+            None => {
+                row.piece(&line.head);
+                row.number(cpu as u64);
+                row.fixed(TASK);
+            }
+        }
         row.task(event.task.0.into());
+        let payload = words::payload(event);
         for value in &line.values {
-            let word = value.word.part.get(event);
-            if word == 0 && value.word.form == Form::Flag {
+            let word = payload[value.number] >> value.shift & value.mask;
+            if word == 0 && matches!(value.how, How::Flag) {
                 continue;
             }
             row.piece(&value.name);
@@ -165,19 +227,19 @@ impl Row<'_> {
         self.len += len;
     }
 
+    #[inline]
     fn value(&mut self, value: u64, of: &Value) {
-        match of.word.form {
-            Form::Number | Form::Cpu | Form::Flag | Form::Index(_) => self.number(value),
-            Form::Signed => {
+        match of.how {
+            How::Number | How::Flag => self.number(value),
+            How::Maybe(none) if value == none => self.fixed(b"null"),
+            How::Maybe(_) => self.number(value),
+            How::Signed => {
                 if value.cast_signed() < 0 {
                     self.fixed(b"-");
                 }
                 self.number(value.cast_signed().unsigned_abs());
             }
-            Form::Task => self.task(value),
-            Form::Maybe if value == u64::from(NOWHERE) => self.fixed(b"null"),
-            Form::Maybe => self.number(value),
-            Form::Name(_) => match usize::try_from(value).ok().and_then(|at| of.texts.get(at)) {
+            How::Name => match usize::try_from(value).ok().and_then(|at| of.texts.get(at)) {
                 Some(text) => self.piece(text),
                 None => self.number(value),
             },
@@ -193,7 +255,10 @@ impl Row<'_> {
     }
 
     fn number(&mut self, value: u64) {
-        if value < EIGHT {
+        if value < SMALL.len() as u64 {
+            let small = SMALL[value as usize];
+            self.put(&small.to_le_bytes(), (small >> 24) as usize);
+        } else if value < EIGHT {
             self.short(value);
         } else if value < EIGHT * EIGHT {
             self.short(value / EIGHT);
@@ -207,10 +272,6 @@ impl Row<'_> {
 
     /// At most eight digits.
     fn short(&mut self, value: u64) {
-        if value < 10 {
-            self.fixed(&[b'0' + value as u8]);
-            return;
-        }
         let digits = digits(value);
         let zeros = digits.trailing_zeros() / 8;
         let text = (digits | ZEROS) >> (zeros * 8);
@@ -222,6 +283,33 @@ impl Row<'_> {
         self.fixed(&(digits(value) | ZEROS).to_le_bytes());
     }
 }
+
+/// The digits of small numbers, from the lowest byte on, and how many there are in the highest one:
+/// most numbers are those of tasks and CPUs, or few.
+const SMALL: [u32; 1000] = {
+    let mut texts = [0; 1000];
+    let mut value = 0;
+    while value < texts.len() {
+        let digits = [value / 100, value / 10 % 10, value % 10];
+        let begin = if value < 10 {
+            2
+        } else if value < 100 {
+            1
+        } else {
+            0
+        };
+        let mut text = [0; 4];
+        let mut at = begin;
+        while at < digits.len() {
+            text[at - begin] = b'0' + digits[at] as u8;
+            at += 1;
+        }
+        text[3] = (digits.len() - begin) as u8;
+        texts[value] = u32::from_le_bytes(text);
+        value += 1;
+    }
+    texts
+};
 
 /// The first number with nine digits.
 const EIGHT: u64 = 100_000_000;
@@ -271,6 +359,9 @@ mod tests {
             }
         }
         assert_eq!(written(u64::MAX), u64::MAX.to_string());
+        for value in 0..2_000 {
+            assert_eq!(written(value), value.to_string());
+        }
     }
 
     #[test]
@@ -296,6 +387,26 @@ mod tests {
         });
         // The last piece is copied whole.
         assert!(least.max().unwrap() + WIDE <= LONGEST);
+    }
+
+    #[test]
+    fn what_stands_before_the_task_has_room_with_every_cpu_that_is_kept_and_is_right() {
+        for (at, (kind, name, _)) in KINDS.into_iter().enumerate() {
+            for cpu in [0, 9, CPUS - 1] {
+                let head = LINES[at].head_of(cpu);
+                let want = format!(",\"event\":\"{name}\",\"cpu\":{cpu},\"task\":");
+                assert_eq!(&head.bytes[..head.len], want.as_bytes(), "{kind:?}");
+            }
+        }
+        let mut lines = Lines::new();
+        let mut bytes = [0; LONGEST];
+        for cpu in [0, CPUS - 1, CPUS, 1023, 0] {
+            let cpu = u16::try_from(cpu).unwrap();
+            let event = crate::stream::event(5, model::EventKind::Exit, cpu, TaskId(7));
+            let len = lines.write(&event, &mut bytes);
+            let want = format!("{{\"time_ns\":5,\"event\":\"exit\",\"cpu\":{cpu},\"task\":7}}\n");
+            assert_eq!(String::from_utf8_lossy(&bytes[..len]), want);
+        }
     }
 
     #[test]
