@@ -48,7 +48,7 @@ impl Hours {
     fn figure(&mut self, event: &Event, task: TaskId) -> (&mut Figures, u64) {
         let doing = self.tasks[task.index()];
         let hour = usize::try_from(event.time.as_nanos() / HOUR_NS).expect("hours");
-        let spent = event.time.since(doing.since).as_nanos();
+        let spent = event.time.since(doing.since).get();
         (&mut self.figures[hour][doing.group], spent)
     }
 

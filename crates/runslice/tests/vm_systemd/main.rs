@@ -142,13 +142,14 @@ fn package(folder: &Path, version: &str, path: &Path) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let stage = sources.join("scripts/stage.sh");
     let stage = stage.to_str().expect("plain text");
-    run(stage, &["runslice", "staged", "/usr"], folder);
+    let staged = folder.join("staged");
+    let to = staged.to_str().expect("plain text");
+    run(stage, &["runslice", to, "/usr"], folder);
     let control = fs::read_to_string(sources.join("dist/control")).expect("it is there");
     let control = control
         .replace("@VERSION@", version)
         .replace("@ARCHITECTURE@", "all")
         .replace("@SIZE@", "1");
-    let staged = folder.join("staged");
     fs::create_dir_all(staged.join("DEBIAN")).expect("it is ours");
     fs::write(staged.join("DEBIAN/control"), control).expect("it is ours");
     let to = path.to_str().expect("plain text");
