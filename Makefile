@@ -5,7 +5,7 @@ CARGO ?= scripts/cargo
 # Tests that boot kernels.
 VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --test vm_trace \
 	--test vm_record --test vm_vectors --test vm_det --test vm_bench --test vm_stat \
-	--test vm_load --test fidelity --test guide
+	--test vm_load --test vm_systemd --test fidelity --test guide
 
 # Tests of files that the project has not and nobody need have. A variable names their folder.
 LEFT_OUT = $(if $(RUNSLICE_SCX_SOURCES),,the_tools_sources_compile_unchanged_and_run) \
@@ -71,7 +71,8 @@ test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half a
 		echo 'make test-vm: RUNSLICE_NO_VM is set, so none of these ran:' >&2; \
 		$(CARGO) test --quiet --package runslice $(VM_TESTS) -- --list >&2; \
 	else \
-		scripts/setup.sh vm && $(CARGO) test --package runslice $(VM_TESTS) -- \
+		scripts/setup.sh vm && scripts/setup.sh root && \
+			$(CARGO) test --package runslice $(VM_TESTS) -- \
 			--include-ignored --test-threads=1; \
 	fi
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs what building runslice needs and is not there yet: a C compiler to link with, git,
 # clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
-# virtual machines need, with `test` what other tests need, with `long` what those of `make
-# test-long` need, with `python` Python 3.10 or newer,
-# with `dist` what packages are made with. Does nothing, quickly, when all is there. Debian and
+# virtual machines need, with `root` what makes a system for them, with `test` what other tests
+# need, with `long` what those of `make test-long` need, with `python` Python 3.10 or newer, with
+# `dist` what packages are made with. Does nothing, quickly, when all is there. Debian and
 # Ubuntu are served through apt-get; elsewhere it prints what to install and exits
 # with status 1.
 set -eu
@@ -73,9 +73,11 @@ if [ "${1:-}" = test ]; then
     # A terminal for `stat top`.
     has tmux || missing="$missing tmux"
 fi
+if [ "${1:-}" = root ] || [ "${1:-}" = long ]; then
+    has mmdebstrap || missing="$missing mmdebstrap"
+fi
 if [ "${1:-}" = long ]; then
     has valgrind || missing="$missing valgrind"
-    has mmdebstrap || missing="$missing mmdebstrap"
     has chromium || has chromium-browser || has google-chrome || missing="$missing chromium"
 fi
 [ -n "$missing" ] || exit 0

@@ -10,6 +10,7 @@ pub mod collect;
 pub mod command;
 pub mod comparable;
 pub mod custody;
+pub mod debian;
 pub mod door;
 pub mod exchange;
 pub mod faulty;

@@ -273,7 +273,7 @@ pub fn occupied(facts: &Facts) -> String {
 #[must_use]
 pub fn way_past(holder: Option<&Holder>) -> String {
     match holder {
-        Some(Holder { name, .. }) if name == "runslice" => {
+        Some(holder) if holder.name == "runslice" && !holder.can_be_replaced() => {
             "runslice stop ends it; runslice set changes its tunables".to_owned()
         }
         Some(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runslice_tests::folder;
+use runslice_tests::{debian, folder};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -23,30 +23,6 @@ fn package() -> Option<PathBuf> {
     files
         .map(|file| file.path())
         .find(|path| path.extension().is_some_and(|it| it == "deb"))
-}
-
-fn works(program: &str, words: &[&str]) -> bool {
-    let output = Command::new(program).args(words).output();
-    output.is_ok_and(|output| output.status.success())
-}
-
-/// Where this system gets Debian's packages from, whatever its own release is.
-fn mirror() -> Option<String> {
-    let words = [
-        "indextargets",
-        "--format",
-        "$(ORIGIN) $(CODENAME) $(REPO_URI)",
-        "Created-By: Packages",
-    ];
-    let output = Command::new("apt-get").args(words).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().find_map(|line| {
-        let [origin, codename, mirror] = line.split(' ').collect::<Vec<_>>()[..] else {
-            return None;
-        };
-        // The archive of security updates is another one.
-        (origin == "Debian" && !codename.contains('-')).then(|| mirror.to_owned())
-    })
 }
 
 /// What users do first, with the package alone.
@@ -84,16 +60,9 @@ echo all is well
 #[ignore = "takes minutes, `make dist`, root, mmdebstrap and a network: make test-long"]
 fn the_package_installs_and_runs_in_a_bare_debian() {
     let package = package().expect("no .deb: run `make dist`, or name its folder in RUNSLICE_DIST");
-    let has_tool = works("mmdebstrap", &["--version"]);
-    assert!(has_tool, "no mmdebstrap: `apt install mmdebstrap`");
-    let is_root = works("sh", &["-c", "test $(id -u) = 0"]);
-    assert!(is_root, "making a root takes root");
-    let mirror = mirror().expect("apt's sources name no archive of Debian");
     for suite in ["bookworm", "trixie"] {
         let place = folder!(&format!("root-{suite}"));
-        let name = place.to_str().expect("plain text");
-        let made = works("mmdebstrap", &["--variant=minbase", suite, name, &mirror]);
-        assert!(made, "mmdebstrap {suite} failed: is there a network?");
+        debian::make(suite, &place, &["--variant=minbase"]);
         fs::copy(&package, place.join("runslice.deb")).expect("writable");
         let output = Command::new("unshare")
             .args(["--mount", "--pid", "--fork", "sh", "-c"])

@@ -238,6 +238,62 @@ fn a_partial_policy_has_the_command_and_nobody_else() {
     }
 }
 
+/// A quota that nobody enforces any more is seen in what its group uses.
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
+fn a_quota_of_a_group_keeps_a_policy_out_unless_it_may_be_ignored() {
+    for kernel in KERNELS {
+        let text = guest!()
+            .kernel(kernel)
+            .counted()
+            .options(&["--mips", "250"])
+            .good(
+                &format!(
+                    "{BECOMES}
+                cd /sys/fs/cgroup && echo +cpu >cgroup.subtree_control && mkdir web
+                echo '20000 100000' >web/cpu.max
+                (echo 0 >web/cgroup.procs; while :; do :; done) & hog=$!
+                used() {{ sed -n 's/^usage_usec //p' web/cpu.stat; }}
+                percent() {{
+                    begun=$(used); sleep 5; echo $((($(used) - begun) / 50000))
+                }}
+                echo \"own scheduler: $(percent)\"
+                runslice run fifo -- true; echo \"refused: status $?\"
+                cat /sys/kernel/sched_ext/state
+                runslice run fifo --ignore-cgroups & runs
+                echo \"policy: $(percent)\"
+                runslice stop; wait %2
+                echo \"own scheduler: $(percent)\"
+                runslice doctor | grep -A1 quota
+                kill $hog; wait $hog; sleep 1; cd /; rmdir /sys/fs/cgroup/web"
+                ),
+                &[],
+            );
+        let text = text.text();
+        has(
+            kernel,
+            &text,
+            &[
+                "the group /web has a quota (cpu.max), which no policy enforces\n  lift the quota, \
+                 or give --ignore-cgroups\n",
+                "refused: status 4\ndisabled\n",
+                "run: breaks: the group /web has a quota (cpu.max)",
+            ],
+        );
+        let percent = |begin: &str| -> Vec<u32> {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(begin));
+            lines.map(|it| it.parse().expect("a number")).collect()
+        };
+        // A fifth, but for the parts of a period at both ends.
+        let own = percent("own scheduler: ");
+        assert!(
+            own.len() == 2 && own.iter().all(|it| (19..=21).contains(it)),
+            "{kernel}: {text}"
+        );
+        assert!(percent("policy: ")[0] > 90, "{kernel}: {text}");
+    }
+}
+
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn an_ejection_keeps_the_kernels_dump_and_ends_with_3() {

@@ -50,14 +50,14 @@ pub enum ReadError {
     NotEvents,
     /// The file has another version of the format.
     #[error(
-        "the events have format version {found}, and this runslice reads versions to {expected}; \
-         write them again with this runslice"
+        "the events have format version {found}, and this runslice reads {} and {}; write them \
+         again with this runslice", .expected[0], .expected[1]
     )]
     Version {
         /// The file's version.
         found: u64,
-        /// The newest version that is read.
-        expected: u32,
+        /// The versions that are read.
+        expected: [u32; 2],
     },
     /// A line is longer than any that is written.
     #[error("line {line}: longer than 16 MiB")]
@@ -468,12 +468,9 @@ fn header(text: &str) -> Result<Header, ReadError> {
     // The version comes first: another version may have other fields.
     let version = value.get("runslice_events").and_then(Value::as_u64);
     let found = version.ok_or(ReadError::NotEvents)?;
-    let known = [EVENT_FORMAT_VERSION, DECISION_FORMAT_VERSION].map(u64::from);
-    if !known.contains(&found) {
-        return Err(ReadError::Version {
-            found,
-            expected: DECISION_FORMAT_VERSION,
-        });
+    let expected = [EVENT_FORMAT_VERSION, DECISION_FORMAT_VERSION];
+    if !expected.map(u64::from).contains(&found) {
+        return Err(ReadError::Version { found, expected });
     }
     let line: HeaderLine =
         serde_json::from_str(text.trim_end()).map_err(|error| json(1, &error))?;

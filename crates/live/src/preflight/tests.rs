@@ -166,6 +166,17 @@ fn whoever_holds_the_scheduler_is_named_with_the_way_past_it() {
     );
     let own = found("runslice", None);
     assert!(own.contains("; runslice stop ends it"), "{own}");
+    let own = found("runslice", Some("own.service"));
+    assert!(own.contains("; runslice stop ends it"), "{own}");
+    // `runslice stop` ends it, too, but systemctl tells of it.
+    let unit = found("runslice", Some("runslice@o1.service"));
+    assert!(
+        unit.ends_with(
+            "--replace stops runslice@o1.service for the time; systemctl stop \
+             runslice@o1.service for good"
+        ),
+        "{unit}"
+    );
 }
 
 #[test]

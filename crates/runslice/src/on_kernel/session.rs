@@ -15,6 +15,7 @@ use anyhow::{Context as _, bail};
 use live::pins::{self, Pins};
 use live::{Dump, SchedExt};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Below the root of the system: state that does not outlive a boot.
 const FOLDER: &str = "run/runslice";
@@ -149,7 +150,28 @@ impl Place {
 
     fn record(&self) -> Option<Record> {
         let text = fs::read(self.file("session.json")).ok()?;
-        serde_json::from_slice(&text).ok()
+        let record: Option<Record> = serde_json::from_slice(&text).ok();
+        record.filter(|record| record.runslice_session == VERSION)
+    }
+
+    /// Refuses the record of another version of this program, such as one that has been replaced on
+    /// the disk and runs on.
+    fn refuse_other_version(&self) -> anyhow::Result<()> {
+        let Ok(text) = fs::read(self.file("session.json")) else {
+            return Ok(());
+        };
+        let record: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let Some(found) = record["runslice_session"].as_u64() else {
+            return Ok(());
+        };
+        if found == u64::from(VERSION) {
+            return Ok(());
+        }
+        let pid = record["pid"].as_u64().unwrap_or_default();
+        bail!(
+            "process {pid} is another version of runslice, whose record has version {found}; this \
+             program reads {VERSION}; kill {pid} ends it and detaches its policy"
+        )
     }
 
     /// Who runs a policy. Removes what a killed one left.
@@ -167,12 +189,13 @@ impl Place {
                     if let Some(record) = self.record() {
                         return Ok(Found::Running(Box::new(record)));
                     }
+                    self.refuse_other_version()?;
                     thread::sleep(LOOK);
                 }
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(self.clean()),
             }
         }
-        bail!("another runslice is attaching a policy, or has another version; try again")
+        bail!("another runslice is attaching a policy; try again")
     }
 
     /// How tables call the policy that is attached: as its user did if a runslice attached it, else
@@ -188,7 +211,7 @@ impl Place {
     /// The process that has claimed the machine and has not said yet what it attaches. Other
     /// programs share the claim for a moment only, between a fork and an exec.
     pub fn attaching(&self) -> Option<u32> {
-        if self.record().is_some() || !self.is_held() {
+        if self.file("session.json").exists() || !self.is_held() {
             return None;
         }
         let facts = fs::metadata(self.file("lock")).ok()?;
@@ -208,7 +231,7 @@ impl Place {
         let had_pins = Pins::remove_left(&self.pins()).unwrap_or(true);
         // It cannot be removed by those who may not; the next one who may does it.
         let _ = Dump::remove_left(&self.root, TRACE);
-        if record.is_none() && !had_pins {
+        if !self.file("session.json").exists() && !had_pins {
             return Found::Nobody;
         }
         self.forget();
@@ -246,6 +269,7 @@ impl Session {
             match lock.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
+                    place.refuse_other_version()?;
                     if let Some(record) = place.record() {
                         let Record { policy, pid, .. } = record;
                         bail!("another runslice ({policy}, process {pid}) runs; stop it first");
@@ -418,6 +442,29 @@ mod tests {
         assert!(error.starts_with(&want), "{error}");
         drop(session);
         Session::begin(&place).unwrap();
+    }
+
+    #[test]
+    fn a_record_of_another_version_is_refused_while_its_process_lives_and_removed_after() {
+        let root = Root::new("version");
+        let place = Place::below(&root.0);
+        let session = Session::begin(&place).unwrap();
+        let later = r#"{"runslice_session":2,"pid":31,"other":"fields"}"#;
+        let file = root.0.join(FOLDER).join("session.json");
+        fs::write(&file, later).unwrap();
+        let want = "process 31 is another version of runslice, whose record has version 2; this \
+                    program reads 1; kill 31 ends it and detaches its policy";
+        assert_eq!(place.find().unwrap_err().to_string(), want);
+        assert_eq!(Session::begin(&place).unwrap_err().to_string(), want);
+        // It does not attach any more, so `stop` does not take it for one that does.
+        assert_eq!(place.attaching(), None);
+        drop(session);
+        fs::write(&file, later).unwrap();
+        while place.is_held() {
+            thread::sleep(LOOK);
+        }
+        assert_eq!(place.find().unwrap(), Found::Left(None));
+        assert!(!file.exists());
     }
 
     #[test]

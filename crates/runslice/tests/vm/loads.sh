@@ -176,3 +176,17 @@ nodes() {
         "$(cat /sys/devices/system/node/online /tmp/before /tmp/after | xargs)"
     end_tasks
 }
+
+# For four CPUs. Four hogs, and for a while 80 tasks that talk to each other; then says what part of
+# the CPUs idles while the hogs have the machine for themselves, per cent.
+threads() {
+    hogs 4
+    runslice run "$1" -- sh -c '
+        : >/tmp/go; sleep 1
+        timeout 100 hackbench -g 2 -l 20 >/dev/null || exit 1
+        grep "^cpu " /proc/stat >/tmp/idle; sleep 3; grep "^cpu " /proc/stat >>/tmp/idle'
+    result "$1" threads $? "$(cat /sys/kernel/sched_ext/state)" "$(awk '
+        { all = 0; for (i = 2; i <= NF; i++) all += $i; idle = $5 - idle; total = all - total }
+        END { printf "%d", 100 * idle / total }' /tmp/idle)"
+    end_tasks
+}

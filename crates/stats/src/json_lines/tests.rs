@@ -234,8 +234,9 @@ fn only_a_header_of_this_version_is_accepted() {
     let future = text.replace("\"runslice_events\":1", "\"runslice_events\":4,\"new\":0");
     let error = EventReader::new(future.as_bytes()).unwrap_err().to_string();
     assert!(
-        error
-            .starts_with("the events have format version 4, and this runslice reads versions to 3")
+        error.starts_with(
+            "the events have format version 4, and this runslice reads 1 and 3; write"
+        )
     );
     for other in ["", "{}\n", "time,event\n", "[1]\n", "\"x\"\n"] {
         let error = EventReader::new(other.as_bytes()).unwrap_err();
