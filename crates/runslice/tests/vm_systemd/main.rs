@@ -34,7 +34,8 @@ const KERNEL: &str = "console=ttyS0 loglevel=7 panic=-1 cryptomgr.notests \
     rdinit=/lib/systemd/systemd systemd.show_status=no nokaslr norandmaps random.trust_cpu=off \
     random.trust_bootloader=on";
 
-/// What the first boot must say, up to the restart of all but the kernel and after it.
+/// What the first boot must say, up to the restart of all but the kernel and after it. The fourth
+/// restart, 60 s after the last ejection, is refused.
 const FIRST: &str = "\
 pid 1: systemd
 start: active, success, status 0, restarts 0, enabled
@@ -52,8 +53,8 @@ beside scx: failed, exit-code, status 4, restarts 0, enabled
 scx: active, success, status 0, restarts 0, enabled
 scx again: active, success, status 0, restarts 0, enabled
 ejected: failed, exit-code, status 3, restarts 4, disabled
-ejections: 4, after pauses of 5 11 26 s
 dumps: runslice-loser-1.dump runslice-loser-2.dump runslice-loser-3.dump runslice-loser-4.dump
+ejections: 4, after pauses of 5 11 26 60 s
 at once: refused
 later: started
 stopped in between: inactive, success, status 0, restarts 0, disabled
