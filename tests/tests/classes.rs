@@ -180,12 +180,12 @@ fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them
     });
     for (cpu, turns) in begins.iter().enumerate() {
         let (name, from, _) = &turns[0];
-        assert_eq!((&**name, *from), (&*format!("a:{cpu}"), SimTime::ZERO));
+        assert_eq!((&**name, *from), (&*format!("a.{cpu}"), SimTime::ZERO));
     }
     // The third one leaves the CPU that the real-time task keeps.
     let elsewhere = begins[..2].iter().flatten();
     assert!(
-        elsewhere.filter(|(name, ..)| name == "a:2").count() > 5,
+        elsewhere.filter(|(name, ..)| name == "a.2").count() > 5,
         "{begins:?}"
     );
 }

@@ -520,7 +520,7 @@ fn played_tasks_begin_where_they_waited_and_compute_only_what_they_are_told_to()
     let folder = share("sleepers", SLEEPERS);
     // Under goodness a task stays on its CPU while that one has nothing more important to do.
     let script = "runslice play load.toml --policy goodness --events events.jsonl -o /dev/null";
-    guest_of(&folder).counted().good(script, &[]);
+    let _ = guest_of(&folder).counted().good(script, &[]);
     let file = std::fs::File::open(folder.join("events.jsonl")).unwrap();
     let events = EventReader::new(BufReader::new(file)).unwrap();
     let events: Vec<Event> = events.map(|event| event.unwrap()).collect();
