@@ -161,7 +161,8 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
 fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them() {
     // The policy lets a task wake where it slept if that CPU is idle.
     let tasks = "[task.a]\ncount = 3\ndo = \"loop(inf)[ run(2ms), sleep(3ms) ]\"\n\
-                 [task.rt]\npolicy = \"fifo:10\"\ncpus = \"2\"\nstart = \"10ms\"\ndo = \"run(inf)\"\n";
+                 [task.rt]\npolicy = \"fifo:10\"\ncpus = \"2\"\nstart = \"10ms\"\n\
+                 do = \"run(inf)\"\n";
     let before = Nanos::from_millis(50);
     let mut collect = Collector::default();
     let mut later = stats::Later::new(before, &mut collect);
