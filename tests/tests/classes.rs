@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{MachineSpec, Nanos, PolicySpec, SimTime};
+use model::{
+    Changed, Event, EventKind, EventMask, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink,
+};
 use runslice_tests::collect::Collector;
 use runslice_tests::models::observe::observe_at;
 use runslice_tests::policy;
@@ -22,11 +24,11 @@ fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f
 }
 
 /// A run of nothing.
-fn spec_of_fifo() -> RunSpec {
+fn spec_of(name: &str) -> RunSpec {
     RunSpec {
         policy: PolicySpec {
-            name: "fifo".into(),
-            object: policy::object("fifo").unwrap(),
+            name: name.into(),
+            object: policy::object(name).unwrap(),
             table: None,
             set: Vec::new(),
             setup: Vec::new(),
@@ -47,7 +49,7 @@ fn turns_of(workload: Workload, attach_after: Nanos) -> Vec<Vec<(String, f64, f6
         machine: workload.machine.clone(),
         workload: Arc::new(workload),
         attach_after,
-        ..spec_of_fifo()
+        ..spec_of("fifo")
     };
     let mut collect = Collector::default();
     let end = sim::run(&spec, &mut collect).unwrap().end;
@@ -124,7 +126,7 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
         let spec = RunSpec {
             machine: workload.machine.clone(),
             workload: Arc::new(workload),
-            ..spec_of_fifo()
+            ..spec_of("fifo")
         };
         let mut collect = Collector::default();
         let mut later = stats::Later::new(before, &mut collect);
@@ -157,38 +159,79 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
     assert!(all.len() > 100, "{all:?}");
 }
 
+/// Changes of nice values and affinities: task, which, new value.
+#[derive(Default)]
+struct Changes(Vec<(u32, u64, u64)>);
+
+impl Sink for Changes {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE.with(EventKind::Change)
+    }
+
+    fn begin(&mut self, _: &Header) {}
+
+    fn events(&mut self, events: &[Event]) {
+        let changes = events.iter().filter(|it| it.kind == EventKind::Change);
+        (self.0).extend(changes.map(|it| (it.task.0, it.a, it.b)));
+    }
+
+    fn finish(&mut self, _: SimTime) {}
+}
+
 #[test]
 fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them() {
-    // The policy lets a task wake where it slept if that CPU is idle.
-    let tasks = "[task.a]\ncount = 3\ndo = \"loop(inf)[ run(2ms), sleep(3ms) ]\"\n\
-                 [task.rt]\npolicy = \"fifo:10\"\ncpus = \"2\"\nstart = \"10ms\"\n\
-                 do = \"run(inf)\"\n";
+    // Under goodness a task wakes where it slept.
+    let tasks = "[task.a]\ncount = 3\ndo = \"loop(inf)[ run(2ms), sleep(3ms) ]\"\n";
     let before = Nanos::from_millis(50);
-    let mut collect = Collector::default();
-    let mut later = stats::Later::new(before, &mut collect);
     let workload = load(3, tasks);
     let spec = RunSpec {
         machine: workload.machine.clone(),
         workload: Arc::new(workload),
-        ..spec_of_fifo()
+        ..spec_of("goodness")
     };
+    let mut collect = Collector::default();
+    let mut later = stats::Later::new(before, &mut collect);
     sim::run(&spec.as_played(before), &mut later).unwrap();
     let end = SimTime::from_nanos(100_000_000);
-    let begins = [0, 1, 2].map(|cpu| {
+    for cpu in 0..3 {
         let turns = collect.turns(cpu, end);
-        let real = |(name, from, to): &(String, SimTime, SimTime)| from < to && name != "play";
-        turns.into_iter().filter(real).collect::<Vec<_>>()
-    });
-    for (cpu, turns) in begins.iter().enumerate() {
-        let (name, from, _) = &turns[0];
-        assert_eq!((&**name, *from), (&*format!("a.{cpu}"), SimTime::ZERO));
+        let real = |(name, from, to): &&(String, SimTime, SimTime)| from < to && name != "play";
+        let (name, from, _) = turns.iter().find(real).unwrap();
+        let want = format!("a.{cpu}");
+        assert_eq!((&**name, *from), (&*want, SimTime::ZERO));
     }
-    // The third one leaves the CPU that the real-time task keeps.
-    let elsewhere = begins[..2].iter().flatten();
-    assert!(
-        elsewhere.filter(|(name, ..)| name == "a.2").count() > 5,
-        "{begins:?}"
-    );
+    // Each may use one CPU alone, and then all three again.
+    let mut changes = Changes::default();
+    sim::run(&spec.as_played(before), &mut changes).unwrap();
+    let affinity = Changed::Affinity as u64;
+    for task in 0..3 {
+        let of_it: Vec<_> = changes.0.iter().filter(|it| it.0 == task).collect();
+        assert_eq!(of_it, [&(task, affinity, 1), &(task, affinity, 3)]);
+    }
+}
+
+/// Under O(1) a child of nice 19 began with its parent's priority on a kernel and kept it for its
+/// whole turn here, so that its parent got on.
+#[test]
+fn as_played_a_child_is_what_its_parent_is_until_it_changes_itself() {
+    let tasks = "[task.parent]\nnice = 3\ndo = [\"fork(child)\", \"waitpid(all)\"]\n\
+                 [task.child]\nnice = 19\ncpus = \"1\"\ndo = \"run(1ms)\"\n";
+    let before = Nanos::from_millis(50);
+    let workload = load(2, tasks);
+    let spec = RunSpec {
+        machine: workload.machine.clone(),
+        workload: Arc::new(workload),
+        ..spec_of("fifo")
+    };
+    let mut changes = Changes::default();
+    sim::run(&spec, &mut changes).unwrap();
+    assert_eq!(changes.0, []);
+    let mut later = stats::Later::new(before, &mut changes);
+    sim::run(&spec.as_played(before), &mut later).unwrap();
+    // There are the parent, who lets it begin, and the child.
+    changes.0.retain(|(task, ..)| *task == 2);
+    let (nice, affinity) = (Changed::Nice as u64, Changed::Affinity as u64);
+    assert_eq!(changes.0, [(2, nice, 19), (2, affinity, 1)]);
 }
 
 #[test]

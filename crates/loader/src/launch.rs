@@ -48,9 +48,9 @@ pub enum StartError {
     /// A step of starting.
     #[error("starting the program, {0}: {1}")]
     Step(&'static str, io::Error),
-    /// It ended before its first call.
-    #[error("{0} ended before it began: {1}")]
-    Ended(String, String),
+    /// It ended before its first call: its status, and what it said.
+    #[error("{0} ended (status {1}) before it made a call{2}")]
+    Ended(String, i32, String),
 }
 
 /// The file of a program that is named with or without its folder.
@@ -237,6 +237,10 @@ fn ended(state: &State, name: String) -> StartError {
     );
     // Its end is awaited, so that no zombie stays.
     state.look_out(Some(0), PATIENCE);
-    sys::ended(state.processes[0].real);
-    StartError::Ended(name, last_lines(&state.output))
+    let status = sys::ended(state.processes[0].real).unwrap_or(255);
+    let said = match last_lines(&state.output) {
+        lines if lines.is_empty() => lines,
+        lines => format!(": {lines}"),
+    };
+    StartError::Ended(name, status, said)
 }

@@ -265,7 +265,8 @@ fn one_that_somebody_kills_is_told_with_the_signals_status() {
     let output = run.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    has(&said, &["ended (status 137) before it attached a policy"]);
+    // It may be killed before its first call.
+    has(&said, &["ended (status 137) before it "]);
     folders.nothing_is_left("hang shot");
 }
 

@@ -267,7 +267,10 @@ impl Machine {
             }
             Ok(Action::Fork(birth)) => {
                 self.charge(|costs| costs.fork);
-                let child = self.fork(vm, id, &birth)?;
+                let child = match self.workload.begin {
+                    None => self.fork(vm, id, &birth)?,
+                    Some(_) => self.fork_as_played(vm, id, &birth)?,
+                };
                 self.work.forked(id, child);
             }
             Ok(Action::Interrupt { source, cpu, at }) => {

@@ -4,7 +4,7 @@
 //! `sched_ext_free()`, kernel 6.18 as engine vectors V19 to V21 show it.
 
 use model::{CpuId, EventKind, Nanos, Op, TaskId};
-use workload::ROOT_CGROUP;
+use workload::{CpuSet, ROOT_CGROUP, SchedPolicy};
 
 use crate::flags::{deq, enq, wake};
 use crate::machine::{Machine, Vm};
@@ -12,7 +12,7 @@ use crate::ops::Call;
 use crate::pending::Pending;
 use crate::places::Place;
 use crate::task::{Class, RunState, ScxState, Task, class_of, weight_of};
-use crate::work::Birth;
+use crate::work::{Action, Birth};
 
 /// How long after its last switch an exited task is freed: 4 to 60 ms were seen on 6.18.15; the
 /// grace period is of no consequence to the schedule.
@@ -135,6 +135,63 @@ impl Machine {
         Ok(Some(id))
     }
 
+    /// `fork()` as a workload that is played with processes has it: the child is what its parent
+    /// is, and makes itself what its group says in its first turn. `None`: it was refused.
+    pub(crate) fn fork_as_played(
+        &mut self,
+        vm: &mut Vm,
+        parent: TaskId,
+        birth: &Birth,
+    ) -> Result<Option<TaskId>, bpf::OutOfMemory> {
+        let task = self.next_id();
+        let (nice, policy) = (self.task(parent).nice, self.task(parent).seldom.policy);
+        // A deadline task cannot fork at all (`sched_fork()`), which no play gets as far as.
+        let policy = match policy {
+            SchedPolicy::Deadline(_) => SchedPolicy::Normal,
+            other => other,
+        };
+        let cpus = self.masks.get(self.task(parent).cpus).iter().collect();
+        let wanted = birth.cpus.clone();
+        let wanted = wanted.unwrap_or_else(|| CpuSet::all(self.spec.cpus));
+        // In the order in which `play` changes them, and only what changes something: the kernel
+        // leaves at once what is so already (`set_user_nice()`, `__sched_setscheduler()` and
+        // `__set_cpus_allowed_ptr_locked()` in kernel/sched, 6.18).
+        let mut changes = Vec::new();
+        let normal = SchedPolicy::Normal;
+        if policy != normal {
+            let policy = normal;
+            changes.push(Action::SetPolicy { task, policy });
+        }
+        if nice != birth.nice {
+            let nice = birth.nice;
+            changes.push(Action::SetNice { task, nice });
+        }
+        if cpus != wanted {
+            let cpus = wanted;
+            changes.push(Action::SetAffinity { task, cpus });
+        }
+        if birth.policy != normal {
+            let policy = birth.policy;
+            changes.push(Action::SetPolicy { task, policy });
+        }
+        let cpus = Some(cpus);
+        let inherits = Birth {
+            nice,
+            policy,
+            cpus,
+            ..birth.clone()
+        };
+        let child = self.fork(vm, parent, &inherits)?;
+        if child.is_some() {
+            self.work.change_first(task, changes);
+        }
+        Ok(child)
+    }
+
+    fn next_id(&self) -> TaskId {
+        TaskId(u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks"))
+    }
+
     fn add_task(
         &mut self,
         vm: &mut Vm,
@@ -142,7 +199,7 @@ impl Machine {
         parent: Option<TaskId>,
         cpu: CpuId,
     ) -> Result<TaskId, bpf::OutOfMemory> {
-        let id = TaskId(u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks"));
+        let id = self.next_id();
         let pid = self.pid_of_next(birth.group);
         // A child is called like its parent until it calls itself something else.
         let comm = parent.map_or_else(String::new, |parent| self.task(parent).seldom.comm.clone());

@@ -299,6 +299,11 @@ impl Work {
         self.alive += u32::from(!self.workload.groups[birth.group as usize].background);
     }
 
+    /// `task` makes these changes before its first operation.
+    pub fn change_first(&mut self, task: TaskId, changes: Vec<Action>) {
+        self.tasks[task.index()].pending.extend(changes);
+    }
+
     /// The tasks of `group` are threads of the scheduler's own program: the machine says what they
     /// do.
     pub fn set_program(&mut self, group: u32) {
