@@ -26,18 +26,11 @@ more=
 if nm "$libelf" 2>/dev/null | grep -q ZSTD_; then
     more='-l static=zstd'
 fi
-# The program may lie at any address, and so lists some 30,000 places that hold one: 700 kB, or 8 kB
-# as a bit map. The C library must know that form to start the program.
-glibc=$(getconf GNU_LIBC_VERSION | sed 's/^glibc //')
-packed=
-if [ "$(printf '2.36\n%s\n' "$glibc" | sort -V | head -1)" = 2.36 ]; then
-    packed='-C link-arg=-Wl,-z,pack-relative-relocs'
-fi
 cargo=${CARGO:-scripts/cargo}
 program=${CARGO_TARGET_DIR:-target}/$target/packaged/runslice
 
 build() { # build RUSTFLAG...
-    RUSTFLAGS="-C target-feature=+crt-static $packed $more $*" \
+    RUSTFLAGS="-C target-feature=+crt-static $more $*" \
         LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
         "$cargo" build --profile packaged --target "$target" --bin runslice --features static
 }

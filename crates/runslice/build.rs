@@ -53,7 +53,7 @@ fn main() {
 /// Whether the C library starts a program that lists the places of its addresses as a bit map. The
 /// program has some 35,000, which are 840 kB otherwise and are read at each start.
 ///
-/// Source: the GNU C library's news of version 2.36. scripts/dist.sh asks the same.
+/// Source: the GNU C library's news of version 2.36.
 fn starts_packed_programs() -> bool {
     let of = |what: &str| env::var(what).unwrap_or_default();
     if of("HOST") != of("TARGET") || of("CARGO_CFG_TARGET_ENV") != "gnu" {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{
-    Changed, Event, EventKind, EventMask, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink,
-};
+use model::{Changed, Event, EventKind, EventMask, Header, Nanos, PolicySpec, SimTime, Sink};
 use runslice_tests::collect::Collector;
 use runslice_tests::models::observe::observe_at;
 use runslice_tests::policy;
@@ -23,8 +21,8 @@ fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f
     turns_of(load(cpus, tasks), attach_after)
 }
 
-/// A run of nothing.
-fn spec_of(name: &str) -> RunSpec {
+/// A run of `workload` on its machine, under the policy `name`.
+fn spec_of(name: &str, workload: Workload) -> RunSpec {
     RunSpec {
         policy: PolicySpec {
             name: name.into(),
@@ -34,9 +32,9 @@ fn spec_of(name: &str) -> RunSpec {
             setup: Vec::new(),
             program: None,
         },
-        machine: MachineSpec::default(),
+        machine: workload.machine.clone(),
         seed: 1,
-        workload: Arc::new(Workload::default()),
+        workload: Arc::new(workload),
         tie_seed: None,
         attach_after: Nanos::ZERO,
         duration: None,
@@ -46,10 +44,8 @@ fn spec_of(name: &str) -> RunSpec {
 fn turns_of(workload: Workload, attach_after: Nanos) -> Vec<Vec<(String, f64, f64)>> {
     let cpus = workload.machine.cpus;
     let spec = RunSpec {
-        machine: workload.machine.clone(),
-        workload: Arc::new(workload),
         attach_after,
-        ..spec_of("fifo")
+        ..spec_of("fifo", workload)
     };
     let mut collect = Collector::default();
     let end = sim::run(&spec, &mut collect).unwrap().end;
@@ -123,11 +119,7 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
                  [task.far]\ncpus = \"4-5\"\ncount = 2\ndo = \"run(inf)\"\n";
     let turns_after = |before: Nanos| {
         let workload = load(6, tasks);
-        let spec = RunSpec {
-            machine: workload.machine.clone(),
-            workload: Arc::new(workload),
-            ..spec_of("fifo")
-        };
+        let spec = spec_of("fifo", workload);
         let mut collect = Collector::default();
         let mut later = stats::Later::new(before, &mut collect);
         sim::run(&spec.as_played(before), &mut later).unwrap();
@@ -184,11 +176,7 @@ fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them
     let tasks = "[task.a]\ncount = 3\ndo = \"loop(inf)[ run(2ms), sleep(3ms) ]\"\n";
     let before = Nanos::from_millis(50);
     let workload = load(3, tasks);
-    let spec = RunSpec {
-        machine: workload.machine.clone(),
-        workload: Arc::new(workload),
-        ..spec_of("goodness")
-    };
+    let spec = spec_of("goodness", workload);
     let mut collect = Collector::default();
     let mut later = stats::Later::new(before, &mut collect);
     sim::run(&spec.as_played(before), &mut later).unwrap();
@@ -218,11 +206,7 @@ fn as_played_a_child_is_what_its_parent_is_until_it_changes_itself() {
                  [task.child]\nnice = 19\ncpus = \"1\"\ndo = \"run(1ms)\"\n";
     let before = Nanos::from_millis(50);
     let workload = load(2, tasks);
-    let spec = RunSpec {
-        machine: workload.machine.clone(),
-        workload: Arc::new(workload),
-        ..spec_of("fifo")
-    };
+    let spec = spec_of("fifo", workload);
     let mut changes = Changes::default();
     sim::run(&spec, &mut changes).unwrap();
     assert_eq!(changes.0, []);

@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskId};
 use runslice_tests::run::Run;
 use runslice_tests::usage::memory;
-use workload::RunSpec;
 
 const CHURN: &str = include_str!("../loads/churn.toml");
 const HOURS: u64 = 24;
@@ -128,8 +127,8 @@ fn day(policy: &str, load: &str) -> Hours {
         ..Run::new(policy, &tables)
     };
     let mut hours = Hours::default();
-    let spec: RunSpec = run.spec();
-    let summary = sim::run(&spec, &mut hours).unwrap_or_else(|error| panic!("{policy}: {error}"));
+    let summary =
+        sim::run(&run.spec(), &mut hours).unwrap_or_else(|error| panic!("{policy}: {error}"));
     assert!(
         !summary.exit.kind.is_error(),
         "{policy}: {:?}",

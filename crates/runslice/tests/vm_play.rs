@@ -5,7 +5,7 @@
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use model::{Event, EventKind};
+use model::{Event, EventKind, Header};
 use runslice_tests::guest::{Guest, KERNELS};
 use runslice_tests::{folder, guest};
 use serde_json::Value;
@@ -250,6 +250,13 @@ fn keeps_the_rules(path: &Path) {
     assert_eq!(rules.violation(), None, "{}", path.display());
 }
 
+fn events_in(path: &Path) -> (Header, Vec<Event>) {
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{error}"));
+    let events = EventReader::new(BufReader::new(file)).unwrap();
+    let header = events.header().clone();
+    (header, events.map(|event| event.unwrap()).collect())
+}
+
 /// Whether the next switch on a report's CPU is the one to its task, in the same moment. How many.
 fn reports_stand_before_their_runs(events: &[Event]) -> usize {
     let reports = events.iter().enumerate();
@@ -323,14 +330,8 @@ fn every_operation_is_played_under_the_kernels_scheduler_and_under_policies() {
     for name in ["plain", "fifo", "o1"] {
         keeps_the_rules(&folder.join(format!("{name}.jsonl")));
     }
-    let events = EventReader::new(BufReader::new(
-        std::fs::File::open(folder.join("o1.jsonl")).unwrap(),
-    ));
-    assert_eq!(
-        events.as_ref().unwrap().header().machine.kernel,
-        model::Kernel::V6_18
-    );
-    let events: Vec<Event> = events.unwrap().map(|event| event.unwrap()).collect();
+    let (header, events) = events_in(&folder.join("o1.jsonl"));
+    assert_eq!(header.machine.kernel, model::Kernel::V6_18);
     let reports = reports_stand_before_their_runs(&events);
     assert!(reports > 0, "o1 reports its tasks' priorities");
     std::fs::remove_dir_all(folder).unwrap();
@@ -521,9 +522,7 @@ fn played_tasks_begin_where_they_waited_and_compute_only_what_they_are_told_to()
     // Under goodness a task stays on its CPU while that one has nothing more important to do.
     let script = "runslice play load.toml --policy goodness --events events.jsonl -o /dev/null";
     let _ = guest_of(&folder).counted().good(script, &[]);
-    let file = std::fs::File::open(folder.join("events.jsonl")).unwrap();
-    let events = EventReader::new(BufReader::new(file)).unwrap();
-    let events: Vec<Event> = events.map(|event| event.unwrap()).collect();
+    let (_, events) = events_in(&folder.join("events.jsonl"));
     for (task, cpu) in (0..4).zip([0, 1, 0, 1]) {
         let task = model::TaskId(task);
         let woken = |event: &&Event| event.kind == EventKind::Wakeup && event.task == task;

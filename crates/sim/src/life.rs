@@ -150,39 +150,30 @@ impl Machine {
             SchedPolicy::Deadline(_) => SchedPolicy::Normal,
             other => other,
         };
-        let cpus = self.masks.get(self.task(parent).cpus).iter().collect();
-        let wanted = birth.cpus.clone();
-        let wanted = wanted.unwrap_or_else(|| CpuSet::all(self.spec.cpus));
+        let cpus: CpuSet = self.masks.get(self.task(parent).cpus).iter().collect();
+        let wanted = CpuSet::allowed(birth.cpus.as_ref(), self.spec.cpus);
+        let to_policy = |policy| Action::SetPolicy { task, policy };
+        let to_nice = |nice| Action::SetNice { task, nice };
+        let to_cpus = |cpus| Action::SetAffinity { task, cpus };
         // In the order in which `play` changes them, and only what changes something: the kernel
         // leaves at once what is so already (`set_user_nice()`, `__sched_setscheduler()` and
         // `__set_cpus_allowed_ptr_locked()` in kernel/sched, 6.18).
-        let mut changes = Vec::new();
         let normal = SchedPolicy::Normal;
-        if policy != normal {
-            let policy = normal;
-            changes.push(Action::SetPolicy { task, policy });
-        }
-        if nice != birth.nice {
-            let nice = birth.nice;
-            changes.push(Action::SetNice { task, nice });
-        }
-        if cpus != wanted {
-            let cpus = wanted;
-            changes.push(Action::SetAffinity { task, cpus });
-        }
-        if birth.policy != normal {
-            let policy = birth.policy;
-            changes.push(Action::SetPolicy { task, policy });
-        }
-        let cpus = Some(cpus);
+        let changes = [
+            (policy != normal).then(|| to_policy(normal)),
+            (nice != birth.nice).then(|| to_nice(birth.nice)),
+            (cpus != wanted).then(|| to_cpus(wanted)),
+            (birth.policy != normal).then(|| to_policy(birth.policy)),
+        ];
         let inherits = Birth {
             nice,
             policy,
-            cpus,
+            cpus: Some(cpus),
             ..birth.clone()
         };
         let child = self.fork(vm, parent, &inherits)?;
         if child.is_some() {
+            let changes = changes.into_iter().flatten();
             self.work.change_first(task, changes);
         }
         Ok(child)

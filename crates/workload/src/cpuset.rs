@@ -80,6 +80,12 @@ impl CpuSet {
         self.iter().filter(|cpu| cpu.0 < cpus).collect()
     }
 
+    /// What a task may use of a machine of `cpus` CPUs: those that are `declared` for it, or all.
+    #[must_use]
+    pub fn allowed(declared: Option<&Self>, cpus: u16) -> Self {
+        declared.map_or_else(|| Self::all(cpus), |set| set.within(cpus))
+    }
+
     /// The set as a bit mask, 64 CPUs a word, lowest first, without trailing zero words.
     #[must_use]
     pub fn words(&self) -> &[u64] {

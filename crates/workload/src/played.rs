@@ -72,10 +72,8 @@ impl Workload {
     pub fn waits_on(&self, group: u32, index: u32, cpus: u16) -> Option<CpuId> {
         let before = self.groups.iter().take(group as usize);
         let turn = before.fold(index, |sum, group| sum.wrapping_add(group.count));
-        let allowed = match &self.groups.get(group as usize)?.cpus {
-            Some(set) => set.within(cpus),
-            None => CpuSet::all(cpus),
-        };
+        let declared = self.groups.get(group as usize)?.cpus.as_ref();
+        let allowed = CpuSet::allowed(declared, cpus);
         let turn = turn.checked_rem(allowed.len())?;
         allowed.iter().nth(turn as usize)
     }

@@ -25,7 +25,7 @@ const SHORT: u64 = PIECE / 4;
 /// one clock: while others compute, too, a turn takes as many times as long.
 const SLOWER: u64 = 64;
 /// The shortest burst that looks at all clocks, nanoseconds.
-pub const REHEARSAL: u64 = PIECE + 1;
+pub const REHEARSAL: u64 = SHORT + 1;
 /// Turns of one measurement: some ten to a hundred microseconds.
 const SAMPLE: u64 = 20_000;
 /// Turns from one `pause` to the next, some 400 instructions: fewer than most calls of the kernel

@@ -175,9 +175,7 @@ impl Task {
     /// The CPUs that the workload lets it use.
     fn allowed(&self) -> workload::CpuSet {
         let declared = &self.state.workload.groups[self.group as usize];
-        let cpus = self.state.cpus;
-        let some = declared.cpus.as_ref().map(|set| set.within(cpus));
-        some.unwrap_or_else(|| workload::CpuSet::all(cpus))
+        workload::CpuSet::allowed(declared.cpus.as_ref(), self.state.cpus)
     }
 
     /// Says who it is.

@@ -8,21 +8,20 @@ use std::path::Path;
 use crate::loads::{LOADS, line_of};
 use crate::{KERNELS, complaints, said, vm_with_path};
 
-/// Two nodes of two CPUs and 768 MiB each, for QEMU. A kernel complains of a processor that has
-/// cores in both.
-const NODES: &str = "-smp sockets=2,cores=2 \
-    -object memory-backend-ram,id=m0,size=768M \
+/// Two nodes of two CPUs, for QEMU. A kernel complains of a processor that has cores in both.
+const CORES: &str = "-smp sockets=2,cores=2";
+
+/// Two nodes of one core with two hardware threads.
+const THREADS: &str = "-smp sockets=2,cores=1,threads=2";
+
+/// 768 MiB and two CPUs in each of two nodes.
+const NODES: &str = "-object memory-backend-ram,id=m0,size=768M \
     -object memory-backend-ram,id=m1,size=768M \
     -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1";
 
-/// Two nodes of one core with two hardware threads and 768 MiB each.
-const THREADS: &str = "-smp sockets=2,cores=1,threads=2 \
-    -object memory-backend-ram,id=m0,size=768M \
-    -object memory-backend-ram,id=m1,size=768M \
-    -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1";
-
-/// A PATH on which QEMU is one that adds `more` to what it is told; `name` is its folder.
-fn path_with(name: &str, more: &str) -> OsString {
+/// A PATH on which QEMU is one that adds [`NODES`] and `cpus` to what it is told; `name` is its
+/// folder.
+fn path_with(name: &str, cpus: &str) -> OsString {
     let path = env::var_os("PATH").unwrap_or_default();
     let qemu = env::split_paths(&path)
         .map(|folder| folder.join("qemu-system-x86_64"))
@@ -31,7 +30,10 @@ fn path_with(name: &str, more: &str) -> OsString {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
     let file = folder.join("qemu-system-x86_64");
-    let text = format!("#!/bin/sh\nexec '{}' \"$@\" {more}\n", qemu.display());
+    let text = format!(
+        "#!/bin/sh\nexec '{}' \"$@\" {cpus} {NODES}\n",
+        qemu.display()
+    );
     std::fs::write(&file, text).expect("the folder for tests is writable");
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&file, mode).expect("the file was just written");
@@ -54,7 +56,7 @@ fn far(text: &str, policy: &str) -> (u32, u32) {
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn o1_sees_the_nodes_of_a_machine_and_pulls_between_them_when_one_has_more() {
-    let path = path_with("vm-nodes", NODES);
+    let path = path_with("vm-nodes", CORES);
     let (own, flat) = ("o1", "o1:node_cpus=1024");
     let script = format!("{LOADS}\nfor policy in {own} {flat}; do nodes $policy; done");
     for kernel in KERNELS {

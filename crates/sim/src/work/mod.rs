@@ -275,9 +275,9 @@ impl Work {
         state.parent = parent;
         state.is_process = birth.process;
         if let (Some(begin), None) = (self.gate_of(birth.group), parent) {
-            let all = CpuSet::all(self.cpus);
+            let allowed = CpuSet::allowed(birth.cpus.as_ref(), self.cpus);
             let place = (self.workload).waits_on(birth.group, birth.index, self.cpus);
-            let sets = place.map(|cpu| [CpuSet::single(cpu), birth.cpus.clone().unwrap_or(all)]);
+            let sets = place.map(|cpu| [CpuSet::single(cpu), allowed]);
             let moves = sets.into_iter().flatten();
             let moves = moves.map(|cpus| Action::SetAffinity { task, cpus });
             state.pending.extend(moves);
@@ -300,7 +300,7 @@ impl Work {
     }
 
     /// `task` makes these changes before its first operation.
-    pub fn change_first(&mut self, task: TaskId, changes: Vec<Action>) {
+    pub fn change_first(&mut self, task: TaskId, changes: impl Iterator<Item = Action>) {
         self.tasks[task.index()].pending.extend(changes);
     }
 

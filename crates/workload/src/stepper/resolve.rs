@@ -627,14 +627,10 @@ impl<W: World> Turn<'_, W> {
                 let task = self.target(target)?;
                 Command::SetNice { task, nice }
             }
-            Operation::SetAffinity { target, cpus } => {
-                let all = self.world.cpus();
-                let cpus = cpus.as_ref().map(|cpus| cpus.within(all));
-                Command::SetAffinity {
-                    cpus: cpus.unwrap_or_else(|| CpuSet::all(all)),
-                    task: self.target(target)?,
-                }
-            }
+            Operation::SetAffinity { target, cpus } => Command::SetAffinity {
+                cpus: CpuSet::allowed(cpus.as_ref(), self.world.cpus()),
+                task: self.target(target)?,
+            },
             Operation::SetPolicy { target, policy } => Command::SetPolicy {
                 task: self.target(target)?,
                 policy: *policy,
