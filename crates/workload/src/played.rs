@@ -67,13 +67,18 @@ impl Workload {
     /// The CPU on which task `index` of `group` waits for the run to begin, on a machine of `cpus`
     /// CPUs: tasks take turns of those that each may use, in the order of the file. Both machines
     /// put it there, because a policy may let it wake where it fell asleep. `None`: it may use no
-    /// CPU of the machine.
+    /// CPU of the machine, or is a deadline task. Such tasks are placed by their class, and the
+    /// kernel lets them give up no CPU (`dl_task_check_affinity()` in kernel/sched/syscalls.c,
+    /// 6.18).
     #[must_use]
     pub fn waits_on(&self, group: u32, index: u32, cpus: u16) -> Option<CpuId> {
         let before = self.groups.iter().take(group as usize);
         let turn = before.fold(index, |sum, group| sum.wrapping_add(group.count));
-        let declared = self.groups.get(group as usize)?.cpus.as_ref();
-        let allowed = CpuSet::allowed(declared, cpus);
+        let declared = self.groups.get(group as usize)?;
+        if matches!(declared.policy, SchedPolicy::Deadline(_)) {
+            return None;
+        }
+        let allowed = CpuSet::allowed(declared.cpus.as_ref(), cpus);
         let turn = turn.checked_rem(allowed.len())?;
         allowed.iter().nth(turn as usize)
     }
@@ -159,7 +164,8 @@ mod tests {
     fn tasks_take_turns_of_the_cpus_that_each_may_use() {
         let text = "[workload]\nname = \"x\"\n[task.a]\ncount = 3\ndo = \"run(1ms)\"\n\
                     [task.b]\ncount = 3\ncpus = \"1-3\"\ndo = \"run(1ms)\"\n\
-                    [task.c]\ncpus = \"3\"\ndo = \"run(1ms)\"\n";
+                    [task.c]\ncpus = \"3\"\ndo = \"run(1ms)\"\n\
+                    [task.d]\npolicy = \"deadline:3ms/10ms\"\ndo = \"run(1ms)\"\n";
         let workload = Workload::parse(text, "x.toml").unwrap();
         let on = |group, index, cpus| workload.waits_on(group, index, cpus).map(|cpu| cpu.0);
         assert_eq!(
@@ -172,6 +178,7 @@ mod tests {
             [Some(2), Some(1), Some(2)]
         );
         assert_eq!([on(1, 0, 8), on(2, 0, 8)], [Some(1), Some(3)]);
+        assert_eq!(on(3, 0, 8), None, "a deadline task");
         assert_eq!(
             [on(2, 0, 3), on(9, 0, 3), on(0, u32::MAX, 3)],
             [None, None, Some(0)]
