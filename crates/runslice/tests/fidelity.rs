@@ -90,6 +90,10 @@ fn recorded_plays_are_compared_without_a_kernel_by_profile_policy_and_workload()
         }
         let [alike, pairs] = ["order_alike", "order_pairs"].map(|key| row[key].as_u64().unwrap());
         assert!(alike <= pairs && pairs > 0, "{row}");
+        // What is clear is known of what is compared with the kernel, not of the kernel itself.
+        let clear = row["clear_pairs"].as_u64().unwrap();
+        assert!(clear <= pairs && (clear > 0) == (row["name"] != "ceiling"));
+        assert!(row["clear_alike"].as_u64().unwrap() <= clear, "{row}");
     }
     // The ceiling, too, is of the workloads' own tasks: five figures a group and one a machine, of
     // one pair of plays for each of two policies.

@@ -23,6 +23,8 @@ pub struct Least(BTreeMap<String, Limits>);
 struct Limits {
     /// The least part of pairs of policies in the same order, 0 to 1.
     order: Option<f64>,
+    /// The same of those that the kernel orders alike with another seed.
+    clear: Option<f64>,
     /// The greatest median factors, 1 or more.
     share: Option<f64>,
     runs: Option<f64>,
@@ -33,6 +35,11 @@ struct Limits {
 }
 
 impl Limits {
+    /// The least parts, each with its name.
+    fn parts(&self) -> [(&'static str, Option<f64>); 2] {
+        [("order", self.order), ("clear", self.clear)]
+    }
+
     fn factors(&self) -> [(Measure, Option<f64>); Measure::SCORED.len()] {
         let limit = |measure| match measure {
             Measure::Share => self.share,
@@ -60,10 +67,11 @@ impl Least {
     fn parse(text: &str, file: &str) -> anyhow::Result<Self> {
         let least: Self = file::read(&Source { text, file })?;
         for (row, limits) in &least.0 {
-            let is_part = limits.order.is_none_or(|part| (0.0..=1.0).contains(&part));
-            if !is_part {
-                let why = "`order` is a part of all pairs of policies, 0 to 1";
-                return Err(UsageError(why.to_owned())).context(format!("{file}: [{row}]"));
+            for (name, part) in limits.parts() {
+                if part.is_some_and(|part| !(0.0..=1.0).contains(&part)) {
+                    let why = format!("`{name}` is a part of pairs of policies, 0 to 1");
+                    return Err(UsageError(why)).context(format!("{file}: [{row}]"));
+                }
             }
             for (measure, limit) in limits.factors() {
                 // Neither NaN nor infinity is a limit.
@@ -90,12 +98,15 @@ impl Least {
                     "--least: the table has no row `{name}`: {hint}; --profile adds rows"
                 )));
             };
-            if let Some(least) = limits.order {
-                let part = score.order.part();
+            for ((what, least), order) in limits.parts().into_iter().zip([score.order, score.clear])
+            {
+                let (Some(least), part) = (least, order.part()) else {
+                    continue;
+                };
                 if part.is_none_or(|part| part < least) {
                     let is = part.map_or_else(|| "open".to_owned(), percent);
                     missed.push(format!(
-                        "{name}: order is {is}, and at least {} was asked for",
+                        "{name}: {what} is {is}, and at least {} was asked for",
                         percent(least)
                     ));
                 }
@@ -132,6 +143,7 @@ mod tests {
                 pairs: 10,
                 alike: 8,
             },
+            clear: Order { pairs: 5, alike: 4 },
             medians: [Some(1.25), Some(1.5), None, Some(2.0), Some(1.1), Some(1.0)],
             cells: 5,
             lacking: 0,
@@ -151,9 +163,11 @@ mod tests {
         assert!(
             missed("[ideal]\norder = 0.8\nshare = 1.25\nruns = 1.5\nswitches = 1\n").is_empty()
         );
-        let worse = missed("[ideal]\norder = 0.81\nshare = 1.2\nwakeup_p99 = 2.0\n");
+        assert!(missed("[ideal]\nclear = 0.8\n").is_empty());
+        let worse = missed("[ideal]\norder = 0.81\nclear = 0.9\nshare = 1.2\nwakeup_p99 = 2.0\n");
         let want = [
             "ideal: order is 80.0 %, and at least 81.0 % was asked for",
+            "ideal: clear is 80.0 %, and at least 90.0 % was asked for",
             "ideal: share is 1.250, and at most 1.2 was asked for",
         ];
         assert_eq!(worse, want);
@@ -172,6 +186,7 @@ mod tests {
         for bad in [
             "order = 1.1",
             "order = nan",
+            "clear = -0.1",
             "share = 0.9",
             "runs = inf",
             "waits = nan",

@@ -408,6 +408,8 @@ pub struct Pair<'a> {
     pub other: &'a Run,
     /// Their figures.
     pub cells: Vec<Cell>,
+    /// The reference machine's figures beside those of its run with another seed, if there is one.
+    again: Vec<Cell>,
 }
 
 impl<'a> Pair<'a> {
@@ -418,7 +420,16 @@ impl<'a> Pair<'a> {
             reference,
             other,
             cells: cells(reference, other),
+            again: Vec::new(),
         }
+    }
+
+    /// With the reference machine's run of the same load and policy that has another seed. It says
+    /// which policies that machine puts in the same order whatever the seed.
+    #[must_use]
+    pub fn again(mut self, run: &Run) -> Self {
+        self.again = cells(self.reference, run);
+        self
     }
 
     /// Whether the other pair is of the same load, drawn by the same seed, under another policy.
@@ -444,22 +455,25 @@ impl Order {
         (self.pairs > 0).then(|| self.alike as f64 / self.pairs as f64)
     }
 
-    /// Takes a figure of two policies.
-    fn take(&mut self, first: &Cell, second: &Cell) {
-        let measure = first.measure;
-        let (Some(a), Some(b)) = (first.reference, second.reference) else {
-            return;
-        };
-        if measure.factor(a, b) < APART {
-            return;
-        }
+    fn take(&mut self, is_alike: bool) {
         self.pairs += 1;
-        let (Some(c), Some(d)) = (first.other, second.other) else {
-            return;
-        };
-        let [c, d] = [c, d].map(|value| value.max(measure.floor()));
-        self.alike += u64::from(a.cmp(&b) == c.cmp(&d));
+        self.alike += u64::from(is_alike);
     }
+}
+
+/// Whether the other machine puts two policies in the same order by a figure; `None` if they are
+/// not [`APART`] on the reference machine.
+fn is_alike(first: &Cell, second: &Cell) -> Option<bool> {
+    let measure = first.measure;
+    let (a, b) = (first.reference?, second.reference?);
+    if measure.factor(a, b) < APART {
+        return None;
+    }
+    let (Some(c), Some(d)) = (first.other, second.other) else {
+        return Some(false);
+    };
+    let [c, d] = [c, d].map(|value| value.max(measure.floor()));
+    Some(a.cmp(&b) == c.cmp(&d))
 }
 
 /// How far apart two machines are over many runs.
@@ -467,6 +481,9 @@ impl Order {
 pub struct Score {
     /// How alike they order policies.
     pub order: Order,
+    /// The same of those pairs alone that a second run of the reference machine, with another seed,
+    /// orders as the first does.
+    pub clear: Order,
     /// The median factor of each of [`Measure::SCORED`], in that order; `None` without values.
     pub medians: [Option<f64>; Measure::SCORED.len()],
     /// Figures that have a factor.
@@ -506,11 +523,16 @@ impl Score {
     }
 
     fn order_of(&mut self, first: &Pair<'_>, second: &Pair<'_>) {
-        for cell in &first.cells {
-            let is_same = |it: &&Cell| it.group == cell.group && it.measure == cell.measure;
-            let same = second.cells.iter().find(is_same);
-            if let (true, Some(same)) = (Measure::SCORED.contains(&cell.measure), same) {
-                self.order.take(cell, same);
+        let scored = |cell: &&Cell| Measure::SCORED.contains(&cell.measure);
+        for cell in first.cells.iter().filter(scored) {
+            let same = |cells| same_figure(cells, cell);
+            let Some(is_alike_here) = same(&second.cells).and_then(|it| is_alike(cell, it)) else {
+                continue;
+            };
+            self.order.take(is_alike_here);
+            let again = same(&first.again).zip(same(&second.again));
+            if again.and_then(|(first, second)| is_alike(first, second)) == Some(true) {
+                self.clear.take(is_alike_here);
             }
         }
     }
@@ -521,6 +543,12 @@ impl Score {
         let place = Measure::SCORED.iter().position(|it| *it == measure)?;
         self.medians[place]
     }
+}
+
+/// The figure of the same group among `cells`.
+fn same_figure<'c>(cells: &'c [Cell], like: &Cell) -> Option<&'c Cell> {
+    let is_same = |it: &&Cell| (&it.group, it.measure) == (&like.group, like.measure);
+    cells.iter().find(is_same)
 }
 
 /// The middle value, or the mean of the two in the middle; `None` without values.

@@ -211,10 +211,22 @@ fn headline(request: &Request, plays: usize) -> String {
 fn against<'a>(name: &'a str, plays: &'a Plays, runs: &'a [Result<Run, String>]) -> Against<'a> {
     let both = plays.iter().zip(runs).enumerate();
     let both = both.filter_map(|(at, ((_, kept), run))| Some((at, kept, run.as_ref().ok()?)));
-    let (plays, pairs) = both
-        .map(|(at, kept, run)| (at, Pair::new(&kept.run, run)))
-        .unzip();
+    let pair = |(at, kept, run): (usize, &'a Kept, &'a Run)| {
+        let pair = Pair::new(&kept.run, run);
+        let pair = match other_seed(plays, at) {
+            Some(other) => pair.again(&plays[other].1.run),
+            None => pair,
+        };
+        (at, pair)
+    };
+    let (plays, pairs) = both.map(pair).unzip();
     Against { name, pairs, plays }
+}
+
+/// The same play with the other seed, if it is there.
+fn other_seed(plays: &Plays, at: usize) -> Option<usize> {
+    let of = |at: usize| (plays[at].0.workload, plays[at].0.policy);
+    (0..plays.len()).find(|other| *other != at && of(*other) == of(at))
 }
 
 /// Each play of the first seed against the same of the other.
@@ -224,12 +236,9 @@ fn ceiling(plays: &Plays) -> Against<'_> {
         pairs: Vec::new(),
         plays: Vec::new(),
     };
-    for (at, (play, kept)) in plays.iter().enumerate() {
-        let again = plays[at + 1..]
-            .iter()
-            .find(|(other, _)| (other.workload, other.policy) == (play.workload, play.policy));
-        if let Some((_, again)) = again {
-            found.pairs.push(Pair::new(&kept.run, &again.run));
+    for (at, (_, kept)) in plays.iter().enumerate() {
+        if let Some(other) = other_seed(plays, at).filter(|other| *other > at) {
+            found.pairs.push(Pair::new(&kept.run, &plays[other].1.run));
             found.plays.push(at);
         }
     }

@@ -70,7 +70,8 @@ pub fn markdown(judged: &Judged, to: &mut dyn Write) -> io::Result<()> {
 /// What the numbers are.
 const LEGEND: &str = "\
 Median factors between played and simulated; 1.00 is exact. Order: pairs of policies at least 20 %
-apart on the kernel that the other orders alike. Ceiling: the kernel against itself, other seeds.";
+apart on the kernel that the other orders alike. Clear: the same of those pairs that the kernel
+itself orders alike with another seed. Ceiling: the kernel against itself, other seeds.";
 
 fn write_markdown(table: &Table, to: &mut dyn Write) -> io::Result<()> {
     let heads: Vec<_> = table.heads().collect();
@@ -120,7 +121,10 @@ fn scored<'a>(names: impl IntoIterator<Item = &'a str>) -> Table {
     for name in names {
         table = table.names(name);
     }
-    table = table.names("compared").numbers("order").numbers("of");
+    table = table.names("compared");
+    for part in ["order", "of", "clear", "of"] {
+        table = table.numbers(part);
+    }
     for measure in Measure::SCORED {
         table = table.numbers(measure.name());
     }
@@ -128,11 +132,12 @@ fn scored<'a>(names: impl IntoIterator<Item = &'a str>) -> Table {
 }
 
 fn cells(names: &[&str], score: &Score) -> Vec<String> {
-    let dash = || "-".to_owned();
     let mut cells: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let part = score.order.part();
-    cells.push(part.map_or_else(dash, |part| format!("{:.0} %", part * 100.0)));
-    cells.push(score.order.pairs.to_string());
+    for order in [score.order, score.clear] {
+        let part = order.part();
+        cells.push(part.map_or_else(|| "-".to_owned(), |part| format!("{:.0} %", part * 100.0)));
+        cells.push(order.pairs.to_string());
+    }
     cells.extend(score.medians.iter().map(|factor| shown(*factor)));
     cells.extend([score.cells, score.lacking].map(|count| count.to_string()));
     cells
@@ -239,6 +244,9 @@ fn of_score(name: &str, score: &Score) -> Value {
         "order": score.order.part(),
         "order_pairs": score.order.pairs,
         "order_alike": score.order.alike,
+        "clear": score.clear.part(),
+        "clear_pairs": score.clear.pairs,
+        "clear_alike": score.clear.alike,
         "figures": score.cells,
         "figures_on_one_side": score.lacking,
     });

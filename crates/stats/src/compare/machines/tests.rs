@@ -200,6 +200,29 @@ fn the_order_counts_pairs_of_policies_that_are_a_fifth_apart() {
 }
 
 #[test]
+fn clear_pairs_are_those_that_the_reference_orders_alike_with_another_seed() {
+    let reference = shares(&[("a", 100_000), ("b", 200_000), ("c", 400_000)]);
+    // With another seed b and c change places; a stays behind both.
+    let again = shares(&[("a", 100_000), ("b", 400_000), ("c", 200_000)]);
+    // Here a and c do.
+    let other = shares(&[("a", 300_000), ("b", 400_000), ("c", 200_000)]);
+    let runs = reference.iter().zip(&again).zip(&other);
+    let pairs: Vec<_> = runs
+        .map(|((ours, again), theirs)| Pair::new(ours, theirs).again(again))
+        .collect();
+    let score = Score::of(&pairs, |_| true);
+    // a and b alike, a and c not; b and c are not clear.
+    assert_eq!(score.order, Order { pairs: 3, alike: 1 });
+    assert_eq!(score.clear, Order { pairs: 2, alike: 1 });
+    let alone: Vec<_> = pairs
+        .iter()
+        .map(|pair| Pair::new(pair.reference, pair.other))
+        .collect();
+    let score = Score::of(&alone, |_| true);
+    assert_eq!(score.clear, Order::default(), "no other seed was played");
+}
+
+#[test]
 fn policies_are_ordered_within_one_load_and_one_seed_only() {
     let reference = shares(&[("a", 100_000), ("b", 400_000)]);
     let mut elsewhere = reference.clone();
