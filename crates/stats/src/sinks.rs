@@ -371,9 +371,11 @@ mod tests {
             a: wakeup_word(TaskId(7), CpuId(1), true),
             ..event(time, EventKind::Wakeup, cpu, TaskId(task))
         };
+        // Each switch costs something, which its own event tells.
         let switch = |time, cpu, previous: TaskId, state: PrevState, next| Event {
             detail: state as u8,
             a: u64::from(previous.0),
+            b: 2,
             ..event(time, EventKind::Switch, cpu, next)
         };
         let idle = TaskId::NONE;
@@ -398,7 +400,11 @@ mod tests {
             a: wakeup_word(idle, CpuId(0), false),
             ..event(0, EventKind::Wakeup, cpu, TaskId(task))
         };
-        let begins = switch(0, 1, idle, PrevState::Idle, TaskId(1));
+        // That one was paid for before.
+        let begins = Event {
+            b: 0,
+            ..switch(0, 1, idle, PrevState::Idle, TaskId(1))
+        };
         let moved = Event {
             time: SimTime::from_nanos(30),
             ..after

@@ -286,4 +286,14 @@ mod tests {
         assert_eq!(timeline.owners(), [[Some(0), Some(1), None, None]]);
         assert_eq!(timeline.stretch(), (at(100), at(200)));
     }
+
+    #[test]
+    fn a_row_has_the_name_that_its_task_has_everywhere() {
+        let mut timeline = Timeline::new(at(100), at(200), 4);
+        let stream = crate::stream::Stream::new();
+        let stream = stream.born(0, 0, 0, 0).born(0, 1, 1, 0).born(0, 2, 1, 1);
+        stream.feed(&mut timeline, 1, 300);
+        let names: Vec<&str> = timeline.rows().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["solo", "pair.0", "pair.1"]);
+    }
 }

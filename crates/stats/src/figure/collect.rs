@@ -504,6 +504,30 @@ mod tests {
     }
 
     #[test]
+    fn two_bins_that_become_one_have_the_sum_of_each_count() {
+        let bin = |by: u64| Bin {
+            delay: Mean {
+                sum: u128::from(by),
+                count: 2 * by,
+            },
+            runslice: Mean {
+                sum: u128::from(3 * by),
+                count: 4 * by,
+            },
+            switches: 5 * by,
+            wakeups: 6 * by,
+            migrations: 7 * by,
+            kicks: 8 * by,
+            callbacks: 9 * by,
+            imbalance: u128::from(10 * by),
+            busy: 11 * by,
+        };
+        let mut sum = bin(1);
+        sum.merge(bin(100));
+        assert_eq!(format!("{sum:?}"), format!("{:?}", bin(101)));
+    }
+
+    #[test]
     fn a_window_shows_what_is_in_it() {
         let whole = collected();
         let window = Some((4, 8))

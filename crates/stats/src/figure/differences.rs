@@ -585,6 +585,12 @@ mod tests {
                 "{wide}: {marks:?}"
             );
         }
+        // Each stands where a row of that change has its dot.
+        for (change, text) in [(0.8, "\u{2212}20 %"), (1.0, "0 %"), (1.2, "+20 %")] {
+            let mark = (beside(libm::log(change) * LOG_STEPS), text.to_owned());
+            let marks = ratio_marks(-0.3, 0.3);
+            assert!(marks.contains(&mark), "{mark:?} {marks:?}");
+        }
         assert_eq!(ratio(1.5), "+50 %");
         assert_eq!(ratio(0.975), "\u{2212}2.5 %");
         assert_eq!(ratio(100.0), "\u{d7} 100");

@@ -6,6 +6,8 @@
 mod dots;
 mod paper;
 mod plot;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Write as _;
 

@@ -106,6 +106,54 @@ fn every_figure_of_a_run_is_drawn_with_title_and_description() {
     }
 }
 
+/// A hundred switches a second, in each piece of time about as many.
+#[test]
+fn rates_are_calls_per_second_in_the_middle_of_their_piece_of_time() {
+    let charts = collected().charts();
+    let Body::Curves { curves, .. } = &charts[0].body else {
+        panic!("calls are curves");
+    };
+    assert_eq!(
+        (charts[0].id.as_str(), curves[0].name.as_str()),
+        ("calls", "switches")
+    );
+    let points: Vec<(u64, u64)> = curves[0]
+        .points
+        .iter()
+        .map(|&(time, rate)| (time, rate.expect("no time is without a rate")))
+        .collect();
+    // In thousandths; the pieces are of one length and fill the second.
+    let length = 2 * points[0].0;
+    let last = points.len() as u64 - 1;
+    for (at, &(time, _)) in (0..last).zip(&points) {
+        assert_eq!(time, at * length + length / 2);
+    }
+    let rest = 1000 * MS - last * length;
+    assert_eq!(points[last as usize].0, last * length + rest / 2);
+    let calls: u128 = (0..)
+        .zip(&points)
+        .map(|(at, &(_, rate))| {
+            u128::from(rate) * u128::from(if at == last { rest } else { length })
+        })
+        .sum();
+    let calls = calls as f64 / 1e12;
+    assert!((calls - 100.0).abs() < 0.001, "{calls}");
+}
+
+/// Of priorities the lower is the better one, so it is drawn above; of levels it is not.
+#[test]
+fn a_better_priority_is_drawn_above() {
+    let inverted = |id: &str| {
+        let charts = collected().charts();
+        let chart = charts.iter().find(|chart| chart.id == id).expect(id);
+        match &chart.body {
+            Body::Panels { y, .. } => y.inverted,
+            _ => panic!("panels"),
+        }
+    };
+    assert_eq!((inverted("priority"), inverted("level")), (true, false));
+}
+
 #[test]
 fn names_from_outside_cannot_leave_their_place() {
     let chart = Chart {

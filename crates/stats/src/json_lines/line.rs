@@ -424,7 +424,10 @@ mod tests {
             1_234_567_890_123,
         ];
         let more = [1_234_567_890_124, 1_234_600_000_000, u64::MAX, u64::MAX, 5];
-        for time in times.into_iter().chain(more) {
+        // Of eight digits only the head of the line before is kept, whatever the others are.
+        let pairs = (1..5).flat_map(|one| (1..5).map(move |other| (one, other)));
+        let pairs = pairs.flat_map(|(one, other)| [one * 100_000_000 + other, other * 100_000_000]);
+        for time in times.into_iter().chain(more).chain(pairs) {
             let event = crate::stream::event(time, model::EventKind::Exit, 3, TaskId(12));
             let len = lines.write(&event, &mut bytes);
             let want = format!("{{\"time_ns\":{time},\"event\":\"exit\",\"cpu\":3,\"task\":12}}\n");
