@@ -325,6 +325,38 @@ fn a_metric_over_several_points_is_one_number() {
 }
 
 #[test]
+fn a_ratio_of_two_points_is_made_in_every_run() {
+    let across = "[across.growth]\nmetric = \"m\"\nx = \"hogs\"\ntake = \"ratio\"\n\
+                  from = 1\nto = 4\n";
+    let experiment = read(across, "").unwrap();
+    let metric = experiment.metric("growth").unwrap();
+    let mut results = Results::default();
+    // The runs of a seed belong together: 30 / 10 and 28 / 8.
+    for (point, values) in [[10.0, 8.0], [20.0, 20.0], [30.0, 28.0]]
+        .into_iter()
+        .enumerate()
+    {
+        let samples = values.map(|value| Sample {
+            numbers: BTreeMap::from([("machine.switches".to_owned(), value)]),
+            ..Sample::default()
+        });
+        let cell = CellId {
+            set: 0,
+            arm: 0,
+            point,
+        };
+        results.cells.insert(cell, samples.to_vec());
+    }
+    let cell = CellId {
+        set: 0,
+        arm: 0,
+        point: 1,
+    };
+    let found = results.values(&experiment, cell, metric);
+    assert_eq!(found, Ok(vec![3.0, 3.5]));
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "tables of cases")]
 fn what_is_wrong_is_said_with_its_place() {
     let wrong = |more: &str, expected: &str| {

@@ -286,6 +286,33 @@ mod tests {
         assert!(low > 9.0 && high < 11.0 && !it.is_exact());
     }
 
+    /// Of one set it is that of its mean, times the weight; errors of several add up in squares.
+    #[test]
+    fn the_error_is_the_standard_error_of_the_sum() {
+        // Variances of 10 and 2.5 between runs, so 2 and 0.5 of the means.
+        let (wide, narrow) = ([1.0, 3.0, 5.0, 7.0, 9.0], [1.0, 2.0, 3.0, 4.0, 5.0]);
+        // Ten values that are 2.5 off their mean each.
+        let many = [0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 5.0, 5.0, 5.0, 5.0];
+        let error = |terms: &[(f64, &[f64])], scale| {
+            let term = |&(weight, values)| Term { weight, values };
+            of(&terms.iter().map(term).collect::<Vec<_>>(), scale)
+                .unwrap()
+                .error
+        };
+        let is = |found: f64, square: f64| {
+            assert!((found * found - square).abs() < 1e-12, "{found} {square}");
+        };
+        is(error(&[(1.0, &wide)], Scale::Linear), 2.0);
+        is(error(&[(-3.0, &wide)], Scale::Linear), 9.0 * 2.0);
+        is(
+            error(&[(2.0, &wide), (-1.0, &narrow)], Scale::Linear),
+            4.0 * 2.0 + 0.5,
+        );
+        is(error(&[(1.0, &many)], Scale::Linear), 62.5 / 90.0);
+        // That of a logarithm is the relative one.
+        is(error(&[(-2.0, &wide)], Scale::Log), 4.0 * 2.0 / 25.0);
+    }
+
     #[test]
     fn values_without_spread_leave_nothing_to_chance() {
         let it = ratio(&[4.0, 4.0], &[3.0]).unwrap();

@@ -523,6 +523,8 @@ fn a_quick_look_says_that_the_means_are_the_other_way_round() {
         ties: 0.0,
     };
     assert_eq!(of(lowest(1760.0)), OppositeDirection);
+    // Against every other, and not only against one.
+    assert_eq!(of(lowest(3000.0)), OppositeDirection);
     assert_eq!(of(lowest(495.0)), Undecided);
     assert_eq!(of(lowest(300.0)), SameDirection);
 }
@@ -604,4 +606,29 @@ fn a_quick_look_says_no_more_than_the_direction() {
     assert_eq!(of(ratio(120.0, Side::Below, Some(0.85))), OppositeDirection);
     // A hair is no direction.
     assert_eq!(of(ratio(102.0, Side::Below, Some(0.85))), Undecided);
+}
+
+#[test]
+fn a_probability_is_told_only_where_something_was_left_to_chance() {
+    let p = |arm: Cell, base: Cell, quick| {
+        let question = Question::Ratio {
+            arm,
+            base,
+            side: Side::Below,
+            published: None,
+            margin: 1.15,
+            beyond: 1.0,
+        };
+        let rules = Rules {
+            quick,
+            ..Rules::default()
+        };
+        judge(&[("q".to_owned(), question)], &rules)[0].p
+    };
+    let of_runs = |quick| p(cell("arm", 88.0), cell("base", 100.0), quick);
+    assert!(of_runs(false).is_some_and(|p| p < 0.001));
+    // Of the means alone nothing is left to chance.
+    assert_eq!(of_runs(true), None);
+    let exact = |quick| p(constant("arm", 88.0), constant("base", 100.0), quick);
+    assert_eq!((exact(false), exact(true)), (None, None));
 }
