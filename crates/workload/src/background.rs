@@ -60,3 +60,33 @@ fn threads(kind: &Background, cpus: u32) -> Group {
         ..Group::background(name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_one_on_each_cpu_that_stays_there_or_one_that_goes_anywhere() {
+        let kind = |each_cpu| Background {
+            name: "flush".to_owned(),
+            each_cpu,
+            gap_ns: 5_000,
+            run_ns: vec![1_000, 3_000],
+            real_time: each_cpu.then_some(50),
+            nice: -5,
+        };
+        let bound = threads(&kind(true), 4);
+        assert_eq!((bound.count, bound.one_each_cpu), (4, true));
+        assert_eq!(bound.policy, SchedPolicy::Fifo(50));
+        let free = threads(&kind(false), 4);
+        assert_eq!((free.count, free.one_each_cpu), (1, false));
+        assert_eq!((free.policy, free.nice), (SchedPolicy::Normal, -5));
+        for group in [bound, free] {
+            assert_eq!((group.kind, group.footprint), (TaskKind::Kernel, Some(0)));
+            let Operation::Loop { count, body, .. } = &group.body[0].op else {
+                panic!("it never ends");
+            };
+            assert_eq!((count, body.len()), (&None, 2));
+        }
+    }
+}

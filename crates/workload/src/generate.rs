@@ -291,6 +291,40 @@ mod tests {
         assert_eq!(texts.len(), 500, "each has its number in its name");
     }
 
+    /// Numbers of trials stand in reports and are repeated: who changes what is drawn for a number
+    /// raises [`VERSION`] with it, and writes down the new hashes.
+    #[test]
+    fn what_a_number_draws_stays_the_same_as_long_as_the_version_does() {
+        let hash = |texts: &mut dyn Iterator<Item = String>| {
+            let bytes = texts.flat_map(String::into_bytes);
+            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
+        };
+        let drawn = |number| {
+            let it = trial(1, number, true);
+            let machine = &it.machine;
+            format!(
+                "{} {} {} {} {} {:?} {} {}\n{}",
+                machine.cpus,
+                machine.smt,
+                machine.llc,
+                machine.hz,
+                machine.kernel.name(),
+                machine.profile,
+                it.seed,
+                it.duration.get(),
+                it.text
+            )
+        };
+        let trials = hash(&mut (0..1_000).map(drawn));
+        let played = hash(&mut (0..1_000).map(|number| playable(1, number, 4)));
+        assert_eq!(
+            (VERSION, trials, played),
+            (2, 481_210_458_472_299_224, 9_371_958_282_615_408_666)
+        );
+    }
+
     #[test]
     fn a_load_for_real_processes_has_only_operations_that_they_can_do() {
         for number in 0..300 {

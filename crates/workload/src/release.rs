@@ -142,6 +142,18 @@ mod tests {
     }
 
     #[test]
+    fn a_message_is_overdue_if_it_was_sent_more_than_its_slack_before_the_end() {
+        let slack = Nanos::from_millis(16);
+        assert_eq!(latest(ms(100), slack), ms(84));
+        for sent in [83, 84] {
+            let is_late = overdue(ms(sent), (None, slack), ms(100)).is_some();
+            assert_eq!(is_late, ms(sent) < latest(ms(100), slack), "{sent}");
+        }
+        // None was sent before the run.
+        assert_eq!(latest(ms(10), slack), SimTime::ZERO);
+    }
+
+    #[test]
     fn a_message_is_one_deadline_however_long_it_waits() {
         let mut releases = Releases::default();
         releases.by_message(0, ms(8));

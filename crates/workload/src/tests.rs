@@ -262,6 +262,14 @@ fn names_of_spans_counters_and_phases_are_collected_once() {
         (vec!["s".into(), "u".into()], vec!["p".to_owned()])
     );
     assert_eq!(header.counters, ["a", "b"]);
+    // Operations say them by their place in those lists.
+    let numbers = workload.groups[0].body.iter().map(|step| match &step.op {
+        Operation::Phase(number) | Operation::SpanBegin(number) => *number,
+        Operation::SpanEnd(number) => *number,
+        Operation::Count { counter, .. } => *counter,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [0, 0, 0, 1, 0, 1, 0]);
     assert_eq!(header.deadlines, [("x".to_owned(), "late".to_owned())]);
     assert_eq!((header.groups[0].count, header.seed), (2, 9));
 }

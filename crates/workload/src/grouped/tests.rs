@@ -123,6 +123,74 @@ fn tasks_of_the_same_behaviour_are_one_group_of_a_workload_that_can_be_read() {
     }
 }
 
+/// Tasks of one name, that are woken by nothing but the clock, by a device, or by nobody.
+#[test]
+fn tasks_of_one_name_are_told_apart_by_what_ends_their_sleeps() {
+    let mut grouped = Grouped::new();
+    let us = 1_000;
+    for task in 0..4 {
+        grouped.events(&[new(0, task, NONE)]);
+    }
+    for turn in 1..11 {
+        for (task, cause) in [WakeCause::Clock, WakeCause::Clock, WakeCause::Device]
+            .into_iter()
+            .enumerate()
+        {
+            let task = u32::try_from(task).unwrap();
+            let at = (turn * 1_000 + u64::from(task) * 100) * us;
+            grouped.events(&[
+                wakeup(at, task, NONE, cause),
+                switch(at, task, NONE, PrevState::Idle),
+                switch(at + 50 * us, NONE, task, PrevState::Sleeping),
+            ]);
+        }
+    }
+    let at = 20_000 * us;
+    grouped.events(&[
+        wakeup(at, 3, NONE, WakeCause::Before),
+        switch(at, 3, NONE, PrevState::Idle),
+    ]);
+    grouped.finish(SimTime::from_nanos(at + 7 * us));
+    let file = AsFile {
+        name: "trace",
+        groups: &[0, 1, 2, 3].map(|_| TaskGroup {
+            name: "worker".to_owned(),
+            nice: 0,
+            count: 1,
+        }),
+        machine: &model::MachineSpec::default(),
+        length: Nanos::from_millis(20),
+        anonymous: false,
+    };
+    let text = grouped.to_toml(&file, &|_| Known::default());
+    let workload = Workload::parse(&text, "trace.toml").unwrap_or_else(|it| panic!("{it}\n{text}"));
+    let counts: Vec<u32> = workload.groups.iter().map(|group| group.count).collect();
+    assert_eq!(counts, [2, 1, 1], "{text}");
+}
+
+#[test]
+fn what_an_interrupt_took_is_no_time_of_the_task() {
+    let mut grouped = Grouped::new();
+    let us = 1_000;
+    grouped.events(&[
+        new(0, 0, NONE),
+        wakeup(0, 0, NONE, WakeCause::Before),
+        switch(0, 0, NONE, PrevState::Idle),
+        event(100 * us, EventKind::Steal, 0, (40 * us, 0)),
+        switch(300 * us, NONE, 0, PrevState::Sleeping),
+    ]);
+    grouped.finish(SimTime::from_nanos(300 * us));
+    let file = AsFile {
+        name: "trace",
+        groups: &[],
+        machine: &model::MachineSpec::default(),
+        length: Nanos::from_millis(1),
+        anonymous: false,
+    };
+    let text = grouped.to_toml(&file, &|_| Known::default());
+    assert!(text.contains("run(260us)"), "{text}");
+}
+
 #[test]
 fn an_anonymous_file_has_no_name_of_the_trace() {
     let text = toml(true);

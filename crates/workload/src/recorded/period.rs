@@ -269,6 +269,16 @@ mod tests {
     }
 
     #[test]
+    fn several_jobs_in_one_turn_are_evenly_spread() {
+        let mut turns: Vec<(u64, u64)> = (0..9).map(|at| (16 * at, 4)).collect();
+        // Three periods with three jobs, and one behind them.
+        turns.extend([(144, 12), (192, 4)]);
+        let got = with_missed(&script(&turns), ms(16), &Cell::new(9));
+        let job = |at| [Act::SleepUntil(ms(at)), Act::Run(ms(4))];
+        assert_eq!(got[18..], [144, 160, 176, 192].map(job).concat());
+    }
+
+    #[test]
     fn what_a_task_does_beside_running_stays_where_it_was() {
         let mut acts = script(&(0..9).map(|at| (16 * at, 4)).collect::<Vec<_>>());
         let inside = [

@@ -31,6 +31,38 @@ fn comments_trailing_commas_and_equal_names_are_read_as_rt_app_and_workgen_do() 
 }
 
 #[test]
+fn a_text_may_have_each_escape_of_json() {
+    let read = |text: &str| {
+        let source = Source {
+            file: "case.json",
+            text,
+        };
+        match Json::parse(&source).map(|json| json.value) {
+            Ok(Value::Text(text)) => Ok(text),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let all = r#""a\n\t\r\b\f\"\\\/\u0041\u00e4z""#;
+    let want = "a\n\t\r\u{8}\u{c}\"\\/A\u{e4}z";
+    assert_eq!(read(all).as_deref(), Ok(want));
+    for wrong in [r#""\u00g1""#, r#""\ud800""#, r#""\u12"#] {
+        let error = read(wrong).unwrap_err();
+        assert!(error.contains("four hexadecimal digits"), "{error}");
+    }
+}
+
+#[test]
+fn tables_of_cgroups_are_called_by_their_paths_and_no_two_alike() {
+    let paths = ["/", "/a", "/a/b", "/a_b", "/a-b", "/ab", "/a_/b", "/B7"];
+    let names: Vec<String> = paths.iter().map(|path| cgroup_name(path)).collect();
+    assert_eq!(names[..3], ["root", "g_a", "g_a_b"]);
+    assert_eq!(names[7], "g_B7");
+    let different: std::collections::BTreeSet<_> = names.iter().collect();
+    assert_eq!(different.len(), paths.len(), "{names:?}");
+}
+
+#[test]
 fn an_event_may_stand_without_a_value() {
     let (workload, _) =
         imported("{ \"tasks\": { \"t\": { \"suspend\", \"run\": 5, \"yield\" } } }");

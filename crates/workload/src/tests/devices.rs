@@ -2,7 +2,7 @@
 
 use super::{parse, refusal};
 use crate::*;
-use model::{CpuId, Nanos};
+use model::{CpuId, Nanos, Rng};
 
 #[test]
 fn everything_in_the_tables_of_devices_arrives_in_the_tree() {
@@ -67,6 +67,34 @@ fn everything_in_the_tables_of_devices_arrives_in_the_tree() {
         ]
     );
     assert_eq!(workload.stop.requests, [0]);
+}
+
+#[test]
+fn hot_keys_are_drawn_as_often_as_is_said_and_all_others_alike() {
+    let drawn = |percent| {
+        let keys = Keys {
+            count: 10,
+            hot: 2,
+            percent,
+        };
+        let mut rng = Rng::new(5, 0);
+        let mut counts = [0_u32; 10];
+        for _ in 0..10_000 {
+            counts[keys.draw(&mut rng) as usize] += 1;
+        }
+        counts
+    };
+    let near = |count: u32, want: u32| count.abs_diff(want) < want / 10;
+    assert!(drawn(0).into_iter().all(|count| near(count, 1_000)));
+    // Half of all draws are hot, and of the others a tenth each falls upon any key.
+    let counts = drawn(50);
+    let (hot, others) = counts.split_at(2);
+    assert!(
+        hot.iter().all(|count| near(*count, 2_500 + 500)),
+        "{counts:?}"
+    );
+    assert!(others.iter().all(|count| near(*count, 500)), "{counts:?}");
+    assert_eq!(drawn(100)[2..], [0; 8]);
 }
 
 #[test]
