@@ -1,4 +1,4 @@
-use model::{CpuId, EventKind, Nanos, PrevState, TaskId};
+use model::{CpuId, EventKind, Looked, Nanos, PrevState, TaskId};
 
 use super::*;
 use crate::stream::{Stream, event, header};
@@ -112,4 +112,101 @@ fn a_wait_that_has_ended_is_among_the_worst_and_explains_itself() {
             .as_ref()
             .map_or(CpuId(0), |q| q.readers[0])
     );
+}
+
+/// An event file may name a task that never began.
+#[test]
+fn a_misuse_of_a_task_that_nobody_knows_has_no_victim() {
+    let failed = |task| {
+        let mut events = begin();
+        events.push(decision(7, EventKind::Failed, 0, TaskId(task), (0, 1)));
+        let mut observer = observe(&events, 9);
+        observer.text(&Text::Exit(Exit {
+            kind: ExitKind::Error,
+            code: 0,
+            message: "invalid".to_owned(),
+            time: SimTime::from_nanos(7),
+            fault: None,
+        }));
+        observer.finding().unwrap()
+    };
+    let known = failed(0);
+    assert_eq!(known.victim.map(|it| it.name).as_deref(), Some("solo"));
+    for unknown in [1, 2, TaskId::NONE.0] {
+        let finding = failed(unknown);
+        assert_eq!(finding.victim, None, "{unknown}");
+        assert_eq!(finding.message.as_deref(), Some("invalid"));
+        assert_eq!(finding.culprit.unwrap().place.unwrap().line, 9);
+    }
+}
+
+#[test]
+fn a_decision_is_told_with_the_names_of_its_task_and_queue() {
+    let mut follower = Follower::default();
+    follower.begin(&header(2));
+    for event in begin() {
+        follower.apply(&event);
+    }
+    let solo = TaskId(0);
+    let said = |kind, task, words| {
+        let (said, act) = follower.describe(&decision(8, kind, 1, task, words));
+        assert_eq!((act.time, act.cpu), (SimTime::from_nanos(8), CpuId(1)));
+        said
+    };
+    let look = |how: Looked| (2, (how as u64) << 32);
+    let cases = [
+        (
+            EventKind::Insert,
+            solo,
+            (2 | 3 << 32, 0),
+            "inserts solo into queue 7 (now 3 tasks)",
+        ),
+        (
+            EventKind::Insert,
+            TaskId(9),
+            (u64::from(model::NOWHERE), 0),
+            "keeps task 9 in no queue",
+        ),
+        (
+            EventKind::Look,
+            solo,
+            look(Looked::Move),
+            "takes solo out of queue 7",
+        ),
+        (
+            EventKind::Look,
+            TaskId::NONE,
+            look(Looked::Move),
+            "finds nobody in queue 7",
+        ),
+        (
+            EventKind::Look,
+            TaskId::NONE,
+            look(Looked::Nothing),
+            "ends `dispatch` without a task",
+        ),
+        (
+            EventKind::Look,
+            solo,
+            look(Looked::LetGo),
+            "has solo in hand and does not insert it",
+        ),
+        (
+            EventKind::Slice,
+            solo,
+            (5_000, 0),
+            "gives solo a slice of 5.00 us",
+        ),
+        (
+            EventKind::Slice,
+            solo,
+            (u64::MAX, 0),
+            "gives solo a slice without end",
+        ),
+    ];
+    for (kind, task, words, want) in cases {
+        assert_eq!(said(kind, task, words), want);
+    }
+    let waits = follower.scene();
+    assert_eq!((waits.waiting, waits.cpus), (1, vec![None, None]));
 }
