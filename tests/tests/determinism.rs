@@ -11,6 +11,7 @@ use std::{env, fs, thread};
 use model::{MachineSpec, Nanos, PolicySpec};
 use runslice_tests::policy;
 use runslice_tests::random::RandomRun;
+use runslice_tests::run::Run;
 use runslice_tests::simulate;
 use sim::Backend;
 use stats::TraceHash;
@@ -79,6 +80,21 @@ fn table() -> String {
             let _ = writeln!(table, "{name} {:016x}", hash(spec));
             table
         })
+}
+
+/// The lottery draws with `bpf_get_prandom_u32()`; nothing else in this run is drawn.
+#[test]
+fn another_seed_draws_other_numbers_for_the_policy() {
+    let turns = |seed: u64| {
+        let mut spec = Run::new("lottery", "[task.A]\ncount = 3\ndo = \"run(1s)\"").spec();
+        spec.seed = seed;
+        let mut hash = TraceHash::new();
+        sim::run(&spec, &mut hash).expect("a run");
+        hash.value()
+    };
+    assert_eq!(turns(1), turns(1));
+    let different: std::collections::BTreeSet<u64> = (1..9).map(turns).collect();
+    assert_eq!(different.len(), 8);
 }
 
 #[test]

@@ -324,6 +324,20 @@ fn every_misuse_ends_with_the_kernel_s_kind_code_time_and_message() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
+/// Source: `scx_kf_allowed()`, kernel 6.18.
+#[test]
+fn a_function_of_an_outer_callback_is_refused_within_an_inner_one() {
+    let real_time = "[task.A]\ncpus = \"0\"\ndo = \"run(50ms)\"\n\
+                     [task.B]\ncpus = \"0\"\nstart = \"1ms\"\ndo = \"run(50ms)\"\n\
+                     [task.R]\ncpus = \"0\"\npolicy = \"fifo:50\"\nstart = \"7ms\"\n\
+                     do = \"run(1ms)\"\n";
+    let mut spec = spec("nested", "x=0", real_time);
+    spec.policy.set.clear();
+    let summary = simulate::on_both(&spec, &mut Collector::default()).expect("a run");
+    let message = "cpu_release kfunc called from a nested operation".to_owned();
+    assert_eq!(exit_of(&summary), (1024, 0, 7, message));
+}
+
 /// What only a machine without a verifier gets to see ends the run with the place of the fault.
 #[test]
 fn what_a_verifier_would_refuse_ends_with_program_and_instruction() {

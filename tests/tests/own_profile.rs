@@ -70,6 +70,21 @@ fn another_address_space_costs_more_than_another_thread_and_a_kernel_thread_take
 }
 
 #[test]
+fn a_forked_thread_has_its_parents_address_space_and_a_forked_process_one_of_its_own() {
+    let switches = |kind: &str| {
+        let workload = format!(
+            "[task.p]\ndo = \"fork(c), loop(10)[ run(1ms), yield ], run(1ms)\"\n\
+             [task.c]\ncount = 0\nkind = \"{kind}\"\ndo = \"loop(10)[ run(1ms), yield ]\""
+        );
+        let (_, summary) = bare("[costs]\nmm_switch = \"1us\"", &cpus(1), &workload);
+        (summary.cpus[0].switches, spent(&summary, "switches") / US)
+    };
+    assert_eq!(switches("thread").1, 1, "one address space is loaded once");
+    let (all, paid) = switches("process");
+    assert!(paid > 10 && paid < all, "{paid} of {all} switches");
+}
+
+#[test]
 fn a_task_that_comes_back_from_idle_finds_its_address_space() {
     let workload = "[task.t]\nkind = \"process\"\ndo = \"loop(5)[ run(1ms), sleep(1ms) ]\"";
     let (_, summary) = bare("[costs]\nmm_switch = \"1us\"", &cpus(1), workload);

@@ -226,6 +226,75 @@ fn random_runs_keep_the_invariants_and_sampling_changes_no_event() {
     }
 }
 
+/// What CPU 0 has counted at the end, and how many switches to a task there were.
+#[derive(Default)]
+struct Counted {
+    last: model::CpuCounts,
+    switches: u64,
+}
+
+impl model::Sink for Counted {
+    fn wants(&self) -> model::EventMask {
+        model::EventMask::NONE.with(model::EventKind::Switch)
+    }
+
+    fn begin(&mut self, _: &model::Header) {}
+
+    fn events(&mut self, events: &[model::Event]) {
+        let switches = events
+            .iter()
+            .filter(|it| it.kind == model::EventKind::Switch && it.task != model::TaskId::NONE);
+        self.switches += switches.count() as u64;
+    }
+
+    fn finish(&mut self, _: model::SimTime) {}
+}
+
+impl model::Sampler for Counted {
+    fn sample(&mut self, sample: &model::Sample) {
+        self.last = sample.cpus[0];
+    }
+}
+
+fn counted(workload: &str) -> Counted {
+    let run = Run {
+        until: Nanos::from_millis(200),
+        ..Run::new("fifo", workload)
+    };
+    let mut counted = Counted::default();
+    let every = Nanos::from_millis(100);
+    sim::run_sampled(&run.spec(), &mut counted, every).expect("a run");
+    counted
+}
+
+#[test]
+fn each_call_of_the_scheduler_that_ends_with_a_task_switches_to_it_or_keeps_it() {
+    let alone = counted("[task.A]\ndo = \"loop(10)[ run(1ms), yield ], run(1ms)\"");
+    assert!(alone.last.kept >= 10, "{:?}", alone.last);
+    let two = counted("[task.A]\ncount = 2\ndo = \"loop(10)[ run(1ms), yield ], run(1ms)\"");
+    for Counted { last, switches } in [alone, two] {
+        assert_eq!(last.picks, last.kept + switches, "{last:?}");
+        assert!(last.schedules > last.picks, "the last one idles: {last:?}");
+    }
+}
+
+/// Source: `wakeup_preempt_rt()`, kernel 6.18.
+#[test]
+fn a_real_time_task_that_is_not_more_urgent_does_not_call_the_scheduler() {
+    let calls = |second: &str| {
+        let workload = format!(
+            "[task.A]\npolicy = \"fifo:10\"\ndo = \"run(50ms)\"\n\
+             [task.B]\n{second}\ndo = \"run(10ms)\""
+        );
+        counted(&workload).last.schedules
+    };
+    let less = calls("policy = \"fifo:5\"\nstart = \"5ms\"");
+    let same = calls("policy = \"fifo:10\"\nstart = \"5ms\"");
+    let more = calls("policy = \"fifo:15\"\nstart = \"5ms\"");
+    // Who preempts gives the CPU back, which is one call more.
+    assert_eq!((same, more), (less, less + 1));
+}
+
 /// A hash that counts samples, too.
 struct Sampled(TraceHash, u32);
 

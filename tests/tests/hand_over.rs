@@ -1,0 +1,58 @@
+//! What the kernel does of itself when a policy hands a task over or asks for a CPU.
+
+use model::{CpuId, Event, EventKind, EventMask, Header, Kicked, Nanos, SimTime, Sink};
+use runslice_tests::run::Run;
+
+const ONE: &str = "[task.A]\nstart = \"5ms\"\ndo = \"run(3ms)\"\n";
+
+fn run(set: &'static [(&'static str, &'static str)]) -> Run<'static> {
+    Run {
+        cpus: 2,
+        until: Nanos::from_millis(20),
+        set,
+        ..Run::new("hands-over", ONE)
+    }
+}
+
+/// Source: `dispatch_enqueue()` and `move_remote_task_to_local_dsq()`, kernel 6.18: a CPU that runs
+/// a class below the policy's is told to schedule.
+#[test]
+fn an_idle_cpu_that_another_one_gives_a_task_runs_it_at_once_without_a_kick() {
+    let (collected, summary) = run(&[]).go();
+    let ms = |count| SimTime::ZERO + Nanos::from_millis(count);
+    assert_eq!(
+        collected.turns(1, summary.end),
+        [("A".to_owned(), ms(5), ms(8))]
+    );
+    assert_eq!(collected.turns(0, summary.end), []);
+}
+
+/// What became of each kick of CPU 1, in order.
+#[derive(Default)]
+struct Kicks(Vec<u64>);
+
+impl Sink for Kicks {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE.with(EventKind::KickEnd)
+    }
+
+    fn begin(&mut self, _: &Header) {}
+
+    fn events(&mut self, events: &[Event]) {
+        let ends = events.iter().filter(|it| it.kind == EventKind::KickEnd);
+        self.0
+            .extend(ends.filter(|it| it.cpu == CpuId(1)).map(|it| it.a));
+    }
+
+    fn finish(&mut self, _: SimTime) {}
+}
+
+/// Those that wake whoever runs there and those of an idle CPU are noted apart from each other.
+#[test]
+fn a_kick_that_is_asked_for_twice_becomes_one_with_the_first_of_its_kind() {
+    let mut kicks = Kicks::default();
+    let _ = run(&[("kicks", "1")]).feed(&mut kicks);
+    let (asked, again) = (Kicked::Asked as u64, Kicked::Coalesced as u64);
+    assert_eq!(kicks.0[..4], [asked, again, asked, again]);
+    assert!(kicks.0.len() > 4, "they are carried out: {:?}", kicks.0);
+}
