@@ -317,6 +317,60 @@ fn a_test_of_runs_that_lack_something_is_undecided_and_says_why() {
     assert!(all[1].1.ends_with("it was not run"), "{all:?}");
 }
 
+/// A trace with one entry that comes 3 ms late.
+#[test]
+fn times_of_a_trace_may_be_off_as_far_as_its_test_says_and_each_point_is_named() {
+    let traced = |test: &str| {
+        let more = format!(
+            "[probe.p]\nwho = \"hog\"\nlevels = \"times\"\nunit = \"1ms\"\n\
+             [[statement]]\nid = \"C1\"\n[[statement.test]]\nkind = \"trace\"\nruns = \"r\"\n\
+             probe = \"p\"\narm = \"a\"\nwant = \"1:10 2:20\"\n{test}"
+        );
+        let experiments = [read(&more, "").unwrap()];
+        let mut results = Results::default();
+        for point in 0..3 {
+            let sequence = cells::Sequence {
+                rounded: "1:10 2:23".to_owned(),
+                exact: "1:10000000 2:23000000".to_owned(),
+            };
+            let sample = Sample {
+                traces: BTreeMap::from([("p".to_owned(), sequence)]),
+                ..Sample::default()
+            };
+            let [set, arm] = [0; 2];
+            results
+                .cells
+                .insert(CellId { set, arm, point }, vec![sample]);
+        }
+        let judged = judge_all(&experiments, &[results], "sim", &Rules::default());
+        let parts = judged.into_iter().flat_map(|it| it.parts);
+        parts
+            .map(|(name, it)| (name, it.verdict))
+            .collect::<Vec<_>>()
+    };
+    let one = "at = { hogs = 1 }\n";
+    let said = |verdict| [("C1".to_owned(), verdict)];
+    assert_eq!(traced(one), said(Verdict::NotReproduced));
+    let within = |span: &str| format!("{one}within = \"{span}\"\n");
+    assert_eq!(traced(&within("4ms")), said(Verdict::Reproduced));
+    assert_eq!(traced(&within("2ms")), said(Verdict::NotReproduced));
+    let names: Vec<String> = traced("").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["C1 hogs 1", "C1 hogs 2", "C1 hogs 4"]);
+}
+
+#[test]
+fn another_metric_than_the_tests_is_named_beside_its_cell() {
+    let test = "kind = \"ratio\"\nruns = \"r\"\nmetric = \"m\"\narm = \"b\"\n\
+                at = { hogs = 1 }\nside = \"below\"\n";
+    let of = |base: &str| {
+        let parts = judged(&format!("{test}base = {base}\n"), "").unwrap();
+        parts[0].1.parts[0].name.clone()
+    };
+    assert!(!of("\"a\"").contains(" of "), "{}", of("\"a\""));
+    let other = of("{ arm = \"a\", metric = \"most\" }");
+    assert!(other.contains("most of "), "{other}");
+}
+
 #[test]
 fn a_metric_over_several_points_is_one_number() {
     let test = "kind = \"within\"\nruns = \"r\"\nmetric = \"most\"\narm = \"b\"\n\

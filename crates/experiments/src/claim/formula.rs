@@ -304,6 +304,9 @@ mod tests {
         assert_eq!(value("(1+2)*a / group.b_ns"), Ok(6.0));
         assert_eq!(value("10 - 4 - 3"), Ok(3.0));
         assert_eq!(value("12 / 2 / 3"), Ok(2.0));
+        // Only what stands inside of each other is deep.
+        let long = vec!["(1)"; 2 * DEPTH_MAX].join(" + ");
+        assert_eq!(value(&long), Ok(2.0 * DEPTH_MAX as f64));
         assert_eq!(value("-a + 1.5e3 - 2E-1"), Ok(1493.8));
         assert_eq!(value("max(a, 2, 9) - min(a, group.b_ns)"), Ok(6.0));
     }

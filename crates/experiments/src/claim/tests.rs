@@ -184,6 +184,33 @@ fn a_trend_with_a_step_back_is_a_direction_only() {
     assert_eq!(verdict(rises([100.0, 100.2, 99.9, 100.1])), Undecided);
 }
 
+/// Milliseconds and seconds have the same trend.
+#[test]
+fn a_trend_does_not_depend_on_the_unit() {
+    let trend = |unit: f64, means: &[f64]| {
+        let points = means.iter().map(|mean| (cell("p", mean * unit), None));
+        let question = Question::Monotone {
+            points: points.collect(),
+            side: Side::Above,
+        };
+        let found = finding(question);
+        (found.verdict, found.p)
+    };
+    for means in [
+        &[100.0, 100.2, 99.9, 100.1][..],
+        &[100.0, 101.0, 102.0],
+        &[3.0, 2.0],
+    ] {
+        let (verdict, p) = trend(1.0, means);
+        for unit in [0.001, 1000.0] {
+            let (other, q) = trend(unit, means);
+            assert_eq!(verdict, other, "{means:?} times {unit}");
+            let apart = p.unwrap() - q.unwrap();
+            assert!(apart.abs() < 0.001, "{means:?} times {unit}: {p:?} {q:?}");
+        }
+    }
+}
+
 #[test]
 fn an_order_may_allow_ties() {
     let order = |middle, ties| Question::Order {

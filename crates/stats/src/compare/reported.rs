@@ -563,3 +563,26 @@ pub(super) fn measure(column: &str) -> Measure {
     };
     column.split('_').find_map(unit).unwrap_or(Measure::Count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_has_one_name_and_no_part_of_it_is_another() {
+        let found = Found {
+            place: &["span", "ab", "request"],
+            column: "length_ns_mean",
+            better: Lower,
+            role: Goal,
+            value: 1.0,
+        };
+        let name = found.name();
+        assert_eq!(name, "span.ab.request.length_ns_mean");
+        assert!(found.is_called(&name));
+        let longer = format!("{name}s");
+        for other in ["", "span.ab", "span.ab.request.", &name[1..], &longer] {
+            assert!(!found.is_called(other), "{other}");
+        }
+    }
+}

@@ -518,3 +518,38 @@ const fn bar_start(bar: u64) -> u64 {
     let value = ((4 + quarter) as u128) << octave >> 2;
     value as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bars are of rising values, four for each power of two, from 4 on all different.
+    #[test]
+    fn every_value_lies_in_its_bar() {
+        let around = (0..64).flat_map(|power| {
+            let power = 1_u64 << power;
+            [
+                power,
+                power + power / 4,
+                power + power / 2,
+                power + power / 4 * 3,
+            ]
+        });
+        let values = around.flat_map(|it| [it - 1, it, it.saturating_add(1), it + it / 8]);
+        for value in (1..70).chain(values).chain([u64::MAX]).filter(|it| *it > 0) {
+            let bar = bar_of(value);
+            let (from, to) = (bar_start(bar), bar_start(bar + 1));
+            // Those below 4 have a bar of their own, the last one has no end.
+            let fits = match value {
+                0..4 => value == from,
+                4..0xf000_0000_0000_0000 => from <= value && value < to,
+                _ => from <= value,
+            };
+            assert!(fits, "{value}: {from} to {to}");
+            assert_eq!(bar / BARS, u64::from(value.ilog2()));
+        }
+        for quarter in 0..4 {
+            assert_eq!(bar_of(1024 + 256 * quarter), 10 * BARS + quarter);
+        }
+    }
+}

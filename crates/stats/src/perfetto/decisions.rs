@@ -108,3 +108,21 @@ fn queue_words(id: u64) -> String {
         id => format!("queue {id:#x}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_called_as_policies_write_its_number() {
+        for (id, want) in [
+            (LOCAL_ON | 3, "local queue, CPU 3"),
+            (BUILTIN | 1, "global queue"),
+            (7, "queue 7"),
+            (0xffff, "queue 65535"),
+            (0x1_0000, "queue 0x10000"),
+        ] {
+            assert_eq!(queue_words(id), want);
+        }
+    }
+}

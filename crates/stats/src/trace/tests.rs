@@ -54,6 +54,12 @@ fn behind_two() -> Stream {
 }
 
 #[test]
+fn a_group_of_several_tasks_has_one_name() {
+    let tracer = trace(named("solo"), &behind_two(), 60);
+    assert_eq!(tracer.names(), ["solo", "pair"]);
+}
+
+#[test]
 fn a_turn_tells_the_wait_the_run_and_who_was_in_between() {
     let tracer = trace(named("solo"), &behind_two(), 60);
     let standing = Standing {

@@ -123,3 +123,22 @@ pub struct Kind {
     pub wakes: BTreeMap<usize, u64>,
     pub forks: BTreeMap<usize, u64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_kept_in_rising_quarters_of_powers_of_two() {
+        let mut lengths = Lengths::default();
+        let quarters = [8_u64, 10, 12, 14, 16, 20, 24, 28, 1 << 40, 3 << 39];
+        for length in quarters.into_iter().chain([9, 15]).rev() {
+            lengths.add(Nanos::new(length));
+        }
+        let sums: Vec<(u64, u128)> = lengths.0.values().copied().collect();
+        let want = [(2, 17), (1, 10), (1, 12), (2, 29)].into_iter();
+        let want = want.chain(quarters[4..].iter().map(|it| (1, (*it).into())));
+        assert_eq!(sums, want.collect::<Vec<_>>());
+        assert_eq!(lengths.many(), 12);
+    }
+}

@@ -168,6 +168,54 @@ fn tasks_of_one_name_are_told_apart_by_what_ends_their_sleeps() {
     assert_eq!(counts, [2, 1, 1], "{text}");
 }
 
+/// The second task forks the third; work from outside wakes the first, and nothing else does.
+#[test]
+fn a_child_is_forked_by_its_own_parent_and_work_from_outside_has_a_source() {
+    let mut grouped = Grouped::new();
+    let us = 1_000;
+    grouped.events(&[new(0, 0, NONE), new(0, 1, NONE)]);
+    for turn in 0..10 {
+        let at = turn * 1_000 * us;
+        grouped.events(&[
+            wakeup(at + 100 * us, 0, NONE, WakeCause::Outside),
+            switch(at + 100 * us, 0, NONE, PrevState::Idle),
+            switch(at + 200 * us, 1, 0, PrevState::Sleeping),
+            switch(at + 300 * us, NONE, 1, PrevState::Sleeping),
+            wakeup(at + 900 * us, 1, NONE, WakeCause::Clock),
+        ]);
+    }
+    let end = 10_000 * us;
+    grouped.events(&[
+        new(end, 2, 1),
+        wakeup(end, 2, 1, WakeCause::Unsaid),
+        switch(end, 2, NONE, PrevState::Idle),
+    ]);
+    grouped.finish(SimTime::from_nanos(end + 50 * us));
+    let group = |name: &str| TaskGroup {
+        name: name.to_owned(),
+        nice: 0,
+        count: 1,
+    };
+    let file = AsFile {
+        name: "trace",
+        groups: &["server", "maker", "child"].map(group),
+        machine: &model::MachineSpec::default(),
+        length: Nanos::from_millis(10),
+        anonymous: false,
+    };
+    let text = grouped.to_toml(&file, &|_| Known::default());
+    let maker = text.split("[task.maker]").nth(1).expect("the maker");
+    let maker = maker.split("[task").next().unwrap_or(maker);
+    assert!(maker.contains("fork(child)"), "{text}");
+    assert_eq!(text.matches("fork(").count(), 1, "{text}");
+    assert!(
+        text.contains("# Work from outside: 10 times.\n[irq.server_outside]\n"),
+        "{text}"
+    );
+    assert!(text.contains("poisson = \"1000000ns\""), "{text}");
+    assert!(!text.contains("[irq.server_refill]"), "{text}");
+}
+
 #[test]
 fn what_an_interrupt_took_is_no_time_of_the_task() {
     let mut grouped = Grouped::new();

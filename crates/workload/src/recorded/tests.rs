@@ -155,6 +155,28 @@ fn a_task_that_is_bound_from_the_begin_stays_where_it_ran_until_it_may_use_more(
     assert_eq!(ops(&workload, 2), [run(40)]);
 }
 
+/// Memory is asked for by their number before the workload is made.
+#[test]
+fn the_operations_of_a_workload_are_no_more_than_was_said() {
+    let mut events = vec![new(0, 0, NONE)];
+    for turn in 0..50 {
+        let at = turn * 20;
+        events.extend([
+            wakeup(at, 0, NONE),
+            switch(at, 0, NONE, PrevState::Idle),
+            switch(at + 10, NONE, 0, PrevState::Sleeping),
+        ]);
+    }
+    let recorded = recorded(&events);
+    let said = recorded.operations();
+    let workload = recorded.into_workload("t.toml", CostScale::ONE).unwrap();
+    let made = ops(&workload, 0).len() as u64;
+    assert!(
+        made > 90 && made <= said && said < 3 * made,
+        "{made} of {said}"
+    );
+}
+
 #[test]
 fn bursts_messages_timers_and_forks_are_found() {
     let recorded = recorded(&[

@@ -63,6 +63,18 @@ fn tables_of_cgroups_are_called_by_their_paths_and_no_two_alike() {
 }
 
 #[test]
+fn a_sync_wakes_another_one_before_it_waits_itself() {
+    let toml = |event: &str| {
+        let case = format!(
+            "{{ \"tasks\": {{ \"t\": {{ \"{event}\": {{ \"ref\": \"q\", \"mutex\": \"m\" }} }} }} }}"
+        );
+        import(&case, "case.json").unwrap().toml
+    };
+    assert!(toml("sync").contains("signal(cond_q), wait(cond_q, mutex_m)"));
+    assert!(!toml("wait").contains("signal") && toml("wait").contains("wait(cond_q, mutex_m)"));
+}
+
+#[test]
 fn an_event_may_stand_without_a_value() {
     let (workload, _) =
         imported("{ \"tasks\": { \"t\": { \"suspend\", \"run\": 5, \"yield\" } } }");

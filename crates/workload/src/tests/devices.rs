@@ -70,6 +70,24 @@ fn everything_in_the_tables_of_devices_arrives_in_the_tree() {
 }
 
 #[test]
+fn sizes_of_a_disk_are_counted_in_pages_and_a_fifth_of_its_cache_may_be_dirty() {
+    let disk = |keys: &str| {
+        let workload = parse(&format!("[disk.d]\n{keys}[task.t]\ndo = \"run(1ms)\"\n"));
+        workload.disks[0].clone()
+    };
+    let own = disk(
+        "size = \"1MiB\"\nrequest = \"16KiB\"\nahead = \"32KiB\"\ncache = \"lru:4MiB\"\n\
+         dirty = \"12KiB\"\n",
+    );
+    assert_eq!((own.pages, own.request, own.ahead), (256, 4, 8));
+    assert_eq!((own.cache, own.dirty), (Cache::Recent(Some(1024)), 3));
+    let usual = disk("cache = \"lru:4MiB\"\n");
+    assert_eq!((usual.ahead, usual.dirty), (0, 204));
+    // Where the cache has no size of its own they are 64 MiB.
+    assert_eq!(disk("cache = \"lru\"\n").dirty, 16 * 1024);
+}
+
+#[test]
 fn hot_keys_are_drawn_as_often_as_is_said_and_all_others_alike() {
     let drawn = |percent| {
         let keys = Keys {

@@ -87,6 +87,22 @@ fn at(ms: u64) -> SimTime {
 }
 
 #[test]
+fn the_expressions_of_an_instruction_are_those_that_it_evaluates() {
+    let workload = parse(
+        "[chan.c]\nkind = \"unix\"\n[task.t]\n\
+         do = 'if(got)[ send(c, 9, 5) ], loop(2)[ yield ]'\n",
+    );
+    let code = Code::new(&workload.groups[0].body, workload.groups[0].variables);
+    let mut all: Vec<Expr> = Vec::new();
+    for instr in &code.instrs {
+        all.extend(instr.exprs().into_iter().cloned());
+    }
+    for want in [Expr::Got, Expr::Number(9), Expr::Number(5)] {
+        assert!(all.contains(&want), "{want:?}: {all:?}");
+    }
+}
+
+#[test]
 fn loops_conditions_and_expressions_are_behind_a_command() {
     let (found, fault) = commands(
         "for(i, 2)[ if(i == 1)[ send(c[i], 9, len(c[i])) ] else [ recv(c[cpus - 2]) ] ], \

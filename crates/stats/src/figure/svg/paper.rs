@@ -292,6 +292,9 @@ mod tests {
     fn lines_are_cut_at_spaces_and_long_words_inside() {
         assert_eq!(lines("one two three", 7), ["one two", "three"]);
         assert_eq!(lines("abcdefghij k", 4), ["abcd", "efgh", "ij k"]);
+        // The space counts, too.
+        assert_eq!(lines("one four", 7), ["one", "four"]);
+        assert_eq!(lines("one four", 8), ["one four"]);
         assert_eq!(lines("", 4), [""]);
         assert_eq!(lines("a", 1), ["a"]);
         assert_eq!(short("abcdef", 4), "abc\u{2026}");

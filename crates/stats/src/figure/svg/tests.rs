@@ -119,6 +119,13 @@ fn panels_of_a_grid_stand_beside_and_below_each_other() {
     let [first, second, third, fourth] = areas(&text)[..] else {
         panic!("four areas: {text}");
     };
+    // They begin below the heading, with no more than their names between.
+    let heading = &text[text.find("</desc>").expect("a description")..];
+    let heading = text_at(heading, "subtitle").1;
+    assert!(
+        first[1] > heading + 10.0 && first[1] < heading + 60.0,
+        "{first:?} {heading}"
+    );
     // Three have room beside each other, as far from each other, and end where the figure does.
     assert_eq!((first[1], first[3]), (third[1], third[3]));
     assert!(first[2] < second[0] && second[0] - first[2] == third[0] - second[2]);
@@ -138,7 +145,27 @@ fn panels_of_a_grid_stand_beside_and_below_each_other() {
             "{tag}"
         );
     }
-    assert!(number(&text, "height") >= fourth[3] + 30.0);
+    // Below the last row are its marks and what all of them are.
+    let below = number(&text, "height") - fourth[3];
+    assert!((30.0..70.0).contains(&below), "{below}");
+}
+
+#[test]
+fn a_long_mark_at_the_end_is_not_cut_off_by_the_edge() {
+    let mut body = dots(2);
+    let Body::Dots { panels } = &mut body else {
+        panic!("dots");
+    };
+    let end = "a long text at the very end";
+    panels[1].marks = vec![(0, "begin".into()), (10, end.into())];
+    let text = svg(&chart(body), false);
+    let half = end.len() as f64 * 6.8 / 2.0;
+    let right = text_at(&text, end).0 + half;
+    assert!((810.0..=819.0).contains(&right), "{right}");
+    // Where there is room a text stands in the middle below its mark.
+    let ends: Vec<_> = tags(&text, "<path class=\"edge\"").map(path).collect();
+    let begin = text_at(&text, "begin").0;
+    assert!(ends.iter().any(|it| it[0] == begin), "{begin}");
 }
 
 #[test]
