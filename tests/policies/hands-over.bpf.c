@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every task comes to CPU 0, which hands it over to CPU 1 and kicks nobody for it: the
- * kernel lets an idle CPU look again that another one gives a task. With `kicks` it also
- * kicks CPU 1 twice, and twice if it idles.
+ * Every task comes to CPU 0. One that may run everywhere is handed over to CPU 1, and
+ * nobody is kicked for it: the kernel lets an idle CPU look again that another one gives
+ * a task. With `kicks`, CPU 1 is also kicked twice, and twice if it idles.
  */
 #include <scx.h>
 
 BPF_LICENSE();
 
 const volatile bool kicks = false;
+
+__kfunc bool bpf_cpumask_full(const struct cpumask *mask);
 
 #define QUEUE 0
 #define SLICE_NS (20 * NSEC_PER_MSEC)
@@ -20,6 +22,10 @@ s32 OP(hands_over_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flag
 
 void OP(hands_over_enqueue, struct task_struct *p, u64 enq_flags)
 {
+	if (!bpf_cpumask_full(p->cpus_ptr)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS, enq_flags);
+		return;
+	}
 	scx_bpf_dsq_insert(p, QUEUE, SLICE_NS, enq_flags);
 	if (!kicks)
 		return;

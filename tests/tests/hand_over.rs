@@ -27,6 +27,18 @@ fn an_idle_cpu_that_another_one_gives_a_task_runs_it_at_once_without_a_kick() {
     assert_eq!(collected.turns(0, summary.end), []);
 }
 
+#[test]
+fn the_mask_of_a_task_that_may_not_run_everywhere_is_not_full() {
+    let bound = "[task.A]\nstart = \"5ms\"\ncpus = \"0\"\ndo = \"run(3ms)\"\n";
+    let (collected, summary) = Run {
+        workload: bound,
+        ..run(&[])
+    }
+    .go();
+    assert_eq!(collected.turns(0, summary.end).len(), 1);
+    assert_eq!(collected.turns(1, summary.end), []);
+}
+
 /// What became of each kick of CPU 1, in order.
 #[derive(Default)]
 struct Kicks(Vec<u64>);

@@ -198,6 +198,31 @@ mod tests {
         assert!(!mask.has(CpuId(63)) && !mask.has(CpuId(1000)));
     }
 
+    fn mask(cpus: &[u16]) -> Mask {
+        let mut mask = Mask::empty(200);
+        cpus.iter().for_each(|cpu| mask.insert(CpuId(*cpu)));
+        mask
+    }
+
+    #[test]
+    fn the_next_cpu_of_two_sets_is_in_both_whatever_word_it_is_in() {
+        let (a, b) = (mask(&[1, 5, 70, 130, 199]), mask(&[2, 5, 71, 130, 198]));
+        let next = |from| a.next_in_both(&b, from).map(|cpu| cpu.0);
+        assert_eq!((next(0), next(5), next(6)), (Some(5), Some(5), Some(130)));
+        assert_eq!((next(64), next(131), next(500)), (Some(130), None, None));
+    }
+
+    #[test]
+    fn a_set_is_a_subset_of_those_that_have_all_its_cpus() {
+        let all = mask(&[3, 64, 150]);
+        for part in [&[][..], &[3], &[64, 150], &[3, 64, 150]] {
+            assert!(mask(part).is_subset(&all), "{part:?}");
+        }
+        for other in [&[4][..], &[3, 65], &[3, 64, 150, 199]] {
+            assert!(!mask(other).is_subset(&all), "{other:?}");
+        }
+    }
+
     #[test]
     fn equal_masks_get_one_id() {
         let mut masks = Masks::new(70);
