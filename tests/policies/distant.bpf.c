@@ -68,9 +68,16 @@ void OP(distant_dispatch, s32 cpu, struct task_struct *prev)
 	user_ringbuf_drain(&chosen, take, NULL, 0);
 }
 
+/* Does nothing: tests count how often it is called. */
+s32 OP_SLEEPABLE(distant_init)
+{
+	return 0;
+}
+
 POLICY(distant_ops,
        .enqueue		= (void *)distant_enqueue,
        .dispatch	= (void *)distant_dispatch,
+       .init		= (void *)distant_init,
        .flags		= SCX_OPS_ENQ_LAST,
        .timeout_ms	= 2000,
        .name		= "distant");

@@ -1,6 +1,8 @@
 //! What the kernel does of itself when a policy hands a task over or asks for a CPU.
 
-use model::{CpuId, Event, EventKind, EventMask, Header, Kicked, Nanos, SimTime, Sink};
+use model::{
+    CpuId, Event, EventKind, EventMask, Header, Kicked, Nanos, Sample, Sampler, SimTime, Sink,
+};
 use runslice_tests::run::Run;
 
 const ONE: &str = "[task.A]\nstart = \"5ms\"\ndo = \"run(3ms)\"\n";
@@ -37,6 +39,44 @@ fn the_mask_of_a_task_that_may_not_run_everywhere_is_not_full() {
     .go();
     assert_eq!(collected.turns(0, summary.end).len(), 1);
     assert_eq!(collected.turns(1, summary.end), []);
+}
+
+/// Calls of CPU 1's scheduler.
+struct Calls(u64);
+
+impl Sink for Calls {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE
+    }
+
+    fn begin(&mut self, _: &Header) {}
+
+    fn events(&mut self, _: &[Event]) {}
+
+    fn finish(&mut self, _: SimTime) {}
+}
+
+impl Sampler for Calls {
+    fn sample(&mut self, sample: &Sample) {
+        self.0 = sample.cpus[1].schedules;
+    }
+}
+
+#[test]
+fn a_cpu_that_runs_a_task_is_not_disturbed_by_another_one_that_it_is_given() {
+    let calls = |start_ms: u64| {
+        let workload = format!("{ONE}[task.B]\nstart = \"{start_ms}ms\"\ndo = \"run(3ms)\"\n");
+        let mut calls = Calls(0);
+        let spec = Run {
+            workload: &workload,
+            ..run(&[])
+        }
+        .spec();
+        sim::run_sampled(&spec, &mut calls, Nanos::from_millis(19)).expect("a run");
+        calls.0
+    };
+    // Who comes later finds an idle CPU: A gives way to idling, and that to B.
+    assert_eq!(calls(6) + 1, calls(12));
 }
 
 /// What became of each kick of CPU 1, in order.

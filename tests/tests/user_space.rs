@@ -10,7 +10,8 @@ use model::user_space::{
     BpfAnswer, BpfCall, Fds, Kernel, MapCreate, ProgLoad, ProgramEnd, Refused, Stop, ThreadId,
     Turn, UserSpace, UserSpaceError,
 };
-use model::{ExitKind, Nanos, Summary};
+use model::{ExitKind, Nanos, Op, Summary};
+use runslice_tests::collect::Collector;
 use runslice_tests::in_process::{self, Step, Within};
 use runslice_tests::run::Run;
 use stats::TraceHash;
@@ -86,6 +87,13 @@ impl Ring {
 /// The load under a program that works for so many turns, and then waits for ever. Also what the
 /// policy has counted: queued, chosen, lost.
 fn run(turns: u64) -> (Summary, u64, [u64; 3]) {
+    let mut hash = TraceHash::new();
+    let (summary, counts) = feed(turns, &mut hash);
+    (summary, hash.value(), counts)
+}
+
+/// As [`run`]; the events go to `sink`.
+fn feed(turns: u64, sink: &mut dyn model::Sink) -> (Summary, [u64; 3]) {
     let run = Run {
         cpus: 2,
         until: Nanos::from_secs(20),
@@ -111,8 +119,7 @@ fn run(turns: u64) -> (Summary, u64, [u64; 3]) {
         (Stop::Wait { until: None }, Vec::new())
     };
     let how = (false, Box::new(step) as Step);
-    let mut hash = TraceHash::new();
-    let ran = in_process::run(&run.spec(), &mut hash, Some("queued"), how);
+    let ran = in_process::run(&run.spec(), sink, Some("queued"), how);
     let (summary, report) = ran.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(
         report.end.map(|end| end.status),
@@ -122,7 +129,17 @@ fn run(turns: u64) -> (Summary, u64, [u64; 3]) {
     );
     let bytes = counts.take();
     let word = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap());
-    (summary, hash.value(), [0, 1, 2].map(word))
+    (summary, [0, 1, 2].map(word))
+}
+
+/// The program attaches its policy; the run's begin, which attaches others, does not again.
+#[test]
+fn a_policy_that_its_program_has_attached_is_set_up_once() {
+    let mut collector = Collector::default();
+    let (summary, _) = feed(20, &mut collector);
+    assert!(summary.tasks.len() > 6);
+    let begun = collector.calls.iter().filter(|call| call.op == Op::Init);
+    assert_eq!(begun.count(), 1);
 }
 
 #[test]
