@@ -431,6 +431,27 @@ mod tests {
         assert_eq!(memory.end, Some(SimTime::ZERO));
     }
 
+    #[test]
+    fn who_passes_a_run_on_has_enough_when_the_next_one_has() {
+        struct Full(bool);
+        impl Sink for Full {
+            fn wants(&self) -> EventMask {
+                EventMask::NONE
+            }
+            fn begin(&mut self, _: &Header) {}
+            fn events(&mut self, _: &[Event]) {}
+            fn finish(&mut self, _: SimTime) {}
+            fn has_enough(&self) -> bool {
+                self.0
+            }
+        }
+        for full in [false, true] {
+            let mut inner = Full(full);
+            let later = Later::new(Nanos::new(100), &mut inner);
+            assert_eq!(later.has_enough(), full);
+        }
+    }
+
     fn two_events() -> [Event; 2] {
         [
             event(1, EventKind::Kick, 0, TaskId::NONE),

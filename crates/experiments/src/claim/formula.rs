@@ -307,6 +307,12 @@ mod tests {
         // Only what stands inside of each other is deep.
         let long = vec!["(1)"; 2 * DEPTH_MAX].join(" + ");
         assert_eq!(value(&long), Ok(2.0 * DEPTH_MAX as f64));
+        let deep = |depth: usize| format!("{}1{}", "(".repeat(depth - 1), ")".repeat(depth - 1));
+        assert_eq!(value(&deep(DEPTH_MAX)), Ok(1.0));
+        let error = Formula::parse(&deep(DEPTH_MAX + 1))
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("the formula is too deep"), "{error}");
         assert_eq!(value("-a + 1.5e3 - 2E-1"), Ok(1493.8));
         assert_eq!(value("max(a, 2, 9) - min(a, group.b_ns)"), Ok(6.0));
     }

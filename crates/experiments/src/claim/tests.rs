@@ -211,6 +211,26 @@ fn a_trend_does_not_depend_on_the_unit() {
     }
 }
 
+/// Else what is left to chance would be the same for all of them.
+#[test]
+fn each_question_of_a_statement_draws_its_own_resamples() {
+    let rules = Rules {
+        resamples: 2_000,
+        ..Rules::default()
+    };
+    let of = |name: &str| (name.to_owned(), ratio(99.5, Side::Below, None));
+    let names = ["a", "b", "c", "d", "e", "f", "g", "a"];
+    let p: Vec<f64> = judge(&names.map(of), &rules)
+        .iter()
+        .map(|finding| finding.p.expect("something was left to chance"))
+        .collect();
+    assert!(p.iter().all(|it| (it - p[0]).abs() < 0.05), "{p:?}");
+    assert_eq!(p[0], p[7]);
+    // Two of them may come out alike by chance.
+    let different: std::collections::BTreeSet<u64> = p.iter().map(|it| it.to_bits()).collect();
+    assert!(different.len() > 4, "{p:?}");
+}
+
 #[test]
 fn an_order_may_allow_ties() {
     let order = |middle, ties| Question::Order {

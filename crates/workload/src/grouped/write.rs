@@ -272,3 +272,19 @@ fn span(ns: u64) -> String {
         ns => format!("{ns}ns"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happens_in_every_turn_stands_alone_and_the_rest_in_a_loop() {
+        assert_eq!(repeated(100, 100, "yield"), "  yield,");
+        assert_eq!(repeated(300, 100, "yield"), "  loop(3)[ yield ],");
+        for many in [1, 50, 150, 250] {
+            let share = 10 * many;
+            let loops = format!("loop((i + 1) * {share} / 1000 - i * {share} / 1000)[ yield ]");
+            assert_eq!(repeated(many, 100, "yield"), format!("  {loops},"));
+        }
+    }
+}

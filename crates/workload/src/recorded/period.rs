@@ -197,6 +197,12 @@ mod tests {
     ];
 
     #[test]
+    fn a_difference_is_as_far_from_a_multiple_whether_it_is_longer_or_shorter() {
+        let differences = [16, 32, 17, 15, 33, 31, 8, 24];
+        assert_eq!(differences.map(|it| off(it, 16)), [0, 0, 1, 1, 1, 1, 8, 8]);
+    }
+
+    #[test]
     fn a_timer_of_16_ms_is_kept_through_a_missed_period() {
         // One turn takes longer than the period, whose end is missed.
         let mut ran = RAN;

@@ -63,6 +63,19 @@ fn tables_of_cgroups_are_called_by_their_paths_and_no_two_alike() {
 }
 
 #[test]
+fn words_of_json_are_values() {
+    let source = Source {
+        file: "case.json",
+        text: "[true, false, null]",
+    };
+    let Ok(Value::List(list)) = Json::parse(&source).map(|json| json.value) else {
+        panic!("a list");
+    };
+    let values: Vec<Value> = list.into_iter().map(|json| json.value).collect();
+    assert_eq!(values, [Value::Bool(true), Value::Bool(false), Value::Null]);
+}
+
+#[test]
 fn a_sync_wakes_another_one_before_it_waits_itself() {
     let toml = |event: &str| {
         let case = format!(

@@ -70,6 +70,20 @@ fn everything_in_the_tables_of_devices_arrives_in_the_tree() {
 }
 
 #[test]
+fn a_transfer_goes_on_where_the_last_one_ended_unless_it_says_another_place() {
+    let place = |at: &str| {
+        let tables = format!("[disk.d]\n[task.t]\ndo = \"read(d, 4KiB{at})\"\n");
+        match &parse(&tables).groups[0].body[0].op {
+            Operation::Device(DeviceOp::Read { at, .. }) => at.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((place(""), place(", seq")), (Where::Next, Where::Next));
+    assert_eq!(place(", rand"), Where::Anywhere);
+    assert_eq!(place(", at(7)"), Where::At(Expr::Number(7)));
+}
+
+#[test]
 fn sizes_of_a_disk_are_counted_in_pages_and_a_fifth_of_its_cache_may_be_dirty() {
     let disk = |keys: &str| {
         let workload = parse(&format!("[disk.d]\n{keys}[task.t]\ndo = \"run(1ms)\"\n"));

@@ -86,6 +86,46 @@ fn dots(panels: usize) -> Body {
 }
 
 #[test]
+fn every_letter_that_means_something_in_xml_is_escaped() {
+    let text = "<a b=\"1\" c='2'>&\t\u{e4}\u{1f600}";
+    let want = "&lt;a b=&quot;1&quot; c=&#39;2&#39;&gt;&amp;\t\u{e4}\u{1f600}";
+    assert_eq!(escape(text), want);
+    assert_eq!(escape("\u{1}\u{7f}\u{9f}\u{fffe}"), "\u{fffd}".repeat(4));
+}
+
+#[test]
+fn panels_of_curves_stand_below_each_other_under_their_names() {
+    let curves = ["one", "two", "three"].map(|name| Curve {
+        name: name.into(),
+        ..curve(Join::Step, &[(0, 100), (9, 120)])
+    });
+    let text = svg(
+        &chart(Body::Panels {
+            x: Axis::new("time", Quantity::Time),
+            y: Axis::new("priority", Quantity::Count),
+            span: (0, 9),
+            curves: curves.to_vec(),
+        }),
+        false,
+    );
+    let areas = areas(&text);
+    assert_eq!(areas.len(), 3);
+    for (area, name) in areas.iter().zip(["one<", "two<", "three<"]) {
+        let (x, y) = text_at(&text, name);
+        assert!(x == area[0] && y < area[1] && y > area[1] - 14.0, "{name}");
+        assert_eq!((area[0], area[2]), (areas[0][0], areas[0][2]));
+        assert_eq!(area[3] - area[1], areas[0][3] - areas[0][1]);
+    }
+    for pair in areas.windows(2) {
+        let gap = pair[1][1] - pair[0][3];
+        assert!((18.0..40.0).contains(&gap), "{gap}");
+    }
+    // One axis below has the marks of all.
+    let below = number(&text, "height") - areas[2][3];
+    assert!((40.0..90.0).contains(&below), "{below}");
+}
+
+#[test]
 fn a_heading_begins_above_the_axis_but_where_room_is_short_or_names_stand() {
     let curves = chart(Body::Curves {
         x: Axis::new("time", Quantity::Time),
