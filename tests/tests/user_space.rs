@@ -2,6 +2,7 @@
 //! its own policy.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
@@ -88,12 +89,15 @@ impl Ring {
 /// policy has counted: queued, chosen, lost.
 fn run(turns: u64) -> (Summary, u64, [u64; 3]) {
     let mut hash = TraceHash::new();
-    let (summary, counts) = feed(turns, &mut hash);
+    let (summary, counts, _) = feed(turns, &mut hash);
     (summary, hash.value(), counts)
 }
 
-/// As [`run`]; the events go to `sink`.
-fn feed(turns: u64, sink: &mut dyn model::Sink) -> (Summary, [u64; 3]) {
+/// CPUs on which a program was told that it runs; `None`: on none yet.
+type Cpus = BTreeSet<Option<u16>>;
+
+/// As [`run`]; the events go to `sink`. Also where the program ran.
+fn feed(turns: u64, sink: &mut dyn model::Sink) -> (Summary, [u64; 3], Cpus) {
     let run = Run {
         cpus: 2,
         until: Nanos::from_secs(20),
@@ -101,12 +105,15 @@ fn feed(turns: u64, sink: &mut dyn model::Sink) -> (Summary, [u64; 3]) {
     };
     let counts = Rc::new(RefCell::new(Vec::new()));
     let left = Rc::clone(&counts);
+    let cpus = Rc::new(RefCell::new(Cpus::new()));
+    let seen = Rc::clone(&cpus);
     let mut rings: Option<[Ring; 2]> = None;
     let mut turn = 0;
     let step = move |within: &mut Within<'_>| {
         let map = || ["queued", "chosen"].map(|name| Ring::map(within, name));
         let [queued, chosen] = rings.get_or_insert_with(map);
         turn += 1;
+        seen.borrow_mut().insert(within.kernel.cpu());
         if within.interrupted {
             *left.borrow_mut() = within.read(".bss");
             return (Stop::Exit, Vec::new());
@@ -129,14 +136,16 @@ fn feed(turns: u64, sink: &mut dyn model::Sink) -> (Summary, [u64; 3]) {
     );
     let bytes = counts.take();
     let word = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap());
-    (summary, [0, 1, 2].map(word))
+    (summary, [0, 1, 2].map(word), cpus.take())
 }
 
-/// The program attaches its policy; the run's begin, which attaches others, does not again.
+/// The program attaches its policy; the event that attaches others at a run's begin does not again.
 #[test]
-fn a_policy_that_its_program_has_attached_is_set_up_once() {
+fn a_policy_that_its_program_has_attached_is_set_up_once_and_the_program_knows_its_cpu() {
     let mut collector = Collector::default();
-    let (summary, _) = feed(20, &mut collector);
+    let (summary, _, cpus) = feed(20, &mut collector);
+    // In its first turn it is no task of the machine yet; later it goes where there is room.
+    assert_eq!(cpus, Cpus::from([None, Some(0), Some(1)]));
     assert!(summary.tasks.len() > 6);
     let begun = collector.calls.iter().filter(|call| call.op == Op::Init);
     assert_eq!(begun.count(), 1);
