@@ -276,6 +276,54 @@ fn span(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Nanos;
+
+    /// `hist(3us: 10, 5us: 2)` as lengths in nanoseconds and how many.
+    fn parts(text: &str) -> Vec<(u64, u64)> {
+        let inside = text
+            .strip_prefix("hist(")
+            .and_then(|it| it.strip_suffix(')'));
+        let parts = inside.unwrap_or(text).split(", ");
+        let part = |part: &str| {
+            let (length, many) = part.split_once(": ").expect("a length and how many");
+            let length = model::span::parse(length).expect("a span");
+            (length.get(), many.parse().expect("a number"))
+        };
+        parts.map(part).collect()
+    }
+
+    #[test]
+    fn a_distribution_has_few_lengths_and_loses_no_turn_and_no_time() {
+        let mut lengths = Lengths::default();
+        for at in 0..200_u64 {
+            (0..=at % 7).for_each(|_| lengths.add(Nanos::new(1_000 + at * at * 50)));
+        }
+        let found = parts(&distribution(&lengths));
+        assert_eq!(found.len(), LENGTHS);
+        assert!(found.is_sorted_by(|a, b| a.0 < b.0), "{found:?}");
+        assert_eq!(found.iter().map(|it| it.1).sum::<u64>(), lengths.many());
+        let sum: u64 = found.iter().map(|(length, many)| length * many).sum();
+        let want = u64::try_from(lengths.sum()).unwrap();
+        // Each is rounded to three digits.
+        assert!(sum.abs_diff(want) * 200 < want, "{sum} {want}");
+        let mut few = Lengths::default();
+        for length in [7, 7, 900] {
+            few.add(Nanos::new(length));
+        }
+        assert_eq!(distribution(&few), "hist(7ns: 2, 900ns: 1)");
+    }
+
+    #[test]
+    fn of_many_lengths_the_rarest_neighbours_become_one() {
+        let mut lengths = Lengths::default();
+        for power in 0..=LENGTHS {
+            let many = if (2..4).contains(&power) { 1 } else { 50 };
+            (0..many).for_each(|_| lengths.add(Nanos::new(1 << power)));
+        }
+        let found = parts(&distribution(&lengths));
+        assert_eq!(found.len(), LENGTHS);
+        assert_eq!(found[..4], [(1, 50), (2, 50), (6, 2), (16, 50)]);
+    }
 
     #[test]
     fn what_happens_in_every_turn_stands_alone_and_the_rest_in_a_loop() {

@@ -95,6 +95,11 @@ fn a_task_that_is_real_time_from_the_begin_is_one_in_the_load() {
         wakeup(60, 1, NONE),
     ]);
     let workload = recorded.into_workload("r", CostScale::ONE).unwrap();
+    assert_eq!(
+        (workload.seed, &*workload.name),
+        (3, "w"),
+        "what is drawn later is the same"
+    );
     let policies: Vec<_> = workload.groups.iter().map(|group| group.policy).collect();
     assert_eq!(
         policies,
