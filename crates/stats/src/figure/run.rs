@@ -522,6 +522,27 @@ const fn bar_start(bar: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Nanos;
+
+    #[test]
+    fn the_bars_of_a_histogram_have_all_values_and_between_them_is_nothing() {
+        let mut of = Histogram::default();
+        for (value, many) in [(1_000, 3), (1_100, 1), (1_300, 2), (9_000, 4)] {
+            (0..many).for_each(|_| of.record(Nanos::new(value)));
+        }
+        let points = histogram("h", Ink::GREY, &of).points;
+        // 1000 lies in the last quarter of 512 to 1023, 1100 and 1300 in the first two of the next.
+        let want = [
+            (896, Some(0)),
+            (896, Some(300_000)),
+            (1024, Some(100_000)),
+            (1280, Some(200_000)),
+            (1536, Some(0)),
+            (8192, Some(400_000)),
+            (10_240, Some(0)),
+        ];
+        assert_eq!(points, want);
+    }
 
     /// Bars are of rising values, four for each power of two, from 4 on all different.
     #[test]

@@ -331,6 +331,28 @@ mod tests {
     }
 
     #[test]
+    fn marks_are_round_and_neither_crowded_nor_alone() {
+        let axis = Axis::new("count", Quantity::Count);
+        for length in [1_000, 2_300, 7_000] {
+            for high in [1, 7, 99, 1_234, 999_999] {
+                let scale = Scale::new(&axis, 0, high, length).below();
+                let marks = scale.marks();
+                let places: Vec<i64> = marks.iter().map(|mark| mark.at).collect();
+                assert!(
+                    (2..=12).contains(&places.len()),
+                    "{high} on {length}: {places:?}"
+                );
+                let steps = places.windows(2).map(|pair| pair[1] - pair[0]);
+                let least = steps.min().expect("two marks");
+                // Seven pixels a letter.
+                let letters = marks.iter().map(|mark| mark.text.chars().count()).max();
+                let room = 70 * letters.expect("a mark") as i64;
+                assert!(least >= room.min(length), "{high} on {length}: {places:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_logarithmic_axis_has_a_mark_at_each_power_of_ten() {
         let axis = Axis {
             logarithmic: true,

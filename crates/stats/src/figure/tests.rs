@@ -140,6 +140,36 @@ fn rates_are_calls_per_second_in_the_middle_of_their_piece_of_time() {
     assert!((calls - 100.0).abs() < 0.001, "{calls}");
 }
 
+#[test]
+fn calls_of_the_policy_and_kicks_have_curves_if_there_were_any() {
+    let mut stream = Stream::new();
+    for at in 0..10 {
+        stream = stream.on(at * 100 * MS, EventKind::Callback, 0, 0, 0);
+        stream = stream.on(at * 100 * MS, EventKind::Kick, 0, 0, 0);
+        stream = stream.on(at * 100 * MS, EventKind::Kick, 0, 0, 0);
+    }
+    let mut collector = Collector::new(None);
+    stream.feed(&mut collector, 1, 1000 * MS);
+    let charts = collector.charts();
+    let Body::Curves { curves, .. } = &charts[0].body else {
+        panic!("calls are curves");
+    };
+    let mean = |name: &str| {
+        let curve = curves.iter().find(|curve| curve.name == name).expect(name);
+        let rates: Vec<u64> = curve.points.iter().filter_map(|(_, rate)| *rate).collect();
+        rates.iter().sum::<u64>() as f64 / rates.len() as f64 / 1000.0
+    };
+    let callbacks = mean("callbacks of the policy");
+    // The last piece of time is short, so its rate is a little high.
+    assert!((callbacks - 10.0).abs() < 2.0, "{callbacks}");
+    assert!((mean("kicks") - 2.0 * callbacks).abs() < 1e-3);
+    let without = collected().charts();
+    let Body::Curves { curves, .. } = &without[0].body else {
+        panic!("calls are curves");
+    };
+    assert_eq!(curves.len(), 3, "nobody told of the policy's calls");
+}
+
 /// Of priorities the lower is the better one, so it is drawn above; of levels it is not.
 #[test]
 fn a_better_priority_is_drawn_above() {

@@ -94,6 +94,41 @@ fn every_letter_that_means_something_in_xml_is_escaped() {
 }
 
 #[test]
+fn a_legend_has_as_many_rows_as_its_names_need_and_ends_before_the_edge() {
+    let drawn = |many: usize| {
+        let of = |at: usize| Curve {
+            name: format!("a curve with a long name, number {at};"),
+            ..curve(Join::Line, &[(0, 0), (9, 9)])
+        };
+        svg(
+            &chart(Body::Curves {
+                x: Axis::new("time", Quantity::Time),
+                y: Axis::new("count", Quantity::Count),
+                span: None,
+                curves: (0..many).map(of).collect(),
+            }),
+            false,
+        )
+    };
+    let places = |many: usize| {
+        let text = drawn(many);
+        let at = |at| text_at(&text, &format!("a curve with a long name, number {at};"));
+        (0..many).map(at).collect::<Vec<_>>()
+    };
+    // About 290 pixels each: two have room beside each other.
+    let five = places(5);
+    let left = five[0].0;
+    for (at, place) in five.iter().enumerate() {
+        let (row, column) = (at / 2, at % 2);
+        assert_eq!(place.1, five[0].1 + 18.0 * row as f64, "{at}");
+        assert_eq!(place.0, if column == 0 { left } else { five[1].0 }, "{at}");
+    }
+    assert!(five[1].0 > left + 250.0 && five[1].0 < 540.0);
+    let top = |many| areas(&drawn(many))[0][1];
+    assert_eq!((top(2) - top(1), top(5) - top(2)), (18.0, 36.0));
+}
+
+#[test]
 fn panels_of_curves_stand_below_each_other_under_their_names() {
     let curves = ["one", "two", "three"].map(|name| Curve {
         name: name.into(),
@@ -119,6 +154,16 @@ fn panels_of_curves_stand_below_each_other_under_their_names() {
     for pair in areas.windows(2) {
         let gap = pair[1][1] - pair[0][3];
         assert!((18.0..40.0).contains(&gap), "{gap}");
+    }
+    // The step from 100 to 120 goes through most of each panel, and not out of it.
+    for (area, tag) in areas.iter().zip(tags(&text, "<path class=\"l")) {
+        let drawn = path(tag);
+        let heights = [drawn[1], drawn[3]];
+        assert!(
+            heights.iter().all(|y| (area[1]..=area[3]).contains(y)),
+            "{drawn:?}"
+        );
+        assert!(drawn[1] - drawn[3] > (area[3] - area[1]) / 2.0, "{drawn:?}");
     }
     // One axis below has the marks of all.
     let below = number(&text, "height") - areas[2][3];
