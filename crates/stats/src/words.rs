@@ -442,6 +442,26 @@ mod tests {
     }
 
     #[test]
+    fn what_no_word_says_is_not_covered() {
+        for (kind, name, words) in KINDS {
+            let plain = crate::stream::event(0, kind, 0, model::TaskId::NONE);
+            assert!(covers(&plain), "{name}");
+            let mut said = plain;
+            words.iter().for_each(|word| word.part.set(&mut said, 1));
+            assert!(covers(&said), "{name}");
+        }
+        // An exit says no more than whose it is.
+        let exit = crate::stream::event(0, EventKind::Exit, 0, model::TaskId(1));
+        for more in [
+            Event { detail: 1, ..exit },
+            Event { a: 1, ..exit },
+            Event { b: 1, ..exit },
+        ] {
+            assert!(!covers(&more), "{more:?}");
+        }
+    }
+
+    #[test]
     fn parts_of_one_word_do_not_overlap() {
         for (_, name, words) in KINDS {
             for (at, word) in words.iter().enumerate() {

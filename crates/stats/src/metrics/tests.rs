@@ -204,6 +204,26 @@ fn a_migration_moves_the_load_and_a_first_placement_is_none() {
     assert_eq!(ns(report.groups[1].start.max), Some(40));
 }
 
+/// As setpriority(2) takes them.
+#[test]
+fn nice_values_beyond_the_last_are_the_last() {
+    for (said, want) in [(i64::MAX, 19), (20, 19), (19, 19), (-20, -20), (-21, -20)] {
+        let stream = Stream::new()
+            .born(0, 0, 0, 0)
+            .start(0, 0, 0)
+            .switch(0, 0, None, Some(0))
+            .on(0, EventKind::Change, 0, 0, said.cast_unsigned());
+        let report = report(&stream, 1, 100);
+        assert_eq!(report.tasks[0].nice, want, "{said}");
+        let nice: Vec<_> = report
+            .nice
+            .iter()
+            .map(|row| (row.nice, row.run.get()))
+            .collect();
+        assert_eq!(nice, [(want, 100)], "{said}");
+    }
+}
+
 #[test]
 fn run_time_counts_for_the_nice_value_that_the_task_had_then() {
     let stream = Stream::new()

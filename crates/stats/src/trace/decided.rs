@@ -244,4 +244,38 @@ mod tests {
         assert_eq!(only.verdict, Verdict::Inserted(0));
         assert_eq!(only.by.place.as_ref().unwrap().function, "put");
     }
+
+    #[test]
+    fn a_name_chooses_a_task_or_all_of_its_group() {
+        let chosen = |name: &str| {
+            let mut decider = Decider::new(Selection {
+                which: Which::Name(name.to_owned()),
+                children: false,
+                queues: None,
+            });
+            decider.begin(&header(1));
+            let born = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
+            decider.events(&born.born(0, 2, 1, 1).events);
+            let remove = |task| event(5, EventKind::Remove, 0, TaskId(task));
+            // A slice that comes with an insert is part of that.
+            let slice = |task, how: Sliced| Event {
+                a: 9,
+                b: (how as u64) << 32,
+                ..event(5, EventKind::Slice, 0, TaskId(task))
+            };
+            for task in 0..3 {
+                decider.events(&[remove(task), slice(task, Sliced::Insert)]);
+            }
+            decider.events(&[slice(2, Sliced::Cut)]);
+            let decided = decider.decided().iter();
+            decided
+                .map(|it| (it.task.0, it.verdict))
+                .collect::<Vec<_>>()
+        };
+        let left = |task| (task, Verdict::Left);
+        assert_eq!(chosen("solo"), [left(0)]);
+        assert_eq!(chosen("pair.1"), [left(2), (2, Verdict::Slice(9))]);
+        assert_eq!(chosen("pair"), [left(1), left(2), (2, Verdict::Slice(9))]);
+        assert_eq!(chosen("nobody"), []);
+    }
 }
