@@ -176,6 +176,10 @@ fn every_kind_of_test_is_a_question() {
             Verdict::NotReproduced,
         ),
         (
+            "kind = \"within\"\narm = \"a\"\npublished = 300\nmargin = 0.1\nat = { hogs = 4 }",
+            Verdict::NotReproduced,
+        ),
+        (
             "kind = \"within\"\narm = \"a\"\nlow = 3.9\nhigh = 4.1\nat = { hogs = 4 }\n\
              base = { at = { hogs = 1 } }",
             Verdict::Reproduced,
@@ -356,6 +360,15 @@ fn times_of_a_trace_may_be_off_as_far_as_its_test_says_and_each_point_is_named()
     assert_eq!(traced(&within("2ms")), said(Verdict::NotReproduced));
     let names: Vec<String> = traced("").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["C1 hogs 1", "C1 hogs 2", "C1 hogs 4"]);
+}
+
+#[test]
+fn parts_of_one_name_are_numbered() {
+    let test = "name = \"x\"\nkind = \"every\"\nruns = \"r\"\nmetric = \"m\"\narm = \"a\"\n\
+                low = 1\n";
+    let parts = judged(&format!("{test}[[statement.test]]\n{test}"), "").unwrap();
+    let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["C1 x", "C1 x (2)"]);
 }
 
 #[test]

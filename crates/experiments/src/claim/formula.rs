@@ -336,6 +336,7 @@ mod tests {
         for (text, want) in [
             ("", "expected a number, a name or `(` at character 1"),
             ("1 +", "expected a number, a name or `(` at character 4"),
+            ("1 + %", "expected a number, a name or `(` at character 5"),
             ("(a", "expected `)` at character 3"),
             ("a b", "expected an operator or the end at character 3"),
             ("1.2.3", "this is no number at character 1"),

@@ -232,6 +232,26 @@ fn each_question_of_a_statement_draws_its_own_resamples() {
 }
 
 #[test]
+fn a_finding_says_what_was_published_and_how_far_two_numbers_agree() {
+    assert_eq!(
+        finding(ratio(88.0, Side::Below, Some(0.85))).published,
+        Some(0.85)
+    );
+    assert_eq!(finding(ratio(88.0, Side::Below, None)).published, None);
+    let agree = Question::Agree {
+        left: constant("left", 102.0),
+        right: constant("right", 100.0),
+        margin: 0.05,
+    };
+    let found = finding(agree);
+    assert_eq!((found.verdict, found.published), (Reproduced, None));
+    let part = &found.parts[0];
+    for value in [part.value, part.low, part.high] {
+        assert!((value - 1.02).abs() < 1e-12, "{part:?}");
+    }
+}
+
+#[test]
 fn an_order_may_allow_ties() {
     let order = |middle, ties| Question::Order {
         cells: [100.0, middle, 120.0].map(|mean| cell("p", mean)).to_vec(),
@@ -589,6 +609,8 @@ fn what_cannot_fail_is_not_counted_unless_it_fails() {
         (held.parts.len(), held.words.as_str()),
         (1, "nothing idles")
     );
+    // What holds in any case has no probability to tell.
+    assert_eq!(held.p, None);
     assert_eq!(
         of(ratio(108.0, Side::Below, Some(0.85))).verdict,
         NotReproduced
