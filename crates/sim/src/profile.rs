@@ -259,3 +259,36 @@ impl Machine {
         self.queue.push(until, cpu, Pending::Resume);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_costs_what_its_kind_costs() {
+        let costs = Costs {
+            call_kick: 1,
+            call_select_cpu: 2,
+            call_move: 3,
+            call_insert: 4,
+            call_iterate: 5,
+            call_kernel: 6,
+            call_helper: 7,
+            ..Costs::default()
+        };
+        for (name, want) in [
+            ("scx_bpf_kick_cpu", 1),
+            ("scx_bpf_select_cpu_dfl", 2),
+            ("scx_bpf_select_cpu_and", 2),
+            ("scx_bpf_dsq_move_to_local", 3),
+            ("scx_bpf_dsq_insert_vtime", 4),
+            ("__scx_bpf_dsq_insert_vtime", 4),
+            ("bpf_iter_scx_dsq_next", 5),
+            ("bpf_cpumask_first", 6),
+            ("scx_bpf_task_cpu", 6),
+            ("bpf_map_lookup_elem", 7),
+        ] {
+            assert_eq!(of_function(&costs, name), want, "{name}");
+        }
+    }
+}
