@@ -29,6 +29,33 @@ fn a_mask_is_filled_from_words_that_hold_every_cpu() {
     assert_eq!(lines[2], "bits 0 1 1");
 }
 
+/// Source: `__normal_prio()`, kernel 6.18, `kernel/sched/core.c`: -1 for a deadline task, 99 less
+/// the priority of a real-time task, 120 and the nice value for others.
+#[test]
+fn each_class_has_the_priorities_of_the_kernel() {
+    let workload = "[task.n]\nnice = 5\ndo = \"run(1ms)\"\n\
+                    [task.b]\npolicy = \"batch\"\nnice = -3\ndo = \"run(1ms)\"\n\
+                    [task.i]\npolicy = \"idle\"\ndo = \"run(1ms)\"\n\
+                    [task.f]\npolicy = \"fifo:7\"\ndo = \"run(1ms)\"\n\
+                    [task.r]\npolicy = \"rr:99\"\ndo = \"run(1ms)\"\n\
+                    [task.d]\npolicy = \"deadline:1ms/2ms/3ms\"\ndo = \"run(1us)\"\n";
+    let run = Run::new("prios", workload);
+    let summary = on_both(&run.spec(), &mut Collector::default());
+    let summary = summary.unwrap_or_else(|error| panic!("{error}"));
+    let lines: Vec<&str> = summary.printed.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "class 0, prio 125, static 125",
+            "class 3, prio 117, static 117",
+            "class 5, prio 120, static 120",
+            "class 1, prio 92, static 120",
+            "class 2, prio 0, static 120",
+            "class 6, prio -1, static 120",
+        ]
+    );
+}
+
 #[test]
 fn run_queues_are_found_by_the_variables_address() {
     let lines = printed(2);
