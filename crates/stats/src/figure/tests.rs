@@ -184,6 +184,36 @@ fn a_better_priority_is_drawn_above() {
     assert_eq!((inverted("priority"), inverted("level")), (true, false));
 }
 
+/// Each group runs for 10 ms.
+#[test]
+fn groups_beyond_the_colours_are_called_others_and_there_are_none_before() {
+    let names = |groups: u32| {
+        let mut stream = Stream::new();
+        for group in 0..groups {
+            stream = stream.born(0, group, group, 0).wakeup(0, group, 0);
+        }
+        for group in 0..groups {
+            let prev = group.checked_sub(1).map(|it| (it, PrevState::Runnable));
+            stream = stream.switch(u64::from(group) * 10 * MS, 0, prev, Some(group));
+        }
+        let mut collector = Collector::new(None);
+        stream.feed(&mut collector, 1, u64::from(groups) * 10 * MS);
+        let charts = collector.charts();
+        let chart = charts.iter().find(|chart| chart.id == "cpus");
+        match chart.map(|chart| &chart.body) {
+            Some(Body::Lanes { names, .. }) => names.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let colours = ink::COLOURS as u32;
+    let fits = names(colours);
+    assert_eq!(fits.len(), ink::COLOURS);
+    assert!(fits.iter().all(|name| name != "others"), "{fits:?}");
+    let more = names(colours + 2);
+    assert_eq!(more.len(), ink::COLOURS + 1);
+    assert_eq!(more.last().map(String::as_str), Some("others"));
+}
+
 #[test]
 fn names_from_outside_cannot_leave_their_place() {
     let chart = Chart {

@@ -78,9 +78,8 @@ fn words_of_json_are_values() {
 #[test]
 fn a_sync_wakes_another_one_before_it_waits_itself() {
     let toml = |event: &str| {
-        let case = format!(
-            "{{ \"tasks\": {{ \"t\": {{ \"{event}\": {{ \"ref\": \"q\", \"mutex\": \"m\" }} }} }} }}"
-        );
+        let wait = "{ \"ref\": \"q\", \"mutex\": \"m\" }";
+        let case = format!("{{ \"tasks\": {{ \"t\": {{ \"{event}\": {wait} }} }} }}");
         import(&case, "case.json").unwrap().toml
     };
     assert!(toml("sync").contains("signal(cond_q), wait(cond_q, mutex_m)"));
