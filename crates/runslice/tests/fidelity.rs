@@ -195,7 +195,7 @@ fn the_result_is_the_same_on_any_number_of_threads_and_the_file_decides_its_form
     }
     let read = |name: &str| fs::read_to_string(folder.0.join(name)).unwrap();
     assert!(
-        read("out.md").contains("\n| compared | order | of | share |"),
+        read("out.md").contains("\n| compared | order | of | clear | of | share |"),
         "{}",
         read("out.md")
     );
