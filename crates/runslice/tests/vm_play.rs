@@ -302,15 +302,15 @@ fn every_operation_is_played_under_the_kernels_scheduler_and_under_policies() {
             assert_eq!(count(report, counter), want, "{name}: {counter}");
         }
         assert_eq!(count(report, "wrong"), 0, "{name}");
-        let of = |list: &str, name: &str| -> Value {
+        let of = |list: &str, key: &str, name: &str| -> Value {
             let list = report[list].as_array().expect("a list").iter();
-            let mut found = list.filter(|it| it["name"] == name).cloned();
+            let mut found = list.filter(|it| it[key] == name).cloned();
             found
                 .next()
                 .unwrap_or_else(|| panic!("no {name} in {report}"))
         };
         let met = |name: &str| {
-            let deadline = of("deadlines", name);
+            let deadline = of("deadlines", "deadline", name);
             let number = |field: &str| deadline[field].as_u64().unwrap();
             number("met") + number("late") + number("skipped")
         };
@@ -318,8 +318,8 @@ fn every_operation_is_played_under_the_kernels_scheduler_and_under_policies() {
             (met("frame"), met("answer")) >= (10, 10),
             "{name}: {report}"
         );
-        assert_eq!(of("spans", "draw")["length"]["count"], 10, "{name}");
-        let worker = of("groups", "worker");
+        assert_eq!(of("spans", "span", "draw")["count"], 10, "{name}");
+        let worker = of("groups", "group", "worker");
         assert_eq!(worker["tasks"], 4, "{name}");
         // 4 workers, each 40 times 20 us: what they ran is work and never less.
         assert!(
