@@ -23,6 +23,38 @@ pub struct Collector {
     released: Vec<Option<usize>>,
 }
 
+/// A sink that keeps the events of one kind.
+#[derive(Debug)]
+pub struct Kept {
+    kind: EventKind,
+    /// They, in order.
+    pub events: Vec<Event>,
+}
+
+impl Kept {
+    /// Of this kind.
+    #[must_use]
+    pub const fn of(kind: EventKind) -> Self {
+        let events = Vec::new();
+        Self { kind, events }
+    }
+}
+
+impl Sink for Kept {
+    fn wants(&self) -> EventMask {
+        EventMask::NONE.with(self.kind)
+    }
+
+    fn begin(&mut self, _: &Header) {}
+
+    fn events(&mut self, events: &[Event]) {
+        let of_kind = events.iter().filter(|event| event.kind == self.kind);
+        self.events.extend(of_kind);
+    }
+
+    fn finish(&mut self, _: SimTime) {}
+}
+
 impl Collector {
     /// The callbacks as a recording would show them: tasks whose names do not begin with `tv` are
     /// unknown.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{Changed, Event, EventKind, EventMask, Header, Nanos, PolicySpec, SimTime, Sink};
-use runslice_tests::collect::Collector;
+use model::{Changed, EventKind, Nanos, PolicySpec, SimTime};
+use runslice_tests::collect::{Collector, Kept};
 use runslice_tests::models::observe::observe_at;
 use runslice_tests::policy;
 use workload::{RunSpec, Workload};
@@ -151,23 +151,10 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
     assert!(all.len() > 100, "{all:?}");
 }
 
-/// Changes of nice values and affinities: task, which, new value.
-#[derive(Default)]
-struct Changes(Vec<(u32, u64, u64)>);
-
-impl Sink for Changes {
-    fn wants(&self) -> EventMask {
-        EventMask::NONE.with(EventKind::Change)
-    }
-
-    fn begin(&mut self, _: &Header) {}
-
-    fn events(&mut self, events: &[Event]) {
-        let changes = events.iter().filter(|it| it.kind == EventKind::Change);
-        (self.0).extend(changes.map(|it| (it.task.0, it.a, it.b)));
-    }
-
-    fn finish(&mut self, _: SimTime) {}
+/// Changes of a task's nice value and affinity: which, new value.
+fn changes_of(task: u32, kept: &Kept) -> Vec<(u64, u64)> {
+    let its = kept.events.iter().filter(|event| event.task.0 == task);
+    its.map(|event| (event.a, event.b)).collect()
 }
 
 #[test]
@@ -189,12 +176,12 @@ fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them
         assert_eq!((&**name, *from), (&*want, SimTime::ZERO));
     }
     // Each may use one CPU alone, and then all three again.
-    let mut changes = Changes::default();
+    let mut changes = Kept::of(EventKind::Change);
     sim::run(&spec.as_played(before), &mut changes).unwrap();
     let affinity = Changed::Affinity as u64;
     for task in 0..3 {
-        let of_it: Vec<_> = changes.0.iter().filter(|it| it.0 == task).collect();
-        assert_eq!(of_it, [&(task, affinity, 1), &(task, affinity, 3)]);
+        let of_it = changes_of(task, &changes);
+        assert_eq!(of_it, [(affinity, 1), (affinity, 3)]);
     }
 }
 
@@ -207,15 +194,14 @@ fn as_played_a_child_is_what_its_parent_is_until_it_changes_itself() {
     let before = Nanos::from_millis(50);
     let workload = load(2, tasks);
     let spec = spec_of("fifo", workload);
-    let mut changes = Changes::default();
+    let mut changes = Kept::of(EventKind::Change);
     sim::run(&spec, &mut changes).unwrap();
-    assert_eq!(changes.0, []);
+    assert_eq!(changes.events, []);
     let mut later = stats::Later::new(before, &mut changes);
     sim::run(&spec.as_played(before), &mut later).unwrap();
     // There are the parent, who lets it begin, and the child.
-    changes.0.retain(|(task, ..)| *task == 2);
     let (nice, affinity) = (Changed::Nice as u64, Changed::Affinity as u64);
-    assert_eq!(changes.0, [(2, nice, 19), (2, affinity, 1)]);
+    assert_eq!(changes_of(2, &changes), [(nice, 19), (affinity, 1)]);
 }
 
 #[test]

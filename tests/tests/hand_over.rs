@@ -3,6 +3,7 @@
 use model::{
     CpuId, Event, EventKind, EventMask, Header, Kicked, Nanos, Sample, Sampler, SimTime, Sink,
 };
+use runslice_tests::collect::Kept;
 use runslice_tests::run::Run;
 
 const ONE: &str = "[task.A]\nstart = \"5ms\"\ndo = \"run(3ms)\"\n";
@@ -79,32 +80,15 @@ fn a_cpu_that_runs_a_task_is_not_disturbed_by_another_one_that_it_is_given() {
     assert_eq!(calls(6) + 1, calls(12));
 }
 
-/// What became of each kick of CPU 1, in order.
-#[derive(Default)]
-struct Kicks(Vec<u64>);
-
-impl Sink for Kicks {
-    fn wants(&self) -> EventMask {
-        EventMask::NONE.with(EventKind::KickEnd)
-    }
-
-    fn begin(&mut self, _: &Header) {}
-
-    fn events(&mut self, events: &[Event]) {
-        let ends = events.iter().filter(|it| it.kind == EventKind::KickEnd);
-        self.0
-            .extend(ends.filter(|it| it.cpu == CpuId(1)).map(|it| it.a));
-    }
-
-    fn finish(&mut self, _: SimTime) {}
-}
-
 /// Those that wake whoever runs there and those of an idle CPU are noted apart from each other.
 #[test]
 fn a_kick_that_is_asked_for_twice_becomes_one_with_the_first_of_its_kind() {
-    let mut kicks = Kicks::default();
-    let _ = run(&[("kicks", "1")]).feed(&mut kicks);
+    let mut ends = Kept::of(EventKind::KickEnd);
+    let _ = run(&[("kicks", "1")]).feed(&mut ends);
+    // What became of each kick of CPU 1, in order.
+    let its = ends.events.iter().filter(|it| it.cpu == CpuId(1));
+    let kicks: Vec<u64> = its.map(|it| it.a).collect();
     let (asked, again) = (Kicked::Asked as u64, Kicked::Coalesced as u64);
-    assert_eq!(kicks.0[..4], [asked, again, asked, again]);
-    assert!(kicks.0.len() > 4, "they are carried out: {:?}", kicks.0);
+    assert_eq!(kicks[..4], [asked, again, asked, again]);
+    assert!(kicks.len() > 4, "they are carried out: {kicks:?}");
 }
