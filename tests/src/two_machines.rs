@@ -136,6 +136,7 @@ pub fn all() -> Vec<Body> {
         a_task_runs_where_it_may(),
         children_come_and_go_before_their_parent(),
         a_child_of_a_sunken_parent_runs_first(),
+        a_thread_is_no_child_of_its_maker(),
         yielders_alternate(),
         a_real_time_task_comes_first(),
         a_real_time_waker_hides_no_equal(),
@@ -726,6 +727,7 @@ macro_rules! every_body {
             a_task_runs_where_it_may
             children_come_and_go_before_their_parent
             a_child_of_a_sunken_parent_runs_first
+            a_thread_is_no_child_of_its_maker
             yielders_alternate
             a_real_time_task_comes_first
             a_real_time_waker_hides_no_equal

@@ -27,6 +27,7 @@ mod drive;
 mod dsq;
 mod enqueue;
 mod entries;
+mod family;
 mod flags;
 mod host;
 mod hotplug;

@@ -6,6 +6,7 @@
 use model::{CpuId, EventKind, Nanos, Op, TaskId};
 use workload::{CpuSet, ROOT_CGROUP, SchedPolicy};
 
+use crate::family::Family;
 use crate::flags::{deq, enq, wake};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
@@ -71,6 +72,9 @@ impl Machine {
         self.task_mut(id).class = class_of(birth.policy, false, false);
         self.task_mut(id).css_set = self.task(id).cgroup;
         self.mirror_cgroup(vm, id);
+        if let Some(parent) = parent {
+            self.become_child(id, parent, birth);
+        }
         self.admit(id, birth.policy);
         self.task_mut(id).state = RunState::Sleeping;
         // Nobody forks it: to those who listen it was there from the begin.
@@ -109,8 +113,7 @@ impl Machine {
             self.is_partial(),
         );
         self.task_mut(id).class = class;
-        self.task_mut(id).seldom.parent = Some(parent);
-        self.mirror_parent(id);
+        self.become_child(id, parent, birth);
         self.work.born(id, birth, Some(parent));
         self.emit_new(id, birth, Some(parent));
         let announced = usize::from(self.wants(EventKind::New));
@@ -204,8 +207,7 @@ impl Machine {
         let usual = self.ledger.costs().map(|costs| costs.footprint_bytes);
         task.seldom.footprint = group.footprint.or(usual).unwrap_or(0);
         task.migration_disabled = u16::from(birth.migration_disabled);
-        // While init_task runs, the child still has its parent's parent.
-        task.seldom.parent = parent.and_then(|parent| self.task(parent).seldom.parent);
+        task.seldom.family = Family::of_new(self, parent, birth);
         task.nice = birth.nice;
         task.seldom.policy = birth.policy;
         task.weight = weight_of(birth.policy, birth.nice);
@@ -382,6 +384,7 @@ impl Machine {
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK | deq::SPECIAL));
         self.dismiss(id);
         self.work.exited(id);
+        self.leave_family(id);
         self.emit(EventKind::Exit, id, cpu, (0, 0));
         if self.rules.exits_at_last_switch && self.attachment.is_attached() {
             self.exit_task(vm, id);

@@ -467,13 +467,11 @@ impl Machine {
         let task = self.task(id);
         let (at, layout) = (task.address, &self.mirror.layout);
         // The first process is the parent of those that nobody forked.
-        let parent = task
-            .seldom
-            .parent
-            .map_or(at, |parent| self.task(parent).address);
+        let family = &task.seldom.family;
+        let parent = family.parent.map_or(at, |parent| self.task(parent).address);
         memory.poke_u64(at + layout.real_parent, parent);
         memory.poke_u64(at + layout.parent, parent);
-        let leader = if task.tgid == task.pid { at } else { parent };
+        let leader = family.leader.map_or(at, |leader| self.task(leader).address);
         memory.poke_u64(at + layout.group_leader, leader);
     }
 

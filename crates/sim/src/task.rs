@@ -5,6 +5,7 @@ use workload::{ROOT_CGROUP, SchedPolicy};
 
 use crate::cause::Cause;
 use crate::dsq::DsqIndex;
+use crate::family::Family;
 use crate::flags::{self, enq};
 use crate::mask::MaskId;
 
@@ -122,8 +123,8 @@ pub struct Seldom {
     pub comm: String,
     /// Its policy and real-time priority.
     pub policy: SchedPolicy,
-    /// Parent, if it was forked.
-    pub parent: Option<model::TaskId>,
+    /// Its relatives.
+    pub family: Family,
     /// What its report said last: priority, level, flags.
     pub reported: Option<(u32, u32, u64)>,
     /// The CPU whose caches have what it uses, under a profile with costs.
@@ -245,7 +246,7 @@ impl Task {
         let seldom = Seldom {
             comm,
             policy: SchedPolicy::Normal,
-            parent: None,
+            family: Family::default(),
             reported: None,
             warm_on: None,
             footprint: 0,

@@ -24,9 +24,11 @@ pub enum Reason {
     /// A yielder gives way to its list; the goodness kernel for one CPU meets it twice and lets it
     /// win if it is better.
     YielderYields,
-    /// Equals, of which one went to the front of its list when it lost the CPU.
+    /// Equals, of which one went to the front of its list when it lost the CPU, or when its nice value
+    /// changed while it waited.
     PutFirst,
-    /// Equals, of which one went to the end of its list when its ticks were used up.
+    /// Equals, of which one went to the end of its list when its ticks were used up, or had none when its
+    /// nice value changed.
     PutLast,
 }
 
@@ -43,7 +45,8 @@ pub struct Beside {
     pub unexplained: Vec<String>,
     /// Runnable tasks in the order in which goodness would have them.
     order: Vec<TaskId>,
-    /// Tasks that lost the CPU since they woke, and whether they had ticks left.
+    /// Tasks that lost the CPU or were given another nice value since they woke, and whether they
+    /// had ticks left.
     put_back: BTreeMap<TaskId, bool>,
 }
 
@@ -158,6 +161,10 @@ impl Model for Beside {
 
     fn reniced(&mut self, task: TaskId, nice: i32) {
         self.elsc.reniced(task, nice);
+        if self.order.contains(&task) && self.elsc.current() != Some(task) {
+            let has_ticks = self.elsc.tasks.get(task).counter != 0;
+            self.put_back.insert(task, has_ticks);
+        }
     }
 
     fn tick(&mut self) -> bool {

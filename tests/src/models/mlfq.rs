@@ -41,6 +41,7 @@ enum Verdict {
 #[derive(Clone, Debug, Default)]
 struct Task {
     parent: Option<TaskId>,
+    thread: bool,
     nice: i64,
     level: i64,
     /// Of the quantum; below 0 when overrun.
@@ -268,13 +269,17 @@ impl Scheduler for Mlfq {
         }
     }
 
+    fn is_thread(&mut self, task: TaskId) {
+        self.task(task).thread = true;
+    }
+
     fn leave(&mut self, task: TaskId, exits: bool, now: SimTime) {
         self.charge(ns(now));
         self.unlink(task);
         let returns = exits && self.set.exit_returns;
         let t = self.task(task);
         let (left, parent) = (t.left, t.parent);
-        let returns = std::mem::take(&mut t.first) && returns;
+        let returns = std::mem::take(&mut t.first) && returns && !t.thread;
         t.verdict = match t.sank {
             _ if left <= 0 => Verdict::Down,
             true => Verdict::Stay,

@@ -15,6 +15,7 @@ const J: i64 = 1_000_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Task {
     parent: Option<TaskId>,
+    thread: bool,
     static_prio: i64,
     prio: i64,
     sleep_avg: i64,
@@ -293,7 +294,9 @@ impl O1 {
 
     fn settle_with_parent(&mut self, task: TaskId) {
         let t = self.tasks[task.index()].clone();
-        let Some(parent) = t.parent else { return };
+        let Some(parent) = t.parent.filter(|_| !t.thread) else {
+            return;
+        };
         let cap = if self.v2_6_10 { 800 } else { 200 } * J;
         let to = &mut self.tasks[parent.index()];
         if to.ended {
@@ -364,6 +367,10 @@ impl Scheduler for O1 {
         };
         self.append(task, array, new);
         self.resched |= new < was || self.curr == Some(task);
+    }
+
+    fn is_thread(&mut self, task: TaskId) {
+        self.tasks[task.index()].thread = true;
     }
 
     fn leaves_uninterruptibly(&mut self, task: TaskId) {

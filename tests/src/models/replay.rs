@@ -43,6 +43,8 @@ pub trait Scheduler {
     fn born_in(&mut self, task: TaskId, nice: i8, _: u32, parent: Option<TaskId>, now: SimTime) {
         self.born(task, nice, parent, now);
     }
+    /// `task` is a thread: a child of its maker's parent, so its maker learns nothing of its end.
+    fn is_thread(&mut self, _task: TaskId) {}
     /// What [`Self::leave`] will say of `task` is an uninterruptible sleep.
     fn leaves_uninterruptibly(&mut self, _task: TaskId) {}
     /// Time has come to `now`; what happens then has not happened yet.
@@ -132,9 +134,10 @@ impl<M: Scheduler> Replay<M> {
         let at = event.a & 0xffff_ffff;
         let group = &self.groups[at as usize];
         let own = self.spaces.len() as u32;
+        // The generators of workloads call processes so.
+        let is_process = group.name.starts_with("process");
         let space = match parent {
-            // The generator of workloads calls processes so.
-            _ if group.name.starts_with("process") => own,
+            _ if is_process => own,
             Some(parent) => self.spaces[&parent],
             None => *self.group_spaces.entry(at).or_insert(own),
         };
@@ -145,6 +148,9 @@ impl<M: Scheduler> Replay<M> {
         }
         self.model
             .born_in(event.task, group.nice, space, parent, self.now);
+        if !is_process {
+            self.model.is_thread(event.task);
+        }
     }
 
     fn called(&mut self, event: &Event) {

@@ -60,7 +60,14 @@ fn workload(rng: &mut Rng, seed: u64) -> String {
             1 + rng.below(2),
         );
     }
-    text += "[task.child]\ncount = 0\ndo = \"run(uniform(50us, 20ms)), sleep(3ms), run(2ms)\"\n";
+    // Children of both kinds; a replay takes the kind from the name.
+    let kind = ["process", "thread"][usize::from(!seed.is_multiple_of(4))];
+    let _ = write!(
+        text,
+        "[task.{kind}child]\nkind = \"{kind}\"\ncount = 0\n\
+         do = \"run(uniform(50us, 20ms)), sleep(3ms), run(2ms)\"\n"
+    );
+    let text = text.replace("fork(child)", &format!("fork({kind}child)"));
     text
 }
 

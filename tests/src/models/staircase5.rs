@@ -17,6 +17,7 @@ const LAST_STAIR: u32 = 139;
 #[derive(Clone, Debug, Default)]
 struct Task {
     parent: Option<TaskId>,
+    thread: bool,
     static_prio: u32,
     prio: u32,
     level: u32,
@@ -136,7 +137,9 @@ impl Staircase5 {
     fn refund(&mut self, task: TaskId) {
         let t = &self.tasks[task.index()];
         let (left, first) = (t.interval, t.first);
-        let Some(parent) = t.parent else { return };
+        let Some(parent) = t.parent.filter(|_| !t.thread) else {
+            return;
+        };
         let to = &mut self.tasks[parent.index()];
         let most = RR * i64::from(to.level + 1);
         if first && left > 0 && to.interval < most && !to.ended {
@@ -214,6 +217,10 @@ impl Scheduler for Staircase5 {
             self.append(task);
             self.resched |= new < was || self.curr == Some(task);
         }
+    }
+
+    fn is_thread(&mut self, task: TaskId) {
+        self.tasks[task.index()].thread = true;
     }
 
     fn leave(&mut self, task: TaskId, exits: bool, now: SimTime) {

@@ -1,6 +1,8 @@
 //! Schedulers whose clock ticks a hundred times a second, whatever the machine's does: those with
 //! counters of ticks.
 
+use std::collections::BTreeSet;
+
 use model::{Nanos, SimTime, TaskId};
 
 use super::Scheduler;
@@ -13,7 +15,7 @@ pub trait Model {
     fn woken(&mut self, task: TaskId);
     /// It stops being runnable, while it runs.
     fn slept(&mut self, task: TaskId);
-    /// It ends; `slept` follows.
+    /// It ends, and its maker learns of it; `slept` follows.
     fn exited(&mut self, task: TaskId);
     /// It calls `sched_yield()`.
     fn yielded(&mut self, task: TaskId);
@@ -43,6 +45,7 @@ pub struct Ticked<M> {
     expiry: Option<SimTime>,
     /// It was not.
     missed: bool,
+    threads: BTreeSet<TaskId>,
 }
 
 impl<M: Model> Ticked<M> {
@@ -54,6 +57,7 @@ impl<M: Model> Ticked<M> {
             now: SimTime::ZERO,
             expiry: None,
             missed: false,
+            threads: BTreeSet::new(),
         }
     }
 }
@@ -99,8 +103,12 @@ impl<M: Model> Scheduler for Ticked<M> {
         self.model.reniced(task, nice.into());
     }
 
+    fn is_thread(&mut self, task: TaskId) {
+        self.threads.insert(task);
+    }
+
     fn leave(&mut self, task: TaskId, exits: bool, _: SimTime) {
-        if exits {
+        if exits && !self.threads.contains(&task) {
             self.model.exited(task);
         }
         self.model.slept(task);

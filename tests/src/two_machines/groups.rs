@@ -1,4 +1,4 @@
-//! Bodies about cgroups and deadline tasks.
+//! Bodies about cgroups, families and deadline tasks.
 
 use super::{Body, Scenario, Yield, assert_survived};
 
@@ -79,6 +79,26 @@ pub fn a_deadline_task_has_one_turn_a_period() -> Body {
         // One turn in each of 20 periods.
         let turns = run.turns("D").len();
         assert!((18..=24).contains(&turns), "{turns} turns");
+    };
+    Body { scenario, check }
+}
+
+/// A process is a child of the task that forks it, a thread one of its maker's parent.
+#[must_use]
+pub fn a_thread_is_no_child_of_its_maker() -> Body {
+    let scenario = Scenario {
+        name: "a_thread_is_no_child_of_its_maker",
+        policy: "family",
+        knobs: "",
+        until_ms: 200,
+        tables: "[task.maker]\ndo = \"fork(thread), run(60ms), fork(process), run(60ms)\"\n\
+                 [task.thread]\ndo = \"loop(5)[ run(1ms), sleep(1ms) ]\"\n\
+                 [task.process]\nkind = \"process\"\ndo = \"loop(5)[ run(1ms), sleep(1ms) ]\"\n",
+    };
+    let check = |run: &Yield| {
+        assert_survived(run);
+        assert_eq!(run.levels("thread"), [0]);
+        assert_eq!(run.levels("process"), [1]);
     };
     Body { scenario, check }
 }
