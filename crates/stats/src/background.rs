@@ -13,6 +13,9 @@ const KEPT: usize = 1_000_000;
 const LENGTHS: usize = 40;
 /// Turns below which nothing can be said of a thread.
 pub const FEWEST: usize = 10;
+/// Threads of a group that are an entry of their own, those with the most turns. A profile has room
+/// for 64 entries.
+const ALONE: usize = 12;
 /// No wakeups are closer together in a profile, ns.
 const SHORTEST_GAP: u64 = 10_000;
 
@@ -99,37 +102,59 @@ impl Turns {
             .map(|(_, chosen)| chosen.group.as_str())
     }
 
-    /// The entries of a profile: of each group the tasks that ran on one CPU only, as one thread on
-    /// each CPU, and the others, as one that may run anywhere. Both have as many turns a second on
-    /// the whole machine as the recording, and as much CPU time. Entries with fewer than [`FEWEST`]
-    /// turns are left out.
+    /// The entries of a profile: of each group its busiest threads, each as one that may run
+    /// anywhere, because a recording does not say which may not; then all others together. Of these
+    /// the ones that ran on one CPU only are a thread on each CPU, and the rest one that may run
+    /// anywhere. All have as many turns a second on the whole machine as the recording, and as much
+    /// CPU time. Entries with fewer than [`FEWEST`] turns are left out.
+    ///
+    /// A real-time thread stays where it is as long as nothing drives it away, so none counts as
+    /// one of each CPU.
     #[must_use]
     pub fn entries(&self) -> Vec<Background> {
-        let mut sums: BTreeMap<(usize, bool), Sum> = BTreeMap::new();
-        for task in self.tasks.values() {
-            let sum = sums.entry((task.chosen, task.has_moved)).or_default();
-            let room = KEPT.saturating_sub(sum.turns.len());
-            sum.turns.extend(task.turns.iter().take(room));
-            sum.count += task.count;
-            sum.total += task.total;
-            sum.nice = task.nice;
-        }
-        let enough = sums
-            .into_iter()
-            .filter(|(_, sum)| sum.turns.len() >= FEWEST);
-        enough
-            .map(|((chosen, moves), sum)| self.entry(&self.chosen[chosen], moves, sum))
+        let group = |at: usize| self.tasks.values().filter(move |task| task.chosen == at);
+        let groups = self.chosen.iter().enumerate();
+        groups
+            .flat_map(|(at, chosen)| self.group(chosen, group(at).collect()))
             .collect()
     }
 
-    fn entry(&self, chosen: &Chosen, moves: bool, mut sum: Sum) -> Background {
-        let threads = if moves { 1 } else { u64::from(self.cpus) };
+    fn group(&self, chosen: &Chosen, mut tasks: Vec<&Task>) -> Vec<Background> {
+        tasks.sort_by_key(|task| std::cmp::Reverse(task.count));
+        let busy = tasks.iter().take_while(|task| task.turns.len() >= FEWEST);
+        let (alone, others) = tasks.split_at(busy.take(ALONE).count());
+        let group = plain(&chosen.group);
+        let mut entries: Vec<Background> = (1..)
+            .zip(alone)
+            .map(|(number, task)| {
+                self.entry(
+                    chosen,
+                    format!("{group}-{number}"),
+                    false,
+                    Sum::of(&[*task]),
+                )
+            })
+            .collect();
+        let moves = |task: &&&Task| task.has_moved || chosen.real_time.is_some();
+        let (moving, bound): (Vec<&Task>, Vec<&Task>) = others.iter().partition(moves);
+        let rest = [
+            (format!("{group}-each"), true, Sum::of(&bound)),
+            (group, false, Sum::of(&moving)),
+        ];
+        let enough = rest
+            .into_iter()
+            .filter(|(_, _, it)| it.turns.len() >= FEWEST);
+        entries.extend(enough.map(|(name, each, sum)| self.entry(chosen, name, each, sum)));
+        entries
+    }
+
+    fn entry(&self, chosen: &Chosen, name: String, each_cpu: bool, mut sum: Sum) -> Background {
+        let threads = if each_cpu { self.cpus.into() } else { 1 };
         let elapsed = self.end.as_nanos().saturating_mul(threads);
-        let suffix = if moves { "" } else { "-each" };
         sum.turns.sort_unstable();
         Background {
-            name: format!("{}{suffix}", plain(&chosen.group)),
-            each_cpu: !moves,
+            name,
+            each_cpu,
             gap_ns: (elapsed.saturating_sub(sum.total) / sum.count.max(1)).max(SHORTEST_GAP),
             run_ns: equally_likely(&sum.turns),
             real_time: chosen.real_time,
@@ -167,6 +192,20 @@ impl Turns {
             let since = event.time + Nanos::new(event.b);
             self.running.insert(event.cpu, (event.task, since));
         }
+    }
+}
+
+impl Sum {
+    fn of(tasks: &[&Task]) -> Self {
+        let mut sum = Self::default();
+        for task in tasks {
+            let room = KEPT.saturating_sub(sum.turns.len());
+            sum.turns.extend(task.turns.iter().take(room));
+            sum.count += task.count;
+            sum.total += task.total;
+            sum.nice = task.nice;
+        }
+        sum
     }
 }
 
@@ -323,15 +362,75 @@ mod tests {
         turns.finish(SimTime::from_nanos(200 * MS));
         assert_eq!(turns.missing().count(), 0);
         let entry = Background {
-            name: "kernel-each".to_owned(),
-            each_cpu: true,
-            // Two CPUs of 200 ms each, less 20 turns of 30 us, for 20 turns.
-            gap_ns: (2 * 200 * MS - 20 * 30_000) / 20,
+            name: "kernel-1".to_owned(),
+            each_cpu: false,
+            // 200 ms, less 20 turns of 30 us, for 20 turns.
+            gap_ns: (200 * MS - 20 * 30_000) / 20,
             run_ns: vec![30_000; 20],
             real_time: Some(1),
             nice: -5,
         };
         assert_eq!(turns.entries(), [entry]);
+    }
+
+    /// Four threads with `FEWEST` - 1 turns each, the first two of which never move.
+    fn slow(real_time: Option<u8>) -> Vec<(String, bool, u64)> {
+        let chosen = Chosen {
+            group: "kernel".to_owned(),
+            real_time,
+        };
+        let mut turns = Turns::of(vec![chosen]);
+        turns.begin(&header(2));
+        let few = FEWEST as u64 - 1;
+        for task in 1..5 {
+            turns.events(&[new(task, 1)]);
+            for at in 0..few {
+                let moves = if task > 2 { at % 2 } else { 0 };
+                let cpu = u16::try_from((u64::from(task) + moves) % 2).unwrap();
+                let at = at * 10 * MS + u64::from(task) * MS;
+                turns.events(&run(task, cpu, (at, at + 5_000), PrevState::Sleeping));
+            }
+        }
+        turns.finish(SimTime::from_nanos(100 * MS));
+        let entries = turns.entries().into_iter();
+        entries
+            .map(|it| (it.name, it.each_cpu, it.gap_ns))
+            .collect()
+    }
+
+    #[test]
+    fn slow_threads_are_taken_together_and_real_time_ones_stay_nowhere_by_themselves() {
+        let few = FEWEST as u64 - 1;
+        let gap = |cpus: u64, turns: u64| (cpus * 100 * MS - turns * 5_000) / turns;
+        let each = ("kernel-each".to_owned(), true, gap(2, 2 * few));
+        let any = |turns| ("kernel".to_owned(), false, gap(1, turns));
+        assert_eq!(slow(None), [each, any(2 * few)]);
+        assert_eq!(slow(Some(1)), [any(4 * few)]);
+    }
+
+    #[test]
+    fn only_the_busiest_threads_are_entries_of_their_own() {
+        let mut turns = turns();
+        let threads = ALONE as u32 + 3;
+        for task in 1..=threads {
+            turns.events(&[new(task, 1)]);
+            for at in 0..u64::from(task) + 20 {
+                let at = at * 10 * MS + u64::from(task) * 10_000;
+                turns.events(&run(task, 0, (at, at + 5_000), PrevState::Sleeping));
+            }
+        }
+        turns.finish(SimTime::from_nanos(400 * MS));
+        let entries = turns.entries();
+        let names: Vec<&str> = entries.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names.len(), ALONE + 1);
+        // None of these threads ever moved, but real-time ones are no threads of each CPU.
+        assert_eq!(names[ALONE], "kernel");
+        // The busiest comes first, and the gaps grow.
+        assert!(entries[..ALONE].is_sorted_by_key(|it| it.gap_ns));
+        assert_eq!(names[0], "kernel-1");
+        let turns_of_rest = (21 + 22 + 23) as u64;
+        let gap = (400 * MS - turns_of_rest * 5_000) / turns_of_rest;
+        assert_eq!(entries[ALONE].gap_ns, gap);
     }
 
     #[test]
@@ -351,7 +450,10 @@ mod tests {
         turns.finish(SimTime::from_nanos(120 * MS));
         let entries = turns.entries();
         assert_eq!(entries.len(), 1);
-        assert_eq!((&*entries[0].name, entries[0].each_cpu), ("kernel", false));
+        assert_eq!(
+            (&*entries[0].name, entries[0].each_cpu),
+            ("kernel-1", false)
+        );
         assert_eq!(entries[0].gap_ns, (120 * MS - 12 * 5_000) / 12);
         let other = Chosen {
             group: "rcu".to_owned(),

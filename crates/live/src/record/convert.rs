@@ -13,6 +13,7 @@ use model::{
 
 use super::decided::{Decided, Decisions};
 use super::raw::{self, Facts, Kind, Raw};
+use super::recorder::READER;
 use decide::Decider;
 
 mod decide;
@@ -55,7 +56,8 @@ impl Records {
 pub enum Others {
     /// One group for each name, up to a dot, slash or colon.
     ByName,
-    /// Two groups, `kernel` for kernel threads and `system`.
+    /// Three groups: `kernel` for kernel threads, `recorder` for the thread that reads events, and
+    /// `system`.
     Together,
 }
 
@@ -398,6 +400,8 @@ impl Names {
         let kernel = facts.is_some_and(|facts| facts.flags & raw::PF_KTHREAD != 0);
         let name = match others {
             Others::Together if kernel => "kernel",
+            // Only a recording with events has it: what is measured without them needs no part of it.
+            Others::Together if comm == READER => "recorder",
             Others::Together => "system",
             Others::ByName => stem(comm),
         };

@@ -26,6 +26,8 @@ use model::{Nanos, TaskGroup};
 
 /// The tracing programs, compiled from record.bpf.c.
 pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
+/// What the thread is called that reads events.
+pub(super) const READER: &str = "runslice-reader";
 /// How messages call it.
 const NAME: &str = "the recorder";
 /// Events that the ring buffer holds (`events` in record.bpf.c).
@@ -417,11 +419,13 @@ fn read_events(object: &Object) -> Result<Reader, Error> {
     let handle = MapHandle::try_from(&map).map_err(|source| map_error("events", source))?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
-    let thread = thread::spawn(move || {
+    let thread = thread::Builder::new().name(READER.to_owned());
+    let thread = thread.spawn(move || {
         let mut spool = Spool::default();
         drain(&handle, ROOM, &stopped, |bytes| spool.keep(bytes))?;
         Ok(spool)
     });
+    let thread = thread.map_err(|source| map_error("events", source.into()))?;
     Ok(Reader { stop, thread })
 }
 

@@ -316,6 +316,7 @@ fn the_players_tasks_are_in_their_groups_and_speak() {
             (6, 0, "worker.0"),
             (2, 0, "kthreadd"),
             (9, 0, "bash"),
+            (10, 0, "runslice-reader"),
         ],
         vec![
             raw(10, 0, Kind::Mark, 5, 0, EventKind::Count as u32),
@@ -334,7 +335,7 @@ fn the_players_tasks_are_in_their_groups_and_speak() {
         .iter()
         .map(|group| group.name.as_str())
         .collect();
-    assert_eq!(names, ["worker", "kernel", "system"]);
+    assert_eq!(names, ["worker", "kernel", "system", "recorder"]);
     let report = report(&converted);
     assert_eq!(report.counters[0].total, 3);
     assert_eq!(report.tasks[0].name, "worker.0");
