@@ -149,6 +149,8 @@ struct Early {
     last: HashMap<u32, Option<First>>,
     /// Forks, by the child's pid: index into the records.
     forks: HashMap<u32, usize>,
+    /// When a pid was renamed last, and the facts that say how.
+    names: HashMap<u32, (u64, u64)>,
 }
 
 impl Early {
@@ -181,6 +183,10 @@ impl Early {
                 Kind::Fork => {
                     early.forks.insert(raw.pid, at);
                     early.last.insert(raw.pid, Some(First::Asleep));
+                    early.names.remove(&raw.pid);
+                }
+                Kind::Rename => {
+                    early.names.insert(raw.pid, (raw.time, raw.c));
                 }
                 _ => {}
             }
@@ -200,11 +206,12 @@ impl Early {
                     Some(None) => continue,
                     Some(Some(last)) => set_state(&mut raw, *last),
                 }
+                self.name(&mut raw);
             }
             told.push(raw);
         }
         // Tasks that were forked behind the snapshot's back.
-        let mut forks: Vec<_> = self.forks.into_iter().collect();
+        let mut forks: Vec<_> = std::mem::take(&mut self.forks).into_iter().collect();
         forks.sort_unstable();
         for (pid, at) in forks {
             if let Some(Some(last)) = self.last.get(&pid) {
@@ -213,10 +220,20 @@ impl Early {
                     ..raws[at]
                 };
                 set_state(&mut raw, *last);
+                self.name(&mut raw);
                 told.push(raw);
             }
         }
         told
+    }
+
+    /// A name that a task got later than `snapshot` was made, and before the events begin.
+    fn name(&self, snapshot: &mut Raw) {
+        if let Some((time, facts)) = self.names.get(&snapshot.pid)
+            && *time >= snapshot.time
+        {
+            snapshot.c = *facts;
+        }
     }
 }
 

@@ -328,7 +328,7 @@ fn the_players_tasks_are_in_their_groups_and_speak() {
     // Born before the recording began.
     list.raws.push(raw(0, 0, Kind::Born, 5, 0, 1));
     list.raws.push(raw(0, 0, Kind::Born, 6, 0, 0));
-    list.raws[6].time = 5;
+    list.raws[7].time = 5;
     let converted = convert(&list, &groups, Others::Together);
     let names: Vec<_> = converted
         .groups
@@ -375,6 +375,35 @@ fn what_came_before_the_first_event_decides_how_the_stream_begins() {
     assert_eq!(times("waits"), Some((0, 1_000)));
     assert_eq!(times("alone"), Some((1_000, 0)));
     assert_eq!(times("gone"), None);
+}
+
+/// A thread that is listed before it has told its name tells it before the events begin. What the
+/// list says is newer than what was told before it.
+#[test]
+fn a_name_that_came_before_the_first_event_and_after_the_list_counts() {
+    let mut early = vec![
+        raw(0, 0, Kind::Rename, 1, 0, 0),
+        raw(0, 0, Kind::Rename, 2, 0, 0),
+        raw(0, 0, Kind::Fork, 3, 1, 0),
+        raw(0, 0, Kind::Rename, 3, 0, 0),
+    ];
+    for ((raw, before), facts) in early.iter_mut().zip([10, 90, 50, 40]).zip([2, 2, 0, 3]) {
+        (raw.time, raw.c) = (BEGAN - before, facts);
+    }
+    let snapshot = [
+        (1, 0, "thread"),
+        (2, 0, "listed"),
+        (9, 0, "told"),
+        (10, 0, "child"),
+    ];
+    let mut list = records(100, &snapshot, early);
+    for raw in list.raws.iter_mut().filter(|it| it.kind == Kind::Snapshot) {
+        raw.time = BEGAN - 70;
+    }
+    let (converted, _) = told(&list);
+    let names: Vec<_> = converted.groups.iter().map(|it| &*it.name).collect();
+    // The tasks with the numbers 9 and 10 are there for their facts only.
+    assert_eq!(names, ["told", "listed", "child"]);
 }
 
 #[test]
