@@ -95,7 +95,8 @@ fn a_child_whose_parent_has_ended_gets_another() {
     let seen = families(
         "[task.t]\nkind = \"process\"\ndo = \"fork(maker), loop(20)[ run(1ms), yield ]\"\n\
          [task.maker]\ndo = \"fork(orphan), loop(5)[ run(1ms), yield ]\"\n\
-         [task.orphan]\nkind = \"process\"\ndo = \"fork(grandchild), loop(40)[ run(1ms), yield ]\"\n\
+         [task.orphan]\nkind = \"process\"\n\
+         do = \"fork(grandchild), loop(40)[ run(1ms), yield ]\"\n\
          [task.grandchild]\nkind = \"process\"\ndo = \"loop(60)[ run(1ms), yield ]\"",
     );
     let parents = |pid| {

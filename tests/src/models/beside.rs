@@ -24,11 +24,11 @@ pub enum Reason {
     /// A yielder gives way to its list; the goodness kernel for one CPU meets it twice and lets it
     /// win if it is better.
     YielderYields,
-    /// Equals, of which one went to the front of its list when it lost the CPU, or when its nice value
-    /// changed while it waited.
+    /// Equals, of which one went to the front of its list when it lost the CPU, or when its nice
+    /// value changed while it waited.
     PutFirst,
-    /// Equals, of which one went to the end of its list when its ticks were used up, or had none when its
-    /// nice value changed.
+    /// Equals, of which one went to the end of its list when its ticks were used up, or had none
+    /// when its nice value changed.
     PutLast,
 }
 

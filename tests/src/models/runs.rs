@@ -67,8 +67,7 @@ fn workload(rng: &mut Rng, seed: u64) -> String {
         "[task.{kind}child]\nkind = \"{kind}\"\ncount = 0\n\
          do = \"run(uniform(50us, 20ms)), sleep(3ms), run(2ms)\"\n"
     );
-    let text = text.replace("fork(child)", &format!("fork({kind}child)"));
-    text
+    text.replace("fork(child)", &format!("fork({kind}child)"))
 }
 
 fn nice(rng: &mut Rng) -> i64 {

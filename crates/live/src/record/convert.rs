@@ -417,7 +417,7 @@ impl Names {
         let kernel = facts.is_some_and(|facts| facts.flags & raw::PF_KTHREAD != 0);
         let name = match others {
             Others::Together if kernel => "kernel",
-            // Only a recording with events has it: what is measured without them needs no part of it.
+            // Only a recording with events has it.
             Others::Together if comm == READER => "recorder",
             Others::Together => "system",
             Others::ByName => stem(comm),

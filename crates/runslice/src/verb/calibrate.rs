@@ -24,8 +24,9 @@ pub struct Calibrate {
 
     /// A group of tasks that is in the background, as `kernel` or `system=1`: `play` calls the
     /// kernel's threads `kernel`, the thread that reads events `recorder`, and all others that are
-    /// not the load's `system`; in a recording of `record` groups are names such as `kworker`. After `=` stands the real-time priority, 1
-    /// to 99, which no event says. May be repeated. Default: kernel.
+    /// not the load's `system`; in a recording of `record` groups are names such as `kworker`.
+    /// After `=` stands the real-time priority, 1 to 99, which no event says. May be repeated.
+    /// Default: kernel.
     #[arg(long, value_name = "NAME[=PRIORITY]", value_parser = parse_group)]
     group: Vec<Chosen>,
 
