@@ -18,7 +18,7 @@ LEFT_OUT_HERE = $(if $(shell scripts/aarch64.sh can && echo yes),,another_proces
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
 .PHONY: help setup release dist install demo test test-long test-vm fuzz kernels bench lint \
-	wheel test-python soak
+	check wheel test-python soak
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -111,3 +111,6 @@ lint: setup ## formatting, clippy, documentation, tidy
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --quiet
 	$(CARGO) test --quiet --workspace --test tidy
+
+check: setup ## soon after a small change: lint without documentation, unit tests of changed crates
+	@CARGO=$(CARGO) scripts/check.sh

@@ -6,42 +6,24 @@
 use model::TaskId;
 
 use crate::machine::Machine;
-use crate::task::RunState;
+use crate::task::{Family, RunState};
 use crate::work::Birth;
 
-/// The place of a task among its relatives. Lists, so that a task that ends finds its children
-/// among a million tasks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Family {
-    /// Its parent; `None`: the machine's first process, which is no task of a load.
-    pub parent: Option<TaskId>,
-    /// The first thread of its process; `None`: itself.
-    pub leader: Option<TaskId>,
-    /// Its newest child.
-    child: Option<TaskId>,
-    /// The next older child of its parent.
-    older: Option<TaskId>,
-    /// The next newer one.
-    newer: Option<TaskId>,
-}
-
-impl Family {
-    /// That of a task that `creator` forks, before it is a child of anybody: while `init_task`
-    /// runs, it still has its creator's parent.
-    pub(crate) fn of_new(machine: &Machine, creator: Option<TaskId>, birth: &Birth) -> Self {
+impl Machine {
+    /// The family of a task that `creator` forks, before it is a child of anybody: while
+    /// `init_task` runs, it still has its creator's parent.
+    pub(crate) fn family_of_new(&self, creator: Option<TaskId>, birth: &Birth) -> Family {
         let Some(creator) = creator else {
-            return Self::default();
+            return Family::default();
         };
-        let theirs = machine.task(creator).seldom.family;
-        Self {
+        let theirs = self.task(creator).seldom.family;
+        Family {
             parent: theirs.parent,
             leader: (!birth.process).then(|| theirs.leader.unwrap_or(creator)),
-            ..Self::default()
+            ..Family::default()
         }
     }
-}
 
-impl Machine {
     /// `id` becomes a child of who the kernel says it is: a process of its `creator`, a thread of
     /// its creator's parent (`CLONE_THREAD`). A thread of the kernel is a child of `kthreadd`,
     /// which no load has.

@@ -6,7 +6,6 @@
 use model::{CpuId, EventKind, Nanos, Op, TaskId};
 use workload::{CpuSet, ROOT_CGROUP, SchedPolicy};
 
-use crate::family::Family;
 use crate::flags::{deq, enq, wake};
 use crate::machine::{Machine, Vm};
 use crate::ops::Call;
@@ -207,7 +206,7 @@ impl Machine {
         let usual = self.ledger.costs().map(|costs| costs.footprint_bytes);
         task.seldom.footprint = group.footprint.or(usual).unwrap_or(0);
         task.migration_disabled = u16::from(birth.migration_disabled);
-        task.seldom.family = Family::of_new(self, parent, birth);
+        task.seldom.family = self.family_of_new(parent, birth);
         task.nice = birth.nice;
         task.seldom.policy = birth.policy;
         task.weight = weight_of(birth.policy, birth.nice);

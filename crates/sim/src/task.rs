@@ -5,7 +5,6 @@ use workload::{ROOT_CGROUP, SchedPolicy};
 
 use crate::cause::Cause;
 use crate::dsq::DsqIndex;
-use crate::family::Family;
 use crate::flags::{self, enq};
 use crate::mask::MaskId;
 
@@ -116,6 +115,22 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// How many phases there are.
 const PHASES: usize = Phase::Over as usize + 1;
+
+/// The place of a task among its relatives (family.rs). Lists, so that a task that ends finds its
+/// children among a million tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Family {
+    /// Its parent; `None`: the machine's first process, which is no task of a load.
+    pub parent: Option<model::TaskId>,
+    /// The first thread of its process; `None`: itself.
+    pub leader: Option<model::TaskId>,
+    /// Its newest child.
+    pub child: Option<model::TaskId>,
+    /// The next older child of its parent.
+    pub older: Option<model::TaskId>,
+    /// The next newer one.
+    pub newer: Option<model::TaskId>,
+}
 
 /// What of a task its turns do not need.
 pub struct Seldom {

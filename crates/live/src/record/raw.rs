@@ -83,6 +83,9 @@ pub const FLAG_ON_CPU: u8 = 16;
 /// The waker told the kernel that it is about to sleep.
 pub const FLAG_SYNC: u8 = 32;
 
+/// What the thread is called that reads these records.
+pub const READER: &str = "runslice-reader";
+
 /// A task that has begun to exit (`PF_EXITING`, linux/sched.h, 6.18).
 pub const PF_EXITING: u32 = 0x4;
 /// A kernel thread (`PF_KTHREAD`, linux/sched.h, 6.18).

@@ -18,7 +18,7 @@ use libbpf_rs::{
 use super::convert::{Converted, Others, Records, convert};
 use super::measured::{Measured, Totals};
 use super::pace::drain;
-use super::raw::{self, Facts, Raw};
+use super::raw::{self, Facts, READER, Raw};
 use super::{ProgramCost, clock};
 use crate::variables::{self, Variable};
 use crate::{Error, libbpf_log};
@@ -26,8 +26,6 @@ use model::{Nanos, TaskGroup};
 
 /// The tracing programs, compiled from record.bpf.c.
 pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
-/// What the thread is called that reads events.
-pub(super) const READER: &str = "runslice-reader";
 /// How messages call it.
 const NAME: &str = "the recorder";
 /// Events that the ring buffer holds (`events` in record.bpf.c).

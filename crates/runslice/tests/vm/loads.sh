@@ -140,8 +140,8 @@ hotplug() {
 }
 
 # SIGKILL for runslice: the kernel takes the policy away, and the load goes on. The policy goes with
-# the end of the process, which needs CPU time itself and competes for it with the load: under mlfq it
-# has sunk to the last queue, and took 9 to 22 s in three guests.
+# the end of the process, which needs CPU time itself and competes for it with the load: under mlfq
+# it has sunk to the last queue, and took 9 to 22 s in three guests.
 killed() {
     mixed_load
     runslice run "$1" &
