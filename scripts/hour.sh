@@ -3,7 +3,7 @@
 # minutes, under a load that never stays the same (tests/loads/churn.toml) and with a CPU that goes
 # and comes between the parts. Prints what the load saw in each part, and after each what memory and
 # objects the kernel and runslice have. The guest counts instructions: the same again each time, and
-# nothing else on this computer matters. An hour takes more than ten minutes of one processor.
+# nothing else on this computer matters. An hour takes five minutes of one processor.
 set -eu
 program=$(realpath "$1")
 policy=${2:-mlfq} parts=${3:-6} seconds=${4:-600}
