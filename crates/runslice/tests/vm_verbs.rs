@@ -64,7 +64,7 @@ fn a_knob_is_changed_while_the_policy_runs_and_the_policy_sees_it() {
                 "word 1 -> 7 count\n",
                 "word      7        1     0   9  count\n",
                 "the policy saw it\n",
-                "10 is out of range for `word`\n  give 0 to 9 count",
+                "10 is out of range for `word`: 0 to 9 count",
                 "`fixed` is a constant of the loaded programs",
                 "echo is attached, not fifo",
                 "\"value\": 7,",
