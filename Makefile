@@ -72,7 +72,7 @@ test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half a
 		$(CARGO) test --quiet --package runslice $(VM_TESTS) -- --list >&2; \
 	else \
 		scripts/setup.sh vm && scripts/setup.sh root && \
-			$(CARGO) test --package runslice $(VM_TESTS) -- \
+			$(CARGO) test --package runslice --no-fail-fast $(VM_TESTS) -- \
 			--include-ignored --test-threads=1; \
 	fi
 
