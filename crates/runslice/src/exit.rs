@@ -85,6 +85,14 @@ pub struct UsageError(pub String);
 #[error("{0}")]
 pub struct UnsupportedError(pub String);
 
+/// An error out of its box. `anyhow` would hide what it was, and so the status that it decides.
+pub fn unboxed(error: Box<dyn std::error::Error + Send + Sync>) -> anyhow::Error {
+    match error.downcast::<UnsupportedError>() {
+        Ok(error) => (*error).into(),
+        Err(error) => anyhow::Error::from_boxed(error),
+    }
+}
+
 /// An error with its causes, each once: some errors have their cause's words in their own.
 pub fn words(error: &anyhow::Error) -> String {
     let mut words = String::new();
@@ -210,6 +218,18 @@ mod tests {
         assert_eq!(Status::of(0), Status::Done);
         assert_eq!(Status::of(130), Status::Interrupted);
         assert_eq!(Status::of(77), Status::Failure);
+    }
+
+    /// `reproduce --machine host` ended with 1 where another policy was attached.
+    #[test]
+    fn an_error_out_of_a_box_is_what_it_was() {
+        let boxed = unboxed(Box::new(UnsupportedError("x".to_owned())));
+        assert!(boxed.is::<UnsupportedError>());
+        let other = unboxed(Box::new(io::Error::other("y")));
+        assert_eq!(
+            (words(&other), other.is::<UnsupportedError>()),
+            ("y".to_owned(), false)
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use experiments::claim::Rules;
 use stats::figure::Chart;
 
-use crate::exit::{Status, UsageError};
+use crate::exit::{self, Status, UsageError};
 use crate::reproduce::simulate::Simulated;
 use crate::reproduce::{Place, Program, calibration};
 use crate::store::Store;
@@ -155,7 +155,7 @@ impl Rerun {
             Machine::Host => on_kernel::machine(Place::Host, store, jobs)?,
         };
         let could = machine.run(&self.experiments, request.quick, &mut self.results);
-        could.map_err(anyhow::Error::from_boxed)
+        could.map_err(exit::unboxed)
     }
 }
 

@@ -21,6 +21,7 @@ use vm::{End, Outcome, Pace, Request, Speed};
 use super::missing::{Missing, lock};
 use super::probed;
 use crate::about::About;
+use crate::exit::UnsupportedError;
 use crate::on_kernel::guest::{OWN_NAME, own_name};
 use crate::on_kernel::series::{Plan, Ran, Run, Scheduler};
 use crate::parallel;
@@ -455,7 +456,7 @@ fn below(root: &Path, patterns: &[String]) -> anyhow::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// What is missing, with the way out.
-pub fn check_host() -> anyhow::Result<()> {
+pub fn check_host() -> Result<(), UnsupportedError> {
     let lacks = if !process::is_root() {
         "it takes root"
     } else if live::SchedExt::of_this_kernel().policy().is_some() {
@@ -463,7 +464,7 @@ pub fn check_host() -> anyhow::Result<()> {
     } else {
         return Ok(());
     };
-    Err(crate::exit::UnsupportedError(format!("--machine host: {lacks}; {WAY}")).into())
+    Err(UnsupportedError(format!("--machine host: {lacks}; {WAY}")))
 }
 
 /// What somebody does whose computer lacks something.
