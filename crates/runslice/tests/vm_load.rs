@@ -349,12 +349,12 @@ fn experiments_are_rerun_on_the_kernel_of_this_computer() {
         let experiments = report["experiments"].as_array().expect("a list");
         let cells = |it: &Value| it["cells"].as_array().expect("a list").clone();
         let cells: Vec<Value> = experiments.iter().flat_map(cells).collect();
-        // Three schedulers and two, one metric each, three runs of each.
+        // Three schedulers and two, one metric each; a quick look has one run of each.
         assert_eq!(cells.len(), 5, "{kernel}: {report:#}");
         for cell in &cells {
             assert_eq!(cell["lacks"], Value::Null, "{kernel}: {cell}{complaints}");
             let values = cell["values"].as_array().expect("a list");
-            assert_eq!(values.len(), 3, "{kernel}: {cell}");
+            assert_eq!(values.len(), 1, "{kernel}: {cell}");
         }
         let value = |arm: &str, metric: &str| {
             let cell = cells

@@ -100,12 +100,15 @@ fn idle_cpus_of_a_kernel_look_each_millisecond_as_long_as_they_are_asked_to() {
             echo \"$1 $(runslice status | sed -n 's/^lb_idle *//p') \
                 $(cut -d' ' -f1 /proc/uptime | tr -d .)\"
         }
-        runslice run o1:idle_ns=1000000 &
-        until runslice status | grep -q ^since; do sleep 0.1; done
-        looks asked; sleep 2; looks asked
-        runslice set o1 idle_ns=0; sleep 0.1
-        looks left; sleep 2; looks left
-        runslice stop; wait";
+        # The knob is read when a policy is loaded, so that each answer is a policy of its own.
+        measure() {
+            runslice run o1:idle_ns=$2 &
+            until runslice status | grep -q ^since; do sleep 0.1; done
+            looks $1; sleep 2; looks $1
+            runslice stop; wait
+        }
+        measure asked 1000000
+        measure left 0";
     for kernel in KERNELS {
         let text = counted(kernel).good(script, &[]).text();
         // Looks a second of each of the two CPUs, which idle but for what asks.
@@ -170,6 +173,10 @@ const GROUPS: [&str; 4] = ["hog", "sleeper", "first", "second"];
 
 /// Of a guest with 250 million instructions a second.
 const NS_PER_INSTRUCTION: f64 = 4.0;
+
+/// How long a reading of all tasks takes, which comes behind that of the CPUs: 18 and 23 ms by the
+/// events of two. Who wakes up meanwhile may wait for all of it, and counts for one of the two.
+const READING_NS: f64 = 20e6;
 
 /// Run time, wait and turns.
 type Sums = [f64; 3];
@@ -354,21 +361,26 @@ fn agree(what: &str, place: &Path) {
         sum.expect("a counter of every version") as f64
     });
     let threads = grown(before, after, |_| true);
-    // Of a load that waits a tenth of a second in all, a few milliseconds are more than that: up to
-    // 1.7 % was seen, on 7.2. It is none of the three that have to agree within a hundredth.
-    let most = if what.contains(HANDOVER) { 0.03 } else { 0.01 };
-    assert_close(&format!("{what}: CPUs and tasks"), [cpus, threads], most);
+    let both = format!("{what}: CPUs and tasks");
+    // The load that waits for nothing but the kernel waits for less than a tenth of a second in
+    // all. It is none of those that have to agree within a hundredth, but in run time and turns.
+    let handover = what.contains(HANDOVER);
+    if handover {
+        let without_wait = |[run, _, turns]: Sums| [run, 1.0, turns];
+        assert_close(&both, [cpus, threads].map(without_wait), 0.01);
+        let off = (cpus[1] - threads[1]).abs();
+        assert!(off < READING_NS, "{both}: {cpus:?} and {threads:?}");
+    } else {
+        assert_close(&both, [cpus, threads], 0.01);
+    }
 
     // What `stat report` prints: means of the same sums, in whole nanoseconds.
     let figures = interval.figures(&total, interval.cpus.len(), 250);
     let nanos = |span: Option<Nanos>| span.expect("a mean").get() as f64;
     let printed = [nanos(figures.runslice), nanos(figures.latency), 1.0];
-    let means = [threads[0] / threads[2], threads[1] / threads[2], 1.0];
-    assert_close(
-        &format!("{what}: means that are printed"),
-        [printed, means],
-        most,
-    );
+    let means = [cpus[0] / cpus[2], cpus[1] / cpus[2], 1.0];
+    let print = format!("{what}: means that are printed");
+    assert_close(&print, [printed, means], 0.001);
 
     let mut tally = Tally::default();
     stats::replay(read("jsonl").as_bytes(), &mut tally).expect("events");
@@ -383,10 +395,11 @@ fn agree(what: &str, place: &Path) {
     let mut events = [0.0; 3];
     tally.sums.values().for_each(|sums| add(&mut events, *sums));
     let kernel = grown(before, after, ours);
-    assert!(kernel[2] > 3000.0, "{what}: {kernel:?}");
+    // The hogs have the fewest: 6 s in turns of a tick, 4 ms.
+    assert!(kernel[2] > 1000.0, "{what}: {kernel:?}");
     let what = format!("{what}: events and tasks");
-    if !what.contains(HANDOVER) {
-        assert_close(&what, [events, kernel], most);
+    if !handover {
+        assert_close(&what, [events, kernel], 0.01);
         return;
     }
     // Each event has the moment of its tracepoint, and the kernel reads its run queue's clock some
@@ -500,10 +513,16 @@ fn the_runslice_of_who_computes_is_its_timeslice_and_of_who_waits_a_few_millisec
         let runslice = |name: &str, key: &str| {
             let group = groups.iter().find(|group| group["group"] == name);
             let group = group.unwrap_or_else(|| panic!("{kernel}: no {name}: {text}"));
-            let number = group["runslice"][key].as_u64();
+            let number = group[key].as_u64();
             number.unwrap_or_else(|| panic!("{kernel}: {name} has no {key}: {text}"))
         };
-        let of = |name| ["count", "mean_ns", "p50_ns", "p99_ns"].map(|key| runslice(name, key));
+        let keys = [
+            "runs",
+            "runslice_ns_mean",
+            "runslice_ns_p50",
+            "runslice_ns_p99",
+        ];
+        let of = |name| keys.map(|key| runslice(name, key));
         let [[hogs, long, _, most], [waits, brief, short, _]] = ["hog", "waiter"].map(of);
         println!("{kernel}: {hogs} turns of {long}, {most} ns; {waits} turns of {short} ns");
         assert!(

@@ -72,6 +72,9 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
     let _on = on_kernel::count(request.enable, request.as_version)?;
     let mut readings = Readings::open(request)?;
     let mut text = Vec::new();
+    // The kernel adds a turn to its CPU's sums when the turn ends, and to its task's at each tick.
+    // So this one, which began with the program, ends before the first reading.
+    std::thread::sleep(Duration::from_millis(1));
     readings.next(&mut text)?;
     if let Some(hz) = readings.hz() {
         // Behind the first snapshot, so that the file begins as the kernel's does.
