@@ -243,7 +243,8 @@ impl Levels {
         }
     }
 
-    /// Every slice goes into the table; figures are of those after the time to settle.
+    /// Every slice goes into the table, and every part of one of which the policy says something
+    /// new; figures are of those after the time to settle.
     fn tell_stays(&self, outcome: &mut Outcome, started: u64, stays: &[Vec<Stay>]) {
         let settle = u64::try_from(self.settle.as_nanos()).unwrap_or(u64::MAX);
         let mut table = Table {
@@ -296,7 +297,7 @@ fn traced(stays: &[Stay], from: u64, to: u64) -> TaskCounters {
     let mut sum = TaskCounters::default();
     for stay in stays {
         sum.cpu_time += stay.to.min(to).saturating_sub(stay.from.max(from));
-        if (from..to).contains(&stay.from) {
+        if (from..to).contains(&stay.from) && !stay.goes_on {
             sum.run_delay += stay.waited.unwrap_or(0);
             sum.pcnt += 1;
         }

@@ -17,7 +17,7 @@ pub struct Trace {
     end: u64,
 }
 
-/// A time that a task had a CPU.
+/// A time that a task had a CPU, and its policy said the same of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stay {
     /// When it began, `CLOCK_MONOTONIC` in nanoseconds.
@@ -30,6 +30,8 @@ pub struct Stay {
     pub is_forced: bool,
     /// How long it had waited for it, nanoseconds; `None` if the wait was not seen to begin.
     pub waited: Option<u64>,
+    /// It had the CPU before, and only what the policy says is new.
+    pub goes_on: bool,
 }
 
 /// What a policy says of a task when it begins to run.
@@ -105,11 +107,25 @@ impl Trace {
         for raw in &self.raws {
             match raw.kind {
                 Kind::Report if raw.pid == pid => {
-                    said = Some(Said {
+                    let now = Said {
                         prio: raw.a,
                         level: raw.b,
                         flags: raw.c,
-                    });
+                    };
+                    match stays.last_mut().filter(|_| open) {
+                        Some(stay) => {
+                            stay.to = raw.time;
+                            stays.push(Stay {
+                                from: raw.time,
+                                to: self.end,
+                                said: Some(now),
+                                is_forced: true,
+                                waited: None,
+                                goes_on: true,
+                            });
+                        }
+                        None => said = Some(now),
+                    }
                 }
                 Kind::Switch if raw.a == pid && open => {
                     open = false;
@@ -130,6 +146,7 @@ impl Trace {
                         said: said.take(),
                         is_forced: true,
                         waited: waits.take().map(|since| raw.time - since),
+                        goes_on: false,
                     });
                 }
                 _ => {}
@@ -277,6 +294,37 @@ mod tests {
         assert_eq!((stays[1].said, stays[1].is_forced), (None, true));
         // The last goes on when the recording ends.
         assert_eq!(stays[2].to, 1000);
+    }
+
+    /// A lone hog under mlfq sinks without ever losing its CPU.
+    #[test]
+    fn what_the_policy_says_of_a_task_that_goes_on_begins_a_stay() {
+        let report = |time, level| Raw {
+            b: level,
+            ..raw(time, Kind::Report, ME)
+        };
+        let trace = trace(vec![
+            report(14, 0),
+            switch(14, HOG, 0, ME),
+            report(24, 1),
+            report(44, 2),
+            switch(60, ME, 1, HOG),
+            report(70, 3),
+            switch(70, HOG, 0, ME),
+        ]);
+        let stays = trace.stays(ME);
+        let brief = |stay: &Stay| {
+            let level = stay.said.expect("it is said").level;
+            (stay.from, stay.to, level, stay.is_forced, stay.goes_on)
+        };
+        let told: Vec<_> = stays.iter().map(brief).collect();
+        let wanted = [
+            (14, 24, 0, true, false),
+            (24, 44, 1, true, true),
+            (44, 60, 2, false, true),
+            (70, 1000, 3, true, false),
+        ];
+        assert_eq!(told, wanted);
     }
 
     #[test]

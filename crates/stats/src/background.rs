@@ -102,11 +102,11 @@ impl Turns {
             .map(|(_, chosen)| chosen.group.as_str())
     }
 
-    /// The entries of a profile: of each group its busiest threads, each as one that may run
-    /// anywhere, because a recording does not say which may not; then all others together. Of these
-    /// the ones that ran on one CPU only are a thread on each CPU, and the rest one that may run
-    /// anywhere. All have as many turns a second on the whole machine as the recording, and as much
-    /// CPU time. Entries with fewer than [`FEWEST`] turns are left out.
+    /// The entries of a profile: of each group its busiest threads, each by itself, on the CPU that
+    /// it never left, if it never left one; a recording does not say which may not. Then all others
+    /// together: those that ran on one CPU only are a thread on each CPU, and the rest one that may
+    /// run anywhere. All have as many turns a second on the whole machine as the recording, and as
+    /// much CPU time. Entries with fewer than [`FEWEST`] turns are left out.
     ///
     /// A real-time thread stays where it is as long as nothing drives it away, so none counts as
     /// one of each CPU.
@@ -126,8 +126,12 @@ impl Turns {
         let group = plain(&chosen.group);
         let mut entries: Vec<Background> = (1..)
             .zip(alone)
-            .map(|(number, task)| {
-                self.entry(
+            .map(|(number, task)| Background {
+                cpu: task
+                    .cpu
+                    .filter(|_| !task.has_moved && self.cpus > 1)
+                    .map(|cpu| cpu.0),
+                ..self.entry(
                     chosen,
                     format!("{group}-{number}"),
                     false,
@@ -155,6 +159,7 @@ impl Turns {
         Background {
             name,
             each_cpu,
+            cpu: None,
             gap_ns: (elapsed.saturating_sub(sum.total) / sum.count.max(1)).max(SHORTEST_GAP),
             run_ns: equally_likely(&sum.turns),
             real_time: chosen.real_time,
@@ -364,6 +369,7 @@ mod tests {
         let entry = Background {
             name: "kernel-1".to_owned(),
             each_cpu: false,
+            cpu: Some(0),
             // 200 ms, less 20 turns of 30 us, for 20 turns.
             gap_ns: (200 * MS - 20 * 30_000) / 20,
             run_ns: vec![30_000; 20],
@@ -451,8 +457,8 @@ mod tests {
         let entries = turns.entries();
         assert_eq!(entries.len(), 1);
         assert_eq!(
-            (&*entries[0].name, entries[0].each_cpu),
-            ("kernel-1", false)
+            (&*entries[0].name, entries[0].each_cpu, entries[0].cpu),
+            ("kernel-1", false, None)
         );
         assert_eq!(entries[0].gap_ns, (120 * MS - 12 * 5_000) / 12);
         let other = Chosen {

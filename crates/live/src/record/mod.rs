@@ -17,7 +17,7 @@ pub use convert::{Converted, Mended, Others, Records, convert};
 pub use cost::{Cost, ProgramCost};
 pub use decided::{Decided, Decision, DecisionRecorder, Decisions};
 pub use measured::{Distribution, Measured, Totals};
-pub use pace::{Pace, be_urgent};
+pub use pace::{Bound, Pace, be_urgent};
 pub use raw::{Facts, Kind, Raw};
 #[cfg(test)]
 pub(crate) use recorder::OBJECT;

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use libbpf_rs::{MapHandle, RingBufferBuilder};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The least time from one look to the next.
 const LEAST: Duration = Duration::from_millis(5);
@@ -84,9 +85,47 @@ pub fn be_urgent() {
     }
 }
 
+/// Keeps the calling thread and those that it starts on one CPU, until it is dropped.
+#[derive(Debug)]
+pub struct Bound {
+    /// Where it was allowed to be.
+    were: CpuSet,
+}
+
+impl Bound {
+    /// To the first CPU that the thread may use; `None` where the system refuses, and then it goes
+    /// where it likes.
+    #[must_use]
+    pub fn to_first_cpu() -> Option<Self> {
+        let were = sched_getaffinity(None).ok()?;
+        let first = (0..CpuSet::MAX_CPU).find(|cpu| were.is_set(*cpu))?;
+        let mut only = CpuSet::new();
+        only.set(first);
+        sched_setaffinity(None, &only).ok()?;
+        Some(Self { were })
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // Who cannot have its CPUs back keeps one, and goes on.
+        let _ = sched_setaffinity(None, &self.were);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_bound_with_those_that_it_starts_and_has_its_cpus_back() {
+        let number = || (sched_getaffinity(None).unwrap()).count();
+        let before = number();
+        let bound = Bound::to_first_cpu().unwrap();
+        assert_eq!((number(), thread::spawn(number).join().unwrap()), (1, 1));
+        drop(bound);
+        assert_eq!(number(), before);
+    }
 
     #[test]
     fn a_buffer_that_stays_empty_is_looked_at_ever_more_rarely() {

@@ -481,6 +481,14 @@ struct report {
 TASK_STORAGE(runslice_report, struct report);
 const volatile bool has_report = false;
 
+/* What was told last on this CPU: of the task that runs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct report);
+} told SEC(".maps");
+
 static __always_inline void fill(struct event *event, enum kind kind, u32 pid)
 {
 	event->time = bpf_ktime_get_ns();
@@ -508,26 +516,31 @@ static __always_inline void end(void *event)
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
-/*
- * What the policy says of a task that begins to run; 0, or when that was told. `running` was
- * called before the switch, so it speaks of the turn that the switch begins.
- */
-static __always_inline u64 tell_report(struct task_struct *next)
+/* What the policy says of a task; 0, or when that was told. Of one that `goes_on` only news. */
+static __always_inline u64 tell_report(struct task_struct *p, bool goes_on)
 {
-	struct report *report;
+	struct report *report, *before;
 	struct event *event;
+	u32 zero = 0;
 	u64 now;
 
-	if (!has_report || !next->pid)
+	if (!has_report || !p->pid)
 		return 0;
-	report = bpf_task_storage_get(&runslice_report, next, NULL, 0);
-	event = report ? begin(REPORT, next->pid) : NULL;
+	report = bpf_task_storage_get(&runslice_report, p, NULL, 0);
+	before = bpf_map_lookup_elem(&told, &zero);
+	if (!report || !before)
+		return 0;
+	if (goes_on && report->prio == before->prio && report->level == before->level &&
+	    report->flags == before->flags)
+		return 0;
+	*before = *report;
+	event = begin(REPORT, p->pid);
 	if (!event)
 		return 0;
 	now = event->time;
-	event->a = report->prio;
-	event->b = report->level;
-	event->c = report->flags;
+	event->a = before->prio;
+	event->b = before->level;
+	event->c = before->flags;
 	end(event);
 	return now;
 }
@@ -542,8 +555,11 @@ int event_switch(u64 *ctx)
 
 	if (!recording)
 		return 0;
-	/* First, and at the same moment: it stands before the run that it is about. */
-	now = tell_report(next);
+	/*
+	 * First, and at the same moment: `running` was called before the switch, so it speaks of the
+	 * turn that the switch begins.
+	 */
+	now = tell_report(next, false);
 	event = begin(SWITCH, next->pid);
 	if (event) {
 		if (now)
@@ -553,6 +569,15 @@ int event_switch(u64 *ctx)
 		event->b = ARGUMENT(ctx, 3, u32);
 		end(event);
 	}
+	return 0;
+}
+
+/* The scheduler was asked and has left the CPU to whom it had: its policy may see it otherwise. */
+SEC("tp_btf/sched_exit_tp")
+int event_goes_on(u64 *ctx)
+{
+	if (recording && !(ARGUMENT(ctx, 0, u64) & 1))
+		tell_report(bpf_get_current_task_btf(), true);
 	return 0;
 }
 

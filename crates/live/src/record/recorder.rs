@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Func;
+use libbpf_rs::btf::types::{Func, Typedef};
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use libbpf_rs::{
     Iter, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, Program,
@@ -309,11 +309,12 @@ fn load_what_works(depth: Depth, report: bool) -> Result<(Object, Variable, Extr
 /// The loaded programs, and the variable that lets them record.
 fn load(depth: Depth, report: bool, extras: Extras) -> Result<(Object, Variable), Error> {
     let mut object = open()?;
-    choose(&mut object, depth, extras)?;
+    let report = report && depth == Depth::Events;
+    choose(&mut object, depth, report, extras)?;
     let btf = Btf::from_raw("runslice", OBJECT).ok().flatten();
     let variable = |name| btf.as_ref().and_then(|btf| variables::find(btf, name));
     let recording = variable("recording").ok_or_else(|| missing("recording"))?;
-    if report && depth == Depth::Events {
+    if report {
         let flag = variable("has_report").ok_or_else(|| missing("has_report"))?;
         adopt_report(&mut object, &flag)?;
     }
@@ -337,7 +338,12 @@ fn open() -> Result<OpenObject, Error> {
 }
 
 /// Loads what the depth needs, and what the kernel has.
-fn choose(object: &mut OpenObject, depth: Depth, extras: Extras) -> Result<(), Error> {
+fn choose(
+    object: &mut OpenObject,
+    depth: Depth,
+    report: bool,
+    extras: Extras,
+) -> Result<(), Error> {
     let prefix = match depth {
         Depth::Counters => "count_",
         Depth::Histograms => "measure_",
@@ -356,14 +362,19 @@ fn choose(object: &mut OpenObject, depth: Depth, extras: Extras) -> Result<(), E
         let wanted = match name.as_str() {
             "event_waking" => depth == Depth::Events && extras.interrupts,
             "plain_waking" => depth == Depth::Events && !extras.interrupts,
+            // Since Linux 6.17.
+            "event_goes_on" => {
+                let tracepoint = kernel.type_by_name::<Typedef<'_>>("btf_trace_sched_exit_tp");
+                report && tracepoint.is_some()
+            }
             name => name.starts_with(prefix),
         };
         let allowed = extras.changes || function.is_none();
         program.set_autoload(there && wanted && allowed);
     }
     let unused: &[&str] = match depth {
-        Depth::Counters => &["measured", "slots", "tasks", "events", REPORT],
-        Depth::Histograms => &["events", REPORT],
+        Depth::Counters => &["measured", "slots", "tasks", "events", "told", REPORT],
+        Depth::Histograms => &["events", "told", REPORT],
         Depth::Events => &["measured", "slots", "tasks"],
     };
     for mut map in object.maps_mut() {

@@ -120,6 +120,7 @@ fn the_longest_wait_is_of_one_that_wanted_to_go_on() {
         said: None,
         is_forced,
         waited: None,
+        goes_on: false,
     };
     let stays = [
         stay(0, 10_000, true),
@@ -227,6 +228,7 @@ fn a_slice_is_a_row_with_what_the_policy_said() {
         }),
         is_forced: true,
         waited: None,
+        goes_on: false,
     };
     let early = Stay {
         from: 90,
@@ -260,6 +262,7 @@ fn levels_are_told_by_how_many_slices_began_there() {
         }),
         is_forced: true,
         waited: None,
+        goes_on: false,
     };
     let stays = [stay(1, 1), stay(2, 0), stay(2, 0), stay(2, 0)];
     let mut outcome = Outcome::default();
@@ -280,11 +283,17 @@ fn the_trace_counts_a_wait_when_it_ends_and_a_slice_when_it_begins() {
         said: None,
         is_forced: true,
         waited,
+        goes_on: false,
     };
     // Begun before, within, and at the end of the time from 100 to 200.
     let stays = [
         stay(80, 120, Some(70)),
-        stay(150, 180, Some(20)),
+        stay(150, 170, Some(20)),
+        // The policy says something new of one that goes on.
+        Stay {
+            goes_on: true,
+            ..stay(170, 180, None)
+        },
         stay(190, 260, Some(6)),
         stay(300, 310, Some(9)),
     ];

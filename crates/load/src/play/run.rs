@@ -30,8 +30,18 @@ pub struct How<'a> {
     pub stop: &'a mut dyn FnMut() -> bool,
 }
 
-/// The scheduler of a play, attached before it. Whoever attaches policies implements it.
+/// The scheduler of a play. Whoever attaches policies implements it.
 pub trait Scheduler {
+    /// Attaches it, when all tasks exist and sleep. Tasks that were forked under it would be
+    /// children of whoever started the play, and begin with what such a parent leaves to them,
+    /// which is another thing in each play. These begin as those of a simulated machine do.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    fn attach(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Whether the kernel still has it; a play ends with its scheduler.
     fn is_alive(&self) -> bool {
         true
@@ -83,7 +93,7 @@ pub struct OfKernel {
     pub costs: Vec<ProgramCost>,
     /// CPU time that all tasks of the machine used meanwhile.
     pub busy: Nanos,
-    /// How long the tasks had slept before it began.
+    /// How long the tasks had slept under their scheduler before it began.
     pub before: Nanos,
     /// How the policy ended.
     pub ending: Option<Ending>,
@@ -100,15 +110,15 @@ struct Traced {
 }
 
 /// Plays the workload of `spec` with real processes: the counterpart of `sim::run`. The policy of
-/// `spec` is attached already (see [`How::scheduler`]); without an object it only has the name of
-/// the scheduler that is there. Events go to `sink` when the play is over: with
+/// `spec` is what [`How::scheduler`] attaches; without an object it only has the name of the
+/// scheduler that is there. Events go to `sink` when the play is over: with
 /// [`Depth::Histograms`] those of the tasks only.
 ///
 /// The calling process must have one thread, because tasks are forked from it.
 ///
 /// # Errors
-/// When the system refuses files, memory, processes or tracing, which take root, and when a task
-/// cannot go on. A policy that the kernel ejects is no error.
+/// When the system refuses files, memory, processes, the policy or tracing, which take root, and
+/// when a task cannot go on. A policy that the kernel ejects is no error.
 pub fn play(
     spec: &RunSpec,
     how: How<'_>,
@@ -126,14 +136,17 @@ pub fn play(
     let tell_counts = depth == Depth::Events;
     // Tasks are forked before anything makes a second thread.
     let player = Player::prepare(&spec.workload, spec.seed, spec.machine.cpus, tell_counts)?;
+    scheduler.attach()?;
     let prepared = record::clock();
     // The tasks exist; from here on nobody may keep the player from ending them in time.
     record::be_urgent();
+    // Which CPU a thread takes from the tasks every 50 ms is no matter of chance.
+    let bound = record::Bound::to_first_cpu();
     let recorder = Recorder::start(depth, !spec.policy.object.is_empty())?;
     thread::sleep(SETTLE);
     let mut stop = || asked() || !scheduler.is_alive();
     let (played, traced) = trace(player, recorder, limit, &mut stop)?;
-    drop(cost);
+    drop((cost, bound));
     let ejected = !scheduler.is_alive();
     let Detached { ending, counters } = scheduler.detach()?;
     if let Some(why) = played.failure {

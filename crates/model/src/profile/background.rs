@@ -5,10 +5,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use toml::de::DeValue;
 
 use super::values::{TIME, TIMES, check, check_plain, in_words, quantity};
-use crate::file::{FileError, Problem, Source, Table, Value, describe, text};
+use crate::file::{FileError, Problem, Source, Table, Value, describe};
 
 /// Most kinds of threads that a profile may have.
 const MOST: usize = 64;
+/// The number of a CPU that a machine cannot have.
+const MOST_CPUS: u16 = 1024;
 /// Most lengths of a turn.
 const MOST_RUNS: usize = 1_000;
 /// The least and the greatest mean time between two turns, ps: more often than every 10 us no
@@ -27,8 +29,12 @@ const MOST_RUN: u64 = 1_000_000_000_000;
 pub struct Background {
     /// The name of the threads.
     pub name: String,
-    /// A thread on each CPU, which never leaves it; else one that may run anywhere.
+    /// A thread on each CPU, which never leaves it; else one thread.
     pub each_cpu: bool,
+    /// The CPU that the one thread never leaves: the last one of a machine that has fewer. `None`:
+    /// it may run anywhere, or there is one on each CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u16>,
     /// Mean time from the end of a turn to the next wakeup, ns, above 0.
     pub gap_ns: u64,
     /// Lengths of a turn, ns, all equally likely; at least one.
@@ -56,6 +62,7 @@ pub(super) fn checked<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Backgrou
                 .real_time
                 .is_none_or(|priority| (1..=99).contains(&priority))
             && (-20..=19).contains(&it.nice)
+            && it.cpu.is_none_or(|cpu| cpu < MOST_CPUS && !it.each_cpu)
     };
     match all.iter().find(|it| !is_right(it)) {
         _ if all.len() > MOST => Err(D::Error::custom("too many kinds of background threads")),
@@ -89,11 +96,16 @@ pub(super) fn read(source: &Source, table: &Table) -> Result<Vec<Background>, Fi
 
 fn one(source: &Source, name: &str, value: Value) -> Result<Background, FileError> {
     let mut table = Table::new(source, format!("[background.{name}]"), value)?;
-    let expected = "\"each\" (a thread on each CPU) or \"any\" (one that may run anywhere)";
+    let expected = "\"each\" (a thread on each CPU), \"any\" (one that may run anywhere), or the \
+                    number of the CPU that has it";
     let on = table.require("on", expected)?;
-    let each_cpu = match text(source, on, expected)?.text {
-        "each" => true,
-        "any" => false,
+    let (each_cpu, cpu) = match on.get_ref() {
+        DeValue::String(word) if word == "each" => (true, None),
+        DeValue::String(word) if word == "any" => (false, None),
+        DeValue::Integer(number) if number.radix() == 10 => match number.as_str().parse() {
+            Ok(cpu) if cpu < MOST_CPUS => (false, Some(cpu)),
+            _ => return Err(table.unexpected(on, expected)),
+        },
         _ => return Err(table.unexpected(on, expected)),
     };
     let gap = table.require("gap", TIME)?;
@@ -115,6 +127,7 @@ fn one(source: &Source, name: &str, value: Value) -> Result<Background, FileErro
     Ok(Background {
         name: name.to_owned(),
         each_cpu,
+        cpu,
         gap_ns: gap_ps / 1_000,
         run_ns,
         real_time,

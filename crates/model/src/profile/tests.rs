@@ -1,5 +1,6 @@
 use super::*;
 use crate::MachineSpec;
+use crate::file::FileError;
 
 const HEAD: &str = "[profile]\nname = \"mine\"\n";
 
@@ -173,6 +174,7 @@ fn a_recording_keeps_the_whole_of_an_own_profile_and_the_name_of_a_shipped_one()
     let background = Background {
         name: "rcu".to_owned(),
         each_cpu: true,
+        cpu: None,
         gap_ns: 4_500_000,
         run_ns: vec![3_000, 8_000],
         real_time: Some(1),
@@ -207,9 +209,33 @@ fn a_recording_with_background_threads_that_no_file_could_have_is_refused() {
         ("[7]", "[9000000000]"),
         ("nice = 0", "nice = 90"),
         ("nice = 0", "nice = 0, real_time = 100"),
+        ("nice = 0", "nice = 0, cpu = 1"),
+        ("true", "false, cpu = 1024"),
     ] {
         let error = toml::from_str::<Only>(&text.replace(right, wrong)).unwrap_err();
         assert!(error.to_string().contains("no profile can have"), "{error}");
+    }
+}
+
+#[test]
+fn a_background_thread_is_on_each_cpu_on_one_or_anywhere() {
+    let read = |on: &str| {
+        let text = format!("{HEAD}[background.b]\non = {on}\ngap = \"1ms\"\nrun = [\"3us\"]\n");
+        let profile = Profile::parse(&text, "p.toml")?;
+        let [one] = profile.background() else {
+            panic!("{on}");
+        };
+        Ok::<_, FileError>((one.each_cpu, one.cpu))
+    };
+    assert_eq!(read("\"each\"").unwrap(), (true, None));
+    assert_eq!(read("\"any\"").unwrap(), (false, None));
+    assert_eq!(read("1023").unwrap(), (false, Some(1023)));
+    for wrong in ["1024", "-1", "0x1", "\"1\"", "\"all\"", "1.0"] {
+        let error = read(wrong).unwrap_err().to_string();
+        assert!(
+            error.contains("or the number of the CPU"),
+            "{wrong}: {error}"
+        );
     }
 }
 

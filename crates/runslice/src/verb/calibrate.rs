@@ -132,7 +132,11 @@ fn profile(request: &Calibrate, turns: &Turns, entries: &[Background]) -> String
         request.name, request.base
     );
     for entry in entries {
-        let on = if entry.each_cpu { "each" } else { "any" };
+        let on = match entry.cpu {
+            Some(cpu) => cpu.to_string(),
+            None if entry.each_cpu => "\"each\"".to_owned(),
+            None => "\"any\"".to_owned(),
+        };
         let run: Vec<String> = entry
             .run_ns
             .iter()
@@ -140,7 +144,7 @@ fn profile(request: &Calibrate, turns: &Turns, entries: &[Background]) -> String
             .collect();
         let _ = write!(
             text,
-            "\n[background.{}]\non = \"{on}\"\ngap = \"{}ns\"\nrun = [\n    {},\n]\n",
+            "\n[background.{}]\non = {on}\ngap = \"{}ns\"\nrun = [\n    {},\n]\n",
             toml_key(&entry.name),
             entry.gap_ns,
             wrapped(&run)

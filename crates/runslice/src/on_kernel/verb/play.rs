@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use live::pins::Pins;
 use live::record::{self, Depth, Mended};
-use live::{Attached, Dump, process};
+use live::{Attached, Dump, Loaded, process};
 use load::play::{self, AsItIs, Detached, How, OfKernel, Scheduler};
 use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
 use stats::compare::machines;
@@ -165,13 +165,30 @@ fn check_machine(request: &Play, spec: Option<&PolicySpec>) -> anyhow::Result<()
 struct Held<'a> {
     pins: Option<Pins>,
     attached: Option<Attached>,
+    /// Until it is attached.
+    loaded: Option<Loaded>,
     dump: Option<Dump>,
-    _session: Session,
+    session: Session,
     request: &'a Play,
-    name: &'a str,
+    spec: &'a PolicySpec,
 }
 
 impl Scheduler for Held<'_> {
+    fn attach(&mut self) -> Result<(), load::Error> {
+        let Some(loaded) = self.loaded.take() else {
+            return Ok(());
+        };
+        let attaching = self.request.attaching();
+        self.dump = dumps::listen(&attaching);
+        let attached = self.attached.insert(loaded.attach()?);
+        let mut record = Record {
+            set: self.spec.set.clone(),
+            ..Record::of_this_process(&self.spec.name)
+        };
+        self.pins = attaching.share(attached, &self.session, &mut record, self.spec);
+        Ok(())
+    }
+
     fn is_alive(&self) -> bool {
         self.attached.as_ref().is_some_and(Attached::is_alive)
     }
@@ -187,7 +204,7 @@ impl Scheduler for Held<'_> {
         let ending = attached.detach()?;
         let attaching = self.request.attaching();
         if let (true, Some(dump)) = (ejected, &self.dump) {
-            dumps::keep(&attaching, dump, &self.request.how.dumps, self.name);
+            dumps::keep(&attaching, dump, &self.request.how.dumps, &self.spec.name);
         }
         dumps::forget(&attaching, self.dump.take());
         // Whoever simulates the same behind it reserves more than there may be.
@@ -228,27 +245,21 @@ impl Play {
         }
     }
 
-    fn attach<'a>(&'a self, spec: &'a PolicySpec) -> anyhow::Result<Held<'a>> {
+    /// Loads a policy, which is most of the work; the play attaches it.
+    fn load<'a>(&'a self, spec: &'a PolicySpec) -> anyhow::Result<Held<'a>> {
         let attaching = self.attaching();
         // What the player forks does not inherit it.
         attaching.stay_in_memory();
         let session = Session::begin(&Place::below(&self.how.root))?;
         let policy = attach::open(spec, &attaching.knobs(spec)?)?;
-        let loaded = policy.load()?;
-        let dump = dumps::listen(&attaching);
-        let mut attached = loaded.attach()?;
-        let mut record = Record {
-            set: spec.set.clone(),
-            ..Record::of_this_process(&spec.name)
-        };
-        let pins = attaching.share(&mut attached, &session, &mut record, spec);
         Ok(Held {
-            pins,
-            attached: Some(attached),
-            dump,
-            _session: session,
+            pins: None,
+            attached: None,
+            loaded: Some(policy.load()?),
+            dump: None,
+            session,
             request: self,
-            name: &spec.name,
+            spec,
         })
     }
 
@@ -260,7 +271,7 @@ impl Play {
         sink: &mut dyn Sink,
     ) -> anyhow::Result<(Summary, OfKernel)> {
         let mut held = match self.policy {
-            Some(_) => Some(self.attach(&spec.policy)?),
+            Some(_) => Some(self.load(&spec.policy)?),
             None => None,
         };
         let mut as_it_is = AsItIs;
