@@ -19,12 +19,14 @@ mod outcome;
 mod packages;
 mod programs;
 mod qemu;
+mod watch;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use folder::OwnFolder;
 use follow::{Follower, Listener};
+use watch::Watch;
 
 pub use error::VmError;
 pub use follow::Stream;
@@ -176,8 +178,10 @@ fn run_once(
     };
     let mut machine = qemu::Machine::new(request, &scratch, archive, how)?;
     let mut follower = Follower::default();
+    let mut watch = (accelerator == qemu::TCG).then(Watch::default);
     let waited = machine.run(qemu::patience(request), &mut || {
         follower.look(&scratch, listener);
+        (watch.as_mut()).is_some_and(|watch| watch.is_broken(&scratch, Instant::now()))
     })?;
     let outcome = outcome::read(&waited, &scratch, machine.accelerator())?;
     Ok(Outcome {

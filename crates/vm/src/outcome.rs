@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::VmError;
 use super::archive::{self, Entry};
-use super::qemu::{CONSOLE, RESULT, Waited};
+use super::qemu::{CONSOLE, RESULT, TCG, Waited};
 use folder::OwnFolder;
 
 /// How the command ended.
@@ -115,21 +115,12 @@ impl Outcome {
         matches!(self.end, End::NoResult { .. }) && self.kernel_log.trim().is_empty()
     }
 
-    /// Whether the guest died of a fault of the emulator. QEMU 7.2 with a thread for each CPU at
-    /// times runs a breakpoint that the kernel, which patches its own code whenever a policy is
-    /// attached, has taken away again; the kernel then finds a breakpoint that is nobody's. And
-    /// behind a compare-and-exchange of 16 bytes its flags may be a part of an address, with
-    /// which the next interrupt becomes a double fault. One counting guest of some hundred has a
-    /// general protection fault at the first instruction of its first process, a shell, which
-    /// signal 11 then ends; it has none with another word on the kernel's command line.
+    /// Whether the guest died of a fault of the emulator, or was ended because of one.
     #[must_use]
     pub fn broke_by_itself(&self) -> bool {
-        const FIRST_PROCESS: &str = "Attempted to kill init! exitcode=0x0000000b";
-        let log = &self.kernel_log;
-        let words = ["Oops: int3", FIRST_PROCESS];
         matches!(self.end, End::NoResult { .. })
-            && self.accelerator == "tcg"
-            && (words.iter().any(|words| log.contains(words)) || has_impossible_flags(log))
+            && self.accelerator == TCG
+            && self.kernel_log.lines().any(is_emulators_fault)
     }
 
     /// The process that the guest's kernel killed last because there was no memory left, by its
@@ -165,14 +156,26 @@ impl Outcome {
     }
 }
 
+/// Whether a line of a kernel's log tells of a fault of the emulator. QEMU 7.2 with a thread for
+/// each CPU at times runs a breakpoint that the kernel, which patches its own code whenever a
+/// policy is attached, has taken away again; the kernel then finds a breakpoint that is nobody's.
+/// And behind a compare-and-exchange of 16 bytes its flags may be a part of an address, with which
+/// the next interrupt becomes a double fault. One counting guest of some hundred has a general
+/// protection fault at the first instruction of its first process, a shell, which signal 11 then
+/// ends; it has none with another word on the kernel's command line.
+pub fn is_emulators_fault(line: &str) -> bool {
+    const FIRST_PROCESS: &str = "Attempted to kill init! exitcode=0x0000000b";
+    line.contains("Oops: int3") || line.contains(FIRST_PROCESS) || has_impossible_flags(line)
+}
+
 /// Whether the kernel found flags in the processor that none can have: bits 22 to 31 are always 0
 /// (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, section 3.4.3).
-fn has_impossible_flags(log: &str) -> bool {
-    let flags = log
-        .lines()
-        .filter_map(|line| line.split_once(" EFLAGS: "))
-        .filter_map(|(_, rest)| u32::from_str_radix(rest.split(' ').next()?, 16).ok());
-    flags.into_iter().any(|flags| flags >> 22 != 0)
+fn has_impossible_flags(line: &str) -> bool {
+    let flags = line.split_once(" EFLAGS: ").and_then(|(_, rest)| {
+        let word = rest.split_whitespace().next()?;
+        u32::from_str_radix(word, 16).ok()
+    });
+    flags.is_some_and(|flags| flags >> 22 != 0)
 }
 
 /// A file of the shared folder. A guest is not trusted: its paths stay inside.
@@ -201,6 +204,7 @@ fn reason(waited: &Waited, console: &str) -> String {
         Waited::TimedOut(limit) => {
             format!("the guest did not end within {} s", limit.as_secs())
         }
+        Waited::Broken => "the emulator has broken the guest's kernel".to_owned(),
         Waited::Ended { success: true, .. } => "the guest ended without a result".to_owned(),
         Waited::Ended { words, .. } => format!("QEMU failed: {}", words.trim()),
     };
@@ -300,6 +304,7 @@ mod tests {
         let late = Waited::TimedOut(Duration::from_secs(90));
         assert!(reason(&late, "").contains("within 90 s; the console is empty"));
         assert!(reason(&late, "boot\nlast words\n").contains("last line is: last words"));
+        assert!(reason(&Waited::Broken, "x\n").starts_with("the emulator has broken"));
         let panic = "x\n[ 1.0] Kernel panic - not syncing: no init\n[ 1.1] ---\n";
         let ended = Waited::Ended {
             success: true,

@@ -69,6 +69,8 @@ pub enum Waited {
     },
     /// It took longer than this and was ended.
     TimedOut(Duration),
+    /// Its kernel told of a fault of the emulator, went on, and was ended.
+    Broken,
 }
 
 /// How long to wait for the guest of `request`, on the host's clock.
@@ -136,22 +138,29 @@ impl Machine {
         }
     }
 
-    /// Waits until the guest turns itself off, at most `limit`. Calls `meanwhile` now and then, and
-    /// once at the end.
+    /// Waits until the guest turns itself off, at most `limit`, or until `meanwhile` says that it
+    /// is broken, which is asked now and then, and once at the end.
     ///
     /// # Errors
     /// When QEMU cannot be waited for.
-    pub fn run(&mut self, limit: Duration, meanwhile: &mut dyn FnMut()) -> Result<Waited, VmError> {
+    pub fn run(
+        &mut self,
+        limit: Duration,
+        meanwhile: &mut dyn FnMut() -> bool,
+    ) -> Result<Waited, VmError> {
         let end = Instant::now() + limit;
         loop {
             let ended = self.child.try_wait().map_err(VmError::file(&self.words))?;
-            meanwhile();
+            let is_broken = meanwhile();
             if let Some(status) = ended {
                 let words = fs::read_to_string(&self.words).unwrap_or_default();
                 return Ok(Waited::Ended {
                     success: status.success(),
                     words,
                 });
+            }
+            if is_broken {
+                return Ok(Waited::Broken);
             }
             if Instant::now() > end {
                 return Ok(Waited::TimedOut(limit));

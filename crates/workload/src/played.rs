@@ -11,8 +11,8 @@ use crate::{
 /// for interrupts (`sched_set_fifo()`, `MAX_RT_PRIO / 2`; kernel/sched/syscalls.c, Linux 6.18).
 pub const INTERRUPT_PRIORITY: u8 = 50;
 
-/// Real-time priority of who lets the tasks begin: the least, which goes before every task that a
-/// policy has.
+/// Real-time priority of who lets the tasks begin, from the first CPU: the least, which goes before
+/// every task that a policy has.
 const PLAYER_PRIORITY: u8 = 1;
 
 impl RunSpec {
@@ -95,6 +95,7 @@ impl Workload {
         });
         self.groups.push(Group {
             policy: SchedPolicy::Fifo(PLAYER_PRIORITY),
+            cpus: Some(CpuSet::single(CpuId(0))),
             start: Dist::Const(at),
             body: vec![Step {
                 op: Operation::Barrier(first(gate)),

@@ -556,8 +556,8 @@ int event_switch(u64 *ctx)
 	if (!recording)
 		return 0;
 	/*
-	 * First, and at the same moment: `running` was called before the switch, so it speaks of the
-	 * turn that the switch begins.
+	 * First, and at the same moment: `running` was called before the switch, so it speaks of
+	 * the turn that the switch begins.
 	 */
 	now = tell_report(next, false);
 	event = begin(SWITCH, next->pid);

@@ -378,7 +378,7 @@ fn interrupt(state: &'static SharedState, number: usize) {
     let stream = u32::try_from(number).unwrap_or(u32::MAX);
     let mut source = Source::new(declared, Rng::of_interrupt(state.seed, stream));
     let mut buffer = vec![0; state.message_max()];
-    state.wait_for_start();
+    state.source_waits_for_start(number);
     let mut next = Some(source.first(declared));
     while let Some(arrival) = next {
         sys::sleep_until(state.moment(arrival));

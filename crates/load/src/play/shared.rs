@@ -1,6 +1,5 @@
 //! Memory that all tasks of a played workload share, and the futexes in it.
 
-use std::hint::spin_loop;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::ptr;
@@ -93,15 +92,6 @@ pub fn wait_bits(word: &AtomicU32, value: u32, limit: Option<Duration>, bits: u3
     // All that the call can return (woken, value changed, time over, interrupted) means the same
     // here.
     let _ = futex::wait_bitset(word, BETWEEN_PROCESSES, value, until.as_ref(), bits);
-}
-
-/// Wakes all who wait for `word`, one after the other as one call would, but with a `pause`
-/// between them, at which the CPUs of a counting VM take turns. In one call each woken task would
-/// wait until the last one is woken, because a CPU does not let others go on in the kernel.
-pub fn wake_each(word: &AtomicU32) {
-    while futex::wake(word, BETWEEN_PROCESSES, 1) == Ok(1) {
-        spin_loop();
-    }
 }
 
 /// Wakes at most `count` of those who wait for `word`.

@@ -1,5 +1,6 @@
 //! Everything that played tasks share: channels, locks, barriers, counts, and how they fail.
 
+use std::hint::spin_loop;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
@@ -44,9 +45,12 @@ pub struct SharedState {
 /// Where things are in shared memory.
 #[derive(Debug)]
 struct Places {
-    /// The gate before the start, whether the play is over, whether somebody failed, how many
-    /// tasks are ready, how many are alive.
+    /// Whether the play is over, whether somebody failed, how many tasks are ready, how many are
+    /// alive.
     common: Range<usize>,
+    /// For each task that exists from the start, and then each interrupt source: whether it may
+    /// begin.
+    gates: Range<usize>,
     /// Begin and end of the play; what the failed task says.
     times: Range<usize>,
     failure: Range<usize>,
@@ -76,11 +80,10 @@ pub struct Overdue {
     pub count: u64,
 }
 
-const GATE: usize = 0;
-const OVER: usize = 1;
-const FAILED: usize = 2;
-const READY: usize = 3;
-const ALIVE: usize = 4;
+const OVER: usize = 0;
+const FAILED: usize = 1;
+const READY: usize = 2;
+const ALIVE: usize = 3;
 
 /// One instance of a channel.
 #[derive(Debug)]
@@ -182,6 +185,26 @@ impl Failure {
     }
 }
 
+/// The tasks that exist from the start.
+fn tasks_of(workload: &Workload) -> usize {
+    let counts = workload.groups.iter().map(|group| group.count as usize);
+    counts.sum()
+}
+
+/// The sockets at which the workload listens, and their addresses.
+fn listen(workload: &Workload) -> Result<Vec<Vec<(TcpListener, SocketAddr)>>, Error> {
+    let all = workload.listeners.iter().map(|declared| {
+        let instances = (0..declared.count).map(|_| {
+            let listener = sys::listen(declared.backlog)?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        });
+        let instances: io::Result<_> = instances.collect();
+        instances.map_err(Error::doing(format!("listen at {}", declared.name)))
+    });
+    all.collect()
+}
+
 impl SharedState {
     /// Opens channels and makes the memory.
     ///
@@ -198,9 +221,10 @@ impl SharedState {
         let marks = marks::Place::plan(&mut plan);
         let groups = workload.groups.len();
         let at = Places {
-            common: plan.words(5),
+            common: plan.words(4),
             times: plan.longs(2),
             failure: plan.longs(5),
+            gates: plan.words(tasks_of(workload) + workload.interrupts.len()),
             groups: plan.words(2 * groups),
             members: (0..groups)
                 .map(|_| plan.words(MEMBER_WORDS * MEMBERS_MAX))
@@ -231,17 +255,7 @@ impl SharedState {
             });
             channels.push(instances.collect::<Result<_, _>>()?);
         }
-        let mut listeners = Vec::new();
-        for declared in &workload.listeners {
-            let instances = (0..declared.count).map(|_| {
-                let listener = sys::listen(declared.backlog)?;
-                let address = listener.local_addr()?;
-                Ok((listener, address))
-            });
-            let instances: io::Result<_> = instances.collect();
-            listeners
-                .push(instances.map_err(Error::doing(format!("listen at {}", declared.name)))?);
-        }
+        let listeners = listen(workload)?;
         let shared = plan.build()?;
         for (declared, place) in workload.semaphores.iter().zip(&at.semaphores) {
             for words in shared.words[place.clone()].chunks(2) {
@@ -274,12 +288,24 @@ impl SharedState {
         &self.shared.longs[self.at.times.start + which]
     }
 
-    /// Says that this task is ready, and waits for the start.
-    pub fn wait_for_start(&self) {
+    /// Says that task `index` of `group` is ready, and waits for the start.
+    pub fn wait_for_start(&self, group: u32, index: u32) {
+        let before = self.workload.groups.iter().take(group as usize);
+        let before: usize = before.map(|group| group.count as usize).sum();
+        self.wait_at(before + index as usize);
+    }
+
+    /// The same for an interrupt source.
+    pub fn source_waits_for_start(&self, source: usize) {
+        self.wait_at(tasks_of(&self.workload) + source);
+    }
+
+    fn wait_at(&self, gate: usize) {
+        let gate = &self.shared.words[self.at.gates.clone()][gate];
         self.common(READY).fetch_add(1, Ordering::AcqRel);
         shared::wake(self.common(READY), 1);
-        while self.common(GATE).load(Ordering::Acquire) == 0 {
-            shared::wait(self.common(GATE), 0, None);
+        while gate.load(Ordering::Acquire) == 0 {
+            shared::wait(gate, 0, None);
         }
     }
 
@@ -288,11 +314,20 @@ impl SharedState {
         self.common(READY).load(Ordering::Acquire)
     }
 
-    /// Lets all tasks begin.
+    /// Lets all tasks begin: one after the other, in the order of the file, as on the simulated
+    /// machine. They have come here in another order, and behind one gate that would be the order
+    /// of those that wait for one CPU.
+    ///
+    /// Between them is a `pause`, at which the CPUs of a counting VM take turns. In one call each
+    /// woken task would wait until the last one is woken, because a CPU does not let others go on
+    /// in the kernel.
     pub fn start(&self) {
         self.time(0).store(clock(), Ordering::Release);
-        self.common(GATE).store(1, Ordering::Release);
-        shared::wake_each(self.common(GATE));
+        for gate in &self.shared.words[self.at.gates.clone()] {
+            gate.store(1, Ordering::Release);
+            shared::wake(gate, 1);
+            spin_loop();
+        }
     }
 
     /// When the play began: `CLOCK_MONOTONIC`, nanoseconds.

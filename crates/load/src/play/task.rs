@@ -123,7 +123,7 @@ pub fn live(state: &'static SharedState, group: u32, index: u32, initial: bool) 
             let number = error.raw_os_error().unwrap_or(0);
             task.fail((Failure::System, number.into()), 0);
         }
-        state.wait_for_start();
+        state.wait_for_start(group, index);
         let start = state.workload.start(state.seed, group, index);
         if !start.is_zero() {
             sys::sleep_until(state.moment(SimTime::ZERO + start));
