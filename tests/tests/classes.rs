@@ -105,6 +105,13 @@ fn a_load_without_interrupts_is_played_as_it_is() {
     assert_eq!(load.as_played(Nanos::ZERO), load);
 }
 
+/// The run as it is played, and when it begins.
+fn played(spec: &RunSpec, before: Nanos) -> (RunSpec, Nanos) {
+    let played = spec.as_played(before);
+    let begin = played.workload.begin.map_or(Nanos::ZERO, |begin| begin.at);
+    (played, begin)
+}
+
 #[test]
 fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
     // Each has a CPU of its own, so that nobody has to wait for a turn in which it begins to sleep.
@@ -121,8 +128,9 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
         let workload = load(6, tasks);
         let spec = spec_of("fifo", workload);
         let mut collect = Collector::default();
-        let mut later = stats::Later::new(before, &mut collect);
-        sim::run(&spec.as_played(before), &mut later).unwrap();
+        let (played, begin) = played(&spec, before);
+        let mut later = stats::Later::new(begin, &mut collect);
+        sim::run(&played, &mut later).unwrap();
         let end = SimTime::from_nanos(500_000_000);
         [0, 1, 2, 3, 4, 5].map(|cpu| collect.turns(cpu, end))
     };
@@ -165,8 +173,9 @@ fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them
     let workload = load(3, tasks);
     let spec = spec_of("goodness", workload);
     let mut collect = Collector::default();
-    let mut later = stats::Later::new(before, &mut collect);
-    sim::run(&spec.as_played(before), &mut later).unwrap();
+    let (played, begin) = played(&spec, before);
+    let mut later = stats::Later::new(begin, &mut collect);
+    sim::run(&played, &mut later).unwrap();
     let end = SimTime::from_nanos(100_000_000);
     for cpu in 0..3 {
         let turns = collect.turns(cpu, end);
@@ -177,12 +186,30 @@ fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them
     }
     // Each may use one CPU alone, and then all three again.
     let mut changes = Kept::of(EventKind::Change);
-    sim::run(&spec.as_played(before), &mut changes).unwrap();
+    sim::run(&played, &mut changes).unwrap();
     let affinity = Changed::Affinity as u64;
     for task in 0..3 {
         let of_it = changes_of(task, &changes);
         assert_eq!(of_it, [(affinity, 1), (affinity, 3)]);
     }
+}
+
+/// Under O(1) a task that has slept is a better one, and the policy of a play comes when its tasks
+/// sleep already: who has waited for long begins as a new task does.
+#[test]
+fn a_policy_knows_of_no_sleep_before_a_play_begins() {
+    let tasks = "[task.a]\ndo = \"run(90ms)\"\n";
+    let reports = |before: Nanos| {
+        let spec = spec_of("o1", load(1, tasks));
+        let mut reports = Kept::of(EventKind::Report);
+        sim::run(&played(&spec, before).0, &mut reports).unwrap();
+        let of_it = reports.events.iter().filter(|event| event.task.0 == 0);
+        let of_it: Vec<(u64, u64)> = of_it.map(|event| (event.a, event.b)).collect();
+        of_it
+    };
+    let new = reports(Nanos::ZERO);
+    assert!(!new.is_empty());
+    assert_eq!(reports(Nanos::from_millis(900)), new);
 }
 
 /// Under O(1) a child of nice 19 began with its parent's priority on a kernel and kept it for its
@@ -197,8 +224,9 @@ fn as_played_a_child_is_what_its_parent_is_until_it_changes_itself() {
     let mut changes = Kept::of(EventKind::Change);
     sim::run(&spec, &mut changes).unwrap();
     assert_eq!(changes.events, []);
-    let mut later = stats::Later::new(before, &mut changes);
-    sim::run(&spec.as_played(before), &mut later).unwrap();
+    let (played, begin) = played(&spec, before);
+    let mut later = stats::Later::new(begin, &mut changes);
+    sim::run(&played, &mut later).unwrap();
     // There are the parent, who lets it begin, and the child.
     let (nice, affinity) = (Changed::Nice as u64, Changed::Affinity as u64);
     assert_eq!(changes_of(2, &changes), [(nice, 19), (affinity, 1)]);

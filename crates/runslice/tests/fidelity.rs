@@ -128,22 +128,30 @@ fn recorded_plays_are_compared_without_a_kernel_by_profile_policy_and_workload()
 }
 
 #[test]
-fn the_command_behind_a_figure_gives_that_figure() {
-    let folder = Folder::new("again");
-    assert!(!command_behind_a_figure(&folder).contains("--as-played"));
+fn the_scores_of_the_recorded_plays_do_not_fall() {
+    let folder = Folder::new("scores");
+    let words = ["fidelity", "--from", "plays", "--profile", "default-v0"];
+    folder.said(&[&words[..], &["--least", "plays/least.toml"]].concat(), 0);
 }
 
 #[test]
-fn the_command_behind_a_figure_of_tasks_that_had_slept_gives_that_figure() {
-    let folder = Folder::new("slept");
+fn the_command_behind_a_figure_gives_that_figure() {
+    let folder = Folder::new("again");
+    assert!(command_behind_a_figure(&folder).contains(" --as-played "));
+}
+
+#[test]
+fn the_command_behind_a_figure_of_tasks_that_had_not_slept_gives_that_figure() {
+    let folder = Folder::new("new");
     for play in fs::read_dir(folder.0.join("plays/plays")).unwrap() {
         let path = play.unwrap().path();
-        let kept = fs::read_to_string(&path).unwrap();
-        let slept = kept.replace("\"elapsed_ns\"", "\"before_ns\":152345678,\"elapsed_ns\"");
-        assert_ne!(slept, kept);
-        fs::write(path, slept).unwrap();
+        let mut kept: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        // The first versions did not say how long the tasks had slept.
+        let run = kept["run"].as_object_mut().unwrap();
+        assert!(run.remove("before_ns").is_some());
+        fs::write(path, kept.to_string()).unwrap();
     }
-    assert!(command_behind_a_figure(&folder).contains(" --as-played 152345678ns"));
+    assert!(!command_behind_a_figure(&folder).contains("--as-played"));
 }
 
 /// The command that simulates the worst share, which is looked up in what it prints.
@@ -334,4 +342,45 @@ fn a_policy_is_simulated_with_the_values_that_the_kernel_had() {
     for command in of_mlfq {
         assert!(command.contains("guard_ms=8000"), "{command}");
     }
+}
+
+/// What a recording has in it comes out: 30 us from a call to its arrival.
+#[test]
+fn the_flight_of_a_call_is_measured_in_a_recording_whose_cpus_idle() {
+    let folder = Folder::new("flight");
+    folder.write(
+        "slow.toml",
+        "[profile]\nname = \"slow\"\nbase = \"ideal\"\n[costs]\nipi_flight = \"30us\"\n",
+    );
+    folder.write(
+        "idle.toml",
+        "[workload]\nname = \"idle\"\n[machine]\ncpus = 2\n[chan.go]\nkind = \"pipe\"\n\
+         [task.waker]\ncpus = \"0\"\n\
+         do = \"loop(inf)[ run(300us), send(go), run(200us), sleep(3ms) ]\"\n\
+         [task.woken]\ncpus = \"1\"\ndo = \"loop(inf)[ recv(go), run(400us) ]\"\n\
+         [task.alone]\ncpus = \"1\"\ndo = \"loop(inf)[ sleep(7ms), run(10us) ]\"\n\
+         [task.busy]\ncpus = \"0\"\ndo = \"loop(inf)[ run(1ms) ]\"\n",
+    );
+    let run = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        folder.said(&words, 0);
+    };
+    let sim = "sim fifo --duration 2s --profile slow.toml --events";
+    run(&format!("{sim} idle.jsonl -w idle.toml -o /dev/null"));
+    run(&format!("{sim} desk.jsonl -w desk -o /dev/null"));
+    let measured = |files: &str| {
+        run(&format!("calibrate {files} -o measured.toml"));
+        fs::read_to_string(folder.0.join("measured.toml")).expect("it was written")
+    };
+    let flight = "ipi_flight = \"30000ns\"";
+    let own = measured("idle.jsonl --group woken");
+    assert!(
+        own.contains(flight) && own.contains("[background.woken-1]\non = 1\n"),
+        "{own}"
+    );
+    let other = measured("desk.jsonl --group pointer --costs idle.jsonl");
+    assert!(
+        other.contains(flight) && other.contains("[background.pointer-1]"),
+        "{other}"
+    );
 }

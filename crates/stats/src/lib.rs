@@ -21,6 +21,7 @@ pub mod compare;
 mod conservation;
 mod event_columns;
 pub mod figure;
+mod flight;
 mod hash;
 mod histogram;
 mod json_lines;
@@ -51,6 +52,7 @@ pub use columns::{
 };
 pub use conservation::{Conservation, Violation};
 pub use event_columns::EventColumns;
+pub use flight::Flight;
 pub use hash::TraceHash;
 pub use histogram::Histogram;
 pub use json_lines::JsonLines;

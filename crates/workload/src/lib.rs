@@ -41,7 +41,7 @@ pub use expr::{Binary, Expr, Scope};
 pub use grouped::{AsFile, Grouped, Known};
 pub use irq::Source;
 pub use operations::{Info, OPERATIONS, Played};
-pub use played::INTERRUPT_PRIORITY;
+pub use played::{FORK_GAP, INTERRUPT_PRIORITY};
 pub use recorded::{CostScale, Recorded, Wakeups};
 pub use release::{latest, overdue};
 pub use request::RunSpec;

@@ -15,14 +15,32 @@ pub const INTERRUPT_PRIORITY: u8 = 50;
 /// every task that a policy has.
 const PLAYER_PRIORITY: u8 = 1;
 
+/// From one task to the next that waits for the run to begin. They come to their gates in the order
+/// of the file, as they are forked; how long a fork takes does not matter.
+pub const FORK_GAP: Nanos = Nanos::new(10_000);
+
+/// From the last task's first moment to that in which all of them sleep, whatever a machine costs.
+const ASLEEP: u64 = 1_000_000;
+
+/// Whole ticks of 100, 250 and 1,000 Hz: the ticks of the run come as if it had begun with the
+/// machine.
+const TICKS: u64 = 20_000_000;
+
 impl RunSpec {
-    /// The run that a play of this one is, whose tasks had waited for `before` when it began: see
-    /// [`Workload::as_played`]. It lasts for as long after its begin.
+    /// The run that a play of this one is, whose tasks had waited for `before` under its policy
+    /// when it began: see [`Workload::as_played`]. It lasts for as long after its begin. A play
+    /// attaches its policy when all tasks sleep, so that it knows of no sleep of theirs.
     #[must_use]
     pub fn as_played(&self, before: Nanos) -> Self {
+        let attach_after = match before.is_zero() {
+            true => self.attach_after,
+            false => self.workload.asleep_after(),
+        };
+        let begin = attach_after + before;
         Self {
-            duration: self.duration.map(|duration| duration + before),
-            workload: self.workload.as_played(before).into(),
+            duration: self.duration.map(|duration| duration + begin),
+            attach_after,
+            workload: self.workload.as_played(begin).into(),
             ..self.clone()
         }
     }
@@ -38,13 +56,13 @@ impl Workload {
     /// of their own behind all others, so that tasks keep their numbers.
     ///
     /// Nor can processes begin with the machine: they are forked, and then they sleep until the
-    /// recorder is ready. So the run begins `before` later, when a real-time task wakes them all.
-    /// A policy that gives credit for sleep knows the difference. With zero they begin as new.
+    /// recorder is ready. So the run begins at `begin`, when a real-time task wakes them all. With
+    /// zero they begin as new.
     #[must_use]
-    pub fn as_played(&self, before: Nanos) -> Self {
+    pub fn as_played(&self, begin: Nanos) -> Self {
         let mut played = self.clone();
-        if !before.is_zero() {
-            played.begin_at(before);
+        if !begin.is_zero() {
+            played.begin_at(begin);
         }
         for source in &mut played.interrupts {
             let of = u32::try_from(played.channels.len()).unwrap_or(u32::MAX);
@@ -81,6 +99,14 @@ impl Workload {
         let allowed = CpuSet::allowed(declared.cpus.as_ref(), cpus);
         let turn = turn.checked_rem(allowed.len())?;
         allowed.iter().nth(turn as usize)
+    }
+
+    /// When all tasks sleep that wait for the run to begin.
+    fn asleep_after(&self) -> Nanos {
+        let own = self.groups.iter().filter(|group| !group.background);
+        let tasks: u64 = own.map(|group| u64::from(group.count)).sum();
+        let forked = tasks.saturating_mul(FORK_GAP.get());
+        Nanos::new(forked.saturating_add(ASLEEP).next_multiple_of(TICKS))
     }
 
     /// Lets the run begin when the machine has run for `at`.

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::{Background, Profile};
+use model::{Background, Profile, Sink};
 use stats::background::{Chosen, FEWEST, Turns};
+use stats::{Flight, Tee};
 
 use crate::exit::{Status, UsageError};
 use crate::report::counted;
@@ -29,6 +30,10 @@ pub struct Calibrate {
     /// Default: kernel.
     #[arg(long, value_name = "NAME[=PRIORITY]", value_parser = parse_group)]
     group: Vec<Chosen>,
+
+    /// Measure costs from this recording instead: of a load whose CPUs idle and wake each other.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
 
     /// The profile whose costs the new one has.
     #[arg(long, value_name = "NAME", default_value = "ideal")]
@@ -62,7 +67,8 @@ fn parse_group(text: &str) -> Result<Chosen, String> {
     })
 }
 
-/// Measures what runs in the background of a recording, and writes it as a profile.
+/// Measures what runs in the background of a recording, and how long calls of other CPUs take, and
+/// writes both as a profile.
 ///
 /// # Errors
 /// When a file cannot be read or written, or nothing can be measured.
@@ -72,15 +78,27 @@ pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
         return Err(UsageError(message).into());
     }
     output::spare(
-        &[("the recording", Some(&request.file))],
+        &[
+            ("the recording", Some(&request.file)),
+            ("--costs", request.costs.as_deref()),
+        ],
         &[("--output", request.output.as_deref())],
     )?;
     let mut chosen = request.group.clone();
     if chosen.is_empty() {
         chosen.extend(parse_group("kernel"));
     }
-    let (turns, entries) = measured(&request.file, chosen)?;
-    let text = profile(request, &turns, &entries);
+    let mut turns = Turns::of(chosen);
+    let mut flight = Flight::default();
+    match &request.costs {
+        None => replay(&request.file, &mut Tee::new(vec![&mut turns, &mut flight]))?,
+        Some(costs) => {
+            replay(&request.file, &mut turns)?;
+            replay(costs, &mut flight)?;
+        }
+    }
+    let entries = entries(&request.file, &turns)?;
+    let text = profile(request, &turns, &entries, &flight);
     let file = request
         .output
         .as_deref()
@@ -93,14 +111,18 @@ pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-fn measured(path: &Path, chosen: Vec<Chosen>) -> anyhow::Result<(Turns, Vec<Background>)> {
+fn replay(path: &Path, sink: &mut dyn Sink) -> anyhow::Result<()> {
     let name = path.display().to_string();
     if recording::is_trace(path) {
         bail!("{name} is a trace of another program; calibrate reads what `--events` wrote");
     }
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    let mut turns = Turns::of(chosen);
-    stats::replay(BufReader::new(file), &mut turns).with_context(|| name.clone())?;
+    stats::replay(BufReader::new(file), sink).context(name)
+}
+
+/// What runs in the background of the recording at `path`.
+fn entries(path: &Path, turns: &Turns) -> anyhow::Result<Vec<Background>> {
+    let name = path.display();
     for missing in turns.missing() {
         say(
             "calibrate",
@@ -114,11 +136,11 @@ fn measured(path: &Path, chosen: Vec<Chosen>) -> anyhow::Result<(Turns, Vec<Back
              --group, or record for longer"
         );
     }
-    Ok((turns, entries))
+    Ok(entries)
 }
 
 /// The text of the profile.
-fn profile(request: &Calibrate, turns: &Turns, entries: &[Background]) -> String {
+fn profile(request: &Calibrate, turns: &Turns, entries: &[Background], flight: &Flight) -> String {
     let mut text = format!(
         "# Threads in the background: measured by `runslice calibrate` from {}, which has {} s of \
          {}.\n",
@@ -131,6 +153,15 @@ fn profile(request: &Calibrate, turns: &Turns, entries: &[Background]) -> String
         "# docs/profiles.md says what each key means.\n\n[profile]\nname = \"{}\"\nbase = \"{}\"\n",
         request.name, request.base
     );
+    if let Some(longer) = flight.mean() {
+        let _ = write!(
+            text,
+            "\n[costs]\n# Mean of {} wakeups of idle CPUs by others, less that by their \
+             interrupts.\nipi_flight = \"{}ns\"\n",
+            flight.count(),
+            longer.get()
+        );
+    }
     for entry in entries {
         let on = match entry.cpu {
             Some(cpu) => cpu.to_string(),

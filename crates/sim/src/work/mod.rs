@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 use workload::{
-    Begin, Code, Command, CpuSet, Effect, Expr, Fault, Instance, Instr, Operation, Place, Source,
-    Stepper, TASKS_MAX, TaskKind, Workload, latest, receivers,
+    Begin, Code, Command, CpuSet, Effect, Expr, FORK_GAP, Fault, Instance, Instr, Operation, Place,
+    Source, Stepper, TASKS_MAX, TaskKind, Workload, latest, receivers,
 };
 
 mod action;
@@ -40,11 +40,6 @@ use task::{Task, Waits};
 
 /// Most tasks that a run creates, those that have exited included: each keeps about a kilobyte.
 const BORN_MAX: usize = 1_000_000;
-
-/// From one task to the next that waits for the run to begin. They are woken in the order in which
-/// they came, and come in the order of the file, as they are forked; how long a fork takes does not
-/// matter.
-const FORK_GAP: Nanos = Nanos::new(10_000);
 
 /// A workload in execution.
 pub struct Work {
