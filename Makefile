@@ -66,7 +66,7 @@ test-long: dist ## the tests above and those that take minutes or a kernel, opti
 	@scripts/python.sh long
 	@scripts/python.sh try
 
-test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; half an hour
+test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; an hour
 	@if [ -n "$$RUNSLICE_NO_VM" ]; then \
 		echo 'make test-vm: RUNSLICE_NO_VM is set, so none of these ran:' >&2; \
 		$(CARGO) test --quiet --package runslice $(VM_TESTS) -- --list >&2; \
