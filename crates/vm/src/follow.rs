@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 
 use folder::OwnFolder;
 
@@ -18,8 +19,24 @@ pub enum Stream {
 /// order.
 pub const STREAMS: [(Stream, &str); 2] = [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")];
 
-/// Bytes of a stream that are handed on at once, at most.
+/// Bytes that are handed on at once, at most.
 const PIECE: usize = 64 << 10;
+
+/// Hands on what is new in a file, of which `read` bytes were handed on before. What cannot be read
+/// now comes another time, or with the result.
+pub fn read_on(path: &Path, read: &mut u64, mut hand_on: impl FnMut(&[u8])) {
+    let Ok(mut file) = File::open(path) else {
+        return;
+    };
+    if file.seek(SeekFrom::Start(*read)).is_err() {
+        return;
+    }
+    let mut piece = vec![0; PIECE];
+    while let Ok(count @ 1..) = file.read(&mut piece) {
+        *read += count as u64;
+        hand_on(&piece[..count]);
+    }
+}
 
 /// Called with what was printed since the last time.
 pub type Listener<'a> = dyn FnMut(Stream, &[u8]) + 'a;
@@ -34,18 +51,7 @@ impl Follower {
     /// Hands on what is new in the files of `scratch`.
     pub fn look(&mut self, scratch: &OwnFolder, listener: &mut Listener) {
         for (read, (stream, name)) in self.read.iter_mut().zip(STREAMS) {
-            // What cannot be read now comes with the result.
-            let Ok(mut file) = File::open(scratch.join(name)) else {
-                continue;
-            };
-            if file.seek(SeekFrom::Start(*read)).is_err() {
-                continue;
-            }
-            let mut piece = vec![0; PIECE];
-            while let Ok(count @ 1..) = file.read(&mut piece) {
-                *read += count as u64;
-                listener(stream, &piece[..count]);
-            }
+            read_on(&scratch.join(name), read, |piece| listener(stream, piece));
         }
     }
 

@@ -1,19 +1,16 @@
 //! Whether the emulator breaks a guest while it runs.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::time::{Duration, Instant};
 
 use folder::OwnFolder;
 
+use crate::follow::read_on;
 use crate::outcome::is_emulators_fault;
 use crate::qemu::CONSOLE;
 
 /// How long a guest may go on when its kernel has told of a fault of the emulator. Most die of it
 /// at once; one went on for two hours and did nothing.
 const GRACE: Duration = Duration::from_secs(10);
-/// Bytes of the console that are read at once.
-const PIECE: usize = 64 << 10;
 /// Bytes of a line of the console that are looked at, at most.
 const LINE: usize = 4096;
 
@@ -38,25 +35,18 @@ impl Watch {
     }
 
     fn sees_fault(&mut self, scratch: &OwnFolder) -> bool {
-        let Ok(mut file) = File::open(scratch.join(CONSOLE)) else {
-            return false;
-        };
-        if file.seek(SeekFrom::Start(self.read)).is_err() {
-            return false;
-        }
-        let mut piece = vec![0; PIECE];
+        let Self { read, line, .. } = self;
         let mut found = false;
-        while let Ok(count @ 1..) = file.read(&mut piece) {
-            self.read += count as u64;
-            for byte in &piece[..count] {
+        read_on(&scratch.join(CONSOLE), read, |piece| {
+            for byte in piece {
                 if *byte == b'\n' {
-                    found |= is_emulators_fault(&String::from_utf8_lossy(&self.line));
-                    self.line.clear();
-                } else if self.line.len() < LINE {
-                    self.line.push(*byte);
+                    found |= is_emulators_fault(&String::from_utf8_lossy(line));
+                    line.clear();
+                } else if line.len() < LINE {
+                    line.push(*byte);
                 }
             }
-        }
+        });
         found
     }
 }
