@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{CpuId, Header, MachineSpec, Nanos, Sink, TaskCounters, TaskGroup};
-use workload::{CPUS_MAX, CpuSet, SchedPolicy};
+use model::{CPUS_MAX, CpuId, Header, MachineSpec, Nanos, Sink, TaskCounters, TaskGroup};
+use workload::{CpuSet, SchedPolicy};
 
 use super::clock::Clock;
 use super::processes::{Gate, Processes};

@@ -33,7 +33,7 @@ pub use event::{
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;
 pub use id::{CpuId, PerCpu, TaskId};
-pub use machine::{Kernel, MachineSpec};
+pub use machine::{CPUS_MAX, Kernel, MachineSpec};
 pub use profile::{Background, Costs, OwnProfile, Profile, RunQueueLock};
 pub use quantile::{nearest_rank, quantile};
 pub use rng::Rng;

@@ -102,11 +102,14 @@ impl Kernel {
     }
 }
 
+/// Most CPUs of a machine: their numbers are below it.
+pub const CPUS_MAX: u16 = 1024;
+
 /// A machine: how many CPUs, how fast its tick, which kernel, what things cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MachineSpec {
-    /// Number of CPUs, `1..=1024`.
+    /// Number of CPUs, `1..=CPUS_MAX`.
     pub cpus: u16,
     /// Hardware threads of one core, 1 or 2; CPUs `2n` and `2n + 1` then share a core.
     pub smt: u16,

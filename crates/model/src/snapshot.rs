@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Kernel, MachineSpec};
+use crate::{CPUS_MAX, Kernel, MachineSpec};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 pub const SNAPSHOT_VERSION: u32 = 1;
@@ -233,8 +233,8 @@ pub fn cpus_of(list: &str) -> Vec<u16> {
         let (Ok(first), Ok(last)) = (first.parse::<u16>(), last.parse::<u16>()) else {
             return Vec::new();
         };
-        let room = 1024 - cpus.len();
-        cpus.extend((first..=last.min(1023)).take(room));
+        let room = usize::from(CPUS_MAX) - cpus.len();
+        cpus.extend((first..=last.min(CPUS_MAX - 1)).take(room));
     }
     cpus
 }

@@ -71,7 +71,9 @@ pub use bpf::Backend;
 use bpf::{
     Config, Door, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
 };
-use model::{CpuId, EventMask, MachineSpec, Nanos, PolicySpec, Sampler, SimTime, Sink, Summary};
+use model::{
+    CPUS_MAX, CpuId, EventMask, MachineSpec, Nanos, PolicySpec, Sampler, SimTime, Sink, Summary,
+};
 use workload::{Arrival, Group, Operation, RunSpec, Step};
 
 use crate::entries::Entries;
@@ -92,9 +94,6 @@ use crate::view::Audience;
 pub use crate::view::{Queue, View, Watcher};
 use crate::work::{Work, WorkError};
 use model::user_space::{UserSpace, UserSpaceError};
-
-/// Most CPUs that a machine may have.
-pub const MAX_CPUS: u16 = 1024;
 
 /// Why a run cannot be made, or cannot go on. A policy that misbehaves is no error: its run ends
 /// with an [`model::Exit`].
@@ -197,7 +196,7 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
             expected,
         })
     };
-    if !(1..=MAX_CPUS).contains(&machine.cpus) {
+    if !(1..=CPUS_MAX).contains(&machine.cpus) {
         return wrong("the number of CPUs", machine.cpus.into(), "1 to 1024");
     }
     if ![100, 250, 300, 1000].contains(&machine.hz) {

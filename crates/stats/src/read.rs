@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Read as _};
 
 use model::{
-    CpuId, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, Header, NOWHERE, Nanos, SimTime,
-    Sink, TaskGroup, TaskId, Text,
+    CPUS_MAX, CpuId, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, Header, NOWHERE, Nanos,
+    SimTime, Sink, TaskGroup, TaskId, Text,
 };
 use serde_json::{Map, Value};
 
@@ -20,9 +20,6 @@ const TIME_MAX: u64 = 1 << 53;
 
 /// How many events a sink gets at once.
 const BATCH: usize = 1024;
-
-/// Most CPUs of a machine.
-const CPUS_MAX: u16 = 1024;
 
 /// Why a file of events could not be read. Lines count from 1.
 #[derive(Debug, thiserror::Error)]

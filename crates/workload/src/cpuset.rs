@@ -3,10 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::CpuId;
-
-/// CPUs in a set never have this number or a higher one.
-pub const CPUS_MAX: u16 = 1024;
+use model::{CPUS_MAX, CpuId};
 
 /// A set of CPUs. A clone shares its words, so a set is cheap to hand about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -34,7 +34,7 @@ mod tree;
 
 pub use cgroup::*;
 pub use code::{Code, Instr, receivers};
-pub use cpuset::{CPUS_MAX, CpuSet};
+pub use cpuset::CpuSet;
 pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
 pub use expr::{Binary, Expr, Scope};

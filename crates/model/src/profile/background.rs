@@ -5,12 +5,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use toml::de::DeValue;
 
 use super::values::{TIME, TIMES, check, check_plain, in_words, quantity};
+use crate::CPUS_MAX;
 use crate::file::{FileError, Problem, Source, Table, Value, describe};
 
 /// Most kinds of threads that a profile may have.
 const MOST: usize = 64;
-/// The number of a CPU that a machine cannot have.
-const MOST_CPUS: u16 = 1024;
 /// Most lengths of a turn.
 const MOST_RUNS: usize = 1_000;
 /// The least and the greatest mean time between two turns, ps: more often than every 10 us no
@@ -62,7 +61,7 @@ pub(super) fn checked<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Backgrou
                 .real_time
                 .is_none_or(|priority| (1..=99).contains(&priority))
             && (-20..=19).contains(&it.nice)
-            && it.cpu.is_none_or(|cpu| cpu < MOST_CPUS && !it.each_cpu)
+            && it.cpu.is_none_or(|cpu| cpu < CPUS_MAX && !it.each_cpu)
     };
     match all.iter().find(|it| !is_right(it)) {
         _ if all.len() > MOST => Err(D::Error::custom("too many kinds of background threads")),
@@ -103,7 +102,7 @@ fn one(source: &Source, name: &str, value: Value) -> Result<Background, FileErro
         DeValue::String(word) if word == "each" => (true, None),
         DeValue::String(word) if word == "any" => (false, None),
         DeValue::Integer(number) if number.radix() == 10 => match number.as_str().parse() {
-            Ok(cpu) if cpu < MOST_CPUS => (false, Some(cpu)),
+            Ok(cpu) if cpu < CPUS_MAX => (false, Some(cpu)),
             _ => return Err(table.unexpected(on, expected)),
         },
         _ => return Err(table.unexpected(on, expected)),
