@@ -67,7 +67,7 @@ impl Entry {
 }
 
 /// Bits of a time that one level of the queue tells apart.
-const DIGIT: u32 = 6;
+const DIGIT: u32 = 5;
 /// Slots of a level.
 const SLOTS: usize = 1 << DIGIT;
 /// Levels for all bits of a time.
