@@ -69,6 +69,32 @@ fn every_kind_survives_the_way_through_a_file_bit_for_bit() {
     }
 }
 
+/// What stands behind a task is kept from line to line, and many tails have one place.
+#[test]
+fn a_line_does_not_depend_on_those_before_it() {
+    let mut rng = Rng::new(7, 0);
+    let mut lines = Lines::new();
+    let write = |lines: &mut Lines, event: &Event| {
+        let mut room = [0; LONGEST];
+        let len = lines.write(event, &mut room);
+        String::from_utf8(room[..len].to_vec()).unwrap()
+    };
+    let mut earlier: Vec<Event> = Vec::new();
+    for round in 0..400 {
+        for mut event in every_kind(&mut rng).events {
+            // Some come again, for another task at another time.
+            if rng.below(2) == 0 && !earlier.is_empty() {
+                let (time, task) = (event.time, event.task);
+                event = earlier[rng.below(earlier.len() as u64) as usize];
+                (event.time, event.task) = (time, task);
+            }
+            let alone = write(&mut Lines::new(), &event);
+            assert_eq!(write(&mut lines, &event), alone, "round {round}");
+            earlier.push(event);
+        }
+    }
+}
+
 #[test]
 fn the_header_survives_with_any_text_in_its_names() {
     let mut header = stream::header(CPUS);

@@ -183,6 +183,8 @@ impl Run {
             EventKind::Wakeup => self.woken(event),
             EventKind::Switch => self.switched(event),
             EventKind::Migrate => self.migrated(event),
+            // Who wants to hear of them makes most of all events such ones.
+            EventKind::Callback => {}
             _ => self.take_other(event),
         }
     }
@@ -216,10 +218,10 @@ impl Run {
             EventKind::Phase => self.entered_phase(event),
             EventKind::Kick => self.kicks += 1,
             EventKind::Change => self.changed(event),
-            EventKind::Wakeup | EventKind::Switch | EventKind::Migrate => {
+            EventKind::Wakeup | EventKind::Switch | EventKind::Migrate | EventKind::Callback => {
                 unreachable!("{:?} is taken by the caller", event.kind)
             }
-            EventKind::Callback | EventKind::Report | EventKind::SpanBegin => {}
+            EventKind::Report | EventKind::SpanBegin => {}
             // Decisions.
             _ => {}
         }
