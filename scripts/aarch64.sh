@@ -27,7 +27,7 @@ fi
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
-what='--package runslice --bin runslice --no-default-features'
+what='--package runslice --bin runslice --no-default-features --features jit'
 # shellcheck disable=SC2086
 scripts/cargo build --release $what --target $linux
 if has_std $mac; then

@@ -23,6 +23,7 @@ mod fidelity;
 mod goal;
 mod input;
 mod kernel;
+mod left_out;
 pub mod library;
 mod look;
 mod machine_options;

@@ -12,6 +12,7 @@ use model::plain::is_obeyed;
 
 use crate::exit::UsageError;
 use crate::export;
+use crate::left_out;
 use crate::look::Tone;
 use crate::report::{Format, Shape};
 
@@ -143,6 +144,11 @@ pub fn form<F: ValueEnum + Copy>(
         return Ok(people);
     };
     F::from_str(name, true).map_err(|_| {
+        // Tables have both forms.
+        let is_table = F::from_str("csv", true).is_ok();
+        if let Some(words) = left_out::unknown_format(name).filter(|_| is_table) {
+            return UsageError(words);
+        }
         let has = |(_, name): &&(&str, &str)| F::from_str(name, true).is_ok();
         let endings: Vec<String> = ENDINGS
             .iter()

@@ -5,6 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _};
 
 use crate::cli::Cli;
+use crate::left_out;
 
 /// The words for `error`, in one line; none where it is no refusal but help or a version.
 pub fn words(error: &clap::Error) -> Option<String> {
@@ -15,6 +16,11 @@ pub fn words(error: &clap::Error) -> Option<String> {
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
         ErrorKind::InvalidSubcommand => {
             let name = refused.text(ContextKind::InvalidSubcommand);
+            if refused.names().len() == 1
+                && let Some(words) = left_out::unknown_command(&name)
+            {
+                return Some(words);
+            }
             // The most similar one stands last. Clap takes no two letters for a slip.
             let meant = refused.texts(ContextKind::SuggestedSubcommand).pop();
             let meant = meant.or_else(|| refused.nearest_command(&name));
@@ -124,6 +130,9 @@ impl Refused<'_> {
                 self.help("shows what may follow")
             );
         }
+        if let Some(words) = left_out::unknown_option(&name) {
+            return words;
+        }
         // It may belong to another command: "'runslice sim --seed' exists".
         let elsewhere = self.texts(ContextKind::Suggested);
         let elsewhere = elsewhere.iter().find(|it| it.ends_with("' exists"));
@@ -137,7 +146,8 @@ impl Refused<'_> {
         let value = self.text(ContextKind::InvalidValue);
         let all = self.texts(ContextKind::ValidValue).join(", ");
         if !value.is_empty() {
-            return no_value(&value, &self.option(), &all);
+            let left_out = left_out::unknown_format(&value);
+            return left_out.unwrap_or_else(|| no_value(&value, &self.option(), &all));
         }
         let option = self.text(ContextKind::InvalidArg);
         let todo = match all.is_empty() {

@@ -28,7 +28,10 @@ pub fn run(verb: Verb) -> anyhow::Result<u8> {
 }
 
 fn lacks<T>(way: &str) -> anyhow::Result<T> {
-    let message = format!("this runslice was built without the real machine: {way}");
+    let message = format!(
+        "this runslice was built without what takes a real kernel; {way}, or build one that has it \
+         with `make release`"
+    );
     Err(UnsupportedError(message).into())
 }
 

@@ -8,6 +8,8 @@ use sim::{Backend, Options};
 use stats::{Conservation, Tee, TraceHash};
 use workload::RunSpec;
 
+use crate::exit::UnsupportedError;
+use crate::left_out;
 use crate::report::ejection;
 
 /// What a run left, as far as two runs of one spec must agree.
@@ -24,6 +26,9 @@ struct Trace {
 /// # Errors
 /// When the run cannot be made, an account does not add up, or the two differ.
 pub fn audit(spec: &RunSpec, limits: Options) -> anyhow::Result<String> {
+    if !cfg!(feature = "jit") {
+        return Err(UnsupportedError(left_out::words("native code")).into());
+    }
     let name = &spec.policy.name;
     let with = |backend| Options { backend, ..limits };
     let interpreted = trace(spec, with(Backend::Interpreter))?;

@@ -1,0 +1,58 @@
+//! What a program may be built without, and what somebody is told who asks it for that.
+
+/// The commands that are there with the feature `live` alone.
+const KERNEL_COMMANDS: [&str; 10] = [
+    "run", "set", "status", "stop", "play", "record", "load", "vm", "doctor", "bench",
+];
+
+/// What this program lacks, and what to do.
+pub fn words(what: &str) -> String {
+    format!("this runslice was built without {what}; `make release` builds one that has it")
+}
+
+/// As [`words`], if the program lacks the command `name`. It does not know that command.
+pub fn unknown_command(name: &str) -> Option<String> {
+    let is_one = KERNEL_COMMANDS.contains(&name);
+    is_one.then(|| words(&format!("the command `{name}`")))
+}
+
+/// As [`words`], if the program lacks the option `name`. It does not know that option.
+pub fn unknown_option(name: &str) -> Option<String> {
+    let is_one = name == "--png" && !cfg!(feature = "png");
+    is_one.then(|| words("pictures as PNG files"))
+}
+
+/// As [`words`], if the program lacks the format `name`. It does not know that format.
+pub fn unknown_format(name: &str) -> Option<String> {
+    let is_one = name == "parquet" && !cfg!(feature = "parquet");
+    is_one.then(|| words("tables as Parquet files"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, Subcommand as _};
+
+    use super::*;
+    use crate::cli::Cli;
+    use crate::{on_kernel, refusal};
+
+    #[test]
+    fn a_command_of_a_kernel_is_there_or_its_refusal_says_what_to_do() {
+        let own = on_kernel::Verb::augment_subcommands(Command::new("runslice"));
+        let mut own: Vec<&str> = own.get_subcommands().map(Command::get_name).collect();
+        if own.is_empty() {
+            for name in KERNEL_COMMANDS {
+                for words in [&["runslice", name][..], &["runslice", "help", name]] {
+                    let error = Cli::of(words.iter().copied()).expect_err("it is not there");
+                    let told = refusal::words(&error).expect("a refusal");
+                    assert_eq!(Some(told), unknown_command(name), "{words:?}");
+                }
+            }
+            return;
+        }
+        let mut known = KERNEL_COMMANDS;
+        own.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(own, known);
+    }
+}
