@@ -15,7 +15,8 @@ LEFT_OUT = $(if $(RUNSLICE_SCX_SOURCES),,the_tools_sources_compile_unchanged_and
 LEFT_OUT_HERE = $(if $(shell scripts/aarch64.sh can && echo yes),,another_processor)
 
 # Where cargo puts what it builds for users.
-RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
+BUILT = $(or $(CARGO_TARGET_DIR),target)
+RELEASE = $(BUILT)/release
 
 .PHONY: help setup release dist install demo test test-long test-vm fuzz kernels bench lint \
 	check wheel test-python soak
@@ -44,8 +45,11 @@ PREFIX ?= /usr/local
 install: release ## program, manuals, completions, unit, below DESTDIR and PREFIX
 	@scripts/stage.sh $(RELEASE)/runslice "$(DESTDIR)" "$(PREFIX)"
 
-demo: release ## simulates a desktop under each shipped policy, and draws it: demo.html
-	@$(RELEASE)/runslice sim -w desk -o demo.html \
+# A program of its own, in a sixth of the CPU time: see [profile.demo] in Cargo.toml.
+demo: ## simulates a desktop under each shipped policy, and draws it: demo.html
+	@scripts/setup.sh demo
+	@$(CARGO) build --profile demo --package runslice --bin runslice --no-default-features
+	@$(BUILT)/demo/runslice sim -w desk -o demo.html \
 		fifo goodness elsc o1 staircase staircase5 mlfq cfs eevdf
 
 test: setup ## every test that a change must pass, two minutes of it in virtual machines

@@ -3,9 +3,9 @@
 # clang for BPF objects, the libraries of the kernel loader, Rust; with the argument `vm` also what
 # virtual machines need, with `root` what makes a system for them, with `test` what other tests
 # need, with `long` what those of `make test-long` need, with `python` Python 3.10 or newer, with
-# `dist` what packages are made with. Does nothing, quickly, when all is there. Debian and
-# Ubuntu are served through apt-get; elsewhere it prints what to install and exits
-# with status 1.
+# `dist` what packages are made with. With `demo` it installs the two compilers and Rust alone. Does
+# nothing, quickly, when all is there. Debian and Ubuntu are served through apt-get; elsewhere it
+# prints what to install and exits with status 1.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -39,11 +39,13 @@ candidate() {
 
 missing=
 has cc && [ -e /usr/include/stdlib.h ] || missing="$missing gcc libc6-dev"
-has git || missing="$missing git"
-has objcopy && has strip || missing="$missing binutils"
-has pkg-config || missing="$missing pkg-config"
-[ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
-[ -e /usr/include/zlib.h ] || missing="$missing zlib1g-dev"
+if [ "${1:-}" != demo ]; then
+    has git || missing="$missing git"
+    has objcopy && has strip || missing="$missing binutils"
+    has pkg-config || missing="$missing pkg-config"
+    [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
+    [ -e /usr/include/zlib.h ] || missing="$missing zlib1g-dev"
+fi
 has_clang || missing="$missing clang"
 has_rust || missing="$missing rust"
 if [ "${1:-}" = vm ]; then

@@ -1,4 +1,5 @@
-//! What a program may be built without, and what somebody is told who asks it for that.
+//! What a program may be built without, and what somebody is told who asks it for that. `make demo`
+//! builds such a program.
 
 /// The commands that are there with the feature `live` alone.
 const KERNEL_COMMANDS: [&str; 10] = [
