@@ -69,8 +69,21 @@ impl CpuLedger {
         self.settle_due(left)
     }
 
+    /// As [`Self::settle`], where mostly something is due.
+    #[inline(always)]
+    pub fn settle_all(&mut self, now: SimTime) -> Portion {
+        let left = now.since(self.settled);
+        self.settled = now;
+        self.spend_due(left)
+    }
+
     #[inline(never)]
-    fn settle_due(&mut self, mut left: Nanos) -> Portion {
+    fn settle_due(&mut self, left: Nanos) -> Portion {
+        self.spend_due(left)
+    }
+
+    #[inline(always)]
+    fn spend_due(&mut self, mut left: Nanos) -> Portion {
         let overhead = left.min(self.overhead_due);
         self.overhead_due -= overhead;
         left -= overhead;

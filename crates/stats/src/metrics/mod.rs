@@ -183,6 +183,7 @@ impl Run {
             EventKind::Wakeup => self.woken(event),
             EventKind::Switch => self.switched(event),
             EventKind::Migrate => self.migrated(event),
+            EventKind::Steal => self.stolen(event),
             // Who wants to hear of them makes most of all events such ones.
             EventKind::Callback => {}
             _ => self.take_other(event),
@@ -195,10 +196,6 @@ impl Run {
         match event.kind {
             EventKind::New => self.born(event),
             EventKind::Exit => self.exited(event),
-            EventKind::Steal => {
-                self.settle_cpu(event.cpu, event.time);
-                self.cpus[event.cpu.index()].steal(Nanos::new(event.a));
-            }
             EventKind::SpanEnd => {
                 let index = low(event.a);
                 let lengths = self.group_of(event).spans.entry(index).or_default();
@@ -218,12 +215,27 @@ impl Run {
             EventKind::Phase => self.entered_phase(event),
             EventKind::Kick => self.kicks += 1,
             EventKind::Change => self.changed(event),
-            EventKind::Wakeup | EventKind::Switch | EventKind::Migrate | EventKind::Callback => {
+            EventKind::Wakeup
+            | EventKind::Switch
+            | EventKind::Migrate
+            | EventKind::Steal
+            | EventKind::Callback => {
                 unreachable!("{:?} is taken by the caller", event.kind)
             }
             EventKind::Report | EventKind::SpanBegin => {}
             // Decisions.
             _ => {}
+        }
+    }
+
+    /// Where things cost time, each tick is such an event.
+    #[inline(never)]
+    fn stolen(&mut self, event: &Event) {
+        let ledger = &mut self.cpus[event.cpu.index()];
+        let portion = ledger.settle_all(event.time);
+        ledger.steal(Nanos::new(event.a));
+        if let Some(id) = ledger.task() {
+            self.tasks[id.index()].book(portion);
         }
     }
 
