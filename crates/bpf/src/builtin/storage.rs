@@ -22,20 +22,30 @@ pub(super) fn table<H: Host>() -> [Line<H>; 4] {
     ]
 }
 
+#[inline(always)]
 fn get<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
+    let [handle, owner, _, flags, _] = args;
+    match ctx.vm.maps.of_recent_owner(handle, owner) {
+        Some(value) if flags & !CREATE == 0 => Ok(value),
+        _ => search(ctx, args),
+    }
+}
+
+#[inline(never)]
+fn search<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [handle, owner, initial, flags, _] = args;
     let vm = &mut *ctx.vm;
     let map = vm.maps.by_handle(handle)?;
     if owner == 0 || flags & !CREATE != 0 || !map.kind.is_storage() {
         return Ok(0);
     }
-    let key = owner.to_le_bytes();
-    if let Some(value) = map.lookup(&vm.memory, &key, 0) {
+    if let Some(value) = map.of_owner(&vm.memory, owner) {
         return Ok(value);
     }
     if flags & CREATE == 0 {
         return Ok(0);
     }
+    let key = owner.to_le_bytes();
     let size = map.shape.value_size;
     vm.spend(size);
     let value = match initial {

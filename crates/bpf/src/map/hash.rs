@@ -13,6 +13,15 @@ use crate::{Errno, Keyed, Memory, OutOfMemory};
 /// "No element" in the links.
 const NONE: u32 = u32::MAX;
 
+/// Owners that are found without a search.
+const RECENT: usize = 8;
+
+/// Where an owner that was found last is noted: owners are objects of some kilobytes.
+#[inline]
+const fn recent_of(owner: u64) -> usize {
+    ((owner >> 6) ^ (owner >> 12)) as usize % RECENT
+}
+
 /// One element; in memory its key, padded to 8 bytes, and behind it its values.
 #[derive(Clone, Copy, Debug)]
 struct Element {
@@ -38,6 +47,8 @@ pub(crate) struct Hash {
     oldest: u32,
     newest: u32,
     keyed: Keyed,
+    /// Of [`Hash::of_owner`]: keys that were found last and their first values; 0 if there is none.
+    recent: [(u64, u64); RECENT],
 }
 
 /// An element that left the table. Its memory must be freed when no program can look at it.
@@ -60,7 +71,23 @@ impl Hash {
             oldest: NONE,
             newest: NONE,
             keyed: Keyed::default(),
+            recent: [(0, 0); RECENT],
         }
+    }
+
+    /// What [`Hash::of_owner`] would give, if that is known without a search. Most callbacks ask
+    /// for the same owner as the one before on that CPU.
+    #[inline(always)]
+    pub(crate) fn of_recent_owner(&self, owner: u64) -> Option<u64> {
+        let (key, value) = self.recent[recent_of(owner)];
+        (key == owner && value != 0).then_some(value)
+    }
+
+    /// As [`Hash::lookup`] in the storage of tasks or cgroups, under the address of `owner`.
+    pub(crate) fn of_owner(&mut self, memory: &Memory, shape: &Shape, owner: u64) -> Option<u64> {
+        let value = self.lookup(memory, shape, &owner.to_le_bytes())?;
+        self.recent[recent_of(owner)] = (owner, value);
+        Some(value)
     }
 
     #[inline]
@@ -109,6 +136,7 @@ impl Hash {
             return Err(Errno::E2BIG.into());
         }
         let address = memory.alloc_map(element_bytes(shape))?;
+        self.recent = [(0, 0); RECENT];
         let full = self.count >= self.capacity && self.oldest != NONE;
         let leaves = old.or_else(|| full.then_some(self.oldest));
         let removed = leaves.map(|slot| self.take_out(slot, shape));
@@ -212,6 +240,7 @@ impl Hash {
     }
 
     fn take_out(&mut self, slot: u32, shape: &Shape) -> Removed {
+        self.recent = [(0, 0); RECENT];
         let Element {
             address,
             hash,

@@ -221,6 +221,14 @@ impl Map {
         }
     }
 
+    /// As [`Map::lookup`] in the storage of tasks or cgroups, by the address of `owner`.
+    pub(crate) fn of_owner(&mut self, memory: &Memory, owner: u64) -> Option<u64> {
+        match &mut self.store {
+            Store::Hash(hash) => hash.of_owner(memory, &self.shape, owner),
+            _ => None,
+        }
+    }
+
     /// As [`Map::lookup`], but does not count as a use.
     pub(crate) fn peek(&self, memory: &Memory, key: &[u8], cpu: u32) -> Option<u64> {
         let copy = self.copy_of(cpu)?;

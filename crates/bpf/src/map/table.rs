@@ -107,6 +107,18 @@ impl Maps {
         )))
     }
 
+    /// What [`Map::of_owner`] would give for the map that `handle` stands for, if that is known
+    /// without a search.
+    #[inline(always)]
+    pub(crate) fn of_recent_owner(&self, handle: u64, owner: u64) -> Option<u64> {
+        let at = handle.wrapping_sub(self.handles);
+        let map = self.list.get((at / HANDLE_BYTES) as usize)?;
+        match &map.store {
+            Store::Hash(hash) if at.is_multiple_of(HANDLE_BYTES) => hash.of_recent_owner(owner),
+            _ => None,
+        }
+    }
+
     /// What [`Map::lookup`] gives for the key at an address, 0 for nothing; `None` if `handle` is
     /// not that of an array or the key lies outside memory.
     #[inline]
