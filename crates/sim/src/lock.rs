@@ -92,9 +92,10 @@ impl Lock {
 }
 
 impl Locks {
-    /// The locks of a machine of `cpus`, on which CPUs wait for each other if `costs` say so.
+    /// The locks of a machine of `cpus`, on which CPUs wait for each other if `costs` say so. One
+    /// CPU alone has nobody to wait for.
     pub fn new(costs: Option<&Costs>, cpus: u16) -> Self {
-        let costs = costs.filter(|costs| costs.lock_wait);
+        let costs = costs.filter(|costs| costs.lock_wait && cpus > 1);
         Self(costs.map(|costs| {
             Box::new(Table {
                 kind: costs.run_queue,
@@ -230,29 +231,36 @@ impl Machine {
     }
 
     /// Lets the CPU that executes wait for a lock; `None`: it holds it already.
-    #[inline]
+    #[inline(always)]
     fn wait_for(&mut self, which: Which) -> Option<&mut Lock> {
-        let (Some(locks), Some(costs)) = (&mut self.locks.0, self.ledger.costs()) else {
-            return None;
-        };
-        let lock = *locks.get(which);
+        let lock = self.locks.0.as_mut()?.get(which);
         if lock.is_held {
             return None;
         }
         // Nobody waits for oneself: nearly always so where few CPUs are.
         if lock.last != Some(self.exec) {
-            let state = &mut self.cpus[self.exec];
-            let clock = self.now.max(state.busy_until).as_nanos();
-            let arrival = clock * PS + state.owed_ps();
-            let mut wait = lock.free_for(self.exec, arrival) - arrival;
-            if lock.last.is_some() {
-                wait += costs.lock_transfer;
-            }
-            locks.waited_ps += wait;
-            state.owe(wait);
-            self.ledger.charge(wait);
+            let lock = *lock;
+            self.wait_behind(lock);
         }
         self.locks.0.as_mut().map(|locks| locks.get(which))
+    }
+
+    /// Lets the CPU that executes wait for `lock`, which another one had last, if any did.
+    #[inline(never)]
+    fn wait_behind(&mut self, lock: Lock) {
+        let (Some(locks), Some(costs)) = (&mut self.locks.0, self.ledger.costs()) else {
+            return;
+        };
+        let state = &mut self.cpus[self.exec];
+        let clock = self.now.max(state.busy_until).as_nanos();
+        let arrival = clock * PS + state.owed_ps();
+        let mut wait = lock.free_for(self.exec, arrival) - arrival;
+        if lock.last.is_some() {
+            wait += costs.lock_transfer;
+        }
+        locks.waited_ps += wait;
+        state.owe(wait);
+        self.ledger.charge(wait);
     }
 }
 
