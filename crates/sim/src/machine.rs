@@ -462,8 +462,7 @@ impl Machine {
         let task = &mut self.tasks[id.index()];
         if clock != task.exec_start {
             task.charge(clock);
-            self.mirror.write_slice(vm.memory(), task);
-            self.touch(id, stale::TIME);
+            self.mirror.write_charge(vm.memory(), task);
         }
     }
 

@@ -347,6 +347,12 @@ impl Mirror {
         self.write_turn(memory, task, stale::SLICE);
     }
 
+    /// What a charge changes of a task.
+    #[inline(always)]
+    pub fn write_charge(&self, memory: &mut Memory, task: &Task) {
+        self.write_turn(memory, task, stale::SLICE | stale::TIME & self.seen.parts);
+    }
+
     /// What changes with every turn of a task.
     #[inline(always)]
     fn write_turn(&self, memory: &mut Memory, task: &Task, what: u8) {

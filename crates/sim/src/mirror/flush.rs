@@ -120,33 +120,39 @@ impl Machine {
 
     #[inline(never)]
     fn show_guard_to_readers(&mut self, vm: &mut Vm) {
-        let guards = self.contexts.innermost().guards;
-        let executes = Some(self.cpus[self.exec].executes);
-        let guarded = executes.filter(|id| guards && *id != TaskId::NONE);
-        let now = guarded.map(|id| (id, self.shown_migration_disabled(id)));
-        if self.mirror.guarded != now {
-            self.move_guard(vm, now);
+        let executes = self.cpus[self.exec].executes;
+        let is_guarded = self.contexts.innermost().guards && executes != TaskId::NONE;
+        // What is added to the own count of who executes, and nobody else.
+        let guards = self.contexts.guards();
+        let own = self.tasks.get(executes.index());
+        let shown = own.map_or(0, |task| task.migration_disabled) + guards;
+        let now = is_guarded.then_some((executes, shown));
+        if self.mirror.guarded == now {
+            return;
+        }
+        if let Some((id, _)) = std::mem::replace(&mut self.mirror.guarded, now) {
+            let guards = if id == executes { guards } else { 0 };
+            self.write_guard(vm, id, guards);
+        }
+        if is_guarded {
+            self.write_guard(vm, executes, guards);
         }
     }
 
-    fn move_guard(&mut self, vm: &mut Vm, now: Option<(TaskId, u16)>) {
-        let before = std::mem::replace(&mut self.mirror.guarded, now);
-        for (id, _) in before.into_iter().chain(now) {
-            // It may have ended meanwhile.
-            let task = self.tasks.get(id.index());
-            if let Some(task) = task.filter(|task| task.address != 0) {
-                let object = vm.memory().kernel_object(task.address);
-                let disabled = self.shown_migration_disabled(id).to_le_bytes();
-                let place = self.mirror.layout.turn.migration_disabled;
-                place.put(object, disabled);
-            }
+    /// Says in the mirror of `id` that so many callbacks keep it from migrating.
+    #[inline(always)]
+    fn write_guard(&self, vm: &mut Vm, id: TaskId, guards: u16) {
+        // It may have ended meanwhile.
+        let task = self.tasks.get(id.index());
+        if let Some(task) = task.filter(|task| task.address != 0) {
+            let object = vm.memory().kernel_object(task.address);
+            let disabled = (task.migration_disabled + guards).to_le_bytes();
+            self.mirror
+                .layout
+                .turn
+                .migration_disabled
+                .put(object, disabled);
         }
-    }
-
-    /// `migration_disabled` as programs see it.
-    fn shown_migration_disabled(&self, id: TaskId) -> u16 {
-        let own = self.tasks.get(id.index());
-        own.map_or(0, |task| task.migration_disabled) + self.contexts_that_guard(id)
     }
 
     #[inline]
