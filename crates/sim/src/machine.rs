@@ -173,11 +173,16 @@ impl Machine {
             tally,
         } = parts;
         let (cpus, costs) = (spec.cpus, spec.profile.costs());
+        let decisions = Decisions::new(wants);
+        let are_noted = wants.has(EventKind::Callback)
+            || wants.has(EventKind::Insert)
+            || costs.is_some() && decisions.listens
+            || tally;
         Self {
             locks: Locks::new(costs, cpus),
             ledger: Ledger::new(costs.copied()),
             calls: Calls::new(tally),
-            decisions: Decisions::new(wants),
+            decisions,
             now: SimTime::ZERO,
             clock_ns: UPTIME_NS,
             exec: CpuId(0),
@@ -193,12 +198,7 @@ impl Machine {
             watchdog: Watchdog::new(spec.tick(), spec.hz, spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             ops,
-            contexts: Contexts::new(
-                wants.has(EventKind::Callback)
-                    || wants.has(EventKind::Insert)
-                    || costs.is_some()
-                    || tally,
-            ),
+            contexts: Contexts::new(are_noted, costs.is_some()),
             buffer: Buffer::default(),
             custody: Custody::default(),
             timers: ArmedTimers::default(),

@@ -298,8 +298,8 @@ pub(crate) struct Contexts {
     innermost: Context,
     /// Those around it, outermost first.
     outer: Vec<Context>,
-    /// How many there are, and [`Contexts::NOTED`] if calls are noted: nearly every call looks only
-    /// whether this is 0.
+    /// How many there are, and [`Contexts::NOTED`] or [`Contexts::PRICED`]: nearly every call looks
+    /// only whether this is 0.
     depth: u32,
 }
 
@@ -313,28 +313,41 @@ impl Contexts {
         guards: false,
     };
 
-    /// Calls are recorded, counted by kind or charged for.
+    /// Calls are recorded, counted by kind or have decisions told of them.
     const NOTED: u32 = 1 << 31;
+    /// Calls are charged for.
+    const PRICED: u32 = 1 << 30;
 
     /// Nobody executes a callback. `are_noted`: somebody wants to know more of a call than that it
-    /// was made.
-    pub const fn new(are_noted: bool) -> Self {
+    /// was made. `are_priced`: it costs time.
+    pub const fn new(are_noted: bool, are_priced: bool) -> Self {
+        let depth = match (are_noted, are_priced) {
+            (true, _) => Self::NOTED,
+            (false, true) => Self::PRICED,
+            (false, false) => 0,
+        };
         Self {
             innermost: Self::NONE,
             outer: Vec::new(),
-            depth: if are_noted { Self::NOTED } else { 0 },
+            depth,
         }
     }
 
     /// How many there are.
     #[inline]
     pub const fn depth(&self) -> u32 {
-        self.depth & !Self::NOTED
+        self.depth & !(Self::NOTED | Self::PRICED)
     }
 
-    /// Whether calls are noted.
+    /// Whether calls are noted or charged for.
     const fn are_noted(&self) -> bool {
-        self.depth & Self::NOTED != 0
+        self.depth & (Self::NOTED | Self::PRICED) != 0
+    }
+
+    /// Whether a call is an outermost one that is charged for, and nothing else.
+    #[inline(always)]
+    pub const fn are_only_priced(&self) -> bool {
+        self.depth == Self::PRICED
     }
 
     /// Whether a call is an outermost one of which nothing is to be noted.
@@ -430,6 +443,12 @@ impl Calls {
         }
     }
 
+    /// One more is called.
+    #[inline(always)]
+    pub const fn count_one(&mut self) {
+        self.count += 1;
+    }
+
     /// How many callbacks were called.
     pub const fn count(&self) -> u64 {
         self.count
@@ -458,7 +477,7 @@ pub(crate) struct Call<const N: usize> {
 impl<const N: usize> Call<N> {
     /// What it is for the checks of the kernel's functions: mostly a constant where it is called.
     #[inline(always)]
-    fn context(&self, rules: &KernelRules) -> Context {
+    pub fn context(&self, rules: &KernelRules) -> Context {
         // The lock is held there, too, but 6.18 calls it as if none were.
         let mask = match self.op {
             Op::CgroupMove if !rules.cgroup_move_is_locked => kf::UNLOCKED,
@@ -486,7 +505,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
-        self.calls.count += 1;
+        self.calls.count_one();
         if self.contexts.are_quick()
             && let Some(prepared) = vm.prepare(&call.args)
         {
@@ -525,12 +544,18 @@ impl Machine {
     /// Of a call of which something is to be noted, or in another callback or in a program.
     #[cold]
     #[inline(never)]
-    fn call_slowly<const N: usize>(
+    pub(crate) fn call_slowly<const N: usize>(
         &mut self,
         vm: &mut Vm,
         function: u32,
         call: &Call<N>,
     ) -> Option<u64> {
+        if self.contexts.are_only_priced()
+            && let Some(prepared) = vm.prepare(&call.args)
+        {
+            self.contexts.enter(call.context(&self.rules));
+            return self.call_priced(vm, function, prepared);
+        }
         if self.contexts.are_noted() {
             return self.call_function_noted(vm, function, call);
         }
@@ -646,7 +671,7 @@ impl Machine {
         result
     }
 
-    fn settle_call<R>(&mut self, result: Result<R, bpf::Fault>) -> Option<R> {
+    pub(crate) fn settle_call<R>(&mut self, result: Result<R, bpf::Fault>) -> Option<R> {
         match result {
             Ok(value) => Some(value),
             Err(fault) => self.settle_fault(&fault),

@@ -13,10 +13,12 @@
 //! A callback is atomic at its start. IPIs leave when what the sender has done so far is paid for.
 //! The debt is kept in picoseconds; whole nanoseconds are paid.
 
+use bpf::Prepared;
 use model::{Costs, CpuId, Nanos, RunQueueLock, TaskId};
 
 use crate::cpu::{Curr, Mode, PS};
 use crate::machine::{Machine, Vm};
+use crate::ops::Call;
 use crate::pending::Pending;
 use crate::task::{Phase, RunState};
 
@@ -153,6 +155,47 @@ impl Machine {
             self.ledger.charged_ps += more;
             self.ledger.kinds.callbacks += more;
         }
+    }
+
+    /// As [`Machine::call`], where it is as likely as not that calls are charged for.
+    #[inline(always)]
+    pub(crate) fn call_often_priced<const N: usize>(
+        &mut self,
+        vm: &mut Vm,
+        call: &Call<N>,
+    ) -> Option<u64> {
+        if !self.contexts.are_only_priced() {
+            return self.call(vm, call);
+        }
+        let function = self.ops.function(call.op)?;
+        self.calls.count_one();
+        match vm.prepare(&call.args) {
+            Some(prepared) => {
+                self.contexts.enter(call.context(&self.rules));
+                self.call_priced(vm, function, prepared)
+            }
+            None => self.call_slowly(vm, function, call),
+        }
+    }
+
+    /// As [`Machine::call_prepared`], of a call that is charged for.
+    #[inline(never)]
+    pub(crate) fn call_priced(
+        &mut self,
+        vm: &mut Vm,
+        function: u32,
+        prepared: Prepared,
+    ) -> Option<u64> {
+        self.show_guard(vm);
+        self.flush_mirrors(vm);
+        let spent = self.spent(vm);
+        let result = match vm.call_prepared(function, prepared, self) {
+            Ok(value) => Ok(value),
+            Err(unfinished) => vm.finish(function, unfinished, self),
+        };
+        self.contexts.leave();
+        self.charge_call(vm, spent);
+        self.settle_call(result.map_err(|fault| *fault))
     }
 
     /// What the kernel did for the task that runs on `cpu` is work of that task.
