@@ -89,7 +89,17 @@ fn task_running(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     }
 }
 
+#[inline(always)]
 fn task_cpu(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
+    // It is nearly always asked of the task that the callback is about.
+    match ctx.host.subject_at(p) {
+        Some(task) => Ok(u64::from(task.cpu.0)),
+        None => other_task_cpu(ctx, p),
+    }
+}
+
+#[inline(never)]
+fn other_task_cpu(ctx: &mut Ctx<'_>, p: u64) -> Return {
     let cpu = match ctx.host.idle_task_at(p) {
         Some(cpu) => cpu,
         None => {

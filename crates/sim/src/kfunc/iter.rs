@@ -57,6 +57,7 @@ const VTIME: u64 = 32;
 const HAS_SLICE: u64 = 1;
 const HAS_VTIME: u64 = 2;
 
+#[inline(always)]
 fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
     ctx.vm.deliver(it, &[0; 48])?;
     if flags & !dsq::ITER_REV != 0 {
@@ -90,16 +91,20 @@ fn cursor(ctx: &mut Ctx<'_>, it: u64) -> Option<u32> {
     (get(ctx, it, 0) == OPEN).then(|| get(ctx, it, CURSOR) as u32)
 }
 
+#[inline(always)]
 fn next(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
     let cursor = cursor(ctx, it);
     if let Some(dsq) = cursor.and_then(|cursor| ctx.host.dsqs.iterated(cursor)) {
         ctx.host.hold(Which::Queue(dsq), |costs| costs.call_iterate);
     }
     let (found, passed) = cursor.map_or((None, 0), |cursor| ctx.host.dsqs.next(cursor));
-    ctx.vm.spend(TASK_BYTES * passed);
+    if passed > 0 {
+        ctx.vm.spend(TASK_BYTES * passed);
+    }
     Ok(found.map_or(0, |id| ctx.host.task(id).address))
 }
 
+#[inline(always)]
 fn destroy(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
     if let Some(cursor) = cursor(ctx, it) {
         ctx.vm.close_iterator()?;
