@@ -321,6 +321,12 @@ impl Cpu {
         self.owed_ps
     }
 
+    /// The whole nanoseconds of what it owes.
+    #[inline]
+    pub const fn debt(&self) -> Nanos {
+        Nanos::new(self.owed_ps / PS)
+    }
+
     /// Takes the whole nanoseconds of what it owes.
     pub fn take_debt(&mut self) -> Nanos {
         let whole = self.owed_ps / PS;

@@ -12,7 +12,7 @@ use crate::view::Audience;
 use crate::work::{Action, Step};
 
 /// Events are handed to the sink in portions of this size.
-const PORTION: usize = 4096;
+pub(crate) const PORTION: usize = 4096;
 /// So many tasks do not stay in a processor's cache.
 const MANY_TASKS: usize = 300;
 /// What turns need of so many CPUs, five lines of each, leaves too little room for all else in the
@@ -33,6 +33,7 @@ impl Machine {
             .tell_soon(self.tasks.len() > MANY_TASKS, has_many_cpus);
         // One test for what few runs have.
         let is_watched = self.program.is_some() || audience.watches();
+        self.ticks_pass = self.ledger.costs().is_some() && !is_watched && !audience.samples();
         while let Some(event) = self.queue.advance() {
             let (cpu, now, what) = (event.cpu(), event.time(), event.what);
             if now > self.now {
@@ -83,7 +84,9 @@ impl Machine {
     fn handle(&mut self, vm: &mut Vm, wanted: CpuId, what: Packed) -> Result<(), bpf::OutOfMemory> {
         let cpu = self.serving_cpu(wanted, what);
         self.exec = cpu;
-        if self.cpus[cpu].todo.has(Todo::BUSY) && self.is_put_off(cpu, what) {
+        if self.cpus[cpu].todo.has(Todo::BUSY)
+            && (what.variant() == Packed::RESUME && self.goes_on(cpu) || self.is_put_off(cpu, what))
+        {
             return Ok(());
         }
         let mut is_timer = false;
@@ -103,7 +106,7 @@ impl Machine {
                 }
                 is_timer = true;
             }
-            Packed::TICK => self.tick(vm, cpu),
+            Packed::TICK => return self.take_tick(vm, cpu),
             _ => is_timer = self.handle_rare(vm, (cpu, wanted), what.unpacked()),
         }
         if is_timer && self.queue.timer_follows(cpu) {
@@ -156,7 +159,7 @@ impl Machine {
 
     /// Lets `cpu` do what there is to do now: interrupts first, then the scheduler, then the
     /// task's own work.
-    fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
+    pub(crate) fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
         while !self.is_halted() {
             let state = &self.cpus[cpu];
             if !state.todo.is_empty() {

@@ -57,6 +57,7 @@ mod sorted;
 mod tally;
 mod target;
 mod task;
+mod tick;
 mod timers;
 mod topology;
 mod view;

@@ -77,6 +77,9 @@ pub struct Machine {
     pub(crate) deferred: Deferred,
     wants: EventMask,
     halted: bool,
+    /// Ticks need not go through the queue where nothing else happens. [`crate::drive`] says so when
+    /// a run begins; see [`crate::tick`].
+    pub(crate) ticks_pass: bool,
     /// Where programs are attached; see [`crate::places`].
     pub(crate) hooked: Places,
     /// How far the policy has come; see [`crate::attach`].
@@ -220,6 +223,7 @@ impl Machine {
             moment: Moment::default(),
             idleness: Idleness::new(),
             halted: false,
+            ticks_pass: false,
             hooked: Places::default(),
             wants,
             out: Vec::new(),
@@ -299,6 +303,12 @@ impl Machine {
             a,
             b,
         });
+    }
+
+    /// Whether so many events have been recorded since they were handed over.
+    #[inline]
+    pub(crate) const fn has_recorded(&self, events: usize) -> bool {
+        self.out.len() >= events
     }
 
     /// The events recorded since the last call.

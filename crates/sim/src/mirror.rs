@@ -547,11 +547,18 @@ impl Machine {
     /// As [`Machine::task_at`], but the task that the callback is about is tried first.
     #[inline(always)]
     pub(crate) fn task_in_hand(&self, memory: &Memory, address: u64) -> Option<TaskId> {
-        let subject = self.contexts.innermost().subject;
-        match self.tasks.get(subject.index()) {
-            Some(task) if task.address == address && address != 0 => Some(subject),
-            _ => self.task_at_any(memory, address),
+        match self.subject_at(address) {
+            Some(_) => Some(self.contexts.innermost().subject),
+            None => self.task_at_any(memory, address),
         }
+    }
+
+    /// The task that the callback is about, if its mirror begins at `address`.
+    #[inline]
+    pub(crate) fn subject_at(&self, address: u64) -> Option<&Task> {
+        let subject = self.contexts.innermost().subject;
+        let task = self.tasks.get(subject.index());
+        task.filter(|task| task.address == address && address != 0)
     }
 
     #[inline(never)]

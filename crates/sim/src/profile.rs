@@ -123,6 +123,16 @@ impl Machine {
         }
     }
 
+    /// As [`Machine::charge_interrupt`], of a tick of `cpu`, which runs a task. Where things cost
+    /// time, hardly anything comes as often.
+    #[inline(always)]
+    pub(crate) fn charge_tick(&mut self, cpu: CpuId) {
+        if let Some(costs) = &self.ledger.costs {
+            self.cpus[cpu].owe(costs.tick);
+            self.ledger.kinds.interrupts += costs.tick;
+        }
+    }
+
     #[cold]
     fn charge_interrupted(&mut self, cpu: CpuId, cost: u64) {
         let Some(costs) = &self.ledger.costs else {

@@ -1,11 +1,14 @@
 //! Pending events, earliest first.
 
+mod pass;
+
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use model::{CpuId, Rng, SimTime, TaskId};
 
 use crate::pending::{Packed, Pending, is_of_timers};
+pub use pass::Planned;
 
 /// When an event comes: two numbers, as a function takes them in registers.
 #[derive(Clone, Copy, Debug)]
@@ -322,6 +325,13 @@ impl EventQueue {
     // Built in everywhere: who calls knows what it is, and so its class.
     #[inline(always)]
     pub fn push(&mut self, time: SimTime, cpu: CpuId, what: Pending) {
+        let when = self.place(time, cpu, what);
+        self.push_placed(when, Packed::new(what));
+    }
+
+    /// The place of an event that is added now.
+    #[inline(always)]
+    fn place(&mut self, time: SimTime, cpu: CpuId, what: Pending) -> When {
         if time < self.now {
             self.refuse(time, what);
         }
@@ -339,8 +349,12 @@ impl EventQueue {
             | u64::from(tie) << 16
             | u64::from(cpu.0);
         let time = time.as_nanos();
-        let (when, what) = (When { time, rank }, Packed::new(what));
-        if time < self.limit {
+        When { time, rank }
+    }
+
+    #[inline(always)]
+    fn push_placed(&mut self, when: When, what: Packed) {
+        if when.time < self.limit {
             self.push_near(when, what);
         } else {
             self.later.push(when, what);

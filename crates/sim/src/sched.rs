@@ -503,7 +503,7 @@ impl Machine {
 
     /// Arms the tick of `cpu`, which stops while the CPU idles.
     #[inline(always)]
-    fn arm_tick(&mut self, cpu: CpuId) {
+    pub(crate) fn arm_tick(&mut self, cpu: CpuId) {
         let state = &self.cpus[cpu];
         if state.occupant != Occupant::IDLE && state.tick_at.is_none() {
             self.arm_next_tick(cpu);
@@ -525,61 +525,9 @@ impl Machine {
     }
 
     #[inline]
-    fn arm_tick_at(&mut self, cpu: CpuId, when: model::SimTime) {
+    pub(crate) fn arm_tick_at(&mut self, cpu: CpuId, when: model::SimTime) {
         self.cpus[cpu].tick_at = Some(when);
         self.queue.push(when, cpu, Pending::Tick);
-    }
-
-    /// The tick of `cpu`.
-    ///
-    /// Source: `sched_tick()` and `task_tick_scx()`, kernel 6.18.
-    #[inline(never)]
-    pub(crate) fn tick(&mut self, vm: &mut Vm, cpu: CpuId) {
-        let due = self.cpus[cpu].tick_at.take();
-        let Some(id) = self.cpus[cpu].occupant.task() else {
-            return;
-        };
-        if due == Some(self.now) {
-            // It came in time, so the next stands one period later.
-            self.arm_tick_at(cpu, self.now + self.spec.tick());
-        } else {
-            self.arm_tick(cpu);
-        }
-        self.charge_interrupt(cpu, |costs| costs.tick);
-        let held = self.take_own(cpu);
-        match self.task(id).class {
-            Class::Ext => self.tick_ext(vm, cpu, id),
-            Class::Rt => self.tick_rt(cpu, id),
-            Class::Dl => self.tick_dl(cpu, id),
-            Class::Fair => self.tick_fair(cpu),
-            Class::Stop | Class::Idle => {}
-        }
-        if self.hooked.any() {
-            self.trace_tick(vm, cpu);
-        }
-        self.give_run_queue(held);
-    }
-
-    fn tick_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
-        self.update_curr_now(vm, cpu);
-        if self.attachment.bypasses() {
-            self.set_slice(id, 0);
-        } else {
-            let (address, slice) = (self.task(id).address, self.task(id).slice);
-            self.call(
-                vm,
-                &Call {
-                    op: Op::Tick,
-                    locked: Some(cpu),
-                    subject: Some(id),
-                    args: [address],
-                    words: (slice, 0),
-                },
-            );
-        }
-        if self.task(id).slice == 0 {
-            self.resched(cpu);
-        }
     }
 
     /// Reads what the policy reports about a task that begins to run or goes on after a choice.

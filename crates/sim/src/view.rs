@@ -111,6 +111,11 @@ impl Audience<'_> {
         matches!(self, Self::Watches(_))
     }
 
+    /// Whether anybody is shown the counters.
+    pub const fn samples(&self) -> bool {
+        matches!(self, Self::Samples(_))
+    }
+
     /// Shows the machine, if anybody wants to see it.
     pub fn look(&mut self, machine: &mut Machine, vm: &Vm) {
         let Self::Watches(watcher) = self else { return };

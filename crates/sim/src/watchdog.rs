@@ -47,6 +47,12 @@ impl Watchdog {
         self.jiffies_before + now.as_nanos() / self.tick.get()
     }
 
+    /// From one tick to the next.
+    #[inline]
+    pub const fn tick(&self) -> Nanos {
+        self.tick
+    }
+
     /// Whether any task waits.
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
