@@ -106,7 +106,11 @@ impl Machine {
                 }
                 is_timer = true;
             }
-            Packed::TICK => return self.take_tick(vm, cpu),
+            Packed::TICK => {
+                if self.take_tick(vm, cpu) {
+                    return Ok(());
+                }
+            }
             _ => is_timer = self.handle_rare(vm, (cpu, wanted), what.unpacked()),
         }
         if is_timer && self.queue.timer_follows(cpu) {
@@ -159,7 +163,7 @@ impl Machine {
 
     /// Lets `cpu` do what there is to do now: interrupts first, then the scheduler, then the
     /// task's own work.
-    pub(crate) fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
+    fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
         while !self.is_halted() {
             let state = &self.cpus[cpu];
             if !state.todo.is_empty() {

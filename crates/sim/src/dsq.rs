@@ -19,7 +19,7 @@ use crate::sorted::{Key, Sorted};
 pub struct DsqIndex(pub u32);
 
 /// Queues that are found without a search.
-const LAST_FOUND: usize = 8;
+const FOUND: usize = 8;
 
 /// Nothing follows.
 const NIL: u32 = u32::MAX;
@@ -110,9 +110,10 @@ pub struct Dsqs {
     cursors: Vec<Cursor>,
     /// Never walked: its order differs from process to process.
     by_id: HashMap<u64, DsqIndex, bpf::Keyed>,
-    /// Of the policy's queues those that were looked for last, by the last bits of their numbers:
-    /// most policies have few, or one for each CPU.
-    last_found: [Cell<Option<(u64, DsqIndex)>>; LAST_FOUND],
+    /// The policy's queue that was looked for last, if it exists: most policies have few.
+    last_found: Cell<Option<(u64, DsqIndex)>>,
+    /// Those before it, by the last bits of their numbers: other policies have one for each CPU.
+    found: [Cell<Option<(u64, DsqIndex)>>; FOUND],
     cpus: u32,
     /// The first of the policy's queues: behind the global ones.
     first_user: u32,
@@ -146,7 +147,8 @@ impl Dsqs {
             places: Vec::new(),
             cursors: Vec::new(),
             by_id: HashMap::default(),
-            last_found: std::array::from_fn(|_| Cell::new(None)),
+            last_found: Cell::new(None),
+            found: std::array::from_fn(|_| Cell::new(None)),
             cpus: u32::from(cpus),
             first_user: u32::from(cpus) + u32::from(nodes),
             in_globals: 0,
@@ -185,7 +187,7 @@ impl Dsqs {
     /// The policy's queue number `id`.
     #[inline]
     pub fn user(&self, id: u64) -> Option<DsqIndex> {
-        match self.last_found[id as usize % LAST_FOUND].get() {
+        match self.last_found.get() {
             Some((last, dsq)) if last == id => Some(dsq),
             _ => self.look_up(id),
         }
@@ -193,11 +195,14 @@ impl Dsqs {
 
     #[inline(never)]
     fn look_up(&self, id: u64) -> Option<DsqIndex> {
-        let found = self.by_id.get(&id).copied();
-        if let Some(dsq) = found {
-            self.last_found[id as usize % LAST_FOUND].set(Some((id, dsq)));
-        }
-        found
+        let place = &self.found[id as usize % FOUND];
+        let dsq = match place.get() {
+            Some((found, dsq)) if found == id => dsq,
+            _ => *self.by_id.get(&id)?,
+        };
+        place.set(Some((id, dsq)));
+        self.last_found.set(Some((id, dsq)));
+        Some(dsq)
     }
 
     /// Every queue, the destroyed ones included.
@@ -234,7 +239,8 @@ impl Dsqs {
         assert_eq!(self.len(dsq), 0, "destroyed queue holds tasks");
         let id = self.queue(dsq).id;
         self.by_id.remove(&id);
-        self.last_found[id as usize % LAST_FOUND].set(None);
+        self.found[id as usize % FOUND].set(None);
+        self.last_found.set(None);
     }
 
     /// Makes room for task number `task`.

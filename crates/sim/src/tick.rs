@@ -16,8 +16,9 @@ use crate::task::{Class, Phase};
 
 impl Machine {
     /// A tick of `cpu` has come, and with it those behind it before which nothing else happens.
+    /// Whether nothing is left to do at this moment.
     #[inline(never)]
-    pub(crate) fn take_tick(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
+    pub(crate) fn take_tick(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
         let period = self.watchdog.tick();
         loop {
             let (now, state) = (self.now, &mut self.cpus[cpu]);
@@ -48,12 +49,8 @@ impl Machine {
                         // Nothing else is to be done.
                         let span = self.cpus[cpu].take_debt();
                         self.steal(cpu, span);
-                        return Ok(());
                     }
-                    return match has_passed {
-                        true => Ok(()),
-                        false => self.drive(vm, cpu),
-                    };
+                    return is_plain;
                 }
             }
         }

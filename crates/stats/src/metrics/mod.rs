@@ -183,16 +183,23 @@ impl Run {
             EventKind::Wakeup => self.woken(event),
             EventKind::Switch => self.switched(event),
             EventKind::Migrate => self.migrated(event),
-            EventKind::Steal => self.stolen(event),
             // Who wants to hear of them makes most of all events such ones.
             EventKind::Callback => {}
             _ => self.take_other(event),
         }
     }
 
-    /// What happens less often than a switch.
+    /// What happens less often than a switch, or takes time: then each tick is such an event.
     #[inline(never)]
     fn take_other(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::Steal => self.stolen(event),
+            _ => self.take_rare(event),
+        }
+    }
+
+    #[inline(never)]
+    fn take_rare(&mut self, event: &Event) {
         match event.kind {
             EventKind::New => self.born(event),
             EventKind::Exit => self.exited(event),
@@ -228,8 +235,7 @@ impl Run {
         }
     }
 
-    /// Where things cost time, each tick is such an event.
-    #[inline(never)]
+    #[inline(always)]
     fn stolen(&mut self, event: &Event) {
         let ledger = &mut self.cpus[event.cpu.index()];
         let portion = ledger.settle_all(event.time);
