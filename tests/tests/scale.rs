@@ -9,17 +9,21 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::{env, fs, thread};
 
-use model::{Event, EventMask, Header, Nanos, SimTime, Sink};
+use model::{Event, EventMask, Header, Nanos, Profile, SimTime, Sink};
 use runslice_tests::run::Run;
 use runslice_tests::speed::Case;
 use runslice_tests::usage::memory;
 use stats::{JsonLines, Metrics};
+use workload::RunSpec;
 
 /// Says to a child process what to do; see `child`.
 const CHILD: &str = "RUNSLICE_SCALE_CHILD";
 
 /// Instructions a switch that were recorded. `UPDATE_GOLDEN=1` writes them anew.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/instructions.txt");
+
+/// The same for a tick of a machine where all takes time.
+const RECORDED_TICKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/ticks.txt");
 
 /// The policies whose switches are counted, and in the shorter of two runs about how many; of hogs
 /// fewer, because slices are longer. To translate the shipped ones takes some seconds.
@@ -107,21 +111,42 @@ fn child() {
                 "vtime" => case.spec(end),
                 other => case.spec_under(other, end),
             };
-            let mut metrics = Metrics::new();
-            // From the begin, so that no translation comes between the shorter and the longer run.
-            let options = sim::Options {
-                backend: bpf::Backend::Jit,
-                ..sim::Options::default()
-            };
-            let summary = sim::run_with(&spec, &mut metrics, options);
-            let summary = summary.expect("the run can be made");
-            assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
-            metrics.report().all.runs
+            metrics_of(&spec).report().all.runs
         }
+        "ticks" => ticks(words[1], number(2) as u16, number(3)),
         "trace" => trace(number(1)),
         other => panic!("no task is called {other}"),
     };
     println!("\nresult {result}");
+}
+
+/// Eight hogs a CPU for `ms` simulated milliseconds, which are as many ticks of each CPU, on a
+/// machine where all takes time; returns the number of ticks.
+fn ticks(policy: &str, cpus: u16, ms: u64) -> u64 {
+    let workload = format!("[task.hog]\ncount = {}\ndo = \"run(inf)\"", 8 * cpus);
+    let run = Run {
+        cpus,
+        until: Nanos::from_millis(ms),
+        ..Run::new(policy, &workload)
+    };
+    let mut spec = run.spec();
+    spec.machine.profile = Profile::DefaultV0;
+    metrics_of(&spec);
+    ms * u64::from(cpus)
+}
+
+/// Runs with native code from the begin, so that no translation comes between the shorter and the
+/// longer of two runs.
+fn metrics_of(spec: &RunSpec) -> Metrics {
+    let mut metrics = Metrics::new();
+    let options = sim::Options {
+        backend: bpf::Backend::Jit,
+        ..sim::Options::default()
+    };
+    let summary = sim::run_with(spec, &mut metrics, options);
+    let summary = summary.expect("the run can be made");
+    assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
+    metrics
 }
 
 /// Writes a trace of so many events to nobody; returns the growth of memory behind the first
@@ -269,25 +294,43 @@ fn a_switch_takes_as_many_instructions_as_recorded() {
         let found = counting.map(|thread| thread.join().expect("the counts of a policy"));
         found.concat()
     });
+    compare_with_recorded(&found, RECORDED);
+}
+
+#[test]
+#[ignore = "takes a minute, valgrind and an optimised build: make test-long"]
+fn a_tick_takes_as_many_instructions_as_recorded() {
+    must_be_optimised();
+    let cases = [("mlfq", 1), ("o1", 1), ("mlfq", 4), ("o1", 4)];
+    let counts = cases.map(|(policy, cpus)| {
+        let task = |ms: u64| format!("ticks,{policy},{cpus},{ms}");
+        let count = instructions_each(&task(1_000), &task(6_000));
+        format!("{policy} {cpus}x{}: {count}\n", 8 * cpus)
+    });
+    compare_with_recorded(&counts.concat(), RECORDED_TICKS);
+}
+
+/// Compares lines of a name and a count with those that were recorded in `file`.
+fn compare_with_recorded(found: &str, file: &str) {
     print!("{found}");
     if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(RECORDED, &found).expect("the recorded counts can be written");
+        fs::write(file, found).expect("the recorded counts can be written");
     }
-    let recorded = fs::read_to_string(RECORDED).expect("recorded counts");
+    let recorded = fs::read_to_string(file).expect("recorded counts");
     let counts = |text: &str| -> Vec<(String, u64)> {
         let lines = text.lines().filter_map(|line| line.split_once(": "));
         lines
             .map(|(name, count)| (name.to_owned(), count.parse().expect("a count")))
             .collect()
     };
-    let (found, recorded) = (counts(&found), counts(&recorded));
+    let (found, recorded) = (counts(found), counts(&recorded));
     assert_eq!(found.len(), recorded.len(), "other cases than recorded");
     for ((name, now), (known, then)) in found.into_iter().zip(recorded) {
         assert_eq!(name, known, "other cases than recorded");
         assert!(
             now * 100 <= then * (100 + MORE) && now * 100 >= then * (100 - LESS),
-            "{name}: {now} instructions a switch, recorded are {then}. If that is meant, record \
-             it: UPDATE_GOLDEN=1"
+            "{name}: {now} instructions each, recorded are {then}. If that is meant, record it: \
+             UPDATE_GOLDEN=1"
         );
     }
 }
