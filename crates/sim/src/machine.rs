@@ -77,8 +77,8 @@ pub struct Machine {
     pub(crate) deferred: Deferred,
     wants: EventMask,
     halted: bool,
-    /// Ticks need not go through the queue where nothing else happens. [`crate::drive`] says so
-    /// when a run begins; see [`crate::tick`].
+    /// Ticks need not go through the queue where nothing else happens; see [`crate::tick`]. Written
+    /// when a run begins, by [`crate::drive`] alone.
     pub(crate) ticks_pass: bool,
     /// Where programs are attached; see [`crate::places`].
     pub(crate) hooked: Places,
