@@ -57,7 +57,7 @@ impl Machine {
             if is_watched {
                 self.look_around(vm, audience);
             }
-            if self.recorded().len() >= PORTION {
+            if self.has_recorded(PORTION) {
                 self.hand_over(vm, audience.sink());
                 if audience.sink().has_enough() {
                     break;

@@ -136,7 +136,6 @@ impl Hash {
             return Err(Errno::E2BIG.into());
         }
         let address = memory.alloc_map(element_bytes(shape))?;
-        self.recent = [(0, 0); RECENT];
         let full = self.count >= self.capacity && self.oldest != NONE;
         let leaves = old.or_else(|| full.then_some(self.oldest));
         let removed = leaves.map(|slot| self.take_out(slot, shape));
