@@ -2,6 +2,9 @@
 //!
 //! Source: perf's `tools/perf/Documentation/perf.data-file-format.txt` and the kernel's
 //! `include/uapi/linux/perf_event.h`, 6.18.
+//!
+//! Read here and not by the crate `linux-perf-data` (0.13): its errors name no offset, it allocates
+//! what a damaged size field claims, and its zstd is a C library.
 
 mod sample;
 mod unpacked;

@@ -69,6 +69,9 @@ impl Comm {
     }
 
     /// Whether it is that of a thread of the kernel that serves softirqs.
+    ///
+    /// Its waker is the outside, not the interrupted task: the kernel wakes it at the end of
+    /// `handle_softirqs()` (6.18, kernel/softirq.c), when the softirq's own record has ended.
     #[must_use]
     pub fn serves_softirqs(&self) -> bool {
         self.0.starts_with(b"ksoftirqd/")

@@ -1,4 +1,5 @@
-//! A table for programs: the same cells as comma-separated values (RFC 4180) and as Parquet.
+//! A table for programs: the same cells as comma-separated values (RFC 4180) and as Parquet. Both
+//! are made of one list of texts, so that nothing but the types can differ between them.
 
 #[cfg(feature = "parquet")]
 mod parquet;

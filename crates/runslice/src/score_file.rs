@@ -1,4 +1,5 @@
-//! The score that stands beside a recording: `trace.dat.score.json` of `trace.dat`.
+//! The score that stands beside a recording: `trace.dat.score.json` of `trace.dat`. `sim --from`
+//! only looks for it: to score takes two more simulations, which nobody has asked for.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};

@@ -257,7 +257,9 @@ impl Shrinker<'_> {
         Ok(false)
     }
 
-    /// The finding, if it is the same fault. A case that cannot run shows none.
+    /// The finding, if it is the same fault: its class and its line. The class alone would let the
+    /// search wander to another fault, and the victim is what a simpler case replaces. A case that
+    /// cannot run shows none.
     fn shows(&self, case: &Case) -> Option<Finding> {
         let spec = case.spec().ok()?;
         let finding = violation::find(&spec, self.effort.properties).ok()??;

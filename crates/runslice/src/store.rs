@@ -27,12 +27,13 @@ pub struct Store {
 }
 
 /// A number of everything that a run is a function of: the whole request, the policy's bytes, and
-/// the sources of the program that simulates.
+/// the sources of the program that simulates. A version number in the place of the sources would
+/// serve old results whenever somebody forgets to raise it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(u128);
 
 /// What the keys of runs have in common that differ in their seeds alone. Objects are long, and
-/// there may be a million seeds.
+/// there may be a million seeds: hashing an object takes as long as a short run.
 #[derive(Clone, Copy, Debug)]
 pub struct Front(u128);
 

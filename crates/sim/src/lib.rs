@@ -596,7 +596,8 @@ fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
     end
 }
 
-/// How long a run lasts of which nothing says when it ends, if something goes on for ever.
+/// How long a run lasts of which nothing says when it ends, if something goes on for ever. Without
+/// this limit, a load of hogs and no `--duration` would never come back.
 const MOST_WITHOUT_END: Nanos = Nanos::from_secs(3_600);
 
 /// What goes on after all tasks have begun to wait for what never comes: interrupts, and threads in

@@ -106,7 +106,7 @@ impl Machine {
     }
 
     // Out of line, as all that follows from costs: without them, each turn of the event loop
-    // just fits into a processor's cache of instructions (decision 180).
+    // just fits into a processor's cache of instructions.
     #[cold]
     fn charge_kernel(&mut self, cost: u64) {
         self.cpus[self.exec].owe(cost);

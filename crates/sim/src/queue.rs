@@ -69,7 +69,8 @@ impl Entry {
     }
 }
 
-/// Bits of a time that one level of the queue tells apart.
+/// Bits of a time that one level of the queue tells apart. With six, the slots of 10,000 timers had
+/// 107 events and were sorted into slots of two; with five, most slots fit the front as they are.
 const DIGIT: u32 = 5;
 /// Slots of a level.
 const SLOTS: usize = 1 << DIGIT;

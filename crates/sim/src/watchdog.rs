@@ -142,7 +142,8 @@ impl Machine {
     /// half of the time that the policy has been attached (since `attached`), and for two turns of
     /// all that wait, each of the default slice, on all CPUs. None if the watchdog is off.
     ///
-    /// A run shorter than the watchdog's timeout would hide them.
+    /// A run shorter than the watchdog's timeout would hide them. The turns are counted so that a
+    /// thousand hogs, each of which waits for its turn, are not named.
     pub(crate) fn starved(&self, attached: SimTime) -> Vec<Starved> {
         const LEAST: u64 = 1_000_000_000;
         let waiting = &self.watchdog.waiting;

@@ -14,7 +14,8 @@ const LENGTHS: usize = 40;
 /// Turns below which nothing can be said of a thread.
 pub const FEWEST: usize = 10;
 /// Threads of a group that are an entry of their own, those with the most turns. A profile has room
-/// for 64 entries.
+/// for 64 entries. Taken together, one busy thread that stays on its CPU would be taken for one of
+/// each CPU.
 const ALONE: usize = 12;
 /// No wakeups are closer together in a profile, ns.
 const SHORTEST_GAP: u64 = 10_000;

@@ -129,7 +129,8 @@ pub fn check_tools() -> Result<(), VmError> {
     guest::check_busybox()
 }
 
-/// How often a guest is started that the emulator breaks.
+/// How often a guest is started that the emulator breaks. A counting guest would break again at the
+/// same instruction, so its kernel's command line gets one more word each time.
 const ATTEMPTS: u32 = 4;
 
 /// Boots the kernel, runs the command, waits for both. A guest that the emulator itself broke is

@@ -362,7 +362,8 @@ fn choose(
         let wanted = match name.as_str() {
             "event_waking" => depth == Depth::Events && extras.interrupts,
             "plain_waking" => depth == Depth::Events && !extras.interrupts,
-            // Since Linux 6.17.
+            // Since Linux 6.17. `sched_switch` says nothing of a task that keeps its CPU, so a lone
+            // hog's change of level would be missing.
             "event_goes_on" => {
                 let tracepoint = kernel.type_by_name::<Typedef<'_>>("btf_trace_sched_exit_tp");
                 report && tracepoint.is_some()

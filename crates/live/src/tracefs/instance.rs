@@ -58,7 +58,8 @@ impl Instance {
     }
 
     /// Sees to it that the kernel stops when this process is gone. Where it cannot, the next
-    /// recording removes what is left.
+    /// recording removes what is left. Nothing of ours runs behind SIGKILL, and a second process
+    /// that watches could be killed, too, and would be a task of the load.
     fn keep(&self) -> Option<File> {
         let path = self.folder.join("free_buffer");
         let option = self.folder.join("options/disable_on_free");

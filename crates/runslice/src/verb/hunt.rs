@@ -216,6 +216,7 @@ impl Hunter<'_> {
     fn trial(&self, number: u64) -> anyhow::Result<Option<(Case, Finding)>> {
         let (case, finding) = self.try_it(number, true)?;
         // A policy without callbacks for CPUs that come and go leaves when one does, as it should.
+        // That is no fault, but it would hide all others of such a policy.
         let (case, finding) = match finding {
             Some(finding) if leaves(&finding) => self.try_it(number, false)?,
             finding => (case, finding),

@@ -3,7 +3,10 @@
 //! A load is made of the first half of a recording and simulated twice: under the scheduler that it
 //! was recorded under, and under one that knows nothing. [`score`] holds both against the second
 //! half, and the first half, too: the machine against itself. docs/score.md says how the answer is
-//! read, and docs/decisions.md (350 to 353) why it is so.
+//! read.
+//!
+//! The load is never held against the half that it is made of: its arrivals already contain how
+//! the recorded scheduler delayed whoever made them.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +19,20 @@ use crate::blocks::{Block, Half, Spans};
 #[cfg(test)]
 mod tests;
 
-/// Blocks of each half.
+/// Blocks of each half. Blocks of time are drawn and not tasks: waits of one moment are alike,
+/// whoever waits, and some loads have one family of tasks only.
 pub const BLOCKS: usize = 16;
 /// How often blocks are drawn.
 const DRAWS: usize = 200;
 /// A part can be told if the machine itself is better than the null model by this.
 pub const CEILING: f64 = 0.2;
-/// A part is trusted from this part of the way on, from the null model to the machine itself.
+/// A part is trusted from this part of the way on, from the null model to the machine itself. The
+/// simulation is then nearer to the kernel than to a machine that knows nothing of its scheduler.
 pub const REACH: f64 = 0.5;
 /// A simulation that is farther from the second half than the first half is by more than this
 /// factor is not close; one that is worse than the null model, and off by it, is not trusted.
+/// Beside hogs the null model is off by a factor of 75 to 1200, so that half of the way alone would
+/// say little.
 pub const CLOSE: f64 = 1.25;
 /// Smaller errors count as this: 1 %.
 const LEAST_ERROR: f64 = 0.01;

@@ -1,6 +1,7 @@
 //! How many jiffies a second a kernel counts: what its own statistics tell of it.
 //!
-//! The timestamp is in jiffies, and no version says how long one is.
+//! The timestamp is in jiffies, and no version says how long one is. To take every kernel of today
+//! for one of 250 makes 40 s of 10 s.
 
 use super::interval::Interval;
 use super::layout::TimeUnit;

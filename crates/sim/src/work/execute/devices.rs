@@ -68,6 +68,8 @@ impl Executor<'_> {
     }
 
     /// Whether somebody who has the lock waits, directly or not, for a lock that this task has.
+    /// Asked only where the workload says what to do then: a database rolls back, but a program
+    /// with plain mutexes stands still.
     fn would_wait_in_a_circle(&self, (of, index): (usize, usize)) -> bool {
         let holders = |of: usize, index: usize| self.work.locks[of].holders(index);
         if holders(of, index).any(|holder| holder == self.task) {
