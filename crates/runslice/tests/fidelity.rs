@@ -10,6 +10,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use runslice_tests::command;
 use serde_json::Value;
@@ -132,6 +133,29 @@ fn the_scores_of_the_recorded_plays_do_not_fall() {
     let folder = Folder::new("scores");
     let words = ["fidelity", "--from", "plays", "--profile", "default-v0"];
     folder.said(&[&words[..], &["--least", "plays/least.toml"]].concat(), 0);
+}
+
+#[test]
+fn the_row_of_the_kept_plays_in_the_document_is_what_the_script_writes() {
+    let folder = Folder::new("document");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("docs/fidelity.md")).expect("the document");
+    let kept = |text: &str| {
+        let mut rows = text.lines().filter(|line| line.starts_with("| kept |"));
+        rows.next().map(str::to_owned)
+    };
+    // A row that says nothing, so that the script must write it.
+    let written = kept(&text).expect("a row of the kept plays");
+    folder.write("fidelity.md", &text.replace(&written, "| kept |"));
+    let status = Command::new(root.join("scripts/scores.sh"))
+        .arg("kept")
+        .env("RUNSLICE", env!("CARGO_BIN_EXE_runslice"))
+        .env("DOCUMENT", folder.0.join("fidelity.md"))
+        .status()
+        .expect("a shell");
+    assert!(status.success(), "{status}");
+    let again = fs::read_to_string(folder.0.join("fidelity.md")).expect("the copy");
+    assert_eq!(again, text, "run `scripts/scores.sh kept`");
 }
 
 #[test]
