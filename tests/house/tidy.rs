@@ -1,6 +1,8 @@
 //! Rules of the house that no compiler checks. Each rule looks at one file and returns what is
 //! wrong with it; each has a test that it bites.
 
+mod words;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -207,7 +209,7 @@ fn unreachable_modules(files: &[File]) -> Vec<String> {
         .collect();
     sources
         .iter()
-        .filter(|file| !is_reached(&sources, &file.path) && !is_target(files, &file.path))
+        .filter(|file| !is_reached(files, &sources, &file.path) && !is_target(files, &file.path))
         .map(|f| f.path.clone())
         .collect()
 }
@@ -222,7 +224,7 @@ fn is_target(files: &[File], path: &str) -> bool {
     files.iter().any(|file| names(file) == Some(true))
 }
 
-fn is_reached(sources: &[&File], path: &str) -> bool {
+fn is_reached(files: &[File], sources: &[&File], path: &str) -> bool {
     let path = Path::new(path);
     let (Some(stem), Some(folder)) = (path.file_stem(), path.parent()) else {
         return true;
@@ -243,7 +245,7 @@ fn is_reached(sources: &[&File], path: &str) -> bool {
     let declares = |file: &&&File| {
         let path = Path::new(&file.path);
         let may = parents(folder).iter().any(|it| it == path)
-            || has_roots && path.parent() == Some(folder);
+            || path.parent() == Some(folder) && (has_roots || is_target(files, &file.path));
         may && file.text.contains(&declaration)
     };
     sources.iter().any(|file| declares(&file))
