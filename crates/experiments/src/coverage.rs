@@ -14,7 +14,7 @@ struct Row {
     name: String,
     statements: Vec<String>,
     figures: Vec<String>,
-    /// Experiments of its command; `None` if it is missing.
+    /// Experiments that rerun it; `None` if it is missing.
     experiments: Option<Vec<String>>,
     on_a_kernel: bool,
 }
@@ -56,13 +56,12 @@ fn row(document: &str, line: &str) -> Result<Row, String> {
             )),
         };
     }
-    let quoted = command.strip_prefix("`runslice reproduce ");
-    let words = quoted.and_then(|it| it.strip_suffix('`'));
-    let words = words.ok_or_else(|| format!("neither a command nor missing: {line}"))?;
-    let names = words.strip_suffix(" --machine vm");
-    row.on_a_kernel = names.is_some();
-    let names = names.unwrap_or(words).split_whitespace();
-    row.experiments = Some(names.map(str::to_owned).collect());
+    let alone = command.strip_suffix(" in guests");
+    row.on_a_kernel = alone.is_some();
+    let quoted = alone.unwrap_or(command).strip_prefix('`');
+    let names = quoted.and_then(|it| it.strip_suffix('`'));
+    let names = names.ok_or_else(|| format!("neither experiments nor missing: {line}"))?;
+    row.experiments = Some(names.split_whitespace().map(str::to_owned).collect());
     Ok(row)
 }
 
@@ -186,7 +185,7 @@ fn what_is_wrong_with_a_table_of_coverage_is_found() {
             Err(wrong) => wrong,
         }
     };
-    let good = "| Table I | w | C1 | \"f\" | `runslice reproduce 002-x` |\n";
+    let good = "| Table I | w | C1 | \"f\" | `002-x` |\n";
     let one = "Of 1 rows, 0 are missing.";
     assert_eq!(said(good, one), "");
     for (from, to, words) in [
@@ -194,18 +193,10 @@ fn what_is_wrong_with_a_table_of_coverage_is_found() {
         ("C1", "C1 C2", "its experiments lack `C2`"),
         ("\"f\"", "\"g\"", "no row has `f` of `002-x`"),
         ("002-x", "002-y", "no experiment `002-y`"),
-        ("002-x`", "002-x --machine vm`", "`002-x` has no vm.toml"),
+        ("002-x`", "002-x` in guests", "`002-x` has no vm.toml"),
         ("| w", "", "4 cells instead of 5"),
-        (
-            "`runslice reproduce 002-x`",
-            "later",
-            "neither a command nor missing",
-        ),
-        (
-            "`runslice reproduce 002-x`",
-            "missing: it is hard to do",
-            "but not empty",
-        ),
+        ("`002-x`", "later", "neither experiments nor missing"),
+        ("`002-x`", "missing: it is hard to do", "but not empty"),
         (
             "| Table I",
             "### Document 003: u\n| Table I",
