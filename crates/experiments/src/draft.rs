@@ -267,7 +267,8 @@ pub struct Test {
     /// How far times of a sequence may be from those of `want`: a span.
     pub within: Option<Spanned<String>>,
     pub why: Option<String>,
-    /// Why it holds whatever the schedulers do, if so: then it is not counted.
+    /// Why it holds whatever the schedulers do, if so: then it is not counted, because it says
+    /// nothing of a scheduler.
     pub cannot_fail: Option<String>,
     /// Kinds of machine that can try it; all without it.
     pub machines: Option<Vec<Spanned<String>>>,

@@ -18,6 +18,8 @@ pub struct Prices {
 impl Default for Prices {
     fn default() -> Self {
         Self {
+            // Chosen, not measured. Neither may be zero: a program that polls a clock until a
+            // moment has come would never get there.
             call: Nanos::new(200),
             turn: Nanos::new(5_000),
             calls_max: 1_000,

@@ -386,7 +386,9 @@ impl Machine {
     }
 
     /// Moves waiting deadline tasks, the most urgent first, to CPUs whose task is less urgent: to
-    /// one without deadline task, the lowest, else to the one with the latest deadline.
+    /// one without deadline task, the lowest, else to the one with the latest deadline. One pass
+    /// gives the result of the kernel's pushing and pulling, without its intermediate states, and
+    /// costs nothing on a machine without deadline tasks.
     pub(crate) fn spread_deadlines(&mut self) {
         while let Some((id, target)) = self.misplaced() {
             let from = self.task(id).cpu;

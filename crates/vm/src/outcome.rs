@@ -85,7 +85,8 @@ pub fn read(
 }
 
 impl Outcome {
-    /// `None`: the archive has no status.
+    /// `None`: the archive has no status. That is its last file, so that an archive that was cut
+    /// off is no result.
     fn parse(entries: Vec<Entry>, accelerator: &'static str) -> Option<Self> {
         let contents = |path: &str| {
             let found = entries.iter().find(|entry| entry.path == path)?;

@@ -1,4 +1,5 @@
-//! Writes a `trace.dat` of version 6, which every trace-cmd and `KernelShark` reads.
+//! Writes a `trace.dat` of version 6, which every trace-cmd and `KernelShark` reads. Version 7 adds
+//! packing, which would take CPU time from the machine that is recorded.
 //!
 //! Source: trace-cmd.dat.v6(5) of trace-cmd 3.1.6.
 

@@ -162,7 +162,9 @@ fn runs_for(comparisons: usize, settings: &Settings) -> u32 {
     u32::try_from(needed).unwrap_or(RUNS).max(RUNS)
 }
 
-/// The first run of each candidate; of a trace all runs, part by part, and that they are parts.
+/// The first run of each candidate; of a trace all runs, part by part, and that they are parts. A
+/// rerun of a trace draws nothing, so that its seeds differ in nothing; noise added to the recorded
+/// times would be invented.
 fn first_runs(
     request: &Choose,
     candidates: &[Candidate],

@@ -23,7 +23,8 @@ const FOLDER: &str = "run/runslice";
 const PINS: &str = "sys/fs/bpf/runslice";
 /// What the trace buffer for dumps is called.
 pub const TRACE: &str = "runslice";
-/// Version of the record; it grows when a field is removed or changes its meaning.
+/// Version of the record; it grows when a field is removed or changes its meaning. Another version
+/// is named and not read: a guess about fields that happen to fit could stop the wrong process.
 const VERSION: u32 = 1;
 /// The lock may be held without a record: while a policy is loaded, and, on a busy machine, by a
 /// command between its fork and its exec when the runslice that started it is gone. Neither lasts.

@@ -62,7 +62,8 @@ struct Run {
     /// What happened to no task: deadlines and counters of the workload's interrupts.
     nobody: Group,
     queues: Queues,
-    /// What tasks ran with each nice value that they have no more; see [`Run::run_by_nice`].
+    /// What tasks ran with each nice value that they have no more; see [`Run::run_by_nice`]. Summed
+    /// at changes and at the end, because nice values change seldom and switches are many.
     nice_run: [Nanos; NICE_LEVELS],
     kicks: u64,
     /// Set when the run is over.

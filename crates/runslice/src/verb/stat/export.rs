@@ -65,7 +65,8 @@ const REQUEST_MAX: u64 = 8 << 10;
 const HEADERS_MAX: usize = 64;
 /// How long somebody may take to ask.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most connections that are served at once; others are closed.
+/// Most connections that are served at once; others are closed. Small HTTP libraries make a thread
+/// for each connection without a limit, and large ones bring an asynchronous runtime.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Prints the metrics or answers requests until a signal ends it.
