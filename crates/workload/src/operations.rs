@@ -120,12 +120,11 @@ pub const OPERATIONS: &[Info] = &[
             "timer(P, move)",
             "timer(P, as(name))",
         ],
-        meaning: "sleeps until the next point of a grid of distance P, which begins at this \
-                  operation's first turn in the task; goes on at once if that point has \
-                  passed, and the grid does not move. With `start` the grid begins when the \
-                  task does; with `move` it begins anew at the moment at which a point is \
-                  found to have passed; with `as` it is shared by all timers of the task with \
-                  that name. In any combination",
+        meaning: "sleeps until the next point of a grid of distance P that begins at the \
+                  operation's first turn; goes on at once if that point has passed. With \
+                  `start` the grid begins with the task; with `move` it begins anew when a \
+                  point is found to have passed; with `as` all timers of that name in the \
+                  task share it. In any combination",
         played: Played::Yes,
         read: Arguments(|p| p.timer()),
     },
