@@ -451,10 +451,10 @@ fn a_wrong_knob_is_told_with_its_place_before_anything_runs() {
     assert_eq!(runs.count(), 0);
 }
 
-/// docs/verdicts.md: commands behind `$`, and below each what it prints.
+/// docs/comparing.md: commands behind `$`, and below each what it prints.
 #[test]
 fn the_verdicts_of_the_document_are_what_is_printed() {
-    let document = include_str!("../../../docs/verdicts.md");
+    let document = include_str!("../../../docs/comparing.md");
     let folder = Folder::new("document");
     let blocks = document.split("```console\n").skip(1);
     let blocks = blocks.map(|it| it.split("```").next().expect("an end"));
@@ -469,7 +469,7 @@ fn the_verdicts_of_the_document_are_what_is_printed() {
             commands += 1;
         }
     }
-    assert_eq!(commands, 4);
+    assert_eq!(commands, 2);
 }
 
 /// Five seconds end before the watchdog looks, so that nothing is ejected.
