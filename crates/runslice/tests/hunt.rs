@@ -268,7 +268,7 @@ fn timed(folder: &Folder, arguments: &str) -> (f64, String) {
     (spent() - before, out + &err)
 }
 
-/// Makes the table of docs/explain.md, and demands that each fault shows itself in five minutes.
+/// Makes the numbers of docs/explain.md, and demands that each fault shows itself in five minutes.
 #[test]
 #[ignore = "measures: `cargo test --workspace --test hunt corpus -- --ignored --nocapture`"]
 fn the_corpus_is_hunted_explained_and_made_small() {
