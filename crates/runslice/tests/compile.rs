@@ -121,6 +121,50 @@ fn the_headers_are_written_for_an_editor() {
     );
 }
 
+/// What a run that does not end well says, and its status.
+fn bad(folder: &Path, words: &str) -> (String, Option<i32>) {
+    let output = run(folder, words);
+    assert!(!output.status.success(), "{words}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (stderr, output.status.code())
+}
+
+/// A lecturer's folder: his solution, and what was handed in.
+fn lecture(name: &str) -> PathBuf {
+    let folder = own(name);
+    for made in ["sol", "handed"] {
+        fs::create_dir_all(folder.join(made)).expect("writable");
+    }
+    fs::write(folder.join("sol/solution.bpf.c"), MINE).expect("writable");
+    let mallory = "#include \"../sol/solution.bpf.c\"\n";
+    fs::write(folder.join("handed/mallory.bpf.c"), mallory).expect("writable");
+    folder
+}
+
+#[test]
+fn a_source_reads_its_own_folder_and_those_that_are_named() {
+    let folder = lecture("reads");
+    let including = "#include \"mine.h\"\n";
+    fs::write(folder.join("handed/near.bpf.c"), including).expect("writable");
+    fs::write(folder.join("handed/mine.h"), MINE).expect("writable");
+    good(&folder, "build handed/near.bpf.c");
+    good(&folder, "sim handed/near.bpf.c -w desk --duration 10ms");
+    for verb in ["build", "check", "sim -w desk"] {
+        let (said, status) = bad(&folder, &format!("{verb} handed/mallory.bpf.c"));
+        let want = "handed/mallory.bpf.c:1: cannot include ../sol/solution.bpf.c: it lies outside \
+                    of the source's folder";
+        assert!(said.contains(want), "{verb}: {said}");
+        assert_eq!(status, Some(1), "{verb}");
+    }
+    good(&folder, "build -I sol handed/mallory.bpf.c");
+    let (said, _) = bad(&folder, "build --alone handed/near.bpf.c");
+    assert!(
+        said.contains("near.bpf.c:1: cannot include mine.h: "),
+        "{said}"
+    );
+    good(&folder, "build --alone mine.bpf.c");
+}
+
 /// The sources that must compile unchanged: those of the sched_ext tools.
 const TOOLS: [&str; 7] = [
     "simple", "qmap", "central", "flatcg", "pair", "userland", "sdt",
