@@ -165,6 +165,42 @@ fn a_source_reads_its_own_folder_and_those_that_are_named() {
     good(&folder, "build --alone mine.bpf.c");
 }
 
+#[test]
+fn nobody_passes_with_the_lecturers_solution() {
+    let folder = lecture("grade");
+    fs::write(folder.join("handed/alice.bpf.c"), MINE).expect("writable");
+    good(&folder, "build mine.bpf.c -o handed/bob.bpf.o");
+    good(&folder, "build sol/solution.bpf.c -o sol/solution.bpf.o");
+    for ending in ["c", "o"] {
+        let link = folder.join(format!("handed/link.bpf.{ending}"));
+        let _ = fs::remove_file(&link);
+        let target = format!("../sol/solution.bpf.{ending}");
+        std::os::unix::fs::symlink(target, link).expect("writable");
+    }
+    let report = good(&folder, "lab --grade handed --loads 1");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
+    let results = report["results"].as_array().expect("a list");
+    let of = |name: &str| {
+        let found = results.iter().find(|it| it["object"] == name);
+        found.unwrap_or_else(|| panic!("{name}: {report:#}"))
+    };
+    assert_eq!(
+        (&report["objects"], &report["passed"]),
+        (&5.into(), &2.into())
+    );
+    assert_eq!(of("alice.bpf.c")["passed"], true);
+    assert_eq!(of("bob.bpf.o")["passed"], true);
+    let why = |name: &str| of(name)["properties"][0]["why"].as_str().expect("a text");
+    let mallory = why("mallory.bpf.c");
+    let want =
+        "mallory.bpf.c:1: cannot include ../sol/solution.bpf.c: the source is compiled alone";
+    assert!(mallory.contains(want), "{mallory}");
+    for ending in ["c", "o"] {
+        let said = why(&format!("link.bpf.{ending}"));
+        assert!(said.starts_with("it is a link"), "{said}");
+    }
+}
+
 /// The sources that must compile unchanged: those of the sched_ext tools.
 const TOOLS: [&str; 7] = [
     "simple", "qmap", "central", "flatcg", "pair", "userland", "sdt",
