@@ -132,6 +132,9 @@ fn in_words(error: &Error, scratch: &Path) -> String {
     let advice = if text.contains("file not found") {
         "`build -I FOLDER` adds a folder of headers; `build --headers FOLDER` writes those inside \
          of runslice"
+    } else if text.contains("not a compile-time constant") && text.contains("SCX_") {
+        "the kernel gives SCX_SLICE_DFL and the like their values when it loads the policy: write \
+         a number, such as 20000000, or use the name inside of a function"
     } else {
         "correct what the compiler names"
     };

@@ -201,6 +201,52 @@ fn nobody_passes_with_the_lecturers_solution() {
     }
 }
 
+/// A policy with the names of 6.12, and no header but vmlinux.h and those of libbpf.
+const OLD: &str = "#include \"vmlinux.h\"\n#include <bpf/bpf_helpers.h>\n\
+    #include <bpf/bpf_tracing.h>\nchar _license[] SEC(\"license\") = \"GPL\";\n\
+    SEC(\"struct_ops/old_enqueue\")\n\
+    void BPF_PROG(old_enqueue, struct task_struct *p, u64 enq_flags)\n\
+    {\n\tscx_bpf_dispatch(p, SCX_DSQ_GLOBAL, 5000000, enq_flags);\n}\n\
+    SEC(\"struct_ops/old_dispatch\")\n\
+    void BPF_PROG(old_dispatch, s32 cpu, struct task_struct *prev)\n\
+    {\n\tscx_bpf_consume(0);\n}\n\
+    SEC(\".struct_ops.link\") struct sched_ext_ops old_ops = {\n\
+    \t.enqueue = (void *)old_enqueue, .dispatch = (void *)old_dispatch, .name = \"old\" };\n";
+
+#[test]
+fn a_source_with_the_names_of_6_12_compiles_and_says_which_kernels_have_them() {
+    let folder = own("old-names");
+    fs::write(folder.join("old.bpf.c"), OLD).expect("writable");
+    good(&folder, "build old.bpf.c");
+    good(
+        &folder,
+        "sim old.bpf.o -w desk --duration 10ms --kernel 6.12",
+    );
+    let (said, _) = bad(&folder, "sim old.bpf.o -w desk --kernel 6.18");
+    assert!(
+        said.contains("scx_bpf_dispatch") && said.contains("6.12"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_constant_that_a_kernel_gives_is_no_initial_value_and_the_message_says_what_is() {
+    let folder = own("constant");
+    let text = "#include <scx/common.bpf.h>\nconst volatile u64 slice_ns = SCX_SLICE_DFL;\n";
+    fs::write(folder.join("slice.bpf.c"), text).expect("writable");
+    let (said, _) = bad(&folder, "build slice.bpf.c");
+    assert!(said.contains("write a number, such as 20000000"), "{said}");
+}
+
+#[test]
+fn a_schedulers_program_is_no_object_and_the_message_names_the_option() {
+    let folder = own("program");
+    fs::copy("/bin/true", folder.join("scx_true")).expect("writable");
+    let (said, status) = bad(&folder, "sim ./scx_true -w desk");
+    assert!(said.contains("`--scheduler './scx_true'`"), "{said}");
+    assert_eq!(status, Some(2));
+}
+
 /// The sources that must compile unchanged: those of the sched_ext tools.
 const TOOLS: [&str; 7] = [
     "simple", "qmap", "central", "flatcg", "pair", "userland", "sdt",

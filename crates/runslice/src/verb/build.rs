@@ -79,15 +79,19 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
     }
     let built = source::compile(path, &request.readable())?;
     let tables = Object::parse(&built.object).map(|object| object.tables())?;
+    if tables.is_empty() {
+        bail!(
+            "{}: no policy, since it has no table of callbacks; write one with SCX_OPS_DEFINE or \
+             POLICY",
+            path.display()
+        );
+    }
     let mut file = output::create(&to)?;
     file.write_all(&built.object)?;
     file.flush()?;
-    let what = match tables.as_slice() {
-        [] => "no policy: it has no table of callbacks (SCX_OPS_DEFINE or POLICY)".to_owned(),
-        tables => tables.join(", "),
-    };
     let mut out = output::open(None)?;
-    writeln!(out, "{}: {what} (clang {})", to.display(), built.clang)?;
+    let tables = tables.join(", ");
+    writeln!(out, "{}: {tables} (clang {})", to.display(), built.clang)?;
     out.flush()?;
     Ok(Status::Done)
 }
