@@ -3,6 +3,7 @@
 
 mod damage;
 mod long;
+mod reports;
 mod story;
 mod trace_files;
 mod written;
