@@ -5,17 +5,16 @@
 //! | --- | --- | --- |
 //! | every one | records that wait for earlier ones | 2^20 records |
 //! | every one | threads | 2^20, then an error that names `--window` |
-//! | every packed one | what packed parts become | 16 MiB and 256 times their bytes; a zstd block 128 KiB, its window 100 MiB |
-//! | Perfetto | a packet, packed or not | 64 MiB; its events and columns are read where they stand |
+//! | every packed one | what packed parts become | 16 MiB and 256 times their bytes |
+//! | zstd | a block; the window | 128 KiB; 100 MiB |
+//! | Perfetto | a packet, packed or not | 64 MiB; its fields are read where they stand |
 //! | Perfetto | names in a table | 2^16 |
 //! | `perf.data` | numbers of events, forms of samples | 2^20, 2^10 |
 //! | `perf.data` | a packed record | 64 MiB |
 //! | `trace.dat` | a section; a portion of a CPU | 64 MiB; 4 MiB, and 256 MiB for all CPUs |
 //! | `trace.dat` | buffers, CPUs in them, the snapshot | 2^10, 2^18, 32 MiB |
-//! | `trace.dat` | pages of a CPU | those of two CPUs do not overlap, so all are not longer than the file |
+//! | `trace.dat` | pages of a CPU | no two CPUs share bytes, so all fit in the file |
 //! | text | a line; the place of an event in it | 64 KiB; 512 bytes |
-//!
-//! What runslice reads besides traces has its table in `crates/runslice/tests/bounds.rs`.
 
 use std::io::{Cursor, Write as _};
 use std::ops::ControlFlow;

@@ -172,12 +172,10 @@ impl Table {
             let count = i32::try_from(value).ok()? - 1;
             left = left.checked_sub(count.unsigned_abs())?;
             counts.push(count);
-            while count == 0 {
-                let more = bits.take(2)?;
+            let mut more = if count == 0 { 3 } else { 0 };
+            while more == 3 && counts.len() <= 256 {
+                more = bits.take(2)?;
                 counts.resize(counts.len() + more as usize, 0);
-                if more < 3 {
-                    break;
-                }
             }
             if counts.len() > 256 {
                 return None;
