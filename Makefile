@@ -2,11 +2,6 @@
 
 CARGO ?= scripts/cargo
 
-# Tests that boot kernels.
-VM_TESTS = --test vm --test vm_verbs --test vm_play --test vm_two_machines --test vm_trace \
-	--test vm_record --test vm_vectors --test vm_det --test vm_bench --test vm_stat \
-	--test vm_load --test vm_systemd --test fidelity --test guide
-
 # Tests of files that the project has not and nobody need have. A variable names their folder.
 LEFT_OUT = $(if $(RUNSLICE_SCX_SOURCES),,the_tools_sources_compile_unchanged_and_run) \
 	$(if $(RUNSLICE_ISA_DIR),,public_suite)
@@ -73,10 +68,10 @@ test-long: dist ## the tests above and those that take minutes or a kernel, opti
 test-vm: ## every shipped policy under load on real kernels 6.18 and 7.2; an hour
 	@if [ -n "$$RUNSLICE_NO_VM" ]; then \
 		echo 'make test-vm: RUNSLICE_NO_VM is set, so none of these ran:' >&2; \
-		$(CARGO) test --quiet --package runslice $(VM_TESTS) -- --list >&2; \
+		$(CARGO) test --quiet --package runslice --test vm -- --list >&2; \
 	else \
 		scripts/setup.sh vm && scripts/setup.sh root && \
-			$(CARGO) test --package runslice --no-fail-fast $(VM_TESTS) -- \
+			$(CARGO) test --package runslice --no-fail-fast --test vm -- \
 			--include-ignored --test-threads=1; \
 	fi
 

@@ -81,9 +81,9 @@ environment() {
 
 # The package as it would be installed, from the sources and the library of the tests.
 package() {
-    # With the tests' features nothing is built twice. `memory` is there for the program: cargo
+    # With the tests' features nothing is built twice. `schedulers` is there for the program: cargo
     # builds it for each test of its crate.
-    scripts/cargo test --quiet --workspace --no-run --test module --test memory
+    scripts/cargo test --quiet --workspace --no-run --test module --test schedulers
     rm -rf "$own/package"
     mkdir -p "$own/package"
     cp -r crates/python/python/runslice "$own/package/"

@@ -44,6 +44,17 @@ struct bpf_wq {
 };
 #include <kernel/6.18/functions.h>
 #include <kernel/7.2/functions.h>
+/* Names that 6.12 to 6.16 have, for sources of that time. A loader of another kernel names them. */
+VOID(scx_bpf_dispatch, struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
+VOID(scx_bpf_dispatch_vtime, struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
+     u64 enq_flags)
+GIVES(bool, scx_bpf_consume, u64 dsq_id)
+VOID(scx_bpf_dispatch_from_dsq_set_slice, struct bpf_iter_scx_dsq *it__iter, u64 slice)
+VOID(scx_bpf_dispatch_from_dsq_set_vtime, struct bpf_iter_scx_dsq *it__iter, u64 vtime)
+GIVES(bool, scx_bpf_dispatch_from_dsq, struct bpf_iter_scx_dsq *it__iter, struct task_struct *p,
+      u64 dsq_id, u64 enq_flags)
+GIVES(bool, scx_bpf_dispatch_vtime_from_dsq, struct bpf_iter_scx_dsq *it__iter,
+      struct task_struct *p, u64 dsq_id, u64 enq_flags)
 #pragma clang attribute pop
 #undef SIMULATED_KERNEL
 

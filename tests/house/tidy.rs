@@ -231,7 +231,8 @@ fn is_reached(files: &[File], sources: &[&File], path: &str) -> bool {
     };
     let stem = stem.to_string_lossy();
     let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
-    if is_found_by_cargo(sources, folder) || matches!(&*stem, "lib" | "main" | "build") {
+    let is_found = is_found_by_cargo(sources, folder) && !has_named_tests(files, folder);
+    if is_found || matches!(&*stem, "lib" | "main" | "build") {
         return true;
     }
     // `a/mod.rs` is declared by the parents of `a.rs`.
@@ -249,6 +250,19 @@ fn is_reached(files: &[File], sources: &[&File], path: &str) -> bool {
         may && file.text.contains(&declaration)
     };
     sources.iter().any(|file| declares(&file))
+}
+
+/// Whether `folder` has the tests of a package whose manifest names each program of tests.
+fn has_named_tests(files: &[File], folder: &Path) -> bool {
+    let is_tests = folder.file_name().is_some_and(|it| it == "tests");
+    let manifest = folder.with_file_name("Cargo.toml");
+    let names =
+        |file: &File| Path::new(&file.path) == manifest && has_line(file, "autotests = false");
+    is_tests && files.iter().any(names)
+}
+
+fn has_line(file: &File, wanted: &str) -> bool {
+    file.text.lines().any(|line| line == wanted)
 }
 
 /// Whether cargo takes each file that lies in `folder` for a program of its own.
@@ -412,11 +426,20 @@ path = \"targets/named.rs\"
         ),
         File::new("fuzz/targets/named.rs", ""),
         File::new("fuzz/targets/other.rs", ""),
+        File::new("crates/n/src/lib.rs", ""),
+        File::new(
+            "crates/n/Cargo.toml",
+            "autotests = false\npath = \"tests/all.rs\"\n",
+        ),
+        File::new("crates/n/tests/all.rs", "mod named;\n"),
+        File::new("crates/n/tests/named.rs", ""),
+        File::new("crates/n/tests/forgotten.rs", ""),
     ];
     let lost = [
         "crates/a/src/b/lost.rs",
         "crates/a/tests/unused/mod.rs",
         "fuzz/targets/other.rs",
+        "crates/n/tests/forgotten.rs",
     ];
     assert_eq!(unreachable_modules(&files), lost);
 }

@@ -141,7 +141,7 @@ fn two_processes_with_other_environments_get_the_same_hashes() {
     let output = Command::new(env::current_exe().expect("this test"))
         .args([
             "--exact",
-            "hashes_for_another_process",
+            "determinism::hashes_for_another_process",
             "--nocapture",
             "--test-threads=1",
         ])

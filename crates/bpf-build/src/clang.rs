@@ -24,6 +24,8 @@ const OLDEST: u32 = 16;
 pub struct Clang {
     path: PathBuf,
     version: u32,
+    /// Where it says that it lies. A wrapper passes on what the compiler behind it says.
+    installed: Option<PathBuf>,
 }
 
 impl Clang {
@@ -47,6 +49,12 @@ impl Clang {
         self.version
     }
 
+    /// The folder in which it says that its own file lies.
+    #[must_use]
+    pub fn installed(&self) -> Option<&Path> {
+        self.installed.as_deref()
+    }
+
     pub(crate) fn choose(asked: Option<PathBuf>, names: &[&str]) -> Result<Self, Error> {
         let found = if let Some(path) = asked {
             Self::probe(&path).ok_or(Error::ClangUnusable { path })?
@@ -65,10 +73,12 @@ impl Clang {
 
     fn probe(path: &Path) -> Option<Self> {
         let output = Command::new(path).arg("--version").output().ok()?;
-        let version = major_version(&String::from_utf8_lossy(&output.stdout))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let mut lines = said.lines();
         Some(Self {
             path: path.to_path_buf(),
-            version,
+            version: major_version(&said)?,
+            installed: lines.find_map(|it| Some(it.strip_prefix("InstalledDir: ")?.into())),
         })
     }
 }

@@ -8,8 +8,23 @@
 
 mod clang;
 mod files;
+#[cfg(feature = "others")]
+mod filter;
+#[cfg(feature = "others")]
 mod others;
 mod paths;
+#[cfg(feature = "others")]
+mod place;
+#[cfg(feature = "others")]
+mod readable;
+#[cfg(feature = "others")]
+mod refused;
+#[cfg(feature = "others")]
+mod runtime;
+#[cfg(feature = "others")]
+mod walls;
+#[cfg(feature = "others")]
+mod watch;
 
 use std::fs;
 use std::io;
@@ -18,7 +33,10 @@ use std::process::Command;
 
 pub use clang::Clang;
 pub use files::files_below;
+#[cfg(feature = "others")]
 pub use others::{Built, compile_others};
+#[cfg(feature = "others")]
+pub use readable::Readable;
 
 /// Why there is no object.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +59,51 @@ pub enum Error {
         /// Its major version.
         version: u32,
     },
+    /// `RUNSLICE_CLANG` names a program that starts the compiler as another one.
+    #[error(
+        "RUNSLICE_CLANG is `{}`, which starts clang as another program; name clang itself, such \
+         as /usr/lib/llvm-19/bin/clang", .path.display()
+    )]
+    Wrapper {
+        /// The variable's value.
+        path: PathBuf,
+    },
+    /// The kernel cannot hold the compiler to the files that a source may read.
+    #[error(
+        "{}: this kernel lacks Landlock or seccomp, which keep the source from reading other \
+         files; compile it on Linux 5.13 or newer, with `landlock` in its `lsm=`", .path.display()
+    )]
+    NoWalls {
+        /// The source.
+        path: PathBuf,
+    },
+    /// The source cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    Source {
+        /// The source.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The source asks for a file that it may not read.
+    #[error("{at}: cannot include {wanted}: it lies outside of the source's folder")]
+    Outside {
+        /// File and line that ask for it.
+        at: String,
+        /// The path as it is written.
+        wanted: String,
+    },
+    /// As [`Error::Outside`], of a source that may read nothing beside itself.
+    #[error(
+        "{at}: cannot include {wanted}: the source is compiled alone, with the headers of \
+         runslice; put all that it needs into its own file"
+    )]
+    Alone {
+        /// File and line that ask for it.
+        at: String,
+        /// The path as it is written.
+        wanted: String,
+    },
     /// The compiler does not come to an end.
     #[error(
         "{}: clang took longer than {seconds} s and was stopped; simplify the source",
@@ -51,6 +114,31 @@ pub enum Error {
         path: PathBuf,
         /// How long it was waited for.
         seconds: u64,
+    },
+    /// The compiler ended by a signal, or as after one.
+    #[error(
+        "{}: clang broke down{said}; simplify the source (clang may take {memory} MiB of memory \
+         and {seconds} s of CPU time)", .path.display()
+    )]
+    Broken {
+        /// The source.
+        path: PathBuf,
+        /// The first line that the compiler said, in brackets; empty if it said nothing.
+        said: String,
+        /// The limit of its memory in MiB.
+        memory: u64,
+        /// The limit of its CPU time.
+        seconds: u64,
+    },
+    /// The object is too long.
+    #[error(
+        "{}: its object is longer than {most} MiB; make its variables smaller", .path.display()
+    )]
+    TooLong {
+        /// The source.
+        path: PathBuf,
+        /// The limit in MiB.
+        most: u64,
     },
     /// The source does not compile.
     #[error("{} does not compile:\n{stderr}", .path.display())]
@@ -160,5 +248,7 @@ fn checked(source: &Path, output: &std::process::Output) -> Result<(), Error> {
     })
 }
 
+#[cfg(all(test, feature = "others"))]
+mod others_tests;
 #[cfg(test)]
 mod tests;

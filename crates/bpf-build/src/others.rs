@@ -1,13 +1,19 @@
-//! Sources of other people: their warnings are shown and stop nothing, and their headers may lie
-//! anywhere.
+//! Sources of other people: their warnings are shown and stop nothing, and they read only what
+//! [`Readable`] names.
 
-use std::fs::{self, File};
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
-use crate::{Clang, Error, FLAGS, paths};
+use crate::place::Place;
+use crate::refused::Missing;
+use crate::runtime::{LIBRARIES, Runtime};
+use crate::walls::{self, Reach};
+use crate::watch::{self, Ended, MOST, Most};
+use crate::{Error, FLAGS, Readable};
 
 /// An object, and what the compiler said about its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,91 +24,136 @@ pub struct Built {
     pub warnings: String,
     /// The compiler's major version.
     pub clang: u32,
+    /// Whether the kernel held the compiler to the files that the source may read. Else only the
+    /// compiler's own names of files were held to them, not those in its assembly and links.
+    pub is_walled: bool,
 }
 
-/// Longest that the compiler may take. The largest published schedulers take some seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
-
 /// What sources ask for to know where their object will run.
-const MACHINE: &str = if cfg!(target_arch = "aarch64") {
+pub(crate) const MACHINE: &str = if cfg!(target_arch = "aarch64") {
     "-D__TARGET_ARCH_arm64"
 } else {
     "-D__TARGET_ARCH_x86"
 };
 
-/// Compiles `source`. Headers are looked for in its own folder, in `includes`, and in `headers`, in
-/// this order. The object does not depend on where `headers` lies; what the compiler writes in
-/// between goes into `scratch`, a folder of the caller's own.
+/// Compiles `source`. Headers are looked for in its own folder, in the folders of `may`, and in
+/// `headers`, in this order; nothing else can be read, nothing written, no connection made and no
+/// other program started. Time, memory and what is written are limited. The object does not depend
+/// on where `headers` lies. `scratch` is an empty folder of the caller's own.
 ///
 /// # Errors
-/// [`Error`] when there is no suitable clang, the source does not compile, the compiler does not
-/// come to an end, or a file cannot be read or written.
+/// [`Error`] when there is no suitable clang, the source does not compile, asks for a file that it
+/// may not read, or takes too much; when a file cannot be read or written; and where the kernel
+/// has no walls for a source that may read nothing but itself.
 pub fn compile_others(
     source: &Path,
-    includes: &[&Path],
+    may: &Readable,
     headers: &Path,
     scratch: &Path,
 ) -> Result<Built, Error> {
-    let clang = Clang::find()?;
-    let folder = paths::folder(source)?;
-    let (object, said) = (scratch.join("object"), scratch.join("said"));
-    let headers = paths::canonical(headers)?;
-    let mut command = Command::new(clang.path());
-    command.args(FLAGS).arg(MACHINE);
-    for include in includes {
-        command.arg("-I").arg(paths::canonical(include)?);
-    }
-    // Names in the object, so that its bytes are the same wherever the headers were written.
-    let mut map = std::ffi::OsString::from("-ffile-prefix-map=");
-    map.push(&headers);
-    map.push("=runslice");
-    command.arg(map).arg("-I").arg(&headers);
-    command.arg("-o").arg(&object).args(["-c", "--"]);
-    command.arg(source.file_name().unwrap_or_default());
-    let file = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| Error::File { path, source }
+    let place = Place::prepare(source, may, headers, scratch)?;
+    compile_in(&place, source, scratch, &MOST)
+}
+
+/// As [`compile_others`], of a source that is ready; takes at most `most`.
+pub(crate) fn compile_in(
+    place: &Place,
+    source: &Path,
+    scratch: &Path,
+    most: &Most,
+) -> Result<Built, Error> {
+    let runtime = Runtime::find()?;
+    let view = place.write_view(scratch)?;
+    let reach = Reach {
+        runtime: &runtime,
+        place,
+        view: view.as_deref(),
     };
-    let stderr = File::create(&said).map_err(file(&said))?;
-    command.current_dir(folder).stdin(Stdio::null());
-    let child = command.stdout(Stdio::null()).stderr(stderr).spawn();
-    let is_well = wait(child.map_err(file(clang.path()))?, source, PATIENCE)?;
-    let stderr = String::from_utf8_lossy(&fs::read(&said).map_err(file(&said))?).into_owned();
-    if !is_well {
-        return Err(Error::Compile {
+    let of_program = |source| Error::File {
+        path: runtime.program.clone(),
+        source,
+    };
+    let mut command = command(&reach).map_err(of_program)?;
+    let started = walls::start(&mut command, &reach, place.is_alone);
+    let started = started.map_err(|error| match error {
+        Some(error) => of_program(error),
+        None => Error::NoWalls {
             path: source.to_path_buf(),
-            stderr,
-        });
-    }
+        },
+    })?;
+    let ended = watch::until_end(started.child, most).map_err(of_program)?;
+    let ended = judged(ended, source, place, most)?;
     Ok(Built {
-        object: fs::read(&object).map_err(file(&object))?,
-        warnings: stderr,
-        clang: clang.version(),
+        object: ended.object,
+        warnings: ended.said,
+        clang: runtime.version,
+        is_walled: started.is_walled,
     })
 }
 
-/// Whether the compiler ended well; it is stopped when it takes longer than `patience`.
-pub(crate) fn wait(mut child: Child, source: &Path, patience: Duration) -> Result<bool, Error> {
-    let began = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(status.success()),
-            Ok(None) if began.elapsed() < patience => sleep(Duration::from_millis(5)),
-            Ok(None) => {
-                // It has ended by itself if this fails.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(Error::Endless {
-                    path: source.to_path_buf(),
-                    seconds: patience.as_secs(),
-                });
-            }
-            Err(error) => {
-                return Err(Error::File {
-                    path: source.to_path_buf(),
-                    source: error,
-                });
-            }
-        }
+/// The compiler with an empty environment and nothing to read from; it writes the object into a
+/// pipe.
+fn command(reach: &Reach) -> std::io::Result<Command> {
+    let place = reach.place;
+    let mut command = Command::new(&reach.runtime.program);
+    command.env_clear().env("LC_ALL", "C");
+    command.envs(env::var_os(LIBRARIES).map(|it| (LIBRARIES, it)));
+    // A file with more options could lie beside the compiler, and be another one tomorrow. A report
+    // of a crash would be written into a folder that is out of reach.
+    command.args(["--no-default-config", "-fno-crash-diagnostics"]);
+    command.args(FLAGS).arg(MACHINE);
+    if let Some(view) = reach.view {
+        command.arg("-ivfsoverlay").arg(view);
     }
+    for include in &place.includes {
+        command.arg("-I").arg(include);
+    }
+    // Names in the object, so that its bytes are the same wherever the headers were written.
+    let mut map = OsString::from("-ffile-prefix-map=");
+    map.push(&place.headers);
+    map.push("=runslice");
+    command.arg(map).arg("-I").arg(&place.headers);
+    command.args(["-o", "-", "-c", "--"]).arg(&place.name);
+    // It is opened here: behind the walls there is no such device.
+    command.stdin(File::open("/dev/null")?);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.current_dir(&place.folder).process_group(0);
+    Ok(command)
+}
+
+/// What the end of the compiler means.
+fn judged(ended: Ended, source: &Path, place: &Place, most: &Most) -> Result<Ended, Error> {
+    let path = source.to_path_buf();
+    let Some(status) = ended.status else {
+        let seconds = most.patience.as_secs();
+        return Err(Error::Endless { path, seconds });
+    };
+    if ended.object.len() as u64 > most.object {
+        return Err(Error::TooLong {
+            path,
+            most: most.object >> 20,
+        });
+    }
+    if status.success() {
+        return Ok(ended);
+    }
+    if let Some(missing) = Missing::find(&ended.said)
+        && let Some(error) = missing.refused(source, place)
+    {
+        return Err(error);
+    }
+    // A shell's number for a signal is 128 and more; so is the compiler's for one in a part of it.
+    if status.signal().is_some() || status.code() >= Some(128) {
+        let first = ended.said.lines().find(|line| line.contains("rror"));
+        return Err(Error::Broken {
+            path,
+            said: first.map_or_else(String::new, |line| format!(" ({line})")),
+            memory: most.memory >> 20,
+            seconds: most.cpu_s,
+        });
+    }
+    Err(Error::Compile {
+        path,
+        stderr: ended.said,
+    })
 }

@@ -56,3 +56,19 @@ pub(crate) fn prerequisites(rule: &str) -> Vec<String> {
     found.retain(|file| !file.is_empty());
     found
 }
+
+/// `path` without `.` and `..`, by its letters alone.
+#[cfg(feature = "others")]
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}

@@ -7,16 +7,16 @@ use super::clang::{Clang, major_version};
 use super::{Error, compile, paths};
 
 /// A folder that is removed when the test ends.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = env::temp_dir().join(format!("bpf-build-{}-{name}", process::id()));
         fs::create_dir_all(path.join("include")).unwrap();
         Self(path)
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, text).unwrap();
         path
@@ -75,50 +75,6 @@ fn a_warning_is_an_error_that_names_file_and_line() {
     let error = compile(&source, &[]).unwrap_err().to_string();
     assert!(error.contains("bad.bpf.c:3:6"), "{error}");
     assert!(error.contains("unused variable"), "{error}");
-}
-
-/// Compiles a source of somebody else, with headers in a folder of `place`.
-fn build_others(place: &Folder, text: &str) -> Result<super::Built, Error> {
-    let source = place.write("a.bpf.c", text);
-    place.write("near.h", "#define NEAR 1\n");
-    place.write(
-        "include/far.h",
-        "static inline int far(void) { return 3; }\n",
-    );
-    super::compile_others(&source, &[], &place.0.join("include"), &place.0)
-}
-
-#[test]
-fn others_find_headers_beside_them_and_their_objects_depend_on_no_folder() {
-    let text = "#include \"near.h\"\n#include <far.h>\nint f(void) { return NEAR + far(); }\n";
-    let [short, long] = [Folder::new("o"), Folder::new("others-in-a-longer-folder")];
-    let built = build_others(&short, text).unwrap();
-    assert_eq!(built, build_others(&long, text).unwrap());
-    assert_eq!(built.warnings, "");
-    assert!(built.clang >= 16);
-}
-
-#[test]
-fn a_warning_about_others_is_told_and_stops_nothing() {
-    let folder = Folder::new("told");
-    let built = build_others(&folder, "int f(void)\n{\n\tint unused;\n\treturn 0;\n}\n").unwrap();
-    assert!(built.warnings.contains("a.bpf.c:3:6"), "{}", built.warnings);
-    assert_eq!(built.object[..4], *b"\x7fELF");
-}
-
-#[test]
-fn a_mistake_of_others_names_file_and_line() {
-    let error = build_others(&Folder::new("mistake"), "\nint f(void) { return x; }\n");
-    let error = error.unwrap_err().to_string();
-    assert!(error.contains("a.bpf.c:2:"), "{error}");
-}
-
-#[test]
-fn a_compiler_without_an_end_is_stopped() {
-    let child = process::Command::new("sleep").arg("1000").spawn().unwrap();
-    let source = Path::new("a.bpf.c");
-    let error = super::others::wait(child, source, std::time::Duration::from_millis(10));
-    assert!(matches!(error, Err(Error::Endless { .. })));
 }
 
 #[test]

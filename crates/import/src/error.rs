@@ -45,6 +45,37 @@ pub enum Error {
         /// The greatest that is accepted.
         most: u64,
     },
+    /// Something packed becomes longer than any recorder packs.
+    #[error(
+        "byte {offset}: {what} of {packed} bytes becomes more than {most} bytes; no recorder packs \
+         so much, so it is damaged or made to fill memory"
+    )]
+    Bomb {
+        /// Where it stands.
+        offset: u64,
+        /// What is packed.
+        what: &'static str,
+        /// Its length in the file.
+        packed: u64,
+        /// The most that is accepted of it here.
+        most: u64,
+    },
+    /// The trace has more of something than can be kept.
+    #[error("byte {offset}: {what}; at most {most} are read")]
+    TooMany {
+        /// Where the first one stands that is too much.
+        offset: u64,
+        /// What there is too much of.
+        what: &'static str,
+        /// How many are accepted.
+        most: u64,
+    },
+    /// The trace names more threads than can be kept.
+    #[error("more than {most} threads: choose a part of the trace with --window")]
+    Threads {
+        /// How many are accepted.
+        most: usize,
+    },
     /// Something is not as the format demands.
     #[error("byte {offset}: {what}")]
     Malformed {

@@ -1,6 +1,7 @@
 //! What a snapshot beside the events knows of the threads.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use model::Snapshot;
 use model::snapshot::{SNAPSHOT_VERSION, ThreadFacts};
@@ -20,9 +21,9 @@ pub struct Facts {
     /// Its real-time priority, 1 to 99; `None` for other policies.
     pub realtime: Option<u8>,
     /// The CPUs that it may use, as a list; empty: all, or not known.
-    pub cpus: String,
+    pub cpus: Arc<str>,
     /// The path of its group; empty: the root, or not known.
-    pub group: String,
+    pub group: Arc<str>,
 }
 
 /// Reads what an option or a file has.
@@ -101,7 +102,9 @@ impl Facts {
 
 fn facts(thread: &ThreadFacts, online: &[u16]) -> Facts {
     let own = model::snapshot::cpus_of(&thread.cpus);
-    let is_bound = !own.is_empty() && online.iter().any(|cpu| !own.contains(cpu));
+    // No list of real CPUs is longer, and each task that inherits it reads it again.
+    let is_list = !own.is_empty() && thread.cpus.len() <= 8 << 10;
+    let is_bound = is_list && online.iter().any(|cpu| !own.contains(cpu));
     Facts {
         nice: thread.nice.clamp(-20, 19),
         realtime: match thread.policy {
@@ -110,11 +113,12 @@ fn facts(thread: &ThreadFacts, online: &[u16]) -> Facts {
             _ => None,
         },
         cpus: if is_bound {
-            thread.cpus.clone()
+            (*thread.cpus).into()
         } else {
-            String::new()
+            Arc::default()
         },
-        group: thread.group.clone(),
+        // Forked threads share what they inherit, however long it is.
+        group: (*thread.group).into(),
     }
 }
 
@@ -184,7 +188,7 @@ mod tests {
         let (facts, coverage) = of_tasks(&tasks, &snapshot);
         let of = |id: usize| {
             let facts = facts[id].as_ref().unwrap();
-            (facts.nice, facts.realtime, facts.cpus.as_str())
+            (facts.nice, facts.realtime, &*facts.cpus)
         };
         assert_eq!(of(0), (5, None, "1,2"));
         assert_eq!(of(1), (0, Some(30), ""), "all CPUs are no limit");
@@ -211,7 +215,7 @@ mod tests {
         let (facts, _) = of_tasks(&[named(10, None, false), set(49), set(130)], &snapshot);
         let of = |id: usize| {
             let facts = facts[id].as_ref().unwrap();
-            (facts.nice, facts.realtime, facts.cpus.as_str())
+            (facts.nice, facts.realtime, &*facts.cpus)
         };
         assert_eq!(of(1), (5, Some(50), "1,2"));
         assert_eq!(of(2), (10, None, "1,2"));

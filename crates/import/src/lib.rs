@@ -37,7 +37,7 @@ pub use stream::{MOST_CPUS, Out, Window};
 pub use tasks::Named;
 use tasks::Priority;
 
-use stream::Stream;
+use stream::{MOST_THREADS, Stream};
 
 /// What a trace says besides its events.
 #[derive(Clone, Debug)]
@@ -176,6 +176,9 @@ pub fn read<'a, R: Read + Seek>(
         Kind::Text => text::read(&mut input, &mut stream)?,
     }
     stream.finish();
+    if stream.tasks.named.len() > MOST_THREADS {
+        return Err(Error::Threads { most: MOST_THREADS });
+    }
     imported(stream, name)
 }
 
@@ -184,6 +187,7 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         tasks,
         told,
         snapshot,
+        has_switch,
         ..
     } = stream;
     let mut findings = Findings {
@@ -197,7 +201,7 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         lost: tasks.findings.lost.saturating_add(told.lost),
         ..tasks.findings.clone()
     };
-    if !findings.kinds.switch {
+    if !has_switch {
         let records = findings.records;
         return Err(Error::NoSwitches { records });
     }

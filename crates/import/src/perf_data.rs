@@ -23,9 +23,11 @@ use unpacked::Unpacked;
 
 /// Most bytes of the descriptions of all events.
 const DESCRIPTIONS: u64 = 256 << 20;
-/// Most events that were recorded, and numbers of each.
+/// Most events that were recorded, and numbers of all of them: one for each event and CPU.
 const EVENTS: u64 = 1 << 16;
-const IDS: u64 = 1 << 20;
+const IDS: usize = 1 << 20;
+/// Most forms that samples have: events of one recording differ in a few bits.
+const LAYOUTS: usize = 1 << 10;
 /// Bits of the features `HEADER_TRACING_DATA` and `HEADER_OSRELEASE`.
 const TRACING_DATA: u32 = 1;
 const OSRELEASE: u32 = 4;
@@ -65,8 +67,8 @@ struct Head {
 }
 
 impl Head {
-    /// Takes the description of a recorded event and its numbers.
-    fn add(&mut self, attr: &[u8], ids: &[u64]) {
+    /// Takes the description of a recorded event, which stands at `offset`, and its numbers.
+    fn add(&mut self, attr: &[u8], ids: &[u64], offset: u64) -> Result<(), Error> {
         let number = |at: usize| {
             let bytes = attr.get(at..at + 8).unwrap_or(&[]);
             self.endian.number(bytes)
@@ -81,6 +83,18 @@ impl Head {
             self.layouts.push(layout);
         }
         self.by_id.extend(ids.iter().map(|id| (*id, index)));
+        let too_many = |what, most: usize| Error::TooMany {
+            offset,
+            what,
+            most: most as u64,
+        };
+        if self.layouts.len() > LAYOUTS {
+            return Err(too_many("too many forms of samples", LAYOUTS));
+        }
+        if self.by_id.len() > IDS {
+            return Err(too_many("too many numbers of recorded events", IDS));
+        }
+        Ok(())
     }
 
     /// The layout of a sample.
@@ -227,25 +241,29 @@ fn read_attrs<R: Read + Seek>(
     attrs: Section,
     attr_size: u64,
 ) -> Result<(), Error> {
+    let mut all = 0_u64;
     for index in 0..attrs.size / attr_size {
         let offset = attrs.offset.saturating_add(index * attr_size);
         seek(input, offset)?;
         let mut cursor = Cursor::new(&mut *input, offset, head.endian);
         let attr = cursor.bytes(attr_size - 16, attr_size, "a recorded event")?;
         let ids = section(&mut cursor)?;
-        if ids.size / 8 > IDS {
+        // Events may claim the same bytes, so it is their sum that is limited.
+        all = all.saturating_add(ids.size);
+        let most = IDS as u64 * 8;
+        if all > most {
             return Err(Error::TooLong {
                 offset,
-                what: "the numbers of a recorded event",
-                found: ids.size,
-                most: IDS * 8,
+                what: "the numbers of recorded events",
+                found: all,
+                most,
             });
         }
         seek(input, ids.offset)?;
         let mut cursor = Cursor::new(&mut *input, ids.offset, head.endian);
         let bytes = cursor.bytes(ids.size & !7, ids.size, "the numbers of a recorded event")?;
         let ids: Vec<u64> = bytes.chunks(8).map(|id| head.endian.number(id)).collect();
-        head.add(&attr, &ids);
+        head.add(&attr, &ids, offset)?;
     }
     Ok(())
 }
@@ -425,21 +443,18 @@ impl Records<'_> {
                 self.lost(number(0).unwrap_or(0), stream);
                 Ok(())
             }
-            kind::HEADER_ATTR => {
-                self.attr(body);
-                Ok(())
-            }
+            kind::HEADER_ATTR => self.attr(body, offset),
             _ => Ok(()),
         }
     }
 
-    fn attr(&mut self, body: &[u8]) {
+    fn attr(&mut self, body: &[u8], offset: u64) -> Result<(), Error> {
         let endian = self.head.endian;
         let size = endian.number(body.get(4..8).unwrap_or(&[]));
         let size = usize::try_from(size).unwrap_or(0).clamp(64, 4096);
         let (attr, ids) = body.split_at(size.min(body.len()));
         let ids: Vec<u64> = ids.chunks_exact(8).map(|id| endian.number(id)).collect();
-        self.head.add(attr, &ids);
+        self.head.add(attr, &ids, offset)
     }
 
     fn lost(&mut self, many: u64, stream: &mut Stream<'_>) {

@@ -5,8 +5,9 @@
 
 mod compact;
 pub mod messages;
+mod wire;
 
-use std::io::{BufRead, Read as _};
+use std::io::{BufRead, BufReader, Read};
 
 use prost::Message as _;
 
@@ -14,27 +15,37 @@ use crate::error::Error;
 use crate::record::{Comm, Context, Interrupt, Left, Record, What, Who};
 use crate::stream::Stream;
 use crate::text::{is_timer, softirq_of};
-use crate::unpack::{Packing, unpack};
-use messages::{Bundle, Event, Packet, Trace, event};
+use crate::unpack::{Allowance, Packing, reader};
+use messages::{Event, SystemInfo, event};
+use wire::{Damaged, Fields, Value};
 
-/// Most bytes of one packet, packed or not.
+/// Most bytes of one packet, packed or not. No more than two are in memory: one with packets in
+/// it, and one of these.
 const PACKET: u64 = 64 << 20;
+
+/// Field numbers of `TracePacket` and of `FtraceEventBundle`.
+mod field {
+    pub const FTRACE_EVENTS: u64 = 1;
+    pub const SYSTEM_INFO: u64 = 45;
+    pub const COMPRESSED_PACKETS: u64 = 50;
+    pub const CPU: u64 = 1;
+    pub const EVENT: u64 = 2;
+    pub const LOST_EVENTS: u64 = 3;
+    pub const COMPACT_SCHED: u64 = 4;
+    pub const FTRACE_CLOCK: u64 = 5;
+}
 
 /// Reads the packets of a trace.
 pub fn read(input: &mut impl BufRead, stream: &mut Stream<'_>) -> Result<(), Error> {
     let mut offset = 0;
     let mut packet = Vec::new();
+    let mut allowance = Allowance::default();
     loop {
         match next(input, &mut offset, &mut packet) {
             Ok(None) => return Ok(()),
             Ok(Some(at)) => {
-                let decoded = Packet::decode(&packet[..]);
-                let decoded = decoded.map_err(|_| Error::Malformed {
-                    offset: at,
-                    what: "a packet is no TracePacket",
-                })?;
                 stream.told.records += 1;
-                if take(&decoded, at, stream)? {
+                if take(&packet, at, &mut allowance, stream)? {
                     return Ok(());
                 }
             }
@@ -111,61 +122,139 @@ fn varint(input: &mut impl BufRead, offset: &mut u64) -> Result<Option<u64>, Err
 }
 
 /// Takes a packet. Whether enough was read.
-fn take(packet: &Packet, at: u64, stream: &mut Stream<'_>) -> Result<bool, Error> {
-    if !packet.compressed_packets.is_empty() {
-        let most = usize::try_from(PACKET).expect("64 MiB");
-        let packed = &packet.compressed_packets[..];
-        let bytes = unpack(Packing::Zlib, packed, most)
-            .or_else(|| unpack(Packing::Deflate, packed, most))
-            .or_else(|| unpack(Packing::Zstd, packed, most));
-        let damaged = Error::Malformed {
-            offset: at,
-            what: "a compressed packet is damaged",
-        };
-        let bytes = bytes.ok_or(damaged)?;
-        let inner = Trace::decode(&bytes[..]).map_err(|_| Error::Malformed {
-            offset: at,
-            what: "a compressed packet has no packets",
-        })?;
-        // Packets are packed once only.
-        if inner.packet.iter().any(|packet| take_plain(packet, stream)) {
+fn take(
+    packet: &[u8],
+    at: u64,
+    allowance: &mut Allowance,
+    stream: &mut Stream<'_>,
+) -> Result<bool, Error> {
+    let damaged = |_| Error::Malformed {
+        offset: at,
+        what: "a packet is no TracePacket",
+    };
+    for field in Fields::of(packet) {
+        let field = field.map_err(damaged)?;
+        if let (field::COMPRESSED_PACKETS, Value::Bytes(packed)) = field
+            && take_packed(packed, at, allowance, stream)?
+        {
             return Ok(true);
         }
     }
-    Ok(take_plain(packet, stream))
+    take_plain(packet, stream).map_err(damaged)
+}
+
+/// Takes the packets of a compressed one, each when it is unpacked. Whether enough was read.
+fn take_packed(
+    packed: &[u8],
+    at: u64,
+    allowance: &mut Allowance,
+    stream: &mut Stream<'_>,
+) -> Result<bool, Error> {
+    let how = match packed {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
+        // RFC 1950: the method is 8, and both bytes are a multiple of 31.
+        [a, b, ..] if a & 15 == 8 && (u16::from(*a) << 8 | u16::from(*b)) % 31 == 0 => {
+            Packing::Zlib
+        }
+        _ => Packing::Deflate,
+    };
+    let malformed = |what| Error::Malformed { offset: at, what };
+    let most = allowance.for_part(packed.len(), PACKET);
+    let unpacked = reader(how, packed).ok_or(malformed("a compressed packet is damaged"))?;
+    let mut unpacked = BufReader::new(unpacked.take(most + 1));
+    let (mut offset, mut packet) = (0, Vec::new());
+    loop {
+        let is_next = next(&mut unpacked, &mut offset, &mut packet);
+        if offset > most {
+            return Err(Error::Bomb {
+                offset: at,
+                what: "a compressed packet",
+                packed: packed.len() as u64,
+                most,
+            });
+        }
+        let is_next = is_next.map_err(|why| match why {
+            Error::Io { .. } => malformed("a compressed packet is damaged"),
+            _ => malformed("a compressed packet has no packets"),
+        })?;
+        if is_next.is_none() {
+            allowance.take(offset);
+            return Ok(false);
+        }
+        // Packets are packed once only.
+        let is_over = take_plain(&packet, stream);
+        if is_over.map_err(|_| malformed("a compressed packet has no packets"))? {
+            return Ok(true);
+        }
+    }
 }
 
 /// Takes a packet that is not packed. Whether enough was read.
-fn take_plain(packet: &Packet, stream: &mut Stream<'_>) -> bool {
-    let info = packet.system_info.as_ref();
-    if let Some(name) = info.and_then(|info| info.utsname.as_ref()) {
-        stream.told.kernel.clone_from(&name.release);
-    }
-    take_bundle(packet.ftrace_events.as_ref(), stream)
-}
-
-fn take_bundle(bundle: Option<&Bundle>, stream: &mut Stream<'_>) -> bool {
-    let Some(bundle) = bundle else {
-        return false;
-    };
-    if let Some(clock) = bundle.clock() {
-        stream.told.clock = Some(clock.to_owned());
-    }
-    if bundle.lost_events() {
-        stream.told.gaps += 1;
-    }
-    let cpu = bundle.cpu();
-    for event in &bundle.event {
-        let Some(record) = record(event, cpu) else {
-            stream.told.skipped += 1;
-            continue;
-        };
-        if stream.push(record).is_break() {
-            return true;
+fn take_plain(packet: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> {
+    for field in Fields::of(packet) {
+        match field? {
+            (field::SYSTEM_INFO, Value::Bytes(info)) => {
+                let info = SystemInfo::decode(info).map_err(|_| Damaged)?;
+                if let Some(name) = info.utsname {
+                    stream.told.kernel = name.release;
+                }
+            }
+            (field::FTRACE_EVENTS, Value::Bytes(bundle)) if take_bundle(bundle, stream)? => {
+                return Ok(true);
+            }
+            _ => {}
         }
     }
-    let compact = bundle.compact_sched.as_ref();
-    compact.is_some_and(|compact| compact::push(compact, cpu, stream))
+    Ok(false)
+}
+
+/// Takes what one CPU reported, one event at a time. Whether enough was read.
+fn take_bundle(bundle: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> {
+    // The CPU may stand behind the events.
+    let mut cpu = 0;
+    for field in Fields::of(bundle) {
+        match field? {
+            (field::CPU, Value::Number(number)) => {
+                cpu = u32::try_from(number).unwrap_or(u32::MAX);
+            }
+            (field::LOST_EVENTS, Value::Number(lost)) => stream.told.gaps += u64::from(lost != 0),
+            (field::FTRACE_CLOCK, Value::Number(clock)) => {
+                stream.told.clock = Some(clock_name(clock).to_owned());
+            }
+            _ => {}
+        }
+    }
+    for field in Fields::of(bundle) {
+        match field? {
+            (field::EVENT, Value::Bytes(event)) => {
+                let event = Event::decode(event).map_err(|_| Damaged)?;
+                let Some(record) = record(&event, cpu) else {
+                    stream.told.skipped += 1;
+                    continue;
+                };
+                if stream.push(record).is_break() {
+                    return Ok(true);
+                }
+            }
+            (field::COMPACT_SCHED, Value::Bytes(compact))
+                if compact::push(compact, cpu, stream)? =>
+            {
+                return Ok(true);
+            }
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// A clock other than the usual `boot` (`FtraceClock`).
+const fn clock_name(clock: u64) -> &'static str {
+    match clock {
+        2 => "global",
+        3 => "local",
+        4 => "mono_raw",
+        _ => "another than boot",
+    }
 }
 
 fn record(event: &Event, cpu: u32) -> Option<Record> {
@@ -179,10 +268,10 @@ fn record(event: &Event, cpu: u32) -> Option<Record> {
     })
 }
 
-fn who(comm: &str, pid: i32, prio: i32) -> Option<Who> {
+fn who(comm: &[u8], pid: i32, prio: i32) -> Option<Who> {
     Some(Who {
         pid: u32::try_from(pid).ok()?,
-        comm: Comm::new(comm.as_bytes()),
+        comm: Comm::new(comm),
         prio: i16::try_from(prio).ok(),
     })
 }
@@ -227,7 +316,7 @@ fn what(event: &event::Event) -> Option<What> {
             ..who(it.newcomm(), it.pid(), 0)?
         }),
         Of::IrqHandlerEntry(it) => What::Enter(Interrupt::Device {
-            clock: is_timer(it.name().as_bytes()),
+            clock: is_timer(it.name()),
         }),
         Of::IrqHandlerExit(_) => What::Leave(Interrupt::Device { clock: false }),
         Of::SoftirqEntry(it) => What::Enter(softirq_of(it.vec().into())),

@@ -77,6 +77,13 @@ impl Comm {
         self.0.starts_with(b"ksoftirqd/")
     }
 
+    /// The name, without the NULs behind it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        let end = self.0.iter().position(|byte| *byte == 0);
+        &self.0[..end.unwrap_or(self.0.len())]
+    }
+
     /// Whether there is no name.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -84,24 +91,10 @@ impl Comm {
     }
 }
 
-/// What is no printable UTF-8 becomes `?`.
+/// As [`model::plain::shown`]: a name may have any byte but NUL.
 impl fmt::Display for Comm {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(16);
-        for chunk in self.0[..end].utf8_chunks() {
-            for char in chunk.valid().chars() {
-                let char = if model::plain::is_obeyed(char) {
-                    '?'
-                } else {
-                    char
-                };
-                fmt::Write::write_char(to, char)?;
-            }
-            if !chunk.invalid().is_empty() {
-                to.write_str("?")?;
-            }
-        }
-        Ok(())
+        to.write_str(&model::plain::shown(self.bytes()))
     }
 }
 
@@ -274,7 +267,7 @@ mod tests {
     #[test]
     fn a_name_is_shown_whatever_its_bytes() {
         assert_eq!(Comm::new(b"a b:[c]\0junk").to_string(), "a b:[c]");
-        assert_eq!(Comm::new(b"a\xff\x01b").to_string(), "a??b");
+        assert_eq!(Comm::new(b"a\xff\x01b").to_string(), "a\\xff\\u0001b");
         assert_eq!(
             Comm::new(b"0123456789abcdefg").to_string(),
             "0123456789abcdef"

@@ -6,11 +6,14 @@ use model::{Event, Nanos, Snapshot};
 
 use crate::findings::Findings;
 use crate::order::Order;
-use crate::record::{Record, What};
+use crate::record::{Comm, Record, What};
 use crate::tasks::Tasks;
 
 /// CPUs from this number on are taken for damage.
 pub const MOST_CPUS: u32 = 4096;
+
+/// Threads of one trace, at most: each takes a few hundred bytes as long as the trace is read.
+pub const MOST_THREADS: usize = 1 << 20;
 
 /// So many records are looked at before the first event is made, to know what ran at the begin.
 const FIRST: usize = 1 << 16;
@@ -44,6 +47,8 @@ pub struct Stream<'a> {
     /// The first records, as long as no event was made.
     first: Option<Vec<Record>>,
     portion: usize,
+    /// Whether the trace has a switch, in the window or before it.
+    pub has_switch: bool,
     out: &'a mut Out<'a>,
     /// Whether no more records are wanted.
     is_over: bool,
@@ -61,9 +66,20 @@ impl<'a> Stream<'a> {
             base: None,
             first: Some(Vec::new()),
             portion: 0,
+            has_switch: false,
             out,
             is_over: false,
         }
+    }
+
+    /// The machine has so many CPUs, whether they report something or not.
+    pub fn has_cpus(&mut self, cpus: u32) {
+        self.tasks.has_cpus(cpus.min(MOST_CPUS));
+    }
+
+    /// A thread of this number has this name, which no record may say.
+    pub fn heard(&mut self, pid: u32, name: Comm) {
+        self.tasks.heard(pid, name);
     }
 
     /// Takes a record. `Break`: no more are wanted.
@@ -101,11 +117,16 @@ impl<'a> Stream<'a> {
     fn ordered(&mut self, record: Record) {
         let base = *self.base.get_or_insert(record.time);
         let since = record.time.saturating_sub(base);
+        // A part of a trace has the machine of the whole, and may be one in which nothing happens.
+        self.tasks.has_cpus(record.cpu + 1);
+        self.has_switch |= matches!(record.what, What::Switch { .. } | What::SwitchTo { .. });
         if since < self.window.from.get() || self.is_over {
             return;
         }
         if self.window.until.is_some_and(|until| since > until.get()) {
             self.is_over = true;
+            // What comes behind the window is not looked at.
+            self.has_switch = true;
             return;
         }
         if let Some(first) = &mut self.first {
@@ -129,6 +150,7 @@ impl<'a> Stream<'a> {
 
     fn take(&mut self, record: &Record) {
         self.tasks.take(record);
+        self.is_over |= self.tasks.named.len() > MOST_THREADS;
         self.portion += 1;
         if self.portion >= PORTION {
             self.give();

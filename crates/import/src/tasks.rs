@@ -138,6 +138,8 @@ pub struct Tasks {
     pub named: Vec<Named>,
     pub findings: Findings,
     live: HashMap<u32, Live>,
+    /// Names of threads that a reader has seen beside records.
+    heard: HashMap<u32, Comm>,
     cpus: Vec<Cpu>,
     base: u64,
     now: u64,
@@ -178,6 +180,41 @@ impl Tasks {
                 }
                 _ => {}
             }
+        }
+        for record in first {
+            self.runs_unswitched(record);
+        }
+    }
+
+    /// A thread that never leaves its CPU has no switch, but its number stands in what happens
+    /// there: a loop that spins, or one that polls.
+    fn runs_unswitched(&mut self, record: &Record) {
+        let is_known = self.cpu(record.cpu).current.is_some();
+        let is_thread = record.pid != CURRENT && record.pid != 0;
+        if is_known || !is_thread || self.live.contains_key(&record.pid) {
+            return;
+        }
+        let who = Who {
+            pid: record.pid,
+            comm: self.heard.get(&record.pid).copied().unwrap_or_default(),
+            prio: None,
+        };
+        self.runs_at_begin(record.cpu, who);
+    }
+
+    /// The machine has at least so many CPUs.
+    pub fn has_cpus(&mut self, cpus: u32) {
+        if let Some(last) = cpus.checked_sub(1) {
+            self.cpu(last);
+        }
+    }
+
+    /// A thread has this name, should it run without a record that says it.
+    pub fn heard(&mut self, pid: u32, name: Comm) {
+        /// As many as computers commonly have numbers for.
+        const MOST: usize = 1 << 15;
+        if !name.is_empty() && self.heard.len() < MOST {
+            self.heard.entry(pid).or_insert(name);
         }
     }
 
@@ -223,6 +260,9 @@ impl Tasks {
             self.findings.late_ns_max = self.findings.late_ns_max.max(by);
         }
         self.now = self.now.max(record.time);
+        if !matches!(record.what, What::Switch { .. } | What::SwitchTo { .. }) {
+            self.runs_unswitched(record);
+        }
         let current = self.cpu(record.cpu).current.unwrap_or(0);
         let record = &match record.pid {
             CURRENT => Record {

@@ -3,6 +3,7 @@
 
 mod damage;
 mod long;
+mod reports;
 mod story;
 mod trace_files;
 mod written;
@@ -251,7 +252,7 @@ fn a_rename_that_does_not_say_whom_is_of_the_thread_that_ran_in_perfetto_and_in_
         common_flags: Some(0),
         event: Some(m::event::Event::TaskRename(m::Rename {
             pid: None,
-            newcomm: Some(new.to_owned()),
+            newcomm: Some(new.as_bytes().to_vec()),
         })),
     });
     let mut text = written("ftrace", &records);
@@ -310,13 +311,13 @@ fn what_a_snapshot_knows_is_what_the_load_has() {
     let groups = &imported.header.groups;
     assert_eq!(groups[id(10).index()].nice, 7);
     assert_ne!(plain.header.groups[id(10).index()].nice, 7);
-    assert_eq!(imported.facts_of(id(10)).unwrap().cpus, "1");
+    assert_eq!(&*imported.facts_of(id(10)).unwrap().cpus, "1");
     assert_eq!(
         (imported.realtime(id(10)), imported.realtime(id(20))),
         (None, Some(33))
     );
     assert_eq!(
-        imported.facts_of(id(20)).unwrap().cpus,
+        &*imported.facts_of(id(20)).unwrap().cpus,
         "",
         "all CPUs are no limit"
     );

@@ -37,21 +37,12 @@ fn tail(file: &Path) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-/// A line that does nothing to a terminal.
+/// A line that does nothing to a terminal, cut where nobody reads on.
 fn plain(line: &str) -> String {
-    let mut text = String::new();
-    for (n, char) in line.chars().enumerate() {
-        if n == LINE_MAX {
-            text.push_str(" ...");
-            break;
-        }
-        if model::plain::is_obeyed(char) {
-            text.extend(char.escape_default());
-        } else {
-            text.push(char);
-        }
+    match line.char_indices().nth(LINE_MAX) {
+        Some((cut, _)) => model::plain::shown(&line[..cut]) + " ...",
+        None => model::plain::shown(line),
     }
-    text
 }
 
 #[cfg(test)]
@@ -70,7 +61,7 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), LINES_MAX + 2);
         assert_eq!((lines[0], lines[19]), ("line 4980", "line 4999"));
-        assert_eq!(lines[20], "\\u{1b}[31mred\\u{202e}");
+        assert_eq!(lines[20], "\\u001b[31mred\\u202e");
         assert_eq!(lines[21].len(), LINE_MAX + 4);
     }
 }

@@ -555,7 +555,7 @@ fn a_program_that_fails_is_reported_with_its_last_lines() {
     let end = driven.run(LONG).expect("it ends");
     assert_eq!(
         (end.status, end.last_lines.as_str()),
-        (3, "\\u{1b}[31mno CPUs\\u{7}")
+        (3, "\\u001b[31mno CPUs\\u0007")
     );
 }
 

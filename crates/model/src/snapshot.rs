@@ -153,10 +153,12 @@ impl Snapshot {
             let lack = "the CPUs are not equally fast: they are simulated as equals";
             lacks.push(lack.to_owned());
         }
-        let sizes = |of: &dyn Fn(&CpuFacts) -> Vec<u16>| uniform(&self.cpus, of, cpus);
+        // A file may list any number: each is compared with all others.
+        let facts = &self.cpus[..self.cpus.len().min(CPUS_MAX.into())];
+        let sizes = |of: &dyn Fn(&CpuFacts) -> Vec<u16>| uniform(facts, of, cpus);
         let node = |cpu: &CpuFacts| -> Vec<u16> {
             let own = cpu.node;
-            let same = self.cpus.iter().filter(|it| it.node == own);
+            let same = facts.iter().filter(|it| it.node == own);
             same.filter_map(|it| u16::try_from(it.cpu).ok()).collect()
         };
         let smt = match sizes(&|cpu| cpus_of(&cpu.core)) {

@@ -122,23 +122,38 @@ impl ExportTable {
     }
 
     fn csv(&self, to: &mut dyn Write) -> io::Result<()> {
-        let names: Vec<String> = self.columns.iter().map(|(name, _)| quoted(name)).collect();
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| cell(name)).collect();
         writeln!(to, "{}", names.join(","))?;
         for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(|cell| quoted(cell)).collect();
+            let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
             writeln!(to, "{}", cells.join(","))?;
         }
         Ok(())
     }
 }
 
-/// The cell, in quotes when it holds a character that would end it.
-pub fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
+/// A cell of CSV, as every table of runslice has it.
+///
+/// It is in quotes when it holds a character that would end it. A text that a spreadsheet would
+/// take for a formula gets an apostrophe before it, and quotes: names of tasks, files and policies
+/// come from anywhere, and a formula runs commands or sends cells away (OWASP, "CSV injection").
+/// Numbers stay numbers, negative ones too.
+pub fn cell(text: &str) -> String {
+    if is_formula(text) {
+        format!("\"'{}\"", text.replace('"', "\"\""))
+    } else if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        cell.to_owned()
+        text.to_owned()
     }
+}
+
+/// Whether a spreadsheet may compute it: the first character that is no blank decides, in its wide
+/// form too; a tab or a line break is left out before one looks for it.
+fn is_formula(text: &str) -> bool {
+    let begins = |char| "=+-@\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}".contains(char);
+    text.starts_with(['\t', '\r', '\n'])
+        || text.trim_start().starts_with(begins) && text.len() > 1 && text.parse::<f64>().is_err()
 }
 
 #[cfg(test)]
@@ -147,8 +162,48 @@ mod tests {
 
     #[test]
     fn a_cell_with_a_comma_or_a_quote_is_quoted() {
-        assert_eq!(quoted("mlfq:nq=3"), "mlfq:nq=3");
-        assert_eq!(quoted("mlfq:nq=3,boost=1"), "\"mlfq:nq=3,boost=1\"");
-        assert_eq!(quoted("a \"b\""), "\"a \"\"b\"\"\"");
+        assert_eq!(cell("mlfq:nq=3"), "mlfq:nq=3");
+        assert_eq!(cell("mlfq:nq=3,boost=1"), "\"mlfq:nq=3,boost=1\"");
+        assert_eq!(cell("a \"b\""), "\"a \"\"b\"\"\"");
+    }
+
+    #[test]
+    fn a_name_that_a_spreadsheet_would_compute_is_a_text_and_a_number_a_number() {
+        for (name, want) in [
+            ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
+            ("=HYPERLINK(\"x\")", "\"'=HYPERLINK(\"\"x\"\")\""),
+            ("+1+1", "\"'+1+1\""),
+            ("-2+3", "\"'-2+3\""),
+            ("@SUM(A1)", "\"'@SUM(A1)\""),
+            (" =1", "\"' =1\""),
+            ("\t=1", "\"'\t=1\""),
+            ("\r=1", "\"'\r=1\""),
+            ("\u{ff1d}1", "\"'\u{ff1d}1\""),
+        ] {
+            assert_eq!(cell(name), want, "{name:?}");
+        }
+        for plain in [
+            "-12",
+            "-0.5",
+            "+3",
+            "-1e-9",
+            "-",
+            "a=b",
+            "x-1",
+            "",
+            "12",
+            "kworker/0:1",
+        ] {
+            assert_eq!(cell(plain), plain);
+        }
+    }
+
+    #[test]
+    fn every_table_escapes_its_names() {
+        let mut table = ExportTable::new([("name", Kind::Text), ("change", Kind::Real)]);
+        table.row(["=1+1".to_owned(), "-3.5".to_owned()]);
+        let mut text = Vec::new();
+        table.write(Form::Csv, &mut text).unwrap();
+        assert_eq!(text, b"name,change\n\"'=1+1\",-3.5\n");
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use folder::NewFile;
-use model::plain::is_obeyed;
+use model::plain::{escape, is_obeyed};
 
 use crate::exit::UsageError;
 use crate::export;
@@ -366,7 +366,7 @@ impl<W: Write> Write for Printable<W> {
                     }
                     match std::str::from_utf8(&self.held).map(|it| it.chars().next()) {
                         Ok(Some(char)) if is_obeyed(char) => {
-                            clean.extend(format!("\\u{:04x}", u32::from(char)).bytes());
+                            clean.extend(escape(char).bytes());
                             self.held.clear();
                         }
                         _ => clean.append(&mut self.held),
@@ -383,7 +383,7 @@ impl<W: Write> Write for Printable<W> {
             match byte {
                 _ if length(byte).is_some() => self.held.push(byte),
                 b'\n' | b'\t' | 0x20..=0x7e | 0x80.. => clean.push(byte),
-                _ => clean.extend(format!("\\u{byte:04x}").bytes()),
+                _ => clean.extend(escape(byte.into()).bytes()),
             }
         }
         self.to.write_all(&clean)?;

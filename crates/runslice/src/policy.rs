@@ -241,6 +241,13 @@ fn object_in(path: &str, file: Vec<u8>, wanted: Option<&str>) -> anyhow::Result<
     };
     match (chosen[..].as_ref(), wanted) {
         ([object], _) => Ok(Arc::from(**object)),
+        ([], _) if objects.is_empty() && embedded::is_program(&file) => {
+            let message = format!(
+                "{path} is a program, and no BPF object lies in it; `--scheduler '{path}'` \
+                 simulates what a scheduler's program attaches"
+            );
+            Err(UsageError(message).into())
+        }
         // Not an ELF file at all: the loader says what is wrong with it.
         ([], None) if objects.is_empty() => Ok(Arc::from(file)),
         ([], None) => bail!("{path}: none of the BPF objects in it is a scheduling policy"),

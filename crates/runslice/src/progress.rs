@@ -41,7 +41,7 @@ impl Bar {
 
     fn new(name: &str, length: Option<u64>, template: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::hidden());
-        bar.set_prefix(clean(name));
+        bar.set_prefix(model::plain::shown(name));
         bar.set_style(style(template));
         Self {
             bar,
@@ -65,13 +65,6 @@ impl Bar {
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
-}
-
-/// A name without what a terminal would obey.
-fn clean(name: &str) -> String {
-    let mut clean = name.to_owned();
-    clean.retain(|it| !model::plain::is_obeyed(it));
-    clean
 }
 
 /// The style of a bar; with the numbers that only we know how to write.
@@ -235,7 +228,10 @@ mod tests {
     fn the_time_of_a_run_is_written_as_time_and_its_name_commands_no_terminal() {
         let mut bar = Bar::of_time("fi\u{1b}[2Jfo", Some(Nanos::from_secs(1)));
         let text = seen(&mut bar, 500_000);
-        assert!(text.starts_with("fi[2Jfo [###############"), "{text}");
+        assert!(
+            text.starts_with("fi\\u001b[2Jfo [###############"),
+            "{text}"
+        );
         assert!(text.contains("50 % of 1.00 s, "), "{text}");
         let mut endless = Bar::of_time("fifo", None);
         let text = seen(&mut endless, 2_000);

@@ -65,7 +65,7 @@ pub fn printable(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\t' => printable.push(c),
-            c if model::plain::is_obeyed(c) => printable.extend(c.escape_default()),
+            c if model::plain::is_obeyed(c) => printable.push_str(&model::plain::escape(c)),
             c => printable.push(c),
         }
     }
@@ -94,7 +94,7 @@ mod tests {
     fn what_is_said_can_be_kept_by_the_thread_that_asks() {
         let ((), lines) = kept(|| {
             let ((), inner) = kept(|| say("x", "in\x1b"));
-            assert_eq!(inner, ["in\\u{1b}"]);
+            assert_eq!(inner, ["in\\u001b"]);
             say("x", "out");
         });
         assert_eq!(lines, ["out"]);
@@ -105,9 +105,9 @@ mod tests {
     fn a_terminal_is_not_told_what_to_do_by_a_name() {
         assert_eq!(
             printable("a\x1b]0;b\x07\r\n\tc\u{9b}2J"),
-            "a\\u{1b}]0;b\\u{7}\\r\n\tc\\u{9b}2J"
+            "a\\u001b]0;b\\u0007\\u000d\n\tc\\u009b2J"
         );
-        assert_eq!(printable("a\u{202e}gpj"), "a\\u{202e}gpj");
+        assert_eq!(printable("a\u{202e}gpj"), "a\\u202egpj");
         assert_eq!(printable("Grüße"), "Grüße");
     }
 }

@@ -7,18 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context as _;
-use bpf_build::Built;
+pub use bpf_build::Readable;
+use bpf_build::{Built, Error};
 use folder::OwnFolder;
 
+use crate::exit::UnsupportedError;
+use crate::output;
 use crate::say::say;
-use crate::{input, output};
 
 /// Whether `path` names a source: C files end so, and objects do not.
 pub fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "c")
 }
 
-/// The object of the policy in `path`, compiled once in the life of this process.
+/// The source itself is why there is no object; the text is what its author must know.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadSource(String);
+
+/// The object of the user's own policy in `path`, compiled once in the life of this process. It may
+/// read what lies beside it.
 ///
 /// # Errors
 /// As [`compile`].
@@ -28,7 +36,7 @@ pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
     if let Some(object) = done.get(path) {
         return Ok(object.clone());
     }
-    let object = compile(path, &[])?.object;
+    let object = compile(path, &Readable::own_folder())?.object;
     done.insert(path.to_owned(), object.clone());
     Ok(object)
 }
@@ -41,7 +49,8 @@ pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Vec<u8>> {
     let folder = OwnFolder::new().context("no folder for the source")?;
     let path = folder.path().join(name);
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    let compiled = compile(&path, &[]).map_err(|error| {
+    // There is nothing else in the folder.
+    let compiled = compile(&path, &Readable::own_folder()).map_err(|error| {
         // The folder is gone when somebody reads the message.
         let own = format!("{}/", folder.path().display());
         anyhow::anyhow!(error.to_string().replace(&own, ""))
@@ -49,18 +58,22 @@ pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Vec<u8>> {
     Ok(compiled?.object)
 }
 
-/// Compiles `path`, also with headers of `includes`. Warnings go to standard error.
+/// Compiles `path`, which can read what `may` says and the headers of this program. Warnings go to
+/// standard error.
 ///
 /// # Errors
-/// When there is no suitable clang, the file cannot be read, or it does not compile.
-pub fn compile(path: &Path, includes: &[&Path]) -> anyhow::Result<Built> {
-    // The compiler would read a device to its end.
-    input::bytes(path, input::WRITTEN)?;
+/// [`BadSource`] when the file cannot be read, does not compile, or asks for a file that it may
+/// not read; [`UnsupportedError`] when there is no suitable clang, or the kernel cannot hold it to
+/// what a source may read that may read nothing.
+pub fn compile(path: &Path, may: &Readable) -> anyhow::Result<Built> {
     let scratch = OwnFolder::new().context("no folder for the compiler")?;
     let headers = scratch.path().join("include");
     write_headers(&headers)?;
-    let built = bpf_build::compile_others(path, includes, &headers, scratch.path())
-        .map_err(|error| anyhow::anyhow!(in_words(&error, scratch.path())))?;
+    let built = bpf_build::compile_others(path, may, &headers, scratch.path())
+        .map_err(|error| kind(&error, in_words(&error, scratch.path())))?;
+    if !built.is_walled {
+        say_unwalled(path);
+    }
     if !built.warnings.is_empty() {
         say(
             "runslice",
@@ -68,6 +81,28 @@ pub fn compile(path: &Path, includes: &[&Path]) -> anyhow::Result<Built> {
         );
     }
     Ok(built)
+}
+
+fn say_unwalled(path: &Path) {
+    let text = format!(
+        "{}: this kernel lacks Landlock or seccomp, so that assembly and links in the source \
+         can reach any file of yours; compile only what you trust",
+        path.display()
+    );
+    say("runslice", &text);
+}
+
+/// The error that decides the exit status, and whom it concerns.
+fn kind(error: &Error, words: String) -> anyhow::Error {
+    match error {
+        Error::ClangNotFound
+        | Error::ClangUnusable { .. }
+        | Error::ClangTooOld { .. }
+        | Error::Wrapper { .. }
+        | Error::File { .. } => anyhow::anyhow!(words),
+        Error::NoWalls { .. } => UnsupportedError(words).into(),
+        _ => BadSource(words).into(),
+    }
 }
 
 /// Writes the headers into `folder`, which is made.
@@ -84,18 +119,24 @@ pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn in_words(error: &bpf_build::Error, scratch: &Path) -> String {
+fn in_words(error: &Error, scratch: &Path) -> String {
     let text = error.to_string();
     let text = hidden(&text, scratch);
-    if !matches!(error, bpf_build::Error::Compile { .. }) {
-        return text;
-    }
-    let advice = match text.contains("file not found") {
-        true => {
-            "`build -I FOLDER` adds a folder of headers; `build --headers FOLDER` writes those \
-             inside of runslice"
+    match error {
+        Error::Compile { .. } => {}
+        Error::Outside { .. } => {
+            return format!("{text}; `build -I FOLDER` lets a source read another folder");
         }
-        false => "correct what the compiler names",
+        _ => return text,
+    }
+    let advice = if text.contains("file not found") {
+        "`build -I FOLDER` adds a folder of headers; `build --headers FOLDER` writes those inside \
+         of runslice"
+    } else if text.contains("not a compile-time constant") && text.contains("SCX_") {
+        "the kernel gives SCX_SLICE_DFL and the like their values when it loads the policy: write \
+         a number, such as 20000000, or use the name inside of a function"
+    } else {
+        "correct what the compiler names"
     };
     format!("{}\n  {advice}", text.trim_end())
 }
@@ -130,8 +171,11 @@ mod tests {
     #[test]
     fn a_policy_of_the_tools_compiles_anywhere_to_the_same_object() {
         let [one, other] = [(); 2].map(|()| OwnFolder::new().unwrap());
-        let built = compile(&source(&one, SIMPLE), &[]).unwrap();
-        assert_eq!(built, compile(&source(&other, SIMPLE), &[]).unwrap());
+        let built = compile(&source(&one, SIMPLE), &Readable::own_folder()).unwrap();
+        assert_eq!(
+            built,
+            compile(&source(&other, SIMPLE), &Readable::own_folder()).unwrap()
+        );
         assert_eq!(built.warnings, "");
         let object = bpf::Object::parse(&built.object).unwrap();
         assert_eq!(object.tables(), ["mine_ops"]);
@@ -142,7 +186,7 @@ mod tests {
     fn the_shipped_sources_compile_with_the_headers_of_the_program() {
         for policy in policies::ALL {
             let folder = OwnFolder::new().unwrap();
-            let built = compile(&source(&folder, policy.text), &[]);
+            let built = compile(&source(&folder, policy.text), &Readable::own_folder());
             let built = built.unwrap_or_else(|error| panic!("{}: {error}", policy.name));
             assert!(bpf::Object::parse(&built.object).is_ok(), "{}", policy.name);
         }
@@ -152,7 +196,7 @@ mod tests {
     fn a_message_names_no_folder_that_is_gone() {
         let folder = OwnFolder::new().unwrap();
         let text = "#include <scx/common.bpf.h>\nint f(void) { return MEMBER_VPTR(1, 2); }\n";
-        let error = compile(&source(&folder, text), &[])
+        let error = compile(&source(&folder, text), &Readable::own_folder())
             .unwrap_err()
             .to_string();
         assert!(error.contains("mine.bpf.c:2:"), "{error}");

@@ -121,6 +121,132 @@ fn the_headers_are_written_for_an_editor() {
     );
 }
 
+/// What a run that does not end well says, and its status.
+fn bad(folder: &Path, words: &str) -> (String, Option<i32>) {
+    let output = run(folder, words);
+    assert!(!output.status.success(), "{words}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (stderr, output.status.code())
+}
+
+/// A lecturer's folder: his solution, and what was handed in.
+fn lecture(name: &str) -> PathBuf {
+    let folder = own(name);
+    for made in ["sol", "handed"] {
+        fs::create_dir_all(folder.join(made)).expect("writable");
+    }
+    fs::write(folder.join("sol/solution.bpf.c"), MINE).expect("writable");
+    let mallory = "#include \"../sol/solution.bpf.c\"\n";
+    fs::write(folder.join("handed/mallory.bpf.c"), mallory).expect("writable");
+    folder
+}
+
+#[test]
+fn a_source_reads_its_own_folder_and_those_that_are_named() {
+    let folder = lecture("reads");
+    let including = "#include \"mine.h\"\n";
+    fs::write(folder.join("handed/near.bpf.c"), including).expect("writable");
+    fs::write(folder.join("handed/mine.h"), MINE).expect("writable");
+    good(&folder, "build handed/near.bpf.c");
+    good(&folder, "sim handed/near.bpf.c -w desk --duration 10ms");
+    for verb in ["build", "check", "sim -w desk"] {
+        let (said, status) = bad(&folder, &format!("{verb} handed/mallory.bpf.c"));
+        let want = "handed/mallory.bpf.c:1: cannot include ../sol/solution.bpf.c: it lies outside \
+                    of the source's folder";
+        assert!(said.contains(want), "{verb}: {said}");
+        assert_eq!(status, Some(1), "{verb}");
+    }
+    good(&folder, "build -I sol handed/mallory.bpf.c");
+    let (said, _) = bad(&folder, "build --alone handed/near.bpf.c");
+    assert!(
+        said.contains("near.bpf.c:1: cannot include mine.h: "),
+        "{said}"
+    );
+    good(&folder, "build --alone mine.bpf.c");
+}
+
+#[test]
+fn nobody_passes_with_the_lecturers_solution() {
+    let folder = lecture("grade");
+    fs::write(folder.join("handed/alice.bpf.c"), MINE).expect("writable");
+    good(&folder, "build mine.bpf.c -o handed/bob.bpf.o");
+    good(&folder, "build sol/solution.bpf.c -o sol/solution.bpf.o");
+    for ending in ["c", "o"] {
+        let link = folder.join(format!("handed/link.bpf.{ending}"));
+        let _ = fs::remove_file(&link);
+        let target = format!("../sol/solution.bpf.{ending}");
+        std::os::unix::fs::symlink(target, link).expect("writable");
+    }
+    let report = good(&folder, "lab --grade handed --loads 1");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
+    let results = report["results"].as_array().expect("a list");
+    let of = |name: &str| {
+        let found = results.iter().find(|it| it["object"] == name);
+        found.unwrap_or_else(|| panic!("{name}: {report:#}"))
+    };
+    assert_eq!(
+        (&report["objects"], &report["passed"]),
+        (&5.into(), &2.into())
+    );
+    assert_eq!(of("alice.bpf.c")["passed"], true);
+    assert_eq!(of("bob.bpf.o")["passed"], true);
+    let why = |name: &str| of(name)["properties"][0]["why"].as_str().expect("a text");
+    let mallory = why("mallory.bpf.c");
+    let want =
+        "mallory.bpf.c:1: cannot include ../sol/solution.bpf.c: the source is compiled alone";
+    assert!(mallory.contains(want), "{mallory}");
+    for ending in ["c", "o"] {
+        let said = why(&format!("link.bpf.{ending}"));
+        assert!(said.starts_with("it is a link"), "{said}");
+    }
+}
+
+/// A policy with the names of 6.12, and no header but vmlinux.h and those of libbpf.
+const OLD: &str = "#include \"vmlinux.h\"\n#include <bpf/bpf_helpers.h>\n\
+    #include <bpf/bpf_tracing.h>\nchar _license[] SEC(\"license\") = \"GPL\";\n\
+    SEC(\"struct_ops/old_enqueue\")\n\
+    void BPF_PROG(old_enqueue, struct task_struct *p, u64 enq_flags)\n\
+    {\n\tscx_bpf_dispatch(p, SCX_DSQ_GLOBAL, 5000000, enq_flags);\n}\n\
+    SEC(\"struct_ops/old_dispatch\")\n\
+    void BPF_PROG(old_dispatch, s32 cpu, struct task_struct *prev)\n\
+    {\n\tscx_bpf_consume(0);\n}\n\
+    SEC(\".struct_ops.link\") struct sched_ext_ops old_ops = {\n\
+    \t.enqueue = (void *)old_enqueue, .dispatch = (void *)old_dispatch, .name = \"old\" };\n";
+
+#[test]
+fn a_source_with_the_names_of_6_12_compiles_and_says_which_kernels_have_them() {
+    let folder = own("old-names");
+    fs::write(folder.join("old.bpf.c"), OLD).expect("writable");
+    good(&folder, "build old.bpf.c");
+    good(
+        &folder,
+        "sim old.bpf.o -w desk --duration 10ms --kernel 6.12",
+    );
+    let (said, _) = bad(&folder, "sim old.bpf.o -w desk --kernel 6.18");
+    assert!(
+        said.contains("scx_bpf_dispatch") && said.contains("6.12"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_constant_that_a_kernel_gives_is_no_initial_value_and_the_message_says_what_is() {
+    let folder = own("constant");
+    let text = "#include <scx/common.bpf.h>\nconst volatile u64 slice_ns = SCX_SLICE_DFL;\n";
+    fs::write(folder.join("slice.bpf.c"), text).expect("writable");
+    let (said, _) = bad(&folder, "build slice.bpf.c");
+    assert!(said.contains("write a number, such as 20000000"), "{said}");
+}
+
+#[test]
+fn a_schedulers_program_is_no_object_and_the_message_names_the_option() {
+    let folder = own("program");
+    fs::copy("/bin/true", folder.join("scx_true")).expect("writable");
+    let (said, status) = bad(&folder, "sim ./scx_true -w desk");
+    assert!(said.contains("`--scheduler './scx_true'`"), "{said}");
+    assert_eq!(status, Some(2));
+}
+
 /// The sources that must compile unchanged: those of the sched_ext tools.
 const TOOLS: [&str; 7] = [
     "simple", "qmap", "central", "flatcg", "pair", "userland", "sdt",

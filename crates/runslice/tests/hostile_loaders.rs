@@ -129,7 +129,7 @@ fn one_that_fails_is_told_with_its_last_lines_and_status() {
     // What it prints cannot change the terminal.
     has(
         &said,
-        &["ended (status 3) before it attached", "\\u{1b}[31mno CPUs"],
+        &["ended (status 3) before it attached", "\\u001b[31mno CPUs"],
     );
 }
 

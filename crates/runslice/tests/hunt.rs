@@ -270,7 +270,7 @@ fn timed(folder: &Folder, arguments: &str) -> (f64, String) {
 
 /// Makes the numbers of docs/explain.md, and demands that each fault shows itself in five minutes.
 #[test]
-#[ignore = "measures: `cargo test --workspace --test hunt corpus -- --ignored --nocapture`"]
+#[ignore = "measures: `cargo test --workspace --test all corpus -- --ignored --nocapture`"]
 fn the_corpus_is_hunted_explained_and_made_small() {
     println!("| policy | class | line | trials | to find, CPU | wall | smallest run | to shrink |");
     println!("| --- | --- | --- | --: | --: | --: | --- | --: |");

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use runslice_tests::folder;
 
 /// What somebody has in his folder who makes mistakes.
-const FILES: [(&str, &str); 15] = [
+const FILES: [(&str, &str); 16] = [
     ("empty.toml", ""),
     ("empty.json", ""),
     ("other.json", "{\"a\": 1}\n"),
@@ -43,6 +43,7 @@ const FILES: [(&str, &str); 15] = [
         "header.bpf.c",
         "#include <stdio.h>\nint main(void)\n{\n\treturn 0;\n}\n",
     ),
+    ("outside.bpf.c", "#include \"../solution/solution.bpf.c\"\n"),
     ("empty.bpf.c", "#include <scx.h>\nBPF_LICENSE();\n"),
     ("text.bpf.o", "this is no object\n"),
     (

@@ -73,7 +73,7 @@ pub fn a_deadline_task_has_one_turn_a_period() -> Body {
         // guest that counts take turns while one clock runs for both, so that a CPU which is put
         // aside within a softirq has the other's turn counted as that: such time is in the turn
         // (12 to 112 ms long, on the second CPU only) but not charged to the budget. With one CPU
-        // 7.2 gives 8.0 ms in each period: `vm_play` holds it to that.
+        // 7.2 gives 8.0 ms in each period: `vm/play.rs` holds it to that.
         let ran = run.run_ns("D") / 1_000_000;
         assert!((140..=400).contains(&ran), "{ran} ms");
         // One turn in each of 20 periods.

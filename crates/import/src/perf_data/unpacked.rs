@@ -3,16 +3,18 @@
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::error::Error;
-use crate::unpack::decoder_for;
+use crate::unpack::{Allowance, Blocks, decoder_for};
 
 /// Most bytes that one packed record may become: perf packs its buffers, of at most 512 MiB, in
 /// parts.
-const MOST: usize = 64 << 20;
+const MOST: u64 = 64 << 20;
 
 /// What was unpacked and not taken.
 #[derive(Default)]
 pub struct Unpacked {
     frames: Option<FrameDecoder>,
+    blocks: Blocks,
+    allowance: Allowance,
     bytes: Vec<u8>,
     at: usize,
     spare: Vec<u8>,
@@ -27,6 +29,9 @@ impl Unpacked {
             offset,
             what: "a packed record is damaged",
         };
+        self.blocks.check(packed).ok_or_else(damaged)?;
+        let long = packed.len();
+        let most = self.allowance.for_part(long, MOST);
         while !packed.is_empty() {
             if self.frames.is_none() {
                 self.frames = Some(decoder_for(packed).ok_or_else(damaged)?);
@@ -42,15 +47,15 @@ impl Unpacked {
             frames
                 .decode_blocks(&mut packed, one)
                 .map_err(|_| damaged())?;
-            if let Some(more) = frames.collect() {
-                self.bytes.extend(more);
-            }
-            if self.bytes.len() > MOST {
-                return Err(Error::TooLong {
+            let before = self.bytes.len();
+            self.bytes.extend(frames.collect().into_iter().flatten());
+            self.allowance.take((self.bytes.len() - before) as u64);
+            if self.bytes.len() as u64 > most {
+                return Err(Error::Bomb {
                     offset,
-                    what: "a packed record, unpacked",
-                    found: self.bytes.len() as u64,
-                    most: MOST as u64,
+                    what: "a packed record",
+                    packed: long as u64,
+                    most,
                 });
             }
         }

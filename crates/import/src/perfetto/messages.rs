@@ -1,24 +1,6 @@
-//! The messages, with the fields that are needed.
+//! The messages, with the fields that are needed. Names are bytes: a thread may have any.
 
 use prost::{Message, Oneof};
-
-/// Several packets, as in a compressed one.
-#[derive(Clone, PartialEq, Message)]
-pub struct Trace {
-    #[prost(message, repeated, tag = "1")]
-    pub packet: Vec<Packet>,
-}
-
-/// `TracePacket`.
-#[derive(Clone, PartialEq, Message)]
-pub struct Packet {
-    #[prost(message, optional, tag = "1")]
-    pub ftrace_events: Option<Bundle>,
-    #[prost(bytes = "vec", tag = "50")]
-    pub compressed_packets: Vec<u8>,
-    #[prost(message, optional, tag = "45")]
-    pub system_info: Option<SystemInfo>,
-}
 
 /// `SystemInfo`.
 #[derive(Clone, PartialEq, Message)]
@@ -32,62 +14,6 @@ pub struct SystemInfo {
 pub struct Utsname {
     #[prost(string, optional, tag = "3")]
     pub release: Option<String>,
-}
-
-/// `FtraceEventBundle`: what one CPU reported.
-#[derive(Clone, PartialEq, Message)]
-pub struct Bundle {
-    #[prost(uint32, optional, tag = "1")]
-    pub cpu: Option<u32>,
-    #[prost(message, repeated, tag = "2")]
-    pub event: Vec<Event>,
-    #[prost(bool, optional, tag = "3")]
-    pub lost_events: Option<bool>,
-    #[prost(message, optional, tag = "4")]
-    pub compact_sched: Option<CompactSched>,
-    #[prost(int32, optional, tag = "5")]
-    pub ftrace_clock: Option<i32>,
-}
-
-impl Bundle {
-    /// The clock, if it is another than the usual `boot` (`FtraceClock`).
-    pub fn clock(&self) -> Option<&'static str> {
-        match self.ftrace_clock? {
-            2 => Some("global"),
-            3 => Some("local"),
-            4 => Some("mono_raw"),
-            _ => Some("another than boot"),
-        }
-    }
-}
-
-/// `FtraceEventBundle.CompactSched`: switches and wakings in columns.
-#[derive(Clone, PartialEq, Message)]
-pub struct CompactSched {
-    #[prost(uint64, repeated, tag = "1")]
-    pub switch_timestamp: Vec<u64>,
-    #[prost(int64, repeated, tag = "2")]
-    pub switch_prev_state: Vec<i64>,
-    #[prost(int32, repeated, tag = "3")]
-    pub switch_next_pid: Vec<i32>,
-    #[prost(int32, repeated, tag = "4")]
-    pub switch_next_prio: Vec<i32>,
-    #[prost(string, repeated, tag = "5")]
-    pub intern_table: Vec<String>,
-    #[prost(uint32, repeated, tag = "6")]
-    pub switch_next_comm_index: Vec<u32>,
-    #[prost(uint64, repeated, tag = "7")]
-    pub waking_timestamp: Vec<u64>,
-    #[prost(int32, repeated, tag = "8")]
-    pub waking_pid: Vec<i32>,
-    #[prost(int32, repeated, tag = "9")]
-    pub waking_target_cpu: Vec<i32>,
-    #[prost(int32, repeated, tag = "10")]
-    pub waking_prio: Vec<i32>,
-    #[prost(uint32, repeated, tag = "11")]
-    pub waking_comm_index: Vec<u32>,
-    #[prost(uint32, repeated, tag = "12")]
-    pub waking_common_flags: Vec<u32>,
 }
 
 /// `FtraceEvent`.
@@ -159,16 +85,16 @@ pub mod event {
 /// `SchedSwitchFtraceEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub struct SchedSwitch {
-    #[prost(string, optional, tag = "1")]
-    pub prev_comm: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub prev_comm: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "2")]
     pub prev_pid: Option<i32>,
     #[prost(int32, optional, tag = "3")]
     pub prev_prio: Option<i32>,
     #[prost(int64, optional, tag = "4")]
     pub prev_state: Option<i64>,
-    #[prost(string, optional, tag = "5")]
-    pub next_comm: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "5")]
+    pub next_comm: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "6")]
     pub next_pid: Option<i32>,
     #[prost(int32, optional, tag = "7")]
@@ -178,8 +104,8 @@ pub struct SchedSwitch {
 /// `SchedWakingFtraceEvent`, `SchedWakeupFtraceEvent`, `SchedWakeupNewFtraceEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Comm {
-    #[prost(string, optional, tag = "1")]
-    pub comm: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub comm: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "2")]
     pub pid: Option<i32>,
     #[prost(int32, optional, tag = "3")]
@@ -191,8 +117,8 @@ pub struct Comm {
 /// `SchedMigrateTaskFtraceEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Migrate {
-    #[prost(string, optional, tag = "1")]
-    pub comm: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub comm: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "2")]
     pub pid: Option<i32>,
     #[prost(int32, optional, tag = "3")]
@@ -208,8 +134,8 @@ pub struct Migrate {
 pub struct Fork {
     #[prost(int32, optional, tag = "2")]
     pub parent_pid: Option<i32>,
-    #[prost(string, optional, tag = "3")]
-    pub child_comm: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub child_comm: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "4")]
     pub child_pid: Option<i32>,
 }
@@ -235,15 +161,15 @@ pub struct Pid {
 pub struct Rename {
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
-    #[prost(string, optional, tag = "3")]
-    pub newcomm: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub newcomm: Option<Vec<u8>>,
 }
 
 /// `IrqHandlerEntryFtraceEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub struct IrqEntry {
-    #[prost(string, optional, tag = "2")]
-    pub name: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub name: Option<Vec<u8>>,
 }
 
 /// `SoftirqEntryFtraceEvent` and `SoftirqExitFtraceEvent`.

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use prost::Message as _;
 
+#[path = "perfetto_files.rs"]
+pub mod files;
+
 use super::trace_files::{RELEASE, flags, perf_data, trace_dat};
 use crate::perfetto::messages::{self as m, event::Event as Of};
 use crate::record::{Context, Interrupt, Left, Record, What, Who};
@@ -184,7 +187,7 @@ fn interrupt(what: What) -> (&'static str, String) {
 
 fn comm(who: Who, cpu: Option<u32>) -> m::Comm {
     m::Comm {
-        comm: Some(who.comm.to_string()),
+        comm: Some(who.comm.bytes().to_vec()),
         pid: Some(who.pid.cast_signed()),
         prio: who.prio.map(i32::from),
         target_cpu: cpu.map(u32::cast_signed),
@@ -194,11 +197,11 @@ fn comm(who: Who, cpu: Option<u32>) -> m::Comm {
 fn event(record: &Record) -> m::Event {
     let what = match record.what {
         What::Switch { prev, left, next } => Of::SchedSwitch(m::SchedSwitch {
-            prev_comm: Some(prev.comm.to_string()),
+            prev_comm: Some(prev.comm.bytes().to_vec()),
             prev_pid: Some(prev.pid.cast_signed()),
             prev_prio: prev.prio.map(i32::from),
             prev_state: Some(bits(left)),
-            next_comm: Some(next.comm.to_string()),
+            next_comm: Some(next.comm.bytes().to_vec()),
             next_pid: Some(next.pid.cast_signed()),
             next_prio: next.prio.map(i32::from),
         }),
@@ -210,7 +213,7 @@ fn event(record: &Record) -> m::Event {
         } => Of::SchedWakeupNew(comm(who, cpu)),
         What::Wakeup { who, cpu, .. } => Of::SchedWakeup(comm(who, cpu)),
         What::Migrate { who, from, to } => Of::SchedMigrateTask(m::Migrate {
-            comm: Some(who.comm.to_string()),
+            comm: Some(who.comm.bytes().to_vec()),
             pid: Some(who.pid.cast_signed()),
             prio: who.prio.map(i32::from),
             orig_cpu: Some(from.cast_signed()),
@@ -218,7 +221,7 @@ fn event(record: &Record) -> m::Event {
         }),
         What::Fork { parent, child } => Of::SchedProcessFork(m::Fork {
             parent_pid: Some(parent.cast_signed()),
-            child_comm: Some(child.comm.to_string()),
+            child_comm: Some(child.comm.bytes().to_vec()),
             child_pid: Some(child.pid.cast_signed()),
         }),
         What::Enter(Interrupt::Timer) => Of::HrtimerExpireEntry(m::Empty {}),
@@ -236,28 +239,28 @@ fn event(record: &Record) -> m::Event {
 }
 
 /// One packet for each CPU, as the recorder reads them.
-pub fn perfetto(records: &[Record]) -> m::Trace {
-    let packet = |cpu: u32| m::Packet {
-        ftrace_events: Some(m::Bundle {
+pub fn perfetto(records: &[Record]) -> files::Trace {
+    let packet = |cpu: u32| files::Packet {
+        ftrace_events: Some(files::Bundle {
             cpu: Some(cpu),
             event: records
                 .iter()
                 .filter(|it| it.cpu == cpu)
                 .map(event)
                 .collect(),
-            ..m::Bundle::default()
+            ..files::Bundle::default()
         }),
-        ..m::Packet::default()
+        ..files::Packet::default()
     };
-    let info = m::Packet {
+    let info = files::Packet {
         system_info: Some(m::SystemInfo {
             utsname: Some(m::Utsname {
                 release: Some(RELEASE.to_owned()),
             }),
         }),
-        ..m::Packet::default()
+        ..files::Packet::default()
     };
-    m::Trace {
+    files::Trace {
         packet: vec![packet(0), info, packet(1)],
     }
 }
@@ -268,22 +271,22 @@ fn packed(records: &[Record]) -> Vec<u8> {
     let level = flate2::Compression::default();
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
     encoder.write_all(&inner).unwrap();
-    let packet = m::Packet {
+    let packet = files::Packet {
         compressed_packets: encoder.finish().unwrap(),
-        ..m::Packet::default()
+        ..files::Packet::default()
     };
     let packet = vec![packet];
-    m::Trace { packet }.encode_to_vec()
+    files::Trace { packet }.encode_to_vec()
 }
 
-fn compact(records: &[Record]) -> m::Trace {
+fn compact(records: &[Record]) -> files::Trace {
     let bundle = |cpu: u32| {
-        let mut compact = m::CompactSched::default();
+        let mut compact = files::CompactSched::default();
         let (mut switch, mut waking) = (0, 0);
         for record in records.iter().filter(|it| it.cpu == cpu) {
             let table = &mut compact.intern_table;
             let mut name = |who: Who| {
-                table.push(who.comm.to_string());
+                table.push(who.comm.bytes().to_vec());
                 u32::try_from(table.len() - 1).unwrap()
             };
             match record.what {
@@ -309,16 +312,16 @@ fn compact(records: &[Record]) -> m::Trace {
                 _ => {}
             }
         }
-        m::Packet {
-            ftrace_events: Some(m::Bundle {
+        files::Packet {
+            ftrace_events: Some(files::Bundle {
                 cpu: Some(cpu),
                 compact_sched: Some(compact),
-                ..m::Bundle::default()
+                ..files::Bundle::default()
             }),
-            ..m::Packet::default()
+            ..files::Packet::default()
         }
     };
-    m::Trace {
+    files::Trace {
         packet: vec![bundle(0), bundle(1)],
     }
 }

@@ -7,9 +7,28 @@ pub fn is_known(event: &[u8]) -> bool {
     event.starts_with(b"sched_") || event.starts_with(b"irq_") || event.starts_with(b"softirq_")
 }
 
+/// Events that are of use and have a thread's name, which may have a newline.
+pub fn has_name(event: &[u8]) -> bool {
+    matches!(
+        event,
+        b"sched_switch"
+            | b"sched_waking"
+            | b"sched_wakeup"
+            | b"sched_wakeup_new"
+            | b"sched_migrate_task"
+            | b"sched_process_fork"
+            | b"sched_process_exit"
+            | b"task_rename"
+    )
+}
+
 /// What an event's line reports; `None` if it is of no use here.
 pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
     let text = text.trim_ascii();
+    // libtraceevent writes so where it does not understand how the kernel prints an event, and the
+    // raw fields behind it.
+    let text = text.strip_prefix(b"[FAILED TO PARSE]").unwrap_or(text);
+    let text = text.trim_ascii_start();
     Some(match event {
         b"sched_switch" => switch(text)?,
         b"sched_waking" => {
@@ -80,12 +99,16 @@ fn softirq(text: &[u8]) -> Option<Interrupt> {
 
 fn switch(text: &[u8]) -> Option<What> {
     let arrow = b" ==> ";
-    let at = text.windows(arrow.len()).position(|part| part == arrow)?;
-    let (left, right) = (&text[..at], &text[at + arrow.len()..]);
+    let at = text.windows(arrow.len()).position(|part| part == arrow);
+    let (left, right) = match at {
+        Some(at) => (&text[..at], &text[at + arrow.len()..]),
+        // Raw fields, as of `trace-cmd report -R`.
+        None => text.split_at(last(text, b" next_comm=")?),
+    };
     if let Some(state) = after_last(left, b" prev_state=") {
         return Some(What::Switch {
             prev: by_names(left, b"prev_comm=", b" prev_pid=", b"prev_prio=")?,
-            left: Left::of_letters(word(state).0),
+            left: left_by(word(state).0),
             next: by_names(right, b"next_comm=", b" next_pid=", b"next_prio=")?,
         });
     }
@@ -95,6 +118,23 @@ fn switch(text: &[u8]) -> Option<What> {
         left: Left::of_letters(word(state).0),
         next: by_colon(right)?.0,
     })
+}
+
+/// The state as letters, or as the number that raw fields have.
+fn left_by(state: &[u8]) -> Left {
+    match raw(state) {
+        Some(bits) => Left::of_bits(bits),
+        None => Left::of_letters(state),
+    }
+}
+
+/// A number of raw fields: `4096` or `0x1000`.
+fn raw(text: &[u8]) -> Option<u64> {
+    let Some(digits) = text.strip_prefix(b"0x") else {
+        return number(text);
+    };
+    let digits = std::str::from_utf8(digits).ok()?;
+    u64::from_str_radix(digits, 16).ok()
 }
 
 fn woken(text: &[u8]) -> Option<(Who, Option<u32>)> {
@@ -111,7 +151,9 @@ fn fork(text: &[u8]) -> Option<What> {
     let at = last(text, b" child_comm=")?;
     let (parent, child) = (&text[..at], &text[at..]);
     Some(What::Fork {
-        parent: narrow(last_value(parent, b" pid=")?)?,
+        parent: narrow(
+            last_value(parent, b" pid=").or_else(|| last_value(parent, b" parent_pid="))?,
+        )?,
         child: Who {
             prio: None,
             ..by_names(child, b"child_comm=", b" child_pid=", b"")?

@@ -8,13 +8,19 @@ use crate::cursor::{Cursor, Endian};
 use crate::error::Error;
 use crate::format::Formats;
 use crate::stream::MOST_CPUS;
-use crate::unpack::{Packing, unpack};
+use crate::unpack::{Allowance, Packing, unpack};
 
 /// Most bytes of one description, and of a section of them.
 const TEXT: u64 = 1 << 20;
 const SECTION: u64 = 64 << 20;
 /// Most sections of options, and descriptions of events.
 const MANY: u32 = 1 << 16;
+/// Most buffers, and places of a CPU's records in all of them.
+const BUFFERS: usize = 1 << 10;
+const PLACES: usize = 1 << 18;
+/// Most bytes of the snapshot of a machine and its threads, which take ten times as many when they
+/// are read.
+const SNAPSHOT: usize = 32 << 20;
 
 /// Where the parts of a page are.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +70,8 @@ pub struct Meta {
     pub overrun: u64,
     /// What `runslice record` saw of the machine and its threads.
     pub snapshot: Option<Vec<u8>>,
+    /// What the packed parts may still become.
+    pub allowance: Allowance,
 }
 
 /// What the options say.
@@ -93,6 +101,7 @@ impl Options {
         buffers: Vec<Buffer>,
     ) -> Meta {
         Meta {
+            allowance: Allowance::default(),
             endian,
             page_header,
             formats,
@@ -258,8 +267,22 @@ fn version6<R: Read + Seek>(input: &mut BufReader<R>, page: u32) -> Result<Meta,
             page,
             cpus: cpu_data(&mut cursor, cpus)?,
         });
+        few_places(&buffers, offset)?;
     }
     Ok(options.complete(endian, page_header, formats, buffers))
+}
+
+/// Buffers may claim the same places, so it is their sum that is limited.
+fn few_places(buffers: &[Buffer], offset: u64) -> Result<(), Error> {
+    let places: usize = buffers.iter().map(|buffer| buffer.cpus.len()).sum();
+    if places <= PLACES {
+        return Ok(());
+    }
+    Err(Error::TooMany {
+        offset,
+        what: "too many CPUs in all buffers together",
+        most: PLACES as u64,
+    })
 }
 
 /// The order of bytes, which stands at byte 12, after the version of one digit.
@@ -299,14 +322,18 @@ fn cpu_data(cursor: &mut Cursor<impl BufRead>, cpus: u32) -> Result<Vec<CpuData>
 fn version7<R: Read + Seek>(input: &mut BufReader<R>, page: u32) -> Result<Meta, Error> {
     let endian = endian_of(input)?;
     let mut cursor = Cursor::new(&mut *input, 18, endian);
-    let packing = packing(&mut cursor)?;
+    let mut sections = Sections {
+        endian,
+        packing: packing(&mut cursor)?,
+        allowance: Allowance::default(),
+    };
     let mut next = cursor.u64("where the options are")?;
     let mut options = Options::default();
     for _ in 0..MANY {
         if next == 0 {
             break;
         }
-        let (bytes, offset) = section(input, (next, 0), endian, packing)?;
+        let (bytes, offset) = sections.read(input, (next, 0))?;
         let mut cursor = Cursor::new(&bytes[..], offset, endian);
         options.next = 0;
         read_options(&mut cursor, &mut options, false)?;
@@ -319,27 +346,31 @@ fn version7<R: Read + Seek>(input: &mut BufReader<R>, page: u32) -> Result<Meta,
     }
     let missing = |what| Error::Malformed { offset: 0, what };
     let header = options.header.ok_or(missing("no section HEADER_INFO"))?;
-    let (bytes, offset) = section(input, (header, 16), endian, packing)?;
+    let (bytes, offset) = sections.read(input, (header, 16))?;
     let page_header = page_header(&mut Cursor::new(&bytes[..], offset, endian))?;
     let mut formats = Formats::new(endian);
     if let Some(at) = options.ftrace {
-        let (bytes, offset) = section(input, (at, 17), endian, packing)?;
+        let (bytes, offset) = sections.read(input, (at, 17))?;
         ftrace_events(&mut Cursor::new(&bytes[..], offset, endian), &mut formats)?;
     }
     let events = options.events.ok_or(missing("no section EVENT_FORMATS"))?;
-    let (bytes, offset) = section(input, (events, 18), endian, packing)?;
+    let (bytes, offset) = sections.read(input, (events, 18))?;
     event_systems(&mut Cursor::new(&bytes[..], offset, endian), &mut formats)?;
     let mut buffers = Vec::new();
     for (at, rest) in &options.buffers {
         let packed = section_flags(input, *at, endian)? & 1 != 0;
-        let packing = if packed { packing } else { None };
+        let packing = if packed { sections.packing } else { None };
         let mut cursor = Cursor::new(&rest[..], *at, endian);
         buffers.push(buffer7(&mut cursor, packing)?);
+        few_places(&buffers, *at)?;
     }
     for buffer in &mut buffers {
         buffer.page = if buffer.page == 0 { page } else { buffer.page };
     }
-    Ok(options.complete(endian, page_header, formats, buffers))
+    Ok(Meta {
+        allowance: sections.allowance,
+        ..options.complete(endian, page_header, formats, buffers)
+    })
 }
 
 fn packing(cursor: &mut Cursor<impl BufRead>) -> Result<Option<Packing>, Error> {
@@ -397,45 +428,58 @@ fn section_flags<R: Read + Seek>(
     cursor.u16("a section's flags")
 }
 
-/// The bytes of the section `at`, whose number must be the one given, unpacked, and where they are.
-fn section<R: Read + Seek>(
-    input: &mut BufReader<R>,
-    (at, number): (u64, u16),
+/// Reads the sections of version 7.
+struct Sections {
     endian: Endian,
     packing: Option<Packing>,
-) -> Result<(Vec<u8>, u64), Error> {
-    seek(input, at)?;
-    let mut cursor = Cursor::new(&mut *input, at, endian);
-    let found = cursor.u16("a section's number")?;
-    if found != number {
-        let what = "another section than the one that is said to be here";
-        return Err(Error::Malformed { offset: at, what });
-    }
-    let flags = cursor.u16("a section's flags")?;
-    cursor.u32("a section's description")?;
-    let long = cursor.u64("a section's length")?;
-    if flags & 1 == 0 {
+    allowance: Allowance,
+}
+
+impl Sections {
+    /// The bytes of the section `at`, whose number must be the one given, unpacked, and where they
+    /// are.
+    fn read<R: Read + Seek>(
+        &mut self,
+        input: &mut BufReader<R>,
+        (at, number): (u64, u16),
+    ) -> Result<(Vec<u8>, u64), Error> {
+        seek(input, at)?;
+        let mut cursor = Cursor::new(&mut *input, at, self.endian);
+        let found = cursor.u16("a section's number")?;
+        if found != number {
+            let what = "another section than the one that is said to be here";
+            return Err(Error::Malformed { offset: at, what });
+        }
+        let flags = cursor.u16("a section's flags")?;
+        cursor.u32("a section's description")?;
+        let long = cursor.u64("a section's length")?;
+        if flags & 1 == 0 {
+            let offset = cursor.offset;
+            return Ok((cursor.bytes(long, SECTION, "a section")?, offset));
+        }
+        let packed = cursor.u32("the packed length of a section")?;
+        let unpacked = cursor.u32("the unpacked length of a section")?;
         let offset = cursor.offset;
-        return Ok((cursor.bytes(long, SECTION, "a section")?, offset));
-    }
-    let packed = cursor.u32("the packed length of a section")?;
-    let unpacked = cursor.u32("the unpacked length of a section")?;
-    let offset = cursor.offset;
-    if u64::from(unpacked) > SECTION {
-        return Err(Error::TooLong {
+        let bytes = cursor.bytes(packed.into(), SECTION, "a packed section")?;
+        let most = self.allowance.for_part(bytes.len(), SECTION);
+        if u64::from(unpacked) > most {
+            return Err(Error::Bomb {
+                offset,
+                what: "a packed section",
+                packed: packed.into(),
+                most,
+            });
+        }
+        let damaged = Error::Malformed {
             offset,
-            what: "a packed section",
-            found: unpacked.into(),
-            most: SECTION,
-        });
+            what: "a packed section is damaged",
+        };
+        let packing = self.packing;
+        let bytes = packing.and_then(|how| unpack(how, &bytes, unpacked as usize));
+        let bytes = bytes.ok_or(damaged)?;
+        self.allowance.take(bytes.len() as u64);
+        Ok((bytes, offset))
     }
-    let bytes = cursor.bytes(packed.into(), SECTION, "a packed section")?;
-    let damaged = Error::Malformed {
-        offset,
-        what: "a packed section is damaged",
-    };
-    let bytes = packing.and_then(|how| unpack(how, &bytes, unpacked as usize));
-    Ok((bytes.ok_or(damaged)?, offset))
 }
 
 /// Reads options up to the end of their section.
@@ -466,6 +510,13 @@ fn read_options(
             2 => options.overrun = options.overrun.saturating_add(overrun(&text())),
             3 => {
                 let offset = inner.u64("where a buffer is")?;
+                if options.buffers.len() >= BUFFERS {
+                    return Err(Error::TooMany {
+                        offset: at,
+                        what: "too many buffers",
+                        most: BUFFERS as u64,
+                    });
+                }
                 options.buffers.push((offset, data[8..].to_vec()));
             }
             4 => options.clock = clock(&text()),
@@ -480,6 +531,14 @@ fn read_options(
             }
             16 => options.header = Some(inner.u64("where the header is")?),
             17 => options.ftrace = Some(inner.u64("where ftrace's events are")?),
+            SNAPSHOT_OPTION if data.len() > SNAPSHOT => {
+                return Err(Error::TooLong {
+                    offset: at,
+                    what: "the snapshot of threads",
+                    found: data.len() as u64,
+                    most: SNAPSHOT as u64,
+                });
+            }
             SNAPSHOT_OPTION => options.snapshot = Some(data),
             18 => options.events = Some(inner.u64("where the events are")?),
             _ => {}

@@ -16,8 +16,8 @@ use crate::record::{Context, Record, What};
 use crate::stream::Stream;
 
 pub use meta::tracing_data;
-use meta::{Buffer, Meta};
-use pages::{Found, Pages};
+use meta::{Buffer, CpuData, Meta};
+use pages::{Budget, Found, Pages};
 
 /// Reads the records of every CPU, merged by time.
 pub fn read<R: Read + Seek>(
@@ -69,6 +69,22 @@ fn pick(meta: &Meta) -> Result<&Buffer, Error> {
     })
 }
 
+/// Demands that no two CPUs have the same records: a small file could say of each of thousands of
+/// CPUs that it has all of them.
+fn apart(cpus: &[CpuData]) -> Result<(), Error> {
+    let mut parts: Vec<(u64, u64)> = cpus.iter().map(|cpu| (cpu.offset, cpu.size)).collect();
+    parts.retain(|(_, size)| *size > 0);
+    parts.sort_unstable();
+    for pair in parts.windows(2) {
+        let ((offset, size), (next, _)) = (pair[0], pair[1]);
+        if next < offset.saturating_add(size) {
+            let what = "the records of a CPU begin within those of another";
+            return Err(Error::Malformed { offset: next, what });
+        }
+    }
+    Ok(())
+}
+
 /// Gives the records in the order of time. Returns how many the pages say are lost.
 fn merge<R: Read + Seek>(
     input: &mut BufReader<R>,
@@ -76,7 +92,14 @@ fn merge<R: Read + Seek>(
     buffer: &Buffer,
     stream: &mut Stream<'_>,
 ) -> Result<u64, Error> {
-    let mut budget = pages::UNPACKED;
+    let mut budget = Budget {
+        left: pages::UNPACKED,
+        allowance: meta.allowance,
+    };
+    apart(&buffer.cpus)?;
+    for cpu in &buffer.cpus {
+        stream.has_cpus(cpu.cpu + 1);
+    }
     let mut cpus = Vec::new();
     for cpu in &buffer.cpus {
         cpus.push(Pages::new(*cpu, meta, buffer.page)?);
@@ -111,7 +134,7 @@ fn advance<R: Read + Seek>(
     input: &mut BufReader<R>,
     pages: &mut Pages,
     formats: &Formats,
-    budget: &mut u64,
+    budget: &mut Budget,
     stream: &mut Stream<'_>,
 ) -> Result<Option<Record>, Error> {
     loop {

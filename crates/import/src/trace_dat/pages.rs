@@ -8,7 +8,7 @@ use super::meta::{CpuData, Meta, PageHeader, Tsc, seek};
 use crate::cursor::{Cursor, Endian};
 use crate::error::Error;
 use crate::record::Record;
-use crate::unpack::{Packing, unpack};
+use crate::unpack::{Allowance, Packing, unpack};
 
 /// Bytes that all CPUs together may have unpacked at a time.
 pub const UNPACKED: u64 = 256 << 20;
@@ -31,6 +31,12 @@ pub enum Found {
     Data,
     /// So many records were lost.
     Lost(u64),
+}
+
+/// What the CPUs may have unpacked: at a time, and all in all.
+pub struct Budget {
+    pub left: u64,
+    pub allowance: Allowance,
 }
 
 /// The records of one CPU.
@@ -107,7 +113,7 @@ impl Pages {
     pub fn next<R: Read + Seek>(
         &mut self,
         input: &mut BufReader<R>,
-        budget: &mut u64,
+        budget: &mut Budget,
     ) -> Result<Option<(u64, Found)>, Error> {
         loop {
             if let Some(lost) = self.lost.take() {
@@ -195,7 +201,7 @@ impl Pages {
     fn load<R: Read + Seek>(
         &mut self,
         input: &mut BufReader<R>,
-        budget: &mut u64,
+        budget: &mut Budget,
     ) -> Result<bool, Error> {
         if self.taken >= self.unpacked.len() && !self.load_portion(input, budget)? {
             return Ok(false);
@@ -237,16 +243,16 @@ impl Pages {
     fn load_portion<R: Read + Seek>(
         &mut self,
         input: &mut BufReader<R>,
-        budget: &mut u64,
+        budget: &mut Budget,
     ) -> Result<bool, Error> {
-        *budget += self.unpacked.len() as u64;
+        budget.left += self.unpacked.len() as u64;
         self.unpacked.clear();
         self.taken = 0;
         match self.packing {
             None => self.load_plain(input),
             Some(how) => self.load_packed(input, how, budget),
         }?;
-        *budget = budget.saturating_sub(self.unpacked.len() as u64);
+        budget.left = budget.left.saturating_sub(self.unpacked.len() as u64);
         Ok(!self.unpacked.is_empty())
     }
 
@@ -278,7 +284,7 @@ impl Pages {
         &mut self,
         input: &mut BufReader<R>,
         how: Packing,
-        budget: &mut u64,
+        budget: &mut Budget,
     ) -> Result<(), Error> {
         if self.end.saturating_sub(self.offset) < 4 || self.portions == Some(0) {
             return Ok(());
@@ -296,23 +302,25 @@ impl Pages {
         let packed = cursor.u32("the packed length of a portion")?;
         let offset = cursor.offset;
         let found = cursor.u32("the unpacked length of a portion")?;
-        let most = PORTION.min(*budget);
         let what = "a packed portion";
+        let bytes = cursor.bytes(packed.into(), 2 * PORTION, what)?;
+        let most = PORTION.min(budget.left);
+        let most = budget.allowance.for_part(bytes.len(), most);
         if u64::from(found) > most {
-            return Err(Error::TooLong {
+            return Err(Error::Bomb {
                 offset,
                 what,
-                found: found.into(),
+                packed: packed.into(),
                 most,
             });
         }
-        let bytes = cursor.bytes(packed.into(), 2 * PORTION, what)?;
         self.offset = cursor.offset;
         let bytes = unpack(how, &bytes, found as usize);
         self.unpacked = bytes.ok_or(Error::Malformed {
             offset,
             what: "a packed portion is damaged",
         })?;
+        budget.allowance.take(self.unpacked.len() as u64);
         self.portions = Some(left - 1);
         Ok(())
     }

@@ -100,7 +100,7 @@ mod tests {
         let failed = Failure::from(anyhow::anyhow!("no\x1broom").context("cannot write"));
         assert_eq!(
             (failed.why, &*failed.words),
-            (Why::Failed, "cannot write: no\\u{1b}room")
+            (Why::Failed, "cannot write: no\\u001broom")
         );
     }
 

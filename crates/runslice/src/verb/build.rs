@@ -8,13 +8,15 @@ use bpf::Object;
 use clap::Args;
 
 use crate::exit::{Status, UsageError};
+use crate::source::Readable;
 use crate::{embedded, input, output, source};
 
 /// Arguments of `runslice build`.
 #[derive(Debug, Args)]
 pub struct Build {
     /// Source of the policy, such as mine.bpf.c. It may include bpf.h, scx.h and what lies beside
-    /// them in policies/include, or scx/common.bpf.h, which the sched_ext tools include.
+    /// them in policies/include, or scx/common.bpf.h, which the sched_ext tools include, and files
+    /// of its own folder and the folders below. It can read no other file.
     #[arg(required_unless_present = "headers", value_hint = clap::ValueHint::FilePath)]
     source: Option<PathBuf>,
 
@@ -22,13 +24,30 @@ pub struct Build {
     #[arg(short, long, value_name = "FILE", requires = "source")]
     output: Option<PathBuf>,
 
-    /// Look for headers in this folder, too. May be repeated.
+    /// Let the source read this folder, too, and look for headers in it. May be repeated.
     #[arg(short = 'I', long, value_name = "FOLDER", requires = "source")]
     include: Vec<PathBuf>,
+
+    /// Let the source read nothing beside it: for a source that somebody else wrote. Needs a kernel
+    /// with Landlock.
+    #[arg(long, requires = "source")]
+    alone: bool,
 
     /// Write the headers that this program has inside into a new folder, for an editor.
     #[arg(long, value_name = "FOLDER", conflicts_with = "source")]
     headers: Option<PathBuf>,
+}
+
+impl Build {
+    fn readable(&self) -> Readable {
+        let own = if self.alone {
+            Readable::source_alone()
+        } else {
+            Readable::own_folder()
+        };
+        let folders = self.include.iter();
+        folders.fold(own, |readable, folder| readable.with(folder))
+    }
 }
 
 /// Compiles a policy.
@@ -58,18 +77,21 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
             to.display()
         );
     }
-    let includes: Vec<&Path> = request.include.iter().map(PathBuf::as_path).collect();
-    let built = source::compile(path, &includes)?;
+    let built = source::compile(path, &request.readable())?;
     let tables = Object::parse(&built.object).map(|object| object.tables())?;
+    if tables.is_empty() {
+        bail!(
+            "{}: no policy, since it has no table of callbacks; write one with SCX_OPS_DEFINE or \
+             POLICY",
+            path.display()
+        );
+    }
     let mut file = output::create(&to)?;
     file.write_all(&built.object)?;
     file.flush()?;
-    let what = match tables.as_slice() {
-        [] => "no policy: it has no table of callbacks (SCX_OPS_DEFINE or POLICY)".to_owned(),
-        tables => tables.join(", "),
-    };
     let mut out = output::open(None)?;
-    writeln!(out, "{}: {what} (clang {})", to.display(), built.clang)?;
+    let tables = tables.join(", ");
+    writeln!(out, "{}: {tables} (clang {})", to.display(), built.clang)?;
     out.flush()?;
     Ok(Status::Done)
 }

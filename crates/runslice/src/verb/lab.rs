@@ -47,7 +47,9 @@ pub struct Lab {
     #[arg(long)]
     answers: bool,
 
-    /// Run every BPF object (*.o) of this folder, and say in JSON which properties it has.
+    /// Run every BPF object (*.o) and every policy in C (*.c) of this folder, and say in JSON which
+    /// properties it has. A source is compiled alone: it can read the headers of runslice and no
+    /// other file. That needs a kernel with Landlock.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["answers"])]
     grade: Option<PathBuf>,
 

@@ -545,5 +545,5 @@ fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
 
 /// The beginning of a line for a message.
 fn excerpt(text: &[u8]) -> String {
-    model::plain::shown(&String::from_utf8_lossy(&text[..text.len().min(40)]))
+    model::plain::shown(&text[..text.len().min(40)])
 }

@@ -1,8 +1,9 @@
-//! Objects against properties.
+//! Objects, and policies in C, against properties.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use model::PolicySpec;
 use serde_json::{Value, json};
 use stats::why::Finding;
 
@@ -11,10 +12,14 @@ use super::{Load, spec};
 use crate::exit::UsageError;
 use crate::policy;
 use crate::say::printable;
+use crate::source::{self, BadSource, Readable};
 use crate::violation::{self, Property, Signature};
 
-/// Objects of a folder.
+/// Objects and sources of a folder.
 const MOST: usize = 10_000;
+
+/// Most characters of what a compiler says about a source.
+const LONGEST: usize = 4000;
 
 /// What an object must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,42 +55,73 @@ impl Wanted {
     }
 }
 
-/// Grades every object of a folder.
+/// Grades every object of a folder, and every policy in C.
 ///
 /// # Errors
-/// When the folder cannot be read or has no object.
+/// When the folder cannot be read or has none of them, or a source cannot be compiled for a reason
+/// that is not its own.
 pub fn folder(folder: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Result<Value> {
     let entries = std::fs::read_dir(folder);
     let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut objects: Vec<PathBuf> = entries
+    let is_object = |path: &Path| path.extension().is_some_and(|it| it == "o");
+    let mut handed_in: Vec<PathBuf> = entries
         .take(MOST)
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|it| it == "o"))
+        .filter(|path| is_object(path) || source::is_source(path))
         .collect();
-    objects.sort();
-    if objects.is_empty() {
+    handed_in.sort();
+    if handed_in.is_empty() {
         let message = format!(
-            "{} has no BPF object (*.o); `runslice build` makes one of a policy in C",
+            "{} has no BPF object (*.o) and no policy in C (*.c); put what is to be graded there",
             folder.display()
         );
         return Err(UsageError(message).into());
     }
-    let graded = objects.iter().map(|path| object(path, loads, wanted));
-    let graded: Vec<_> = graded.collect();
+    let graded = handed_in.iter().map(|path| object(path, loads, wanted));
+    let graded: Vec<_> = graded.collect::<anyhow::Result<_>>()?;
     let passed = graded.iter().filter(|it| it["passed"] == true).count();
     Ok(json!({ "objects": graded.len(), "passed": passed, "results": graded }))
 }
 
-/// Grades one object. What is wrong with it is a result, not an error.
-fn object(path: &Path, loads: &[Load], wanted: &[Wanted]) -> Value {
+/// Grades one object or source. What is wrong with it is a result, not an error.
+fn object(path: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Result<Value> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut results = vec![result("no fault", judge(path, loads, None))];
-    results.extend(wanted.iter().map(|wanted| {
-        let verdict = judge(path, loads, Some(wanted));
-        result(&wanted.text(), verdict)
-    }));
+    let policy = policy_in(path)?;
+    let judge = |wanted| match &policy {
+        Ok(policy) => judge(policy, loads, wanted),
+        Err(why) => Err(why.clone()),
+    };
+    let mut results = vec![result("no fault", judge(None))];
+    let others = wanted.iter();
+    results.extend(others.map(|wanted| result(&wanted.text(), judge(Some(wanted)))));
     let passed = results.iter().all(|it| it["holds"] == true);
-    json!({ "object": printable(&name), "passed": passed, "properties": results })
+    Ok(json!({ "object": printable(&name), "passed": passed, "properties": results }))
+}
+
+/// The policy that somebody handed in, or what is wrong with it. A source of his may read nothing
+/// but itself, and a link could name what he has not written.
+fn policy_in(path: &Path) -> anyhow::Result<Result<PolicySpec, String>> {
+    if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+        return Ok(Err(
+            "it is a link, a folder or a device; hand in a file".to_owned()
+        ));
+    }
+    let word = path.to_string_lossy();
+    if !source::is_source(path) {
+        return Ok(policy::find(&word).map_err(|error| format!("{error:#}")));
+    }
+    match source::compile(path, &Readable::source_alone()) {
+        Ok(built) => {
+            let found = policy::of_bytes(&word, built.object);
+            Ok(found
+                .map(|it| it.policy)
+                .map_err(|error| format!("{error:#}")))
+        }
+        Err(error) if error.is::<BadSource>() => {
+            Ok(Err(error.to_string().chars().take(LONGEST).collect()))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn result(property: &str, verdict: Result<(), String>) -> Value {
@@ -96,12 +132,11 @@ fn result(property: &str, verdict: Result<(), String>) -> Value {
     })
 }
 
-/// Whether the object has a property under every load, or why not.
-fn judge(path: &Path, loads: &[Load], wanted: Option<&Wanted>) -> Result<(), String> {
+/// Whether the policy has a property under every load, or why not.
+fn judge(policy: &PolicySpec, loads: &[Load], wanted: Option<&Wanted>) -> Result<(), String> {
     let words = |error: anyhow::Error| format!("{error:#}");
     for load in loads {
-        let policy = policy::find(&path.to_string_lossy()).map_err(words)?;
-        let own = spec(policy, load);
+        let own = spec(policy.clone(), load);
         let properties = match wanted {
             Some(Wanted::Like(name)) => {
                 like(name, load, &Course::of(&own).map_err(words)?).map_err(words)??;

@@ -50,11 +50,10 @@ fn numbers(folder: &Path) -> Vec<u32> {
 fn task(folder: &Path, process: u32) -> Option<Process> {
     let text = fs::read_to_string(folder.join("schedstat")).ok()?;
     let counters = TaskCounters::from_schedstat(&text).ok()?;
-    // A name is bytes, and anybody chooses it.
+    // A name is bytes, and anybody chooses it. Its own newlines are not the kernel's last one.
     let name = fs::read(folder.join("comm")).ok()?;
-    let name = String::from_utf8_lossy(&name);
     Some(Process {
-        name: model::plain::shown(name.trim_end_matches('\n')),
+        name: model::plain::shown(name.strip_suffix(b"\n").unwrap_or(&name)),
         process,
         counters,
     })
@@ -80,7 +79,7 @@ mod tests {
         let tasks = read(&proc);
         fs::remove_dir_all(&proc).unwrap();
         assert_eq!(tasks.keys().copied().collect::<Vec<_>>(), [7]);
-        assert_eq!(tasks[&7].name, "sh?[2J");
+        assert_eq!(tasks[&7].name, "sh\\u001b[2J");
         assert_eq!(tasks[&7].counters.pcnt, 7);
     }
 

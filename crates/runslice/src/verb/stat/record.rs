@@ -12,7 +12,7 @@ use stats::schedstat::{HZ_OF_4, SchedstatReader, Snapshot};
 
 use super::processes;
 use crate::exit::Status;
-use crate::export::quoted;
+use crate::export::cell;
 use crate::input::WRITTEN;
 use crate::on_kernel::{self, Version4};
 use crate::output;
@@ -206,7 +206,7 @@ impl<'a> Tasks<'a> {
     fn add(&mut self, timestamp: u64) -> anyhow::Result<()> {
         let mut rows = String::new();
         for (thread, task) in processes::read(Path::new("/proc")) {
-            let (name, of) = (quoted(&task.name), task.counters);
+            let (name, of) = (cell(&task.name), task.counters);
             let numbers = format!("{},{},{}", of.cpu_time, of.run_delay, of.pcnt);
             rows += &format!("{timestamp},{thread},{name},{numbers}\n");
         }

@@ -222,7 +222,7 @@ mod tests {
         let path = Path::new("a\u{1b}.dat");
         outcome().write(Form::Human, path, &mut text).unwrap();
         let want = "\
-a\\u{1b}.dat                  total
+a\\u001b.dat                  total
 time                        10.0 s
 CPUs                             4
 events                     1000000
@@ -234,7 +234,7 @@ CPU time of the recorder    120 ms
 CPU time of an event        300 ns
 all of it, of the machine   1.05 %
 
-Simulate it: runslice sim eevdf fifo mlfq --from a\\u{1b}.dat
+Simulate it: runslice sim eevdf fifo mlfq --from a\\u001b.dat
 ";
         assert_eq!(String::from_utf8(text).unwrap(), want);
     }

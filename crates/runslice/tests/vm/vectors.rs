@@ -249,7 +249,7 @@ fn v36_a_spurious_insert_changes_the_slice_and_no_queue(kernel: &str) {
 macro_rules! asked {
     ($($module:ident: $kernel:expr),+) => { $(
         mod $module {
-            $crate::asked! { @ $kernel,
+            asked! { @ $kernel,
                 v10_a_last_task_that_nobody_kicks_waits_on_an_idle_cpu
                 v23_a_waiting_task_is_enqueued_again_and_the_preempted_one_is_not
                 v35_an_iterator_sees_neither_what_leaves_nor_what_comes

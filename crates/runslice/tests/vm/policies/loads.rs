@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::Instant;
 
-use crate::{KERNELS, complaints, said, vm};
+use super::{KERNELS, complaints, said, vm};
 
 /// What the guests run.
 pub(crate) const LOADS: &str = include_str!("loads.sh");

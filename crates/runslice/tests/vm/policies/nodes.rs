@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::loads::{LOADS, line_of};
-use crate::{KERNELS, complaints, said, vm_with_path};
+use super::loads::{LOADS, line_of};
+use super::{KERNELS, complaints, said, vm_with_path};
 
 /// Two nodes of two CPUs, for QEMU. A kernel complains of a processor that has cores in both.
 const CORES: &str = "-smp sockets=2,cores=2";

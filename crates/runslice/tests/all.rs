@@ -1,0 +1,30 @@
+//! The tests of the command line in one program: each program is linked with all of runslice, which
+//! takes longer than most of these tests. Apart are `vm`, whose tests boot kernels, and
+//! `schedulers`, which says by name which tests have no program to run.
+
+mod before;
+mod binary;
+mod bundle;
+mod choose;
+#[cfg(feature = "live")]
+mod cli;
+mod compile;
+mod explain;
+mod from;
+mod hostile_loaders;
+mod hunt;
+mod many_runs;
+mod memory;
+mod mistakes;
+#[cfg(feature = "live")]
+mod packages;
+mod pages;
+mod parquet;
+mod report;
+#[cfg(feature = "live")]
+mod reproduce;
+mod reproduce_all;
+#[cfg(feature = "live")]
+mod scheduler;
+mod score;
+mod stat;
