@@ -4,12 +4,11 @@
 use super::{File, project};
 
 /// Bytes of all documents together. May only fall.
-const BYTES: usize = 548_000;
+const BYTES: usize = 546_000;
 
 /// Documents that do not yet hold the rules, because they are not yet rewritten. One that holds
 /// them must leave this list.
 const NOT_YET: &[&str] = &[
-    "docs/events.md",
     "docs/guide/src/kolivas-2004.md",
     "docs/guide/src/lindsley-2004.md",
     "docs/guide/src/santosa-2005.md",
@@ -19,7 +18,7 @@ const NOT_YET: &[&str] = &[
 ];
 
 /// Length of [`NOT_YET`]. May only fall.
-const MOST_NOT_YET: usize = 7;
+const MOST_NOT_YET: usize = 6;
 
 /// Words of a sentence, where a piece of code is one word.
 const WORDS: usize = 35;
