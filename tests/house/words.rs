@@ -4,7 +4,7 @@
 use super::{File, project};
 
 /// Bytes of all documents together. May only fall.
-const BYTES: usize = 546_000;
+const BYTES: usize = 543_000;
 
 /// Documents that do not yet hold the rules, because they are not yet rewritten. One that holds
 /// them must leave this list.
@@ -13,12 +13,11 @@ const NOT_YET: &[&str] = &[
     "docs/guide/src/lindsley-2004.md",
     "docs/guide/src/santosa-2005.md",
     "docs/guide/src/torrey-2007.md",
-    "docs/import.md",
     "docs/your-scheduler.md",
 ];
 
 /// Length of [`NOT_YET`]. May only fall.
-const MOST_NOT_YET: usize = 6;
+const MOST_NOT_YET: usize = 5;
 
 /// Words of a sentence, where a piece of code is one word.
 const WORDS: usize = 35;
