@@ -38,7 +38,8 @@ fn a_policy_whose_maps_reach_the_limit_of_memory_is_ejected_by_name() {
     folder.write(
         "load.toml",
         "[workload]\nname = \"load\"\nstop = \"duration:1s\"\n\
-         [task.t]\ndo = \"loop(inf)[ run(100us), sleep(100us) ]\"\n",
+         [machine]\ncpus = 1\n[task.t]\ncount = 4\n\
+         do = \"loop(inf)[ run(100us), sleep(100us) ]\"\n",
     );
     let sim = "sim ./grows.bpf.o -w load.toml --memory";
     folder.said(&format!("{sim} 64"), 0);
@@ -52,4 +53,66 @@ fn a_policy_whose_maps_reach_the_limit_of_memory_is_ejected_by_name() {
     folder.said(&format!("{sim} 8 --format json -o run.json"), 3);
     let text = folder.read("run.json");
     assert!(text.contains(limit), "{text}");
+}
+
+/// Root goes on with no results that another user prepared, and writes where no link of another
+/// user leads. Without root there is no other user here.
+#[test]
+fn root_takes_no_folder_and_follows_no_link_of_another_user() {
+    use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+
+    let folder = Folder::new("of-others");
+    let open = folder.0.join("open");
+    fs::create_dir(&open).expect("writable");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("ours");
+    folder.write("victim", "kept");
+    symlink("../victim", open.join("link")).expect("writable");
+    fs::create_dir(open.join("results")).expect("writable");
+    let stranger = |name: &str| lchown(open.join(name), Some(12345), None);
+    if stranger("link").and_then(|()| stranger("results")).is_err() {
+        return;
+    }
+    let sim = "sim fifo -w desk --duration 1ms";
+    for output in ["-o", "--events"] {
+        let text = folder.said(&format!("{sim} {output} open/link"), 1);
+        assert!(
+            text.contains("`link` is a link of user 12345"),
+            "{output}: {text}"
+        );
+    }
+    assert_eq!(folder.read("victim"), "kept");
+    folder.said(&format!("{sim} -o open/mine"), 0);
+
+    folder.write(
+        "sweep.toml",
+        "policy = [\"fifo\"]\nworkload = [\"desk\"]\nduration = \"1ms\"\n",
+    );
+    for verb in [
+        "sweep sweep.toml --folder open/results",
+        "hunt fifo --trials 1 -o open/results",
+    ] {
+        let text = folder.said(verb, 1);
+        assert!(text.contains("belongs to user 12345"), "{verb}: {text}");
+    }
+    assert_eq!(
+        fs::read_dir(open.join("results")).expect("there").count(),
+        0
+    );
+}
+
+#[test]
+fn results_go_into_no_pipe_and_no_disk() {
+    let folder = Folder::new("no-files");
+    let sim = "sim fifo -w desk --duration 1ms -o";
+    let _listens = std::os::unix::net::UnixListener::bind(folder.0.join("socket"));
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.0.join("pipe"))
+        .status();
+    assert!(made.expect("it is everywhere").success());
+    let text = folder.said(&format!("{sim} pipe"), 1);
+    assert!(text.contains("cannot write pipe: is a pipe"), "{text}");
+    let text = folder.said(&format!("{sim} socket"), 1);
+    assert!(text.contains("cannot write socket: is a socket"), "{text}");
+    let text = folder.said(&format!("{sim} /dev/stdout"), 0);
+    assert!(text.contains("fifo"), "{text}");
 }
