@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Creates masks of CPUs until there are none, and forgets them. No verifier
+ * Creates masks of CPUs without end, and forgets them. No verifier
  * takes it: it shows what becomes of a program that none has seen.
  */
 #include <scx.h>

@@ -4,6 +4,7 @@
 
 mod attacks;
 mod balance;
+mod births;
 mod both_back_ends;
 mod cfs;
 mod cgroups;

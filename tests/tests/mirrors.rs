@@ -5,7 +5,8 @@ use runslice_tests::run::Run;
 
 /// Two turns of 5 ms on the second of two CPUs, of a slice that never ends. The time charged is
 /// there when the turn stops; the task sleeps then (state 1), and executes the callback itself,
-/// which pins it. A timer enqueues it, whose callback nobody executes.
+/// which pins it. A timer enqueues it, whose callback nobody executes, while it is being woken
+/// (`TASK_WAKING`, 512).
 #[test]
 fn every_field_that_a_program_names_is_up_to_date() {
     let run = Run {
@@ -25,11 +26,11 @@ fn every_field_that_a_program_names_is_up_to_date() {
     };
     let ms = |ms: u64| Nanos::from_millis(ms).get();
     let wanted = [
-        turn("in", 0, 0, 0),
+        turn("in", 0, 512, 0),
         turn("out", ms(5), 1, 1),
-        turn("in", ms(5), 0, 0),
+        turn("in", ms(5), 512, 0),
         turn("out", ms(10), 1, 1),
-        turn("in", ms(10), 0, 0),
+        turn("in", ms(10), 512, 0),
     ];
     let wanted: String = wanted.concat();
     let printed = &summary.printed;

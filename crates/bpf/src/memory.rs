@@ -41,7 +41,7 @@ use memmap2::{MmapMut, MmapOptions};
 #[cfg(not(feature = "jit"))]
 use no_words as words;
 
-use crate::MapDef;
+use crate::{MapDef, Stop};
 use account::Account;
 use heap::{GRAIN, Heap};
 pub use layout::BASE;
@@ -96,6 +96,8 @@ pub struct Memory {
     #[cfg(feature = "jit")]
     arena_flags: u64,
     account: Account,
+    /// The limit has refused something since somebody last asked.
+    refused: bool,
     shared: Shared,
 }
 
@@ -136,6 +138,7 @@ impl Memory {
             large_from: Self::first_large(GUARD),
             maps: Heap::new(half, memory_bytes.min(room - GUARD)),
             account: Account::new(memory_bytes),
+            refused: false,
             #[cfg(feature = "jit")]
             arena_flags: arena.as_ref().map_or(0, Pages::flags),
             arena,
@@ -209,11 +212,40 @@ impl Memory {
         let others = self.maps.used() + self.arena_bytes();
         match self.account.hold(bytes, others) {
             true => Ok(()),
-            false => Err(OutOfMemory {
-                wanted: bytes,
-                limit: self.account.limit,
-            }),
+            false => Err(self.refuse(bytes)),
         }
+    }
+
+    /// `wanted` bytes more are too much for what the program may make this process take.
+    #[cold]
+    const fn refuse(&mut self, wanted: u64) -> OutOfMemory {
+        self.refused = true;
+        OutOfMemory {
+            wanted,
+            limit: self.account.limit,
+        }
+    }
+
+    /// Ends a program for which something was refused since the last [`Memory::forget_refusal`].
+    ///
+    /// The limit is this machine's and no kernel's: a program that went on with an error of it, or
+    /// with a null, would be another one than the one that a kernel runs.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfMemory`] then.
+    pub fn within_limit(&mut self) -> Result<(), Stop> {
+        if std::mem::take(&mut self.refused) {
+            let limit = self.account.limit;
+            return Err(Stop::OutOfMemory { limit });
+        }
+        Ok(())
+    }
+
+    /// A function of a program is about to ask for memory: what was refused to others, to user
+    /// space above all, was their affair.
+    #[inline]
+    pub(crate) const fn forget_refusal(&mut self) {
+        self.refused = false;
     }
 
     /// What [`Memory::hold`] has counted is given back.
@@ -255,16 +287,12 @@ impl Memory {
     }
 
     fn alloc_writable(&mut self, size: u64, align: u64) -> Result<u64, OutOfMemory> {
-        let limit = self.account.limit;
         let most = self.account.left(1).saturating_sub(self.arena_bytes());
-        let full = OutOfMemory {
-            wanted: size,
-            limit,
+        let is_full = self.maps.used() > most;
+        let block = (!is_full).then(|| self.maps.alloc(size, align, most));
+        let Some((at, used)) = block.flatten() else {
+            return Err(self.refuse(size));
         };
-        if self.maps.used() > most {
-            return Err(full);
-        }
-        let (at, used) = self.maps.alloc(size, align, most).ok_or(full)?;
         self.account.add_block();
         if used {
             self.zero(at, size);
@@ -352,7 +380,11 @@ impl Memory {
     /// Allocates pages of the arena; see [`Pages::alloc`]. They are zero.
     pub(crate) fn alloc_arena(&mut self, wanted: Option<u64>, count: u64) -> Option<u64> {
         let most = self.arena_limit();
-        self.arena.as_mut()?.alloc(wanted, count, most)
+        let pages = self.arena.as_mut()?;
+        let given = pages.alloc(wanted, count, most);
+        // An arena that is full is the program's own affair.
+        self.refused |= given.is_none() && pages.has_room(wanted, count);
+        given
     }
 
     /// Sets pages of the arena aside, see [`Pages::reserve`].

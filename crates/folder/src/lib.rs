@@ -1,5 +1,7 @@
 //! Folders in which nobody else can have put a file or a link: one for the files of one run, and
-//! one that is gone on with. Files that take their place as a whole.
+//! one that is gone on with. Files that take their place as a whole, and files that a user names.
+
+mod named;
 
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Write as _};
@@ -7,6 +9,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
+
+pub use named::{append, check_way, create, create_new};
 
 /// A new folder of mode 0700 with a name that cannot be guessed. Dropping it deletes it with all
 /// that is in it; links in it are deleted, not followed.
@@ -85,26 +89,44 @@ impl OwnFolder {
 /// everybody may write into it, unless it is above the folder and sticky, as `/tmp`. When the
 /// system refuses. The error names the folder.
 pub fn make_kept(path: &Path) -> io::Result<()> {
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    make_kept_of(path, &own_users()).map_err(named)
+}
+
+/// Whose files are this process's own: its user's, and those of the user who called `sudo`.
+fn own_users() -> Vec<u32> {
     let own = rustix::process::geteuid().as_raw();
     let sudo = std::env::var("SUDO_UID")
         .ok()
         .and_then(|it| it.parse().ok());
     // Only root can be called by `sudo`; others set the variable as they like.
-    let users: Vec<u32> = match sudo {
+    match sudo {
         Some(user) if own == 0 => vec![own, user],
         _ => vec![own],
-    };
-    let named =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    make_kept_of(path, &users).map_err(named)
+    }
 }
 
 fn make_kept_of(path: &Path, users: &[u32]) -> io::Result<()> {
+    let part = |part: &Path| {
+        let here = part.as_os_str().is_empty();
+        PathBuf::from(if here { Path::new(".") } else { part })
+    };
+    // Nothing is made where another user leads.
+    if let Some(there) = path.ancestors().map(part).find(|it| it.exists()) {
+        check_kept(&there, users, there == path)?;
+    }
     fs::create_dir_all(path)?;
+    check_kept(path, users, true)
+}
+
+/// Checks a folder that is there and those above it. `is_it`: the files are to lie in the folder
+/// itself, so that nobody else may add to it; whoever can write into a sticky folder can.
+fn check_kept(path: &Path, users: &[u32], is_it: bool) -> io::Result<()> {
     let path = path.canonicalize()?;
     let facts = path.metadata()?;
-    // Whoever can write into a sticky folder cannot replace what is there, but add to it.
-    let mode = facts.mode() & !STICKY;
+    let sticky = if is_it { STICKY } else { 0 };
+    let mode = facts.mode() & !sticky;
     check_facts(&path, facts.uid(), mode, users, EVERYBODY_WRITES)?;
     for folder in path.ancestors().skip(1) {
         check(folder, &folder.metadata()?, users, EVERYBODY_WRITES)?;
@@ -126,9 +148,11 @@ impl NewFile {
     /// Begins a file that is to stand at `path`.
     ///
     /// # Errors
-    /// When the folder takes no file.
+    /// When the folder takes no file, or root would come to it by another user's link: see
+    /// [`create`](crate::create).
     pub fn create(path: &Path) -> io::Result<Self> {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        check_way(path)?;
         let file = tempfile::Builder::new()
             .prefix(".runslice-")
             .suffix(".new")
@@ -291,11 +315,14 @@ mod tests {
         // Below a sticky folder it can have been made by nobody else than its owner.
         make_kept(&planted.join("new")).unwrap();
         fs::set_permissions(&planted, Permissions::from_mode(0o777)).unwrap();
-        let error = make_kept(&planted.join("new")).unwrap_err().to_string();
-        assert!(
-            error.contains("results can be written by others (mode 777)"),
-            "{error}"
-        );
+        for name in ["new", "newer/runs"] {
+            let error = make_kept(&planted.join(name)).unwrap_err().to_string();
+            assert!(
+                error.contains("results can be written by others (mode 777)"),
+                "{error}"
+            );
+        }
+        assert!(!planted.join("newer").exists(), "nothing is made there");
 
         let of = |owner, users: &[u32]| {
             check_facts(Path::new("/x"), owner, 0o755, users, EVERYBODY_WRITES)

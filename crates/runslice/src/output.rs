@@ -248,7 +248,8 @@ pub fn spare(
         .try_for_each(|source| distinct(&[&[*source], written].concat()))
 }
 
-/// Creates a file, or empties it. What could not be written to its end does not stay.
+/// Creates a file, or empties it. What could not be written to its end does not stay. Which links
+/// root follows: [`folder::create`].
 ///
 /// # Errors
 /// When the file cannot be created; the message names it.
@@ -264,7 +265,8 @@ pub fn create(path: &Path) -> anyhow::Result<Results> {
 /// # Errors
 /// As [`create`].
 pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
-    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = folder::create(path);
+    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
     Ok(BufWriter::new(file))
 }
 
@@ -274,7 +276,7 @@ pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
 /// # Errors
 /// When it is there, or cannot be written; the message names it.
 pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> {
-    let file = File::create_new(path).map_err(|error| match error.kind() {
+    let file = folder::create_new(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             anyhow!(
                 "{} is there already, and stays as it is; {advice}",
@@ -393,6 +395,14 @@ impl<W: Write> Write for Printable<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
+}
+
+/// Makes a folder for results that this or a later run goes on with. See [`folder::make_kept`].
+///
+/// # Errors
+/// When it cannot be made, or another user could have prepared it; the message names it.
+pub fn make_folder(path: &Path) -> anyhow::Result<()> {
+    folder::make_kept(path).context("cannot use the folder")
 }
 
 /// Writes beside the file and then puts it in its place: it is there as a whole or not at all.

@@ -13,7 +13,7 @@ use workload::RunSpec;
 
 use crate::exit::UsageError;
 use crate::input;
-use crate::output::{Whole, write_whole};
+use crate::output::{Whole, make_folder, write_whole};
 
 /// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
@@ -135,7 +135,7 @@ impl Store {
     /// When it cannot be made.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let runs = folder.join(RUNS);
-        fs::create_dir_all(&runs).with_context(|| format!("cannot make {}", runs.display()))?;
+        make_folder(&runs)?;
         Ok(Self {
             folder: folder.to_owned(),
         })

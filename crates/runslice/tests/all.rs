@@ -20,6 +20,7 @@ mod mistakes;
 mod packages;
 mod pages;
 mod parquet;
+mod places;
 mod report;
 #[cfg(feature = "live")]
 mod reproduce;

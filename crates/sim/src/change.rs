@@ -48,13 +48,13 @@ impl Machine {
             return;
         }
         let mask = self.mask_of(Some(cpus));
-        if self.task(id).cpus == mask {
+        if self.task(id).seldom.affinity == mask {
             return;
         }
         if self.task(id).class == Class::Dl {
             return self.refuse_deadline(id, "CPUs of a deadline task: the kernel answers EBUSY");
         }
-        if self.task(id).migration_disabled > 0 {
+        if self.task(id).migration_disabled > 0 && !self.masks.has(mask, self.task(id).cpu) {
             // `affine_move_task()`, kernel 6.18: whoever asks waits until the section ends.
             let name = self.name(id);
             self.note(format!(
@@ -75,8 +75,7 @@ impl Machine {
         };
         let leaves = !self.masks.has(mask, self.task(id).cpu);
         self.change(vm, id, deq::SAVE | deq::NOCLOCK, |machine, vm| {
-            machine.task_mut(id).cpus = mask;
-            machine.mirror_cpus(id);
+            machine.allow(id, mask);
             if machine.task(id).class == Class::Ext {
                 machine.call_set_cpumask(vm, id);
             }
@@ -247,12 +246,12 @@ impl Machine {
     }
 
     pub(crate) fn call_set_cpumask(&mut self, vm: &mut Vm, id: TaskId) {
+        self.tell_allowed(id);
         let task = self.task(id);
         let (cpu, address, mask) = (task.cpu, task.address, task.cpus);
-        self.tell_allowed(id);
         let count = u64::from(self.masks.count(mask));
         let low = self.masks.get(mask).words()[0];
-        let argument = self.mirror.cpus_address(address);
+        let argument = self.mirror.cpus_address(task, &self.masks);
         self.call(
             vm,
             &Call {
@@ -295,13 +294,46 @@ impl Machine {
 
     /// Records that a task may use other CPUs than before.
     pub(crate) fn emit_affinity(&mut self, id: TaskId) {
-        let count = self.masks.count(self.task(id).cpus);
+        let count = self.masks.count(self.task(id).seldom.affinity);
         self.emit_change(id, Changed::Affinity, u64::from(count));
     }
 
     fn emit_change(&mut self, id: TaskId, changed: Changed, value: u64) {
         let cpu = self.task(id).cpu;
         self.emit(EventKind::Change, id, cpu, (changed as u64, value));
+    }
+
+    /// `mask` becomes the affinity of `id`. While it must not migrate, it may still run on no
+    /// other CPU than before.
+    ///
+    /// Source: `set_cpus_allowed_common()`, kernel 6.18: `cpus_mask` changes, and `cpus_ptr` shows
+    /// it unless a section that forbids migration has pointed it elsewhere.
+    pub(crate) fn allow(&mut self, id: TaskId, mask: MaskId) {
+        let task = self.task_mut(id);
+        task.seldom.affinity = mask;
+        if task.migration_disabled == 0 {
+            task.cpus = mask;
+        }
+        self.mirror_cpus(id);
+    }
+
+    /// The mask of the one CPU to which a task of this affinity is bound that must not migrate:
+    /// `cpu` if it may run there, else the first where it may.
+    ///
+    /// Source: `migrate_disable_switch()`, kernel 6.18, which binds a task to where it is.
+    pub(crate) fn bound_near(&mut self, affinity: MaskId, cpu: CpuId) -> MaskId {
+        let allowed = self.masks.get(affinity);
+        let usable = allowed.and(self.idle.topology().online());
+        let near = usable.has(cpu).then_some(cpu);
+        let cpu = near.or_else(|| usable.first()).or_else(|| allowed.first());
+        self.bound_to(cpu.expect("no task has an empty affinity"))
+    }
+
+    /// The mask that has `cpu` and no other.
+    pub(crate) fn bound_to(&mut self, cpu: CpuId) -> MaskId {
+        let mut mask = Mask::empty(self.spec.cpus);
+        mask.insert(cpu);
+        self.masks.intern(mask)
     }
 
     /// The mask of an affinity; `None`: all CPUs.

@@ -244,9 +244,10 @@ impl Machine {
     pub(crate) fn tell_allowed(&mut self, id: TaskId) {
         if self.wants(EventKind::Allowed) {
             let task = self.task(id);
-            let (cpu, mask) = (task.cpu, task.cpus);
+            // As the recorder of a kernel says it: `nr_cpus_allowed`, and the CPUs of `cpus_ptr`.
+            let (cpu, mask, affinity) = (task.cpu, task.cpus, task.seldom.affinity);
             let words = (
-                u64::from(self.masks.count(mask)),
+                u64::from(self.masks.count(affinity)),
                 self.masks.get(mask).words()[0],
             );
             let what = (EventKind::Allowed, Caller::Kernel.number());

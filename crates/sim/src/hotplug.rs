@@ -97,26 +97,49 @@ impl Machine {
     /// Source: `select_fallback_rq()`, kernel 6.18.
     pub(crate) fn fallback_cpu(&mut self, vm: &mut Vm, id: TaskId) -> CpuId {
         let task = self.task(id);
-        if self.cannot_migrate(id) && self.is_online(task.cpu) {
+        let stays = self.cannot_migrate(id) && self.is_online(task.cpu);
+        if stays && self.masks.has(task.cpus, task.cpu) {
             return task.cpu;
         }
-        let allowed = self.masks.get(task.cpus);
+        let allowed = self.masks.get(task.seldom.affinity);
         let near = self.idle.topology().near(task.cpu).and(allowed);
         let online = self.idle.topology().online();
         if let Some(cpu) = near.first().or_else(|| online.and(allowed).first()) {
+            self.bind_again(vm, id, cpu);
             return cpu;
         }
         let from = task.cpu;
         let first = online.first().expect("one CPU is always online");
         let name = self.name(id);
         self.note(format!("process {name} no longer affine to cpu{from}"));
-        self.task_mut(id).cpus = MaskId::ALL;
-        self.mirror_cpus(id);
+        self.allow(id, MaskId::ALL);
         if self.task(id).class == Class::Ext {
             self.call_set_cpumask(vm, id);
         }
         self.emit_affinity(id);
+        self.bind_again(vm, id, first);
         first
+    }
+
+    /// A task that must not migrate has lost the CPU to which it was bound: it is bound to `cpu`.
+    ///
+    /// A kernel takes no CPU away before such a section has ended (`balance_hotplug_wait()`, 6.18);
+    /// a workload has no end of it.
+    fn bind_again(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId) {
+        let task = self.task(id);
+        if task.migration_disabled == 0 || self.masks.has(task.cpus, cpu) {
+            return;
+        }
+        let (name, from) = (self.name(id), task.cpu);
+        self.note(format!(
+            "{name} moves from CPU {from} to CPU {cpu}, because its CPU goes offline; a kernel \
+             waits until the section that forbids migration ends, and a workload has no end of it"
+        ));
+        self.task_mut(id).cpus = self.bound_to(cpu);
+        self.mirror_cpus(id);
+        if self.task(id).class == Class::Ext {
+            self.call_set_cpumask(vm, id);
+        }
     }
 
     /// Where what should happen on `cpu` takes place: timers and interrupts of an offline CPU are

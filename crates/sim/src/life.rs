@@ -127,6 +127,7 @@ impl Machine {
         if self.hooked.any() {
             self.trace_fork(vm, (parent, id), birth.process);
         }
+        self.begin_waking(id);
         let (target, _) = self.select_task_rq(vm, id, cpu, wake::FORK);
         self.activate_new(vm, id, target, enq::NOCLOCK);
         if self.hooked.any() && !self.is_of_program(birth.group) {
@@ -152,7 +153,8 @@ impl Machine {
             SchedPolicy::Deadline(_) => SchedPolicy::Normal,
             other => other,
         };
-        let cpus: CpuSet = self.masks.get(self.task(parent).cpus).iter().collect();
+        let affinity = self.task(parent).seldom.affinity;
+        let cpus: CpuSet = self.masks.get(affinity).iter().collect();
         let wanted = CpuSet::allowed(birth.cpus.as_ref(), self.spec.cpus);
         let to_policy = |policy| Action::SetPolicy { task, policy };
         let to_nice = |nice| Action::SetNice { task, nice };
@@ -205,14 +207,20 @@ impl Machine {
         let group = &self.workload.groups[birth.group as usize];
         let usual = self.ledger.costs().map(|costs| costs.footprint_bytes);
         task.seldom.footprint = group.footprint.or(usual).unwrap_or(0);
-        task.migration_disabled = u16::from(birth.migration_disabled);
         task.seldom.family = self.family_of_new(parent, birth);
         task.nice = birth.nice;
         task.seldom.policy = birth.policy;
         task.weight = weight_of(birth.policy, birth.nice);
         let inherited = || parent.map_or(ROOT_CGROUP, |parent| self.task(parent).cgroup);
+        // `init_scx_entity()`, kernel 6.18.
+        task.runnable_at = self.jiffies();
         task.cgroup = birth.cgroup.unwrap_or_else(inherited);
         task.cpus = self.mask_of(birth.cpus.as_ref());
+        task.seldom.affinity = task.cpus;
+        if birth.migration_disabled {
+            task.migration_disabled = 1;
+            task.cpus = self.bound_near(task.cpus, cpu);
+        }
         self.tasks.push(task);
         self.dsqs.add_task(id);
         self.mirror_create(vm, id)?;
@@ -259,8 +267,7 @@ impl Machine {
 
     /// Tells the policy that a task exists. Returns its verdict: 0, or a negative error number.
     pub(crate) fn init_task(&mut self, vm: &mut Vm, id: TaskId, fork: bool) -> i32 {
-        self.task_mut(id).scx_state = ScxState::Init;
-        self.mirror_flags(id);
+        self.set_scx_state(id, ScxState::Begin);
         let address = self.task(id).address;
         let args = self.mirror.init_task_args(vm, fork, self.task(id).cgroup);
         let result = self.call(
@@ -275,8 +282,7 @@ impl Machine {
         );
         let error = self.errno_of(Op::InitTask, result.unwrap_or(0));
         if error == 0 {
-            self.task_mut(id).scx_state = ScxState::Ready;
-            self.mirror_flags(id);
+            self.set_scx_state(id, ScxState::Ready);
             if fork && self.mirror.disallows(vm, address) {
                 let name = self.name(id);
                 self.error(format!(
@@ -308,9 +314,8 @@ impl Machine {
     pub(crate) fn enable_task(&mut self, vm: &mut Vm, id: TaskId) {
         let task = self.task_mut(id);
         task.weight = weight_of(task.seldom.policy, task.nice);
-        task.scx_state = ScxState::Enabled;
+        task.seldom.weighed = true;
         self.mirror_policy(id);
-        self.mirror_flags(id);
         let (cpu, address, weight) = (
             self.task(id).cpu,
             self.task(id).address,
@@ -326,8 +331,19 @@ impl Machine {
                 words: (u64::from(weight), 0),
             },
         );
-        self.call_set_weight(vm, id);
+        if self.rules.enabled_when_weighed {
+            self.set_scx_state(id, ScxState::Enabled);
+            self.call_set_weight(vm, id);
+        } else {
+            self.call_set_weight(vm, id);
+            self.set_scx_state(id, ScxState::Enabled);
+        }
         self.tell_allowed(id);
+    }
+
+    fn set_scx_state(&mut self, id: TaskId, state: ScxState) {
+        self.task_mut(id).scx_state = state;
+        self.mirror_flags(id);
     }
 
     /// A task leaves the policy's class.
@@ -346,8 +362,7 @@ impl Machine {
                 words: (0, 0),
             },
         );
-        self.task_mut(id).scx_state = ScxState::Ready;
-        self.mirror_flags(id);
+        self.set_scx_state(id, ScxState::Ready);
         if self.rules.clears_leavers {
             self.set_slice(id, 0);
             self.set_vtime(id, 0);
@@ -373,13 +388,14 @@ impl Machine {
                 words: (0, 0),
             },
         );
-        self.task_mut(id).scx_state = ScxState::None;
-        self.mirror_flags(id);
+        self.set_scx_state(id, ScxState::None);
     }
 
     /// The task that runs on `cpu` leaves for good.
     pub(crate) fn exit(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
         self.task_mut(id).state = RunState::Dead;
+        // The policy sees it before the task has left its queue.
+        self.mirror_state(id);
         self.schedule(vm, cpu, Some(deq::SLEEP | deq::NOCLOCK | deq::SPECIAL));
         self.dismiss(id);
         self.work.exited(id);

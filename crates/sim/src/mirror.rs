@@ -270,9 +270,17 @@ impl Mirror {
         place.put(idle, u16::from(is_guarded).to_le_bytes());
     }
 
-    /// Address of a task's mask, which `ops.set_cpumask` gets.
-    pub fn cpus_address(&self, task: u64) -> u64 {
-        task + self.layout.cpus_mask
+    /// A task's `cpus_ptr`: the address of its own mask, or, while it must not migrate, of the
+    /// mask that has its CPU alone.
+    ///
+    /// Source: `set_cpus_allowed_common()`, kernel 6.18, with `cpumask_of()`. The idle task's mask
+    /// stands for the latter: it never changes, and no task has it for its own.
+    pub fn cpus_address(&self, task: &Task, masks: &Masks) -> u64 {
+        let bound = (task.migration_disabled > 0).then(|| masks.get(task.cpus).first());
+        let whose = bound
+            .flatten()
+            .map_or(task.address, |cpu| self.idle_tasks[cpu]);
+        whose + self.layout.cpus_mask
     }
 
     /// `struct scx_cpu_release_args`.
@@ -390,8 +398,10 @@ impl Mirror {
     fn write_task(&self, memory: &mut Memory, task: &Task, masks: &Masks, what: u8) {
         let (at, layout) = (task.address, &self.layout);
         if what & stale::CPUS != 0 {
-            write_mask(memory, at + layout.cpus_mask, masks.get(task.cpus));
-            memory.poke_u32(at + layout.nr_cpus_allowed, masks.count(task.cpus));
+            let affinity = task.seldom.affinity;
+            write_mask(memory, at + layout.cpus_mask, masks.get(affinity));
+            memory.poke_u32(at + layout.nr_cpus_allowed, masks.count(affinity));
+            memory.poke_u64(at + layout.cpus_ptr, self.cpus_address(task, masks));
         }
         if what & stale::POLICY != 0 {
             self.write_policy(memory, task);
@@ -428,7 +438,8 @@ impl Mirror {
         memory.poke_u32(at + layout.prio, prio);
         memory.poke_u32(at + layout.normal_prio, prio);
         memory.poke_u32(at + layout.static_prio, fair);
-        memory.poke_u32(at + layout.weight, task.weight);
+        let weight = if task.seldom.weighed { task.weight } else { 0 };
+        memory.poke_u32(at + layout.weight, weight);
         let exiting = if task.exiting { flags::PF_EXITING } else { 0 };
         let kernel = if task.kernel { flags::PF_KTHREAD } else { 0 };
         memory.poke_u32(at + layout.flags, exiting | kernel);
@@ -529,8 +540,11 @@ impl Machine {
         memory.poke_u64(address + layout.start_time, clock);
         memory.poke_u64(address + layout.start_boottime, clock);
         memory.poke_u32(address + layout.tgid, task.tgid);
-        memory.poke_u64(address + layout.cpus_ptr, address + layout.cpus_mask);
         memory.poke_u64(address + layout.mm, task.mm);
+        // What callbacks add to it later is written from this on ([`Machine::show_guard`]).
+        let disabled = task.migration_disabled.to_le_bytes();
+        let object = memory.kernel_object(address);
+        layout.turn.migration_disabled.put(object, disabled);
         // The task's number leads back from address to task.
         memory.poke_u32(address + layout.number, id.0);
         self.mirror_cgroup(vm, id);

@@ -43,9 +43,9 @@ pub enum RunState {
 pub enum ScxState {
     /// Unknown to the policy.
     None = 0,
-    /// `init_task` succeeded.
-    Init = 1,
-    /// Could be enabled.
+    /// `init_task` is being called: `SCX_TASK_NONE`, since 7.1 `SCX_TASK_INIT_BEGIN`.
+    Begin = 1,
+    /// `init_task` succeeded: it could be enabled.
     Ready = 2,
     /// In the policy's class.
     Enabled = 3,
@@ -138,6 +138,10 @@ pub struct Seldom {
     pub comm: String,
     /// Its policy and real-time priority.
     pub policy: SchedPolicy,
+    /// `cpus_mask`: its affinity, where it may run when nothing keeps it from migrating.
+    pub affinity: MaskId,
+    /// It has been in the policy's class. `scx.weight` is 0 before (`init_scx_entity()`, 6.18).
+    pub weighed: bool,
     /// Its relatives.
     pub family: Family,
     /// What its report said last: priority, level, flags.
@@ -168,7 +172,7 @@ pub struct Task {
     pub work_left: Nanos,
     /// The queue it sits in.
     pub dsq: Option<DsqIndex>,
-    /// `cpus_ptr`.
+    /// `cpus_ptr`: where it may run now. One CPU while it must not migrate, else its affinity.
     pub cpus: MaskId,
     /// `task_cpu()`: where it runs, or ran last.
     pub cpu: CpuId,
@@ -194,6 +198,8 @@ pub struct Task {
     pub scx_state: ScxState,
     /// Of one that sleeps: it waits for a disk or for memory, which no signal ends.
     pub deep: bool,
+    /// It is being woken: from the choice of its CPU until it is in a queue.
+    pub waking: bool,
     /// What `ops.select_cpu` chose last.
     pub selected_cpu: CpuId,
     /// Where it stands among those that the watchdog watches.
@@ -245,13 +251,17 @@ const _: () = assert!(
 );
 
 impl Task {
-    /// `__state`: `TASK_RUNNING`, `TASK_INTERRUPTIBLE`, `TASK_UNINTERRUPTIBLE`, `TASK_DEAD`
-    /// (include/linux/sched.h, 6.18).
+    /// `__state`: `TASK_RUNNING`, `TASK_INTERRUPTIBLE`, `TASK_UNINTERRUPTIBLE`, `TASK_DEAD`,
+    /// `TASK_WAKING`, `TASK_NEW` (include/linux/sched.h, 6.18). `try_to_wake_up()` sets the last
+    /// but one before a CPU is chosen, and `TASK_RUNNING` when the task is in a queue;
+    /// `wake_up_new_task()` begins with `TASK_RUNNING`.
     pub fn kernel_state(&self) -> u32 {
         match self.state {
+            RunState::New if self.waking => 0,
+            RunState::New => 0x800,
+            RunState::Runnable | RunState::Sleeping if self.waking => 0x200,
             RunState::Runnable => 0,
             RunState::Dead => 0x80,
-            RunState::New => 1,
             RunState::Sleeping => 1 + u32::from(self.deep),
         }
     }
@@ -261,6 +271,8 @@ impl Task {
         let seldom = Seldom {
             comm,
             policy: SchedPolicy::Normal,
+            affinity: MaskId::ALL,
+            weighed: false,
             family: Family::default(),
             reported: None,
             warm_on: None,
@@ -282,6 +294,7 @@ impl Task {
             weight: 100,
             state: RunState::New,
             deep: false,
+            waking: false,
             exiting: false,
             kernel: false,
             cgroup: ROOT_CGROUP,

@@ -30,6 +30,7 @@ impl Machine {
             Waker::Sleeper => wake::TTWU | wake::SYNC,
             Waker::Nobody | Waker::Current => wake::TTWU,
         };
+        self.begin_waking(id);
         let (cpu, selected) = self.select_task_rq(vm, id, from, flags);
         let mut enqueue = enq::WAKEUP | enq::NOCLOCK;
         if selected {
@@ -43,6 +44,13 @@ impl Machine {
         }
         self.activate(vm, id, (cpu, enqueue), by);
         self.give_run_queue(held);
+    }
+
+    /// `id` is being woken: `__state` says so from the choice of its CPU on.
+    #[inline(always)]
+    pub(crate) fn begin_waking(&mut self, id: TaskId) {
+        self.task_mut(id).waking = true;
+        self.mirror_state(id);
     }
 
     /// Makes a new task runnable on `cpu`.
@@ -76,6 +84,7 @@ impl Machine {
         let now = self.now;
         let task = self.task_mut(id);
         task.state = RunState::Runnable;
+        task.waking &= !new;
         task.sleep_generation += 1;
         task.enter(Phase::Wait, now);
         self.enqueue_task_here(vm, id, flags);
@@ -83,6 +92,8 @@ impl Machine {
             self.trace_task(vm, Place::SchedWakeupNew, id);
         }
         self.wakeup_preempt(cpu, id);
+        self.task_mut(id).waking = false;
+        self.mirror_state(id);
         if !new && self.hooked.any() {
             self.trace_task(vm, Place::SchedWakeup, id);
         }
@@ -144,7 +155,8 @@ impl Machine {
     #[inline]
     fn only_allowed(&self, id: TaskId) -> CpuId {
         let task = self.task(id);
-        if self.cannot_migrate(id) {
+        // Who must not migrate by its own doing has one CPU in its mask.
+        if task.migration_disabled == 0 && self.cannot_migrate(id) {
             return task.cpu;
         }
         self.masks

@@ -33,7 +33,9 @@ fn alloc<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop>
     // The search looks at every page that was ever allocated.
     let pages = ctx.vm.memory.arena().map_or(0, Pages::touched);
     ctx.vm.spend(pages + count);
+    ctx.vm.memory.forget_refusal();
     let given = ctx.vm.memory.alloc_arena(wanted, count);
+    ctx.vm.memory.within_limit()?;
     // A program gets what user space can follow, and casts it. The first page is no null here.
     let arena = ctx.vm.memory.arena();
     let given = given

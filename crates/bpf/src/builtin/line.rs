@@ -84,7 +84,9 @@ impl<H: Host> Instance<H> {
     }
 }
 
-/// What a program sees of an insertion: the cap on map memory looks like a kernel out of memory.
+/// What a program sees of an insertion. One that the limit on memory refuses ends the program
+/// before it sees anything ([`Memory::within_limit`](crate::Memory::within_limit)); what else has
+/// no memory looks like a kernel out of memory.
 pub(super) const fn inserted(result: &Result<(), InsertError>) -> u64 {
     match result {
         Ok(()) => 0,

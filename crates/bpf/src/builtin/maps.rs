@@ -64,7 +64,9 @@ fn update<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
         flags,
         cpu: ctx.host.cpu(),
     };
+    ctx.vm.memory.forget_refusal();
     let result = ctx.vm.update(index, &update, ctx.host);
+    ctx.vm.memory.within_limit()?;
     Ok(inserted(&result))
 }
 

@@ -57,7 +57,9 @@ fn obj_new<H: Host>(ctx: &mut Ctx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
         return Err(Stop::Refused(format!("the object has no type {id}")));
     };
     vm.spend(u64::from(types[ty].size));
+    vm.memory.forget_refusal();
     let made = vm.objects.create(&mut vm.memory, types, ty as u32);
+    vm.memory.within_limit()?;
     Ok(made.unwrap_or(0))
 }
 

@@ -21,11 +21,14 @@ pub(super) fn table<H: Host>() -> [Line<H>; 6] {
 fn reserve<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [handle, len, flags, ..] = args;
     let Instance { maps, memory, .. } = &mut *ctx.vm;
-    match &mut maps.by_handle(handle)?.store {
-        Store::Ringbuf(ring) if flags == 0 => Ok(ring.reserve(memory, len).unwrap_or(0)),
-        Store::Ring(ring) if flags == 0 => Ok(ring.reserve(memory, len).unwrap_or(0)),
-        _ => Ok(0),
-    }
+    memory.forget_refusal();
+    let record = match &mut maps.by_handle(handle)?.store {
+        Store::Ringbuf(ring) if flags == 0 => ring.reserve(memory, len),
+        Store::Ring(ring) if flags == 0 => ring.reserve(memory, len),
+        _ => None,
+    };
+    memory.within_limit()?;
+    Ok(record.unwrap_or(0))
 }
 
 fn submit<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
@@ -68,11 +71,13 @@ fn output<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
     argument(ctx.vm, data, len, "record")?;
     let Instance { maps, memory, .. } = &mut *ctx.vm;
     let store = &mut maps.by_handle(handle)?.store;
+    memory.forget_refusal();
     let record = match store {
         Store::Ringbuf(ring) => ring.reserve(memory, len),
         Store::Ring(ring) => ring.reserve(memory, len),
         _ => return Ok(Errno::EINVAL.to_r0()),
     };
+    memory.within_limit()?;
     // EAGAIN: the ring is full.
     let Some(record) = record else {
         return Ok(Errno(11).to_r0());

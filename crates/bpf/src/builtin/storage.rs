@@ -57,10 +57,12 @@ fn search<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
         flags: NEW,
         ..Update::new(&key, &value)
     };
+    vm.memory.forget_refusal();
     match vm.update(index, &update, ctx.host) {
         // The kernel's function gives null as well when there is no memory.
         Ok(()) | Err(InsertError::Errno(_) | InsertError::Memory(_)) => {}
     }
+    vm.memory.within_limit()?;
     Ok(vm.map_value_addr(index, &key, 0).unwrap_or(0))
 }
 

@@ -24,6 +24,7 @@ fn init<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> 
         return Err(Stop::Refused(format!("{timer:#x} is no timer of the map")));
     }
     if vm.memory.hold(TIMER_BYTES).is_err() {
+        vm.memory.within_limit()?;
         return Ok(Errno::ENOMEM.to_r0());
     }
     let made = vm.timers.init(timer, index, clock);

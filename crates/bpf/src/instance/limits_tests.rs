@@ -3,17 +3,7 @@
 use super::BACKEND;
 use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov, store};
 use crate::scene::{Object, World};
-use crate::{CallCtx, Config, Errno, HostFunction, Insn, Instance, MapKind, Stop};
-
-const fn jump_if_not_null(register: u8, off: i16) -> Insn {
-    Insn {
-        code: 0x55,
-        dst: register,
-        src: 0,
-        off,
-        imm: 0,
-    }
-}
+use crate::{CallCtx, Config, Errno, HostFunction, Insn, Instance, MapKind, Stop, Update};
 
 /// How often the import `name` was called.
 fn calls_of(vm: &Instance<World>, name: &str) -> u64 {
@@ -181,7 +171,7 @@ fn an_iterator_must_be_ended_and_few_can_be_open() {
 }
 
 #[test]
-fn objects_pages_and_elements_share_one_limit_and_fail_as_a_kernels_do() {
+fn objects_pages_and_elements_share_one_limit_and_end_the_program_that_reaches_it() {
     let object = |function: &[Insn]| {
         Object::default()
             .map(MapKind::Arena, 0, 0, 1 << 20)
@@ -199,17 +189,7 @@ fn objects_pages_and_elements_share_one_limit_and_fail_as_a_kernels_do() {
         memory_bytes: 1 << 20,
         ..Config::default()
     };
-    // Allocates objects, large ones and then small ones, until there is null.
-    let exhaust = [40, 41].map(|ty| {
-        [
-            mov(1, ty),
-            mov(2, 0),
-            call(0),
-            add(7, 1),
-            jump_if_not_null(0, -5),
-        ]
-    });
-    let exhaust = exhaust.concat();
+    let object_of = |ty| vec![mov(1, ty), mov(2, 0), call(0)];
     let arena = [
         &address(1, 1, 0)[..],
         &[mov(2, 0), mov(3, 1), mov(4, 0), mov(5, 0), call(1)],
@@ -221,18 +201,67 @@ fn objects_pages_and_elements_share_one_limit_and_fail_as_a_kernels_do() {
         &[mov(2, 77), mov(3, 0), mov(4, 1), call(3)],
     ];
     let cases = [
-        (arena.concat(), 0),
-        (update.concat(), Errno::ENOMEM.to_r0()),
-        (storage.concat(), 0),
+        object_of(40),
+        object_of(41),
+        arena.concat(),
+        update.concat(),
+        storage.concat(),
     ];
-    for (then, expected) in cases {
-        let code = [&[mov(7, 0)][..], &exhaust, &then, &[EXIT]].concat();
+    for ask in cases {
+        let code = [&ask[..], &[EXIT]].concat();
         let mut vm = object(&code).with(BACKEND, &[], config());
-        assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(expected));
-        // Without the objects there is room.
-        let code = [&then[..], &[EXIT]].concat();
-        let mut vm = object(&code).with(BACKEND, &[], config());
+        // Without the others there is room.
         let given = vm.call_program(0, &[], &mut World::default());
-        assert_eq!(given == Ok(0), expected != 0, "{given:?}");
+        assert!(given.is_ok(), "{given:?}");
+        let mut vm = object(&code).with(BACKEND, &[], config());
+        for size in [4096, 16] {
+            while vm.memory().alloc_map(size).is_ok() {}
+        }
+        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        let limit = config().memory_bytes;
+        assert_eq!(fault.stop, Stop::OutOfMemory { limit });
+        assert_eq!(fault.insn as usize, ask.len() - 1, "where it asked");
     }
+}
+
+#[test]
+fn what_user_space_was_refused_ends_no_program() {
+    let ask = [mov(1, 40), mov(2, 0), call(0), EXIT];
+    let mut vm = Object::default()
+        .map(MapKind::Hash, 8, 8, 1 << 20)
+        .own_type(40, 40, &[])
+        .import("bpf_obj_new_impl", "ptr(u64,ptr)")
+        .function(&[&ask])
+        .with(
+            BACKEND,
+            &[],
+            Config {
+                memory_bytes: 1 << 20,
+                ..Config::default()
+            },
+        );
+    let room = vm.memory().alloc_map(40).unwrap();
+    for size in [4096, 16] {
+        while vm.memory().alloc_map(size).is_ok() {}
+    }
+    let (key, value) = (7_u64.to_le_bytes(), [0; 8]);
+    let refused = vm.map_update(0, &Update::new(&key, &value), &mut World::default());
+    assert_eq!(refused, Err(Errno::ENOMEM));
+    vm.memory().free_map(room, 40);
+    let made = vm.call_program(0, &[], &mut World::default());
+    assert!(made.as_ref().is_ok_and(|it| *it != 0), "{made:?}");
+}
+
+#[test]
+fn an_arena_that_is_full_gives_null_as_in_a_kernel() {
+    let ask = [
+        &address(1, 1, 0)[..],
+        &[mov(2, 0), mov(3, 3), mov(4, 0), mov(5, 0), call(0), EXIT],
+    ];
+    let mut vm = Object::default()
+        .map(MapKind::Arena, 0, 0, 2)
+        .import("bpf_arena_alloc_pages", "ptr(ptr,ptr,u32,s32,u64)")
+        .function(&[&ask.concat()])
+        .with(BACKEND, &[], Config::default());
+    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(0));
 }

@@ -179,12 +179,7 @@ impl Pages {
         if count == 0 || count > self.count || count * Self::SIZE > most {
             return None;
         }
-        let first = match wanted {
-            Some(address) => self
-                .page_of(address)
-                .filter(|first| self.free_run(*first, count)),
-            None => self.first_fit(count),
-        }?;
+        let first = self.place_for(wanted, count)?;
         let run = first..first + count;
         let fresh = run.clone().filter(|page| self.state(*page) == Page::Fresh);
         let committed = self.committed + fresh.count() as u64;
@@ -194,6 +189,20 @@ impl Pages {
         self.committed = committed;
         self.mark(run, Page::Allocated);
         Some(self.first() + first * Self::SIZE)
+    }
+
+    /// Whether the arena has so many free pages there, however much memory there is for them.
+    pub(super) fn has_room(&self, wanted: Option<u64>, count: u64) -> bool {
+        (1..=self.count).contains(&count) && self.place_for(wanted, count).is_some()
+    }
+
+    fn place_for(&self, wanted: Option<u64>, count: u64) -> Option<u64> {
+        match wanted {
+            Some(address) => self
+                .page_of(address)
+                .filter(|first| self.free_run(*first, count)),
+            None => self.first_fit(count),
+        }
     }
 
     /// The lowest run of `count` free pages; one pass over the pages that were ever allocated.

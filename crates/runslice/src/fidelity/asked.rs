@@ -169,10 +169,10 @@ impl Request {
 
     fn write(&self) -> anyhow::Result<()> {
         let loads = self.folder.join(LOADS);
-        fs::create_dir_all(&loads).with_context(|| format!("cannot make {}", loads.display()))?;
+        output::make_folder(&loads)?;
         for (name, text) in self.asked.workloads.iter().zip(&self.texts) {
             let path = load_file(&self.folder, name);
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            output::write_whole(&path, text.as_bytes())?;
         }
         // What names the workloads comes last: whoever is interrupted before begins anew.
         let text = serde_json::to_string_pretty(&self.asked)?;

@@ -116,8 +116,7 @@ impl Kept {
 }
 
 fn make(folder: Option<&Path>) -> anyhow::Result<()> {
-    let Some(folder) = folder else { return Ok(()) };
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+    folder.map_or(Ok(()), output::make_folder)
 }
 
 fn file(folder: &Path, play: &Play) -> PathBuf {

@@ -88,7 +88,7 @@ fn save(folder: &Path, policy: &str, text: &str) -> anyhow::Result<PathBuf> {
 fn create(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     for number in 1..=DUMPS {
         let path = folder.join(format!("runslice-{name}-{number}.dump"));
-        match File::create_new(&path) {
+        match folder::create_new(&path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(file) => return Ok((path, file)),

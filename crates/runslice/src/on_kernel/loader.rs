@@ -1,6 +1,6 @@
 //! A scheduler's own program that attaches its policy to this kernel.
 
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -39,7 +39,7 @@ impl Loader {
         let sequence = kernel.enable_seq();
         let (program, arguments) = words.split_first().context("a command has a word")?;
         let cannot = || format!("cannot write {}", output.display());
-        let file = File::create(output).with_context(cannot)?;
+        let file = folder::create(output).with_context(cannot)?;
         let same = file.try_clone().with_context(cannot)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());

@@ -2,7 +2,6 @@
 
 mod state;
 
-use std::fs;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -111,7 +110,7 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
     }
     request.prepare.apply(&mut found.policy);
     let folder = request.folder(&found.policy);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    output::make_folder(&folder)?;
     let asked = request.key(&found.policy);
     let mut state = State::open(&folder, &asked)?;
     let mut hunter = Hunter {

@@ -3,7 +3,7 @@
 #[cfg(feature = "png")]
 mod picture;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -216,7 +216,7 @@ fn write_figures(
     ending: &str,
     drawn: impl Fn(&Chart) -> anyhow::Result<Vec<u8>>,
 ) -> anyhow::Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    output::make_folder(folder)?;
     for chart in charts {
         let path = folder.join(format!("{}.{ending}", chart.id));
         let bytes = drawn(chart).with_context(|| path.display().to_string())?;

@@ -53,6 +53,9 @@ pub(crate) struct KernelRules {
     pub counters: &'static [&'static str],
     /// The number of each [`ScxState`] in `p->scx.flags` (`include/linux/sched/ext.h`).
     pub state_numbers: [u32; 4],
+    /// A task that enters the policy's class is `SCX_TASK_ENABLED` when `ops.set_weight` tells its
+    /// weight; else it becomes so behind that (`ext.c`: `scx_enable_task()`).
+    pub enabled_when_weighed: bool,
     /// The policy is told when its custody of a task ends (`ext.c`: `call_task_dequeue()`).
     pub has_custody: bool,
     /// The end of the custody of a task that is moved to another CPU's local queue is told when it
@@ -219,8 +222,8 @@ impl KernelRules {
         moved(flags, self.deq_bits.iter().copied()) | change
     }
 
-    /// The number of a task's state (`enum scx_task_state`; since 7.1 `SCX_TASK_INIT` and its like
-    /// in `enum scx_ent_flags`).
+    /// The number of a task's state (`enum scx_task_state`; since 7.1 `SCX_TASK_READY` and its like
+    /// in `enum scx_ent_flags`). `SCX_TASK_INIT` lasts no time here.
     pub fn state_number(&self, state: ScxState) -> u32 {
         self.state_numbers[state as usize]
     }

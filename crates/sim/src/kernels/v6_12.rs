@@ -21,7 +21,8 @@ pub(super) const RULES: KernelRules = KernelRules {
     ops_flags_unmodelled: 0,
     // Since 6.14.
     counters: &[],
-    state_numbers: [0, 1, 2, 3],
+    state_numbers: [0, 0, 2, 3],
+    enabled_when_weighed: true,
     has_custody: false,
     tells_moved_late: false,
     balances_before_pick: true,

@@ -16,8 +16,8 @@ pub(super) const RULES: KernelRules = KernelRules {
     ops_flags: ops::ALL | UNMODELLED,
     ops_flags_unmodelled: UNMODELLED,
     counters: COUNTERS_7_2,
-    // There a state that lasts no time here comes second: INIT_BEGIN.
-    state_numbers: [0, 2, 3, 4],
+    state_numbers: [0, 1, 3, 4],
+    enabled_when_weighed: false,
     has_custody: true,
     tells_moved_late: false,
     // Since 6.19.

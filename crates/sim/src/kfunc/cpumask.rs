@@ -71,6 +71,7 @@ fn write(ctx: &mut Ctx<'_>, at: u64, mask: &Mask) -> Result<(), Stop> {
 
 fn create(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     let Ok(at) = ctx.vm.memory().alloc_object(MASK_BYTES + 8, 8) else {
+        ctx.vm.memory().within_limit()?;
         return Ok(0);
     };
     ctx.vm.memory().write(at, &[0; MASK_BYTES as usize + 8]);

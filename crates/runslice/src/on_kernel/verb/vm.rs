@@ -199,7 +199,8 @@ fn write_back(share: &Path, file: &ChangedFile) -> anyhow::Result<()> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let permissions = fs::Permissions::from_mode(file.mode);
-    fs::write(&path, &file.contents)
+    folder::create(&path)
+        .and_then(|mut to| to.write_all(&file.contents))
         .and_then(|()| fs::set_permissions(&path, permissions))
         .with_context(|| format!("cannot write {}", path.display()))
 }

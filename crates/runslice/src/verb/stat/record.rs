@@ -1,6 +1,6 @@
 //! `runslice stat record`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -227,7 +227,7 @@ fn destination(path: &Path) -> anyhow::Result<Box<dyn Write>> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdout()));
     }
-    let file = OpenOptions::new().append(true).create(true).open(path);
+    let file = folder::append(path);
     Ok(Box::new(file.with_context(|| {
         format!("cannot write {}", path.display())
     })?))

@@ -32,7 +32,7 @@ impl Folder {
     /// When it has another plan, or cannot be read or written.
     pub fn open(path: &Path, plan: &Value) -> anyhow::Result<Self> {
         let logs = path.join("logs");
-        folder::make_kept(&logs)?;
+        output::make_folder(&logs)?;
         let file = path.join(own::BENCH);
         match input::text(&file, input::WRITTEN) {
             Ok(text) => check_same(&file, &text, plan)?,
@@ -134,11 +134,7 @@ fn open_runs(path: &Path) -> anyhow::Result<(File, Done)> {
             done.insert(number, run["void"].as_str().map(str::to_owned));
         }
     }
-    let file = File::options()
-        .create(true)
-        .append(true)
-        .open(path)
-        .with_context(cannot)?;
+    let file = folder::append(path).with_context(cannot)?;
     file.set_len(whole as u64).with_context(cannot)?;
     Ok((file, done))
 }

@@ -1,7 +1,6 @@
 //! The command on this computer, under the kernel's own scheduler or a policy.
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -134,7 +133,7 @@ impl<'a> Machine<'a> {
 
     fn start(&self, log: &Path) -> anyhow::Result<Timed> {
         let cannot = || format!("cannot write {}", log.display());
-        let file = File::create(log).with_context(cannot)?;
+        let file = folder::create(log).with_context(cannot)?;
         let same = file.try_clone().with_context(cannot)?;
         let (program, arguments) = self.command.split_first().context("there is no command")?;
         let mut command = Command::new(program);

@@ -1,6 +1,6 @@
 //! Loads of tasks that wait for people, and what stands beside them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,7 +135,7 @@ impl Levels {
             doing: format!("write {}", path.display()),
             source,
         };
-        let file = File::create(path).map_err(failed)?;
+        let file = folder::create(path).map_err(failed)?;
         let mut sink = JsonLines::new(BufWriter::new(file));
         let outcome = self.load().run(Some(&mut sink))?;
         let closed = sink.close();

@@ -83,6 +83,7 @@ impl ResultFile {
 
 /// A new file that only its owner reads: the kernel's addresses are in it.
 fn create(path: &Path) -> io::Result<File> {
+    folder::check_way(path)?;
     File::options()
         .write(true)
         .create_new(true)
