@@ -308,7 +308,7 @@ fn no_verb_imports_another() {
 
 /// What takes a kernel is one module, and a program without it has another in its place. `lib.rs`
 /// declares one of them, and allows what then has no user; no other file of any crate asks which of
-/// the two it is, but for the list of tests, which leaves out those of the verbs that take a kernel.
+/// the two it is. The list of tests does: it leaves out those of the verbs that take a kernel.
 #[test]
 fn one_file_asks_for_the_feature_live() {
     let mark = ["feature = ", "\"live\""].concat();

@@ -241,13 +241,15 @@ fn is_reached(files: &[File], sources: &[&File], path: &str) -> bool {
         _ => (stem.into_owned(), folder),
     };
     let declaration = format!("mod {module};");
+    let by_path = format!("#[path = \"{module}.rs\"]");
     // Each test that lies in a folder of tests is a root with modules of its own.
     let has_roots = is_found_by_cargo(sources, folder);
     let declares = |file: &&&File| {
         let path = Path::new(&file.path);
         let may = parents(folder).iter().any(|it| it == path)
             || path.parent() == Some(folder) && (has_roots || is_target(files, &file.path));
-        may && file.text.contains(&declaration)
+        let is_beside = path.parent() == Some(folder);
+        may && file.text.contains(&declaration) || is_beside && file.text.contains(&by_path)
     };
     sources.iter().any(|file| declares(&file))
 }

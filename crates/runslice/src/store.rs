@@ -1,12 +1,10 @@
 //! Results of runs that are kept by the key of what they depend on, in a folder.
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use model::PolicySpec;
 use serde_json::Value;
 use workload::RunSpec;
@@ -214,6 +212,8 @@ fn read(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use model::Nanos;
 
     use super::*;
