@@ -3,22 +3,33 @@
 
 mod named;
 
-use std::fs::{self, Metadata, Permissions};
+mod emptied;
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use rustix::fs::{AtFlags, statat, unlinkat};
 
 pub use named::{append, check_way, create, create_new};
 
 /// A new folder of mode 0700 with a name that cannot be guessed. Dropping it deletes it with all
-/// that is in it; links in it are deleted, not followed.
+/// that is in it; links in it are deleted, not followed. What somebody has put in its place stays,
+/// and so does what a name leads to that stood for one of its folders.
 ///
 /// Loads run programs as root on what lies in their folder (`make` on a `Makefile`). In a folder of
 /// a fixed name below `/tmp`, another user could have put a file or a link there before.
 #[derive(Debug)]
-pub struct OwnFolder(TempDir);
+pub struct OwnFolder {
+    path: PathBuf,
+    /// The folder itself, whatever its name is by now.
+    folder: File,
+    /// The folder in which it was made.
+    parent: File,
+}
 
 impl OwnFolder {
     /// Makes a folder below the system's folder for temporary files (`TMPDIR`, else `/tmp`).
@@ -51,8 +62,16 @@ impl OwnFolder {
         let folder = tempfile::Builder::new()
             .prefix("runslice-")
             .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)?;
-        Ok(Self(folder))
+            .tempdir_in(&parent)?;
+        let parent = File::open(parent)?;
+        let opened = File::open(folder.path())?;
+        // From here on it is deleted by its descriptor: see `Drop`.
+        let path = folder.keep();
+        Ok(Self {
+            path,
+            folder: opened,
+            parent,
+        })
     }
 
     /// Lets every user read what is in the folder: for what a server shows that gives up root.
@@ -67,7 +86,13 @@ impl OwnFolder {
     /// The folder.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.0.path()
+        &self.path
+    }
+
+    /// The folder in which it was made.
+    #[must_use]
+    pub fn parent(&self) -> BorrowedFd<'_> {
+        self.parent.as_fd()
     }
 
     /// The path of `name` in the folder.
@@ -75,6 +100,48 @@ impl OwnFolder {
     pub fn join(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
+}
+
+impl AsFd for OwnFolder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+}
+
+impl Drop for OwnFolder {
+    fn drop(&mut self) {
+        // Nobody can be told; what is left lies in a folder for temporary files.
+        let _ = emptied::empty(self.folder.as_fd());
+        let name = self.path.file_name().unwrap_or_default();
+        if !remove_if_same(self.parent.as_fd(), name, &self.folder) {
+            self.remove_where_it_is();
+        }
+    }
+}
+
+impl OwnFolder {
+    /// Removes the empty folder after somebody has moved it.
+    fn remove_where_it_is(&self) {
+        use std::os::fd::AsRawFd as _;
+        let link = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        let now = fs::read_link(link).unwrap_or_default();
+        if let (Some(parent), Some(name)) = (now.parent(), now.file_name())
+            && let Ok(parent) = File::open(parent)
+        {
+            remove_if_same(parent.as_fd(), name, &self.folder);
+        }
+    }
+}
+
+/// Removes an empty folder if its name still leads to it.
+fn remove_if_same(parent: BorrowedFd<'_>, name: &OsStr, folder: &File) -> bool {
+    let named = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    let is_same = match (named, rustix::fs::fstat(folder)) {
+        (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),
+        _ => false,
+    };
+    // A folder that takes its place just now is not lost: only an empty one goes.
+    is_same && unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok()
 }
 
 /// Makes the folder at `path`, with those above it, for files that are written over or gone on with
@@ -254,6 +321,56 @@ mod tests {
         symlink(kept.path(), gone.join("link")).unwrap();
         drop(gone);
         assert_eq!(fs::read_to_string(kept.join("file")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn what_was_put_in_the_place_of_a_folder_stays() {
+        let parent = OwnFolder::new().unwrap();
+        let gone = OwnFolder::below(parent.path()).unwrap();
+        let (path, moved) = (gone.path().to_owned(), parent.join("moved"));
+        fs::write(gone.join("file"), "x").unwrap();
+        fs::rename(&path, &moved).unwrap();
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("kept"), "kept").unwrap();
+        drop(gone);
+        assert_eq!(fs::read_to_string(path.join("kept")).unwrap(), "kept");
+        assert!(!moved.exists(), "it is deleted where it was moved to");
+
+        let gone = OwnFolder::below(parent.path()).unwrap();
+        let link = gone.path().to_owned();
+        fs::rename(&link, &moved).unwrap();
+        symlink(&path, &link).unwrap();
+        drop(gone);
+        assert_eq!(fs::read_to_string(link.join("kept")).unwrap(), "kept");
+        assert!(!moved.exists());
+    }
+
+    #[test]
+    fn folders_of_any_depth_number_and_mode_are_deleted() {
+        let parent = OwnFolder::new().unwrap();
+        let gone = OwnFolder::below(parent.path()).unwrap();
+        // Deeper than a path may be long, and than descriptors there are.
+        let mut at = File::open(gone.path()).unwrap();
+        for _ in 0..1100 {
+            let mode = rustix::fs::Mode::from_raw_mode(0o700);
+            rustix::fs::mkdirat(&at, "deep", mode).unwrap();
+            let flags = rustix::fs::OFlags::RDONLY;
+            at = rustix::fs::openat(&at, "deep", flags, rustix::fs::Mode::empty())
+                .unwrap()
+                .into();
+        }
+        for n in 0..5000 {
+            fs::write(gone.join(&format!("file {n}")), "").unwrap();
+        }
+        for mode in [0o000, 0o500, 0o300] {
+            let closed = gone.join(&format!("{mode:o}"));
+            fs::create_dir_all(closed.join("below")).unwrap();
+            fs::write(closed.join("below/file"), "x").unwrap();
+            fs::set_permissions(closed.join("below"), Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(&closed, Permissions::from_mode(mode)).unwrap();
+        }
+        drop(gone);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
     #[test]
