@@ -115,11 +115,7 @@ pub fn write(cx: &mut Context<'_>) -> Answer {
     let stat = stat(cx, fd)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if matches!(kind, FileType::RegularFile) && !is_anonymous(cx, fd) {
-        let is_output = cx.state.output.iter().any(|it| {
-            rustix::fs::stat(it)
-                .is_ok_and(|it| (it.st_dev, it.st_ino) == (stat.st_dev, stat.st_ino))
-        });
-        if is_output {
+        if cx.state.is_output(&stat) {
             let len = len_written(cx)?;
             if stat.st_size.saturating_add(len) > OUTPUT_MAX {
                 return Ok(Reply::Value(len));

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::executable::{self, Executable};
+use crate::paths::PATH_MAX;
 use crate::state::{Errno, State, Then, u64_at};
 use crate::sys::{self, Call, Watched};
 
@@ -13,46 +15,233 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Executed {
     /// The other program stands at its first instruction, and was let go.
     Done,
-    /// It was refused, and the thread has made its next call.
-    Refused(Call),
+    /// It was refused: the thread goes on with that error.
+    Refused(Errno),
     /// The process has died, with this status if it is the program itself.
     Died(Option<i32>),
 }
 
-/// Lets the kernel execute another program.
+/// How a call ended that a thread was made to do.
+enum CallEnd {
+    /// With that result.
+    Result(i64),
+    /// The other program stands at its first instruction.
+    Exec,
+    /// The process has died.
+    Died(Option<i32>),
+}
+
+/// A thread that stands, and does the calls that it is told to.
+struct StoppedThread {
+    tid: i32,
+    /// The number of its process, which a thread takes that executes another program.
+    real: i32,
+    /// Its registers behind the call that it has made.
+    registers: libc::user_regs_struct,
+    /// Signals that have come meanwhile.
+    signals: Vec<i32>,
+}
+
+/// The kernel does the call again, whatever handlers there are. Linux 6.18, include/linux/errno.h.
+const RESTARTNOINTR: i64 = -513;
+
+impl StoppedThread {
+    /// Stops a thread at its call; `None` if it has died.
+    fn stop(state: &State, call: &Call, real: i32) -> Result<Option<Self>, Errno> {
+        sys::watch(call.tid)?;
+        sys::stop_watched(call.tid)?;
+        state.listener.answer(call.id, RESTARTNOINTR)?;
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            match sys::look(call.tid) {
+                Watched::Nothing => std::thread::sleep(Duration::from_micros(50)),
+                Watched::Gone(_) | Watched::Unknown => return Ok(None),
+                seen => {
+                    let signal = match seen {
+                        Watched::Signal(signal) => Some(signal),
+                        _ => None,
+                    };
+                    return Ok(Some(Self {
+                        tid: call.tid,
+                        real,
+                        registers: sys::registers(call.tid)?,
+                        signals: signal.into_iter().collect(),
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the thread do a call. The registers are the kernel's by then: nobody can change what
+    /// is done.
+    fn call(&mut self, state: &mut State, nr: i64, args: [u64; 6]) -> Result<CallEnd, Errno> {
+        /// Bytes of the instruction `syscall`.
+        const SYSCALL: u64 = 2;
+        let mut registers = self.registers;
+        registers.rip -= SYSCALL;
+        registers.rax = nr.cast_unsigned();
+        // No call is left that the kernel would do again.
+        registers.orig_rax = u64::MAX;
+        let [a, b, c, d, e, f] = args;
+        (registers.rdi, registers.rsi, registers.rdx) = (a, b, c);
+        (registers.r10, registers.r8, registers.r9) = (d, e, f);
+        sys::set_registers(self.tid, registers)?;
+        sys::to_call(self.tid)?;
+        let (began, mut stops) = (Instant::now(), 0);
+        while began.elapsed() < PATIENCE {
+            match self.look() {
+                Watched::Exec => return Ok(CallEnd::Exec),
+                Watched::Gone(status) => return Ok(CallEnd::Died(Some(status))),
+                Watched::Call if stops == 1 => {
+                    let result = sys::registers(self.tid)?.rax;
+                    return Ok(CallEnd::Result(result.cast_signed()));
+                }
+                Watched::Call => {
+                    stops += 1;
+                    sys::to_call(self.tid)?;
+                }
+                Watched::Signal(signal) => {
+                    self.signals.push(signal);
+                    sys::to_call(self.tid)?;
+                }
+                Watched::Stopped => sys::to_call(self.tid)?,
+                Watched::Nothing | Watched::Unknown => {}
+            }
+            if state.is_called(Duration::from_micros(100))
+                && let Some(call) = state.listener.receive()?
+            {
+                if call.tid == self.tid && call.nr == nr && call.args == args {
+                    state.listener.go_on(call.id)?;
+                } else {
+                    // The parent in `vfork()` has gone on already.
+                    take_in(state, call);
+                }
+            }
+        }
+        Ok(CallEnd::Died(None))
+    }
+
+    fn look(&self) -> Watched {
+        match sys::look(self.tid) {
+            // A thread that is not the first takes the number of the first.
+            Watched::Unknown => sys::look(self.real),
+            seen => seen,
+        }
+    }
+
+    /// Lets the thread go on behind its call, which has that result.
+    fn refuse(self, errno: i64) -> Result<Executed, Errno> {
+        let mut registers = self.registers;
+        registers.rax = errno.cast_unsigned();
+        registers.orig_rax = u64::MAX;
+        sys::set_registers(self.tid, registers)?;
+        self.let_go(self.tid)?;
+        Ok(Executed::Refused(Errno(i32::try_from(-errno).unwrap_or(libc::EIO))))
+    }
+
+    fn let_go(&self, tid: i32) -> Result<(), Errno> {
+        for signal in &self.signals {
+            let _ = sys::signal_thread(self.real, tid, *signal);
+        }
+        Ok(sys::unwatch(tid)?)
+    }
+}
+
+/// Has a thread execute a program: that very file, by its descriptor, whatever the path that the
+/// thread has named leads to by now.
 ///
 /// # Errors
 /// If the kernel allows no tracing.
-pub fn exec(state: &mut State, at: usize, call: &Call) -> Result<Executed, Errno> {
-    let (tid, real) = (call.tid, state.processes[state.threads[at].process].real);
-    sys::watch_exec(tid)?;
-    state.listener.go_on(call.id)?;
-    let began = Instant::now();
-    loop {
-        // A thread that is not the first takes the number of the first.
-        match sys::look(real) {
-            Watched::Exec => break,
-            Watched::Gone(status) => return Ok(Executed::Died(Some(status))),
-            Watched::Stopped => sys::unwatch(real)?,
-            Watched::Nothing => {}
+pub fn exec(
+    state: &mut State,
+    at: usize,
+    call: &Call,
+    program: &Executable,
+) -> Result<Executed, Errno> {
+    let real = state.processes[state.threads[at].process].real;
+    let fd = match state.listener.add_fd(call.id, &program.file) {
+        Ok(fd) => u64::from(fd.cast_unsigned()),
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            let _ = state.listener.answer(call.id, -i64::from(errno));
+            return Ok(Executed::Refused(Errno(errno)));
         }
-        if state.is_called(Duration::from_millis(1))
-            && let Some(next) = state.listener.receive()?
-        {
-            if next.tid != tid {
-                // The parent in `vfork()` has gone on already.
-                take_in(state, next);
-                continue;
-            }
-            // It stands as soon as it is answered: see `State::settle`.
-            sys::stop_watched(tid)?;
-            state.threads[at].watched = true;
-            return Ok(Executed::Refused(next));
-        }
-        if began.elapsed() > PATIENCE {
-            return Ok(Executed::Died(None));
+    };
+    let Some(mut thread) = StoppedThread::stop(state, call, real)? else {
+        return Ok(Executed::Died(None));
+    };
+    let (mut arguments, environment, empty) = strings(call)?;
+    if !program.words.is_empty() {
+        match place_words(state, &mut thread, program, arguments)? {
+            Ok(pointers) => arguments = pointers,
+            Err(executed) => return executed.map_or_else(|errno| thread.refuse(errno), Ok),
         }
     }
+    let flags = libc::AT_EMPTY_PATH.cast_unsigned().into();
+    let args = [fd, empty, arguments, environment, flags, 0];
+    match thread.call(state, libc::SYS_execveat, args)? {
+        CallEnd::Exec => {}
+        CallEnd::Died(status) => return Ok(Executed::Died(status)),
+        CallEnd::Result(errno) => {
+            if let CallEnd::Died(status) = thread.call(state, libc::SYS_close, [fd, 0, 0, 0, 0, 0])? {
+                return Ok(Executed::Died(status));
+            }
+            return thread.refuse(errno);
+        }
+    }
+    let changed = begin(state, at, real, program);
+    release(state, at);
+    thread.let_go(real)?;
+    changed?;
+    Ok(Executed::Done)
+}
+
+/// Where the arguments, the environment and an empty string lie of an `execve()` or `execveat()`.
+fn strings(call: &Call) -> Result<(u64, u64, u64), Errno> {
+    let [first, second, third, fourth, ..] = call.args;
+    let (path, arguments, environment) = match call.nr {
+        libc::SYS_execve => (first, second, third),
+        _ => (second, third, fourth),
+    };
+    let len = crate::state::read_string(call.tid, path, PATH_MAX)?.len();
+    Ok((arguments, environment, path + len as u64))
+}
+
+/// Puts the arguments of a script's interpreter into the memory of a thread: where they are, or
+/// with which error the call ends. The pages are lost if it shares its memory (`vfork()`).
+fn place_words(
+    state: &mut State,
+    thread: &mut StoppedThread,
+    program: &Executable,
+    given: u64,
+) -> Result<Result<u64, Result<Executed, i64>>, Errno> {
+    let refused = |Errno(errno)| Ok(Err(Err(-i64::from(errno))));
+    let len = match executable::arguments(thread.tid, given, &program.words, 0) {
+        Ok((bytes, _)) => bytes.len() as u64,
+        Err(errno) => return refused(errno),
+    };
+    let rights = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+    let args = [0, len, rights, flags, u64::MAX, 0];
+    let pages = match thread.call(state, libc::SYS_mmap, args)? {
+        CallEnd::Result(errno @ -4095..0) => return Ok(Err(Err(errno))),
+        CallEnd::Result(pages) => pages.cast_unsigned(),
+        CallEnd::Died(status) => return Ok(Err(Ok(Executed::Died(status)))),
+        CallEnd::Exec => return refused(Errno(libc::EIO)),
+    };
+    let (bytes, begin) = match executable::arguments(thread.tid, given, &program.words, pages) {
+        Ok(placed) => placed,
+        Err(errno) => return refused(errno),
+    };
+    match sys::write_memory(thread.tid, pages, &bytes) {
+        Ok(()) => Ok(Ok(begin)),
+        Err(error) => refused(error.into()),
+    }
+}
+
+/// A program stands at its first instruction: what is known of the process is brought up to date.
+fn begin(state: &mut State, at: usize, real: i32, program: &Executable) -> Result<(), Errno> {
     let own = state.threads[at].process;
     for (other, thread) in state.threads.iter_mut().enumerate() {
         if thread.process == own && other != at && thread.lives {
@@ -63,11 +252,15 @@ pub fn exec(state: &mut State, at: usize, call: &Call) -> Result<Executed, Errno
     }
     state.threads[at].tid = real;
     state.threads[at].clear = None;
-    let changed = change_auxiliary(real);
-    release(state, at);
-    sys::unwatch(real)?;
-    changed?;
-    Ok(Executed::Done)
+    // Memory that another process writes at this moment could have named another file.
+    let runs = rustix::fs::stat(format!("/proc/{real}/exe"))?;
+    if (runs.st_dev, runs.st_ino) != program.inode {
+        let fd = &state.processes[own].fd;
+        rustix::process::pidfd_send_signal(fd, rustix::process::Signal::KILL)?;
+        state.note("a program was killed that is not the one of its execve()".into());
+        return Ok(());
+    }
+    change_auxiliary(real)
 }
 
 /// A thread that waited for the end of `vfork()` goes on up to its next call.
@@ -132,18 +325,15 @@ fn change_auxiliary(tid: i32) -> Result<(), Errno> {
 /// # Errors
 /// If the kernel allows no tracing.
 pub fn place(state: &State, call: &Call, address: u64) -> Result<(), Errno> {
-    /// The kernel does the call again, whatever handlers there are. Linux 6.18,
-    /// include/linux/errno.h.
-    const RESTARTNOINTR: i64 = -513;
-    sys::watch_exec(call.tid)?;
+    sys::watch(call.tid)?;
     sys::stop_watched(call.tid)?;
     state.listener.answer(call.id, RESTARTNOINTR)?;
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         match sys::look(call.tid) {
             Watched::Nothing => std::thread::sleep(Duration::from_micros(50)),
-            Watched::Gone(_) => return Ok(()),
-            Watched::Exec | Watched::Stopped => {
+            Watched::Gone(_) | Watched::Unknown => return Ok(()),
+            _ => {
                 let flags = call.args[3] | libc::MAP_FIXED_NOREPLACE as u64;
                 sys::set_mmap(call.tid, address, flags)?;
                 return Ok(sys::unwatch(call.tid)?);
@@ -177,24 +367,5 @@ impl State {
         let nobody = call.intersects(PollFlags::HUP | PollFlags::ERR);
         let ended = polled.get(1).is_some_and(|it| !it.revents().is_empty());
         (call.contains(PollFlags::IN), ended || nobody)
-    }
-
-    /// Lets go of a thread whose `execve()` was refused, now that it was answered.
-    pub fn settle(&mut self, at: usize) {
-        let thread = &mut self.threads[at];
-        if !std::mem::take(&mut thread.watched) {
-            return;
-        }
-        let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            match sys::look(thread.tid) {
-                Watched::Nothing => std::thread::sleep(Duration::from_micros(50)),
-                Watched::Gone(_) => return,
-                Watched::Exec | Watched::Stopped => {
-                    let _ = sys::unwatch(thread.tid);
-                    return;
-                }
-            }
-        }
     }
 }

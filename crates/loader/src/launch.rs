@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 
 use model::Nanos;
 
+use crate::anchor::Anchor;
 use crate::clock::Clock;
 use crate::exec::{self, Executed, PATIENCE};
+use crate::executable::Executable;
 use crate::filter;
-use crate::output::last_lines;
+use crate::output::{Printed, last_lines};
 use crate::processes::random;
-use crate::state::{Process, Settings, State, Then, Thread};
+use crate::state::{Errno, Process, Settings, State, Then, Thread};
 use crate::sys::{self, Start, StartFailed};
 use crate::tree::Tree;
 use crate::watcher::Watcher;
@@ -53,8 +55,9 @@ pub enum StartError {
     Ended(String, i32, String),
 }
 
-/// The file of a program that is named with or without its folder.
-fn find(program: &Path) -> Result<PathBuf, StartError> {
+/// The file of a program that is named with or without its folder, and its path. It is opened here:
+/// what is looked at is what runs.
+fn find(program: &Path) -> Result<(PathBuf, OwnedFd), StartError> {
     let missing = |error| StartError::Program(program.to_owned(), error);
     let is_program = |path: &PathBuf| {
         let facts = fs::metadata(path);
@@ -70,10 +73,12 @@ fn find(program: &Path) -> Result<PathBuf, StartError> {
         found = each.into_iter().find(is_program).ok_or_else(missing)?;
     }
     let found = found.canonicalize().map_err(missing)?;
+    // Neither a pipe nor a device is opened.
     if !is_program(&found) {
         return Err(missing(io::ErrorKind::PermissionDenied.into()));
     }
-    Ok(found)
+    let file = File::open(&found).map_err(missing)?;
+    Ok((found, file.into()))
 }
 
 /// The environment: nothing of the user's, so that a run depends on nothing of it.
@@ -90,6 +95,38 @@ fn environment(settings: &Settings) -> Result<Vec<CString>, NulError> {
     fixed.chain(given).map(CString::new).collect()
 }
 
+/// The folders and files of a run.
+struct Opened {
+    tree: Tree,
+    host: Anchor,
+    given: Option<(PathBuf, Anchor)>,
+    beside: Anchor,
+    output: [Printed; 2],
+    stdio: [OwnedFd; 3],
+}
+
+/// Makes and opens them; from here on each is known by its descriptor.
+fn open(settings: &Settings, random: &[u8]) -> io::Result<Opened> {
+    let given = settings.folder.as_ref().map(|folder| {
+        let folder = folder.canonicalize()?;
+        let anchor = Anchor::at(&folder)?;
+        io::Result::Ok((folder, anchor))
+    });
+    let tree = Tree::new(&settings.shown)?;
+    let beside = Anchor::at(tree.folder().path())?;
+    beside.write(Path::new("random"), random)?;
+    let (out, to_out) = Printed::new(&beside, "stdout")?;
+    let (err, to_err) = Printed::new(&beside, "stderr")?;
+    Ok(Opened {
+        given: given.transpose()?,
+        host: Anchor::at(Path::new("/"))?,
+        tree,
+        beside,
+        output: [out, err],
+        stdio: [File::open("/dev/null")?.into(), to_out, to_err],
+    })
+}
+
 /// Starts a program: what is known of it, and its name.
 ///
 /// # Errors
@@ -97,25 +134,12 @@ fn environment(settings: &Settings) -> Result<Vec<CString>, NulError> {
 pub fn launch(
     program: &Path,
     args: &[String],
-    mut settings: Settings,
+    settings: Settings,
 ) -> Result<(State, String), StartError> {
-    let found = find(program)?;
-    if let Some(folder) = &mut settings.folder {
-        *folder = folder.canonicalize().map_err(StartError::Tree)?;
-    }
-    let tree = Tree::new(&settings.shown).map_err(StartError::Tree)?;
+    let (found, program_file) = find(program)?;
     let mut seed = 0;
-    let bytes = random(&mut seed, 1 << 20);
-    fs::write(tree.beside("random"), bytes).map_err(StartError::Tree)?;
-    let output = [tree.beside("stdout"), tree.beside("stderr")];
-    let open = |path: &Path| File::options().create(true).append(true).open(path);
-    let stdio = [
-        File::open("/dev/null"),
-        open(&output[0]),
-        open(&output[1]),
-    ];
-    let [input, out, err] = stdio;
-    let stdio = (|| Ok([input?.into(), out?.into(), err?.into()]))().map_err(StartError::Tree)?;
+    let Opened { tree, host, given, beside, output, stdio } =
+        open(&settings, &random(&mut seed, 1 << 20)).map_err(StartError::Tree)?;
     let file = found.file_name().unwrap_or_default().to_string_lossy();
     let name: String = file.into_owned();
     let mut words = vec![CString::new(program.as_os_str().as_bytes())?];
@@ -136,19 +160,20 @@ pub fn launch(
         StartFailed::Filter(error) => StartError::Kernel(error),
         StartFailed::Step(step, error) => StartError::Step(step, error),
     })?;
-    let folder = tree.root().parent().unwrap_or(tree.root());
-    let watcher = Watcher::start(pid, folder).map_err(|error| {
+    let watcher = Watcher::start(pid, tree.folder()).map_err(|error| {
         let _ = rustix::process::pidfd_send_signal(&fd, rustix::process::Signal::KILL);
         StartError::Step("fork", error)
     })?;
     // Where the user is, so that names of files on the command line mean what they mean in a shell.
     let begun_in = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    let (process, thread) = first(&settings, &name, begun_in.clone(), (pid, fd));
+    let (process, thread) = first(&settings, &name, begun_in, (pid, fd));
     let state = State {
         settings,
         tree,
+        host,
+        given,
+        beside,
         listener,
-        begun_in,
         processes: vec![process],
         threads: vec![thread],
         objects: BTreeMap::new(),
@@ -162,7 +187,15 @@ pub fn launch(
         output,
         _watcher: watcher,
     };
-    begin(state, name)
+    let named = found.as_os_str().as_bytes().to_vec();
+    let program = Executable::of_file(&state, pid, program_file, named);
+    match program {
+        Ok(program) => begin(state, name, &program, &found),
+        Err(errno) => {
+            ended(&state, name);
+            Err(not_executed(&found, errno))
+        }
+    }
 }
 
 /// The program's first process and its first thread.
@@ -194,13 +227,17 @@ fn first(
         affinity: (0..settings.shown.machine.cpus).collect(),
         charged: Nanos::new(0),
         signal: None,
-        watched: false,
     };
     (process, thread)
 }
 
 /// Lets the program execute, up to its first call.
-fn begin(mut state: State, name: String) -> Result<(State, String), StartError> {
+fn begin(
+    mut state: State,
+    name: String,
+    program: &Executable,
+    found: &Path,
+) -> Result<(State, String), StartError> {
     let tracing = |error| StartError::Step("exec", error);
     let call = loop {
         match state.look_out(Some(0), PATIENCE) {
@@ -212,9 +249,14 @@ fn begin(mut state: State, name: String) -> Result<(State, String), StartError> 
             (false, _) => return Err(ended(&state, name)),
         }
     };
-    match exec::exec(&mut state, 0, &call) {
+    match exec::exec(&mut state, 0, &call, program) {
         Ok(Executed::Done) => {}
-        Ok(_) => return Err(ended(&state, name)),
+        Ok(Executed::Refused(errno)) => {
+            let error = not_executed(found, errno);
+            ended(&state, name);
+            return Err(error);
+        }
+        Ok(Executed::Died(_)) => return Err(ended(&state, name)),
         Err(errno) => return Err(tracing(io::Error::from_raw_os_error(errno.0))),
     }
     loop {
@@ -228,6 +270,10 @@ fn begin(mut state: State, name: String) -> Result<(State, String), StartError> 
             (false, _) => return Err(ended(&state, name)),
         }
     }
+}
+
+fn not_executed(found: &Path, errno: Errno) -> StartError {
+    StartError::Program(found.to_owned(), io::Error::from_raw_os_error(errno.0))
 }
 
 fn ended(state: &State, name: String) -> StartError {

@@ -21,6 +21,7 @@ macro_rules! here {
 }
 
 here! {
+    mod anchor;
     mod attr;
     mod batch;
     mod bpf;
@@ -29,6 +30,7 @@ here! {
     mod descriptors;
     mod dispatch;
     mod exec;
+    mod executable;
     mod files;
     pub mod filter;
     mod launch;

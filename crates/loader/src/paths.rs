@@ -1,15 +1,19 @@
 //! Paths as the program knows them, and where they are on the host.
 //!
 //! Each part of a path is looked at by itself, so that no link of the host leads into the host's
-//! own `/proc` or `/sys`, and no link of the program's out of the tree. What is opened in the end
-//! has no link in it. The program stands still meanwhile.
+//! own `/proc` or `/sys`, and no link of the program's out of the tree. The path in the end has no
+//! link in it, and goes from a descriptor: one that somebody puts there later is not followed.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+
+use crate::anchor::Anchor;
 use crate::state::{Context, Errno, State};
 use crate::tree::{OWN, SCRATCH};
 
@@ -26,6 +30,8 @@ pub enum Place {
     Host,
     /// Below `/proc/self`: it may be read.
     Process,
+    /// The supervisor's, beside the tree: it may be read.
+    Beside,
 }
 
 /// A path, resolved.
@@ -33,8 +39,8 @@ pub enum Place {
 pub struct Resolved {
     /// As the program would name it.
     pub shown: PathBuf,
-    /// Where it is.
-    pub host: PathBuf,
+    /// Where it is, from the folder of its place: see [`State::anchor`].
+    pub below: PathBuf,
     /// Whose it is.
     pub place: Place,
 }
@@ -44,7 +50,66 @@ impl Resolved {
     pub const fn writable(&self) -> Result<(), Errno> {
         match self.place {
             Place::Tree | Place::Given | Place::Null => Ok(()),
-            Place::Host | Place::Process => Err(Errno(libc::EACCES)),
+            Place::Host | Place::Process | Place::Beside => Err(Errno(libc::EACCES)),
+        }
+    }
+
+    /// Refuses what may not be made, renamed or deleted. The folder that the user gave stays: the
+    /// program may write below it.
+    pub fn changeable(&self) -> Result<(), Errno> {
+        self.writable()?;
+        if self.place == Place::Null || self.below.as_os_str().is_empty() {
+            return Err(Errno(libc::EACCES));
+        }
+        Ok(())
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// `ELOOP` of a link.
+    pub fn open(&self, state: &State, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        Ok(state.anchor(self.place).open(&self.below, flags, mode)?)
+    }
+
+    /// What is known of it; of a link, of itself.
+    ///
+    /// # Errors
+    /// As the kernel refuses it.
+    pub fn stat(&self, state: &State) -> Result<Stat, Errno> {
+        Ok(state.anchor(self.place).stat(&self.below)?)
+    }
+
+    /// Whether it is there.
+    pub fn exists(&self, state: &State) -> bool {
+        state.anchor(self.place).has(&self.below)
+    }
+
+    /// Where it leads, if it is a link.
+    ///
+    /// # Errors
+    /// `EINVAL` of what is no link.
+    pub fn read_link(&self, state: &State) -> Result<PathBuf, Errno> {
+        Ok(state.anchor(self.place).read_link(&self.below)?)
+    }
+
+    /// The folder that it is in, and its name there.
+    ///
+    /// # Errors
+    /// As the kernel refuses it.
+    pub fn folder(&self, state: &State) -> Result<(OwnedFd, &std::ffi::OsStr), Errno> {
+        Ok(state.anchor(self.place).folder_of(&self.below)?)
+    }
+}
+
+impl State {
+    /// The folder from which the paths of a place go.
+    pub fn anchor(&self, place: Place) -> &Anchor {
+        match (place, &self.given) {
+            (Place::Tree, _) => self.tree.anchor(),
+            (Place::Beside, _) => &self.beside,
+            (Place::Given, Some((_, anchor))) => anchor,
+            (Place::Given | Place::Null | Place::Host | Place::Process, _) => &self.host,
         }
     }
 }
@@ -79,15 +144,15 @@ pub fn resolve(
         let next = at.join(&part);
         let found = locate(state, tid, &next);
         let is_last = left.is_empty();
-        let facts = fs::symlink_metadata(&found.host);
-        let is_link = facts.as_ref().is_ok_and(|it| it.file_type().is_symlink());
+        let facts = found.stat(state);
+        let kind = facts.as_ref().map(|it| FileType::from_raw_mode(it.st_mode));
+        let is_link = kind.is_ok_and(FileType::is_symlink);
         if is_link && (!is_last || follow || is_folder) {
             links += 1;
             if links > LINKS_MAX {
                 return Err(Errno(libc::ELOOP));
             }
-            let target = fs::read_link(&found.host)?;
-            let target = state.shown_path(&target);
+            let target = state.shown_path(&found.read_link(state)?);
             // What has no path of its own: a pipe, a deleted file.
             if found.place == Place::Process && !target.is_absolute() && is_last {
                 return Ok(found);
@@ -101,10 +166,10 @@ pub fn resolve(
             continue;
         }
         if !is_last {
-            match facts {
-                Ok(facts) if !facts.is_dir() => return Err(Errno(libc::ENOTDIR)),
+            match kind {
+                Ok(kind) if !kind.is_dir() => return Err(Errno(libc::ENOTDIR)),
                 Ok(_) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(*error),
             }
         }
         at = next;
@@ -123,62 +188,62 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 
 /// Where a path without links is on the host.
 fn locate(state: &State, tid: i32, shown: &Path) -> Resolved {
-    let at = |host: PathBuf, place| Resolved {
+    let at = |below: &Path, place| Resolved {
         shown: shown.to_owned(),
-        host,
+        below: below.to_owned(),
         place,
     };
-    if let Some(given) = &state.settings.folder
-        && shown.starts_with(given)
+    if let Some((given, _)) = &state.given
+        && let Ok(below) = shown.strip_prefix(given)
     {
-        return at(shown.to_owned(), Place::Given);
+        return at(below, Place::Given);
     }
-    let mut below = shown.strip_prefix("/").unwrap_or(shown).to_owned();
-    if let Ok(rest) = below.strip_prefix("var/run") {
-        below = Path::new("run").join(rest);
-    }
-    let tree = state.tree.root().join(&below);
-    if let Ok(rest) = below.strip_prefix("proc")
-        && let Some(host) = own(state, tid, rest)
+    let host = shown.strip_prefix("/").unwrap_or(shown);
+    let tree = match host.strip_prefix("var/run") {
+        Ok(rest) => Path::new("run").join(rest),
+        Err(_) => host.to_owned(),
+    };
+    if let Ok(rest) = tree.strip_prefix("proc")
+        && let Some((process, below)) = own(state, tid, rest)
     {
-        let stands_for = state.tree.root().join("proc/self").join(host.1);
-        return if stands_for.exists() {
-            at(stands_for, Place::Tree)
+        let stands_for = Path::new("proc/self").join(below);
+        return if state.tree.anchor().has(&stands_for) {
+            at(&stands_for, Place::Tree)
         } else {
-            at(host.0, Place::Process)
+            at(&process, Place::Process)
         };
     }
-    if OWN.iter().any(|it| below.starts_with(it)) {
-        return at(tree, Place::Tree);
+    if OWN.iter().any(|it| tree.starts_with(it)) {
+        return at(&tree, Place::Tree);
     }
-    if SCRATCH.iter().any(|it| below.starts_with(it)) {
-        let is_hosts = !tree.exists() && shown.exists();
+    if SCRATCH.iter().any(|it| tree.starts_with(it)) {
+        let is_hosts = !state.tree.anchor().has(&tree) && state.host.has(host);
         // A new file below a folder of the host's is the host's, too.
-        let parent = tree.parent().is_some_and(Path::is_dir);
+        let parent = tree.parent().is_some_and(|it| state.tree.anchor().has_folder(it));
         return if is_hosts || !parent {
-            at(shown.to_owned(), Place::Host)
+            at(host, Place::Host)
         } else {
-            at(tree, Place::Tree)
+            at(&tree, Place::Tree)
         };
     }
     // A computer of few files may have no such folder, and programs make `/var/run/scx`.
-    if below == Path::new("var") && !shown.is_dir() {
-        return at(tree, Place::Tree);
+    if tree == Path::new("var") && !state.host.has(host) {
+        return at(&tree, Place::Tree);
     }
-    match below.to_str() {
-        Some("dev/null" | "dev/zero" | "dev/full") => at(shown.to_owned(), Place::Null),
-        Some("dev/urandom" | "dev/random") => at(state.tree.beside("random"), Place::Host),
+    match tree.to_str() {
+        Some("dev/null" | "dev/zero" | "dev/full") => at(host, Place::Null),
+        Some("dev/urandom" | "dev/random") => at(Path::new("random"), Place::Beside),
         // The link to the program's own descriptors.
         Some("dev" | "dev/fd" | "dev/stdin" | "dev/stdout" | "dev/stderr") => {
-            at(shown.to_owned(), Place::Host)
+            at(host, Place::Host)
         }
         // No other device is there.
-        Some(path) if path.starts_with("dev/") => at(tree, Place::Host),
-        _ => at(shown.to_owned(), Place::Host),
+        Some(path) if path.starts_with("dev/") => at(Path::new("no-device"), Place::Beside),
+        _ => at(host, Place::Host),
     }
 }
 
-/// The host's path below `/proc` of a thread of the program, and the path below its process.
+/// The host's path of a thread of the program, from the root, and the path below its process.
 fn own(state: &State, tid: i32, rest: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut parts = rest.components();
     let first = parts.next()?.as_os_str().to_str()?;
@@ -203,7 +268,7 @@ fn own(state: &State, tid: i32, rest: &Path) -> Option<(PathBuf, PathBuf)> {
             .join(state.threads[at].tid.to_string())
             .join(named.as_path());
     }
-    let host = Path::new("/proc").join(real.to_string()).join(&below);
+    let host = Path::new("proc").join(real.to_string()).join(&below);
     Some((host, below))
 }
 

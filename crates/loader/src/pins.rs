@@ -4,7 +4,8 @@
 //! are those of `union bpf_attr`, Linux 6.18, include/uapi/linux/bpf.h.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
 
 use crate::attr::Attr;
 use crate::bpf::end;
@@ -23,9 +24,9 @@ fn path(cx: &mut Context<'_>, attr: &Attr) -> Result<Resolved, Errno> {
     is_ours.then_some(found).ok_or(Errno(libc::EPERM))
 }
 
-fn inode(host: &Path) -> Result<(u64, u64), Errno> {
-    let found = rustix::fs::lstat(host)?;
-    Ok((found.st_dev, found.st_ino))
+fn inode(cx: &Context<'_>, found: &Resolved) -> Result<(u64, u64), Errno> {
+    let stat = found.stat(cx.state)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// Gives an object a name, which keeps it when its last descriptor is closed.
@@ -40,8 +41,9 @@ pub fn pin(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
     let stat = rustix::fs::fstat(&object.file)?;
     let found = path(cx, attr)?;
     // Fails with `EEXIST` as the kernel does.
-    std::fs::File::create_new(&found.host)?;
-    let key = inode(&found.host)?;
+    let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    found.open(cx.state, new, Mode::from_raw_mode(0o600))?;
+    let key = inode(cx, &found)?;
     cx.state.pins.insert(key, (stat.st_dev, stat.st_ino));
     Ok(Reply::Value(0))
 }
@@ -52,15 +54,15 @@ pub fn pin(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
 /// What the program gets as `errno`.
 pub fn get(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
     let found = path(cx, attr)?;
-    let pinned = cx.state.pins.get(&inode(&found.host)?);
+    let pinned = cx.state.pins.get(&inode(cx, &found)?);
     let object = pinned.and_then(|key| cx.state.objects.get(key));
     let object = object.ok_or(Errno(libc::EACCES))?;
     Ok(Reply::Fd(OwnedFd::from(object.file.try_clone()?), true))
 }
 
 /// The inode of a file that is about to be unlinked, if it is a name.
-pub fn named(cx: &Context<'_>, host: &Path) -> Option<(u64, u64)> {
-    let key = inode(host).ok()?;
+pub fn named(cx: &Context<'_>, found: &Resolved) -> Option<(u64, u64)> {
+    let key = inode(cx, found).ok()?;
     cx.state.pins.contains_key(&key).then_some(key)
 }
 

@@ -2,8 +2,7 @@
 
 use std::fs;
 
-use crate::files;
-use crate::paths::Place;
+use crate::executable::Executable;
 use crate::state::{Context, Errno, Parked, Reply, State, Then};
 use crate::sys;
 
@@ -140,22 +139,15 @@ pub fn personality(cx: &mut Context<'_>) -> Answer {
     Err(Errno(libc::EPERM))
 }
 
-/// `execve()`. The kernel finds the file by itself, so that it must be where the program says.
+/// `execve()` and `execveat()`.
 pub fn exec(cx: &mut Context<'_>) -> Answer {
-    let found = files::executable(cx)?;
-    let path = cx.read_string(cx.arg(0), 4096)?;
-    let cwd = cx.process().cwd.clone();
-    let is_there = path.first() == Some(&b'/') || cwd == cx.state.begun_in;
-    if found.place == Place::Tree || !is_there {
-        return Err(Errno(libc::EACCES));
-    }
-    let file = found.host.file_name().unwrap_or_default();
-    let mut text = file.to_string_lossy().into_owned();
+    let program = Executable::of_call(cx)?;
+    let mut text = program.name.clone();
     while text.len() > 15 {
         text.pop();
     }
     name(cx, text);
-    Ok(Reply::Exec)
+    Ok(Reply::Exec(Box::new(program)))
 }
 
 /// `kill()`, `tkill()` and `tgkill()`: within the program.

@@ -11,7 +11,10 @@ use model::Nanos;
 use model::user_space::{BpfId, Kernel, MapCreate, ThreadId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::anchor::Anchor;
 use crate::clock::{Clock, Prices};
+use crate::executable::Executable;
+use crate::output::Printed;
 use crate::sys::{self, Call, Listener};
 use crate::tree::{Shown, Tree};
 use crate::watcher::Watcher;
@@ -47,8 +50,8 @@ pub enum Reply {
     Yield,
     /// The kernel does it, and a thread or a process comes of it.
     Clone,
-    /// The kernel does it, and another program stands there.
-    Exec,
+    /// The thread executes that program.
+    Exec(Box<Executable>),
     /// The thread ends.
     Exit,
     /// The process ends.
@@ -155,8 +158,6 @@ pub struct Thread {
     pub charged: Nanos,
     /// A signal that it gets at its next turn.
     pub signal: Option<i32>,
-    /// Whether a tracer must let go of it.
-    pub watched: bool,
 }
 
 /// What an object of bpf(2) is.
@@ -210,10 +211,14 @@ pub struct State {
     pub settings: Settings,
     /// The files of the simulated machine.
     pub tree: Tree,
+    /// The root of the host, to read.
+    pub host: Anchor,
+    /// The folder of the host in which the program may write, with its path.
+    pub given: Option<(PathBuf, Anchor)>,
+    /// The supervisor's own files.
+    pub beside: Anchor,
     /// Where calls come in.
     pub listener: Listener,
-    /// The folder in which all processes really are, whatever they were told by `chdir()`.
-    pub begun_in: PathBuf,
     /// The first is the program itself.
     pub processes: Vec<Process>,
     /// By [`ThreadId`].
@@ -235,7 +240,7 @@ pub struct State {
     /// The next [`Parked::order`].
     pub order: u64,
     /// Where its output goes.
-    pub output: [PathBuf; 2],
+    pub output: [Printed; 2],
     /// Ends all of it if nobody here can any more.
     pub _watcher: Watcher,
 }
@@ -303,24 +308,7 @@ impl Context<'_> {
 
     /// A string of the program, of less than `max` bytes.
     pub fn read_string(&self, at: u64, max: usize) -> Result<Vec<u8>, Errno> {
-        let mut found = Vec::new();
-        while found.len() < max {
-            let from = at.wrapping_add(found.len() as u64);
-            // Up to the end of a page: the next one may not be there.
-            let len = (4096 - (from & 4095) as usize).min(max - found.len());
-            let mut bytes = vec![0; len];
-            let got = sys::read_memory(self.call.tid, from, &mut bytes)
-                .map_err(|_| Errno(libc::EFAULT))?;
-            match bytes[..got].iter().position(|it| *it == 0) {
-                Some(end) => {
-                    found.extend_from_slice(&bytes[..end]);
-                    return Ok(found);
-                }
-                None if got < len => return Err(Errno(libc::EFAULT)),
-                None => found.extend_from_slice(&bytes),
-            }
-        }
-        Err(Errno(libc::ENAMETOOLONG))
+        read_string(self.call.tid, at, max)
     }
 
     /// Writes into the program's memory.
@@ -371,6 +359,28 @@ pub fn read(tid: i32, at: u64, len: u64) -> Result<Vec<u8>, Errno> {
         Ok(got) if got == bytes.len() => Ok(bytes),
         _ => Err(Errno(libc::EFAULT)),
     }
+}
+
+/// A string of a process, of less than `max` bytes.
+pub fn read_string(tid: i32, at: u64, max: usize) -> Result<Vec<u8>, Errno> {
+    let mut found = Vec::new();
+    while found.len() < max {
+        let from = at.wrapping_add(found.len() as u64);
+        // Up to the end of a page: the next one may not be there.
+        let len = (4096 - (from & 4095) as usize).min(max - found.len());
+        let mut bytes = vec![0; len];
+        let got =
+            sys::read_memory(tid, from, &mut bytes).map_err(|_| Errno(libc::EFAULT))?;
+        match bytes[..got].iter().position(|it| *it == 0) {
+            Some(end) => {
+                found.extend_from_slice(&bytes[..end]);
+                return Ok(found);
+            }
+            None if got < len => return Err(Errno(libc::EFAULT)),
+            None => found.extend_from_slice(&bytes),
+        }
+    }
+    Err(Errno(libc::ENAMETOOLONG))
 }
 
 /// A number within bytes; 0 beyond their end.
@@ -519,6 +529,11 @@ impl State {
         }
     }
 
+    /// Whether a file is one that the program's output goes to.
+    pub fn is_output(&self, stat: &rustix::fs::Stat) -> bool {
+        self.output.iter().any(|it| it.inode == (stat.st_dev, stat.st_ino))
+    }
+
     /// The living thread of that number.
     pub fn living(&self, tid: i32) -> Option<usize> {
         self.threads.iter().position(|it| it.lives && it.tid == tid)
@@ -547,10 +562,17 @@ impl State {
 
     /// A path as the program knows it, of one of the host.
     pub fn shown_path(&self, host: &Path) -> PathBuf {
-        match host.strip_prefix(self.tree.root()) {
-            Ok(below) => Path::new("/").join(below),
-            Err(_) => host.to_owned(),
+        match self.below_tree(host) {
+            Some(below) => Path::new("/").join(below),
+            None => host.to_owned(),
         }
+    }
+
+    /// The path below the tree's root of one of the host.
+    pub fn below_tree(&self, host: &Path) -> Option<PathBuf> {
+        // Whoever may write where the tree is can have renamed it.
+        let below = host.strip_prefix(self.tree.anchor().path());
+        below.ok().map(Path::to_owned)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The supervisor: lets one thread of the program run at a time, and answers its calls.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use model::Nanos;
@@ -13,7 +14,8 @@ use rustix::process::{Signal, pidfd_send_signal};
 use crate::clock::Clock;
 use crate::dispatch::dispatch;
 use crate::exec::{self, Executed, PATIENCE};
-use crate::output::last_lines;
+use crate::executable::Executable;
+use crate::output::{OUTPUT_MAX, last_lines};
 use crate::processes::{interrupt, receiver};
 use crate::state::{Context, Errno, Parked, Process, Reply, State, Then, Thread, thread_id};
 use crate::sys::{self, Call};
@@ -77,10 +79,14 @@ impl Supervisor {
         })
     }
 
-    /// The files that its standard output and its error output go to. They are deleted with it.
-    #[must_use]
-    pub fn output(&self) -> &[PathBuf; 2] {
-        &self.state.output
+    /// What it has written to its standard output and to its error output: of each the end, at
+    /// most 16 MiB.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn output(&self) -> io::Result<[Vec<u8>; 2]> {
+        let [out, err] = &self.state.output;
+        Ok([out.end(OUTPUT_MAX)?, err.end(OUTPUT_MAX)?])
     }
 
     /// The folder that stands for `/` where the simulated machine's files are: sockets of the
@@ -120,16 +126,10 @@ impl Supervisor {
             let attaches = call.is_some_and(|call| bpf::attaches(&call));
             if let Some(call) = call {
                 match self.answer(at, (call, waited), kernel, &mut cloning)? {
-                    Ok(next) => {
-                        if let Some(next) = next {
-                            self.state.park(at, next, Then::Handle, None);
-                            return Ok(Stop::Again);
-                        }
-                    }
+                    Ok(()) => {}
                     Err(stop) => return Ok(stop),
                 }
             }
-            self.state.settle(at);
             match self.next(at, cloning, kernel)? {
                 Next::Call(next) => (call, waited) = (Some(next), None),
                 Next::Ended => {
@@ -212,14 +212,14 @@ impl Supervisor {
         let _ = self.state.listener.answer(id, result);
     }
 
-    /// Answers a call: the call that came next already, if any, or why the thread stops.
+    /// Answers a call; or why the thread stops.
     fn answer(
         &mut self,
         at: usize,
         (call, waited): (Call, Option<Option<Nanos>>),
         kernel: &mut dyn Kernel,
         cloning: &mut Option<Cloning>,
-    ) -> Result<Result<Option<Call>, Stop>, UserSpaceError> {
+    ) -> Result<Result<(), Stop>, UserSpaceError> {
         let reply = dispatch(&mut Context {
             state: &mut self.state,
             at,
@@ -251,7 +251,7 @@ impl Supervisor {
                 *cloning = Some(Cloning::of(at, &call));
                 drop(self.state.listener.go_on(call.id));
             }
-            Ok(Reply::Exec) => return self.exec(at, &call, kernel),
+            Ok(Reply::Exec(program)) => return self.exec(at, &call, &program, kernel),
             Ok(Reply::Exit) => {
                 self.exit(at, &call, kernel)?;
                 return Ok(Err(Stop::Exit));
@@ -269,22 +269,23 @@ impl Supervisor {
                 }
             }
         }
-        Ok(Ok(None))
+        Ok(Ok(()))
     }
 
     fn exec(
         &mut self,
         at: usize,
         call: &Call,
+        program: &Executable,
         kernel: &mut dyn Kernel,
-    ) -> Result<Result<Option<Call>, Stop>, UserSpaceError> {
+    ) -> Result<Result<(), Stop>, UserSpaceError> {
         let process = self.state.threads[at].process;
-        match exec::exec(&mut self.state, at, call) {
+        match exec::exec(&mut self.state, at, call, program) {
             Ok(Executed::Done) => {
                 self.end_orphans(at, kernel);
-                Ok(Ok(None))
+                Ok(Ok(()))
             }
-            Ok(Executed::Refused(next)) => Ok(Ok(Some(next))),
+            Ok(Executed::Refused(_)) => Ok(Ok(())),
             Ok(Executed::Died(status)) => {
                 if process == 0 {
                     self.status = status;
@@ -421,7 +422,6 @@ impl Supervisor {
             affinity: parent.affinity.clone(),
             charged: Nanos::new(0),
             signal: None,
-            watched: false,
         };
         let cpus = self.state.settings.shown.machine.cpus;
         scheduling::inherit(kernel, thread_id(child), &thread, cpus);

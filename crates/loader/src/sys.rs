@@ -136,6 +136,24 @@ impl Listener {
         check(done.into()).map(drop)
     }
 
+    /// Puts a descriptor into the process of a call that is not answered yet: its number there. It
+    /// is closed at exec.
+    ///
+    /// # Errors
+    /// `ENOENT`: the thread is dead. `EMFILE`.
+    pub fn add_fd(&self, id: u64, file: &OwnedFd) -> io::Result<i32> {
+        let mut add = AddFd {
+            id,
+            flags: 0,
+            srcfd: u32::try_from(file.as_raw_fd()).map_err(io::Error::other)?,
+            newfd: 0,
+            newfd_flags: libc::O_CLOEXEC.cast_unsigned(),
+        };
+        // SAFETY: the structure has the size that is part of the request's number.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), NOTIF_ADDFD, &raw mut add) };
+        check(done.into()).map(|_| done)
+    }
+
     /// The descriptor, to wait for the next call.
     pub fn fd(&self) -> &OwnedFd {
         &self.0
@@ -301,13 +319,14 @@ pub fn name_socket(connect: bool, socket: &OwnedFd, path: &[u8]) -> io::Result<(
     check(done.into()).map(drop)
 }
 
-/// Asks to be told of the thread's next `execve()`.
+/// Watches a thread: its `execve()`, and its calls if it goes on by [`to_call`].
 ///
 /// # Errors
 /// `EPERM`: Yama, or another tracer.
-pub fn watch_exec(tid: i32) -> io::Result<()> {
+pub fn watch(tid: i32) -> io::Result<()> {
+    let told = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACESYSGOOD;
     // SAFETY: a call whose pointers are integers.
-    let done = unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACEEXEC) };
+    let done = unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, told) };
     check(done).map(drop)
 }
 
@@ -318,10 +337,16 @@ pub enum Watched {
     Nothing,
     /// It stands at the first instruction of another program.
     Exec,
+    /// It stands at the begin or the end of a call.
+    Call,
+    /// It stands before it gets that signal.
+    Signal(i32),
     /// It stands for another reason.
     Stopped,
     /// It has died, with that status: see [`ended`].
     Gone(i32),
+    /// Nobody of that number is watched.
+    Unknown,
 }
 
 /// Looks at a watched thread without waiting.
@@ -333,16 +358,29 @@ pub fn look(tid: i32) -> Watched {
         return Watched::Nothing;
     }
     if done < 0 {
-        return Watched::Gone(255);
+        return Watched::Unknown;
     }
     if let Some(status) = status_of(status) {
         return Watched::Gone(status);
     }
-    if status >> 8 == libc::SIGTRAP | libc::PTRACE_EVENT_EXEC << 8 {
-        Watched::Exec
-    } else {
-        Watched::Stopped
+    /// Set by `PTRACE_O_TRACESYSGOOD`.
+    const CALL: i32 = libc::SIGTRAP | 0x80;
+    match (status >> 16, libc::WSTOPSIG(status)) {
+        (libc::PTRACE_EVENT_EXEC, _) => Watched::Exec,
+        (0, CALL) => Watched::Call,
+        (0, signal) => Watched::Signal(signal),
+        _ => Watched::Stopped,
     }
+}
+
+/// Lets a thread that stands go on to the begin or the end of its next call, without the signal
+/// that it stands before.
+///
+/// # Errors
+/// `ESRCH`: it does not stand.
+pub fn to_call(tid: i32) -> io::Result<()> {
+    // SAFETY: a call without pointers.
+    check(unsafe { libc::ptrace(libc::PTRACE_SYSCALL, tid, 0, 0) }).map(drop)
 }
 
 /// Stops a watched thread as soon as it leaves the kernel.
@@ -371,7 +409,11 @@ pub fn stack_pointer(tid: i32) -> io::Result<u64> {
     Ok(registers(tid)?.rsp)
 }
 
-fn registers(tid: i32) -> io::Result<libc::user_regs_struct> {
+/// The registers of a thread that stands.
+///
+/// # Errors
+/// `ESRCH`: it does not stand.
+pub fn registers(tid: i32) -> io::Result<libc::user_regs_struct> {
     // SAFETY: a structure of integers.
     let mut registers: libc::user_regs_struct = unsafe { MaybeUninit::zeroed().assume_init() };
     // SAFETY: the kernel writes one such structure.
@@ -388,6 +430,14 @@ pub fn set_mmap(tid: i32, address: u64, flags: u64) -> io::Result<()> {
     let mut registers = registers(tid)?;
     registers.rdi = address;
     registers.r10 = flags;
+    set_registers(tid, registers)
+}
+
+/// Changes the registers of a thread that stands.
+///
+/// # Errors
+/// `ESRCH`: it does not stand.
+pub fn set_registers(tid: i32, mut registers: libc::user_regs_struct) -> io::Result<()> {
     // SAFETY: the kernel reads one such structure.
     let done = unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, 0, &raw mut registers) };
     check(done).map(drop)

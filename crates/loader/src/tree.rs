@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use folder::OwnFolder;
 use model::user_space::SchedExt;
 use model::{CpuTimes, MachineSpec, Nanos};
+use rustix::fs::AtFlags;
+
+use crate::anchor::Anchor;
 
 /// What the simulated machine shows to programs.
 #[derive(Clone, Debug, Default)]
@@ -34,11 +37,13 @@ pub const SCRATCH: &[&str] = &["tmp", "var/tmp", "dev/shm"];
 /// Frequency of each CPU in kHz: no simulated CPU changes it.
 const KHZ: u32 = 3_000_000;
 
-/// The folder.
+/// The folder. The program may rename what is in it and put links there, so nothing is read or
+/// written by a path from the host's root: see [`Anchor`].
 #[derive(Debug)]
 pub struct Tree {
     folder: OwnFolder,
     root: PathBuf,
+    anchor: Anchor,
     cgroups: Vec<(String, u64)>,
 }
 
@@ -50,18 +55,20 @@ impl Tree {
     pub fn new(shown: &Shown) -> io::Result<Self> {
         let folder = OwnFolder::new()?;
         let root = folder.path().canonicalize()?.join("r");
+        fs::create_dir(&root)?;
         let tree = Self {
             folder,
+            anchor: Anchor::at(&root)?,
             root,
             cgroups: shown.cgroups.clone(),
         };
         for name in OWN.iter().chain(SCRATCH) {
-            fs::create_dir_all(tree.root.join(name))?;
+            tree.anchor.make_folders(Path::new(name))?;
         }
         // A machine without a network card has this device.
         let loopback = "sys/class/net/lo";
         for name in ["sys/fs/bpf", "run/scx", "proc/self", "sys/fs/cgroup", loopback] {
-            fs::create_dir_all(tree.root.join(name))?;
+            tree.anchor.make_folders(Path::new(name))?;
         }
         for cpu in 0..shown.machine.cpus {
             tree.cpu(&shown.machine, cpu)?;
@@ -82,23 +89,29 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The folder that stands for `/`.
+    /// The folder that stands for `/`, where it was made.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path beside the tree, for the supervisor's own files.
+    /// The folder that stands for `/`.
     #[must_use]
-    pub fn beside(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+    pub const fn anchor(&self) -> &Anchor {
+        &self.anchor
     }
 
-    /// The inode number that a program sees of the folder of a control group.
+    /// The folder in which the tree is. No path of the program leads into it.
     #[must_use]
-    pub fn cgroup_id(&self, host: &Path) -> Option<u64> {
-        let base = self.root.join("sys/fs/cgroup");
-        let path = host.strip_prefix(base).ok()?.to_str()?;
+    pub const fn folder(&self) -> &OwnFolder {
+        &self.folder
+    }
+
+    /// The inode number that a program sees of the folder of a control group; `below` is its path
+    /// below the root.
+    #[must_use]
+    pub fn cgroup_id(&self, below: &Path) -> Option<u64> {
+        let path = below.strip_prefix("sys/fs/cgroup").ok()?.to_str()?;
         if path.is_empty() {
             return Some(1);
         }
@@ -106,13 +119,10 @@ impl Tree {
         Some(found.1)
     }
 
+    /// Writes a file of the tree; nothing else here writes one.
     fn put(&self, path: &str, content: &[u8]) -> io::Result<()> {
         let parts = path.split('/').filter(|it| !it.is_empty() && *it != "..");
-        let path = self.root.join(parts.collect::<PathBuf>());
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        fs::write(path, content)
+        self.anchor.write(&parts.collect::<PathBuf>(), content)
     }
 
     fn line(&self, path: &str, text: impl std::fmt::Display) -> io::Result<()> {
@@ -130,12 +140,13 @@ impl Tree {
         self.line(&format!("{base}/power/pm_qos_resume_latency_us"), 0)?;
         self.line(&format!("{base}/acpi_cppc/highest_perf"), 100)?;
         let of_node = format!("sys/devices/system/node/node{node}");
-        fs::create_dir_all(self.root.join(&of_node))?;
+        self.anchor.make_folders(Path::new(&of_node))?;
         for (target, link) in [
             (format!("../../node/node{node}"), format!("{base}/node{node}")),
             (format!("../../cpu/cpu{cpu}"), format!("{of_node}/cpu{cpu}")),
         ] {
-            std::os::unix::fs::symlink(target, self.root.join(link))?;
+            let (folder, name) = self.anchor.folder_of(Path::new(&link))?;
+            rustix::fs::symlinkat(target, folder, name)?;
         }
         for (name, value) in [
             ("core_id", core.to_string()),
@@ -314,10 +325,13 @@ impl Tree {
         self.line(&format!("{base}/switch_all"), u8::from(now.attached.is_some()))?;
         match &now.attached {
             Some(name) => self.line(&format!("{base}/root/ops"), name),
-            None => match fs::remove_dir_all(self.root.join(base).join("root")) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            },
+            None => {
+                let ops = format!("{base}/root/ops");
+                self.anchor.remove(Path::new(&ops), AtFlags::empty())?;
+                // What the program has put there keeps the folder.
+                let root = format!("{base}/root");
+                Ok(self.anchor.remove(Path::new(&root), AtFlags::REMOVEDIR)?)
+            }
         }
     }
 
@@ -399,105 +413,4 @@ fn number(machine: &MachineSpec, cpu: u16, width: u16) -> u16 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tree(machine: MachineSpec) -> Tree {
-        Tree::new(&Shown {
-            machine,
-            btf: b"types".to_vec(),
-            config: "CONFIG_PREEMPT_RCU=y\n".into(),
-            cgroups: vec![("work".into(), 77)],
-            files: vec![("/../proc/extra".into(), b"x".to_vec())],
-        })
-        .unwrap()
-    }
-
-    #[test]
-    fn the_configuration_is_that_of_the_simulated_kernel() {
-        let machine = MachineSpec::default();
-        let path = format!("boot/config-{}", release(&machine));
-        let config = read(&tree(machine), &path);
-        for line in ["CONFIG_PREEMPT_RCU=y", "CONFIG_BPF=y", "CONFIG_HZ_250=y"] {
-            assert_eq!(config.lines().filter(|it| *it == line).count(), 1, "{line}: {config}");
-        }
-    }
-
-    fn read(tree: &Tree, path: &str) -> String {
-        fs::read_to_string(tree.root().join(path)).unwrap()
-    }
-
-    #[test]
-    fn two_nodes_of_two_caches_of_two_cores_of_two_threads() {
-        let machine = MachineSpec {
-            cpus: 16,
-            smt: 2,
-            llc: 4,
-            node: 8,
-            ..MachineSpec::default()
-        };
-        let tree = tree(machine);
-        let cpu = |path: &str| read(&tree, &format!("sys/devices/system/cpu/{path}"));
-        assert_eq!(cpu("online"), "0-15\n");
-        assert_eq!(cpu("smt/active"), "1\n");
-        assert_eq!(cpu("cpu13/topology/core_id"), "6\n");
-        assert_eq!(cpu("cpu13/topology/physical_package_id"), "1\n");
-        assert_eq!(cpu("cpu13/topology/thread_siblings_list"), "12-13\n");
-        assert_eq!(cpu("cpu13/cache/index3/shared_cpu_list"), "12-15\n");
-        assert_eq!(cpu("cpu13/cache/index3/id"), "3\n");
-        assert_eq!(cpu("cpu7/cache/index3/id"), "1\n");
-        let node = |path: &str| read(&tree, &format!("sys/devices/system/node/{path}"));
-        assert_eq!(node("node1/cpulist"), "8-15\n");
-        assert_eq!(node("node1/distance"), "20 10\n");
-        let devices = fs::read_dir(tree.root().join("sys/class/net")).unwrap();
-        let devices: Vec<_> = devices.flatten().map(|it| it.file_name()).collect();
-        assert_eq!(devices, ["lo"]);
-    }
-
-    #[test]
-    fn groups_end_where_their_node_ends() {
-        let machine = MachineSpec {
-            cpus: 7,
-            llc: 2,
-            node: 5,
-            ..MachineSpec::default()
-        };
-        assert_eq!(group(&machine, 4, 2), "4");
-        assert_eq!(group(&machine, 5, 2), "5-6");
-        assert_eq!(group(&machine, 6, 5), "5-6");
-        let numbers: Vec<_> = (0..7).map(|cpu| number(&machine, cpu, 2)).collect();
-        assert_eq!(numbers, [0, 0, 1, 1, 2, 3, 3]);
-    }
-
-    #[test]
-    fn the_kernel_tells_its_types_its_times_and_its_policy() {
-        let tree = tree(MachineSpec::default());
-        assert_eq!(read(&tree, "sys/kernel/btf/vmlinux"), "types");
-        assert_eq!(read(&tree, "proc/sys/kernel/osrelease"), "6.18.15\n");
-        assert_eq!(read(&tree, "proc/extra"), "x");
-        let work = tree.root().join("sys/fs/cgroup/work");
-        assert_eq!(tree.cgroup_id(&work), Some(77));
-        assert_eq!(tree.cgroup_id(&work.join("cpu.weight")), None);
-        let times = CpuTimes {
-            run: Nanos::new(1_230_000_000),
-            idle: Nanos::new(2_000_000_000),
-            stolen: Nanos::new(50_000_000),
-            switches: 9,
-            ..CpuTimes::default()
-        };
-        tree.show_times(&[times, times], Nanos::new(3_610_000_000)).unwrap();
-        let text = read(&tree, "proc/stat");
-        assert!(text.starts_with("cpu  246 0 0 400 0 10 0 0 0 0\ncpu0 123 0 0 200 0 5"), "{text}");
-        assert!(text.contains("ctxt 18\n"), "{text}");
-        assert_eq!(read(&tree, "proc/uptime"), "3.61 4.00\n");
-        let on = SchedExt {
-            attached: Some("bpfland".into()),
-            hotplug: 2,
-        };
-        tree.show_sched_ext(&on).unwrap();
-        assert_eq!(read(&tree, "sys/kernel/sched_ext/root/ops"), "bpfland\n");
-        assert_eq!(read(&tree, "sys/kernel/sched_ext/hotplug_seq"), "2\n");
-        tree.show_sched_ext(&SchedExt::default()).unwrap();
-        assert!(!tree.root().join("sys/kernel/sched_ext/root").exists());
-    }
-}
+mod tests;

@@ -7,9 +7,10 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+
+use folder::OwnFolder;
 
 /// The process. It ends when this is dropped, and leaves everything as it is.
 #[derive(Debug)]
@@ -24,9 +25,15 @@ impl Watcher {
     ///
     /// # Errors
     /// If the kernel makes no pipe or no process, or the folder's name is none.
-    pub fn start(group: i32, folder: &Path) -> io::Result<Self> {
-        let folder = CString::new(folder.as_os_str().as_bytes())?;
-        let words = [c"rm", c"-rf", c"--", &folder];
+    pub fn start(group: i32, folder: &OwnFolder) -> io::Result<Self> {
+        let name = folder.path().file_name().unwrap_or_default();
+        let folder = Remains {
+            itself: folder.as_fd().as_raw_fd(),
+            parent: folder.parent().as_raw_fd(),
+            name: CString::new(name.as_bytes())?,
+        };
+        // What is in the folder, seen from there: what was put in its place is not touched.
+        let words = [c"rm", c"-rf", c"--", c"r", c"random"];
         let mut pointers: Vec<Pointer> = words.iter().map(|it| it.as_ptr()).collect();
         pointers.push(std::ptr::null());
         let mut ends = [0; 2];
@@ -38,7 +45,7 @@ impl Watcher {
         let [wait, alive] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         // SAFETY: the child calls nothing that allocates or takes a lock.
         match unsafe { libc::fork() } {
-            0 => watch(wait.as_raw_fd(), group, &pointers),
+            0 => watch(wait.as_raw_fd(), group, &folder, &pointers),
             pid if pid > 0 => Ok(Self { pid, _alive: alive }),
             _ => Err(io::Error::last_os_error()),
         }
@@ -58,8 +65,15 @@ impl Drop for Watcher {
     }
 }
 
+/// What is to be deleted: the folder's descriptor, that of the folder above it, and its name there.
+struct Remains {
+    itself: i32,
+    parent: i32,
+    name: CString,
+}
+
 /// The process: system calls and nothing else.
-fn watch(wait: i32, group: i32, remove: &[Pointer]) -> ! {
+fn watch(wait: i32, group: i32, folder: &Remains, remove: &[Pointer]) -> ! {
     // SAFETY: calls on descriptors and signals of this process, and on texts that were made before
     // the fork and end with a null pointer.
     unsafe {
@@ -69,12 +83,24 @@ fn watch(wait: i32, group: i32, remove: &[Pointer]) -> ! {
         libc::sigfillset(all.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
         // Whoever reads what the parent writes must see its end, and so must other watchers.
+        libc::fchdir(folder.itself);
+        let parent = libc::fcntl(folder.parent, libc::F_DUPFD, 1 << 8);
         libc::dup2(wait, 0);
-        libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+        libc::dup2(parent, 1);
+        libc::syscall(libc::SYS_close_range, 2, u32::MAX, 0);
         let mut byte = 0_u8;
         while libc::read(0, (&raw mut byte).cast(), 1) != 0 {}
         libc::kill(-group, libc::SIGKILL);
-        libc::execv(c"/bin/rm".as_ptr(), remove.as_ptr());
+        match libc::fork() {
+            0 => {
+                libc::execv(c"/bin/rm".as_ptr(), remove.as_ptr());
+            }
+            child => {
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+                // Only an empty folder goes, so that what stands in its place stays.
+                libc::unlinkat(1, folder.name.as_ptr(), libc::AT_REMOVEDIR);
+            }
+        }
         libc::_exit(0)
     }
 }

@@ -5,6 +5,8 @@
     reason = "a test program: it may crash"
 )]
 
+mod attacks;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -30,6 +32,9 @@ pub fn run() {
         "calls" => calls(rest),
         "reaches" => reaches(rest),
         "escapes" => escapes(rest),
+        "plants" => attacks::plants(rest),
+        "takes" => attacks::takes(rest),
+        "executes" => attacks::executes(rest),
         "fork" => fork(),
         "forks" => forks(),
         "failing vforks" => failing_vforks(),

@@ -1,6 +1,7 @@
 //! The supervisor with a program that does what loaders do.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod files;
 mod support;
 
 use std::fs;

@@ -342,3 +342,38 @@ fn when_runslice_is_killed_nothing_of_the_program_is_left() {
     run.wait().expect("it ends");
     folders.nothing_is_left("hang killed");
 }
+
+#[test]
+fn a_folder_that_takes_the_place_of_the_programs_files_stays() {
+    let folders = Folders::new("takes");
+    let output = folders.given.join("output");
+    let given = folders.temporary.to_str().expect("UTF-8").to_owned();
+    let case = format!("takes {given}");
+    let options = [
+        "--loader-dir",
+        &given,
+        "--loader-output",
+        output.to_str().expect("UTF-8"),
+    ];
+    let run = folders
+        .sim(&case, &options)
+        .output()
+        .expect("runslice starts");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{said}");
+    has(&said, &["before it attached"]);
+    has(
+        &fs::read_to_string(&output).expect("kept"),
+        &["rename 13", "move tree 0", "look 0"],
+    );
+    wait_for("processes", || processes(&case).is_empty());
+    assert!(
+        !folders.temporary.join("moved").exists(),
+        "its files are deleted where they are"
+    );
+    let left = fs::read_dir(&folders.temporary).expect("there").flatten();
+    let kept: Vec<_> = left
+        .filter_map(|it| fs::read(it.path().join("r/sys/kernel/sched_ext/root/ops")).ok())
+        .collect();
+    assert_eq!(kept, [b"kept"]);
+}

@@ -302,11 +302,13 @@ impl Driven<Supervisor> {
     }
 
     pub fn out(&self) -> String {
-        std::fs::read_to_string(&self.user.output()[0]).expect("there is output")
+        let [out, _] = self.user.output().expect("there is output");
+        String::from_utf8(out).expect("text")
     }
 
     pub fn err(&self) -> String {
-        std::fs::read_to_string(&self.user.output()[1]).expect("there is output")
+        let [_, err] = self.user.output().expect("there is output");
+        String::from_utf8(err).expect("text")
     }
 }
 

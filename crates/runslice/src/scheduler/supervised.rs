@@ -1,6 +1,5 @@
 //! A program under supervision, and what is wanted of it besides its run.
 
-use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -67,12 +66,12 @@ impl Started {
         let Some(path) = &program.output else {
             return Ok(notes);
         };
-        let mut text = Vec::new();
-        for file in self.supervisor.output() {
-            text.extend(fs::read(file).with_context(|| file.display().to_string())?);
-        }
+        let printed = self.supervisor.output();
+        let printed = printed.context("cannot read what the program has printed")?;
         let mut to = output::create(path)?;
-        to.write_all(&text)?;
+        for text in printed {
+            to.write_all(&text)?;
+        }
         to.flush()?;
         Ok(notes)
     }

@@ -1,0 +1,242 @@
+use super::*;
+
+fn tree(machine: MachineSpec) -> Tree {
+    Tree::new(&Shown {
+        machine,
+        btf: b"types".to_vec(),
+        config: "CONFIG_PREEMPT_RCU=y\n".into(),
+        cgroups: vec![("work".into(), 77)],
+        files: vec![("/../proc/extra".into(), b"x".to_vec())],
+    })
+    .unwrap()
+}
+
+#[test]
+fn the_configuration_is_that_of_the_simulated_kernel() {
+    let machine = MachineSpec::default();
+    let path = format!("boot/config-{}", release(&machine));
+    let config = read(&tree(machine), &path);
+    for line in ["CONFIG_PREEMPT_RCU=y", "CONFIG_BPF=y", "CONFIG_HZ_250=y"] {
+        assert_eq!(config.lines().filter(|it| *it == line).count(), 1, "{line}: {config}");
+    }
+}
+
+fn read(tree: &Tree, path: &str) -> String {
+    fs::read_to_string(tree.root().join(path)).unwrap()
+}
+
+#[test]
+fn two_nodes_of_two_caches_of_two_cores_of_two_threads() {
+    let machine = MachineSpec {
+        cpus: 16,
+        smt: 2,
+        llc: 4,
+        node: 8,
+        ..MachineSpec::default()
+    };
+    let tree = tree(machine);
+    let cpu = |path: &str| read(&tree, &format!("sys/devices/system/cpu/{path}"));
+    assert_eq!(cpu("online"), "0-15\n");
+    assert_eq!(cpu("smt/active"), "1\n");
+    assert_eq!(cpu("cpu13/topology/core_id"), "6\n");
+    assert_eq!(cpu("cpu13/topology/physical_package_id"), "1\n");
+    assert_eq!(cpu("cpu13/topology/thread_siblings_list"), "12-13\n");
+    assert_eq!(cpu("cpu13/cache/index3/shared_cpu_list"), "12-15\n");
+    assert_eq!(cpu("cpu13/cache/index3/id"), "3\n");
+    assert_eq!(cpu("cpu7/cache/index3/id"), "1\n");
+    let node = |path: &str| read(&tree, &format!("sys/devices/system/node/{path}"));
+    assert_eq!(node("node1/cpulist"), "8-15\n");
+    assert_eq!(node("node1/distance"), "20 10\n");
+    let devices = fs::read_dir(tree.root().join("sys/class/net")).unwrap();
+    let devices: Vec<_> = devices.flatten().map(|it| it.file_name()).collect();
+    assert_eq!(devices, ["lo"]);
+}
+
+#[test]
+fn groups_end_where_their_node_ends() {
+    let machine = MachineSpec {
+        cpus: 7,
+        llc: 2,
+        node: 5,
+        ..MachineSpec::default()
+    };
+    assert_eq!(group(&machine, 4, 2), "4");
+    assert_eq!(group(&machine, 5, 2), "5-6");
+    assert_eq!(group(&machine, 6, 5), "5-6");
+    let numbers: Vec<_> = (0..7).map(|cpu| number(&machine, cpu, 2)).collect();
+    assert_eq!(numbers, [0, 0, 1, 1, 2, 3, 3]);
+}
+
+#[test]
+fn the_kernel_tells_its_types_its_times_and_its_policy() {
+    let tree = tree(MachineSpec::default());
+    assert_eq!(read(&tree, "sys/kernel/btf/vmlinux"), "types");
+    assert_eq!(read(&tree, "proc/sys/kernel/osrelease"), "6.18.15\n");
+    assert_eq!(read(&tree, "proc/extra"), "x");
+    let work = Path::new("sys/fs/cgroup/work");
+    assert_eq!(tree.cgroup_id(work), Some(77));
+    assert_eq!(tree.cgroup_id(&work.join("cpu.weight")), None);
+    let times = CpuTimes {
+        run: Nanos::new(1_230_000_000),
+        idle: Nanos::new(2_000_000_000),
+        stolen: Nanos::new(50_000_000),
+        switches: 9,
+        ..CpuTimes::default()
+    };
+    tree.show_times(&[times, times], Nanos::new(3_610_000_000)).unwrap();
+    let text = read(&tree, "proc/stat");
+    assert!(text.starts_with("cpu  246 0 0 400 0 10 0 0 0 0\ncpu0 123 0 0 200 0 5"), "{text}");
+    assert!(text.contains("ctxt 18\n"), "{text}");
+    assert_eq!(read(&tree, "proc/uptime"), "3.61 4.00\n");
+    let on = SchedExt {
+        attached: Some("bpfland".into()),
+        hotplug: 2,
+    };
+    tree.show_sched_ext(&on).unwrap();
+    assert_eq!(read(&tree, "sys/kernel/sched_ext/root/ops"), "bpfland\n");
+    assert_eq!(read(&tree, "sys/kernel/sched_ext/hotplug_seq"), "2\n");
+    tree.show_sched_ext(&SchedExt::default()).unwrap();
+    assert!(!tree.root().join("sys/kernel/sched_ext/root").exists());
+}
+
+/// Every file and folder below a folder of the tree, by the paths below the root.
+fn all(tree: &Tree, below: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(tree.root().join(below)).unwrap().flatten() {
+        let path = below.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            all(tree, &path, found);
+        }
+        found.push(path);
+    }
+}
+
+/// Writes what changes, and files that are made once.
+fn write_all(tree: &Tree, files: &[&PathBuf]) {
+    for attached in [None, Some("late".into()), None] {
+        let now = SchedExt {
+            attached,
+            hotplug: 7,
+        };
+        let _ = tree.show_sched_ext(&now);
+        let _ = tree.show_times(&[CpuTimes::default()], Nanos::new(1));
+    }
+    for file in files {
+        let _ = tree.put(file.to_str().unwrap(), b"written by the supervisor");
+    }
+}
+
+/// What lies outside and must stay: a file at the path of each file of the tree.
+struct Victim(OwnFolder);
+
+impl Victim {
+    fn new(files: &[PathBuf]) -> Self {
+        let folder = OwnFolder::new().unwrap();
+        for file in files {
+            let at = folder.path().join(file);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            fs::write(at, "kept").unwrap();
+        }
+        Self(folder)
+    }
+
+    fn facts(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.0.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                }
+                found.push((entry.path(), fs::read(entry.path()).unwrap_or_default()));
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+/// Puts a link in the place of one path after the other, each leading outside.
+fn plant(which: impl Fn(&Path) -> bool) -> usize {
+    let spec = MachineSpec {
+        cpus: 1,
+        ..MachineSpec::default()
+    };
+    let attached = SchedExt {
+        attached: Some("early".into()),
+        hotplug: 1,
+    };
+    let make = || {
+        let tree = tree(spec.clone());
+        tree.show_sched_ext(&attached).unwrap();
+        tree
+    };
+    let tree = make();
+    let mut paths = Vec::new();
+    all(&tree, Path::new(""), &mut paths);
+    let is_file = |it: &&PathBuf| tree.root().join(it).is_file();
+    let files: Vec<_> = paths.iter().filter(is_file).cloned().collect();
+    let victim = Victim::new(&files);
+    let before = victim.facts();
+    let planted: Vec<_> = paths.iter().filter(|it| which(&tree.root().join(it))).collect();
+    for path in &planted {
+        tree.show_sched_ext(&attached).unwrap();
+        let at = tree.root().join(path);
+        let aside = tree.root().join("aside");
+        fs::rename(&at, &aside).unwrap();
+        std::os::unix::fs::symlink(victim.0.path().join(path), &at).unwrap();
+        let below: Vec<_> = files.iter().filter(|it| it.starts_with(path)).collect();
+        write_all(&tree, &below);
+        assert_eq!(victim.facts(), before, "{}", path.display());
+        // The file stands there again, or the link does, which leads nowhere else.
+        if at.is_symlink() || at.is_file() {
+            fs::remove_file(&at).unwrap();
+        }
+        fs::rename(&aside, &at).unwrap();
+    }
+    // Deleting follows none of them either.
+    let tree = make();
+    for (n, path) in planted.iter().enumerate() {
+        let at = tree.root().join(path);
+        // Some are gone with the folder above them.
+        if fs::rename(&at, tree.folder().join(&n.to_string())).is_ok() {
+            std::os::unix::fs::symlink(victim.0.path(), &at).unwrap();
+        }
+    }
+    let root = tree.root().to_owned();
+    drop(tree);
+    assert!(!root.exists());
+    assert_eq!(victim.facts(), before);
+    planted.len()
+}
+
+#[test]
+fn no_link_at_a_file_that_is_written_leads_outside() {
+    assert!(plant(Path::is_file) > 50);
+}
+
+#[test]
+fn no_link_at_a_folder_above_a_file_that_is_written_leads_outside() {
+    assert!(plant(|path| path.is_dir() && !path.is_symlink()) > 20);
+}
+
+#[test]
+fn a_file_is_written_anew_where_something_else_was_put() {
+    let tree = tree(MachineSpec::default());
+    let times = |seconds| {
+        tree.show_times(&[CpuTimes::default()], Nanos::from_secs(seconds)).unwrap();
+    };
+    let uptime = tree.root().join("proc/uptime");
+    fs::remove_file(&uptime).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", &uptime).unwrap();
+    times(5);
+    assert!(!uptime.is_symlink());
+    assert_eq!(read(&tree, "proc/uptime"), "5.00 0.00\n");
+    fs::remove_file(&uptime).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(&uptime).unwrap();
+    times(6);
+    assert_eq!(read(&tree, "proc/uptime"), "6.00 0.00\n");
+    // Without its folder, which the program has renamed.
+    fs::rename(tree.root().join("proc"), tree.root().join("run/proc")).unwrap();
+    times(7);
+    assert_eq!(read(&tree, "proc/uptime"), "7.00 0.00\n");
+}
