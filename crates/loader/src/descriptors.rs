@@ -14,14 +14,13 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl};
 use rustix::net::SendFlags;
 
 use crate::bpf;
+use crate::growth;
 use crate::state::{Context, Errno, Kind, Reply, Then, Watch, u32_at, u64_at};
 use crate::sys;
 use crate::time::{later, timespec};
 
 type Answer = Result<Reply, Errno>;
 
-/// The output that is kept of each stream; what a program writes beyond it is lost.
-const OUTPUT_MAX: i64 = 16 << 20;
 /// What fits into a pipe at once when `poll()` says that something does.
 const PIPE_CHUNK: u64 = 4096;
 
@@ -93,35 +92,17 @@ fn fill(cx: &mut Context<'_>, fd: i32, link: BpfId) -> Answer {
     Ok(Reply::Continue)
 }
 
-/// The bytes that a `write()` or a `writev()` asks to write.
-fn len_written(cx: &Context<'_>) -> Result<i64, Errno> {
-    /// `UIO_MAXIOV`, Linux 6.18, include/uapi/linux/uio.h.
-    const PARTS_MAX: u64 = 1024;
-    if cx.call.nr == libc::SYS_write {
-        return Ok(cx.arg(2).min(i64::MAX as u64).cast_signed());
-    }
-    if cx.arg(2) > PARTS_MAX {
-        return Err(Errno(libc::EINVAL));
-    }
-    let parts = cx.read(cx.arg(1), cx.arg(2) * 16)?;
-    let lens = parts.chunks_exact(16).map(|part| u64_at(part, 8));
-    let sum = lens.fold(0_u64, u64::saturating_add);
-    i64::try_from(sum).map_err(|_| Errno(libc::EINVAL))
-}
-
 /// `write()` and `writev()`.
 pub fn write(cx: &mut Context<'_>) -> Answer {
     let fd = cx.int(0);
     let stat = stat(cx, fd)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if matches!(kind, FileType::RegularFile) && !is_anonymous(cx, fd) {
-        if cx.state.is_output(&stat) {
-            let len = len_written(cx)?;
-            if stat.st_size.saturating_add(len) > OUTPUT_MAX {
-                return Ok(Reply::Value(len));
-            }
-        }
-        return Ok(Reply::Continue);
+        let len = match cx.call.nr {
+            libc::SYS_write => cx.arg(2).min(i64::MAX as u64),
+            _ => growth::len_of_parts(cx, cx.arg(1), cx.arg(2))?,
+        };
+        return growth::write(cx, fd, len);
     }
     if !can_wait(stat.st_mode) && !is_anonymous(cx, fd) {
         return Ok(Reply::Continue);

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat, StatxFlags};
 
 use crate::anchor;
+use crate::growth;
 use crate::paths::{PATH_MAX, Place, Resolved, path, path_of, resolve};
 use crate::pins;
 use crate::state::{Context, Errno, Reply, u64_at};
@@ -66,6 +67,7 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
         rustix::fs::open(Path::new("/").join(&found.below), flags, mode)?
     } else {
         // The path has no link left, unless the last one shall not be followed.
+        makes(cx, &found, flags)?;
         found.open(cx.state, flags | OFlags::NOFOLLOW, mode)?
     };
     let asked = flags_of(cx);
@@ -74,6 +76,13 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
         rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK)?;
     }
     Ok(Reply::Fd(file, cloexec))
+}
+
+/// Counts the file that an `open()` is about to make.
+fn makes(cx: &mut Context<'_>, found: &Resolved, flags: OFlags) -> Result<(), Errno> {
+    let is_new = flags.contains(OFlags::TMPFILE)
+        || flags.contains(OFlags::CREATE) && !found.exists(cx.state);
+    if is_new { growth::name(cx, found) } else { Ok(()) }
 }
 
 /// Whether a file is the one that tells of a process or a thread of the program.
@@ -308,6 +317,7 @@ pub fn change(cx: &mut Context<'_>) -> Answer {
     let mode = Mode::from_raw_mode(next as RawMode & 0o777);
     match nr {
         libc::SYS_mkdir | libc::SYS_mkdirat => {
+            growth::name(cx, &found)?;
             let (folder, name) = found.folder(cx.state)?;
             rustix::fs::mkdirat(folder, name, mode)?;
         }
@@ -344,10 +354,12 @@ fn remove(cx: &Context<'_>, found: &Resolved, flags: AtFlags) -> Result<(), Errn
     Ok(rustix::fs::unlinkat(folder, name, flags)?)
 }
 
-fn truncate(cx: &Context<'_>, found: &Resolved, len: u64) -> Answer {
+fn truncate(cx: &mut Context<'_>, found: &Resolved, len: u64) -> Answer {
     found.writable()?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = found.open(cx.state, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&file)?;
+    growth::lengthen(cx, &stat, len, found.place == Place::Given)?;
     rustix::fs::ftruncate(file, len)?;
     Ok(Reply::Value(0))
 }
@@ -396,6 +408,7 @@ pub fn symlink(cx: &mut Context<'_>) -> Answer {
     let target = cx.read_string(cx.arg(0), PATH_MAX)?;
     let found = path(cx, fd, at, false)?;
     found.changeable()?;
+    growth::name(cx, &found)?;
     let (folder, name) = found.folder(cx.state)?;
     rustix::fs::symlinkat(OsStr::from_bytes(&target), folder, name)?;
     Ok(Reply::Value(0))
@@ -469,6 +482,7 @@ pub fn name_socket(cx: &mut Context<'_>) -> Answer {
         sys::name_socket(connect, &socket, path.as_os_str().as_bytes())?;
         return Ok(Reply::Value(0));
     } else {
+        growth::name(cx, &found)?;
         let (folder, last) = found.folder(cx.state)?;
         (anchor::link_to(folder.as_fd()).join(last), folder)
     };

@@ -173,6 +173,7 @@ pub fn launch(
         host,
         given,
         beside,
+        grown: 0,
         listener,
         processes: vec![process],
         threads: vec![thread],

@@ -33,6 +33,7 @@ here! {
     mod executable;
     mod files;
     pub mod filter;
+    mod growth;
     mod launch;
     mod output;
     mod paths;

@@ -10,8 +10,6 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::anchor::Anchor;
 
-/// Bytes of each stream that are kept.
-pub const OUTPUT_MAX: u64 = 16 << 20;
 /// Bytes of each stream that are looked at.
 const BYTES_MAX: u64 = 8192;
 /// Lines of each stream.

@@ -41,6 +41,7 @@ pub fn pin(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
     let stat = rustix::fs::fstat(&object.file)?;
     let found = path(cx, attr)?;
     // Fails with `EEXIST` as the kernel does.
+    crate::growth::name(cx, &found)?;
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     found.open(cx.state, new, Mode::from_raw_mode(0o600))?;
     let key = inode(cx, &found)?;

@@ -217,6 +217,8 @@ pub struct State {
     pub given: Option<(PathBuf, Anchor)>,
     /// The supervisor's own files.
     pub beside: Anchor,
+    /// Bytes by which the program has made files grow, so far.
+    pub grown: u64,
     /// Where calls come in.
     pub listener: Listener,
     /// The first is the program itself.

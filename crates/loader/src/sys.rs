@@ -14,6 +14,8 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::growth::FILE_MAX;
+
 /// A call as the filter has intercepted it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -617,6 +619,20 @@ fn child(program: &Start, strings: [&[*const libc::c_char]; 2], board: &Board) -
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
         for signal in 1..32 {
             libc::signal(signal, libc::SIG_DFL);
+        }
+        // A write beyond the limit is told `EFBIG`, as by a full file system.
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        // Whatever the call is; and no core of it is written where the user stands.
+        for (resource, most) in [(libc::RLIMIT_FSIZE, FILE_MAX), (libc::RLIMIT_CORE, 0)] {
+            let mut limit = MaybeUninit::<libc::rlimit>::zeroed().assume_init();
+            if libc::getrlimit(resource, &raw mut limit) != 0 {
+                fail(0);
+            }
+            limit.rlim_max = limit.rlim_max.min(most);
+            limit.rlim_cur = limit.rlim_max;
+            if libc::setrlimit(resource, &raw const limit) != 0 {
+                fail(0);
+            }
         }
         for (to, from) in program.stdio.iter().enumerate() {
             if libc::dup2(from.as_raw_fd(), to as i32) < 0 {

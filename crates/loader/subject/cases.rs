@@ -35,6 +35,7 @@ pub fn run() {
         "plants" => attacks::plants(rest),
         "takes" => attacks::takes(rest),
         "executes" => attacks::executes(rest),
+        "grows" => attacks::grows(),
         "fork" => fork(),
         "forks" => forks(),
         "failing vforks" => failing_vforks(),

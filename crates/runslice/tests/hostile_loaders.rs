@@ -377,3 +377,22 @@ fn a_folder_that_takes_the_place_of_the_programs_files_stays() {
         .collect();
     assert_eq!(kept, [b"kept"]);
 }
+
+#[test]
+fn output_that_is_made_long_is_read_from_its_end() {
+    let folders = Folders::new("grows");
+    let output = folders.given.join("output");
+    let path = output.to_str().expect("UTF-8");
+    let said = folders.said("grows", &["--loader-output", path], 1);
+    has(
+        &said,
+        &["its files may grow by 1 GiB in a run; the program was told ENOSPC"],
+    );
+    let kept = fs::read(&output).expect("kept");
+    assert!(
+        kept.len() > 16 << 20 && kept.len() < 17 << 20,
+        "{} bytes",
+        kept.len()
+    );
+    assert!(kept.starts_with(b"ftruncate 27\n") && kept.ends_with(b"AAA"));
+}

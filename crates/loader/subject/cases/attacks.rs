@@ -1,9 +1,10 @@
 //! Cases that mean harm to files.
 
+use std::ffi::CString;
 use std::fs;
 use std::io::Error;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -185,4 +186,62 @@ pub fn executes(args: &[String]) {
         )
     };
     println!("execveat {}", errno(thread::spawn(run).join().unwrap()));
+}
+
+/// Makes files longer in each way that there is.
+pub fn grows() {
+    const GIB: i64 = 1 << 30;
+    unsafe {
+        println!("ftruncate {}", errno(libc::ftruncate(1, 64 * GIB).into()));
+        println!(
+            "fallocate {}",
+            errno(libc::fallocate(1, 0, 0, 3 * GIB).into())
+        );
+        let kept = libc::fallocate(1, libc::FALLOC_FL_KEEP_SIZE, 0, 3 * GIB);
+        println!("fallocate beyond {}", errno(kept.into()));
+        let memory = libc::memfd_create(c"x".as_ptr(), 0);
+        println!("memory {}", errno(libc::ftruncate(memory, 2 * GIB).into()));
+        assert_eq!(libc::ftruncate(memory, 1 << 20), 0);
+        println!(
+            "sendfile {}",
+            errno(libc::sendfile(1, memory, &mut 0, 1 << 20) as i64)
+        );
+        let (mut from, none) = (0, std::ptr::null_mut());
+        let copied = libc::copy_file_range(memory, &raw mut from, 1, none, 1 << 20, 0);
+        println!("copy_file_range {}", errno(copied as i64));
+        let mut pipe = [0; 2];
+        assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+        assert_eq!(libc::write(pipe[1], c"x".as_ptr().cast(), 1), 1);
+        println!(
+            "splice {}",
+            errno(libc::splice(pipe[0], none, 1, none, 1, 0) as i64)
+        );
+        let mebibyte = vec![b'A'; 1 << 20];
+        for _ in 0..40 {
+            // The standard output appends, wherever it is told to write.
+            assert_eq!(
+                libc::pwrite(2, mebibyte.as_ptr().cast(), 1 << 20, 0),
+                1 << 20
+            );
+        }
+    }
+    let file = fs::File::create("/tmp/big").unwrap();
+    say("far", file.write_at(b"x", 1 << 40));
+    say("long", file.set_len(2 << 30));
+    let big = CString::new("/tmp/big").unwrap();
+    println!("truncate {}", unsafe {
+        errno(libc::truncate(big.as_ptr(), 64 * GIB).into())
+    });
+    let many = (0..).take_while(|n| {
+        let file = fs::File::create(format!("/tmp/file{n}"));
+        // Without a name it takes its room all the same.
+        let _ = fs::remove_file(format!("/tmp/file{n}"));
+        file.is_ok_and(|it| it.set_len(100 << 20).is_ok())
+    });
+    println!("files {}", many.count());
+    let folders = (0..).take_while(|n| fs::create_dir(format!("/tmp/folder{n}")).is_ok());
+    let few = folders.count() < 1 << 18;
+    println!("few {few} {}", number(fs::create_dir("/tmp/folder").err()));
+    say("link", symlink("x", "/tmp/link"));
+    say("new", fs::File::create("/tmp/new"));
 }

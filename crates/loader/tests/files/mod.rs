@@ -160,3 +160,38 @@ fn the_file_that_was_looked_at_is_the_one_that_runs() {
     // What was handed over for a program that was refused is closed again.
     has(&out, &["descriptors 4"]);
 }
+
+#[test]
+fn files_have_a_limit_however_they_grow() {
+    let mut driven = Driven::subject(&["grows"], settings(1));
+    let end = driven.run(LONG).expect("it ends");
+    let out = driven.out();
+    assert_eq!(end.status, 0, "{out}");
+    let lines = [
+        "ftruncate 27",
+        "fallocate 27",
+        "fallocate beyond 27",
+        "memory 27",
+        "sendfile 22",
+        "copy_file_range 22",
+        "splice 22",
+        "far 27",
+        "long 27",
+        "truncate 27",
+        "files 10",
+        "few true 28",
+        "link 28",
+        "new 28",
+    ];
+    assert_eq!(out.lines().collect::<Vec<_>>(), lines);
+    let kept = driven.err().len();
+    assert_eq!(kept, 16 << 20);
+    let told = driven.user.summary().join("\n");
+    let many = "its files may grow by 1 GiB in a run; the program was told ENOSPC (";
+    for words in [
+        "a file may have 1 GiB; the program was told EFBIG (4 times)",
+        many,
+    ] {
+        assert!(told.contains(words), "{words}\n{told}");
+    }
+}
