@@ -184,7 +184,8 @@ pub fn exec(
         CallEnd::Exec => {}
         CallEnd::Died(status) => return Ok(Executed::Died(status)),
         CallEnd::Result(errno) => {
-            if let CallEnd::Died(status) = thread.call(state, libc::SYS_close, [fd, 0, 0, 0, 0, 0])? {
+            let closed = thread.call(state, libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
+            if let CallEnd::Died(status) = closed {
                 return Ok(Executed::Died(status));
             }
             return thread.refuse(errno);

@@ -201,8 +201,8 @@ pub fn allocate(cx: &mut Context<'_>) -> Answer {
     }
 }
 
-/// `sendfile()`, `copy_file_range()` and `splice()`: not into files, as of a file system that has no
-/// such call, so that programs read and write instead. How much they move is not known before.
+/// `sendfile()`, `copy_file_range()` and `splice()`: not into files, as of a file system that has
+/// no such call, so that programs read and write instead. How much they move is not known before.
 pub fn splice(cx: &mut Context<'_>) -> Answer {
     let to = if cx.call.nr == libc::SYS_sendfile { cx.int(0) } else { cx.int(2) };
     match Grown::of(cx, to)? {
