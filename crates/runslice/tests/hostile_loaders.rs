@@ -1,6 +1,6 @@
 //! `--scheduler` with programs that mean harm or are broken: each run ends with a message, and
 //! nothing of the program is left. The program is that of the supervisor's tests
-//! (crates/loader/subject), which this test has cargo build.
+//! (tests/loader), which this test has cargo build.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -23,7 +23,7 @@ fn subject() -> &'static Path {
             "build",
             "--quiet",
             "--package",
-            "runslice-loader",
+            "runslice-loader-tests",
             "--bin",
             NAME,
         ]);

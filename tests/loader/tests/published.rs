@@ -2,7 +2,8 @@
 //! and the kernel's types; `PROGRAM=FILE` any program, such as one in Go, which uses the vDSO
 //! and has threads of its own.
 //!
-//!     LOADER=scx_bpfland BTF=vmlinux.btf cargo test -p runslice-loader --test published loader
+//!     export LOADER=scx_bpfland BTF=vmlinux.btf
+//!     cargo test -p runslice-loader-tests --test published loader
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 #[expect(dead_code, reason = "another test file uses it")]
