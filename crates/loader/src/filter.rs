@@ -7,6 +7,9 @@
 
 use libc::{c_long, sock_filter};
 
+pub use crate::classic::FilterError;
+use crate::classic::{Code, Test};
+
 /// Passes untouched: memory, and what works on descriptors that were handed out.
 pub const PASS: &[c_long] = &[
     libc::SYS_lseek,
@@ -45,7 +48,6 @@ pub const PASS: &[c_long] = &[
     libc::SYS_inotify_init1,
     libc::SYS_inotify_rm_watch,
     libc::SYS_memfd_create,
-    libc::SYS_socketpair,
     libc::SYS_listen,
     libc::SYS_shutdown,
     libc::SYS_getsockopt,
@@ -340,38 +342,13 @@ const fn arg(n: u32) -> u32 {
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const ALLOW: u32 = 0x7fff_0000;
 const NOTIFY: u32 = 0x7fc0_0000;
-/// `CLONE_NEW*`, `CLONE_PTRACE`, and `CLONE_UNTRACED`.
-const CLONE_DENIED: u32 = 0x7e82_2000 | 0x80;
+/// Flags of `clone()` that are refused: `CLONE_NEW*`; `CLONE_PTRACE` and `CLONE_UNTRACED`; a child
+/// of another parent than its maker (`CLONE_PARENT`), which would be runslice for the first
+/// process; `CLONE_PIDFD`, since pidfds do not exist here.
+const CLONE_DENIED: u32 = 0x7e82_2000 | 0x80 | 0x8000 | 0x1000;
 
 const fn refuse(errno: i32) -> u32 {
     0x0005_0000 | errno.cast_unsigned()
-}
-
-const fn load(offset: u32) -> sock_filter {
-    step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, offset)
-}
-
-const fn answer(action: u32) -> sock_filter {
-    step((libc::BPF_RET | libc::BPF_K) as u16, action)
-}
-
-const fn step(code: u16, k: u32) -> sock_filter {
-    sock_filter {
-        code,
-        jt: 0,
-        jf: 0,
-        k,
-    }
-}
-
-/// Skips so many instructions unless the comparison holds.
-const fn unless(comparison: u32, k: u32, skipped: u8) -> sock_filter {
-    sock_filter {
-        code: (libc::BPF_JMP | comparison | libc::BPF_K) as u16,
-        jt: 0,
-        jf: skipped,
-        k,
-    }
 }
 
 /// Commands of `fcntl()` that are refused: with an owner and a number of a signal the kernel would
@@ -391,42 +368,44 @@ pub const FCNTL_DENIED: &[u32] = &[
 pub const MADVISE_DENIED: &[u32] = &[100, 101];
 
 /// The filter; with `net` the program may have sockets of the internet.
-#[must_use]
-pub fn filter(net: bool) -> Vec<sock_filter> {
-    let equal = libc::BPF_JEQ;
-    let mut code = vec![load(ARCH), unless(equal, AUDIT_ARCH_X86_64, 1)];
-    code.push(step((libc::BPF_JMP | libc::BPF_JA) as u16, 1));
-    code.push(answer(refuse(libc::ENOSYS)));
-    code.push(load(NR));
-    let number = |nr: c_long| u32::try_from(nr).unwrap_or(u32::MAX);
+///
+/// # Errors
+/// If there is no such program: see [`FilterError`].
+pub fn filter(net: bool) -> Result<Vec<sock_filter>, FilterError> {
+    let mut code = Code::default();
+    code.load(ARCH);
+    code.answer_unless(AUDIT_ARCH_X86_64, refuse(libc::ENOSYS));
+    code.load(NR);
     // The most frequent first: a list is walked from its beginning.
     let each = PASS.iter().map(|nr| (*nr, ALLOW));
     let each = each.chain(ASK.iter().filter(|nr| !is_special(**nr)).map(|nr| (*nr, NOTIFY)));
     let each = each.chain(PRETEND.iter().map(|nr| (*nr, refuse(0))));
     for (nr, action) in each.chain(DENY.iter().map(|(nr, errno)| (*nr, refuse(*errno)))) {
-        code.extend([unless(equal, number(nr), 1), answer(action)]);
+        code.answer_when(is(nr)?, action)?;
     }
-    // New namespaces are refused here: the flags stand in a register.
-    code.extend([unless(equal, number(libc::SYS_clone), 4), load(arg(0))]);
-    code.push(unless(libc::BPF_JSET, CLONE_DENIED, 1));
-    code.extend([answer(refuse(libc::EPERM)), answer(NOTIFY)]);
-    // Memory without a file is the program's own affair.
-    const ANONYMOUS: u32 = 0x20;
-    code.extend([unless(equal, number(libc::SYS_mmap), 4), load(arg(3))]);
-    code.push(unless(libc::BPF_JSET, ANONYMOUS, 1));
-    code.extend([answer(ALLOW), answer(NOTIFY)]);
-    let families: &[i32] = if net {
-        &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6]
-    } else {
-        &[libc::AF_UNIX]
-    };
-    let families: Vec<u32> = families.iter().map(|it| it.cast_unsigned()).collect();
-    forbid(&mut code, number(libc::SYS_fcntl), (1, FCNTL_DENIED));
-    forbid(&mut code, number(libc::SYS_madvise), (2, MADVISE_DENIED));
-    choose(&mut code, number(libc::SYS_socket), (0, &families), libc::EACCES);
-    choose(&mut code, number(libc::SYS_ioctl), (1, IOCTLS), libc::ENOTTY);
-    code.push(answer(refuse(libc::ENOSYS)));
-    code
+    code.when(is(libc::SYS_clone)?, clone)?;
+    code.when(is(libc::SYS_mmap)?, |code| {
+        // Memory without a file is the program's own affair.
+        const ANONYMOUS: u32 = 0x20;
+        code.load(arg(3));
+        code.answer_when(Test::HasAny(ANONYMOUS), ALLOW)?;
+        code.answer(NOTIFY);
+        Ok(())
+    })?;
+    let inet = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(i32::cast_unsigned);
+    let families = if net { &inet[..] } else { &inet[..1] };
+    forbid(&mut code, libc::SYS_fcntl, (1, FCNTL_DENIED))?;
+    forbid(&mut code, libc::SYS_madvise, (2, MADVISE_DENIED))?;
+    choose(&mut code, libc::SYS_socket, (0, families), libc::EACCES)?;
+    choose(&mut code, libc::SYS_socketpair, (0, &inet[..1]), libc::EACCES)?;
+    choose(&mut code, libc::SYS_ioctl, (1, IOCTLS), libc::ENOTTY)?;
+    code.answer(refuse(libc::ENOSYS));
+    code.finish()
+}
+
+/// The call of that number.
+fn is(nr: c_long) -> Result<Test, FilterError> {
+    u32::try_from(nr).map(Test::Equal).map_err(|_| FilterError::Number(nr))
 }
 
 /// Calls whose arguments the filter looks at.
@@ -434,24 +413,57 @@ fn is_special(nr: c_long) -> bool {
     nr == libc::SYS_clone || nr == libc::SYS_mmap
 }
 
+/// `clone()`, whose flags stand in a register. Memory is shared by threads, and by a child while
+/// its maker waits for it (`vfork()`); any other child that shares it would be a thread that no
+/// process shows.
+fn clone(code: &mut Code) -> Result<(), FilterError> {
+    let [vm, thread, vfork] =
+        [libc::CLONE_VM, libc::CLONE_THREAD, libc::CLONE_VFORK].map(i32::cast_unsigned);
+    let denied = refuse(libc::EPERM);
+    code.load(arg(0));
+    code.answer_when(Test::HasAny(CLONE_DENIED), denied)?;
+    code.when(Test::HasAny(thread), |code| {
+        code.answer_when(Test::HasAny(vfork), denied)?;
+        code.answer(NOTIFY);
+        Ok(())
+    })?;
+    code.answer_when(Test::HasAny(vfork), NOTIFY)?;
+    code.answer_when(Test::HasAny(vm), denied)?;
+    code.answer(NOTIFY);
+    Ok(())
+}
+
 /// Allows a call whose argument is one of these values, and refuses it otherwise.
-fn choose(code: &mut Vec<sock_filter>, nr: u32, (n, values): (u32, &[u32]), errno: i32) {
-    let len = u8::try_from(2 + 2 * values.len()).unwrap_or(u8::MAX);
-    code.extend([unless(libc::BPF_JEQ, nr, len), load(arg(n))]);
-    for value in values {
-        code.extend([unless(libc::BPF_JEQ, *value, 1), answer(ALLOW)]);
-    }
-    code.push(answer(refuse(errno)));
+fn choose(
+    code: &mut Code,
+    nr: c_long,
+    (n, values): (u32, &[u32]),
+    errno: i32,
+) -> Result<(), FilterError> {
+    code.when(is(nr)?, |code| {
+        code.load(arg(n));
+        for value in values {
+            code.answer_when(Test::Equal(*value), ALLOW)?;
+        }
+        code.answer(refuse(errno));
+        Ok(())
+    })
 }
 
 /// Refuses a call whose argument is one of these values with `EPERM`, and allows it otherwise.
-fn forbid(code: &mut Vec<sock_filter>, nr: u32, (n, values): (u32, &[u32])) {
-    let len = u8::try_from(2 + 2 * values.len()).unwrap_or(u8::MAX);
-    code.extend([unless(libc::BPF_JEQ, nr, len), load(arg(n))]);
-    for value in values {
-        code.extend([unless(libc::BPF_JEQ, *value, 1), answer(refuse(libc::EPERM))]);
-    }
-    code.push(answer(ALLOW));
+fn forbid(
+    code: &mut Code,
+    nr: c_long,
+    (n, values): (u32, &[u32]),
+) -> Result<(), FilterError> {
+    code.when(is(nr)?, |code| {
+        code.load(arg(n));
+        for value in values {
+            code.answer_when(Test::Equal(*value), refuse(libc::EPERM))?;
+        }
+        code.answer(ALLOW);
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -472,17 +484,16 @@ mod tests {
             match u32::from(step.code) {
                 0x20 => value = data[step.k as usize / 4],
                 0x06 => return step.k,
-                0x05 => at += step.k as usize,
                 0x15 if value != step.k => at += usize::from(step.jf),
                 0x45 if value & step.k == 0 => at += usize::from(step.jf),
-                0x15 | 0x45 => {}
+                0x15 | 0x45 => at += usize::from(step.jt),
                 other => panic!("code {other:#x}"),
             }
         }
     }
 
     fn says(nr: c_long, args: [u64; 6]) -> u32 {
-        run(&filter(false), AUDIT_ARCH_X86_64, nr, args)
+        run(&filter(false).unwrap(), AUDIT_ARCH_X86_64, nr, args)
     }
 
     #[test]
@@ -516,7 +527,7 @@ mod tests {
         ] {
             assert_eq!(says(nr, [0; 6]), refuse(libc::ENOSYS), "{nr}");
         }
-        let i386 = run(&filter(false), 0x4000_0003, libc::SYS_read, [0; 6]);
+        let i386 = run(&filter(false).unwrap(), 0x4000_0003, libc::SYS_read, [0; 6]);
         assert_eq!(i386, refuse(libc::ENOSYS));
         assert_eq!(says(0x4000_0000 | libc::SYS_write, [0; 6]), refuse(libc::ENOSYS));
         assert_eq!(says(libc::SYS_perf_event_open, [0; 6]), refuse(libc::ENOENT));
@@ -530,13 +541,30 @@ mod tests {
             let flags = u64::from(flag.cast_unsigned()) | 17;
             assert_eq!(says(libc::SYS_clone, first(flags)), refuse(libc::EPERM), "{flag:#x}");
         }
+        for flags in [
+            libc::CLONE_VM,
+            libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::CLONE_SIGHAND,
+            libc::CLONE_PARENT,
+            libc::CLONE_PARENT | libc::CLONE_VM | libc::CLONE_VFORK,
+            libc::CLONE_PIDFD,
+            libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_VFORK,
+        ] {
+            let flags = u64::from((flags | libc::SIGCHLD).cast_unsigned());
+            assert_eq!(says(libc::SYS_clone, first(flags)), refuse(libc::EPERM), "{flags:#x}");
+        }
+        for flags in [0, libc::CLONE_FILES, libc::CLONE_VM | libc::CLONE_VFORK] {
+            let flags = u64::from((flags | libc::SIGCHLD).cast_unsigned());
+            assert_eq!(says(libc::SYS_clone, first(flags)), NOTIFY, "{flags:#x}");
+        }
+        assert_eq!(says(libc::SYS_socketpair, first(1)), ALLOW);
+        assert_eq!(says(libc::SYS_socketpair, first(30)), refuse(libc::EACCES));
         assert_eq!(says(libc::SYS_mmap, [0, 4096, 3, 0x22, u64::MAX, 0]), ALLOW);
         assert_eq!(says(libc::SYS_mmap, [0, 4096, 3, 1, 5, 0]), NOTIFY);
         assert_eq!(says(libc::SYS_socket, first(1)), ALLOW);
         for family in [2, 10, 16, 17] {
             assert_eq!(says(libc::SYS_socket, first(family)), refuse(libc::EACCES), "{family}");
         }
-        let open = run(&filter(true), AUDIT_ARCH_X86_64, libc::SYS_socket, first(2));
+        let open = run(&filter(true).unwrap(), AUDIT_ARCH_X86_64, libc::SYS_socket, first(2));
         assert_eq!(open, ALLOW);
         let second = |value| [1, value, 0, 0, 0, 0];
         for command in [8, 10, 15, 1024, 1026] {
@@ -564,7 +592,7 @@ mod tests {
         for nr in PASS.iter().chain(ASK).chain(PRETEND).chain(denied) {
             assert!(seen.insert(*nr), "{nr} stands in two lists");
         }
-        assert!(filter(true).len() < 4096, "the kernel's limit");
+        assert!(filter(true).is_ok());
         for nr in PASS {
             assert_eq!(says(*nr, [0; 6]), ALLOW, "{nr}");
         }
@@ -578,7 +606,13 @@ mod tests {
             assert_eq!(says(*nr, [0; 6]), refuse(*errno), "{nr}");
         }
         // Whatever else a kernel has, or will have, does not exist.
-        let looked_at = [libc::SYS_socket, libc::SYS_ioctl, libc::SYS_fcntl, libc::SYS_madvise];
+        let looked_at = [
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+            libc::SYS_ioctl,
+            libc::SYS_fcntl,
+            libc::SYS_madvise,
+        ];
         for nr in (0..1024).filter(|nr| !seen.contains(nr) && !looked_at.contains(nr)) {
             assert_eq!(says(nr, [0; 6]), refuse(libc::ENOSYS), "{nr}");
         }

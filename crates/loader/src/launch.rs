@@ -15,7 +15,7 @@ use crate::anchor::Anchor;
 use crate::clock::Clock;
 use crate::exec::{self, Executed, PATIENCE};
 use crate::executable::Executable;
-use crate::filter;
+use crate::filter::{self, FilterError};
 use crate::output::{Printed, last_lines};
 use crate::processes::random;
 use crate::state::{Errno, Process, Settings, State, Then, Thread};
@@ -47,6 +47,9 @@ pub enum StartError {
          anywhere"
     )]
     Kernel(io::Error),
+    /// The filter of system calls cannot be built.
+    #[error("the filter of system calls: {0}")]
+    Filter(#[from] FilterError),
     /// A step of starting.
     #[error("starting the program, {0}: {1}")]
     Step(&'static str, io::Error),
@@ -151,7 +154,7 @@ pub fn launch(
         args: words,
         environment: environment(&settings)?,
         stdio,
-        filter: filter::filter(settings.net),
+        filter: filter::filter(settings.net)?,
     };
     let (pid, fd, listener) = sys::start(&start).map_err(|it| match it {
         StartFailed::Filter(error) if error.raw_os_error() == Some(libc::EBUSY) => {

@@ -26,6 +26,7 @@ here! {
     mod batch;
     mod bpf;
     mod bpf_tell;
+    mod classic;
     mod clock;
     mod descriptors;
     mod dispatch;
