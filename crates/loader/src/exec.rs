@@ -283,11 +283,17 @@ pub fn release(state: &mut State, child: usize) {
     }
 }
 
-/// A thread that nobody let go on has made a call: its wait is over.
+/// A thread that nobody let go on has made a call: its wait for the end of `vfork()` is over, or it
+/// makes a call again that was interrupted.
 pub fn take_in(state: &mut State, call: Call) -> Option<usize> {
     let from = state.living(call.tid)?;
-    state.park(from, call, Then::Handle, None);
-    state.woken.push(from);
+    let parked = state.threads[from].parked.as_ref();
+    if parked.is_some_and(|it| !matches!(it.then, Then::Vfork(_))) {
+        state.take_again(call);
+    } else {
+        state.park(from, call, Then::Handle, None);
+        state.woken.push(from);
+    }
     Some(from)
 }
 

@@ -163,7 +163,7 @@ pub fn launch(
         StartFailed::Filter(error) => StartError::Kernel(error),
         StartFailed::Step(step, error) => StartError::Step(step, error),
     })?;
-    let watcher = Watcher::start(pid, tree.folder()).map_err(|error| {
+    let watcher = Watcher::start((pid, &fd), tree.folder()).map_err(|error| {
         let _ = rustix::process::pidfd_send_signal(&fd, rustix::process::Signal::KILL);
         StartError::Step("fork", error)
     })?;
@@ -281,10 +281,7 @@ fn not_executed(found: &Path, errno: Errno) -> StartError {
 }
 
 fn ended(state: &State, name: String) -> StartError {
-    let _ = rustix::process::pidfd_send_signal(
-        &state.processes[0].fd,
-        rustix::process::Signal::KILL,
-    );
+    state.kill_all();
     // Its end is awaited, so that no zombie stays.
     state.look_out(Some(0), PATIENCE);
     let status = sys::ended(state.processes[0].real).unwrap_or(255);

@@ -24,6 +24,7 @@ here! {
     mod anchor;
     mod attr;
     mod batch;
+    mod birth;
     mod bpf;
     mod bpf_tell;
     mod classic;

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use model::Nanos;
 use model::user_space::{BpfId, Kernel, MapCreate, ThreadId};
@@ -539,6 +540,48 @@ impl State {
     /// The living thread of that number.
     pub fn living(&self, tid: i32) -> Option<usize> {
         self.threads.iter().position(|it| it.lives && it.tid == tid)
+    }
+
+    /// A call that was interrupted and is made again. Whether its thread is known.
+    pub fn take_again(&mut self, call: Call) -> bool {
+        let Some(known) = self.living(call.tid) else {
+            return false;
+        };
+        match &mut self.threads[known].parked {
+            Some(parked) => parked.call = call,
+            None => self.park(known, call, Then::Handle, None),
+        }
+        true
+    }
+
+    /// Kills every process of the program, also those that nobody knows: none can leave the group
+    /// of the first one.
+    pub fn kill_all(&self) {
+        use std::os::fd::AsRawFd as _;
+        let first = &self.processes[0];
+        sys::kill_group(first.fd.as_raw_fd(), first.real);
+    }
+
+    /// Waits until nobody is left who could call, for a time in which the kernel ends what was
+    /// killed.
+    pub fn wait_for_nobody(&self) {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            let mut polled = [PollFd::new(self.listener.fd(), PollFlags::IN)];
+            let short = Timespec {
+                tv_sec: 0,
+                tv_nsec: 50_000_000,
+            };
+            let _ = poll(&mut polled, Some(&short));
+            if polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+                return;
+            }
+            // What was announced is not called any more.
+            if polled[0].revents().contains(PollFlags::IN) {
+                let _ = self.listener.receive();
+            }
+        }
     }
 
     /// A thread stands at a call.

@@ -9,8 +9,8 @@ use model::Nanos;
 use model::user_space::{
     Kernel, ProgramEnd, Stop, THREADS_MAX, ThreadId, Turn, UserSpace, UserSpaceError,
 };
-use rustix::process::{Signal, pidfd_send_signal};
 
+use crate::birth::{self, Born};
 use crate::clock::Clock;
 use crate::dispatch::dispatch;
 use crate::exec::{self, Executed, PATIENCE};
@@ -43,8 +43,6 @@ enum Next {
     Call(Call),
     /// The process has died.
     Ended,
-    /// The thread waits for its child in `vfork()`.
-    Vforked(usize),
 }
 
 /// A thread or process that is being made.
@@ -123,25 +121,19 @@ impl Supervisor {
         };
         let mut calls = 0;
         loop {
-            let mut cloning = None;
             let attaches = call.is_some_and(|call| bpf::attaches(&call));
             if let Some(call) = call {
-                match self.answer(at, (call, waited), kernel, &mut cloning)? {
+                match self.answer(at, (call, waited), kernel)? {
                     Ok(()) => {}
                     Err(stop) => return Ok(stop),
                 }
             }
-            match self.next(at, cloning, kernel)? {
+            match self.next(at)? {
                 Next::Call(next) => (call, waited) = (Some(next), None),
                 Next::Ended => {
                     let process = self.state.threads[at].process;
                     self.process_ended(process, at, kernel)?;
                     return Ok(Stop::Exit);
-                }
-                Next::Vforked(child) => {
-                    let clone = call.unwrap_or(self.last(at));
-                    self.state.park(at, clone, Then::Vfork(child), None);
-                    return Ok(Stop::Wait { until: None });
                 }
             }
             let prices = self.state.settings.prices;
@@ -219,7 +211,6 @@ impl Supervisor {
         at: usize,
         (call, waited): (Call, Option<Option<Nanos>>),
         kernel: &mut dyn Kernel,
-        cloning: &mut Option<Cloning>,
     ) -> Result<Result<(), Stop>, UserSpaceError> {
         let reply = dispatch(&mut Context {
             state: &mut self.state,
@@ -248,10 +239,7 @@ impl Supervisor {
             Ok(Reply::Clone) if self.state.threads.len() >= THREADS_MAX => {
                 self.send(call.id, -i64::from(libc::EAGAIN));
             }
-            Ok(Reply::Clone) => {
-                *cloning = Some(Cloning::of(at, &call));
-                drop(self.state.listener.go_on(call.id));
-            }
+            Ok(Reply::Clone) => return self.make(at, &call, kernel),
             Ok(Reply::Exec(program)) => return self.exec(at, &call, &program, kernel),
             Ok(Reply::Exit) => {
                 self.exit(at, &call, kernel)?;
@@ -301,27 +289,56 @@ impl Supervisor {
         }
     }
 
-    /// Waits for the thread's next call. A child is taken in before its parent goes on.
-    fn next(
+    /// Makes a thread or a process, and takes it in at its first call.
+    fn make(
         &mut self,
         at: usize,
-        mut cloning: Option<Cloning>,
+        call: &Call,
         kernel: &mut dyn Kernel,
-    ) -> Result<Next, UserSpaceError> {
+    ) -> Result<Result<(), Stop>, UserSpaceError> {
+        match birth::make(&mut self.state, at, call) {
+            Ok(Born::Calls(first)) => {
+                let cloning = Cloning::of(at, call);
+                let child = self.adopt(&cloning, first, kernel);
+                birth::let_go(call.tid);
+                let child = child?;
+                if cloning.flags & libc::CLONE_VFORK as u64 != 0 {
+                    self.state.park(at, *call, Then::Vfork(child), None);
+                    return Ok(Err(Stop::Wait { until: None }));
+                }
+                Ok(Ok(()))
+            }
+            Ok(Born::Refused | Born::Stillborn) => Ok(Ok(())),
+            Ok(Born::Died) => {
+                let process = self.state.threads[at].process;
+                self.process_ended(process, at, kernel)?;
+                Ok(Err(Stop::Exit))
+            }
+            Ok(Born::Silent) => {
+                let maker = &self.state.threads[at].name;
+                let seconds = PATIENCE.as_secs();
+                Err(failed(format!(
+                    "{}: a child of thread {at} ({maker}) has made no system call for {seconds} s \
+                     of real time; the simulated time stands still meanwhile",
+                    self.name
+                )))
+            }
+            Err(Errno(errno)) => {
+                let text = "the kernel allows no tracing of a new thread";
+                Err(failed(format!("{}: {text} (errno {errno})", self.name)))
+            }
+        }
+    }
+
+    /// Waits for the thread's next call.
+    fn next(&mut self, at: usize) -> Result<Next, UserSpaceError> {
         let began = Instant::now();
-        let mut held = None;
         loop {
             let process = self.state.threads[at].process;
-            let short = if held.is_some() { Duration::from_millis(1) } else { PATIENCE };
-            let (called, ended) = self.state.look_out(Some(process), short);
+            let (called, ended) = self.state.look_out(Some(process), PATIENCE);
             if !called {
                 if ended {
                     return Ok(Next::Ended);
-                }
-                if let (Some(call), Some(cloning)) = (held, &cloning)
-                    && !self.is_born(cloning, began)
-                {
-                    return Ok(Next::Call(call));
                 }
                 if began.elapsed() >= PATIENCE {
                     return Err(self.hangs(at));
@@ -332,30 +349,11 @@ impl Supervisor {
             let received = received.map_err(|it| failed(format!("{}: {it}", self.name)))?;
             let Some(call) = received else { continue };
             if call.tid == self.state.threads[at].tid {
-                if cloning.is_none() {
-                    return Ok(Next::Call(call));
-                }
-                held = Some(call);
-                continue;
-            }
-            if let Some(known) = self.state.living(call.tid) {
-                // A call that was interrupted and is made again.
-                match &mut self.state.threads[known].parked {
-                    Some(parked) => parked.call = call,
-                    None => self.state.park(known, call, Then::Handle, None),
-                }
-                continue;
-            }
-            let Some(cloning) = cloning.take() else {
-                let text = "has a thread that nobody has made";
-                return Err(failed(format!("{} {text}", self.name)));
-            };
-            let child = self.adopt(&cloning, call, kernel)?;
-            if let Some(call) = held {
                 return Ok(Next::Call(call));
             }
-            if cloning.flags & libc::CLONE_VFORK as u64 != 0 {
-                return Ok(Next::Vforked(child));
+            if !self.state.take_again(call) {
+                let text = "has a thread that nobody has made";
+                return Err(failed(format!("{} {text}", self.name)));
             }
         }
     }
@@ -368,28 +366,6 @@ impl Supervisor {
              simulated time stands still meanwhile",
             self.name
         ))
-    }
-
-    /// Whether what a parent has made is there, though it has not called yet.
-    fn is_born(&self, cloning: &Cloning, began: Instant) -> bool {
-        let parent = &self.state.threads[cloning.parent];
-        let real = self.state.processes[parent.process].real;
-        let is_known = |tid: i32| self.state.living(tid).is_some();
-        if cloning.flags & libc::CLONE_THREAD as u64 != 0 {
-            let Ok(tasks) = fs::read_dir(format!("/proc/{real}/task")) else {
-                return false;
-            };
-            let mut numbers = tasks.filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok());
-            return numbers.any(|tid| !is_known(tid));
-        }
-        let path = format!("/proc/{real}/task/{}/children", parent.tid);
-        match fs::read_to_string(path) {
-            Ok(text) => {
-                let mut numbers = text.split_ascii_whitespace().filter_map(|it| it.parse().ok());
-                numbers.any(|tid| !is_known(tid))
-            }
-            Err(_) => began.elapsed() < Duration::from_secs(1),
-        }
     }
 
     /// Takes in the thread that has made its first call.
@@ -505,6 +481,8 @@ impl Supervisor {
         self.bury(process, at);
         exec::release(&mut self.state, at);
         if process == 0 {
+            // All that it has made has its group, whose number is free once it is waited for.
+            self.state.kill_all();
             let real = self.state.processes[0].real;
             // The last of its filter's users is gone a moment before its status is there.
             let began = Instant::now();
@@ -513,7 +491,7 @@ impl Supervisor {
             }
             let status = self.status.unwrap_or(255);
             self.status = Some(status);
-            self.kill_all();
+            self.state.wait_for_nobody();
             for other in 1..self.state.processes.len() {
                 self.bury(other, at);
             }
@@ -581,12 +559,6 @@ impl Supervisor {
                 waited: None,
             };
             bpf::end(&mut cx, key);
-        }
-    }
-
-    fn kill_all(&self) {
-        for process in self.state.processes.iter().filter(|it| it.lives) {
-            let _ = pidfd_send_signal(&process.fd, Signal::KILL);
         }
     }
 }
@@ -714,7 +686,10 @@ impl UserSpace for Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        self.kill_all();
+        if self.end.is_some() {
+            return;
+        }
+        self.state.kill_all();
         if self.status.is_none() {
             let began = Instant::now();
             let real = self.state.processes[0].real;
@@ -722,5 +697,6 @@ impl Drop for Supervisor {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
+        self.state.wait_for_nobody();
     }
 }

@@ -221,6 +221,22 @@ pub fn pidfd_getfd(process: &OwnedFd, fd: i32) -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) })
 }
 
+/// Kills all processes of the group that the process of `fd`, whose number is `pid`, leads or has
+/// led.
+pub fn kill_group(fd: i32, pid: i32) {
+    /// `PIDFD_SIGNAL_PROCESS_GROUP`, Linux 6.18, include/uapi/linux/pidfd.h; since 6.9.
+    const GROUP: u32 = 4;
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: calls without pointers that lead anywhere; they allocate nothing.
+    unsafe {
+        let done = libc::syscall(libc::SYS_pidfd_send_signal, fd, libc::SIGKILL, none, GROUP);
+        // By its number on older kernels: that stays the group's as long as anybody is in it.
+        if done < 0 && *libc::__errno_location() == libc::EINVAL {
+            libc::kill(-pid, libc::SIGKILL);
+        }
+    }
+}
+
 /// Sends a signal to one thread.
 ///
 /// # Errors
@@ -332,6 +348,17 @@ pub fn watch(tid: i32) -> io::Result<()> {
     check(done).map(drop)
 }
 
+/// Asks to be told of what the thread makes next: a thread or a process, which will stand too.
+///
+/// # Errors
+/// `EPERM`: Yama, or another tracer.
+pub fn watch_births(tid: i32) -> io::Result<()> {
+    let options =
+        libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
+    // SAFETY: a call whose pointers are integers.
+    check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, options) }).map(drop)
+}
+
 /// What a watched thread did, if anything yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
@@ -353,27 +380,40 @@ pub enum Watched {
 
 /// Looks at a watched thread without waiting.
 pub fn look(tid: i32) -> Watched {
+    look_for_birth(tid).0
+}
+
+/// Looks at a watched thread without waiting; if it stands where it has made a thread or a process,
+/// the number of that.
+pub fn look_for_birth(tid: i32) -> (Watched, Option<i32>) {
     let mut status = 0;
     // SAFETY: the status is ours.
     let done = unsafe { libc::waitpid(tid, &raw mut status, libc::WNOHANG | libc::__WALL) };
     if done == 0 {
-        return Watched::Nothing;
+        return (Watched::Nothing, None);
     }
     if done < 0 {
-        return Watched::Unknown;
+        return (Watched::Unknown, None);
     }
     if let Some(status) = status_of(status) {
-        return Watched::Gone(status);
+        return (Watched::Gone(status), None);
     }
     /// Set by `PTRACE_O_TRACESYSGOOD`.
-    const CALL: i32 = libc::SIGTRAP | 0x80;
-    match (status >> 16, libc::WSTOPSIG(status)) {
+    const CALL: i32 = libc::SIGTRAP | SYSCALL_STOP;
+    let is = match (status >> 16, libc::WSTOPSIG(status)) {
         (libc::PTRACE_EVENT_EXEC, _) => Watched::Exec,
+        (libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE, _) => {
+            return (Watched::Stopped, born(tid));
+        }
         (0, CALL) => Watched::Call,
         (0, signal) => Watched::Signal(signal),
         _ => Watched::Stopped,
-    }
+    };
+    (is, None)
 }
+
+/// What `PTRACE_O_TRACESYSGOOD` adds to the signal and to the code of a stop at a call.
+const SYSCALL_STOP: i32 = 0x80;
 
 /// Lets a thread that stands go on to the begin or the end of its next call, without the signal
 /// that it stands before.
@@ -385,6 +425,15 @@ pub fn to_call(tid: i32) -> io::Result<()> {
     check(unsafe { libc::ptrace(libc::PTRACE_SYSCALL, tid, 0, 0) }).map(drop)
 }
 
+/// The number of what a thread has made that stands there.
+fn born(tid: i32) -> Option<i32> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the kernel writes one number.
+    let done = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message) };
+    check(done).ok()?;
+    i32::try_from(message).ok()
+}
+
 /// Stops a watched thread as soon as it leaves the kernel.
 ///
 /// # Errors
@@ -394,13 +443,23 @@ pub fn stop_watched(tid: i32) -> io::Result<()> {
     check(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0) }).map(drop)
 }
 
-/// Lets go of a thread that stands.
+/// Lets go of a thread that stands; a signal that it stands at is delivered.
 ///
 /// # Errors
 /// `ESRCH`: it does not stand.
 pub fn unwatch(tid: i32) -> io::Result<()> {
+    // SAFETY: a structure of integers.
+    let mut told: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the kernel writes one such structure.
+    let known = unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, tid, 0, &raw mut told) };
+    let at_call = (libc::SIGTRAP, libc::SIGTRAP | SYSCALL_STOP);
+    // Above the signal of an event stands its number.
+    let is_signal = known == 0
+        && (told.si_code >> 8 == 0 || told.si_code < 0)
+        && (told.si_signo, told.si_code) != at_call;
+    let signal = if is_signal { told.si_signo } else { 0 };
     // SAFETY: a call without pointers.
-    check(unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0, 0) }).map(drop)
+    check(unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0, signal) }).map(drop)
 }
 
 /// The stack pointer of a thread that stands.
@@ -532,10 +591,11 @@ pub fn start(program: &Start) -> Result<(i32, OwnedFd, Listener), StartFailed> {
     }
     // SAFETY: the page is large enough, zeroed, and lives until the end of this function.
     let board: &Board = unsafe { &*page.cast::<Board>() };
+    let parent = std::process::id().cast_signed();
     // SAFETY: the child calls nothing that allocates or takes a lock.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        child(program, [&args, &environment], board);
+        child(program, [&args, &environment], board, parent);
     }
     let result = if pid < 0 {
         Err(step(io::Error::last_os_error()))
@@ -593,7 +653,12 @@ fn why(word: i32, step: usize, end: Option<i32>) -> StartFailed {
 }
 
 /// The child between fork and exec: system calls and nothing else.
-fn child(program: &Start, strings: [&[*const libc::c_char]; 2], board: &Board) -> ! {
+fn child(
+    program: &Start,
+    strings: [&[*const libc::c_char]; 2],
+    board: &Board,
+    parent: i32,
+) -> ! {
     let fail = |step: i32| {
         // SAFETY: errno is the thread's own.
         let errno = unsafe { *libc::__errno_location() };
@@ -612,6 +677,10 @@ fn child(program: &Start, strings: [&[*const libc::c_char]; 2], board: &Board) -
         libc::setsid();
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
             fail(0);
+        }
+        // Its end has come before anybody was to be told of it.
+        if libc::getppid() != parent {
+            libc::_exit(127);
         }
         libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();

@@ -12,6 +12,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use folder::OwnFolder;
 
+use crate::sys;
+
 /// The process. It ends when this is dropped, and leaves everything as it is.
 #[derive(Debug)]
 pub struct Watcher {
@@ -21,11 +23,13 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Watches over the processes of `group` and over `folder`.
+    /// Watches over the processes of the group of a process, by its number and its descriptor, and
+    /// over `folder`.
     ///
     /// # Errors
     /// If the kernel makes no pipe or no process, or the folder's name is none.
-    pub fn start(group: i32, folder: &OwnFolder) -> io::Result<Self> {
+    pub fn start(group: (i32, &OwnedFd), folder: &OwnFolder) -> io::Result<Self> {
+        let group = (group.0, group.1.as_raw_fd());
         let name = folder.path().file_name().unwrap_or_default();
         let folder = Remains {
             itself: folder.as_fd().as_raw_fd(),
@@ -73,7 +77,7 @@ struct Remains {
 }
 
 /// The process: system calls and nothing else.
-fn watch(wait: i32, group: i32, folder: &Remains, remove: &[Pointer]) -> ! {
+fn watch(wait: i32, group: (i32, i32), folder: &Remains, remove: &[Pointer]) -> ! {
     // SAFETY: calls on descriptors and signals of this process, and on texts that were made before
     // the fork and end with a null pointer.
     unsafe {
@@ -82,15 +86,22 @@ fn watch(wait: i32, group: i32, folder: &Remains, remove: &[Pointer]) -> ! {
         let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigfillset(all.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
-        // Whoever reads what the parent writes must see its end, and so must other watchers.
+        // Whoever ends processes by the name of the parent means the parent.
+        libc::prctl(libc::PR_SET_NAME, c"loader-watcher".as_ptr());
+        // Whoever reads what the parent writes must see its end, and so must other watchers. What
+        // stays may have had one of the numbers that they get.
         libc::fchdir(folder.itself);
-        let parent = libc::fcntl(folder.parent, libc::F_DUPFD, 1 << 8);
-        libc::dup2(wait, 0);
-        libc::dup2(parent, 1);
-        libc::syscall(libc::SYS_close_range, 2, u32::MAX, 0);
+        let stay = [wait, folder.parent, group.1].map(|it| libc::fcntl(it, libc::F_DUPFD, 3));
+        for (to, from) in (0..).zip(stay) {
+            if libc::dup2(from, to) < 0 {
+                libc::_exit(1);
+            }
+        }
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
         let mut byte = 0_u8;
         while libc::read(0, (&raw mut byte).cast(), 1) != 0 {}
-        libc::kill(-group, libc::SIGKILL);
+        sys::kill_group(2, group.0);
+        libc::close(2);
         match libc::fork() {
             0 => {
                 libc::execv(c"/bin/rm".as_ptr(), remove.as_ptr());

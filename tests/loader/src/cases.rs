@@ -52,7 +52,7 @@ pub fn run() {
         "fail" => fail(),
         "name" => println!("a child process"),
         "yield" => (0..5).for_each(|_| thread::yield_now()),
-        other => panic!("no case {other}"),
+        other => assert!(crate::children::run(other, rest), "no case {other}"),
     }
 }
 
@@ -287,7 +287,7 @@ fn signals(args: &[String]) {
     );
 }
 
-fn errno(result: i64) -> i32 {
+pub fn errno(result: i64) -> i32 {
     if result >= 0 {
         0
     } else {
@@ -552,7 +552,7 @@ fn hang() {
     spin_silently();
 }
 
-fn spin_silently() -> ! {
+pub fn spin_silently() -> ! {
     let mut n = 0_u64;
     loop {
         n = std::hint::black_box(n.wrapping_add(1));

@@ -2,6 +2,8 @@
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod cases;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod children;
 
 fn main() {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

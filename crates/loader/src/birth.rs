@@ -1,0 +1,135 @@
+//! How threads and processes of the program come to be: each is known before its first
+//! instruction, and its maker stands still until it has made its first call.
+//!
+//! The kernel tells a tracer of a new thread while both it and its maker stand. A thread that was
+//! noticed only at its first call would run beside its maker until then, and one that makes no
+//! call would never be known.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::exec::PATIENCE;
+use crate::state::{Errno, State};
+use crate::sys::{self, Call, Watched};
+
+/// What came of a call that makes a thread or a process.
+#[derive(Debug)]
+pub enum Born {
+    /// The kernel has refused it, and the maker goes on.
+    Refused,
+    /// The new thread stands at its first call; its maker stands until [`let_go`].
+    Calls(Call),
+    /// The new process has ended before its first call; its maker goes on.
+    Stillborn,
+    /// The new thread makes no call.
+    Silent,
+    /// The maker's process has died.
+    Died,
+}
+
+/// Lets the kernel do the call of a thread, and what it makes run up to its first call.
+///
+/// # Errors
+/// If the kernel allows no tracing.
+pub fn make(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
+    let maker = call.tid;
+    sys::watch_births(maker)?;
+    state.listener.go_on(call.id)?;
+    let began = Instant::now();
+    let child = loop {
+        match sys::look_for_birth(maker) {
+            (_, Some(child)) => break child,
+            (Watched::Gone(_) | Watched::Unknown, _) => return Ok(Born::Died),
+            (Watched::Nothing, _) => {}
+            // It was stopped below, or by a signal.
+            (_, None) => {
+                sys::unwatch(maker)?;
+                return Ok(Born::Refused);
+            }
+        }
+        // Nobody else runs: the maker has come to its next call, which nobody has taken yet, so
+        // that a tracer can still stop it there. It will make that call again.
+        if state.is_called(Duration::from_micros(200)) {
+            let _ = sys::stop_watched(maker);
+        }
+        if began.elapsed() > PATIENCE {
+            return Ok(Born::Silent);
+        }
+    };
+    let born = first_call(state, at, child);
+    if !matches!(born, Ok(Born::Calls(_))) {
+        let_go(maker);
+    }
+    born
+}
+
+/// Lets the maker go on.
+pub fn let_go(maker: i32) {
+    // It may have been killed meanwhile.
+    let _ = sys::unwatch(maker);
+}
+
+/// Lets a new thread run to its first call.
+fn first_call(state: &mut State, at: usize, child: i32) -> Result<Born, Errno> {
+    let began = Instant::now();
+    loop {
+        match sys::look(child) {
+            Watched::Nothing => std::thread::sleep(Duration::from_micros(20)),
+            Watched::Gone(_) | Watched::Unknown => return Ok(Born::Stillborn),
+            _ => break,
+        }
+        if began.elapsed() > PATIENCE {
+            return Ok(Born::Silent);
+        }
+    }
+    // A thread has none of its own: its end before a call is that of its process.
+    let own = sys::pidfd_open(child).ok();
+    sys::unwatch(child)?;
+    while began.elapsed() < PATIENCE {
+        if !look_out(state, at, own.as_ref()) {
+            if own.as_ref().is_some_and(is_over) {
+                return Ok(Born::Stillborn);
+            }
+            let process = &state.processes[state.threads[at].process].fd;
+            if own.is_none() && is_over(process) {
+                return Ok(Born::Died);
+            }
+            continue;
+        }
+        let Some(call) = state.listener.receive()? else {
+            continue;
+        };
+        if call.tid == child {
+            return Ok(Born::Calls(call));
+        }
+        // A call that was interrupted and is made again.
+        state.take_again(call);
+    }
+    Ok(Born::Silent)
+}
+
+/// Waits for a call, or for the end of the new process or its maker's: whether there is a call.
+fn look_out(state: &State, at: usize, own: Option<&OwnedFd>) -> bool {
+    let maker = &state.processes[state.threads[at].process].fd;
+    let end = own.unwrap_or(maker);
+    let mut polled = [
+        PollFd::new(state.listener.fd(), PollFlags::IN),
+        PollFd::new(end, PollFlags::IN),
+    ];
+    let patience = Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
+    poll(&mut polled, Some(&patience)).is_ok() && polled[0].revents().contains(PollFlags::IN)
+}
+
+fn is_over(process: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(process, PollFlags::IN)];
+    let none = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut polled, Some(&none)).is_ok_and(|found| found > 0)
+}
