@@ -39,7 +39,7 @@ fn can_wait(mode: u32) -> bool {
 }
 
 /// Lets the kernel do a call on `fd` once the file is ready for it.
-fn when_ready(cx: &mut Context<'_>, fd: i32, flags: PollFlags, dont_wait: bool) -> Answer {
+pub fn when_ready(cx: &mut Context<'_>, fd: i32, flags: PollFlags, dont_wait: bool) -> Answer {
     let file = cx.duplicate(fd)?;
     if dont_wait || fcntl_getfl(&file)?.contains(OFlags::NONBLOCK) {
         return Ok(Reply::Continue);
@@ -117,7 +117,7 @@ pub fn write(cx: &mut Context<'_>) -> Answer {
 }
 
 /// Writes what fits: the rest would make the thread wait inside of the kernel.
-fn in_part(cx: &mut Context<'_>, fd: i32, is_pipe: bool) -> Answer {
+pub fn in_part(cx: &mut Context<'_>, fd: i32, is_pipe: bool) -> Answer {
     let reply = when_ready(cx, fd, PollFlags::OUT, false)?;
     let file = cx.duplicate(fd)?;
     if matches!(reply, Reply::Park(..)) || fcntl_getfl(&file)?.contains(OFlags::NONBLOCK) {
@@ -146,24 +146,6 @@ pub fn receive(cx: &mut Context<'_>) -> Answer {
     };
     let dont_wait = flags & libc::MSG_DONTWAIT != 0;
     when_ready(cx, cx.int(0), PollFlags::IN, dont_wait)
-}
-
-/// Calls that send on a socket. No address: it would reach past the tree.
-pub fn send(cx: &mut Context<'_>) -> Answer {
-    let fd = cx.int(0);
-    let (flags, named) = match cx.call.nr {
-        libc::SYS_sendto => (cx.int(3), cx.arg(4) != 0),
-        libc::SYS_sendmsg => (cx.int(2), cx.read_u64(cx.arg(1))? != 0),
-        _ => return Err(Errno(libc::ENOSYS)),
-    };
-    if named && !cx.state.settings.net {
-        return Err(Errno(libc::EACCES));
-    }
-    let dont_wait = flags & libc::MSG_DONTWAIT != 0;
-    if cx.call.nr == libc::SYS_sendto && cx.arg(2) > PIPE_CHUNK && !dont_wait && !named {
-        return in_part(cx, fd, false);
-    }
-    when_ready(cx, fd, PollFlags::OUT, dont_wait)
 }
 
 /// What `poll()` asks of a descriptor; `None` of one that is not open.

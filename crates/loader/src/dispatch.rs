@@ -1,7 +1,7 @@
 //! Which function answers which call.
 
 use crate::state::{Context, Errno, Reply};
-use crate::{bpf, descriptors, files, growth, processes, scheduling, time};
+use crate::{bpf, descriptors, files, growth, processes, scheduling, sockets, time};
 
 /// Answers a call.
 ///
@@ -62,7 +62,9 @@ fn waits(cx: &mut Context<'_>, nr: i64) -> Option<Result<Reply, Errno>> {
         | libc::SYS_recvmmsg
         | libc::SYS_accept
         | libc::SYS_accept4 => descriptors::receive(cx),
-        libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => descriptors::send(cx),
+        libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => sockets::send(cx),
+        libc::SYS_bind => sockets::bind(cx),
+        libc::SYS_connect => sockets::connect(cx),
         libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => growth::write_at(cx),
         libc::SYS_ftruncate => growth::truncate(cx),
         libc::SYS_fallocate => growth::allocate(cx),
@@ -135,7 +137,6 @@ fn named(cx: &mut Context<'_>, nr: i64) -> Result<Reply, Errno> {
         libc::SYS_chdir | libc::SYS_fchdir => files::chdir(cx),
         libc::SYS_getcwd => files::getcwd(cx),
         libc::SYS_inotify_add_watch => files::inotify_add_watch(cx),
-        libc::SYS_bind | libc::SYS_connect => files::name_socket(cx),
         libc::SYS_mkdir
         | libc::SYS_mkdirat
         | libc::SYS_rmdir

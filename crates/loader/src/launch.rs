@@ -183,6 +183,7 @@ pub fn launch(
         objects: BTreeMap::new(),
         pins: BTreeMap::new(),
         rings: BTreeMap::new(),
+        sockets: BTreeMap::new(),
         clock: Clock::new(Nanos::new(0)),
         woken: Vec::new(),
         notes: BTreeMap::new(),

@@ -42,6 +42,7 @@ here! {
     mod pins;
     mod processes;
     mod scheduling;
+    mod sockets;
     mod state;
     mod supervisor;
     mod sys;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::output::last_lines;
 use crate::processes::{interrupt, receiver};
 use crate::state::{Context, Errno, Parked, Process, Reply, State, Then, Thread, thread_id};
 use crate::sys::{self, Call};
-use crate::{bpf, launch, scheduling};
+use crate::{bpf, launch, scheduling, sockets};
 
 pub use crate::launch::StartError;
 pub use crate::state::Settings;
@@ -88,8 +89,18 @@ impl Supervisor {
         Ok([out.end(OUTPUT_MAX)?, err.end(OUTPUT_MAX)?])
     }
 
-    /// The folder that stands for `/` where the simulated machine's files are: sockets of the
-    /// program are below its `run`.
+    /// Connects to a socket of the program, at a path that it knows without its first `/`, such as
+    /// `run/scx/root/stats`. The connection does not wait: neither does this.
+    ///
+    /// # Errors
+    /// If there is no such socket, or the program has not bound it itself; `EAGAIN` if it has more
+    /// connections waiting than it asked for.
+    pub fn connect(&self, path: &str) -> io::Result<UnixStream> {
+        sockets::connect_from_outside(&self.state, Path::new(path))
+    }
+
+    /// The folder that stands for `/` where the simulated machine's files are. The program may have
+    /// put links there: nobody else may write by this path.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.state.tree.root()

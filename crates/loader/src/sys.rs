@@ -9,7 +9,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::mem::{MaybeUninit, size_of};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -314,27 +314,6 @@ pub fn epoll_take(epoll: &OwnedFd, max: usize) -> io::Result<Vec<u8>> {
         bytes.extend({ event.u64 }.to_le_bytes());
     }
     Ok(bytes)
-}
-
-/// `bind()` or `connect()` of a Unix socket.
-///
-/// # Errors
-/// As the kernel refuses it; `ENAMETOOLONG` of a path of more than 107 bytes.
-pub fn name_socket(connect: bool, socket: &OwnedFd, path: &[u8]) -> io::Result<()> {
-    // SAFETY: a structure of integers.
-    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
-    if path.len() >= address.sun_path.len() {
-        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
-    }
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    for (to, from) in address.sun_path.iter_mut().zip(path) {
-        *to = (*from).cast_signed();
-    }
-    let call = if connect { libc::connect } else { libc::bind };
-    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the address is a whole `sockaddr_un`, whose path ends with a zero.
-    let done = unsafe { call(socket.as_raw_fd(), (&raw const address).cast(), len) };
-    check(done.into()).map(drop)
 }
 
 /// Watches a thread: its `execve()`, and its calls if it goes on by [`to_call`].

@@ -52,7 +52,10 @@ pub fn run() {
         "fail" => fail(),
         "name" => println!("a child process"),
         "yield" => (0..5).for_each(|_| thread::yield_now()),
-        other => assert!(crate::children::run(other, rest), "no case {other}"),
+        other => assert!(
+            crate::children::run(other, rest) || crate::sockets::run(other, rest),
+            "no case {other}"
+        ),
     }
 }
 

@@ -376,9 +376,9 @@ fn children_are_run_and_none_is_left_behind() {
     assert_eq!(lines[1], "missing NotFound");
     assert_eq!(lines[2], "true 7 after 20");
     // The program is a child of this process; what it has left behind was killed with it.
-    let root = driven.user.root().to_owned();
+    let output = driven.user.output()[0].clone();
     drop(driven);
-    assert!(!root.exists());
+    assert!(!output.exists());
     assert!(!is_running("runslice-loader-subject\0fork"));
 }
 

@@ -6,7 +6,6 @@
 
 use std::io::{self, Read as _, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use model::{Nanos, SimTime};
@@ -15,21 +14,25 @@ use serde_json::{Value, json};
 use crate::output::Results;
 
 /// Where the program has its socket, below the folder of the simulated machine's files.
-const SOCKET: &str = "run/scx/root/stats";
+pub const SOCKET: &str = "run/scx/root/stats";
 /// Longest answer.
 const MOST_BYTES: usize = 16 << 20;
+/// All answers that are kept.
+const ALL_BYTES: u64 = 1 << 30;
+/// How long an answer may take.
+const PATIENCE: Nanos = Nanos::from_secs(10);
 
 /// Somebody who asks for the metrics, in simulated time.
 pub struct Client {
-    socket: PathBuf,
     every: Nanos,
     next: SimTime,
     stream: Option<UnixStream>,
-    /// Whether an answer is awaited.
-    asked: bool,
+    /// When the question was put whose answer is awaited.
+    asked: Option<SimTime>,
     answer: Vec<u8>,
     to: Results,
     answers: u64,
+    bytes: u64,
     /// Why the last question had no answer.
     lost: Option<String>,
     /// Whether the run has begun and not ended.
@@ -38,49 +41,54 @@ pub struct Client {
 
 impl Client {
     /// Asks every `every` and writes the answers to `to`.
-    pub fn new(root: &Path, every: Nanos, to: Results) -> Self {
+    pub fn new(every: Nanos, to: Results) -> Self {
         Self {
-            socket: root.join(SOCKET),
             every,
             next: SimTime::ZERO + every,
             stream: None,
-            asked: false,
+            asked: None,
             answer: Vec::new(),
             to,
             answers: 0,
+            bytes: 0,
             lost: None,
             is_running: false,
         }
     }
 
-    /// Asks, if it is time to, or takes what was answered.
+    /// Asks, if it is time to, or takes what was answered. `connect` connects to [`SOCKET`] without
+    /// waiting, and the connection does not wait either.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn look(&mut self, now: SimTime) -> io::Result<()> {
-        if self.asked {
-            return self.take(now);
+    pub fn look(
+        &mut self,
+        now: SimTime,
+        connect: impl FnOnce() -> io::Result<UnixStream>,
+    ) -> io::Result<()> {
+        if let Some(asked) = self.asked {
+            self.take(now)?;
+            if self.asked.is_some() && now.since(asked) > PATIENCE {
+                self.lose(&format!("it has not answered for {PATIENCE}"));
+            }
+            return Ok(());
         }
-        if now >= self.next {
+        if now >= self.next && self.bytes < ALL_BYTES {
             while self.next <= now {
                 self.next = self.next + self.every;
             }
-            match self.ask() {
-                Ok(()) => self.asked = true,
+            match self.ask(connect) {
+                Ok(()) => self.asked = Some(now),
                 Err(error) => self.lose(&error.to_string()),
             }
         }
         Ok(())
     }
 
-    fn ask(&mut self) -> io::Result<()> {
+    fn ask(&mut self, connect: impl FnOnce() -> io::Result<UnixStream>) -> io::Result<()> {
         let stream = match self.stream.take() {
             Some(stream) => stream,
-            None => {
-                let stream = UnixStream::connect(&self.socket)?;
-                stream.set_nonblocking(true)?;
-                stream
-            }
+            None => connect()?,
         };
         let stream = self.stream.insert(stream);
         stream.write_all(b"{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n")
@@ -112,12 +120,14 @@ impl Client {
                 break;
             }
         }
-        self.asked = false;
+        self.asked = None;
         let answer = std::mem::take(&mut self.answer);
         match metrics(&answer) {
             Ok(stats) => {
                 self.answers += 1;
                 let line = json!({"time_ns": now.as_nanos(), "stats": stats});
+                let line = line.to_string();
+                self.bytes += line.len() as u64 + 1;
                 writeln!(self.to, "{line}")
             }
             Err(why) => {
@@ -136,7 +146,7 @@ impl Client {
     /// Ends the connection, so that the program's threads end that serve it.
     pub fn hang_up(&mut self) {
         self.stream = None;
-        self.asked = false;
+        self.asked = None;
     }
 
     /// Writes all to the file, and says if the program has told nothing.
@@ -145,6 +155,10 @@ impl Client {
     /// If the file cannot be written.
     pub fn close(mut self) -> anyhow::Result<Option<String>> {
         self.to.flush().context("--scheduler-stats")?;
+        if self.bytes >= ALL_BYTES {
+            let text = "--scheduler-stats: kept the first GiB of metrics, and asked no more";
+            return Ok(Some(text.to_owned()));
+        }
         if self.answers > 0 {
             return Ok(None);
         }
@@ -168,7 +182,10 @@ fn metrics(line: &[u8]) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::output;
 
     #[test]
     fn an_answer_has_metrics_or_the_reason_why_not() {
@@ -179,5 +196,26 @@ mod tests {
         for broken in [&b""[..], b"[]\n", b"{}\n", b"{\"errno\":\"x\"}\n"] {
             assert!(metrics(broken).is_err(), "{broken:?}");
         }
+    }
+
+    #[test]
+    fn a_program_that_accepts_and_never_answers_is_asked_again_on_another_connection() {
+        let to = output::create(Path::new("/dev/null")).expect("a file");
+        let mut client = Client::new(Nanos::from_secs(1), to);
+        let mut peers = Vec::new();
+        for second in 0..40 {
+            let connect = || {
+                let (own, peer) = UnixStream::pair()?;
+                own.set_nonblocking(true)?;
+                peers.push(peer);
+                Ok(own)
+            };
+            let now = SimTime::ZERO + Nanos::from_secs(second);
+            client.look(now, connect).expect("it can be written");
+        }
+        assert_eq!(peers.len(), 4);
+        let said = client.close().expect("it can be written");
+        let said = said.expect("no metrics");
+        assert!(said.contains("it has not answered for 10"), "{said}");
     }
 }

@@ -9,7 +9,7 @@ use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpace
 use model::{Nanos, Program};
 use workload::RunSpec;
 
-use super::stats::Client;
+use super::stats::{self, Client};
 use crate::output;
 
 /// The supervisor, and who asks the program for its metrics.
@@ -45,7 +45,7 @@ impl Started {
             .with_context(|| format!("--scheduler `{}`", spec.policy.name))?;
         let client = program.stats.as_ref().map(|(path, every)| {
             let to = output::create(path)?;
-            anyhow::Ok(Client::new(supervisor.root(), *every, to))
+            anyhow::Ok(Client::new(*every, to))
         });
         Ok(Self {
             client: client.transpose()?,
@@ -94,7 +94,8 @@ impl UserSpace for Started {
     fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         if let (Some(client), Some(time)) = (&mut self.client, kernel.run_time()) {
             let failed = |error| UserSpaceError(format!("--scheduler-stats: {error}"));
-            client.look(time).map_err(failed)?;
+            let connect = || self.supervisor.connect(stats::SOCKET);
+            client.look(time, connect).map_err(failed)?;
         }
         self.supervisor.woken(kernel)
     }
