@@ -8,6 +8,12 @@ use crate::state::{Context, Errno, Reply};
 
 type Answer = Result<Reply, Errno>;
 
+/// Elements of one call. A kernel does 2^32 of them, for hours, where the keys are there; nobody
+/// could interrupt the supervisor meanwhile.
+const ELEMENTS_MAX: u64 = 1 << 20;
+/// Bytes of the keys and values of one call.
+const BYTES_MAX: u64 = 256 << 20;
+
 /// A batch: of `union bpf_attr` its `batch`.
 struct Batch {
     id: BpfId,
@@ -15,17 +21,41 @@ struct Batch {
     keys: u64,
     values: u64,
     count: u32,
+    /// Bytes of a key and of a value.
+    len: (u64, u64),
+    /// The most elements that are done at once.
+    most: u32,
 }
 
 fn batch(cx: &Context<'_>, attr: &Attr) -> Result<Batch, Errno> {
     let (id, map) = bpf::map(cx, attr.u32(36))?;
+    let len = (u64::from(map.key_size), bpf::value_len(cx, &map));
+    let fit = BYTES_MAX / len.0.saturating_add(len.1).max(1);
     Ok(Batch {
         id,
         map,
         keys: attr.u64(16),
         values: attr.u64(24),
         count: attr.u32(32),
+        len,
+        most: fit.clamp(1, ELEMENTS_MAX) as u32,
     })
+}
+
+/// A batch that changes the map: all of it is done, or nothing if that would be too much.
+fn changes(cx: &mut Context<'_>, attr: &Attr) -> Result<Batch, Errno> {
+    let batch = batch(cx, attr)?;
+    if batch.count <= batch.most {
+        return Ok(batch);
+    }
+    count(cx, attr, 0)?;
+    cx.state.note(format!(
+        "a batch of more than {} elements of a map with {} bytes each is too much; the program was \
+         told E2BIG",
+        batch.most,
+        batch.len.0.saturating_add(batch.len.1)
+    ));
+    Err(Errno(libc::E2BIG))
 }
 
 fn nth(base: u64, n: u32, size: u64) -> u64 {
@@ -38,10 +68,11 @@ fn count(cx: &Context<'_>, attr: &Attr, done: u32) -> Result<(), Errno> {
 }
 
 /// `BPF_MAP_LOOKUP_BATCH` and `BPF_MAP_LOOKUP_AND_DELETE_BATCH`. The place to go on from is the
-/// last key; when elements are deleted, the first that is left.
+/// last key; when elements are deleted, the first that is left. Fewer elements than there is room
+/// for are no error: the program asks for the rest.
 pub fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
     let batch = batch(cx, attr)?;
-    let (key_len, value_len) = (batch.map.key_size.into(), bpf::value_len(cx, &batch.map));
+    let (key_len, value_len) = batch.len;
     let mut key = match attr.u64(0) {
         0 => None,
         _ if delete => None,
@@ -49,7 +80,7 @@ pub fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
     };
     let mut done = 0;
     let mut ended = false;
-    while done < batch.count {
+    while done < batch.count.min(batch.most) {
         let next = BpfCall::NextKey {
             map: batch.id,
             key: key.clone(),
@@ -94,8 +125,8 @@ pub fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
 
 /// `BPF_MAP_UPDATE_BATCH`.
 pub fn update(cx: &mut Context<'_>, attr: &Attr) -> Answer {
-    let batch = batch(cx, attr)?;
-    let (key_len, value_len) = (batch.map.key_size.into(), bpf::value_len(cx, &batch.map));
+    let batch = changes(cx, attr)?;
+    let (key_len, value_len) = batch.len;
     let fds = bpf::fds_of(cx, &batch.map);
     each(cx, attr, batch.count, |cx, n| {
         Ok(BpfCall::Update {
@@ -110,8 +141,8 @@ pub fn update(cx: &mut Context<'_>, attr: &Attr) -> Answer {
 
 /// `BPF_MAP_DELETE_BATCH`.
 pub fn delete(cx: &mut Context<'_>, attr: &Attr) -> Answer {
-    let batch = batch(cx, attr)?;
-    let key_len = batch.map.key_size.into();
+    let batch = changes(cx, attr)?;
+    let key_len = batch.len.0;
     each(cx, attr, batch.count, |cx, n| {
         Ok(BpfCall::Delete {
             map: batch.id,

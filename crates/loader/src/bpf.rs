@@ -142,6 +142,16 @@ pub fn fds_of(cx: &Context<'_>, map: &MapCreate) -> Fds {
 
 /// Makes the descriptor of a new object.
 fn hand_out(cx: &mut Context<'_>, id: BpfId, kind: Kind) -> Answer {
+    let is_object = !matches!(kind, Kind::Iter(..));
+    let handed = describe(cx, id, kind);
+    if handed.is_err() && is_object {
+        // Nobody has a descriptor of it, and nobody ever will.
+        let _ = ask(cx, BpfCall::Close { object: id });
+    }
+    handed
+}
+
+fn describe(cx: &mut Context<'_>, id: BpfId, kind: Kind) -> Answer {
     let file = sys::memory_file(&format!("runslice-bpf-{}", id.0))?;
     let mappable = match kind {
         Kind::Map(..) => cx.kernel.mappable(id),
@@ -338,8 +348,16 @@ fn instructions(cx: &Context<'_>, attr: &Attr) -> Result<(Vec<u8>, Fds), Errno> 
 }
 
 fn prog_load(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+    /// `MAX_FUNCINFO_REC_SIZE` and `MAX_LINEINFO_REC_SIZE`; the kernel reads no more of a record.
+    /// Linux 6.18, kernel/bpf/verifier.c.
+    const RECORD_MAX: u32 = 252;
     let (code, fds) = instructions(cx, attr)?;
+    let steps = code.len() as u64 / 8;
     let records = |count: u32, size: u32, at: u64| {
+        // There is at most one for each instruction.
+        if size > RECORD_MAX || u64::from(count) > steps {
+            return Err(Errno(libc::EINVAL));
+        }
         let bytes = cx.read(at, u64::from(count) * u64::from(size))?;
         Ok::<_, Errno>((bytes, size))
     };

@@ -49,6 +49,7 @@ pub fn run() {
         "pins" => pins(),
         "inherits" => inherits(),
         "attaches" => attaches(),
+        "batches" => crate::batches::run(),
         "fail" => fail(),
         "name" => println!("a child process"),
         "yield" => (0..5).for_each(|_| thread::yield_now()),
@@ -598,11 +599,11 @@ fn files() {
     println!("{cpus:?}");
 }
 
-fn bpf(command: i64, attr: &[u8]) -> i64 {
+pub fn bpf(command: i64, attr: &[u8]) -> i64 {
     unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_ptr(), attr.len()) }
 }
 
-fn map(kind: u32, key: u32, value: u32, entries: u32) -> i32 {
+pub fn map(kind: u32, key: u32, value: u32, entries: u32) -> i32 {
     let flags: u32 = if kind == 2 { 0x400 } else { 0 };
     let mut attr = [0; 80];
     for (n, word) in [kind, key, value, entries, flags].into_iter().enumerate() {

@@ -1,6 +1,8 @@
 //! The program that the supervisor's tests run: what a loader may do, one case each.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod batches;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod cases;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod children;

@@ -594,3 +594,27 @@ fn what_follows_an_attachment_is_another_turn() {
     assert_eq!((end.status, driven.turns), (0, 2), "{}", driven.err());
     assert_eq!(driven.out(), "went on\n");
 }
+
+#[test]
+fn a_call_of_bpf_that_asks_for_too_much_is_refused_at_once() {
+    let mut driven = Driven::subject(&["batches"], settings(4));
+    let end = driven.run(LONG).expect("it ends");
+    assert_eq!(end.status, 0, "{}", driven.err());
+    let out = driven.out();
+    let expected = [
+        "update (7, 0)",
+        "delete (7, 0)",
+        "few (0, 3)",
+        "all (2, 3)",
+        "taken (2, 3)",
+        "none (2, 0)",
+        "records 22",
+    ];
+    assert_eq!(out.lines().collect::<Vec<_>>(), expected);
+    let told = driven.user.summary();
+    let text = "a batch of more than 1048576 elements of a map with 12 bytes each is too much";
+    assert!(
+        told[0].contains(text) && told[0].ends_with("(2 times)"),
+        "{told:?}"
+    );
+}
