@@ -2,13 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat, StatxFlags};
 
+use crate::about;
 use crate::anchor;
 use crate::growth;
 use crate::paths::{PATH_MAX, Place, Resolved, path, path_of, resolve};
@@ -48,11 +49,7 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
     }
     let mut flags = flags | OFlags::CLOEXEC;
     let cloexec = flags_of(cx).contains(OFlags::CLOEXEC);
-    if is_status(&found) && !writes {
-        let mut text = String::new();
-        let file = found.open(cx.state, OFlags::RDONLY, Mode::empty())?;
-        fs::File::from(file).read_to_string(&mut text)?;
-        let text = status(cx, &text);
+    if !writes && let Some(text) = about::text(cx, &found)? {
         let mut file = sys::memory_file("status")?;
         file.write_all(text.as_bytes())?;
         rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
@@ -83,40 +80,6 @@ fn makes(cx: &mut Context<'_>, found: &Resolved, flags: OFlags) -> Result<(), Er
     let is_new = flags.contains(OFlags::TMPFILE)
         || flags.contains(OFlags::CREATE) && !found.exists(cx.state);
     if is_new { growth::name(cx, found) } else { Ok(()) }
-}
-
-/// Whether a file is the one that tells of a process or a thread of the program.
-fn is_status(found: &Resolved) -> bool {
-    found.place == Place::Process && found.below.file_name() == Some(OsStr::new("status"))
-}
-
-/// `/proc/PID/status` as calls answer, whoever the user is: the program is root and has the
-/// simulated machine's numbers. What only the supervisor does to it is not told.
-fn status(cx: &Context<'_>, text: &str) -> String {
-    let state = &*cx.state;
-    let number = |real: &str| {
-        let real = real.trim().parse::<i32>().unwrap_or(0);
-        let thread = state.living(real).map(|at| &state.threads[at]);
-        let process = state.processes.iter().find(|it| it.real == real);
-        let shown = thread.map(|it| it.shown).or(process.map(|it| it.shown));
-        // The parent of all is the first process.
-        shown.unwrap_or(1)
-    };
-    let line = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        let value = match name {
-            "Tgid" | "Pid" | "PPid" => number(value).to_string(),
-            "Ngid" | "TracerPid" | "NoNewPrivs" | "Seccomp" | "Seccomp_filters" => "0".into(),
-            "Uid" | "Gid" => "0\t0\t0\t0".into(),
-            "Groups" => String::new(),
-            "CapPrm" | "CapEff" | "CapBnd" => "000001ffffffffff".into(),
-            "CapInh" | "CapAmb" => "0000000000000000".into(),
-            name if name.starts_with("NS") => return None,
-            _ => return Some(format!("{line}\n")),
-        };
-        Some(format!("{name}:\t{value}\n"))
-    };
-    text.lines().filter_map(line).collect()
 }
 
 /// The flags as the program gave them.

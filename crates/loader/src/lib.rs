@@ -21,6 +21,7 @@ macro_rules! here {
 }
 
 here! {
+    mod about;
     mod anchor;
     mod attr;
     mod batch;

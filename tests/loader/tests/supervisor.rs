@@ -113,6 +113,15 @@ fn who_it_is_does_not_depend_on_the_host() {
         "Seccomp:\t0",
     ];
     assert_eq!(once[10], format!("{status:?}"));
+    // Of a process and of a thread: who it is, and no figure of the host's.
+    let zeros = |count: usize| vec!["0"; count].join(" ");
+    let stat = format!(
+        "1000 (runslice-loader) R 1 1000 1000 0 -1 {} 20 0 1 {}",
+        zeros(9),
+        zeros(32)
+    );
+    assert_eq!(once[11..], [&stat, &stat, "NotFound"]);
+    assert_eq!(stat.split(' ').count(), 52);
 }
 
 #[test]
@@ -376,9 +385,9 @@ fn children_are_run_and_none_is_left_behind() {
     assert_eq!(lines[1], "missing NotFound");
     assert_eq!(lines[2], "true 7 after 20");
     // The program is a child of this process; what it has left behind was killed with it.
-    let output = driven.user.output()[0].clone();
+    let root = driven.user.root().to_owned();
     drop(driven);
-    assert!(!output.exists());
+    assert!(!root.exists());
     assert!(!is_running("runslice-loader-subject\0fork"));
 }
 
