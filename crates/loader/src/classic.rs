@@ -11,7 +11,7 @@ pub enum FilterError {
     /// The length of a conditional jump is a byte.
     #[error("a jump over {0} instructions, which can pass over 255 at most")]
     TooFar(usize),
-    /// `BPF_MAXINSNS`, Linux 6.18, include/uapi/linux/bpf_common.h.
+    /// More than `BPF_MAXINSNS`, of Linux 6.18, `include/uapi/linux/bpf_common.h`.
     #[error("{0} instructions, of which a kernel takes 4096 at most")]
     TooLong(usize),
     /// No call has such a number.

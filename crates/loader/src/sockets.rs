@@ -5,7 +5,6 @@
 //! computer, with a path or without, and no socket that was moved into the tree. The internet is
 //! for those who were given it: the filter lets no other socket be made.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -32,10 +31,6 @@ use crate::sys;
 use crate::time::later;
 
 type Answer = Result<Reply, Errno>;
-
-/// Sockets that the program has bound, by device and inode. The descriptors keep the inodes from
-/// being those of other files.
-pub type Bound = BTreeMap<(u64, u64), OwnedFd>;
 
 /// Sockets with a name that a program may have at once.
 const BOUND_MAX: usize = 256;

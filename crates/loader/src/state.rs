@@ -16,7 +16,6 @@ use crate::anchor::Anchor;
 use crate::clock::{Clock, Prices};
 use crate::executable::Executable;
 use crate::output::Printed;
-use crate::sockets::Bound;
 use crate::sys::{self, Call, Listener};
 use crate::tree::{Shown, Tree};
 use crate::watcher::Watcher;
@@ -233,8 +232,9 @@ pub struct State {
     pub pins: BTreeMap<(u64, u64), (u64, u64)>,
     /// Descriptors that stand for ring buffers in the program's epoll sets, and their levels.
     pub rings: BTreeMap<BpfId, (OwnedFd, bool)>,
-    /// Sockets with a name.
-    pub sockets: Bound,
+    /// Sockets that the program has bound, by device and inode. The descriptors keep the inodes
+    /// from being those of other files.
+    pub sockets: BTreeMap<(u64, u64), OwnedFd>,
     /// The turn's time.
     pub clock: Clock,
     /// Threads whose wait this turn has ended.

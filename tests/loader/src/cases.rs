@@ -50,6 +50,7 @@ pub fn run() {
         "inherits" => inherits(),
         "attaches" => attaches(),
         "batches" => crate::batches::run(),
+        "hostile" => crate::hostile::run(rest),
         "fail" => fail(),
         "name" => println!("a child process"),
         "yield" => (0..5).for_each(|_| thread::yield_now()),

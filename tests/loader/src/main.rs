@@ -7,6 +7,8 @@ mod cases;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod children;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod hostile;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sockets;
 
 fn main() {

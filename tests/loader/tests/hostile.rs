@@ -1,0 +1,269 @@
+//! Programs that make random system calls: nothing outside of their own files changes, and none of
+//! their processes is left.
+//!
+//! They never run as root: what the supervisor let through by mistake would be done to this
+//! computer, for example to the files below `/dev`.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+#[expect(dead_code, reason = "another test file uses it")]
+mod support;
+
+use std::fs;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use loader::Supervisor;
+use model::Nanos;
+use model::user_space::UserSpace as _;
+use support::{BOOT, Driven, settings};
+
+/// Simulated time of a program; one that waits longer is ended.
+const LONG: Nanos = Nanos::from_secs(5);
+/// The variable by which processes of these programs are known, whatever they execute.
+const MARK: &str = "RUNSLICE_HOSTILE";
+
+/// What must not change: a folder, a process, and sockets.
+struct Canary {
+    folder: tempfile::TempDir,
+    process: Child,
+    stream: UnixListener,
+    named: UnixListener,
+    datagram: UnixDatagram,
+    before: Vec<String>,
+}
+
+impl Canary {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "kept").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        fs::write(at("folder/file"), "kept, too").unwrap();
+        symlink("file", at("link")).unwrap();
+        let name = SocketAddr::from_abstract_name(folder.path().to_str().unwrap()).unwrap();
+        let [stream, named] = [
+            UnixListener::bind(at("stream")),
+            UnixListener::bind_addr(&name),
+        ]
+        .map(Result::unwrap);
+        let datagram = UnixDatagram::bind(at("datagram")).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        named.set_nonblocking(true).unwrap();
+        datagram.set_nonblocking(true).unwrap();
+        let process = Command::new("sleep")
+            .arg("100000")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let name = format!("/proc/{}/comm", process.id());
+        // It executes a moment after it is there.
+        while fs::read_to_string(&name).unwrap() != "sleep\n" {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut canary = Self {
+            folder,
+            process,
+            stream,
+            named,
+            datagram,
+            before: Vec::new(),
+        };
+        canary.before = canary.look();
+        canary
+    }
+
+    /// All that could be seen of a change.
+    fn look(&self) -> Vec<String> {
+        let mut seen = Vec::new();
+        look_into(self.folder.path(), &mut seen);
+        let process = format!("/proc/{}", self.process.id());
+        for name in ["limits", "oom_score_adj", "comm"] {
+            seen.push(fs::read_to_string(format!("{process}/{name}")).unwrap());
+        }
+        let status = fs::read_to_string(format!("{process}/status")).unwrap();
+        let fields = ["State", "Cpus_allowed:", "ShdPnd", "TracerPid"];
+        let told = status
+            .lines()
+            .filter(|line| fields.iter().any(|it| line.starts_with(it)));
+        // It may run for a moment when the host looks.
+        seen.extend(told.map(|it| it.replace("R (running)", "S (sleeping)")));
+        let stat = fs::read_to_string(format!("{process}/stat")).unwrap();
+        // Priority and nice value.
+        seen.extend(stat.split(' ').skip(17).take(2).map(str::to_owned));
+        seen
+    }
+
+    fn is_untouched(&mut self) {
+        assert_eq!(
+            self.process.try_wait().unwrap(),
+            None,
+            "the process has ended"
+        );
+        for (now, before) in self.look().iter().zip(&self.before) {
+            assert_eq!(now, before);
+        }
+        assert_eq!(self.look().len(), self.before.len());
+        for socket in [&self.stream, &self.named] {
+            assert!(socket.accept().is_err(), "somebody has connected");
+        }
+        assert!(
+            self.datagram.recv(&mut [0; 8]).is_err(),
+            "somebody has sent"
+        );
+    }
+}
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn look_into(folder: &Path, seen: &mut Vec<String>) {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .collect();
+    names.sort();
+    for path in names {
+        let facts = fs::symlink_metadata(&path).unwrap();
+        let times = (
+            facts.mtime(),
+            facts.mtime_nsec(),
+            facts.ctime(),
+            facts.ctime_nsec(),
+        );
+        let content = facts.is_file().then(|| fs::read_to_string(&path).unwrap());
+        let link = fs::read_link(&path).ok();
+        let (mode, inode, owner) = (facts.mode(), facts.ino(), (facts.uid(), facts.gid()));
+        seen.push(format!(
+            "{path:?} {mode:o} {inode} {owner:?} {times:?} {content:?} {link:?}"
+        ));
+        if facts.is_dir() {
+            look_into(&path, seen);
+        }
+    }
+}
+
+/// Processes whose environment has the mark; zombies have none.
+fn marked(mark: &str) -> usize {
+    let word = format!("{MARK}={mark}");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let found = processes.filter_map(|it| fs::read(it.path().join("environ")).ok());
+    found
+        .filter(|it| it.split(|byte| *byte == 0).any(|it| it == word.as_bytes()))
+        .count()
+}
+
+/// Runs a program: how many calls the supervisor has answered.
+fn run(seed: u64, calls: u64, canary: &Canary, mark: &str) -> u64 {
+    let mut settings = settings(4);
+    settings
+        .environment
+        .push((MARK.to_owned(), mark.to_owned()));
+    let folder = canary.folder.path().to_str().unwrap();
+    let (seed, calls) = (seed.to_string(), calls.to_string());
+    let victim = canary.process.id().to_string();
+    let args = ["hostile", &seed, &calls, folder, &victim];
+    let program = std::env::var(SUBJECT);
+    let program = program.unwrap_or(env!("CARGO_BIN_EXE_runslice-loader-subject").to_owned());
+    let mut driven: Driven<Supervisor> = Driven::start(&program, &args, settings);
+    match driven.try_run(BOOT + LONG) {
+        Ok(_) => {}
+        // It may have found a way to wait inside of the kernel, for itself.
+        Err(error) if error.contains("has made no system call for 10 s") => {
+            println!("seed {seed}: {error}");
+        }
+        Err(error) => panic!("seed {seed}: {error}"),
+    }
+    driven.user.calls()
+}
+
+/// Where the program is that another user may execute.
+const SUBJECT: &str = "RUNSLICE_SUBJECT";
+/// The user and the group that own nothing.
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// Runs a test of this file again as a user who owns nothing but a folder.
+fn as_nobody(test: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let [own, tests, subject] =
+        ["own", "tests", "runslice-loader-subject"].map(|it| folder.path().join(it));
+    fs::create_dir(&own).unwrap();
+    chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
+    // What was built may lie where only its owner may look.
+    fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_runslice-loader-subject"), &subject).unwrap();
+    let status = Command::new(&tests)
+        .args(["--exact", "--include-ignored", "--nocapture", test])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .current_dir(&own)
+        .env("TMPDIR", &own)
+        .env(SUBJECT, &subject)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{test}: {status}");
+}
+
+/// Runs so many programs of so many calls each, from a seed on.
+fn run_all(test: &str, first: u64, programs: u64, calls: u64) {
+    if is_root() {
+        return as_nobody(test);
+    }
+    let mark = format!("{}-{first}", std::process::id());
+    let mut canary = Canary::new();
+    let mut answered = 0;
+    for seed in first..first + programs {
+        answered += run(seed, calls, &canary, &mark);
+        let began = Instant::now();
+        while marked(&mark) > 0 {
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "seed {seed}: some are left"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        canary.is_untouched();
+    }
+    println!("{programs} programs from seed {first}: {answered} calls were answered");
+    assert!(
+        answered > programs * calls / 4,
+        "{answered}: most ended at once"
+    );
+}
+
+#[test]
+fn random_calls_change_nothing_outside_and_leave_nobody() {
+    run_all(
+        "random_calls_change_nothing_outside_and_leave_nobody",
+        1,
+        300,
+        300,
+    );
+}
+
+#[test]
+#[ignore = "10,000 programs of 2,000 calls take an hour or more: make test-long"]
+fn ten_million_random_calls_change_nothing_outside_and_leave_nobody() {
+    let first = std::env::var("RUNSLICE_SEED")
+        .ok()
+        .and_then(|it| it.parse().ok());
+    run_all(
+        "ten_million_random_calls_change_nothing_outside_and_leave_nobody",
+        first.unwrap_or(1_000_000),
+        10_000,
+        2000,
+    );
+}
