@@ -55,8 +55,8 @@ fn read(state: &State, found: &Resolved) -> Result<String, Errno> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The host's number and the file's name, of a path `proc/PID/NAME` or `proc/PID/task/TID/NAME` from
-/// the root.
+/// The host's number and the file's name, of a path `proc/PID/NAME` or `proc/PID/task/TID/NAME`
+/// from the root.
 fn file_of(host: &Path) -> Option<(i32, &str)> {
     let parts: Option<Vec<&str>> = host.iter().map(OsStr::to_str).collect();
     match parts?[..] {

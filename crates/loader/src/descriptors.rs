@@ -1,17 +1,20 @@
 //! Calls that may wait for a file, and calls that make and close descriptors.
 //!
-//! A call that would wait is held until it would not; then the kernel does it, or it is done on a
-//! second descriptor of the same open file. So no thread ever waits inside of the kernel.
+//! A call that would wait is held until it would not. Then the kernel does it, where `poll()` has
+//! promised that it does not wait; else it is done on a second descriptor of the same open file,
+//! without waiting. What would wait for more than `poll()` tells is refused here or by the filter.
 
 use std::collections::btree_map::Entry;
 use std::fs;
 use std::io::Write as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use model::Nanos;
 use model::user_space::{BpfAnswer, BpfCall, BpfId};
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
-use rustix::fs::{FileType, OFlags, fcntl_getfl};
-use rustix::net::SendFlags;
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::net::sockopt::socket_type;
+use rustix::net::{SendFlags, SocketType};
 
 use crate::bpf;
 use crate::growth;
@@ -23,6 +26,10 @@ type Answer = Result<Reply, Errno>;
 
 /// What fits into a pipe at once when `poll()` says that something does.
 const PIPE_CHUNK: u64 = 4096;
+/// What is sent on a socket at once; more than it takes.
+const SOCKET_CHUNK: u64 = 1 << 20;
+/// How long a call waits until it asks again where nothing tells when there is room.
+pub const ROOM_AGAIN: Nanos = Nanos::from_millis(1);
 
 fn stat(cx: &Context<'_>, fd: i32) -> Result<rustix::fs::Stat, Errno> {
     let path = format!("/proc/{}/fd/{fd}", cx.call.tid);
@@ -48,7 +55,7 @@ pub fn when_ready(cx: &mut Context<'_>, fd: i32, flags: PollFlags, dont_wait: bo
     if cx.state.is_ready(&watches, &*cx.kernel) {
         return Ok(Reply::Continue);
     }
-    Ok(Reply::Park(Then::Files(watches), cx.waited.flatten()))
+    Ok(Reply::Park(Then::Files(watches), None))
 }
 
 /// `read()` and `readv()`.
@@ -107,31 +114,76 @@ pub fn write(cx: &mut Context<'_>) -> Answer {
     if !can_wait(stat.st_mode) && !is_anonymous(cx, fd) {
         return Ok(Reply::Continue);
     }
-    let is_long = cx.call.nr == libc::SYS_write && cx.arg(2) > PIPE_CHUNK;
-    match (is_long, kind) {
-        (true, FileType::Fifo | FileType::Socket) => {
-            in_part(cx, fd, matches!(kind, FileType::Fifo))
-        }
-        _ => when_ready(cx, fd, PollFlags::OUT, false),
-    }
+    in_part(cx, fd, matches!(kind, FileType::Socket).then(SendFlags::empty))
 }
 
-/// Writes what fits: the rest would make the thread wait inside of the kernel.
-pub fn in_part(cx: &mut Context<'_>, fd: i32, is_pipe: bool) -> Answer {
+/// Writes what fits: the rest would make the thread wait inside of the kernel. On a socket with
+/// `flags`.
+pub fn in_part(cx: &mut Context<'_>, fd: i32, flags: Option<SendFlags>) -> Answer {
     let reply = when_ready(cx, fd, PollFlags::OUT, false)?;
     let file = cx.duplicate(fd)?;
     if matches!(reply, Reply::Park(..)) || fcntl_getfl(&file)?.contains(OFlags::NONBLOCK) {
         return Ok(reply);
     }
-    let done = if is_pipe {
-        let bytes = cx.read(cx.arg(1), PIPE_CHUNK)?;
-        rustix::io::write(&file, &bytes)?
+    let max = if flags.is_some() { SOCKET_CHUNK } else { PIPE_CHUNK };
+    let bytes = if cx.call.nr == libc::SYS_writev {
+        growth::parts(cx, cx.arg(1), cx.arg(2), max)?
     } else {
-        let bytes = cx.read(cx.arg(1), cx.arg(2).min(1 << 20))?;
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        rustix::net::send(&file, &bytes, flags)?
+        cx.read(cx.arg(1), cx.arg(2).min(max))?
     };
-    Ok(Reply::Value(done as i64))
+    let done = match flags {
+        Some(flags) => {
+            let flags = flags | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            rustix::net::send(&file, &bytes, flags)
+        }
+        None => without_waiting(&file, |file| rustix::io::write(file, &bytes))?.0,
+    };
+    match done {
+        Ok(done) => Ok(Reply::Value(done as i64)),
+        // `poll()` has promised room for less, as in a counter, or its receiver has none.
+        Err(rustix::io::Errno::AGAIN) => Ok(ask_again(cx)),
+        Err(rustix::io::Errno::PIPE) => broken(cx, flags),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A call waits, though nothing tells when it could go on.
+pub fn ask_again(cx: &Context<'_>) -> Reply {
+    Reply::Park(Then::Files(Vec::new()), Some(later(cx.now(), ROOM_AGAIN)))
+}
+
+/// Nobody reads any more: the thread gets its signal, if it is to have one.
+fn broken(cx: &mut Context<'_>, flags: Option<SendFlags>) -> Answer {
+    let is_stream = match flags {
+        Some(_) => {
+            let socket = cx.duplicate(cx.int(0))?;
+            socket_type(&socket)? == SocketType::STREAM
+        }
+        None => true,
+    };
+    if is_stream && !flags.is_some_and(|it| it.contains(SendFlags::NOSIGNAL)) {
+        let process = cx.process().real;
+        sys::signal_thread(process, cx.call.tid, libc::SIGPIPE)?;
+    }
+    Err(Errno(libc::EPIPE))
+}
+
+/// Does a call on a file that does not wait meanwhile: what it answers, and whether the program
+/// wants it to wait.
+pub fn without_waiting<T>(
+    file: &OwnedFd,
+    call: impl FnOnce(BorrowedFd<'_>) -> T,
+) -> Result<(T, bool), Errno> {
+    let flags = fcntl_getfl(file)?;
+    let waits = !flags.contains(OFlags::NONBLOCK);
+    if waits {
+        fcntl_setfl(file, flags | OFlags::NONBLOCK)?;
+    }
+    let done = call(file.as_fd());
+    if waits {
+        fcntl_setfl(file, flags)?;
+    }
+    Ok((done, waits))
 }
 
 /// Calls that receive or accept on a socket.
@@ -144,8 +196,19 @@ pub fn receive(cx: &mut Context<'_>) -> Answer {
         libc::SYS_recvmmsg => cx.int(3),
         _ => 0,
     };
-    let dont_wait = flags & libc::MSG_DONTWAIT != 0;
-    when_ready(cx, cx.int(0), PollFlags::IN, dont_wait)
+    let has = |flag| flags & flag != 0;
+    let fd = cx.int(0);
+    let waits = !has(libc::MSG_DONTWAIT)
+        && !fcntl_getfl(&cx.duplicate(fd)?)?.contains(OFlags::NONBLOCK);
+    // These wait inside of the kernel for more than what is there.
+    if waits && cx.call.nr == libc::SYS_recvmmsg && !has(libc::MSG_WAITFORONE) {
+        return Err(Errno(libc::ENOSYS));
+    }
+    if waits && has(libc::MSG_WAITALL) {
+        cx.state.note("MSG_WAITALL is not there; the program was told EOPNOTSUPP".into());
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    when_ready(cx, fd, PollFlags::IN, !waits)
 }
 
 /// What `poll()` asks of a descriptor; `None` of one that is not open.

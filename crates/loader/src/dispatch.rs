@@ -1,7 +1,7 @@
 //! Which function answers which call.
 
 use crate::state::{Context, Errno, Reply};
-use crate::{bpf, descriptors, files, growth, processes, scheduling, sockets, time};
+use crate::{bpf, descriptors, files, growth, locks, processes, scheduling, sockets, time};
 
 /// Answers a call.
 ///
@@ -68,7 +68,8 @@ fn waits(cx: &mut Context<'_>, nr: i64) -> Option<Result<Reply, Errno>> {
         libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => growth::write_at(cx),
         libc::SYS_ftruncate => growth::truncate(cx),
         libc::SYS_fallocate => growth::allocate(cx),
-        libc::SYS_sendfile | libc::SYS_copy_file_range | libc::SYS_splice => growth::splice(cx),
+        libc::SYS_flock => locks::flock(cx),
+        libc::SYS_fcntl => locks::range(cx),
         libc::SYS_close => descriptors::close(cx),
         libc::SYS_close_range => descriptors::close_range(cx),
         libc::SYS_dup2 | libc::SYS_dup3 => descriptors::dup2(cx),

@@ -51,7 +51,6 @@ pub const PASS: &[c_long] = &[
     libc::SYS_listen,
     libc::SYS_shutdown,
     libc::SYS_getsockopt,
-    libc::SYS_setsockopt,
     libc::SYS_getsockname,
     libc::SYS_getpeername,
     libc::SYS_getdents,
@@ -60,10 +59,8 @@ pub const PASS: &[c_long] = &[
     libc::SYS_fdatasync,
     libc::SYS_fadvise64,
     libc::SYS_readahead,
-    libc::SYS_flock,
     libc::SYS_umask,
     libc::SYS_fstatfs,
-    libc::SYS_tee,
     libc::SYS_sched_get_priority_max,
     libc::SYS_sched_get_priority_min,
     libc::SYS_landlock_create_ruleset,
@@ -213,9 +210,7 @@ pub const ASK: &[c_long] = &[
     libc::SYS_pwrite64,
     libc::SYS_pwritev,
     libc::SYS_pwritev2,
-    libc::SYS_sendfile,
-    libc::SYS_copy_file_range,
-    libc::SYS_splice,
+    libc::SYS_flock,
     libc::SYS_close,
     libc::SYS_close_range,
     libc::SYS_dup2,
@@ -316,6 +311,12 @@ pub const DENY: &[(c_long, i32)] = &[
     (libc::SYS_llistxattr, libc::EOPNOTSUPP),
     (libc::SYS_flistxattr, libc::EOPNOTSUPP),
     (libc::SYS_name_to_handle_at, libc::EOPNOTSUPP),
+    // What they move is not known before, into what, and whether they would wait. As of a file
+    // system that has no such call: programs read and write instead.
+    (libc::SYS_sendfile, libc::EINVAL),
+    (libc::SYS_splice, libc::EINVAL),
+    (libc::SYS_tee, libc::EINVAL),
+    (libc::SYS_copy_file_range, libc::EINVAL),
     // A simulated task has a time, but no instructions and no cache misses. Numbers made from the
     // time would look measured and steer a scheduler (`scx_cosmos -e`) by nothing.
     (libc::SYS_perf_event_open, libc::ENOENT),
@@ -363,6 +364,21 @@ pub const FCNTL_DENIED: &[u32] = &[
     libc::F_NOTIFY.cast_unsigned(),
 ];
 
+/// Commands of `fcntl()` that lock and do not wait: the supervisor looks at whose the file is.
+pub const FCNTL_LOCKS: &[u32] = &[libc::F_SETLK.cast_unsigned(), libc::F_OFD_SETLK.cast_unsigned()];
+
+/// Commands of `fcntl()` that wait inside of the kernel for a lock: no lock is to be had.
+pub const FCNTL_WAITS: &[u32] =
+    &[libc::F_SETLKW.cast_unsigned(), libc::F_OFD_SETLKW.cast_unsigned()];
+
+/// Options of sockets (`SOL_SOCKET`) that are refused: with them a call waits inside of the kernel
+/// although `poll()` says that it would not.
+pub const SOCKET_DENIED: &[u32] = &[
+    libc::SO_RCVLOWAT.cast_unsigned(),
+    libc::SO_LINGER.cast_unsigned(),
+    libc::SO_PEEK_OFF.cast_unsigned(),
+];
+
 /// Advice of `madvise()` that is refused: pages that a computer would lose for ever
 /// (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`), which only root may ask for.
 pub const MADVISE_DENIED: &[u32] = &[100, 101];
@@ -394,7 +410,16 @@ pub fn filter(net: bool) -> Result<Vec<sock_filter>, FilterError> {
     })?;
     let inet = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(i32::cast_unsigned);
     let families = if net { &inet[..] } else { &inet[..1] };
-    forbid(&mut code, libc::SYS_fcntl, (1, FCNTL_DENIED))?;
+    code.when(is(libc::SYS_fcntl)?, fcntl)?;
+    code.when(is(libc::SYS_setsockopt)?, |code| {
+        code.load(arg(1));
+        code.when(Test::Equal(libc::SOL_SOCKET.cast_unsigned()), |code| {
+            code.load(arg(2));
+            answer_each(code, SOCKET_DENIED, refuse(libc::ENOPROTOOPT))
+        })?;
+        code.answer(ALLOW);
+        Ok(())
+    })?;
     forbid(&mut code, libc::SYS_madvise, (2, MADVISE_DENIED))?;
     choose(&mut code, libc::SYS_socket, (0, families), libc::EACCES)?;
     choose(&mut code, libc::SYS_socketpair, (0, &inet[..1]), libc::EACCES)?;
@@ -424,13 +449,31 @@ fn clone(code: &mut Code) -> Result<(), FilterError> {
     code.answer_when(Test::HasAny(CLONE_DENIED), denied)?;
     code.when(Test::HasAny(thread), |code| {
         code.answer_when(Test::HasAny(vfork), denied)?;
-        code.answer(NOTIFY);
+        // The supervisor finds a descriptor by its process: a thread with a table of its own would
+        // be asked about one file and use another.
+        code.answer_when(Test::HasAny(libc::CLONE_FILES.cast_unsigned()), NOTIFY)?;
+        code.answer(denied);
         Ok(())
     })?;
     code.answer_when(Test::HasAny(vfork), NOTIFY)?;
     code.answer_when(Test::HasAny(vm), denied)?;
     code.answer(NOTIFY);
     Ok(())
+}
+
+/// `fcntl()`, by its command.
+fn fcntl(code: &mut Code) -> Result<(), FilterError> {
+    code.load(arg(1));
+    answer_each(code, FCNTL_DENIED, refuse(libc::EPERM))?;
+    answer_each(code, FCNTL_WAITS, refuse(libc::ENOLCK))?;
+    answer_each(code, FCNTL_LOCKS, NOTIFY)?;
+    code.answer(ALLOW);
+    Ok(())
+}
+
+/// Ends with that action if what is loaded is one of these values.
+fn answer_each(code: &mut Code, values: &[u32], action: u32) -> Result<(), FilterError> {
+    values.iter().try_for_each(|value| code.answer_when(Test::Equal(*value), action))
 }
 
 /// Allows a call whose argument is one of these values, and refuses it otherwise.
@@ -442,9 +485,7 @@ fn choose(
 ) -> Result<(), FilterError> {
     code.when(is(nr)?, |code| {
         code.load(arg(n));
-        for value in values {
-            code.answer_when(Test::Equal(*value), ALLOW)?;
-        }
+        answer_each(code, values, ALLOW)?;
         code.answer(refuse(errno));
         Ok(())
     })
@@ -458,9 +499,7 @@ fn forbid(
 ) -> Result<(), FilterError> {
     code.when(is(nr)?, |code| {
         code.load(arg(n));
-        for value in values {
-            code.answer_when(Test::Equal(*value), refuse(libc::EPERM))?;
-        }
+        answer_each(code, values, refuse(libc::EPERM))?;
         code.answer(ALLOW);
         Ok(())
     })
@@ -548,6 +587,7 @@ mod tests {
             libc::CLONE_PARENT | libc::CLONE_VM | libc::CLONE_VFORK,
             libc::CLONE_PIDFD,
             libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_VFORK,
+            libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_SIGHAND,
         ] {
             let flags = u64::from((flags | libc::SIGCHLD).cast_unsigned());
             assert_eq!(says(libc::SYS_clone, first(flags)), refuse(libc::EPERM), "{flags:#x}");
@@ -612,6 +652,7 @@ mod tests {
             libc::SYS_ioctl,
             libc::SYS_fcntl,
             libc::SYS_madvise,
+            libc::SYS_setsockopt,
         ];
         for nr in (0..1024).filter(|nr| !seen.contains(nr) && !looked_at.contains(nr)) {
             assert_eq!(says(nr, [0; 6]), refuse(libc::ENOSYS), "{nr}");

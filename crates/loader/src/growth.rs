@@ -161,6 +161,20 @@ pub fn len_of_parts(cx: &Context<'_>, at: u64, parts: u64) -> Result<u64, Errno>
     Ok(sum)
 }
 
+/// The first bytes of `writev()`, at most `max`.
+///
+/// # Errors
+/// `EINVAL`, `EFAULT`.
+pub fn parts(cx: &Context<'_>, at: u64, parts: u64, max: u64) -> Result<Vec<u8>, Errno> {
+    len_of_parts(cx, at, parts)?;
+    let mut bytes = Vec::new();
+    for part in cx.read(at, parts * 16)?.chunks_exact(16) {
+        let room = max - bytes.len() as u64;
+        bytes.extend(cx.read(u64_at(part, 0), u64_at(part, 8).min(room))?);
+    }
+    Ok(bytes)
+}
+
 /// `pwrite64()`, `pwritev()` and `pwritev2()`.
 pub fn write_at(cx: &mut Context<'_>) -> Answer {
     let len = match cx.call.nr {
@@ -197,16 +211,6 @@ pub fn allocate(cx: &mut Context<'_>) -> Answer {
     match Grown::of(cx, cx.int(0))? {
         Some(_) if cx.int(1) == HOLE => Ok(Reply::Continue),
         Some(file) => file.resize(cx, cx.arg(2).saturating_add(cx.arg(3))),
-        None => Ok(Reply::Continue),
-    }
-}
-
-/// `sendfile()`, `copy_file_range()` and `splice()`: not into files, as of a file system that has
-/// no such call, so that programs read and write instead. How much they move is not known before.
-pub fn splice(cx: &mut Context<'_>) -> Answer {
-    let to = if cx.call.nr == libc::SYS_sendfile { cx.int(0) } else { cx.int(2) };
-    match Grown::of(cx, to)? {
-        Some(_) => Err(Errno(libc::EINVAL)),
         None => Ok(Reply::Continue),
     }
 }

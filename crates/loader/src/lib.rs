@@ -38,6 +38,7 @@ here! {
     pub mod filter;
     mod growth;
     mod launch;
+    mod locks;
     mod output;
     mod paths;
     mod pins;

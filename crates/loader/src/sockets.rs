@@ -13,9 +13,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use model::Nanos;
 use rustix::event::PollFlags;
-use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl};
 use rustix::net::sockopt::{socket_domain, socket_error, socket_type};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny,
@@ -23,12 +22,11 @@ use rustix::net::{
 };
 
 use crate::anchor::link_to;
-use crate::descriptors::{in_part, when_ready};
+use crate::descriptors::{ask_again, in_part, when_ready, without_waiting};
 use crate::growth;
 use crate::paths::{Place, Resolved, resolve};
 use crate::state::{Context, Errno, Reply, State, Then, Watch, u32_at, u64_at};
 use crate::sys;
-use crate::time::later;
 
 type Answer = Result<Reply, Errno>;
 
@@ -40,8 +38,6 @@ const ADDRESS_MAX: u64 = 128;
 const MESSAGE_MAX: u64 = 1 << 20;
 /// The longest ancillary data: 253 descriptors (`SCM_MAX_FD`) and their head, and room.
 const CONTROL_MAX: u64 = 4096;
-/// How long a `connect()` waits until it asks again whether the listener has room.
-const ROOM_AGAIN: Nanos = Nanos::from_millis(1);
 
 /// The address of what a descriptor stands for: a whole path may be longer than an address.
 fn address_of(fd: &OwnedFd, below: Option<&OsStr>) -> Result<SocketAddrUnix, Errno> {
@@ -179,29 +175,10 @@ pub fn connect(cx: &mut Context<'_>) -> Answer {
     match without_waiting(&socket, |socket| rustix::net::connect(socket, &to.1))? {
         // No descriptor of the program's tells when the listener has room.
         (Err(rustix::io::Errno::AGAIN), true) => {
-            let until = later(cx.now(), ROOM_AGAIN);
-            Ok(Reply::Park(Then::Files(Vec::new()), Some(until)))
+            Ok(ask_again(cx))
         }
         (done, _) => done.map(|()| Reply::Value(0)).map_err(Errno::from),
     }
-}
-
-/// Does a call on a socket that does not wait meanwhile: what it answers, and whether the program
-/// wants it to wait.
-fn without_waiting<T>(
-    socket: &OwnedFd,
-    call: impl FnOnce(BorrowedFd<'_>) -> T,
-) -> Result<(T, bool), Errno> {
-    let flags = fcntl_getfl(socket)?;
-    let waits = !flags.contains(OFlags::NONBLOCK);
-    if waits {
-        fcntl_setfl(socket, flags | OFlags::NONBLOCK)?;
-    }
-    let done = call(socket.as_fd());
-    if waits {
-        fcntl_setfl(socket, flags)?;
-    }
-    Ok((done, waits))
 }
 
 /// A message, out of the program's memory.
@@ -222,12 +199,12 @@ pub fn send(cx: &mut Context<'_>) -> Answer {
     };
     let dont_wait = flags & libc::MSG_DONTWAIT != 0;
     let is_plain = cx.call.nr == libc::SYS_sendto && cx.arg(4) == 0;
-    if is_plain && (dont_wait || cx.arg(2) <= 4096) {
+    if is_plain && dont_wait {
         // Its arguments stand in registers.
-        return when_ready(cx, fd, PollFlags::OUT, dont_wait);
+        return Ok(Reply::Continue);
     }
     if is_plain {
-        return in_part(cx, fd, false);
+        return in_part(cx, fd, Some(SendFlags::from_bits_retain(flags.cast_unsigned())));
     }
     let socket = cx.duplicate(fd)?;
     let waits = !dont_wait && !fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
@@ -250,8 +227,7 @@ pub fn send(cx: &mut Context<'_>) -> Answer {
         Ok(sent) => Ok(Reply::Value(sent as i64)),
         // Its receiver has no room, and nothing tells when it has.
         Err(Errno(libc::EAGAIN)) if waits => {
-            let until = later(cx.now(), ROOM_AGAIN);
-            Ok(Reply::Park(Then::Files(Vec::new()), Some(until)))
+            Ok(ask_again(cx))
         }
         Err(Errno(libc::EPIPE)) if stream && !is_quiet => {
             let process = cx.process().real;

@@ -50,6 +50,8 @@ pub fn run() {
         "inherits" => inherits(),
         "attaches" => attaches(),
         "batches" => crate::batches::run(),
+        "devices" => crate::devices::run(rest),
+        "waits" => crate::waits::run(),
         "hostile" => crate::hostile::run(rest),
         "fail" => fail(),
         "name" => println!("a child process"),

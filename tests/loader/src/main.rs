@@ -7,9 +7,13 @@ mod cases;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod children;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod devices;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod hostile;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sockets;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod waits;
 
 fn main() {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -419,6 +419,36 @@ fn a_program_that_makes_no_call_ends_the_run_with_a_message() {
 }
 
 #[test]
+fn what_waits_waits_in_simulated_time_or_is_refused() {
+    let expected = [
+        "locked 11",
+        "unlock 0",
+        "lock 0",
+        "waited true",
+        "foreign 13",
+        "foreign range 13",
+        "foreign open range 13",
+        "range 0",
+        "range that waits 37",
+        "open range that waits 37",
+        "all 95",
+        "many 38",
+        "option 92",
+        "option 92",
+        "option 92",
+        "275 22",
+        "276 22",
+        "40 22",
+        "own table 1",
+        "counter 8 true",
+        "pipe 200000",
+        "broken Some(32)",
+        "small 40960",
+    ];
+    assert_eq!(lines(&["waits"]), expected);
+}
+
+#[test]
 fn output_without_end_is_not_kept() {
     let mut driven = Driven::subject(&["floods"], settings(4));
     let end = driven.run(LONG).expect("it ends");
