@@ -48,6 +48,13 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
         }
     }
     let mut flags = flags | OFlags::CLOEXEC;
+    if !is_own_pipe && found.changeable().is_err() {
+        if flags.contains(OFlags::CREATE | OFlags::EXCL) {
+            return Err(Errno(libc::EEXIST));
+        }
+        // Nothing of the computer is made, also where it goes away at this moment.
+        flags -= OFlags::CREATE;
+    }
     let cloexec = flags_of(cx).contains(OFlags::CLOEXEC);
     if !writes && let Some(text) = about::text(cx, &found)? {
         let mut file = sys::memory_file("status")?;
@@ -55,10 +62,8 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
         rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
         return Ok(Reply::Fd(file.into(), cloexec));
     }
-    if !writes {
-        // No opening waits, of a named pipe of the host for example.
-        flags |= OFlags::NONBLOCK;
-    }
+    // No opening waits, of a named pipe for example.
+    flags |= OFlags::NONBLOCK;
     let mode = Mode::from_raw_mode(mode as RawMode & 0o7777);
     let file = if is_own_pipe {
         rustix::fs::open(Path::new("/").join(&found.below), flags, mode)?
@@ -68,7 +73,7 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
         found.open(cx.state, flags | OFlags::NOFOLLOW, mode)?
     };
     let asked = flags_of(cx);
-    if !writes && !asked.contains(OFlags::NONBLOCK) && !asked.contains(OFlags::PATH) {
+    if !asked.contains(OFlags::NONBLOCK) && !asked.contains(OFlags::PATH) {
         let now = rustix::fs::fcntl_getfl(&file)?;
         rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK)?;
     }

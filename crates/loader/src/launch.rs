@@ -108,10 +108,21 @@ struct Opened {
     stdio: [OwnedFd; 3],
 }
 
+/// Refuses folders in which a program that writes would change the computer itself.
+fn may_be_given(folder: &Path) -> io::Result<()> {
+    let is_machine = ["/proc", "/sys", "/dev"].iter().any(|it| folder.starts_with(it));
+    if folder == Path::new("/") || is_machine && !folder.starts_with("/dev/shm") {
+        let text = format!("--loader-dir {}: choose a folder for files", folder.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(())
+}
+
 /// Makes and opens them; from here on each is known by its descriptor.
 fn open(settings: &Settings, random: &[u8]) -> io::Result<Opened> {
     let given = settings.folder.as_ref().map(|folder| {
         let folder = folder.canonicalize()?;
+        may_be_given(&folder)?;
         let anchor = Anchor::at(&folder)?;
         io::Result::Ok((folder, anchor))
     });
@@ -291,4 +302,20 @@ fn ended(state: &State, name: String) -> StartError {
         lines => format!(": {lines}"),
     };
     StartError::Ended(name, status, said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_folder_of_the_machine_itself_is_given_to_a_program() {
+        for folder in ["/", "/dev", "/dev/pts", "/proc", "/proc/1", "/sys/kernel"] {
+            let error = may_be_given(Path::new(folder)).unwrap_err().to_string();
+            assert!(error.contains(folder), "{error}");
+        }
+        for folder in ["/tmp", "/home/me/results", "/dev/shm/x", "/devices"] {
+            may_be_given(Path::new(folder)).unwrap();
+        }
+    }
 }

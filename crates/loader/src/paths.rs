@@ -93,11 +93,12 @@ impl Resolved {
         Ok(state.anchor(self.place).read_link(&self.below)?)
     }
 
-    /// The folder that it is in, and its name there.
+    /// The folder that it is in, and its name there, to make, rename or delete it.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// As [`Resolved::changeable`]. As the kernel refuses it.
     pub fn folder(&self, state: &State) -> Result<(OwnedFd, &std::ffi::OsStr), Errno> {
+        self.changeable()?;
         Ok(state.anchor(self.place).folder_of(&self.below)?)
     }
 }
@@ -230,16 +231,22 @@ fn locate(state: &State, tid: i32, shown: &Path) -> Resolved {
     if tree == Path::new("var") && !state.host.has(host) {
         return at(&tree, Place::Tree);
     }
-    match tree.to_str() {
-        Some("dev/null" | "dev/zero" | "dev/full") => at(host, Place::Null),
-        Some("dev/urandom" | "dev/random") => at(Path::new("random"), Place::Beside),
+    match device(&tree) {
+        (place, Some(name)) => at(Path::new(name), place),
+        (place, None) => at(host, place),
+    }
+}
+
+/// Whose a file outside of the program's folders is, and its name if it has another one.
+fn device(path: &Path) -> (Place, Option<&'static str>) {
+    match path.to_str() {
+        Some("dev/null" | "dev/zero" | "dev/full") => (Place::Null, None),
+        Some("dev/urandom" | "dev/random") => (Place::Beside, Some("random")),
         // The link to the program's own descriptors.
-        Some("dev" | "dev/fd" | "dev/stdin" | "dev/stdout" | "dev/stderr") => {
-            at(host, Place::Host)
-        }
+        Some("dev" | "dev/fd" | "dev/stdin" | "dev/stdout" | "dev/stderr") => (Place::Host, None),
         // No other device is there.
-        Some(path) if path.starts_with("dev/") => at(Path::new("no-device"), Place::Beside),
-        _ => at(host, Place::Host),
+        _ if path.starts_with("dev") => (Place::Beside, Some("no-device")),
+        _ => (Place::Host, None),
     }
 }
 
@@ -322,5 +329,44 @@ fn refresh(cx: &mut Context<'_>, name: &[u8]) {
     }
     if has(b"sched_ext") {
         let _ = cx.state.tree.show_sched_ext(&cx.kernel.sched_ext());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(place: Place, below: &str) -> Resolved {
+        Resolved {
+            shown: "/x".into(),
+            below: below.into(),
+            place,
+        }
+    }
+
+    /// Root is told the same: it is decided here, and not by the kernel's permissions.
+    #[test]
+    fn no_device_and_no_file_of_the_computer_is_made_renamed_or_deleted() {
+        let refused = Err(Errno(libc::EACCES));
+        let devices = ["null", "zero", "full", "random", "urandom", "tty", "kmsg", "sda", "fd/x"];
+        for name in devices {
+            let place = device(&Path::new("dev").join(name)).0;
+            assert_ne!(place, Place::Tree, "{name}");
+            assert_eq!(at(place, name).changeable(), refused, "{name}");
+        }
+        for path in ["dev", "dev/stdin", "etc/passwd", "home"] {
+            assert_eq!(device(Path::new(path)), (Place::Host, None), "{path}");
+        }
+        for place in [Place::Null, Place::Host, Place::Process, Place::Beside] {
+            assert_eq!(at(place, "x").changeable(), refused, "{place:?}");
+        }
+        for place in [Place::Host, Place::Process, Place::Beside] {
+            assert_eq!(at(place, "x").writable(), refused, "{place:?}");
+        }
+        assert_eq!(at(Place::Null, "dev/null").writable(), Ok(()));
+        for place in [Place::Tree, Place::Given] {
+            assert_eq!(at(place, "x").changeable(), Ok(()));
+            assert_eq!(at(place, "").changeable(), refused, "the folder itself stays");
+        }
     }
 }
