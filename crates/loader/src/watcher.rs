@@ -5,7 +5,7 @@
 //! that the first one has made.
 #![expect(unsafe_code, reason = "a fork that must not allocate")]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -36,10 +36,11 @@ impl Watcher {
             parent: folder.parent().as_raw_fd(),
             name: CString::new(name.as_bytes())?,
         };
-        // What is in the folder, seen from there: what was put in its place is not touched.
-        let words = [c"rm", c"-rf", c"--", c"r", c"random"];
-        let mut pointers: Vec<Pointer> = words.iter().map(|it| it.as_ptr()).collect();
-        pointers.push(std::ptr::null());
+        // What is in the folder, seen from there: what was put in its place is not touched. In a
+        // folder whose owner may not write nobody but root deletes.
+        let open = [c"/bin/chmod", c"-Rf", c"u+rwx", c"r"].map(CStr::as_ptr);
+        let remove = [c"/bin/rm", c"-rf", c"r", c"random"].map(CStr::as_ptr);
+        let commands = [open, remove].map(|[a, b, c, d]| [a, b, c, d, std::ptr::null()]);
         let mut ends = [0; 2];
         // SAFETY: there is room for two descriptors.
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -49,7 +50,7 @@ impl Watcher {
         let [wait, alive] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         // SAFETY: the child calls nothing that allocates or takes a lock.
         match unsafe { libc::fork() } {
-            0 => watch(wait.as_raw_fd(), group, &folder, &pointers),
+            0 => watch(wait.as_raw_fd(), group, &folder, &commands),
             pid if pid > 0 => Ok(Self { pid, _alive: alive }),
             _ => Err(io::Error::last_os_error()),
         }
@@ -77,7 +78,7 @@ struct Remains {
 }
 
 /// The process: system calls and nothing else.
-fn watch(wait: i32, group: (i32, i32), folder: &Remains, remove: &[Pointer]) -> ! {
+fn watch(wait: i32, group: (i32, i32), folder: &Remains, commands: &[[Pointer; 5]]) -> ! {
     // SAFETY: calls on descriptors and signals of this process, and on texts that were made before
     // the fork and end with a null pointer.
     unsafe {
@@ -102,16 +103,19 @@ fn watch(wait: i32, group: (i32, i32), folder: &Remains, remove: &[Pointer]) -> 
         while libc::read(0, (&raw mut byte).cast(), 1) != 0 {}
         sys::kill_group(2, group.0);
         libc::close(2);
-        match libc::fork() {
-            0 => {
-                libc::execv(c"/bin/rm".as_ptr(), remove.as_ptr());
-            }
-            child => {
-                libc::waitpid(child, std::ptr::null_mut(), 0);
-                // Only an empty folder goes, so that what stands in its place stays.
-                libc::unlinkat(1, folder.name.as_ptr(), libc::AT_REMOVEDIR);
+        for command in commands {
+            match libc::fork() {
+                0 => {
+                    libc::execv(command[0], command.as_ptr());
+                    libc::_exit(127);
+                }
+                child => {
+                    libc::waitpid(child, std::ptr::null_mut(), 0);
+                }
             }
         }
+        // Only an empty folder goes, so that what stands in its place stays.
+        libc::unlinkat(1, folder.name.as_ptr(), libc::AT_REMOVEDIR);
         libc::_exit(0)
     }
 }
