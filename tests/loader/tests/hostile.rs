@@ -118,6 +118,18 @@ impl Canary {
     }
 }
 
+impl Canary {
+    /// Nothing of a program is left beside the canary, in the folder for temporary files.
+    fn is_alone(&self, seed: u64) {
+        let beside = fs::read_dir(std::env::temp_dir()).unwrap();
+        let left: Vec<_> = beside
+            .map(|it| it.unwrap().path())
+            .filter(|it| it != self.folder.path())
+            .collect();
+        assert!(left.is_empty(), "seed {seed}: {left:?} stay");
+    }
+}
+
 impl Drop for Canary {
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -236,12 +248,66 @@ fn run_all(test: &str, first: u64, programs: u64, calls: u64) {
             std::thread::sleep(Duration::from_millis(1));
         }
         canary.is_untouched();
+        canary.is_alone(seed);
     }
     println!("{programs} programs from seed {first}: {answered} calls were answered");
     assert!(
         answered > programs * calls / 4,
         "{answered}: most ended at once"
     );
+}
+
+/// What may be told of each call: it does not exist, is not allowed, or something is there already
+/// or is no file that has a length.
+const REFUSED: [i32; 4] = [libc::EPERM, libc::EACCES, libc::EEXIST, libc::EINVAL];
+
+#[test]
+fn no_device_and_no_file_of_the_computer_changes() {
+    if is_root() {
+        return as_nobody("no_device_and_no_file_of_the_computer_changes");
+    }
+    let canary = tempfile::tempdir().unwrap();
+    let mine = canary.path().join("mine");
+    fs::write(&mine, "kept").unwrap();
+    let look = |path: &str| {
+        let facts = fs::symlink_metadata(path).unwrap();
+        (
+            facts.ino(),
+            facts.mode(),
+            facts.uid(),
+            facts.rdev(),
+            facts.len(),
+            facts.mtime_nsec(),
+        )
+    };
+    let there = [
+        "/dev",
+        "/dev/null",
+        "/dev/zero",
+        "/dev/urandom",
+        mine.to_str().unwrap(),
+    ];
+    let before = there.map(look);
+    let mut args = vec![
+        "devices",
+        "/dev/full",
+        "/dev/tty",
+        "/dev/new",
+        "/proc/self/fd/0",
+    ];
+    args.extend(there);
+    let program = std::env::var(SUBJECT);
+    let program = program.unwrap_or(env!("CARGO_BIN_EXE_runslice-loader-subject").to_owned());
+    let mut driven: Driven<Supervisor> = Driven::start(&program, &args, settings(1));
+    let end = driven.run(LONG + BOOT).expect("it ends");
+    let out = driven.out();
+    assert_eq!(end.status, 0, "{out}{}", driven.err());
+    assert!(out.lines().count() >= 22 * (args.len() - 1), "{out}");
+    for line in out.lines() {
+        let errno = line.rsplit(' ').next().and_then(|it| it.parse().ok());
+        assert!(errno.is_some_and(|it| REFUSED.contains(&it)), "{line}");
+    }
+    assert_eq!(there.map(look), before);
 }
 
 #[test]
