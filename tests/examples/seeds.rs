@@ -11,6 +11,7 @@ use model::{Nanos, Rng};
 use runslice_tests::policy::{self, TESTED};
 use runslice_tests::run::Run;
 use runslice_tests::scripted;
+use sim::Simulation;
 use stats::JsonLines;
 use stats::schedstat::{Bookkeeper, Bookkeeping, Layout, Snapshot, VERSIONS};
 
@@ -145,7 +146,9 @@ fn statistics() -> Vec<Seed> {
             "[task.a]\ncount = 3\ndo = \"loop(9)[ run(2ms), sleep(1ms) ]\"\n",
         )
     };
-    sim::run_sampled(&run.spec(), &mut books, Nanos::from_millis(10)).expect("a run");
+    let spec = run.spec();
+    let sampled = Simulation::new(&spec).sampled(&mut books, Nanos::from_millis(10));
+    sampled.start().expect("a run");
     let text = books.close().expect("a vector takes everything");
     seeds.push(("simulated".to_owned(), text));
     let fields: Vec<String> = (4..=44).map(|field| field.to_string()).collect();

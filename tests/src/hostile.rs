@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{MachineSpec, Nanos, PolicySpec, Rng};
-use sim::{Backend, Options};
+use sim::{Backend, Options, Simulation};
 use stats::TraceHash;
 use workload::{RunSpec, Workload};
 
@@ -108,7 +108,11 @@ impl Breaker {
             ..Options::default()
         };
         let mut hash = TraceHash::new();
-        match sim::run_with(&spec, &mut hash, options) {
+        let ran = Simulation::new(&spec)
+            .with_options(options)
+            .with_sink(&mut hash)
+            .start();
+        match ran.map(|it| it.summary) {
             Err(_) => (Fate::Refused, 0),
             Ok(summary) if summary.exit.kind.is_error() => (Fate::Ejected, hash.value()),
             Ok(_) => (Fate::Ran, hash.value()),

@@ -8,7 +8,7 @@ use model::user_space::{
     BpfAnswer, BpfCall, BpfId, Kernel, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError,
 };
 use model::{Nanos, Sink, Summary};
-use sim::{Options, ProgramReport};
+use sim::{ProgramReport, Simulation};
 use workload::RunSpec;
 
 use crate::library::Library;
@@ -76,7 +76,7 @@ pub const TURN: Nanos = Nanos::from_micros(5);
 /// buffer `polled`, its first thread wakes.
 ///
 /// # Errors
-/// As [`sim::run_program`].
+/// As [`Simulation::start`].
 ///
 /// # Panics
 /// If the object cannot be loaded.
@@ -100,7 +100,12 @@ pub fn run(
         interrupted: false,
         ended: false,
     };
-    sim::run_program(spec, sink, Options::default(), (Box::new(program), false))
+    let finished = Simulation::new(spec)
+        .with_sink(sink)
+        .with_program(Box::new(program), false)
+        .start()?;
+    let report = finished.program.expect("the run has a program");
+    Ok((finished.summary, report))
 }
 
 impl InProcess {

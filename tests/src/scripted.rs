@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use model::{MachineSpec, Nanos, PolicySpec, Rng};
-use sim::{Backend, Options};
+use sim::{Backend, Options, Simulation};
 use stats::{Conservation, Tee, TraceHash};
 use workload::{RunSpec, Workload};
 
@@ -143,7 +143,11 @@ pub fn run(spec: &RunSpec, backend: Backend) -> Outcome {
     };
     let (mut hash, mut conservation) = (TraceHash::new(), Conservation::new());
     let mut tee = Tee::new(vec![&mut hash, &mut conservation]);
-    let summary = sim::run_with(spec, &mut tee, options);
+    let summary = Simulation::new(spec)
+        .with_options(options)
+        .with_sink(&mut tee)
+        .start()
+        .map(|it| it.summary);
     let summary = summary.map_err(|error| format!("{error:?}"))?;
     if let Err(violation) = conservation.check(&summary) {
         panic!("{violation}; the run ended with {:?}", summary.exit);

@@ -1,7 +1,7 @@
 //! Runs that must come out the same whatever executes the policy.
 
 use model::{Sink, Summary};
-use sim::{Backend, Error, Options};
+use sim::{Backend, Error, Options, Simulation};
 use stats::TraceHash;
 use workload::RunSpec;
 
@@ -19,8 +19,11 @@ pub fn on(spec: &RunSpec, backend: Backend, budget: Option<u64>) -> Result<Left,
         budget,
         ..Options::default()
     };
-    let summary = sim::run_with(spec, &mut hash, options)?;
-    Ok((hash.value(), hash.count(), summary))
+    let finished = Simulation::new(spec)
+        .with_options(options)
+        .with_sink(&mut hash)
+        .start()?;
+    Ok((hash.value(), hash.count(), finished.summary))
 }
 
 /// Makes the run as [`sim::run`] does, and again on each back end alone.

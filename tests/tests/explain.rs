@@ -8,7 +8,7 @@ use runslice_tests::faulty::{
     BOUND, CASES, Case, HOGS, KEPT_ASIDE, LATER, MORE, SHELLS, WRONG_LINES, marked,
 };
 use runslice_tests::run::Run;
-use sim::{Backend, Options};
+use sim::{Backend, Options, Simulation};
 use stats::why::{Act, Fault, Finding, Observer, Standing, explain_dump};
 use stats::{JsonLines, Tee, TraceHash};
 
@@ -340,7 +340,12 @@ fn decisions_do_not_depend_on_what_executes_the_policy() {
                 backend,
                 ..Options::default()
             };
-            let summary = sim::run_with(&run.spec(), &mut all, options).expect("it runs");
+            let summary = Simulation::new(&run.spec())
+                .with_options(options)
+                .with_sink(&mut all)
+                .start()
+                .expect("it runs")
+                .summary;
             (all, summary)
         };
         let (interpreted, native) = (on(Backend::Interpreter), on(Backend::Jit));

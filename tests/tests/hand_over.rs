@@ -5,6 +5,7 @@ use model::{
 };
 use runslice_tests::collect::Kept;
 use runslice_tests::run::Run;
+use sim::Simulation;
 
 const ONE: &str = "[task.A]\nstart = \"5ms\"\ndo = \"run(3ms)\"\n";
 
@@ -73,7 +74,10 @@ fn a_cpu_that_runs_a_task_is_not_disturbed_by_another_one_that_it_is_given() {
             ..run(&[])
         }
         .spec();
-        sim::run_sampled(&spec, &mut calls, Nanos::from_millis(19)).expect("a run");
+        Simulation::new(&spec)
+            .sampled(&mut calls, Nanos::from_millis(19))
+            .start()
+            .expect("a run");
         calls.0
     };
     // Who comes later finds an idle CPU: A gives way to idling, and that to B.

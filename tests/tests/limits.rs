@@ -4,7 +4,7 @@
 use model::{Nanos, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
-use sim::{Backend, Error, Options};
+use sim::{Backend, Error, Options, Simulation};
 use workload::{RunSpec, Workload};
 
 /// One task that computes for 10 ms.
@@ -47,7 +47,12 @@ fn both(spec: &RunSpec) -> Summary {
             budget: Some(2_000_000),
             ..Options::default()
         };
-        sim::run_with(spec, &mut Collector::default(), options).expect("the run can be made")
+        Simulation::new(spec)
+            .with_options(options)
+            .with_sink(&mut Collector::default())
+            .start()
+            .expect("the run can be made")
+            .summary
     };
     let (interpreted, native) = (on(Backend::Interpreter), on(Backend::Jit));
     assert_eq!(interpreted, native);

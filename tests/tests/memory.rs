@@ -3,7 +3,7 @@
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
 use runslice_tests::simulate::on_both;
-use sim::{Backend, Options};
+use sim::{Backend, Options, Simulation};
 
 /// What tests/policies/memory.bpf.c prints on so many CPUs, with one task.
 fn printed(cpus: u16) -> Vec<String> {
@@ -112,7 +112,11 @@ fn masks_without_end_end_the_policy_at_the_limit_of_memory() {
             memory_bytes: Some(8 << 20),
             ..Options::default()
         };
-        let summary = sim::run_with(&run.spec(), &mut Collector::default(), options);
+        let summary = Simulation::new(&run.spec())
+            .with_options(options)
+            .with_sink(&mut Collector::default())
+            .start()
+            .map(|it| it.summary);
         summary.unwrap_or_else(|error| panic!("{error}")).exit
     });
     assert_eq!(exits[0], exits[1]);

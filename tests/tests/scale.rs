@@ -13,6 +13,7 @@ use model::{Event, EventMask, Header, Nanos, Profile, SimTime, Sink};
 use runslice_tests::run::Run;
 use runslice_tests::speed::Case;
 use runslice_tests::usage::memory;
+use sim::Simulation;
 use stats::{JsonLines, Metrics};
 use workload::RunSpec;
 
@@ -143,7 +144,11 @@ fn metrics_of(spec: &RunSpec) -> Metrics {
         backend: bpf::Backend::Jit,
         ..sim::Options::default()
     };
-    let summary = sim::run_with(spec, &mut metrics, options);
+    let summary = Simulation::new(spec)
+        .with_options(options)
+        .with_sink(&mut metrics)
+        .start()
+        .map(|it| it.summary);
     let summary = summary.expect("the run can be made");
     assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
     metrics

@@ -4,6 +4,7 @@
 use model::Nanos;
 use runslice_tests::models::runs;
 use runslice_tests::run::Run;
+use sim::Simulation;
 use stats::TraceHash;
 use stats::schedstat::{Bookkeeper, Bookkeeping, CpuCounters, SchedstatReader, Snapshot};
 use workload::RunSpec;
@@ -41,7 +42,8 @@ fn mixed(policy: &'static str, cpus: u16) -> RunSpec {
 fn snapshots(spec: &RunSpec, bookkeeping: Bookkeeping) -> Vec<Snapshot> {
     let mut books = Bookkeeper::new(bookkeeping, Vec::new());
     let every = Nanos::from_millis(250);
-    sim::run_sampled(spec, &mut books, every).expect("a run");
+    let sampled = Simulation::new(spec).sampled(&mut books, every);
+    sampled.start().expect("a run");
     let text = books.close().expect("memory takes every write");
     let mut reader = SchedstatReader::new(text.as_slice());
     let mut snapshots = Vec::new();
@@ -219,11 +221,79 @@ fn random_runs_keep_the_invariants_and_sampling_changes_no_event() {
             let mut alone = TraceHash::new();
             sim::run(&spec, &mut alone).expect("a run");
             let mut sampled = Sampled(TraceHash::new(), 0);
-            sim::run_sampled(&spec, &mut sampled, Nanos::from_millis(1)).expect("a run");
+            Simulation::new(&spec)
+                .sampled(&mut sampled, Nanos::from_millis(1))
+                .start()
+                .expect("a run");
             assert_eq!(alone.value(), sampled.0.value(), "seed {seed}");
             assert_eq!(sampled.1, 2001, "seed {seed}: samples in 2 s");
         }
     }
+}
+
+/// Events, and how often it was shown the machine.
+struct Watched(TraceHash, u64);
+
+impl model::Sink for Watched {
+    fn wants(&self) -> model::EventMask {
+        self.0.wants()
+    }
+
+    fn begin(&mut self, header: &model::Header) {
+        self.0.begin(header);
+    }
+
+    fn events(&mut self, events: &[model::Event]) {
+        self.0.events(events);
+    }
+
+    fn finish(&mut self, end: model::SimTime) {
+        self.0.finish(end);
+    }
+}
+
+impl sim::Watcher for Watched {
+    fn look(&mut self, _: &sim::View<'_>) {
+        self.1 += 1;
+    }
+}
+
+#[test]
+fn a_sink_a_watcher_and_a_sampler_share_one_run_within_limits() {
+    let spec = runs::one_cpu("o1", Vec::new(), 1);
+    let mut alone = TraceHash::new();
+    let summary = sim::run(&spec, &mut alone).expect("a run");
+    let (mut heard, mut sampled) = (TraceHash::new(), Sampled(TraceHash::new(), 0));
+    let mut watched = Watched(TraceHash::new(), 0);
+    let limited = |total| sim::Options {
+        total_budget: Some(total),
+        ..sim::Options::default()
+    };
+    let finished = Simulation::new(&spec)
+        .with_sink(&mut heard)
+        .watched(&mut watched)
+        .sampled(&mut sampled, Nanos::from_millis(1))
+        .with_options(limited(summary.instructions + 1_000_000))
+        .tallied()
+        .start()
+        .expect("a run");
+    let hashes = [heard, watched.0, sampled.0].map(|it| it.value());
+    assert_eq!(hashes, [alone.value(); 3]);
+    assert_eq!(finished.summary, summary);
+    assert!(finished.tally.contains_key("dispatch"));
+    assert_eq!(sampled.1, 2001, "samples in 2 s");
+    assert!(watched.1 > 2001, "shown after each moment: {}", watched.1);
+    let mut sampled = Sampled(TraceHash::new(), 0);
+    let stopped = Simulation::new(&spec)
+        .sampled(&mut sampled, Nanos::from_millis(1))
+        .with_options(limited(1_000))
+        .start()
+        .expect("a run");
+    assert!(
+        stopped.summary.exit.kind.is_error(),
+        "{:?}",
+        stopped.summary.exit
+    );
 }
 
 /// What CPU 0 has counted at the end, and how many switches to a task there were.
@@ -263,7 +333,9 @@ fn counted(workload: &str) -> Counted {
     };
     let mut counted = Counted::default();
     let every = Nanos::from_millis(100);
-    sim::run_sampled(&run.spec(), &mut counted, every).expect("a run");
+    let spec = run.spec();
+    let sampled = Simulation::new(&spec).sampled(&mut counted, every);
+    sampled.start().expect("a run");
     counted
 }
 

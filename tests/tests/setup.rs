@@ -3,7 +3,7 @@
 use model::{SetUp, SetUpTime, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
-use sim::{Backend, Error, Options, PolicyError};
+use sim::{Backend, Error, Options, PolicyError, Simulation};
 use workload::RunSpec;
 
 const TASK: &str = "[task.A]\ndo = \"run(5ms)\"\n";
@@ -30,7 +30,11 @@ fn run(spec: &RunSpec) -> Result<Summary, Error> {
             backend,
             ..Options::default()
         };
-        sim::run_with(spec, &mut Collector::default(), options)
+        Simulation::new(spec)
+            .with_options(options)
+            .with_sink(&mut Collector::default())
+            .start()
+            .map(|it| it.summary)
     };
     let (interpreted, native) = (on(Backend::Interpreter), on(Backend::Jit));
     match (&interpreted, &native) {

@@ -4,7 +4,7 @@
 use model::{Event, EventMask, Header, Nanos, Profile, SimTime, Sink};
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
-use sim::{View, Watcher};
+use sim::{Simulation, View, Watcher};
 use workload::RunSpec;
 
 /// Random runs that are compared.
@@ -52,7 +52,8 @@ impl Watcher for Everything {
 fn compare(spec: &RunSpec, wants: EventMask, what: &str) -> usize {
     let (mut heard, mut seen) = (Everything::of(wants), Everything::of(wants));
     let by_sink = sim::run(spec, &mut heard).expect("a run");
-    let by_watcher = sim::run_watched(spec, &mut seen).expect("a run");
+    let by_watcher = Simulation::new(spec).watched(&mut seen).start();
+    let by_watcher = by_watcher.expect("a run").summary;
     let first = heard.events.iter().zip(&seen.events).find(|(a, b)| a != b);
     assert!(first.is_none(), "{what}: {first:?}");
     assert_eq!(heard.events.len(), seen.events.len(), "{what}");

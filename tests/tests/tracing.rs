@@ -8,7 +8,7 @@ use model::{
 use runslice_tests::models::random;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
-use sim::{View, Watcher};
+use sim::{Simulation, View, Watcher};
 use stats::trace::{INTERACTIVE, Known, Queues, Scope, Selection, Tracer, Which};
 use workload::RunSpec;
 
@@ -93,7 +93,8 @@ fn compare(spec: &RunSpec, order: Option<u64>) -> Comparison {
         order,
         ..Comparison::default()
     };
-    sim::run_watched(spec, &mut comparison).expect("a run");
+    let watched = Simulation::new(spec).watched(&mut comparison);
+    watched.start().expect("a run");
     comparison
 }
 
@@ -202,7 +203,8 @@ fn the_levels_of_a_traced_queue_are_those_of_mlfq_s_keys() {
             cpus: 0,
             seen: BTreeMap::new(),
         };
-        sim::run_watched(&spec, &mut levels).expect("a run");
+        let watched = Simulation::new(&spec).watched(&mut levels);
+        watched.start().expect("a run");
         for entry in levels.tracer.visits().iter().flat_map(|visit| &visit.queue) {
             let key = (entry.wait.task, entry.wait.since);
             let (Known::AtNextRun(standing), Some(&level)) = (entry.known, levels.seen.get(&key))

@@ -15,6 +15,7 @@ use model::{ExitKind, Nanos, Op, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::in_process::{self, Step, Within};
 use runslice_tests::run::Run;
+use sim::Simulation;
 use stats::TraceHash;
 
 /// Tasks that are forked after the program came, hogs, and sleepers.
@@ -230,11 +231,9 @@ impl UserSpace for Unattached {
 /// Why a program that does `step` in each turn cannot be run.
 fn error_of(step: fn(&mut dyn Kernel) -> Stop) -> String {
     let spec = Run::new("distant", LOAD).spec();
-    let user = (
-        Box::new(Unattached(step, false)) as Box<dyn UserSpace>,
-        false,
-    );
-    let ran = sim::run_program(&spec, &mut TraceHash::new(), sim::Options::default(), user);
+    let ran = Simulation::new(&spec)
+        .with_program(Box::new(Unattached(step, false)), false)
+        .start();
     ran.expect_err("it attaches nothing").to_string()
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::{Event, EventMask, Header, SimTime, Sink, Text};
+use model::{Event, EventMask, Header, Sample, Sampler, SimTime, Sink, Text};
 
 /// Somebody asked to stop.
 #[derive(Debug, thiserror::Error)]
@@ -42,22 +42,30 @@ pub fn flag() -> Option<Flag> {
 /// # Errors
 /// When that is so.
 pub fn check() -> Result<(), Cancelled> {
-    let is_over = |flag: &Option<Flag>| flag.as_ref().is_some_and(|it| it.load(Ordering::Relaxed));
-    match FLAG.with_borrow(is_over) {
-        true => Err(Cancelled),
-        false => Ok(()),
+    if FLAG.with_borrow(|flag| is_over(flag.as_ref())) {
+        return Err(Cancelled);
     }
+    Ok(())
+}
+
+fn is_over(flag: Option<&Flag>) -> bool {
+    flag.is_some_and(|it| it.load(Ordering::Relaxed))
 }
 
 /// A sink that has enough as soon as nobody waits for the run.
-pub struct Until<'a> {
-    /// Who gets the events.
-    pub sink: &'a mut dyn Sink,
-    /// When that is.
-    pub flag: Flag,
+pub struct Until<'a, S: ?Sized> {
+    sink: &'a mut S,
+    flag: Option<Flag>,
 }
 
-impl Sink for Until<'_> {
+impl<'a, S: ?Sized> Until<'a, S> {
+    /// Passes on to `sink` what comes while somebody waits for the work of this thread.
+    pub fn new(sink: &'a mut S) -> Self {
+        Self { sink, flag: flag() }
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for Until<'_, S> {
     fn wants(&self) -> EventMask {
         self.sink.wants()
     }
@@ -75,11 +83,17 @@ impl Sink for Until<'_> {
     }
 
     fn has_enough(&self) -> bool {
-        self.flag.load(Ordering::Relaxed) || self.sink.has_enough()
+        is_over(self.flag.as_ref()) || self.sink.has_enough()
     }
 
     fn finish(&mut self, end: SimTime) {
         self.sink.finish(end);
+    }
+}
+
+impl<S: Sampler + ?Sized> Sampler for Until<'_, S> {
+    fn sample(&mut self, sample: &Sample) {
+        self.sink.sample(sample);
     }
 }
 
@@ -90,7 +104,8 @@ mod tests {
     use workload::RunSpec;
 
     use super::*;
-    use crate::{parallel, simulate};
+    use crate::parallel;
+    use crate::runner::Runner;
 
     fn hours() -> RunSpec {
         let load = crate::workload_arg::find("desk", &[]).unwrap();
@@ -135,7 +150,7 @@ mod tests {
             let two = parallel::map(&[(); 2], 2.try_into().unwrap(), "runs", |()| {
                 let mut sink = Once(Metrics::new(), Arc::new(AtomicBool::new(false)));
                 super::flag().unwrap().store(true, Ordering::Relaxed);
-                simulate::run(&hours(), &mut sink).map(drop)
+                Runner::new(&hours()).with_sink(&mut sink).start().map(drop)
             });
             assert!(two.unwrap_err().is::<Cancelled>());
         });

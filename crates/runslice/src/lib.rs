@@ -43,6 +43,7 @@ mod refusal;
 mod report;
 mod reproduce;
 mod run_options;
+mod runner;
 mod runs;
 mod say;
 mod schedstat;

@@ -14,8 +14,8 @@ use workload::{RunSpec, Workload};
 
 use crate::policy::Found;
 use crate::report::{self, Outcome};
+use crate::runner::Runner;
 use crate::scheduler::{self, LoaderOptions};
-use crate::simulate::measure;
 use crate::store::{Front, Key};
 use crate::{input, kernel, policy, runs, workload_arg};
 use model::{seeds, span};
@@ -66,8 +66,8 @@ impl Planned {
     /// # Errors
     /// When the policy or the machine is bad; the message names the place.
     pub fn make(&self) -> anyhow::Result<String> {
-        let outcome = measure(&self.spec);
-        let outcome = outcome.map_err(|error| error.context(self.place.to_string()))?;
+        let measured = Runner::new(&self.spec).measure();
+        let (outcome, _) = measured.map_err(|error| error.context(self.place.to_string()))?;
         self.line(&outcome)
     }
 
@@ -107,7 +107,8 @@ pub fn try_policies<'a>(runs: impl IntoIterator<Item = &'a Planned>) -> anyhow::
             duration: Some(Nanos::ZERO),
             ..run.spec.clone()
         };
-        measure(&spec).map_err(|error| error.context(run.place.to_string()))?;
+        let tried = Runner::new(&spec).measure();
+        tried.map_err(|error| error.context(run.place.to_string()))?;
         seen.push(what);
     }
     Ok(())

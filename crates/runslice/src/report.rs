@@ -12,8 +12,8 @@ use std::io::{self, Write};
 
 use clap::ValueEnum;
 use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
-use stats::Report;
 use stats::compare::machines;
+use stats::{Metrics, Report};
 use workload::RunSpec;
 
 use crate::export::{self, ExportTable};
@@ -143,6 +143,19 @@ pub struct Outcome {
     pub summary: Summary,
     /// What `fidelity` compares, of a run that was played.
     pub compared: Option<machines::Run>,
+}
+
+impl Outcome {
+    /// The figures of a run of `spec` that is over.
+    pub fn of(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Self {
+        Self {
+            policy: spec.policy.name.clone(),
+            set: spec.policy.set.clone(),
+            report: metrics.report(),
+            summary,
+            compared: None,
+        }
+    }
 }
 
 /// Whether a machine was simulated, or real.

@@ -6,7 +6,7 @@ use stats::why::{Fault, Finding, Observer};
 use workload::RunSpec;
 
 use crate::goal::wait_limit;
-use crate::simulate;
+use crate::runner::Runner;
 
 /// What a run is asked for besides that nobody starves and nothing errs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,10 @@ pub fn find(spec: &RunSpec, properties: &[Property]) -> anyhow::Result<Option<Fi
         total_budget: Some(BUDGET),
         ..sim::Options::default()
     };
-    let _summary = simulate::run_with(spec, &mut observer, options)?;
+    let _summary = Runner::new(spec)
+        .with_options(options)
+        .with_sink(&mut observer)
+        .start()?;
     let own = observer.finding();
     let weights = properties.contains(&Property::Weights);
     let counts = |fault| match fault {

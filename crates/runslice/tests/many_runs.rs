@@ -245,10 +245,15 @@ fn a_policy_that_needs_more_than_it_is_allowed_is_ejected() {
     let folder = Folder::new("limits");
     let sim = "sim fifo -w desk --duration 1s";
     folder.said(&format!("{sim} --budget 1000000000 --memory 64"), 0);
-    for how in ["", " --runs 2"] {
+    for how in ["", " --runs 2", " --schedstat books.txt"] {
         let text = folder.said(&format!("{sim} --budget 1000{how}"), 3);
         assert!(text.contains("1000 instructions"), "{how}: {text}");
     }
+    let books = folder.read("books.txt");
+    assert!(books.starts_with("version 4\n"), "{books}");
+    let within = format!("{sim} --budget 1000000000 --memory 64 --schedstat whole.txt");
+    folder.said(&within, 0);
+    assert!(folder.read("whole.txt").len() > books.len());
     let audit = folder.said(&format!("{sim} --audit --budget 1000"), 0);
     assert!(audit.contains("was ejected"), "{audit}");
     folder.said(&format!("{sim} --budget 0"), 2);

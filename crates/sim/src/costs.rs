@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{Event, EventMask, Exit, Header, MachineSpec, Nanos, PolicySpec, SimTime, Sink};
+use model::{Exit, MachineSpec, Nanos, PolicySpec};
 use workload::{RunSpec, Workload};
 
-use crate::{Error, Tally, run_tallied};
+use crate::{Error, Simulation, Tally};
 
 /// Until then the tasks come to be.
 const WARM_UP: Nanos = Nanos::from_secs(2);
@@ -35,17 +35,17 @@ pub struct Costs {
 /// # Errors
 /// As [`crate::run`].
 pub fn measure(policy: &PolicySpec, hogs: u32) -> Result<Costs, Error> {
-    let until = |end| run_tallied(&spec(policy, hogs, end), &mut Nothing);
-    let (_, before) = until(WARM_UP)?;
-    let (summary, after) = until(END)?;
+    let until = |end| Simulation::new(&spec(policy, hogs, end)).tallied().start();
+    let before = until(WARM_UP)?.tally;
+    let after = until(END)?;
     let earlier = |op| before.get(op).cloned().unwrap_or_default();
-    let callbacks = after.iter();
+    let callbacks = after.tally.iter();
     Ok(Costs {
         hogs,
         callbacks: callbacks
             .map(|(op, tally)| (*op, tally.since(&earlier(op))))
             .collect(),
-        exit: summary.exit,
+        exit: after.summary.exit,
     })
 }
 
@@ -70,19 +70,4 @@ fn spec(policy: &PolicySpec, hogs: u32, end: Nanos) -> RunSpec {
         attach_after: Nanos::ZERO,
         duration: None,
     }
-}
-
-/// Wants no events.
-struct Nothing;
-
-impl Sink for Nothing {
-    fn wants(&self) -> EventMask {
-        EventMask::NONE
-    }
-
-    fn begin(&mut self, _: &Header) {}
-
-    fn events(&mut self, _: &[Event]) {}
-
-    fn finish(&mut self, _: SimTime) {}
 }

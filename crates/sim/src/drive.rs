@@ -1,6 +1,6 @@
 //! The event loop: takes the next event, lets its CPU do what follows from it, and again.
 
-use model::{CpuId, Nanos, SimTime, TaskId};
+use model::{CpuId, Nanos, SimTime, Sink as _, TaskId};
 use workload::CgroupChange;
 
 use crate::cpu::{Curr, Mode, Todo};
@@ -58,8 +58,8 @@ impl Machine {
                 self.look_around(vm, audience);
             }
             if self.has_recorded(PORTION) {
-                self.hand_over(vm, audience.sink());
-                if audience.sink().has_enough() {
+                self.hand_over(vm, audience);
+                if audience.has_enough() {
                     break;
                 }
             }

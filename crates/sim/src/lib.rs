@@ -1,10 +1,11 @@
 //! The simulated machine: runs the very object that a kernel would load, on simulated CPUs, with
 //! the same events every time.
 //!
-//! [`run`] is the door. Behind it, a [`workload::RunSpec`] becomes an object machine (crate `bpf`),
-//! a workload in execution ([`work`]) and a machine that turns both (`machine.rs` leads on). The
-//! rules are those of Linux 6.18's `kernel/sched/ext.c`; docs/fidelity.md says, rule by rule, what
-//! is exact, what is approximated and what is left out.
+//! [`run`] is the door, and [`Simulation`] the same door with more to ask for. Behind it, a
+//! [`workload::RunSpec`] becomes an object machine (crate `bpf`), a workload in execution
+//! ([`work`]) and a machine that turns both (`machine.rs` leads on). The rules are those of Linux
+//! 6.18's `kernel/sched/ext.c`; docs/fidelity.md says, rule by rule, what is exact, what is
+//! approximated and what is left out.
 //!
 //! No clock, environment, thread or hash order reaches a run.
 
@@ -50,6 +51,7 @@ mod profile;
 mod program;
 mod queue;
 mod rt;
+mod runs;
 mod sample;
 mod sched;
 mod setup;
@@ -65,36 +67,29 @@ mod wake;
 mod watchdog;
 pub mod work;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use bpf::Backend;
 use bpf::{
-    Config, Door, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
+    Config, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
 };
-use model::{
-    CPUS_MAX, CpuId, EventMask, MachineSpec, Nanos, PolicySpec, Sampler, SimTime, Sink, Summary,
-};
+use model::{CPUS_MAX, EventMask, MachineSpec, Nanos, PolicySpec};
 use workload::{Arrival, Group, Operation, RunSpec, Step};
 
 use crate::entries::Entries;
 pub use crate::entries::EntryError;
 use crate::kernels::rules_of;
-use crate::machine::{Machine, Parts, Vm};
-use crate::mirror::Mirror;
+use crate::machine::{Machine, Vm};
 pub use crate::mirror::{MirrorError, cgroups};
 use crate::ops::Ops;
 pub use crate::ops::OpsError;
-use crate::pending::Pending;
 pub use crate::program::ProgramReport;
-use crate::program::with_program;
-use crate::sample::{Samples, policy_counters};
+pub use crate::runs::{Finished, Simulation, run};
 pub use crate::tally::Tally;
 pub use crate::target::{host_functions, target};
-use crate::view::Audience;
 pub use crate::view::{Queue, View, Watcher};
-use crate::work::{Work, WorkError};
-use model::user_space::{UserSpace, UserSpaceError};
+use crate::work::WorkError;
+use model::user_space::UserSpaceError;
 
 /// Why a run cannot be made, or cannot go on. A policy that misbehaves is no error: its run ends
 /// with an [`model::Exit`].
@@ -338,17 +333,6 @@ fn configure(
     (functions, config)
 }
 
-/// Runs a policy on a workload. The events go to `sink`, what else is left is the summary.
-///
-/// The result is a function of `spec` alone.
-///
-/// # Errors
-/// If the object, the workload or the machine is no good. A policy that misbehaves ends with an
-/// [`model::Exit`] in the summary.
-pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
-    run_with(spec, sink, Options::default())
-}
-
 /// How a run is computed. Nothing of it changes the result of a policy whose callbacks end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -362,200 +346,6 @@ pub struct Options {
     pub total_budget: Option<u64>,
     /// Bytes that the policy may make this process take; `None`: more than any sane one needs.
     pub memory_bytes: Option<u64>,
-}
-
-/// As [`run`], computed as `options` say.
-///
-/// # Errors
-/// As [`run`]; also if a back end is demanded that cannot execute the policy.
-pub fn run_with(spec: &RunSpec, sink: &mut dyn Sink, options: Options) -> Result<Summary, Error> {
-    run_before(spec, Audience::Listens(sink), options, false).map(|(summary, _)| summary)
-}
-
-/// As [`run`], and says what the callbacks did, each under its kernel's name.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_tallied(
-    spec: &RunSpec,
-    sink: &mut dyn Sink,
-) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
-    run_before(spec, Audience::Listens(sink), Options::default(), true)
-}
-
-/// As [`run`], with somebody who looks into the machine between events.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_watched(spec: &RunSpec, watcher: &mut dyn Watcher) -> Result<Summary, Error> {
-    let audience = Audience::Watches(watcher);
-    run_before(spec, audience, Options::default(), false).map(|(summary, _)| summary)
-}
-
-/// As [`run`], with somebody who is shown the counters every `every`, first at time zero and last
-/// at the end. It changes nothing of the run.
-///
-/// # Errors
-/// As [`run`].
-///
-/// # Panics
-/// If `every` is zero.
-pub fn run_sampled(
-    spec: &RunSpec,
-    sampler: &mut dyn Sampler,
-    every: Nanos,
-) -> Result<Summary, Error> {
-    let audience = Audience::Samples(Samples::new(sampler, every));
-    run_before(spec, audience, Options::default(), false).map(|(summary, _)| summary)
-}
-
-/// Runs a scheduler's own program, `user`, with the policy that it attaches, on the workload of
-/// `spec`, whose policy is a name only. The program's threads are tasks that are called as the
-/// policy is; if they are `free`, they are none and take no CPU. What is left is the summary, and
-/// how the program ended.
-///
-/// # Errors
-/// As [`run`]; also if the program attaches no policy.
-pub fn run_program(
-    spec: &RunSpec,
-    sink: &mut dyn Sink,
-    options: Options,
-    (user, free): (Box<dyn UserSpace>, bool),
-) -> Result<(Summary, ProgramReport), Error> {
-    program_before(spec, Audience::Listens(sink), options, (user, free))
-}
-
-/// As [`run_program`], with a sampler as in [`run_sampled`].
-///
-/// # Errors
-/// As [`run_program`].
-///
-/// # Panics
-/// If `every` is zero.
-pub fn run_program_sampled(
-    spec: &RunSpec,
-    sampler: &mut dyn Sampler,
-    every: Nanos,
-    (user, free): (Box<dyn UserSpace>, bool),
-) -> Result<(Summary, ProgramReport), Error> {
-    let audience = Audience::Samples(Samples::new(sampler, every));
-    program_before(spec, audience, Options::default(), (user, free))
-}
-
-/// Lets a scheduler's own program attach its policy, as [`run_program`] does, and no more: what it
-/// has loaded by then.
-///
-/// # Errors
-/// As [`run_program`].
-pub fn load_program(
-    spec: &RunSpec,
-    (user, free): (Box<dyn UserSpace>, bool),
-) -> Result<Image, Error> {
-    let spec = &with_threads(spec, free);
-    let (_, vm) = begin_program(spec, EventMask::NONE, Options::default(), (user, free))?;
-    Ok(vm.image_of_now())
-}
-
-fn program_before(
-    spec: &RunSpec,
-    mut audience: Audience<'_>,
-    options: Options,
-    (user, free): (Box<dyn UserSpace>, bool),
-) -> Result<(Summary, ProgramReport), Error> {
-    let spec = &with_threads(&spec.with_background(), free);
-    let wants = audience.sink().wants();
-    let (mut machine, mut vm) = begin_program(spec, wants, options, (user, free))?;
-    go(spec, &mut machine, &mut vm, &mut audience)?;
-    let summary = finish(&mut machine, &mut vm, audience.sink());
-    Ok((summary, machine.program_report()))
-}
-
-/// `spec` with a group for the program's threads, if they are tasks.
-fn with_threads(spec: &RunSpec, free: bool) -> RunSpec {
-    match free {
-        true => spec.clone(),
-        false => with_program(spec),
-    }
-}
-
-/// A machine on which a program has attached its policy.
-fn begin_program(
-    spec: &RunSpec,
-    wants: EventMask,
-    options: Options,
-    (user, free): (Box<dyn UserSpace>, bool),
-) -> Result<(Machine, Vm), Error> {
-    check_machine(&spec.machine)?;
-    let target = target(&spec.machine);
-    let (functions, config) = configure(&spec.machine, options, Noted::new(wants, false));
-    let opened = Door::open(target.clone(), functions, config);
-    let opened = opened
-        .map_err(Box::new)
-        .map_err(PolicyError::of(&spec.policy));
-    let (door, mut vm) = opened?;
-    let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
-    let parts = (
-        Ops::none(),
-        setup::Plan::new(Vec::new(), Vec::new(), Vec::new()),
-        mirror,
-    );
-    let mut machine = machine_of(spec, parts, wants, false)?;
-    machine.start_program(&mut vm, (user, door), (&spec.policy.name, free))?;
-    Ok((machine, vm))
-}
-
-fn run_before(
-    spec: &RunSpec,
-    mut audience: Audience<'_>,
-    options: Options,
-    tally: bool,
-) -> Result<(Summary, BTreeMap<&'static str, Tally>), Error> {
-    check_machine(&spec.machine)?;
-    let spec = &*spec.with_background();
-    let (mut machine, mut vm) = assemble(spec, audience.sink().wants(), options, tally)?;
-    machine.populate(&mut vm)?;
-    machine
-        .queue
-        .push(SimTime::ZERO + spec.attach_after, CpuId(0), Pending::Attach);
-    machine.plan_changes();
-    go(spec, &mut machine, &mut vm, &mut audience)?;
-    // Detaching calls the policy, too, and that is no part of the run.
-    let tally = machine.calls.take_tally();
-    Ok((finish(&mut machine, &mut vm, audience.sink()), tally))
-}
-
-/// Lets the machine run to its end, whose tasks exist.
-fn go(
-    spec: &RunSpec,
-    machine: &mut Machine,
-    vm: &mut Vm,
-    audience: &mut Audience<'_>,
-) -> Result<(), Error> {
-    let duration = duration_of(spec, machine);
-    let workload = Arc::clone(&machine.workload);
-    let header = workload.header(&spec.policy.name, &spec.machine, spec.seed, duration);
-    audience.sink().begin(&header);
-    let disturber = disturber(spec).filter(|_| duration.is_none());
-    if let Some(end) = duration.or(disturber.map(|_| MOST_WITHOUT_END)) {
-        machine.end_at(end);
-    }
-    machine.run(vm, audience)?;
-    if let Some(name) = disturber.filter(|_| machine.now >= SimTime::ZERO + MOST_WITHOUT_END) {
-        machine.note(format!(
-            "nothing says when the run ends, and `{name}` goes on for ever: it was ended after \
-             {MOST_WITHOUT_END}; a duration or the workload's `stop` can say otherwise"
-        ));
-    }
-    if let Some(error) = machine.take_program_failure() {
-        return Err(error.into());
-    }
-    if let Some(error) = machine.take_work_error() {
-        return Err(error.into());
-    }
-    if let Some(failure) = machine.setup.take_failure() {
-        return Err(failure.of(&spec.policy.name));
-    }
-    Ok(())
 }
 
 /// When the run ends at the latest, and the words for it where that is not what was asked for.
@@ -588,14 +378,6 @@ pub fn latest_end(spec: &RunSpec) -> (Option<Nanos>, Option<String>) {
     }
 }
 
-fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
-    let (end, note) = latest_end(spec);
-    if let Some(note) = note {
-        machine.note(note);
-    }
-    end
-}
-
 /// How long a run lasts of which nothing says when it ends, if something goes on for ever. Without
 /// this limit, a load of hogs and no `--duration` would never come back.
 const MOST_WITHOUT_END: Nanos = Nanos::from_secs(3_600);
@@ -622,54 +404,6 @@ fn is_endless(steps: &[Step]) -> bool {
         Operation::Choose(ways) => ways.iter().any(|(_, way)| is_endless(way)),
         _ => false,
     })
-}
-
-/// Loads the object and builds the machine around it.
-fn assemble(
-    spec: &RunSpec,
-    wants: EventMask,
-    options: Options,
-    tally: bool,
-) -> Result<(Machine, Vm), Error> {
-    let Ready {
-        target,
-        ops,
-        entries,
-        setup,
-        changes,
-        mut vm,
-    } = prepare(
-        &spec.policy,
-        &spec.machine,
-        options,
-        Noted::new(wants, tally),
-    )?;
-    let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
-    let plan = setup::Plan::new(entries, setup, changes);
-    let machine = machine_of(spec, (ops, plan, mirror), wants, tally)?;
-    Ok((machine, vm))
-}
-
-/// The machine that `spec` asks for, with a policy made ready.
-fn machine_of(
-    spec: &RunSpec,
-    (ops, setup, mirror): (Ops, setup::Plan, Mirror),
-    wants: EventMask,
-    tally: bool,
-) -> Result<Machine, Error> {
-    let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
-    Ok(Machine::new(Parts {
-        spec: spec.machine.clone(),
-        workload: Arc::clone(&spec.workload),
-        seed: spec.seed,
-        tie_seed: spec.tie_seed,
-        ops,
-        setup,
-        mirror,
-        work,
-        wants,
-        tally,
-    }))
 }
 
 /// An object that is bound, what is to be put into its maps, and which variables change later.
@@ -712,49 +446,4 @@ fn number_of(target: &bpf::Target, text: &str) -> String {
             mask.cast_unsigned().to_string()
         },
     )
-}
-
-/// Detaches the policy, closes the books and hands the last events over.
-fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
-    machine.note_idle_cpus();
-    machine.note_changes();
-    let starved = machine.note_starved();
-    machine.close_books();
-    machine.give_up_deadlines();
-    machine.hand_over(vm, sink);
-    // What happens from here on, the end of a program included, is no decision of the policy's.
-    machine.decisions.end();
-    if machine.program.is_some() {
-        machine.end_program(vm);
-    }
-    let exit = machine.detach(vm);
-    machine.hand_over(vm, sink);
-    machine.tell_exit(&exit, sink);
-    let end = machine.now;
-    sink.finish(end);
-    machine.note_arena(vm);
-    let (printed, mut notes) = machine.log.take();
-    notes.extend(machine.work.notes());
-    Summary {
-        end,
-        exit,
-        cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
-        tasks: machine.tasks.iter().map(task::Task::times).collect(),
-        counters: machine.counters.named(&machine.rules),
-        spent: machine.spent_by_kind(),
-        policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
-        printed,
-        starved,
-        watchdog: machine.watchdog_timeout(),
-        instructions: vm.retired(),
-        callbacks: machine.calls.count(),
-        notes,
-    }
-}
-
-/// Counters over all CPUs.
-fn sums(counters: Vec<(String, Vec<u64>)>) -> Vec<(String, u64)> {
-    let sum = |values: Vec<u64>| values.into_iter().fold(0, u64::wrapping_add);
-    let counters = counters.into_iter();
-    counters.map(|(name, values)| (name, sum(values))).collect()
 }

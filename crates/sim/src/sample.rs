@@ -26,25 +26,22 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Takes every sample that is due before anything happens at `now`.
-    pub fn before(&mut self, machine: &mut Machine, vm: &mut Vm, now: SimTime) {
-        while let Some(due) = self.next.filter(|&due| due <= now) {
-            self.take(machine, vm, due);
-            let next = due.as_nanos().checked_add(self.every.get());
-            self.next = next.map(SimTime::from_nanos);
-        }
+    /// The moment of a sample that is due before anything happens at `now`, which is over with
+    /// that; [`Samples::take`] must follow.
+    pub fn take_due(&mut self, now: SimTime) -> Option<SimTime> {
+        let due = self.next.filter(|&due| due <= now)?;
+        let next = due.as_nanos().checked_add(self.every.get());
+        self.next = next.map(SimTime::from_nanos);
+        Some(due)
     }
 
-    /// Takes the last sample, of the moment at which the run ends.
-    pub fn at_end(&mut self, machine: &mut Machine, vm: &mut Vm) {
-        let end = machine.now;
-        if self.last != Some(end) {
-            self.take(machine, vm, end);
-        }
+    /// Whether the last sample is of that moment.
+    pub fn has(&self, time: SimTime) -> bool {
+        self.last == Some(time)
     }
 
-    fn take(&mut self, machine: &mut Machine, vm: &mut Vm, time: SimTime) {
-        machine.hand_over(vm, self.sampler);
+    /// Shows the counters at `time`. The sampler must have been given all events before it.
+    pub fn take(&mut self, machine: &Machine, vm: &mut Vm, time: SimTime) {
         self.sampler.sample(&Sample {
             time,
             cpus: machine.cpus.iter().map(|cpu| cpu.counts).collect(),

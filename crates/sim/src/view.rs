@@ -1,6 +1,6 @@
 //! A look into the machine between two events, for checks of what events alone tell.
 
-use model::{CpuId, SimTime, Sink, TaskId};
+use model::{CpuId, Event, EventMask, Header, SimTime, Sink, TaskId, Text};
 
 use crate::machine::{Machine, Vm};
 use crate::sample::Samples;
@@ -73,53 +73,113 @@ impl View<'_> {
     }
 }
 
-/// Takes the events of a run, and looks if it can.
-pub(crate) enum Audience<'a> {
-    /// Only takes events.
-    Listens(&'a mut dyn Sink),
+/// Who takes the events of a run: each of these, if it is there.
+#[derive(Default)]
+pub(crate) struct Audience<'a> {
+    /// Takes events.
+    pub sink: Option<&'a mut dyn Sink>,
     /// Looks, too.
-    Watches(&'a mut dyn Watcher),
+    pub watcher: Option<&'a mut dyn Watcher>,
     /// Is shown counters now and then.
-    Samples(Samples<'a>),
+    pub samples: Option<Samples<'a>>,
 }
 
 impl Audience<'_> {
-    pub fn sink(&mut self) -> &mut dyn Sink {
-        match self {
-            Self::Listens(sink) => *sink,
-            Self::Watches(watcher) => *watcher,
-            Self::Samples(samples) => samples.sampler,
+    /// Shows the counters as they are before anything happens at `now`.
+    #[inline]
+    pub fn sample_before(&mut self, machine: &mut Machine, vm: &mut Vm, now: SimTime) {
+        if self.samples() {
+            self.sample_due(machine, vm, now);
         }
     }
 
-    /// Shows the counters as they are before anything happens at `now`.
-    pub fn sample_before(&mut self, machine: &mut Machine, vm: &mut Vm, now: SimTime) {
-        if let Self::Samples(samples) = self {
-            samples.before(machine, vm, now);
+    fn sample_due(&mut self, machine: &mut Machine, vm: &mut Vm, now: SimTime) {
+        while let Some(due) = self.samples.as_mut().and_then(|it| it.take_due(now)) {
+            self.sample(machine, vm, due);
         }
     }
 
     /// Shows the counters as they are when nothing more will happen.
     pub fn sample_at_end(&mut self, machine: &mut Machine, vm: &mut Vm) {
-        if let Self::Samples(samples) = self {
-            samples.at_end(machine, vm);
+        let end = machine.now;
+        if self.samples.as_ref().is_some_and(|it| !it.has(end)) {
+            self.sample(machine, vm, end);
+        }
+    }
+
+    fn sample(&mut self, machine: &mut Machine, vm: &mut Vm, time: SimTime) {
+        machine.hand_over(vm, self);
+        if let Some(samples) = &mut self.samples {
+            samples.take(machine, vm, time);
         }
     }
 
     /// Whether anybody wants to see the machine.
     pub const fn watches(&self) -> bool {
-        matches!(self, Self::Watches(_))
+        self.watcher.is_some()
     }
 
     /// Whether anybody is shown the counters.
     pub const fn samples(&self) -> bool {
-        matches!(self, Self::Samples(_))
+        self.samples.is_some()
     }
 
     /// Shows the machine, if anybody wants to see it.
     pub fn look(&mut self, machine: &mut Machine, vm: &Vm) {
-        let Self::Watches(watcher) = self else { return };
-        machine.hand_over(vm, *watcher);
-        watcher.look(&View(machine));
+        if self.watches() {
+            machine.hand_over(vm, self);
+        }
+        if let Some(watcher) = &mut self.watcher {
+            watcher.look(&View(machine));
+        }
+    }
+
+    /// Calls `tell` with each that is there.
+    fn each(&mut self, mut tell: impl FnMut(&mut dyn Sink)) {
+        if let Some(sink) = &mut self.sink {
+            tell(*sink);
+        }
+        if let Some(watcher) = &mut self.watcher {
+            tell(*watcher);
+        }
+        if let Some(samples) = &mut self.samples {
+            tell(samples.sampler);
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &dyn Sink> {
+        let sink = self.sink.as_deref().map(|it| it as &dyn Sink);
+        let watcher = self.watcher.as_deref().map(|it| it as &dyn Sink);
+        let samples = self.samples.as_ref();
+        let sampler = samples.map(|it| &*it.sampler as &dyn Sink);
+        [sink, watcher, sampler].into_iter().flatten()
+    }
+}
+
+impl Sink for Audience<'_> {
+    fn wants(&self) -> EventMask {
+        let wants = self.all().map(Sink::wants);
+        wants.fold(EventMask::NONE, EventMask::union)
+    }
+
+    fn begin(&mut self, header: &Header) {
+        self.each(|sink| sink.begin(header));
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        self.each(|sink| sink.events(events));
+    }
+
+    fn text(&mut self, text: &Text) {
+        self.each(|sink| sink.text(text));
+    }
+
+    /// A run to which nobody listens is wanted for its summary.
+    fn has_enough(&self) -> bool {
+        self.all().next().is_some() && self.all().all(Sink::has_enough)
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.each(|sink| sink.finish(end));
     }
 }

@@ -13,8 +13,9 @@ use crate::exit::UsageError;
 use crate::goal::{Goal, Spans, Stat, Whose, family};
 use crate::parallel;
 use crate::report::{Outcome, Results, stated};
+use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter, number_namesakes, refuse_recordings_of_runs, seeded};
-use crate::simulate::{measure_within, say_end};
+use crate::simulate::say_end;
 
 /// Runs of each candidate, where they suffice to decide.
 const RUNS: u32 = 10;
@@ -153,7 +154,7 @@ impl Field {
 }
 
 fn measured(spec: &RunSpec) -> anyhow::Result<(Outcome, Metrics)> {
-    measure_within(spec, sim::Options::default())
+    Runner::new(spec).measure()
 }
 
 /// As many runs as it takes to decide so many comparisons.

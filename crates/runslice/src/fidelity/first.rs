@@ -166,6 +166,7 @@ mod tests {
     use workload::{RunSpec, Workload};
 
     use super::*;
+    use crate::runner::Runner;
 
     fn spec(policy: &str) -> RunSpec {
         let text = "[workload]\nname = \"load\"\n[task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
@@ -190,7 +191,10 @@ mod tests {
 
     fn turns(policy: &str) -> Turns {
         let mut turns = Turns::of(groups());
-        crate::simulate::run(&spec(policy), &mut turns).unwrap();
+        Runner::new(&spec(policy))
+            .with_sink(&mut turns)
+            .start()
+            .unwrap();
         turns
     }
 
@@ -203,7 +207,10 @@ mod tests {
             JsonLines::new(File::create(&path).unwrap()),
         );
         let mut both = Tee::new(vec![&mut turns, &mut file]);
-        crate::simulate::run(&spec("fifo"), &mut both).unwrap();
+        Runner::new(&spec("fifo"))
+            .with_sink(&mut both)
+            .start()
+            .unwrap();
         drop(both);
         file.close().unwrap();
         assert!(turns.turns.len() > 50);
@@ -229,7 +236,10 @@ mod tests {
     #[test]
     fn tasks_of_no_group_are_the_machines_own_and_do_not_count() {
         let mut hogs = Turns::of(["hog".to_owned()]);
-        crate::simulate::run(&spec("fifo"), &mut hogs).unwrap();
+        Runner::new(&spec("fifo"))
+            .with_sink(&mut hogs)
+            .start()
+            .unwrap();
         assert!(!hogs.turns.is_empty());
         assert!(hogs.turns.iter().all(|turn| turn.task.starts_with("hog.")));
     }

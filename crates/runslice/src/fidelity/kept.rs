@@ -144,7 +144,7 @@ mod tests {
     use crate::fidelity::simulated;
     use crate::look::LookOptions;
     use crate::report::{Format, Results, Shape, TableName, World};
-    use crate::simulate::measure_within;
+    use crate::runner::Runner;
     use crate::workload_arg::Written;
 
     fn request(folder: &Path) -> Request {
@@ -187,7 +187,7 @@ mod tests {
             run: nothing,
         };
         let spec = simulated::spec(request, play, &kept, &Profile::default()).unwrap();
-        let (mut outcome, metrics) = measure_within(&spec, sim::Options::default()).unwrap();
+        let (mut outcome, metrics) = Runner::new(&spec).measure().unwrap();
         outcome.compared = Some(Run::new(&metrics.report(), &metrics.waits()));
         let results = Results {
             world: World::Played,

@@ -10,8 +10,9 @@ use workload::{RunSpec, Workload};
 
 use super::asked::{Play, Request};
 use super::kept::Kept;
+use crate::policy;
 use crate::report::ejection;
-use crate::{policy, simulate};
+use crate::runner::Runner;
 
 /// The policy of a play, with its knobs as the kernel had them.
 ///
@@ -87,5 +88,6 @@ pub fn compared(metrics: &Metrics, load: &Workload) -> Run {
 /// # Errors
 /// When the policy or the machine is bad.
 pub fn feed(spec: &RunSpec, sink: &mut dyn Sink, play: &Play) -> anyhow::Result<model::Summary> {
-    simulate::run(spec, sink).with_context(|| play.id.clone())
+    let run = Runner::new(spec).with_sink(sink).start();
+    run.with_context(|| play.id.clone())
 }

@@ -5,7 +5,8 @@ use stats::why::Observer;
 use crate::about::About;
 use crate::explanation::{Explanation, command, json, text};
 use crate::look;
-use crate::simulate::{run_with, say_end};
+use crate::runner::Runner;
+use crate::simulate::say_end;
 
 use super::failure::{Answer, Failure, answer};
 use super::given::Load;
@@ -36,7 +37,10 @@ pub fn explain(
         say_end(spec);
         let most = worst.unwrap_or_else(|| u16::from(task.is_some()));
         let mut observer = Observer::new(most.into(), task.map(str::to_owned));
-        run_with(spec, &mut observer, options.limits.options())?;
+        Runner::new(spec)
+            .with_options(options.limits.options())
+            .with_sink(&mut observer)
+            .start()?;
         let mut words = request.words("explain");
         for (option, value) in [
             ("--task", task.map(str::to_owned)),

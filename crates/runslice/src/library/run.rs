@@ -17,9 +17,10 @@ use crate::policy::Found;
 use crate::report::page::{self, Part};
 use crate::report::{Outcome, Results, RunFormat, TableName, World, checks};
 use crate::run_options::RunOptions;
+use crate::runner::Runner;
 use crate::runs::{self, Asked, StartJitter};
 use crate::scheduler::{LoaderOptions, Schedulers};
-use crate::simulate::{measure_within, run_with, say_end};
+use crate::simulate::say_end;
 use crate::{output, parallel, refusal, report};
 
 use super::failure::{Answer, Failure, answer};
@@ -235,7 +236,7 @@ impl Request {
         };
         let limits = options.limits.options();
         let make = |spec: &RunSpec| {
-            let (outcome, metrics) = measure_within(spec, limits)?;
+            let (outcome, metrics) = Runner::new(spec).with_options(limits).measure()?;
             let values = values(&goals, &metrics, &outcome)?;
             Ok((outcome, values))
         };
@@ -390,7 +391,11 @@ impl Run {
                 let mut collector = self.count.is_none().then(|| Collector::new(None));
                 let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
                 sinks.extend(collector.as_mut().map(|it| it as &mut dyn Sink));
-                run_with(run, &mut Tee::new(sinks), self.options)?;
+                let mut sinks = Tee::new(sinks);
+                Runner::new(run)
+                    .with_options(self.options)
+                    .with_sink(&mut sinks)
+                    .start()?;
                 all.merge(&metrics.tails());
                 collected.extend(collector);
             }
@@ -435,7 +440,10 @@ impl Run {
     /// When there is no such run.
     pub fn events(&self, index: usize, decisions: bool) -> Result<EventColumns, Failure> {
         let mut events = EventColumns::new(decisions);
-        run_with(&self.spec(index)?, &mut events, self.options)?;
+        Runner::new(&self.spec(index)?)
+            .with_options(self.options)
+            .with_sink(&mut events)
+            .start()?;
         Ok(events)
     }
 

@@ -14,8 +14,8 @@ use workload::RunSpec;
 use crate::parallel;
 use crate::report::{self, Outcome};
 use crate::reproduce::found;
+use crate::runner::Runner;
 use crate::say::say;
-use crate::simulate::explain;
 use crate::store::{Front, Key, Store};
 use experiments::cells::{CellId, Results, Sample};
 use experiments::experiment::{Experiment, Wished, Work};
@@ -162,16 +162,9 @@ fn simulate(run: &Planned<'_>) -> anyhow::Result<Value> {
         let (policy, load) = (&run.spec.policy.name, &run.spec.workload.name);
         format!("{load} under {policy} with seed {}", run.spec.seed)
     };
-    let summary = run_probed(&run.spec, vec![&mut metrics, &mut ends], &mut probes)
-        .map_err(explain)
-        .with_context(what)?;
-    let outcome = Outcome {
-        policy: run.spec.policy.name.clone(),
-        set: run.spec.policy.set.clone(),
-        report: metrics.report(),
-        summary,
-        compared: None,
-    };
+    let summary =
+        run_probed(&run.spec, vec![&mut metrics, &mut ends], &mut probes).with_context(what)?;
+    let outcome = Outcome::of(&run.spec, &metrics, summary);
     let mut document = report::json_of(&outcome).context("the results as JSON")?;
     let tasks = document["report"]
         .as_object_mut()
@@ -191,14 +184,16 @@ fn run_probed<'a>(
     spec: &RunSpec,
     mut sinks: Vec<&'a mut dyn Sink>,
     probes: &'a mut [Probe],
-) -> Result<Summary, sim::Error> {
+) -> anyhow::Result<Summary> {
     let every = probes.iter().filter_map(Probe::interval).reduce(common);
     let Some(every) = every else {
         sinks.extend(probes.iter_mut().map(|probe| probe as &mut dyn Sink));
-        return sim::run(spec, &mut Tee::new(sinks));
+        return Runner::new(spec).with_sink(&mut Tee::new(sinks)).start();
     };
-    let others = Tee::new(sinks);
-    sim::run_sampled(spec, &mut Sampled { others, probes }, every)
+    Runner::new(spec)
+        .with_sink(&mut Tee::new(sinks))
+        .sampled(&mut Probes(probes), every)
+        .start()
 }
 
 /// The longest span of which both are multiples.
@@ -210,37 +205,31 @@ fn common(a: Nanos, b: Nanos) -> Nanos {
     Nanos::new(a)
 }
 
-/// Probes that are shown the policy's counters, and other sinks.
-struct Sampled<'a, 'b> {
-    others: Tee<'a>,
-    probes: &'b mut [Probe],
-}
+/// Probes that are shown the policy's counters.
+struct Probes<'a>(&'a mut [Probe]);
 
-impl Sink for Sampled<'_, '_> {
+impl Sink for Probes<'_> {
     fn wants(&self) -> EventMask {
-        let probes = self.probes.iter().map(Sink::wants);
-        probes.fold(self.others.wants(), EventMask::union)
+        let wants = self.0.iter().map(Sink::wants);
+        wants.fold(EventMask::NONE, EventMask::union)
     }
 
     fn begin(&mut self, header: &Header) {
-        self.others.begin(header);
-        self.probes.iter_mut().for_each(|it| it.begin(header));
+        self.0.iter_mut().for_each(|it| it.begin(header));
     }
 
     fn events(&mut self, events: &[Event]) {
-        self.others.events(events);
-        self.probes.iter_mut().for_each(|it| it.events(events));
+        self.0.iter_mut().for_each(|it| it.events(events));
     }
 
     fn finish(&mut self, now: SimTime) {
-        self.others.finish(now);
-        self.probes.iter_mut().for_each(|it| it.finish(now));
+        self.0.iter_mut().for_each(|it| it.finish(now));
     }
 }
 
-impl Sampler for Sampled<'_, '_> {
+impl Sampler for Probes<'_> {
     fn sample(&mut self, sample: &model::Sample) {
-        self.probes.iter_mut().for_each(|it| it.sample(sample));
+        self.0.iter_mut().for_each(|it| it.sample(sample));
     }
 }
 

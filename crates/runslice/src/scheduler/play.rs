@@ -8,30 +8,28 @@ use bpf::Image;
 use loader::recording::{Recorder, Recording, Replay};
 use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpaceError};
 use model::{Nanos, Program, Recorded, Sink, Summary};
-use sim::ProgramReport;
+use sim::{ProgramReport, Simulation};
 use workload::RunSpec;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use super::supervised::Started;
+use crate::simulate::explain;
 
-/// A program for the simulated machine, and whether its threads take no CPU.
-pub type User = (Box<dyn UserSpace>, bool);
-
-/// Lets `simulate` run the program of `spec`, and says in the summary's notes how it ended if that
-/// is not as it should.
+/// Lets `simulation` run the program of `spec`, and says in the summary's notes how it ended if
+/// that is not as it should.
 ///
 /// # Errors
-/// If it cannot be started, if a recording does not fit, or as `simulate`.
+/// If it cannot be started, if a recording does not fit, or as [`Simulation::start`].
 pub fn run(
     program: &Program,
     spec: &RunSpec,
-    simulate: impl FnOnce(User) -> anyhow::Result<(Summary, ProgramReport)>,
+    simulation: Simulation<'_>,
 ) -> anyhow::Result<Summary> {
     if let Some(recorded) = &program.recorded {
-        return replay(recorded, (program, spec), simulate);
+        return replay(recorded, (program, spec), simulation);
     }
     let shared = Shared::new(Started::new(program, spec)?);
-    let result = simulate((Box::new(shared.clone()), program.free));
+    let result = start(simulation.with_program(Box::new(shared.clone()), program.free));
     let kept = shared.with(|started| started.close(program));
     let (mut summary, report) = result?;
     summary.notes.extend(note_of(&spec.policy.name, &report));
@@ -46,7 +44,9 @@ pub fn run(
 /// If it cannot be started, or attaches none.
 pub fn load(program: &Program, spec: &RunSpec) -> anyhow::Result<Image> {
     let shared = Shared::new(Started::new(program, spec)?);
-    let result = sim::load_program(spec, (Box::new(shared.clone()), program.free));
+    let result = Simulation::new(spec)
+        .with_program(Box::new(shared.clone()), program.free)
+        .attach();
     let kept = shared.with(|started| started.close(program));
     let image = result?;
     kept.map(|_| image)
@@ -64,10 +64,10 @@ pub fn record(
 ) -> anyhow::Result<(Option<Summary>, Recorded)> {
     let setup_only = sink.is_none();
     let shared = Shared::new(Recorder::new(Started::new(program, spec)?));
-    let user: User = (Box::new(shared.clone()), program.free);
+    let simulation = Simulation::new(spec).with_program(Box::new(shared.clone()), program.free);
     let result = match sink {
-        None => sim::load_program(spec, user).map(|_| None),
-        Some(sink) => sim::run_program(spec, sink, sim::Options::default(), user).map(Some),
+        None => simulation.attach().map(|_| None).map_err(Into::into),
+        Some(sink) => start(simulation.with_sink(sink)).map(Some),
     };
     let kept = shared.with(|recorder| recorder.user_mut().close(program));
     let (result, kept) = (result?, kept?);
@@ -87,7 +87,7 @@ pub fn record(
 fn replay(
     recorded: &Recorded,
     (program, spec): (&Program, &RunSpec),
-    simulate: impl FnOnce(User) -> anyhow::Result<(Summary, ProgramReport)>,
+    simulation: Simulation<'_>,
 ) -> anyhow::Result<Summary> {
     let name = &spec.policy.name;
     let recording = Recording::from_bytes(&recorded.bytes).with_context(|| name.clone())?;
@@ -96,14 +96,21 @@ fn replay(
         false => Replay::new(recording),
     };
     let shared = Shared::new(replay);
-    let result = simulate((Box::new(shared.clone()), program.free));
-    let (mut summary, report) = result?;
+    let simulation = simulation.with_program(Box::new(shared.clone()), program.free);
+    let (mut summary, report) = start(simulation)?;
     // One at the end of the run is none of the simulated machine's errors.
     if let Some(difference) = shared.with(|replay| replay.difference().map(str::to_owned)) {
         bail!("{difference}");
     }
     summary.notes.extend(note_of(name, &report));
     Ok(summary)
+}
+
+/// Runs a program, and gives how both ended.
+fn start(simulation: Simulation<'_>) -> anyhow::Result<(Summary, ProgramReport)> {
+    let finished = simulation.start().map_err(explain)?;
+    let report = finished.program.context("the run has a program")?;
+    Ok((finished.summary, report))
 }
 
 /// What is to be said of a program's end.

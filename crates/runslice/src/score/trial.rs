@@ -11,9 +11,10 @@ use crate::exit::UsageError;
 use crate::goal::family;
 use crate::recording::halves::Known;
 use crate::report::ejection;
+use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::score_file::Identity;
-use crate::{parallel, policy, simulate};
+use crate::{parallel, policy};
 
 /// The null model: who comes first is served first, on any CPU.
 pub const NULL: &str = "fifo";
@@ -148,7 +149,7 @@ fn specs(
 fn simulated(spec: &RunSpec, cut: SimTime) -> anyhow::Result<(Blocks, Option<String>)> {
     let length = cut.since(SimTime::ZERO);
     let mut blocks = Blocks::new(length, FINE, family);
-    let summary = simulate::run(spec, &mut blocks)?;
+    let summary = Runner::new(spec).with_sink(&mut blocks).start()?;
     let is_cut = spec
         .duration
         .is_some_and(|it| blocks.end() >= SimTime::ZERO + it);

@@ -15,8 +15,9 @@ use workload::RunSpec;
 use crate::exit::Status;
 use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
+use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
-use crate::{output, policy, report, simulate, workload_arg};
+use crate::{output, policy, report, workload_arg};
 
 /// Arguments of `runslice diff`.
 #[derive(Debug, Args)]
@@ -254,7 +255,8 @@ fn compare(specs: [&RunSpec; 2]) -> anyhow::Result<Difference> {
 /// One run, its figures and its end.
 fn make(spec: &RunSpec, mut sender: Sender) -> anyhow::Result<(Report, Option<String>)> {
     let mut metrics = Metrics::new();
-    let summary = simulate::run(spec, &mut Tee::new(vec![&mut metrics, &mut sender]))?;
+    let mut sinks = Tee::new(vec![&mut metrics, &mut sender]);
+    let summary = Runner::new(spec).with_sink(&mut sinks).start()?;
     let ejection = report::ejection(&spec.policy.name, &summary.exit);
     Ok((metrics.report(), ejection))
 }

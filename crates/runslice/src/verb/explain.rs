@@ -16,6 +16,7 @@ use crate::explanation::{Explanation, command, json, text};
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
+use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
@@ -236,7 +237,7 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
     let spec = request.spec(found.clone())?;
     simulate::say_end(&spec);
     let mut observer = request.observer();
-    let summary = simulate::run(&spec, &mut observer)?;
+    let summary = Runner::new(&spec).with_sink(&mut observer).start()?;
     if let (Some(path), Some(finding)) = (&request.shrink, observer.finding()) {
         // An ejection ends the run within its last millisecond.
         let end = summary.end.since(SimTime::ZERO);

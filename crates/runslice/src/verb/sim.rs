@@ -23,10 +23,10 @@ use crate::recording::RecordingOptions;
 use crate::report::page::{self, Part};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
 use crate::run_options::RunOptions;
+use crate::runner::Runner;
 use crate::runs::{self, Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::simulate::{measure_within, outcome};
 use crate::timeline::{self, Stretch};
 use crate::{output, parallel, policy, simulate, workload_arg};
 
@@ -409,7 +409,7 @@ fn many(
     // The waits of all runs of a policy are added as they come; their order changes nothing.
     let drawn: Vec<Mutex<Tails>> = specs.iter().map(|_| Mutex::default()).collect();
     let run = |spec: &RunSpec| {
-        let (outcome, metrics) = measure_within(spec, options)?;
+        let (outcome, metrics) = Runner::new(spec).with_options(options).measure()?;
         let at = specs
             .iter()
             .position(|it| it.policy.name == spec.policy.name);
@@ -458,17 +458,20 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     sinks.extend(timeline.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut sinks = Tee::new(sinks);
-    let summary = match &request.books.schedstat {
-        None => simulate::run_with(spec, &mut sinks, request.run.limits.options())?,
-        Some(path) => {
-            let path = output::path_for(path, name, several);
-            let mut books = request.books.open(path, sinks)?;
-            let every = request.books.schedstat_every;
-            let summary = simulate::run_sampled(spec, &mut books, every)?;
-            books.close()?;
-            summary
-        }
+    let mut books = match &request.books.schedstat {
+        None => None,
+        Some(path) => Some(request.books.open(output::path_for(path, name, several))?),
     };
+    let mut runner = Runner::new(spec)
+        .with_options(request.run.limits.options())
+        .with_sink(&mut sinks);
+    if let Some(books) = &mut books {
+        runner = runner.sampled(&mut books.keeper, request.books.schedstat_every);
+    }
+    let summary = runner.start()?;
+    if let Some(books) = books {
+        books.close()?;
+    }
     for (result, path) in [
         events.map(|(sink, path)| (sink.close().map(drop), path)),
         trace.map(|(sink, path)| (sink.close().map(drop), path)),
@@ -489,7 +492,7 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
         tails: metrics.tails(),
         collected,
     };
-    Ok((outcome(spec, &metrics, summary), drawn))
+    Ok((Outcome::of(spec, &metrics, summary), drawn))
 }
 
 /// When the run ends at the latest.

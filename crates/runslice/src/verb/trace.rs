@@ -21,10 +21,11 @@ use crate::output::To;
 use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::report::{Format, ejection};
+use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::{on_kernel, output, policy, simulate, workload_arg};
+use crate::{on_kernel, output, policy, workload_arg};
 use model::{span, suggest};
 
 /// What the events of a traced kernel call its load.
@@ -280,7 +281,7 @@ fn fill(
         return Ok(None);
     }
     let spec = request.spec(found.context("a policy is simulated")?)?;
-    let summary = simulate::run(&spec, &mut to)?;
+    let summary = Runner::new(&spec).with_sink(&mut to).start()?;
     Ok(Some(summary.exit))
 }
 

@@ -3,7 +3,7 @@
 use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId};
 use workload::RunSpec;
 
-use crate::simulate;
+use crate::runner::Runner;
 
 /// Turns that are kept.
 const MOST: usize = 100_000;
@@ -49,7 +49,10 @@ impl Course {
             total_budget: Some(BUDGET),
             ..sim::Options::default()
         };
-        let _summary = simulate::run_with(spec, &mut course, options)?;
+        let _summary = Runner::new(spec)
+            .with_options(options)
+            .with_sink(&mut course)
+            .start()?;
         Ok(course)
     }
 

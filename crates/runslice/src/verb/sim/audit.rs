@@ -11,6 +11,7 @@ use workload::RunSpec;
 use crate::exit::UnsupportedError;
 use crate::left_out;
 use crate::report::ejection;
+use crate::runner::Runner;
 
 /// What a run left, as far as two runs of one spec must agree.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +60,10 @@ pub fn audit(spec: &RunSpec, limits: Options) -> anyhow::Result<String> {
 fn trace(spec: &RunSpec, options: Options) -> anyhow::Result<Trace> {
     let (mut hash, mut accounts) = (TraceHash::new(), Conservation::new());
     let mut tee = Tee::new(vec![&mut hash, &mut accounts]);
-    let summary = crate::simulate::run_with(spec, &mut tee, options)?;
+    let summary = Runner::new(spec)
+        .with_options(options)
+        .with_sink(&mut tee)
+        .start()?;
     let checked = accounts.check(&summary);
     ensure!(
         checked.is_ok(),

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use model::{Event, EventMask, Header, Nanos, Sample, Sampler, SimTime, Sink};
-use stats::Tee;
+use model::Nanos;
 use stats::schedstat::{Bookkeeper, Bookkeeping};
 
 use crate::output;
@@ -17,7 +16,7 @@ pub struct Request {
     /// Write /proc/schedstat snapshots, as a kernel of 2004 printed them, to this file for `stat
     /// report`. With several policies, each gets its own file, with the policy's name before the
     /// file's ending.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "memory"])]
+    #[arg(long, value_name = "FILE")]
     pub schedstat: Option<PathBuf>,
 
     /// Version of /proc/schedstat. Only 4 is possible.
@@ -53,33 +52,29 @@ fn parse_every(text: &str) -> Result<Nanos, String> {
     Ok(every)
 }
 
-/// A run's sinks, the books among them.
-pub struct Books<'a> {
-    others: Tee<'a>,
-    keeper: Bookkeeper<output::Results>,
+/// The file, and who writes it.
+pub struct Books {
+    /// To be shown the counters.
+    pub keeper: Bookkeeper<output::Results>,
     path: PathBuf,
 }
 
 impl Request {
-    /// Books in `path`, beside `others`.
+    /// Books in `path`.
     ///
     /// # Errors
     /// When the file cannot be created.
-    pub fn open<'a>(&self, path: PathBuf, others: Tee<'a>) -> anyhow::Result<Books<'a>> {
+    pub fn open(&self, path: PathBuf) -> anyhow::Result<Books> {
         let rules = match self.schedstat_rules {
             Rules::V4 => Bookkeeping::V4,
             Rules::Full => Bookkeeping::Full,
         };
         let keeper = Bookkeeper::new(rules, output::create(&path)?);
-        Ok(Books {
-            others,
-            keeper,
-            path,
-        })
+        Ok(Books { keeper, path })
     }
 }
 
-impl Books<'_> {
+impl Books {
     /// Closes the file.
     ///
     /// # Errors
@@ -88,36 +83,5 @@ impl Books<'_> {
         let closed = self.keeper.close();
         closed.with_context(|| format!("cannot write {}", self.path.display()))?;
         Ok(())
-    }
-}
-
-impl Sink for Books<'_> {
-    fn wants(&self) -> EventMask {
-        self.others.wants().union(self.keeper.wants())
-    }
-
-    fn begin(&mut self, header: &Header) {
-        self.others.begin(header);
-        self.keeper.begin(header);
-    }
-
-    fn events(&mut self, events: &[Event]) {
-        self.others.events(events);
-        self.keeper.events(events);
-    }
-
-    fn text(&mut self, text: &model::Text) {
-        self.others.text(text);
-    }
-
-    fn finish(&mut self, end: SimTime) {
-        self.others.finish(end);
-        self.keeper.finish(end);
-    }
-}
-
-impl Sampler for Books<'_> {
-    fn sample(&mut self, sample: &Sample) {
-        self.keeper.sample(sample);
     }
 }

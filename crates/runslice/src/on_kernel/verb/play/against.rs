@@ -12,7 +12,7 @@ use workload::RunSpec;
 use crate::export::{ExportTable, Kind};
 use crate::fidelity::simulated::compared;
 use crate::report::Format;
-use crate::simulate;
+use crate::runner::Runner;
 use crate::table::Table;
 
 /// One figure of one group on both machines; in nanoseconds, millionths, thousandths or as a count.
@@ -48,7 +48,10 @@ impl<'a> From<&'a Cell> for Row<'a> {
 pub fn run(run: &RunSpec, before: Nanos) -> anyhow::Result<machines::Run> {
     let mut metrics = Metrics::new();
     let played = run.as_played(before);
-    let summary = simulate::run(&played, &mut metrics).context("the simulated half")?;
+    let summary = Runner::new(&played)
+        .with_sink(&mut metrics)
+        .start()
+        .context("the simulated half")?;
     if summary.exit.kind.is_error() {
         anyhow::bail!("the simulated half was ejected: {}", summary.exit.message);
     }

@@ -1,0 +1,117 @@
+//! One simulated run, of a policy or of a scheduler's own program.
+
+use model::{Nanos, Sampler, Sink, Summary};
+use sim::{Options, Simulation};
+use stats::{Later, Metrics, Tee};
+use workload::RunSpec;
+
+use crate::cancel::{self, Until};
+use crate::report::Outcome;
+use crate::scheduler;
+use crate::simulate::explain;
+
+/// A simulated run that is being asked for. Beside what [`Simulation`] offers, it starts the
+/// scheduler's own program that `spec` may have, hides what comes before the workload's begin, and
+/// ends when nobody waits for the work of this thread any more: see [`cancel`].
+#[must_use = "nothing runs before `start`"]
+pub struct Runner<'a> {
+    spec: &'a RunSpec,
+    options: Options,
+    sink: Option<&'a mut dyn Sink>,
+    sampler: Option<(&'a mut dyn Sampler, Nanos)>,
+}
+
+impl<'a> Runner<'a> {
+    /// A run of `spec` to which nobody listens.
+    pub fn new(spec: &'a RunSpec) -> Self {
+        Self {
+            spec,
+            options: Options::default(),
+            sink: None,
+            sampler: None,
+        }
+    }
+
+    /// The run is computed as `options` say.
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Events go to `sink`, from the workload's begin on.
+    pub fn with_sink(mut self, sink: &'a mut dyn Sink) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// `sampler` is shown the counters every `every`, beside all events. It sees the machine from
+    /// time zero on, also before the workload's begin.
+    ///
+    /// # Panics
+    /// When the run starts, if `every` is zero.
+    pub fn sampled(mut self, sampler: &'a mut dyn Sampler, every: Nanos) -> Self {
+        self.sampler = Some((sampler, every));
+        self
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// When a policy, its program or the machine is bad, or when nobody waits for the run.
+    pub fn start(self) -> anyhow::Result<Summary> {
+        cancel::check()?;
+        let spec = self.spec;
+        let mut nobody = Tee::new(Vec::new());
+        let sink: &mut dyn Sink = match self.sink {
+            Some(sink) => sink,
+            None => &mut nobody,
+        };
+        let mut sink = Until::new(sink);
+        let mut later;
+        let sink: &mut dyn Sink = match spec.workload.begin {
+            None => &mut sink,
+            Some(begin) => {
+                later = Later::new(begin.at, &mut sink);
+                &mut later
+            }
+        };
+        let mut simulation = Simulation::new(spec)
+            .with_options(self.options)
+            .with_sink(sink);
+        let mut sampler;
+        if let Some((inner, every)) = self.sampler {
+            sampler = Until::new(inner);
+            simulation = simulation.sampled(&mut sampler, every);
+        }
+        let summary = match &spec.policy.program {
+            None => simulation.start().map(|it| it.summary).map_err(explain),
+            Some(program) => scheduler::run(program, spec, simulation),
+        };
+        // What was cut short is no result.
+        cancel::check()?;
+        summary
+    }
+
+    /// Runs to the end, and gives the figures of the run in the place of its bare summary, and
+    /// what else the metrics know.
+    ///
+    /// # Errors
+    /// As [`Runner::start`].
+    pub fn measure(self) -> anyhow::Result<(Outcome, Metrics)> {
+        let spec = self.spec;
+        let mut metrics = Metrics::new();
+        let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
+        if let Some(sink) = self.sink {
+            sinks.push(sink);
+        }
+        let mut sinks = Tee::new(sinks);
+        let mut runner = Runner::new(spec)
+            .with_options(self.options)
+            .with_sink(&mut sinks);
+        if let Some((sampler, every)) = self.sampler {
+            runner = runner.sampled(sampler, every);
+        }
+        let summary = runner.start()?;
+        Ok((Outcome::of(spec, &metrics, summary), metrics))
+    }
+}

@@ -1,0 +1,323 @@
+//! A run, from what is asked to what is left of it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bpf::{Door, Image};
+use model::user_space::UserSpace;
+use model::{CpuId, EventMask, Nanos, Sampler, SimTime, Sink, Summary};
+use workload::RunSpec;
+
+use crate::machine::{Machine, Parts, Vm};
+use crate::mirror::Mirror;
+use crate::ops::Ops;
+use crate::pending::Pending;
+use crate::program::{ProgramReport, with_program};
+use crate::sample::{Samples, policy_counters};
+use crate::tally::Tally;
+use crate::target::target;
+use crate::view::{Audience, Watcher};
+use crate::work::Work;
+use crate::{
+    Error, MOST_WITHOUT_END, Noted, Options, PolicyError, Ready, check_machine, configure,
+    disturber, latest_end, prepare, setup, task,
+};
+
+/// Runs a policy on a workload. The events go to `sink`, what else is left is the summary.
+///
+/// The result is a function of `spec` alone. [`Simulation`] is the same with more to ask for.
+///
+/// # Errors
+/// As [`Simulation::start`].
+pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    let finished = Simulation::new(spec).with_sink(sink).start()?;
+    Ok(finished.summary)
+}
+
+/// A run that is being asked for. What is asked beside `spec` changes nothing of the events, but
+/// for a program, which is itself a part of the run.
+///
+/// A sink, a watcher and a sampler may be given together. Each gets every event, and the run ends
+/// early only when none of them wants to know more.
+#[must_use = "nothing runs before `start`"]
+pub struct Simulation<'a> {
+    spec: &'a RunSpec,
+    audience: Audience<'a>,
+    options: Options,
+    tally: bool,
+    user: Option<User>,
+}
+
+/// A scheduler's own program, and whether its threads are no tasks and take no CPU.
+type User = (Box<dyn UserSpace>, bool);
+
+/// What is left of a run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Finished {
+    /// How it went.
+    pub summary: Summary,
+    /// What the callbacks did, each under its kernel's name; empty unless
+    /// [`Simulation::tallied`] asked for it.
+    pub tally: BTreeMap<&'static str, Tally>,
+    /// How the scheduler's own program ended, if the run had one.
+    pub program: Option<ProgramReport>,
+}
+
+impl<'a> Simulation<'a> {
+    /// A run of `spec` to which nobody listens.
+    pub fn new(spec: &'a RunSpec) -> Self {
+        Self {
+            spec,
+            audience: Audience::default(),
+            options: Options::default(),
+            tally: false,
+            user: None,
+        }
+    }
+
+    /// Events go to `sink`.
+    pub fn with_sink(mut self, sink: &'a mut dyn Sink) -> Self {
+        self.audience.sink = Some(sink);
+        self
+    }
+
+    /// `watcher` looks into the machine between events.
+    pub fn watched(mut self, watcher: &'a mut dyn Watcher) -> Self {
+        self.audience.watcher = Some(watcher);
+        self
+    }
+
+    /// `sampler` is shown the counters every `every`, first at time zero and last at the end.
+    ///
+    /// # Panics
+    /// If `every` is zero.
+    pub fn sampled(mut self, sampler: &'a mut dyn Sampler, every: Nanos) -> Self {
+        self.audience.samples = Some(Samples::new(sampler, every));
+        self
+    }
+
+    /// The run is computed as `options` say.
+    pub const fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// What the callbacks do is counted.
+    pub const fn tallied(mut self) -> Self {
+        self.tally = true;
+        self
+    }
+
+    /// The policy is the one that a scheduler's own `program` attaches; that of the `spec` is a
+    /// name only. The program's threads are tasks that are called as the policy is. If they are
+    /// `free`, they are none and take no CPU.
+    pub fn with_program(mut self, program: Box<dyn UserSpace>, free: bool) -> Self {
+        self.user = Some((program, free));
+        self
+    }
+
+    /// Runs to the end. A policy that misbehaves ends the run with an [`model::Exit`] in the
+    /// summary.
+    ///
+    /// # Errors
+    /// If the object, the workload or the machine is no good, if a back end is demanded that cannot
+    /// execute the policy, or if a program attaches none.
+    pub fn start(mut self) -> Result<Finished, Error> {
+        check_machine(&self.spec.machine)?;
+        let user = self.user.take();
+        let spec = &*with_threads(self.spec.with_background(), user.as_ref());
+        let (mut machine, mut vm) = match user {
+            None => self.begin_policy(spec)?,
+            Some(user) => self.begin_program(spec, user)?,
+        };
+        let audience = &mut self.audience;
+        go(spec, &mut machine, &mut vm, audience)?;
+        // Detaching calls the policy, too, and that is no part of the run.
+        let tally = machine.calls.take_tally();
+        let summary = finish(&mut machine, &mut vm, audience);
+        let has_program = machine.program.is_some();
+        Ok(Finished {
+            summary,
+            tally,
+            program: has_program.then(|| machine.program_report()),
+        })
+    }
+
+    /// Lets the program attach its policy, and no more: what it has loaded by then. A policy
+    /// without a program is loaded.
+    ///
+    /// # Errors
+    /// As [`Simulation::start`].
+    pub fn attach(mut self) -> Result<Image, Error> {
+        check_machine(&self.spec.machine)?;
+        let user = self.user.take();
+        let spec = &*with_threads(Cow::Borrowed(self.spec), user.as_ref());
+        let (_, vm) = match user {
+            None => self.begin_policy(spec)?,
+            Some(user) => self.begin_program(spec, user)?,
+        };
+        Ok(vm.image_of_now())
+    }
+
+    /// A machine that has its tasks and will attach the policy of `spec`.
+    fn begin_policy(&self, spec: &RunSpec) -> Result<(Machine, Vm), Error> {
+        let Ready {
+            target,
+            ops,
+            entries,
+            setup,
+            changes,
+            mut vm,
+        } = prepare(&spec.policy, &spec.machine, self.options, self.noted())?;
+        let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
+        let plan = setup::Plan::new(entries, setup, changes);
+        let mut machine = self.machine_of(spec, (ops, plan, mirror))?;
+        machine.populate(&mut vm)?;
+        let at = SimTime::ZERO + spec.attach_after;
+        machine.queue.push(at, CpuId(0), Pending::Attach);
+        machine.plan_changes();
+        Ok((machine, vm))
+    }
+
+    /// A machine on which a program has attached its policy.
+    fn begin_program(&self, spec: &RunSpec, (user, free): User) -> Result<(Machine, Vm), Error> {
+        let target = target(&spec.machine);
+        let (functions, config) = configure(&spec.machine, self.options, self.noted());
+        let opened = Door::open(target.clone(), functions, config);
+        let opened = opened
+            .map_err(Box::new)
+            .map_err(PolicyError::of(&spec.policy));
+        let (door, mut vm) = opened?;
+        let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
+        let plan = setup::Plan::new(Vec::new(), Vec::new(), Vec::new());
+        let mut machine = self.machine_of(spec, (Ops::none(), plan, mirror))?;
+        machine.start_program(&mut vm, (user, door), (&spec.policy.name, free))?;
+        Ok((machine, vm))
+    }
+
+    /// The machine that `spec` asks for, with a policy made ready.
+    fn machine_of(
+        &self,
+        spec: &RunSpec,
+        (ops, setup, mirror): (Ops, setup::Plan, Mirror),
+    ) -> Result<Machine, Error> {
+        let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
+        Ok(Machine::new(Parts {
+            spec: spec.machine.clone(),
+            workload: Arc::clone(&spec.workload),
+            seed: spec.seed,
+            tie_seed: spec.tie_seed,
+            ops,
+            setup,
+            mirror,
+            work,
+            wants: self.wants(),
+            tally: self.tally,
+        }))
+    }
+
+    fn wants(&self) -> EventMask {
+        self.audience.wants()
+    }
+
+    fn noted(&self) -> Noted {
+        Noted::new(self.wants(), self.tally)
+    }
+}
+
+/// `spec` with a group for the program's threads, if they are tasks.
+fn with_threads<'a>(spec: Cow<'a, RunSpec>, user: Option<&User>) -> Cow<'a, RunSpec> {
+    match user {
+        Some((_, false)) => Cow::Owned(with_program(&spec)),
+        _ => spec,
+    }
+}
+
+/// Lets the machine run to its end, whose tasks exist.
+fn go(
+    spec: &RunSpec,
+    machine: &mut Machine,
+    vm: &mut Vm,
+    audience: &mut Audience<'_>,
+) -> Result<(), Error> {
+    let duration = duration_of(spec, machine);
+    let workload = Arc::clone(&machine.workload);
+    let header = workload.header(&spec.policy.name, &spec.machine, spec.seed, duration);
+    audience.begin(&header);
+    let disturber = disturber(spec).filter(|_| duration.is_none());
+    if let Some(end) = duration.or(disturber.map(|_| MOST_WITHOUT_END)) {
+        machine.end_at(end);
+    }
+    machine.run(vm, audience)?;
+    if let Some(name) = disturber.filter(|_| machine.now >= SimTime::ZERO + MOST_WITHOUT_END) {
+        machine.note(format!(
+            "nothing says when the run ends, and `{name}` goes on for ever: it was ended after \
+             {MOST_WITHOUT_END}; a duration or the workload's `stop` can say otherwise"
+        ));
+    }
+    if let Some(error) = machine.take_program_failure() {
+        return Err(error.into());
+    }
+    if let Some(error) = machine.take_work_error() {
+        return Err(error.into());
+    }
+    if let Some(failure) = machine.setup.take_failure() {
+        return Err(failure.of(&spec.policy.name));
+    }
+    Ok(())
+}
+
+fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
+    let (end, note) = latest_end(spec);
+    if let Some(note) = note {
+        machine.note(note);
+    }
+    end
+}
+
+/// Detaches the policy, closes the books and hands the last events over.
+fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
+    machine.note_idle_cpus();
+    machine.note_changes();
+    let starved = machine.note_starved();
+    machine.close_books();
+    machine.give_up_deadlines();
+    machine.hand_over(vm, sink);
+    // What happens from here on, the end of a program included, is no decision of the policy's.
+    machine.decisions.end();
+    if machine.program.is_some() {
+        machine.end_program(vm);
+    }
+    let exit = machine.detach(vm);
+    machine.hand_over(vm, sink);
+    machine.tell_exit(&exit, sink);
+    let end = machine.now;
+    sink.finish(end);
+    machine.note_arena(vm);
+    let (printed, mut notes) = machine.log.take();
+    notes.extend(machine.work.notes());
+    Summary {
+        end,
+        exit,
+        cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
+        tasks: machine.tasks.iter().map(task::Task::times).collect(),
+        counters: machine.counters.named(&machine.rules),
+        spent: machine.spent_by_kind(),
+        policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
+        printed,
+        starved,
+        watchdog: machine.watchdog_timeout(),
+        instructions: vm.retired(),
+        callbacks: machine.calls.count(),
+        notes,
+    }
+}
+
+/// Counters over all CPUs.
+fn sums(counters: Vec<(String, Vec<u64>)>) -> Vec<(String, u64)> {
+    let sum = |values: Vec<u64>| values.into_iter().fold(0, u64::wrapping_add);
+    let counters = counters.into_iter();
+    counters.map(|(name, values)| (name, sum(values))).collect()
+}
