@@ -12,8 +12,10 @@ impl Memory {
         if address.wrapping_sub(BASE - GUARD) > self.last {
             return [0; N];
         }
-        // SAFETY: At least 8 bytes of the mapping begin there. It lives as long as `self`, and
-        // whoever writes to it has `self` borrowed mutably.
+        // SAFETY: At least 8 bytes of the mapping begin there, which lives as long as `self`, and
+        // any bytes are a value. Who writes to it in this process has `self` borrowed mutably.
+        // Another process may have mapped some pages, too (`shared.rs`), a scheduler's own program:
+        // all its threads stand at system calls while anybody in this process uses the memory.
         unsafe { self.host_pointer(address).cast::<[u8; N]>().read() }
     }
 
@@ -27,7 +29,8 @@ impl Memory {
             return self.store_bytes(address, &bytes);
         }
         // SAFETY: `open` leaves room for 8 bytes before the end of what was allocated, which lies
-        // in the region. Nobody else has it borrowed.
+        // in the region. Nobody else has it borrowed, and the other process stands still, as in
+        // `load`.
         unsafe { self.host_pointer(address).cast::<[u8; N]>().write(bytes) };
         true
     }

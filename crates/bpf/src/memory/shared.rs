@@ -1,7 +1,9 @@
 //! Pages of a map that are those of a file in memory, which a process of user space maps, too.
 //!
 //! That process must not run while a program does or while anybody looks at this memory: to Rust
-//! its stores are changes from outside, between two uses.
+//! its stores are changes from outside, between two uses. The loader keeps it so: a thread of the
+//! process runs only in its turn, which is over when it stands at a system call again, and the
+//! simulated machine answers that call while all threads stand.
 
 use std::fs::File;
 use std::io;
