@@ -1,12 +1,13 @@
 //! An image made ready to run, with its memory: its state.
 //!
-//! `instance/create.rs` makes one, `instance/call.rs` runs its programs, `instance/grow.rs` adds to
-//! it what user space loads.
+//! `instance/create.rs` makes one, `instance/call.rs` runs its programs, which are entered and left
+//! by what `instance/inside.rs` has, `instance/grow.rs` adds to it what user space loads.
 
 mod call;
 mod create;
 mod grow;
 mod heat;
+mod inside;
 
 pub use call::{Prepared, Unfinished};
 pub(crate) use grow::Piece;
@@ -68,8 +69,7 @@ pub struct Instance<H: Host> {
     pub(crate) stack_end: u64,
     /// Callers of the functions that run now, of all nested calls.
     pub(crate) frames: Vec<Frame>,
-    /// Calls in progress; 0 in an outermost one of which that is not said yet, see
-    /// [`Instance::say_depth`].
+    /// Calls in progress, one in the other. Only [`inside::Inside`] changes it.
     pub(crate) depth: u32,
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,

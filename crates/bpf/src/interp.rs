@@ -35,10 +35,8 @@ pub(crate) fn run<H: Host>(
     args: [u64; 5],
 ) -> Result<u64, Box<Trap>> {
     let cells = vm.lend_cells().unwrap_or_else(|| build::cells(vm));
-    let outer = vm.progress.frame;
     let entry = vm.code.entries[function as usize];
     let result = Machine::new(vm, host, &cells, args).run(entry);
-    vm.progress.frame = outer;
     vm.take_cells_back(cells);
     result
 }

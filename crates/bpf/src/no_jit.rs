@@ -26,23 +26,6 @@ pub(crate) enum Entry {}
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProgramEntry {}
 
-/// What native code returns. Nothing makes one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ending {
-    value: u64,
-    fuel: i64,
-}
-
-impl Ending {
-    pub(crate) const fn value(self) -> u64 {
-        self.value
-    }
-
-    pub(crate) const fn fuel(self) -> i64 {
-        self.fuel
-    }
-}
-
 impl Program {
     pub(crate) const fn size(&self) -> Execution {
         match *self {}
@@ -114,7 +97,7 @@ pub(crate) fn run_outermost<H: Host>(
     _: &mut H,
     entry: ProgramEntry,
     _: u64,
-) -> Ending {
+) -> u64 {
     match entry {}
 }
 

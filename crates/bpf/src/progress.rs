@@ -53,14 +53,6 @@ impl Progress {
         self.fuel = budget.cast_signed();
     }
 
-    /// As [`Progress::refuel`], after a call that has left `fuel` of a budget of the same size.
-    #[inline]
-    pub(crate) const fn refuel_after(&mut self, fuel: i64, budget: u64) {
-        let spent = budget.wrapping_sub(fuel.cast_unsigned());
-        self.budget_end = self.budget_end.wrapping_add(spent);
-        self.fuel = budget.cast_signed();
-    }
-
     /// Takes `instructions` from the budgets that were not retired.
     #[inline]
     pub(crate) const fn spend(&mut self, instructions: u64) {

@@ -1,5 +1,34 @@
 //! Calls of an instance's programs.
 //!
+//! # The ways in and out
+//!
+//! All lead through [`Inside`], which counts the call in, and out again with its frame and budget.
+//!
+//! ```text
+//!  call_program        prepare + call_prepared        call_function, run_syscall
+//!       |    \               |                                |
+//!       |     `-outermost--> +-- native code, native stack    |
+//!       |                    |     `-> run_outermost ------.  |
+//!       |                    `-- else Unfinished(None)     |  |
+//!       |                          `-> finish              |  |
+//!       |                                |                 |  |
+//!       |                        call_interpreted          |  |
+//!       |                          |         `-> interp    |  |
+//!   call_nested                call_outermost    |         |  |
+//!       |                          |             |         |  |
+//!       `-----------> enter <------' <-----------|---------|--'
+//!                       `-> jit::run or interp   |         |
+//!  out:                            |             |         |
+//!   nothing untidy: the value  <---+-------------+---------+
+//!   else leave: what is still held, where it failed, what was removed;
+//!   of run_outermost by way of Unfinished(Some), finish and settle
+//! ```
+//!
+//! Nearly every call is `call_prepared` to the value: it has no array of arguments, no frame of its
+//! own and one test at its end, of [`Progress::untidy`]. The others differ in what they may find:
+//! another call around them (`enter`), no native code yet (`call_interpreted`), or something to
+//! say (`settle`, `leave`).
+//!
 //! # What programs may rely on
 //!
 //! The same on every back end: a function begins with its arguments in `r1` to `r5` and zeros in
@@ -20,6 +49,7 @@
 //! built-in function copies, compares or clears; these are not counted as retired.
 
 use super::Instance;
+use super::inside::Inside;
 use crate::frame::Trap;
 use crate::host::{CallCtx, Host};
 use crate::map::hash::Removed;
@@ -102,7 +132,7 @@ impl<H: Host> Instance<H> {
             "a callback has {} arguments",
             args.len()
         );
-        if !self.is_resting() {
+        if self.depth > 0 {
             return None;
         }
         jit::put_arguments(self, self.contexts, args);
@@ -124,14 +154,15 @@ impl<H: Host> Instance<H> {
         _: Prepared,
         host: &mut H,
     ) -> Result<u64, Unfinished> {
-        debug_assert!(self.is_resting(), "another call came between");
         let Some(entry) = self.quick_entry(function) else {
             return Err(Unfinished(None));
         };
+        let context = self.contexts;
         // What a call needs is as the one before has left it.
-        let answer = jit::run_outermost(self, host, entry, self.contexts);
-        self.progress.refuel_after(answer.fuel(), self.allowance);
-        let value = jit::report_stores_behind(self, host, answer.value());
+        let mut call = Inside::enter_outermost(self);
+        let value = jit::run_outermost(&mut *call, host, entry, context);
+        drop(call);
+        let value = jit::report_stores_behind(self, host, value);
         if jit::is_plain(self) && !self.progress.exceeds_total() {
             Ok(value)
         } else {
@@ -154,9 +185,10 @@ impl<H: Host> Instance<H> {
             return self.call_interpreted(function, host);
         };
         // The reason of a stop is named first, by what this call was allowed.
-        let result = match jit::is_plain(self) {
-            true => Ok(value),
-            false => self.settle(value, function, host),
+        let result = if jit::is_plain(self) {
+            Ok(value)
+        } else {
+            self.settle(value, function, host)
         };
         self.account();
         result
@@ -171,11 +203,10 @@ impl<H: Host> Instance<H> {
         }
         let before = self.retired();
         let context = self.contexts;
-        self.depth = 1;
-        let result = interp::run(self, host, function, [context, 0, 0, 0, 0]);
-        self.depth = 0;
+        let mut call = Inside::enter_outermost(self);
+        let result = interp::run(&mut *call, host, function, [context, 0, 0, 0, 0]);
+        drop(call);
         self.heat.note(function, self.retired() - before);
-        self.progress.refuel(self.allowance);
         if let (Ok(value), 0) = (&result, self.progress.untidy) {
             self.account();
             return Ok(*value);
@@ -204,7 +235,6 @@ impl<H: Host> Instance<H> {
         args: &[u64],
         host: &mut H,
     ) -> Result<u64, Box<Fault>> {
-        self.say_depth();
         let context = self.context();
         self.memory.put_words(context, args);
         self.enter(function, [context, 0, 0, 0, 0], host)
@@ -219,28 +249,10 @@ impl<H: Host> Instance<H> {
         self.scratch.has_room().then_some(entry)
     }
 
-    /// Whether no call is in progress, to somebody whom a program can call: each call has a budget
-    /// of the same size, and no program calls anybody before its first block is charged.
-    #[inline]
-    pub(super) const fn is_resting(&self) -> bool {
-        self.progress.fuel == self.allowance.cast_signed()
-    }
-
-    /// Makes [`Instance::depth`] true. Calls by [`Instance::quick_entry`] are not counted when
-    /// they begin, because few of them lead to another call, and stores are what limits them.
-    const fn say_depth(&mut self) {
-        if self.depth == 0 && !self.is_resting() {
-            self.depth = 1;
-            // The end of the outermost call takes it back.
-            self.progress.put_aside();
-        }
-    }
-
     /// The end of an outermost call with [`Instance::quick_entry`] that has given `value`, and of
     /// which something is to be said.
     #[inline(never)]
     fn settle(&mut self, value: u64, function: u32, host: &mut H) -> Result<u64, Box<Fault>> {
-        self.depth = 0;
         if self.has_faults() {
             self.tell_faults(function);
         }
@@ -252,14 +264,13 @@ impl<H: Host> Instance<H> {
         }
     }
 
-    /// The context array of the next call; the depth must have been said.
+    /// The context array of the next call.
     fn context(&self) -> u64 {
         self.contexts + u64::from(self.depth.min(MAX_NESTED)) * 8 * CONTEXT_WORDS
     }
 
     /// Writes an array's index where the next callback can read it as a key.
     pub(crate) fn scratch_index(&mut self, index: u32) -> u64 {
-        self.say_depth();
         let address = self.context() + 8 * MAX_ARGS as u64;
         self.memory.poke_u32(address, index);
         address
@@ -318,7 +329,6 @@ impl<H: Host> Instance<H> {
 
     /// Every call of a program comes through here.
     fn enter(&mut self, function: u32, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
-        self.say_depth();
         if self.depth > MAX_NESTED {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
@@ -329,25 +339,14 @@ impl<H: Host> Instance<H> {
             self.roomy = self.native.is_some() && self.scratch.has_room();
         }
         let held = self.progress.nesting;
-        self.depth += 1;
-        let native = self.native.as_ref().filter(|_| self.roomy);
-        let entry = native.and_then(|native| native.entry(function, &args, &self.memory));
-        let result = match entry {
-            Some(entry) => jit::run(self, host, entry, function, args),
-            None => {
-                let before = self.retired();
-                let result = interp::run(self, host, function, args).map_err(|trap| *trap);
-                self.heat.note(function, self.retired() - before);
-                result
-            }
-        };
-        self.depth -= 1;
+        let mut call = Inside::enter(self);
+        let result = call.execute(function, args, host);
+        drop(call);
         if self.has_faults() {
             self.tell_faults(function);
         }
         let tidy = self.depth > 0 || self.progress.untidy == 0;
         if self.depth == 0 {
-            self.progress.refuel(self.allowance);
             self.account();
             // As quick calls want it.
             self.roomy = true;
@@ -356,6 +355,20 @@ impl<H: Host> Instance<H> {
             Ok(result) if tidy && self.progress.nesting == held => Ok(result),
             result => self.leave(result, held, function),
         }
+    }
+
+    /// Executes a function of a call that has been entered, by whatever there is.
+    #[inline]
+    fn execute(&mut self, function: u32, args: [u64; 5], host: &mut H) -> Result<u64, Trap> {
+        let native = self.native.as_ref().filter(|_| self.roomy);
+        let entry = native.and_then(|native| native.entry(function, &args, &self.memory));
+        if let Some(entry) = entry {
+            return jit::run(self, host, entry, function, args);
+        }
+        let before = self.retired();
+        let result = interp::run(self, host, function, args).map_err(|trap| *trap);
+        self.heat.note(function, self.retired() - before);
+        result
     }
 
     /// A call has ended that held `held` when it began: the rest of it, if there is something to
@@ -413,7 +426,6 @@ impl<H: Host> Instance<H> {
     /// The memory of an element that left its map is used again when no program runs that could
     /// have its address, as RCU has it in the kernel.
     pub(crate) fn bury(&mut self, removed: Removed) {
-        self.say_depth();
         self.removed.push(removed);
         self.progress.put_aside();
         if self.depth == 0 {
@@ -462,7 +474,6 @@ impl<H: Host> Instance<H> {
     }
 
     fn remember(&mut self, fault: &Fault) {
-        self.say_depth();
         if self.depth > 0 {
             self.innermost = Some(fault.clone());
             self.progress.put_aside();

@@ -150,8 +150,8 @@ impl<H: Host> Instance<H> {
     /// # Panics
     /// While a program runs.
     pub(crate) fn append(&mut self, pieces: Vec<Piece>) -> Result<(), LoadError> {
-        assert!(
-            self.depth == 0 && self.is_resting(),
+        assert_eq!(
+            self.depth, 0,
             "a program runs while user space loads another"
         );
         let image = Arc::make_mut(&mut self.image);

@@ -1,5 +1,6 @@
 //! What an instance promises, seen by a host.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::BACKEND;
@@ -40,6 +41,30 @@ fn a_callback_finds_its_arguments_behind_r1_and_cannot_change_them() {
         .unwrap_err();
     assert!(matches!(fault.stop, Stop::WildStore { size: 4, .. }));
     assert_eq!(host.protected.len(), 1, "the host was asked");
+}
+
+/// Panics in the third of calls that call each other.
+fn calls_until_it_panics(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+    assert!(ctx.vm.depth < 3, "deep enough");
+    Ok(ctx.vm.call_program(0, &[], ctx.host)?)
+}
+
+#[test]
+fn a_panic_of_the_host_leaves_every_call_that_was_entered() {
+    let table = [host_function("panics", calls_until_it_panics, None)];
+    let calls = [call(0), EXIT];
+    let object = Object::default()
+        .function(&[&calls])
+        .function(&[&[mov(0, 7), EXIT]])
+        .import("panics", "void()");
+    let mut vm = object.with(BACKEND, &table, Config::default());
+    let before = (vm.progress.fuel, vm.progress.frame);
+    let call = AssertUnwindSafe(|| vm.call_program(0, &[], &mut World::default()));
+    let panic = catch_unwind(call).expect_err("the host panics");
+    assert_eq!(panic.downcast_ref(), Some(&"deep enough"));
+    assert_eq!(vm.depth, 0);
+    assert_eq!((vm.progress.fuel, vm.progress.frame), before);
+    assert_eq!(vm.call_program(1, &[], &mut World::default()), Ok(7));
 }
 
 #[test]

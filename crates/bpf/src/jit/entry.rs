@@ -19,23 +19,11 @@ pub(super) type ProgramCode = unsafe extern "C" fn(*mut c_void, u64) -> Ending;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Ending {
-    pub(super) value: u64,
-    pub(super) fuel: i64,
-}
-
-impl Ending {
     /// `r0`, if the program was not stopped.
-    #[inline]
-    pub(crate) const fn value(self) -> u64 {
-        self.value
-    }
-
+    pub(super) value: u64,
     /// What is left of the budget, see `Progress::fuel`. [`NO_FUEL`] from a function of the host
     /// that has stopped the program.
-    #[inline]
-    pub(crate) const fn fuel(self) -> i64 {
-        self.fuel
-    }
+    pub(super) fuel: i64,
 }
 
 /// Less than any block needs and than any program can have left, so that the budget test behind

@@ -110,18 +110,17 @@ pub(crate) fn run<H: Host>(
         host: (&raw mut *host).expose_provenance(),
     };
     let outer = std::mem::replace(&mut vm.scratch.activation, activation);
-    let outer_frame = std::mem::replace(&mut vm.progress.frame, first);
+    vm.progress.frame = first;
     let ending = call(vm, entry, args);
     vm.progress.fuel = ending.fuel;
     report_stores(vm, host);
     if vm.depth > 1 {
         vm.scratch.activation = outer;
     }
-    let reached = std::mem::replace(&mut vm.progress.frame, outer_frame);
     if vm.scratch.stop == 0 {
         return Ok(ending.value);
     }
-    Err(trap(vm, reached - first))
+    Err(trap(vm, first))
 }
 
 /// Makes `args`, at most as many as fit, the context of the next outermost call, whose guest
@@ -151,8 +150,8 @@ pub(crate) fn put_arguments<H: Host>(vm: &mut Instance<H>, _context: u64, args: 
 }
 
 /// As [`run`], for the outermost call of a program, whose `context` is in its place.
-/// [`Progress::fuel`] is the caller's to set, and the caller calls [`report_stores_behind`]; if not
-/// [`is_plain`], then [`settle_outermost`] must follow.
+/// The caller calls [`report_stores_behind`]; if not [`is_plain`], then [`settle_outermost`] must
+/// follow.
 ///
 /// The stack has room for a frame, and [`Scratch::rest`] was called. All else that native code
 /// needs is as every call leaves it.
@@ -162,14 +161,16 @@ pub(crate) fn run_outermost<H: Host>(
     host: &mut H,
     entry: ProgramEntry,
     context: u64,
-) -> Ending {
+) -> u64 {
     let activation = &mut vm.scratch.activation;
     activation.now_ns = host.now_ns();
     activation.cpu = host.cpu().into();
     activation.host = (&raw mut *host).expose_provenance();
     let pointer: *mut Instance<H> = vm;
     // SAFETY: As in `call`; a program has only these two parameters.
-    unsafe { (entry.0)(pointer.cast(), context) }
+    let ending = unsafe { (entry.0)(pointer.cast(), context) };
+    vm.progress.fuel = ending.fuel;
+    ending.value
 }
 
 /// Whether nothing is to be said or done after a call: it was not stopped, holds no lock, and has
@@ -185,7 +186,6 @@ pub(crate) fn settle_outermost<H: Host>(
     vm: &mut Instance<H>,
     value: u64,
 ) -> Option<Result<u64, Trap>> {
-    let reached = std::mem::replace(&mut vm.progress.frame, vm.stack_start);
     match vm.scratch.stop {
         0 => Some(Ok(value)),
         stop::ABSENT => {
@@ -193,7 +193,7 @@ pub(crate) fn settle_outermost<H: Host>(
             vm.progress.untidy = 0;
             None
         }
-        _ => Some(Err(trap(vm, reached - vm.stack_start))),
+        _ => Some(Err(trap(vm, vm.stack_start))),
     }
 }
 
@@ -215,20 +215,15 @@ fn no_stack<H: Host>(vm: &Instance<H>, function: u32) -> Trap {
     }
 }
 
-/// Why native code has stopped, with `used` bytes of frames below that of the function that did.
+/// Why native code has stopped, in a call whose frames begin at `first`.
 #[cold]
-fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
+fn trap<H: Host>(vm: &mut Instance<H>, first: u64) -> Trap {
     let op = vm.scratch.op as usize;
     let outcome = vm.scratch.outcome.take();
     let stop = match std::mem::take(&mut vm.scratch.stop) {
         stop::BUDGET => vm.budget_stop(),
         stop::POISON => Stop::Poison(vm.image().poisons[vm.code.ops[op].imm as usize].clone()),
-        stop::FRAMES if used >= FRAME_BYTES * (MAX_FRAMES as u64 - 1) => Stop::CallDepth {
-            limit: MAX_FRAMES as u32,
-        },
-        stop::FRAMES => Stop::StackOverflow {
-            limit: vm.stack_bytes(),
-        },
+        stop::FRAMES => frame_stop(vm, first),
         _ => match outcome {
             Some(Outcome::Stop(stop)) => stop,
             Some(Outcome::Panic(panic)) => resume_unwind(panic),
@@ -236,6 +231,20 @@ fn trap<H: Host>(vm: &mut Instance<H>, used: u64) -> Trap {
         },
     };
     Trap { stop, op }
+}
+
+/// Why a function can call no other, in a call whose frames begin at `first`: what
+/// `Instance::frame_limit` says there is the stack's end, or how deep functions may call.
+fn frame_stop<H: Host>(vm: &Instance<H>, first: u64) -> Stop {
+    let deepest = first + FRAME_BYTES * (MAX_FRAMES as u64 - 1);
+    if deepest <= vm.stack_end.saturating_sub(FRAME_BYTES) {
+        return Stop::CallDepth {
+            limit: MAX_FRAMES as u32,
+        };
+    }
+    Stop::StackOverflow {
+        limit: vm.stack_bytes(),
+    }
 }
 
 /// The functions that native code calls, as addresses.
