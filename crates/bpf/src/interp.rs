@@ -16,8 +16,11 @@ mod build;
     reason = "a chain of cells without looking at its length each time"
 )]
 pub(crate) mod cell;
+#[expect(unsafe_code, reason = "cells are executed by functions of their own")]
 mod machine;
+#[expect(unsafe_code, reason = "as in `table`")]
 mod rare;
+#[expect(unsafe_code, reason = "what executes a cell goes on to the next")]
 mod table;
 
 use machine::Machine;

@@ -2,16 +2,19 @@
 //!
 //! # Safety
 //!
-//! A [`Pc`] points to a cell of [`Cells`], which an activation holds for as long as it lives.
-//! Behind the last operation stands a cell that goes nowhere, so that there is a cell behind each
-//! cell that goes on ([`Pc::next`]). `build.rs` makes cells so, and looks at distances of jumps.
+//! A [`Pc`] points to a cell of [`Cells`] and borrows them, so the cell is there and never changes.
+//! The function of a cell is called with that cell ([`Executed`]), and relies on two things more,
+//! which `build.rs` sees to: behind a cell of an operation there is another cell, because behind
+//! the last operation stands one that goes nowhere; and the distance of a jump leads to a cell.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 /// What executes a cell and what follows it: a function, which `machine.rs` names for every host.
 /// Named here it would make a circle of files, because it knows instances, and these have cells.
 pub(crate) trait Executed: Sized {
-    /// The function.
+    /// The function. It is unsafe to call: with the cell whose function it is, and with no other.
     type Run: Copy;
 }
 
@@ -63,47 +66,47 @@ impl<H: Executed> Cell<H> {
     }
 }
 
-/// Where an activation is.
-pub(crate) struct Pc<H: Executed>(*const Cell<H>);
+/// Where an activation is: at a cell.
+pub(crate) struct Pc<'a, H: Executed>(NonNull<Cell<H>>, PhantomData<&'a Cells<H>>);
 
-impl<H: Executed> Clone for Pc<H> {
+/// Where an activation goes on; `None`: it is over.
+pub(crate) type Next<'a, H> = Option<Pc<'a, H>>;
+
+impl<H: Executed> Clone for Pc<'_, H> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<H: Executed> Copy for Pc<H> {}
+impl<H: Executed> Copy for Pc<'_, H> {}
 
-impl<H: Executed> Pc<H> {
-    /// Nowhere: the activation is over.
-    pub(crate) const END: Self = Self(std::ptr::null());
-
+impl<'a, H: Executed> Pc<'a, H> {
+    /// The cell.
     #[inline(always)]
-    pub(crate) const fn is_end(self) -> bool {
-        self.0.is_null()
-    }
-
-    /// The cell; this must not be [`Pc::END`].
-    #[inline(always)]
-    pub(crate) fn cell<'a>(self) -> &'a Cell<H> {
-        debug_assert!(!self.is_end(), "the activation is over");
-        // SAFETY: As the module says. No reference to a cell outlives the function that executes
-        // it, and cells never change.
-        unsafe { &*self.0 }
+    pub(crate) const fn cell(self) -> &'a Cell<H> {
+        // SAFETY: It is one of the cells that are borrowed, and these never change.
+        unsafe { self.0.as_ref() }
     }
 
     /// The cell behind this one.
+    ///
+    /// # Safety
+    /// This is the cell of an operation, and not the one behind the last.
     #[inline(always)]
-    pub(crate) const fn next(self) -> Self {
-        // SAFETY: As the module says; the last cell goes nowhere.
-        Self(unsafe { self.0.add(1) })
+    pub(crate) const unsafe fn next(self) -> Self {
+        // SAFETY: As the module says, there is a cell behind that of an operation.
+        Self(unsafe { self.0.add(1) }, PhantomData)
     }
 
     /// Where this jump leads.
+    ///
+    /// # Safety
+    /// This is the cell of a jump.
     #[inline(always)]
-    pub(crate) fn target(self) -> Self {
+    pub(crate) const unsafe fn target(self) -> Self {
+        let distance = self.cell().off() as isize;
         // SAFETY: The distance of a jump leads to another cell, see `distance` in `build.rs`.
-        Self(unsafe { self.0.byte_offset(self.cell().off() as isize) })
+        Self(unsafe { self.0.byte_offset(distance) }, PhantomData)
     }
 }
 
@@ -134,19 +137,23 @@ impl<H: Executed> Cells<H> {
     /// # Panics
     /// If there is no such operation.
     #[inline]
-    pub(crate) fn at(&self, op: usize) -> Pc<H> {
-        Pc(&raw const self.cells[op])
+    pub(crate) fn at(&self, op: usize) -> Pc<'_, H> {
+        assert!(op < self.cells.len(), "there is such an operation");
+        let first = NonNull::from(&*self.cells).cast::<Cell<H>>();
+        // SAFETY: There are more cells than that. The pointer is made from all of them, so that
+        // it may go to the others.
+        Pc(unsafe { first.add(op) }, PhantomData)
     }
 
     /// The operation that is executed at `pc`.
-    pub(crate) fn op(&self, pc: Pc<H>) -> usize {
-        (pc.0.addr() - self.cells.as_ptr().addr()) / size_of::<Cell<H>>()
+    pub(crate) fn op(&self, pc: Pc<'_, H>) -> usize {
+        (pc.0.addr().get() - self.cells.as_ptr().addr()) / size_of::<Cell<H>>()
     }
 
     /// What executes the cell at `pc`, at which the chain has returned within a block.
     #[cold]
     #[inline(never)]
-    pub(crate) fn held(&self, pc: Pc<H>) -> H::Run {
+    pub(crate) fn held(&self, pc: Pc<'_, H>) -> H::Run {
         self.held[&self.op(pc)]
     }
 }

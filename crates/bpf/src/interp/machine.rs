@@ -1,23 +1,25 @@
 //! What an activation of the interpreter keeps, and what it does beside operations.
 
-use super::cell::{Cells, Executed, Pc, Reg};
+use super::cell::{Cells, Executed, Next, Pc, Reg};
 use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES, MAY_GOTO_TURNS, Trap};
 use crate::op::Entry;
 use crate::{Host, Instance, Stop};
 
 /// Executes a cell and what follows it. Gets the instructions that may be executed before the
-/// chain must return, and returns where to go on; [`Pc::END`] when the activation is over.
-pub(crate) type Run<H> = for<'m, 'a> fn(Pc<H>, &'m mut Machine<'a, H>, i64) -> Pc<H>;
+/// chain must return, and returns where to go on.
+pub(crate) type Run<H> =
+    for<'m, 'a> unsafe fn(Pc<'a, H>, &'m mut Machine<'a, H>, i64) -> Next<'a, H>;
 
 impl<H: Host> Executed for H {
     type Run = Run<H>;
 }
 
-impl<H: Host> Pc<H> {
+impl<'a, H: Host> Pc<'a, H> {
     /// Executes from here on.
     #[inline(always)]
-    pub(super) fn run(self, machine: &mut Machine<'_, H>, fuel: i64) -> Self {
-        (self.cell().run)(self, machine, fuel)
+    pub(super) fn run(self, machine: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+        // SAFETY: It is the function of this cell.
+        unsafe { (self.cell().run)(self, machine, fuel) }
     }
 }
 
@@ -104,11 +106,14 @@ impl<'a, H: Host> Machine<'a, H> {
     }
 
     /// Executes from `pc` on, where a block begins that is not charged yet.
-    fn drive(&mut self, mut pc: Pc<H>) {
-        while !pc.is_end() {
+    fn drive(&mut self, begin: Pc<'a, H>) {
+        let mut next = Some(begin);
+        while let Some(pc) = next {
             if std::mem::take(&mut self.holds) {
                 let slice = self.take_slice(0);
-                pc = self.cells.held(pc)(pc, self, slice);
+                // SAFETY: It is the function that the operation's cell would have, but for the
+                // return in front of it.
+                next = unsafe { self.cells.held(pc)(pc, self, slice) };
                 continue;
             }
             let len = i64::from(pc.cell().len);
@@ -116,14 +121,14 @@ impl<'a, H: Host> Machine<'a, H> {
                 return self.end_by_budget(pc);
             }
             let slice = self.take_slice(len);
-            pc = pc.run(self, slice - len);
+            next = pc.run(self, slice - len);
         }
     }
 
     /// Nothing of the block at `pc` is executed, for which the budget is too small.
     #[cold]
     #[inline(never)]
-    fn end_by_budget(&mut self, pc: Pc<H>) {
+    fn end_by_budget(&mut self, pc: Pc<'_, H>) {
         let stop = self.vm.budget_stop();
         let op = self.cells.op(pc);
         self.trap = Some(Box::new(Trap { stop, op }));
@@ -139,15 +144,15 @@ impl<'a, H: Host> Machine<'a, H> {
     /// The program cannot go on at `pc`: what it did not execute of its block is not counted.
     #[cold]
     #[inline(never)]
-    pub(super) fn fail(&mut self, pc: Pc<H>, fuel: i64, stop: Stop) -> Pc<H> {
+    pub(super) fn fail(&mut self, pc: Pc<'_, H>, fuel: i64, stop: Stop) -> Next<'a, H> {
         let op = self.cells.op(pc);
         self.rest += fuel + self.vm.code.left_in_block(op).cast_signed();
         self.trap = Some(Box::new(Trap { stop, op }));
-        Pc::END
+        None
     }
 
     /// The operation at `pc`.
-    pub(super) fn op(&self, pc: Pc<H>) -> usize {
+    pub(super) fn op(&self, pc: Pc<'_, H>) -> usize {
         self.cells.op(pc)
     }
 
@@ -168,7 +173,7 @@ impl<'a, H: Host> Machine<'a, H> {
 
     /// Enters `function`, to return behind the operation at `pc`. Gives where it begins.
     #[inline(never)]
-    pub(super) fn call_local(&mut self, function: usize, pc: Pc<H>) -> Result<Pc<H>, Stop> {
+    pub(super) fn call_local(&mut self, function: usize, pc: Pc<'_, H>) -> Result<Pc<'a, H>, Stop> {
         if self.vm.frames.len() - self.frames >= MAX_FRAMES - 1 {
             return Err(Stop::CallDepth {
                 limit: MAX_FRAMES as u32,
@@ -195,7 +200,7 @@ impl<'a, H: Host> Machine<'a, H> {
     }
 
     /// Where the caller goes on; it has its registers again.
-    pub(super) fn return_to_caller(&mut self) -> Pc<H> {
+    pub(super) fn return_to_caller(&mut self) -> Pc<'a, H> {
         let frame = self.vm.frames.pop().expect("the function was called");
         self.regs[1..6].fill(0);
         self.regs[6..10].copy_from_slice(&frame.kept);
@@ -208,7 +213,7 @@ impl<'a, H: Host> Machine<'a, H> {
     /// Calls the host, from `pc`. A nested program counts on from here. Gives what is left to the
     /// chain: less than nothing if more was spent, or if the host has stopped the program.
     #[inline(never)]
-    pub(super) fn call_host(&mut self, import: usize, pc: Pc<H>, fuel: i64) -> i64 {
+    pub(super) fn call_host(&mut self, import: usize, pc: Pc<'_, H>, fuel: i64) -> i64 {
         let [_, a, b, c, d, e, ..] = self.regs;
         self.vm.progress.fuel = fuel + self.rest;
         let result = self.vm.call_import(self.host, import, [a, b, c, d, e]);

@@ -1,6 +1,6 @@
 //! Operations that programs seldom have: atomic ones, and those on the arena.
 
-use super::cell::Pc;
+use super::cell::{Next, Pc};
 use super::machine::Machine;
 use super::slow_store;
 use super::table::next;
@@ -10,7 +10,14 @@ use crate::{Host, Stop};
 
 /// An atomic operation, or one on the arena.
 #[inline(never)]
-pub(super) fn run<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+///
+/// # Safety
+/// As `table.rs` says.
+pub(super) unsafe fn run<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut Machine<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     let at = m.op(pc);
     let op = m.vm.code.ops[at];
     let done = match op.kind {
@@ -23,13 +30,14 @@ pub(super) fn run<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H
         _ => m.store_arena(pc, at, op),
     };
     match done {
-        Ok(()) => next(pc, m, fuel),
+        // SAFETY: This cell is that of an operation.
+        Ok(()) => unsafe { next(pc, m, fuel) },
         Err(stop) => m.fail(pc, fuel, stop),
     }
 }
 
 impl<H: Host> Machine<'_, H> {
-    fn load_arena(&mut self, pc: Pc<H>, at: usize, kind: Kind) {
+    fn load_arena(&mut self, pc: Pc<'_, H>, at: usize, kind: Kind) {
         let len = match kind {
             Kind::LoadU8 | Kind::LoadS8 => 1,
             Kind::LoadU16 | Kind::LoadS16 => 2,
@@ -55,11 +63,12 @@ impl<H: Host> Machine<'_, H> {
         self.set(cell.dst, value);
     }
 
-    fn store_arena(&mut self, pc: Pc<H>, at: usize, op: Op) -> Result<(), Stop> {
+    fn store_arena(&mut self, pc: Pc<'_, H>, at: usize, op: Op) -> Result<(), Stop> {
         let cell = pc.cell();
-        let value = match op.kind.stores_immediate() {
-            true => op.imm.cast_unsigned(),
-            false => self.get(cell.src),
+        let value = if op.kind.stores_immediate() {
+            op.imm.cast_unsigned()
+        } else {
+            self.get(cell.src)
         };
         match op.kind {
             Kind::StoreK8 | Kind::StoreX8 => self.store_there(pc, at, (value as u8).to_le_bytes()),
@@ -75,7 +84,7 @@ impl<H: Host> Machine<'_, H> {
 
     fn store_there<const N: usize>(
         &mut self,
-        pc: Pc<H>,
+        pc: Pc<'_, H>,
         at: usize,
         bytes: [u8; N],
     ) -> Result<(), Stop> {
@@ -89,13 +98,14 @@ impl<H: Host> Machine<'_, H> {
     }
 
     /// An atomic operation on `N` bytes, 4 or 8.
-    fn atomic<const N: usize>(&mut self, pc: Pc<H>, at: usize, op: Op) -> Result<(), Stop> {
+    fn atomic<const N: usize>(&mut self, pc: Pc<'_, H>, at: usize, op: Op) -> Result<(), Stop> {
         let cell = pc.cell();
         let pointer = self.get(cell.dst);
         // Where nothing is, what it found is 0, and it stores nothing.
-        let (address, there) = match op.arena {
-            true => self.vm.arena_access(at, pointer, (N as u64, true)),
-            false => (pointer.wrapping_add_signed(i64::from(op.off)), true),
+        let (address, there) = if op.arena {
+            self.vm.arena_access(at, pointer, (N as u64, true))
+        } else {
+            (pointer.wrapping_add_signed(i64::from(op.off)), true)
         };
         let low = |value: u64| value & (u64::MAX >> (64 - 8 * N));
         let mut old = 0;

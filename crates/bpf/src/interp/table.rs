@@ -1,7 +1,14 @@
 //! What each operation does: a function for each.
+//!
+//! # Safety
+//!
+//! The unsafe functions are those of an operation's cell and call [`Pc::next`] or [`Pc::target`].
+//! They want what `Executed` in `cell.rs` says: `pc` is a cell that has got the function from
+//! [`function`], so that behind it there is another, and a function of jumps is a jump's. Functions
+//! that such a function calls want the same.
 
 use super::arithmetic::{arsh32, arsh64, sdiv32, sdiv64, signed, signed32, smod32, smod64};
-use super::cell::Pc;
+use super::cell::{Next, Pc};
 use super::machine::{Machine, Run};
 use super::{rare, slow_store};
 use crate::intrinsic::Intrinsic;
@@ -10,13 +17,18 @@ use crate::{Host, Instance, Stop};
 
 /// Goes on behind the cell at `pc`, within its block.
 #[inline(always)]
-pub(super) fn next<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
-    pc.next().run(m, fuel)
+pub(super) unsafe fn next<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut Machine<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
+    // SAFETY: The caller says so.
+    unsafe { pc.next() }.run(m, fuel)
 }
 
 /// Begins the block at `to`, which is charged as a whole.
 #[inline(always)]
-fn enter<H: Host>(to: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+fn enter<'a, H: Host>(to: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     let left = fuel - i64::from(to.cell().len);
     if left < 0 {
         return pause(to, m, fuel);
@@ -27,19 +39,23 @@ fn enter<H: Host>(to: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
 /// Returns from the chain; `pc` comes next.
 #[cold]
 #[inline(never)]
-fn pause<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+fn pause<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     m.rest += fuel;
-    pc
+    Some(pc)
 }
 
 /// Returns from the chain within a block.
-pub(super) fn hold<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+pub(super) fn hold<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     m.holds = true;
     pause(pc, m, fuel)
 }
 
 /// Stands behind the last operation, which goes nowhere.
-pub(super) fn behind_the_last<H: Host>(_: Pc<H>, _: &mut Machine<'_, H>, _: i64) -> Pc<H> {
+pub(super) fn behind_the_last<'a, H: Host>(
+    _: Pc<'a, H>,
+    _: &mut Machine<'a, H>,
+    _: i64,
+) -> Next<'a, H> {
     unreachable!("every function ends with an exit or a jump")
 }
 
@@ -62,11 +78,16 @@ pub(super) fn function<H: Host>(vm: &Instance<H>, op: Op) -> Run<H> {
 /// the low 32.
 macro_rules! arithmetic {
     ($m:ident, $cell:ident, $dst:ty, $b:expr, $f:expr) => {{
-        fn run<H: Host>(pc: Pc<H>, $m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+        unsafe fn run<'a, H: Host>(
+            pc: Pc<'a, H>,
+            $m: &mut Machine<'a, H>,
+            fuel: i64,
+        ) -> Next<'a, H> {
             let $cell = pc.cell();
             let result: $dst = $f($m.get($cell.dst) as $dst, $b as $dst);
             $m.set($cell.dst, u64::from(result));
-            next(pc, $m, fuel)
+            // SAFETY: This cell is that of an operation.
+            unsafe { next(pc, $m, fuel) }
         }
         run
     }};
@@ -174,12 +195,17 @@ fn arithmetic<H: Host>(kind: Kind) -> Option<Run<H>> {
 
 macro_rules! load {
     ($load:ident, $narrow:ty) => {{
-        fn run<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+        unsafe fn run<'a, H: Host>(
+            pc: Pc<'a, H>,
+            m: &mut Machine<'a, H>,
+            fuel: i64,
+        ) -> Next<'a, H> {
             let cell = pc.cell();
             let address = m.get(cell.src).wrapping_add(cell.arg);
             let value = m.vm.memory.$load(address) as $narrow;
             m.set(cell.dst, i64::from(value).cast_unsigned());
-            next(pc, m, fuel)
+            // SAFETY: This cell is that of an operation.
+            unsafe { next(pc, m, fuel) }
         }
         run
     }};
@@ -187,14 +213,23 @@ macro_rules! load {
 
 macro_rules! store {
     ($cell:ident, $m:ident, $off:expr, $value:expr, $width:ty) => {{
-        fn run<H: Host>(pc: Pc<H>, $m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+        unsafe fn run<'a, H: Host>(
+            pc: Pc<'a, H>,
+            $m: &mut Machine<'a, H>,
+            fuel: i64,
+        ) -> Next<'a, H> {
             let $cell = pc.cell();
             let address = $m.get($cell.dst).wrapping_add($off);
             let bytes = ($value as $width).to_le_bytes();
-            if $m.vm.memory.store(address, bytes) {
-                return next(pc, $m, fuel);
+            let is_done = $m.vm.memory.store(address, bytes);
+            // SAFETY: This cell is that of an operation.
+            unsafe {
+                if is_done {
+                    next(pc, $m, fuel)
+                } else {
+                    store_slowly(pc, $m, fuel, (address, bytes))
+                }
             }
-            store_slowly(pc, $m, fuel, (address, bytes))
         }
         run
     }};
@@ -236,35 +271,43 @@ fn access<H: Host>(kind: Kind) -> Option<Run<H>> {
 
 /// A store outside the plain writable memory.
 #[inline(never)]
-fn store_slowly<H: Host, const N: usize>(
-    pc: Pc<H>,
-    m: &mut Machine<'_, H>,
+unsafe fn store_slowly<'a, H: Host, const N: usize>(
+    pc: Pc<'a, H>,
+    m: &mut Machine<'a, H>,
     fuel: i64,
     (address, bytes): (u64, [u8; N]),
-) -> Pc<H> {
+) -> Next<'a, H> {
     m.vm.progress.place = m.op(pc) as u32;
     match slow_store(m.vm, m.host, address, bytes) {
-        Ok(()) => next(pc, m, fuel),
+        // SAFETY: The caller says so.
+        Ok(()) => unsafe { next(pc, m, fuel) },
         Err(stop) => m.fail(pc, fuel, stop),
     }
 }
 
-fn cast_arena<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+unsafe fn cast_arena<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     let cell = pc.cell();
     let value = m.vm.cast_arena(m.get(cell.src), cell.arg.cast_signed());
     m.set(cell.dst, value);
-    next(pc, m, fuel)
+    // SAFETY: This cell is that of an operation.
+    unsafe { next(pc, m, fuel) }
 }
 
 /// A conditional jump, which is a place if `P` says that anybody asks for those.
 macro_rules! jump {
     ($cell:ident, $m:ident, $p:expr, $taken:expr) => {{
-        fn run<H: Host, const P: bool>(pc: Pc<H>, $m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+        unsafe fn run<'a, H: Host, const P: bool>(
+            pc: Pc<'a, H>,
+            $m: &mut Machine<'a, H>,
+            fuel: i64,
+        ) -> Next<'a, H> {
             let $cell = pc.cell();
             if $p {
                 $m.vm.progress.place = $m.op(pc) as u32;
             }
-            let to = if $taken { pc.target() } else { pc.next() };
+            let is_taken = $taken;
+            // SAFETY: This cell is that of a jump: `control` gives this function to no other.
+            let to = unsafe { if is_taken { pc.target() } else { pc.next() } };
             enter(to, $m, fuel)
         }
         run::<H, P>
@@ -366,40 +409,47 @@ fn control<H: Host, const P: bool>(kind: Kind) -> Run<H> {
     }
 }
 
-fn always<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
-    enter(pc.target(), m, fuel)
+unsafe fn always<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+    // SAFETY: This cell is that of a jump.
+    enter(unsafe { pc.target() }, m, fuel)
 }
 
-fn may_goto<H: Host, const P: bool>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+unsafe fn may_goto<'a, H: Host, const P: bool>(
+    pc: Pc<'a, H>,
+    m: &mut Machine<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     if P {
         m.vm.progress.place = m.op(pc) as u32;
     }
     let exhausted = m.may_goto == 0;
     m.may_goto = m.may_goto.saturating_sub(1);
-    let to = if exhausted { pc.target() } else { pc.next() };
+    // SAFETY: This cell is that of a jump.
+    let to = unsafe { if exhausted { pc.target() } else { pc.next() } };
     enter(to, m, fuel)
 }
 
 /// No instruction: a block ends that a jump leads behind.
-fn fall<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
-    enter(pc.next(), m, fuel)
+unsafe fn fall<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+    // SAFETY: This cell is that of an operation.
+    enter(unsafe { pc.next() }, m, fuel)
 }
 
-fn exit<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+fn exit<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     if m.is_called() {
         return exit_to_caller(pc, m, fuel);
     }
     m.rest += fuel;
-    Pc::END
+    None
 }
 
 #[inline(never)]
-fn exit_to_caller<H: Host>(_: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+fn exit_to_caller<'a, H: Host>(_: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     let back = m.return_to_caller();
     enter(back, m, fuel)
 }
 
-fn call_local<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+fn call_local<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     match m.call_local(pc.cell().arg as usize, pc) {
         Ok(entry) => enter(entry, m, fuel),
         Err(stop) => m.fail(pc, fuel, stop),
@@ -407,15 +457,20 @@ fn call_local<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
 }
 
 #[cold]
-fn poison<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+fn poison<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     let text = m.vm.image().poisons[pc.cell().arg as usize].clone();
     m.fail(pc, fuel, Stop::Poison(text))
 }
 
-fn call_helper<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+unsafe fn call_helper<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut Machine<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     m.vm.progress.place = m.op(pc) as u32;
     match m.vm.helper(m.get(pc.cell().dst)) {
-        Ok(import) => call_import(pc, m, fuel, import),
+        // SAFETY: This cell is that of an operation.
+        Ok(import) => unsafe { call_import(pc, m, fuel, import) },
         Err(stop) => m.fail(pc, fuel, stop),
     }
 }
@@ -432,17 +487,28 @@ fn call<H: Host>(vm: &Instance<H>, import: usize, places: bool) -> Run<H> {
     }
 }
 
-fn call_host<H: Host, const P: bool>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+unsafe fn call_host<'a, H: Host, const P: bool>(
+    pc: Pc<'a, H>,
+    m: &mut Machine<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     if P {
         m.vm.progress.place = m.op(pc) as u32;
     }
-    call_import(pc, m, fuel, pc.cell().arg as usize)
+    // SAFETY: This cell is that of an operation.
+    unsafe { call_import(pc, m, fuel, pc.cell().arg as usize) }
 }
 
 #[inline(always)]
-fn call_import<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64, import: usize) -> Pc<H> {
+unsafe fn call_import<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut Machine<'a, H>,
+    fuel: i64,
+    import: usize,
+) -> Next<'a, H> {
     let fuel = m.call_host(import, pc, fuel);
-    let to = pc.next();
+    // SAFETY: The caller says so.
+    let to = unsafe { pc.next() };
     let left = fuel - i64::from(to.cell().len);
     if left < 0 {
         return end_or_pause(to, m, fuel);
@@ -453,36 +519,48 @@ fn call_import<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64, import: us
 /// What the host has left is too little for the block at `pc`, or it has stopped the program.
 #[cold]
 #[inline(never)]
-fn end_or_pause<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+fn end_or_pause<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     if m.is_stopped() {
-        return Pc::END;
+        return None;
     }
     pause(pc, m, fuel)
 }
 
 /// A look-up in an array; in any other map it is the host's.
-fn lookup<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
-    match m.look_up_in_array() {
-        Some(value) => answer(pc, m, fuel, value),
-        None => call_host::<H, false>(pc, m, fuel),
+unsafe fn lookup<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+    let found = m.look_up_in_array();
+    // SAFETY: This cell is that of an operation, a call.
+    unsafe {
+        match found {
+            Some(value) => answer(pc, m, fuel, value),
+            None => call_host::<H, false>(pc, m, fuel),
+        }
     }
 }
 
-fn clock<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+unsafe fn clock<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     let now = m.host.now_ns();
-    answer(pc, m, fuel, now)
+    // SAFETY: This cell is that of an operation.
+    unsafe { answer(pc, m, fuel, now) }
 }
 
-fn cpu<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64) -> Pc<H> {
+unsafe fn cpu<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
     let cpu = m.host.cpu();
-    answer(pc, m, fuel, cpu.into())
+    // SAFETY: This cell is that of an operation.
+    unsafe { answer(pc, m, fuel, cpu.into()) }
 }
 
 /// What a function gives that only says something.
 #[inline(always)]
-fn answer<H: Host>(pc: Pc<H>, m: &mut Machine<'_, H>, fuel: i64, value: u64) -> Pc<H> {
+unsafe fn answer<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut Machine<'a, H>,
+    fuel: i64,
+    value: u64,
+) -> Next<'a, H> {
     let cost_ps = m.vm.bindings[pc.cell().arg as usize].cost_ps;
     m.vm.progress.charged_ps += cost_ps;
     m.answer(value);
-    enter(pc.next(), m, fuel)
+    // SAFETY: The caller says so.
+    enter(unsafe { pc.next() }, m, fuel)
 }
