@@ -16,6 +16,7 @@ mod cause;
 mod cgroup;
 mod change;
 mod clock;
+mod context;
 pub mod costs;
 mod counters;
 mod cpu;

@@ -15,6 +15,7 @@ use model::{
 use crate::attach::Attachment;
 use crate::cause::Decisions;
 use crate::cgroup::Cgroups;
+use crate::context::Contexts;
 use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Kicks, Mode, Occupant, Todo, class_on};
 use crate::custody::Custody;
@@ -31,7 +32,7 @@ use crate::log::Log;
 use crate::mask::Masks;
 use crate::mirror::{Mirror, stale};
 use crate::moment::Moment;
-use crate::ops::{Calls, Contexts, Ops};
+use crate::ops::{Calls, Ops};
 use crate::pending::Pending;
 use crate::places::Places;
 use crate::profile::Ledger;

@@ -1,10 +1,25 @@
 //! The policy's table of callbacks, and how one is called.
+//!
+//! ```text
+//!           nothing to note, outermost       costs time, outermost     all others
+//!  call --> Contexts::enter_first        +-> Contexts::enter       +-> begin_call
+//!       |   call_prepared                |   call_priced           |   (call_function_noted)
+//!       |       \          vm.call_prepared        /               |   vm.call_program_boxed
+//!       |        value, or unfinished: vm.finish                   |
+//!       |   Contexts::leave_first        |   Contexts::leave       |   end_call: leave
+//!       `-> call_slowly -----------------+-------------------------'
+//! ```
+//!
+//! Each column enters a context, shows the policy what it may look at (`show_guard`,
+//! `flush_mirrors`), calls the program and leaves the context. The columns are apart because
+//! nearly every call is in the first, and what the others do is not even tested there.
 
 use std::collections::BTreeMap;
 
 use bpf::{Image, Member, Prepared, Unfinished};
 use model::{Caller, CpuId, EventKind, Op, TaskId};
 
+use crate::context::{Context, Directly, Locked};
 use crate::flags::{self, kf};
 use crate::kernels::KernelRules;
 use crate::machine::{Machine, Vm};
@@ -242,187 +257,6 @@ impl Ops {
     /// Whether the policy sets `flag`.
     pub fn flag(&self, flag: u64) -> bool {
         self.flags & flag != 0
-    }
-}
-
-/// What a callback is being executed, as the checks of the kernel's functions need it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Context {
-    /// Where its calls are allowed ([`kf`]), the enclosing callbacks' included.
-    pub mask: u32,
-    /// The CPU whose run queue is locked.
-    pub locked: Locked,
-    /// The task that the callback is about, or [`TaskId::NONE`].
-    pub subject: TaskId,
-    /// Whether it can dispatch its subject directly.
-    pub direct: Directly,
-    /// Whether the task that executes it cannot migrate meanwhile.
-    pub guards: bool,
-}
-
-/// The CPU whose run queue is locked, if one is: in the two bytes that a CPU's number has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Locked(CpuId);
-
-impl Locked {
-    /// No run queue is locked. There is no CPU of this number.
-    pub const NONE: Self = Self(CpuId(u16::MAX));
-
-    /// That of `cpu`, if there is one.
-    #[inline(always)]
-    pub fn of(cpu: Option<CpuId>) -> Self {
-        cpu.map_or(Self::NONE, Self)
-    }
-
-    /// Whose.
-    #[inline]
-    pub fn cpu(self) -> Option<CpuId> {
-        (self != Self::NONE).then_some(self.0)
-    }
-}
-
-/// Whether a callback can dispatch its subject directly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Directly {
-    /// No callback of that kind.
-    Never,
-    /// It can.
-    Once,
-    /// It did.
-    Done,
-}
-
-/// The contexts of the callbacks being executed. Nearly always there is one, so it has a place of
-/// its own.
-pub(crate) struct Contexts {
-    innermost: Context,
-    /// Those around it, outermost first.
-    outer: Vec<Context>,
-    /// How many there are, and [`Contexts::NOTED`] or [`Contexts::PRICED`]: nearly every call looks
-    /// only whether this is 0.
-    depth: u32,
-}
-
-impl Contexts {
-    /// Outside of callbacks.
-    const NONE: Context = Context {
-        mask: 0,
-        locked: Locked::NONE,
-        subject: TaskId::NONE,
-        direct: Directly::Never,
-        guards: false,
-    };
-
-    /// Calls are recorded, counted by kind or have decisions told of them.
-    const NOTED: u32 = 1 << 31;
-    /// Calls are charged for.
-    const PRICED: u32 = 1 << 30;
-
-    /// Nobody executes a callback. `are_noted`: somebody wants to know more of a call than that it
-    /// was made. `are_priced`: it costs time.
-    pub const fn new(are_noted: bool, are_priced: bool) -> Self {
-        let depth = match (are_noted, are_priced) {
-            (true, _) => Self::NOTED,
-            (false, true) => Self::PRICED,
-            (false, false) => 0,
-        };
-        Self {
-            innermost: Self::NONE,
-            outer: Vec::new(),
-            depth,
-        }
-    }
-
-    /// How many there are.
-    #[inline]
-    pub const fn depth(&self) -> u32 {
-        self.depth & !(Self::NOTED | Self::PRICED)
-    }
-
-    /// Whether calls are noted or charged for.
-    const fn are_noted(&self) -> bool {
-        self.depth & (Self::NOTED | Self::PRICED) != 0
-    }
-
-    /// Whether a call is an outermost one that is charged for, and nothing else.
-    #[inline(always)]
-    pub const fn are_only_priced(&self) -> bool {
-        self.depth == Self::PRICED
-    }
-
-    /// Whether a call is an outermost one of which nothing is to be noted.
-    #[inline(always)]
-    const fn are_quick(&self) -> bool {
-        self.depth == 0
-    }
-
-    /// The innermost one; outside of callbacks one in which nothing is allowed.
-    #[inline]
-    pub const fn innermost(&self) -> &Context {
-        &self.innermost
-    }
-
-    /// The innermost one, to change.
-    #[inline]
-    pub const fn innermost_mut(&mut self) -> &mut Context {
-        &mut self.innermost
-    }
-
-    /// Whether any of them holds the lock of `cpu`.
-    pub fn hold_lock_of(&self, cpu: CpuId) -> bool {
-        let all = self.outer.iter().chain([&self.innermost]);
-        all.into_iter().any(|context| context.locked == Locked(cpu))
-    }
-
-    /// How many callbacks keep the task that executes them from migrating.
-    #[inline]
-    pub fn guards(&self) -> u16 {
-        let mut guards = u16::from(self.innermost.guards);
-        if self.depth() > 1 {
-            let outer = self.outer.iter();
-            guards += outer.filter(|context| context.guards).count() as u16;
-        }
-        guards
-    }
-
-    #[inline]
-    pub(crate) fn enter(&mut self, context: Context) {
-        if self.depth() > 0 {
-            self.outer.push(self.innermost);
-        }
-        self.depth += 1;
-        self.innermost = context;
-    }
-
-    /// As [`Contexts::enter`], outside of callbacks.
-    #[inline(always)]
-    fn enter_first(&mut self, context: Context) {
-        debug_assert_eq!(self.depth, 0, "a callback is being executed");
-        self.depth = 1;
-        self.innermost = context;
-    }
-
-    /// Undoes [`Contexts::enter_first`].
-    #[inline(always)]
-    fn leave_first(&mut self) {
-        debug_assert_eq!(self.depth, 1, "a callback has left another one's context");
-        self.depth = 0;
-        self.innermost = Self::NONE;
-    }
-
-    #[inline]
-    pub(crate) fn leave(&mut self) {
-        self.depth -= 1;
-        if self.depth() == 0 {
-            self.innermost = Self::NONE;
-        } else {
-            self.leave_nested();
-        }
-    }
-
-    #[cold]
-    fn leave_nested(&mut self) {
-        self.innermost = self.outer.pop().expect("every outer context is kept");
     }
 }
 

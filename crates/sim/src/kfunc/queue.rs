@@ -3,10 +3,10 @@
 use model::TaskId;
 
 use super::{Ctx, Line, Return, changed, here, s32, task};
+use crate::context::Directly;
 use crate::dispatch::Buffered;
 use crate::flags::{self, enq, errno, kf};
 use crate::machine::Machine;
-use crate::ops::Directly;
 use crate::task::{Carried, Direct, OpsState};
 
 pub(super) const TABLE: &[Line] = &lines![

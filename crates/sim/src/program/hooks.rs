@@ -8,9 +8,9 @@ use bpf::{Attachment, Fault, Stop};
 use model::user_space::BpfId;
 use model::{CpuId, TaskId};
 
+use crate::context::{Context, Directly, Locked};
 use crate::cpu::{Curr, Occupant};
 use crate::machine::{Machine, Vm};
-use crate::ops::{Context, Directly, Locked};
 use crate::places::{Hook, Place};
 use crate::task::RunState;
 

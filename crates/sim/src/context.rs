@@ -1,0 +1,191 @@
+//! What the callbacks being executed are, as the checks of the kernel's functions need it.
+
+use model::{CpuId, TaskId};
+
+/// What a callback is being executed, as the checks of the kernel's functions need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context {
+    /// Where its calls are allowed ([`kf`]), the enclosing callbacks' included.
+    pub mask: u32,
+    /// The CPU whose run queue is locked.
+    pub locked: Locked,
+    /// The task that the callback is about, or [`TaskId::NONE`].
+    pub subject: TaskId,
+    /// Whether it can dispatch its subject directly.
+    pub direct: Directly,
+    /// Whether the task that executes it cannot migrate meanwhile.
+    pub guards: bool,
+}
+
+/// The CPU whose run queue is locked, if one is: in the two bytes that a CPU's number has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Locked(CpuId);
+
+impl Locked {
+    /// No run queue is locked. There is no CPU of this number.
+    pub const NONE: Self = Self(CpuId(u16::MAX));
+
+    /// That of `cpu`, if there is one.
+    #[inline(always)]
+    pub fn of(cpu: Option<CpuId>) -> Self {
+        cpu.map_or(Self::NONE, Self)
+    }
+
+    /// Whose.
+    #[inline]
+    pub fn cpu(self) -> Option<CpuId> {
+        (self != Self::NONE).then_some(self.0)
+    }
+}
+
+/// Whether a callback can dispatch its subject directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Directly {
+    /// No callback of that kind.
+    Never,
+    /// It can.
+    Once,
+    /// It did.
+    Done,
+}
+
+/// The contexts of the callbacks being executed. Nearly always there is one, so it has a place of
+/// its own.
+pub(crate) struct Contexts {
+    innermost: Context,
+    /// Those around it, outermost first.
+    outer: Vec<Context>,
+    /// How many there are.
+    depth: u32,
+    beside: Beside,
+}
+
+/// What there is to do beside a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// Nothing but to count it.
+    Nothing,
+    /// It costs time.
+    Charge,
+    /// It is recorded, counted by kind or has decisions told of it, and may cost time.
+    Note,
+}
+
+impl Contexts {
+    /// Outside of callbacks.
+    const NONE: Context = Context {
+        mask: 0,
+        locked: Locked::NONE,
+        subject: TaskId::NONE,
+        direct: Directly::Never,
+        guards: false,
+    };
+
+    /// Nobody executes a callback. `are_noted`: somebody wants to know more of a call than that it
+    /// was made. `are_priced`: it costs time.
+    pub const fn new(are_noted: bool, are_priced: bool) -> Self {
+        let beside = match (are_noted, are_priced) {
+            (true, _) => Beside::Note,
+            (false, true) => Beside::Charge,
+            (false, false) => Beside::Nothing,
+        };
+        Self {
+            innermost: Self::NONE,
+            outer: Vec::new(),
+            depth: 0,
+            beside,
+        }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Whether calls are noted or charged for.
+    pub fn are_noted(&self) -> bool {
+        self.beside != Beside::Nothing
+    }
+
+    /// Whether a call is an outermost one that is charged for, and nothing else.
+    #[inline(always)]
+    pub fn are_only_priced(&self) -> bool {
+        self.depth == 0 && self.beside == Beside::Charge
+    }
+
+    /// Whether a call is an outermost one of which nothing is to be noted.
+    #[inline(always)]
+    pub fn are_quick(&self) -> bool {
+        self.depth == 0 && self.beside == Beside::Nothing
+    }
+
+    /// The innermost one; outside of callbacks one in which nothing is allowed.
+    #[inline]
+    pub const fn innermost(&self) -> &Context {
+        &self.innermost
+    }
+
+    /// The innermost one, to change.
+    #[inline]
+    pub const fn innermost_mut(&mut self) -> &mut Context {
+        &mut self.innermost
+    }
+
+    /// Whether any of them holds the lock of `cpu`.
+    pub fn hold_lock_of(&self, cpu: CpuId) -> bool {
+        let all = self.outer.iter().chain([&self.innermost]);
+        all.into_iter().any(|context| context.locked == Locked(cpu))
+    }
+
+    /// How many callbacks keep the task that executes them from migrating.
+    #[inline]
+    pub fn guards(&self) -> u16 {
+        let mut guards = u16::from(self.innermost.guards);
+        if self.depth > 1 {
+            let outer = self.outer.iter();
+            guards += outer.filter(|context| context.guards).count() as u16;
+        }
+        guards
+    }
+
+    #[inline]
+    pub fn enter(&mut self, context: Context) {
+        if self.depth > 0 {
+            self.outer.push(self.innermost);
+        }
+        self.depth += 1;
+        self.innermost = context;
+    }
+
+    /// As [`Contexts::enter`], outside of callbacks.
+    #[inline(always)]
+    pub fn enter_first(&mut self, context: Context) {
+        debug_assert_eq!(self.depth, 0, "a callback is being executed");
+        self.depth = 1;
+        self.innermost = context;
+    }
+
+    /// Undoes [`Contexts::enter_first`].
+    #[inline(always)]
+    pub fn leave_first(&mut self) {
+        debug_assert_eq!(self.depth, 1, "a callback has left another one's context");
+        self.depth = 0;
+        self.innermost = Self::NONE;
+    }
+
+    #[inline]
+    pub fn leave(&mut self) {
+        self.depth -= 1;
+        if self.depth == 0 {
+            self.innermost = Self::NONE;
+        } else {
+            self.leave_nested();
+        }
+    }
+
+    #[cold]
+    fn leave_nested(&mut self) {
+        self.innermost = self.outer.pop().expect("every outer context is kept");
+    }
+}
