@@ -51,6 +51,19 @@ pub fn member(btf: &Btf<'_>, structure: &str, field: &str) -> Option<usize> {
     }
 }
 
+/// What the enumeration `name` lists: names in lower case, with their values.
+#[cfg(test)]
+pub fn enumerators(btf: &Btf<'_>, name: &str) -> Vec<(String, i64)> {
+    use libbpf_rs::btf::types::Enum;
+    let all: Option<Enum<'_>> = btf.type_by_name(name);
+    let all = all.unwrap_or_else(|| panic!("the object has no enumeration {name}"));
+    let members = all.iter().map(|member| {
+        let name = member.name.unwrap_or_default().to_string_lossy();
+        (name.to_lowercase(), member.value)
+    });
+    members.collect()
+}
+
 fn name_of(ty: &BtfType<'_>) -> String {
     ty.name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -31,7 +31,7 @@ const LATE: Duration = Duration::from_millis(20);
 const SIZE: usize = 32;
 const TRACED: usize = SIZE + 12 * 8;
 
-/// What a record is about; the order is that of `enum kind` in decisions.bpf.c.
+/// What a record is about: `enum kind` in decisions.bpf.c.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Decision {
@@ -447,9 +447,21 @@ mod tests {
         assert_eq!(parse(&bytes[..20], &Code::default()), None);
         bytes[14] = Decision::ALL.len() as u8;
         assert_eq!(parse(&bytes, &Code::default()), None);
-        for (at, what) in Decision::ALL.iter().enumerate() {
-            assert_eq!(*what as usize, at);
-        }
+    }
+
+    #[test]
+    fn kinds_and_fields_lie_where_the_object_has_them() {
+        let btf = Btf::from_raw(NAME, OBJECT).unwrap().unwrap();
+        let name = |it: &Decision| format!("{it:?}").to_lowercase();
+        let ours = Decision::ALL.iter().map(|it| (name(it), *it as i64));
+        assert_eq!(
+            variables::enumerators(&btf, "kind"),
+            ours.collect::<Vec<_>>()
+        );
+        let at = |field| variables::member(&btf, "decision", field);
+        let fields = ["time", "pid", "cpu", "kind", "a", "b"].map(at);
+        assert_eq!(fields, [0, 8, 12, 14, 16, 24].map(Some));
+        assert_eq!(variables::member(&btf, "traced", "frames"), Some(SIZE));
     }
 
     #[test]

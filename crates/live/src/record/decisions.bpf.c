@@ -102,7 +102,7 @@ char runslice_license[] SEC("license") = "GPL";
 /* Set while the recording lasts. */
 volatile u32 recording;
 
-/* The order is that of `Kind` in decided.rs. */
+/* `Decision` in decided.rs, by name and number: a test compares them. */
 enum kind {
 	DISPATCH,	/* `dispatch` begins; DISPATCHED: it ends */
 	DISPATCHED,
@@ -146,6 +146,13 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 25);
 } decisions SEC(".maps");
+
+/* BTF has the types of variables alone. By this one, a test of decided.rs can see them. */
+struct types {
+	enum kind kind;
+	struct traced traced;
+};
+const struct types *types;
 
 /* Records for which there was no room. */
 volatile u64 lost;

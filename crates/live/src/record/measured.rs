@@ -13,6 +13,10 @@ macro_rules! totals {
         }
 
         impl $name {
+            /// Its fields, in their order.
+            #[cfg(test)]
+            const FIELDS: &[&str] = &[$(stringify!($field)),*];
+
             fn fields_mut(&mut self) -> impl Iterator<Item = &mut u64> {
                 [$(&mut self.$field),*].into_iter()
             }
@@ -21,7 +25,7 @@ macro_rules! totals {
 }
 
 totals! {
-    /// Numbers over all CPUs; the order is that of `enum total` in record.bpf.c.
+    /// Numbers over all CPUs: `enum total` in record.bpf.c.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     Totals {
         /// Changes of a CPU's task, to and from idle included.
@@ -222,7 +226,26 @@ impl Measured {
 
 #[cfg(test)]
 mod tests {
+    use libbpf_rs::btf::Btf;
+
     use super::*;
+    use crate::record::OBJECT;
+    use crate::variables;
+
+    #[test]
+    fn totals_have_the_places_that_the_object_counts_in() {
+        let btf = Btf::from_raw("record", OBJECT).unwrap().unwrap();
+        let mut names: Vec<&str> = Totals::FIELDS.to_vec();
+        names.push("nr_totals");
+        let ours = names
+            .iter()
+            .zip(0..)
+            .map(|(name, at)| ((*name).to_owned(), at));
+        assert_eq!(
+            variables::enumerators(&btf, "total"),
+            ours.collect::<Vec<_>>()
+        );
+    }
 
     /// As `bucket_of()` in record.bpf.c.
     fn bucket_of(value: u64) -> u32 {

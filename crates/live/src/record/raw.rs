@@ -1,6 +1,6 @@
 //! Records as `record.bpf.c` writes them.
 
-/// What a record is about; the order is that of `enum kind` in record.bpf.c.
+/// What a record is about: `enum kind` in record.bpf.c, and behind it what the player says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -167,7 +167,11 @@ pub fn parse(bytes: &[u8], facts: &mut Vec<Facts>) -> Option<Raw> {
 
 #[cfg(test)]
 mod tests {
+    use libbpf_rs::btf::Btf;
+
     use super::*;
+    use crate::record::OBJECT;
+    use crate::variables;
 
     #[test]
     fn a_record_is_read_as_the_kernel_side_lays_it_out() {
@@ -202,5 +206,22 @@ mod tests {
         assert_eq!(parse(&bytes[..60], &mut facts), None);
         bytes[14] = 200;
         assert_eq!(parse(&bytes, &mut facts), None);
+    }
+
+    #[test]
+    fn kinds_and_fields_lie_where_the_object_has_them() {
+        let btf = Btf::from_raw("record", OBJECT).unwrap().unwrap();
+        let name = |it: &Kind| format!("{it:?}").to_lowercase();
+        let ours = Kind::WRITTEN.iter().map(|it| (name(it), *it as i64));
+        assert_eq!(
+            variables::enumerators(&btf, "kind"),
+            ours.collect::<Vec<_>>()
+        );
+        let at = |field| variables::member(&btf, "event", field);
+        let fields = ["time", "pid", "cpu", "kind", "flags", "c", "a", "b"].map(at);
+        assert_eq!(fields, [0, 8, 12, 14, 15, 16, 24, 28].map(Some));
+        let at = |field| variables::member(&btf, "task_event", field);
+        let fields = ["static_prio", "policy", "flags", "nr_cpus_allowed", "comm"].map(at);
+        assert_eq!(fields, [0, 4, 8, 12, 16].map(|at| Some(EVENT_SIZE + at)));
     }
 }

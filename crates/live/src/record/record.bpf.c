@@ -71,7 +71,7 @@ char runslice_license[] SEC("license") = "GPL";
 /* Set while the recording lasts. */
 volatile u32 recording;
 
-/* Counted on every CPU; the order is that of `Totals` in measured.rs. */
+/* Counted on every CPU: `Totals` in measured.rs, by name and number. A test compares them. */
 enum total {
 	SWITCHES,
 	WAKEUPS,
@@ -421,7 +421,7 @@ int measure_snapshot(struct bpf_iter__task *ctx)
 
 /* ---- Events ---- */
 
-/* The order is that of `Kind` in raw.rs. */
+/* `Kind` in raw.rs, by name and number: a test compares them. */
 enum kind {
 	SWITCH,
 	WAKING,
@@ -465,6 +465,9 @@ struct task_event {
 	u32 nr_cpus_allowed;
 	char comm[16];
 };
+
+/* BTF has the types of variables alone. By this one, tests of raw.rs and measured.rs see them. */
+const struct { enum kind kind; enum total total; struct task_event task; } *types;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
