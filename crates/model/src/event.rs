@@ -4,7 +4,10 @@
 //! simulated source and the live source. The records carry numbers only; names stand once, in the
 //! [`Header`].
 
+mod what;
+
 use crate::{CpuId, MachineSpec, Nanos, SimTime, TaskId};
+pub use what::{Cause, Change, EventWords, IdleChange, InQueue, Removed, TaskClass, Wakeup, What};
 
 /// Version of the event format without decisions.
 pub const EVENT_FORMAT_VERSION: u32 = 1;
@@ -162,6 +165,38 @@ pub enum EventKind {
     Failed,
 }
 
+impl EventKind {
+    /// Every kind, in the order of the declaration.
+    pub const ALL: [Self; 26] = [
+        Self::New,
+        Self::Exit,
+        Self::Wakeup,
+        Self::Switch,
+        Self::Migrate,
+        Self::Callback,
+        Self::Steal,
+        Self::Report,
+        Self::SpanBegin,
+        Self::SpanEnd,
+        Self::Deadline,
+        Self::Skipped,
+        Self::Count,
+        Self::Phase,
+        Self::Kick,
+        Self::Change,
+        Self::Queue,
+        Self::Insert,
+        Self::Look,
+        Self::Remove,
+        Self::Ignored,
+        Self::KickEnd,
+        Self::Idle,
+        Self::Slice,
+        Self::Allowed,
+        Self::Failed,
+    ];
+}
+
 /// What is in [`EventKind::Insert`] beside queue and place.
 pub mod insert {
     /// Ordered by vtime.
@@ -245,14 +280,21 @@ impl Caller {
         }
     }
 
+    /// The caller that has this number.
+    const fn numbered(number: u8) -> Self {
+        if (number as usize) < Op::ALL.len() {
+            Self::Callback(Op::ALL[number as usize])
+        } else if number == Self::Program.number() {
+            Self::Program
+        } else {
+            Self::Kernel
+        }
+    }
+
     /// The caller of a decision.
     #[must_use]
-    pub fn of(event: &Event) -> Self {
-        match Op::ALL.get(usize::from(event.detail)) {
-            Some(op) => Self::Callback(*op),
-            None if event.detail == Self::Program.number() => Self::Program,
-            None => Self::Kernel,
-        }
+    pub const fn of(event: &Event) -> Self {
+        Self::numbered(event.detail)
     }
 
     /// What files and texts call it.

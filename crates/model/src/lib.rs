@@ -26,9 +26,10 @@ mod units;
 pub mod user_space;
 
 pub use event::{
-    Caller, Changed, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventKind, EventMask,
-    Header, Kicked, Looked, NOWHERE, Op, PrevState, SYNC_BIT, Sink, Sliced, TaskGroup, Text,
-    WakeCause, insert, wakeup_word,
+    Caller, Cause, Change, Changed, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event,
+    EventKind, EventMask, EventWords, Header, IdleChange, InQueue, Kicked, Looked, NOWHERE, Op,
+    PrevState, Removed, SYNC_BIT, Sink, Sliced, TaskClass, TaskGroup, Text, WakeCause, Wakeup,
+    What, insert, wakeup_word,
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;
