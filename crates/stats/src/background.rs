@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Background, CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId,
+    Background, CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink,
+    TaskId, What,
 };
 
 /// Lengths of turns that are kept of each entry; what comes later counts, but its lengths do not.
@@ -168,9 +169,9 @@ impl Turns {
         }
     }
 
-    fn born(&mut self, event: &Event) {
-        let group = usize::try_from(event.a & u64::from(u32::MAX)).ok();
-        let group = group.and_then(|group| self.groups.get(group));
+    fn born(&mut self, task: TaskId, group: u32) {
+        let group = self.groups.get(group as usize);
+        let id = task;
         if let Some(&(Some(chosen), nice)) = group {
             let task = Task {
                 chosen,
@@ -182,20 +183,20 @@ impl Turns {
                 count: 0,
                 total: 0,
             };
-            self.tasks.insert(event.task, task);
+            self.tasks.insert(id, task);
         }
     }
 
-    fn switch(&mut self, event: &Event) {
+    fn switch(&mut self, event: &Event, state: PrevState, overhead: Nanos) {
         if let Some((id, since)) = self.running.remove(&event.cpu)
             && let Some(task) = self.tasks.get_mut(&id)
         {
-            task.leaves(event.time.since(since).get(), event.detail);
+            task.leaves(event.time.since(since).get(), state);
         }
         if let Some(task) = self.tasks.get_mut(&event.task) {
             task.has_moved |= task.cpu.is_some_and(|cpu| cpu != event.cpu);
             task.cpu.get_or_insert(event.cpu);
-            let since = event.time + Nanos::new(event.b);
+            let since = event.time + overhead;
             self.running.insert(event.cpu, (event.task, since));
         }
     }
@@ -217,9 +218,9 @@ impl Sum {
 
 impl Task {
     /// It has run for `ran`, and is now in `state`.
-    fn leaves(&mut self, ran: u64, state: u8) {
+    fn leaves(&mut self, ran: u64, state: PrevState) {
         self.so_far = self.so_far.saturating_add(ran);
-        if state == PrevState::Runnable as u8 {
+        if state == PrevState::Runnable {
             return;
         }
         let turn = std::mem::take(&mut self.so_far);
@@ -246,9 +247,11 @@ impl Sink for Turns {
     fn events(&mut self, events: &[Event]) {
         for event in events {
             self.end = self.end.max(event.time);
-            match event.kind {
-                EventKind::New => self.born(event),
-                EventKind::Switch => self.switch(event),
+            match event.what() {
+                What::New { group, .. } => self.born(event.task, group),
+                What::Switch {
+                    state, overhead, ..
+                } => self.switch(event, state, overhead),
                 _ => {}
             }
         }
@@ -289,6 +292,7 @@ mod tests {
     use model::{MachineSpec, TaskGroup};
 
     use super::*;
+    use crate::stream::raw;
 
     const MS: u64 = 1_000_000;
 
@@ -326,27 +330,21 @@ mod tests {
     }
 
     fn new(task: u32, group: u64) -> Event {
-        Event {
-            time: SimTime::ZERO,
-            task: TaskId(task),
-            cpu: CpuId(0),
-            kind: EventKind::New,
-            detail: 0,
-            a: group,
-            b: 0,
-        }
+        raw(
+            (SimTime::ZERO, CpuId(0), TaskId(task)),
+            EventKind::New,
+            (0, group, 0),
+        )
     }
 
     /// `task` runs on `cpu` from `from` to `to`, and then is in `state`.
     fn run(task: u32, cpu: u16, (from, to): (u64, u64), state: PrevState) -> [Event; 2] {
-        let event = |time: u64, task: TaskId, detail: u8| Event {
-            time: SimTime::from_nanos(time),
-            task,
-            cpu: CpuId(cpu),
-            kind: EventKind::Switch,
-            detail,
-            a: 0,
-            b: 0,
+        let event = |time: u64, task: TaskId, detail: u8| {
+            raw(
+                (SimTime::from_nanos(time), CpuId(cpu), task),
+                EventKind::Switch,
+                (detail, 0, 0),
+            )
         };
         [
             event(from, TaskId(task), PrevState::Idle as u8),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, WakeCause};
-
-use crate::metrics::low;
+use model::{
+    Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, WakeCause, Wakeup, What,
+};
 
 /// Blocks may go on beyond the length that was told by this factor; what comes later counts as the
 /// last one.
@@ -252,10 +252,9 @@ impl Blocks {
 
     fn take(&mut self, event: &Event) {
         let task = event.task.index();
-        match event.kind {
-            EventKind::New => {
-                let group = low(event.a) as usize;
-                let family = self.of_group.get(group).copied();
+        match event.what() {
+            What::New { group, .. } => {
+                let family = self.of_group.get(group as usize).copied();
                 self.tasks.push(Task {
                     family: family.unwrap_or(0),
                     state: State::Asleep,
@@ -263,17 +262,24 @@ impl Blocks {
                     started: false,
                 });
             }
-            EventKind::Wakeup => self.woken(event),
-            EventKind::Switch => self.switched(event),
-            EventKind::Steal => {
+            What::Wakeup(wakeup) => self.woken(event, wakeup),
+            What::Switch {
+                prev,
+                state,
+                overhead,
+            } => {
+                self.left(prev, state, event.time);
+                self.runs(event.task, event.time, overhead);
+            }
+            What::Steal { span } => {
                 self.settle(task, event.time);
                 if let Some(State::Running(since)) =
                     self.tasks.get_mut(task).map(|it| &mut it.state)
                 {
-                    *since = (*since).max(event.time + Nanos::new(event.a));
+                    *since = (*since).max(event.time + span);
                 }
             }
-            EventKind::Migrate => {
+            What::Migrate { .. } => {
                 if let Some(moved) = self.tasks.get(task).filter(|it| it.started) {
                     let family = moved.family;
                     self.at(family, event.time).migrations += 1;
@@ -283,7 +289,7 @@ impl Blocks {
         }
     }
 
-    fn woken(&mut self, event: &Event) {
+    fn woken(&mut self, event: &Event, wakeup: Wakeup) {
         let Some(task) = self.tasks.get_mut(event.task.index()) else {
             return;
         };
@@ -291,9 +297,9 @@ impl Blocks {
             return;
         }
         let is_first = !std::mem::replace(&mut task.started, true);
-        let is_child = event.b == 1;
+        let is_child = wakeup.new;
         let was_there =
-            event.detail == WakeCause::Before as u8 || event.time == SimTime::ZERO && !is_child;
+            wakeup.cause == WakeCause::Before || event.time == SimTime::ZERO && !is_child;
         let cause = match () {
             () if is_first && was_there => Cause::Before,
             () if is_child => Cause::Start,
@@ -303,13 +309,13 @@ impl Blocks {
         task.awake = (cause != Cause::Before).then_some(event.time);
     }
 
-    fn switched(&mut self, event: &Event) {
-        let now = event.time;
-        let prev = low(event.a) as usize;
+    /// `prev` left its CPU.
+    fn left(&mut self, prev: TaskId, state: PrevState, now: SimTime) {
+        let prev = prev.index();
         self.settle(prev, now);
         if let Some(mut task) = self.tasks.get(prev).copied() {
             let block = self.at(task.family, now);
-            if event.detail == PrevState::Runnable as u8 {
+            if state == PrevState::Runnable {
                 block.preemptions += 1;
                 task.state = State::Ready(now, Cause::Preemption);
             } else {
@@ -320,7 +326,11 @@ impl Blocks {
             }
             self.tasks[prev] = task;
         }
-        let next = event.task.index();
+    }
+
+    /// `next` got a CPU.
+    fn runs(&mut self, next: TaskId, now: SimTime, overhead: Nanos) {
+        let next = next.index();
         let Some(mut task) = self.tasks.get(next).copied() else {
             return;
         };
@@ -333,7 +343,7 @@ impl Blocks {
                 block.add(Spans::Wait, now.since(since));
             }
         }
-        task.state = State::Running(now + Nanos::new(event.b));
+        task.state = State::Running(now + overhead);
         self.tasks[next] = task;
     }
 }
@@ -375,24 +385,23 @@ impl Sink for Blocks {
 
 #[cfg(test)]
 mod tests {
-    use model::TaskId;
+    use model::EventKind;
 
     use super::*;
-    use crate::stream;
+    use crate::stream::{self, with};
 
     fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
-        Event {
-            a: words.0,
-            b: words.1,
-            ..stream::event(at, kind, 0, TaskId(task))
-        }
+        with(
+            stream::event(at, kind, 0, TaskId(task)),
+            (0, words.0, words.1),
+        )
     }
 
     fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
-        Event {
-            detail: left as u8,
-            ..event(at, EventKind::Switch, next, (prev.into(), 0))
-        }
+        with(
+            event(at, EventKind::Switch, next, (prev.into(), 0)),
+            (left as u8, 0, 0),
+        )
     }
 
     const NONE: u32 = TaskId::NONE.0;

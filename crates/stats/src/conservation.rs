@@ -2,7 +2,7 @@
 
 use model::{
     CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, Summary, TaskId,
-    TaskTimes,
+    TaskTimes, What,
 };
 
 use crate::ledger::CpuLedger;
@@ -273,23 +273,28 @@ impl Conservation {
         }
         self.now = time;
         self.check_dying(time, task, kind)?;
-        match kind {
-            EventKind::New => return self.born(event),
-            EventKind::Switch => return self.switched(event),
-            EventKind::Steal => return self.stolen(event),
+        let what = event.what();
+        match what {
+            What::New { parent, .. } => return self.born(event, parent),
+            What::Switch {
+                prev,
+                state,
+                overhead,
+            } => return self.switched(event, (named(prev.0), state), overhead),
+            What::Steal { span } => return self.stolen(event, span),
             _ => {}
         }
         if task == TaskId::NONE && !crate::words::needs_task(kind) {
             return Ok(());
         }
         let state = self.task(time, task)?.state;
-        match kind {
-            EventKind::Exit => self.exited(event),
+        match what {
+            What::Exit => self.exited(event),
             // A policy hears of a task's end after the end.
-            EventKind::Callback => Ok(()),
+            What::Callback { .. } => Ok(()),
             _ if state == State::Exited => Err(Violation::Exited { time, task, kind }),
-            EventKind::Wakeup => self.woken(event),
-            EventKind::Migrate => self.migrated(event),
+            What::Wakeup(wakeup) => self.woken(event, wakeup.new),
+            What::Migrate { from } => self.migrated(event, from),
             _ => Ok(()),
         }
     }
@@ -312,7 +317,7 @@ impl Conservation {
             .ok_or(Violation::Unborn { time, task, next })
     }
 
-    fn born(&mut self, event: &Event) -> Result<(), Violation> {
+    fn born(&mut self, event: &Event, parent: TaskId) -> Result<(), Violation> {
         let &Event {
             time, task, cpu, ..
         } = event;
@@ -326,19 +331,18 @@ impl Conservation {
             born: time,
             exited: None,
             place: cpu,
-            forked: named((event.b >> 32) as u32).is_some(),
+            forked: named(parent.0).is_some(),
             times: TaskTimes::default(),
         });
         Ok(())
     }
 
-    fn woken(&mut self, event: &Event) -> Result<(), Violation> {
+    fn woken(&mut self, event: &Event, new: bool) -> Result<(), Violation> {
         let &Event {
             time,
             task,
             cpu,
             kind,
-            b: new,
             ..
         } = event;
         let account = self.task(time, task)?;
@@ -348,7 +352,7 @@ impl Conservation {
         }
         let may_start = state == State::Unstarted;
         let must_start = may_start && account.forked;
-        if new == 0 && must_start || new != 0 && !may_start {
+        if !new && must_start || new && !may_start {
             return Err(Violation::WrongNew { time, task });
         }
         if state == State::Asleep && cpu != place {
@@ -365,7 +369,7 @@ impl Conservation {
         Ok(())
     }
 
-    fn migrated(&mut self, event: &Event) -> Result<(), Violation> {
+    fn migrated(&mut self, event: &Event, from: CpuId) -> Result<(), Violation> {
         let &Event {
             time,
             task,
@@ -378,7 +382,7 @@ impl Conservation {
         if matches!(account.state, State::Running(_)) || cpu == place {
             return Err(Violation::NoMigration { time, task, cpu });
         }
-        if event.a != u64::from(place.0) {
+        if from != place {
             return Err(Violation::WrongPlace {
                 time,
                 task,
@@ -404,22 +408,21 @@ impl Conservation {
         Ok(())
     }
 
-    fn stolen(&mut self, event: &Event) -> Result<(), Violation> {
+    fn stolen(&mut self, event: &Event, span: Nanos) -> Result<(), Violation> {
         let &Event { time, cpu, .. } = event;
         self.check_on_cpu(event, named(event.task.0))?;
         self.settle(cpu, time);
-        self.cpus[cpu.index()].steal(Nanos::new(event.a));
+        self.cpus[cpu.index()].steal(span);
         Ok(())
     }
 
-    fn switched(&mut self, event: &Event) -> Result<(), Violation> {
-        let &Event {
-            time,
-            cpu,
-            detail: state,
-            ..
-        } = event;
-        let prev = named(u32::try_from(event.a).unwrap_or(TaskId::NONE.0 - 1));
+    fn switched(
+        &mut self,
+        event: &Event,
+        (prev, state): (Option<TaskId>, PrevState),
+        overhead: Nanos,
+    ) -> Result<(), Violation> {
+        let &Event { time, cpu, .. } = event;
         let next = named(event.task.0);
         self.check_on_cpu(event, prev)?;
         if prev == next {
@@ -429,8 +432,8 @@ impl Conservation {
                 task: next,
             });
         }
-        let idle = state == PrevState::Idle as u8;
-        if idle != prev.is_none() || state > PrevState::Dead as u8 {
+        if (state == PrevState::Idle) != prev.is_none() {
+            let state = state as u8;
             return Err(Violation::WrongState { time, cpu, state });
         }
         self.settle(cpu, time);
@@ -444,18 +447,18 @@ impl Conservation {
         if let Some(next) = next {
             self.switched_in(next, cpu, time)?;
         }
-        self.cpus[cpu.index()].switch(event.task, Nanos::new(event.b));
+        self.cpus[cpu.index()].switch(event.task, overhead);
         Ok(())
     }
 
-    fn switched_out(&mut self, prev: TaskId, state: u8, now: SimTime) {
-        let state = if state == PrevState::Runnable as u8 {
-            State::Runnable
-        } else if state == PrevState::Sleeping as u8 {
-            State::Asleep
-        } else {
-            self.dying.push((prev, now));
-            State::Dead
+    fn switched_out(&mut self, prev: TaskId, state: PrevState, now: SimTime) {
+        let state = match state {
+            PrevState::Runnable => State::Runnable,
+            PrevState::Sleeping => State::Asleep,
+            PrevState::Idle | PrevState::Dead => {
+                self.dying.push((prev, now));
+                State::Dead
+            }
         };
         self.tasks[prev.index()].enter(state, now);
     }

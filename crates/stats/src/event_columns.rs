@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId};
+use model::{Event, EventMask, EventWords, Header, SimTime, Sink, TaskId, What};
 
 use crate::names::task_name;
 use crate::words;
@@ -54,15 +54,15 @@ impl EventColumns {
     }
 
     /// A new task has a name.
-    fn learn(&mut self, event: &Event) {
+    fn learn(&mut self, task: TaskId, group: u32, index: u32) {
         let Some(header) = &self.header else { return };
-        let name = task_name(header, event.a as u32, (event.a >> 32) as u32);
+        let name = task_name(header, group, index);
         let names = &mut self.names;
         let number = *self.known.entry(name).or_insert_with_key(|name| {
             names.push(name.clone());
             names.len() as u32 - 1
         });
-        let at = event.task.0 as usize;
+        let at = task.index();
         if self.name_of.len() <= at {
             self.name_of.resize(at + 1, TaskId::NONE.0);
         }
@@ -85,18 +85,19 @@ impl Sink for EventColumns {
     fn events(&mut self, events: &[Event]) {
         let wanted = self.wants();
         for event in events.iter().filter(|event| wanted.has(event.kind)) {
-            if event.kind == EventKind::New {
-                self.learn(event);
+            if let What::New { group, index, .. } = event.what() {
+                self.learn(event.task, group, index);
             }
+            let EventWords { detail, a, b } = event.words();
             let name = self.name_of.get(event.task.0 as usize);
             self.time_ns.push(event.time.as_nanos());
             self.kind.push(event.kind as u8);
             self.cpu.push(event.cpu.0);
             self.task.push(event.task.0);
             self.name.push(name.copied().unwrap_or(TaskId::NONE.0));
-            self.detail.push(event.detail);
-            self.a.push(event.a);
-            self.b.push(event.b);
+            self.detail.push(detail);
+            self.a.push(a);
+            self.b.push(b);
         }
     }
 
@@ -105,20 +106,13 @@ impl Sink for EventColumns {
 
 #[cfg(test)]
 mod tests {
-    use model::{CpuId, MachineSpec, TaskGroup};
+    use model::{CpuId, EventKind, MachineSpec, TaskGroup};
 
     use super::*;
+    use crate::stream::raw;
 
     fn event(kind: EventKind, task: TaskId, a: u64) -> Event {
-        Event {
-            time: SimTime::from_nanos(7),
-            task,
-            cpu: CpuId(3),
-            kind,
-            detail: 0,
-            a,
-            b: 9,
-        }
+        raw((SimTime::from_nanos(7), CpuId(3), task), kind, (0, a, 9))
     }
 
     #[test]

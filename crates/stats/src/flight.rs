@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskId};
+use model::{
+    CpuId, Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskId, Wakeup, What,
+};
 
 use crate::background::FEWEST;
 
@@ -36,7 +38,7 @@ impl Flight {
         self.remote.len()
     }
 
-    fn wakeup(&mut self, event: &Event) {
+    fn wakeup(&mut self, event: &Event, wakeup: Wakeup) {
         if self.woken.remove(&event.cpu).is_some() {
             // The next one to run was not woken alone.
             self.running.remove(&event.cpu);
@@ -44,11 +46,9 @@ impl Flight {
         if self.running.get(&event.cpu) != Some(&TaskId::NONE) {
             return;
         }
-        let waker = TaskId((event.a & u64::from(u32::MAX)) as u32);
-        let from = (event.a >> 32) as u16;
-        let is_remote = from != event.cpu.0;
+        let is_remote = wakeup.waker_cpu != event.cpu;
         // A task that wakes another one on its own CPU is no interrupt, and no task runs there.
-        if is_remote == (waker != TaskId::NONE) {
+        if is_remote == (wakeup.waker != TaskId::NONE) {
             let woken = (event.task, event.time, is_remote);
             self.woken.insert(event.cpu, woken);
         }
@@ -88,9 +88,9 @@ impl Sink for Flight {
 
     fn events(&mut self, events: &[Event]) {
         for event in events {
-            match event.kind {
-                EventKind::Wakeup => self.wakeup(event),
-                EventKind::Switch => self.switch(event),
+            match event.what() {
+                What::Wakeup(wakeup) => self.wakeup(event, wakeup),
+                What::Switch { .. } => self.switch(event),
                 _ => {}
             }
         }
@@ -101,30 +101,33 @@ impl Sink for Flight {
 
 #[cfg(test)]
 mod tests {
-    use model::wakeup_word;
+    use model::{PrevState, WakeCause};
 
     use super::*;
 
-    fn event(time: u64, kind: EventKind, task: TaskId, a: u64) -> Event {
-        Event {
-            time: SimTime::from_nanos(time),
-            task,
-            cpu: CpuId(1),
-            kind,
-            detail: 0,
-            a,
-            b: 0,
-        }
+    fn event(time: u64, task: TaskId, what: What) -> Event {
+        Event::new(SimTime::from_nanos(time), CpuId(1), task, what)
     }
 
     /// From `time` on: CPU 1 idles, task 5 is woken there by `waker` on CPU `from`, and runs after
     /// `wait`.
     fn turn(time: u64, (waker, from): (TaskId, u16), wait: u64) -> [Event; 3] {
-        let word = wakeup_word(waker, CpuId(from), false);
+        let woken = What::Wakeup(Wakeup {
+            waker,
+            waker_cpu: CpuId(from),
+            sync: false,
+            new: false,
+            cause: WakeCause::Unsaid,
+        });
+        let switch = What::Switch {
+            prev: TaskId::NONE,
+            state: PrevState::Idle,
+            overhead: Nanos::ZERO,
+        };
         [
-            event(time, EventKind::Switch, TaskId::NONE, 0),
-            event(time + 100, EventKind::Wakeup, TaskId(5), word),
-            event(time + 100 + wait, EventKind::Switch, TaskId(5), 0),
+            event(time, TaskId::NONE, switch),
+            event(time + 100, TaskId(5), woken),
+            event(time + 100 + wait, TaskId(5), switch),
         ]
     }
 
@@ -164,10 +167,7 @@ mod tests {
         // Two are woken, and somebody else comes.
         let [idle, woken, runs] = turn(4_000, (TaskId(2), 0), 7);
         flight.events(&[idle, woken, woken, runs]);
-        let other = Event {
-            task: TaskId(6),
-            ..runs
-        };
+        let other = Event::new(runs.time, runs.cpu, TaskId(6), runs.what());
         flight.events(&[idle, woken, other]);
         assert_eq!((flight.count(), flight.own.len()), (0, 0));
     }

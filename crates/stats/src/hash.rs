@@ -1,6 +1,6 @@
 //! A fingerprint of a run.
 
-use model::{Event, EventMask, Fnv1a, Header, SimTime, Sink};
+use model::{Event, EventMask, EventWords, Fnv1a, Header, SimTime, Sink};
 
 /// Hashes every event: FNV-1a with 64 bits over the canonical bytes of docs/events.md.
 ///
@@ -46,14 +46,15 @@ impl Default for TraceHash {
 
 /// The 32 bytes of an event that are hashed, the same on every machine.
 fn canonical(event: &Event) -> [u8; 32] {
+    let EventWords { detail, a, b } = event.words();
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&event.time.as_nanos().to_le_bytes());
     bytes[8..12].copy_from_slice(&event.task.0.to_le_bytes());
     bytes[12..14].copy_from_slice(&event.cpu.0.to_le_bytes());
     bytes[14] = event.kind as u8;
-    bytes[15] = event.detail;
-    bytes[16..24].copy_from_slice(&event.a.to_le_bytes());
-    bytes[24..].copy_from_slice(&event.b.to_le_bytes());
+    bytes[15] = detail;
+    bytes[16..24].copy_from_slice(&a.to_le_bytes());
+    bytes[24..].copy_from_slice(&b.to_le_bytes());
     bytes
 }
 
@@ -80,19 +81,21 @@ impl Sink for TraceHash {
 
 #[cfg(test)]
 mod tests {
-    use model::{CpuId, EventKind, TaskId};
+    use model::{CpuId, Nanos, Op, TaskId, What};
 
     use super::*;
 
-    const EVENT: Event = Event {
-        time: SimTime::from_nanos(1),
-        task: TaskId(2),
-        cpu: CpuId(3),
-        kind: EventKind::Switch,
-        detail: 1,
-        a: 4,
-        b: 5,
-    };
+    fn event(time: u64, task: u32, cpu: u16, what: What) -> Event {
+        Event::new(SimTime::from_nanos(time), CpuId(cpu), TaskId(task), what)
+    }
+
+    fn call(op: Op, a: u64, b: u64) -> What {
+        What::Callback { op, a, b }
+    }
+
+    fn first() -> Event {
+        event(1, 2, 3, call(Op::Enqueue, 4, 5))
+    }
 
     fn hash(events: &[Event]) -> u64 {
         let mut hash = TraceHash::new();
@@ -102,29 +105,25 @@ mod tests {
 
     #[test]
     fn every_field_changes_the_hash() {
+        let enqueue = call(Op::Enqueue, 4, 5);
         let changed = [
-            Event {
-                time: SimTime::from_nanos(2),
-                ..EVENT
-            },
-            Event {
-                task: TaskId(3),
-                ..EVENT
-            },
-            Event {
-                cpu: CpuId(4),
-                ..EVENT
-            },
-            Event {
-                kind: EventKind::Migrate,
-                ..EVENT
-            },
-            Event { detail: 2, ..EVENT },
-            Event { a: 5, ..EVENT },
-            Event { b: 6, ..EVENT },
+            event(2, 2, 3, enqueue),
+            event(1, 3, 3, enqueue),
+            event(1, 2, 4, enqueue),
+            event(
+                1,
+                2,
+                3,
+                What::Steal {
+                    span: Nanos::new(4),
+                },
+            ),
+            event(1, 2, 3, call(Op::Dequeue, 4, 5)),
+            event(1, 2, 3, call(Op::Enqueue, 5, 5)),
+            event(1, 2, 3, call(Op::Enqueue, 4, 6)),
         ];
         let mut hashes: Vec<u64> = changed.iter().map(|event| hash(&[*event])).collect();
-        hashes.push(hash(&[EVENT]));
+        hashes.push(hash(&[first()]));
         hashes.sort_unstable();
         hashes.dedup();
         assert_eq!(hashes.len(), changed.len() + 1);
@@ -132,14 +131,14 @@ mod tests {
 
     #[test]
     fn batches_do_not_change_the_hash_and_the_end_does() {
-        let second = Event { a: 9, ..EVENT };
+        let second = event(1, 2, 3, call(Op::Enqueue, 9, 5));
         let mut batches = TraceHash::new();
-        batches.events(&[EVENT]);
+        batches.events(&[first()]);
         batches.events(&[second]);
-        assert_eq!(batches.value(), hash(&[EVENT, second]));
-        assert_ne!(hash(&[EVENT, second]), hash(&[second, EVENT]));
+        assert_eq!(batches.value(), hash(&[first(), second]));
+        assert_ne!(hash(&[first(), second]), hash(&[second, first()]));
         batches.finish(SimTime::from_nanos(7));
-        assert_ne!(batches.value(), hash(&[EVENT, second]));
+        assert_ne!(batches.value(), hash(&[first(), second]));
         assert_eq!(batches.count(), 2);
     }
 }

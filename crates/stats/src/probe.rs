@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, Sample, SimTime, Sink, TaskId};
+use model::{
+    Event, EventKind, EventMask, Header, Nanos, PrevState, Sample, SimTime, Sink, TaskId, What,
+};
 
-use crate::metrics::{high, low};
 use crate::{Histogram, task_name};
 
 mod rate;
@@ -203,9 +204,8 @@ impl Probe {
         }
     }
 
-    fn born(&mut self, event: &Event) {
+    fn born(&mut self, event: &Event, group: u32, index: u32) {
         let header = self.header.as_ref().expect("a header comes first");
-        let (group, index) = (low(event.a), high(event.a));
         let group_name = header.groups.get(group as usize).map(|it| it.name.as_str());
         let who = self.wanted.who.as_str();
         let watched = group_name == Some(who) || task_name(header, group, index) == who;
@@ -233,11 +233,11 @@ impl Probe {
         time.since(SimTime::ZERO) < self.wanted.after
     }
 
-    fn woken(&mut self, event: &Event) {
+    fn woken(&mut self, event: &Event, is_new: bool) {
         let classes = self.classes();
         let early = self.is_early(event.time);
         let task = &mut self.tasks[event.task.index()];
-        if task.watched && event.b == 0 && !early {
+        if task.watched && !is_new && !early {
             task.wait = Some(Wait {
                 ready: event.time,
                 cpu: event.cpu.index(),
@@ -262,21 +262,21 @@ impl Probe {
         }
     }
 
-    fn switched(&mut self, event: &Event) {
+    fn switched(&mut self, event: &Event, state: PrevState, overhead: Nanos) {
         let (cpu, now) = (event.cpu.index(), event.time);
         let (before, since) = self.cpus[cpu];
         if matches!(self.wanted.form, Form::Waits { .. }) {
             self.settle(cpu, now);
             self.cpus[cpu] = (event.task, now);
-            self.end_wait(event);
+            self.end_wait(event, overhead);
             return;
         }
-        let ended = event.detail != PrevState::Idle as u8;
+        let ended = state != PrevState::Idle;
         let watched = self.tasks.get(before.index()).is_some_and(|it| it.watched);
         if ended && watched {
             self.stayed(since, now);
         }
-        self.cpus[cpu] = (event.task, now + Nanos::new(event.b));
+        self.cpus[cpu] = (event.task, now + overhead);
         self.note(event.task, now);
     }
 
@@ -302,13 +302,13 @@ impl Probe {
         }
     }
 
-    fn end_wait(&mut self, event: &Event) {
+    fn end_wait(&mut self, event: &Event, overhead: Nanos) {
         let Some(task) = self.tasks.get_mut(event.task.index()) else {
             return;
         };
         let Some(wait) = task.wait.take() else { return };
         self.waiting.retain(|waiting| *waiting != event.task);
-        let length = event.time.since(wait.ready) + Nanos::new(event.b);
+        let length = event.time.since(wait.ready) + overhead;
         let Form::Waits { classes, least, .. } = &self.wanted.form else {
             return;
         };
@@ -325,7 +325,7 @@ impl Probe {
         self.record("all", length);
     }
 
-    fn reported(&mut self, event: &Event) {
+    fn reported(&mut self, event: &Event, (number, level): (u32, u32), flags: u64) {
         let Form::Levels { priority, .. } = self.wanted.form else {
             return;
         };
@@ -334,12 +334,8 @@ impl Probe {
             return;
         }
         // Said when it changes only, and before the switch to the task.
-        let level = if priority {
-            low(event.a)
-        } else {
-            high(event.a)
-        };
-        task.standing = Some((u64::from(level), event.b));
+        let level = if priority { number } else { level };
+        task.standing = Some((u64::from(level), flags));
         let (running, since) = self.cpus[event.cpu.index()];
         if running == event.task {
             self.stayed(since, event.time);
@@ -379,18 +375,18 @@ impl Probe {
         }
     }
 
-    fn ended_span(&mut self, event: &Event) {
+    fn ended_span(&mut self, event: &Event, number: u32, length: Nanos) {
         let Form::Spans { span } = &self.wanted.form else {
             return;
         };
         let header = self.header.as_ref().expect("a header comes first");
-        let is_it = header.spans.get(event.a as usize) == Some(span);
+        let is_it = header.spans.get(number as usize) == Some(span);
         let watched = self
             .tasks
             .get(event.task.index())
             .is_some_and(|it| it.watched);
         if is_it && watched && !self.is_early(event.time) {
-            self.record("all", Nanos::new(event.b));
+            self.record("all", length);
         }
     }
 
@@ -460,15 +456,21 @@ impl Sink for Probe {
 
     fn events(&mut self, events: &[Event]) {
         for event in events {
-            match event.kind {
-                EventKind::New => self.born(event),
-                EventKind::Wakeup => self.woken(event),
-                EventKind::Switch => self.switched(event),
-                EventKind::Report => self.reported(event),
-                EventKind::SpanEnd => self.ended_span(event),
-                EventKind::Migrate => {
-                    let (from, to) = (event.a as usize, event.cpu.index());
-                    self.settle(from, event.time);
+            match event.what() {
+                What::New { group, index, .. } => self.born(event, group, index),
+                What::Wakeup(wakeup) => self.woken(event, wakeup.new),
+                What::Switch {
+                    state, overhead, ..
+                } => self.switched(event, state, overhead),
+                What::Report {
+                    priority,
+                    level,
+                    flags,
+                } => self.reported(event, (priority, level), flags),
+                What::SpanEnd { span, length } => self.ended_span(event, span, length),
+                What::Migrate { from } => {
+                    let to = event.cpu.index();
+                    self.settle(from.index(), event.time);
                     self.settle(to, event.time);
                     if let Some(wait) = &mut self.tasks[event.task.index()].wait {
                         wait.cpu = to;

@@ -1,7 +1,8 @@
 //! Random runs that keep the rules, with an account of every single nanosecond to compare with.
 
 use model::{
-    CpuTimes, Exit, ExitKind, Nanos, PrevState, Rng, SimTime, Sink, Summary, TaskId, TaskTimes,
+    CpuTimes, Event, EventWords, Exit, ExitKind, Nanos, PrevState, Rng, SimTime, Sink, Summary,
+    TaskId, TaskTimes,
 };
 
 use crate::stream::Stream;
@@ -347,7 +348,7 @@ fn distributions_add_up_to_the_totals() {
 fn a_lost_event_is_found() {
     for seed in 0..100 {
         let mut machine = Machine::new(seed).run(150);
-        let scheduling = |event: &model::Event| event.kind == model::EventKind::Switch;
+        let scheduling = |event: &Event| event.kind == model::EventKind::Switch;
         let switches: Vec<usize> = (0..machine.stream.events.len())
             .filter(|at| scheduling(&machine.stream.events[*at]))
             .collect();
@@ -376,8 +377,14 @@ fn no_stream_makes_a_sink_panic() {
             }
             event.task = TaskId(machine.rng.below(known) as u32);
             event.cpu.0 = machine.rng.below(machine.cpus.len() as u64) as u16;
-            event.detail = machine.rng.below(5) as u8;
-            (event.a, event.b) = (machine.rng.next_u64(), machine.rng.next_u64());
+            let mut number = || machine.rng.next_u64() >> machine.rng.below(64);
+            let words = EventWords {
+                detail: number() as u8 % 5,
+                a: number(),
+                b: number(),
+            };
+            let at = (event.time, event.cpu, event.task);
+            *event = Event::from_words(at, event.kind, words).unwrap_or(*event);
         }
         let births = machine
             .stream
@@ -385,10 +392,7 @@ fn no_stream_makes_a_sink_panic() {
             .iter()
             .filter(|e| e.kind == model::EventKind::New);
         let births: Vec<_> = births
-            .map(|e| model::Event {
-                time: SimTime::ZERO,
-                ..*e
-            })
+            .map(|birth| Event::new(SimTime::ZERO, birth.cpu, birth.task, birth.what()))
             .collect();
         let rest = machine
             .stream

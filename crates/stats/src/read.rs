@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Read as _};
 
 use model::{
-    CPUS_MAX, CpuId, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, Header, NOWHERE, Nanos,
-    SimTime, Sink, TaskGroup, TaskId, Text,
+    CPUS_MAX, CpuId, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventWords, Header,
+    NOWHERE, Nanos, SimTime, Sink, TaskGroup, TaskId, Text,
 };
 use serde_json::{Map, Value};
 
@@ -245,22 +245,21 @@ impl<R: BufRead> EventReader<R> {
         if task == TaskId::NONE && words::needs_task(kind) {
             return Err(fields.wrong("task", &Value::Null, "a task".to_owned()));
         }
-        let mut event = Event {
-            time,
-            task,
-            cpu,
-            kind,
-            detail: 0,
-            a: 0,
-            b: 0,
-        };
+        let mut numbers = EventWords::default();
         for word in words {
             let value = self.word(&mut fields, word)?;
-            word.part.set(&mut event, value);
+            word.part.set(&mut numbers, value);
         }
         fields.none_left(name)?;
+        let event = Event::from_words((time, cpu, task), kind, numbers);
         self.tasks += u64::from(is_new);
-        Ok(Some(event))
+        let event = event.ok_or_else(|| ReadError::Field {
+            line,
+            field: "event",
+            found: format!("{name} with the words {numbers:?}"),
+            expected: "words that mean something together".to_owned(),
+        });
+        event.map(Some)
     }
 
     fn cpu(&self, fields: &mut Fields, field: &'static str) -> Result<CpuId, ReadError> {

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use model::{
     CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, Text,
-    WakeCause, wakeup_word,
+    WakeCause, Wakeup, What,
 };
 
 /// Gives the same events to several sinks, in the order of the list.
@@ -132,45 +132,42 @@ impl<'a> Later<'a> {
 
     /// An event before the begin.
     fn remember(&mut self, event: &Event) {
-        let at_begin = |event: &Event| Event {
-            time: SimTime::ZERO,
-            ..*event
-        };
-        match event.kind {
-            EventKind::New
-            | EventKind::Exit
-            | EventKind::Change
-            | EventKind::Queue
-            | EventKind::Allowed => {
-                self.passed.push(at_begin(event));
+        let at_begin = |what| Event::new(SimTime::ZERO, event.cpu, event.task, what);
+        match event.what() {
+            what @ (What::New { .. }
+            | What::Exit
+            | What::Change(_)
+            | What::Queue { .. }
+            | What::Allowed { .. }) => {
+                self.passed.push(at_begin(what));
             }
-            EventKind::Wakeup => {
-                let woken = Event {
-                    detail: WakeCause::Before as u8,
-                    a: wakeup_word(TaskId::NONE, CpuId(0), false),
-                    ..at_begin(event)
-                };
-                self.runnable.insert(event.task, woken);
+            What::Wakeup(wakeup) => {
+                let woken = What::Wakeup(Wakeup {
+                    waker: TaskId::NONE,
+                    waker_cpu: CpuId(0),
+                    sync: false,
+                    cause: WakeCause::Before,
+                    ..wakeup
+                });
+                self.runnable.insert(event.task, at_begin(woken));
             }
-            EventKind::Migrate => {
+            What::Migrate { .. } => {
                 if let Some(woken) = self.runnable.get_mut(&event.task) {
                     woken.cpu = event.cpu;
                 }
             }
-            EventKind::Switch => {
-                let previous = TaskId(event.a as u32);
-                if [PrevState::Sleeping as u8, PrevState::Dead as u8].contains(&event.detail) {
-                    self.runnable.remove(&previous);
+            What::Switch { prev, state, .. } => {
+                if matches!(state, PrevState::Sleeping | PrevState::Dead) {
+                    self.runnable.remove(&prev);
                 }
-                let begins = Event {
-                    detail: PrevState::Idle as u8,
-                    a: u64::from(TaskId::NONE.0),
-                    b: 0,
-                    ..at_begin(event)
+                let begins = What::Switch {
+                    prev: TaskId::NONE,
+                    state: PrevState::Idle,
+                    overhead: Nanos::ZERO,
                 };
                 match event.task {
                     TaskId::NONE => self.running.remove(&event.cpu),
-                    _ => self.running.insert(event.cpu, begins),
+                    _ => self.running.insert(event.cpu, at_begin(begins)),
                 };
             }
             _ => {}
@@ -222,10 +219,9 @@ impl Sink for Later<'_> {
                 self.remember(event);
             } else {
                 self.begin_once();
-                self.passed.push(Event {
-                    time: SimTime::ZERO + event.time.since(SimTime::ZERO + self.from),
-                    ..*event
-                });
+                let mut moved = *event;
+                moved.time = SimTime::ZERO + event.time.since(SimTime::ZERO + self.from);
+                self.passed.push(moved);
             }
         }
         self.pass_on();
@@ -324,7 +320,7 @@ mod tests {
     use model::{EventKind, TaskId};
 
     use super::*;
-    use crate::stream::{self, event};
+    use crate::stream::{self, event, with};
 
     /// Remembers what it was given.
     struct Memory {
@@ -367,16 +363,24 @@ mod tests {
     #[test]
     fn a_run_that_is_passed_on_later_begins_with_those_who_run_and_wait_then() {
         let new = |task| event(0, EventKind::New, 0, TaskId(task));
-        let wakeup = |time, cpu, task| Event {
-            a: wakeup_word(TaskId(7), CpuId(1), true),
-            ..event(time, EventKind::Wakeup, cpu, TaskId(task))
+        let by_seven = Wakeup {
+            waker: TaskId(7),
+            waker_cpu: CpuId(1),
+            sync: true,
+            new: false,
+            cause: WakeCause::Unsaid,
         };
+        let woken = |time, cpu, task, wakeup| {
+            let time = SimTime::from_nanos(time);
+            Event::new(time, CpuId(cpu), TaskId(task), What::Wakeup(wakeup))
+        };
+        let wakeup = |time, cpu, task| woken(time, cpu, task, by_seven);
         // Each switch costs something, which its own event tells.
-        let switch = |time, cpu, previous: TaskId, state: PrevState, next| Event {
-            detail: state as u8,
-            a: u64::from(previous.0),
-            b: 2,
-            ..event(time, EventKind::Switch, cpu, next)
+        let switch = |time, cpu, previous: TaskId, state: PrevState, next| {
+            with(
+                event(time, EventKind::Switch, cpu, next),
+                (state as u8, u64::from(previous.0), 2),
+            )
         };
         let idle = TaskId::NONE;
         let mut memory = Memory::new(EventMask::NONE.with(EventKind::Switch));
@@ -395,20 +399,20 @@ mod tests {
         later.events(&[asleep, after]);
         later.finish(SimTime::from_nanos(150));
 
-        let before = |cpu, task| Event {
-            detail: WakeCause::Before as u8,
-            a: wakeup_word(idle, CpuId(0), false),
-            ..event(0, EventKind::Wakeup, cpu, TaskId(task))
+        let by_nobody = Wakeup {
+            waker: idle,
+            waker_cpu: CpuId(0),
+            sync: false,
+            new: false,
+            cause: WakeCause::Before,
         };
+        let before = |cpu, task| woken(0, cpu, task, by_nobody);
         // That one was paid for before.
-        let begins = Event {
-            b: 0,
-            ..switch(0, 1, idle, PrevState::Idle, TaskId(1))
-        };
-        let moved = Event {
-            time: SimTime::from_nanos(30),
-            ..after
-        };
+        let begins = with(
+            event(0, EventKind::Switch, 1, TaskId(1)),
+            (0, u64::from(idle.0), 0),
+        );
+        let moved = Event::new(SimTime::from_nanos(30), after.cpu, after.task, after.what());
         let expected = [
             new(0),
             new(1),

@@ -1,7 +1,8 @@
 //! Streams of events that tests are made of.
 
 use model::{
-    CpuId, Event, EventKind, Header, MachineSpec, PrevState, SimTime, Sink, TaskGroup, TaskId,
+    CpuId, Event, EventKind, EventWords, Header, MachineSpec, PrevState, SimTime, Sink, TaskGroup,
+    TaskId,
 };
 
 /// A header with two groups (`solo` of one task, `pair` of two with nice 5) and one name of each
@@ -29,18 +30,27 @@ pub(crate) fn header(cpus: u16) -> Header {
     }
 }
 
+/// An event of these numbers: `detail`, `a` and `b`.
+pub(crate) fn raw(
+    at: (SimTime, CpuId, TaskId),
+    kind: EventKind,
+    (detail, a, b): (u8, u64, u64),
+) -> Event {
+    let event = Event::from_words(at, kind, EventWords { detail, a, b });
+    event.expect("numbers that mean something")
+}
+
+/// `event` with the bits of these numbers beside its own.
+pub(crate) fn with(event: Event, (detail, a, b): (u8, u64, u64)) -> Event {
+    let own = event.words();
+    let words = (own.detail | detail, own.a | a, own.b | b);
+    raw((event.time, event.cpu, event.task), event.kind, words)
+}
+
 /// An event without payload.
 pub(crate) fn event(ns: u64, kind: EventKind, cpu: u16, task: TaskId) -> Event {
     let time = SimTime::from_nanos(ns);
-    Event {
-        time,
-        task,
-        cpu: CpuId(cpu),
-        kind,
-        detail: 0,
-        a: 0,
-        b: 0,
-    }
+    raw((time, CpuId(cpu), task), kind, (0, 0, 0))
 }
 
 /// Writes a stream down in the order of its events. Every method appends one event.
@@ -64,11 +74,10 @@ impl Stream {
         let new = event(ns, EventKind::New, 0, TaskId(task));
         let pid = 1000 + u64::from(task);
         let parent = u64::from(TaskId::NONE.0) << 32;
-        self.push(Event {
-            a: u64::from(index) << 32 | u64::from(group),
-            b: pid | parent,
-            ..new
-        })
+        self.push(with(
+            new,
+            (0, u64::from(index) << 32 | u64::from(group), pid | parent),
+        ))
     }
 
     /// The start of a new task, at `cpu`.
@@ -83,11 +92,10 @@ impl Stream {
 
     fn wake(self, ns: u64, task: u32, cpu: u16, new: u64) -> Self {
         let wakeup = event(ns, EventKind::Wakeup, cpu, TaskId(task));
-        self.push(Event {
-            a: u64::from(cpu) << 32 | u64::from(TaskId::NONE.0),
-            b: new,
-            ..wakeup
-        })
+        self.push(with(
+            wakeup,
+            (0, u64::from(cpu) << 32 | u64::from(TaskId::NONE.0), new),
+        ))
     }
 
     /// `cpu` changes from a task in a state, or from idle, to a task, or to idle.
@@ -101,25 +109,19 @@ impl Stream {
         let (prev, state) = prev.unwrap_or((TaskId::NONE.0, PrevState::Idle));
         let next = next.map_or(TaskId::NONE, TaskId);
         let switch = event(ns, EventKind::Switch, cpu, next);
-        self.push(Event {
-            detail: state as u8,
-            a: u64::from(prev),
-            ..switch
-        })
+        self.push(with(switch, (state as u8, u64::from(prev), 0)))
     }
 
     /// The last switch costs `ns`.
     pub fn overhead(mut self, ns: u64) -> Self {
-        self.events.last_mut().expect("a stream has a switch").b = ns;
+        let last = self.events.last_mut().expect("a stream has a switch");
+        *last = with(*last, (0, 0, ns));
         self
     }
 
     pub fn migrate(self, ns: u64, task: u32, from: u16, to: u16) -> Self {
         let migrate = event(ns, EventKind::Migrate, to, TaskId(task));
-        self.push(Event {
-            a: u64::from(from),
-            ..migrate
-        })
+        self.push(with(migrate, (0, u64::from(from), 0)))
     }
 
     pub fn exit(self, ns: u64, task: u32, cpu: u16) -> Self {
@@ -129,20 +131,13 @@ impl Stream {
     /// An interrupt takes `span` nanoseconds from `task`, or from an idle CPU.
     pub fn steal(self, ns: u64, cpu: u16, task: Option<u32>, span: u64) -> Self {
         let task = task.map_or(TaskId::NONE, TaskId);
-        self.push(Event {
-            a: span,
-            ..event(ns, EventKind::Steal, cpu, task)
-        })
+        self.push(with(event(ns, EventKind::Steal, cpu, task), (0, span, 0)))
     }
 
     /// Any other event of a task on CPU 0.
     #[expect(clippy::too_many_arguments, reason = "the fields of an event")]
     pub fn on(self, ns: u64, kind: EventKind, task: u32, a: u64, b: u64) -> Self {
-        self.push(Event {
-            a,
-            b,
-            ..event(ns, kind, 0, TaskId(task))
-        })
+        self.push(with(event(ns, kind, 0, TaskId(task)), (0, a, b)))
     }
 
     /// Sends the stream to `sink`, on a machine of `cpus` CPUs, until `end`.

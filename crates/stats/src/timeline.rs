@@ -1,6 +1,8 @@
 //! Who had which CPU, and who waited, over a stretch of a run that is cut into columns.
 
-use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
+use model::{
+    CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, What,
+};
 
 use crate::task_name;
 
@@ -166,16 +168,15 @@ impl Timeline {
         }
     }
 
-    fn switched(&mut self, event: &Event) {
+    fn switched(&mut self, event: &Event, prev: TaskId, state: PrevState) {
         let at = event.cpu.index();
         if at < self.on.len()
             && let Some((task, since)) = self.on[at].take()
         {
             self.ran(event.cpu, task, since, event.time);
         }
-        let previous = TaskId(event.a as u32);
-        if event.detail == PrevState::Runnable as u8 {
-            self.waits(previous, event.time);
+        if state == PrevState::Runnable {
+            self.waits(prev, event.time);
         }
         if event.task != TaskId::NONE {
             self.waits_no_more(event.task, event.time);
@@ -185,12 +186,11 @@ impl Timeline {
         }
     }
 
-    fn born(&mut self, event: &Event) {
+    fn born(&mut self, group: u32, index: u32) {
         if self.tasks.len() >= MOST_TASKS {
             self.left_out += 1;
             return;
         }
-        let (group, index) = (event.a as u32, (event.a >> 32) as u32);
         let header = self.header.as_ref();
         let name = header.map(|header| task_name(header, group, index));
         self.tasks.push(Task {
@@ -222,11 +222,11 @@ impl Sink for Timeline {
 
     fn events(&mut self, events: &[Event]) {
         for event in events {
-            match event.kind {
-                EventKind::New if event.time < self.to => self.born(event),
-                EventKind::Wakeup => self.waits(event.task, event.time),
-                EventKind::Switch => self.switched(event),
-                EventKind::Exit => self.waits_no_more(event.task, event.time),
+            match event.what() {
+                What::New { group, index, .. } if event.time < self.to => self.born(group, index),
+                What::Wakeup(_) => self.waits(event.task, event.time),
+                What::Switch { prev, state, .. } => self.switched(event, prev, state),
+                What::Exit => self.waits_no_more(event.task, event.time),
                 _ => {}
             }
         }
@@ -248,7 +248,7 @@ impl Sink for Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::{event, header};
+    use crate::stream::{event, header, with};
 
     fn at(ns: u64) -> SimTime {
         SimTime::from_nanos(ns)
@@ -257,14 +257,17 @@ mod tests {
     #[test]
     fn columns_hold_what_ran_and_what_waited_in_them() {
         let mut timeline = Timeline::new(at(100), at(200), 4);
-        let born = |index: u64| Event {
-            a: index << 32,
-            ..event(0, EventKind::New, 0, TaskId(index as u32))
+        let born = |index: u64| {
+            with(
+                event(0, EventKind::New, 0, TaskId(index as u32)),
+                (0, index << 32, 0),
+            )
         };
-        let switch = |ns, task, previous: TaskId, state: PrevState| Event {
-            a: previous.0.into(),
-            detail: state as u8,
-            ..event(ns, EventKind::Switch, 0, task)
+        let switch = |ns, task, previous: TaskId, state: PrevState| {
+            with(
+                event(ns, EventKind::Switch, 0, task),
+                (state as u8, previous.0.into(), 0),
+            )
         };
         timeline.begin(&header(1));
         timeline.events(&[

@@ -2,7 +2,10 @@
 //!
 //! One table for the writer, the reader and docs/events.md.
 
-use model::{Caller, Event, EventKind, Kicked, Looked, Op, PrevState, SYNC_BIT, Sliced};
+use model::{
+    Caller, Event, EventKind, EventWords, IdleChange, Kicked, Looked, Op, PrevState, Removed,
+    SYNC_BIT, Sliced,
+};
 
 /// A word of an event's payload, or a part of one.
 #[derive(Clone, Copy, Debug)]
@@ -18,23 +21,23 @@ pub(crate) struct Word {
 /// A place in an event's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// [`Event::detail`].
+    /// [`EventWords::detail`].
     Detail,
-    /// All of [`Event::a`].
+    /// All of [`EventWords::a`].
     A,
-    /// Bits 0 to 31 of [`Event::a`].
+    /// Bits 0 to 31 of [`EventWords::a`].
     ALow,
-    /// Bits 32 to 63 of [`Event::a`].
+    /// Bits 32 to 63 of [`EventWords::a`].
     AHigh,
-    /// Bits 32 to 47 of [`Event::a`].
+    /// Bits 32 to 47 of [`EventWords::a`].
     AThird,
-    /// Bit 48 of [`Event::a`].
+    /// Bit 48 of [`EventWords::a`].
     ASync,
-    /// All of [`Event::b`].
+    /// All of [`EventWords::b`].
     B,
-    /// Bits 0 to 31 of [`Event::b`].
+    /// Bits 0 to 31 of [`EventWords::b`].
     BLow,
-    /// Bits 32 to 63 of [`Event::b`].
+    /// Bits 32 to 63 of [`EventWords::b`].
     BHigh,
 }
 
@@ -88,9 +91,9 @@ impl Part {
     }
 
     /// Reads it.
-    pub const fn get(self, event: &Event) -> u64 {
+    pub const fn get(self, words: EventWords) -> u64 {
         let (number, shift) = self.place();
-        payload(event)[number] >> shift & self.max()
+        payload(words)[number] >> shift & self.max()
     }
 
     /// Which of [`payload`]'s numbers it is a part of, and how far that is shifted.
@@ -103,20 +106,20 @@ impl Part {
         (number, self.bits().0)
     }
 
-    /// Sets it in an event in which it is 0; `value` is at most [`Self::max`].
-    pub const fn set(self, event: &mut Event, value: u64) {
+    /// Sets it where it is 0; `value` is at most [`Self::max`].
+    pub const fn set(self, words: &mut EventWords, value: u64) {
         let word = (value & self.max()) << self.bits().0;
         match self {
-            Self::Detail => event.detail = word as u8,
-            Self::A | Self::ALow | Self::AHigh | Self::AThird | Self::ASync => event.a |= word,
-            Self::B | Self::BLow | Self::BHigh => event.b |= word,
+            Self::Detail => words.detail = word as u8,
+            Self::A | Self::ALow | Self::AHigh | Self::AThird | Self::ASync => words.a |= word,
+            Self::B | Self::BLow | Self::BHigh => words.b |= word,
         }
     }
 }
 
 /// The numbers whose parts the words of an event are.
-pub(crate) const fn payload(event: &Event) -> [u64; 3] {
-    [event.detail as u64, event.a, event.b]
+pub(crate) const fn payload(words: EventWords) -> [u64; 3] {
+    [words.detail as u64, words.a, words.b]
 }
 
 const fn word(name: &'static str, part: Part, form: Form) -> Word {
@@ -161,6 +164,8 @@ const _: () = assert!(
     Looked::LetGo as usize == LOOKED.len() - 1
         && Kicked::Taken as usize == KICKED.len() - 1
         && Sliced::Cut as usize == SLICED.len() - 1
+        && Removed::Leaves as usize == REMOVED.len() - 1
+        && IdleChange::Busy as usize == IDLE.len() - 1
 );
 
 const CHANGES: [&str; 3] = ["nice", "affinity", "class"];
@@ -412,16 +417,11 @@ pub(crate) const fn needs_task(kind: EventKind) -> bool {
 
 /// Whether the words in files say everything that is in `event`.
 pub(crate) fn covers(event: &Event) -> bool {
-    let mut said = Event {
-        detail: 0,
-        a: 0,
-        b: 0,
-        ..*event
-    };
+    let mut said = EventWords::default();
     for word in of(event.kind).2 {
-        word.part.set(&mut said, word.part.get(event));
+        word.part.set(&mut said, word.part.get(event.words()));
     }
-    said == *event
+    said == event.words()
 }
 
 #[cfg(test)]
@@ -430,6 +430,7 @@ mod tests {
 
     use super::*;
     use crate::columns::check_docs;
+    use crate::stream::with;
 
     #[test]
     fn every_kind_stands_at_its_own_number() {
@@ -446,16 +447,18 @@ mod tests {
         for (kind, name, words) in KINDS {
             let plain = crate::stream::event(0, kind, 0, model::TaskId::NONE);
             assert!(covers(&plain), "{name}");
-            let mut said = plain;
+            let mut said = EventWords::default();
             words.iter().for_each(|word| word.part.set(&mut said, 1));
+            let said = with(plain, (said.detail, said.a, said.b));
             assert!(covers(&said), "{name}");
         }
-        // An exit says no more than whose it is.
+        // An exit says no more than whose it is, and a file does not say the cause of a wakeup.
         let exit = crate::stream::event(0, EventKind::Exit, 0, model::TaskId(1));
+        let wakeup = crate::stream::event(0, EventKind::Wakeup, 0, model::TaskId(1));
         for more in [
-            Event { detail: 1, ..exit },
-            Event { a: 1, ..exit },
-            Event { b: 1, ..exit },
+            with(wakeup, (1, 0, 0)),
+            with(exit, (0, 1, 0)),
+            with(exit, (0, 0, 1)),
         ] {
             assert!(!covers(&more), "{more:?}");
         }
@@ -465,12 +468,12 @@ mod tests {
     fn parts_of_one_word_do_not_overlap() {
         for (_, name, words) in KINDS {
             for (at, word) in words.iter().enumerate() {
-                let mut event = crate::stream::event(0, EventKind::Kick, 0, model::TaskId::NONE);
-                word.part.set(&mut event, word.part.max());
-                assert_eq!(word.part.get(&event), word.part.max());
+                let mut numbers = EventWords::default();
+                word.part.set(&mut numbers, word.part.max());
+                assert_eq!(word.part.get(numbers), word.part.max());
                 for other in &words[at + 1..] {
                     assert_eq!(
-                        other.part.get(&event),
+                        other.part.get(numbers),
                         0,
                         "{name}: {} {}",
                         word.name,

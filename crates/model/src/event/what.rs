@@ -618,6 +618,22 @@ impl Event {
         }
     }
 
+    /// Who made this decision, and where; `None` if it is none, or one without a place.
+    #[must_use]
+    pub fn cause(&self) -> Option<Cause> {
+        match self.what() {
+            What::Insert { by, .. }
+            | What::Look { by, .. }
+            | What::Remove { by, .. }
+            | What::Ignored { by, .. }
+            | What::KickEnd { by, .. }
+            | What::Idle { by, .. }
+            | What::Slice { by, .. }
+            | What::Failed { by, .. } => Some(by),
+            _ => None,
+        }
+    }
+
     #[inline(always)]
     const fn wakeup(&self) -> Wakeup {
         Wakeup {

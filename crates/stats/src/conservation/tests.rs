@@ -1,7 +1,7 @@
 use model::{CpuTimes, Exit, ExitKind};
 
 use super::*;
-use crate::stream::{self, Stream, event};
+use crate::stream::{self, Stream, event, raw};
 
 const RUNNABLE: PrevState = PrevState::Runnable;
 const SLEEPING: PrevState = PrevState::Sleeping;
@@ -208,9 +208,9 @@ fn wakeups_alternate_with_sleep() {
 #[test]
 fn only_the_first_wakeup_is_a_start_and_that_of_a_fork_must_be() {
     let child = |stream: Stream| {
-        let mut stream = stream.born(20, 1, 1, 0);
-        stream.events.last_mut().unwrap().b = 1001; // Its parent is task 0.
-        stream
+        let at = (SimTime::from_nanos(20), CpuId(0), TaskId(1));
+        // Its parent is task 0.
+        stream.push(raw(at, EventKind::New, (0, 1, 1001)))
     };
     let first = child(running()).wakeup(25, 1, 0);
     assert_eq!(

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
+use model::{Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, What};
 
 use super::bins::{Bins, Merge};
-use crate::metrics::{high, low};
 use crate::{Histogram, task_name};
 
 /// Pieces of time of a curve.
@@ -189,23 +188,25 @@ impl Collector {
 
     fn take(&mut self, event: &Event) {
         let now = event.time.as_nanos();
-        match event.kind {
-            EventKind::New => self.born(event),
-            EventKind::Wakeup => self.woken(event, now),
-            EventKind::Migrate => self.migrated(event, now),
-            EventKind::Switch => self.switched(event, now),
-            EventKind::Report => self.reported(event, now),
-            EventKind::Exit => {
+        match event.what() {
+            What::New { group, index, .. } => self.born(event.task, group, index),
+            What::Wakeup(wakeup) => self.woken(event, wakeup.new),
+            What::Migrate { .. } => self.migrated(event, now),
+            What::Switch { prev, state, .. } => self.switched(event, prev, state),
+            What::Report {
+                priority, level, ..
+            } => self.reported(event, priority, level),
+            What::Exit => {
                 if let Some(record) = self.records.get_mut(event.task.index()) {
                     record.ended = Some(now);
                 }
             }
-            EventKind::Kick => {
+            What::Kick { .. } => {
                 if let Some(bin) = self.bin(now) {
                     bin.kicks += 1;
                 }
             }
-            EventKind::Callback => {
+            What::Callback { .. } => {
                 self.has_callbacks = true;
                 if let Some(bin) = self.bin(now) {
                     bin.callbacks += 1;
@@ -215,20 +216,20 @@ impl Collector {
         }
     }
 
-    fn born(&mut self, event: &Event) {
-        let index = event.task.index();
-        let group = low(event.a);
+    fn born(&mut self, task: TaskId, group: u32, index: u32) {
+        let at = task.index();
         let header = self.header.as_ref().expect("a header comes first");
-        let name = task_name(header, group, high(event.a));
-        if self.tasks.len() <= index {
-            self.tasks.resize(index + 1, Task::default());
-            self.records.resize(index + 1, TaskRecord::default());
+        let name = task_name(header, group, index);
+        if self.tasks.len() <= at {
+            self.tasks.resize(at + 1, Task::default());
+            self.records.resize(at + 1, TaskRecord::default());
         }
-        self.tasks[index].group = group;
-        self.records[index].name = name;
+        self.tasks[at].group = group;
+        self.records[at].name = name;
     }
 
-    fn woken(&mut self, event: &Event, now: u64) {
+    fn woken(&mut self, event: &Event, is_new: bool) {
+        let now = event.time.as_nanos();
         if let Some(bin) = self.bin(now) {
             bin.wakeups += 1;
         }
@@ -236,7 +237,7 @@ impl Collector {
             return;
         };
         task.waits_since = Some(now);
-        task.woken = event.b == 0;
+        task.woken = !is_new;
         task.cpu = event.cpu.index();
         if !std::mem::replace(&mut task.queued, true) {
             self.lengthen(event.cpu.index(), now);
@@ -257,7 +258,8 @@ impl Collector {
         }
     }
 
-    fn switched(&mut self, event: &Event, now: u64) {
+    fn switched(&mut self, event: &Event, prev: TaskId, state: PrevState) {
+        let now = event.time.as_nanos();
         let cpu = event.cpu.index();
         if cpu >= self.cpus.len() {
             return;
@@ -266,7 +268,6 @@ impl Collector {
             bin.switches += 1;
         }
         self.settle(cpu, now);
-        let prev = TaskId(low(event.a));
         if self.cpus[cpu].task == Some(prev) {
             let ran = now - self.cpus[cpu].since;
             if let Some(bin) = self.bin(now) {
@@ -274,7 +275,7 @@ impl Collector {
             }
         }
         if let Some(task) = self.tasks.get_mut(prev.index()) {
-            if event.detail == PrevState::Runnable as u8 {
+            if state == PrevState::Runnable {
                 task.waits_since = Some(now);
                 task.woken = false;
             } else if std::mem::take(&mut task.queued) {
@@ -314,11 +315,11 @@ impl Collector {
         self.rows[cpu].spread(from, to, |share, ns| share.add(group, ns));
     }
 
-    fn reported(&mut self, event: &Event, now: u64) {
+    fn reported(&mut self, event: &Event, priority: u32, level: u32) {
+        let now = event.time.as_nanos();
         let Some(record) = self.records.get_mut(event.task.index()) else {
             return;
         };
-        let (priority, level) = (low(event.a), high(event.a));
         let same = |&(_, p, l): &(u64, u32, u32)| (p, l) == (priority, level);
         if record.reports.last().is_some_and(same) {
             return;
@@ -423,6 +424,8 @@ impl Sink for Collector {
 
 #[cfg(test)]
 mod tests {
+    use model::EventKind;
+
     use super::*;
     use crate::stream::Stream;
 

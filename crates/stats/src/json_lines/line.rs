@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use model::{Event, NOWHERE, SimTime, TaskId};
+use model::{Event, EventKind, EventWords, NOWHERE, SimTime, TaskId};
 
 use crate::words::{self, Form, KINDS, Word};
 
@@ -162,19 +162,20 @@ impl Tail {
         bytes: [0; TAIL],
     };
 
-    fn what(event: &Event) -> u16 {
-        u16::from(event.kind as u8) << 8 | u16::from(event.detail)
+    fn what(kind: EventKind, words: EventWords) -> u16 {
+        u16::from(kind as u8) << 8 | u16::from(words.detail)
     }
 
-    /// Where the tail of `event` is kept. Others have the same place: the last one stays.
-    fn place(event: &Event) -> usize {
-        let mixed = event.a ^ event.b.rotate_left(20) ^ u64::from(Self::what(event)) << 40;
+    /// Where the tail of an event is kept. Others have the same place: the last one stays.
+    fn place(kind: EventKind, words: EventWords) -> usize {
+        let what = u64::from(Self::what(kind, words));
+        let mixed = words.a ^ words.b.rotate_left(20) ^ what << 40;
         // The factor is that of Fibonacci hashing: 2^64 by the golden ratio, odd.
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % TAILS
     }
 
-    fn is_of(&self, event: &Event) -> bool {
-        self.payload == [event.a, event.b] && self.what == Self::what(event)
+    fn is_of(&self, kind: EventKind, words: EventWords) -> bool {
+        self.payload == [words.a, words.b] && self.what == Self::what(kind, words)
     }
 }
 
@@ -222,11 +223,12 @@ impl Lines {
             }
         }
         row.task(event.task.0.into());
-        let tail = &mut self.tails[Tail::place(event)];
-        if tail.is_of(event) {
+        let (kind, words) = (event.kind, event.words());
+        let tail = &mut self.tails[Tail::place(kind, words)];
+        if tail.is_of(kind, words) {
             row.put(&tail.bytes, tail.len.into());
         } else {
-            row.tail(event, tail);
+            row.tail(kind, words, tail);
         }
         row.len
     }
@@ -292,10 +294,10 @@ impl Row<'_> {
 
     /// What stands behind the task, to the end of the line. Keeps it in `tail` if it has room.
     #[inline(never)]
-    fn tail(&mut self, event: &Event, tail: &mut Tail) {
+    fn tail(&mut self, kind: EventKind, words: EventWords, tail: &mut Tail) {
         let begin = self.len;
-        let payload = words::payload(event);
-        for value in &LINES[event.kind as usize].values {
+        let payload = words::payload(words);
+        for value in &LINES[kind as usize].values {
             let word = payload[value.number] >> value.shift & value.mask;
             if word == 0 && matches!(value.how, How::Flag) {
                 continue;
@@ -310,7 +312,7 @@ impl Row<'_> {
             let bytes = self.bytes[begin..].first_chunk();
             tail.bytes = *bytes.expect("the longest line ends before the row");
             tail.len = len as u16;
-            (tail.payload, tail.what) = ([event.a, event.b], Tail::what(event));
+            (tail.payload, tail.what) = ([words.a, words.b], Tail::what(kind, words));
         }
     }
 
@@ -470,7 +472,7 @@ mod tests {
         let mut bytes = [0; LONGEST];
         for cpu in [0, CPUS - 1, CPUS, 1023, 0] {
             let cpu = u16::try_from(cpu).unwrap();
-            let event = crate::stream::event(5, model::EventKind::Exit, cpu, TaskId(7));
+            let event = crate::stream::event(5, EventKind::Exit, cpu, TaskId(7));
             let len = lines.write(&event, &mut bytes);
             let want = format!("{{\"time_ns\":5,\"event\":\"exit\",\"cpu\":{cpu},\"task\":7}}\n");
             assert_eq!(String::from_utf8_lossy(&bytes[..len]), want);
@@ -496,7 +498,7 @@ mod tests {
         let pairs = (1..5).flat_map(|one| (1..5).map(move |other| (one, other)));
         let pairs = pairs.flat_map(|(one, other)| [one * 100_000_000 + other, other * 100_000_000]);
         for time in times.into_iter().chain(more).chain(pairs) {
-            let event = crate::stream::event(time, model::EventKind::Exit, 3, TaskId(12));
+            let event = crate::stream::event(time, EventKind::Exit, 3, TaskId(12));
             let len = lines.write(&event, &mut bytes);
             let want = format!("{{\"time_ns\":{time},\"event\":\"exit\",\"cpu\":3,\"task\":12}}\n");
             assert_eq!(String::from_utf8_lossy(&bytes[..len]), want);

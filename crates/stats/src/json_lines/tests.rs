@@ -1,4 +1,4 @@
-use model::{CpuId, NOWHERE, Rng, TaskId};
+use model::{EventWords, NOWHERE, Rng, TaskId};
 
 use super::*;
 use crate::read::{EventReader, ReadError, replay};
@@ -37,7 +37,8 @@ fn every_kind(rng: &mut Rng) -> Stream {
         time += rng.below(1_000_000);
         let fixed = kind == model::EventKind::New;
         let task = if fixed { 3 } else { rng.below(3) as u32 };
-        let mut event = stream::event(time, kind, rng.below(CPUS.into()) as u16, TaskId(task));
+        let event = stream::event(time, kind, rng.below(CPUS.into()) as u16, TaskId(task));
+        let mut numbers = EventWords::default();
         for word in words {
             let value = match word.form {
                 Form::Number | Form::Signed => rng.next_u64() & word.part.max(),
@@ -51,9 +52,10 @@ fn every_kind(rng: &mut Rng) -> Stream {
                 Form::Index(Names::Groups | Names::Phases) => rng.below(2),
                 Form::Index(_) => 0,
             };
-            word.part.set(&mut event, value);
+            word.part.set(&mut numbers, value);
         }
-        stream = stream.push(event);
+        let numbers = (numbers.detail, numbers.a, numbers.b);
+        stream = stream.push(stream::with(event, numbers));
     }
     stream
 }
@@ -337,16 +339,10 @@ fn the_first_error_of_the_writer_ends_the_writing() {
 
 #[test]
 fn a_large_batch_reaches_the_writer_in_pieces() {
-    let event = stream::event(1, model::EventKind::Kick, 0, TaskId::NONE);
+    let event = stream::event(1, model::EventKind::Kick, 3, TaskId::NONE);
     let mut lines = JsonLines::new(Vec::new());
     lines.begin(&stream::header(CPUS));
-    let batch = vec![
-        Event {
-            cpu: CpuId(3),
-            ..event
-        };
-        50_000
-    ];
+    let batch = vec![event; 50_000];
     lines.events(&batch);
     assert!(
         lines.output.buffer().capacity() < 1 << 20,

@@ -7,14 +7,14 @@ mod tasks;
 mod tests;
 
 use model::{
-    Changed, CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId,
+    Change, CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId,
+    What,
 };
 
 use crate::ledger::{CpuLedger, Portion};
 use crate::{Histogram, Report, Tails};
 use queues::Queues;
 use tasks::{Group, InPhase, State, Task, Wait};
-pub(crate) use tasks::{high, low};
 
 /// The accounts that so many events need are loaded together: of 10,000 tasks nothing is in the
 /// processor's cache when its turn comes, and it takes hardly longer to wait for many than for one.
@@ -180,12 +180,14 @@ impl Run {
 
     #[inline(always)]
     fn take(&mut self, event: &Event) {
-        match event.kind {
-            EventKind::Wakeup => self.woken(event),
-            EventKind::Switch => self.switched(event),
-            EventKind::Migrate => self.migrated(event),
+        match event.what() {
+            What::Wakeup(wakeup) => self.woken(event, wakeup.new),
+            What::Switch {
+                state, overhead, ..
+            } => self.switched(event, state, overhead),
+            What::Migrate { .. } => self.migrated(event),
             // Who wants to hear of them makes most of all events such ones.
-            EventKind::Callback => {}
+            What::Callback { .. } => {}
             _ => self.take_other(event),
         }
     }
@@ -193,54 +195,60 @@ impl Run {
     /// What happens less often than a switch, or takes time: then each tick is such an event.
     #[inline(never)]
     fn take_other(&mut self, event: &Event) {
-        match event.kind {
-            EventKind::Steal => self.stolen(event),
+        match event.what() {
+            What::Steal { span } => self.stolen(event, span),
             _ => self.take_rare(event),
         }
     }
 
     #[inline(never)]
     fn take_rare(&mut self, event: &Event) {
-        match event.kind {
-            EventKind::New => self.born(event),
-            EventKind::Exit => self.exited(event),
-            EventKind::SpanEnd => {
-                let index = low(event.a);
-                let lengths = self.group_of(event).spans.entry(index).or_default();
-                lengths.record(Nanos::new(event.b));
+        match event.what() {
+            What::New {
+                group, index, pid, ..
+            } => self.born(event, [group, index, pid]),
+            What::Exit => self.exited(event),
+            What::SpanEnd { span, length } => {
+                let lengths = self.group_of(event).spans.entry(span).or_default();
+                lengths.record(length);
             }
-            EventKind::Deadline => self.deadline(event),
-            EventKind::Skipped => {
-                let index = low(event.a);
-                let deadline = self.group_of(event).deadlines.entry(index).or_default();
-                deadline.skipped = deadline.skipped.saturating_add(event.b);
+            What::Deadline { deadline, late } => {
+                let deadline = self.group_of(event).deadlines.entry(deadline).or_default();
+                if late.is_zero() {
+                    deadline.met += 1;
+                } else {
+                    deadline.lateness.record(late);
+                }
             }
-            EventKind::Count => {
-                let index = low(event.a);
-                let total = self.group_of(event).counters.entry(index).or_default();
-                *total = total.saturating_add(event.b);
+            What::Skipped { deadline, periods } => {
+                let deadline = self.group_of(event).deadlines.entry(deadline).or_default();
+                deadline.skipped = deadline.skipped.saturating_add(periods);
             }
-            EventKind::Phase => self.entered_phase(event),
-            EventKind::Kick => self.kicks += 1,
-            EventKind::Change => self.changed(event),
-            EventKind::Wakeup
-            | EventKind::Switch
-            | EventKind::Migrate
-            | EventKind::Steal
-            | EventKind::Callback => {
+            What::Count { counter, by } => {
+                let total = self.group_of(event).counters.entry(counter).or_default();
+                *total = total.saturating_add(by);
+            }
+            What::Phase { phase } => self.entered_phase(event, phase),
+            What::Kick { .. } => self.kicks += 1,
+            What::Change(Change::Nice(nice)) => self.reniced(event, nice),
+            What::Wakeup(_)
+            | What::Switch { .. }
+            | What::Migrate { .. }
+            | What::Steal { .. }
+            | What::Callback { .. } => {
                 unreachable!("{:?} is taken by the caller", event.kind)
             }
-            EventKind::Report | EventKind::SpanBegin => {}
+            What::Report { .. } | What::SpanBegin { .. } | What::Change(_) => {}
             // Decisions.
             _ => {}
         }
     }
 
     #[inline(always)]
-    fn stolen(&mut self, event: &Event) {
+    fn stolen(&mut self, event: &Event, span: Nanos) {
         let ledger = &mut self.cpus[event.cpu.index()];
         let portion = ledger.settle_all(event.time);
-        ledger.steal(Nanos::new(event.a));
+        ledger.steal(span);
         if let Some(id) = ledger.task() {
             self.tasks[id.index()].book(portion);
         }
@@ -260,14 +268,14 @@ impl Run {
         &mut self.groups[group as usize]
     }
 
-    fn born(&mut self, event: &Event) {
+    fn born(&mut self, event: &Event, [group, index, pid]: [u32; 3]) {
         assert_eq!(
             event.task.index(),
             self.tasks.len(),
             "tasks are numbered without gaps"
         );
-        let nice = self.header.groups[low(event.a) as usize].nice;
-        self.tasks.push(Task::new(event, nice));
+        let nice = self.header.groups[group as usize].nice;
+        self.tasks.push(Task::new(event, [group, index, pid], nice));
     }
 
     fn exited(&mut self, event: &Event) {
@@ -290,7 +298,7 @@ impl Run {
     }
 
     #[inline(always)]
-    fn woken(&mut self, event: &Event) {
+    fn woken(&mut self, event: &Event, is_new: bool) {
         let now = event.time;
         let task = &mut self.tasks[event.task.index()];
         let State::Asleep { since, fell_asleep } = task.state else {
@@ -299,11 +307,7 @@ impl Run {
         task.leave_state(now);
         task.wakeups += 1;
         task.place = event.cpu;
-        let why = if event.b == 1 {
-            Wait::Start
-        } else {
-            Wait::Wakeup
-        };
+        let why = if is_new { Wait::Start } else { Wait::Wakeup };
         task.state = State::Runnable { since: now, why };
         let group = task.group;
         if fell_asleep {
@@ -315,15 +319,15 @@ impl Run {
     }
 
     #[inline(always)]
-    fn switched(&mut self, event: &Event) {
+    fn switched(&mut self, event: &Event, state: PrevState, overhead: Nanos) {
         let (cpu, now) = (event.cpu, event.time);
         let ledger = &mut self.cpus[cpu.index()];
         let portion = ledger.settle(now);
         let prev = ledger.task();
-        ledger.switch(event.task, Nanos::new(event.b));
+        ledger.switch(event.task, overhead);
         self.queues.settle(now);
         if let Some(prev) = prev {
-            self.switched_out(prev, portion, event);
+            self.switched_out(prev, portion, (state, now));
         }
         if event.task != TaskId::NONE {
             self.switched_in(event.task, cpu, now);
@@ -331,20 +335,20 @@ impl Run {
     }
 
     #[inline]
-    fn switched_out(&mut self, prev: TaskId, portion: Portion, event: &Event) {
-        let now = event.time;
+    fn switched_out(&mut self, prev: TaskId, portion: Portion, left: (PrevState, SimTime)) {
+        let (state, now) = left;
         self.queues.release();
         let task = &mut self.tasks[prev.index()];
         task.book(portion);
         let (turn, group, place) = (task.turn, task.group, task.place);
         let was_queued = task.is_queued();
         task.turn = Nanos::ZERO;
-        task.state = if event.detail == PrevState::Runnable as u8 {
+        task.state = if state == PrevState::Runnable {
             State::Runnable {
                 since: now,
                 why: Wait::Preempted,
             }
-        } else if event.detail == PrevState::Dead as u8 || task.exited.is_some() {
+        } else if state == PrevState::Dead || task.exited.is_some() {
             State::Dead
         } else {
             State::Asleep {
@@ -393,32 +397,18 @@ impl Run {
         }
     }
 
-    fn deadline(&mut self, event: &Event) {
-        let index = low(event.a);
-        let deadline = self.group_of(event).deadlines.entry(index).or_default();
-        if event.b == 0 {
-            deadline.met += 1;
-        } else {
-            deadline.lateness.record(Nanos::new(event.b));
-        }
-    }
-
-    fn changed(&mut self, event: &Event) {
-        if event.a != Changed::Nice as u64 {
-            return;
-        }
+    fn reniced(&mut self, event: &Event, nice: i64) {
         // What it ran so far it ran with the old value.
         self.settle_task(event.task, event.time);
-        let nice = event.b.cast_signed().clamp(NICE_MIN, -NICE_MIN - 1);
+        let nice = nice.clamp(NICE_MIN, -NICE_MIN - 1);
         let nice = i8::try_from(nice).expect("clamped to a nice value");
         let (level, run) = self.task(event.task).set_nice(nice);
         self.nice_run[level] += run;
     }
 
-    fn entered_phase(&mut self, event: &Event) {
+    fn entered_phase(&mut self, event: &Event, phase: u32) {
         self.settle_task(event.task, event.time);
         self.leave_phase(event.task, event.time);
-        let phase = low(event.a);
         self.group_of(event)
             .phases
             .entry(phase)

@@ -70,11 +70,11 @@ pub(super) struct Task {
 
 impl Task {
     /// The task that `event`, a `New`, speaks of; `nice` is its group's.
-    pub fn new(event: &Event, nice: i8) -> Self {
+    pub fn new(event: &Event, [group, index, pid]: [u32; 3], nice: i8) -> Self {
         Self {
-            group: low(event.a),
-            index: high(event.a),
-            pid: low(event.b),
+            group,
+            index,
+            pid,
             nice,
             run_before: Nanos::ZERO,
             born: event.time,
@@ -208,14 +208,4 @@ pub(super) struct Phase {
     pub entries: u64,
     pub time: Nanos,
     pub run: Nanos,
-}
-
-/// The low half of a payload word.
-pub(crate) const fn low(word: u64) -> u32 {
-    (word & 0xffff_ffff) as u32
-}
-
-/// The high half of a payload word.
-pub(crate) const fn high(word: u64) -> u32 {
-    (word >> 32) as u32
 }

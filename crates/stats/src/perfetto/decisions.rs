@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CpuId, Event, EventKind, Looked, NOWHERE, TaskId, Text};
+use model::{Cause, CpuId, Event, IdleChange, InQueue, Looked, NOWHERE, Nanos, TaskId, Text, What};
 
 use super::tracks::{Mark, Track};
 
@@ -44,8 +44,8 @@ impl Decisions {
     }
 
     /// Remembers a queue that came to be or went away.
-    pub fn queue(&mut self, event: &Event) {
-        self.queues.insert(event.b as u32, queue_words(event.a));
+    pub fn queue(&mut self, index: u32, id: u64) {
+        self.queues.insert(index, queue_words(id));
     }
 
     /// What a queue's track is called.
@@ -60,37 +60,49 @@ impl Decisions {
         event: &Event,
         name: impl Fn(TaskId) -> &'a str,
     ) -> [Option<Mark<'a>>; 2] {
-        let index = event.a as u32;
-        let queue = |of: &Self| of.queue_name(index);
-        let label = match event.kind {
-            EventKind::Insert if index == NOWHERE => {
-                format!("{} is in no queue", name(event.task))
+        let task = || name(event.task);
+        let queue = |it: InQueue| self.queue_name(it.queue);
+        let (by, label, of, slice) = match event.what() {
+            What::Insert { by, into, .. } => {
+                let label = match into.queue {
+                    NOWHERE => format!("{} is in no queue", task()),
+                    _ => format!("{} into {}", task(), queue(into)),
+                };
+                (by, label, Some(into), None)
             }
-            EventKind::Insert => format!("{} into {}", name(event.task), queue(self)),
-            EventKind::Look if event.b >> 32 == Looked::Nothing as u64 => "no task".to_owned(),
-            EventKind::Look if event.b >> 32 == Looked::LetGo as u64 => "let go".to_owned(),
-            EventKind::Look if event.task == TaskId::NONE => format!("{} is empty", queue(self)),
-            EventKind::Look => format!("{} out of {}", name(event.task), queue(self)),
-            EventKind::Remove => format!("{} leaves {}", name(event.task), queue(self)),
-            EventKind::Ignored => format!("insert of {} ignored", name(event.task)),
-            EventKind::Slice => format!("slice of {}", name(event.task)),
-            EventKind::Idle if event.a == 0 => format!("CPU {} claimed", event.cpu),
-            EventKind::Failed => "ejected".to_owned(),
+            What::Look { by, at, how } => {
+                let label = match how {
+                    Looked::Nothing => "no task".to_owned(),
+                    Looked::LetGo => "let go".to_owned(),
+                    _ if event.task == TaskId::NONE => format!("{} is empty", queue(at)),
+                    _ => format!("{} out of {}", task(), queue(at)),
+                };
+                (by, label, Some(at), None)
+            }
+            What::Remove { by, from, .. } => {
+                let label = format!("{} leaves {}", task(), queue(from));
+                (by, label, Some(from), None)
+            }
+            What::Ignored { by, .. } => (by, format!("insert of {} ignored", task()), None, None),
+            What::Slice { by, slice, .. } => {
+                (by, format!("slice of {}", task()), None, Some(slice))
+            }
+            What::Idle {
+                by,
+                how: IdleChange::Claimed,
+            } => (by, format!("CPU {} claimed", event.cpu), None, None),
+            What::Failed { by, .. } => (by, "ejected".to_owned(), None, None),
             _ => return [None, None],
         };
-        let has_depth = matches!(
-            event.kind,
-            EventKind::Insert | EventKind::Look | EventKind::Remove
-        );
-        let depth = (has_depth && index != NOWHERE)
-            .then(|| Mark::counter(Track::Queue(index), event.a >> 32));
-        [Some(self.instant(event, label)), depth]
+        let depth = of.filter(|of| of.queue != NOWHERE);
+        let depth = depth.map(|of| Mark::counter(Track::Queue(of.queue), of.depth.into()));
+        [Some(self.instant((event.cpu, by), label, slice)), depth]
     }
 
-    fn instant(&self, event: &Event, label: String) -> Mark<'_> {
-        let slice = (event.kind == EventKind::Slice).then_some(("slice_ns", event.a));
-        let instant = Mark::instant(Track::Decisions(event.cpu), label, slice);
-        match self.places.get(&(event.b as u32)) {
+    fn instant(&self, (cpu, by): (CpuId, Cause), label: String, slice: Option<Nanos>) -> Mark<'_> {
+        let slice = slice.map(|slice| ("slice_ns", slice.get()));
+        let instant = Mark::instant(Track::Decisions(cpu), label, slice);
+        match self.places.get(&by.place) {
             Some(place) => instant.with_text("by", place),
             None => instant,
         }

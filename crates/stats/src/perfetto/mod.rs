@@ -11,7 +11,8 @@ use std::io;
 use std::io::Write;
 
 use model::{
-    CpuId, Event, EventKind, EventMask, Header, Op, PrevState, SimTime, Sink, TaskId, Text,
+    Change, CpuId, Event, EventKind, EventMask, Header, PrevState, SimTime, Sink, TaskId, Text,
+    Wakeup, What,
 };
 
 use crate::names::task_name;
@@ -130,17 +131,30 @@ impl<W: Write> Perfetto<W> {
     }
 
     fn take(&mut self, event: &Event) {
-        match event.kind {
-            EventKind::New => self.born(event),
-            EventKind::Wakeup => self.woken(event),
-            EventKind::Switch => self.switched(event),
-            EventKind::Migrate => self.migrated(event),
-            EventKind::Steal => self.kernel(event.time, event.cpu, "interrupt", event.a),
-            EventKind::Callback if self.callbacks => self.called(event),
-            EventKind::Callback | EventKind::Exit => {}
-            decision if !EventMask::ALL.has(decision) => self.decided(event),
-            EventKind::Change => {
-                self.renice(event);
+        match event.what() {
+            What::New { group, index, .. } => self.born(event, group, index),
+            What::Wakeup(wakeup) => self.woken(event, wakeup),
+            What::Switch {
+                prev,
+                state,
+                overhead,
+            } => {
+                self.switched(event, prev, state);
+                self.kernel(event.time, event.cpu, "switch", overhead.get());
+            }
+            What::Migrate { from } => self.migrated(event, from),
+            What::Steal { span } => self.kernel(event.time, event.cpu, "interrupt", span.get()),
+            What::Callback { op, .. } if self.callbacks => {
+                let track = Track::Policy(event.cpu);
+                self.on_track(event.time, &Mark::instant(track, op.name(), None));
+            }
+            What::Callback { .. } | What::Exit => {}
+            What::Queue { queue, id, .. } if self.decides => self.decisions.queue(queue, id),
+            _ if EventMask::DECISIONS.has(event.kind) => self.decided(event),
+            What::Change(change) => {
+                if let Change::Nice(nice) = change {
+                    self.renice(event.task, nice);
+                }
                 self.take_on_track(event);
             }
             _ => self.take_on_track(event),
@@ -149,10 +163,6 @@ impl<W: Write> Perfetto<W> {
 
     fn decided(&mut self, event: &Event) {
         if !self.decides {
-            return;
-        }
-        if event.kind == EventKind::Queue {
-            self.decisions.queue(event);
             return;
         }
         let names = Described {
@@ -181,9 +191,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    fn born(&mut self, event: &Event) {
-        let group = (event.a & 0xffff_ffff) as u32;
-        let index = (event.a >> 32) as u32;
+    fn born(&mut self, event: &Event, group: u32, index: u32) {
         let at = group as usize;
         if self.processes.len() <= at {
             self.processes.resize(at + 1, None);
@@ -225,9 +233,10 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    fn woken(&mut self, event: &Event) {
-        let waker = TaskId((event.a & 0xffff_ffff) as u32);
-        let waker_cpu = CpuId((event.a >> 32 & 0xffff) as u16);
+    fn woken(&mut self, event: &Event, wakeup: Wakeup) {
+        let Wakeup {
+            waker, waker_cpu, ..
+        } = wakeup;
         self.remember_idle(event.cpu.max(waker_cpu));
         let task = named(&self.tasks, &self.idle, event.task, event.cpu);
         let waker = named(&self.tasks, &self.idle, waker, waker_cpu).thread;
@@ -239,17 +248,14 @@ impl<W: Write> Perfetto<W> {
         });
     }
 
-    fn switched(&mut self, event: &Event) {
+    fn switched(&mut self, event: &Event, prev: TaskId, state: PrevState) {
         self.remember_idle(event.cpu);
-        let prev = TaskId((event.a & 0xffff_ffff) as u32);
         let prev = named(&self.tasks, &self.idle, prev, event.cpu);
         let next = named(&self.tasks, &self.idle, event.task, event.cpu);
-        let state = if event.detail == PrevState::Sleeping as u8 {
-            switch::SLEEPING
-        } else if event.detail == PrevState::Dead as u8 {
-            switch::DEAD
-        } else {
-            switch::RUNNABLE
+        let state = match state {
+            PrevState::Sleeping => switch::SLEEPING,
+            PrevState::Dead => switch::DEAD,
+            PrevState::Idle | PrevState::Runnable => switch::RUNNABLE,
         };
         let at = (event.cpu, event.time, prev.thread);
         self.packets.ftrace(at, ftrace::SCHED_SWITCH, |to| {
@@ -257,24 +263,22 @@ impl<W: Write> Perfetto<W> {
                 .number(switch::PREV_STATE, state)
                 .fields(&next.as_next)
         });
-        self.kernel(event.time, event.cpu, "switch", event.b);
     }
 
-    fn migrated(&mut self, event: &Event) {
+    fn migrated(&mut self, event: &Event, from: CpuId) {
         self.remember_idle(event.cpu);
         let task = named(&self.tasks, &self.idle, event.task, event.cpu);
         let at = (event.cpu, event.time, task.thread);
         self.packets.ftrace(at, ftrace::SCHED_MIGRATE_TASK, |to| {
             to.fields(&task.fields)
-                .number(sched::MIGRATE_ORIG_CPU, event.a)
+                .number(sched::MIGRATE_ORIG_CPU, from.0.into())
                 .number(sched::MIGRATE_DEST_CPU, event.cpu.0.into())
         });
     }
 
-    fn renice(&mut self, event: &Event) {
-        const NICE: u64 = 0;
-        if let (NICE, Some(named)) = (event.a, self.tasks.get_mut(event.task.index())) {
-            named.set_prio(PRIO_NICE_0 + event.b.cast_signed().clamp(-20, 19));
+    fn renice(&mut self, task: TaskId, nice: i64) {
+        if let Some(named) = self.tasks.get_mut(task.index()) {
+            named.set_prio(PRIO_NICE_0 + nice.clamp(-20, 19));
         }
     }
 
@@ -286,14 +290,6 @@ impl<W: Write> Perfetto<W> {
         let (begin, end) = self.tracks.kernel_slice(cpu, now, span);
         self.on_track(begin, &Mark::begin(Track::Kernel(cpu), name));
         self.on_track(end, &Mark::end(Track::Kernel(cpu)));
-    }
-
-    fn called(&mut self, event: &Event) {
-        let Some(op) = Op::ALL.get(usize::from(event.detail)) else {
-            return;
-        };
-        let track = Track::Policy(event.cpu);
-        self.on_track(event.time, &Mark::instant(track, op.name(), None));
     }
 }
 

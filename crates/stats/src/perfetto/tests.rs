@@ -1,10 +1,10 @@
 use std::fmt::Write as _;
 
-use model::Nanos;
+use model::{Nanos, Op};
 
 use super::*;
 use crate::protobuf::decode::{Field, fields};
-use crate::stream::{Stream, event};
+use crate::stream::{Stream, event, with};
 
 /// A decoded message: fields by number, in their order.
 struct Decoded(Vec<(u64, Field)>);
@@ -190,10 +190,7 @@ track 0x100000000000000 run
 #[test]
 fn a_wakeup_stands_on_the_cpu_of_its_waker() {
     let waker = 1_u64 << 32;
-    let wakeup = Event {
-        a: waker,
-        ..event(5, EventKind::Wakeup, 0, TaskId(1))
-    };
+    let wakeup = with(event(5, EventKind::Wakeup, 0, TaskId(1)), (0, waker, 0));
     let stream = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0).push(wakeup);
     let text = decoded(&written(&stream, Perfetto::new(Vec::new()), 9));
     assert!(
@@ -253,10 +250,7 @@ track 0x300000000000001 policy, CPU 1
 }
 
 fn event_with(ns: u64, kind: EventKind, a: u64) -> Event {
-    Event {
-        a,
-        ..event(ns, kind, 0, TaskId(0))
-    }
+    with(event(ns, kind, 0, TaskId(0)), (0, a, 0))
 }
 
 #[test]
@@ -275,10 +269,10 @@ track 0x200000000000000 kernel, CPU 0
 
 #[test]
 fn callbacks_are_written_when_asked_for() {
-    let call = Event {
-        detail: Op::Enqueue as u8,
-        ..event_with(3, EventKind::Callback, 0)
-    };
+    let call = with(
+        event_with(3, EventKind::Callback, 0),
+        (Op::Enqueue as u8, 0, 0),
+    );
     let stream = Stream::new().born(0, 0, 0, 0).push(call);
     let [without, with] = [
         Perfetto::new(Vec::new()),

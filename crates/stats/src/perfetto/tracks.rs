@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{CpuId, Event, EventKind, Header, SimTime, TaskId};
+use model::{Change, CpuId, Event, Header, SimTime, TaskId, What};
 
 use super::decisions::Decisions;
 use super::fields::{event, track};
@@ -279,50 +279,59 @@ impl<'a> Mark<'a> {
 /// What an event writes on tracks.
 pub fn events<'a>(event: &Event, header: &'a Header, tracks: &mut Tracks) -> [Option<Mark<'a>>; 2] {
     let own = Track::Task(event.task);
-    let at = u32::try_from(event.a).unwrap_or(u32::MAX);
-    let name = |names: &'a [String]| names.get(at as usize).map_or("", String::as_str);
+    let name = |names: &'a [String], at: u32| names.get(at as usize).map_or("", String::as_str);
     let one = |mark| [Some(mark), None];
-    match event.kind {
-        EventKind::SpanBegin => one(Mark::begin(
-            Track::Span(event.task, at),
-            name(&header.spans),
+    match event.what() {
+        What::SpanBegin { span } => one(Mark::begin(
+            Track::Span(event.task, span),
+            name(&header.spans, span),
         )),
-        EventKind::SpanEnd => one(Mark::end(Track::Span(event.task, at))),
-        EventKind::Deadline if event.b > 0 => {
+        What::SpanEnd { span, .. } => one(Mark::end(Track::Span(event.task, span))),
+        What::Deadline { deadline: at, late } if !late.is_zero() => {
             let (name, word) = deadline(header, at);
             let label = format!("{name}: {word}");
-            one(Mark::instant(own, label, Some(("late_ns", event.b))))
+            one(Mark::instant(own, label, Some(("late_ns", late.get()))))
         }
-        EventKind::Skipped => {
+        What::Skipped {
+            deadline: at,
+            periods,
+        } => {
             let label = format!("{}: skipped", deadline(header, at).0);
-            one(Mark::instant(own, label, Some(("periods", event.b))))
+            one(Mark::instant(own, label, Some(("periods", periods))))
         }
-        EventKind::Phase => {
+        What::Phase { phase } => {
             let track = Track::Phase(event.task);
             let is_first = tracks.in_phase.insert(event.task);
             let before = (!is_first).then(|| Mark::end(track));
-            [before, Some(Mark::begin(track, name(&header.phases)))]
+            [
+                before,
+                Some(Mark::begin(track, name(&header.phases, phase))),
+            ]
         }
-        EventKind::Count => {
-            let track = Track::Counter(at);
+        What::Count { counter, by } => {
+            let track = Track::Counter(counter);
             let sum = tracks.values.entry(track).or_default();
-            *sum = sum.saturating_add(event.b);
+            *sum = sum.saturating_add(by);
             one(Mark::counter(track, *sum))
         }
-        EventKind::Report => {
-            let priority = (Track::Priority(event.task), event.a & 0xffff_ffff);
-            let level = (Track::Level(event.task), event.a >> 32);
+        What::Report {
+            priority, level, ..
+        } => {
+            let priority = (Track::Priority(event.task), u64::from(priority));
+            let level = (Track::Level(event.task), u64::from(level));
             [tracks.changed(priority), tracks.changed(level)]
         }
-        EventKind::Kick => {
-            let track = Track::Policy(CpuId(event.b as u16));
+        What::Kick { flags, caller } => {
+            let track = Track::Policy(caller);
             let label = format!("kick CPU {}", event.cpu);
-            one(Mark::instant(track, label, Some(("flags", event.a))))
+            one(Mark::instant(track, label, Some(("flags", flags))))
         }
-        EventKind::Change => {
-            const WHAT: [&str; 3] = ["nice", "affinity", "class"];
-            let what = WHAT.get(at as usize).copied().unwrap_or("change");
-            let label = format!("{what} {}", event.b.cast_signed());
+        What::Change(change) => {
+            let label = match change {
+                Change::Nice(nice) => format!("nice {nice}"),
+                Change::Affinity(cpus) => format!("affinity {}", cpus.cast_signed()),
+                Change::Class { class, .. } => format!("class {}", class.number().cast_signed()),
+            };
             one(Mark::instant(own, label, None))
         }
         _ => [None, None],

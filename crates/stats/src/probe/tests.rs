@@ -3,7 +3,7 @@
 use model::{Event, EventKind, Nanos, PrevState, SimTime, Sink as _, TaskId};
 
 use super::*;
-use crate::stream::{Stream, event, header};
+use crate::stream::{Stream, event, header, with};
 
 /// A run of `solo` on CPU 0, with the tasks of `pair` as company.
 fn probed(wanted: Wanted, stream: &Stream) -> Probed {
@@ -21,11 +21,10 @@ fn value(found: &Probed, name: &str) -> Option<f64> {
 
 fn switch(ns: u64, to: Option<u32>, from: PrevState, overhead: u64) -> Event {
     let task = to.map_or(TaskId::NONE, TaskId);
-    Event {
-        detail: from as u8,
-        b: overhead,
-        ..event(ns, EventKind::Switch, 0, task)
-    }
+    with(
+        event(ns, EventKind::Switch, 0, task),
+        (from as u8, 0, overhead),
+    )
 }
 
 #[test]
@@ -72,10 +71,11 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
 
 #[test]
 fn levels_are_followed_with_the_time_that_was_run_at_each() {
-    let report = |ns, priority: u64, level: u64, flags| Event {
-        a: level << 32 | priority,
-        b: flags,
-        ..event(ns, EventKind::Report, 0, TaskId(0))
+    let report = |ns, priority: u64, level: u64, flags| {
+        with(
+            event(ns, EventKind::Report, 0, TaskId(0)),
+            (0, level << 32 | priority, flags),
+        )
     };
     let stream = || {
         Stream::new()
@@ -142,11 +142,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
 
 #[test]
 fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
-    let report = |ns, flags| Event {
-        a: 120,
-        b: flags,
-        ..event(ns, EventKind::Report, 0, TaskId(0))
-    };
+    let report = |ns, flags| with(event(ns, EventKind::Report, 0, TaskId(0)), (0, 120, flags));
     let stream = Stream::new()
         .born(0, 0, 0, 0)
         .push(report(0, 0))
@@ -179,9 +175,11 @@ fn spans_of_a_name_have_a_shortest_and_a_longest() {
             span: "request".to_owned(),
         },
     };
-    let end = |ns, task, length| Event {
-        b: length,
-        ..event(ns, EventKind::SpanEnd, 0, TaskId(task))
+    let end = |ns, task, length| {
+        with(
+            event(ns, EventKind::SpanEnd, 0, TaskId(task)),
+            (0, 0, length),
+        )
     };
     let mut stream = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
     stream = stream.push(end(1, 1, 1)).push(end(10, 0, 7));
@@ -202,9 +200,11 @@ fn spans_of_a_name_have_a_shortest_and_a_longest() {
 
 #[test]
 fn a_stay_ends_when_a_running_task_is_put_elsewhere() {
-    let report = |ns, level: u64| Event {
-        a: level << 32,
-        ..event(ns, EventKind::Report, 0, TaskId(0))
+    let report = |ns, level: u64| {
+        with(
+            event(ns, EventKind::Report, 0, TaskId(0)),
+            (0, level << 32, 0),
+        )
     };
     let stream = Stream::new()
         .born(0, 0, 0, 0)

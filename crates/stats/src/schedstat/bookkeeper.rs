@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use model::{
     Event, EventKind, EventMask, Header, Op, PrevState, Sample, Sampler, SimTime, Sink, TaskId,
+    What,
 };
 
 use super::layout::Layout;
 use super::snapshot::Snapshot;
 use super::version4::{Bookkeeping, MachineCounts, version_4};
-use crate::metrics::low;
 use crate::sinks::Output;
 
 /// `SCX_KICK_PREEMPT` (kernel 6.18): the target's task loses the CPU.
@@ -85,22 +85,22 @@ impl<W: Write> Bookkeeper<W> {
     fn take_event(&mut self, event: &Event) {
         let now = event.time.as_nanos();
         self.settle_kept(event);
-        match event.kind {
-            EventKind::New => {
+        match event.what() {
+            What::New { .. } => {
                 let index = event.task.index();
                 if self.tasks.len() <= index {
                     self.tasks.resize(index + 1, Task::default());
                 }
             }
-            EventKind::Wakeup => {
+            What::Wakeup(wakeup) => {
                 // A child is linked into its parent's list without a stamp.
-                let counts = event.b == 0 || self.bookkeeping == Bookkeeping::Full;
+                let counts = !wakeup.new || self.bookkeeping == Bookkeeping::Full;
                 if let Some(task) = self.tasks.get_mut(event.task.index()) {
                     task.waits = true;
                     task.queued = counts.then_some(now);
                 }
             }
-            EventKind::Migrate => {
+            What::Migrate { .. } => {
                 // Being pulled is being queued; an older stamp is kept.
                 if let Some(task) = self.tasks.get_mut(event.task.index())
                     && task.waits
@@ -108,13 +108,13 @@ impl<W: Write> Bookkeeper<W> {
                     task.queued = task.queued.or(Some(now));
                 }
             }
-            EventKind::Kick if event.a & KICK_PREEMPT != 0 => {
+            What::Kick { flags, .. } if flags & KICK_PREEMPT != 0 => {
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
                     cpu.preempt = true;
                 }
             }
-            EventKind::Callback => self.called(event),
-            EventKind::Switch => self.switched(event),
+            What::Callback { op, a, b } => self.called(event, op, (a, b)),
+            What::Switch { prev, state, .. } => self.switched(event, prev, state),
             _ => {}
         }
     }
@@ -126,10 +126,11 @@ impl<W: Write> Bookkeeper<W> {
         };
         let Some(asked) = cpu.asked else { return };
         // Within the same schedule() the policy may be asked again and then be told of the end.
-        let same = matches!(event.kind, EventKind::Switch | EventKind::Migrate)
-            || (event.kind == EventKind::Callback
-                && event.detail != Op::Tick as u8
-                && event.time.as_nanos() == asked);
+        let same = match event.what() {
+            What::Switch { .. } | What::Migrate { .. } => true,
+            What::Callback { op, .. } => op != Op::Tick && event.time.as_nanos() == asked,
+            _ => false,
+        };
         if same {
             return;
         }
@@ -144,18 +145,18 @@ impl<W: Write> Bookkeeper<W> {
         }
     }
 
-    fn called(&mut self, event: &Event) {
+    fn called(&mut self, event: &Event, op: Op, (stays, slice_left): (u64, u64)) {
         let Some(cpu) = self.cpus.get_mut(event.cpu.index()) else {
             return;
         };
-        match event.detail {
-            op if op == Op::Dispatch as u8 => cpu.asked = Some(event.time.as_nanos()),
-            op if op == Op::Stopping as u8 => cpu.slice_left = event.a == 1 && event.b > 0,
+        match op {
+            Op::Dispatch => cpu.asked = Some(event.time.as_nanos()),
+            Op::Stopping => cpu.slice_left = stays == 1 && slice_left > 0,
             _ => {}
         }
     }
 
-    fn switched(&mut self, event: &Event) {
+    fn switched(&mut self, event: &Event, prev: TaskId, state: PrevState) {
         let now = event.time.as_nanos();
         let Some(cpu) = self.cpus.get(event.cpu.index()) else {
             return;
@@ -167,9 +168,8 @@ impl<W: Write> Bookkeeper<W> {
             .and_then(|task| task.queued)
             .map(|queued| self.span(queued, now));
         let stays = (cpu.preempt || cpu.slice_left) && self.bookkeeping == Bookkeeping::V4;
-        let prev = TaskId(low(event.a));
         if let Some(task) = self.tasks.get_mut(prev.index()) {
-            task.waits = event.detail == PrevState::Runnable as u8;
+            task.waits = state == PrevState::Runnable;
             task.queued = (task.waits && !stays).then_some(now);
         }
         let cpu = &mut self.cpus[event.cpu.index()];
@@ -271,7 +271,7 @@ mod tests {
 
     use super::*;
     use crate::schedstat::SchedstatReader;
-    use crate::stream::{self, Stream, event};
+    use crate::stream::{self, Stream, event, with};
 
     /// The last snapshot's run time, wait and count of CPU 0 in jiffies, at `end` nanoseconds.
     fn books(bookkeeping: Bookkeeping, stream: &Stream, end: u64) -> [u64; 3] {
@@ -295,28 +295,28 @@ mod tests {
     const A: Option<(u32, PrevState)> = Some((0, PrevState::Runnable));
 
     fn kick(ns: u64) -> Event {
-        Event {
-            a: KICK_PREEMPT,
-            ..event(ns, EventKind::Kick, 0, TaskId::NONE)
-        }
+        with(
+            event(ns, EventKind::Kick, 0, TaskId::NONE),
+            (0, KICK_PREEMPT, 0),
+        )
     }
 
     fn callback(ns: u64, op: Op, a: u64, b: u64) -> Event {
-        Event {
-            detail: op as u8,
-            a,
-            b,
-            ..event(ns, EventKind::Callback, 0, TaskId(0))
-        }
+        with(
+            event(ns, EventKind::Callback, 0, TaskId(0)),
+            (op as u8, a, b),
+        )
     }
 
     #[test]
     fn an_idle_cpu_that_looks_in_vain_may_be_sampled_before_it_looks_again() {
         let mut bookkeeper = Bookkeeper::new(Bookkeeping::Full, Vec::new());
         bookkeeper.begin(&stream::header(1));
-        let look = |ns| Event {
-            task: TaskId::NONE,
-            ..callback(ns, Op::Dispatch, 0, 0)
+        let look = |ns| {
+            with(
+                event(ns, EventKind::Callback, 0, TaskId::NONE),
+                (Op::Dispatch as u8, 0, 0),
+            )
         };
         for (looks, sample) in [(MS, 2 * MS), (3 * MS, 4 * MS)] {
             bookkeeper.events(&[look(looks)]);

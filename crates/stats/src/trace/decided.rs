@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Caller, Event, EventKind, EventMask, Header, Looked, NOWHERE, SimTime, Sink, Sliced, TaskId,
-    Text, insert,
+    Cause, Event, EventKind, EventMask, Header, InQueue, Looked, NOWHERE, SimTime, Sink, Sliced,
+    TaskId, Text, What, insert,
 };
 
 use super::{Selection, Which};
@@ -13,8 +13,6 @@ use crate::why::{Act, Place};
 
 /// Decisions after which no more are kept.
 const MOST: usize = 1_000_000;
-/// A task that nobody created.
-const NO_PARENT: u32 = u32::MAX;
 
 /// What was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +99,7 @@ impl Decider {
         self.left_out
     }
 
-    fn born(&mut self, event: &Event) {
-        let (group, index) = (event.a as u32, (event.a >> 32) as u32);
-        let (pid, parent) = (event.b as u32, (event.b >> 32) as u32);
+    fn born(&mut self, task: TaskId, [group, index, pid]: [u32; 3], parent: TaskId) {
         let is_meant = match &self.selection.which {
             Which::Pid(wanted) => pid == *wanted,
             Which::Name(wanted) => self.header.as_ref().is_some_and(|header| {
@@ -112,17 +108,18 @@ impl Decider {
                     || named.is_some_and(|group| group.name == *wanted)
             }),
         };
-        let of_parent = parent != NO_PARENT
+        let of_parent = parent != TaskId::NONE
             && self.selection.children
-            && self.traced.get(parent as usize).copied().unwrap_or(false);
-        let at = event.task.index();
+            && self.traced.get(parent.index()).copied().unwrap_or(false);
+        let at = task.index();
         if self.traced.len() <= at {
             self.traced.resize(at + 1, false);
         }
         self.traced[at] = is_meant || of_parent;
     }
 
-    fn decided_about(&mut self, event: &Event, verdict: Verdict, queue: Option<(u64, u32)>) {
+    fn decided_about(&mut self, event: &Event, by: Cause, about: (Verdict, Option<(u64, u32)>)) {
+        let (verdict, queue) = about;
         if !self.traced.get(event.task.index()).is_some_and(|it| *it) {
             return;
         }
@@ -137,36 +134,37 @@ impl Decider {
             by: Act {
                 time: event.time,
                 cpu: event.cpu,
-                callback: Caller::of(event).name(),
-                place: self.places.get(&(event.b as u32)).cloned(),
+                callback: by.caller.name(),
+                place: self.places.get(&by.place).cloned(),
             },
         });
     }
 
     fn take(&mut self, event: &Event) {
-        let index = event.a as u32;
-        let extra = (event.b >> 32) as u32;
-        let id = self.queues.get(&index).copied();
-        let queue = id.map(|id| (id, (event.a >> 32) as u32));
-        match event.kind {
-            EventKind::New => self.born(event),
-            EventKind::Queue => {
-                self.queues.insert(event.b as u32, event.a);
+        let of = |it: InQueue| self.queues.get(&it.queue).map(|id| (*id, it.depth));
+        let (by, about) = match event.what() {
+            What::New {
+                group,
+                index,
+                pid,
+                parent,
+            } => return self.born(event.task, [group, index, pid], parent),
+            What::Queue { queue, id, .. } => {
+                self.queues.insert(queue, id);
+                return;
             }
-            EventKind::Insert if index == NOWHERE => self.decided_about(event, Verdict::Kept, None),
-            EventKind::Insert => self.decided_about(event, Verdict::Inserted(extra), queue),
-            EventKind::Look if extra < Looked::Nothing as u32 => {
-                self.decided_about(event, Verdict::Taken, queue);
+            What::Insert { by, into, .. } if into.queue == NOWHERE => (by, (Verdict::Kept, None)),
+            What::Insert { by, into, flags } => (by, (Verdict::Inserted(flags), of(into))),
+            What::Look { how, .. } if matches!(how, Looked::Nothing | Looked::LetGo) => return,
+            What::Look { by, at, .. } => (by, (Verdict::Taken, of(at))),
+            What::Remove { by, from, .. } => (by, (Verdict::Left, of(from))),
+            What::Ignored { by, id } => (by, (Verdict::Ignored, Some((id, 0)))),
+            What::Slice { by, slice, why } if why != Sliced::Insert => {
+                (by, (Verdict::Slice(slice.get()), None))
             }
-            EventKind::Remove => self.decided_about(event, Verdict::Left, queue),
-            EventKind::Ignored => {
-                self.decided_about(event, Verdict::Ignored, Some((event.a, 0)));
-            }
-            EventKind::Slice if extra != Sliced::Insert as u32 => {
-                self.decided_about(event, Verdict::Slice(event.a), None);
-            }
-            _ => {}
-        }
+            _ => return,
+        };
+        self.decided_about(event, by, about);
     }
 }
 
@@ -206,7 +204,7 @@ impl Sink for Decider {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::{Stream, event, header};
+    use crate::stream::{Stream, event, header, with};
 
     #[test]
     fn only_decisions_about_the_chosen_task_are_kept_with_their_lines() {
@@ -222,19 +220,17 @@ mod tests {
             file: None,
             line: 0,
         });
-        let queue = Event {
-            a: 7,
-            b: 1 << 32 | 2,
-            ..event(0, EventKind::Queue, 0, TaskId::NONE)
-        };
-        let insert = |task| Event {
-            a: 3 << 32 | 2,
-            b: 4,
-            ..event(5, EventKind::Insert, 0, TaskId(task))
+        let queue = with(
+            event(0, EventKind::Queue, 0, TaskId::NONE),
+            (0, 7, 1 << 32 | 2),
+        );
+        let insert = |task| {
+            with(
+                event(5, EventKind::Insert, 0, TaskId(task)),
+                (0, 3 << 32 | 2, 4),
+            )
         };
         let born = Stream::new().born(0, 0, 0, 0).born(0, 1, 0, 1).events;
-        let pids: Vec<u32> = born.iter().map(|event| event.b as u32).collect();
-        decider.selection.which = Which::Pid(pids[1]);
         decider.events(&born);
         decider.events(&[queue, insert(0), insert(1)]);
         let [only] = decider.decided() else {
@@ -258,10 +254,11 @@ mod tests {
             decider.events(&born.born(0, 2, 1, 1).events);
             let remove = |task| event(5, EventKind::Remove, 0, TaskId(task));
             // A slice that comes with an insert is part of that.
-            let slice = |task, how: Sliced| Event {
-                a: 9,
-                b: (how as u64) << 32,
-                ..event(5, EventKind::Slice, 0, TaskId(task))
+            let slice = |task, how: Sliced| {
+                with(
+                    event(5, EventKind::Slice, 0, TaskId(task)),
+                    (0, 9, (how as u64) << 32),
+                )
             };
             for task in 0..3 {
                 decider.events(&[remove(task), slice(task, Sliced::Insert)]);

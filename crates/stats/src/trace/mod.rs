@@ -13,7 +13,6 @@ use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTim
 
 pub use self::decided::{Decided, Decider, Verdict};
 pub use self::queues::{Change, Queues, Reason, Wait};
-use crate::metrics::{high, low};
 use crate::{Histogram, Spread, task_name};
 
 /// Bit of [`Standing::flags`]: the policy holds the task for interactive.
@@ -329,9 +328,7 @@ impl Tracer {
         }
     }
 
-    fn add(&mut self, event: &Event) {
-        let (group, index) = (low(event.a), high(event.a));
-        let (pid, parent) = (low(event.b), TaskId(high(event.b)));
+    fn add(&mut self, [group, index, pid]: [u32; 3], parent: TaskId) {
         let header = self.header.as_ref().expect("a run begins with its header");
         let wanted = match &self.selection.which {
             Which::Pid(wanted) => *wanted == pid,
@@ -468,15 +465,6 @@ impl Tracer {
         }
     }
 
-    /// The policy has said where a task is: right before the switch to it.
-    fn report(&mut self, event: &Event) {
-        self.tasks[event.task.index()].standing = Some(Standing {
-            priority: low(event.a),
-            level: high(event.a),
-            flags: event.b,
-        });
-    }
-
     fn end_wait(&mut self, wait: &Wait, event: &Event) {
         let Task { turn, standing, .. } = &self.tasks[wait.task.index()];
         let (turn, standing) = (*turn, *standing);
@@ -498,24 +486,39 @@ impl Tracer {
     }
 
     /// The task that left its CPU, if it is traced.
-    fn end_turn(&mut self, event: &Event) {
-        let Some(task) = self.tasks.get_mut(low(event.a) as usize) else {
+    fn end_turn(&mut self, prev: TaskId, state: PrevState, now: SimTime) {
+        let Some(task) = self.tasks.get_mut(prev.index()) else {
             return;
         };
         let Some(turn) = task.turn.take() else { return };
-        let state = match event.detail {
-            state if state == PrevState::Runnable as u8 => PrevState::Runnable,
-            state if state == PrevState::Dead as u8 => PrevState::Dead,
-            _ => PrevState::Sleeping,
+        let state = match state {
+            PrevState::Idle => PrevState::Sleeping,
+            state => state,
         };
-        self.turns[turn].left = Some((event.time, state));
+        self.turns[turn].left = Some((now, state));
     }
 
     fn event(&mut self, event: &Event) {
-        match event.kind {
-            EventKind::New => self.add(event),
-            EventKind::Report => self.report(event),
-            EventKind::Switch => self.end_turn(event),
+        match event.what() {
+            model::What::New {
+                group,
+                index,
+                pid,
+                parent,
+            } => self.add([group, index, pid], parent),
+            // The policy says where a task is right before the switch to it.
+            model::What::Report {
+                priority,
+                level,
+                flags,
+            } => {
+                self.tasks[event.task.index()].standing = Some(Standing {
+                    priority,
+                    level,
+                    flags,
+                });
+            }
+            model::What::Switch { prev, state, .. } => self.end_turn(prev, state, event.time),
             _ => {}
         }
         // The task that comes from the CPU is overtaken by nobody in this moment: it finds the next

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CpuId, Event, EventKind, PrevState, SimTime, TaskId};
-
-use crate::metrics::low;
+use model::{CpuId, Event, PrevState, SimTime, TaskId, What};
 
 /// Why a task waits for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,15 +127,15 @@ impl Queues {
     /// # Panics
     /// If the events break the rules of docs/events.md.
     pub fn take(&mut self, event: &Event) -> [Option<Change>; 2] {
-        match event.kind {
-            EventKind::New => {
+        match event.what() {
+            What::New { .. } => {
                 assert_eq!(event.task.index(), self.places.len(), "tasks are numbered");
                 let cpu = event.cpu;
                 self.places.push(Place { cpu, wait: None });
                 [None, None]
             }
-            EventKind::Wakeup => {
-                let reason = if event.b == 1 {
+            What::Wakeup(wakeup) => {
+                let reason = if wakeup.new {
                     Reason::Started
                 } else {
                     Reason::Woken
@@ -145,12 +143,12 @@ impl Queues {
                 self.places[event.task.index()].cpu = event.cpu;
                 [Some(self.come(event.task, event.time, reason)), None]
             }
-            EventKind::Migrate => [self.migrate(event), None],
-            EventKind::Change => {
+            What::Migrate { .. } => [self.migrate(event), None],
+            What::Change(_) => {
                 self.put_back(event.task);
                 [None, None]
             }
-            EventKind::Switch => self.switch(event),
+            What::Switch { prev, state, .. } => self.switch(event, prev, state),
             _ => [None, None],
         }
     }
@@ -195,9 +193,8 @@ impl Queues {
         Some(Change::Moved { wait: *wait, from })
     }
 
-    fn switch(&mut self, event: &Event) -> [Option<Change>; 2] {
-        let prev = TaskId(low(event.a));
-        let stays = prev != TaskId::NONE && event.detail == PrevState::Runnable as u8;
+    fn switch(&mut self, event: &Event, prev: TaskId, state: PrevState) -> [Option<Change>; 2] {
+        let stays = prev != TaskId::NONE && state == PrevState::Runnable;
         let came = stays.then(|| self.come(prev, event.time, Reason::Preempted));
         self.running[event.cpu.index()] = event.task;
         if event.task == TaskId::NONE {

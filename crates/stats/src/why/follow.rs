@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Caller, CpuId, Event, EventKind, EventMask, Header, Kicked, Looked, NOWHERE, Nanos, Sliced,
-    TaskId, Text, insert,
+    Caller, Cause, CpuId, Event, EventKind, EventMask, Header, IdleChange, InQueue, Kicked, Looked,
+    NOWHERE, Sliced, TaskId, Text, What, insert,
 };
 
 use super::finding::{Act, Place};
@@ -20,9 +20,9 @@ pub struct Key {
     kind: EventKind,
     cpu: CpuId,
     task: TaskId,
-    caller: u8,
+    caller: Caller,
     what: u64,
-    more: (u64, u32),
+    more: (u32, u32),
 }
 
 /// What a policy saw when it decided.
@@ -76,26 +76,29 @@ impl Follower {
     /// What to compare of a decision; `None` for other events.
     #[must_use]
     pub fn key(&self, event: &Event) -> Option<Key> {
-        if !EventMask::DECISIONS.has(event.kind)
-            || matches!(event.kind, EventKind::Queue | EventKind::Allowed)
-        {
-            return None;
-        }
-        let (what, more) = match event.kind {
-            EventKind::Insert | EventKind::Look | EventKind::Remove => {
-                let queue = self.state.queues.get(&(event.a as u32));
-                (queue.map_or(u64::MAX, |queue| queue.id), event.a >> 32)
-            }
-            _ => (event.a, 0),
+        let of = |it: InQueue| {
+            let queue = self.state.queues.get(&it.queue);
+            (queue.map_or(u64::MAX, |queue| queue.id), it.depth)
+        };
+        let (by, (what, depth), extra) = match event.what() {
+            What::Insert { by, into, flags } => (by, of(into), flags),
+            What::Look { by, at, how } => (by, of(at), how as u32),
+            What::Remove { by, from, why } => (by, of(from), why as u32),
+            What::Ignored { by, id } => (by, (id, 0), 0),
+            What::KickEnd { by, fate, caller } => (by, (fate as u64, 0), caller.0.into()),
+            What::Idle { by, how } => (by, (how as u64, 0), 0),
+            What::Slice { by, slice, why } => (by, (slice.get(), 0), why as u32),
+            What::Failed { by, kind } => (by, (kind, 0), 0),
+            _ => return None,
         };
         Some(Key {
             time: event.time.as_nanos(),
             kind: event.kind,
             cpu: event.cpu,
             task: event.task,
-            caller: event.detail,
+            caller: by.caller,
             what,
-            more: (more, (event.b >> 32) as u32),
+            more: (depth, extra),
         })
     }
 
@@ -107,68 +110,73 @@ impl Follower {
     /// What a decision does, in words, and who made it where.
     #[must_use]
     pub fn describe(&self, event: &Event) -> (String, Act) {
+        let by = event.cause().unwrap_or(Cause::KERNEL);
         let act = Act {
             time: event.time,
             cpu: event.cpu,
-            callback: Caller::of(event).name(),
-            place: self.places.get(&(event.b as u32)).cloned(),
+            callback: by.caller.name(),
+            place: self.places.get(&by.place).cloned(),
         };
         (self.words(event), act)
     }
 
     fn words(&self, event: &Event) -> String {
         let task = self.state.name(event.task);
-        let (index, depth) = (event.a as u32, event.a >> 32);
-        let extra = (event.b >> 32) as u32;
-        let queue = || {
-            let queue = self.state.queues.get(&index);
+        let queue = |it: InQueue| {
+            let queue = self.state.queues.get(&it.queue);
             queue.map_or_else(|| "a queue".to_owned(), |queue| name(queue.id))
         };
-        match event.kind {
-            EventKind::Insert if index == NOWHERE => format!("keeps {task} in no queue"),
-            EventKind::Insert => {
-                let verb = match extra & insert::MOVED {
+        match event.what() {
+            What::Insert { into, .. } if into.queue == NOWHERE => {
+                format!("keeps {task} in no queue")
+            }
+            What::Insert { into, flags, .. } => {
+                let verb = match flags & insert::MOVED {
                     0 => "inserts",
                     _ => "moves",
                 };
-                let head = match extra & insert::HEAD {
+                let head = match flags & insert::HEAD {
                     0 => "",
                     _ => ", in front",
                 };
-                format!("{verb} {task} into {} (now {depth} tasks{head})", queue())
+                let depth = into.depth;
+                format!(
+                    "{verb} {task} into {} (now {depth} tasks{head})",
+                    queue(into)
+                )
             }
-            EventKind::Look if extra == Looked::Nothing as u32 => {
-                "ends `dispatch` without a task".to_owned()
-            }
-            EventKind::Look if extra == Looked::LetGo as u32 => {
-                format!("has {task} in hand and does not insert it")
-            }
-            EventKind::Look if event.task == TaskId::NONE => format!("finds nobody in {}", queue()),
-            EventKind::Look => format!("takes {task} out of {}", queue()),
-            EventKind::Remove => format!("{task} leaves {}", queue()),
-            EventKind::Ignored => format!("inserts {task}, which it does not hold: ignored"),
-            EventKind::KickEnd => {
-                let what = match event.a {
-                    a if a == Kicked::Asked as u64 => "asked for",
-                    a if a == Kicked::Coalesced as u64 => "asked for again",
-                    a if a == Kicked::Dropped as u64 => "without effect",
-                    _ => "carried out",
+            What::Look { at, how, .. } => match how {
+                Looked::Nothing => "ends `dispatch` without a task".to_owned(),
+                Looked::LetGo => format!("has {task} in hand and does not insert it"),
+                _ if event.task == TaskId::NONE => format!("finds nobody in {}", queue(at)),
+                _ => format!("takes {task} out of {}", queue(at)),
+            },
+            What::Remove { from, .. } => format!("{task} leaves {}", queue(from)),
+            What::Ignored { .. } => format!("inserts {task}, which it does not hold: ignored"),
+            What::KickEnd { fate, .. } => {
+                let fate = match fate {
+                    Kicked::Asked => "asked for",
+                    Kicked::Coalesced => "asked for again",
+                    Kicked::Dropped => "without effect",
+                    Kicked::Taken => "carried out",
                 };
-                format!("kick of CPU {}: {what}", event.cpu)
+                format!("kick of CPU {}: {fate}", event.cpu)
             }
-            EventKind::Idle => {
-                let what = match event.a {
-                    0 => "claimed",
-                    1 => "idle",
-                    _ => "busy",
+            What::Idle { how, .. } => {
+                let how = match how {
+                    IdleChange::Claimed => "claimed",
+                    IdleChange::Idles => "idle",
+                    IdleChange::Busy => "busy",
                 };
-                format!("CPU {} becomes {what}", event.cpu)
+                format!("CPU {} becomes {how}", event.cpu)
             }
-            EventKind::Slice if extra == Sliced::Cut as u32 => format!("cuts the slice of {task}"),
-            EventKind::Slice if event.a == u64::MAX => {
+            What::Slice {
+                why: Sliced::Cut, ..
+            } => format!("cuts the slice of {task}"),
+            What::Slice { slice, .. } if slice.get() == u64::MAX => {
                 format!("gives {task} a slice without end")
             }
-            EventKind::Slice => format!("gives {task} a slice of {}", Nanos::new(event.a)),
+            What::Slice { slice, .. } => format!("gives {task} a slice of {slice}"),
             _ => "ends the policy".to_owned(),
         }
     }

@@ -22,7 +22,8 @@ pub use follow::{Follower, Key, Scene};
 use std::collections::BTreeMap;
 
 use model::{
-    Caller, Event, EventKind, EventMask, Exit, ExitKind, Header, Nanos, SimTime, Sink, TaskId, Text,
+    Cause, Event, EventKind, EventMask, Exit, ExitKind, Header, Nanos, SimTime, Sink, TaskId, Text,
+    What,
 };
 
 use state::State;
@@ -142,7 +143,7 @@ impl Observer {
 
     /// Looks at the task of `event` before it leaves its queue: once it runs, nothing tells where
     /// it was.
-    fn note_stay(&mut self, event: &Event) {
+    fn note_stay(&mut self, event: &Event, by: Cause) {
         let task = event.task;
         if self.noted(task).is_none() {
             return;
@@ -165,8 +166,8 @@ impl Observer {
             queue.add_look(Act {
                 time: event.time,
                 cpu: event.cpu,
-                callback: Caller::of(event).name(),
-                place: self.places.get(&(event.b as u32)).cloned(),
+                callback: by.caller.name(),
+                place: self.places.get(&by.place).cloned(),
             });
         }
         self.stays.insert(task, (stay, finding));
@@ -219,11 +220,11 @@ impl Sink for Observer {
     fn events(&mut self, events: &[Event]) {
         for event in events {
             self.end = event.time;
-            match event.kind {
+            match event.what() {
                 _ if event.task == TaskId::NONE => {}
-                EventKind::Switch => self.note_wait(event.task),
-                EventKind::Look | EventKind::Remove => self.note_stay(event),
-                EventKind::Wakeup | EventKind::Exit => {
+                What::Switch { .. } => self.note_wait(event.task),
+                What::Look { by, .. } | What::Remove { by, .. } => self.note_stay(event, by),
+                What::Wakeup(_) | What::Exit => {
                     self.stays.remove(&event.task);
                 }
                 _ => {}

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Caller, CpuId, Event, EventKind, Header, Looked, NOWHERE, Nanos, Op, SimTime, Sliced, TaskId,
-    insert,
+    Caller, Cause, Change, CpuId, Event, Header, IdleChange, InQueue, Kicked, Looked, NOWHERE,
+    Nanos, Op, PrevState, Removed, SimTime, Sliced, TaskClass, TaskId, What, insert,
 };
 
 use super::higher::Higher;
@@ -14,8 +14,6 @@ use crate::names::task_name;
 /// include/linux/sched/ext.h).
 const BUILTIN: u64 = 1 << 63;
 const LOCAL_ON: u64 = 3 << 62;
-/// What a change of class to the policy's has as its new value (docs/events.md).
-const OWN_CLASS: u64 = 3;
 
 /// Who did something, as events have it.
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +27,13 @@ pub(super) struct Deed {
 }
 
 impl Deed {
-    fn of(event: &Event, number: u64) -> Self {
+    const fn of(event: &Event, by: Cause, number: u64) -> Self {
         Self {
             time: event.time,
             number,
             cpu: event.cpu,
-            caller: Caller::of(event),
-            place: event.b as u32,
+            caller: by.caller,
+            place: by.place,
         }
     }
 
@@ -260,38 +258,48 @@ impl State {
 
     pub fn take(&mut self, event: &Event) {
         self.number += 1;
-        match event.kind {
-            EventKind::New => self.born(event),
-            EventKind::Wakeup => {
+        match event.what() {
+            What::New {
+                group, index, pid, ..
+            } => self.born(group, index, pid),
+            What::Wakeup(_) => {
                 self.with(event.task, |task| task.runnable_since = Some(event.time));
             }
-            EventKind::Switch => self.switched(event),
-            EventKind::Exit => self.with(event.task, |task| task.runnable_since = None),
-            EventKind::Callback => self.called(event),
-            EventKind::Change => self.changed(event),
-            EventKind::Queue => self.named(event),
-            EventKind::Insert => self.inserted(event),
-            EventKind::Look => self.looked(event),
-            EventKind::Remove => self.removed(event),
-            EventKind::Ignored => {
-                let deed = Deed::of(event, self.number);
+            What::Switch { prev, state, .. } => self.switched(event, prev, state),
+            What::Exit => self.with(event.task, |task| task.runnable_since = None),
+            What::Callback { op, a, .. } => self.called(event, op, a),
+            What::Change(change) => self.changed(event, change),
+            _ => self.decided(event),
+        }
+    }
+
+    fn decided(&mut self, event: &Event) {
+        let deed = |by| Deed::of(event, by, self.number);
+        match event.what() {
+            What::Queue {
+                id, queue, exists, ..
+            } => self.named(id, queue, exists),
+            What::Insert { by, into, flags } => self.inserted(event.task, deed(by), into, flags),
+            What::Look { by, at, how } => self.looked(event.task, deed(by), at, how),
+            What::Remove { from, why, .. } => self.removed(event, from, why),
+            What::Ignored { by, .. } => {
+                let deed = deed(by);
                 self.with(event.task, |task| task.ignored = Some(deed));
             }
-            EventKind::KickEnd => self.kicked(event),
-            EventKind::Idle => self.idled(event),
-            EventKind::Slice => {
-                let deed = Deed::of(event, self.number);
-                let cut = event.b >> 32 == Sliced::Cut as u64;
-                self.with(event.task, |task| {
-                    if !cut {
-                        task.slice = Some((event.a, deed));
-                    }
-                });
+            What::KickEnd { by, fate, caller } => {
+                let mut deed = deed(by);
+                deed.cpu = caller;
+                self.kicked(event.cpu, deed, fate);
             }
-            EventKind::Allowed => self.with(event.task, |task| task.mask = Some(event.b)),
-            EventKind::Failed => {
-                self.failed
-                    .get_or_insert((event.task, Deed::of(event, self.number)));
+            What::Idle { by, how } => self.idled(deed(by), how),
+            What::Slice { by, slice, why } if why != Sliced::Cut => {
+                let deed = deed(by);
+                self.with(event.task, |task| task.slice = Some((slice.get(), deed)));
+            }
+            What::Allowed { mask, .. } => self.with(event.task, |task| task.mask = Some(mask)),
+            What::Failed { by, .. } => {
+                let deed = deed(by);
+                self.failed.get_or_insert((event.task, deed));
             }
             _ => {}
         }
@@ -303,23 +311,21 @@ impl State {
         }
     }
 
-    fn born(&mut self, event: &Event) {
-        let (group, index) = (event.a as u32, (event.a >> 32) as u32);
+    fn born(&mut self, group: u32, index: u32, pid: u32) {
         let header = self.header.as_ref();
         let name = header.map(|header| task_name(header, group, index));
         let group = header.and_then(|header| header.groups.get(group as usize));
         self.tasks.push(Task {
             name: name.unwrap_or_default(),
             nice: group.map_or(0, |group| group.nice),
-            pid: event.b as u32,
+            pid,
             ..Task::default()
         });
     }
 
-    fn switched(&mut self, event: &Event) {
-        let previous = TaskId(event.a as u32);
-        let is_runnable = event.detail == model::PrevState::Runnable as u8;
-        self.with(previous, |task| {
+    fn switched(&mut self, event: &Event, prev: TaskId, state: PrevState) {
+        let is_runnable = state == PrevState::Runnable;
+        self.with(prev, |task| {
             task.on = None;
             task.runnable_since = is_runnable.then_some(event.time);
             if let Some(since) = task.switched_in.take() {
@@ -378,9 +384,9 @@ impl State {
         }
     }
 
-    fn called(&mut self, event: &Event) {
-        match Op::ALL.get(usize::from(event.detail)) {
-            Some(Op::Dispatch) => {
+    fn called(&mut self, event: &Event, op: Op, word: u64) {
+        match op {
+            Op::Dispatch => {
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
                     cpu.dispatch = Some(self.number);
                     cpu.looked.clear();
@@ -391,16 +397,16 @@ impl State {
                     }
                 }
             }
-            Some(op @ (Op::CpuOffline | Op::CpuOnline)) => {
-                let is_offline = *op == Op::CpuOffline;
+            Op::CpuOffline | Op::CpuOnline => {
+                let is_offline = op == Op::CpuOffline;
                 if is_offline {
                     self.offline = Some(event.time);
                 }
-                if let Some(cpu) = self.cpus.get_mut(usize::from(event.a as u16)) {
+                if let Some(cpu) = self.cpus.get_mut(usize::from(word as u16)) {
                     cpu.is_offline = is_offline;
                 }
             }
-            Some(Op::CpuRelease) => {
+            Op::CpuRelease => {
                 self.released = Some((event.time, event.cpu));
                 self.has_release = true;
             }
@@ -408,19 +414,19 @@ impl State {
         }
     }
 
-    fn changed(&mut self, event: &Event) {
-        let what = match event.a {
-            0 => "its nice value changed",
-            1 => "its affinity changed",
-            _ => "its class changed",
+    fn changed(&mut self, event: &Event, change: Change) {
+        let what = match change {
+            Change::Nice(_) => "its nice value changed",
+            Change::Affinity(_) => "its affinity changed",
+            Change::Class { .. } => "its class changed",
         };
         self.with(event.task, |task| {
             task.trigger = Some((event.time, what));
             task.disturbed = Some(event.time);
-            match event.a {
-                0 => task.nice = event.b.cast_signed() as i8,
-                1 => {}
-                _ => task.is_away = event.b != OWN_CLASS,
+            match change {
+                Change::Nice(nice) => task.nice = nice as i8,
+                Change::Affinity(_) => {}
+                Change::Class { class, .. } => task.is_away = class != TaskClass::Policy,
             }
         });
         let on = self.tasks.get(event.task.index()).and_then(|task| task.on);
@@ -429,15 +435,14 @@ impl State {
         }
     }
 
-    fn named(&mut self, event: &Event) {
+    fn named(&mut self, id: u64, index: u32, exists: bool) {
         self.decisions = true;
-        let index = event.b as u32;
-        if event.b >> 32 == 0 {
+        if !exists {
             self.queues.remove(&index);
             return;
         }
         let queue = Queue {
-            id: event.a,
+            id,
             depth: 0,
             last_look: None,
             looks: 0,
@@ -448,21 +453,21 @@ impl State {
         self.queues.insert(index, queue);
     }
 
-    fn inserted(&mut self, event: &Event) {
-        self.leave(event.task, None);
-        let (index, deed) = (event.a as u32, Deed::of(event, self.number));
-        let by_kernel = event.b >> 32 & u64::from(insert::KERNEL) != 0;
+    fn inserted(&mut self, id: TaskId, deed: Deed, into: InQueue, flags: u32) {
+        self.leave(id, None);
+        let index = into.queue;
+        let by_kernel = flags & insert::KERNEL != 0;
         let kick = self.kicked_by.remove(&deed.cpu);
         let kick = kick.filter(|(kick, _)| kick.is_with(&deed));
         let claim = self.claim.take().filter(|claim| deed.is_with_claim(claim));
-        let trigger = match self.offline == Some(event.time) {
+        let trigger = match self.offline == Some(deed.time) {
             true => Some("a CPU went offline"),
-            false if self.released == Some((event.time, event.cpu)) => {
+            false if self.released == Some((deed.time, deed.cpu)) => {
                 Some("a task of a higher class took its CPU")
             }
             false => None,
         };
-        self.with(event.task, |task| {
+        self.with(id, |task| {
             let kept = index == NOWHERE;
             task.place = if kept {
                 Where::Kept
@@ -472,8 +477,8 @@ impl State {
             task.put = Some(deed);
             task.is_managed |= !by_kernel;
             if let Some(what) = trigger {
-                task.trigger = Some((event.time, what));
-                task.disturbed = Some(event.time);
+                task.trigger = Some((deed.time, what));
+                task.disturbed = Some(deed.time);
             }
             task.kick = kick;
             task.claim = claim.map(|claim| claim.cpu);
@@ -486,17 +491,17 @@ impl State {
         });
         if !by_kernel && index != NOWHERE {
             self.any_insert = Some(deed);
-            match event.b >> 32 & u64::from(insert::MOVED) {
+            match flags & insert::MOVED {
                 0 => self.moved_on.remove(&deed.cpu),
-                _ => self.moved_on.insert(deed.cpu, (event.task, deed)),
+                _ => self.moved_on.insert(deed.cpu, (id, deed)),
             };
         }
         let Some(queue) = self.queues.get_mut(&index) else {
             return;
         };
-        queue.depth = (event.a >> 32) as u32;
+        queue.depth = into.depth;
         self.entries += 1;
-        if event.b >> 32 & u64::from(insert::HEAD) != 0 && !by_kernel {
+        if flags & insert::HEAD != 0 && !by_kernel {
             for behind in queue.tasks.values_mut() {
                 behind.headed = Some(deed);
             }
@@ -509,7 +514,7 @@ impl State {
             readers: BTreeMap::new(),
         };
         queue.tasks.insert(self.entries, entry);
-        self.entry_of.insert(event.task, (index, self.entries));
+        self.entry_of.insert(id, (index, self.entries));
     }
 
     /// `task` is in no queue any more; a CPU has taken it, or none has.
@@ -528,21 +533,20 @@ impl State {
         }
     }
 
-    fn looked(&mut self, event: &Event) {
-        let (index, deed) = (event.a as u32, Deed::of(event, self.number));
-        let how = event.b >> 32;
-        if how == Looked::Nothing as u64 {
-            return self.found_nothing(event.cpu, deed);
+    fn looked(&mut self, id: TaskId, deed: Deed, at: InQueue, how: Looked) {
+        let index = at.queue;
+        if how == Looked::Nothing {
+            return self.found_nothing(deed.cpu, deed);
         }
-        if how == Looked::LetGo as u64 {
+        if how == Looked::LetGo {
             let note =
                 |task: &mut Task| task.let_go = Some(deed).filter(|_| task.place == Where::Kept);
-            return self.with(event.task, note);
+            return self.with(id, note);
         }
         if deed.caller == Caller::Callback(Op::Dispatch) {
             self.look_places.insert(deed.place);
         }
-        let takes = event.task != TaskId::NONE;
+        let takes = id != TaskId::NONE;
         let consumes = [
             Caller::Callback(Op::Dispatch),
             Caller::Program,
@@ -552,7 +556,7 @@ impl State {
             // A tick or an insert that counts those who wait takes nobody, whatever it finds.
             return;
         }
-        if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
+        if let Some(cpu) = self.cpus.get_mut(deed.cpu.index()) {
             cpu.looked.push(index);
             if takes {
                 cpu.took = Some((deed, index));
@@ -561,17 +565,17 @@ impl State {
         if let Some(queue) = self.queues.get_mut(&index) {
             queue.last_look = Some(deed);
             queue.looks += 1;
-            queue.readers.insert(event.cpu);
-            queue.depth = (event.a >> 32) as u32;
+            queue.readers.insert(deed.cpu);
+            queue.depth = at.depth;
             for entry in queue.tasks.values_mut() {
                 entry.looks += 1;
                 entry.takes += u64::from(takes);
-                entry.readers.insert(event.cpu, deed);
+                entry.readers.insert(deed.cpu, deed);
             }
         }
         if takes {
-            self.leave(event.task, Some(event.cpu));
-            self.with(event.task, |task| task.place = Where::Out);
+            self.leave(id, Some(deed.cpu));
+            self.with(id, |task| task.place = Where::Out);
         }
     }
 
@@ -589,44 +593,39 @@ impl State {
         }
     }
 
-    fn removed(&mut self, event: &Event) {
-        let index = event.a as u32;
-        if let Some(queue) = self.queues.get_mut(&index) {
-            queue.depth = (event.a >> 32) as u32;
+    fn removed(&mut self, event: &Event, from: InQueue, why: Removed) {
+        if let Some(queue) = self.queues.get_mut(&from.queue) {
+            queue.depth = from.depth;
         }
-        let runs = event.b >> 32 == 0;
+        let runs = why == Removed::Runs;
         self.leave(event.task, runs.then_some(event.cpu));
         self.with(event.task, |task| task.place = Where::Out);
     }
 
-    fn kicked(&mut self, event: &Event) {
-        let by = CpuId((event.b >> 32) as u16);
-        let deed = Deed {
-            cpu: by,
-            ..Deed::of(event, self.number)
-        };
-        if event.a != model::Kicked::Taken as u64 {
-            let kick = (deed, event.cpu);
-            match self.moved_on.get(&by).copied() {
+    /// Something became of a kick of `target`; `deed` has the CPU that kicks.
+    fn kicked(&mut self, target: CpuId, deed: Deed, fate: Kicked) {
+        if fate != Kicked::Taken {
+            let kick = (deed, target);
+            match self.moved_on.get(&deed.cpu).copied() {
                 Some((task, insert)) if insert.is_with(&deed) => {
                     self.with(task, |task| task.kick = Some(kick));
                 }
-                _ => _ = self.kicked_by.insert(by, kick),
+                _ => _ = self.kicked_by.insert(deed.cpu, kick),
             }
         }
-        if event.a != model::Kicked::Dropped as u64
-            && let Some(cpu) = self.cpus.get_mut(event.cpu.index())
+        if fate != Kicked::Dropped
+            && let Some(cpu) = self.cpus.get_mut(target.index())
         {
-            cpu.kicked = Some(event.time);
+            cpu.kicked = Some(deed.time);
         }
     }
 
-    fn idled(&mut self, event: &Event) {
-        let deed = Deed::of(event, self.number);
-        if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
-            cpu.claimed = (event.a == 0).then_some(deed);
+    fn idled(&mut self, deed: Deed, how: IdleChange) {
+        let is_claim = how == IdleChange::Claimed;
+        if let Some(cpu) = self.cpus.get_mut(deed.cpu.index()) {
+            cpu.claimed = is_claim.then_some(deed);
         }
-        if event.a == 0 {
+        if is_claim {
             self.claim = Some(deed);
         }
     }

@@ -1,17 +1,15 @@
 use model::{CpuId, EventKind, Looked, Nanos, PrevState, TaskId};
 
 use super::*;
-use crate::stream::{Stream, event, header};
+use crate::stream::{Stream, event, header, with};
 
 const QUEUE: u64 = 7;
 
 fn decision(ns: u64, kind: EventKind, cpu: u16, task: TaskId, words: (u64, u64)) -> Event {
-    Event {
-        a: words.0,
-        b: words.1,
-        detail: model::Op::Enqueue as u8,
-        ..event(ns, kind, cpu, task)
-    }
+    with(
+        event(ns, kind, cpu, task),
+        (model::Op::Enqueue as u8, words.0, words.1),
+    )
 }
 
 fn observe(events: &[Event], end: u64) -> Observer {
@@ -70,10 +68,10 @@ fn a_queue_that_dispatch_passes_by_is_unread_and_one_without_dispatch_needs_a_ki
     let finding = observe(&events, END).finding().unwrap();
     assert_eq!(finding.fault, Fault::ForgottenKick);
     assert_eq!(finding.idle.len(), 2);
-    events.push(Event {
-        detail: model::Op::Dispatch as u8,
-        ..event(9, EventKind::Callback, 1, TaskId::NONE)
-    });
+    events.push(with(
+        event(9, EventKind::Callback, 1, TaskId::NONE),
+        (model::Op::Dispatch as u8, 0, 0),
+    ));
     let finding = observe(&events, END).finding().unwrap();
     assert_eq!(finding.fault, Fault::UnreadQueue);
     let queue = finding.queue.unwrap();

@@ -1,23 +1,19 @@
-use model::{Event, EventKind, Header, Nanos, PrevState, SimTime, Sink as _, TaskGroup, TaskId};
+use model::{EventKind, Header, Nanos, PrevState, SimTime, Sink as _, TaskGroup, TaskId};
 
 use super::*;
 use crate::Blocks;
-use crate::stream;
+use crate::stream::{self, with};
 
 /// A half of a second in which a task runs for 1 ms out of 10, after a wait that grows from `wait`
 /// by a tenth from turn to turn, and begins again every seventh turn. Every `preempts`th turn is
 /// interrupted once.
 fn half(name: &str, wait: u64, preempts: u64) -> Half {
     let none = u64::from(TaskId::NONE.0);
-    let event = |at: u64, kind, a, b| Event {
-        a,
-        b,
-        ..stream::event(at, kind, 0, TaskId(0))
-    };
-    let switch = |at, task: TaskId, prev: u64, left: PrevState| Event {
-        task,
-        detail: left as u8,
-        ..event(at, EventKind::Switch, prev, 0)
+    let event = |at: u64, kind, a, b| with(stream::event(at, kind, 0, TaskId(0)), (0, a, b));
+    let switch = |at, task: TaskId, prev: u64, left: PrevState| {
+        let mut it = with(event(at, EventKind::Switch, prev, 0), (left as u8, 0, 0));
+        it.task = task;
+        it
     };
     let mut events = vec![event(0, EventKind::New, 0, none << 32)];
     for turn in 0..50 {
