@@ -52,8 +52,8 @@ impl AffinityCheck {
     fn masked(&mut self, event: &Event) {
         // The event has the mask of the first 64 CPUs. A larger mask is that of all CPUs: the
         // random workloads have no other.
-        let is_whole = event.a > u64::from(event.b.count_ones());
-        self.tasks[event.task.index()] = (!is_whole).then_some(event.b);
+        let is_whole = event.words().a > u64::from(event.words().b.count_ones());
+        self.tasks[event.task.index()] = (!is_whole).then_some(event.words().b);
         let on = self.running.iter().position(|task| *task == event.task);
         let Some(cpu) = on.and_then(|cpu| u16::try_from(cpu).ok()).map(CpuId) else {
             return;
@@ -88,9 +88,11 @@ impl Sink for AffinityCheck {
             match event.kind {
                 EventKind::New => self
                     .tasks
-                    .push(self.groups[(event.a & 0xffff_ffff) as usize]),
+                    .push(self.groups[(event.words().a & 0xffff_ffff) as usize]),
                 EventKind::Switch => self.switched(event),
-                EventKind::Callback if event.detail == Op::SetCpumask as u8 => self.masked(event),
+                EventKind::Callback if event.words().detail == Op::SetCpumask as u8 => {
+                    self.masked(event)
+                }
                 _ => {}
             }
         }

@@ -120,8 +120,8 @@ impl Collector {
     }
 
     fn born(&mut self, event: &Event) {
-        let group = &self.groups[(event.a & 0xffff_ffff) as usize];
-        let index = event.a >> 32;
+        let group = &self.groups[(event.words().a & 0xffff_ffff) as usize];
+        let index = event.words().a >> 32;
         let name = match group.count {
             0 | 1 if index == 0 => group.name.clone(),
             _ => format!("{}.{index}", group.name),
@@ -140,7 +140,7 @@ impl Collector {
     }
 
     fn called(&mut self, event: &Event) {
-        let op = Op::ALL[usize::from(event.detail)];
+        let op = Op::ALL[usize::from(event.words().detail)];
         let cpu = event.cpu.index();
         if op == Op::CpuRelease {
             self.released[cpu] = Some(self.calls.len());
@@ -151,8 +151,8 @@ impl Collector {
             current: self.current[cpu].clone(),
             op,
             task: self.who(event.task),
-            a: event.a,
-            b: event.b,
+            a: event.words().a,
+            b: event.words().b,
         });
     }
 }

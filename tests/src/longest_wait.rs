@@ -42,8 +42,8 @@ impl Sink for LongestWait {
                     if event.task != TaskId::NONE {
                         self.ends(event.task, event.time);
                     }
-                    if event.detail == PrevState::Runnable as u8 {
-                        let left = u32::try_from(event.a).expect("a task number");
+                    if event.words().detail == PrevState::Runnable as u8 {
+                        let left = u32::try_from(event.words().a).expect("a task number");
                         self.since[TaskId(left).index()] = Some(event.time);
                     }
                 }

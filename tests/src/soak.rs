@@ -120,7 +120,7 @@ impl Sink for Deeds {
         for event in events {
             self.seen[event.kind as usize] += 1;
             match event.kind {
-                EventKind::New => self.groups.push((event.a & 0xffff_ffff) as usize),
+                EventKind::New => self.groups.push((event.words().a & 0xffff_ffff) as usize),
                 EventKind::Exit => self.exited.push(event.task.index()),
                 _ => {}
             }

@@ -79,7 +79,7 @@ impl Sink for Levels {
         let own = events
             .iter()
             .filter(|event| event.kind == EventKind::Report && event.task == self.task);
-        self.levels.extend(own.map(|event| event.a >> 32));
+        self.levels.extend(own.map(|event| event.words().a >> 32));
     }
 
     fn finish(&mut self, _: SimTime) {}

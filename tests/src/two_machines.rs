@@ -526,7 +526,7 @@ pub fn children_come_and_go_before_their_parent() -> Body {
         let child = child.expect("a group of the workload") as u64;
         let born = run.events.iter();
         let born: Vec<TaskId> = born
-            .filter(|event| event.kind == EventKind::New && event.a & 0xffff_ffff == child)
+            .filter(|event| event.kind == EventKind::New && event.words().a & 0xffff_ffff == child)
             .map(|event| event.task)
             .collect();
         assert_eq!(born.len(), 5);

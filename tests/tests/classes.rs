@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Changed, EventKind, Nanos, PolicySpec, SimTime};
+use model::{Change, EventKind, Nanos, PolicySpec, SimTime, What};
 use runslice_tests::collect::{Collector, Kept};
 use runslice_tests::models::observe::observe_at;
 use runslice_tests::policy;
@@ -160,9 +160,13 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
 }
 
 /// Changes of a task's nice value and affinity: which, new value.
-fn changes_of(task: u32, kept: &Kept) -> Vec<(u64, u64)> {
+fn changes_of(task: u32, kept: &Kept) -> Vec<Change> {
     let its = kept.events.iter().filter(|event| event.task.0 == task);
-    its.map(|event| (event.a, event.b)).collect()
+    its.map(|event| match event.what() {
+        What::Change(change) => change,
+        other => panic!("{other:?}"),
+    })
+    .collect()
 }
 
 #[test]
@@ -187,10 +191,9 @@ fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them
     // Each may use one CPU alone, and then all three again.
     let mut changes = Kept::of(EventKind::Change);
     sim::run(&played, &mut changes).unwrap();
-    let affinity = Changed::Affinity as u64;
     for task in 0..3 {
         let of_it = changes_of(task, &changes);
-        assert_eq!(of_it, [(affinity, 1), (affinity, 3)]);
+        assert_eq!(of_it, [Change::Affinity(1), Change::Affinity(3)]);
     }
 }
 
@@ -204,7 +207,9 @@ fn a_policy_knows_of_no_sleep_before_a_play_begins() {
         let mut reports = Kept::of(EventKind::Report);
         sim::run(&played(&spec, before).0, &mut reports).unwrap();
         let of_it = reports.events.iter().filter(|event| event.task.0 == 0);
-        let of_it: Vec<(u64, u64)> = of_it.map(|event| (event.a, event.b)).collect();
+        let of_it: Vec<(u64, u64)> = of_it
+            .map(|event| (event.words().a, event.words().b))
+            .collect();
         of_it
     };
     let new = reports(Nanos::ZERO);
@@ -228,8 +233,8 @@ fn as_played_a_child_is_what_its_parent_is_until_it_changes_itself() {
     let mut later = stats::Later::new(begin, &mut changes);
     sim::run(&played, &mut later).unwrap();
     // There are the parent, who lets it begin, and the child.
-    let (nice, affinity) = (Changed::Nice as u64, Changed::Affinity as u64);
-    assert_eq!(changes_of(2, &changes), [(nice, 19), (affinity, 1)]);
+    let want = [Change::Nice(19), Change::Affinity(1)];
+    assert_eq!(changes_of(2, &changes), want);
 }
 
 #[test]

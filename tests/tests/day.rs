@@ -52,7 +52,7 @@ impl Hours {
     }
 
     fn switch(&mut self, event: &Event) {
-        let before = TaskId(u32::try_from(event.a & u64::from(u32::MAX)).expect("32 bits"));
+        let before = TaskId(u32::try_from(event.words().a & u64::from(u32::MAX)).expect("32 bits"));
         if before != TaskId::NONE {
             let (figures, spent) = self.figure(event, before);
             figures.run_ns += spent;
@@ -93,7 +93,7 @@ impl Sink for Hours {
             self.reach(event.time);
             match event.kind {
                 EventKind::New => self.tasks.push(Doing {
-                    group: usize::try_from(event.a & u64::from(u32::MAX)).expect("32 bits"),
+                    group: usize::try_from(event.words().a & u64::from(u32::MAX)).expect("32 bits"),
                     since: event.time,
                 }),
                 EventKind::Wakeup => self.tasks[event.task.index()].since = event.time,

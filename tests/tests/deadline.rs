@@ -217,5 +217,6 @@ fn events_give_the_class_a_number_of_its_own() {
         .iter()
         .find(|event| event.kind == EventKind::Change);
     let change = change.expect("a change");
-    assert_eq!((change.a, change.b), (2, 5));
+    let words = change.words();
+    assert_eq!((words.a, words.b), (2, 5));
 }

@@ -93,8 +93,9 @@ impl Sink for Unwritten {
     }
 
     fn events(&mut self, events: &[Event]) {
-        let is_written =
-            |event: &Event| event.kind == EventKind::Slice && event.b >> 32 == Sliced::Set as u64;
+        let is_written = |event: &Event| {
+            event.kind == EventKind::Slice && event.words().b >> 32 == Sliced::Set as u64
+        };
         let rest: Vec<Event> = events
             .iter()
             .filter(|event| !is_written(event))

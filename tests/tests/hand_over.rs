@@ -91,7 +91,7 @@ fn a_kick_that_is_asked_for_twice_becomes_one_with_the_first_of_its_kind() {
     let _ = run(&[("kicks", "1")]).feed(&mut ends);
     // What became of each kick of CPU 1, in order.
     let its = ends.events.iter().filter(|it| it.cpu == CpuId(1));
-    let kicks: Vec<u64> = its.map(|it| it.a).collect();
+    let kicks: Vec<u64> = its.map(|it| it.words().a).collect();
     let (asked, again) = (Kicked::Asked as u64, Kicked::Coalesced as u64);
     assert_eq!(kicks[..4], [asked, again, asked, again]);
     assert!(kicks.len() > 4, "they are carried out: {kicks:?}");

@@ -112,7 +112,7 @@ impl Sink for Events {
     fn events(&mut self, events: &[Event]) {
         for event in events {
             if event.kind == EventKind::New {
-                self.pids.push(event.b as u32);
+                self.pids.push(event.words().b as u32);
             }
         }
         self.all.extend_from_slice(events);
@@ -220,10 +220,13 @@ fn every_switch_is_traced_while_the_task_before_is_still_the_current_one() {
     let events = ran.events.of(EventKind::Switch);
     let mut count = 0;
     for (event, (cpu, prev, next, kind)) in events.zip(&traced) {
-        let pids = (ran.events.pid(event.a as u32), ran.events.pid(event.task.0));
+        let pids = (
+            ran.events.pid(event.words().a as u32),
+            ran.events.pid(event.task.0),
+        );
         assert_eq!((event.cpu.0.into(), pids), (*cpu, (*prev, *next)));
         if !STOPPERS.contains(prev) && *prev != 0 {
-            assert_eq!(*kind, state(event.detail, *kind), "{event:?}");
+            assert_eq!(*kind, state(event.words().detail, *kind), "{event:?}");
         }
         count += 1;
     }
@@ -305,12 +308,12 @@ fn wakeups_are_traced_around_the_choice_of_a_cpu() {
             EventKind::Switch => {
                 on.insert(u32::from(event.cpu.0), ran.events.pid(event.task.0));
             }
-            EventKind::Wakeup if event.b == 0 => {
-                let cpu = u32::from((event.a >> 32) as u16);
+            EventKind::Wakeup if event.words().b == 0 => {
+                let cpu = u32::from((event.words().a >> 32) as u16);
                 let current = on.get(&cpu).copied().unwrap_or(0);
                 plain.push((ran.events.pid(event.task.0), cpu, current));
                 // All of these are by timers; `operations` has others.
-                assert_eq!(ran.events.pid(event.a as u32), 0);
+                assert_eq!(ran.events.pid(event.words().a as u32), 0);
             }
             _ => {}
         }

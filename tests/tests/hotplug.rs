@@ -69,8 +69,8 @@ fn the_policy_is_told_before_and_after() {
     let (taker, _) = run("fifo", "[task.hog]\ncount = 4\ndo = \"run(inf)\"\n");
     let told: Vec<_> = (taker.events.iter())
         .filter(|event| event.kind == EventKind::Callback)
-        .filter(|event| [Op::CpuOffline as u8, Op::CpuOnline as u8].contains(&event.detail))
-        .map(|event| (event.time, event.detail, event.a))
+        .filter(|event| [Op::CpuOffline as u8, Op::CpuOnline as u8].contains(&event.words().detail))
+        .map(|event| (event.time, event.words().detail, event.words().a))
         .collect();
     assert_eq!(
         told,

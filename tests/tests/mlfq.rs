@@ -111,7 +111,7 @@ fn queues(collected: &Collector, name: &str) -> Vec<u64> {
             .reports
             .iter()
             .filter(|event| event.task == task && event.time <= time);
-        own.next_back().expect("a report").a >> 32
+        own.next_back().expect("a report").words().a >> 32
     };
     turns.map(|switch| reported(switch.time)).collect()
 }
@@ -330,7 +330,7 @@ fn cycle(first_ms: u64, knobs: &[(&str, &str)]) -> Vec<(u64, u64)> {
     let mut bursts: Vec<(u64, u64)> = Vec::new();
     let mut last = SimTime::ZERO;
     for event in own {
-        let level = event.a >> 32;
+        let level = event.words().a >> 32;
         if bursts.is_empty() || event.time.since(last) > ms(50) {
             bursts.push((level, level));
         }
@@ -439,7 +439,7 @@ fn cpus_pull_until_each_has_its_share_and_a_pulled_task_keeps_its_queue() {
         assert!((9.0..=11.0).contains(&run), "hog {hog}: {run}");
         let levels = collected.reports.iter();
         let levels = levels.filter(|event| event.task.index() == hog + 1);
-        let levels: Vec<u64> = levels.map(|event| event.a >> 32).collect();
+        let levels: Vec<u64> = levels.map(|event| event.words().a >> 32).collect();
         assert!(levels.is_sorted(), "hog {hog}: {levels:?}");
         assert_eq!(levels.last(), Some(&19), "hog {hog}: {levels:?}");
     }

@@ -103,7 +103,11 @@ fn who_wakes_is_named_with_its_flag_and_who_is_interrupted_is_not() {
         .iter()
         .filter(|it| it.kind == EventKind::New)
         .collect();
-    let group = |task: u32| groups.get(task as usize).map(|event| event.a as u32);
+    let group = |task: u32| {
+        groups
+            .get(task as usize)
+            .map(|event| event.words().a as u32)
+    };
     let told = |target| -> Vec<_> {
         let mut told: Vec<_> = taker
             .events
@@ -111,7 +115,7 @@ fn who_wakes_is_named_with_its_flag_and_who_is_interrupted_is_not() {
             .filter(|it| it.kind == EventKind::Wakeup && group(it.task.0) == Some(target))
             // All begin at once, and nobody makes them.
             .filter(|it| it.time > SimTime::ZERO)
-            .map(|it| (group(it.a as u32), it.a >> SYNC_BIT))
+            .map(|it| (group(it.words().a as u32), it.words().a >> SYNC_BIT))
             .collect();
         assert!(told.len() > 10, "{target}: {told:?}");
         told.dedup();

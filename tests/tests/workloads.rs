@@ -33,17 +33,17 @@ impl Sink for Sums {
     fn events(&mut self, events: &[Event]) {
         let header = self.header.as_ref().expect("a header comes first");
         for event in events {
-            let index = (event.a & 0xffff_ffff) as usize;
+            let index = (event.words().a & 0xffff_ffff) as usize;
             match event.kind {
                 EventKind::Count => {
                     *self
                         .counted
                         .entry(header.counters[index].clone())
-                        .or_default() += event.b;
+                        .or_default() += event.words().b;
                 }
                 EventKind::SpanEnd => {
                     let lengths = self.spans.entry(header.spans[index].clone()).or_default();
-                    lengths.push(event.b);
+                    lengths.push(event.words().b);
                 }
                 EventKind::New => {
                     *self

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use import::{Imported, Window};
-use model::{Event, EventKind, PrevState, TaskId, WakeCause};
+use model::{Event, EventKind, PrevState, TaskId, WakeCause, What};
 
 /// The tasks that stand before and behind what is compared.
 const MARKS: [&str; 2] = ["markbegin", "markend"];
@@ -105,9 +105,8 @@ fn read(file: &str) -> Result<Recorded, String> {
         Ok::<u64, String>(found.time.as_nanos())
     };
     let is_death = |event: &&Event| {
-        event.kind == EventKind::Switch
-            && event.a == begin as u64
-            && event.detail == PrevState::Dead as u8
+        matches!(event.what(), What::Switch { prev, state: PrevState::Dead, .. }
+            if prev.index() == begin)
     };
     let is_turn = |event: &&Event| event.kind == EventKind::Switch && event.task.index() == end;
     let from_ns = time_of(events.iter().find(is_death), "the first mark's death")?;
@@ -130,21 +129,21 @@ impl Recorded {
         for event in events {
             let now = event.time.as_nanos();
             let is_inside = (self.from_ns..self.until_ns).contains(&now);
-            match event.kind {
-                EventKind::Switch => {
+            match event.what() {
+                What::Switch { prev, .. } => {
                     let cpu = usize::from(event.cpu.0);
                     let begin = since[cpu].max(self.from_ns);
                     let ran = now.min(self.until_ns).saturating_sub(begin);
                     since[cpu] = now;
-                    if let (Some(key), true) = (key(&keys, event.a), ran > 0) {
+                    if let (Some(key), true) = (key(&keys, prev.0.into()), ran > 0) {
                         self.did(imported, key).run_ns += ran;
                     }
                     if let (Some(key), true) = (key(&keys, event.task.0.into()), is_inside) {
                         self.did(imported, key).runs += 1;
                     }
                 }
-                EventKind::Wakeup if is_inside => {
-                    let by = key(&keys, event.a & u64::from(u32::MAX));
+                What::Wakeup(wakeup) if is_inside => {
+                    let by = key(&keys, wakeup.waker.0.into());
                     let Some(own) = key(&keys, event.task.0.into()) else {
                         continue;
                     };
@@ -152,8 +151,8 @@ impl Recorded {
                     if let Some(by) = by {
                         *did.wakers.entry(by).or_default() += 1;
                     }
-                    if event.b == 0 {
-                        did.sleeps[cause(event.detail, by.is_some())] += 1;
+                    if !wakeup.new {
+                        did.sleeps[cause(wakeup.cause as u8, by.is_some())] += 1;
                     }
                 }
                 _ => {}

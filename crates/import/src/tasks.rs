@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use model::{Changed, CpuId, Event, EventKind, PrevState, SimTime, TaskId, WakeCause, wakeup_word};
+use model::{
+    Change, CpuId, Event, Nanos, PrevState, SimTime, TaskClass, TaskId, WakeCause, Wakeup,
+};
 
 use crate::findings::Findings;
 use crate::record::{CURRENT, Comm, Context, Interrupt, Left, Record, What, Who};
@@ -349,18 +351,21 @@ impl Tasks {
         &mut self.cpus[index]
     }
 
-    fn emit(&mut self, kind: EventKind, task: TaskId, cpu: u32, words: (u8, u64, u64)) {
+    fn emit(&mut self, task: TaskId, cpu: u32, what: model::What) {
         // A thread may be sent to a CPU that reports nothing: the machine has it all the same.
         self.cpu(cpu);
-        self.out.push(Event {
-            time: self.end(),
-            task,
-            cpu: CpuId(u16::try_from(cpu).expect("the stream has looked at it")),
-            kind,
-            detail: words.0,
-            a: words.1,
-            b: words.2,
-        });
+        let cpu = CpuId(u16::try_from(cpu).expect("the stream has looked at it"));
+        self.out.push(Event::new(self.end(), cpu, task, what));
+    }
+
+    fn emit_switch(&mut self, cpu: u32, (prev, state): (TaskId, PrevState), next: TaskId) {
+        let overhead = Nanos::ZERO;
+        let what = model::What::Switch {
+            prev,
+            state,
+            overhead,
+        };
+        self.emit(next, cpu, what);
     }
 
     fn born(&mut self, who: Who, cpu: u32, parent: Option<TaskId>) {
@@ -384,13 +389,13 @@ impl Tasks {
             priorities: Priorities::default(),
         };
         self.live.insert(who.pid, live);
-        let parent = parent.unwrap_or(TaskId::NONE);
-        let words = (
-            0,
-            id.0.into(),
-            u64::from(parent.0) << 32 | u64::from(who.pid),
-        );
-        self.emit(EventKind::New, id, cpu, words);
+        let new = model::What::New {
+            group: id.0,
+            index: 0,
+            pid: who.pid,
+            parent: parent.unwrap_or(TaskId::NONE),
+        };
+        self.emit(id, cpu, new);
     }
 
     /// The thread's entry, which is made if there is none.
@@ -441,18 +446,21 @@ impl Tasks {
         let (was, now) = (Priority(was), Priority(Some(prio)));
         match now.realtime() {
             Some(priority) => {
-                let (a, b) = Changed::REALTIME;
-                self.emit(EventKind::Change, id, cpu, (priority, a, b));
+                let class = TaskClass::RealTime;
+                self.emit(
+                    id,
+                    cpu,
+                    model::What::Change(Change::Class { class, priority }),
+                );
             }
             None if was.realtime().is_some() => {
-                let (a, b) = Changed::FAIR;
-                self.emit(EventKind::Change, id, cpu, (0, a, b));
+                self.emit(id, cpu, model::What::Change(Change::class(TaskClass::Fair)));
             }
             None => {}
         }
         if now.realtime().is_none() && now.nice() != was.nice() {
-            let nice = i64::from(now.nice()).cast_unsigned();
-            self.emit(EventKind::Change, id, cpu, (0, Changed::Nice as u64, nice));
+            let nice = i64::from(now.nice());
+            self.emit(id, cpu, model::What::Change(Change::Nice(nice)));
         }
     }
 
@@ -480,9 +488,14 @@ impl Tasks {
             WakeCause::Unsaid if waker.task != TaskId::NONE => causes.task += 1,
             WakeCause::Unsaid => causes.unsaid += 1,
         }
-        let a = wakeup_word(waker.task, CpuId(waker.cpu as u16), waker.sync);
-        let words = (waker.cause as u8, a, u64::from(is_start));
-        self.emit(EventKind::Wakeup, live.id, cpu, words);
+        let wakeup = Wakeup {
+            waker: waker.task,
+            waker_cpu: CpuId(waker.cpu as u16),
+            sync: waker.sync,
+            new: is_start,
+            cause: waker.cause,
+        };
+        self.emit(live.id, cpu, model::What::Wakeup(wakeup));
     }
 
     /// Puts a thread that does not run at `cpu`.
@@ -494,7 +507,8 @@ impl Tasks {
         self.change(pid, |live| live.cpu = cpu);
         // The first wakeup places a thread: that is no move.
         if live.started {
-            self.emit(EventKind::Migrate, live.id, cpu, (0, live.cpu.into(), 0));
+            let from = CpuId(u16::try_from(live.cpu).expect("it was sent there"));
+            self.emit(live.id, cpu, model::What::Migrate { from });
         }
     }
 
@@ -504,8 +518,7 @@ impl Tasks {
         let id = self.live[&pid].id;
         self.change(pid, |live| live.state = State::Running(cpu));
         self.cpu(cpu).current = Some(pid);
-        let words = (PrevState::Idle as u8, TaskId::NONE.0.into(), 0);
-        self.emit(EventKind::Switch, id, cpu, words);
+        self.emit_switch(cpu, (TaskId::NONE, PrevState::Idle), id);
     }
 
     /// Takes a thread off the CPU on which it runs, which idles then.
@@ -513,8 +526,7 @@ impl Tasks {
         let id = self.live[&pid].id;
         self.change(pid, |live| live.state = State::Ready);
         self.cpu(cpu).current = Some(0);
-        let words = (PrevState::Runnable as u8, id.0.into(), 0);
-        self.emit(EventKind::Switch, TaskId::NONE, cpu, words);
+        self.emit_switch(cpu, (id, PrevState::Runnable), TaskId::NONE);
     }
 
     fn switch(&mut self, cpu: u32, prev: Who, left: Left, next: Who) {
@@ -527,7 +539,7 @@ impl Tasks {
         } else {
             self.make_ready(cpu, next)
         };
-        let (prev_id, detail) = match self.live.get(&prev.pid) {
+        let (prev_id, state) = match self.live.get(&prev.pid) {
             Some(live) if prev.pid != 0 => (live.id, state_of(left)),
             _ => (TaskId::NONE, PrevState::Idle),
         };
@@ -536,8 +548,7 @@ impl Tasks {
         if (prev_id, wanted) == (TaskId::NONE, TaskId::NONE) {
             return;
         }
-        let words = (detail as u8, prev_id.0.into(), 0);
-        self.emit(EventKind::Switch, wanted, cpu, words);
+        self.emit_switch(cpu, (prev_id, state), wanted);
         if wanted != TaskId::NONE {
             self.change(next.pid, |live| live.state = State::Running(cpu));
         }
@@ -605,7 +616,7 @@ impl Tasks {
             Left::Dead => {
                 self.live.remove(&pid);
                 self.named[id.index()].ended = true;
-                self.emit(EventKind::Exit, id, cpu, (0, 0, 0));
+                self.emit(id, cpu, model::What::Exit);
             }
             Left::Sleeping | Left::Blocked => {
                 self.change(pid, |live| live.state = State::Asleep(left));

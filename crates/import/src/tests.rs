@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 use prost::Message as _;
 
-use model::{Event, EventKind, Sink as _, TaskId, WakeCause};
+use model::{Change, Event, EventKind, Sink as _, TaskClass, TaskId, WakeCause};
 
 use crate::perfetto::messages as m;
 use crate::record::{Context, Left, Record, What, Who};
@@ -125,7 +125,8 @@ fn causes_of_wakeups_are_told_apart() {
             .iter()
             .filter(|it| it.kind == EventKind::Wakeup && it.task.index() == task);
         woken
-            .map(|it| (it.detail, u32::try_from(it.a & 0xffff_ffff).unwrap()))
+            .map(|it| it.words())
+            .map(|it| (it.detail, it.a as u32))
             .collect()
     };
     let none = TaskId::NONE.0;
@@ -175,10 +176,9 @@ fn no_task_wakes_the_thread_that_serves_softirqs() {
         let task = imported.tasks.iter().position(|it| it.pid == pid).unwrap();
         let woken = |it: &&Event| it.kind == EventKind::Wakeup && it.task.index() == task;
         let event = events.iter().find(woken).unwrap();
-        let by = imported
-            .tasks
-            .get(usize::try_from(event.a & 0xffff_ffff).unwrap());
-        (event.detail, by.map(|it| it.pid))
+        let words = event.words();
+        let by = imported.tasks.get(words.a as u32 as usize);
+        (words.detail, by.map(|it| it.pid))
     };
     assert_eq!(waker(20), (WakeCause::Unsaid as u8, Some(10)));
     assert_eq!(waker(14), (WakeCause::Outside as u8, None));
@@ -223,10 +223,14 @@ fn a_wakeup_is_synchronous_if_the_probe_named_that_thread_just_before_it() {
     let (events, _) = whole(&records);
     let sync: Vec<_> = events
         .iter()
-        .filter(|it| it.kind == EventKind::Wakeup && it.a as u32 != TaskId::NONE.0)
-        .map(|it| it.a >> model::SYNC_BIT & 1)
+        .filter_map(|it| match it.what() {
+            model::What::Wakeup(wakeup) => Some(wakeup),
+            _ => None,
+        })
+        .filter(|it| it.waker != TaskId::NONE)
+        .map(|it| it.sync)
         .collect();
-    assert_eq!(sync, [1, 0, 0, 0]);
+    assert_eq!(sync, [true, false, false, false]);
 }
 
 #[test]
@@ -394,13 +398,13 @@ fn a_priority_changes_where_a_wakeup_shows_another() {
     let records: Vec<_> = turns.iter().flat_map(|it| turn(it.0, it.1)).collect();
     let (events, imported) = whole(&records);
     let changes = events.iter().filter(|it| it.kind == EventKind::Change);
-    let changes: Vec<_> = changes.map(|it| (it.detail, (it.a, it.b))).collect();
-    let nice = (model::Changed::Nice as u64, 5);
-    let want = [
-        (50, model::Changed::REALTIME),
-        (0, model::Changed::FAIR),
-        (0, nice),
-    ];
+    let changes: Vec<_> = changes.map(Event::what).collect();
+    let real_time = Change::Class {
+        class: TaskClass::RealTime,
+        priority: 50,
+    };
+    let want = [real_time, Change::class(TaskClass::Fair), Change::Nice(5)];
+    let want = want.map(model::What::Change);
     assert_eq!(changes, want);
     let task = TaskId(0);
     assert_eq!(

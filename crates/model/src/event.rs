@@ -15,7 +15,7 @@ pub const EVENT_FORMAT_VERSION: u32 = 1;
 /// Version of the event format with decisions ([`EventMask::DECISIONS`]) and [`Text`]s.
 pub const DECISION_FORMAT_VERSION: u32 = 3;
 
-/// One thing that happened. 32 bytes, `Copy`.
+/// One thing that happened. 32 bytes, `Copy`. [`Event::what`] says what, [`Event::new`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Event {
@@ -30,11 +30,11 @@ pub struct Event {
     /// Sub-kind: an [`Op`] for [`EventKind::Callback`], a [`PrevState`] for
     /// [`EventKind::Switch`], a [`WakeCause`] for [`EventKind::Wakeup`], the [`Caller`] for
     /// decisions, else 0.
-    pub detail: u8,
+    detail: u8,
     /// First payload word.
-    pub a: u64,
+    a: u64,
     /// Second payload word.
-    pub b: u64,
+    b: u64,
 }
 
 const _: () = assert!(size_of::<Event>() == 32);
@@ -43,41 +43,15 @@ const _: () = assert!(size_of::<Event>() == 32);
 /// (`WF_SYNC`, kernel/sched/sched.h, 6.18), as pipes and sockets do. Never set by an interrupt.
 pub const SYNC_BIT: u32 = 48;
 
-/// The first word of an [`EventKind::Wakeup`]: who wakes ([`TaskId::NONE`]: nobody), on which CPU,
-/// and whether it told the kernel that it is about to sleep.
-#[must_use]
-pub const fn wakeup_word(waker: TaskId, cpu: CpuId, sync: bool) -> u64 {
-    waker.0 as u64 | (cpu.0 as u64) << 32 | (sync as u64) << SYNC_BIT
-}
-
-impl Event {
-    /// Whether the waker of this [`EventKind::Wakeup`] told the kernel that it is about to sleep.
-    #[must_use]
-    pub const fn is_synchronous(&self) -> bool {
-        self.a >> SYNC_BIT & 1 != 0
-    }
-}
-
 /// First word of [`EventKind::Change`]: what changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changed {
+enum Changed {
     /// Its nice value.
     Nice = 0,
     /// The CPUs that it may use.
     Affinity = 1,
     /// Its class.
     Class = 2,
-}
-
-impl Changed {
-    /// Both words of a task that is real-time from now on.
-    pub const REALTIME: (u64, u64) = (Self::Class as u64, 1);
-    /// Both words of a task that is in the fair class from now on.
-    pub const FAIR: (u64, u64) = (Self::Class as u64, 2);
-    /// Both words of a task that is the policy's from now on.
-    pub const OWN: (u64, u64) = (Self::Class as u64, 3);
-    /// Both words of a task that goes by deadlines from now on.
-    pub const DEADLINE: (u64, u64) = (Self::Class as u64, 5);
 }
 
 /// What happened. The comments give `task`, `cpu`, `detail`, `a` and `b`.

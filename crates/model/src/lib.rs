@@ -26,10 +26,9 @@ mod units;
 pub mod user_space;
 
 pub use event::{
-    Caller, Cause, Change, Changed, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event,
-    EventKind, EventMask, EventWords, Header, IdleChange, InQueue, Kicked, Looked, NOWHERE, Op,
-    PrevState, Removed, SYNC_BIT, Sink, Sliced, TaskClass, TaskGroup, Text, WakeCause, Wakeup,
-    What, insert, wakeup_word,
+    Caller, Cause, Change, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventKind,
+    EventMask, EventWords, Header, IdleChange, InQueue, Kicked, Looked, NOWHERE, Op, PrevState,
+    Removed, SYNC_BIT, Sink, Sliced, TaskClass, TaskGroup, Text, WakeCause, Wakeup, What, insert,
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;

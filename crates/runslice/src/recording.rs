@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use import::{Imported, Window};
-use model::{Changed, Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskId, span};
+use model::{
+    Change, Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskClass, TaskId, What,
+    span,
+};
 use workload::{
     AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, Known, Recorded, SchedPolicy, Wakeups,
     Workload,
@@ -228,9 +231,11 @@ impl Sink for Own {
 
     fn events(&mut self, events: &[Event]) {
         self.grouped.events(events);
-        let realtime = events.iter().filter(|event| {
-            event.kind == EventKind::Change && (event.a, event.b) == Changed::REALTIME
-        });
+        let is_realtime = |event: &&Event| match event.what() {
+            What::Change(Change::Class { class, .. }) => class == TaskClass::RealTime,
+            _ => false,
+        };
+        let realtime = events.iter().filter(is_realtime);
         self.realtime.extend(realtime.map(|event| event.task));
     }
 

@@ -3,30 +3,9 @@
 use std::collections::BTreeSet;
 
 use bpf::{Host, Instance};
-use model::{Caller, EventMask, NOWHERE, TaskId};
+use model::{Caller, Cause, EventMask, TaskId};
 
 use crate::dsq::DsqIndex;
-
-/// The first words of [`model::EventKind::Idle`].
-pub(crate) const CLAIMED: u64 = 0;
-pub(crate) const IDLES: u64 = 1;
-pub(crate) const LEAVES: u64 = 2;
-
-/// Who decides, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause {
-    pub caller: Caller,
-    /// As the object machine numbers places, or [`NOWHERE`].
-    pub place: u32,
-}
-
-impl Cause {
-    /// The kernel, by its own rules.
-    pub(crate) const KERNEL: Self = Self {
-        caller: Caller::Kernel,
-        place: NOWHERE,
-    };
-}
 
 /// What is known of the decision that is being made.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! `set_user_nice()`, `__set_cpus_allowed_ptr()`, `__sched_setscheduler()` and their callbacks in
 //! the policy's class, kernel 6.18.
 
-use model::{Changed, CpuId, EventKind, Op, TaskId};
+use model::{Change, CpuId, Op, TaskClass, TaskId, What};
 use workload::{CpuSet, SchedPolicy};
 
 use crate::cpu::Todo;
@@ -18,14 +18,14 @@ use crate::ops::Call;
 use crate::task::{Class, OpsState, RunState, ScxState, class_of, weight_of};
 
 /// A class as events write it.
-const fn number_of(class: Class) -> u64 {
+const fn told_class(class: Class) -> TaskClass {
     match class {
-        Class::Stop => 0,
-        Class::Rt => Changed::REALTIME.1,
-        Class::Fair => 2,
-        Class::Ext => 3,
-        Class::Idle => 4,
-        Class::Dl => Changed::DEADLINE.1,
+        Class::Stop => TaskClass::Stop,
+        Class::Rt => TaskClass::RealTime,
+        Class::Fair => TaskClass::Fair,
+        Class::Ext => TaskClass::Policy,
+        Class::Idle => TaskClass::Idle,
+        Class::Dl => TaskClass::Deadline,
     }
 }
 
@@ -39,7 +39,7 @@ impl Machine {
             machine.task_mut(id).nice = nice;
             machine.set_weight(vm, id);
         });
-        self.emit_change(id, Changed::Nice, i64::from(nice).cast_unsigned());
+        self.emit_change(id, Change::Nice(nice.into()));
     }
 
     /// Changes the CPUs that a task may run on.
@@ -150,7 +150,7 @@ impl Machine {
         if old == Class::Ext && new != Class::Ext {
             self.disable_task(vm, id);
         }
-        self.emit_change(id, Changed::Class, number_of(new));
+        self.emit_change(id, Change::class(told_class(new)));
         let cpu = self.task(id).cpu;
         if self.is_running(id) {
             self.resched(cpu);
@@ -295,12 +295,12 @@ impl Machine {
     /// Records that a task may use other CPUs than before.
     pub(crate) fn emit_affinity(&mut self, id: TaskId) {
         let count = self.masks.count(self.task(id).seldom.affinity);
-        self.emit_change(id, Changed::Affinity, u64::from(count));
+        self.emit_change(id, Change::Affinity(count.into()));
     }
 
-    fn emit_change(&mut self, id: TaskId, changed: Changed, value: u64) {
+    fn emit_change(&mut self, id: TaskId, change: Change) {
         let cpu = self.task(id).cpu;
-        self.emit(EventKind::Change, id, cpu, (changed as u64, value));
+        self.emit(id, cpu, What::Change(change));
     }
 
     /// `mask` becomes the affinity of `id`. While it must not migrate, it may still run on no

@@ -9,11 +9,10 @@
 //! ([`crate::cause::Decisions::decide_for`]).
 
 use model::{
-    Caller, CpuId, EventKind, Exit, ExitKind, Kicked, Looked, NOWHERE, Sink, Sliced, TaskId, Text,
-    insert,
+    Caller, Cause, CpuId, EventKind, Exit, ExitKind, IdleChange, InQueue, Kicked, Looked, NOWHERE,
+    Nanos, Removed, Sink, Sliced, TaskId, Text, What, insert,
 };
 
-use crate::cause::Cause;
 use crate::dispatch::Buffered;
 use crate::dsq::DsqIndex;
 use crate::flags::{enq, kick};
@@ -44,20 +43,19 @@ impl Machine {
         }
     }
 
-    /// A decision about `task` on or about `cpu`; `extra` stands above the place.
+    /// A decision about `task` on or about `cpu`. `what` has the cause that is noted.
     #[cold]
     #[inline(never)]
-    fn decide(&mut self, kind: EventKind, (task, cpu): (TaskId, CpuId), a: u64, extra: u32) {
-        if !self.wants(kind) {
+    fn decide(&mut self, task: TaskId, cpu: CpuId, what: What) {
+        if !self.wants(what.kind()) {
             return;
         }
         self.name_built_in_queues();
-        let Cause { caller, place } = self.decisions.cause;
+        let place = self.decisions.cause.place;
         if place != NOWHERE && self.decisions.told.insert(place) {
             self.decisions.new.push(place);
         }
-        let b = u64::from(place) | u64::from(extra) << 32;
-        self.emit_detailed((kind, caller.number()), task, cpu, (a, b));
+        self.emit_wanted(task, cpu, what);
     }
 
     fn name_built_in_queues(&mut self) {
@@ -75,9 +73,13 @@ impl Machine {
 
     fn emit_queue(&mut self, dsq: DsqIndex, id: u64, is_new: bool) {
         if self.wants(EventKind::Queue) {
-            let what = (EventKind::Queue, self.decisions.cause.caller.number());
-            let words = (id, u64::from(dsq.0) | u64::from(is_new) << 32);
-            self.emit_detailed(what, TaskId::NONE, self.exec, words);
+            let what = What::Queue {
+                caller: self.decisions.cause.caller,
+                id,
+                queue: dsq.0,
+                exists: is_new,
+            };
+            self.emit_wanted(TaskId::NONE, self.exec, what);
         }
     }
 
@@ -92,8 +94,11 @@ impl Machine {
         }
     }
 
-    fn queue_words(&self, dsq: DsqIndex) -> u64 {
-        u64::from(dsq.0) | u64::from(self.dsqs.len(dsq)) << 32
+    fn in_queue(&self, dsq: DsqIndex) -> InQueue {
+        InQueue {
+            queue: dsq.0,
+            depth: self.dsqs.len(dsq),
+        }
     }
 
     /// `id` has come into `dsq`.
@@ -108,21 +113,28 @@ impl Machine {
     #[inline(never)]
     fn decide_insert(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
-        let extra = bit(flags & enq::DSQ_PRIQ != 0, insert::VTIME)
+        let by = self.decisions.cause;
+        let flags = bit(flags & enq::DSQ_PRIQ != 0, insert::VTIME)
             | bit(flags & enq::HEAD != 0, insert::HEAD)
             | bit(flags & enq::PREEMPT != 0, insert::PREEMPT)
             | bit(self.decisions.left.take().is_some(), insert::MOVED)
-            | bit(self.decisions.cause == Cause::KERNEL, insert::KERNEL);
-        let words = self.queue_words(dsq);
-        self.decide(EventKind::Insert, (id, self.exec), words, extra);
+            | bit(by == Cause::KERNEL, insert::KERNEL);
+        let into = self.in_queue(dsq);
+        self.decide(id, self.exec, What::Insert { by, into, flags });
     }
 
     /// `ops.enqueue` has ended without a verdict about `id`.
     #[inline]
     pub(crate) fn tell_kept(&mut self, id: TaskId) {
         if self.decisions.listens {
-            let outer = std::mem::replace(&mut self.decisions.cause, self.decisions.last);
-            self.decide(EventKind::Insert, (id, self.exec), NOWHERE.into(), 0);
+            let by = self.decisions.last;
+            let outer = std::mem::replace(&mut self.decisions.cause, by);
+            let kept = What::Insert {
+                by,
+                into: InQueue::NONE,
+                flags: 0,
+            };
+            self.decide(id, self.exec, kept);
             self.decisions.cause = outer;
         }
     }
@@ -131,13 +143,14 @@ impl Machine {
     #[inline]
     pub(crate) fn tell_look(&mut self, dsq: DsqIndex, found: Option<TaskId>, looked: Looked) {
         if self.decisions.listens {
-            let mut words = self.queue_words(dsq);
+            let mut at = self.in_queue(dsq);
             if found.is_some_and(|id| self.task(id).dsq == Some(dsq)) {
                 // It is about to leave.
-                words -= 1 << 32;
+                at.depth -= 1;
             }
-            let whom = (found.unwrap_or(TaskId::NONE), self.exec);
-            self.decide(EventKind::Look, whom, words, looked as u32);
+            let (by, how) = (self.decisions.cause, looked);
+            let whom = found.unwrap_or(TaskId::NONE);
+            self.decide(whom, self.exec, What::Look { by, at, how });
         }
     }
 
@@ -145,14 +158,14 @@ impl Machine {
     #[inline]
     pub(crate) fn tell_nothing(&mut self) {
         if self.decisions.listens && self.buffer.len() == 0 && !self.buffer.has_moved() {
-            let outer = std::mem::replace(&mut self.decisions.cause, self.decisions.last);
-            let whom = (TaskId::NONE, self.exec);
-            self.decide(
-                EventKind::Look,
-                whom,
-                NOWHERE.into(),
-                Looked::Nothing as u32,
-            );
+            let by = self.decisions.last;
+            let outer = std::mem::replace(&mut self.decisions.cause, by);
+            let nothing = What::Look {
+                by,
+                at: InQueue::NONE,
+                how: Looked::Nothing,
+            };
+            self.decide(TaskId::NONE, self.exec, nothing);
             self.decisions.cause = outer;
         }
     }
@@ -161,9 +174,12 @@ impl Machine {
     #[inline]
     pub(crate) fn tell_let_go(&mut self, id: TaskId) {
         if self.decisions.listens && self.task(id).dsq.is_none() && !self.buffer.has(id) {
-            let whom = (id, self.exec);
-            let words = NOWHERE.into();
-            self.decide(EventKind::Look, whom, words, Looked::LetGo as u32);
+            let let_go = What::Look {
+                by: self.decisions.cause,
+                at: InQueue::NONE,
+                how: Looked::LetGo,
+            };
+            self.decide(id, self.exec, let_go);
         }
     }
 
@@ -184,9 +200,10 @@ impl Machine {
         if self.decisions.listens
             && let Some(dsq) = self.decisions.left.take()
         {
-            let words = self.queue_words(dsq);
-            let outer = std::mem::replace(&mut self.decisions.cause, Cause::KERNEL);
-            self.decide(EventKind::Remove, (id, self.exec), words, u32::from(!runs));
+            let (by, from) = (Cause::KERNEL, self.in_queue(dsq));
+            let why = if runs { Removed::Runs } else { Removed::Leaves };
+            let outer = std::mem::replace(&mut self.decisions.cause, by);
+            self.decide(id, self.exec, What::Remove { by, from, why });
             self.decisions.cause = outer;
         }
     }
@@ -195,21 +212,18 @@ impl Machine {
     #[inline]
     pub(crate) fn tell_ignored(&mut self, entry: &Buffered) {
         if self.decisions.listens {
-            self.decide(EventKind::Ignored, (entry.task, self.exec), entry.dsq_id, 0);
+            let by = self.decisions.cause;
+            let id = entry.dsq_id;
+            self.decide(entry.task, self.exec, What::Ignored { by, id });
         }
     }
 
     /// What has become of a kick of `target`.
     #[inline]
-    pub(crate) fn tell_kick(&mut self, target: CpuId, what: Kicked) {
+    pub(crate) fn tell_kick(&mut self, target: CpuId, fate: Kicked) {
         if self.decisions.listens {
-            let caller = u32::from(self.exec.0);
-            self.decide(
-                EventKind::KickEnd,
-                (TaskId::NONE, target),
-                what as u64,
-                caller,
-            );
+            let (by, caller) = (self.decisions.cause, self.exec);
+            self.decide(TaskId::NONE, target, What::KickEnd { by, fate, caller });
         }
     }
 
@@ -233,9 +247,10 @@ impl Machine {
 
     /// `cpu` was claimed, idles or leaves idle.
     #[inline]
-    pub(crate) fn tell_idle(&mut self, cpu: CpuId, what: u64) {
+    pub(crate) fn tell_idle(&mut self, cpu: CpuId, how: IdleChange) {
         if self.decisions.listens {
-            self.decide(EventKind::Idle, (TaskId::NONE, cpu), what, 0);
+            let by = self.decisions.cause;
+            self.decide(TaskId::NONE, cpu, What::Idle { by, how });
         }
     }
 
@@ -246,12 +261,12 @@ impl Machine {
             let task = self.task(id);
             // As the recorder of a kernel says it: `nr_cpus_allowed`, and the CPUs of `cpus_ptr`.
             let (cpu, mask, affinity) = (task.cpu, task.cpus, task.seldom.affinity);
-            let words = (
-                u64::from(self.masks.count(affinity)),
-                self.masks.get(mask).words()[0],
-            );
-            let what = (EventKind::Allowed, Caller::Kernel.number());
-            self.emit_detailed(what, id, cpu, words);
+            let what = What::Allowed {
+                caller: Caller::Kernel,
+                cpus: self.masks.count(affinity).into(),
+                mask: self.masks.get(mask).words()[0],
+            };
+            self.emit_wanted(id, cpu, what);
         }
     }
 
@@ -260,8 +275,9 @@ impl Machine {
     pub(crate) fn tell_slice(&mut self, id: TaskId, why: Sliced) {
         if self.decisions.listens {
             let task = self.task(id);
-            let (slice, whom) = (task.slice, (id, task.cpu));
-            self.decide(EventKind::Slice, whom, slice, why as u32);
+            let (slice, cpu) = (Nanos::new(task.slice), task.cpu);
+            let by = self.decisions.cause;
+            self.decide(id, cpu, What::Slice { by, slice, why });
         }
     }
 
@@ -273,7 +289,9 @@ impl Machine {
                 TaskId::NONE => self.decisions.subject,
                 subject => subject,
             };
-            self.decide(EventKind::Failed, (subject, self.exec), kind as u64, 0);
+            let by = self.decisions.cause;
+            let kind = kind as u64;
+            self.decide(subject, self.exec, What::Failed { by, kind });
         }
     }
 }

@@ -3,9 +3,8 @@
 //! Source: `finish_dispatch()`, `consume_dispatch_q()`, `dispatch_to_local_dsq()`,
 //! `move_task_between_dsqs()` and `task_can_run_on_remote_rq()`, kernel 6.18.
 
-use model::{CpuId, Looked, TaskId};
+use model::{Cause, CpuId, Looked, TaskId};
 
-use crate::cause::Cause;
 use crate::counters::Counter;
 use crate::dsq::DsqIndex;
 use crate::flags::enq;

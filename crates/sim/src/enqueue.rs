@@ -4,9 +4,8 @@
 //! and `direct_dispatch()`, kernel 6.18 as Debian patches it (6.18.15).
 
 use bpf::Memory;
-use model::{CpuId, Op, Sliced, TaskId};
+use model::{Cause, CpuId, Op, Sliced, TaskId};
 
-use crate::cause::Cause;
 use crate::counters::Counter;
 use crate::cpu::{Occupant, Todo};
 use crate::dsq::{DsqIndex, Mixed};

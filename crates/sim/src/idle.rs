@@ -6,9 +6,8 @@
 
 use std::rc::Rc;
 
-use model::{CpuId, MachineSpec, Op, TaskId};
+use model::{CpuId, IdleChange, MachineSpec, Op, TaskId};
 
-use crate::cause::{IDLES, LEAVES};
 use crate::flags::{self, wake};
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
@@ -189,7 +188,7 @@ impl Machine {
             self.call_update_idle(vm, cpu, true);
         }
         self.idle.update(cpu, true);
-        self.tell_idle(cpu, IDLES);
+        self.tell_idle(cpu, IdleChange::Idles);
         if !self.rules.tells_idle_first {
             self.call_update_idle(vm, cpu, true);
         }
@@ -202,7 +201,7 @@ impl Machine {
             self.call_update_idle(vm, cpu, false);
         }
         self.idle.update(cpu, false);
-        self.tell_idle(cpu, LEAVES);
+        self.tell_idle(cpu, IdleChange::Busy);
         if !self.rules.tells_idle_first {
             self.call_update_idle(vm, cpu, false);
         }

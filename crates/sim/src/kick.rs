@@ -4,7 +4,7 @@
 //! as soon as it enables interrupts. Source: `scx_kick_cpu()` and `kick_cpus_irq_workfn()`,
 //! kernel 6.18.
 
-use model::{CpuId, EventKind, Kicked, Sliced, TaskId};
+use model::{CpuId, Kicked, Sliced, TaskId, What};
 
 use crate::cpu::{Curr, Todo};
 use crate::flags::kick;
@@ -19,12 +19,7 @@ impl Machine {
             return;
         }
         let caller = self.exec;
-        self.emit(
-            EventKind::Kick,
-            TaskId::NONE,
-            target,
-            (flags, u64::from(caller.0)),
-        );
+        self.emit(TaskId::NONE, target, What::Kick { flags, caller });
         if flags & kick::IDLE != 0 {
             if flags & (kick::PREEMPT | kick::WAIT) != 0 {
                 self.error("PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");

@@ -3,7 +3,7 @@
 //! Source: `sched_fork()`, `sched_cgroup_fork()`, `wake_up_new_task()`, `do_exit()` and
 //! `sched_ext_free()`, kernel 6.18 as engine vectors V19 to V21 show it.
 
-use model::{CpuId, EventKind, Nanos, Op, TaskId};
+use model::{CpuId, EventKind, Nanos, Op, TaskId, What};
 use workload::{CpuSet, ROOT_CGROUP, SchedPolicy};
 
 use crate::flags::{deq, enq, wake};
@@ -259,10 +259,13 @@ impl Machine {
 
     fn emit_new(&mut self, id: TaskId, birth: &Birth, parent: Option<TaskId>) {
         let (cpu, pid) = (self.task(id).cpu, self.task(id).pid);
-        let parent = parent.unwrap_or(TaskId::NONE);
-        let a = u64::from(birth.index) << 32 | u64::from(birth.group);
-        let b = u64::from(parent.0) << 32 | u64::from(pid);
-        self.emit(EventKind::New, id, cpu, (a, b));
+        let new = What::New {
+            group: birth.group,
+            index: birth.index,
+            pid,
+            parent: parent.unwrap_or(TaskId::NONE),
+        };
+        self.emit(id, cpu, new);
     }
 
     /// Tells the policy that a task exists. Returns its verdict: 0, or a negative error number.
@@ -400,7 +403,7 @@ impl Machine {
         self.dismiss(id);
         self.work.exited(id);
         self.leave_family(id);
-        self.emit(EventKind::Exit, id, cpu, (0, 0));
+        self.emit(id, cpu, What::Exit);
         if self.rules.exits_at_last_switch && self.attachment.is_attached() {
             self.exit_task(vm, id);
         }

@@ -9,7 +9,8 @@
 use std::sync::Arc;
 
 use model::{
-    CpuId, Event, EventKind, EventMask, MachineSpec, Nanos, PerCpu, PrevState, Rng, SimTime, TaskId,
+    CpuId, Event, EventKind, EventMask, MachineSpec, Nanos, PerCpu, PrevState, Rng, SimTime,
+    TaskId, What,
 };
 
 use crate::attach::Attachment;
@@ -280,30 +281,18 @@ impl Machine {
     }
 
     /// Records an event of this moment.
-    #[inline]
-    pub(crate) fn emit(&mut self, kind: EventKind, task: TaskId, cpu: CpuId, words: (u64, u64)) {
-        if self.wants.has(kind) {
-            self.emit_detailed((kind, 0), task, cpu, words);
+    #[inline(always)]
+    pub(crate) fn emit(&mut self, task: TaskId, cpu: CpuId, what: What) {
+        if self.wants.has(what.kind()) {
+            self.emit_wanted(task, cpu, what);
         }
     }
 
-    /// Records an event with a `detail`. The caller has asked [`Machine::wants`].
-    pub(crate) fn emit_detailed(
-        &mut self,
-        (kind, detail): (EventKind, u8),
-        task: TaskId,
-        cpu: CpuId,
-        (a, b): (u64, u64),
-    ) {
-        self.out.push(Event {
-            time: self.now,
-            task,
-            cpu,
-            kind,
-            detail,
-            a,
-            b,
-        });
+    /// Records an event. The caller has asked [`Machine::wants`]. Where `what` is written down, its
+    /// kind is known when this is compiled, so that packing it takes no branch.
+    #[inline(always)]
+    pub(crate) fn emit_wanted(&mut self, task: TaskId, cpu: CpuId, what: What) {
+        self.out.push(Event::new(self.now, cpu, task, what));
     }
 
     /// Whether so many events have been recorded since they were handed over.
@@ -332,7 +321,8 @@ impl Machine {
     fn record_work_events(&mut self, task: TaskId, cpu: CpuId) {
         let mut events = std::mem::take(&mut self.work_events);
         for event in events.drain(..) {
-            self.emit(event.kind, task, cpu, (event.a, event.b));
+            let what = What::of_workload(event.kind, event.a as u32, event.b);
+            self.emit(task, cpu, what.expect("a kind that workloads record"));
         }
         self.work_events = events;
     }
@@ -403,7 +393,7 @@ impl Machine {
     pub(crate) fn migrate(&mut self, task: TaskId, cpu: CpuId) {
         let from = std::mem::replace(&mut self.task_mut(task).cpu, cpu);
         self.mirror_cpu(task);
-        self.emit(EventKind::Migrate, task, cpu, (u64::from(from.0), 0));
+        self.emit(task, cpu, What::Migrate { from });
     }
 
     // ---- Time ----
@@ -566,7 +556,7 @@ impl Machine {
         }
         self.cpus[cpu].resume_pending = true;
         self.queue.push(until, cpu, Pending::Resume);
-        self.emit(EventKind::Steal, curr.id(), cpu, (span.get(), 0));
+        self.emit(curr.id(), cpu, What::Steal { span });
     }
 
     /// Books the end of stolen time on `cpu`, which is busy, if it has come.
@@ -607,7 +597,11 @@ impl Machine {
     pub(crate) fn give_up_deadlines(&mut self) {
         for (task, deadline, count) in self.work.overdue(self.now) {
             let cpu = self.task(task).cpu;
-            self.emit(EventKind::Skipped, task, cpu, (deadline.into(), count));
+            let skipped = What::Skipped {
+                deadline: deadline.into(),
+                periods: count,
+            };
+            self.emit(task, cpu, skipped);
         }
     }
 
@@ -647,8 +641,12 @@ impl Machine {
             self.begin_overhead(cpu, overhead);
         }
         if self.wants(EventKind::Switch) {
-            let words = (u64::from(prev.id().0), overhead.get());
-            self.emit_detailed((EventKind::Switch, state as u8), curr.id(), cpu, words);
+            let switch = What::Switch {
+                prev: prev.id(),
+                state,
+                overhead,
+            };
+            self.emit_wanted(curr.id(), cpu, switch);
         }
     }
 }

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use bpf::{Image, Member, Prepared, Unfinished};
-use model::{Caller, CpuId, EventKind, Op, TaskId};
+use model::{Caller, CpuId, EventKind, Op, TaskId, What};
 
 use crate::context::{Context, Directly, Locked};
 use crate::flags::{self, kf};
@@ -411,12 +411,8 @@ impl Machine {
     ) -> Option<u64> {
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
-            self.emit_detailed(
-                (EventKind::Callback, call.op as u8),
-                task,
-                self.exec,
-                call.words,
-            );
+            let (a, b) = call.words;
+            self.emit_wanted(task, self.exec, What::Callback { op: call.op, a, b });
         }
         let outer = self
             .decisions

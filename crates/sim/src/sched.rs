@@ -5,7 +5,7 @@
 //! `ops.dispatch` may be called although a real-time task is about to run; with
 //! [`crate::kernels::KernelRules::balances_before_pick`] off it is not.
 
-use model::{CpuId, EventKind, Op, TaskId};
+use model::{CpuId, EventKind, Op, TaskId, What};
 
 use crate::counters::Counter;
 use crate::cpu::{Curr, Occupant, Todo};
@@ -547,8 +547,12 @@ impl Machine {
             return;
         }
         self.task_mut(id).seldom.reported = Some(report);
-        let (prio, level, flags) = report;
-        let words = (u64::from(level) << 32 | u64::from(prio), flags);
-        self.emit(EventKind::Report, id, cpu, words);
+        let (priority, level, flags) = report;
+        let report = What::Report {
+            priority,
+            level,
+            flags,
+        };
+        self.emit(id, cpu, report);
     }
 }

@@ -1,9 +1,8 @@
 //! A task as the simulated kernel sees it. What the policy sees is a mirror in BPF memory.
 
-use model::{CpuId, Nanos, SimTime, TaskTimes};
+use model::{Cause, CpuId, Nanos, SimTime, TaskTimes};
 use workload::{ROOT_CGROUP, SchedPolicy};
 
-use crate::cause::Cause;
 use crate::dsq::DsqIndex;
 use crate::flags::{self, enq};
 use crate::mask::MaskId;

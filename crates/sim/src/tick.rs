@@ -4,7 +4,7 @@
 //! some microseconds later. Both ends and the next tick are events. Where no other event lies
 //! before them, they happen in one piece here, as they would have happened one by one.
 
-use model::{CpuId, EventKind, Op, SimTime, TaskId};
+use model::{CpuId, Op, SimTime, TaskId, What};
 
 use crate::cpu::{Mode, Todo};
 use crate::drive::PORTION;
@@ -141,7 +141,7 @@ impl Machine {
         task.enter(Phase::Stolen, now);
         task.enter(Phase::Run, until);
         let left = task.work_left;
-        self.emit(EventKind::Steal, id, cpu, (span.get(), 0));
+        self.emit(id, cpu, What::Steal { span });
         self.pass_to(vm, until);
         self.start_executing(cpu, left);
         true

@@ -4,9 +4,8 @@
 //! `select_task_rq_scx()`, as 6.12 and 7.2 have them alike. Everything here runs on the waker's
 //! CPU.
 
-use model::{CpuId, EventKind, Op, TaskId, wakeup_word};
+use model::{Cause, CpuId, EventKind, Op, TaskId, WakeCause, Wakeup, What};
 
-use crate::cause::Cause;
 use crate::flags::{Waker, enq, wake};
 use crate::idle::Wanted;
 use crate::machine::{Machine, Vm};
@@ -77,9 +76,14 @@ impl Machine {
                 Waker::Nobody => TaskId::NONE,
                 Waker::Current | Waker::Sleeper => self.current().unwrap_or(TaskId::NONE),
             };
-            let word = wakeup_word(waker, self.exec, by == Waker::Sleeper);
-            let what = (EventKind::Wakeup, 0);
-            self.emit_detailed(what, id, cpu, (word, u64::from(new)));
+            let wakeup = Wakeup {
+                waker,
+                waker_cpu: self.exec,
+                sync: by == Waker::Sleeper,
+                new,
+                cause: WakeCause::Unsaid,
+            };
+            self.emit_wanted(id, cpu, What::Wakeup(wakeup));
         }
         let now = self.now;
         let task = self.task_mut(id);

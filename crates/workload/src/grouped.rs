@@ -7,7 +7,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventKind, Nanos, PrevState, SimTime, TaskId, WakeCause};
+use model::{Event, PrevState, SimTime, TaskId, WakeCause, Wakeup, What};
 
 pub use kind::{AsFile, Known};
 use kind::{Kind, Task};
@@ -16,10 +16,6 @@ use kind::{Kind, Task};
 #[derive(Debug, Default)]
 pub struct Grouped {
     tasks: Vec<Task>,
-}
-
-fn low(word: u64) -> u32 {
-    u32::try_from(word & 0xffff_ffff).expect("32 bits")
 }
 
 impl Grouped {
@@ -36,14 +32,21 @@ impl Grouped {
 
     fn take(&mut self, event: &Event) {
         let time = event.time;
-        match event.kind {
-            EventKind::New => self.born(event),
-            EventKind::Wakeup => self.woken(event),
-            EventKind::Switch => self.switched(event),
-            EventKind::Steal => {
+        match event.what() {
+            What::New { group, parent, .. } => self.born(time, group, parent),
+            What::Wakeup(wakeup) => self.woken(event, wakeup),
+            What::Switch {
+                prev,
+                state,
+                overhead,
+            } => {
+                self.left(prev, state, time);
+                self.runs(event.task, time + overhead);
+            }
+            What::Steal { span } => {
                 if let Some(task) = self.tasks.get_mut(event.task.index()) {
                     task.settle(time);
-                    let until = time + Nanos::new(event.a);
+                    let until = time + span;
                     task.running = task.running.map(|since| since.max(until));
                 }
             }
@@ -51,9 +54,8 @@ impl Grouped {
         }
     }
 
-    fn born(&mut self, event: &Event) {
-        let parent = TaskId(low(event.b >> 32)).index();
-        let parent = Some(parent).filter(|parent| {
+    fn born(&mut self, now: SimTime, group: u32, parent: TaskId) {
+        let parent = Some(parent.index()).filter(|parent| {
             let parent = self.tasks.get(*parent);
             parent.is_some_and(|parent| parent.has_run)
         });
@@ -62,23 +64,23 @@ impl Grouped {
             *self.tasks[parent].forks.entry(own).or_default() += 1;
         }
         self.tasks.push(Task {
-            group: low(event.a) as usize,
+            group: group as usize,
             parent,
-            asleep: event.time,
+            asleep: now,
             ..Task::default()
         });
     }
 
-    fn woken(&mut self, event: &Event) {
-        let waker = TaskId(low(event.a));
+    fn woken(&mut self, event: &Event, wakeup: Wakeup) {
+        let Wakeup { waker, cause, .. } = wakeup;
         let by_task = waker != event.task
             && (self.tasks.get(waker.index())).is_some_and(|waker| waker.has_run);
         let Some(task) = self.tasks.get_mut(event.task.index()) else {
             return;
         };
         if !std::mem::replace(&mut task.started, true) {
-            task.ran_first = event.detail == WakeCause::Before as u8 || task.parent.is_some();
-            let is_wait = by_task || event.detail == WakeCause::Outside as u8;
+            task.ran_first = cause == WakeCause::Before || task.parent.is_some();
+            let is_wait = by_task || cause == WakeCause::Outside;
             // How long others slept before they were first seen is not known.
             if task.ran_first || !is_wait {
                 return;
@@ -87,32 +89,37 @@ impl Grouped {
         let slept = event.time.since(task.asleep);
         if by_task {
             task.waits.add(slept);
-            task.synchronously += u64::from(event.is_synchronous());
+            task.synchronously += u64::from(wakeup.sync);
             let target = event.task.index();
             *self.tasks[waker.index()].wakes.entry(target).or_default() += 1;
             return;
         }
-        match event.detail {
-            cause if cause == WakeCause::Outside as u8 => {
+        match cause {
+            WakeCause::Outside => {
                 task.waits.add(slept);
                 task.by_outside += 1;
             }
-            cause if cause == WakeCause::Device as u8 => task.devices.add(slept),
+            WakeCause::Device => task.devices.add(slept),
             _ => task.clocks.add(slept),
         }
     }
 
-    fn switched(&mut self, event: &Event) {
-        if let Some(prev) = self.tasks.get_mut(TaskId(low(event.a)).index()) {
-            prev.settle(event.time);
+    /// `prev` left its CPU.
+    fn left(&mut self, prev: TaskId, state: PrevState, now: SimTime) {
+        if let Some(prev) = self.tasks.get_mut(prev.index()) {
+            prev.settle(now);
             prev.running = None;
-            if event.detail != PrevState::Runnable as u8 {
+            if state != PrevState::Runnable {
                 prev.end_burst();
-                prev.asleep = event.time;
+                prev.asleep = now;
             }
         }
-        if let Some(next) = self.tasks.get_mut(event.task.index()) {
-            next.running = Some(event.time + Nanos::new(event.b));
+    }
+
+    /// `next` got a CPU, and its first instruction comes `since` then.
+    fn runs(&mut self, next: TaskId, since: SimTime) {
+        if let Some(next) = self.tasks.get_mut(next.index()) {
+            next.running = Some(since);
             next.has_run = true;
         }
     }

@@ -12,8 +12,8 @@ use crate::{
     SchedPolicy, Scripted, Step, TaskKind, Workload,
 };
 use model::{
-    Changed, Event, EventKind, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskId,
-    WakeCause,
+    Change, Event, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskClass, TaskId,
+    WakeCause, Wakeup, What,
 };
 
 /// The flag of a wakeup whose waker is about to sleep (`WF_SYNC`, kernel/sched/sched.h, 6.18).
@@ -191,66 +191,88 @@ impl Recorded {
 
     fn take(&mut self, event: &Event) {
         let &Event { time, task, .. } = event;
-        let index = |word: u64| u32::try_from(word & 0xffff_ffff).expect("32 bits");
-        match event.kind {
-            EventKind::New => self.born(event),
-            EventKind::Wakeup => self.woken(event),
-            EventKind::Switch => self.switched(event),
-            EventKind::Steal => {
+        match event.what() {
+            What::New {
+                group,
+                index,
+                parent,
+                ..
+            } => self.born(event, (group, index), parent),
+            What::Wakeup(wakeup) => self.woken(event, wakeup),
+            What::Switch {
+                prev,
+                state,
+                overhead,
+            } => {
+                self.left(prev, state, time);
+                self.runs(event, overhead);
+            }
+            What::Steal { span } => {
                 if let Some(running) = self.task(task) {
                     running.settle(time);
                     // What is stolen is not the task's own work.
-                    let until = time + Nanos::new(event.a);
+                    let until = time + span;
                     running.running = running.running.map(|since| since.max(until));
                 }
             }
-            EventKind::Count => {
-                let by = i64::try_from(event.b).unwrap_or(i64::MAX);
-                self.say(event, Scripted::Count(index(event.a), by));
+            What::Count { counter, by } => {
+                let by = i64::try_from(by).unwrap_or(i64::MAX);
+                self.say(event, Scripted::Count(counter, by));
             }
-            EventKind::SpanBegin => self.say(event, Scripted::SpanBegin(index(event.a))),
-            EventKind::SpanEnd => self.say(event, Scripted::SpanEnd(index(event.a))),
-            EventKind::Phase => self.say(event, Scripted::Phase(index(event.a))),
+            What::SpanBegin { span } => self.say(event, Scripted::SpanBegin(span)),
+            What::SpanEnd { span, .. } => self.say(event, Scripted::SpanEnd(span)),
+            What::Phase { phase } => self.say(event, Scripted::Phase(phase)),
             // `prev_state` has a yield look like a preemption: only a callback tells them apart.
-            EventKind::Callback if event.detail == Op::Yield as u8 => {
-                self.say(event, Scripted::Yield);
-            }
+            What::Callback { op: Op::Yield, .. } => self.say(event, Scripted::Yield),
             // Events of earlier versions have the flag here only.
-            EventKind::Callback if event.detail == Op::SelectCpu as u8 => {
-                if let Some(task) = self.task(task).filter(|_| event.a & WF_SYNC != 0) {
+            What::Callback {
+                op: Op::SelectCpu,
+                a: flags,
+                ..
+            } => {
+                if let Some(task) = self.task(task).filter(|_| flags & WF_SYNC != 0) {
                     task.waking = Waking::Sync;
                 }
             }
-            EventKind::Change if event.a == Changed::Nice as u64 => {
-                self.say(event, Scripted::Nice(event.b.cast_signed().clamp(-20, 19)));
-            }
-            EventKind::Change if event.a == Changed::Affinity as u64 => self.allowed(event),
-            EventKind::Change if (event.a, event.b) == Changed::REALTIME => {
-                // Our own recorder does not tell which priority it has.
-                let priority = match event.detail {
-                    0 => INTERRUPT_PRIORITY,
-                    told => told.min(99),
-                };
-                match self.task(task) {
-                    Some(task) if !task.has_run => task.policy = SchedPolicy::Fifo(priority),
-                    _ => self.say(event, Scripted::Realtime(priority)),
-                }
-            }
-            EventKind::Change if [Changed::FAIR, Changed::OWN].contains(&(event.a, event.b)) => {
-                self.say(event, Scripted::Fair);
-            }
+            What::Change(change) => self.changed(event, change),
             _ => {}
         }
     }
 
+    fn changed(&mut self, event: &Event, change: Change) {
+        match change {
+            Change::Nice(nice) => self.say(event, Scripted::Nice(nice.clamp(-20, 19))),
+            Change::Affinity(cpus) => self.allowed(event, cpus),
+            Change::Class {
+                class: TaskClass::RealTime,
+                priority,
+            } => {
+                // Our own recorder does not tell which priority it has.
+                let priority = match priority {
+                    0 => INTERRUPT_PRIORITY,
+                    told => told.min(99),
+                };
+                match self.task(event.task) {
+                    Some(task) if !task.has_run => task.policy = SchedPolicy::Fifo(priority),
+                    _ => self.say(event, Scripted::Realtime(priority)),
+                }
+            }
+            Change::Class {
+                class: TaskClass::Fair | TaskClass::Policy,
+                ..
+            } => self.say(event, Scripted::Fair),
+            Change::Class { .. } => {}
+        }
+    }
+
     /// It may use so many CPUs from now on. Which ones is not told: of one, its first turn says it.
-    fn allowed(&mut self, event: &Event) {
+    fn allowed(&mut self, event: &Event, cpus: u64) {
         let Some(task) = self.task(event.task) else {
             return;
         };
         if !task.has_run {
-            task.is_bound = event.b == 1;
-        } else if task.is_bound && event.b > 1 {
+            task.is_bound = cpus == 1;
+        } else if task.is_bound && cpus > 1 {
             task.is_bound = false;
             self.say(event, Scripted::Unbind);
         }
@@ -274,9 +296,7 @@ impl Recorded {
         task.act(event.time, Act::Does(does));
     }
 
-    fn born(&mut self, event: &Event) {
-        let low = |word: u64| u32::try_from(word & 0xffff_ffff).expect("32 bits");
-        let parent = TaskId(low(event.b >> 32));
+    fn born(&mut self, event: &Event, (group, index): (u32, u32), parent: TaskId) {
         // A root task is there from the begin, whenever the recording first sees it.
         let asleep = match parent {
             TaskId::NONE => SimTime::ZERO,
@@ -288,8 +308,8 @@ impl Recorded {
             parent.act(event.time, Act::Fork(event.task));
         }
         self.tasks.push(Task {
-            group: low(event.a),
-            index: low(event.a >> 32),
+            group,
+            index,
             policy: SchedPolicy::Normal,
             cpus: None,
             is_bound: false,
@@ -306,25 +326,26 @@ impl Recorded {
         });
     }
 
-    fn woken(&mut self, event: &Event) {
-        let waker = TaskId(u32::try_from(event.a & 0xffff_ffff).expect("32 bits"));
+    fn woken(&mut self, event: &Event, wakeup: Wakeup) {
+        let waker = wakeup.waker;
         // The waker may have left its CPU by now: another CPU took the wakeup from a list. Then it
         // wakes as the last thing that it did.
         let by_task = waker != event.task && self.task(waker).is_some_and(|waker| waker.has_run);
         let waking = self
             .task(event.task)
             .map(|task| mem::take(&mut task.waking));
-        let waking = match event.is_synchronous() {
-            true => Waking::Sync,
-            false => waking.unwrap_or_default(),
+        let waking = if wakeup.sync {
+            Waking::Sync
+        } else {
+            waking.unwrap_or_default()
         };
         let first = self.task(event.task).is_some_and(|task| !task.awake);
         let forked = self.task(event.task).is_some_and(|task| task.forked);
         // A forked task starts because it was forked; one that was awake when the recording
         // began was woken before.
-        let before = event.detail == WakeCause::Before as u8;
+        let before = wakeup.cause == WakeCause::Before;
         let is_start = first && (forked || before || event.time == SimTime::ZERO);
-        let outside = event.detail == WakeCause::Outside as u8;
+        let outside = wakeup.cause == WakeCause::Outside;
         self.acts += 3;
         if by_task && !is_start {
             self.wakeups.by_tasks += 1;
@@ -353,18 +374,22 @@ impl Recorded {
         }
     }
 
-    fn switched(&mut self, event: &Event) {
-        let prev = TaskId(u32::try_from(event.a & 0xffff_ffff).expect("32 bits"));
+    /// `prev` left its CPU.
+    fn left(&mut self, prev: TaskId, state: PrevState, now: SimTime) {
         if let Some(prev) = self.task(prev) {
-            prev.settle(event.time);
+            prev.settle(now);
             prev.running = None;
-            if event.detail != PrevState::Runnable as u8 {
+            if state != PrevState::Runnable {
                 prev.flush();
-                prev.asleep = event.time;
+                prev.asleep = now;
             }
         }
+    }
+
+    /// The task of a switch got a CPU.
+    fn runs(&mut self, event: &Event, overhead: Nanos) {
         if let Some(next) = self.task(event.task) {
-            next.running = Some(event.time + Nanos::new(event.b));
+            next.running = Some(event.time + overhead);
             if next.is_bound && !next.has_run {
                 next.cpus = Some(CpuSet::single(event.cpu));
             }

@@ -260,22 +260,22 @@ impl Balance {
 
     fn called(&mut self, event: &Event) {
         let at = event.cpu.index();
-        match Op::ALL[usize::from(event.detail)] {
+        match Op::ALL[usize::from(event.words().detail)] {
             Op::Tick => self.cpus[at].queue.tick(self.now),
-            Op::Dispatch => self.decide(event.a as usize, event.task == TaskId::NONE),
+            Op::Dispatch => self.decide(event.words().a as usize, event.task == TaskId::NONE),
             // SCX_DEQ_SLEEP
-            Op::Quiescent if event.a & 1 == 1 => {
+            Op::Quiescent if event.words().a & 1 == 1 => {
                 let home = self.tasks[event.task.index()].cpu;
                 self.cpus[home]
                     .queue
-                    .leave(event.task, event.a & 0x10 != 0, self.now);
+                    .leave(event.task, event.words().a & 0x10 != 0, self.now);
             }
             _ => {}
         }
     }
 
     fn born(&mut self, event: &Event) {
-        let group = (event.a & 0xffff_ffff) as usize;
+        let group = (event.words().a & 0xffff_ffff) as usize;
         for cpu in &mut self.cpus {
             cpu.queue.born(event.task, self.nice[group], None, self.now);
         }
@@ -293,13 +293,13 @@ impl Balance {
             let state = self.cpus[home].queue.detach(task);
             self.cpus[to].queue.attach(task, state, false);
         }
-        let waker = (event.a >> 32 & 0xffff) as usize;
+        let waker = (event.words().a >> 32 & 0xffff) as usize;
         let interrupt = self.cpus[waker].queue.current().is_none();
         self.tasks[task.index()].cpu = to;
         self.tasks[task.index()].left = self.now.as_nanos();
         self.cpus[to]
             .queue
-            .wake_by(task, event.b == 1, interrupt, self.now);
+            .wake_by(task, event.words().b == 1, interrupt, self.now);
     }
 
     fn switched(&mut self, event: &Event) {

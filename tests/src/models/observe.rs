@@ -76,7 +76,7 @@ impl Sink for Watch {
         for event in events {
             match event.kind {
                 EventKind::New => {
-                    let group = (event.a & 0xffff_ffff) as usize;
+                    let group = (event.words().a & 0xffff_ffff) as usize;
                     self.names.push(self.groups[group].clone());
                     self.prio.push(0);
                 }
@@ -98,9 +98,9 @@ impl Watch {
     fn reported(&mut self, event: &Event) {
         let report = Report {
             time: event.time,
-            prio: event.a as u32,
-            level: (event.a >> 32) as u32,
-            flags: event.b,
+            prio: event.words().a as u32,
+            level: (event.words().a >> 32) as u32,
+            flags: event.words().b,
         };
         self.prio[event.task.index()] = report.prio;
         self.reports.push((event.task, report));

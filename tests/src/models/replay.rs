@@ -121,7 +121,7 @@ impl<M: Scheduler> Replay<M> {
         let Some(event) = self.reported.take() else {
             return;
         };
-        let reported = (event.a as u32, (event.a >> 32) as u32);
+        let reported = (event.words().a as u32, (event.words().a >> 32) as u32);
         let (task, own) = (event.task, self.model.reported(event.task));
         if own.is_some_and(|own| own != reported) {
             self.differ(|| format!("{task:?} is at {reported:?}, in the model at {own:?}"));
@@ -129,9 +129,9 @@ impl<M: Scheduler> Replay<M> {
     }
 
     fn born(&mut self, event: &Event) {
-        let parent = TaskId((event.b >> 32) as u32);
+        let parent = TaskId((event.words().b >> 32) as u32);
         let parent = (parent != TaskId::NONE).then_some(parent);
-        let at = event.a & 0xffff_ffff;
+        let at = event.words().a & 0xffff_ffff;
         let group = &self.groups[at as usize];
         let own = self.spaces.len() as u32;
         // The generators of workloads call processes so.
@@ -154,18 +154,19 @@ impl<M: Scheduler> Replay<M> {
     }
 
     fn called(&mut self, event: &Event) {
-        match Op::ALL[usize::from(event.detail)] {
+        match Op::ALL[usize::from(event.words().detail)] {
             Op::Tick => self.model.tick(self.now),
             Op::Yield => self.model.yields(self.now),
             // SCX_DEQ_SLEEP: it blocks or exits; without it something about it changes.
-            Op::Quiescent if event.a & 1 == 1 => {
+            Op::Quiescent if event.words().a & 1 == 1 => {
                 if self.readers.contains(&event.task) {
                     self.model.leaves_uninterruptibly(event.task);
                 }
-                self.model.leave(event.task, event.a & EXITS != 0, self.now);
+                self.model
+                    .leave(event.task, event.words().a & EXITS != 0, self.now);
             }
             Op::Dispatch => {
-                let goes_on = event.task != TaskId::NONE && event.b == 1;
+                let goes_on = event.task != TaskId::NONE && event.words().b == 1;
                 if goes_on && !self.model.may_decide() {
                     self.differ(|| "the run decides anew, the model does not".to_owned());
                 }
@@ -184,9 +185,9 @@ impl<M: Scheduler> Replay<M> {
         let known = |task: TaskId| (task != TaskId::NONE).then_some(task);
         match event.kind {
             EventKind::New => self.born(event),
-            EventKind::Wakeup => self.model.wake(event.task, event.b == 1, now),
-            EventKind::Change if event.a == 0 => {
-                let nice = i8::try_from(event.b as i64).expect("a nice value");
+            EventKind::Wakeup => self.model.wake(event.task, event.words().b == 1, now),
+            EventKind::Change if event.words().a == 0 => {
+                let nice = i8::try_from(event.words().b as i64).expect("a nice value");
                 self.model.renice(event.task, nice, now);
             }
             EventKind::Switch => {

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use model::{
-    Changed, CpuId, Event, EventKind, EventMask, NOWHERE, Nanos, PrevState, SimTime, TaskGroup,
-    TaskId, Text, wakeup_word,
+    Change, CpuId, Event, EventKind, EventMask, NOWHERE, Nanos, PrevState, SimTime, TaskClass,
+    TaskGroup, TaskId, Text, WakeCause, Wakeup, What,
 };
 
 use super::decided::{Decided, Decisions};
@@ -135,9 +135,10 @@ fn named(places: &[Text], events: &[Event]) -> Vec<Text> {
     let decisions = events
         .iter()
         .filter(|event| EventMask::DECISIONS.has(event.kind));
-    let has_place =
-        decisions.filter(|it| !matches!(it.kind, EventKind::Queue | EventKind::Allowed));
-    let named: BTreeSet<u32> = has_place.map(|event| event.b as u32).collect();
+    let named: BTreeSet<u32> = decisions
+        .filter_map(Event::cause)
+        .map(|by| by.place)
+        .collect();
     let named = named.into_iter().filter(|place| *place != NOWHERE);
     let named = named.filter_map(|place| places.get(place as usize));
     named.cloned().collect()
@@ -364,7 +365,7 @@ struct Told {
     place: Option<u16>,
     forked: bool,
     /// Who began the wakeup that is under way, as its event says it.
-    waker: Option<u64>,
+    waker: Option<Wakeup>,
 }
 
 struct Converter<'a> {
@@ -406,21 +407,9 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn push(&mut self, kind: EventKind, task: TaskId, cpu: u16, words: (u64, u64)) {
-        self.events.push(self.event(kind, task, cpu, words));
-    }
-
-    /// An event of this moment without a detail.
-    const fn event(&self, kind: EventKind, task: TaskId, cpu: u16, words: (u64, u64)) -> Event {
-        Event {
-            time: self.now,
-            task,
-            cpu: CpuId(cpu),
-            kind,
-            detail: 0,
-            a: words.0,
-            b: words.1,
-        }
+    fn push(&mut self, task: TaskId, cpu: u16, what: What) {
+        let event = Event::new(self.now, CpuId(cpu), task, what);
+        self.events.push(event);
     }
 
     /// Who was there, and what they did.
@@ -459,31 +448,35 @@ impl<'a> Converter<'a> {
             forked,
             waker: None,
         });
-        let a = u64::from(group) | u64::from(index) << 32;
-        let b = u64::from(pid) | u64::from(parent.0) << 32;
-        self.push(EventKind::New, task, cpu, (a, b));
-        for words in [self.outranking(at), self.bound(at)].into_iter().flatten() {
-            self.push(EventKind::Change, task, cpu, words);
+        let new = What::New {
+            group,
+            index,
+            pid,
+            parent,
+        };
+        self.push(task, cpu, new);
+        for change in [self.outranking(at), self.bound(at)].into_iter().flatten() {
+            self.push(task, cpu, What::Change(change));
         }
         task
     }
 
-    /// The words of `Change` for a task whose class goes before all tasks of a policy.
-    fn outranking(&self, at: usize) -> Option<(u64, u64)> {
+    /// The class of a task, if it goes before all tasks of a policy.
+    fn outranking(&self, at: usize) -> Option<Change> {
         let facts = self.records.facts.get(self.tasks.seen[at].facts?)?;
         match facts.policy {
-            raw::SCHED_FIFO | raw::SCHED_RR => Some(Changed::REALTIME),
-            raw::SCHED_DEADLINE => Some(Changed::DEADLINE),
+            raw::SCHED_FIFO | raw::SCHED_RR => Some(Change::class(TaskClass::RealTime)),
+            raw::SCHED_DEADLINE => Some(Change::class(TaskClass::Deadline)),
             _ => None,
         }
     }
 
-    /// The words of `Change` for a task that may not use all CPUs.
-    fn bound(&self, at: usize) -> Option<(u64, u64)> {
+    /// The affinity of a task that may not use all CPUs.
+    fn bound(&self, at: usize) -> Option<Change> {
         let facts = self.records.facts.get(self.tasks.seen[at].facts?)?;
         let cpus = u64::from(facts.cpus_allowed);
         let is_bound = cpus > 0 && cpus < self.on.len() as u64;
-        is_bound.then_some((Changed::Affinity as u64, cpus))
+        is_bound.then_some(Change::Affinity(cpus))
     }
 
     fn convert(&mut self, raw: &Raw) {
@@ -513,8 +506,7 @@ impl<'a> Converter<'a> {
                 let waker = self.who.get(&raw.b).filter(|_| !in_interrupt);
                 let waker = waker.copied().unwrap_or(TaskId::NONE);
                 let sync = !in_interrupt && raw.flags & raw::FLAG_SYNC != 0;
-                let word = wakeup_word(waker, CpuId(raw.cpu), sync);
-                self.told[task.index()].waker = Some(word);
+                self.told[task.index()].waker = Some(wakeup(waker, raw.cpu, sync));
             }
             Kind::Wakeup | Kind::Start => {
                 if let Some(cpu) = self.cpu(raw.a) {
@@ -527,12 +519,19 @@ impl<'a> Converter<'a> {
                 }
             }
             Kind::Change => {
-                let value = i64::from(raw.b.cast_signed()).cast_unsigned();
-                self.push(EventKind::Change, task, raw.cpu, (raw.a.into(), value));
+                let change = match raw.a {
+                    raw::CHANGE_NICE => Change::Nice(raw.b.cast_signed().into()),
+                    _ => Change::Affinity(raw.b.into()),
+                };
+                self.push(task, raw.cpu, What::Change(change));
             }
             Kind::Report => {
-                let a = u64::from(raw.a) | u64::from(raw.b) << 32;
-                self.push(EventKind::Report, task, raw.cpu, (a, raw.c));
+                let report = What::Report {
+                    priority: raw.a,
+                    level: raw.b,
+                    flags: raw.c,
+                };
+                self.push(task, raw.cpu, report);
             }
             Kind::Mark => self.marked(task, raw),
             _ => {}
@@ -563,18 +562,11 @@ impl<'a> Converter<'a> {
     }
 
     fn marked(&mut self, task: TaskId, raw: &Raw) {
-        const KINDS: [EventKind; 6] = [
-            EventKind::SpanBegin,
-            EventKind::SpanEnd,
-            EventKind::Deadline,
-            EventKind::Skipped,
-            EventKind::Count,
-            EventKind::Phase,
-        ];
-        let kind = KINDS.into_iter().find(|kind| *kind as u32 == raw.b);
+        let kind = EventKind::ALL.get(raw.b as usize);
+        let what = kind.and_then(|kind| What::of_workload(*kind, raw.a, raw.c));
         let cpu = self.told[task.index()].place.unwrap_or(raw.cpu);
-        if let Some(kind) = kind {
-            self.push(kind, task, cpu, (raw.a.into(), raw.c));
+        if let Some(what) = what {
+            self.push(task, cpu, what);
         }
     }
 
@@ -595,11 +587,15 @@ impl<'a> Converter<'a> {
     fn wake(&mut self, task: TaskId, cpu: u16) {
         let told = &mut self.told[task.index()];
         let is_start = told.forked && told.place.is_none();
-        let nobody = wakeup_word(TaskId::NONE, CpuId(cpu), false);
+        let nobody = wakeup(TaskId::NONE, cpu, false);
         let waker = told.waker.take().unwrap_or(nobody);
         told.state = State::Runnable;
         told.place = Some(cpu);
-        self.push(EventKind::Wakeup, task, cpu, (waker, is_start.into()));
+        let wakeup = Wakeup {
+            new: is_start,
+            ..waker
+        };
+        self.push(task, cpu, What::Wakeup(wakeup));
     }
 
     fn migrated(&mut self, task: TaskId, cpu: u16) {
@@ -612,7 +608,7 @@ impl<'a> Converter<'a> {
             return;
         }
         told.place = Some(cpu);
-        self.push(EventKind::Migrate, task, cpu, (from.into(), 0));
+        self.push(task, cpu, What::Migrate { from: CpuId(from) });
     }
 
     fn switched(&mut self, raw: &Raw) {
@@ -638,7 +634,7 @@ impl<'a> Converter<'a> {
         self.make_ready(next, raw.cpu);
         self.switch_to(raw.cpu, next, left);
         if let (Some(prev), PrevState::Dead) = (prev, left) {
-            self.push(EventKind::Exit, prev, raw.cpu, (0, 0));
+            self.push(prev, raw.cpu, What::Exit);
             self.who.remove(&raw.a);
         }
     }
@@ -682,10 +678,22 @@ impl<'a> Converter<'a> {
         }
         self.on[usize::from(cpu)] = next;
         let [prev, next] = [prev, next].map(|task| task.unwrap_or(TaskId::NONE));
-        self.events.push(Event {
-            detail: left as u8,
-            ..self.event(EventKind::Switch, next, cpu, (prev.0.into(), 0))
-        });
+        let switch = What::Switch {
+            prev,
+            state: left,
+            overhead: Nanos::ZERO,
+        };
+        self.push(next, cpu, switch);
+    }
+}
+
+const fn wakeup(waker: TaskId, cpu: u16, sync: bool) -> Wakeup {
+    Wakeup {
+        waker,
+        waker_cpu: CpuId(cpu),
+        sync,
+        new: false,
+        cause: WakeCause::Unsaid,
     }
 }
 

@@ -597,18 +597,19 @@ mod tests {
                     .groups
                     .iter()
                     .position(|group| group.name == "pong");
-                let pong = pong.expect("a group of the thread's name") as u64;
-                let is_pong = |event: &&model::Event| {
-                    event.kind == model::EventKind::New && event.a & 0xffff_ffff == pong
-                };
+                let pong = pong.expect("a group of the thread's name") as u32;
+                let is_pong = |event: &&model::Event| matches!(event.what(), model::What::New { group, .. } if group == pong);
                 let pong = converted.events.iter().find(is_pong).unwrap().task;
                 let woken = |event: &&model::Event| {
                     event.kind == model::EventKind::Wakeup && event.task == pong
                 };
                 let wakeups: Vec<_> = converted.events.iter().filter(woken).collect();
                 assert!(wakeups.len() >= ROUNDS as usize / 2, "{}", wakeups.len());
-                let waker = |event: &&&model::Event| event.a as u32 != model::TaskId::NONE.0;
-                let by_task = wakeups.iter().filter(waker).count();
+                let by_task = |event: &&&model::Event| match event.what() {
+                    model::What::Wakeup(wakeup) => wakeup.waker != model::TaskId::NONE,
+                    _ => false,
+                };
+                let by_task = wakeups.iter().filter(by_task).count();
                 assert!(by_task * 10 > wakeups.len() * 9, "{by_task}");
                 assert_eq!(converted.mended, super::super::Mended::default());
             }

@@ -1,4 +1,4 @@
-use model::{Event, EventKind, EventMask, SimTime, TaskId};
+use model::{Event, EventKind, EventMask, SimTime, TaskId, What};
 
 use super::super::trace::Said;
 use super::*;
@@ -192,15 +192,23 @@ fn events_are_of_the_tasks_by_their_names_from_the_start_on() {
     let born = seen
         .events
         .iter()
-        .filter(|it| it.kind == EventKind::New && it.a < 2);
-    let born: Vec<_> = born.map(|it| (it.a, it.task)).collect();
-    let task = |group: u64| born.iter().find(|it| it.0 == group).unwrap().1;
+        .filter_map(|it| match it.what() {
+            What::New { group, index: 0, .. } if group < 2 => Some((group, it.task)),
+            _ => None,
+        });
+    let born: Vec<_> = born.collect();
+    let task = |group: u32| born.iter().find(|it| it.0 == group).unwrap().1;
     let runs = seen.events.iter().filter(|it| it.kind == EventKind::Switch);
     let runs: Vec<_> = runs.map(|it| (it.time.as_nanos(), it.task)).collect();
     assert_eq!(runs, [(10, task(1)), (50, task(0)), (90, TaskId::NONE)]);
     let report = seen.events.iter().find(|it| it.kind == EventKind::Report);
     let report = report.unwrap();
-    assert_eq!((report.task, report.a), (task(0), 120 | 3 << 32));
+    let want = What::Report {
+        priority: 120,
+        level: 3,
+        flags: 0,
+    };
+    assert_eq!((report.task, report.what()), (task(0), want));
 }
 
 #[test]

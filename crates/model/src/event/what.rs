@@ -234,12 +234,16 @@ pub enum Change {
 /// The class of a task, as [`Change::Class`] has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskClass {
+    /// The kernel's own threads that stop a CPU.
+    Stop,
     /// Real-time.
     RealTime,
     /// Fair.
     Fair,
     /// The policy's.
     Policy,
+    /// What runs when nothing else does.
+    Idle,
     /// By deadlines.
     Deadline,
     /// A number that has no meaning.
@@ -251,9 +255,11 @@ impl TaskClass {
     #[must_use]
     pub const fn number(self) -> u64 {
         match self {
+            Self::Stop => 0,
             Self::RealTime => 1,
             Self::Fair => 2,
             Self::Policy => 3,
+            Self::Idle => 4,
             Self::Deadline => 5,
             Self::Unknown(number) => number,
         }
@@ -261,9 +267,11 @@ impl TaskClass {
 
     const fn of(number: u64) -> Self {
         match number {
+            0 => Self::Stop,
             1 => Self::RealTime,
             2 => Self::Fair,
             3 => Self::Policy,
+            4 => Self::Idle,
             5 => Self::Deadline,
             number => Self::Unknown(number),
         }
@@ -397,6 +405,33 @@ impl What {
             Self::Allowed { .. } => EventKind::Allowed,
             Self::Failed { .. } => EventKind::Failed,
         }
+    }
+
+    /// An event that a workload wants recorded: the `number` of its span, deadline, counter or
+    /// phase, and the `value` that goes with it. `None` for other kinds.
+    #[must_use]
+    pub const fn of_workload(kind: EventKind, number: u32, value: u64) -> Option<Self> {
+        Some(match kind {
+            EventKind::SpanBegin => Self::SpanBegin { span: number },
+            EventKind::SpanEnd => Self::SpanEnd {
+                span: number,
+                length: Nanos::new(value),
+            },
+            EventKind::Deadline => Self::Deadline {
+                deadline: number,
+                late: Nanos::new(value),
+            },
+            EventKind::Skipped => Self::Skipped {
+                deadline: number,
+                periods: value,
+            },
+            EventKind::Count => Self::Count {
+                counter: number,
+                by: value,
+            },
+            EventKind::Phase => Self::Phase { phase: number },
+            _ => return None,
+        })
     }
 
     /// Packs it.

@@ -7,7 +7,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::{CpuId, Event, EventKind, EventMask, Header, SimTime, Sink, TaskId};
+use model::{CpuId, Event, EventKind, EventMask, Header, SimTime, Sink, TaskId, What};
 use serde::Serialize;
 use stats::task_name;
 
@@ -109,10 +109,8 @@ impl Turns {
         })
     }
 
-    fn born(&mut self, event: &Event) {
+    fn born(&mut self, group: u32, index: u32) {
         let Some(header) = &self.header else { return };
-        let [group, index] = [event.a & u64::from(u32::MAX), event.a >> 32]
-            .map(|half| u32::try_from(half).unwrap_or(u32::MAX));
         let named = header.groups.get(group as usize);
         let counts = named.is_some_and(|it| self.groups.contains(&it.name));
         // Tasks are numbered without gaps, in the order in which they come to be.
@@ -143,9 +141,9 @@ impl Sink for Turns {
 
     fn events(&mut self, events: &[Event]) {
         for event in events {
-            match event.kind {
-                EventKind::New => self.born(event),
-                EventKind::Switch if event.task != TaskId::NONE => {
+            match event.what() {
+                What::New { group, index, .. } => self.born(group, index),
+                What::Switch { .. } if event.task != TaskId::NONE => {
                     self.turn(event.task, event.cpu, event.time);
                 }
                 _ => {}

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use model::{Event, EventKind, EventMask, Header, Nanos, Sampler, SimTime, Sink, Summary};
+use model::{Event, EventKind, EventMask, Header, Nanos, Sampler, SimTime, Sink, Summary, What};
 use serde_json::{Value, json};
 use stats::probe::{Probe, Wanted};
 use stats::{Metrics, Tee};
@@ -262,10 +262,9 @@ impl Sink for Ends {
 
     fn events(&mut self, events: &[Event]) {
         for event in events {
-            match event.kind {
-                // The group's index is in the low half.
-                EventKind::New => self.groups.push(event.a as u32),
-                EventKind::Exit => {
+            match event.what() {
+                What::New { group, .. } => self.groups.push(group),
+                What::Exit => {
                     let group = self.groups[event.task.index()];
                     self.last.insert(group, event.time);
                 }

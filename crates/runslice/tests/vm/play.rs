@@ -537,7 +537,7 @@ fn played_tasks_begin_where_they_waited_and_compute_only_what_they_are_told_to()
         let woken = events.iter().find(woken).unwrap();
         assert_eq!(woken.cpu, model::CpuId(cpu), "{task:?}");
         let mut switches = events.iter().filter(|event| {
-            let is_its = event.task == task || event.a == u64::from(task.0);
+            let is_its = event.task == task || event.words().a == u64::from(task.0);
             event.kind == EventKind::Switch && is_its && event.time >= woken.time
         });
         let (on, off) = (switches.next().unwrap(), switches.next().unwrap());

@@ -267,10 +267,10 @@ impl Sink for Tally {
         for event in events {
             let now = event.time.as_nanos();
             if event.kind == EventKind::New {
-                let group = &self.groups[event.a as u32 as usize];
+                let group = &self.groups[event.words().a as u32 as usize];
                 if GROUPS.contains(&group.as_str()) {
                     self.places
-                        .insert(event.task, (event.b as u32, Place::Asleep));
+                        .insert(event.task, (event.words().b as u32, Place::Asleep));
                 }
             }
             if now < ASLEEP {
@@ -279,11 +279,11 @@ impl Sink for Tally {
             match event.kind {
                 EventKind::Wakeup => self.go(event.task, now, Place::Waits(now)),
                 EventKind::Switch => {
-                    let left = match event.detail == PrevState::Runnable as u8 {
+                    let left = match event.words().detail == PrevState::Runnable as u8 {
                         true => Place::Waits(now),
                         false => Place::Asleep,
                     };
-                    self.go(TaskId(event.a as u32), now, left);
+                    self.go(TaskId(event.words().a as u32), now, left);
                     self.go(event.task, now, Place::Runs(now));
                 }
                 _ => {}

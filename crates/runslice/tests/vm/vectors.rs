@@ -90,7 +90,8 @@ fn v10_a_last_task_that_nobody_kicks_waits_on_an_idle_cpu(kernel: &str) {
     let idle = |run: &Yield| -> Vec<u64> {
         let group = run.header.groups.iter().position(|group| group.name == "A");
         let group = group.expect("a group") as u64;
-        let is_a = |event: &&Event| event.kind == EventKind::New && event.a & 0xffff_ffff == group;
+        let is_a =
+            |event: &&Event| event.kind == EventKind::New && event.words().a & 0xffff_ffff == group;
         let a = run.events.iter().find(is_a).expect("A is born").task;
         let switches = run
             .events
@@ -98,15 +99,15 @@ fn v10_a_last_task_that_nobody_kicks_waits_on_an_idle_cpu(kernel: &str) {
             .filter(|event| event.kind == EventKind::Switch && event.cpu.0 == 1);
         let switches: Vec<&Event> = switches.collect();
         let left_idle = |two: &[&Event]| {
-            let was_a = two[0].a == u64::from(a.0);
-            let waits = two[0].detail == PrevState::Runnable as u8;
+            let was_a = two[0].words().a == u64::from(a.0);
+            let waits = two[0].words().detail == PrevState::Runnable as u8;
             let rests = two[0].task == model::TaskId::NONE;
             (was_a && waits && rests).then(|| two[1].time.since(two[0].time).get())
         };
         let mut found: Vec<u64> = switches.windows(2).filter_map(left_idle).collect();
         // The last may be open until the end.
         let last = switches.last().expect("A ran");
-        if last.task == model::TaskId::NONE && last.a == u64::from(a.0) {
+        if last.task == model::TaskId::NONE && last.words().a == u64::from(a.0) {
             found.push(run.end.since(last.time).get());
         }
         found

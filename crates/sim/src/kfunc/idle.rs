@@ -1,9 +1,8 @@
 //! Built-in idle tracking, as policies use it.
 
-use model::CpuId;
+use model::{CpuId, IdleChange};
 
 use super::{Ctx, Line, Return, cpu_or_error, here, s32, task};
-use crate::cause::CLAIMED;
 use crate::flags::{errno, kf, ops};
 use crate::idle::{PICK_IN_NODE, Wanted, rotate};
 use crate::mask::Mask;
@@ -121,7 +120,7 @@ fn cpu_or_busy(ctx: &mut Ctx<'_>, cpu: Option<CpuId>) -> u64 {
 fn claimed(ctx: &mut Ctx<'_>, cpu: Option<CpuId>) {
     here(ctx);
     if let Some(cpu) = cpu {
-        ctx.host.tell_idle(cpu, CLAIMED);
+        ctx.host.tell_idle(cpu, IdleChange::Claimed);
     }
 }
 

@@ -1,7 +1,7 @@
 use model::{Event, EventKind, Nanos, PrevState, SimTime, TaskGroup, TaskId, WakeCause};
 
 use super::{AsFile, Grouped, Known};
-use crate::recorded::tests::event;
+use crate::recorded::tests::{detailed, event};
 use crate::{SchedPolicy, Workload};
 
 const NONE: u32 = TaskId::NONE.0;
@@ -16,17 +16,13 @@ fn new(at: u64, task: u32, parent: u32) -> Event {
 }
 
 fn wakeup(at: u64, task: u32, waker: u32, cause: WakeCause) -> Event {
-    Event {
-        detail: cause as u8,
-        ..event(at, EventKind::Wakeup, task, (waker.into(), 0))
-    }
+    let kind = (EventKind::Wakeup, cause as u8);
+    detailed(at, kind, task, (waker.into(), 0))
 }
 
 fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
-    Event {
-        detail: left as u8,
-        ..event(at, EventKind::Switch, next, (prev.into(), 0))
-    }
+    let kind = (EventKind::Switch, left as u8);
+    detailed(at, kind, next, (prev.into(), 0))
 }
 
 /// Two servers that a client wakes in turn; the client sleeps by a clock and forks once.

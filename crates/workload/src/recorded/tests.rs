@@ -1,24 +1,26 @@
 use super::*;
 use crate::{Amount, Expr, Place, Target};
-use model::{CpuId, MachineSpec, SYNC_BIT, TaskGroup};
+use model::{CpuId, EventKind, EventWords, MachineSpec, SYNC_BIT, TaskGroup};
 
 pub(crate) fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
-    Event {
-        time: SimTime::from_nanos(at),
-        task: TaskId(task),
-        cpu: CpuId(0),
-        kind,
-        detail: 0,
-        a: words.0,
-        b: words.1,
-    }
+    detailed(at, (kind, 0), task, words)
+}
+
+/// An event of these numbers.
+pub(crate) fn detailed(
+    at: u64,
+    (kind, detail): (EventKind, u8),
+    task: u32,
+    (a, b): (u64, u64),
+) -> Event {
+    let at = (SimTime::from_nanos(at), CpuId(0), TaskId(task));
+    let event = Event::from_words(at, kind, EventWords { detail, a, b });
+    event.expect("numbers that mean something")
 }
 
 fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
-    Event {
-        detail: left as u8,
-        ..event(at, EventKind::Switch, next, (prev.into(), 0))
-    }
+    let kind = (EventKind::Switch, left as u8);
+    detailed(at, kind, next, (prev.into(), 0))
 }
 
 fn recorded(events: &[Event]) -> Recorded {
@@ -74,7 +76,11 @@ fn ops(workload: &Workload, group: usize) -> Vec<Operation> {
 
 #[test]
 fn a_task_that_is_real_time_from_the_begin_is_one_in_the_load() {
-    let changed = |at, task| event(at, EventKind::Change, task, Changed::REALTIME);
+    let class = |at, task, priority, class| {
+        let what = What::Change(Change::Class { class, priority });
+        Event::new(SimTime::from_nanos(at), CpuId(0), TaskId(task), what)
+    };
+    let changed = |at, task| class(at, task, 0, TaskClass::RealTime);
     let recorded = recorded(&[
         new(0, 0, NONE),
         changed(0, 0),
@@ -87,11 +93,8 @@ fn a_task_that_is_real_time_from_the_begin_is_one_in_the_load() {
         changed(30, 1),
         switch(40, NONE, 1, PrevState::Sleeping),
         // An imported trace tells the priority.
-        Event {
-            detail: 70,
-            ..changed(50, 1)
-        },
-        event(60, EventKind::Change, 1, Changed::FAIR),
+        class(50, 1, 70, TaskClass::RealTime),
+        class(60, 1, 0, TaskClass::Fair),
         wakeup(60, 1, NONE),
     ]);
     let workload = recorded.into_workload("r", CostScale::ONE).unwrap();
@@ -122,10 +125,7 @@ fn a_task_that_is_real_time_from_the_begin_is_one_in_the_load() {
 #[test]
 fn a_task_that_is_bound_from_the_begin_stays_where_it_ran_until_it_may_use_more() {
     let allowed = |at, task, cpus| event(at, EventKind::Change, task, (1, cpus));
-    let on = |cpu, event: Event| Event {
-        cpu: CpuId(cpu),
-        ..event
-    };
+    let on = |cpu, event: Event| Event::new(event.time, CpuId(cpu), event.task, event.what());
     let recorded = recorded(&[
         new(0, 0, NONE),
         allowed(0, 0, 1),
@@ -279,10 +279,7 @@ fn a_waker_that_has_left_its_cpu_wakes_as_the_last_thing_it_did() {
 
 #[test]
 fn yields_and_synchronous_wakeups_are_kept_where_they_are_told() {
-    let called = |at, task, op: Op, a| Event {
-        detail: op as u8,
-        ..event(at, EventKind::Callback, task, (a, 0))
-    };
+    let called = |at, task, op: Op, a| detailed(at, (EventKind::Callback, op as u8), task, (a, 0));
     let recorded = recorded(&[
         new(0, 0, NONE),
         new(0, 1, NONE),
@@ -334,9 +331,12 @@ fn yields_and_synchronous_wakeups_are_kept_where_they_are_told() {
 
 #[test]
 fn work_from_outside_comes_when_it_came_and_threads_wait_from_the_begin() {
-    let caused = |event, cause: WakeCause| Event {
-        detail: cause as u8,
-        ..event
+    let caused = |event: Event, cause: WakeCause| match event.what() {
+        What::Wakeup(wakeup) => {
+            let what = What::Wakeup(Wakeup { cause, ..wakeup });
+            Event::new(event.time, event.cpu, event.task, what)
+        }
+        other => panic!("{other:?}"),
     };
     let mut recorded = recorded(&[
         new(0, 0, NONE),

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use model::{
-    Caller, CpuId, Event, EventKind, Kicked, Looked, NOWHERE, Op, SimTime, Sliced, TaskId, insert,
+    Caller, Cause, CpuId, Event, IdleChange, InQueue, Kicked, Looked, NOWHERE, Nanos, Op, Removed,
+    SimTime, Sliced, TaskId, What, insert,
 };
 
 use crate::record::decided::{Decided, Decision};
@@ -11,29 +12,14 @@ use crate::record::decided::{Decided, Decision};
 /// Ids of built-in queues (kernel 6.18, include/linux/sched/ext.h).
 const LOCAL: u64 = 1 << 63 | 2;
 const LOCAL_ON: u64 = 3 << 62;
-/// The words of [`EventKind::Idle`].
-const CLAIMED: u64 = 0;
-const IDLES: u64 = 1;
-const BUSY: u64 = 2;
 
-/// Who decided, and where.
-#[derive(Clone, Copy, Debug)]
-struct Cause {
-    caller: Caller,
-    place: u32,
-}
+/// When and where something happened, and to whom.
+type At = (SimTime, CpuId, TaskId);
 
-impl Cause {
-    const KERNEL: Self = Self {
-        caller: Caller::Kernel,
-        place: NOWHERE,
-    };
-
-    const fn of(record: &Decided) -> Self {
-        Self {
-            caller: record.caller,
-            place: record.place,
-        }
+const fn cause_of(record: &Decided) -> Cause {
+    Cause {
+        caller: record.caller,
+        place: record.place,
     }
 }
 
@@ -73,70 +59,80 @@ pub(super) struct Decider {
 impl Decider {
     /// The events of one record, which happens `now`. `task` is whom it is about.
     pub fn decide(&mut self, record: &Decided, task: Option<TaskId>, now: SimTime) -> Vec<Event> {
-        let mut event = Event {
-            time: now,
-            task: task.unwrap_or(TaskId::NONE),
-            cpu: CpuId(record.cpu),
-            kind: EventKind::Queue,
-            detail: Caller::Kernel.number(),
-            a: 0,
-            b: 0,
-        };
+        let at = (now, CpuId(record.cpu), task.unwrap_or(TaskId::NONE));
         match (record.what, task) {
-            (Decision::Dispatch | Decision::Dispatched, _) => self.dispatch(record, event),
+            (Decision::Dispatch | Decision::Dispatched, _) => self.dispatch(record, at),
             (Decision::Consume | Decision::Iterate | Decision::Consumed, _) => {
-                self.look(record, event);
+                self.look(record, at);
             }
-            (Decision::Kick | Decision::Claim | Decision::Idle, _) => self.cpu(record, event),
+            (Decision::Kick | Decision::Claim | Decision::Idle, _) => self.cpu(record, at),
             (Decision::Destroy, _) => {
-                if let Some(index) = self.queues.remove(&record.a) {
-                    (event.a, event.b) = (record.a, index.into());
-                    self.events.push(event);
+                if let Some(queue) = self.queues.remove(&record.a) {
+                    let gone = What::Queue {
+                        caller: Caller::Kernel,
+                        id: record.a,
+                        queue,
+                        exists: false,
+                    };
+                    self.push(at, gone);
                 }
             }
             (Decision::Request, Some(task)) => {
-                let cause = Cause::of(record);
+                let cause = cause_of(record);
                 self.asked.insert(task, cause);
                 // Whoever may be inserted is in no queue, whatever was not told.
                 self.at.remove(&task);
                 self.acts(record.cpu);
-                self.push(
-                    event,
-                    EventKind::Slice,
-                    cause,
-                    (record.b, Sliced::Insert as u32),
-                );
+                let slice = What::Slice {
+                    by: cause,
+                    slice: Nanos::new(record.b),
+                    why: Sliced::Insert,
+                };
+                self.push(at, slice);
             }
-            (Decision::Insert, Some(task)) => self.insert(record, task, event),
+            (Decision::Insert, Some(task)) => self.insert(record, task, at),
             (Decision::Kept, Some(task)) => {
                 self.at.remove(&task);
                 let cause = Cause {
                     caller: Caller::Callback(Op::Enqueue),
                     place: NOWHERE,
                 };
-                self.push(event, EventKind::Insert, cause, (NOWHERE.into(), 0));
+                let kept = What::Insert {
+                    by: cause,
+                    into: InQueue::NONE,
+                    flags: 0,
+                };
+                self.push(at, kept);
             }
             (Decision::Move, Some(task)) => {
-                let queue = self.queue(record.a, record.cpu, event);
+                let queue = self.queue(record.a, record.cpu, at);
                 let look = Look {
                     queue,
                     depth: record.b as u32,
                     how: Looked::Move,
-                    cause: Cause::of(record),
+                    cause: cause_of(record),
                     whom: Some(task),
                     has_taken: false,
                 };
                 self.looks.insert(record.cpu, look);
             }
             (Decision::Moved, Some(_)) => _ = self.looks.remove(&record.cpu),
-            (Decision::Remove, Some(task)) => self.remove(record, task, event),
+            (Decision::Remove, Some(task)) => self.remove(record, task, at),
             (Decision::Slice, Some(_)) => {
-                let words = (record.a, Sliced::Set as u32);
-                self.push(event, EventKind::Slice, Cause::of(record), words);
+                let slice = What::Slice {
+                    by: cause_of(record),
+                    slice: Nanos::new(record.a),
+                    why: Sliced::Set,
+                };
+                self.push(at, slice);
             }
             (Decision::Allowed, Some(_)) => {
-                (event.kind, event.a, event.b) = (EventKind::Allowed, record.b, record.a);
-                self.events.push(event);
+                let allowed = What::Allowed {
+                    caller: Caller::Kernel,
+                    cpus: record.b,
+                    mask: record.a,
+                };
+                self.push(at, allowed);
             }
             // The end is told apart. Of other tasks nothing else was recorded.
             (Decision::Exit, _) | (_, None) => {}
@@ -144,19 +140,26 @@ impl Decider {
         std::mem::take(&mut self.events)
     }
 
-    fn push(&mut self, event: Event, kind: EventKind, cause: Cause, (a, extra): (u64, u32)) {
-        self.events.push(Event {
-            kind,
-            detail: cause.caller.number(),
-            a,
-            b: u64::from(cause.place) | u64::from(extra) << 32,
-            ..event
-        });
+    fn push(&mut self, (time, cpu, task): At, what: What) {
+        self.events.push(Event::new(time, cpu, task, what));
+    }
+
+    /// A look after which so many tasks are in its queue.
+    fn push_look(&mut self, at: At, look: &Look, depth: u32) {
+        let what = What::Look {
+            by: look.cause,
+            at: InQueue {
+                queue: look.queue,
+                depth,
+            },
+            how: look.how,
+        };
+        self.push(at, what);
     }
 
     /// The index of the queue `id`, local ones that of `cpu`. The first mention is its begin: what
     /// was before the recording is not known.
-    fn queue(&mut self, id: u64, cpu: u16, event: Event) -> u32 {
+    fn queue(&mut self, id: u64, cpu: u16, (time, on, _): At) -> u32 {
         let id = match id {
             LOCAL => LOCAL_ON | u64::from(cpu),
             id => id,
@@ -167,13 +170,13 @@ impl Decider {
         let index = self.count;
         self.count += 1;
         self.queues.insert(id, index);
-        self.events.push(Event {
-            kind: EventKind::Queue,
-            task: TaskId::NONE,
-            a: id,
-            b: u64::from(index) | 1 << 32,
-            ..event
-        });
+        let queue = What::Queue {
+            caller: Caller::Kernel,
+            id,
+            queue: index,
+            exists: true,
+        };
+        self.push((time, on, TaskId::NONE), queue);
         index
     }
 
@@ -184,33 +187,34 @@ impl Decider {
         }
     }
 
-    fn dispatch(&mut self, record: &Decided, event: Event) {
+    fn dispatch(&mut self, record: &Decided, at: At) {
         if record.what == Decision::Dispatch {
             self.dispatches.insert(record.cpu, false);
-            self.events.push(Event {
-                kind: EventKind::Callback,
-                detail: Op::Dispatch as u8,
+            let called = What::Callback {
+                op: Op::Dispatch,
                 a: record.cpu.into(),
-                ..event
-            });
+                b: 0,
+            };
+            self.push(at, called);
         } else if self.dispatches.remove(&record.cpu) == Some(false) {
             let cause = Cause {
                 caller: Caller::Callback(Op::Dispatch),
                 place: NOWHERE,
             };
-            let words = (NOWHERE.into(), Looked::Nothing as u32);
-            self.push(event, EventKind::Look, cause, words);
+            let nothing = What::Look {
+                by: cause,
+                at: InQueue::NONE,
+                how: Looked::Nothing,
+            };
+            self.push(at, nothing);
         }
     }
 
-    fn look(&mut self, record: &Decided, event: Event) {
+    fn look(&mut self, record: &Decided, at: At) {
         if record.what == Decision::Consumed {
             let look = self.looks.remove(&record.cpu);
             match look.filter(|look| !look.has_taken) {
-                Some(look) if record.b == 0 => {
-                    let words = (words(look.queue, look.depth), look.how as u32);
-                    self.push(event, EventKind::Look, look.cause, words);
-                }
+                Some(look) if record.b == 0 => self.push_look(at, &look, look.depth),
                 Some(look) => {
                     self.acts(record.cpu);
                     self.silent.insert(record.cpu, look);
@@ -219,24 +223,13 @@ impl Decider {
             }
             return;
         }
-        let queue = self.queue(record.a, record.cpu, event);
-        let cause = Cause::of(record);
+        let queue = self.queue(record.a, record.cpu, at);
+        let cause = cause_of(record);
         let (how, depth) = match record.what {
             Decision::Iterate => (Looked::Iterate, 0),
             _ if cause.caller == Caller::Kernel => (Looked::Kernel, record.b as u32),
             _ => (Looked::MoveToLocal, record.b as u32),
         };
-        if how == Looked::Iterate {
-            // Its depth was not asked for: those that are known to be in it.
-            let depth = self.at.values().filter(|index| **index == queue).count();
-            let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-            return self.push(
-                event,
-                EventKind::Look,
-                cause,
-                (words(queue, depth), how as u32),
-            );
-        }
         let look = Look {
             queue,
             depth,
@@ -245,12 +238,17 @@ impl Decider {
             whom: None,
             has_taken: false,
         };
+        if how == Looked::Iterate {
+            // Its depth was not asked for: those that are known to be in it.
+            let depth = self.at.values().filter(|index| **index == queue).count();
+            return self.push_look(at, &look, u32::try_from(depth).unwrap_or(u32::MAX));
+        }
         self.looks.insert(record.cpu, look);
     }
 
-    fn insert(&mut self, record: &Decided, task: TaskId, event: Event) {
+    fn insert(&mut self, record: &Decided, task: TaskId, at: At) {
         let (depth, cpu, mut flags) = unpack(record.b);
-        let queue = self.queue(record.a, cpu, event);
+        let queue = self.queue(record.a, cpu, at);
         if self.at.insert(task, queue) == Some(queue) {
             // Two functions of the kernel tell of the same insert.
             return;
@@ -264,8 +262,7 @@ impl Decider {
         });
         let cause = match (taken, self.asked.remove(&task)) {
             (Some(look), _) => {
-                let left = words(look.queue, look.depth.saturating_sub(1));
-                self.push(event, EventKind::Look, look.cause, (left, look.how as u32));
+                self.push_look(at, &look, look.depth.saturating_sub(1));
                 flags |= insert::MOVED;
                 look.cause
             }
@@ -275,17 +272,17 @@ impl Decider {
                 Cause::KERNEL
             }
         };
-        self.push(
-            event,
-            EventKind::Insert,
-            cause,
-            (words(queue, depth), flags),
-        );
+        let inserted = What::Insert {
+            by: cause,
+            into: InQueue { queue, depth },
+            flags,
+        };
+        self.push(at, inserted);
     }
 
-    fn remove(&mut self, record: &Decided, task: TaskId, event: Event) {
+    fn remove(&mut self, record: &Decided, task: TaskId, at: At) {
         let (depth, cpu, runs) = unpack(record.b);
-        let queue = self.queue(record.a, cpu, event);
+        let queue = self.queue(record.a, cpu, at);
         // To move it to another CPU, the kernel takes it off the first one's list of tasks.
         let is_moved = self
             .looks
@@ -302,48 +299,63 @@ impl Decider {
             // That look took it.
             let look = *look;
             self.silent.remove(&cpu);
-            let left = words(look.queue, look.depth.saturating_sub(1));
-            self.push(event, EventKind::Look, look.cause, (left, look.how as u32));
-            let into = (words(queue, depth), insert::MOVED);
-            self.push(event, EventKind::Insert, look.cause, into);
+            self.push_look(at, &look, look.depth.saturating_sub(1));
+            let inserted = What::Insert {
+                by: look.cause,
+                into: InQueue { queue, depth },
+                flags: insert::MOVED,
+            };
+            self.push(at, inserted);
         } else if known != Some(queue) {
             return;
         }
-        let words = (words(queue, depth.saturating_sub(1)), u32::from(runs == 0));
-        self.push(event, EventKind::Remove, Cause::KERNEL, words);
+        let removed = What::Remove {
+            by: Cause::KERNEL,
+            from: InQueue {
+                queue,
+                depth: depth.saturating_sub(1),
+            },
+            why: if runs == 0 {
+                Removed::Leaves
+            } else {
+                Removed::Runs
+            },
+        };
+        self.push(at, removed);
     }
 
-    fn cpu(&mut self, record: &Decided, mut event: Event) {
-        let cause = Cause::of(record);
+    fn cpu(&mut self, record: &Decided, (time, cpu, task): At) {
+        let by = cause_of(record);
+        let at = (time, CpuId(record.a as u16), task);
         match record.what {
             Decision::Kick => {
-                event.cpu = CpuId(record.a as u16);
-                let kick = Event {
-                    kind: EventKind::Kick,
-                    detail: 0,
-                    a: record.b,
-                    b: record.cpu.into(),
-                    ..event
+                let kick = What::Kick {
+                    flags: record.b,
+                    caller: cpu,
                 };
-                self.events.push(kick);
-                let words = (Kicked::Asked as u64, u32::from(record.cpu));
-                self.push(event, EventKind::KickEnd, cause, words);
+                self.push(at, kick);
+                let end = What::KickEnd {
+                    by,
+                    fate: Kicked::Asked,
+                    caller: cpu,
+                };
+                self.push(at, end);
             }
             Decision::Claim => {
-                event.cpu = CpuId(record.a as u16);
-                self.push(event, EventKind::Idle, cause, (CLAIMED, 0));
+                let how = IdleChange::Claimed;
+                self.push(at, What::Idle { by, how });
             }
             _ => {
-                let what = if record.a == 0 { BUSY } else { IDLES };
-                self.push(event, EventKind::Idle, Cause::KERNEL, (what, 0));
+                let how = if record.a == 0 {
+                    IdleChange::Busy
+                } else {
+                    IdleChange::Idles
+                };
+                let by = Cause::KERNEL;
+                self.push((time, cpu, task), What::Idle { by, how });
             }
         }
     }
-}
-
-/// Index and depth of a queue, as events have them.
-fn words(queue: u32, depth: u32) -> u64 {
-    u64::from(queue) | u64::from(depth) << 32
 }
 
 /// Depth, CPU, and what else a record of an insert or a removal has.
@@ -353,6 +365,8 @@ const fn unpack(word: u64) -> (u32, u16, u32) {
 
 #[cfg(test)]
 mod tests {
+    use model::EventKind;
+
     use super::*;
 
     const NOW: SimTime = SimTime::from_nanos(9);
@@ -374,7 +388,8 @@ mod tests {
     fn kinds(events: &[Event]) -> Vec<(EventKind, u8, u64, u64)> {
         events
             .iter()
-            .map(|it| (it.kind, it.detail, it.a, it.b))
+            .map(|it| (it.kind, it.words()))
+            .map(|(kind, words)| (kind, words.detail, words.a, words.b))
             .collect()
     }
 
@@ -444,7 +459,7 @@ mod tests {
             EventKind::Insert,
         ];
         assert_eq!(kinds, want);
-        assert_eq!(told[5].b >> 32, u64::from(insert::MOVED));
+        assert_eq!(told[5].words().b >> 32, u64::from(insert::MOVED));
     }
 
     #[test]
@@ -475,14 +490,21 @@ mod tests {
         let mut decider = Decider::default();
         let kick = decider.decide(&record(Decision::Kick, 2, 1), None, NOW);
         assert_eq!(
-            (kick[0].kind, kick[0].cpu, kick[0].a),
+            (kick[0].kind, kick[0].cpu, kick[0].words().a),
             (EventKind::Kick, CpuId(2), 1)
         );
-        assert_eq!((kick[1].kind, kick[1].b), (EventKind::KickEnd, 5 | 1 << 32));
+        assert_eq!(
+            (kick[1].kind, kick[1].words().b),
+            (EventKind::KickEnd, 5 | 1 << 32)
+        );
         let claim = decider.decide(&record(Decision::Claim, 3, 0), None, NOW);
-        assert_eq!((claim[0].cpu, claim[0].a), (CpuId(3), CLAIMED));
+        let how = |event: &Event| match event.what() {
+            What::Idle { how, .. } => (event.cpu, how),
+            _ => panic!("{event:?}"),
+        };
+        assert_eq!(how(&claim[0]), (CpuId(3), IdleChange::Claimed));
         let idle = decider.decide(&record(Decision::Idle, 1, 0), None, NOW);
-        assert_eq!((idle[0].cpu, idle[0].a), (CpuId(1), IDLES));
+        assert_eq!(how(&idle[0]), (CpuId(1), IdleChange::Idles));
         // Nothing is told of tasks that nobody knows.
         assert!(
             decider

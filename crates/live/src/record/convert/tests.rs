@@ -162,7 +162,7 @@ fn tasks_that_go_before_all_of_a_policy_are_told_as_such() {
         .events
         .iter()
         .filter(|event| event.kind == EventKind::Change)
-        .map(|event| (event.a, event.b))
+        .map(|event| (event.words().a, event.words().b))
         .collect();
     // In the order of the groups, which are those of the names.
     assert_eq!(changes, [(2, 1), (2, 1), (2, 5)]);
@@ -179,7 +179,9 @@ fn tasks_that_may_not_use_all_cpus_are_told_as_such() {
     let (converted, _) = told(&list);
     let events = converted.events.iter();
     let changes = events.filter(|event| event.kind == EventKind::Change);
-    let changes: Vec<_> = changes.map(|event| (event.a, event.b)).collect();
+    let changes: Vec<_> = changes
+        .map(|event| (event.words().a, event.words().b))
+        .collect();
     assert_eq!(changes, [(1, 1)]);
 }
 
@@ -252,8 +254,8 @@ fn the_waker_is_a_task_unless_it_was_an_interrupt() {
     let wakers: Vec<(u32, u32, u64)> = (converted.events.iter())
         .filter(|event| event.kind == EventKind::Wakeup && event.time > SimTime::from_nanos(2))
         .map(|event| {
-            let sync = event.a >> model::SYNC_BIT;
-            (event.task.0, event.a as u32, sync)
+            let sync = event.words().a >> model::SYNC_BIT;
+            (event.task.0, event.words().a as u32, sync)
         })
         .collect();
     let at = |pid: u64| {
@@ -261,7 +263,7 @@ fn the_waker_is_a_task_unless_it_was_an_interrupt() {
             .events
             .iter()
             .filter(|event| event.kind == EventKind::New);
-        born.find(|event| event.b & 0xffff_ffff == pid)
+        born.find(|event| event.words().b & 0xffff_ffff == pid)
             .unwrap()
             .task
             .0

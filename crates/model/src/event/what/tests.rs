@@ -78,7 +78,7 @@ fn everything() -> Vec<What> {
             class: TaskClass::RealTime,
             priority: 50,
         }),
-        What::Change(Change::class(TaskClass::Unknown(4))),
+        What::Change(Change::class(TaskClass::Unknown(6))),
         What::Queue {
             caller: Caller::Program,
             id: 1 << 63,

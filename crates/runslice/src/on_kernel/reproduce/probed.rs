@@ -39,8 +39,8 @@ pub fn look(probes: &[Wanted], events: Option<&[u8]>) -> Value {
 mod tests {
     use experiments::cells::Sample;
     use model::{
-        CpuId, Event, EventKind, Header, MachineSpec, Nanos, PrevState, SimTime, Sink as _,
-        TaskGroup, TaskId,
+        CpuId, Event, Header, MachineSpec, Nanos, PrevState, SimTime, Sink as _, TaskGroup, TaskId,
+        What,
     };
     use stats::JsonLines;
     use stats::probe::{Form, Steps};
@@ -88,32 +88,34 @@ mod tests {
         sink.close().unwrap()
     }
 
-    fn event(ms: u64, task: u32, kind: EventKind, a: u64) -> Event {
-        Event {
-            time: SimTime::ZERO + Nanos::from_millis(ms),
-            task: TaskId(task),
-            cpu: CpuId(0),
-            kind,
-            detail: 0,
-            a,
-            b: 0,
-        }
+    fn event(ms: u64, task: u32, what: What) -> Event {
+        let time = SimTime::ZERO + Nanos::from_millis(ms);
+        Event::new(time, CpuId(0), TaskId(task), what)
     }
 
     /// A policy puts `hog` on levels 0, 1, 1 and 2; of `other` it says nothing.
     fn slices() -> Vec<u8> {
-        let born = (0..2).map(|task| Event {
-            b: u64::from(TaskId::NONE.0) << 32,
-            ..event(0, task, EventKind::New, task.into())
-        });
-        let mut events: Vec<Event> = born.collect();
+        let new = |group| What::New {
+            group,
+            index: 0,
+            pid: 0,
+            parent: TaskId::NONE,
+        };
+        let mut events: Vec<Event> = (0..2).map(|task| event(0, task, new(task))).collect();
+        let switch = |state| What::Switch {
+            prev: TaskId(0),
+            state,
+            overhead: Nanos::ZERO,
+        };
         for (ms, ran, level) in [(0, 10, 0), (15, 5, 1), (21, 15, 1), (40, 1, 2)] {
-            events.push(event(ms, 0, EventKind::Report, level << 32));
-            events.push(event(ms, 0, EventKind::Switch, 0));
-            events.push(Event {
-                detail: PrevState::Runnable as u8,
-                ..event(ms + ran, 1, EventKind::Switch, 0)
-            });
+            let report = What::Report {
+                priority: 0,
+                level,
+                flags: 0,
+            };
+            events.push(event(ms, 0, report));
+            events.push(event(ms, 0, switch(PrevState::Idle)));
+            events.push(event(ms + ran, 1, switch(PrevState::Runnable)));
         }
         written(&events)
     }

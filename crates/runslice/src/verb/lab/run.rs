@@ -1,6 +1,6 @@
 //! What became of each task of a run.
 
-use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId};
+use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId, What};
 use workload::RunSpec;
 
 use crate::runner::Runner;
@@ -58,10 +58,9 @@ impl Course {
 
     fn take(&mut self, event: &Event) {
         let at = event.task.index();
-        match event.kind {
-            EventKind::New => {
+        match event.what() {
+            What::New { group, index, .. } => {
                 let header = self.header.as_ref();
-                let (group, index) = (event.a as u32, (event.a >> 32) as u32);
                 let name = header.map(|header| stats::task_name(header, group, index));
                 self.tasks.push(Task {
                     name: name.unwrap_or_default(),
@@ -71,13 +70,13 @@ impl Course {
                 });
             }
             // The last wakeup before it ends begins the job: before, it only came to life.
-            EventKind::Wakeup => {
+            What::Wakeup(_) => {
                 if let Some(task) = self.tasks.get_mut(at) {
                     task.ready = Some(event.time);
                     task.started = None;
                 }
             }
-            EventKind::Switch => {
+            What::Switch { .. } => {
                 if self.turns.len() < MOST {
                     let who = (event.task != TaskId::NONE).then_some(at);
                     self.turns.push((event.time, event.cpu.0, who));
@@ -86,7 +85,7 @@ impl Course {
                     task.started.get_or_insert(event.time);
                 }
             }
-            EventKind::Exit => {
+            What::Exit => {
                 if let Some(task) = self.tasks.get_mut(at) {
                     task.ended = Some(event.time);
                 }
