@@ -4,16 +4,19 @@
 //! simulated source and the live source. The records carry numbers only; names stand once, in the
 //! [`Header`].
 
+mod pack;
 mod what;
 
 use crate::{CpuId, MachineSpec, Nanos, SimTime, TaskId};
-pub use what::{Cause, Change, EventWords, IdleChange, InQueue, Removed, TaskClass, Wakeup, What};
+pub use pack::EventWords;
+pub use what::{Cause, Change, IdleChange, InQueue, Removed, TaskClass, Wakeup, What};
 
-/// Version of the event format without decisions.
-pub const EVENT_FORMAT_VERSION: u32 = 1;
+/// Version of the event format that is written.
+pub const EVENT_FORMAT_VERSION: u32 = 4;
 
-/// Version of the event format with decisions ([`EventMask::DECISIONS`]) and [`Text`]s.
-pub const DECISION_FORMAT_VERSION: u32 = 3;
+/// Versions of the event format that are read. 1 and 3, without and with decisions
+/// ([`EventMask::DECISIONS`]), lack the kinds from [`EventKind::Suspend`] on.
+pub const EVENT_FORMAT_VERSIONS: [u32; 3] = [1, 3, EVENT_FORMAT_VERSION];
 
 /// One thing that happened. 32 bytes, `Copy`. [`Event::what`] says what, [`Event::new`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,11 +140,25 @@ pub enum EventKind {
     /// A decision: what ended the policy's time. `task`: the one that the callback was about;
     /// `a`: exit kind; `b`: place in the low 32 bits.
     Failed,
+    /// Reserved. A decision: the callback that `cpu` executes is put off in its middle. `task`: the
+    /// one that it is about, or `NONE`; `a`: see [`Until`]; `b`: place in the low 32 bits,
+    /// [`Until`] above.
+    Suspend,
+    /// Reserved. A decision: the callback on `cpu` that was put off goes on. `task`, `b`: as for
+    /// [`EventKind::Suspend`], without [`Until`]; `a`: for how many nanoseconds it was put off.
+    Resume,
+    /// Reserved. The callbacks and decisions that follow on `cpu` are those of another scheduler.
+    /// `a`: its number in the low 32 bits, 0 for the root's; `b`: id of its cgroup.
+    Scheduler,
+    /// Reserved. The frequency of a domain of CPUs changed. `cpu`: the first one of the domain;
+    /// `a`: kHz; `b`: the rate at which it works in the low 32 bits, in 2^-20 of the fastest CPU's,
+    /// 0 if that is not told.
+    Frequency,
 }
 
 impl EventKind {
     /// Every kind, in the order of the declaration.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 30] = [
         Self::New,
         Self::Exit,
         Self::Wakeup,
@@ -168,6 +185,10 @@ impl EventKind {
         Self::Slice,
         Self::Allowed,
         Self::Failed,
+        Self::Suspend,
+        Self::Resume,
+        Self::Scheduler,
+        Self::Frequency,
     ];
 }
 
@@ -230,6 +251,18 @@ pub enum Sliced {
     Default,
     /// A kick, a preempting insert or a yield ended it.
     Cut,
+}
+
+/// What ends the suspension of a callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Until {
+    /// A moment; the word is nanoseconds since the run began.
+    Time,
+    /// A lock becomes free; the word tells locks apart.
+    Lock,
+    /// So many events of other CPUs have happened; the word is how many.
+    Events,
 }
 
 /// Who decided: the `detail` of decisions.
@@ -322,7 +355,9 @@ impl EventMask {
         .with(EventKind::Idle)
         .with(EventKind::Slice)
         .with(EventKind::Allowed)
-        .with(EventKind::Failed);
+        .with(EventKind::Failed)
+        .with(EventKind::Suspend)
+        .with(EventKind::Resume);
     /// Every kind but decisions.
     pub const ALL: Self = Self(!Self::DECISIONS.0);
     /// Every kind but the policy's callbacks, which are the most numerous.

@@ -26,9 +26,10 @@ mod units;
 pub mod user_space;
 
 pub use event::{
-    Caller, Cause, Change, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventKind,
+    Caller, Cause, Change, EVENT_FORMAT_VERSION, EVENT_FORMAT_VERSIONS, Event, EventKind,
     EventMask, EventWords, Header, IdleChange, InQueue, Kicked, Looked, NOWHERE, Op, PrevState,
-    Removed, SYNC_BIT, Sink, Sliced, TaskClass, TaskGroup, Text, WakeCause, Wakeup, What, insert,
+    Removed, SYNC_BIT, Sink, Sliced, TaskClass, TaskGroup, Text, Until, WakeCause, Wakeup, What,
+    insert,
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;

@@ -6,8 +6,8 @@ use std::io;
 use std::io::Write;
 
 use model::{
-    DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventMask, Exit, ExitKind, Header,
-    MachineSpec, SimTime, Sink, Text,
+    EVENT_FORMAT_VERSION, Event, EventMask, Exit, ExitKind, Header, MachineSpec, SimTime, Sink,
+    Text,
 };
 use serde::{Deserialize, Serialize};
 
@@ -199,11 +199,7 @@ impl<W: Write> Sink for JsonLines<W> {
     }
 
     fn begin(&mut self, header: &Header) {
-        let mut line = HeaderLine::from(header);
-        if self.has_decisions() {
-            line.runslice_events = DECISION_FORMAT_VERSION;
-        }
-        let line = serde_json::to_vec(&line);
+        let line = serde_json::to_vec(&HeaderLine::from(header));
         self.output
             .buffer()
             .extend(line.expect("a header has only strings and numbers"));

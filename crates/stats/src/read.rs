@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Read as _};
 
 use model::{
-    CPUS_MAX, CpuId, DECISION_FORMAT_VERSION, EVENT_FORMAT_VERSION, Event, EventWords, Header,
-    NOWHERE, Nanos, SimTime, Sink, TaskGroup, TaskId, Text,
+    CPUS_MAX, CpuId, EVENT_FORMAT_VERSIONS, Event, EventWords, Header, NOWHERE, Nanos, SimTime,
+    Sink, TaskGroup, TaskId, Text,
 };
 use serde_json::{Map, Value};
 
@@ -47,14 +47,14 @@ pub enum ReadError {
     NotEvents,
     /// The file has another version of the format.
     #[error(
-        "the events have format version {found}, and this runslice reads {} and {}; write them \
-         again with this runslice", .expected[0], .expected[1]
+        "the events have format version {found}, and this runslice reads {}, {} and {}; write \
+         them again with this runslice", .expected[0], .expected[1], .expected[2]
     )]
     Version {
         /// The file's version.
         found: u64,
         /// The versions that are read.
-        expected: [u32; 2],
+        expected: [u32; 3],
     },
     /// A line is longer than any that is written.
     #[error("line {line}: longer than 16 MiB")]
@@ -464,7 +464,7 @@ fn header(text: &str) -> Result<Header, ReadError> {
     // The version comes first: another version may have other fields.
     let version = value.get("runslice_events").and_then(Value::as_u64);
     let found = version.ok_or(ReadError::NotEvents)?;
-    let expected = [EVENT_FORMAT_VERSION, DECISION_FORMAT_VERSION];
+    let expected = EVENT_FORMAT_VERSIONS;
     if !expected.map(u64::from).contains(&found) {
         return Err(ReadError::Version { found, expected });
     }

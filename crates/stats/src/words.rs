@@ -4,7 +4,7 @@
 
 use model::{
     Caller, Event, EventKind, EventWords, IdleChange, Kicked, Looked, Op, PrevState, Removed,
-    SYNC_BIT, Sliced,
+    SYNC_BIT, Sliced, Until,
 };
 
 /// A word of an event's payload, or a part of one.
@@ -159,11 +159,13 @@ const LOOKED: [&str; 6] = [
 const REMOVED: [&str; 2] = ["runs", "leaves"];
 const KICKED: [&str; 4] = ["asked", "coalesced", "dropped", "taken"];
 const IDLE: [&str; 3] = ["claimed", "idle", "busy"];
+const UNTIL: [&str; 3] = ["time", "lock", "events"];
 const SLICED: [&str; 4] = ["set", "insert", "default", "cut"];
 const _: () = assert!(
     Looked::LetGo as usize == LOOKED.len() - 1
         && Kicked::Taken as usize == KICKED.len() - 1
         && Sliced::Cut as usize == SLICED.len() - 1
+        && Until::Events as usize == UNTIL.len() - 1
         && Removed::Leaves as usize == REMOVED.len() - 1
         && IdleChange::Busy as usize == IDLE.len() - 1
 );
@@ -184,7 +186,7 @@ const OPS: [&str; Op::ALL.len()] = {
 pub(crate) type Kind = (EventKind, &'static str, &'static [Word]);
 
 /// Every kind, in the order of the declaration.
-pub(crate) const KINDS: [Kind; 26] = [
+pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
     (
         EventKind::New,
         "new",
@@ -387,6 +389,37 @@ pub(crate) const KINDS: [Kind; 26] = [
         EventKind::Failed,
         "failed",
         &[CALLBACK, word("kind", Part::A, Form::Number), PLACE],
+    ),
+    (
+        EventKind::Suspend,
+        "suspend",
+        &[
+            CALLBACK,
+            PLACE,
+            word("until", Part::BHigh, Form::Name(&UNTIL)),
+            word("word", Part::A, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Resume,
+        "resume",
+        &[CALLBACK, PLACE, word("lasted_ns", Part::A, Form::Number)],
+    ),
+    (
+        EventKind::Scheduler,
+        "scheduler",
+        &[
+            word("scheduler", Part::ALow, Form::Number),
+            word("cgroup", Part::B, Form::Number),
+        ],
+    ),
+    (
+        EventKind::Frequency,
+        "frequency",
+        &[
+            word("khz", Part::A, Form::Number),
+            word("rate", Part::BLow, Form::Number),
+        ],
     ),
 ];
 

@@ -189,13 +189,12 @@ fn events_are_of_the_tasks_by_their_names_from_the_start_on() {
         .map(|group| group.name)
         .collect();
     assert_eq!(names[..2], ["a", "b"]);
-    let born = seen
-        .events
-        .iter()
-        .filter_map(|it| match it.what() {
-            What::New { group, index: 0, .. } if group < 2 => Some((group, it.task)),
-            _ => None,
-        });
+    let born = seen.events.iter().filter_map(|it| match it.what() {
+        What::New {
+            group, index: 0, ..
+        } if group < 2 => Some((group, it.task)),
+        _ => None,
+    });
     let born: Vec<_> = born.collect();
     let task = |group: u32| born.iter().find(|it| it.0 == group).unwrap().1;
     let runs = seen.events.iter().filter(|it| it.kind == EventKind::Switch);

@@ -129,7 +129,7 @@ fn lines_are_as_documented() {
 "#;
     let (header, events) = text.split_once('\n').unwrap();
     assert_eq!(events, format!("{birth}{want}"));
-    assert!(header.starts_with(r#"{"runslice_events":1,"policy":"fifo","workload":"test","#));
+    assert!(header.starts_with(r#"{"runslice_events":4,"policy":"fifo","workload":"test","#));
 }
 
 #[test]
@@ -259,13 +259,18 @@ fn a_file_that_was_cut_off_says_so() {
 #[test]
 fn only_a_header_of_this_version_is_accepted() {
     let text = written(&Stream::new(), 20);
-    let future = text.replace("\"runslice_events\":1", "\"runslice_events\":4,\"new\":0");
+    let future = text.replace("\"runslice_events\":4", "\"runslice_events\":5,\"new\":0");
     let error = EventReader::new(future.as_bytes()).unwrap_err().to_string();
-    assert!(
-        error.starts_with(
-            "the events have format version 4, and this runslice reads 1 and 3; write"
-        )
-    );
+    assert!(error.starts_with(
+        "the events have format version 5, and this runslice reads 1, 3 and 4; write"
+    ));
+    for older in ["1", "3"] {
+        let text = text.replace(
+            "\"runslice_events\":4",
+            &format!("\"runslice_events\":{older}"),
+        );
+        assert!(EventReader::new(text.as_bytes()).is_ok(), "{older}");
+    }
     for other in ["", "{}\n", "time,event\n", "[1]\n", "\"x\"\n"] {
         let error = EventReader::new(other.as_bytes()).unwrap_err();
         assert!(matches!(error, ReadError::NotEvents), "{other:?}: {error}");
@@ -382,7 +387,7 @@ fn texts_survive_and_a_plain_file_has_neither_them_nor_decisions() {
     assert_eq!(reader.take_texts(), [place.clone(), exit.clone()]);
     let plain = String::from_utf8(write(JsonLines::new(Vec::new()))).unwrap();
     assert!(
-        plain.contains("\"runslice_events\":1") && plain.lines().count() == 2,
+        plain.contains("\"runslice_events\":4") && plain.lines().count() == 2,
         "{plain}"
     );
 }

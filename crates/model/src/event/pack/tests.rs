@@ -121,6 +121,23 @@ fn everything() -> Vec<What> {
             mask: 15,
         },
         What::Failed { by: BY, kind: 1024 },
+        What::Suspend {
+            by: BY,
+            until: Until::Events,
+            word: 3,
+        },
+        What::Resume {
+            by: BY,
+            lasted: Nanos::new(4),
+        },
+        What::Scheduler {
+            scheduler: 2,
+            cgroup: u64::MAX,
+        },
+        What::Frequency {
+            khz: 2_802_000,
+            rate: 1 << 20,
+        },
     ]
 }
 
@@ -196,6 +213,7 @@ fn numbers_without_a_meaning_are_no_event() {
         (EventKind::Look, words(0, 0, 6 << 32)),
         (EventKind::Remove, words(0, 0, 2 << 32)),
         (EventKind::Slice, words(0, 0, 4 << 32)),
+        (EventKind::Suspend, words(0, 0, 3 << 32)),
         (EventKind::KickEnd, words(0, 4, 0)),
         (EventKind::Idle, words(0, 3, 0)),
     ] {
