@@ -91,7 +91,7 @@ impl Sink for AffinityCheck {
                     .push(self.groups[(event.words().a & 0xffff_ffff) as usize]),
                 EventKind::Switch => self.switched(event),
                 EventKind::Callback if event.words().detail == Op::SetCpumask as u8 => {
-                    self.masked(event)
+                    self.masked(event);
                 }
                 _ => {}
             }

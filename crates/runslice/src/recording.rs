@@ -12,8 +12,7 @@ use anyhow::Context as _;
 use clap::Args;
 use import::{Imported, Window};
 use model::{
-    Change, Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskClass, TaskId, What,
-    span,
+    Change, Event, EventMask, Header, Nanos, SimTime, Sink, TaskClass, TaskId, What, span,
 };
 use workload::{
     AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, Known, Recorded, SchedPolicy, Wakeups,

@@ -598,7 +598,7 @@ impl Machine {
         for (task, deadline, count) in self.work.overdue(self.now) {
             let cpu = self.task(task).cpu;
             let skipped = What::Skipped {
-                deadline: deadline.into(),
+                deadline,
                 periods: count,
             };
             self.emit(task, cpu, skipped);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::{Event, EventKind, Nanos, TaskId};
+use model::{Event, EventKind, Nanos, TaskId, What};
 
 use super::{check_rules, import};
 use crate::{Imported, Window};
@@ -29,7 +29,7 @@ fn turns(events: &[Event], task: TaskId) -> Vec<u64> {
         let at = event.time.as_nanos() / 1_000;
         if event.task == task {
             begin = Some(at);
-        } else if event.a == u64::from(task.0) {
+        } else if matches!(event.what(), What::Switch { prev, .. } if prev == task) {
             turns.extend(begin.take().map(|begin| at - begin));
         }
     }

@@ -266,6 +266,4 @@ macro_rules! asked {
         }
     )+ };
 }
-use asked;
-
 asked! { on_6_18: super::KERNELS[0], on_7_2: super::KERNELS[1] }

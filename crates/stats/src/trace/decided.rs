@@ -155,7 +155,10 @@ impl Decider {
             }
             What::Insert { by, into, .. } if into.queue == NOWHERE => (by, (Verdict::Kept, None)),
             What::Insert { by, into, flags } => (by, (Verdict::Inserted(flags), of(into))),
-            What::Look { how, .. } if matches!(how, Looked::Nothing | Looked::LetGo) => return,
+            What::Look {
+                how: Looked::Nothing | Looked::LetGo,
+                ..
+            } => return,
             What::Look { by, at, .. } => (by, (Verdict::Taken, of(at))),
             What::Remove { by, from, .. } => (by, (Verdict::Left, of(from))),
             What::Ignored { by, id } => (by, (Verdict::Ignored, Some((id, 0)))),
