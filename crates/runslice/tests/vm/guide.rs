@@ -1,4 +1,4 @@
-//! Every command of docs/guide is run, and prints there what the program prints.
+//! Every command of docs/guide and of README.md is run, and prints there what the program prints.
 //!
 //! Blocks of a chapter are run in their order, in one folder:
 //!
@@ -46,10 +46,13 @@ fn pages() -> PathBuf {
     root().join("docs/guide/src")
 }
 
-/// The chapters, in the order of the table of contents.
+/// The first page that anybody reads, seen from the chapters.
+const README: &str = "../../../README.md";
+
+/// The chapters, in the order of the table of contents, and the README.
 fn chapters() -> Vec<(String, String)> {
     let summary = fs::read_to_string(pages().join("SUMMARY.md")).expect("a table of contents");
-    let names = links(&summary).into_iter();
+    let names = links(&summary).into_iter().chain([README.to_owned()]);
     let read = |name: String| {
         let text = fs::read_to_string(pages().join(&name));
         let text = text.unwrap_or_else(|error| panic!("{name} of SUMMARY.md: {error}"));
