@@ -1,7 +1,7 @@
 //! All published experiments, rerun: every statement is judged, a second run from nothing gives the
 //! same bytes, and the chapters of the guide print what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,27 +32,48 @@ const CHAPTERS: [(&str, &str); 5] = [
 /// The heading of a chapter's part, and what stands above its table.
 struct Part {
     heading: &'static str,
+    /// Of the marks around its table.
+    name: &'static str,
+    /// Whether its rows link to experiments.
+    has_links: bool,
     lead: fn(&str) -> String,
+}
+
+impl Part {
+    fn begin(&self) -> String {
+        format!(
+            "<!-- {}: written by `UPDATE_GOLDEN=1 make test-long` -->\n",
+            self.name
+        )
+    }
+
+    fn end(&self) -> String {
+        format!("<!-- end of {} -->\n", self.name)
+    }
 }
 
 const SIMULATED: Part = Part {
     heading: "## Results",
+    name: "results",
+    has_links: true,
     lead: |document| {
         format!(
-            "`runslice reproduce --document {document}` runs all of it on the simulated machine \
-             and prints the published\nfigures beside its own; `-o report.html` draws them. \
-             With the seeds of the files, each statement judged\nas if alone:"
+            "`runslice reproduce --document {document}` prints the published figures beside its \
+             own; `-o report.html` draws them.\nEach statement is judged as if alone \
+             ([verdicts](../../../experiments/README.md#verdicts)):"
         )
     },
 };
 
 const IN_A_GUEST: Part = Part {
     heading: "## On a kernel",
+    name: "results on a kernel",
+    has_links: false,
     lead: |document| {
         format!(
-            "`runslice reproduce --document {document} --machine vm --quick` runs real programs \
-             on a real kernel, once\nor three times each, and says at most \"same direction\" or \
-             \"opposite direction\":"
+            "`runslice reproduce --document {document} --machine vm --quick` runs real programs, \
+             once or three times each,\nand says at most \"same direction\" or \"opposite \
+             direction\":"
         )
     },
 };
@@ -121,7 +142,7 @@ fn sentence(words: &str) -> String {
 }
 
 /// Why a statement is not more: the cause that its experiment gives, or else what the first part
-/// with its verdict says, in numbers and words.
+/// with its verdict says in words, or else its numbers.
 fn why(statement: &Value) -> String {
     let verdict = &statement["verdict"];
     if verdict == "reproduced" || verdict == "same-direction" && statement["cause"].is_null() {
@@ -129,32 +150,58 @@ fn why(statement: &Value) -> String {
     }
     let parts = statement["parts"].as_array().into_iter().flatten();
     let part = parts.into_iter().find(|part| part["verdict"] == *verdict);
-    let said = part.map(|part| {
-        let words = part["words"].as_str().unwrap_or_default().to_owned();
-        let numbers = part["numbers"].as_array().into_iter().flatten();
-        let numbers = numbers.map(|it| {
-            let value = it["value"].as_f64().unwrap_or(f64::NAN);
-            format!("{} is {value:.3}", it["name"].as_str().unwrap_or_default())
-        });
-        let numbers: Vec<String> = numbers.collect();
-        let name = part["name"].as_str().unwrap_or_default();
-        let name = name.strip_prefix(statement["id"].as_str().unwrap_or_default());
-        let of = format!("Test \"{}\"", name.unwrap_or_default().trim());
-        let mut all = vec![match numbers.is_empty() {
-            true => format!("{of} has no numbers."),
-            false => format!("{of}: {}.", numbers.join("; ")),
-        }];
-        all.extend((!words.is_empty()).then(|| sentence(&words)));
-        (words, all.join(" "))
-    });
+    let words = part.map_or("", |part| part["words"].as_str().unwrap_or_default());
     let cause = statement["cause"].as_str().filter(|it| !it.is_empty());
-    let text = match (verdict == "not-testable", cause, said) {
-        (true, _, Some((words, _))) if !words.is_empty() => words,
-        (_, Some(cause), _) => cause.to_owned(),
-        (_, None, Some((_, all))) => all,
-        (_, None, None) => String::new(),
+    let text = match (cause, part) {
+        (_, Some(_)) if verdict == "not-testable" && !words.is_empty() => words.to_owned(),
+        (Some(cause), _) => cause.to_owned(),
+        (None, Some(_)) if !words.is_empty() => sentence(words),
+        (None, Some(part)) => numbers(statement, part),
+        (None, None) => String::new(),
     };
     cell(&text)
+}
+
+/// The numbers of a test of a statement.
+fn numbers(statement: &Value, part: &Value) -> String {
+    let numbers = part["numbers"].as_array().into_iter().flatten();
+    let numbers = numbers.map(|it| {
+        let value = it["value"].as_f64().unwrap_or(f64::NAN);
+        format!("{} is {value:.3}", it["name"].as_str().unwrap_or_default())
+    });
+    let numbers: Vec<String> = numbers.collect();
+    let name = part["name"].as_str().unwrap_or_default();
+    let name = name.strip_prefix(statement["id"].as_str().unwrap_or_default());
+    let of = format!("Test \"{}\"", name.unwrap_or_default().trim());
+    if numbers.is_empty() {
+        return format!("{of} has no numbers.");
+    }
+    format!("{of}: {}.", numbers.join("; "))
+}
+
+/// Statements, their verdict, and why it is not more. Those without a reason share a row with the
+/// others of their verdict.
+fn rows(of: &Part, statements: &[(String, Value)]) -> Vec<(String, &'static str, String)> {
+    let mut rows: Vec<(String, &str, String)> = Vec::new();
+    for (experiment, statement) in statements {
+        let verdict = VERDICTS
+            .iter()
+            .find(|(name, _)| statement["verdict"] == *name);
+        let verdict = verdict.expect("one of the verdicts").1;
+        let id = statement["id"].as_str().expect("an id");
+        let id = if of.has_links {
+            format!("[{id}][{experiment}]")
+        } else {
+            id.to_owned()
+        };
+        let why = why(statement);
+        let alike = rows.iter_mut().find(|row| why.is_empty() && row.1 == verdict && row.2.is_empty());
+        match alike {
+            Some((ids, ..)) => *ids += &format!(" {id}"),
+            None => rows.push((id, verdict, why)),
+        }
+    }
+    rows
 }
 
 /// The part of a chapter that tells a document's verdicts.
@@ -170,26 +217,24 @@ fn chapter_part(of: &Part, document: &str, statements: &[(String, Value)]) -> St
         .map(|(number, name)| format!("{number} {name}"))
         .collect();
     let mut text = format!(
-        "{}\n\n{}\n{}.\n\n| | verdict | why it is not more | experiment |\n\
-         | --- | --- | --- | --- |\n",
+        "{}\n\n{}\n{}.\n\n{}\n| | verdict | why it is not more |\n| --- | --- | --- |\n",
         of.heading,
         (of.lead)(document),
-        counts.join(", ")
+        counts.join(", "),
+        of.begin(),
     );
-    for (experiment, statement) in statements {
-        let verdict = VERDICTS
-            .iter()
-            .find(|(name, _)| statement["verdict"] == *name);
-        writeln!(
-            text,
-            "| {} | {} | {} | [{experiment}](../../../experiments/{experiment}/README.md) |",
-            statement["id"].as_str().expect("an id"),
-            verdict.expect("one of the verdicts").1,
-            why(statement),
-        )
-        .expect("memory");
+    for (ids, verdict, why) in rows(of, statements) {
+        writeln!(text, "| {ids} | {verdict} | {why} |").expect("memory");
     }
-    text
+    text.push('\n');
+    if of.has_links {
+        let experiments: BTreeSet<&str> = statements.iter().map(|(it, _)| it.as_str()).collect();
+        for name in experiments {
+            writeln!(text, "[{name}]: ../../../experiments/{name}/README.md").expect("memory");
+        }
+        text.push('\n');
+    }
+    text + &of.end()
 }
 
 /// The heading of the part of an experiment's README that the run writes. The part is the page's
@@ -280,12 +325,38 @@ fn why_a_statement_is_not_more_is_told_in_sentences() {
     let numbers = [number("a / b", 0.6481), number("a / c", 1.0)];
     assert_eq!(
         why(&part(&numbers, "the disk limits it")),
-        "Test \"largest spread\": a / b is 0.648; a / c is 1.000. The disk limits it."
+        "The disk limits it."
     );
     assert_eq!(
         why(&part(&[], "--quick leaves out the runs `r`")),
-        "Test \"largest spread\" has no numbers. --quick leaves out the runs `r`."
+        "--quick leaves out the runs `r`."
     );
+    assert_eq!(
+        why(&part(&numbers, "")),
+        "Test \"largest spread\": a / b is 0.648; a / c is 1.000."
+    );
+    assert_eq!(why(&part(&[], "")), "Test \"largest spread\" has no numbers.");
+}
+
+#[test]
+fn statements_without_a_reason_share_a_row() {
+    let statement = |id: &str, verdict: &str, cause: &str| {
+        let name = "000-rules".to_owned();
+        (name, serde_json::json!({"id": id, "verdict": verdict, "cause": cause}))
+    };
+    let statements = [
+        statement("A1", "reproduced", ""),
+        statement("A2", "undecided", "too few runs"),
+        statement("A3", "reproduced", ""),
+    ];
+    let part = chapter_part(&SIMULATED, "000", &statements);
+    let table = "| [A1][000-rules] [A3][000-rules] | reproduced |  |\n\
+                 | [A2][000-rules] | undecided | too few runs |\n\n\
+                 [000-rules]: ../../../experiments/000-rules/README.md\n\n<!-- end of results -->\n";
+    assert!(part.ends_with(table), "{part}");
+    let part = chapter_part(&IN_A_GUEST, "000", &statements);
+    assert!(part.contains("\n| A1 A3 | reproduced |  |\n"), "{part}");
+    assert!(!part.contains("[000-rules]"), "{part}");
 }
 
 #[test]
@@ -321,15 +392,12 @@ fn hold_chapters(of: &Part, report: &str) {
         let begin = match page.find(&format!("{}\n", of.heading)) {
             Some(begin) => begin,
             None => {
-                page += &format!("\n{}\n\n| | \n", of.heading);
+                page += &format!("\n{}\n\n{}", of.heading, of.end());
                 page.rfind(of.heading).expect("just written")
             }
         };
-        // The table is the part's end; what follows it, after an empty line, is prose.
-        let table = begin + page[begin..].find("\n| | ").expect("a table") + 1;
-        let end = page[table..]
-            .find("\n\n")
-            .map_or(page.len(), |at| table + at + 1);
+        let end = page[begin..].find(&of.end()).expect("the part's end");
+        let end = begin + end + of.end().len();
         let none = Vec::new();
         let due = chapter_part(of, document, statements.get(document).unwrap_or(&none));
         if page[begin..end] == due {
