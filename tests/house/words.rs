@@ -9,15 +9,11 @@ const BYTES: usize = 540_000;
 /// Documents that do not yet hold the rules, because they are not yet rewritten. One that holds
 /// them must leave this list.
 const NOT_YET: &[&str] = &[
-    "docs/guide/src/kolivas-2004.md",
-    "docs/guide/src/lindsley-2004.md",
-    "docs/guide/src/santosa-2005.md",
-    "docs/guide/src/torrey-2007.md",
     "docs/your-scheduler.md",
 ];
 
 /// Length of [`NOT_YET`]. May only fall.
-const MOST_NOT_YET: usize = 5;
+const MOST_NOT_YET: usize = 1;
 
 /// Words of a sentence, where a piece of code is one word.
 const WORDS: usize = 35;

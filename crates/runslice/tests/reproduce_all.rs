@@ -1,7 +1,7 @@
 //! All published experiments, rerun: every statement is judged, a second run from nothing gives the
 //! same bytes, and the chapters of the guide print what came of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,6 @@ struct Part {
     heading: &'static str,
     /// Of the marks around its table.
     name: &'static str,
-    /// Whether its rows link to experiments.
-    has_links: bool,
     lead: fn(&str) -> String,
 }
 
@@ -55,12 +53,12 @@ impl Part {
 const SIMULATED: Part = Part {
     heading: "## Results",
     name: "results",
-    has_links: true,
     lead: |document| {
         format!(
             "`runslice reproduce --document {document}` prints the published figures beside its \
-             own; `-o report.html` draws them.\nEach statement is judged as if alone \
-             ([verdicts](../../../experiments/README.md#verdicts)):"
+             own; `-o report.html` draws them.\nEach statement is judged as if alone: \
+             [verdicts](../../../experiments/README.md#verdicts),\n\
+             [experiments](../../../experiments/README.md#coverage).\n"
         )
     },
 };
@@ -68,7 +66,6 @@ const SIMULATED: Part = Part {
 const IN_A_GUEST: Part = Part {
     heading: "## On a kernel",
     name: "results on a kernel",
-    has_links: false,
     lead: |document| {
         format!(
             "`runslice reproduce --document {document} --machine vm --quick` runs real programs, \
@@ -156,49 +153,43 @@ fn why(statement: &Value) -> String {
         (_, Some(_)) if verdict == "not-testable" && !words.is_empty() => words.to_owned(),
         (Some(cause), _) => cause.to_owned(),
         (None, Some(_)) if !words.is_empty() => sentence(words),
-        (None, Some(part)) => numbers(statement, part),
+        (None, Some(part)) => numbers(part),
         (None, None) => String::new(),
     };
     cell(&text)
 }
 
-/// The numbers of a test of a statement.
-fn numbers(statement: &Value, part: &Value) -> String {
+/// The numbers of a test.
+fn numbers(part: &Value) -> String {
     let numbers = part["numbers"].as_array().into_iter().flatten();
     let numbers = numbers.map(|it| {
         let value = it["value"].as_f64().unwrap_or(f64::NAN);
         format!("{} is {value:.3}", it["name"].as_str().unwrap_or_default())
     });
     let numbers: Vec<String> = numbers.collect();
-    let name = part["name"].as_str().unwrap_or_default();
-    let name = name.strip_prefix(statement["id"].as_str().unwrap_or_default());
-    let of = format!("Test \"{}\"", name.unwrap_or_default().trim());
     if numbers.is_empty() {
-        return format!("{of} has no numbers.");
+        return "No numbers.".to_owned();
     }
-    format!("{of}: {}.", numbers.join("; "))
+    sentence(&numbers.join("; "))
 }
 
 /// Statements, their verdict, and why it is not more. Those without a reason share a row with the
 /// others of their verdict.
-fn rows(of: &Part, statements: &[(String, Value)]) -> Vec<(String, &'static str, String)> {
+fn rows(statements: &[(String, Value)]) -> Vec<(String, &'static str, String)> {
     let mut rows: Vec<(String, &str, String)> = Vec::new();
-    for (experiment, statement) in statements {
+    for (_, statement) in statements {
         let verdict = VERDICTS
             .iter()
             .find(|(name, _)| statement["verdict"] == *name);
         let verdict = verdict.expect("one of the verdicts").1;
         let id = statement["id"].as_str().expect("an id");
-        let id = if of.has_links {
-            format!("[{id}][{experiment}]")
-        } else {
-            id.to_owned()
-        };
         let why = why(statement);
-        let alike = rows.iter_mut().find(|row| why.is_empty() && row.1 == verdict && row.2.is_empty());
+        let alike = rows
+            .iter_mut()
+            .find(|row| why.is_empty() && row.1 == verdict && row.2.is_empty());
         match alike {
             Some((ids, ..)) => *ids += &format!(" {id}"),
-            None => rows.push((id, verdict, why)),
+            None => rows.push((id.to_owned(), verdict, why)),
         }
     }
     rows
@@ -223,17 +214,10 @@ fn chapter_part(of: &Part, document: &str, statements: &[(String, Value)]) -> St
         counts.join(", "),
         of.begin(),
     );
-    for (ids, verdict, why) in rows(of, statements) {
+    for (ids, verdict, why) in rows(statements) {
         writeln!(text, "| {ids} | {verdict} | {why} |").expect("memory");
     }
     text.push('\n');
-    if of.has_links {
-        let experiments: BTreeSet<&str> = statements.iter().map(|(it, _)| it.as_str()).collect();
-        for name in experiments {
-            writeln!(text, "[{name}]: ../../../experiments/{name}/README.md").expect("memory");
-        }
-        text.push('\n');
-    }
     text + &of.end()
 }
 
@@ -331,18 +315,18 @@ fn why_a_statement_is_not_more_is_told_in_sentences() {
         why(&part(&[], "--quick leaves out the runs `r`")),
         "--quick leaves out the runs `r`."
     );
-    assert_eq!(
-        why(&part(&numbers, "")),
-        "Test \"largest spread\": a / b is 0.648; a / c is 1.000."
-    );
-    assert_eq!(why(&part(&[], "")), "Test \"largest spread\" has no numbers.");
+    assert_eq!(why(&part(&numbers, "")), "A / b is 0.648; a / c is 1.000.");
+    assert_eq!(why(&part(&[], "")), "No numbers.");
 }
 
 #[test]
 fn statements_without_a_reason_share_a_row() {
     let statement = |id: &str, verdict: &str, cause: &str| {
         let name = "000-rules".to_owned();
-        (name, serde_json::json!({"id": id, "verdict": verdict, "cause": cause}))
+        (
+            name,
+            serde_json::json!({"id": id, "verdict": verdict, "cause": cause}),
+        )
     };
     let statements = [
         statement("A1", "reproduced", ""),
@@ -350,13 +334,9 @@ fn statements_without_a_reason_share_a_row() {
         statement("A3", "reproduced", ""),
     ];
     let part = chapter_part(&SIMULATED, "000", &statements);
-    let table = "| [A1][000-rules] [A3][000-rules] | reproduced |  |\n\
-                 | [A2][000-rules] | undecided | too few runs |\n\n\
-                 [000-rules]: ../../../experiments/000-rules/README.md\n\n<!-- end of results -->\n";
+    let table = "| A1 A3 | reproduced |  |\n| A2 | undecided | too few runs |\n\n\
+                 <!-- end of results -->\n";
     assert!(part.ends_with(table), "{part}");
-    let part = chapter_part(&IN_A_GUEST, "000", &statements);
-    assert!(part.contains("\n| A1 A3 | reproduced |  |\n"), "{part}");
-    assert!(!part.contains("[000-rules]"), "{part}");
 }
 
 #[test]
