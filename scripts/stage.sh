@@ -40,9 +40,10 @@ sed "s,/usr/local/bin/,${prefix:-/usr/local}/bin/," dist/runslice@.service \
 # Messages, help and manuals name documents, and these link to each other: below DOC each lies where
 # it lies in the project.
 doc=share/doc/runslice
-put 644 README.md CHANGELOG.md dist/copyright $doc
+put 644 README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md dist/copyright $doc
 put 644 LICENSES/*.txt $doc/licenses
 put 644 docs/*.md $doc/docs
+put 644 docs/notebooks/*.ipynb $doc/docs/notebooks
 put 644 docs/guide/src/*.md $doc/docs/guide/src
 put 644 docs/guide/src/diagnoses/* $doc/docs/guide/src/diagnoses
 for file in experiments/README.md experiments/*/README.md experiments/*/*.toml; do
