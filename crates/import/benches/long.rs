@@ -15,7 +15,6 @@ use import::{Window, read, record};
 #[expect(dead_code, reason = "tests use the rest")]
 mod long;
 #[path = "../src/perfetto/messages.rs"]
-#[expect(dead_code, reason = "the reader uses the rest")]
 mod messages;
 mod perfetto {
     pub(crate) use super::messages;

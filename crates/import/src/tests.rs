@@ -125,7 +125,7 @@ fn causes_of_wakeups_are_told_apart() {
             .iter()
             .filter(|it| it.kind == EventKind::Wakeup && it.task.index() == task);
         woken
-            .map(|it| it.words())
+            .map(Event::words)
             .map(|it| (it.detail, it.a as u32))
             .collect()
     };
