@@ -226,7 +226,7 @@ impl Memory {
         }
     }
 
-    /// Ends a program for which something was refused since the last [`Memory::forget_refusal`].
+    /// Ends a program for which something was refused since the last `Memory::forget_refusal`.
     ///
     /// The limit is this machine's and no kernel's: a program that went on with an error of it, or
     /// with a null, would be another one than the one that a kernel runs.

@@ -216,7 +216,7 @@ impl NewFile {
     ///
     /// # Errors
     /// When the folder takes no file, or root would come to it by another user's link: see
-    /// [`create`](crate::create).
+    /// [`create`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         check_way(path)?;
