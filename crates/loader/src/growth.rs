@@ -12,11 +12,10 @@ use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, seek};
 use crate::anchor;
 use crate::paths::{Place, Resolved};
 use crate::state::{Context, Errno, Reply, u64_at};
+use crate::sys::FILE_MAX;
 
 type Answer = Result<Reply, Errno>;
 
-/// Bytes of one file.
-pub const FILE_MAX: u64 = 1 << 30;
 /// Bytes by which a program may make its files longer in one run.
 pub const GROWTH_MAX: u64 = 1 << 30;
 /// Bytes that a name counts: of a file, a folder, a link or a socket.

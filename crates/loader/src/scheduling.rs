@@ -2,7 +2,6 @@
 
 use model::user_space::{Kernel, SetSched, ThreadId};
 
-use crate::growth::FILE_MAX;
 use crate::state::{Context, Errno, Reply, Thread, thread_id, u32_at, u64_at};
 use crate::sys;
 
@@ -186,7 +185,7 @@ pub fn limits(cx: &mut Context<'_>) -> Answer {
         let (soft, hard) = match resource {
             libc::RLIMIT_STACK => (8 << 20, u64::MAX),
             libc::RLIMIT_NOFILE => (1024, 1 << 20),
-            libc::RLIMIT_FSIZE => (FILE_MAX, FILE_MAX),
+            libc::RLIMIT_FSIZE => (sys::FILE_MAX, sys::FILE_MAX),
             libc::RLIMIT_CORE => (0, u64::MAX),
             _ => (u64::MAX, u64::MAX),
         };

@@ -14,8 +14,6 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::growth::FILE_MAX;
-
 /// A call as the filter has intercepted it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -506,6 +504,9 @@ fn status_of(status: i32) -> Option<i32> {
         None
     }
 }
+
+/// Bytes of one file of the program (`RLIMIT_FSIZE`).
+pub const FILE_MAX: u64 = 1 << 30;
 
 /// A program that is about to start: all memory is there, for the child must not allocate.
 #[derive(Debug)]
