@@ -277,7 +277,7 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// Its number in [`Event::detail`].
+    /// Its number in `detail`.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {

@@ -8,7 +8,7 @@ use super::{Caller, Changed, Event, EventKind, Kicked, Looked, Op, PrevState, SY
 use super::{Until, WakeCause};
 use crate::{CpuId, Nanos, SimTime, TaskId};
 
-/// The numbers of an event that stand in files, hashes and columns: [`Event::detail`] and the two
+/// The numbers of an event that stand in files, hashes and columns: `detail` and the two
 /// payload words. [`Event::what`] says what they mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventWords {
