@@ -13,8 +13,8 @@ const PUBLISHED: [(&str, &str); 2] = [
     ("o1", "about 750 (the same)"),
 ];
 
-const BEGIN: &str = "<!-- lines: written by `UPDATE_GOLDEN=1 cargo test -p runslice-tests --test all \
-                     lines::` -->\n";
+const BEGIN: &str =
+    "<!-- lines: written by `UPDATE_GOLDEN=1 cargo test -p runslice-tests lines::` -->\n";
 const END: &str = "<!-- end of lines -->\n";
 
 fn policies() -> PathBuf {

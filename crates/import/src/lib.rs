@@ -18,6 +18,7 @@ mod format;
 mod order;
 mod perf_data;
 mod perfetto;
+mod priority;
 pub mod record;
 mod stream;
 mod tasks;
@@ -33,9 +34,9 @@ use model::{Header, MachineSpec, SimTime, Snapshot, TaskGroup, TaskId};
 pub use error::Error;
 pub use facts::Facts;
 pub use findings::{Causes, Coverage, Findings, Kinds};
+use priority::Priority;
 pub use stream::{MOST_CPUS, Out, Window};
 pub use tasks::Named;
-use tasks::Priority;
 
 use stream::{MOST_THREADS, Stream};
 

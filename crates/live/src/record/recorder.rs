@@ -598,7 +598,10 @@ mod tests {
                     .iter()
                     .position(|group| group.name == "pong");
                 let pong = pong.expect("a group of the thread's name") as u32;
-                let is_pong = |event: &&model::Event| matches!(event.what(), model::What::New { group, .. } if group == pong);
+                let is_pong = |event: &&model::Event| {
+                    let what = event.what();
+                    matches!(what, model::What::New { group, .. } if group == pong)
+                };
                 let pong = converted.events.iter().find(is_pong).unwrap().task;
                 let woken = |event: &&model::Event| {
                     event.kind == model::EventKind::Wakeup && event.task == pong
