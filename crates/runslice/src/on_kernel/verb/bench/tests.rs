@@ -217,7 +217,7 @@ fn a_folder_that_everybody_may_write_is_refused_before_anything_runs() {
     fs::create_dir_all(&request.folder).unwrap();
     fs::set_permissions(&request.folder, everybody).unwrap();
     let mut runner = Pretended::new(1, &FACTORS);
-    let error = bench(&request, &mut runner).unwrap_err().to_string();
+    let error = format!("{:#}", bench(&request, &mut runner).unwrap_err());
     assert!(error.contains("can be written by others"), "{error}");
     assert!(runner.ran.is_empty());
 }
