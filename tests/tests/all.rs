@@ -1,8 +1,7 @@
 //! The tests of the whole in one program: each program is linked with all of the simulator, which
-//! takes longer than most of these tests. Apart are `isa`, which a folder of vectors drives, and
-//! `scale`, which runs itself under valgrind.
+//! takes longer than most of these tests. Apart are `attacks` and `hostile`, which measure their
+//! process, `isa`, which a folder of vectors drives, and `scale`, which runs itself under valgrind.
 
-mod attacks;
 mod balance;
 mod births;
 mod both_back_ends;
@@ -24,7 +23,6 @@ mod goodness;
 mod guard;
 mod hand_over;
 mod hooks;
-mod hostile;
 mod hotplug;
 mod kernel_7_2;
 mod kernels;

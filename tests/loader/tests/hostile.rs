@@ -325,7 +325,7 @@ fn random_calls_change_nothing_outside_and_leave_nobody() {
     run_all(
         "random_calls_change_nothing_outside_and_leave_nobody",
         1,
-        300,
+        200,
         300,
     );
 }
