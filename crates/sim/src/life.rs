@@ -197,7 +197,9 @@ impl Machine {
         let id = self.next_id();
         let pid = self.pid_of_next(birth.group);
         // A child is called like its parent until it calls itself something else.
-        let comm = parent.map_or_else(String::new, |parent| self.task(parent).seldom.comm.clone());
+        let comm = parent.map_or_else(String::new, |parent| {
+            self.task(parent).seldom.comm.to_string()
+        });
         let mut task = Task::new(comm, pid, cpu, self.now);
         if let (Some(parent), false) = (parent, birth.process) {
             task.tgid = self.task(parent).tgid;
@@ -253,7 +255,7 @@ impl Machine {
             end -= 1;
         }
         comm.truncate(end);
-        self.task_mut(id).seldom.comm = comm;
+        self.task_mut(id).seldom.comm = comm.into();
         self.mirror_comm(id);
     }
 

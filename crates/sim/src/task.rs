@@ -133,8 +133,8 @@ pub struct Family {
 
 /// What of a task its turns do not need.
 pub struct Seldom {
-    /// The kernel's `comm`: at most 15 bytes.
-    pub comm: String,
+    /// The kernel's `comm`: at most 15 bytes. Boxed, because each task keeps one and none grows.
+    pub comm: Box<str>,
     /// Its policy and real-time priority.
     pub policy: SchedPolicy,
     /// `cpus_mask`: its affinity, where it may run when nothing keeps it from migrating.
@@ -268,7 +268,7 @@ impl Task {
     /// A task that has not started.
     pub fn new(comm: String, pid: u32, cpu: CpuId, now: SimTime) -> Self {
         let seldom = Seldom {
-            comm,
+            comm: comm.into(),
             policy: SchedPolicy::Normal,
             affinity: MaskId::ALL,
             weighed: false,

@@ -104,7 +104,7 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn trace_rename(&mut self, vm: &mut Vm, id: TaskId, comm: &str) {
         let task = self.task(id);
-        if self.hooked.has(Place::TaskRename) && task.seldom.comm != comm {
+        if self.hooked.has(Place::TaskRename) && *task.seldom.comm != *comm {
             let address = task.address;
             let text = self.hook_text(vm, comm);
             self.call_hooks(vm, Place::TaskRename, false, &[address, text]);
