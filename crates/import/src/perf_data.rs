@@ -28,9 +28,11 @@ const EVENTS: u64 = 1 << 16;
 const IDS: usize = 1 << 20;
 /// Most forms that samples have: events of one recording differ in a few bits.
 const LAYOUTS: usize = 1 << 10;
-/// Bits of the features `HEADER_TRACING_DATA` and `HEADER_OSRELEASE`.
+/// Bits of the features `HEADER_TRACING_DATA`, `HEADER_OSRELEASE` and `HEADER_NRCPUS` (Linux 6.18,
+/// tools/perf/Documentation/perf.data-file-format.txt).
 const TRACING_DATA: u32 = 1;
 const OSRELEASE: u32 = 4;
+const NRCPUS: u32 = 7;
 /// Most bytes of a feature that is a text.
 const TEXT: u64 = 1 << 12;
 
@@ -64,6 +66,8 @@ struct Head {
     by_id: HashMap<u64, usize>,
     /// The kernel's release.
     release: Option<String>,
+    /// How many CPUs were online.
+    online: Option<u32>,
 }
 
 impl Head {
@@ -147,6 +151,9 @@ pub fn read<R: Read + Seek>(
     }
     let data = read_head(input, &mut head)?;
     stream.told.kernel = head.release.take();
+    if let Some(online) = head.online {
+        stream.has_cpus(online);
+    }
     head.check(0)?;
     seek(input, data.offset)?;
     let mut cursor = Cursor::new(&mut *input, data.offset, endian);
@@ -201,7 +208,12 @@ fn read_head<R: Read + Seek>(input: &mut BufReader<R>, head: &mut Head) -> Resul
     };
     if let Some(at) = place(OSRELEASE).filter(|_| first & 1 << OSRELEASE != 0) {
         // The records are of use without it.
-        head.release = feature(input, at, endian).ok();
+        let bytes = feature(input, at, endian).ok();
+        head.release = bytes.map(|bytes| text(&bytes, endian));
+    }
+    if let Some(at) = place(NRCPUS).filter(|_| first & 1 << NRCPUS != 0) {
+        let bytes = feature(input, at, endian).unwrap_or_default();
+        head.online = online(&bytes, endian);
     }
     seek(input, at)?;
     let mut cursor = Cursor::new(&mut *input, at, endian);
@@ -212,18 +224,26 @@ fn read_head<R: Read + Seek>(input: &mut BufReader<R>, head: &mut Head) -> Resul
     Ok(data)
 }
 
-/// The text of the feature whose section's place stands at `at`.
+/// The bytes of the feature whose section's place stands at `at`.
 fn feature<R: Read + Seek>(
     input: &mut BufReader<R>,
     at: u64,
     endian: Endian,
-) -> Result<String, Error> {
+) -> Result<Vec<u8>, Error> {
     seek(input, at)?;
     let section = section(&mut Cursor::new(&mut *input, at, endian))?;
     seek(input, section.offset)?;
     let mut cursor = Cursor::new(&mut *input, section.offset, endian);
-    let bytes = cursor.bytes(section.size.min(TEXT), TEXT, "the kernel's release")?;
-    Ok(text(&bytes, endian))
+    cursor.bytes(section.size.min(TEXT), TEXT, "what describes the machine")
+}
+
+/// How many CPUs were online: behind the number of those that could be. Those that were not have
+/// no records, and take no part in a simulation. No machine that is simulated has more than
+/// [`model::CPUS_MAX`].
+fn online(bytes: &[u8], endian: Endian) -> Option<u32> {
+    let online = endian.number(bytes.get(4..8)?);
+    let online = u32::try_from(online).ok()?;
+    (online <= model::CPUS_MAX.into()).then_some(online)
 }
 
 /// A text behind its length, up to the first NUL.
@@ -348,9 +368,11 @@ impl Records<'_> {
         match kind {
             kind::HEADER_FEATURE => {
                 let endian = self.head.endian;
-                let is_release = |bits: &[u8]| endian.number(bits) == u64::from(OSRELEASE);
-                if body.get(..8).is_some_and(is_release) {
+                let bits = body.get(..8).map(|bits| endian.number(bits));
+                if bits == Some(OSRELEASE.into()) {
                     stream.told.kernel = Some(text(&body[8..], endian));
+                } else if bits == Some(NRCPUS.into()) {
+                    stream.has_cpus(online(&body[8..], endian).unwrap_or(0));
                 }
             }
             kind::HEADER_TRACING_DATA => {

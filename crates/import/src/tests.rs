@@ -88,6 +88,29 @@ fn the_kernels_release_is_read_where_a_trace_says_it() {
 }
 
 #[test]
+fn a_machine_has_the_cpus_that_its_trace_lists_although_they_have_no_records() {
+    let cpus = |bytes: &[u8]| {
+        let (_, imported) = import(bytes, Window::default()).unwrap();
+        imported.header.machine.cpus
+    };
+    let mut file = written("trace.dat 6", &story());
+    assert_eq!(cpus(&file), 2);
+    // The number of CPUs, and the places of the records of each; there is room before the pages.
+    let find = |file: &[u8], mark: &[u8]| file.windows(10).position(|it| it == mark).unwrap();
+    let count = find(&file, b"options  \0") - 4;
+    file[count..count + 4].copy_from_slice(&7_u32.to_le_bytes());
+    assert_eq!(cpus(&file), 7);
+    let mut file = written("perf.data", &story());
+    assert_eq!(cpus(&file), 2);
+    let online = file.len() - 4;
+    file[online..].copy_from_slice(&6_u32.to_le_bytes());
+    assert_eq!(cpus(&file), 6);
+    // More than any machine has is no number of CPUs.
+    file[online..].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(cpus(&file), 2);
+}
+
+#[test]
 fn text_without_flags_has_the_same_switches_and_says_what_it_lacks() {
     let records = story();
     let (want, _) = whole(&records);

@@ -283,6 +283,11 @@ fn release() -> Vec<u8> {
     to
 }
 
+/// The feature `HEADER_NRCPUS`: CPUs that could be, and those that are online.
+fn nr_cpus() -> Vec<u8> {
+    [8_u32, 2].map(u32::to_le_bytes).concat()
+}
+
 /// What stands before the pages of two CPUs, each of which has so many bytes.
 pub fn long_trace_dat(cpu_bytes: u64) -> Vec<u8> {
     head_of_version6(LITTLE, cpu_bytes, None)
@@ -523,7 +528,7 @@ pub fn perf_data(records: &[Record], form: &str) -> Vec<u8> {
         data.len() as u64,
         0,
         0,
-        1 << 1 | 1 << 4,
+        1 << 1 | 1 << 4 | 1 << 7,
         0,
         0,
         0,
@@ -536,14 +541,15 @@ pub fn perf_data(records: &[Record], form: &str) -> Vec<u8> {
     LITTLE.put(&mut to, ids_at, 8);
     LITTLE.put(&mut to, 8, 8);
     to.extend(data);
-    let mut at = features_at + 32;
-    for feature in [tracing(), release()] {
+    let mut at = features_at + 48;
+    for feature in [tracing(), release(), nr_cpus()] {
         LITTLE.put(&mut to, at, 8);
         LITTLE.put(&mut to, feature.len() as u64, 8);
         at += feature.len() as u64;
     }
     to.extend(tracing());
     to.extend(release());
+    to.extend(nr_cpus());
     to
 }
 
