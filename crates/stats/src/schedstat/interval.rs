@@ -62,6 +62,16 @@ pub enum Counted {
     Times,
     /// The other counters for a part of the interval only.
     Part,
+    /// Run times, waits and turns; others have 32 bits, and so many turns that they have wrapped.
+    Wrapped,
+}
+
+impl Counted {
+    /// Whether calls and imbalance are known.
+    #[must_use]
+    pub fn has_calls(self) -> bool {
+        matches!(self, Self::All | Self::Part)
+    }
 }
 
 /// The increments of one CPU's counters.
@@ -105,7 +115,8 @@ pub struct Figures {
     /// Share of the CPU time that tasks ran.
     #[serde(rename = "busy_ppm")]
     pub busy: Option<Millionths>,
-    /// One for each kind of imbalance that the version sums up; none when [`Counted::Times`].
+    /// One for each kind of imbalance that the version sums up; none unless
+    /// [`Counted::has_calls`].
     pub imbalance: Vec<Imbalance>,
 }
 
@@ -205,6 +216,7 @@ impl Interval {
                 .sum::<Option<u128>>()
         };
         match (sum("sched_cnt"), sum("pcnt")) {
+            (Some(calls), Some(slices)) if calls < slices && self.has_wrapped() => Counted::Wrapped,
             _ if self.layout.version < 15 => Counted::All,
             (Some(0), Some(1..)) => Counted::Times,
             // A task that is between the two places in the kernel is counted in one of them.
@@ -213,6 +225,15 @@ impl Interval {
             }
             _ => Counted::All,
         }
+    }
+
+    /// Whether some CPU was given more often than the calls of `schedule()` can be counted to: the
+    /// counter of slices has 64 bits, that of calls 32 (`pcount` and `sched_count`, Linux 6.18,
+    /// include/linux/sched.h and kernel/sched/sched.h). There are about two calls for a slice.
+    fn has_wrapped(&self) -> bool {
+        const MOST: u128 = 1 << 31;
+        let slices = |cpu: &CpuInterval| cpu.get(self.layout, "pcnt");
+        self.cpus.iter().filter_map(slices).any(|it| it >= MOST)
     }
 
     /// The version's table.
@@ -291,7 +312,7 @@ impl Interval {
         let average = |name| mean(time(name)?, slices?);
         let elapsed = jiffies_ns(u128::from(self.jiffies), hz) * cpus as u128;
         let imbalance = match self.counted() {
-            Counted::Times => Vec::new(),
+            Counted::Times | Counted::Wrapped => Vec::new(),
             Counted::All | Counted::Part => of.imbalance(self.layout),
         };
         Figures {

@@ -5,6 +5,10 @@ use std::io::{self, BufRead, Read as _};
 use super::layout::{Layout, VERSIONS};
 use super::snapshot::{CpuEntry, DomainEntry, Snapshot};
 
+/// First words of lines that kernels of vendors add, which count nothing that is read: energy-aware
+/// scheduling of Android.
+const OF_VENDORS: [&[u8]; 1] = [b"eas"];
+
 /// Longest line that is read, in bytes. Version 7 has all domains of a CPU on one.
 const LINE_MAX: u64 = 1 << 20;
 
@@ -314,6 +318,9 @@ impl<R: BufRead> SchedstatReader<R> {
                     layout,
                 ))
             };
+        }
+        if OF_VENDORS.contains(&word) {
+            return Ok(());
         }
         if word == b"totals" && !layout.totals.is_empty() && snapshot.totals.is_none() {
             snapshot.totals = Some(self.totals(layout, rest)?);

@@ -397,6 +397,24 @@ fn counters_that_are_switched_off_are_no_zeros() {
     assert_eq!(interval(14, 0, 30).counted(), Counted::All);
     let off = interval(17, 0, 30);
     assert_eq!(off.figures(&off.total(), 1, 250).imbalance, []);
+    // Calls have 32 bits, slices 64: nobody switched anything off.
+    for version in [14, 15, 17] {
+        let wrapped = interval(version, 705_032_704, 5_000_000_000);
+        assert_eq!(wrapped.counted(), Counted::Wrapped, "{version}");
+        assert_eq!(wrapped.figures(&wrapped.total(), 1, 250).imbalance, []);
+    }
+    let known = interval(17, 4_000_000_000, 3_000_000_000);
+    assert_eq!(known.counted(), Counted::All);
+}
+
+#[test]
+fn lines_that_a_vendor_adds_are_passed_over_by_name() {
+    let cpu = "cpu0 1 0 3 4 5 6 7 8 9\n";
+    let plain = format!("version 15\ntimestamp 9\n{cpu}");
+    let vendor = format!("{plain}eas 50510 0 0 29148 0 21362\n");
+    assert_eq!(read(&vendor), read(&plain));
+    let other = error(&format!("{plain}eas2 1\n"));
+    assert!(other.contains("eas2 1"), "{other}");
 }
 
 #[test]

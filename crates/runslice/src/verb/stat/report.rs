@@ -213,6 +213,13 @@ fn notes(intervals: &[Interval], restarted: &BTreeSet<u32>) -> io::Result<()> {
             "runslice: no calls and no imbalance: kernel.sched_schedstats was 0; {how}"
         )?;
     }
+    if counted(Counted::Wrapped) {
+        writeln!(
+            to,
+            "runslice: calls and imbalance are not known: the kernel counts them in 32 bits, which \
+             so many slices exceed; two snapshots of one day or less tell them"
+        )?;
+    }
     if counted(Counted::Part) {
         writeln!(
             to,

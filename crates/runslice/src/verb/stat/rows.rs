@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use model::Nanos;
 use serde::Serialize;
 use stats::Millionths;
-use stats::schedstat::{Counted, CpuInterval, Figures, Interval};
+use stats::schedstat::{CpuInterval, Figures, Interval};
 
 use crate::export::{ExportTable, Kind};
 use crate::report::Format;
@@ -39,7 +39,7 @@ impl Row {
     /// The figures of `of`, which stands for `cpus` CPUs.
     pub fn new(interval: &Interval, of: &CpuInterval, name: String, cpus: usize, hz: u32) -> Self {
         let length = seconds(interval.jiffies(), hz);
-        let counted = length > 0.0 && interval.counted() != Counted::Times;
+        let counted = length > 0.0 && interval.counted().has_calls();
         let per_second = |count: u128| counted.then(|| count as f64 / length);
         let layout = interval.layout();
         Self {
