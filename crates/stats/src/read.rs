@@ -2,10 +2,12 @@
 
 use std::io::{self, BufRead, Read as _};
 
+use model::plain::shown;
 use model::{
     CPUS_MAX, CpuId, EVENT_FORMAT_VERSIONS, Event, EventWords, Header, NOWHERE, Nanos, SimTime,
     Sink, TaskGroup, TaskId, Text,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::json_lines::{HeaderLine, TextLine};
@@ -17,6 +19,9 @@ const LINE_MAX: u64 = 16 << 20;
 /// Latest time that is read: 2^53 ns, about 104 days, up to which every JSON reader is exact.
 /// Sums over 1024 CPUs then fit 64 bits.
 const TIME_MAX: u64 = 1 << 53;
+
+/// Most names of one kind that a header has: as many as tasks of a workload.
+const NAMES_MAX: usize = 100_000;
 
 /// How many events a sink gets at once.
 const BATCH: usize = 1024;
@@ -460,10 +465,17 @@ fn json(line: u64, error: &serde_json::Error) -> ReadError {
 }
 
 fn header(text: &str) -> Result<Header, ReadError> {
-    let value: Value = serde_json::from_str(text).map_err(|_| ReadError::NotEvents)?;
+    /// Skips what follows: as a value, a header has twenty times its length.
+    #[derive(Deserialize)]
+    struct Version {
+        runslice_events: u64,
+    }
+    if !text.trim_start().starts_with('{') {
+        return Err(ReadError::NotEvents);
+    }
     // The version comes first: another version may have other fields.
-    let version = value.get("runslice_events").and_then(Value::as_u64);
-    let found = version.ok_or(ReadError::NotEvents)?;
+    let version: Version = serde_json::from_str(text).map_err(|_| ReadError::NotEvents)?;
+    let found = version.runslice_events;
     let expected = EVENT_FORMAT_VERSIONS;
     if !expected.map(u64::from).contains(&found) {
         return Err(ReadError::Version { found, expected });
@@ -480,30 +492,51 @@ fn header(text: &str) -> Result<Header, ReadError> {
             expected,
         });
     }
+    for (field, names) in [
+        ("groups", line.groups.len()),
+        ("spans", line.spans.len()),
+        ("deadlines", line.deadlines.len()),
+        ("counters", line.counters.len()),
+        ("phases", line.phases.len()),
+    ] {
+        if names > NAMES_MAX {
+            return Err(ReadError::Field {
+                line: 1,
+                field,
+                found: format!("a list of {names}"),
+                expected: format!("at most {NAMES_MAX}"),
+            });
+        }
+    }
     Ok(Header::from(line))
 }
 
 impl From<HeaderLine> for Header {
+    /// Names are shown as they are read: one with the end of a line would begin a row of every
+    /// table.
     fn from(line: HeaderLine) -> Self {
+        let all = |names: Vec<String>| names.iter().map(shown).collect::<Vec<_>>();
         let groups = line.groups.into_iter();
         let deadlines = line.deadlines.into_iter();
         Self {
-            policy: line.policy,
-            workload: line.workload,
+            policy: shown(line.policy),
+            workload: shown(line.workload),
             machine: line.machine,
             seed: line.seed,
             duration: line.duration_ns.map(Nanos::new),
             groups: groups
                 .map(|group| TaskGroup {
-                    name: group.name,
+                    name: shown(group.name),
                     nice: group.nice,
                     count: group.count,
                 })
                 .collect(),
-            spans: line.spans,
-            deadlines: deadlines.map(|entry| (entry.name, entry.missed)).collect(),
-            counters: line.counters,
-            phases: line.phases,
+            spans: all(line.spans),
+            deadlines: deadlines
+                .map(|entry| (shown(entry.name), entry.missed))
+                .collect(),
+            counters: all(line.counters),
+            phases: all(line.phases),
         }
     }
 }
