@@ -106,6 +106,9 @@ impl Source<'_> {
 
 /// A type that stands in a recording.
 trait Coded: Sized {
+    /// Bytes that each takes at least: a list claims no more elements than bytes can hold.
+    const LEAST: usize = 1;
+
     fn put(&self, to: &mut Vec<u8>);
     fn get(from: &mut Source<'_>) -> Option<Self>;
 }
@@ -114,6 +117,8 @@ macro_rules! numbers {
     ($($type:ty),*) => {
         $(
             impl Coded for $type {
+                const LEAST: usize = size_of::<Self>();
+
                 fn put(&self, to: &mut Vec<u8>) {
                     to.extend(self.to_le_bytes());
                 }
@@ -143,6 +148,8 @@ impl Coded for bool {
 }
 
 impl<T: Coded> Coded for Vec<T> {
+    const LEAST: usize = 4;
+
     fn put(&self, to: &mut Vec<u8>) {
         // Longer ones were refused before they could be recorded.
         u32::try_from(self.len()).unwrap_or(u32::MAX).put(to);
@@ -151,11 +158,15 @@ impl<T: Coded> Coded for Vec<T> {
 
     fn get(from: &mut Source<'_>) -> Option<Self> {
         let len = u32::get(from)? as usize;
-        // Every element takes a byte at least: no length asks for more memory than was read.
-        if len > from.left() {
+        if len > from.left() / T::LEAST {
             return None;
         }
-        (0..len).map(|_| T::get(from)).collect()
+        // A vector that grows would have three times as much for a moment.
+        let mut all = Self::with_capacity(len);
+        for _ in 0..len {
+            all.push(T::get(from)?);
+        }
+        Some(all)
     }
 }
 
@@ -236,10 +247,12 @@ macro_rules! structure {
 
 /// An enum by its variants, each with its number.
 macro_rules! variants {
-    ($type:ident {
+    ($type:ident, least $least:literal {
         $($tag:literal $name:ident $({ $($field:ident),* })? $(( $($item:ident),* ))?),*
     }) => {
         impl Coded for $type {
+            const LEAST: usize = $least;
+
             fn put(&self, to: &mut Vec<u8>) {
                 match self {
                     $($type::$name $({ $($field),* })? $(( $($item),* ))? => {
@@ -299,9 +312,9 @@ structure!(After {
     waits_for_files,
     end
 });
-variants!(Stop { 0 Wait { until }, 1 Yield, 2 Exit, 3 Again });
-variants!(SetSched { 0 Policy(policy, priority), 1 Nice(nice), 2 Affinity(cpus), 3 Name(name) });
-variants!(BpfCall {
+variants!(Stop, least 1 { 0 Wait { until }, 1 Yield, 2 Exit, 3 Again });
+variants!(SetSched, least 2 { 0 Policy(policy, priority), 1 Nice(nice), 2 Affinity(cpus), 3 Name(name) });
+variants!(BpfCall, least 5 {
     0 BtfLoad { bytes },
     1 MapCreate(map),
     2 Lookup { map, key, flags, delete },
@@ -317,14 +330,14 @@ variants!(BpfCall {
     12 StreamRead { program, stream, len },
     13 Close { object }
 });
-variants!(Act {
+variants!(Act, least 14 {
     0 Bpf(call, answer),
     1 Spawn(thread, name, answer),
     2 SetSched(thread, change, answer),
     3 ArenaAt(map, address, answer),
     4 Store(map, offset, bytes)
 });
-variants!(Record {
+variants!(Record, least 7 {
     0 Turn { thread, now, acts, turn, after },
     1 Woken(asked, woken, after),
     2 Interrupt(woken, after)
