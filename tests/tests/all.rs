@@ -1,6 +1,7 @@
 //! The tests of the whole in one program: each program is linked with all of the simulator, which
 //! takes longer than most of these tests. Apart are `attacks` and `hostile`, which measure their
-//! process, `isa`, which a folder of vectors drives, and `scale`, which runs itself under valgrind.
+//! process, `isa`, which a folder of vectors drives, `bounds`, whose allocator counts, and `scale`,
+//! which runs itself under valgrind.
 
 mod balance;
 mod births;
