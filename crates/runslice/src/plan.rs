@@ -1,5 +1,7 @@
 //! A sweep's file, and the runs that it asks for.
 
+mod texts;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -368,6 +370,8 @@ fn plan(source: &Source<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
             "{name}: {runs} runs are more than {RUNS_MAX}; split the sweep"
         ));
     }
+    let texts: usize = cells.iter().map(Cell::texts).sum();
+    texts::check(texts.saturating_mul(seeds.count()), source.file.file)?;
     let duration = draft.duration.as_ref().map(|text| {
         let place = || source.of(text);
         span::parse(text.get_ref()).map_err(|error| anyhow!("{}: {error}", place()))
@@ -621,12 +625,15 @@ fn with_knobs(argument: &str, found: &Found, knobs: &[(String, Scalar)]) -> anyh
 fn arms<'a>(draft: &'a Draft, source: &Source<'a>) -> anyhow::Result<Vec<Arm<'a>>> {
     let none = BTreeMap::new();
     let mut arms = Vec::new();
+    let mut texts = 0;
     for argument in &draft.policy {
         let policy = argument.get_ref();
         let place: Arc<str> = source.of(argument).into();
         let found = policy::open(&source.resolve(policy)).with_context(|| place.to_string())?;
         for knobs in combinations(lists_for(&draft.knobs, policy).unwrap_or(&none)) {
             let found = with_knobs(policy, &found, &knobs).with_context(|| place.to_string())?;
+            texts += texts::of(&found.policy);
+            texts::check(texts, &place)?;
             arms.push(Arm {
                 policy,
                 is_program: false,
@@ -657,6 +664,8 @@ fn arms<'a>(draft: &'a Draft, source: &Source<'a>) -> anyhow::Result<Vec<Arm<'a>
 fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
     check_names(&draft.knobs, "policy", &draft.policy, source)?;
     check_names(&draft.scale, "workload", &draft.workload, source)?;
+    texts::check_lists(&draft.knobs, |it| it.text().len(), source)?;
+    texts::check_lists(&draft.scale, |_| 0, source)?;
     let choices = choices(draft, source)?;
     let mut loads = Vec::new();
     for argument in &draft.workload {
@@ -669,7 +678,16 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
         }
     }
     let mut cells = Vec::new();
+    let mut texts = 0_usize;
     for arm in arms(draft, source)? {
+        let policy = 2 * texts::of(&arm.found.policy);
+        let each = loads.iter();
+        let each = each.map(|(name, scale, _)| policy + texts::of_load(name, scale));
+        texts = each
+            .sum::<usize>()
+            .saturating_mul(choices.len())
+            .saturating_add(texts);
+        texts::check(texts, source.file.file)?;
         for (workload, scale, (found_as, load)) in &loads {
             for choice in &choices {
                 if cells.len() >= RUNS_MAX {

@@ -180,6 +180,38 @@ fn combinations_beyond_all_measure_are_refused_before_they_are_made() {
 }
 
 #[test]
+fn names_and_knobs_that_no_computer_holds_are_refused_before_they_are_multiplied() {
+    let long = "x".repeat(60_000);
+    let list = |count: usize, of: &dyn Fn(usize) -> String| {
+        let all: Vec<String> = (0..count).map(of).collect();
+        all.join(",")
+    };
+    let numbers = list(300, &|at| at.to_string());
+    let head = "policy = ['mlfq']\nworkload = ['desk']\nseeds = 1\n";
+    let refused = |text: &str| {
+        let error = runs(text).unwrap_err().to_string();
+        assert!(
+            error.contains("the names and knobs of all runs have more than 1024 MiB"),
+            "{error}"
+        );
+    };
+    // A long value in each of 90,000 combinations.
+    refused(&format!(
+        "{head}[knobs.mlfq]\na = [{numbers}]\nb = [{numbers}]\nc = ['{long}']"
+    ));
+    // One in each of 20,000 runs.
+    refused(&format!(
+        "policy = ['mlfq']\nworkload = ['desk']\nseeds = 20000\n[knobs.mlfq]\nc = ['{long}']"
+    ));
+    // One under each of 20,000 machines.
+    let cpus = list(200, &|at| (at + 1).to_string());
+    let hz = list(100, &|_| "250".to_owned());
+    refused(&format!(
+        "{head}cpus = [{cpus}]\nhz = [{hz}]\n[knobs.mlfq]\nc = ['{long}']"
+    ));
+}
+
+#[test]
 fn the_documents_example_has_as_many_runs_as_it_says() {
     let document = include_str!("../../../../docs/sweep.md");
     let (_, rest) = document.split_once("```toml\n").unwrap();
