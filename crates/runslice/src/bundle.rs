@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail, ensure};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
+use model::plain::shown;
 use model::{MachineSpec, PolicySpec, Program, Recorded, SetUp, SetUpTime};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,16 @@ const ANY: &[u8] = b"runslice bundle ";
 
 /// Most bytes of a recording.
 const MOST_RECORDING: usize = 1 << 30;
+/// Bytes that any recording may become when it is unpacked, however short it is packed.
+const UNPACKED: usize = 16 << 20;
+/// Bytes that each packed byte may become beyond that. Deflate reaches 1,032.
+const UNPACKED_EACH: usize = 64;
+
+/// Most bytes that so many packed ones may become.
+fn most_of(packed: usize) -> usize {
+    let most = packed.saturating_mul(UNPACKED_EACH);
+    most.saturating_add(UNPACKED).min(MOST_RECORDING)
+}
 
 /// Greatest length of the line of JSON.
 const MOST_JSON: usize = 16 << 20;
@@ -195,9 +206,18 @@ impl Bundle {
         };
         let json = serde_json::to_string(&header).expect("names and numbers become JSON");
         let file = [MAGIC_2, json.as_bytes(), b"\n"].concat();
-        let mut file = GzEncoder::new(file, Compression::default());
-        let written = file.write_all(&recorded.bytes);
-        written.and_then(|()| file.finish()).expect("to memory")
+        let head = file.len();
+        let packed = |compression| {
+            let mut file = GzEncoder::new(file.clone(), compression);
+            let written = file.write_all(&recorded.bytes);
+            written.and_then(|()| file.finish()).expect("to memory")
+        };
+        let file = packed(Compression::default());
+        // The reader takes what packs that well for a bomb.
+        if recorded.bytes.len() > most_of(file.len() - head) {
+            return packed(Compression::none());
+        }
+        file
     }
 
     /// Reads a file for which [`is_bundle`] is true.
@@ -227,7 +247,7 @@ impl Bundle {
         let setup = header.setup.into_iter().map(SetUp::from);
         Ok(Self {
             policy: PolicySpec {
-                name: header.name,
+                name: shown(header.name),
                 object: Arc::from(object),
                 table: header.table,
                 set: header.set,
@@ -271,6 +291,13 @@ impl Bundle {
             "the bundle's recording has more than {} MiB",
             MOST_RECORDING >> 20
         );
+        let most = most_of(packed.len());
+        ensure!(
+            len <= most,
+            "the bundle's recording becomes {len} bytes when it is unpacked, and {} packed bytes \
+             may become {most}: it was not written by runslice; record the program again",
+            packed.len()
+        );
         let mut recording = Vec::new();
         let mut unpacked = GzDecoder::new(packed).take(len as u64 + 1);
         let read = unpacked.read_to_end(&mut recording);
@@ -292,7 +319,7 @@ impl Bundle {
         };
         Ok(Self {
             policy: PolicySpec {
-                name: header.name,
+                name: shown(header.name),
                 object: Arc::from([]),
                 table: None,
                 set: Vec::new(),
@@ -387,7 +414,8 @@ mod tests {
         assert_eq!(
             (read.name, read.object, read.table, read.set, read.setup),
             (
-                wrote.name,
+                // It stands in tables, whose rows are lines.
+                r#"mine\u000a"quoted""#.to_owned(),
                 wrote.object,
                 wrote.table,
                 wrote.set,
@@ -412,6 +440,39 @@ mod tests {
                 Bundle::read(&file[..len]).unwrap_err();
             }
         }
+    }
+
+    #[test]
+    fn a_recording_that_becomes_far_longer_than_it_is_packed_is_refused() {
+        let mut zeros = recording();
+        let program = zeros.policy.program.as_mut().unwrap();
+        program.recorded.as_mut().unwrap().bytes = vec![0_u8; UNPACKED + (4 << 20)].into();
+        // Its own writer packs it so that it can be read again.
+        let file = zeros.write();
+        assert!(file.len() > UNPACKED, "{}", file.len());
+        let read = Bundle::read(&file).unwrap().policy.program.unwrap();
+        assert_eq!(read.recorded.unwrap().bytes.len(), UNPACKED + (4 << 20));
+        let (head, _) = split::<HeaderOfRecording>(&file[MAGIC_2.len()..]).unwrap();
+        let head = serde_json::to_string(&head).unwrap();
+        let mut bomb = GzEncoder::new(
+            [MAGIC_2, head.as_bytes(), b"\n"].concat(),
+            Compression::best(),
+        );
+        bomb.write_all(&vec![0_u8; UNPACKED + (4 << 20)]).unwrap();
+        let bomb = bomb.finish().unwrap();
+        assert!(bomb.len() < 32 << 10, "{}", bomb.len());
+        let error = format!("{:#}", Bundle::read(&bomb).unwrap_err());
+        assert!(
+            error.contains("becomes 20971520 bytes when it is unpacked"),
+            "{error}"
+        );
+        // A header that claims less does not let more be unpacked.
+        let (mut head, packed) = split::<HeaderOfRecording>(&bomb[MAGIC_2.len()..]).unwrap();
+        head.recording_bytes = 10;
+        let head = serde_json::to_string(&head).unwrap();
+        let lies = [MAGIC_2, head.as_bytes(), b"\n", packed].concat();
+        let error = format!("{:#}", Bundle::read(&lies).unwrap_err());
+        assert!(error.contains("should have 10 bytes"), "{error}");
     }
 
     fn capsule() -> Bundle {
