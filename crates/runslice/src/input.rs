@@ -11,8 +11,9 @@ use anyhow::{Context as _, ensure};
 pub const WRITTEN: u64 = 64 << 20;
 /// Most bytes of an object, a bundle, or a scheduler's binary.
 pub const OBJECT: u64 = 1 << 30;
-/// Most bytes of results of many runs.
-pub const RESULTS: u64 = 8 << 30;
+/// Most bytes of results that must be read whole, which take up to 20 times their length: those
+/// that have not one run in each line.
+pub const RESULTS: u64 = 256 << 20;
 
 /// Reads a file of at most `most` bytes; of a device or a pipe at most [`WRITTEN`].
 ///

@@ -4,7 +4,7 @@ mod foreign;
 mod lines;
 pub mod own;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
@@ -107,6 +107,8 @@ fn of_file(path: &Path) -> anyhow::Result<Gathered> {
 #[derive(Debug, Default)]
 struct Gathered {
     sets: Vec<Set>,
+    /// Where each set stands, by a hash of what it is called: a file may have a set for each run.
+    places: HashMap<u64, Vec<usize>>,
     /// Hashes of the runs that came.
     seen: HashSet<u64>,
     /// Those of real machines, as text.
@@ -122,14 +124,7 @@ impl Gathered {
     /// When it is there already, to the last figure: it would count as two.
     fn add(&mut self, entry: Entry) -> anyhow::Result<()> {
         self.is_any = true;
-        let is_its = |set: &Set| {
-            set.arm == entry.arm && set.place == entry.place && set.world == entry.world
-        };
-        let at = self.sets.iter().position(is_its).unwrap_or_else(|| {
-            let set = Set::new(&entry.arm, &entry.place, entry.world);
-            self.sets.push(set);
-            self.sets.len() - 1
-        });
+        let at = self.place(&entry);
         let Some(run) = &entry.run else {
             self.sets[at].void += 1;
             return Ok(());
@@ -146,6 +141,27 @@ impl Gathered {
             None => (),
         }
         Ok(())
+    }
+
+    /// Where the set of a run stands, which is made if it is not there.
+    fn place(&mut self, entry: &Entry) -> usize {
+        let mut hash = Fnv1a::new();
+        for text in [&*entry.arm, &*entry.place, entry.world] {
+            hash.write(&(text.len() as u64).to_le_bytes());
+            hash.write(text.as_bytes());
+        }
+        let likely = self.places.entry(hash.value()).or_default();
+        let is_its = |at: &usize| {
+            let set = &self.sets[*at];
+            set.arm == entry.arm && set.place == entry.place && set.world == entry.world
+        };
+        if let Some(at) = likely.iter().copied().find(is_its) {
+            return at;
+        }
+        likely.push(self.sets.len());
+        let set = Set::new(&entry.arm, &entry.place, entry.world);
+        self.sets.push(set);
+        self.sets.len() - 1
     }
 
     /// Notes a run of the set at `at`; whether it was not there.
@@ -223,6 +239,14 @@ fn of_documents(name: &str, documents: &[Value]) -> anyhow::Result<Vec<Entry>> {
 
 /// The JSON documents of a file; there may be several, one after the other.
 fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
+    if path.metadata().is_ok_and(|it| it.len() > input::RESULTS) {
+        bail!(
+            "{}: longer than {} MiB, and cut off or not laid out with one run in each line, as \
+             `sim --runs 10 -o runs.json` writes them; write it again, or split it",
+            path.display(),
+            input::RESULTS >> 20
+        );
+    }
     let text = input::text(path, input::RESULTS)?;
     let documents = serde_json::Deserializer::from_str(&text).into_iter();
     documents.collect::<Result<_, _>>().map_err(|error| {
@@ -342,6 +366,20 @@ mod tests {
         assert_eq!(error.to_string(), want);
         let error = of_document(&json!({"x": 1})).unwrap_err().to_string();
         assert!(error.starts_with("neither results"), "{error}");
+    }
+
+    #[test]
+    fn what_must_be_read_whole_is_at_most_256_mib() {
+        let name = format!("runslice-whole-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(input::RESULTS + 1).unwrap();
+        let error = documents(&path).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            error.contains("longer than 256 MiB, and cut off or not"),
+            "{error}"
+        );
     }
 
     #[test]
