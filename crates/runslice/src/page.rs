@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use model::plain::{escape, is_obeyed};
 use stats::figure::{Chart, both_widths, style};
 
 use crate::about::About;
@@ -102,6 +103,20 @@ const fn class(tone: Tone) -> Option<&'static str> {
     }
 }
 
+/// A page that shows what browsers would obey: names of others may turn the direction of what
+/// follows, in a page as in a terminal.
+fn visible(page: &str) -> String {
+    let mut to = String::with_capacity(page.len());
+    for char in page.chars() {
+        if is_obeyed(char) && !matches!(char, '\n' | '\t') {
+            to.push_str(&escape(char));
+        } else {
+            to.push(char);
+        }
+    }
+    to
+}
+
 impl Page {
     /// Adds a folded table.
     pub fn fold(&mut self, id: &str, title: &str, it: &Table) {
@@ -141,7 +156,7 @@ impl Page {
                 }
             }
         };
-        to.write_all(page.into_string().as_bytes())?;
+        to.write_all(visible(&page.into_string()).as_bytes())?;
         writeln!(to)
     }
 

@@ -16,6 +16,7 @@ mod hunt;
 mod many_runs;
 mod memory;
 mod mistakes;
+mod names;
 #[cfg(feature = "live")]
 mod packages;
 mod pages;
