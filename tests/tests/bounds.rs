@@ -44,7 +44,12 @@ fn within<T>(name: &str, most: usize, long: usize, work: impl FnOnce() -> T) -> 
     result
 }
 
-const HEADER: &str = r#"{"runslice_events":1,"policy":"p","workload":"w","machine":{"cpus":1,"smt":1,"llc":0,"node":0,"hz":250,"kernel":"6.18","profile":"ideal"},"seed":1,"groups":[{"name":"g","nice":0,"count":4294967295}],"spans":[],"deadlines":[],"counters":[],"phases":[]}"#;
+const HEADER: &str = concat!(
+    r#"{"runslice_events":1,"policy":"p","workload":"w","machine":{"cpus":1,"smt":1,"#,
+    r#""llc":0,"node":0,"hz":250,"kernel":"6.18","profile":"ideal"},"seed":1,"#,
+    r#""groups":[{"name":"g","nice":0,"count":4294967295}],"spans":[],"deadlines":[],"#,
+    r#""counters":[],"phases":[]}"#,
+);
 
 #[test]
 fn event_files_take_what_their_lines_are_long() {

@@ -225,7 +225,9 @@ fn a_source_with_the_names_of_6_12_compiles_and_runs_on_that_kernel_alone() {
         &folder,
         "sim old.bpf.o -w desk --duration 10ms --kernel 6.12",
     );
-    let (said, _) = bad(&folder, "sim old.bpf.o -w desk --kernel 6.18");
+    let output = run(&folder, "sim old.bpf.o -w desk --kernel 6.18");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
         said.contains("the target kernel 6.18 lacks the function `scx_bpf_"),
         "{said}"

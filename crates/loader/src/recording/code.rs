@@ -313,7 +313,9 @@ structure!(After {
     end
 });
 variants!(Stop, least 1 { 0 Wait { until }, 1 Yield, 2 Exit, 3 Again });
-variants!(SetSched, least 2 { 0 Policy(policy, priority), 1 Nice(nice), 2 Affinity(cpus), 3 Name(name) });
+variants!(SetSched, least 2 {
+    0 Policy(policy, priority), 1 Nice(nice), 2 Affinity(cpus), 3 Name(name)
+});
 variants!(BpfCall, least 5 {
     0 BtfLoad { bytes },
     1 MapCreate(map),
