@@ -263,10 +263,16 @@ fn accesses(attacks: &mut Vec<Attack>) {
 fn loops(attacks: &mut Vec<Attack>) {
     let budget = End::Stopped("Budget");
     let mut add_one = |name, functions: Vec<Vec<Insn>>, maps| {
+        // What is taken without end reaches the limit of memory before the budget's.
+        let takes = name == "an endless loop of objects";
         attacks.push(Attack {
             name,
             image: image(&functions, maps),
-            end: budget,
+            end: if takes {
+                End::Stopped("OutOfMemory")
+            } else {
+                budget
+            },
         });
     };
     add_one("an endless loop", vec![vec![SPIN]], Vec::new());
@@ -359,28 +365,27 @@ fn sizes(attacks: &mut Vec<Attack>) {
         "a hash that is filled until it is full",
         fill(&[]),
         hash(8),
-        End::Harmless,
+        End::Stopped("OutOfMemory"),
     );
     add_one(
         "a hash of large values that is filled",
         fill(&[]),
         hash(512),
-        // Clearing what is not there yet is work as well, and is paid for.
-        End::Stopped("Budget"),
+        End::Stopped("OutOfMemory"),
     );
     // What left a map is kept until no program can have its address.
     add_one(
         "elements that come and go",
         fill(&on_map(DELETE)),
         hash(8),
-        End::Harmless,
+        End::Stopped("OutOfMemory"),
     );
     let lru = vec![map(MapKind::LruHash, 8, 8, u32::MAX)];
     add_one(
         "a hash that forgets, and is filled",
         fill(&[]),
         lru,
-        End::Harmless,
+        End::Stopped("OutOfMemory"),
     );
     let pages = 3 << 9;
     let array = vec![map(MapKind::Array, 4, 4096 * pages, 1)];
@@ -416,7 +421,7 @@ fn sizes(attacks: &mut Vec<Attack>) {
         "an arena of which every page is taken",
         vec![taken],
         arena(),
-        End::Harmless,
+        End::Stopped("OutOfMemory"),
     );
     let ring = vec![map(MapKind::Ringbuf, 0, 0, 1 << 30)];
     let mut reserve = vec![set(6, 1 << 14)];
@@ -429,7 +434,7 @@ fn sizes(attacks: &mut Vec<Attack>) {
         "a huge ring that is filled",
         vec![reserve],
         ring,
-        End::Harmless,
+        End::Stopped("OutOfMemory"),
     );
 }
 

@@ -39,9 +39,15 @@ fn launch(attack: &Attack, backend: Backend) -> (End, u64) {
             Err(fault) => {
                 let text = format!("{:?}", fault.stop);
                 let is = |name: &&str| text.split([' ', '(']).next() == Some(name);
-                let name = ["WildStore", "Budget", "CallDepth", "StackOverflow"]
-                    .iter()
-                    .find(|n| is(n));
+                let name = [
+                    "WildStore",
+                    "Budget",
+                    "CallDepth",
+                    "StackOverflow",
+                    "OutOfMemory",
+                ]
+                .iter()
+                .find(|n| is(n));
                 End::Stopped(name.unwrap_or_else(|| panic!("{}: {text}", attack.name)))
             }
         },

@@ -17,7 +17,7 @@
 //! | sweeps | runs; names and knobs of all of them | 10^6; 1 GiB: `plan/tests.rs` |
 //! | results | a file that is read whole; a run in its line | 256 MiB; 64 MiB: `sets.rs` |
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use peak_alloc::PeakAlloc;
 use stats::schedstat::SchedstatReader;
@@ -29,12 +29,14 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 /// One test at a time: the allocator counts for the whole program.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// What a test holds from its first line on: what another makes would be counted, too.
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Does `work` on a file of `long` bytes and demands that it has no more than `most` at any time,
 /// and ten times the file.
 fn within<T>(name: &str, most: usize, long: usize, work: impl FnOnce() -> T) -> T {
-    let _alone = ALONE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let result = work();
@@ -53,6 +55,7 @@ const HEADER: &str = concat!(
 
 #[test]
 fn event_files_take_what_their_lines_are_long() {
+    let _alone = alone();
     let cases = [
         ("brackets", "[".repeat(60_000)),
         ("objects", "{\"a\":".repeat(20_000)),
@@ -78,6 +81,7 @@ fn event_files_take_what_their_lines_are_long() {
 
 #[test]
 fn headers_of_events_have_at_most_as_many_names_as_a_workload_has_tasks() {
+    let _alone = alone();
     let many = vec![r#"{"name":"g","nice":0,"count":1}"#; 100_001].join(",");
     let one = r#"{"name":"g","nice":0,"count":4294967295}"#;
     let text = format!("{}\n", HEADER.replace(one, &many));
@@ -91,6 +95,7 @@ fn headers_of_events_have_at_most_as_many_names_as_a_workload_has_tasks() {
 
 #[test]
 fn statistics_take_what_their_lines_are_long() {
+    let _alone = alone();
     let cpus: String = (0..5_000)
         .map(|cpu| format!("cpu{cpu} 0 0 0 0 0 0 0 0 0\n"))
         .collect();
@@ -120,6 +125,7 @@ fn load(operations: &str, more: &str) -> String {
 
 #[test]
 fn workloads_count_turns_and_refuse_what_nobody_has() {
+    let _alone = alone();
     let deep = |open: &str, close: &str| open.repeat(20_000) + "1" + &close.repeat(20_000);
     let cases = [
         (
@@ -172,6 +178,7 @@ fn workloads_count_turns_and_refuse_what_nobody_has() {
 
 #[test]
 fn configurations_of_rt_app_count_turns_and_refuse_what_nobody_has() {
+    let _alone = alone();
     let task = |more: &str| format!("{{\"tasks\":{{\"t\":{{{more}\"run\":1000}}}}}}");
     let cases = [
         ("turns", task("\"loop\":1000000000000,"), true),
@@ -210,6 +217,7 @@ fn headers(file: &[u8], at: usize, count: u16) -> Vec<(usize, u32)> {
 
 #[test]
 fn objects_have_limits_for_what_their_sections_claim() {
+    let _alone = alone();
     const NOBITS: u32 = 8;
     const PROGBITS: u32 = 1;
     let zeros = object(|file, at, count| {
@@ -254,6 +262,7 @@ fn recording(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn recordings_of_programs_claim_no_more_than_their_bytes_hold() {
+    let _alone = alone();
     const COUNT: u32 = 100_000;
     let list =
         |count: u32, each: &[u8]| [&count.to_le_bytes()[..], &each.repeat(COUNT as usize)].concat();
@@ -285,6 +294,7 @@ fn recordings_of_programs_claim_no_more_than_their_bytes_hold() {
 
 #[test]
 fn dumps_take_what_their_lines_are_long() {
+    let _alone = alone();
     let cases = [
         (
             "CPUs",
