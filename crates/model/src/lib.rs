@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod event;
 mod exit;
 pub mod file;
@@ -25,6 +26,7 @@ mod task_counters;
 mod units;
 pub mod user_space;
 
+pub use advice::{Advice, Advised, CannotRead, CannotWrite, to_read, to_write};
 pub use event::{
     Caller, Cause, Change, EVENT_FORMAT_VERSION, EVENT_FORMAT_VERSIONS, Event, EventKind,
     EventMask, EventWords, Header, IdleChange, InQueue, Kicked, Looked, NOWHERE, Op, PrevState,
