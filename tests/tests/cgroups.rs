@@ -229,6 +229,6 @@ fn an_operation_whose_number_does_not_fit_ends_the_run() {
         let tasks = format!("[task.t]\ndo = \"{op}\"\n");
         let spec = spec("cgroups", &[], Kernel::V6_18, &tasks);
         let error = sim::run(&spec, &mut Collector::default()).unwrap_err();
-        assert!(error.to_string().contains(want), "{error}");
+        assert!(model::Advice::in_full(&error).contains(want), "{error}");
     }
 }

@@ -164,7 +164,7 @@ fn refused(cpus: u16, tasks: &str) -> String {
     };
     let spec: RunSpec = run.spec();
     match sim::run(&spec, &mut Collector::default()) {
-        Err(error) => error.to_string(),
+        Err(error) => model::Advice::in_full(&error),
         Ok(summary) => panic!("it ran: {:?}", summary.exit),
     }
 }

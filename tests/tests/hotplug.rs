@@ -172,9 +172,8 @@ fn a_cpu_that_idled_when_it_went_is_found_idle_once() {
 fn only_a_cpu_that_exists_and_is_not_the_first_goes() {
     let parse = |tables: &str| {
         let text = format!("[workload]\nname = \"w\"\n{tables}[task.t]\ndo = \"run(1ms)\"\n");
-        workload::Workload::parse(&text, "w.toml")
-            .unwrap_err()
-            .to_string()
+        let error = workload::Workload::parse(&text, "w.toml").unwrap_err();
+        model::Advice::in_full(&error)
     };
     assert_eq!(
         parse("[hotplug.h]\ncpu = 0\noffline = \"1s\"\n"),

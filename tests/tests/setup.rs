@@ -110,7 +110,10 @@ fn a_program_or_value_that_does_not_exist_is_an_error_before_the_run() {
         else {
             panic!("{program}:{args} was accepted");
         };
-        assert!(source.to_string().contains(expected), "{source}");
+        assert!(
+            model::Advice::in_full(&source).contains(expected),
+            "{source}"
+        );
     }
 }
 
@@ -162,7 +165,7 @@ fn a_callback_can_be_taken_out_of_the_table() {
         let Error::Policy { source, .. } = error else {
             panic!("{error}");
         };
-        assert!(source.to_string().contains(words), "{source}");
+        assert!(model::Advice::in_full(&source).contains(words), "{source}");
     }
 }
 
@@ -203,7 +206,10 @@ fn an_entry_that_cannot_be_made_is_an_error() {
         else {
             panic!("{name}={value} was accepted");
         };
-        assert!(source.to_string().contains(expected), "{source}");
+        assert!(
+            model::Advice::in_full(&source).contains(expected),
+            "{source}"
+        );
     }
     let zeros = "hex:000000000000000000000000";
     for (name, value) in [("nodes[0-4]", "1"), ("pairs[3]", zeros)] {

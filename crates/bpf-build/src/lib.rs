@@ -33,6 +33,7 @@ use std::process::Command;
 
 pub use clang::Clang;
 pub use files::files_below;
+use model::Advice;
 #[cfg(feature = "others")]
 pub use others::{Built, compile_others};
 #[cfg(feature = "others")]
@@ -43,16 +44,16 @@ pub use readable::Readable;
 #[non_exhaustive]
 pub enum Error {
     /// No compiler on this machine.
-    #[error("clang not found; install clang-19 or set RUNSLICE_CLANG to a clang of at least 16")]
+    #[error("clang not found")]
     ClangNotFound,
     /// `RUNSLICE_CLANG` names something that does not run.
-    #[error("RUNSLICE_CLANG is `{path}`, which does not run as a clang; correct or unset it")]
+    #[error("RUNSLICE_CLANG is `{path}`, which does not run as a clang")]
     ClangUnusable {
         /// The variable's value.
         path: PathBuf,
     },
     /// The compiler cannot emit what the objects need.
-    #[error("{path} is clang {version}; install clang-19 or set RUNSLICE_CLANG to 16 or newer")]
+    #[error("{path} is clang {version}")]
     ClangTooOld {
         /// The compiler.
         path: PathBuf,
@@ -61,8 +62,7 @@ pub enum Error {
     },
     /// `RUNSLICE_CLANG` names a program that starts the compiler as another one.
     #[error(
-        "RUNSLICE_CLANG is `{}`, which starts clang as another program; name clang itself, such \
-         as /usr/lib/llvm-19/bin/clang", .path.display()
+        "RUNSLICE_CLANG is `{}`, which starts clang as another program", .path.display()
     )]
     Wrapper {
         /// The variable's value.
@@ -71,7 +71,7 @@ pub enum Error {
     /// The kernel cannot hold the compiler to the files that a source may read.
     #[error(
         "{}: this kernel lacks Landlock or seccomp, which keep the source from reading other \
-         files; compile it on Linux 5.13 or newer, with `landlock` in its `lsm=`", .path.display()
+         files", .path.display()
     )]
     NoWalls {
         /// The source.
@@ -96,7 +96,7 @@ pub enum Error {
     /// As [`Error::Outside`], of a source that may read nothing beside itself.
     #[error(
         "{at}: cannot include {wanted}: the source is compiled alone, with the headers of \
-         runslice; put all that it needs into its own file"
+         runslice"
     )]
     Alone {
         /// File and line that ask for it.
@@ -106,7 +106,7 @@ pub enum Error {
     },
     /// The compiler does not come to an end.
     #[error(
-        "{}: clang took longer than {seconds} s and was stopped; simplify the source",
+        "{}: clang took longer than {seconds} s and was stopped",
         .path.display()
     )]
     Endless {
@@ -117,8 +117,8 @@ pub enum Error {
     },
     /// The compiler ended by a signal, or as after one.
     #[error(
-        "{}: clang broke down{said}; simplify the source (clang may take {memory} MiB of memory \
-         and {seconds} s of CPU time)", .path.display()
+        "{}: clang broke down{said} (it may take {memory} MiB of memory and {seconds} s of CPU \
+         time)", .path.display()
     )]
     Broken {
         /// The source.
@@ -131,9 +131,7 @@ pub enum Error {
         seconds: u64,
     },
     /// The object is too long.
-    #[error(
-        "{}: its object is longer than {most} MiB; make its variables smaller", .path.display()
-    )]
+    #[error("{}: its object is longer than {most} MiB", .path.display())]
     TooLong {
         /// The source.
         path: PathBuf,
@@ -156,6 +154,29 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl Advice for Error {
+    fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::ClangNotFound => {
+                "install clang-19 or set RUNSLICE_CLANG to a clang of at least 16"
+            }
+            Self::ClangUnusable { .. } => "correct or unset it",
+            Self::ClangTooOld { .. } => "install clang-19 or set RUNSLICE_CLANG to 16 or newer",
+            Self::Wrapper { .. } => "name clang itself, such as /usr/lib/llvm-19/bin/clang",
+            Self::NoWalls { .. } => {
+                "compile it on Linux 5.13 or newer, with `landlock` in its `lsm=`"
+            }
+            Self::Alone { .. } => "put all that it needs into its own file",
+            Self::Endless { .. } | Self::Broken { .. } => "simplify the source",
+            Self::TooLong { .. } => "make its variables smaller",
+            Self::Source { source, .. } => return model::to_read(source),
+            Self::File { source, .. } => return model::to_write(source),
+            _ => return None,
+        };
+        Some(advice.to_owned())
+    }
 }
 
 /// Compiles `source` and returns the object's bytes. `includes` are searched for headers, in

@@ -97,9 +97,8 @@ fn a_missing_include_folder_is_named() {
 
 #[test]
 fn without_a_compiler_the_message_says_what_to_install() {
-    let error = Clang::choose(None, &["no-such-clang-19"])
-        .unwrap_err()
-        .to_string();
+    let error = Clang::choose(None, &["no-such-clang-19"]).unwrap_err();
+    let error = model::Advice::in_full(&error);
     assert!(
         error.contains("install clang-19 or set RUNSLICE_CLANG"),
         "{error}"

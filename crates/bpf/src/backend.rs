@@ -6,6 +6,8 @@
 //! interprets until it has lost as much time by that as the translation takes. Then no run takes
 //! more than twice the time of the better of the two ways.
 
+use model::Advice;
+
 /// Which back end an instance is asked to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
@@ -78,4 +80,10 @@ pub enum Refusal {
     /// The code generator failed.
     #[error("code generator: {0}")]
     Generator(String),
+}
+
+impl Advice for Refusal {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }

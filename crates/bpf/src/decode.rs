@@ -4,6 +4,7 @@ use crate::frame::FRAME_BYTES;
 use crate::isa::LD_IMM64;
 use crate::op::{self, Code, Entry, Kind, Op};
 use crate::{Function, Image, Insn, MapKind, spaces};
+use model::Advice;
 
 /// Guest addresses that a program's constants refer to.
 pub(crate) trait Addresses {
@@ -30,6 +31,12 @@ pub struct BadInsn {
     pub code: u8,
     /// What is wrong.
     pub what: &'static str,
+}
+
+impl Advice for BadInsn {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 type Decoded<T> = Result<T, &'static str>;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use model::Advice;
+
 use crate::verify::Violation;
 
 /// Why a policy object could not be loaded. The user's or the file's fault, never the policy's
@@ -10,7 +12,7 @@ use crate::verify::Violation;
 #[non_exhaustive]
 pub enum LoadError {
     /// The file is not an ELF object for the BPF machine.
-    #[error("not a BPF object ({0}); `runslice build` makes one of a policy in C")]
+    #[error("not a BPF object ({0})")]
     NotBpf(&'static str),
     /// The file is damaged, or no compiler wrote it.
     #[error("broken object: section `{section}`, byte {offset}: {problem}")]
@@ -95,7 +97,7 @@ pub enum LoadError {
         problem: KnobProblem,
     },
     /// A program that [`Object::set_autoload`](crate::Object::set_autoload) does not find.
-    #[error("no program `{name}`; the object has {}", .programs.join(", "))]
+    #[error("no program `{name}`")]
     NoSuchProgram {
         /// What was asked for.
         name: String,
@@ -112,15 +114,29 @@ pub enum LoadError {
     },
 }
 
+impl Advice for LoadError {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::NotBpf(_) => Some("`runslice build` makes one of a policy in C".to_owned()),
+            Self::NoSuchProgram { programs, .. } => {
+                Some(format!("the object has {}", programs.join(", ")))
+            }
+            Self::Map { problem, .. } => problem.advice(),
+            Self::StructOps { problem, .. } => problem.advice(),
+            _ => None,
+        }
+    }
+}
+
 /// What is wrong with a map declaration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapProblem {
     /// `SEC("maps")`, which libbpf 1.0 dropped as well.
-    #[error("legacy declaration; use SEC(\".maps\") with BTF types")]
+    #[error("legacy declaration")]
     Legacy,
     /// The object has no usable type information for it.
-    #[error("no BTF declaration; compile with -g")]
+    #[error("no BTF declaration")]
     NoType,
     /// Unknown member of the declaration.
     #[error("unknown attribute `{0}`")]
@@ -154,20 +170,29 @@ pub enum MapProblem {
     TooLarge,
 }
 
+impl Advice for MapProblem {
+    fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::Legacy => "use SEC(\".maps\") with BTF types",
+            Self::NoType => "compile with -g",
+            _ => return None,
+        };
+        Some(advice.to_owned())
+    }
+}
+
 /// What is wrong with a `struct_ops` table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StructOpsProblem {
     /// No BTF for the variable, or it is no structure, or it does not fit its section.
-    #[error("no usable BTF declaration; compile with -g")]
+    #[error("no usable BTF declaration")]
     NoType,
     /// The kernel has no such type.
     #[error("the target kernel has no type `{0}`")]
     UnknownType(String),
     /// The object sets a member that the kernel lacks.
-    #[error(
-        "it is set, but the target kernel has no such member; leave it unset or use a newer kernel"
-    )]
+    #[error("it is set, but the target kernel has no such member")]
     AbsentMember,
     /// The kernel's member has another size or kind.
     #[error("the target kernel declares it with another type")]
@@ -175,6 +200,17 @@ pub enum StructOpsProblem {
     /// A pointer that is not a program of the object.
     #[error("it does not point to a program of a struct_ops section")]
     NotAProgram,
+}
+
+impl Advice for StructOpsProblem {
+    fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::NoType => "compile with -g",
+            Self::AbsentMember => "leave it unset or use a newer kernel",
+            _ => return None,
+        };
+        Some(advice.to_owned())
+    }
 }
 
 /// What is wrong with a tunable.
@@ -197,6 +233,12 @@ pub enum KnobProblem {
         /// Greatest.
         max: i64,
     },
+}
+
+impl Advice for KnobProblem {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Something that the object wants from the kernel and the target lacks.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use model::Advice;
+
 use crate::bytes;
 use crate::image::{Image, Knob, MapDef, Member, Program, Scalar, StructOps, Symbol, Type};
 use crate::path::{self, PathError};
@@ -11,7 +13,7 @@ use crate::path::{self, PathError};
 #[non_exhaustive]
 pub enum SetError {
     /// No variable of that name.
-    #[error("no knob or variable `{name}`; {}", meant(.nearest.as_deref(), .knobs))]
+    #[error("no knob or variable `{name}`")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -46,7 +48,7 @@ pub enum SetError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// Text that is no number.
-    #[error("`{text}` is no value for `{name}`; write {expected}")]
+    #[error("`{text}` is no value for `{name}`")]
     BadValue {
         /// The variable.
         name: String,
@@ -56,7 +58,7 @@ pub enum SetError {
         expected: &'static str,
     },
     /// A number that is too small or too large.
-    #[error("{text} is out of range for `{name}`: {min} to {max}{}", unit_suffix(.unit))]
+    #[error("{text} is out of range for `{name}`")]
     OutOfRange {
         /// The variable.
         name: String,
@@ -71,12 +73,26 @@ pub enum SetError {
     },
 }
 
+impl Advice for SetError {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::Unknown { nearest, knobs, .. } => Some(meant(nearest.as_deref(), knobs)),
+            Self::BadValue { expected, .. } => Some(format!("write {expected}")),
+            Self::OutOfRange { min, max, unit, .. } => {
+                Some(format!("give {min} to {max}{}", unit_suffix(unit)))
+            }
+            Self::Path(error) => error.advice(),
+            Self::Fixed { .. } | Self::NotScalar { .. } | Self::Resize { .. } => None,
+        }
+    }
+}
+
 /// Why a set-up program cannot be run with what it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetUpError {
     /// No program of that name that user space could run.
-    #[error("no program `{name}` in a section `syscall`; {}", listed(.programs))]
+    #[error("no program `{name}` in a section `syscall`")]
     NoProgram {
         /// What was asked for.
         name: String,
@@ -95,7 +111,7 @@ pub enum SetUpError {
         fields: Vec<String>,
     },
     /// More than a kernel accepts.
-    #[error("the context of `{name}` has {size} bytes; a kernel takes {MOST_CONTEXT}")]
+    #[error("the context of `{name}` has {size} bytes")]
     TooLarge {
         /// The program.
         name: String,
@@ -108,6 +124,18 @@ pub enum SetUpError {
     /// A value that is none.
     #[error(transparent)]
     Value(#[from] SetError),
+}
+
+impl Advice for SetUpError {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::NoProgram { programs, .. } => Some(listed(programs)),
+            Self::TooLarge { .. } => Some(format!("a kernel takes {MOST_CONTEXT}")),
+            Self::Path(error) => error.advice(),
+            Self::Value(error) => error.advice(),
+            Self::NoArgument(_) | Self::TooMany { .. } => None,
+        }
+    }
 }
 
 /// Greatest context of a syscall program (`U16_MAX`, Linux 6.18, `net/bpf/test_run.c`).

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use model::Advice;
+
 use crate::backend::Refusal;
 use crate::decode::BadInsn;
 use crate::memory::OutOfMemory;
@@ -68,6 +70,12 @@ pub enum InstanceError {
     /// Native code was demanded, and there is none.
     #[error("no native code: {0}")]
     Native(Refusal),
+}
+
+impl Advice for InstanceError {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 fn lines(missing: &[Missing]) -> String {

@@ -37,6 +37,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions};
+use model::Advice;
 
 #[cfg(not(feature = "jit"))]
 use no_words as words;
@@ -68,6 +69,12 @@ pub struct OutOfMemory {
     pub wanted: u64,
     /// Bytes that there may be in all.
     pub limit: u64,
+}
+
+impl Advice for OutOfMemory {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// All memory of one instance. See the module.

@@ -1,6 +1,7 @@
 //! Finding numbers inside a type: `weights[3]`, `mode.levels[*].slice_ns`.
 
 use crate::image::{Scalar, Type, TypeField};
+use model::Advice;
 
 /// Numbers that one path may name.
 const MOST_PLACES: usize = 1 << 20;
@@ -18,7 +19,7 @@ pub(crate) struct Place {
 #[non_exhaustive]
 pub enum PathError {
     /// A name that no field has.
-    #[error("`{at}` has no field `{field}`; it has {}", listed(.fields))]
+    #[error("`{at}` has no field `{field}`")]
     NoField {
         /// The structure's path.
         at: String,
@@ -28,8 +29,7 @@ pub enum PathError {
         fields: Vec<String>,
     },
     /// An index behind the last element.
-    #[error(
-        "`{at}` has {len} elements, 0 to {}; there is none with number {index}",
+    #[error("`{at}` has {len} elements, 0 to {}, and none with number {index}",
         .len.saturating_sub(1)
     )]
     NoElement {
@@ -41,7 +41,7 @@ pub enum PathError {
         len: u32,
     },
     /// The path ends at a structure.
-    #[error("`{at}` is a structure: set a field, one of {}", listed(.fields))]
+    #[error("`{at}` is a structure")]
     Structure {
         /// The structure's path.
         at: String,
@@ -49,7 +49,7 @@ pub enum PathError {
         fields: Vec<String>,
     },
     /// The path ends at an array.
-    #[error("`{at}` is an array of {len}: set one element with `{at}[0]`, all with `{at}[*]`")]
+    #[error("`{at}` is an array of {len}")]
     Array {
         /// The array's path.
         at: String,
@@ -65,7 +65,7 @@ pub enum PathError {
         rest: String,
     },
     /// No index between brackets.
-    #[error("`[{text}]` is no index; write a number, a range such as 0-3, or * for all")]
+    #[error("`[{text}]` is no index")]
     BadIndex {
         /// What was given.
         text: String,
@@ -76,6 +76,20 @@ pub enum PathError {
         /// The path.
         at: String,
     },
+}
+
+impl Advice for PathError {
+    fn advice(&self) -> Option<String> {
+        Some(match self {
+            Self::NoField { fields, .. } => format!("it has {}", listed(fields)),
+            Self::Structure { fields, .. } => format!("set a field, one of {}", listed(fields)),
+            Self::Array { at, .. } => {
+                format!("set one element with `{at}[0]`, all with `{at}[*]`")
+            }
+            Self::BadIndex { .. } => "write a number, a range such as 0-3, or * for all".to_owned(),
+            _ => return None,
+        })
+    }
 }
 
 fn listed(names: &[String]) -> String {

@@ -1,5 +1,7 @@
 //! Why and where a program ends that cannot go on.
 
+use model::Advice;
+
 /// Why a program cannot go on. A policy's fault, never the user's or ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -54,6 +56,12 @@ pub enum Stop {
     Refused(String),
 }
 
+impl Advice for Stop {
+    fn advice(&self) -> Option<String> {
+        None
+    }
+}
+
 /// A [`Stop`] and where it happened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{program}+{insn}{}: {stop}", place(.file.as_deref(), *.line))]
@@ -68,6 +76,12 @@ pub struct Fault {
     pub file: Option<String>,
     /// Source line.
     pub line: u32,
+}
+
+impl Advice for Fault {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 fn place(file: Option<&str>, line: u32) -> String {

@@ -9,6 +9,7 @@ use crate::isa::{
     MODE, OPERATION, SIZE, SIZE_DW, SOURCE_REGISTER, ST, STX, ld_imm64,
 };
 use crate::{Image, Insn, LoadError};
+use model::Advice;
 
 /// A rule of the instruction set that an instruction breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +71,12 @@ pub enum Violation {
     /// The function is empty, or lies outside the code.
     #[error("the function is empty or outside the code")]
     NoCode,
+}
+
+impl Advice for Violation {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 use Violation::{

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use model::file::{FileError, Place, Source};
+use model::{Advice, Advised};
 use toml::Spanned;
 
 /// Why something that an experiment names cannot be had; the program that reads it says.
@@ -24,7 +25,7 @@ pub enum Error {
         /// Where it stands.
         place: Place,
         /// What is wrong with it.
-        what: String,
+        what: Advised,
     },
     /// A line of expected.csv is wrong.
     #[error("{line}: {what}")]
@@ -68,10 +69,21 @@ pub enum Error {
     },
 }
 
+impl Advice for Error {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::File(error) => error.advice(),
+            Self::Wrong { what, .. } => what.advice(),
+            Self::Unreadable { source, .. } => model::to_read(source),
+            _ => None,
+        }
+    }
+}
+
 /// What is wrong with a value of a file.
-pub fn wrong<T>(source: &Source<'_>, value: &Spanned<T>, what: impl std::fmt::Display) -> Error {
+pub fn wrong<T>(source: &Source<'_>, value: &Spanned<T>, what: impl Into<Advised>) -> Error {
     Error::Wrong {
         place: source.place(value.span().start),
-        what: what.to_string(),
+        what: what.into(),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::file::{self, Source};
-use model::{Kernel, MachineSpec, Nanos, PolicySpec, Profile, seeds, span, suggest};
+use model::{Advised, Kernel, MachineSpec, Nanos, PolicySpec, Profile, seeds, span, suggest};
 use stats::probe::Wanted;
 use toml::Spanned;
 use workload::Workload;
@@ -672,7 +672,11 @@ impl Reader<'_> {
         let found = known.find(|kernel| kernel.name() == version.get_ref());
         found.ok_or_else(|| {
             let names = Kernel::ALL.map(Kernel::name).join(", ");
-            wrong(&self.source, version, format!("there are: {names}"))
+            wrong(
+                &self.source,
+                version,
+                Advised::new("no such kernel", format!("there are: {names}")),
+            )
         })
     }
 

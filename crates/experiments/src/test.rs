@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::file::Source;
-use model::{span, suggest};
+use model::{Advised, span, suggest};
 use stats::probe::{Form, Steps, Wanted};
 use toml::Spanned;
 
@@ -113,7 +113,7 @@ impl Chosen {
 }
 
 impl<'a> Reader<'a> {
-    fn wrong(&self, what: impl std::fmt::Display) -> Error {
+    fn wrong(&self, what: impl Into<Advised>) -> Error {
         wrong(&self.source, &self.test.kind, what)
     }
 
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         }
         let is_trace = *test.kind.get_ref() == Kind::Trace;
         if let Some(within) = test.within.as_ref().filter(|_| !is_trace) {
-            let what = "`within` is for times of a trace; others have `margin`";
+            let what = Advised::new("`within` is for times of a trace", "others have `margin`");
             return Err(wrong(&self.source, within, what));
         }
         Ok(())
@@ -346,7 +346,10 @@ impl<'a> Reader<'a> {
             _ => across(self.experiment, base.metric).is_some(),
         };
         if !is_one {
-            return Err(self.wrong("several runs are at the base's point; say more in its `at`"));
+            return Err(self.wrong(Advised::new(
+                "several runs are at the base's point",
+                "say more in its `at`",
+            )));
         }
         Ok(Place {
             says_metric: base.metric != chosen.metric,

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use model::Advised;
 use rustix::fs::{AtFlags, statat, unlinkat};
 
 pub use named::{append, check_way, create, create_new};
@@ -286,11 +287,12 @@ fn check_facts(
     } else {
         return Ok(());
     };
-    let text = format!(
-        "{} {why}, who could replace the files of this run; name another folder",
+    let what = format!(
+        "{} {why}, who could replace the files of this run",
         folder.display()
     );
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    let refused = Advised::new(what, "name another folder");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, refused))
 }
 
 #[cfg(test)]

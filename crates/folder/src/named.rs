@@ -25,6 +25,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
+use model::Advised;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -121,16 +122,20 @@ fn is_open_file(path: &Path) -> bool {
 
 /// Refuses what is no file for results.
 fn check_kind(kind: &std::fs::FileType, device: u64) -> io::Result<()> {
-    let what = if kind.is_fifo() {
-        "is a pipe; write to standard output and let a shell connect it"
+    let (what, advice) = if kind.is_fifo() {
+        (
+            "is a pipe",
+            "write to standard output and let a shell connect it",
+        )
     } else if kind.is_socket() {
-        "is a socket; name a file"
+        ("is a socket", "name a file")
     } else if kind.is_block_device() || kind.is_char_device() && !is_harmless(device) {
-        "is a device; name a file"
+        ("is a device", "name a file")
     } else {
         return Ok(());
     };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+    let refused = Advised::new(what, advice);
+    Err(io::Error::new(io::ErrorKind::InvalidInput, refused))
 }
 
 /// `/dev/null`, `/dev/full`, `/dev/tty`, and terminals.
@@ -192,8 +197,8 @@ fn check_file(folder: &Stat, (owner, names): (u32, u64), users: &[u32]) -> io::R
 }
 
 fn denied(why: &str) -> io::Error {
-    let text = format!("{why}; root does not write there, name another file");
-    io::Error::new(io::ErrorKind::PermissionDenied, text)
+    let refused = Advised::new(why, "root does not write there, name another file");
+    io::Error::new(io::ErrorKind::PermissionDenied, refused)
 }
 
 /// The folder and the name of what `path` leads to. No link is followed that another user can have

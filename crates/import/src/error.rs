@@ -2,6 +2,8 @@
 
 use std::io;
 
+use model::Advice;
+
 /// Why a trace could not be read. `offset` counts bytes from the begin of the file, or of the
 /// unpacked section that the message names.
 #[derive(Debug, thiserror::Error)]
@@ -10,17 +12,14 @@ pub enum Error {
     /// The file is in no format that is known.
     #[error(
         "neither perf.data, trace.dat, a Perfetto trace, nor text of `perf script`, `trace-cmd \
-         report` or ftrace{hint}"
+         report` or ftrace"
     )]
     Unknown {
         /// What it seems to be, and what to do.
-        hint: &'static str,
+        hint: Option<&'static str>,
     },
     /// No event of the scheduler was found.
-    #[error(
-        "{records} records, but no `sched_switch` among them; record with the events \
-         sched_switch, sched_waking, sched_wakeup, sched_wakeup_new and sched_process_fork"
-    )]
+    #[error("{records} records, but no `sched_switch` among them")]
     NoSwitches {
         /// Records that were understood.
         records: u64,
@@ -34,7 +33,7 @@ pub enum Error {
         what: &'static str,
     },
     /// Something has a length that cannot be.
-    #[error("byte {offset}: {what} claims {found} bytes; at most {most} are possible")]
+    #[error("byte {offset}: {what} claims {found} bytes")]
     TooLong {
         /// Where the length stands.
         offset: u64,
@@ -46,10 +45,7 @@ pub enum Error {
         most: u64,
     },
     /// Something packed becomes longer than any recorder packs.
-    #[error(
-        "byte {offset}: {what} of {packed} bytes becomes more than {most} bytes; no recorder packs \
-         so much, so it is damaged or made to fill memory"
-    )]
+    #[error("byte {offset}: {what} of {packed} bytes becomes more than {most} bytes")]
     Bomb {
         /// Where it stands.
         offset: u64,
@@ -61,7 +57,7 @@ pub enum Error {
         most: u64,
     },
     /// The trace has more of something than can be kept.
-    #[error("byte {offset}: {what}; at most {most} are read")]
+    #[error("byte {offset}: {what}")]
     TooMany {
         /// Where the first one stands that is too much.
         offset: u64,
@@ -71,7 +67,7 @@ pub enum Error {
         most: u64,
     },
     /// The trace names more threads than can be kept.
-    #[error("more than {most} threads: choose a part of the trace with --window")]
+    #[error("more than {most} threads")]
     Threads {
         /// How many are accepted.
         most: usize,
@@ -95,7 +91,7 @@ pub enum Error {
         field: &'static str,
     },
     /// The trace has a clock that cannot be converted into nanoseconds.
-    #[error("the trace's clock is `{clock}`, which does not count time; record with `mono`")]
+    #[error("the trace's clock is `{clock}`, which does not count time")]
     Clock {
         /// The clock's name.
         clock: String,
@@ -108,4 +104,28 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+}
+
+impl Advice for Error {
+    fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::Unknown { hint } => {
+                hint.unwrap_or("record with `runslice record`, or see docs/import.md")
+            }
+            Self::NoSwitches { .. } => {
+                "record with the events sched_switch, sched_waking, sched_wakeup, \
+                 sched_wakeup_new and sched_process_fork"
+            }
+            Self::TooLong { most, .. } => return Some(format!("at most {most} are possible")),
+            Self::TooMany { most, .. } => return Some(format!("at most {most} are read")),
+            Self::Bomb { .. } => {
+                "no recorder packs so much, so it is damaged or made to fill memory"
+            }
+            Self::Threads { .. } => "choose a part of the trace with --window",
+            Self::Clock { .. } => "record with `mono`",
+            Self::Io { source, .. } => return model::to_read(source),
+            Self::Truncated { .. } | Self::Malformed { .. } | Self::Field { .. } => return None,
+        };
+        Some(advice.to_owned())
+    }
 }

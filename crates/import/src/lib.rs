@@ -121,7 +121,7 @@ pub fn is_trace(begin: &[u8]) -> bool {
 fn kind_of(begin: &[u8]) -> Result<Kind, Error> {
     let unknown = |hint| Err(Error::Unknown { hint });
     match begin {
-        [] => unknown("; it is empty: record again with `runslice record`"),
+        [] => unknown(Some("it is empty: record again with `runslice record`")),
         [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
         | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => Ok(Kind::PerfData),
         [
@@ -137,11 +137,11 @@ fn kind_of(begin: &[u8]) -> Result<Kind, Error> {
             b'g',
             ..,
         ] => Ok(Kind::TraceDat),
-        [0x1f, 0x8b, ..] => unknown("; it is packed with gzip: unpack it first"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => unknown("; it is packed with zstd: unpack it first"),
+        [0x1f, 0x8b, ..] => unknown(Some("it is packed with gzip: unpack it first")),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => unknown(Some("it is packed with zstd: unpack it first")),
         _ if text::is_text(begin) => Ok(Kind::Text),
         [0x0a, ..] => Ok(Kind::Perfetto),
-        _ => unknown(""),
+        _ => unknown(None),
     }
 }
 

@@ -490,7 +490,8 @@ fn what_is_no_trace_is_refused_with_a_hint() {
         (b"hello\nworld\n", "no `sched_switch`"),
     ];
     for (bytes, want) in cases {
-        let error = import(bytes, Window::default()).unwrap_err().to_string();
+        let error = import(bytes, Window::default()).unwrap_err();
+        let error = model::Advice::in_full(&error);
         assert!(error.contains(want), "{error}");
     }
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use model::{Advice, Advised};
+
 /// Why something could not be done on the real machine. A policy that the kernel ejects is no
 /// error: it is an [`Exit`](model::Exit).
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +59,7 @@ pub enum Error {
         log: String,
     },
     /// The default scheduler was not back in time.
-    #[error(
-        "the kernel still says `{state}` {seconds} s after the policy was detached; SysRq-S ends it"
-    )]
+    #[error("the kernel still says `{state}` {seconds} s after the policy was detached")]
     StillThere {
         /// What `/sys/kernel/sched_ext/state` says.
         state: String,
@@ -67,7 +67,7 @@ pub enum Error {
         seconds: u64,
     },
     /// The kernel takes its time, and a process was left behind that waits for it.
-    #[error("process {pid} still {what} after {seconds} s; the kernel lets it end when it can")]
+    #[error("process {pid} still {what} after {seconds} s")]
     Slow {
         /// What the process does.
         what: String,
@@ -110,7 +110,7 @@ pub enum Error {
         /// What the user wrote.
         event: String,
         /// What is wrong with it.
-        why: String,
+        why: Advised,
     },
     /// The kernel describes the pages of its trace buffers as none can be.
     #[error("{} does not say how long a page of a trace buffer is", .path.display())]
@@ -121,7 +121,7 @@ pub enum Error {
     /// A trace buffer that is to be larger than the memory allows.
     #[error(
         "a trace buffer of {asked_kib} KiB for each of {cpus} CPUs is more than half of the free \
-         memory; at most {most_kib} KiB are possible"
+         memory"
     )]
     TraceBuffer {
         /// What was asked for.
@@ -139,6 +139,18 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl Advice for Error {
+    fn advice(&self) -> Option<String> {
+        Some(match self {
+            Self::StillThere { .. } => "SysRq-S ends it".to_owned(),
+            Self::Slow { .. } => "the kernel lets it end when it can".to_owned(),
+            Self::TraceBuffer { most_kib, .. } => format!("at most {most_kib} KiB are possible"),
+            Self::TraceEvent { why, .. } => return why.advice(),
+            _ => return None,
+        })
+    }
 }
 
 impl Error {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use model::{Advice, Advised};
+
 /// Why a load could not be run, or a workload not played.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,7 +18,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A program that the load starts is not there.
-    #[error("the load needs the program `{program}`; {way}")]
+    #[error("the load needs the program `{program}`")]
     Missing {
         /// Its name.
         program: String,
@@ -46,11 +48,23 @@ pub enum Error {
     #[error("cannot play: {why}")]
     Play {
         /// What happened, with file, line and task where there is one.
-        why: String,
+        why: Advised,
     },
     /// Attaching or tracing failed.
     #[error(transparent)]
     Live(#[from] live::Error),
+}
+
+impl Advice for Error {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::System { source, .. } => model::to_read(source),
+            Self::Member { .. } | Self::Tool { .. } | Self::Size(_) => None,
+            Self::Missing { way, .. } => Some(way.clone()),
+            Self::Play { why } => why.advice(),
+            Self::Live(error) => error.advice(),
+        }
+    }
 }
 
 impl Error {

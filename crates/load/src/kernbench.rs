@@ -335,7 +335,7 @@ mod tests {
         let parent = OwnFolder::new().unwrap();
         let mut builder = builder(&parent);
         builder.cc = "no-such-compiler".to_owned();
-        let error = builder.prepare().unwrap_err().to_string();
+        let error = model::Advice::in_full(&builder.prepare().unwrap_err());
         assert!(
             error.contains("no-such-compiler") && error.contains("--with"),
             "{error}"

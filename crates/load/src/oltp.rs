@@ -188,7 +188,7 @@ Latency (ms):
             rows: 1,
             folder: std::env::temp_dir(),
         };
-        let error = oltp.run().unwrap_err().to_string();
+        let error = model::Advice::in_full(&oltp.run().unwrap_err());
         assert!(error.contains("mariadb-server-core"), "{error}");
         let none = Oltp { rows: 0, ..oltp };
         assert!(matches!(none.run().unwrap_err(), Error::Size(_)));

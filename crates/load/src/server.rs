@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::Advised;
+
 use super::Error;
 use crate::play::sys;
 
@@ -112,7 +114,7 @@ impl Server {
             .unwrap_or_default();
         Error::Tool {
             program: self.name.clone(),
-            words: format!("{what}; {last}"),
+            words: format!("{what}: {last}"),
         }
     }
 }
@@ -135,7 +137,7 @@ pub fn wait_until_free(port: u16, limit: Duration) -> Result<(), Error> {
     let began = Instant::now();
     while listens(port) {
         if began.elapsed() > limit {
-            let words = "somebody else does; end that, or ask for another port";
+            let words = Advised::new("somebody else does", "end that, or ask for another port");
             return Err(Error::System {
                 doing: format!("listen on {port}"),
                 source: io::Error::new(io::ErrorKind::AddrInUse, words),
@@ -166,7 +168,7 @@ mod tests {
             .wait(Duration::from_secs(3600), || false)
             .unwrap_err()
             .to_string();
-        assert!(error.contains("exit status: 3; no such module"), "{error}");
+        assert!(error.contains("exit status: 3: no such module"), "{error}");
         fs::remove_file(log).unwrap();
     }
 
@@ -205,10 +207,8 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_names_its_package() {
         let root = Root(env::temp_dir());
-        let error = root
-            .program("apache2", "apache2-bin")
-            .unwrap_err()
-            .to_string();
+        let error = root.program("apache2", "apache2-bin").unwrap_err();
+        let error = model::Advice::in_full(&error);
         assert!(error.contains("apache2-bin"), "{error}");
         assert!(Root("/".into()).program("sh", "dash").is_ok());
     }

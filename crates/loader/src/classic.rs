@@ -3,6 +3,7 @@
 //! The crate `seccompiler` builds such programs too, but knows no action that asks a supervisor;
 //! `libseccomp` does, and needs a C library.
 
+use model::Advice;
 use libc::{c_long, sock_filter};
 
 /// Why there is no such program.
@@ -17,6 +18,12 @@ pub enum FilterError {
     /// No call has such a number.
     #[error("{0} is no number of a system call")]
     Number(c_long),
+}
+
+impl Advice for FilterError {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// How the accumulator is compared.

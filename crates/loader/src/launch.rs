@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use model::Nanos;
+use model::{Advice, Advised, Nanos};
 
 use crate::anchor::Anchor;
 use crate::clock::Clock;
@@ -37,15 +37,11 @@ pub enum StartError {
     Tree(io::Error),
     /// Another supervisor of system calls is there already.
     #[error(
-        "another program already answers this one's system calls (seccomp), as in some containers; \
-         run it outside, or use a bundle of it"
+        "another program already answers this one's system calls (seccomp), as in some containers"
     )]
     Listener,
     /// The host's kernel has no such filters.
-    #[error(
-        "running a loader needs Linux 5.19 or newer with seccomp ({0}); a bundle of it runs \
-         anywhere"
-    )]
+    #[error("running a loader needs Linux 5.19 or newer with seccomp ({0})")]
     Kernel(io::Error),
     /// The filter of system calls cannot be built.
     #[error("the filter of system calls: {0}")]
@@ -56,6 +52,18 @@ pub enum StartError {
     /// It ended before its first call: its status, and what it said.
     #[error("{0} ended (status {1}) before it made a call{2}")]
     Ended(String, i32, String),
+}
+
+impl Advice for StartError {
+    fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::Program(_, error) => return model::to_read(error),
+            Self::Listener => "run it outside, or use a bundle of it",
+            Self::Kernel(_) => "a bundle of it runs anywhere",
+            _ => return None,
+        };
+        Some(advice.to_owned())
+    }
 }
 
 /// The file of a program that is named with or without its folder, and its path. It is opened here:
@@ -71,8 +79,8 @@ fn find(program: &Path) -> Result<(PathBuf, OwnedFd), StartError> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let each = std::env::split_paths(&path).map(|it| it.join(program));
         // The kind alone would say "entity not found".
-        let words = "there is no such program; install it, or give its path";
-        let missing = || missing(io::Error::new(io::ErrorKind::NotFound, words));
+        let words = Advised::new("there is no such program", "install it, or give its path");
+        let missing = || missing(io::Error::new(io::ErrorKind::NotFound, words.clone()));
         found = each.into_iter().find(is_program).ok_or_else(missing)?;
     }
     let found = found.canonicalize().map_err(missing)?;

@@ -55,7 +55,7 @@ struct Cloning {
 }
 
 fn failed(text: impl Into<String>) -> UserSpaceError {
-    UserSpaceError(text.into())
+    UserSpaceError::from(text.into())
 }
 
 impl Supervisor {

@@ -14,6 +14,8 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+use model::Advice;
+
 /// A call as the filter has intercepted it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -532,6 +534,12 @@ pub enum StartFailed {
     /// Anything else.
     #[error("{0}: {1}")]
     Step(&'static str, io::Error),
+}
+
+impl Advice for StartFailed {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What the child tells before it can be asked: 0 nothing yet, a descriptor plus 1, or an errno

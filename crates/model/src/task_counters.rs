@@ -1,5 +1,7 @@
 //! The three numbers that the kernel keeps for each task.
 
+use crate::Advice;
+
 /// Time on a CPU, time waiting for one, and how often the task got one. The times are in the unit
 /// of the kernel's version: see `stats::schedstat::Layout::time_unit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,12 @@ pub enum TaskCountersError {
     /// A field is no number.
     #[error("`{0}` is not a counter")]
     NotANumber(String),
+}
+
+impl Advice for TaskCountersError {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 impl TaskCounters {

@@ -10,7 +10,7 @@
 
 use std::fs::File;
 
-use crate::{CpuTimes, Nanos, SimTime};
+use crate::{Advice, Advised, CpuTimes, Nanos, SimTime};
 
 /// Threads that a program may have had in all.
 pub const THREADS_MAX: usize = 4096;
@@ -348,7 +348,19 @@ pub struct ProgramEnd {
 /// Why the program cannot go on; the run ends. What the program itself does wrong is no error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct UserSpaceError(pub String);
+pub struct UserSpaceError(pub Advised);
+
+impl From<String> for UserSpaceError {
+    fn from(what: String) -> Self {
+        Self(what.into())
+    }
+}
+
+impl Advice for UserSpaceError {
+    fn advice(&self) -> Option<String> {
+        self.0.advice()
+    }
+}
 
 /// The program, as the simulated machine drives it. Times are the machine's uptime.
 pub trait UserSpace {

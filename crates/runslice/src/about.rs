@@ -70,7 +70,7 @@ impl About {
             let message = "this needs the program runslice itself, which it starts again or puts \
                            into a virtual machine, and not its Python package: build it with \
                            `make release`";
-            return Err(UnsupportedError(message.to_owned()).into());
+            return Err(UnsupportedError::new(message).into());
         }
         std::env::current_exe().context("cannot find this program's own file")
     }

@@ -13,7 +13,7 @@ use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use model::plain::shown;
-use model::{MachineSpec, PolicySpec, Program, Recorded, SetUp, SetUpTime};
+use model::{Advised, MachineSpec, PolicySpec, Program, Recorded, SetUp, SetUpTime};
 use serde::{Deserialize, Serialize};
 
 use crate::say::say;
@@ -236,7 +236,10 @@ impl Bundle {
             let version = version.split(|byte| *byte == b'\n').next();
             let version = String::from_utf8_lossy(version.unwrap_or_default());
             let version: String = version.chars().take(20).collect();
-            bail!("the bundle has version `{version}`; this program reads 1 to 3");
+            bail!(Advised::new(
+                format!("the bundle has version `{version}`"),
+                "this program reads 1 to 3"
+            ));
         };
         let (header, object) = split(rest)?;
         Self::of(header, object, None)
@@ -294,9 +297,14 @@ impl Bundle {
         let most = most_of(packed.len());
         ensure!(
             len <= most,
-            "the bundle's recording becomes {len} bytes when it is unpacked, and {} packed bytes \
-             may become {most}: it was not written by runslice; record the program again",
-            packed.len()
+            Advised::new(
+                format!(
+                    "the bundle's recording becomes {len} bytes when it is unpacked, and {} packed \
+                     bytes may become {most}: it was not written by runslice",
+                    packed.len()
+                ),
+                "record the program again"
+            )
         );
         let mut recording = Vec::new();
         let mut unpacked = GzDecoder::new(packed).take(len as u64 + 1);

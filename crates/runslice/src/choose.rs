@@ -9,6 +9,7 @@ mod words;
 use std::io::{self, Write};
 
 use anyhow::bail;
+use model::Advised;
 use stats::compare::Settings;
 use workload::Workload;
 
@@ -40,10 +41,13 @@ impl Chosen {
         let candidates = request.candidates(given)?;
         let field = Field::run(request, (candidates, load), &settings)?;
         if let Some(failure) = &field.failures[0] {
-            bail!(
-                "the baseline {} fails under this load ({failure}); choose another with --baseline",
-                field.name(0)
-            );
+            bail!(Advised::new(
+                format!(
+                    "the baseline {} fails under this load ({failure})",
+                    field.name(0)
+                ),
+                "choose another with --baseline"
+            ));
         }
         let ranking = Ranking::of(&field, request.not_modelled, &settings)?;
         Ok(Self {

@@ -1,5 +1,11 @@
 //! How the program ends: its exit statuses, and the errors that decide which one it is.
 
+use std::error::Error;
+
+use model::{Advice, Advised};
+
+use crate::cancel::Cancelled;
+
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -78,15 +84,59 @@ impl From<Status> for u8 {
 /// The command line asks for something that does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct UsageError(pub String);
+pub struct UsageError(Advised);
 
-/// This computer lacks what the verb needs; the text says what, and the way out.
+impl UsageError {
+    /// With what is wrong, and its advice if it has one.
+    pub fn new(what: impl Into<Advised>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl Advice for UsageError {
+    fn advice(&self) -> Option<String> {
+        self.0.advice()
+    }
+}
+
+/// This computer lacks what the verb needs; the advice is the way out.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct UnsupportedError(pub String);
+pub struct UnsupportedError(Advised);
+
+impl UnsupportedError {
+    /// With what is lacking, and the way out.
+    pub fn new(what: impl Into<Advised>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl Advice for UnsupportedError {
+    fn advice(&self) -> Option<String> {
+        self.0.advice()
+    }
+}
+
+/// A policy's source itself is why there is no object; the text is what its author must know.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadSource(Advised);
+
+impl BadSource {
+    /// With what is wrong, and its advice if it has one.
+    pub fn new(what: impl Into<Advised>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl Advice for BadSource {
+    fn advice(&self) -> Option<String> {
+        self.0.advice()
+    }
+}
 
 /// An error out of its box. `anyhow` would hide what it was, and so the status that it decides.
-pub fn unboxed(error: Box<dyn std::error::Error + Send + Sync>) -> anyhow::Error {
+pub fn unboxed(error: Box<dyn Error + Send + Sync>) -> anyhow::Error {
     match error.downcast::<UnsupportedError>() {
         Ok(error) => (*error).into(),
         Err(error) => anyhow::Error::from_boxed(error),
@@ -107,102 +157,89 @@ pub fn words(error: &anyhow::Error) -> String {
     words
 }
 
-/// The words of an error in two lines: what is wrong, and what to do. They are those before and
-/// behind its first semicolon that stands in no quotation; for errors of the operating system this
-/// module knows what to do. Words that have lines stay as they are.
-pub fn in_two_lines(words: &str) -> String {
-    if words.contains('\n') {
-        return words.to_owned();
-    }
-    if let Some((before, advice)) = parted(words) {
-        return format!("{before}\n  {advice}");
-    }
-    let known = KNOWN.iter().find(|(what, _)| words.contains(what));
-    let of_system = OF_SYSTEM.iter().find_map(|(number, to_read, to_write)| {
-        let is_it = words.contains(&format!("(os error {number})"));
-        is_it.then_some(if words.contains("cannot write") {
-            to_write
-        } else {
-            to_read
-        })
-    });
-    match known.map(|(_, advice)| advice).or(of_system) {
-        Some(advice) => format!("{words}\n  {advice}"),
-        None => words.to_owned(),
+/// The error of the command line in words: what is wrong, with its causes, and what to do.
+pub fn advised(error: &anyhow::Error) -> Advised {
+    Advised {
+        what: words(error),
+        advice: advice(error),
     }
 }
 
-/// What to do about errors of the operating system, by number, when a file should be read and when
-/// it should be written.
-const OF_SYSTEM: [(i32, &str, &str); 6] = [
-    (
-        2,
-        "check the name, and the folder that you are in",
-        "make its folder first, or name another file",
-    ),
-    (
-        13,
-        "ask for the permission to read it, or name another file",
-        "ask for the permission to write it, or name another file",
-    ),
-    (
-        20,
-        "a part of the path is no folder: correct it",
-        "a part of the path is no folder: correct it",
-    ),
-    (21, "name a file, not a folder", "name a file, not a folder"),
-    (
-        28,
-        "free room on the disk, or name another place",
-        "free room on the disk, or name another place",
-    ),
-    (
-        30,
-        "name a file in another place",
-        "name a file in another place",
-    ),
-];
+/// [`advised`] in one line.
+pub fn in_full(error: &anyhow::Error) -> String {
+    advised(error).in_full()
+}
 
-/// What to do about errors of crates that do not know the command line.
-const KNOWN: [(&str, &str); 5] = [
-    (
-        "it is no scheduling policy",
-        "`runslice list --copy fifo` writes one to begin with",
-    ),
-    (
-        "neither perf.data, trace.dat,",
-        "record with `runslice record`, or see docs/import.md",
-    ),
-    (
-        "where `version N` must stand",
-        "name what `stat record FILE` made",
-    ),
-    (
-        "it has neither bench.json nor results.json",
-        "name the folder of one of these, or files of results",
-    ),
-    (": unknown ", "correct the name"),
-];
-
-/// What begins with what to do, behind a first letter.
-const MARKS: [&str; 4] = ["; ", ": did you mean `", ": there are: ", ", expected "];
-
-/// The words before and behind the mark that begins what to do.
-fn parted(words: &str) -> Option<(&str, &str)> {
-    let (mut is_quoted, mut depth) = (false, 0_u32);
-    for (at, c) in words.char_indices() {
-        match c {
-            '`' => is_quoted = !is_quoted,
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        let has_mark = || MARKS.iter().any(|mark| words[at..].starts_with(mark));
-        if !is_quoted && depth == 0 && has_mark() {
-            return Some((&words[..at], words[at + 1..].trim_start()));
-        }
+/// The advice of the first cause that has one. `anyhow` forgets the types of errors, so that all
+/// of them stand here; a test of the project finds one that does not.
+fn advice(error: &anyhow::Error) -> Option<String> {
+    type Of = fn(&(dyn Error + 'static)) -> Option<String>;
+    macro_rules! known {
+        ($($known:ty),+ $(,)?) => {
+            [$(known::<$known> as Of),+]
+        };
     }
-    None
+    let mut known = known![
+        Advised,
+        UsageError,
+        UnsupportedError,
+        BadSource,
+        Cancelled,
+        model::CannotRead,
+        model::CannotWrite,
+        model::TaskCountersError,
+        model::file::FileError,
+        model::file::Problem,
+        model::file::EvalError,
+        model::user_space::UserSpaceError,
+        bpf::LoadError,
+        bpf::InstanceError,
+        bpf::MapProblem,
+        bpf::StructOpsProblem,
+        bpf::KnobProblem,
+        bpf::PathError,
+        bpf::Fault,
+        bpf::Stop,
+        bpf::SetError,
+        bpf::SetUpError,
+        bpf::OutOfMemory,
+        bpf_build::Error,
+        experiments::Error,
+        import::Error,
+        sim::Error,
+        sim::PolicyError,
+        sim::EntryError,
+        sim::MirrorError,
+        sim::OpsError,
+        stats::ReadError,
+        stats::compare::Refusal,
+        stats::schedstat::IntervalError,
+        stats::schedstat::SchedstatError,
+        stats::why::DumpError,
+        workload::Fault,
+        loader::recording::Damaged,
+        std::io::Error,
+    ]
+    .to_vec();
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    known.extend(known![loader::StartError]);
+    #[cfg(feature = "live")]
+    known.extend(known![live::Error, load::Error, vm::VmError]);
+    error
+        .chain()
+        .find_map(|cause| known.iter().find_map(|of| of(cause)))
+}
+
+fn known<E: Advice + 'static>(cause: &(dyn Error + 'static)) -> Option<String> {
+    cause.downcast_ref::<E>()?.advice()
+}
+
+/// What is wrong, and below it what to do.
+pub fn in_two_lines(error: &Advised) -> String {
+    match &error.advice {
+        Some(advice) => format!("{}\n  {advice}", error.what),
+        None => error.what.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -223,7 +260,7 @@ mod tests {
     /// `reproduce --machine host` ended with 1 where another policy was attached.
     #[test]
     fn an_error_out_of_a_box_is_what_it_was() {
-        let boxed = unboxed(Box::new(UnsupportedError("x".to_owned())));
+        let boxed = unboxed(Box::new(UnsupportedError::new("x")));
         assert!(boxed.is::<UnsupportedError>());
         let other = unboxed(Box::new(io::Error::other("y")));
         assert_eq!(
@@ -234,41 +271,35 @@ mod tests {
 
     #[test]
     fn an_error_has_a_line_for_what_is_wrong_and_one_for_what_to_do() {
-        for (words, lines) in [
-            ("no x; give one", "no x\n  give one"),
-            (
-                "no x: did you mean `y`? give y; or z",
-                "no x\n  did you mean `y`? give y; or z",
-            ),
-            ("`a; b` is no x; give one", "`a; b` is no x\n  give one"),
-            ("no x (a; b); give one", "no x (a; b)\n  give one"),
-            (
-                "x.c does not compile:\na; b\nsee y; z",
-                "x.c does not compile:\na; b\nsee y; z",
-            ),
-            ("no x: no room", "no x: no room"),
-            (
-                "f:1:2: unknown channel `c`",
-                "f:1:2: unknown channel `c`\n  correct the name",
-            ),
-            (
-                "no x: there are: y, z; or w",
-                "no x\n  there are: y, z; or w",
-            ),
-            ("no table, expected `]`", "no table\n  expected `]`"),
-            (
-                "cannot read x: No such file or directory (os error 2)",
-                "cannot read x: No such file or directory (os error 2)\n  \
-                 check the name, and the folder that you are in",
-            ),
-            (
-                "cannot write x/y: No such file or directory (os error 2)",
-                "cannot write x/y: No such file or directory (os error 2)\n  \
-                 make its folder first, or name another file",
-            ),
-        ] {
-            assert_eq!(in_two_lines(words), lines);
-        }
+        let two = |error: anyhow::Error| in_two_lines(&advised(&error));
+        let usage = UsageError::new(Advised::new("no `a; b`", "give one; or two"));
+        assert_eq!(two(usage.into()), "no `a; b`\n  give one; or two");
+        assert_eq!(
+            two(anyhow::anyhow!("we; ird.toml: no room")),
+            "we; ird.toml: no room"
+        );
+        let missing = || io::Error::from_raw_os_error(2);
+        let read = model::CannotRead::at("a; b.toml")(missing());
+        assert_eq!(
+            two(anyhow::Error::from(read).context("x; y")),
+            "x; y: cannot read a; b.toml: No such file or directory (os error 2)\n  \
+             check the name, and the folder that you are in"
+        );
+        let write = model::CannotWrite::at("x/y")(missing());
+        assert!(two(write.into()).ends_with("\n  make its folder first, or name another file"));
+    }
+
+    #[test]
+    fn the_advice_of_the_first_cause_that_has_one_is_given() {
+        let inner = UsageError::new(Advised::new("no x", "give one"));
+        let error = anyhow::Error::from(inner).context("f.toml:1:2");
+        assert_eq!(advised(&error).in_full(), "f.toml:1:2: no x; give one");
+        let silent = sim::Error::SetUpFailed {
+            policy: "p".to_owned(),
+            what: "x".to_owned(),
+            why: "y".to_owned(),
+        };
+        assert_eq!(advised(&silent.into()).advice, None);
     }
 
     #[test]

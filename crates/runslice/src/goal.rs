@@ -5,7 +5,7 @@ mod words;
 
 use std::fmt;
 
-use model::suggest;
+use model::{Advised, suggest};
 use stats::compare::{Better, Measure, Measured, Role};
 use stats::{Kind, Metrics, Millionths, Report};
 
@@ -323,12 +323,13 @@ impl Goal {
     ///
     /// # Errors
     /// What is unknown, what was probably meant, and what there is.
-    pub fn check(&self, report: &Report) -> Result<(), String> {
+    pub fn check(&self, report: &Report) -> Result<(), Advised> {
         let groups = || report.groups.iter().map(|it| it.name.as_str());
         let unknown = |kind: &str, name: &str, known: Vec<&str>| {
             let hint = suggest::hint(name, distinct(known));
-            Err(format!(
-                "`{self}`: this load has no {kind} `{name}`: {hint}"
+            Err(Advised::new(
+                format!("`{self}`: this load has no {kind} `{name}`"),
+                hint,
             ))
         };
         let whose = match self {
@@ -371,9 +372,9 @@ impl Goal {
                 let all = named.iter().map(|(_, name)| *name);
                 unknown(kind, name, all.collect())
             }
-            None if its.is_empty() => Err(format!(
-                "`{self}`: these tasks have no {kind}; this load offers: {}",
-                offered(report).join(", ")
+            None if its.is_empty() => Err(Advised::new(
+                format!("`{self}`: these tasks have no {kind}"),
+                format!("this load offers: {}", offered(report).join(", ")),
             )),
             _ => Ok(()),
         }

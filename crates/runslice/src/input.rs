@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
+use model::Advised;
 
 /// Most bytes of what people write: workloads, plans, profiles.
 pub const WRITTEN: u64 = 64 << 20;
@@ -20,12 +21,12 @@ pub const RESULTS: u64 = 256 << 20;
 /// # Errors
 /// When it cannot be read or is longer; the message names it.
 pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-    let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(cannot)?;
+    let cannot = model::CannotRead::at(path.display());
+    let file = File::open(path).map_err(&cannot)?;
     let has_end = file.metadata().is_ok_and(|it| it.is_file());
     let most = if has_end { most } else { most.min(WRITTEN) };
     let mut bytes = Vec::new();
-    bpf::or_error(|| file.take(most + 1).read_to_end(&mut bytes)).with_context(cannot)?;
+    bpf::or_error(|| file.take(most + 1).read_to_end(&mut bytes)).map_err(&cannot)?;
     ensure!(
         bytes.len() as u64 <= most,
         "{}: longer than {} MiB, the most that is read",
@@ -42,9 +43,9 @@ pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
 pub fn text(path: &Path, most: u64) -> anyhow::Result<String> {
     let text = String::from_utf8(bytes(path, most)?);
     text.with_context(|| {
-        format!(
-            "cannot read {}: it is no text (UTF-8); name a text file",
-            path.display()
+        Advised::new(
+            format!("cannot read {}: it is no text (UTF-8)", path.display()),
+            "name a text file",
         )
     })
 }

@@ -1,30 +1,33 @@
 //! What a program may be built without, and what somebody is told who asks it for that. `make demo`
 //! builds such a program.
 
+use model::Advised;
+
 /// The commands that are there with the feature `live` alone.
 const KERNEL_COMMANDS: [&str; 10] = [
     "run", "set", "status", "stop", "play", "record", "load", "vm", "doctor", "bench",
 ];
 
 /// What this program lacks, and what to do.
-pub fn words(what: &str) -> String {
-    format!("this runslice was built without {what}; `make release` builds one that has it")
+pub fn words(what: &str) -> Advised {
+    let what = format!("this runslice was built without {what}");
+    Advised::new(what, "`make release` builds one that has it")
 }
 
 /// As [`words`], if the program lacks the command `name`. It does not know that command.
-pub fn unknown_command(name: &str) -> Option<String> {
+pub fn unknown_command(name: &str) -> Option<Advised> {
     let is_one = KERNEL_COMMANDS.contains(&name);
     is_one.then(|| words(&format!("the command `{name}`")))
 }
 
 /// As [`words`], if the program lacks the option `name`. It does not know that option.
-pub fn unknown_option(name: &str) -> Option<String> {
+pub fn unknown_option(name: &str) -> Option<Advised> {
     let is_one = name == "--png" && !cfg!(feature = "png");
     is_one.then(|| words("pictures as PNG files"))
 }
 
 /// As [`words`], if the program lacks the format `name`. It does not know that format.
-pub fn unknown_format(name: &str) -> Option<String> {
+pub fn unknown_format(name: &str) -> Option<Advised> {
     let is_one = name == "parquet" && !cfg!(feature = "parquet");
     is_one.then(|| words("tables as Parquet files"))
 }

@@ -71,7 +71,7 @@ use clap_complete::CompleteEnv;
 
 use crate::about::About;
 use crate::cli::Cli;
-use crate::exit::{Status, UnsupportedError, UsageError, in_two_lines, words};
+use crate::exit::{Status, UnsupportedError, UsageError, advised, in_two_lines};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
 
@@ -140,7 +140,7 @@ fn explain(error: &anyhow::Error) -> Status {
         // Whoever reads our output has seen enough: `runslice list | head -1` is no failure.
         return Status::Done;
     }
-    say::say("runslice", &in_two_lines(&words(error)));
+    say::say("runslice", &in_two_lines(&advised(error)));
     if error.is::<UsageError>() {
         Status::Usage
     } else if error.is::<UnsupportedError>() {

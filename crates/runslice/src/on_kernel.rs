@@ -21,6 +21,7 @@ mod version4;
 use std::path::Path;
 
 pub use fidelity::{cpus, kernel as kernel_of_plays, perform, refusals};
+use model::Advised;
 pub use reproduce::machine;
 pub use running::hz;
 pub use switch::SwitchedOn;
@@ -44,9 +45,11 @@ pub fn count(enable: bool, as_version: Option<u32>) -> anyhow::Result<Option<Swi
         return SwitchedOn::now(root).map(Some);
     }
     if as_version.is_some() && switch::is_on(root) == Some(false) {
-        let message = "kernel.sched_schedstats is 0, and version 4 needs what the kernel counts \
-                       with it; --enable switches it on for the time of the recording";
-        return Err(UnsupportedError(message.to_owned()).into());
+        let message = Advised::new(
+            "kernel.sched_schedstats is 0, and version 4 needs what the kernel counts with it",
+            "--enable switches it on for the time of the recording",
+        );
+        return Err(UnsupportedError::new(message).into());
     }
     Ok(None)
 }

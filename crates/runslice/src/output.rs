@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use folder::NewFile;
+use model::Advised;
 use model::plain::{escape, is_obeyed};
 
 use crate::exit::UsageError;
@@ -147,7 +148,7 @@ pub fn form<F: ValueEnum + Copy>(
         // Tables have both forms.
         let is_table = F::from_str("csv", true).is_ok();
         if let Some(words) = left_out::unknown_format(name).filter(|_| is_table) {
-            return UsageError(words);
+            return UsageError::new(words);
         }
         let has = |(_, name): &&(&str, &str)| F::from_str(name, true).is_ok();
         let endings: Vec<String> = ENDINGS
@@ -155,11 +156,12 @@ pub fn form<F: ValueEnum + Copy>(
             .filter(has)
             .map(|(ending, _)| format!(".{ending}"))
             .collect();
-        UsageError(format!(
-            "{}: there are no such results as {name}; name a file that ends in {}, or give \
-             --format",
-            path.display(),
-            endings.join(", ")
+        UsageError::new(Advised::new(
+            format!("{}: there are no such results as {name}", path.display()),
+            format!(
+                "name a file that ends in {}, or give --format",
+                endings.join(", ")
+            ),
         ))
     })
 }
@@ -185,7 +187,7 @@ pub fn announce(verdict: &[String], path: Option<&Path>) -> anyhow::Result<()> {
 /// When there is no file for it.
 pub fn page_file(path: Option<&Path>) -> Result<&Path, UsageError> {
     let message = "a page needs a file: name one with --output, such as page.html";
-    path.ok_or_else(|| UsageError(message.to_owned()))
+    path.ok_or_else(|| UsageError::new(message))
 }
 
 /// Refuses bytes that no terminal can show, before the work for them is done.
@@ -197,8 +199,11 @@ pub fn check(form: Option<export::Form>, path: Option<&Path>) -> Result<(), Usag
     if is_text || path.is_some() || !io::stdout().is_terminal() {
         return Ok(());
     }
-    let message = "a Parquet file is bytes that no terminal shows; name a file with --output";
-    Err(UsageError(message.to_owned()))
+    let message = Advised::new(
+        "a Parquet file is bytes that no terminal shows",
+        "name a file with --output",
+    );
+    Err(UsageError::new(message))
 }
 
 /// Refuses one file for two purposes: the one would be written over the other. Devices may be given
@@ -225,9 +230,9 @@ pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
             is_one || whole(path).is_some() && whole(other) == whole(path)
         };
         if let Some((other, _)) = given[..at].iter().find(same) {
-            return Err(UsageError(format!(
-                "{} is given for {other} and for {option}; name two files",
-                path.display()
+            return Err(UsageError::new(Advised::new(
+                format!("{} is given for {other} and for {option}", path.display()),
+                "name two files",
             )));
         }
     }
@@ -266,7 +271,7 @@ pub fn create(path: &Path) -> anyhow::Result<Results> {
 /// As [`create`].
 pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
     let file = folder::create(path);
-    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+    let file = file.map_err(model::CannotWrite::at(path.display()))?;
     Ok(BufWriter::new(file))
 }
 
@@ -278,12 +283,12 @@ pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
 pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> {
     let file = folder::create_new(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            anyhow!(
-                "{} is there already, and stays as it is; {advice}",
-                path.display()
-            )
+            anyhow!(Advised::new(
+                format!("{} is there already, and stays as it is", path.display()),
+                advice
+            ))
         }
-        _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+        _ => model::CannotWrite::at(path.display())(error).into(),
     })?;
     let mut to = Results {
         to: BufWriter::new(file),
@@ -308,7 +313,9 @@ impl Results {
                 let _ = std::fs::remove_file(&self.path);
             }
             let path = self.path.display();
-            io::Error::new(error.kind(), format!("cannot write {path}: {error}"))
+            let what = format!("cannot write {path}: {error}");
+            let advice = model::to_write(&error);
+            io::Error::new(error.kind(), Advised { what, advice })
         })
     }
 }
@@ -572,7 +579,8 @@ mod tests {
         assert_eq!(of(None, Some("runs.txt")).unwrap(), Format::Human);
         assert_eq!(of(Some(Format::Csv), Some("a.json")).unwrap(), Format::Csv);
         let refused = of(None, Some("runs.html")).unwrap_err();
-        assert!(refused.0.contains(".json, .csv"), "{refused}");
+        let refused = model::Advice::in_full(&refused);
+        assert!(refused.contains(".json, .csv"), "{refused}");
     }
 
     #[test]
@@ -623,7 +631,7 @@ mod tests {
                 .contains("no such results as pdf")
         );
         assert_eq!(of(Some(Some3::Human), "a.json").unwrap(), Some3::Human);
-        let said = of(None, "x/a.csv").unwrap_err().to_string();
+        let said = model::Advice::in_full(&of(None, "x/a.csv").unwrap_err());
         let want = "x/a.csv: there are no such results as csv; name a file that ends in .html, \
                     .htm, .json, or give --format";
         assert_eq!(said, want);
@@ -634,7 +642,7 @@ mod tests {
         let (a, b) = (Path::new("x"), Path::new("./y"));
         distinct(&[("--a", Some(a)), ("--b", Some(b)), ("--c", None)]).unwrap();
         let twice = distinct(&[("--a", Some(a)), ("--b", Some(Path::new("./x")))]);
-        let said = twice.unwrap_err().to_string();
+        let said = model::Advice::in_full(&twice.unwrap_err());
         assert_eq!(said, "./x is given for --a and for --b; name two files");
         let null = Some(Path::new("/dev/null"));
         distinct(&[("--a", null), ("--b", null)]).unwrap();
@@ -645,7 +653,7 @@ mod tests {
         let (a, b) = (Some(Path::new("a")), Some(Path::new("b")));
         spare(&[("x", a), ("x", a), ("x", None)], &[("--o", b)]).unwrap();
         let over = spare(&[("x", None), ("x", a)], &[("--o", b), ("--p", a)]);
-        let said = over.unwrap_err().to_string();
+        let said = model::Advice::in_full(&over.unwrap_err());
         assert_eq!(said, "a is given for x and for --p; name two files");
     }
 

@@ -1,5 +1,6 @@
 //! A sweep's file, and the runs that it asks for.
 
+mod refused;
 mod texts;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, anyhow};
 use model::file;
-use model::{Kernel, MachineSpec, Nanos, PolicySpec};
+use model::{Advised, Kernel, MachineSpec, Nanos, PolicySpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toml::Spanned;
@@ -343,9 +344,10 @@ fn plan(source: &Source<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
     let draft: Draft = file::read(&source.file)?;
     if draft.workload.is_empty() {
         let name = source.file.file;
-        return Err(anyhow!(
-            "{name}: there is no `workload`; name one or more in a list"
-        ));
+        return Err(anyhow!(Advised::new(
+            format!("{name}: there is no `workload`"),
+            "name one or more in a list"
+        )));
     }
     let mut cells = product(&draft, source)?;
     for filter in &draft.exclude {
@@ -366,9 +368,10 @@ fn plan(source: &Source<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
     if cells.len().saturating_mul(seeds.count()) > RUNS_MAX {
         let runs = cells.len() as u128 * seeds.count() as u128;
         let name = source.file.file;
-        return Err(anyhow!(
-            "{name}: {runs} runs are more than {RUNS_MAX}; split the sweep"
-        ));
+        return Err(anyhow!(Advised::new(
+            format!("{name}: {runs} runs are more than {RUNS_MAX}"),
+            "split the sweep"
+        )));
     }
     let texts: usize = cells.iter().map(Cell::texts).sum();
     texts::check(texts.saturating_mul(seeds.count()), source.file.file)?;
@@ -409,9 +412,10 @@ fn seeds_of<'a>(draft: &'a Draft, source: &Source<'_>) -> anyhow::Result<&'a See
     };
     if seeds.get_ref().count() == 0 {
         let place = source.of(seeds);
-        return Err(anyhow!(
-            "{place}: there are no seeds; give a number or a list"
-        ));
+        return Err(anyhow!(Advised::new(
+            format!("{place}: there are no seeds"),
+            "give a number or a list"
+        )));
     }
     Ok(seeds.get_ref())
 }
@@ -476,9 +480,10 @@ impl Filter {
 fn check_count(lengths: impl Iterator<Item = usize>, place: &str) -> anyhow::Result<()> {
     let count = lengths.fold(1_usize, usize::saturating_mul);
     if count > RUNS_MAX {
-        return Err(anyhow!(
-            "{place}: more than {RUNS_MAX} combinations; split the sweep"
-        ));
+        return Err(anyhow!(Advised::new(
+            format!("{place}: more than {RUNS_MAX} combinations"),
+            "split the sweep"
+        )));
     }
     Ok(())
 }
@@ -528,9 +533,10 @@ fn check_names<T>(
         check_count(lists.values().map(Vec::len), &source.of(name))?;
         if let Some((key, _)) = lists.iter().find(|(_, values)| values.is_empty()) {
             let place = source.of(name);
-            return Err(anyhow!(
-                "{place}: `{key}` has no value; leave it out or give one"
-            ));
+            return Err(anyhow!(Advised::new(
+                format!("{place}: `{key}` has no value"),
+                "leave it out or give one"
+            )));
         }
     }
     Ok(())
@@ -549,7 +555,7 @@ fn kernels(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Option<Kern
         let kernel = kernel::parse(text.get_ref());
         kernel
             .map(Some)
-            .map_err(|error| anyhow!("{}: {error}", source.of(text)))
+            .map_err(|error| refused::kernel(&source.of(text), error))
     };
     match draft.kernel.as_slice() {
         [] => Ok(vec![None]),
@@ -692,13 +698,14 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
             for choice in &choices {
                 if cells.len() >= RUNS_MAX {
                     let name = source.file.file;
-                    return Err(anyhow!(
-                        "{name}: more than {RUNS_MAX} combinations; split the sweep"
-                    ));
+                    return Err(anyhow!(Advised::new(
+                        format!("{name}: more than {RUNS_MAX} combinations"),
+                        "split the sweep"
+                    )));
                 }
                 let machine = choice.machine(load);
                 sim::check_machine(&machine)
-                    .map_err(|error| machine_error(draft, source, &error))?;
+                    .map_err(|error| refused::machine(draft, source, &error))?;
                 runs::check_machine(&arm.found.policy, &machine, arm.found.machine.as_ref())
                     .with_context(|| arm.place.to_string())?;
                 cells.push(Cell {
@@ -717,26 +724,6 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
         }
     }
     Ok(cells)
-}
-
-/// Says in which list the impossible machine stands.
-fn machine_error(draft: &Draft, source: &Source<'_>, error: &sim::Error) -> anyhow::Error {
-    let lists = [
-        draft.cpus.first().map(Spanned::span),
-        draft.hz.first().map(Spanned::span),
-        draft.smt.first().map(Spanned::span),
-        draft.llc.first().map(Spanned::span),
-    ];
-    let which = match error {
-        sim::Error::Machine { what, .. } if what.contains("CPUs") => 0,
-        sim::Error::Machine { what, .. } if what.contains("HZ") => 1,
-        sim::Error::Machine { what, .. } if what.contains("thread") => 2,
-        _ => 3,
-    };
-    match &lists[which] {
-        Some(span) => anyhow!("{}: {error}", source.file.place(span.start)),
-        None => anyhow!("{}: {error}", source.file.file),
-    }
 }
 
 /// A combination of its own; what it does not say is the first of the sweep's lists.
@@ -766,10 +753,10 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
         hz: filter.hz,
         smt: filter.smt,
         llc: filter.llc,
-        kernel: kernel.map_err(|error| anyhow!("{place}: {error}"))?,
+        kernel: kernel.map_err(|error| refused::kernel(&place, error))?,
     };
     let machine = choice.machine(&load);
-    sim::check_machine(&machine).map_err(|error| anyhow!("{place}: {error}"))?;
+    sim::check_machine(&machine).map_err(|error| anyhow!(Advised::of(&error).at(&place)))?;
     let found = match is_program {
         true => source.program(&policy),
         false => policy::open(&source.resolve(&policy))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 use bpf::Object;
-use model::{Kernel, MachineSpec, PolicySpec};
+use model::{Advised, Kernel, MachineSpec, PolicySpec};
 use policies::Policy;
 
 use crate::bundle::{self, Bound, Bundle};
@@ -69,11 +69,11 @@ pub fn list(words: &[String]) -> Vec<String> {
 pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
     let policy = open(argument)?.policy;
     if policy.program.is_some() {
-        let message = format!(
-            "{argument} has a recording of a scheduler's program and no object; `sim` and `trace` \
-             play it back"
+        let message = Advised::new(
+            format!("{argument} has a recording of a scheduler's program and no object"),
+            "`sim` and `trace` play it back",
         );
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     Ok(policy)
 }
@@ -109,10 +109,10 @@ fn with_knobs(argument: &str, mut found: Found) -> anyhow::Result<Found> {
         .split(',')
         .filter(|knob| !knob.is_empty())
         .map(setting);
-    let knobs: Vec<_> = knobs.collect::<Result<_, _>>().map_err(UsageError)?;
+    let knobs: Vec<_> = knobs.collect::<Result<_, _>>().map_err(UsageError::new)?;
     if found.policy.program.is_some() && !knobs.is_empty() {
         let message = format!("{name} is a recording of a program, in which nothing can be set");
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     match found.policy.name.is_empty() {
         true => found.policy.name = label(argument),
@@ -242,23 +242,23 @@ fn object_in(path: &str, file: Vec<u8>, wanted: Option<&str>) -> anyhow::Result<
     match (chosen[..].as_ref(), wanted) {
         ([object], _) => Ok(Arc::from(**object)),
         ([], _) if objects.is_empty() && embedded::is_program(&file) => {
-            let message = format!(
-                "{path} is a program, and no BPF object lies in it; `--scheduler '{path}'` \
-                 simulates what a scheduler's program attaches"
+            let message = Advised::new(
+                format!("{path} is a program, and no BPF object lies in it"),
+                format!("`--scheduler '{path}'` simulates what a scheduler's program attaches"),
             );
-            Err(UsageError(message).into())
+            Err(UsageError::new(message).into())
         }
         // Not an ELF file at all: the loader says what is wrong with it.
         ([], None) if objects.is_empty() => Ok(Arc::from(file)),
         ([], None) => bail!("{path}: none of the BPF objects in it is a scheduling policy"),
-        ([], Some(wanted)) => Err(UsageError(format!(
-            "{path}: no object in it has a table `{wanted}`; there are: {}",
-            names()
+        ([], Some(wanted)) => Err(UsageError::new(Advised::new(
+            format!("{path}: no object in it has a table `{wanted}`"),
+            format!("there are: {}", names()),
         ))
         .into()),
-        (_, _) => Err(UsageError(format!(
-            "{path}: it has several policies; choose one with {path}@NAME: {}",
-            names()
+        (_, _) => Err(UsageError::new(Advised::new(
+            format!("{path}: it has several policies"),
+            format!("choose one with {path}@NAME: {}", names()),
         ))
         .into()),
     }
@@ -273,10 +273,13 @@ fn tables(object: &[u8]) -> Vec<String> {
 ///
 /// # Errors
 /// When there is no `=` or no name.
-pub fn setting(text: &str) -> Result<(String, String), String> {
+pub fn setting(text: &str) -> Result<(String, String), Advised> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` sets nothing; write NAME=VALUE")),
+        _ => Err(Advised::new(
+            format!("`{text}` sets nothing"),
+            "write NAME=VALUE",
+        )),
     }
 }
 
@@ -284,10 +287,13 @@ pub fn setting(text: &str) -> Result<(String, String), String> {
 ///
 /// # Errors
 /// When there is no program.
-pub fn setup(text: &str) -> Result<(String, String), String> {
+pub fn setup(text: &str) -> Result<(String, String), Advised> {
     let (program, values) = text.split_once(':').unwrap_or((text, ""));
     if program.is_empty() {
-        return Err(format!("`{text}` names no program; write PROGRAM:VALUES"));
+        return Err(Advised::new(
+            format!("`{text}` names no program"),
+            "write PROGRAM:VALUES",
+        ));
     }
     Ok((program.to_owned(), values.to_owned()))
 }
@@ -335,8 +341,9 @@ fn unknown(name: &str) -> anyhow::Error {
     let known = policies::ALL.iter().chain(policies::LESSONS);
     let known = known.map(|policy| policy.name);
     let hint = suggest::hint(name, known);
-    UsageError(format!(
-        "no policy is called `{name}`: {hint}; or give the path of a .bpf.c or .bpf.o file"
+    UsageError::new(Advised::new(
+        format!("no policy is called `{name}`"),
+        format!("{hint}; or give the path of a .bpf.c or .bpf.o file"),
     ))
     .into()
 }
@@ -386,7 +393,7 @@ mod tests {
         let error = find("fifi").unwrap_err();
         assert!(error.is::<UsageError>());
         assert!(
-            error.to_string().contains("did you mean `fifo`?"),
+            crate::exit::in_full(&error).contains("did you mean `fifo`?"),
             "{error}"
         );
     }
@@ -437,14 +444,14 @@ mod tests {
         assert_eq!(*found.object, *fifo);
         assert_eq!(found.table, None);
         let two = Scratch::new("two", &[b"head", fifo, mlfq].concat());
-        let error = find(two.name()).unwrap_err().to_string();
+        let error = crate::exit::in_full(&find(two.name()).unwrap_err());
         assert!(error.ends_with("@NAME: fifo_ops, mlfq_ops"), "{error}");
         let named = find(&format!("{}@mlfq_ops:nq=3", two.name())).unwrap();
         assert_eq!(*named.object, *mlfq);
         assert_eq!(named.table.as_deref(), Some("mlfq_ops"));
         assert_eq!(named.set, [("nq".to_owned(), "3".to_owned())]);
         let error = find(&format!("{}@none", two.name())).unwrap_err();
-        assert!(error.to_string().ends_with("there are: fifo_ops, mlfq_ops"));
+        assert!(crate::exit::in_full(&error).ends_with("there are: fifo_ops, mlfq_ops"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a policy's loader would do before it attaches, as options of the verbs that simulate.
 
 use clap::Args;
-use model::{PolicySpec, SetUp, SetUpTime};
+use model::{Advised, PolicySpec, SetUp, SetUpTime};
 
 use crate::exit::UsageError;
 use crate::policy;
@@ -45,9 +45,11 @@ impl Prepare {
         if *self == Self::default() {
             return Ok(());
         }
-        let message = "--set, --run, --run-attached and --ops prepare an object; the program of \
-                       --scheduler does that by itself: use its own options";
-        Err(UsageError(message.to_owned()))
+        let message = Advised::new(
+            "--set, --run, --run-attached and --ops prepare an object",
+            "the program of --scheduler does that by itself: use its own options",
+        );
+        Err(UsageError::new(message))
     }
 
     /// Adds to `policy` what was asked for.

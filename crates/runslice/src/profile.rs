@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use model::Profile;
+use model::{Advised, Profile};
 
-use crate::exit::UsageError;
+use crate::exit::{self, UsageError};
 use crate::input;
 use model::suggest;
 
@@ -20,7 +20,7 @@ pub fn find(argument: &str) -> anyhow::Result<Profile> {
     if is_path(argument) || path.is_file() {
         return read(path);
     }
-    Err(UsageError(unknown(argument)).into())
+    Err(UsageError::new(unknown(argument)).into())
 }
 
 /// The file that `argument` names, if it names one, so that no result is written over it.
@@ -33,11 +33,11 @@ pub fn file_of(argument: &str) -> Option<&Path> {
 ///
 /// # Errors
 /// In words, when there is no such profile or its file is bad.
-pub fn find_in(folder: &Path, name: &str) -> Result<Profile, String> {
+pub fn find_in(folder: &Path, name: &str) -> Result<Profile, Advised> {
     if !is_path(name) {
         return Err(unknown(name));
     }
-    read(&folder.join(name)).map_err(|error| format!("{error:#}"))
+    read(&folder.join(name)).map_err(|error| exit::advised(&error))
 }
 
 fn read(path: &Path) -> anyhow::Result<Profile> {
@@ -51,8 +51,11 @@ fn is_path(name: &str) -> bool {
     name.contains('/') || path.extension().is_some_and(|it| it == "toml")
 }
 
-fn unknown(name: &str) -> String {
+fn unknown(name: &str) -> Advised {
     let shipped = Profile::SHIPPED;
     let hint = suggest::hint(name, shipped.iter().map(Profile::name));
-    format!("no profile is called `{name}`: {hint}; or give a .toml file (docs/profiles.md)")
+    Advised::new(
+        format!("no profile is called `{name}`"),
+        format!("{hint}; or give a .toml file (docs/profiles.md)"),
+    )
 }

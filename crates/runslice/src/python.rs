@@ -2,6 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use model::Advised;
+
 use crate::about::About;
 use crate::exit::{Status, UnsupportedError};
 
@@ -19,12 +21,14 @@ pub fn hand_over(extra: &str) -> anyhow::Result<Status> {
     let probe = probe.args(["-c", "import runslice"]);
     let probe = probe.stdin(Stdio::null()).stderr(Stdio::null()).status();
     if !probe.is_ok_and(|it| it.success()) {
-        let message = format!(
-            "this takes the Python package runslice, which `{python}` does not have; \
-             docs/python.md says how to build and install it with [{extra}]; {INTERPRETER} names \
-             another interpreter"
+        let message = Advised::new(
+            format!("this takes the Python package runslice, which `{python}` does not have"),
+            format!(
+                "docs/python.md says how to build and install it with [{extra}]; {INTERPRETER} \
+                 names another interpreter"
+            ),
         );
-        return Err(UnsupportedError(message).into());
+        return Err(UnsupportedError::new(message).into());
     }
     let words = About::words();
     let mut package = Command::new(&python);

@@ -75,7 +75,7 @@ impl RecordingOptions {
         match &self.from {
             None if self.cost_scale.is_some() => {
                 let message = "--cost-scale changes the cost of a recording: it needs --from";
-                Err(UsageError(message.to_owned()).into())
+                Err(UsageError::new(message).into())
             }
             None => Ok(None),
             Some(path) => {
@@ -95,9 +95,10 @@ impl RecordingOptions {
     pub fn parts(&self, path: &Path, count: u32) -> anyhow::Result<Option<Vec<Workload>>> {
         let wanted = self.wanted();
         let name = path.display().to_string();
-        let open = || File::open(path).with_context(|| format!("cannot read {name}"));
+        let cannot = model::CannotRead::at(&name);
+        let open = || File::open(path).map_err(&cannot);
         let mut file = BufReader::new(open()?);
-        if !import::is_foreign(file.fill_buf().context("cannot read it")?) {
+        if !import::is_foreign(file.fill_buf().map_err(&cannot)?) {
             return Ok(None);
         }
         let whole = import::read(open()?, &stem(path), wanted.window, &mut |_| {
@@ -164,7 +165,7 @@ const ONLY_OF_TRACES: &str = "--window is for traces of other programs, not for 
 pub fn load(path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
     let name = path.display().to_string();
     let mut recorded = Recorded::new();
-    read(path, wanted.window, &mut recorded).with_context(|| name.clone())?;
+    read(path, wanted.window, &mut recorded)?;
     let wakeups = recorded.wakeups();
     let workload = recorded.into_workload(&name, wanted.scale);
     let workload = workload.filter(|workload| !workload.groups.is_empty());
@@ -174,18 +175,20 @@ pub fn load(path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
 }
 
 fn read(path: &Path, window: Window, to: &mut Recorded) -> anyhow::Result<()> {
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let cannot = model::CannotRead::at(path.display());
+    let name = || path.display().to_string();
+    let file = File::open(path).map_err(&cannot)?;
     let mut file = BufReader::new(file);
-    let begin = file.fill_buf().context("cannot read it")?;
+    let begin = file.fill_buf().map_err(&cannot)?;
     if import::is_foreign(begin) {
         // A pipe stays where it is: text and Perfetto's traces are read from there.
         let _ = file.rewind();
-        return foreign(file, path, window, to);
+        return foreign(file, path, window, to).with_context(name);
     }
     if window != Window::default() {
-        anyhow::bail!(ONLY_OF_TRACES);
+        anyhow::bail!("{}: {ONLY_OF_TRACES}", name());
     }
-    Ok(stats::replay(file, to)?)
+    stats::replay(file, to).with_context(name)
 }
 
 /// Whether the file at `path` is a trace of another program, by its content.
@@ -251,7 +254,7 @@ impl Sink for Own {
 /// it.
 pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<String> {
     let name = path.display().to_string();
-    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let file = File::open(path).map_err(model::CannotRead::at(&name))?;
     let mut grouped = Grouped::new();
     let stem = stem(path);
     if !is_trace(path) {

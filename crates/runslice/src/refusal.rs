@@ -1,14 +1,17 @@
 //! What somebody is told whose command line clap refuses, in the form of all other errors: what is
-//! wrong, then, behind a semicolon, what to do.
+//! wrong, and what to do.
+
+use std::num::{IntErrorKind, ParseIntError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _};
+use model::{Advice as _, Advised};
 
 use crate::cli::Cli;
 use crate::left_out;
 
-/// The words for `error`, in one line; none where it is no refusal but help or a version.
-pub fn words(error: &clap::Error) -> Option<String> {
+/// What is wrong and what to do for `error`; none where it is no refusal but help or a version.
+pub fn words(error: &clap::Error) -> Option<Advised> {
     let refused = Refused(error);
     Some(match error.kind() {
         ErrorKind::DisplayHelp
@@ -25,34 +28,39 @@ pub fn words(error: &clap::Error) -> Option<String> {
             let meant = refused.texts(ContextKind::SuggestedSubcommand).pop();
             let meant = meant.or_else(|| refused.nearest_command(&name));
             let help = refused.help("lists all commands");
-            format!(
-                "there is no command `{name}`; {}{help}",
-                did_you_mean(meant)
+            Advised::new(
+                format!("there is no command `{name}`"),
+                did_you_mean(meant) + &help,
             )
         }
         ErrorKind::UnknownArgument => refused.unknown_argument(),
         ErrorKind::MissingRequiredArgument => {
             let missing = refused.texts(ContextKind::InvalidArg).join("` and `");
-            format!("`{missing}` is missing; write `{}`", refused.usage())
+            let usage = format!("write `{}`", refused.usage());
+            Advised::new(format!("`{missing}` is missing"), usage)
         }
         ErrorKind::InvalidValue => refused.invalid_value(),
         ErrorKind::ValueValidation => {
             let (value, option) = (refused.text(ContextKind::InvalidValue), refused.option());
-            format!("`{value}` is no value for `{option}`; {}", refused.reason())
+            Advised::new(
+                format!("`{value}` is no value for `{option}`"),
+                refused.reason(),
+            )
         }
         ErrorKind::ArgumentConflict => refused.conflict(),
         _ => {
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default();
             let first = first.strip_prefix("error: ").unwrap_or(first);
-            format!("{first}; {}", refused.help("shows how"))
+            Advised::new(first, refused.help("shows how"))
         }
     })
 }
 
 /// One of the values of an option, in the words for a wrong one.
-pub fn no_value(value: &str, option: &str, all: &str) -> String {
-    format!("`{value}` is no value for `{option}`; there are: {all}")
+pub fn no_value(value: &str, option: &str, all: &str) -> Advised {
+    let what = format!("`{value}` is no value for `{option}`");
+    Advised::new(what, format!("there are: {all}"))
 }
 
 fn did_you_mean(name: Option<String>) -> String {
@@ -122,12 +130,12 @@ impl Refused<'_> {
         format!("`{} --help` {does}", self.names().join(" "))
     }
 
-    fn unknown_argument(&self) -> String {
+    fn unknown_argument(&self) -> Advised {
         let name = self.text(ContextKind::InvalidArg);
         if !name.starts_with('-') {
-            return format!(
-                "`{name}` is one word too many; {}",
-                self.help("shows what may follow")
+            return Advised::new(
+                format!("`{name}` is one word too many"),
+                self.help("shows what may follow"),
             );
         }
         if let Some(words) = left_out::unknown_option(&name) {
@@ -139,10 +147,13 @@ impl Refused<'_> {
         let elsewhere = elsewhere.and_then(|it| Some(it.split('\'').nth(1)?.to_owned()));
         let meant = self.texts(ContextKind::SuggestedArg).pop().or(elsewhere);
         let help = self.help("lists all options");
-        format!("there is no option `{name}`; {}{help}", did_you_mean(meant))
+        Advised::new(
+            format!("there is no option `{name}`"),
+            did_you_mean(meant) + &help,
+        )
     }
 
-    fn invalid_value(&self) -> String {
+    fn invalid_value(&self) -> Advised {
         let value = self.text(ContextKind::InvalidValue);
         let all = self.texts(ContextKind::ValidValue).join(", ");
         if !value.is_empty() {
@@ -154,39 +165,48 @@ impl Refused<'_> {
             true => "write it behind the option".to_owned(),
             false => format!("there are: {all}"),
         };
-        format!("`{option}` lacks its value; {todo}")
+        Advised::new(format!("`{option}` lacks its value"), todo)
     }
 
-    fn conflict(&self) -> String {
+    fn conflict(&self) -> Advised {
         let option = self.text(ContextKind::InvalidArg);
         let others = self.texts(ContextKind::PriorArg);
         if others.is_empty() || others.contains(&option) {
-            return format!("`{option}` is given twice; leave one out");
+            return Advised::new(format!("`{option}` is given twice"), "leave one out");
         }
-        format!(
-            "`{option}` cannot be used with `{}`; leave one out",
-            others.join("`, `")
+        let others = others.join("`, `");
+        Advised::new(
+            format!("`{option}` cannot be used with `{others}`"),
+            "leave one out",
         )
     }
 
     /// What a value must be.
     fn reason(&self) -> String {
-        let reason =
-            std::error::Error::source(self.0).map_or_else(String::new, ToString::to_string);
+        let Some(source) = std::error::Error::source(self.0) else {
+            return String::new();
+        };
+        if let Some(wrong) = source.downcast_ref::<ParseIntError>() {
+            return match wrong.kind() {
+                IntErrorKind::PosOverflow => "give a smaller number".to_owned(),
+                _ => "give a whole number that is not below 0".to_owned(),
+            };
+        }
+        if let Some(own) = source.downcast_ref::<Advised>() {
+            return own.in_full();
+        }
+        let reason = source.to_string();
+        // Clap says the range of a number in words alone.
         let range = reason
             .split_once(" is not in ")
             .and_then(|(_, range)| range.split_once(".."));
-        match (range, &*reason) {
-            (Some((least, "")), _) => format!("give a number from {least} on"),
-            (Some((least, most)), _) => {
+        match range {
+            Some((least, "")) => format!("give a number from {least} on"),
+            Some((least, most)) => {
                 let most = most.trim_start_matches('=');
                 format!("give a number from {least} to {most}")
             }
-            (None, "invalid digit found in string" | "cannot parse integer from empty string") => {
-                "give a whole number that is not below 0".to_owned()
-            }
-            (None, "number too large to fit in target type") => "give a smaller number".to_owned(),
-            _ => reason,
+            None => reason,
         }
     }
 }
@@ -195,7 +215,7 @@ impl Refused<'_> {
 mod tests {
     use super::*;
 
-    fn told(command: &str) -> Option<String> {
+    fn told(command: &str) -> Option<Advised> {
         let result = Cli::of(command.split(' '));
         words(&result.expect_err(command))
     }
@@ -289,12 +309,10 @@ mod tests {
         let told = |words: &str| told(words).expect("a refusal");
         for (command, what, advice) in REFUSALS {
             let told = told(command);
-            let (before, after) = told.split_once("; ").expect(&told);
-            assert!(
-                before.starts_with(what) && after.starts_with(advice),
-                "{command}: {told}"
-            );
-            assert!(!told.contains('\n'), "{told}");
+            let said = told.in_full();
+            let begins = told.advice.is_some_and(|it| it.starts_with(advice));
+            assert!(told.what.starts_with(what) && begins, "{command}: {said}");
+            assert!(!said.contains('\n'), "{said}");
         }
     }
 

@@ -8,10 +8,11 @@ mod one_table;
 pub mod page;
 pub mod runs;
 
+use crate::exit::UsageError;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
+use model::{Advised, Exit, ExitKind, MachineSpec, SimTime, Summary};
 use stats::compare::machines;
 use stats::{Metrics, Report};
 use workload::RunSpec;
@@ -19,11 +20,16 @@ use workload::RunSpec;
 use crate::export::{self, ExportTable};
 use crate::look::LookOptions;
 
-/// Why `--table` was refused.
-pub const TABLE_OF_CSV: &str =
-    "--table chooses the table of --format csv or parquet; the other formats have them all";
-
 pub use self::goals::stated;
+
+/// Why `--table` was refused.
+pub fn table_of_csv() -> UsageError {
+    UsageError::new(Advised::new(
+        "--table chooses the table of --format csv or parquet",
+        "the other formats have them all",
+    ))
+}
+
 pub use self::human::counted;
 pub use self::json::json_of;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{MachineSpec, Nanos, PolicySpec, seeds};
+use model::{Advised, MachineSpec, Nanos, PolicySpec, seeds};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::Bound;
@@ -75,8 +75,11 @@ impl Asked<'_> {
                     .parse(scale, &|_| Ok(machine.profile.clone()))?
             }
             (None, None, None) => {
-                let message = "a run needs a workload; give --workload NAME, such as desk";
-                return Err(UsageError(message.to_owned()).into());
+                let message = Advised::new(
+                    "a run needs a workload",
+                    "give --workload NAME, such as desk",
+                );
+                return Err(UsageError::new(message).into());
             }
         };
         let usual = bound
@@ -166,10 +169,12 @@ pub fn side_by_side(mut specs: Vec<RunSpec>) -> Result<Vec<RunSpec>, UsageError>
     let mut machines = specs.iter().map(|spec| &spec.machine);
     let first = machines.next();
     if machines.any(|other| Some(other) != first) {
-        let message = "the bundles are for machines that differ; give one machine to all with \
-                       --cpus, --smt, --llc, --node, --hz, --kernel and --profile, or run them one \
-                       by one";
-        return Err(UsageError(message.to_owned()));
+        let message = Advised::new(
+            "the bundles are for machines that differ",
+            "give one machine to all with --cpus, --smt, --llc, --node, --hz, --kernel and \
+             --profile, or run them one by one",
+        );
+        return Err(UsageError::new(message));
     }
     number_namesakes(&mut specs);
     Ok(specs)
@@ -214,19 +219,20 @@ pub fn check_machine(
         .as_ref()
         .is_some_and(|it| it.recorded.is_some());
     if is_recording && recorded_on.is_some_and(|it| it != machine) {
-        return Err(UsageError(format!(
-            "{}: the recording is of another machine; run its program with --scheduler instead",
-            policy.name
+        return Err(UsageError::new(Advised::new(
+            format!("{}: the recording is of another machine", policy.name),
+            "run its program with --scheduler instead",
         )));
     }
     Ok(())
 }
 
 fn is_of(spec: &RunSpec, what: &str) -> anyhow::Error {
-    UsageError(format!(
-        "{}: the recording is of a run with {what}; for another run give its program with \
-         --scheduler, or record it with --setup-only if it does nothing after it has attached",
-        spec.policy.name
+    let name = &spec.policy.name;
+    UsageError::new(Advised::new(
+        format!("{name}: the recording is of a run with {what}"),
+        "for another run give its program with --scheduler, or record it with --setup-only if it \
+         does nothing after it has attached",
     ))
     .into()
 }
@@ -242,7 +248,7 @@ pub fn refuse_recordings_of_runs(specs: &[RunSpec]) -> Result<(), UsageError> {
     };
     match specs.iter().find(|spec| is_bound(&spec.policy)) {
         None => Ok(()),
-        Some(spec) => Err(UsageError(format!(
+        Some(spec) => Err(UsageError::new(format!(
             "{}: the recording is of one run with one seed",
             spec.policy.name
         ))),

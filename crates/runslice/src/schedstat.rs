@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow};
+use model::Advised;
 use stats::schedstat::HzEvidence;
 
 use crate::exit::UnsupportedError;
@@ -16,11 +16,13 @@ use crate::exit::UnsupportedError;
 pub fn statistics(path: &Path) -> anyhow::Result<File> {
     File::open(path).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound && path == Path::new("/proc/schedstat") {
-            let message = "/proc/schedstat does not exist: this kernel was built without \
-                           CONFIG_SCHEDSTATS; record on another one, or in `runslice vm`";
-            return UnsupportedError(message.to_owned()).into();
+            let message = Advised::new(
+                "/proc/schedstat does not exist: this kernel was built without CONFIG_SCHEDSTATS",
+                "record on another one, or in `runslice vm`",
+            );
+            return UnsupportedError::new(message).into();
         }
-        anyhow!(error).context(format!("cannot read {}", path.display()))
+        model::CannotRead::at(path.display())(error).into()
     })
 }
 
@@ -32,7 +34,7 @@ pub fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     if path == Path::new("-") {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = File::open(path).map_err(model::CannotRead::at(path.display()))?;
     Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
 }
 

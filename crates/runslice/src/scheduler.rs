@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use model::{Nanos, PolicySpec, Program, span};
+use model::{Advised, Nanos, PolicySpec, Program, span};
 
 use crate::exit::UsageError;
 use crate::output;
@@ -121,7 +121,7 @@ impl Schedulers {
     pub fn one(&self) -> anyhow::Result<Option<PolicySpec>> {
         if self.commands.len() > 1 {
             let message = "give one --scheduler: only one policy runs here";
-            return Err(UsageError(message.to_owned()).into());
+            return Err(UsageError::new(message).into());
         }
         Ok(self.policies()?.pop())
     }
@@ -169,8 +169,9 @@ pub fn policy_of(text: &str, options: &LoaderOptions) -> anyhow::Result<PolicySp
 pub fn words(text: &str) -> Result<Vec<String>, UsageError> {
     let command = shlex::split(text).filter(|words| !words.is_empty());
     command.ok_or_else(|| {
-        UsageError(format!(
-            "--scheduler `{text}` is no command; expected words as in a shell, quotes closed"
+        UsageError::new(Advised::new(
+            format!("--scheduler `{text}` is no command"),
+            "expected words as in a shell, quotes closed",
         ))
     })
 }

@@ -4,6 +4,7 @@ mod foreign;
 mod lines;
 pub mod own;
 
+use model::Advised;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -132,7 +133,10 @@ impl Gathered {
         if !self.is_new(at, &entry, run) {
             let seed = entry.seed.map(|seed| format!(" with seed {seed}"));
             let seed = seed.unwrap_or_default();
-            bail!("a run of {}{seed} is in it twice; leave one out", entry.arm);
+            bail!(Advised::new(
+                format!("a run of {}{seed} is in it twice", entry.arm),
+                "leave one out"
+            ));
         }
         self.sets[at].starved += usize::from(entry.starved);
         match entry.run {
@@ -189,7 +193,10 @@ impl Gathered {
 
     fn finish(self, name: &str, stem: String, plan: own::Plan) -> anyhow::Result<File> {
         if !self.is_any {
-            bail!("{name}: there are no runs in it; name what `sim --runs 10 -o runs.json` made");
+            bail!(Advised::new(
+                format!("{name}: there are no runs in it"),
+                "name what `sim --runs 10 -o runs.json` made"
+            ));
         }
         Ok(File {
             stem,
@@ -240,20 +247,23 @@ fn of_documents(name: &str, documents: &[Value]) -> anyhow::Result<Vec<Entry>> {
 /// The JSON documents of a file; there may be several, one after the other.
 fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
     if path.metadata().is_ok_and(|it| it.len() > input::RESULTS) {
-        bail!(
-            "{}: longer than {} MiB, and cut off or not laid out with one run in each line, as \
-             `sim --runs 10 -o runs.json` writes them; write it again, or split it",
-            path.display(),
-            input::RESULTS >> 20
-        );
+        bail!(Advised::new(
+            format!(
+                "{}: longer than {} MiB, and cut off or not laid out with one run in each \
+                 line, as `sim --runs 10 -o runs.json` writes them",
+                path.display(),
+                input::RESULTS >> 20
+            ),
+            "write it again, or split it"
+        ));
     }
     let text = input::text(path, input::RESULTS)?;
     let documents = serde_json::Deserializer::from_str(&text).into_iter();
     documents.collect::<Result<_, _>>().map_err(|error| {
-        anyhow!(
-            "{}: no JSON: {error}; name a file that `--format json` made, or a folder",
-            path.display()
-        )
+        anyhow!(Advised::new(
+            format!("{}: no JSON: {error}", path.display()),
+            "name a file that `--format json` made, or a folder"
+        ))
     })
 }
 
@@ -264,7 +274,10 @@ fn of_document(document: &Value) -> anyhow::Result<Vec<Entry>> {
             if !found.as_u64().is_some_and(|it| versions.contains(&it)) {
                 let known: Vec<String> = versions.iter().map(u64::to_string).collect();
                 let known = known.join(" and ");
-                bail!("`{mark}` is {found}; this program reads version {known}");
+                bail!(Advised::new(
+                    format!("`{mark}` is {found}"),
+                    format!("this program reads version {known}")
+                ));
             }
             if mark == own::ONE_RUN {
                 return Ok(read(document));
@@ -287,10 +300,10 @@ fn of_document(document: &Value) -> anyhow::Result<Vec<Entry>> {
     if document["normal"].is_object() && document["int"].is_object() {
         return Ok(foreign::schbench(document));
     }
-    bail!(
-        "neither results of runslice sim, sweep, play, run or bench, nor of hyperfine or \
-         schbench; name what `sim --runs 10 -o runs.json` made"
-    )
+    bail!(Advised::new(
+        "neither results of runslice sim, sweep, play, run or bench, nor of hyperfine or schbench",
+        "name what `sim --runs 10 -o runs.json` made"
+    ))
 }
 
 /// Refuses a document whose runs are not what this program wrote: what is not there would count as
@@ -337,11 +350,13 @@ pub fn refuse_shared(files: &[(String, File)]) -> anyhow::Result<()> {
     for (name, other) in before {
         let both = file.unique.intersection(&other.unique).count();
         if both > 0 {
-            bail!(
-                "{path}: {both} of its {} runs are in {name}, too; a run cannot be compared with \
-                 itself",
-                file.unique.len(),
-            );
+            bail!(Advised::new(
+                format!(
+                    "{path}: {both} of its {} runs are in {name}, too",
+                    file.unique.len()
+                ),
+                "a run cannot be compared with itself"
+            ));
         }
     }
     Ok(())
@@ -363,7 +378,7 @@ mod tests {
     fn a_document_of_a_later_version_is_refused_by_name() {
         let error = of_document(&json!({"runslice_results": 9})).unwrap_err();
         let want = "`runslice_results` is 9; this program reads version 1 and 2";
-        assert_eq!(error.to_string(), want);
+        assert_eq!(crate::exit::in_full(&error), want);
         let error = of_document(&json!({"x": 1})).unwrap_err().to_string();
         assert!(error.starts_with("neither results"), "{error}");
     }
@@ -437,7 +452,7 @@ mod tests {
             gathered(of_document(&document(runs))?).map(drop)
         };
         read(&[run(1), run(2)]).unwrap();
-        let error = read(&[run(1), run(2), run(1)]).unwrap_err().to_string();
+        let error = crate::exit::in_full(&read(&[run(1), run(2), run(1)]).unwrap_err());
         assert_eq!(
             error,
             "a run of fifo with seed 1 is in it twice; leave one out"
@@ -481,7 +496,7 @@ mod tests {
             copy.display(),
             before.display()
         );
-        assert_eq!(error.to_string(), want);
+        assert_eq!(crate::exit::in_full(&error), want);
         let once = write("once", "simulated", &[5]);
         let again = write("again", "simulated", &[5]);
         read_all(&[once, again]).unwrap();

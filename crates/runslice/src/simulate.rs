@@ -1,5 +1,6 @@
 //! What is to be said of a simulated run before it begins, and when it cannot be made.
 
+use model::Advised;
 use workload::RunSpec;
 
 use crate::exit::UsageError;
@@ -19,23 +20,7 @@ pub fn explain(error: sim::Error) -> anyhow::Error {
         sim::Error::Policy {
             policy,
             source: source @ (Set(_) | When { .. } | Entry(_) | SetUp(_)),
-        } => UsageError(format!(
-            "policy `{policy}`: {}",
-            with_advice(source.to_string())
-        ))
-        .into(),
+        } => UsageError::new(Advised::of(&source).at(format!("policy `{policy}`"))).into(),
         other => other.into(),
     }
-}
-
-/// The words for a number that is out of range end in the range; here they say to give one in it.
-fn with_advice(mut words: String) -> String {
-    let range = words
-        .split_once(" is out of range for `")
-        .and_then(|(before, rest)| Some(before.len() + rest.find("`: ")?));
-    if let Some(at) = range {
-        let colon = at + " is out of range for ``".len();
-        words.replace_range(colon..colon + 1, "; give");
-    }
-    words
 }

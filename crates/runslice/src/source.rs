@@ -10,8 +10,9 @@ use anyhow::Context as _;
 pub use bpf_build::Readable;
 use bpf_build::{Built, Error};
 use folder::OwnFolder;
+use model::{Advice as _, Advised};
 
-use crate::exit::UnsupportedError;
+use crate::exit::{self, BadSource, UnsupportedError};
 use crate::output;
 use crate::say::say;
 
@@ -19,11 +20,6 @@ use crate::say::say;
 pub fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "c")
 }
-
-/// The source itself is why there is no object; the text is what its author must know.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BadSource(String);
 
 /// The object of the user's own policy in `path`, compiled once in the life of this process. It may
 /// read what lies beside it.
@@ -48,12 +44,14 @@ pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
 pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Vec<u8>> {
     let folder = OwnFolder::new().context("no folder for the source")?;
     let path = folder.path().join(name);
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::write(&path, text).map_err(model::CannotWrite::at(path.display()))?;
     // There is nothing else in the folder.
     let compiled = compile(&path, &Readable::own_folder()).map_err(|error| {
         // The folder is gone when somebody reads the message.
         let own = format!("{}/", folder.path().display());
-        anyhow::anyhow!(error.to_string().replace(&own, ""))
+        let mut told = exit::advised(&error);
+        told.what = told.what.replace(&own, "");
+        anyhow::anyhow!(told)
     });
     Ok(compiled?.object)
 }
@@ -93,15 +91,15 @@ fn say_unwalled(path: &Path) {
 }
 
 /// The error that decides the exit status, and whom it concerns.
-fn kind(error: &Error, words: String) -> anyhow::Error {
+fn kind(error: &Error, words: Advised) -> anyhow::Error {
     match error {
         Error::ClangNotFound
         | Error::ClangUnusable { .. }
         | Error::ClangTooOld { .. }
         | Error::Wrapper { .. }
         | Error::File { .. } => anyhow::anyhow!(words),
-        Error::NoWalls { .. } => UnsupportedError(words).into(),
-        _ => BadSource(words).into(),
+        Error::NoWalls { .. } => UnsupportedError::new(words).into(),
+        _ => BadSource::new(words).into(),
     }
 }
 
@@ -113,21 +111,23 @@ pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
     for header in policies::HEADERS {
         let path = folder.join(header.path);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        made.with_context(|| format!("cannot write {}", path.display()))?;
+        made.map_err(model::CannotWrite::at(path.display()))?;
         output::write_new(&path, header.text.as_bytes(), "name an empty folder")?;
     }
     Ok(())
 }
 
-fn in_words(error: &Error, scratch: &Path) -> String {
-    let text = error.to_string();
-    let text = hidden(&text, scratch);
+fn in_words(error: &Error, scratch: &Path) -> Advised {
+    let text = hidden(&error.to_string(), scratch);
     match error {
         Error::Compile { .. } => {}
         Error::Outside { .. } => {
-            return format!("{text}; `build -I FOLDER` lets a source read another folder");
+            return Advised::new(text, "`build -I FOLDER` lets a source read another folder");
         }
-        _ => return text,
+        _ => {
+            let advice = error.advice();
+            return Advised { what: text, advice };
+        }
     }
     let advice = if text.contains("file not found") {
         "`build -I FOLDER` adds a folder of headers; `build --headers FOLDER` writes those inside \
@@ -138,7 +138,7 @@ fn in_words(error: &Error, scratch: &Path) -> String {
     } else {
         "correct what the compiler names"
     };
-    format!("{}\n  {advice}", text.trim_end())
+    Advised::new(text.trim_end(), advice)
 }
 
 /// Names the headers as the object does: their folder is gone when somebody reads the message.

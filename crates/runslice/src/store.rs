@@ -96,7 +96,7 @@ impl FromStr for Key {
         let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         let number = u128::from_str_radix(text, 16).ok();
         let number = number.filter(|_| text.len() == 32 && text.chars().all(is_digit));
-        let wrong = || UsageError(format!("`{text}` is no key of 32 hexadecimal digits"));
+        let wrong = || UsageError::new(format!("`{text}` is no key of 32 hexadecimal digits"));
         number.map(Self).ok_or_else(wrong)
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use model::Nanos;
+use model::{Advised, Nanos};
 use stats::schedstat::Snapshot;
 use stats::trace::Tracer;
 use workload::Workload;
@@ -28,11 +28,11 @@ pub fn run(verb: Verb) -> anyhow::Result<u8> {
 }
 
 fn lacks<T>(way: &str) -> anyhow::Result<T> {
-    let message = format!(
-        "this runslice was built without what takes a real kernel; {way}, or build one that has it \
-         with `make release`"
+    let message = Advised::new(
+        "this runslice was built without what takes a real kernel",
+        format!("{way}, or build one that has it with `make release`"),
     );
-    Err(UnsupportedError(message).into())
+    Err(UnsupportedError::new(message).into())
 }
 
 /// The running kernel cannot be traced.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::{Nanos, Profile, span};
+use model::{Advised, Nanos, Profile, span};
 use serde::{Deserialize, Serialize};
 use workload::{Workload, rtapp};
 
@@ -70,7 +70,7 @@ pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload>
     if !is_shipped && recording::is_recording(Path::new(argument)) {
         if !scale.is_empty() {
             let message = format!("{argument} is a recording, which has no parameters to --scale");
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         return recording::load(Path::new(argument), Wanted::default());
     }
@@ -97,9 +97,11 @@ impl Written {
         let is_path = argument.contains('/') || path.extension().is_some();
         if !is_path && !path.is_file() {
             let hint = suggest::hint(argument, SHIPPED.iter().map(|shipped| shipped.name));
-            let message =
-                format!("no workload is called `{argument}`: {hint}; or give a .toml file");
-            return Err(UsageError(message).into());
+            let message = Advised::new(
+                format!("no workload is called `{argument}`"),
+                format!("{hint}; or give a .toml file"),
+            );
+            return Err(UsageError::new(message).into());
         }
         Ok(Self {
             file: argument.to_owned(),
@@ -120,7 +122,7 @@ impl Written {
     pub fn parse(
         &self,
         scale: &[(String, i64)],
-        profile: &dyn Fn(&str) -> Result<Profile, String>,
+        profile: &dyn Fn(&str) -> Result<Profile, Advised>,
     ) -> anyhow::Result<Workload> {
         let Self { file, text } = self;
         if Path::new(file).extension().is_some_and(|it| it == "json") {
@@ -168,12 +170,13 @@ pub fn parse_duration(text: &str) -> Result<Nanos, String> {
 ///
 /// # Errors
 /// When there is no `=`, no name, or no whole number.
-pub fn parse_scale(text: &str) -> Result<(String, i64), String> {
+pub fn parse_scale(text: &str) -> Result<(String, i64), Advised> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = parts.ok_or_else(|| format!("`{text}` sets nothing; write NAME=VALUE"))?;
+    let (name, value) =
+        parts.ok_or_else(|| Advised::new(format!("`{text}` sets nothing"), "write NAME=VALUE"))?;
     match value.parse() {
         Ok(value) => Ok((name.to_owned(), value)),
-        Err(_) => Err(format!("`{value}` is no whole number")),
+        Err(_) => Err(format!("`{value}` is no whole number").into()),
     }
 }
 
@@ -234,7 +237,7 @@ mod tests {
         let error = find("dsk", &[]).unwrap_err();
         assert!(error.is::<UsageError>());
         assert!(
-            error.to_string().contains("did you mean `desk`?"),
+            crate::exit::in_full(&error).contains("did you mean `desk`?"),
             "{error}"
         );
     }
@@ -242,7 +245,7 @@ mod tests {
     #[test]
     fn a_parameter_is_a_whole_number() {
         assert_eq!(parse_scale("hogs=8"), Ok(("hogs".to_owned(), 8)));
-        assert!(parse_scale("hogs=1.5").unwrap_err().contains("1.5"));
+        assert!(parse_scale("hogs=1.5").unwrap_err().what.contains("1.5"));
         assert!(parse_scale("hogs").is_err());
     }
 }

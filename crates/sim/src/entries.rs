@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use bpf::{Errno, Image, MapDef, MapKind, Update};
+use model::Advice;
 
 use crate::machine::{Machine, Vm};
 
@@ -32,9 +33,7 @@ pub enum EntryError {
     #[error("`{0}`: only arrays and hash tables with keys of 1, 2, 4 or 8 bytes can be filled")]
     Kind(String),
     /// A value that does not fit.
-    #[error(
-        "`{name}`: a value has {size} bytes; write a number that fits, or hex: and {digits} digits"
-    )]
+    #[error("`{name}`: a value has {size} bytes")]
     Value {
         /// The map.
         name: String,
@@ -43,6 +42,17 @@ pub enum EntryError {
         /// Hexadecimal digits of a value.
         digits: u64,
     },
+}
+
+impl Advice for EntryError {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::Value { digits, .. } => Some(format!(
+                "write a number that fits, or hex: and {digits} digits"
+            )),
+            _ => None,
+        }
+    }
 }
 
 impl Entries {

@@ -74,7 +74,7 @@ pub use bpf::Backend;
 use bpf::{
     Config, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
 };
-use model::{CPUS_MAX, EventMask, MachineSpec, Nanos, PolicySpec};
+use model::{Advice, CPUS_MAX, EventMask, MachineSpec, Nanos, PolicySpec};
 use workload::{Arrival, Group, Operation, RunSpec, Step};
 
 use crate::entries::Entries;
@@ -128,8 +128,10 @@ pub enum Error {
     #[error("too many tasks")]
     Memory(#[from] bpf::OutOfMemory),
     /// A machine that cannot be.
-    #[error("{what} is {value}; expected {expected}")]
+    #[error("{what} is {value}")]
     Machine {
+        /// The property.
+        part: MachinePart,
         /// Which property.
         what: &'static str,
         /// What was asked for.
@@ -137,6 +139,34 @@ pub enum Error {
         /// What there is.
         expected: &'static str,
     },
+}
+
+/// A property of a machine, by its key in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MachinePart {
+    /// The number of CPUs.
+    Cpus,
+    /// Ticks a second.
+    Hz,
+    /// Threads of a core.
+    Smt,
+    /// CPUs that share a cache.
+    Llc,
+    /// CPUs of a node.
+    Node,
+}
+
+impl Advice for Error {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::Policy { source, .. } => source.advice(),
+            Self::Work(error) => error.advice(),
+            Self::Program(error) => error.advice(),
+            Self::Mirror(error) => error.advice(),
+            Self::Machine { expected, .. } => Some(format!("expected {expected}")),
+            Self::SetUpFailed { .. } | Self::Memory(_) => None,
+        }
+    }
 }
 
 /// Why a policy cannot be made ready to run.
@@ -150,7 +180,7 @@ pub enum PolicyError {
     #[error(transparent)]
     Set(#[from] Box<SetError>),
     /// A variable cannot be set at that time.
-    #[error("`{name}`: {why}; write NAME@TIME=VALUE, such as interactive@5s=0")]
+    #[error("`{name}`: {why}")]
     When {
         /// The variable and the time.
         name: String,
@@ -171,6 +201,20 @@ pub enum PolicyError {
     Ops(#[from] OpsError),
 }
 
+impl Advice for PolicyError {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::Load(error) => error.advice(),
+            Self::Set(error) => error.advice(),
+            Self::SetUp(error) => error.advice(),
+            Self::Entry(error) => error.advice(),
+            Self::Instance(error) => error.advice(),
+            Self::Ops(error) => error.advice(),
+            Self::When { .. } => Some("write NAME@TIME=VALUE, such as interactive@5s=0".to_owned()),
+        }
+    }
+}
+
 impl PolicyError {
     /// For `map_err`: says which policy it was.
     fn of<E: Into<Self>>(policy: &PolicySpec) -> impl Fn(E) -> Error + Copy {
@@ -186,21 +230,33 @@ impl PolicyError {
 /// # Errors
 /// [`Error::Machine`] names the property and what it may be.
 pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
-    let wrong = |what, value: u64, expected| {
+    let wrong = |part, what, value: u64, expected| {
         Err(Error::Machine {
+            part,
             what,
             value,
             expected,
         })
     };
     if !(1..=CPUS_MAX).contains(&machine.cpus) {
-        return wrong("the number of CPUs", machine.cpus.into(), "1 to 1024");
+        return wrong(
+            MachinePart::Cpus,
+            "the number of CPUs",
+            machine.cpus.into(),
+            "1 to 1024",
+        );
     }
     if ![100, 250, 300, 1000].contains(&machine.hz) {
-        return wrong("HZ", machine.hz.into(), "100, 250, 300 or 1000");
+        return wrong(
+            MachinePart::Hz,
+            "HZ",
+            machine.hz.into(),
+            "100, 250, 300 or 1000",
+        );
     }
     if ![1, 2].contains(&machine.smt) {
         return wrong(
+            MachinePart::Smt,
             "the number of threads of a core",
             machine.smt.into(),
             "1 or 2",
@@ -208,24 +264,31 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
     }
     if !machine.node_size().is_multiple_of(machine.cache_size()) {
         return wrong(
+            MachinePart::Node,
             "the number of CPUs of a node",
             machine.node_size().into(),
             "a multiple of the CPUs that share a cache (llc)",
         );
     }
-    for (what, size) in [
+    for (part, what, size) in [
         (
+            MachinePart::Llc,
             "the number of CPUs that share a cache",
             machine.cache_size(),
         ),
-        ("the number of CPUs of a node", machine.node_size()),
+        (
+            MachinePart::Node,
+            "the number of CPUs of a node",
+            machine.node_size(),
+        ),
     ] {
         if !size.is_multiple_of(machine.smt) && machine.cpus.is_multiple_of(machine.smt) {
-            return wrong(what, size.into(), "a multiple of the threads a core");
+            return wrong(part, what, size.into(), "a multiple of the threads a core");
         }
     }
     if !machine.cpus.is_multiple_of(machine.smt) {
         return wrong(
+            MachinePart::Cpus,
             "the number of CPUs",
             machine.cpus.into(),
             "a multiple of the threads a core",

@@ -10,7 +10,7 @@ mod layout;
 mod seen;
 
 use bpf::{LoadError, Memory, OutOfMemory, Target};
-use model::{CpuId, Exit, MachineSpec, PerCpu, TaskId};
+use model::{Advice, CpuId, Exit, MachineSpec, PerCpu, TaskId};
 use workload::{Cgroup, SchedPolicy};
 
 use crate::cpu::Curr;
@@ -455,6 +455,15 @@ pub enum MirrorError {
     /// No memory.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
+}
+
+impl Advice for MirrorError {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::Types(error) => error.advice(),
+            Self::Memory(_) => None,
+        }
+    }
 }
 
 /// Writes a mask where programs can read it.

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use bpf::{Image, Member, Prepared, Unfinished};
-use model::{Caller, CpuId, EventKind, Op, TaskId, What};
+use model::{Advice, Caller, CpuId, EventKind, Op, TaskId, What};
 
 use crate::context::{Context, Directly, Locked};
 use crate::flags::{self, kf};
@@ -52,15 +52,13 @@ pub enum OpsError {
     #[error("the object defines several `struct sched_ext_ops` ({0}): choose one with `FILE@NAME`")]
     SeveralTables(String),
     /// The table's name is empty or its bytes are no name.
-    #[error("`{table}.name` is empty; the kernel refuses to attach it (-EINVAL)")]
+    #[error("`{table}.name` is empty")]
     NoName {
         /// The variable.
         table: String,
     },
     /// A flag that the kernel does not know.
-    #[error(
-        "`{table}.flags` has unknown bits {bits:#x}; the kernel refuses to attach it (-EINVAL)"
-    )]
+    #[error("`{table}.flags` has unknown bits {bits:#x}")]
     UnknownFlags {
         /// The variable.
         table: String,
@@ -76,7 +74,7 @@ pub enum OpsError {
         bits: u64,
     },
     /// The watchdog's timeout is too long.
-    #[error("`{table}.timeout_ms` is {timeout_ms}; the kernel refuses more than 30000 (-E2BIG)")]
+    #[error("`{table}.timeout_ms` is {timeout_ms}")]
     Timeout {
         /// The variable.
         table: String,
@@ -84,9 +82,7 @@ pub enum OpsError {
         timeout_ms: u64,
     },
     /// More inserts than the dispatch buffer may hold.
-    #[error(
-        "`{table}.dispatch_max_batch` is {batch}; the kernel refuses more than 2147483647 (-E2BIG)"
-    )]
+    #[error("`{table}.dispatch_max_batch` is {batch}")]
     Batch {
         /// The variable.
         table: String,
@@ -96,7 +92,7 @@ pub enum OpsError {
     /// A callback that may sleep where none may.
     #[error(
         "`{table}.{member}` is a program that may sleep (section `struct_ops.s`), but this \
-         callback may not; the kernel refuses the object (-EINVAL)"
+         callback may not"
     )]
     Sleepable {
         /// The variable.
@@ -112,6 +108,22 @@ pub enum OpsError {
         /// The member.
         member: String,
     },
+}
+
+impl Advice for OpsError {
+    fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::NoTable => "`runslice list --copy fifo` writes one to begin with",
+            Self::NoName { .. } | Self::UnknownFlags { .. } => {
+                "the kernel refuses to attach it (-EINVAL)"
+            }
+            Self::Timeout { .. } => "the kernel refuses more than 30000 (-E2BIG)",
+            Self::Batch { .. } => "the kernel refuses more than 2147483647 (-E2BIG)",
+            Self::Sleepable { .. } => "the kernel refuses the object (-EINVAL)",
+            _ => return None,
+        };
+        Some(advice.to_owned())
+    }
 }
 
 impl Ops {

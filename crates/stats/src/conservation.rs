@@ -1,8 +1,8 @@
 //! Checks that a stream keeps the rules of docs/events.md, and that no time is lost.
 
 use model::{
-    CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, Summary, TaskId,
-    TaskTimes, What,
+    Advice, CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, Summary,
+    TaskId, TaskTimes, What,
 };
 
 use crate::ledger::CpuLedger;
@@ -129,6 +129,12 @@ pub enum Violation {
     /// The summary speaks of another run: its length, or its number of CPUs or tasks.
     #[error("the summary has {summary}, the events {events}")]
     Run { summary: String, events: String },
+}
+
+impl Advice for Violation {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Checks a stream, and remembers the first violation.

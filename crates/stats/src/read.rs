@@ -4,8 +4,8 @@ use std::io::{self, BufRead, Read as _};
 
 use model::plain::shown;
 use model::{
-    CPUS_MAX, CpuId, EVENT_FORMAT_VERSIONS, Event, EventWords, Header, NOWHERE, Nanos, SimTime,
-    Sink, TaskGroup, TaskId, Text,
+    Advice, CPUS_MAX, CpuId, EVENT_FORMAT_VERSIONS, Event, EventWords, Header, NOWHERE, Nanos,
+    SimTime, Sink, TaskGroup, TaskId, Text,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -45,15 +45,12 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The first line is not a header.
-    #[error(
-        "not a file of events: its first line is no object with `runslice_events`; `sim --events \
-         FILE` writes one"
-    )]
+    #[error("not a file of events: its first line is no object with `runslice_events`")]
     NotEvents,
     /// The file has another version of the format.
     #[error(
-        "the events have format version {found}, and this runslice reads {}, {} and {}; write \
-         them again with this runslice", .expected[0], .expected[1], .expected[2]
+        "the events have format version {found}, and this runslice reads {}, {} and {}",
+        .expected[0], .expected[1], .expected[2]
     )]
     Version {
         /// The file's version.
@@ -119,6 +116,17 @@ pub enum ReadError {
         /// The line.
         line: u64,
     },
+}
+
+impl Advice for ReadError {
+    fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::NotEvents => "`sim --events FILE` writes one",
+            Self::Version { .. } => "write them again with this runslice",
+            _ => return None,
+        };
+        Some(advice.to_owned())
+    }
 }
 
 /// Reads a file of events, one event at a time, in constant memory.

@@ -3,12 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use model::Advice;
+
 /// Why no virtual machine could be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmError {
     /// A program of this computer that the harness itself needs.
-    #[error("{program} is not there; install the package {package}")]
+    #[error("{program} is not there")]
     ToolMissing {
         /// The program.
         program: &'static str,
@@ -16,7 +18,7 @@ pub enum VmError {
         package: &'static str,
     },
     /// `busybox` needs shared libraries, which the guest does not have yet when it starts.
-    #[error("{} is not linked statically; install the package busybox-static", .path.display())]
+    #[error("{} is not linked statically", .path.display())]
     BusyboxDynamic {
         /// Where it was found.
         path: PathBuf,
@@ -36,7 +38,7 @@ pub enum VmError {
         library: String,
     },
     /// No kernel of that name, and nothing near it.
-    #[error("no kernel {wanted} with sched_ext: {reason}; give the path of a vmlinuz instead")]
+    #[error("no kernel {wanted} with sched_ext: {reason}")]
     KernelMissing {
         /// What was asked for.
         wanted: String,
@@ -62,6 +64,17 @@ pub enum VmError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl Advice for VmError {
+    fn advice(&self) -> Option<String> {
+        Some(match self {
+            Self::ToolMissing { package, .. } => format!("install the package {package}"),
+            Self::BusyboxDynamic { .. } => "install the package busybox-static".to_owned(),
+            Self::KernelMissing { .. } => "give the path of a vmlinuz instead".to_owned(),
+            _ => return None,
+        })
+    }
 }
 
 impl VmError {

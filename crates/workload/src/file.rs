@@ -7,7 +7,7 @@ use super::parser::Parser;
 use super::{Stop, Workload};
 use model::file::{FileError, Problem};
 use model::file::{Source, Table, Value, text, texts};
-use model::{Kernel, MachineSpec, Nanos, Profile};
+use model::{Advised, Kernel, MachineSpec, Nanos, Profile};
 
 mod cgroups;
 mod declarations;
@@ -37,7 +37,8 @@ impl Workload {
     pub fn parse_with(text: &str, file: &str, scale: &[(String, i64)]) -> Result<Self, FileError> {
         let nowhere = |_: &str| {
             let names = Profile::SHIPPED.map(|profile| format!("\"{}\"", profile.name()));
-            Err(format!("expected {}", names.join(" or ")))
+            let expected = format!("expected {}", names.join(" or "));
+            Err(Advised::new("there are no files here", expected))
         };
         Self::parse_in(text, file, scale, &nowhere)
     }
@@ -52,7 +53,7 @@ impl Workload {
         text: &str,
         file: &str,
         scale: &[(String, i64)],
-        profile: &dyn Fn(&str) -> Result<Profile, String>,
+        profile: &dyn Fn(&str) -> Result<Profile, Advised>,
     ) -> Result<Self, FileError> {
         let source = Source { text, file };
         let root = DeTable::parse(text).map_err(|error| {
@@ -64,7 +65,7 @@ impl Workload {
 }
 
 /// Reads the profile file that a workload names.
-type ProfileReader<'a> = &'a dyn Fn(&str) -> Result<Profile, String>;
+type ProfileReader<'a> = &'a dyn Fn(&str) -> Result<Profile, Advised>;
 
 /// Tables of one kind, in the order of the file.
 type Entries<'a> = Vec<(&'a str, usize, Value<'a>)>;

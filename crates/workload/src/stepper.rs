@@ -10,7 +10,7 @@
 use crate::release::Releases;
 use crate::{Code, Instr, Workload};
 use model::file::EvalError;
-use model::{Nanos, Rng, SimTime};
+use model::{Advice, Nanos, Rng, SimTime};
 
 mod quick;
 mod resolve;
@@ -68,7 +68,7 @@ pub enum Fault {
         count: u64,
     },
     /// A number is outside what the operation takes.
-    #[error("{what} is {value}; expected {low} to {high}")]
+    #[error("{what} is {value}")]
     Range {
         /// Which number.
         what: &'static str,
@@ -88,7 +88,7 @@ pub enum Fault {
         what: &'static str,
     },
     /// A task goes round without any time passing.
-    #[error("{steps} operations without any time passing; put a run() or a sleep() into the loop")]
+    #[error("{steps} operations without any time passing")]
     NoProgress {
         /// How many operations.
         steps: u32,
@@ -96,6 +96,17 @@ pub enum Fault {
     /// The task asks for a time that no run reaches.
     #[error("the run would last longer than 292 years")]
     TooLate,
+}
+
+impl Advice for Fault {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::Eval(error) => error.advice(),
+            Self::Range { low, high, .. } => Some(format!("expected {low} to {high}")),
+            Self::NoProgress { .. } => Some("put a run() or a sleep() into the loop".to_owned()),
+            _ => None,
+        }
+    }
 }
 
 impl Fault {

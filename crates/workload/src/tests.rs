@@ -1,7 +1,7 @@
 //! Reading workload files, and what is said about bad ones.
 
 use super::*;
-use model::{CpuId, Nanos, Profile, Rng, SimTime};
+use model::{Advice as _, CpuId, Nanos, Profile, Rng, SimTime};
 
 mod cgroups;
 mod devices;
@@ -17,7 +17,7 @@ fn refusal(tables: &str) -> String {
     let text = format!("[workload]\nname = \"test\"\n{tables}");
     Workload::parse(&text, "test.toml")
         .expect_err("this is no workload")
-        .to_string()
+        .in_full()
 }
 
 /// What is said about one task's operations; `do` stands in line 4, its text in column 7.
@@ -280,7 +280,7 @@ fn parameters_can_be_set_and_unknown_ones_are_refused() {
         "[workload]\nname = \"t\"\nscale = { n = 1 }\n[task.t]\ncount = \"n * 2\"\ndo = \"exit\"\n";
     let set = |name: &str| Workload::parse_with(text, "t.toml", &[(name.to_owned(), 4)]);
     assert_eq!(set("n").unwrap().groups[0].count, 8);
-    let message = set("nn").unwrap_err().to_string();
+    let message = set("nn").unwrap_err().in_full();
     assert_eq!(
         message,
         "t.toml:3:9: unknown parameter `nn`; did you mean `n`?"
@@ -329,7 +329,10 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
         "yield run(1ms)",
         "13: found `run`; expected `,`, `]` or the end after an operation",
     ),
-    ("run(gauss(1ms, 2))", "11: unknown distribution `gauss`"),
+    (
+        "run(gauss(1ms, 2))",
+        "11: unknown distribution `gauss`; correct the name",
+    ),
     (
         "run(lognormal(1ms, 0))",
         "26: sigma is 0; expected more than 0 and at most 1000",
@@ -344,13 +347,16 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
     ),
     ("send(e)", "12: unknown channel `e`; did you mean `c`?"),
     ("send(c)", "12: `c` has 2 instances; say which: `c[i]`"),
-    ("send(c[x])", "14: unknown name `x`"),
+    ("send(c[x])", "14: unknown name `x`; correct the name"),
     ("recv(d[)", "14: found `)`; expected an integer or a name"),
     ("loop(3) run(1ms)", "15: found `run`; expected `[`"),
     ("loop(3)[ run(1ms)", "24: found the end; expected `]`"),
     ("run(1ms) ]", "16: found `]`; expected the end"),
-    ("x = 3", "7: unknown variable `x`"),
-    ("loop(2)[ let x = 1 ], count(n, x)", "38: unknown name `x`"),
+    ("x = 3", "7: unknown variable `x`; correct the name"),
+    (
+        "loop(2)[ let x = 1 ], count(n, x)",
+        "38: unknown name `x`; correct the name",
+    ),
     ("let self = 1", "11: `self` is taken; give it another name"),
     ("fork(tt)", "12: unknown task `tt`; did you mean `t`?"),
     ("waitpid(some)", "15: found `some`; expected `any` or `all`"),
@@ -371,7 +377,7 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
         "25: found `{3-1})`; expected CPUs as `{0-3,5}`",
     ),
     ("lock(c)", "12: unknown lock `c`; did you mean `l`?"),
-    ("release(b)", "15: unknown deadline `b`"),
+    ("release(b)", "15: unknown deadline `b`; correct the name"),
     ("timer(0s)", "13: the period is 0; expected 1ns or more"),
     ("poll(1ms, 0us)", "17: the step is 0; expected 1ns or more"),
     ("poll(1ms)", "15: found `)`; expected `,`"),
@@ -564,7 +570,7 @@ fn a_name_that_fits_no_table_is_refused_with_its_length() {
     let of_load = format!("[workload]\nname = \"{long}\"\n[task.t]\ndo = \"exit\"\n");
     let error = Workload::parse(&of_load, "test.toml").unwrap_err();
     let want = "test.toml:2:9: found a name of 256 characters; expected at most 255";
-    assert_eq!(error.to_string(), want);
+    assert_eq!(error.in_full(), want);
 }
 
 #[test]
@@ -574,7 +580,7 @@ fn what_is_no_toml_is_refused_with_its_line() {
         message.starts_with("test.toml:3:8: not TOML: "),
         "{message}"
     );
-    let message = Workload::parse("", "empty.toml").unwrap_err().to_string();
+    let message = Workload::parse("", "empty.toml").unwrap_err().in_full();
     assert_eq!(
         message,
         "empty.toml:1:1: the file lacks `workload`; expected a table with the workload's name"
@@ -584,9 +590,15 @@ fn what_is_no_toml_is_refused_with_its_line() {
 #[test]
 fn a_mistake_in_a_long_string_is_shown_in_its_own_line() {
     let message = refusal("[task.t]\ndo = \"\"\"\n  run(1ms),\n  juggle(1ms)\n\"\"\"\n");
-    assert_eq!(message, "test.toml:6:3: unknown operation `juggle`");
+    assert_eq!(
+        message,
+        "test.toml:6:3: unknown operation `juggle`; correct the name"
+    );
     let message = refusal("[task.t]\ndo = [\"run(1ms)\",\n  \"\\u006auggle(1ms)\"]\n");
-    assert_eq!(message, "test.toml:5:3: unknown operation `juggle`");
+    assert_eq!(
+        message,
+        "test.toml:5:3: unknown operation `juggle`; correct the name"
+    );
 }
 
 #[test]

@@ -144,9 +144,10 @@ fn scaled(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Advice as _;
 
     fn one(text: &str) -> Result<Token, String> {
-        let words = tokens(text).map_err(|(problem, _)| problem.to_string())?;
+        let words = tokens(text).map_err(|(problem, _)| problem.in_full())?;
         assert_eq!(words.len(), 2, "{text:?} is one word and the end");
         Ok(words[0].0.clone())
     }

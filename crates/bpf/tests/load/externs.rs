@@ -131,7 +131,10 @@ fn an_unknown_program_cannot_be_loaded() {
     let error = object("whole.bpf.c")
         .set_autoload("on_strat", true)
         .unwrap_err();
-    assert!(error.to_string().contains("on_start"), "{error}");
+    assert!(
+        model::Advice::in_full(&error).contains("on_start"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::{Image, linked, object, target};
 use bpf::SetError;
+use model::Advice as _;
 
 fn value(image: &Image, name: &str) -> Vec<u8> {
     let symbol = image
@@ -81,8 +82,8 @@ fn a_value_out_of_range_changes_nothing_and_the_error_gives_the_range() {
     let mut image = linked("whole.bpf.c");
     for text in ["999", "1000001", "-1"] {
         let error = image.set_global("KNOB_slice", text).unwrap_err();
-        let expected = format!("{text} is out of range for `KNOB_slice`: 1000 to 1000000 ns");
-        assert_eq!(error.to_string(), expected);
+        let expected = format!("{text} is out of range for `KNOB_slice`; give 1000 to 1000000 ns");
+        assert_eq!(error.in_full(), expected);
     }
     assert!(matches!(
         image.set_global("tuned", "4294967296"),
@@ -120,12 +121,12 @@ fn an_unknown_name_gets_the_nearest_and_all_knobs() {
     let error = linked("whole.bpf.c")
         .set_global("KNOB_slcie", "1")
         .unwrap_err();
-    let text = error.to_string();
+    let text = error.in_full();
     let nearest = "did you mean `KNOB_slice` (1000 to 1000000 ns)?";
     assert!(text.contains(nearest), "{text}");
     let far = linked("whole.bpf.c").set_global("zzz", "1").unwrap_err();
-    assert!(far.to_string().contains("KNOB_eager"), "{far}");
-    assert!(!far.to_string().contains("did you mean"), "{far}");
+    assert!(far.in_full().contains("KNOB_eager"), "{far}");
+    assert!(!far.in_full().contains("did you mean"), "{far}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::{Image, bytes, code, linked, object, target};
 use bpf::{Limits, LoadError, MapDef, MapKind, Member, Object, StructOpsProblem};
+use model::Advice as _;
 
 fn map<'a>(image: &'a Image, name: &str) -> &'a MapDef {
     image
@@ -223,12 +224,12 @@ fn the_same_bytes_link_to_the_same_image() {
 fn what_is_no_bpf_object_is_refused_with_advice() {
     for file in [&b""[..], b"#!/bin/sh", &bytes("whole.bpf.c")[..40]] {
         let error = Object::parse(file).unwrap_err();
-        assert!(error.to_string().contains("runslice build"), "{error}");
+        assert!(error.in_full().contains("runslice build"), "{error}");
     }
     let mut other_machine = bytes("newer.bpf.c");
     other_machine[18] = 62;
     let error = Object::parse(&other_machine).unwrap_err();
-    assert!(error.to_string().contains("another machine"), "{error}");
+    assert!(error.in_full().contains("another machine"), "{error}");
 }
 
 #[test]
@@ -246,6 +247,6 @@ fn declarations_that_cannot_be_honoured_are_refused_by_name() {
     ];
     for (name, message) in cases {
         let error = object(name).link(&target()).unwrap_err();
-        assert_eq!(error.to_string(), message);
+        assert_eq!(error.in_full(), message);
     }
 }

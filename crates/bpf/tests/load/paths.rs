@@ -2,6 +2,7 @@
 
 use super::{Image, linked};
 use bpf::{Member, PathError, SetError, SetUpError};
+use model::Advice as _;
 
 fn paths() -> Image {
     linked("paths.bpf.c")
@@ -69,19 +70,19 @@ fn a_path_that_leads_nowhere_says_what_there_is_and_changes_nothing() {
         ),
         (
             "modes[4].level",
-            "`modes` has 4 elements, 0 to 3; there is none with number 4",
+            "`modes` has 4 elements, 0 to 3, and none with number 4",
         ),
         (
             "modes[0-4].level",
-            "`modes` has 4 elements, 0 to 3; there is none with number 4",
+            "`modes` has 4 elements, 0 to 3, and none with number 4",
         ),
         (
             "grid",
-            "`grid` is an array of 2: set one element with `grid[0]`, all with `grid[*]`",
+            "`grid` is an array of 2; set one element with `grid[0]`, all with `grid[*]`",
         ),
         (
             "grid[1]",
-            "`grid[1]` is an array of 3: set one element with `grid[1][0]`, all with `grid[1][*]`",
+            "`grid[1]` is an array of 3; set one element with `grid[1][0]`, all with `grid[1][*]`",
         ),
         (
             "grid[1][x]",
@@ -99,12 +100,12 @@ fn a_path_that_leads_nowhere_says_what_there_is_and_changes_nothing() {
         ("grid[1", "`grid` has nothing inside that `[1` could name"),
         (
             "modes[0]",
-            "`modes[0]` is a structure: set a field, one of `level`, `bias`, `on`, `wide`, \
+            "`modes[0]` is a structure; set a field, one of `level`, `bias`, `on`, `wide`, \
              `narrow`, `pair`",
         ),
     ] {
         let error = image.set_global(path, "1").unwrap_err();
-        assert_eq!(error.to_string(), expected, "{path}");
+        assert_eq!(error.in_full(), expected, "{path}");
     }
     assert_eq!((bytes(&image, "grid"), bytes(&image, "modes")), before);
 }
@@ -175,7 +176,7 @@ fn the_argument_of_a_program_is_made_of_values_and_names() {
 #[test]
 fn a_bad_argument_says_what_the_program_takes() {
     let image = paths();
-    let error = |program, text| image.context(program, text).unwrap_err().to_string();
+    let error = |program, text| image.context(program, text).unwrap_err().in_full();
     assert_eq!(
         error("configure", "1,2,0,4"),
         "`configure` takes 3 values: cpu, mask, clear"
@@ -186,7 +187,7 @@ fn a_bad_argument_says_what_the_program_takes() {
     );
     assert_eq!(
         error("configure", "2147483648"),
-        "2147483648 is out of range for `cpu`: -2147483648 to 2147483647"
+        "2147483648 is out of range for `cpu`; give -2147483648 to 2147483647"
     );
     assert_eq!(error("plain", "1"), "`plain` takes no values");
     assert_eq!(
@@ -232,7 +233,7 @@ fn what_cannot_be_resized_says_why() {
     ] {
         let error = image.set_global(name, value).unwrap_err();
         assert!(matches!(error, SetError::Resize { .. }), "{error:?}");
-        assert!(error.to_string().contains(why), "{error}");
+        assert!(error.in_full().contains(why), "{error}");
     }
 }
 
@@ -263,6 +264,6 @@ fn a_map_gets_another_capacity_and_an_array_of_maps_new_maps() {
         ("hash[]", "0", "a number of 1 or more"),
     ] {
         let error = image.set_global(name, value).unwrap_err();
-        assert!(error.to_string().contains(why), "{name}: {error}");
+        assert!(error.in_full().contains(why), "{name}: {error}");
     }
 }

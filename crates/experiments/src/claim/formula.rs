@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use model::Advice;
+
 /// A formula over named numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula {
@@ -43,6 +45,12 @@ pub struct FormulaError {
     pub at: usize,
     /// What is wrong.
     pub what: String,
+}
+
+impl Advice for FormulaError {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Why a formula has no value for a run.

@@ -100,7 +100,8 @@ impl Reader<'_> {
                     .unwrap_or_else(|| name.get_ref().clone()),
                 unit: metric.unit.clone(),
                 made: Made::Formula(
-                    formula.map_err(|error| wrong(&self.source, &metric.value, error))?,
+                    formula
+                        .map_err(|error| wrong(&self.source, &metric.value, error.to_string()))?,
                 ),
                 runs: runs.map(|runs| runs.iter().map(|it| it.get_ref().clone()).collect()),
                 deviation: metric.deviation,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use model::file::{self, Source};
-use model::{MachineSpec, PolicySpec, suggest};
+use model::{Advised, MachineSpec, PolicySpec, suggest};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -203,7 +203,10 @@ fn set(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs, arms: &[Arm]) -
     let chosen = reader.chosen(runs.arms.as_deref(), arms)?;
     let mut probes = ordered(&reader.draft.probe).into_iter();
     if let Some((probe, _)) = probes.find(|(_, probe)| probe.levels.is_none()) {
-        let what = "on a kernel only levels are looked for; the load tells the rest";
+        let what = Advised::new(
+            "on a kernel only levels are looked for",
+            "the load tells the rest",
+        );
         return Err(wrong(&reader.source, probe, what));
     }
     let probes = reader.probes_of(name)?;

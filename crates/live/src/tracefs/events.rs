@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use model::Advised;
+
 use crate::Error;
 
 /// Without them there is no load; with all of them it is known who waits for whom.
@@ -116,7 +118,10 @@ impl Wanted {
         if self.named.len() > NAMED {
             return Err(Error::TraceEvent {
                 event: self.named[NAMED].clone(),
-                why: format!("at most {NAMED} events can be named; name a whole system instead"),
+                why: Advised::new(
+                    format!("at most {NAMED} events can be named"),
+                    "name a whole system instead",
+                ),
             });
         }
         for named in &self.named {
@@ -141,9 +146,9 @@ fn is_later_call(name: &str) -> bool {
 }
 
 fn named_events(named: &str, tracefs: &Path) -> Result<Vec<Event>, Error> {
-    let refused = |why: &str| Error::TraceEvent {
+    let refused = |why: Advised| Error::TraceEvent {
         event: named.to_owned(),
-        why: why.to_owned(),
+        why,
     };
     let (system, name) = match named.split_once(':') {
         Some((system, name)) => (system, Some(name)),
@@ -155,7 +160,7 @@ fn named_events(named: &str, tracefs: &Path) -> Result<Vec<Event>, Error> {
     };
     if !is_name(system) || !name.is_none_or(is_name) {
         return Err(refused(
-            "an event is written system:event, such as irq:irq_handler_entry",
+            "an event is written system:event, such as irq:irq_handler_entry".into(),
         ));
     }
     let folder = tracefs.join("events").join(system);
@@ -168,13 +173,15 @@ fn named_events(named: &str, tracefs: &Path) -> Result<Vec<Event>, Error> {
         let event = event(name.to_owned());
         return match event.folder(tracefs).join("format").is_file() {
             true => Ok(vec![event]),
-            false => Err(refused(
-                "this kernel has no such event; its file available_events has all",
-            )),
+            false => Err(refused(Advised::new(
+                "this kernel has no such event",
+                "its file available_events has all",
+            ))),
         };
     }
     let entries = fs::read_dir(&folder);
-    let entries = entries.map_err(|_| refused("this kernel has no such system of events"))?;
+    let entries =
+        entries.map_err(|_| refused("this kernel has no such system of events".into()))?;
     let mut events: Vec<Event> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| is_name(name))
@@ -183,7 +190,7 @@ fn named_events(named: &str, tracefs: &Path) -> Result<Vec<Event>, Error> {
         .collect();
     events.sort_by(|one, other| one.name.cmp(&other.name));
     if events.is_empty() {
-        return Err(refused("this kernel has no such system of events"));
+        return Err(refused("this kernel has no such system of events".into()));
     }
     Ok(events)
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use model::Advised;
 use workload::{Bandwidth, ROOT_CGROUP, Workload};
 
 use crate::Error;
@@ -33,9 +34,10 @@ impl Cgroups {
     pub fn create(workload: &Workload) -> Result<Self, Error> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let place = mounted(&mounts).ok_or_else(|| Error::Play {
-            why: "the workload has cgroups, and no cgroup v2 is mounted; \
-                  `mount -t cgroup2 cgroup /sys/fs/cgroup` does it"
-                .to_owned(),
+            why: Advised::new(
+                "the workload has cgroups, and no cgroup v2 is mounted",
+                "`mount -t cgroup2 cgroup /sys/fs/cgroup` does it",
+            ),
         })?;
         let base = place.join(format!("runslice-{}", std::process::id()));
         let mut made = Self {

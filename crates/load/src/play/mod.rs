@@ -26,7 +26,7 @@ use std::process;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-use model::{EventKind, Nanos, Rng, SimTime};
+use model::{Advised, EventKind, Nanos, Rng, SimTime};
 use workload::{
     Effect, Expr, INTERRUPT_PRIORITY, Instance, SchedPolicy, Source, Target, TaskKind, Workload,
 };
@@ -140,9 +140,13 @@ impl Player {
             let failure = player.state().failure();
             if failure.is_some() || player.has_lost_all() || Instant::now() > patience {
                 let ready = player.state().ready();
-                let why = failure.unwrap_or_else(|| {
-                    format!("{ready} of {wanted} tasks could be created; it takes root")
-                });
+                let why = failure.map_or_else(
+                    || {
+                        let what = format!("{ready} of {wanted} tasks could be created");
+                        Advised::new(what, "it takes root")
+                    },
+                    Advised::from,
+                );
                 return Err(Error::Play { why });
             }
             std::thread::sleep(pause);

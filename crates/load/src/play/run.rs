@@ -150,7 +150,7 @@ pub fn play(
     let ejected = !scheduler.is_alive();
     let Detached { ending, counters } = scheduler.detach()?;
     if let Some(why) = played.failure {
-        return Err(Error::Play { why });
+        return Err(Error::Play { why: why.into() });
     }
     let machine = MachineSpec {
         hz: traced.hz.unwrap_or(spec.machine.hz),

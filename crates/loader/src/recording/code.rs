@@ -1,10 +1,10 @@
 //! The bytes of a recording: a first line, the records, and a checksum. Numbers are little-endian;
 //! what has a length has it before itself, in 4 bytes.
 
-use model::Nanos;
 use model::user_space::{
     BpfCall, BpfId, MapCreate, ProgLoad, ProgramEnd, SetSched, Stop, ThreadId, Turn,
 };
+use model::{Advice, Nanos};
 
 use super::{Act, After, Fnv1a, Record};
 
@@ -34,6 +34,12 @@ pub enum Damaged {
     /// A record is none.
     #[error("the recording is damaged at byte {0}")]
     Record(usize),
+}
+
+impl Advice for Damaged {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Recording {

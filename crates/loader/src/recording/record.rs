@@ -145,7 +145,7 @@ impl<U: UserSpace> Recorder<U> {
 }
 
 fn failed(error: &io::Error) -> UserSpaceError {
-    UserSpaceError(format!("recording the program's memory: {error}"))
+    UserSpaceError::from(format!("recording the program's memory: {error}"))
 }
 
 /// The simulated machine, with an ear to it.

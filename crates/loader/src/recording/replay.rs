@@ -76,7 +76,7 @@ impl Replay {
         });
         let text = format!("replay: record {}{at}: {what}", self.next);
         self.difference.get_or_insert_with(|| text.clone());
-        UserSpaceError(text)
+        UserSpaceError::from(text)
     }
 
     /// Threads that a recording names must be there.

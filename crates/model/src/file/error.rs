@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{Advice, Advised};
+
 /// Why a workload or a profile could not be read, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {problem}")]
@@ -14,6 +16,12 @@ pub struct FileError {
     pub column: u32,
     /// What is wrong.
     pub problem: Problem,
+}
+
+impl Advice for FileError {
+    fn advice(&self) -> Option<String> {
+        self.problem.advice()
+    }
 }
 
 /// A place in a file.
@@ -45,7 +53,7 @@ pub enum Problem {
     #[error("{0}")]
     Form(String),
     /// A required key or table is absent.
-    #[error("{table} lacks `{key}`; expected {expected}")]
+    #[error("{table} lacks `{key}`")]
     Missing {
         /// The table that lacks it.
         table: String,
@@ -55,7 +63,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// Something else was expected here.
-    #[error("found {found}; expected {expected}")]
+    #[error("found {found}")]
     Unexpected {
         /// What the file says.
         found: String,
@@ -63,7 +71,7 @@ pub enum Problem {
         expected: String,
     },
     /// A name that nothing has.
-    #[error("unknown {what} `{found}`{}", hint(nearest.as_deref()))]
+    #[error("unknown {what} `{found}`")]
     Unknown {
         /// What kind of thing it would name.
         what: &'static str,
@@ -73,10 +81,10 @@ pub enum Problem {
         nearest: Option<String>,
     },
     /// A name that two things would have.
-    #[error("`{0}` is taken; give it another name")]
+    #[error("`{0}` is taken")]
     Taken(String),
     /// A number that is too small or too large.
-    #[error("{what} is {found}; expected {expected}")]
+    #[error("{what} is {found}")]
     Range {
         /// Which number.
         what: String,
@@ -86,7 +94,7 @@ pub enum Problem {
         expected: String,
     },
     /// Part of the language, but nothing executes it.
-    #[error("`{0}` is not simulated yet; see the end of docs/workload.md")]
+    #[error("`{0}` is not simulated yet")]
     NotSimulated(String),
     /// The file of a profile is missing or bad, or its name is none.
     #[error("{what}: {why}")]
@@ -94,10 +102,10 @@ pub enum Problem {
         /// The profile.
         what: String,
         /// Why it could not be read.
-        why: String,
+        why: Advised,
     },
     /// An instance must be chosen.
-    #[error("`{name}` has {count} instances; say which: `{name}[i]`")]
+    #[error("`{name}` has {count} instances")]
     WhichInstance {
         /// The resource.
         name: String,
@@ -105,7 +113,7 @@ pub enum Problem {
         count: u32,
     },
     /// A constant was asked for.
-    #[error("`{0}` is known only when the workload runs; expected a constant")]
+    #[error("`{0}` is known only when the workload runs")]
     NotConstant(&'static str),
     /// A constant expression has no value.
     #[error("no value: {0}")]
@@ -113,6 +121,30 @@ pub enum Problem {
     /// Nested deeper than anybody writes.
     #[error("nested or chained more than {0} deep")]
     TooDeep(usize),
+}
+
+impl Advice for Problem {
+    fn advice(&self) -> Option<String> {
+        Some(match self {
+            Self::Toml(_) => "write TOML: `[table]`, `key = \"text\"`, `key = 5`".to_owned(),
+            Self::Form(_) => "correct or leave out what stands there".to_owned(),
+            Self::Missing { expected, .. } => format!("expected {expected}"),
+            Self::Unexpected { expected, .. } | Self::Range { expected, .. } => {
+                format!("expected {expected}")
+            }
+            Self::Unknown { nearest, .. } => match nearest {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => "correct the name".to_owned(),
+            },
+            Self::Taken(_) => "give it another name".to_owned(),
+            Self::NotSimulated(_) => "see the end of docs/workload.md".to_owned(),
+            Self::Profile { why, .. } => return why.advice(),
+            Self::WhichInstance { name, .. } => format!("say which: `{name}[i]`"),
+            Self::NotConstant(_) => "expected a constant".to_owned(),
+            Self::NoValue(error) => return error.advice(),
+            Self::TooDeep(_) => "nest or chain less".to_owned(),
+        })
+    }
 }
 
 /// Why an expression has no value.
@@ -132,8 +164,10 @@ pub enum EvalError {
     EmptyRange(i64),
 }
 
-fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+impl Advice for EvalError {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Problem {

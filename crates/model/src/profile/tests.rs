@@ -1,6 +1,6 @@
 use super::*;
-use crate::MachineSpec;
 use crate::file::FileError;
+use crate::{Advice as _, MachineSpec};
 
 const HEAD: &str = "[profile]\nname = \"mine\"\n";
 
@@ -10,7 +10,7 @@ fn costs(text: &str) -> Costs {
 }
 
 fn error(text: &str) -> String {
-    Profile::parse(text, "p.toml").unwrap_err().to_string()
+    Profile::parse(text, "p.toml").unwrap_err().in_full()
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_background_thread_is_on_each_cpu_on_one_or_anywhere() {
     assert_eq!(read("\"any\"").unwrap(), (false, None));
     assert_eq!(read("1023").unwrap(), (false, Some(1023)));
     for wrong in ["1024", "-1", "0x1", "\"1\"", "\"all\"", "1.0"] {
-        let error = read(wrong).unwrap_err().to_string();
+        let error = read(wrong).unwrap_err().in_full();
         assert!(
             error.contains("or the number of the CPU"),
             "{wrong}: {error}"

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use model::Nanos;
+use model::{Advised, Nanos};
 
 use crate::comparison::{Form, form_of, parse_percent};
 use crate::exit::UsageError;
@@ -175,11 +175,11 @@ impl Choose {
             is_new
         });
         if all.len() < 2 {
-            let message = format!(
-                "there is only {} to choose from; name other candidates",
-                self.baseline
+            let message = Advised::new(
+                format!("there is only {} to choose from", self.baseline),
+                "name other candidates",
             );
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         Ok(all)
     }

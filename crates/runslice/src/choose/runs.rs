@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use anyhow::bail;
-use model::{MachineSpec, Nanos, Summary};
+use model::{Advised, MachineSpec, Nanos, Summary};
 use stats::compare::{Better, Measure, Measured, Role, Set, Settings, runs_to_decide};
 use stats::{Metrics, Report};
 use workload::{RunSpec, Workload};
@@ -190,7 +190,7 @@ fn first_runs(
                 .parts(path, request.runs.unwrap_or(runs))?;
             if parts.is_some() && request.seed.is_some() {
                 let message = "the runs of a trace are its parts, which have no --seed";
-                return Err(UsageError(message.to_owned()).into());
+                return Err(UsageError::new(message).into());
             }
             if parts.as_ref().is_some_and(Vec::is_empty) {
                 bail!("{}: no task runs in it", path.display());
@@ -234,9 +234,11 @@ fn specs(
     refuse_recordings_of_runs(&specs)?;
     let machine = &specs[0].machine;
     if specs.iter().any(|spec| spec.machine != *machine) {
-        let message = "a candidate is a bundle for another machine; give one machine to all with \
-                       --cpus and the other options of the machine";
-        return Err(UsageError(message.to_owned()).into());
+        let message = Advised::new(
+            "a candidate is a bundle for another machine",
+            "give one machine to all with --cpus and the other options of the machine",
+        );
+        return Err(UsageError::new(message).into());
     }
     Ok(specs)
 }
@@ -270,7 +272,7 @@ fn by_run(first: &[RunSpec], runs: u32) -> Vec<Vec<RunSpec>> {
 fn goals(request: &Choose, report: &Report, results: &Results) -> anyhow::Result<Vec<Goal>> {
     let mut goals: Vec<Goal> = Vec::new();
     for goal in &request.goal {
-        goal.check(report).map_err(UsageError)?;
+        goal.check(report).map_err(UsageError::new)?;
         if !goals.contains(goal) {
             goals.push(goal.clone());
         }
@@ -281,7 +283,10 @@ fn goals(request: &Choose, report: &Report, results: &Results) -> anyhow::Result
         goals.extend(stated);
     }
     if goals.is_empty() {
-        bail!("this load states no goal; state one with --goal");
+        bail!(Advised::new(
+            "this load states no goal",
+            "state one with --goal"
+        ));
     }
     Ok(goals)
 }

@@ -7,7 +7,7 @@ use stats::compare::{Question, Set};
 
 use crate::exit::UsageError;
 use crate::sets::File;
-use model::suggest;
+use model::{Advised, suggest};
 
 /// One baseline and what is held against it.
 #[derive(Debug)]
@@ -41,9 +41,11 @@ impl Family {
             return Self::of_one(files.remove(0), baseline, again);
         }
         if baseline.is_some() || again.is_some() {
-            let message = "--baseline and --again need a single file; of several files, the \
-                           first is the baseline";
-            return Err(UsageError(message.to_owned()).into());
+            let message = Advised::new(
+                "--baseline and --again need a single file",
+                "of several files, the first is the baseline",
+            );
+            return Err(UsageError::new(message).into());
         }
         Self::of_several(&files)
     }
@@ -53,7 +55,11 @@ impl Family {
         for name in [baseline, again].into_iter().flatten() {
             if !arms.contains(name) {
                 let hint = suggest::hint(name, arms.iter().map(String::as_str));
-                return Err(UsageError(format!("no scheduler is called `{name}`: {hint}")).into());
+                return Err(UsageError::new(Advised::new(
+                    format!("no scheduler is called `{name}`"),
+                    hint,
+                ))
+                .into());
             }
         }
         let known = file.baseline.as_deref().unwrap_or(&file.sets[0].arm);
@@ -158,7 +164,7 @@ impl Family {
             for note in notes {
                 message += &format!("\n  {note}");
             }
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         Ok(Self { members, notes })
     }
@@ -239,7 +245,7 @@ fn one_world(files: &[File]) -> Result<(), UsageError> {
         .collect();
     if worlds.len() > 1 {
         let worlds: Vec<&str> = worlds.into_iter().collect();
-        return Err(UsageError(format!(
+        return Err(UsageError::new(format!(
             "runs of different kinds are not compared: {}",
             worlds.join(", ")
         )));
@@ -344,7 +350,10 @@ mod tests {
         assert!(alone.is::<UsageError>(), "{alone}");
         let sets = [("a", "x"), ("b", "x")];
         let unknown = Family::of(vec![file("f", &sets)], Some("c"), None).unwrap_err();
-        assert!(unknown.to_string().contains("There are: a, b"), "{unknown}");
+        assert!(
+            crate::exit::in_full(&unknown).contains("There are: a, b"),
+            "{unknown}"
+        );
         let mut other = file("g", &[("a", "x")]);
         other.sets[0].world = "run".to_owned();
         let mixed = Family::of(vec![file("f", &sets), other], None, None).unwrap_err();

@@ -7,6 +7,7 @@ mod write;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use model::Advised;
 use stats::compare::{Choice, Limit, Outcome, Row, Series, Settings, Verdict, compare};
 
 use crate::exit::{Status, UsageError};
@@ -85,8 +86,11 @@ impl Asking {
         let unknown = |it: &&String| !known.iter().any(|name| matches(it, name));
         if let Some(pattern) = self.metric.iter().find(unknown) {
             let known = known.join(", ");
-            let message = format!("no metric is called `{pattern}`; there are: {known}");
-            return Err(UsageError(message).into());
+            let message = Advised::new(
+                format!("no metric is called `{pattern}`"),
+                format!("there are: {known}"),
+            );
+            return Err(UsageError::new(message).into());
         }
         let rows = compare(&family.questions(), choice, &settings);
         if rows.is_empty() {

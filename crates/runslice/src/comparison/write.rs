@@ -5,6 +5,7 @@ mod page;
 
 use std::io::{self, Write};
 
+use model::Advice;
 use serde::Serialize;
 use stats::compare::{Better, Extent, Judged, Measure, Outlier, Row, SAMPLES_MAX, Scale, Verdict};
 
@@ -154,7 +155,7 @@ impl<'a> From<&'a Row> for Comparison<'a> {
             baseline: side(&row.base, row.base_extent, ours),
             against: side(&row.arm, row.arm_extent, theirs),
             result: row.result.as_ref().ok().map(Found::from),
-            refused: row.result.as_ref().err().map(ToString::to_string),
+            refused: row.result.as_ref().err().map(Advice::in_full),
         }
     }
 }

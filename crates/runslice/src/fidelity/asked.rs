@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use model::{Nanos, seeds};
+use model::{Advised, Nanos, seeds};
 use serde::{Deserialize, Serialize};
 use workload::Workload;
 
@@ -129,7 +129,7 @@ impl Request {
                         folder.display(),
                         folder.display()
                     );
-                    return Err(UsageError(message).into());
+                    return Err(UsageError::new(message).into());
                 }
             }
         }
@@ -147,7 +147,10 @@ impl Request {
         let asked: Asked = serde_json::from_str(&text).with_context(|| name.clone())?;
         if asked.runslice_fidelity != VERSION {
             let version = asked.runslice_fidelity;
-            bail!("{name}: it has version {version}; this program reads {VERSION}");
+            bail!(Advised::new(
+                format!("{name}: it has version {version}"),
+                format!("this program reads {VERSION}")
+            ));
         }
         let names = asked.workloads.iter().chain(&asked.policies);
         if let Some(bad) = names.clone().find(|it| it.is_empty()) {
@@ -188,7 +191,7 @@ impl Request {
                      names that differ in letters or digits",
                     play.id
                 );
-                return Err(UsageError(message));
+                return Err(UsageError::new(message));
             }
         }
         Ok(())

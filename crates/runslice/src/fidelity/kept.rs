@@ -106,7 +106,7 @@ impl Kept {
         if events.exists() {
             let to = events_file(&request.folder, play);
             make(to.parent())?;
-            fs::copy(&events, &to).with_context(|| format!("cannot write {}", to.display()))?;
+            fs::copy(&events, &to).map_err(model::CannotWrite::at(to.display()))?;
         }
         let path = file(&request.folder, play);
         make(path.parent())?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use model::file::{self, Source};
-use model::suggest;
+use model::{Advised, suggest};
 use serde::Deserialize;
 use stats::compare::machines::{Measure, Score};
 
@@ -70,7 +70,7 @@ impl Least {
             for (name, part) in limits.parts() {
                 if part.is_some_and(|part| !(0.0..=1.0).contains(&part)) {
                     let why = format!("`{name}` is a part of pairs of policies, 0 to 1");
-                    return Err(UsageError(why)).context(format!("{file}: [{row}]"));
+                    return Err(UsageError::new(why)).context(format!("{file}: [{row}]"));
                 }
             }
             for (measure, limit) in limits.factors() {
@@ -78,7 +78,7 @@ impl Least {
                 if limit.is_some_and(|factor| !(1.0..1e9).contains(&factor)) {
                     let name = measure.name();
                     let why = format!("the limit of {name} is a factor: 1 is exact, more is worse");
-                    return Err(UsageError(why)).context(format!("{file}: [{row}]"));
+                    return Err(UsageError::new(why)).context(format!("{file}: [{row}]"));
                 }
             }
         }
@@ -94,8 +94,9 @@ impl Least {
         for (name, limits) in &self.0 {
             let Some((_, score)) = rows.iter().find(|(row, _)| row == name) else {
                 let hint = suggest::hint(name, rows.iter().map(|(row, _)| row.as_str()));
-                return Err(UsageError(format!(
-                    "--least: the table has no row `{name}`: {hint}; --profile adds rows"
+                return Err(UsageError::new(Advised::new(
+                    format!("--least: the table has no row `{name}`"),
+                    format!("{hint}; --profile adds rows"),
                 )));
             };
             for ((what, least), order) in limits.parts().into_iter().zip([score.order, score.clear])
@@ -195,7 +196,7 @@ mod tests {
             Least::parse(&format!("[ideal]\n{bad}\n"), "least.toml").unwrap_err();
         }
         let other = Least::parse("[idael]\norder = 0.5\n", "least.toml").unwrap();
-        let error = other.missed(&rows()).unwrap_err().to_string();
+        let error = model::Advice::in_full(&other.missed(&rows()).unwrap_err());
         assert!(
             error.contains("idael") && error.contains("ideal"),
             "{error}"

@@ -9,7 +9,7 @@ fn goal(text: &str) -> Goal {
 }
 
 fn refused(text: &str) -> String {
-    text.parse::<Goal>().unwrap_err()
+    model::Advice::in_full(&text.parse::<Goal>().unwrap_err())
 }
 
 #[test]
@@ -160,13 +160,13 @@ fn finished() -> Metrics {
 #[test]
 fn a_name_that_the_load_does_not_have_is_refused_with_what_it_has() {
     let report = report();
-    let said = |text: &str| goal(text).check(&report).unwrap_err();
+    let said = |text: &str| model::Advice::in_full(&goal(text).check(&report).unwrap_err());
     let unknown = said("p99 wait of wev");
     assert!(
-        unknown.contains("no group `wev`: did you mean `web`? There are: web, cc"),
+        unknown.contains("no group `wev`; did you mean `web`? There are: web, cc"),
         "{unknown}"
     );
-    assert!(said("late fram of web").contains("no deadline `fram`: did you mean `frame`?"));
+    assert!(said("late fram of web").contains("no deadline `fram`; did you mean `frame`?"));
     assert!(said("p99 span request of cc").contains("no span `request`"));
     assert!(said("work compild of cc").contains("did you mean `compiled`?"));
     let none = said("late of cc");

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use model::{Nanos, span};
+use model::{Advised, Nanos, span};
 use stats::compare::Better;
 
 use super::{Goal, Spans, Stat, Whose};
@@ -27,10 +27,10 @@ const FORMS: &str = "write `p99 wait of GROUP` (p50, p90, p99, p99.9, max or mea
                      GROUP`, `throughput`, `cpu of GROUP` or `time`";
 
 impl FromStr for Goal {
-    type Err = String;
+    type Err = Advised;
 
     /// Reads a goal. Which names there are is not known yet: see [`Goal::check`].
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Advised> {
         let (front, whose) = match text.split_once(" of ") {
             Some((front, name)) => (front, name.trim()),
             None => (text, ""),
@@ -76,17 +76,18 @@ impl FromStr for Goal {
                 quantity @ ("wait" | "delay" | "slice" | "sleep" | "span"),
                 ..,
             ] => {
-                return Err(format!(
-                    "`{text}` does not say which {quantity}: write `p99 {text}`, or with p50, \
-                     p90, p99.9, max or mean"
+                return Err(Advised::new(
+                    format!("`{text}` does not say which {quantity}"),
+                    format!("write `p99 {text}`, or with p50, p90, p99.9, max or mean"),
                 ));
             }
             rest => return Err(unknown(text, rest.first().copied().unwrap_or_default())),
         };
         match way {
             None => Ok(goal),
-            Some(_) => Err(format!(
-                "`{text}`: it is known which way is good; leave out `lower` or `higher`"
+            Some(_) => Err(Advised::new(
+                format!("`{text}`: it is known which way is good"),
+                "leave out `lower` or `higher`",
             )),
         }
     }
@@ -98,14 +99,19 @@ fn time(
     (stat, way): (Stat, Option<Better>),
     rest: &[&str],
     whose: Whose,
-) -> Result<Goal, String> {
+) -> Result<Goal, Advised> {
     let spans = match rest {
         ["wait"] => Spans::Wait,
         ["delay"] => Spans::Delay,
         ["slice"] => Spans::Slice,
         ["sleep"] => Spans::Sleep,
         ["span", name] => Spans::Named((*name).to_owned()),
-        ["span"] => return Err(format!("`{text}` does not name the span: {FORMS}")),
+        ["span"] => {
+            return Err(Advised::new(
+                format!("`{text}` does not name the span"),
+                FORMS,
+            ));
+        }
         rest => return Err(unknown(text, rest.first().copied().unwrap_or_default())),
     };
     let better = way.unwrap_or(spans.better());
@@ -137,10 +143,10 @@ fn stat_of(word: &str) -> Option<Stat> {
     (permille > 0).then_some(Stat::Permille(permille))
 }
 
-fn unknown(text: &str, word: &str) -> String {
+fn unknown(text: &str, word: &str) -> Advised {
     let nearest = model::file::nearest(word, QUANTITIES);
     let meant = nearest.map_or_else(String::new, |it| format!("did you mean `{it}`? "));
-    format!("`{text}` is no goal: {meant}{FORMS}")
+    Advised::new(format!("`{text}` is no goal"), meant + FORMS)
 }
 
 /// Reads a limit of waits: `wait < TIME` or `wait=TIME`; `None` if it is about something else.

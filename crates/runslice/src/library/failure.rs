@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::cancel::Cancelled;
-use crate::exit::{UnsupportedError, UsageError, in_two_lines, words};
+use crate::exit::{UnsupportedError, UsageError, advised, in_two_lines};
 use crate::{refusal, say};
 
 /// A result, and the lines that the command line would have written on standard error. Control
@@ -62,14 +62,15 @@ impl From<anyhow::Error> for Failure {
         };
         Self {
             why,
-            words: say::printable(&in_two_lines(&words(&error))),
+            words: say::printable(&in_two_lines(&advised(&error))),
         }
     }
 }
 
 impl From<&clap::Error> for Failure {
     fn from(error: &clap::Error) -> Self {
-        let words = refusal::words(error).unwrap_or_else(|| error.render().to_string());
+        let words = refusal::words(error);
+        let words = words.unwrap_or_else(|| error.render().to_string().into());
         Self {
             why: Why::Usage,
             words: say::printable(&in_two_lines(&words)),
@@ -91,11 +92,8 @@ mod tests {
     #[test]
     fn a_failure_has_the_words_of_the_command_line_and_its_kind() {
         let of = |error: anyhow::Error| Failure::from(error).why;
-        assert_eq!(of(UsageError("x".to_owned()).into()), Why::Usage);
-        assert_eq!(
-            of(UnsupportedError("x".to_owned()).into()),
-            Why::Unsupported
-        );
+        assert_eq!(of(UsageError::new("x").into()), Why::Usage);
+        assert_eq!(of(UnsupportedError::new("x").into()), Why::Unsupported);
         assert_eq!(of(Cancelled.into()), Why::Cancelled);
         let failed = Failure::from(anyhow::anyhow!("no\x1broom").context("cannot write"));
         assert_eq!(

@@ -100,12 +100,12 @@ impl Policy {
                  knobs here",
                 self.word
             );
-            return Err(anyhow::Error::from(UsageError(message)).into());
+            return Err(anyhow::Error::from(UsageError::new(message)).into());
         }
         let mut new = self.clone();
         for (name, value) in knobs {
             let text = format!("{name}={value}");
-            let setting = policy::setting(&text).map_err(UsageError);
+            let setting = policy::setting(&text).map_err(UsageError::new);
             new.found
                 .policy
                 .set
@@ -217,7 +217,7 @@ impl Load {
         match self {
             Self::Recorded(word) => {
                 let message = format!("{word} is a recording, which has no text of a workload");
-                Err(anyhow::Error::from(UsageError(message)).into())
+                Err(anyhow::Error::from(UsageError::new(message)).into())
             }
             Self::Named(word) => Ok(Written::find(word)?.text),
             Self::Text(written) => Ok(written.text.clone()),
@@ -249,7 +249,7 @@ impl Load {
             }
             Self::Recorded(word) => {
                 let message = format!("{word} is a recording, which has no parameters to --scale");
-                Err(UsageError(message).into())
+                Err(UsageError::new(message).into())
             }
         }
     }

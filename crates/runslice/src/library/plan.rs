@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, bail, ensure};
-use model::Nanos;
+use model::{Advised, Nanos};
 use serde_json::Value;
 use stats::compare::measures;
 use workload::RunSpec;
@@ -168,7 +168,7 @@ impl Plan {
     fn planned(&self, index: usize) -> anyhow::Result<Planned> {
         let Some((cell, seed)) = self.run(index) else {
             let message = format!("there is no run {index}: the plan has {}", self.runs);
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         };
         Ok(self.cells[cell].run.with_seed(seed))
     }
@@ -383,10 +383,12 @@ impl Planning {
         let name = &self.run.load;
         let stays = |what: &str| {
             let policy = &spec.policy.name;
-            UsageError(format!(
-                "{}: {policy} under {name} has {what}, which no other process is given; use \
-                 threads, or `runslice sweep`",
-                self.run.place
+            UsageError::new(Advised::new(
+                format!(
+                    "{}: {policy} under {name} has {what}, which no other process is given",
+                    self.run.place
+                ),
+                "use threads, or `runslice sweep`",
             ))
         };
         if spec.policy.program.is_some() {

@@ -69,7 +69,7 @@ pub struct Run {
 pub fn goal(text: &str) -> Result<(String, bool), Failure> {
     let goal: Goal = text
         .parse()
-        .map_err(|it| anyhow::Error::from(UsageError(it)))?;
+        .map_err(|it| anyhow::Error::from(UsageError::new(it)))?;
     Ok((goal.to_string(), goal.better() == Better::Higher))
 }
 
@@ -112,7 +112,7 @@ pub(super) fn one_of<T: clap::ValueEnum>(option: &str, text: &str) -> anyhow::Re
         let all = T::value_variants().iter().filter_map(T::to_possible_value);
         let all: Vec<String> = all.map(|it| it.get_name().to_owned()).collect();
         let all = all.join(", ");
-        UsageError(refusal::no_value(text, option, &all)).into()
+        UsageError::new(refusal::no_value(text, option, &all)).into()
     })
 }
 
@@ -169,7 +169,7 @@ impl Request {
     pub(super) fn read(&self) -> anyhow::Result<(Vec<RunSpec>, RunOptions)> {
         let options = Options::try_parse_from(&self.options)?;
         if self.policies.is_empty() {
-            bail!(UsageError(
+            bail!(UsageError::new(
                 "there is no policy: give one or more".to_owned()
             ));
         }
@@ -225,7 +225,7 @@ impl Request {
     fn run(&self) -> anyhow::Result<Run> {
         let (specs, options) = self.read()?;
         let goals = self.goals.iter().map(|text| text.parse::<Goal>());
-        let goals: Vec<Goal> = goals.collect::<Result<_, _>>().map_err(UsageError)?;
+        let goals: Vec<Goal> = goals.collect::<Result<_, _>>().map_err(UsageError::new)?;
         if options.runs.is_some() {
             runs::refuse_recordings_of_runs(&specs)?;
         }
@@ -265,7 +265,7 @@ fn values(
     outcome: &Outcome,
 ) -> anyhow::Result<Vec<Option<f64>>> {
     let value = |goal: &Goal| {
-        goal.check(&outcome.report).map_err(UsageError)?;
+        goal.check(&outcome.report).map_err(UsageError::new)?;
         Ok(goal.value(metrics, &outcome.report))
     };
     goals.iter().map(value).collect()
@@ -347,7 +347,7 @@ impl Run {
         };
         let export = format.plain().and_then(report::Format::export);
         if table != TableName::Groups && export.is_none() {
-            return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
+            return Err(report::table_of_csv().into());
         }
         let look = LookOptions {
             tables: WidthOptions { wide: shape.wide },
@@ -497,7 +497,7 @@ impl Run {
         let (Some(spec), Some(outcome)) = (spec, outcome) else {
             let last = self.results.outcomes.len().saturating_sub(1);
             let message = format!("there is no run {index}: give a number from 0 to {last}");
-            bail!(UsageError(message));
+            bail!(UsageError::new(message));
         };
         Ok(RunSpec {
             seed: outcome.report.seed,

@@ -10,7 +10,7 @@ use clap::Args;
 use live::pins::Pins;
 use live::preflight::{self, Facts, Finding, Severity, function_faults};
 use live::{Attached, Ending, Holder, Policy, SchedExt, State, process};
-use model::PolicySpec;
+use model::{Advised, PolicySpec};
 
 use crate::exit::{UnsupportedError, UsageError};
 use crate::on_kernel::session::{Found, Place, Record, Session};
@@ -153,22 +153,27 @@ impl Attaching<'_> {
             Ok(tunables) => tunables,
             // A kernel may know what this program does not; only values need the latter.
             Err(error) if spec.set.is_empty() => {
-                self.say(&format!("its knobs are not known here: {error:#}"));
+                self.say(&format!(
+                    "its knobs are not known here: {}",
+                    crate::exit::in_full(&error)
+                ));
                 return Ok(constants::constants(spec));
             }
             Err(error) => return Err(error),
         };
-        let usage = |error| UsageError(format!("{}: {error}", spec.name));
+        let usage = |error| UsageError::new(Advised::of(&error).at(&spec.name));
         let mut values = tunables.set_for_kernel().map_err(usage)?;
         values.extend(constants::constants(spec));
         for (name, text) in &spec.set {
             if name.contains('@') {
-                let message = format!(
-                    "{}: `{name}={text}` names a time, which is for simulated runs; `runslice \
-                     set` changes a policy that is attached",
-                    spec.name
+                let message = Advised::new(
+                    format!(
+                        "{}: `{name}={text}` names a time, which is for simulated runs",
+                        spec.name
+                    ),
+                    "`runslice set` changes a policy that is attached",
                 );
-                return Err(UsageError(message).into());
+                return Err(UsageError::new(message).into());
             }
             let (_, bytes) = tunables.set(name, text).map_err(usage)?;
             values.retain(|(known, _)| known != name);
@@ -192,7 +197,8 @@ impl Attaching<'_> {
         record.counters = attached.counter_names().unwrap_or_default();
         if let Err(error) = session.write(record, Some(&spec.object)) {
             self.say(&format!(
-                "runslice status and stop will not know it: {error:#}"
+                "runslice status and stop will not know it: {}",
+                crate::exit::in_full(&error)
             ));
         }
         match attached.pin(&Place::below(self.root).pins()) {
@@ -224,7 +230,8 @@ impl Attaching<'_> {
         session
             .inspect_err(|error| {
                 self.say(&format!(
-                    "runslice status and stop will not know it: {error:#}"
+                    "runslice status and stop will not know it: {}",
+                    crate::exit::in_full(error)
                 ));
             })
             .ok()
@@ -246,7 +253,7 @@ pub fn refuse(refused: &[&Finding]) -> Result<(), UnsupportedError> {
         .iter()
         .map(|it| format!("{}\n  {}", it.what, it.way_out))
         .collect();
-    Err(UnsupportedError(words.join("\n")))
+    Err(UnsupportedError::new(words.join("\n")))
 }
 
 /// Opens the object and sets its variables; one that is not shipped gets a short watchdog.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use live::process::{ask_for_policy, signal};
 use live::{Timed, TimedEnd};
+use model::Advised;
 
 /// From one look at the command and at signals to the next.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -30,7 +31,10 @@ pub fn check(words: &[String]) -> anyhow::Result<()> {
     places.retain(|place| place.is_file());
     match places.is_empty() {
         true => {
-            bail!("cannot start {program}: there is no such program; check the name and the PATH")
+            bail!(Advised::new(
+                format!("cannot start {program}: there is no such program"),
+                "check the name and the PATH"
+            ))
         }
         false => Ok(()),
     }
@@ -108,7 +112,7 @@ mod tests {
         assert!(start(&[], false).unwrap().is_none());
         assert!(end(None, false).unwrap().is_none());
         for missing in ["/no/such/program", "no-such-program", "/"] {
-            let error = check(&[missing.to_owned()]).unwrap_err().to_string();
+            let error = crate::exit::in_full(&check(&[missing.to_owned()]).unwrap_err());
             assert_eq!(
                 error,
                 format!(

@@ -47,7 +47,10 @@ pub fn keep(
             None
         }
         Err(error) => {
-            attaching.say(&format!("the kernel's dump is lost: {error:#}"));
+            attaching.say(&format!(
+                "the kernel's dump is lost: {}",
+                crate::exit::in_full(&error)
+            ));
             None
         }
     }
@@ -80,7 +83,7 @@ fn save(folder: &Path, policy: &str, text: &str) -> anyhow::Result<PathBuf> {
         )
     })?;
     file.write_all(text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
+        .map_err(model::CannotWrite::at(path.display()))?;
     Ok(path)
 }
 

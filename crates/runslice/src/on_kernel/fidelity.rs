@@ -71,7 +71,7 @@ pub fn perform(errand: &Errand) -> anyhow::Result<Vec<Brought>> {
     };
     let path = errand.folder.join(PLAN);
     fs::write(&path, serde_json::to_string(&plan)?)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+        .map_err(model::CannotWrite::at(path.display()))?;
     let failure = match errand.place {
         Place::Guest => in_guest(errand)?,
         Place::Host => on_host(errand)?,
@@ -129,8 +129,7 @@ fn in_guest(errand: &Errand) -> anyhow::Result<Option<String>> {
     let outcome = vm::run(&request).map_err(explain)?;
     for file in &outcome.changed {
         let path = errand.folder.join(&file.path);
-        fs::write(&path, &file.contents)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, &file.contents).map_err(model::CannotWrite::at(path.display()))?;
     }
     let text = fs::read_to_string(errand.folder.join(RESULTS)).unwrap_or_default();
     Ok(failure(&outcome, &text))

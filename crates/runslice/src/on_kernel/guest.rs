@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use model::Advised;
 use vm::VmError;
 
 use crate::about::About;
@@ -21,10 +22,10 @@ pub fn own_name() -> anyhow::Result<Vec<(String, PathBuf)>> {
 /// What the user can mend by installing something is told from what failed.
 pub fn explain(error: VmError) -> anyhow::Error {
     match error {
-        VmError::ProgramMissing { .. } => UsageError(error.to_string()).into(),
+        VmError::ProgramMissing { .. } => UsageError::new(Advised::of(&error)).into(),
         VmError::ToolMissing { .. }
         | VmError::BusyboxDynamic { .. }
-        | VmError::KernelMissing { .. } => UnsupportedError(error.to_string()).into(),
+        | VmError::KernelMissing { .. } => UnsupportedError::new(Advised::of(&error)).into(),
         _ => error.into(),
     }
 }

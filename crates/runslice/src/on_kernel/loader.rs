@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use live::{SchedExt, State, Timed, TimedEnd, process};
+use model::Advised;
 
 /// How long a program may take until its policy is attached; on a CPU that an emulator pretends,
 /// the largest known takes half a minute.
@@ -38,9 +39,9 @@ impl Loader {
         let kernel = SchedExt::of_this_kernel();
         let sequence = kernel.enable_seq();
         let (program, arguments) = words.split_first().context("a command has a word")?;
-        let cannot = || format!("cannot write {}", output.display());
-        let file = folder::create(output).with_context(cannot)?;
-        let same = file.try_clone().with_context(cannot)?;
+        let cannot = model::CannotWrite::at(output.display());
+        let file = folder::create(output).map_err(&cannot)?;
+        let same = file.try_clone().map_err(&cannot)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());
         command.stdout(file).stderr(same);
@@ -139,10 +140,10 @@ impl Loader {
         let limit = Instant::now() + STOP_PATIENCE;
         while kernel.state().is_some_and(|state| state != State::Disabled) {
             if Instant::now() >= limit {
-                bail!(
-                    "{name} has ended and a policy is still attached; `runslice stop` or SysRq-S \
-                     brings the kernel's own scheduler back"
-                );
+                bail!(Advised::new(
+                    format!("{name} has ended and a policy is still attached"),
+                    "`runslice stop` or SysRq-S brings the kernel's own scheduler back"
+                ));
             }
             thread::sleep(PAUSE);
         }

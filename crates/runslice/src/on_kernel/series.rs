@@ -91,7 +91,7 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
         &[("--output", request.output.as_deref())],
     )?;
     let text = input::text(&request.plan, input::WRITTEN)?;
-    let cannot = || format!("cannot read {}", request.plan.display());
+    let cannot = || format!("{}: no plan", request.plan.display());
     let plan: Plan = serde_json::from_str(&text).with_context(cannot)?;
     let folder = OwnFolder::new()?;
     process::catch_signals();
@@ -146,9 +146,7 @@ fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
         return Ok(ran);
     };
     let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.join(name));
-    let create = |path: &Path| {
-        File::create(path).with_context(|| format!("cannot write {}", path.display()))
-    };
+    let create = |path: &Path| File::create(path).map_err(model::CannotWrite::at(path.display()));
     let mut command = match &**program {
         crate::on_kernel::guest::OWN_NAME => Command::new(About::file()?),
         program => Command::new(program),

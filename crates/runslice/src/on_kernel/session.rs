@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use live::pins::{self, Pins};
 use live::{Dump, SchedExt};
+use model::Advised;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -169,10 +170,12 @@ impl Place {
             return Ok(());
         }
         let pid = record["pid"].as_u64().unwrap_or_default();
-        bail!(
-            "process {pid} is another version of runslice, whose record has version {found}; this \
-             program reads {VERSION}; kill {pid} ends it and detaches its policy"
-        )
+        bail!(Advised::new(
+            format!(
+                "process {pid} is another version of runslice, whose record has version {found}"
+            ),
+            format!("this program reads {VERSION}; kill {pid} ends it and detaches its policy")
+        ))
     }
 
     /// Who runs a policy. Removes what a killed one left.
@@ -196,7 +199,10 @@ impl Place {
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(self.clean()),
             }
         }
-        bail!("another runslice is attaching a policy; try again")
+        bail!(Advised::new(
+            "another runslice is attaching a policy",
+            "try again"
+        ))
     }
 
     /// How tables call the policy that is attached: as its user did if a runslice attached it, else
@@ -264,7 +270,7 @@ impl Session {
             .truncate(false)
             .write(true)
             .open(&path)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .map_err(model::CannotWrite::at(path.display()))?;
         let mut looks = 0;
         loop {
             match lock.try_lock() {
@@ -273,11 +279,17 @@ impl Session {
                     place.refuse_other_version()?;
                     if let Some(record) = place.record() {
                         let Record { policy, pid, .. } = record;
-                        bail!("another runslice ({policy}, process {pid}) runs; stop it first");
+                        bail!(Advised::new(
+                            format!("another runslice ({policy}, process {pid}) runs"),
+                            "stop it first"
+                        ));
                     }
                     looks += 1;
                     if looks > LOOKS {
-                        bail!("another runslice is attaching a policy; try again");
+                        bail!(Advised::new(
+                            "another runslice is attaching a policy",
+                            "try again"
+                        ));
                     }
                     thread::sleep(LOOK);
                 }
@@ -455,8 +467,11 @@ mod tests {
         fs::write(&file, later).unwrap();
         let want = "process 31 is another version of runslice, whose record has version 2; this \
                     program reads 1; kill 31 ends it and detaches its policy";
-        assert_eq!(place.find().unwrap_err().to_string(), want);
-        assert_eq!(Session::begin(&place).unwrap_err().to_string(), want);
+        assert_eq!(crate::exit::in_full(&place.find().unwrap_err()), want);
+        assert_eq!(
+            crate::exit::in_full(&Session::begin(&place).unwrap_err()),
+            want
+        );
         // It does not attach any more, so `stop` does not take it for one that does.
         assert_eq!(place.attaching(), None);
         drop(session);

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use live::process;
 use live::record::{self, Depth, Others, Recorder};
-use model::{Header, MachineSpec, Nanos, Sink as _};
+use model::{Advised, Header, MachineSpec, Nanos, Sink as _};
 use stats::trace::Tracer;
 
 use crate::exit::UnsupportedError;
@@ -27,12 +26,14 @@ pub fn record(load: &str, length: Option<Nanos>, tracer: &mut Tracer) -> anyhow:
     if !process::is_root() {
         let way = "tracing the running kernel loads tracing programs, which takes root: try sudo, \
                    or give --sim or --from";
-        return Err(UnsupportedError(way.to_owned()).into());
+        return Err(UnsupportedError::new(way).into());
     }
     process::catch_signals();
     let policy = Place::below(Path::new("/")).scheduler();
-    let recorder = Recorder::start(Depth::Events, policy.is_some())
-        .context("the running kernel cannot be traced; kernels 6.18 and 7.2 can")?;
+    let recorder = Recorder::start(Depth::Events, policy.is_some()).map_err(|error| {
+        let error = Advised::of(&error).at("the running kernel cannot be traced");
+        anyhow::anyhow!(error.or("kernels 6.18 and 7.2 can"))
+    })?;
     let before = (record::schedstat(), Instant::now());
     let end = length.map(|length| before.1 + Duration::from_nanos(length.get()));
     while process::signal().is_none() && end.is_none_or(|end| Instant::now() < end) {

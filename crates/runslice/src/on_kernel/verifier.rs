@@ -31,7 +31,7 @@ const MEMORY_MIB: u32 = 1024;
 pub fn ask_here(name: &str, object: &Arc<[u8]>, to: &mut dyn Write) -> anyhow::Result<Status> {
     if !live::process::is_root() {
         let way = "asking this kernel's verifier takes root: try sudo, or --vm";
-        return Err(UnsupportedError(way.to_owned()).into());
+        return Err(UnsupportedError::new(way).into());
     }
     let loaded = Policy::open(name, object, None)?.load()?;
     drop(loaded);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use live::pins;
+use model::Advised;
 use stats::schedstat::{Interval, Layout, MachineCounts, Snapshot, version_4};
 
 use crate::exit::UnsupportedError;
@@ -33,9 +34,11 @@ impl Version4 {
     pub fn of_this_machine() -> anyhow::Result<Self> {
         let place = Place::below(Path::new("/"));
         let Found::Running(record) = place.find()? else {
-            let message = "version 4 is made of a policy's counters, and runslice runs none here; \
-                           start one with `runslice run POLICY`";
-            return Err(UnsupportedError(message.to_owned()).into());
+            let message = Advised::new(
+                "version 4 is made of a policy's counters, and runslice runs none here",
+                "start one with `runslice run POLICY`",
+            );
+            return Err(UnsupportedError::new(message).into());
         };
         Ok(Self {
             place,
@@ -92,10 +95,13 @@ fn since(
             .filter_map(|name| policy(name))
             .find(|(before, after)| after < before)
         {
-            bail!(
-                "{} was loaded again: a counter fell from {before} to {after}; record again",
-                record.policy
-            );
+            bail!(Advised::new(
+                format!(
+                    "{} was loaded again: a counter fell from {before} to {after}",
+                    record.policy
+                ),
+                "record again"
+            ));
         }
         let policy = |name: &str| policy(name).map(|(before, after)| after - before);
         let kernel = |name| {

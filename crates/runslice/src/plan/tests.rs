@@ -163,7 +163,7 @@ fn combinations_beyond_all_measure_are_refused_before_they_are_made() {
         .join(",");
     let of = |rest: &str| {
         let text = format!("policy = ['mlfq']\nworkload = ['desk']\n{rest}");
-        runs(&text).unwrap_err().to_string()
+        crate::exit::in_full(&runs(&text).unwrap_err())
     };
     let knobs = of(&format!(
         "[knobs.mlfq]\na = [{list}]\nb = [{list}]\nc = [{list}]"

@@ -2,7 +2,7 @@
 //! some kilobytes could ask for more of them than any computer holds.
 
 use anyhow::anyhow;
-use model::PolicySpec;
+use model::{Advised, PolicySpec};
 
 use super::{Cell, Source, Table};
 
@@ -15,11 +15,13 @@ const MOST: usize = 1 << 30;
 /// When they have more than [`MOST`] bytes.
 pub(super) fn check(bytes: usize, place: &str) -> anyhow::Result<()> {
     if bytes > MOST {
-        return Err(anyhow!(
-            "{place}: the names and knobs of all runs have more than {} MiB; split the sweep, or \
-             shorten them",
-            MOST >> 20
-        ));
+        return Err(anyhow!(Advised::new(
+            format!(
+                "{place}: the names and knobs of all runs have more than {} MiB",
+                MOST >> 20
+            ),
+            "split the sweep, or shorten them"
+        )));
     }
     Ok(())
 }

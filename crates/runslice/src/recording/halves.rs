@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use import::{Imported, Window};
-use model::{Event, EventMask, Header, Nanos, SimTime, Sink};
+use model::{Advised, Event, EventMask, Header, Nanos, SimTime, Sink};
 use stats::Blocks;
 use workload::{CostScale, Recorded, Workload};
 
@@ -94,7 +94,10 @@ impl Known {
         let Halves { blocks, load, .. } = halves;
         ensure!(
             load.operations() <= MOST_OPERATIONS,
-            "{name}: half of it is too long for a load; take a part with --window"
+            Advised::new(
+                format!("{name}: half of it is too long for a load"),
+                "take a part with --window"
+            )
         );
         let load = load.into_workload(&name, CostScale::ONE);
         let load = load.filter(|load| !load.groups.is_empty());
@@ -130,19 +133,16 @@ impl Known {
 /// A file that can be read again, from its begin on, and whether it is a trace of another program.
 fn open(path: &Path) -> anyhow::Result<(BufReader<File>, bool)> {
     let name = path.display();
-    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let file = File::open(path).map_err(model::CannotRead::at(&name))?;
     let is_file = file.metadata().is_ok_and(|it| it.is_file());
     ensure!(
         is_file,
         "{name} is no plain file: a recording is read twice for a score"
     );
     let mut file = BufReader::new(file);
-    let begin = file
-        .fill_buf()
-        .with_context(|| format!("cannot read {name}"))?;
+    let begin = file.fill_buf().map_err(model::CannotRead::at(&name))?;
     let is_foreign = import::is_foreign(begin);
-    file.rewind()
-        .with_context(|| format!("cannot read {name}"))?;
+    file.rewind().map_err(model::CannotRead::at(&name))?;
     Ok((file, is_foreign))
 }
 

@@ -203,10 +203,12 @@ enum Started {}
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 impl Started {
     fn new(_: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
-        Err(crate::exit::UnsupportedError(format!(
-            "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only; a bundle \
-             of it runs anywhere",
-            spec.policy.name
+        Err(crate::exit::UnsupportedError::new(Advised::new(
+            format!(
+                "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only",
+                spec.policy.name
+            ),
+            "a bundle of it runs anywhere",
         ))
         .into())
     }

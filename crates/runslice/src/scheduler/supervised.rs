@@ -93,7 +93,7 @@ impl UserSpace for Started {
 
     fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         if let (Some(client), Some(time)) = (&mut self.client, kernel.run_time()) {
-            let failed = |error| UserSpaceError(format!("--scheduler-stats: {error}"));
+            let failed = |error| UserSpaceError::from(format!("--scheduler-stats: {error}"));
             let connect = || self.supervisor.connect(stats::SOCKET);
             client.look(time, connect).map_err(failed)?;
         }

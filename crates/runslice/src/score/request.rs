@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use import::Window;
+use model::Advised;
 
 use crate::exit::UsageError;
 use crate::machine_options::MachineOptions;
@@ -96,9 +97,9 @@ impl Release {
             it if it >= Self(6, 12) => Ok("eevdf:delay_dequeue=1"),
             // The third number of versions 2.6 is not kept.
             it if it >= Self(2, 7) => Ok("cfs"),
-            Self(major, minor) => Err(UsageError(format!(
-                "which scheduler Linux {major}.{minor} has depends on its third number; name it \
-                 with --recorded-under, such as cfs, o1 or goodness"
+            Self(major, minor) => Err(UsageError::new(Advised::new(
+                format!("which scheduler Linux {major}.{minor} has depends on its third number"),
+                "name it with --recorded-under, such as cfs, o1 or goodness",
             ))),
         }
     }
@@ -164,7 +165,7 @@ impl Score {
                     source: "as the recording says".to_owned(),
                 });
             }
-            return Err(UsageError(format!(
+            return Err(UsageError::new(format!(
                 "{name} was recorded under `{own}`, which is no built-in policy: say where it is \
                  with --recorded-under"
             )));
@@ -176,7 +177,7 @@ impl Score {
         let parsed = release.as_deref().map(Release::parse);
         match (parsed, release) {
             (Some(Ok(parsed)), Some(release)) => of_release(parsed, &format!("Linux {release}")),
-            _ => Err(UsageError(format!(
+            _ => Err(UsageError::new(format!(
                 "{name} does not say which kernel it was recorded on: say it with --recorded-on, \
                  such as --recorded-on 5.10, or name the scheduler with --recorded-under"
             ))),

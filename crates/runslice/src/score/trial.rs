@@ -59,7 +59,7 @@ impl Held {
         if let Some(other) = &second {
             let theirs = request.under(other)?;
             if theirs.policy != under.policy {
-                bail!(UsageError(format!(
+                bail!(UsageError::new(format!(
                     "the recordings were made under two schedulers, {} and {}",
                     under.policy, theirs.policy
                 )));
@@ -130,7 +130,7 @@ fn specs(
             "the recording was made under {NULL}, which is what skill is measured from: nothing \
              can be told"
         );
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     let asked = Asked {
         workload: None,

@@ -28,10 +28,10 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<Gathered>> {
     if !path.is_file() {
         return Ok(None);
     }
-    let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(cannot)?;
+    let cannot = model::CannotRead::at(path.display());
+    let file = File::open(path).map_err(&cannot)?;
     let mut file = BufReader::with_capacity(1 << 18, file);
-    let Some(head) = head(&mut file).with_context(cannot)? else {
+    let Some(head) = head(&mut file).map_err(&cannot)? else {
         return Ok(None);
     };
     let mut sets = Gathered::default();
@@ -40,7 +40,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<Gathered>> {
     loop {
         line.clear();
         let read = file.by_ref().take(PART).read_until(b'\n', &mut line);
-        read.with_context(cannot)?;
+        read.map_err(&cannot)?;
         let text = line.trim_ascii_end();
         let run = text.strip_suffix(b",").unwrap_or(text).trim_ascii_start();
         if run == b"]" {
@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<Gathered>> {
     }
     line.clear();
     let rest = file.take(PART).read_to_end(&mut line);
-    rest.with_context(cannot)?;
+    rest.map_err(&cannot)?;
     Ok((line.trim_ascii() == b"}").then_some(sets))
 }
 
@@ -214,7 +214,7 @@ mod tests {
         let error = |name: &str, runs: [Value; 2]| {
             let runs = runs.map(|it| it.to_string());
             let error = by_lines(name, &document("runslice_results", &runs)).unwrap_err();
-            format!("{error:#}")
+            crate::exit::in_full(&error)
         };
         let twice = error("twice", [run(1, 5), run(1, 5)]);
         let want = "a run of fifo slice_ns=5 with seed 1 is in it twice; leave one out";

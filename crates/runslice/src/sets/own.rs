@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use model::ExitKind;
+use model::{Advised, ExitKind};
 use serde_json::Value;
 use stats::compare::{CommandFigures, Reported, command_measures, played_measures};
 
@@ -247,10 +247,14 @@ pub(super) fn folder(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
     }
     if !path.join(BENCH).is_file() {
         let path = path.display();
-        bail!(
+        let what = format!(
             "{path} is no folder of `bench` or of a complete `sweep`: it has neither {BENCH} nor \
              {SWEEP}"
         );
+        bail!(Advised::new(
+            what,
+            "name the folder of one of these, or files of results"
+        ));
     }
     bench(path, sets)
 }
@@ -274,10 +278,10 @@ fn bench(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
     let plans = documents(&path.join(BENCH))?;
     let plan = plans.first().context("an empty bench.json")?;
     if plan["runslice_bench"].as_u64() != Some(1) {
-        bail!(
-            "{}: has another version; this program reads version 1",
-            path.join(BENCH).display()
-        );
+        bail!(Advised::new(
+            format!("{}: has another version", path.join(BENCH).display()),
+            "this program reads version 1"
+        ));
     }
     let words = plan["command"].as_array().into_iter().flatten();
     let words: Vec<&str> = words.filter_map(Value::as_str).collect();

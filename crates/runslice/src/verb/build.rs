@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use bpf::Object;
 use clap::Args;
+use model::Advised;
 
 use crate::exit::{Status, UsageError};
 use crate::source::Readable;
@@ -61,30 +62,32 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
     }
     let path = request.source.as_deref().unwrap_or(Path::new(""));
     if !source::is_source(path) {
-        let message = format!(
-            "{}: no source in C; give a file that ends in .c, such as mine.bpf.c",
-            path.display()
+        let message = Advised::new(
+            format!("{}: no source in C", path.display()),
+            "give a file that ends in .c, such as mine.bpf.c",
         );
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     let beside = PathBuf::from(path.with_extension("o").file_name().unwrap_or_default());
     let to = request.output.clone().unwrap_or(beside);
     output::spare(&[("the source", Some(path))], &[("--output", Some(&to))])?;
     let is_other = |old: Vec<u8>| !old.is_empty() && !embedded::is_object(&old);
     if to.is_file() && input::bytes(&to, input::OBJECT).map_or(true, is_other) {
-        bail!(
-            "{} is no object, and stays as it is; give another name with -o",
-            to.display()
-        );
+        bail!(Advised::new(
+            format!("{} is no object, and stays as it is", to.display()),
+            "give another name with -o"
+        ));
     }
     let built = source::compile(path, &request.readable())?;
     let tables = Object::parse(&built.object).map(|object| object.tables())?;
     if tables.is_empty() {
-        bail!(
-            "{}: no policy, since it has no table of callbacks; write one with SCX_OPS_DEFINE or \
-             POLICY",
-            path.display()
-        );
+        bail!(Advised::new(
+            format!(
+                "{}: no policy, since it has no table of callbacks",
+                path.display()
+            ),
+            "write one with SCX_OPS_DEFINE or POLICY"
+        ));
     }
     let mut file = output::create(&to)?;
     file.write_all(&built.object)?;

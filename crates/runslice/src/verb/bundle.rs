@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{Nanos, PolicySpec};
+use model::{Advised, Nanos, PolicySpec};
 use stats::TraceHash;
 use workload::RunSpec;
 
@@ -101,7 +101,7 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
     };
     let mut to = output::create(&request.output)?;
     let written = to.write_all(&bundle.write()).and_then(|()| to.flush());
-    written.with_context(|| format!("cannot write {}", request.output.display()))?;
+    written.map_err(model::CannotWrite::at(request.output.display()))?;
     Ok(status)
 }
 
@@ -111,11 +111,11 @@ impl BundleOf {
         let mut found = policy::open(name)?;
         if found.policy.program.is_some() {
             let message = format!("{name} is a recording of a program already");
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         self.prepare.apply(&mut found.policy);
         let machine = self.machine.change(&found.machine.unwrap_or_default())?;
-        sim::check_machine(&machine).map_err(|error| UsageError(error.to_string()))?;
+        sim::check_machine(&machine).map_err(|error| UsageError::new(Advised::of(&error)))?;
         sim::check_policy(&found.policy, &machine).map_err(simulate::explain)?;
         Ok(Bundle {
             policy: found.policy,
@@ -131,9 +131,11 @@ impl BundleOf {
             (Some(name), _) => name,
             (None, true) => IDLE_LOAD,
             (None, false) => {
-                let message = "a recording is of one run: name its --workload; or give \
-                               --setup-only, if the program does nothing after it has attached";
-                return Err(UsageError(message.to_owned()).into());
+                let message = Advised::new(
+                    "a recording is of one run: name its --workload",
+                    "or give --setup-only, if the program does nothing after it has attached",
+                );
+                return Err(UsageError::new(message).into());
             }
         };
         let asked = Asked {
@@ -146,7 +148,7 @@ impl BundleOf {
         };
         let specs = asked.specs(vec![Found::of_policy(policy)], None)?;
         let spec = specs.into_iter().next().context("one policy is one run")?;
-        sim::check_machine(&spec.machine).map_err(|error| UsageError(error.to_string()))?;
+        sim::check_machine(&spec.machine).map_err(|error| UsageError::new(Advised::of(&error)))?;
         Ok(spec)
     }
 

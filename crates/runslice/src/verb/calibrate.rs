@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::{Background, Profile, Sink};
+use model::{Advised, Background, Profile, Sink};
 use stats::background::{Chosen, FEWEST, Turns};
 use stats::{Flight, Tee};
 
@@ -75,7 +75,7 @@ fn parse_group(text: &str) -> Result<Chosen, String> {
 pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
     if !["ideal", "default-v0"].contains(&request.base.as_str()) {
         let message = format!("--base is `ideal` or `default-v0`, not `{}`", request.base);
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     output::spare(
         &[
@@ -114,9 +114,12 @@ pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
 fn replay(path: &Path, sink: &mut dyn Sink) -> anyhow::Result<()> {
     let name = path.display().to_string();
     if recording::is_trace(path) {
-        bail!("{name} is a trace of another program; calibrate reads what `--events` wrote");
+        bail!(Advised::new(
+            format!("{name} is a trace of another program"),
+            "calibrate reads what `--events` wrote"
+        ));
     }
-    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let file = File::open(path).map_err(model::CannotRead::at(&name))?;
     stats::replay(BufReader::new(file), sink).context(name)
 }
 
@@ -131,10 +134,10 @@ fn entries(path: &Path, turns: &Turns) -> anyhow::Result<Vec<Background>> {
     }
     let entries = turns.entries();
     if entries.is_empty() {
-        bail!(
-            "{name}: no group that was asked for has {FEWEST} turns on a CPU; name others with \
-             --group, or record for longer"
-        );
+        bail!(Advised::new(
+            format!("{name}: no group that was asked for has {FEWEST} turns on a CPU"),
+            "name others with --group, or record for longer"
+        ));
     }
     Ok(entries)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use import::Window;
+use model::Advised;
 use workload::rtapp;
 
 use crate::exit::{Status, UsageError};
@@ -64,7 +65,7 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
     }
     if request.anonymous || request.window.is_some() {
         let message = "--anonymous and --window are for recordings";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError::new(message).into());
     }
     let from_rtapp = request.workload.to_ascii_lowercase().ends_with(".json");
     let to = match (request.to, from_rtapp) {
@@ -82,14 +83,14 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
         }
         (Language::Toml, false) => {
             if workload_arg::file_of(&request.workload).is_some() {
-                anyhow::bail!(
-                    "{} is a workload file already; leave out --to for rt-app's language",
-                    request.workload
-                );
+                anyhow::bail!(Advised::new(
+                    format!("{} is a workload file already", request.workload),
+                    "leave out --to for rt-app's language",
+                ));
             }
             if !request.scale.is_empty() {
                 let message = "--scale does not change the file: write it, and change its `scale`";
-                return Err(UsageError(message.to_owned()).into());
+                return Err(UsageError::new(message).into());
             }
             workload_arg::Written::find(&request.workload)?.text
         }
@@ -112,8 +113,11 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
 /// Makes a workload file of a recording.
 fn trace(request: &Convert) -> anyhow::Result<Status> {
     if request.to == Some(Language::RtApp) {
-        let message = "a recording becomes a workload file; convert that to rt-app's language";
-        return Err(UsageError(message.to_owned()).into());
+        let message = Advised::new(
+            "a recording becomes a workload file",
+            "convert that to rt-app's language",
+        );
+        return Err(UsageError::new(message).into());
     }
     let window = request.window.unwrap_or_default();
     let path = Path::new(&request.workload);

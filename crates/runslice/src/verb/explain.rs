@@ -147,7 +147,7 @@ impl Explain {
             (None, Some(program)) => Found::of_policy(program),
             _ => {
                 let message = "give a policy or --scheduler, or --events, or --dump";
-                return Err(UsageError(message.to_owned()).into());
+                return Err(UsageError::new(message).into());
             }
         };
         if found.policy.program.is_some() {
@@ -175,7 +175,7 @@ impl Explain {
         let is_read = self.events.is_some() || self.dump.is_some();
         if is_read && !self.schedulers.commands.is_empty() {
             let message = "--events and --dump are of a run that is over: leave out --scheduler";
-            return Err(UsageError(message.to_owned()).into());
+            return Err(UsageError::new(message).into());
         }
         let [printed, metrics] = self.schedulers.files();
         let policy = self.policy.as_deref().and_then(policy::file_of);
@@ -206,12 +206,12 @@ impl Explain {
             (None, Some(bound)) => (bound.workload.clone(), bound.scale.clone()),
             (None, None) => {
                 let message = "--shrink needs a workload: give --workload";
-                return Err(UsageError(message.to_owned()).into());
+                return Err(UsageError::new(message).into());
             }
         };
         if spec.policy.program.is_some() || workload.is_import() {
             let message = "--shrink needs an object and a workload file (.toml)";
-            return Err(UsageError(message.to_owned()).into());
+            return Err(UsageError::new(message).into());
         }
         Ok(Case {
             policy: spec.policy.clone(),
@@ -268,7 +268,7 @@ fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explana
     let mut to = output::create(path)?;
     let written = to.write_all(&shrunk.case.bundle().write());
     let written = written.and_then(|()| to.flush());
-    written.with_context(|| format!("cannot write {}", path.display()))?;
+    written.map_err(model::CannotWrite::at(path.display()))?;
     say("explain", &format!("from {before}"));
     say("explain", &format!("to {after}, after {runs} runs"));
     if shrunk.is_cut {

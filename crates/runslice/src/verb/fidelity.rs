@@ -188,7 +188,7 @@ impl Fidelity {
             let found = profile::find(name)?;
             if name == judge::CEILING {
                 let message = "no profile can be called `ceiling`: a row of the table is";
-                return Err(UsageError(message.to_owned()).into());
+                return Err(UsageError::new(message).into());
             }
             if !profiles.iter().any(|(known, _)| known == name) {
                 profiles.push((name.to_owned(), found));

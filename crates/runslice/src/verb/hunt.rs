@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use model::{PolicySpec, span};
+use model::{Advised, PolicySpec, span};
 use serde_json::json;
 use stats::why::{Fault, Finding};
 use workload::generate;
@@ -84,13 +84,16 @@ const ROUND: u64 = 16;
 const SHRINK: Duration = Duration::from_secs(600);
 
 /// Reads a time of this computer: `5m`, or one as in simulated runs.
-fn parse_time(text: &str) -> Result<Duration, String> {
+fn parse_time(text: &str) -> Result<Duration, Advised> {
     let time = match text.strip_suffix('m').map(str::parse::<u32>) {
         Some(Ok(minutes)) => Duration::from_secs(60 * u64::from(minutes)),
         _ => Duration::from_nanos(span::parse(text)?.get()),
     };
     if time.is_zero() {
-        return Err("in no time no trial begins; give one such as 5m".to_owned());
+        return Err(Advised::new(
+            "in no time no trial begins",
+            "give one such as 5m",
+        ));
     }
     Ok(time)
 }
@@ -106,7 +109,7 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
             "{} is a recording of a program, which fits no other load",
             request.policy
         );
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     request.prepare.apply(&mut found.policy);
     let folder = request.folder(&found.policy);
@@ -370,5 +373,5 @@ fn leaves(finding: &Finding) -> bool {
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let mut to = output::create(path)?;
     let written = to.write_all(bytes).and_then(|()| to.flush());
-    written.with_context(|| format!("cannot write {}", path.display()))
+    Ok(written.map_err(model::CannotWrite::at(path.display()))?)
 }

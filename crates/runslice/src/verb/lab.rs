@@ -95,7 +95,7 @@ pub fn run(request: &Lab) -> anyhow::Result<Status> {
     let questions = questions::ask(&course, request.seed, request.questions.into());
     if questions.is_empty() {
         let message = "the run gives nothing to ask about: no task runs and ends in 10 s";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError::new(message).into());
     }
     let mut to = output::open(None)?;
     if request.json {

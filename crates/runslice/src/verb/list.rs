@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bpf::{Knob, Object};
 use clap::{Args, ValueHint};
-use model::{Kernel, suggest};
+use model::{Advised, Kernel, suggest};
 use policies::Policy;
 
 use crate::exit::{Status, UsageError};
@@ -84,8 +84,9 @@ fn find(name: &str) -> Result<BuiltIn, UsageError> {
         .map(|policy| policy.name)
         .chain(SHIPPED.iter().map(|workload| workload.name));
     let hint = suggest::hint(name, known);
-    Err(UsageError(format!(
-        "nothing built in is called `{name}`: {hint}"
+    Err(UsageError::new(Advised::new(
+        format!("nothing built in is called `{name}`"),
+        hint,
     )))
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::{Header, Nanos, SimTime};
+use model::{Advised, Header, Nanos, SimTime};
 use stats::figure::{self, Chart, Collector, Statistics};
 use stats::schedstat::{HzEvidence, Interval, SchedstatReader};
 use stats::{Metrics, Tails, Tee};
@@ -117,7 +117,7 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
         let mut to = output::create(path)?;
         page.write(&mut to)
             .and_then(|()| to.flush())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .map_err(model::CannotWrite::at(path.display()))?;
         output::announce(&page.verdict, Some(path))?;
     }
     Ok(Status::Done)
@@ -229,7 +229,7 @@ fn write_figures(
 /// Reads one file, whatever it is.
 fn read(path: &Path, request: &Report, input: &mut Input) -> anyhow::Result<()> {
     let named = || path.display().to_string();
-    let file = File::open(path).with_context(|| format!("cannot read {}", named()))?;
+    let file = File::open(path).map_err(model::CannotRead::at(named()))?;
     let mut source = BufReader::new(file);
     let begin = source.fill_buf().with_context(named)?;
     if begin.starts_with(b"{") {
@@ -241,11 +241,11 @@ fn read(path: &Path, request: &Report, input: &mut Input) -> anyhow::Result<()> 
         let log = statistics(source, name.into_owned(), request.hz).with_context(named)?;
         input.logs.push(log);
     } else {
-        bail!(
-            "{}: neither events nor scheduler statistics; `sim --events FILE`, \
-             `play --events FILE` and `stat record FILE` write what can be drawn",
-            named()
-        );
+        bail!(Advised::new(
+            format!("{}: neither events nor scheduler statistics", named()),
+            "`sim --events FILE`, `play --events FILE` and `stat record FILE` write what can be \
+             drawn"
+        ));
     }
     Ok(())
 }
@@ -280,7 +280,10 @@ fn statistics(source: impl BufRead, name: String, hz: Option<u32>) -> anyhow::Re
     }
     let hz = schedstat::hz_of(hz, reader.hz(), &evidence)?;
     if intervals.is_empty() {
-        bail!("there is only one snapshot, and figures need two; `runslice stat record` adds more");
+        bail!(Advised::new(
+            "there is only one snapshot, and figures need two",
+            "`runslice stat record` adds more"
+        ));
     }
     Ok(Statistics {
         name,

@@ -24,7 +24,7 @@ use experiments::cells::Results;
 use experiments::experiment::{self, Experiment};
 use experiments::files::Files;
 use experiments::{Judged, judge_all};
-use model::suggest;
+use model::{Advised, suggest};
 
 use page::Page;
 
@@ -247,7 +247,7 @@ fn chosen(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Resul
     let is_simulated = request.machine.contains(&Machine::Sim);
     if let Some(name) = named.find(|name| others.contains(name) && !is_simulated) {
         let message = format!("{name} is for `--machine sim` only: it has no vm.toml");
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     for name in others {
         say(&format!(
@@ -270,8 +270,8 @@ fn chosen_of_all(
     for name in &request.experiment {
         if !all.contains(&name.as_str()) {
             let hint = suggest::hint(name, all.iter().copied());
-            let message = format!("no experiment is called `{name}`: {hint}");
-            return Err(UsageError(message).into());
+            let message = Advised::new(format!("no experiment is called `{name}`"), hint);
+            return Err(UsageError::new(message).into());
         }
     }
     let is_of = |name: &str, document: &String| {
@@ -281,7 +281,7 @@ fn chosen_of_all(
     for document in &request.document {
         if !all.iter().any(|name| is_of(name, document)) {
             let message = format!("no experiment is of a document `{document}`: try 002");
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
     }
     let every = request.all || request.experiment.is_empty() && request.document.is_empty();

@@ -8,7 +8,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::Context as _;
 use clap::Args;
 use model::{Nanos, Sink};
 use stats::figure::Collector;
@@ -142,7 +141,7 @@ impl Sim {
             }
             () => return Ok(()),
         };
-        Err(UsageError(message.to_owned()))
+        Err(UsageError::new(message))
     }
 
     /// The policies, those of schedulers' own programs last.
@@ -256,7 +255,7 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
     let format = output::form(request.format, output, RunFormat::Human)?;
     let export = format.plain().and_then(Format::export);
     if request.table != TableName::Groups && export.is_none() {
-        return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
+        return Err(report::table_of_csv().into());
     }
     request.check(format)?;
     output::check(export, output)?;
@@ -276,7 +275,7 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
     output::spare(&sources(request, &policies), &written)?;
     if request.run.runs.is_some() && (printed.1.is_some() || metrics.1.is_some()) {
         let message = "--loader-output and --scheduler-stats are of one run: leave out --runs";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError::new(message).into());
     }
     Ok(format)
 }
@@ -479,7 +478,7 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     .into_iter()
     .flatten()
     {
-        result.with_context(|| format!("cannot write {}", path.display()))?;
+        result.map_err(model::CannotWrite::at(path.display()))?;
     }
     if let Some(timeline) = timeline {
         let mut to = output::open_shape(request.shape(Format::Human), None)?;

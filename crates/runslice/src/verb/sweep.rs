@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::{MachineSpec, Nanos};
+use model::{Advised, MachineSpec, Nanos};
 use serde_json::json;
 use stats::compare::{Choice, Extent, Role, Set, Settings, compare};
 use stats::figure::{Shown, every_run};
@@ -270,15 +270,18 @@ fn merge(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Re
         seed,
         ..
     } = &first.spec;
-    bail!(
-        "{} of {} runs are in none of the folders; the first is {} under {} with seed {seed} ({}). \
-         Make them without --merge, with the program and files that made the other parts",
-        missing.len(),
-        runs.len(),
-        workload.name,
-        policy.name,
-        first.place
-    )
+    bail!(Advised::new(
+        format!(
+            "{} of {} runs are in none of the folders",
+            missing.len(),
+            runs.len()
+        ),
+        format!(
+            "the first is {} under {} with seed {seed} ({}). Make them without \
+             --merge, with the program and files that made the other parts",
+            workload.name, policy.name, first.place
+        )
+    ))
 }
 
 /// Writes all results into one file, and their spread for the user.

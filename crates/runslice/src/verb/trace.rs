@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use model::{Exit, Nanos, Sink};
+use model::{Advised, Exit, Nanos, Sink};
 use stats::Tee;
 use stats::trace::{Decider, Scope, Selection, Tracer, Which};
 use workload::RunSpec;
@@ -131,7 +131,7 @@ impl Trace {
         let found = match (&self.sim, program) {
             (Some(_), Some(_)) => {
                 let message = "--sim and --scheduler each name a policy: give one";
-                return Err(UsageError(message.to_owned()).into());
+                return Err(UsageError::new(message).into());
             }
             (Some(policy), None) => Some(policy::open(policy)?),
             (None, program) => program.map(Found::of_policy),
@@ -221,14 +221,17 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
 fn check(request: &Trace) -> anyhow::Result<Format> {
     let format = request.to.format()?;
     if request.all_cpus && request.call != Call::Queue {
-        let message = "--all-cpus chooses the tasks of a queue; only `trace queue` tells of queues";
-        return Err(UsageError(message.to_owned()).into());
+        let message = Advised::new(
+            "--all-cpus chooses the tasks of a queue",
+            "only `trace queue` tells of queues",
+        );
+        return Err(UsageError::new(message).into());
     }
     let is_simulated = request.sim.is_some() || !request.schedulers.commands.is_empty();
     if !is_simulated && request.describes_a_run() {
         let message = "options of a machine, a policy and a workload are for a simulated run: give \
                        --sim or --scheduler";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError::new(message).into());
     }
     if request.decisions
         && (format.export().is_some() || !is_simulated)
@@ -236,11 +239,11 @@ fn check(request: &Trace) -> anyhow::Result<Format> {
     {
         let message = "--decisions adds a table to a simulated run or its file: give --sim or \
                        --from, and no --format of one table";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError::new(message).into());
     }
     if request.from.is_some() && is_simulated {
         let message = "--from reads the events of a run that is over: leave out --scheduler";
-        return Err(UsageError(message.to_owned()).into());
+        return Err(UsageError::new(message).into());
     }
     let (from, to) = (request.from.as_deref(), request.to.output.as_deref());
     let [printed, metrics] = request.schedulers.files();
@@ -276,7 +279,7 @@ fn fill(
     sinks.extend(decider.map(|it| it as &mut dyn Sink));
     let mut to = Tee::new(sinks);
     if let Some(path) = &request.from {
-        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let file = File::open(path).map_err(model::CannotRead::at(path.display()))?;
         stats::replay(BufReader::new(file), &mut to).with_context(|| path.display().to_string())?;
         return Ok(None);
     }
@@ -288,14 +291,14 @@ fn fill(
 fn nobody(request: &Trace, tracer: &Tracer) -> UsageError {
     let names = tracer.names();
     let names = names.iter().map(String::as_str);
-    UsageError(match request.selection().which {
-        Which::Pid(pid) => format!(
-            "no task of the run had the pid {pid}; {}",
-            suggest::hint("", names)
+    UsageError::new(match request.selection().which {
+        Which::Pid(pid) => Advised::new(
+            format!("no task of the run had the pid {pid}"),
+            suggest::hint("", names),
         ),
-        Which::Name(name) => format!(
-            "no task of the run was called `{name}`: {}",
-            suggest::hint(&name, names)
+        Which::Name(name) => Advised::new(
+            format!("no task of the run was called `{name}`"),
+            suggest::hint(&name, names),
         ),
     })
 }

@@ -7,7 +7,7 @@ use model::user_space::{
     BpfAnswer, BpfCall, BpfId, Kernel, Mappable, Refused, SchedExt, SetSched, THREADS_MAX,
     ThreadId, UserSpaceError,
 };
-use model::{CpuId, CpuTimes, Nanos, SimTime};
+use model::{Advised, CpuId, CpuTimes, Nanos, SimTime};
 use workload::{CpuSet, SchedPolicy};
 
 use super::{Phase, State};
@@ -127,7 +127,7 @@ impl Machine {
         }
         if program.threads.len() >= THREADS_MAX {
             let text = format!("{} has had more than {THREADS_MAX} threads", program.name);
-            self.give_up_program(UserSpaceError(text));
+            self.give_up_program(UserSpaceError::from(text));
         }
         if !self.program().has_tasks() {
             let pid = self.program().new_pid();
@@ -156,7 +156,7 @@ impl Machine {
         let task = match self.fork(vm, parent, &birth) {
             Ok(task) => task,
             Err(error) => {
-                self.give_up_program(UserSpaceError(error.to_string()));
+                self.give_up_program(UserSpaceError(Advised::of(&error)));
                 None
             }
         };
@@ -166,7 +166,7 @@ impl Machine {
             Some(id) => self.set_comm(id, name.to_owned()),
             None => {
                 let text = format!("the policy refused a thread of {}", self.program().name);
-                self.give_up_program(UserSpaceError(text));
+                self.give_up_program(UserSpaceError::from(text));
             }
         }
         pid

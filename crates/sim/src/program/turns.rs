@@ -3,7 +3,7 @@
 
 use bpf::Door;
 use model::user_space::{Stop, ThreadId, UserSpace, UserSpaceError};
-use model::{CpuId, Nanos, SimTime};
+use model::{Advice as _, Advised, CpuId, Nanos, SimTime};
 
 use super::{Phase, Program, ProgramReport, State};
 use crate::flags::{UPTIME_NS, Waker};
@@ -86,7 +86,7 @@ impl Machine {
             let end = user.end();
             let (status, lines) =
                 end.map_or((0, String::new()), |end| (end.status, end.last_lines));
-            let error = UserSpaceError(format!(
+            let error = UserSpaceError::from(format!(
                 "{name} ended (status {status}) before it attached a policy; its last \
                  lines:\n{lines}"
             ));
@@ -99,7 +99,9 @@ impl Machine {
     /// The error of a program whose run does not begin, with what the run's end would have told.
     fn with_what_was_said(&mut self, vm: &Vm, error: &UserSpaceError) -> UserSpaceError {
         let said = self.say_so_far(vm);
-        UserSpaceError(error.0.trim_end().to_owned() + &said)
+        let mut told = error.0.clone();
+        told.what = told.what.trim_end().to_owned() + &said;
+        UserSpaceError(told)
     }
 
     /// Turns until the program has attached a policy or has ended.
@@ -107,7 +109,7 @@ impl Machine {
         let limit = Nanos::new(UPTIME_NS);
         while self.program().phase == Phase::Loading && !self.program().has_ended() {
             if self.program().spent > MOST_SPENT {
-                return Err(UserSpaceError(format!(
+                return Err(UserSpaceError::from(format!(
                     "{} attached no policy within {} s of CPU time: it makes system calls \
                      without end",
                     self.program().name,
@@ -117,7 +119,7 @@ impl Machine {
             if !self.next_turn(vm, limit)? {
                 let program = self.program();
                 let waits = program.waits().join("; ");
-                return Err(UserSpaceError(format!(
+                return Err(UserSpaceError::from(format!(
                     "{} attached no policy within {} s of simulated time: {waits}",
                     program.name,
                     LOADING_LASTS / 1_000_000_000
@@ -177,11 +179,11 @@ impl Machine {
         }
         let program = self.program();
         if program.phase == Phase::Attached && program.free && program.yields > MOST_YIELDS {
-            let error = UserSpaceError(format!(
-                "{} yields for ever and never sleeps: its threads must take CPU time; leave out \
-                 `--loader-cpu free`",
+            let what = format!(
+                "{} yields for ever and never sleeps: its threads must take CPU time",
                 program.name
-            ));
+            );
+            let error = UserSpaceError(Advised::new(what, "leave out `--loader-cpu free`"));
             self.give_up_program(error);
             return;
         }
@@ -296,7 +298,7 @@ impl Machine {
             None => program.waits(),
             Some(_) => Vec::new(),
         };
-        waits.extend(failure.map(|error| error.0));
+        waits.extend(failure.map(|error| error.in_full()));
         program.report = ProgramReport {
             end,
             turns: program.turns,

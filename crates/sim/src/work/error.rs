@@ -1,5 +1,6 @@
 //! What can go wrong in a workload while it runs.
 
+use model::Advice;
 use workload::Fault;
 
 /// Why a workload cannot go on. `place` is `file:line: task`.
@@ -15,7 +16,7 @@ pub enum WorkError {
         source: Fault,
     },
     /// The run does not end before the clock does.
-    #[error("{place}: the run lasts longer than {years} years; a clock has no room for more")]
+    #[error("{place}: the run lasts longer than {years} years")]
     TooLong {
         /// File, line and task; the file alone when no task lives.
         place: String,
@@ -41,7 +42,7 @@ pub enum WorkError {
         number: i64,
     },
     /// An affinity has no CPU of the machine in it.
-    #[error("{place}: no CPU of {cpus} exists; the machine has CPUs 0 to {last}")]
+    #[error("{place}: no CPU of {cpus} exists")]
     NoCpu {
         /// File and place.
         place: String,
@@ -67,11 +68,23 @@ pub enum WorkError {
         limit: u32,
     },
     /// The run creates more tasks than can be kept.
-    #[error("{place}: more than {limit} tasks are created in one run; let the run end earlier")]
+    #[error("{place}: more than {limit} tasks are created in one run")]
     TooManyForks {
         /// File, line and task.
         place: String,
         /// The limit.
         limit: usize,
     },
+}
+
+impl Advice for WorkError {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::Task { source, .. } => source.advice(),
+            Self::TooLong { .. } => Some("a clock has no room for more".to_owned()),
+            Self::NoCpu { last, .. } => Some(format!("the machine has CPUs 0 to {last}")),
+            Self::TooManyForks { .. } => Some("let the run end earlier".to_owned()),
+            _ => None,
+        }
+    }
 }

@@ -10,6 +10,8 @@
 //! The one part of this crate that calculates in floating point. Logarithms are those of the crate
 //! `libm`, so that the same runs give the same bytes on every computer.
 
+use model::Advice;
+
 #[cfg(test)]
 mod calibration;
 mod effect;
@@ -81,7 +83,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// Too few runs.
-    #[error("{have} runs; it takes {need}")]
+    #[error("{have} runs")]
     TooFew {
         /// How many there are.
         have: usize,
@@ -89,7 +91,7 @@ pub enum Refusal {
         need: usize,
     },
     /// All values are the same, so nothing is known about chance.
-    #[error("no spread: {runs} runs gave {value}; runs must differ in their seed")]
+    #[error("no spread: {runs} runs gave {value}")]
     NoSpread {
         /// The value.
         value: f64,
@@ -105,6 +107,16 @@ pub enum Refusal {
     /// Only one of the sets has the metric.
     #[error("only one of the sets has it")]
     Missing,
+}
+
+impl Advice for Refusal {
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::TooFew { need, .. } => Some(format!("it takes {need}")),
+            Self::NoSpread { .. } => Some("runs must differ in their seed".to_owned()),
+            _ => None,
+        }
+    }
 }
 
 /// One metric of one set against the baseline's.

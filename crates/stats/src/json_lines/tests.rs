@@ -262,7 +262,8 @@ fn a_file_that_was_cut_off_says_so() {
 fn only_a_header_of_this_version_is_accepted() {
     let text = written(&Stream::new(), 20);
     let future = text.replace("\"runslice_events\":4", "\"runslice_events\":5,\"new\":0");
-    let error = EventReader::new(future.as_bytes()).unwrap_err().to_string();
+    let error = EventReader::new(future.as_bytes()).unwrap_err();
+    let error = model::Advice::in_full(&error);
     assert!(error.starts_with(
         "the events have format version 5, and this runslice reads 1, 3 and 4; write"
     ));

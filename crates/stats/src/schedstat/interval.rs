@@ -1,6 +1,6 @@
 //! What happened between two snapshots, and the numbers that are derived from it.
 
-use model::Nanos;
+use model::{Advice, Nanos};
 use serde::Serialize;
 
 use super::hz::uptime;
@@ -31,6 +31,12 @@ pub enum IntervalError {
         /// The second one's clock.
         after: u64,
     },
+}
+
+impl Advice for IntervalError {
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 fn moved(before: u64, after: u64) -> &'static str {

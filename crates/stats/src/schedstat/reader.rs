@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, Read as _};
 
+use model::Advice;
+
 use super::layout::{Layout, VERSIONS};
 use super::snapshot::{CpuEntry, DomainEntry, Snapshot};
 
@@ -28,7 +30,7 @@ pub enum SchedstatError {
         source: io::Error,
     },
     /// The file has no line at all.
-    #[error("empty: /proc/schedstat begins with `version`; has the kernel CONFIG_SCHEDSTATS?")]
+    #[error("empty: /proc/schedstat begins with `version`")]
     Empty,
     /// A snapshot does not begin as one.
     #[error("line {line}: `{found}` where `{expected}` must stand")]
@@ -41,10 +43,7 @@ pub enum SchedstatError {
         expected: &'static str,
     },
     /// A version without a table.
-    #[error(
-        "line {line}: statistics of version {version} are unknown; {}",
-        version_hint(*.version)
-    )]
+    #[error("line {line}: statistics of version {version} are unknown")]
     UnknownVersion {
         /// The line.
         line: u64,
@@ -74,7 +73,7 @@ pub enum SchedstatError {
         found: String,
     },
     /// A CPU stands twice in a snapshot: two were written into one another.
-    #[error("line {line}: cpu{cpu} a second time in one snapshot; were two logs mixed?")]
+    #[error("line {line}: cpu{cpu} a second time in one snapshot")]
     Repeated {
         /// The line.
         line: u64,
@@ -98,6 +97,23 @@ pub enum SchedstatError {
         missing: &'static str,
     },
 }
+
+impl Advice for SchedstatError {
+    fn advice(&self) -> Option<String> {
+        Some(match self {
+            Self::Empty => "has the kernel CONFIG_SCHEDSTATS?".to_owned(),
+            Self::Expected { expected, .. } if *expected == VERSION_N => {
+                "name what `stat record FILE` made".to_owned()
+            }
+            Self::UnknownVersion { version, .. } => version_hint(*version),
+            Self::Repeated { .. } => "were two logs mixed?".to_owned(),
+            _ => return None,
+        })
+    }
+}
+
+/// How a snapshot begins.
+const VERSION_N: &str = "version N";
 
 fn version_hint(version: u64) -> String {
     match version {
@@ -284,7 +300,7 @@ impl<R: BufRead> SchedstatReader<R> {
             line,
             found: excerpt(&self.buffer),
             expected: if word == "version " {
-                "version N"
+                VERSION_N
             } else {
                 "timestamp N"
             },

@@ -27,7 +27,7 @@ fn read(text: &str) -> Vec<Snapshot> {
 
 fn error(text: &str) -> String {
     let result: Result<Vec<_>, _> = SchedstatReader::new(text.as_bytes()).collect();
-    result.unwrap_err().to_string()
+    model::Advice::in_full(&result.unwrap_err())
 }
 
 /// The machine of `after` when it booted: all counters are 0.
@@ -458,7 +458,10 @@ fn what_is_wrong_is_said_with_its_line() {
             "",
             "empty: /proc/schedstat begins with `version`; has the kernel CONFIG_SCHEDSTATS?",
         ),
-        ("hello\n", "line 1: `hello` where `version N` must stand"),
+        (
+            "hello\n",
+            "line 1: `hello` where `version N` must stand; name what `stat record FILE` made",
+        ),
         (
             "version 13\n",
             "line 1: statistics of version 13 are unknown; it was never released",

@@ -4,7 +4,7 @@
 //! dump shows one moment: where each runnable task is and who has each CPU. It has no history, and
 //! a kernel cuts it at the length that the policy asks for, 32 KiB by default.
 
-use model::{CpuId, Nanos, SimTime, TaskId};
+use model::{Advice, CpuId, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
 use super::finding::{Fault, Finding, Holder, IdleCpu, QueueView, Standing, Victim};
@@ -29,7 +29,7 @@ pub enum DumpError {
     /// Neither the head nor a CPU nor a task was found.
     #[error(
         "not a dump of sched_ext: no line says `triggered exit kind`, and none shows a CPU or a \
-         task; give the text below the line `DEBUG DUMP` that the scheduler's program printed"
+         task"
     )]
     NotADump,
     /// What the kernel's log says of an ejection.
@@ -41,6 +41,18 @@ pub enum DumpError {
     /// More than any kernel writes.
     #[error("the dump has more than 16 MiB")]
     TooLong,
+}
+
+impl Advice for DumpError {
+    fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::NotADump => {
+                "give the text below the line `DEBUG DUMP` that the scheduler's program printed"
+            }
+            _ => return None,
+        };
+        Some(advice.to_owned())
+    }
 }
 
 #[derive(Debug, Default)]

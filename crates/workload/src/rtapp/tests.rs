@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Budget, CgroupOp, DeviceOp, Grid, Operation, SchedPolicy, Workload};
-use model::Nanos;
+use model::{Advice as _, Nanos};
 
 /// The workload that `json` becomes, and what was lost.
 fn imported(json: &str) -> (Workload, Vec<String>) {
@@ -13,7 +13,7 @@ fn imported(json: &str) -> (Workload, Vec<String>) {
 }
 
 fn refusal(json: &str) -> String {
-    import(json, "case.json").unwrap_err().to_string()
+    import(json, "case.json").unwrap_err().in_full()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_text_may_have_each_escape_of_json() {
         match Json::parse(&source).map(|json| json.value) {
             Ok(Value::Text(text)) => Ok(text),
             Ok(other) => panic!("{other:?}"),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.in_full()),
         }
     };
     let all = r#""a\n\t\r\b\f\"\\\/\u0041\u00e4z""#;

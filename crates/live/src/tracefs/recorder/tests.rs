@@ -333,9 +333,8 @@ fn a_buffer_takes_a_share_of_the_memory_and_no_more() {
     assert_eq!(buffer_kib(None, 0, 64).unwrap(), 64);
     assert_eq!(buffer_kib(Some(1), 8 << 20, 4).unwrap(), 64);
     assert_eq!(buffer_kib(Some(1 << 20), 8 << 20, 4).unwrap(), 1 << 20);
-    let error = buffer_kib(Some(2 << 20), 8 << 20, 4)
-        .unwrap_err()
-        .to_string();
+    let error = buffer_kib(Some(2 << 20), 8 << 20, 4).unwrap_err();
+    let error = model::Advice::in_full(&error);
     assert!(error.contains("at most 1048576 KiB"), "{error}");
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use model::Advice as _;
 use stats::compare::{Effect, Extent, Measure, Row, Scale, Settings, TRIM_PERCENT, Verdict};
 
 use super::Compared;
@@ -83,8 +84,10 @@ fn refused(rows: &[Row]) -> Vec<String> {
     let refused = rows.iter().filter_map(|row| {
         let refusal = row.result.as_ref().err()?;
         Some(format!(
-            "{}, {}: not compared: {refusal}",
-            row.metric, row.arm
+            "{}, {}: not compared: {}",
+            row.metric,
+            row.arm,
+            refusal.in_full()
         ))
     });
     refused.collect()

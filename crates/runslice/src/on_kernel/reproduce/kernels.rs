@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use live::process;
+use model::Advised;
 use serde_json::{Value, json};
 use stats::probe::Wanted;
 use vm::{End, Outcome, Pace, Request, Speed};
@@ -206,12 +207,13 @@ impl Boot<'_> {
 
     /// What keeps a computer from running it, if anything does. The kernel's own scheduler is there
     /// on every kernel.
-    fn lacks(&self, has_class: bool, cpus: u16) -> Option<String> {
+    fn lacks(&self, has_class: bool, cpus: u16) -> Option<Advised> {
         if !has_class && self.policy != DEFAULT {
-            return Some(format!("this kernel has no sched_ext; {WAY}"));
+            return Some(Advised::new("this kernel has no sched_ext", WAY));
         }
         let own = self.cpus;
-        (cpus != own).then(|| format!("CPUs: it is for {own}, and this computer has {cpus}"))
+        let is_other = cpus != own;
+        is_other.then(|| format!("CPUs: it is for {own}, and this computer has {cpus}").into())
     }
 
     fn key(&self, place: Place, kernel: &str) -> Key {
@@ -296,7 +298,7 @@ fn kept(
         Place::Guest => in_guest(boot, name, missing),
         Place::Host => on_host(boot, name, missing),
     };
-    let document = document.unwrap_or_else(|error| lacking(&crate::exit::words(&error)));
+    let document = document.unwrap_or_else(|error| lacking(&crate::exit::in_full(&error)));
     lock(missing).tell(&boot.name, document["report"]["failure"].as_str());
     // What could not be run may be possible another time.
     if document["report"]["failure"].is_null() {
@@ -385,8 +387,8 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Re
 
 fn write_plan(boot: &Boot<'_>, root: &Path, folder: &folder::OwnFolder) -> anyhow::Result<()> {
     let plan = serde_json::to_string(&boot.plan(root))?;
-    let cannot = || format!("cannot write {}", folder.path().display());
-    fs::write(folder.join(PLAN), plan).with_context(cannot)
+    let cannot = model::CannotWrite::at(folder.path().display());
+    Ok(fs::write(folder.join(PLAN), plan).map_err(cannot)?)
 }
 
 /// Why a guest has brought no results, in words; `text` is what it brought.
@@ -464,7 +466,10 @@ pub fn check_host() -> Result<(), UnsupportedError> {
     } else {
         return Ok(());
     };
-    Err(UnsupportedError(format!("--machine host: {lacks}; {WAY}")))
+    Err(UnsupportedError::new(Advised::new(
+        format!("--machine host: {lacks}"),
+        WAY,
+    )))
 }
 
 /// What somebody does whose computer lacks something.
@@ -673,7 +678,7 @@ margin = 0.1
         let boots = plan(&experiments, true);
         let [mlfq, own] = [&boots[0], &boots[2]];
         assert_eq!((mlfq.cpus, own.cpus), (1, 1));
-        let lacks = mlfq.lacks(false, 1).unwrap();
+        let lacks = model::Advice::in_full(&mlfq.lacks(false, 1).unwrap());
         assert!(
             lacks.contains("no sched_ext") && lacks.contains("--machine vm"),
             "{lacks}"
@@ -681,7 +686,7 @@ margin = 0.1
         assert_eq!((mlfq.lacks(true, 1), own.lacks(false, 1)), (None, None));
         for boot in [mlfq, own] {
             let lacks = boot.lacks(true, 8).unwrap();
-            assert_eq!(lacks, "CPUs: it is for 1, and this computer has 8");
+            assert_eq!(lacks.what, "CPUs: it is for 1, and this computer has 8");
         }
     }
 

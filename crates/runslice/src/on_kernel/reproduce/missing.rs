@@ -37,7 +37,7 @@ impl Missing {
         let found = find();
         if let Err(error) = &found {
             self.reasons
-                .insert(what.to_owned(), crate::exit::words(error));
+                .insert(what.to_owned(), crate::exit::in_full(error));
         }
         found
     }

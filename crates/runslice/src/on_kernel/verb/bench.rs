@@ -268,7 +268,7 @@ impl Bench {
     fn looks(&self) -> Result<Vec<u32>, UsageError> {
         match self.until_decided {
             false => Ok(vec![self.runs]),
-            true if self.runs < LOOKED_AT_MIN => Err(UsageError(format!(
+            true if self.runs < LOOKED_AT_MIN => Err(UsageError::new(format!(
                 "--until-decided checks {LOOKS} times and needs --runs {LOOKED_AT_MIN} or more"
             ))),
             true => Ok((1..=LOOKS)

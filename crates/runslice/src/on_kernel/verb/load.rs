@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use load::{Cell, Error, Outcome};
-use model::Nanos;
+use model::{Advised, Nanos};
 use serde_json::{Map, Value, json};
 
 use crate::exit::{Status, UnsupportedError, UsageError};
@@ -128,8 +128,8 @@ impl What {
 /// What the user can mend on the command line or by installing something is told from what failed.
 fn explain(error: Error) -> anyhow::Error {
     match error {
-        Error::Size(_) => UsageError(error.to_string()).into(),
-        Error::Missing { .. } => UnsupportedError(error.to_string()).into(),
+        Error::Size(_) => UsageError::new(Advised::of(&error)).into(),
+        Error::Missing { .. } => UnsupportedError::new(Advised::of(&error)).into(),
         _ => error.into(),
     }
 }

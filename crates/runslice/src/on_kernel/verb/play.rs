@@ -97,7 +97,7 @@ pub struct Play {
 pub fn run(request: &Play) -> anyhow::Result<Status> {
     let format = request.to.format()?;
     if request.table != TableName::Groups && format.export().is_none() {
-        return Err(UsageError(report::TABLE_OF_CSV.to_owned()).into());
+        return Err(report::table_of_csv().into());
     }
     let policy = request.policy.as_deref().and_then(policy::file_of);
     let workload = workload_arg::file_of(&request.workload);
@@ -114,7 +114,7 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
     let refusals = play::refusals(&load, cpus);
     if !refusals.is_empty() {
         let list = refusals.join("\n");
-        return Err(UsageError(format!("this workload cannot be played:\n{list}")).into());
+        return Err(UsageError::new(format!("this workload cannot be played:\n{list}")).into());
     }
     let policy = request.policy.as_deref().map(policy::find).transpose()?;
     check_machine(request, policy.as_ref())?;
@@ -152,7 +152,7 @@ fn check_machine(request: &Play, spec: Option<&PolicySpec>) -> anyhow::Result<()
     if !process::is_root() {
         let way = "playing creates a namespace of processes and loads tracing programs, which \
                    takes root: try sudo, or `runslice vm -- runslice play ...`";
-        return Err(UnsupportedError(way.to_owned()).into());
+        return Err(UnsupportedError::new(way).into());
     }
     let Some(spec) = spec else { return Ok(()) };
     let attaching = request.attaching();

@@ -148,12 +148,12 @@ fn choose(request: &Record, facts: &TraceFacts) -> anyhow::Result<With> {
     let bpf = || by_bpf::obstacles(&request.root);
     let refuse = |findings: &[Finding]| {
         let told: Vec<String> = findings.iter().map(told).collect();
-        Err(UnsupportedError(told.join("\n")).into())
+        Err(UnsupportedError::new(told.join("\n")).into())
     };
     let wanted = match request.with {
         Some(With::Tracefs) if request.decisions => {
             let message = "--decisions is for recordings with BPF: leave out --with tracefs";
-            return Err(crate::exit::UsageError(message.to_owned()).into());
+            return Err(crate::exit::UsageError::new(message).into());
         }
         None if request.decisions => Some(With::Bpf),
         with => with,
@@ -223,7 +223,7 @@ impl Record {
             None => Ok(()),
             Some((_, option)) => {
                 let message = format!("{option} is for recordings through tracefs");
-                Err(crate::exit::UsageError(message).into())
+                Err(crate::exit::UsageError::new(message).into())
             }
         }
     }

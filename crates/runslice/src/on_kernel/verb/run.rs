@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use live::{Attached, Ending, Loaded, Timed, Tree, process};
-use model::{Nanos, PolicySpec};
+use model::{Advised, Nanos, PolicySpec};
 
 use crate::exit::{Status, UnsupportedError};
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
@@ -349,9 +349,12 @@ fn run_program(request: &Run, text: &str) -> anyhow::Result<Status> {
     scheduler::find(&words)?;
     command::check(&request.command)?;
     if !process::is_root() {
-        let way = "a scheduler's program attaches its policy, which takes root: try sudo, or \
-                   `runslice vm -- runslice run --scheduler ...`; `runslice sim` needs neither";
-        return Err(UnsupportedError(way.to_owned()).into());
+        let way = Advised::new(
+            "a scheduler's program attaches its policy, which takes root: try sudo, or \
+             `runslice vm -- runslice run --scheduler ...`",
+            "`runslice sim` needs neither",
+        );
+        return Err(UnsupportedError::new(way).into());
     }
     let attaching = request.attaching();
     attaching.clean(&Place::below(&request.how.root))?;

@@ -9,6 +9,7 @@ use clap::Args;
 use live::pins::Section;
 use live::preflight::{self, Facts};
 use live::process;
+use model::Advised;
 
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::on_kernel::session::{Found, Place, Record};
@@ -55,12 +56,12 @@ pub fn run(request: &Set) -> anyhow::Result<Status> {
     let mut tunables = Tunables::of(&record.policy, &object)?;
     let changes = request.settings.iter().map(|(name, text)| {
         check(&mut tunables, record.name(), name, text)
-            .map_err(|error| UsageError(format!("{}: {error}", record.name())))
+            .map_err(|error| UsageError::new(error.at(record.name())))
     });
     let changes: Vec<_> = changes.collect::<Result<_, _>>()?;
     if !process::is_root() {
         let way = "changing a policy that runs takes root: try sudo runslice set";
-        return Err(UnsupportedError(way.to_owned()).into());
+        return Err(UnsupportedError::new(way).into());
     }
     let mut to = output::open(None)?;
     for Change {
@@ -86,7 +87,7 @@ fn running(request: &Set, place: &Place) -> anyhow::Result<Record> {
     match place.find()? {
         Found::Running(record) if record.name() == wanted => Ok(*record),
         Found::Running(record) => {
-            Err(UsageError(format!("{} is attached, not {wanted}", record.name())).into())
+            Err(UsageError::new(format!("{} is attached, not {wanted}", record.name())).into())
         }
         Found::Nobody | Found::Left(_) => {
             let facts = Facts::below(&request.root);
@@ -94,16 +95,19 @@ fn running(request: &Set, place: &Place) -> anyhow::Result<Record> {
                 && let Some(finding) = preflight::judge(&facts).first()
             {
                 let text = format!("{}\n  {}", finding.what, finding.way_out);
-                return Err(UnsupportedError(text).into());
+                return Err(UnsupportedError::new(text).into());
             }
             match facts.attached {
                 Some(name) => {
                     bail!("{name} was not attached by runslice, so its knobs cannot be set")
                 }
-                None => Err(anyhow!(
-                    "no policy is attached; give the value when it is: runslice run {wanted}:{}",
-                    settings_said(&request.settings)
-                )),
+                None => Err(anyhow!(Advised::new(
+                    "no policy is attached",
+                    format!(
+                        "give the value when it is: runslice run {wanted}:{}",
+                        settings_said(&request.settings)
+                    )
+                ))),
             }
         }
     }
@@ -123,21 +127,21 @@ fn check<'a>(
     policy: &str,
     name: &'a str,
     text: &str,
-) -> Result<Change<'a>, String> {
+) -> Result<Change<'a>, Advised> {
     let (place, bytes) = tunables
         .set(name, text)
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| Advised::of(&error))?;
     if !place.can_change() {
-        return Err(format!(
-            "`{name}` is a constant of the loaded programs; give it when they are loaded: \
-             runslice run {policy}:{name}={text}"
+        return Err(Advised::new(
+            format!("`{name}` is a constant of the loaded programs"),
+            format!("give it when they are loaded: runslice run {policy}:{name}={text}"),
         ));
     }
     let knob = tunables.knobs().iter().find(|knob| knob.name == name);
     if knob.is_some_and(|knob| knob.at_load) {
-        return Err(format!(
-            "`{name}` is read when the policy is loaded; give it then: runslice run \
-             {policy}:{name}={text}"
+        return Err(Advised::new(
+            format!("`{name}` is read when the policy is loaded"),
+            format!("give it then: runslice run {policy}:{name}={text}"),
         ));
     }
     Ok(Change {
@@ -190,7 +194,10 @@ mod tests {
         with_fifo("program", |root| {
             fs::remove_file(Place::below(root).object()).unwrap();
             let error = run(&request(root, "fifo", &["slice_ns=5000"])).unwrap_err();
-            assert!(error.to_string().contains("its own options"), "{error}");
+            assert!(
+                crate::exit::in_full(&error).contains("its own options"),
+                "{error}"
+            );
         });
     }
 
@@ -200,7 +207,7 @@ mod tests {
             for (settings, words) in [
                 (
                     &["slice_ns=1"][..],
-                    "out of range for `slice_ns`: 1000 to 10000000000 ns",
+                    "out of range for `slice_ns`; give 1000 to 10000000000 ns",
                 ),
                 (
                     &["slices=5000"],
@@ -211,7 +218,7 @@ mod tests {
             ] {
                 let error = run(&request(root, "fifo", settings)).unwrap_err();
                 assert!(error.is::<UsageError>(), "{error}");
-                assert!(error.to_string().contains(words), "{error}");
+                assert!(crate::exit::in_full(&error).contains(words), "{error}");
             }
         });
     }
@@ -221,7 +228,7 @@ mod tests {
         with_fifo("map", |root| {
             let error = run(&request(root, "fifo", &["slice_ns=5000"])).unwrap_err();
             let words = "sys/fs/bpf/runslice/data_knobs";
-            assert!(error.to_string().contains(words), "{error}");
+            assert!(crate::exit::in_full(&error).contains(words), "{error}");
         });
     }
 
@@ -240,13 +247,13 @@ mod tests {
         fs::create_dir_all(root.join("sys/kernel/sched_ext/root")).unwrap();
         fs::write(root.join("sys/kernel/sched_ext/state"), "disabled\n").unwrap();
         let request = request(&root, "mlfq", &["nq=5", "cumulative=1"]);
-        let error = run(&request).unwrap_err().to_string();
+        let error = crate::exit::in_full(&run(&request).unwrap_err());
         assert!(
             error.ends_with("runslice run mlfq:nq=5,cumulative=1"),
             "{error}"
         );
         fs::write(root.join("sys/kernel/sched_ext/root/ops"), "lavd\n").unwrap();
-        let error = run(&request).unwrap_err().to_string();
+        let error = crate::exit::in_full(&run(&request).unwrap_err());
         assert!(
             error.starts_with("lavd was not attached by runslice"),
             "{error}"

@@ -109,7 +109,7 @@ pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
         && let Some(finding) = preflight::judge(&facts).first()
     {
         let text = format!("{}\n  {}", finding.what, finding.way_out);
-        return Err(UnsupportedError(text).into());
+        return Err(UnsupportedError::new(text).into());
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_s = now.map_or(0, |now| now.as_secs());
@@ -250,7 +250,7 @@ impl Own {
                 None => Vec::new(),
             })
             .unwrap_or_else(|error| {
-                note(format!("{error:#}"));
+                note(crate::exit::in_full(&error));
                 Vec::new()
             });
         let counters = record.counted(place).unwrap_or_else(|error| {

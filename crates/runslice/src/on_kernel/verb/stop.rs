@@ -9,6 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use live::preflight::{self, Facts};
 use live::{SchedExt, State, process};
+use model::Advised;
 
 use crate::exit::{Status, UnsupportedError};
 use crate::on_kernel::attach::left_said;
@@ -67,17 +68,17 @@ fn end(pid: u32, does: &str, place: &Place) -> anyhow::Result<()> {
             let way = format!(
                 "process {pid} {does} and belongs to somebody else: try sudo runslice stop"
             );
-            return Err(UnsupportedError(way).into());
+            return Err(UnsupportedError::new(way).into());
         }
         asked => asked.with_context(|| format!("cannot end process {pid}"))?,
     }
     let limit = Instant::now() + PATIENCE;
     while place.is_held() {
         if Instant::now() > limit {
-            bail!(
-                "process {pid} did not end within {} s; SysRq-S detaches its policy",
-                PATIENCE.as_secs()
-            );
+            bail!(Advised::new(
+                format!("process {pid} did not end within {} s", PATIENCE.as_secs()),
+                "SysRq-S detaches its policy"
+            ));
         }
         thread::sleep(PAUSE);
     }
@@ -95,10 +96,13 @@ fn gone(record: &Record, kernel: &SchedExt) -> anyhow::Result<String> {
             "{name} is detached: {} is the scheduler",
             kernel.policy().unwrap_or_else(|| "another".to_owned())
         )),
-        state => Err(anyhow!(
-            "{name}: its process is gone, but the kernel says {}; SysRq-S detaches the policy",
-            state.map_or_else(|| "nothing".to_owned(), |state| state.to_string())
-        )),
+        state => Err(anyhow!(Advised::new(
+            format!(
+                "{name}: its process is gone, but the kernel says {}",
+                state.map_or_else(|| "nothing".to_owned(), |state| state.to_string())
+            ),
+            "SysRq-S detaches the policy"
+        ))),
     }
 }
 
@@ -110,7 +114,7 @@ fn refuse_foreign(facts: &Facts) -> anyhow::Result<()> {
             let Some(finding) = findings.first() else {
                 return Ok(());
             };
-            Err(UnsupportedError(format!("{}\n  {}", finding.what, finding.way_out)).into())
+            Err(UnsupportedError::new(format!("{}\n  {}", finding.what, finding.way_out)).into())
         }
         Some(State::Disabled) => Ok(()),
         Some(_) => Err(anyhow!(

@@ -199,10 +199,10 @@ fn write_back(share: &Path, file: &ChangedFile) -> anyhow::Result<()> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let permissions = fs::Permissions::from_mode(file.mode);
-    folder::create(&path)
+    let written = folder::create(&path)
         .and_then(|mut to| to.write_all(&file.contents))
-        .and_then(|()| fs::set_permissions(&path, permissions))
-        .with_context(|| format!("cannot write {}", path.display()))
+        .and_then(|()| fs::set_permissions(&path, permissions));
+    Ok(written.map_err(model::CannotWrite::at(path.display()))?)
 }
 
 fn say(text: &str) {

@@ -66,7 +66,7 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
         let refusals = on_kernel::refusals(&asked.workload(play)?, cpus);
         if !refusals.is_empty() {
             let list = refusals.join("\n");
-            return Err(UsageError(format!("this workload cannot be played:\n{list}")).into());
+            return Err(UsageError::new(format!("this workload cannot be played:\n{list}")).into());
         }
     }
     let mut left = Vec::new();
@@ -95,7 +95,7 @@ fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>
         let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == name);
         if !is_shipped && Path::new(name).extension().is_none_or(|it| it != "toml") {
             let message = format!("{name} is no workload file: `runslice convert` makes one of it");
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         let stem = Path::new(name).file_stem().unwrap_or_default();
         let stem = crate::fidelity::asked::plain(&stem.to_string_lossy());
@@ -112,7 +112,9 @@ fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>
         loads.push((name, Written { file, text }));
     }
     if loads.is_empty() {
-        return Err(UsageError("there is no workload: name or generate one".to_owned()).into());
+        return Err(
+            UsageError::new("there is no workload: name or generate one".to_owned()).into(),
+        );
     }
     Ok(loads)
 }
@@ -136,7 +138,7 @@ fn play(asked: &Request, plays: &[Play], place: Place) -> anyhow::Result<Lacking
         let its = plays.iter().find(|play| play.id == brought.id);
         let Some(play) = its else { continue };
         if let Err(error) = Kept::keep(&brought, asked, play, folder.path()) {
-            lacking.insert(play.id.clone(), crate::exit::words(&error));
+            lacking.insert(play.id.clone(), crate::exit::in_full(&error));
         }
     }
     Ok(lacking)

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use model::Advised;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
@@ -63,10 +64,10 @@ impl State {
         let state: Self = serde_json::from_str(&text).with_context(name)?;
         if state.runslice_hunt != VERSION {
             let version = state.runslice_hunt;
-            bail!(
-                "{}: it has version {version}; this program reads {VERSION}",
-                name()
-            );
+            bail!(Advised::new(
+                format!("{}: it has version {version}", name()),
+                format!("this program reads {VERSION}")
+            ));
         }
         if state.asked != asked {
             let message = format!(
@@ -75,7 +76,7 @@ impl State {
                 name(),
                 state.asked
             );
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         Ok(state)
     }

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use model::PolicySpec;
+use model::{Advised, PolicySpec};
 use serde_json::{Value, json};
 use stats::why::Finding;
 
 use super::run::Course;
 use super::{Load, spec};
+use crate::exit::BadSource;
 use crate::exit::UsageError;
 use crate::policy;
 use crate::say::printable;
-use crate::source::{self, BadSource, Readable};
+use crate::source::{self, Readable};
 use crate::violation::{self, Property, Signature};
 
 /// Objects and sources of a folder.
@@ -62,7 +62,7 @@ impl Wanted {
 /// that is not its own.
 pub fn folder(folder: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Result<Value> {
     let entries = std::fs::read_dir(folder);
-    let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = entries.map_err(model::CannotRead::at(folder.display()))?;
     let is_object = |path: &Path| path.extension().is_some_and(|it| it == "o");
     let mut handed_in: Vec<PathBuf> = entries
         .take(MOST)
@@ -71,11 +71,14 @@ pub fn folder(folder: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Resul
         .collect();
     handed_in.sort();
     if handed_in.is_empty() {
-        let message = format!(
-            "{} has no BPF object (*.o) and no policy in C (*.c); put what is to be graded there",
-            folder.display()
+        let message = Advised::new(
+            format!(
+                "{} has no BPF object (*.o) and no policy in C (*.c)",
+                folder.display()
+            ),
+            "put what is to be graded there",
         );
-        return Err(UsageError(message).into());
+        return Err(UsageError::new(message).into());
     }
     let graded = handed_in.iter().map(|path| object(path, loads, wanted));
     let graded: Vec<_> = graded.collect::<anyhow::Result<_>>()?;
@@ -108,14 +111,14 @@ fn policy_in(path: &Path) -> anyhow::Result<Result<PolicySpec, String>> {
     }
     let word = path.to_string_lossy();
     if !source::is_source(path) {
-        return Ok(policy::find(&word).map_err(|error| format!("{error:#}")));
+        return Ok(policy::find(&word).map_err(|error| crate::exit::in_full(&error)));
     }
     match source::compile(path, &Readable::source_alone()) {
         Ok(built) => {
             let found = policy::of_bytes(&word, built.object);
             Ok(found
                 .map(|it| it.policy)
-                .map_err(|error| format!("{error:#}")))
+                .map_err(|error| crate::exit::in_full(&error)))
         }
         Err(error) if error.is::<BadSource>() => {
             Ok(Err(error.to_string().chars().take(LONGEST).collect()))
@@ -134,7 +137,7 @@ fn result(property: &str, verdict: Result<(), String>) -> Value {
 
 /// Whether the policy has a property under every load, or why not.
 fn judge(policy: &PolicySpec, loads: &[Load], wanted: Option<&Wanted>) -> Result<(), String> {
-    let words = |error: anyhow::Error| format!("{error:#}");
+    let words = |error: anyhow::Error| crate::exit::in_full(&error);
     for load in loads {
         let own = spec(policy.clone(), load);
         let properties = match wanted {

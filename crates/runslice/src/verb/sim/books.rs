@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use model::Nanos;
 use stats::schedstat::{Bookkeeper, Bookkeeping};
@@ -81,7 +80,7 @@ impl Books {
     /// When a snapshot could not be written; the message names the file.
     pub fn close(self) -> anyhow::Result<()> {
         let closed = self.keeper.close();
-        closed.with_context(|| format!("cannot write {}", self.path.display()))?;
+        closed.map_err(model::CannotWrite::at(self.path.display()))?;
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use model::Advised;
 use stats::schedstat::{Field, FieldUnit, HzEvidence, Layout, SchedstatReader, Snapshot, TimeUnit};
 
 use super::processes;
@@ -75,9 +76,11 @@ const CONNECTIONS_MAX: usize = 64;
 /// When the statistics cannot be read or the address is taken.
 pub fn run(request: &Export) -> anyhow::Result<Status> {
     if !request.listen.ip().is_loopback() {
-        let message = "--listen: only addresses of this machine, such as 127.0.0.1:9437; let a \
-                       server that checks who asks stand before it";
-        return Err(UsageError(message.to_owned()).into());
+        let message = Advised::new(
+            "--listen: only addresses of this machine, such as 127.0.0.1:9437",
+            "let a server that checks who asks stand before it",
+        );
+        return Err(UsageError::new(message).into());
     }
     let first = read(&request.from, request.cpu_lines)?;
     let hz = match first.layout().time_unit {
@@ -170,7 +173,7 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
             Err(error) => (
                 "503 Service Unavailable",
                 "text/plain",
-                format!("{error:#}\n"),
+                format!("{}\n", crate::exit::in_full(&error)),
             ),
         },
         ["GET" | "HEAD", "/"] => {

@@ -198,7 +198,7 @@ impl<'a> Tasks<'a> {
     fn create(path: &'a Path) -> anyhow::Result<Self> {
         let mut to = output::create_log(path)?;
         writeln!(to, "timestamp,thread,name,run_ns,wait_ns,slices")
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .map_err(model::CannotWrite::at(path.display()))?;
         Ok(Self { path, to })
     }
 
@@ -211,9 +211,8 @@ impl<'a> Tasks<'a> {
             rows += &format!("{timestamp},{thread},{name},{numbers}\n");
         }
         let written = self.to.write_all(rows.as_bytes());
-        written
-            .and_then(|()| self.to.flush())
-            .with_context(|| format!("cannot write {}", self.path.display()))
+        let written = written.and_then(|()| self.to.flush());
+        Ok(written.map_err(model::CannotWrite::at(self.path.display()))?)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use model::Nanos;
+use model::{Advised, Nanos};
 use stats::schedstat::{HZ_OF_4, TaskCounters};
 
 use crate::exit::{Status, UnsupportedError};
@@ -57,10 +57,11 @@ pub fn run(request: &Task) -> anyhow::Result<Status> {
             anyhow::bail!("there is no task {pid}");
         }
         Err(error) if !path.exists() => {
-            let message = format!(
-                "{error:#}: this kernel was built without CONFIG_SCHED_INFO; use another one"
+            let message = Advised::new(
+                format!("{error:#}: this kernel was built without CONFIG_SCHED_INFO"),
+                "use another one",
             );
-            return Err(UnsupportedError(message).into());
+            return Err(UnsupportedError::new(message).into());
         }
         Err(error) => return Err(error),
     };
@@ -173,8 +174,7 @@ fn figures(before: TaskCounters, after: TaskCounters) -> [String; 3] {
 }
 
 fn read(path: &Path) -> anyhow::Result<TaskCounters> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(model::CannotRead::at(path.display()))?;
     TaskCounters::from_schedstat(&text).with_context(|| path.display().to_string())
 }
 

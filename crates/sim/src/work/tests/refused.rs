@@ -2,13 +2,12 @@
 
 use super::toy::Toy;
 use crate::work::*;
+use model::Advice as _;
 
 /// The error that `tables` end in.
 fn error(tables: &str) -> String {
     let mut toy = Toy::new(&format!("[workload]\nname = \"test\"\n{tables}"), 1);
-    toy.run()
-        .expect_err("the workload breaks a rule")
-        .to_string()
+    toy.run().expect_err("the workload breaks a rule").in_full()
 }
 
 #[test]
@@ -97,7 +96,7 @@ fn what_the_machine_lacks_is_refused_before_the_run() {
         Work::new(Arc::new(workload), 4, 1)
             .err()
             .expect("the machine lacks it")
-            .to_string()
+            .in_full()
     };
     let set = refusal("[task.t]\ndo = [\n\"run(1ms)\",\n\"setaffinity(self, {4-7})\"]\n");
     assert_eq!(
@@ -159,7 +158,7 @@ fn a_chain_of_forks_is_stopped_with_its_place() {
     let text = "[workload]\nname = \"t\"\n[task.t]\ncount = 1\ndo = \"run(1ns), fork(t)\"\n";
     let mut toy = Toy::new(text, 1);
     toy.work.born_max = 10;
-    let message = toy.run().expect_err("ten tasks are enough").to_string();
+    let message = toy.run().expect_err("ten tasks are enough").in_full();
     let want = "test.toml:5: t.9: more than 10 tasks are created in one run; \
                 let the run end earlier";
     assert_eq!(message, want);

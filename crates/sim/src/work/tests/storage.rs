@@ -2,6 +2,7 @@
 
 use super::toy::{Toy, run};
 use crate::work::*;
+use model::Advice as _;
 
 /// Microseconds at which each task counted `name`, by task.
 fn when(toy: &Toy, name: &str) -> Vec<(u64, u32)> {
@@ -312,8 +313,8 @@ fn what_does_not_fit_a_disk_or_needs_memory_is_refused() {
     let error = |text: &str| {
         let text = format!("[workload]\nname = \"t\"\n{text}");
         match Workload::parse(&text, "test.toml") {
-            Err(error) => error.to_string(),
-            Ok(workload) => Toy::with(workload, 1).run().unwrap_err().to_string(),
+            Err(error) => error.in_full(),
+            Ok(workload) => Toy::with(workload, 1).run().unwrap_err().in_full(),
         }
     };
     let cases = [

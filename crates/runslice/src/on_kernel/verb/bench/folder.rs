@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use model::Advised;
 use serde_json::{Value, json};
 
 use super::plan::{Arm, Turn};
@@ -108,10 +109,13 @@ fn check_same(file: &Path, text: &str, plan: &Value) -> anyhow::Result<()> {
     let there: Value = serde_json::from_str(text).with_context(|| format!("{name}: no JSON"))?;
     for (key, wanted) in plan.as_object().into_iter().flatten() {
         if there[key] != *wanted {
-            bail!(
-                "{name} is of another bench: its {key} is {}, not {wanted}; give another --folder",
-                there[key]
-            );
+            bail!(Advised::new(
+                format!(
+                    "{name} is of another bench: its {key} is {}, not {wanted}",
+                    there[key]
+                ),
+                "give another --folder"
+            ));
         }
     }
     Ok(())

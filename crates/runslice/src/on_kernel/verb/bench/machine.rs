@@ -80,7 +80,7 @@ impl<'a> Machine<'a> {
         if !process::is_root() {
             let way = "bench attaches policies and follows the command's processes, which takes \
                        root: try sudo, or `runslice vm -- runslice bench ...`";
-            return Err(UnsupportedError(way.to_owned()).into());
+            return Err(UnsupportedError::new(way).into());
         }
         let facts = Facts::below(root);
         let mut findings = preflight::judge(&facts);
@@ -132,9 +132,9 @@ impl<'a> Machine<'a> {
     }
 
     fn start(&self, log: &Path) -> anyhow::Result<Timed> {
-        let cannot = || format!("cannot write {}", log.display());
-        let file = folder::create(log).with_context(cannot)?;
-        let same = file.try_clone().with_context(cannot)?;
+        let cannot = model::CannotWrite::at(log.display());
+        let file = folder::create(log).map_err(&cannot)?;
+        let same = file.try_clone().map_err(&cannot)?;
         let (program, arguments) = self.command.split_first().context("there is no command")?;
         let mut command = Command::new(program);
         command

@@ -1,6 +1,6 @@
 //! Which scheduler runs when.
 
-use model::{PolicySpec, Rng};
+use model::{Advised, PolicySpec, Rng};
 
 use crate::exit::UsageError;
 use crate::policy;
@@ -49,8 +49,11 @@ pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<Arm>> 
     for word in words.iter().filter(|word| *word != DEFAULT) {
         if word.is_empty() {
             let list = list.join(" ");
-            let message = format!("`{list}` has an empty name; write default,POLICY,POLICY");
-            return Err(UsageError(message).into());
+            let message = Advised::new(
+                format!("`{list}` has an empty name"),
+                "write default,POLICY,POLICY",
+            );
+            return Err(UsageError::new(message).into());
         }
         policies.push(policy::find(word)?);
     }
@@ -59,7 +62,7 @@ pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<Arm>> 
     }
     for policy in policies {
         if arms.iter().any(|arm| arm.name == policy.name) {
-            return Err(UsageError(format!("`{}` is listed twice", policy.name)).into());
+            return Err(UsageError::new(format!("`{}` is listed twice", policy.name)).into());
         }
         arms.push(Arm {
             name: policy.name.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use live::record::{self, Others, Records};
 use load::play::{self, Played, Player};
-use model::{MachineSpec, Sink as _};
+use model::{Advised, MachineSpec, Sink as _};
 use serde_json::{Value, json};
 use stats::{Metrics, Millionths};
 use workload::Workload;
@@ -34,14 +34,17 @@ impl Beside {
         if !refusals.is_empty() {
             let list = refusals.join("\n");
             let message = format!("the workload `{name}` cannot be played:\n{list}");
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         if load.deadlines.is_empty() && load.spans.is_empty() {
-            let message = format!(
-                "the workload `{name}` has neither deadlines nor spans, so that there would be \
-                 nothing to compare; `screen` has some"
+            let message = Advised::new(
+                format!(
+                    "the workload `{name}` has neither deadlines nor spans, so that there would be \
+                     nothing to compare"
+                ),
+                "`screen` has some",
             );
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         Ok(Self {
             name: name.to_owned(),
@@ -192,7 +195,10 @@ audio          default     20       0   0.0 %  underrun
     #[test]
     fn a_workload_without_anything_to_compare_is_refused() {
         let error = Beside::find("hackbench", &[]).unwrap_err();
-        assert!(error.to_string().contains("`screen` has some"), "{error}");
+        assert!(
+            crate::exit::in_full(&error).contains("`screen` has some"),
+            "{error}"
+        );
         let screen = Beside::find("screen", &[]).unwrap();
         assert_eq!(screen.plan()["name"], "screen");
     }

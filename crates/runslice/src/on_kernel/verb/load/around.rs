@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use live::record::{Cost, ProgramCost};
 use load::{Error, Outcome};
+use model::Advised;
 
 use super::explain;
 use crate::exit::UnsupportedError;
@@ -80,7 +81,10 @@ fn tell(outcome: &mut Outcome, before: &ProgramCost, after: &ProgramCost) {
 }
 
 fn refused(why: &str) -> UnsupportedError {
-    UnsupportedError(format!("{why}; it takes root and a kernel that has this"))
+    UnsupportedError::new(Advised::new(
+        why,
+        "it takes root and a kernel that has this",
+    ))
 }
 
 /// A switch of the kernel that is put back when this is dropped.
@@ -125,7 +129,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), before);
         }
         fs::remove_file(&path).unwrap();
-        let error = Turned::to(path, Switch::On).unwrap_err().to_string();
+        let error = model::Advice::in_full(&Turned::to(path, Switch::On).unwrap_err());
         assert!(
             error.contains("runslice-switch") && error.contains("root"),
             "{error}"

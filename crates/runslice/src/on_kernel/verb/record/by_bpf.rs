@@ -12,7 +12,7 @@ use live::record::{
     Converted, Cost, DecisionRecorder, Depth, Others, ProgramCost, Recorder, Records,
 };
 use model::snapshot::cpus_of;
-use model::{Exit, Header, Nanos, SimTime, Sink, Snapshot, Text};
+use model::{Advised, Exit, Header, Nanos, SimTime, Sink, Snapshot, Text};
 use rustix::time::{ClockId, clock_gettime};
 use stats::JsonLines;
 
@@ -50,10 +50,10 @@ pub fn obstacles(root: &Path) -> Vec<Finding> {
 /// The attached policy, without which there are no decisions to record.
 fn policy_of(request: &Record, snapshot: &Snapshot) -> anyhow::Result<Option<String>> {
     if request.decisions && snapshot.scheduler.is_none() {
-        bail!(
-            "no policy is attached, so nothing tells which of its lines decides; attach it first \
-             (`runslice run POLICY`), or record without --decisions"
-        );
+        bail!(Advised::new(
+            "no policy is attached, so nothing tells which of its lines decides",
+            "attach it first (`runslice run POLICY`), or record without --decisions"
+        ));
     }
     Ok(snapshot.scheduler.clone())
 }
@@ -73,8 +73,10 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
     let began_with = own_time();
     // Where the kernel does not measure its programs, their cost stays unknown.
     let measured = Cost::measure().ok();
-    let recorder = Recorder::start(Depth::Events, policy.is_some())
-        .context("the running kernel cannot be recorded with BPF; --with tracefs may do it")?;
+    let recorder = Recorder::start(Depth::Events, policy.is_some()).map_err(|error| {
+        let error = Advised::of(&error).at("the running kernel cannot be recorded with BPF");
+        anyhow::anyhow!(error.or("--with tracefs may do it"))
+    })?;
     let decisions = request.decisions.then(DecisionRecorder::start).transpose();
     let decisions = decisions.context("the policy's decisions cannot be recorded")?;
     let began = Instant::now();

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
 /// Where a recording goes.
 #[derive(Debug)]
@@ -37,8 +37,9 @@ impl ResultFile {
             folder: folder.to_owned(),
         };
         let beside = file.beside();
-        create(&beside).with_context(cannot)?;
-        fs::remove_file(&beside).with_context(cannot)?;
+        let cannot = model::CannotWrite::at(path.display());
+        create(&beside).map_err(&cannot)?;
+        fs::remove_file(&beside).map_err(&cannot)?;
         Ok(file)
     }
 
@@ -77,7 +78,7 @@ impl ResultFile {
         if written.is_err() {
             let _ = fs::remove_file(&beside);
         }
-        written.with_context(|| format!("cannot write {}", self.path.display()))
+        Ok(written.map_err(model::CannotWrite::at(self.path.display()))?)
     }
 }
 

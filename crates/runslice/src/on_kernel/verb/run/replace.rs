@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use live::{Holder, SchedExt, State};
+use model::Advised;
 
 use super::say;
 
@@ -77,7 +78,10 @@ impl Replaced {
             Ok(()) => say(&format!(
                 "{unit} runs again, and has attached no policy so far"
             )),
-            Err(error) => say(&format!("{unit} is not back: {error:#}")),
+            Err(error) => say(&format!(
+                "{unit} is not back: {}",
+                crate::exit::in_full(&error)
+            )),
         }
     }
 }
@@ -113,10 +117,10 @@ fn succeeds(command: &mut Command, text: &str, patience: Duration) -> anyhow::Re
     // It may have ended this very moment, and then nothing is left to do.
     let _ = child.kill();
     let _ = child.wait();
-    bail!(
-        "{text} was still waiting after {} s; look what `systemctl list-jobs` says of it",
-        patience.as_secs()
-    )
+    bail!(Advised::new(
+        format!("{text} was still waiting after {} s", patience.as_secs()),
+        "look what `systemctl list-jobs` says of it"
+    ))
 }
 
 fn becomes(state: State, patience: Duration) -> bool {
