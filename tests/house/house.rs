@@ -1,6 +1,8 @@
 //! The map of the house, held against the house: which crate imports which, which files import each
 //! other in a circle, and that no verb of the command line imports another.
 
+mod advice;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
