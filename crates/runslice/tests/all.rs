@@ -2,6 +2,7 @@
 //! takes longer than most of these tests. Apart are `vm`, whose tests boot kernels, and
 //! `schedulers`, which says by name which tests have no program to run.
 
+mod advice;
 mod before;
 mod binary;
 mod bundle;

@@ -1,0 +1,148 @@
+//! A message has two lines: what is wrong, with names and other programs' words whole, and what to
+//! do. Nothing that stands in a message decides where it ends.
+
+use std::fs;
+use std::process::Command;
+
+use runslice_tests::folder;
+
+/// The lines of standard error.
+fn told(folder: &std::path::Path, words: &[&str]) -> Vec<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(words)
+        .current_dir(folder)
+        .output()
+        .expect("it starts");
+    assert!(!output.status.success(), "{words:?}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_name_of_a_file_is_never_cut() {
+    let folder = folder!("advice-names");
+    fs::create_dir_all(folder.join("we; ird")).expect("writable");
+    let names = [
+        "a; b.toml",
+        "a: unknown b.toml",
+        "we; ird/x.toml",
+        "a, expected b.toml",
+        "a: did you mean `b`.toml",
+    ];
+    for name in names {
+        fs::write(folder.join(name), "x").expect("writable");
+        let said = told(&folder, &["sim", "fifo", "-w", &format!("./{name}")]);
+        let begin = format!("runslice: ./{name}:1:2: not TOML: ");
+        assert!(said[0].starts_with(&begin), "{said:?}");
+        assert!(
+            said.len() == 2 && said[1].starts_with("  write TOML"),
+            "{said:?}"
+        );
+        let missing = format!("./no {name}");
+        let said = told(&folder, &["sim", "fifo", "-w", &missing]);
+        let begin = format!("runslice: cannot read {missing}: ");
+        assert!(said[0].starts_with(&begin), "{said:?}");
+        assert_eq!(said[1], "  check the name, and the folder that you are in");
+    }
+}
+
+#[test]
+fn a_file_that_the_system_lets_nobody_write_has_advice_for_writers() {
+    let folder = folder!("advice-writers");
+    let said = told(
+        &folder,
+        &[
+            "sim",
+            "fifo",
+            "-w",
+            "desk",
+            "--duration",
+            "1ms",
+            "-o",
+            "cannot read/x.json",
+        ],
+    );
+    assert!(
+        said[0].starts_with("runslice: cannot write cannot read/x.json: "),
+        "{said:?}"
+    );
+    assert_eq!(said[1], "  make its folder first, or name another file");
+}
+
+#[test]
+fn a_sweep_points_at_the_list_with_the_impossible_machine() {
+    let folder = folder!("advice-sweep");
+    let lists = [
+        ("cpus = [0]", "3:9", "expected 1 to 1024"),
+        ("hz = [3]", "3:7", "expected 100, 250, 300 or 1000"),
+        ("smt = [3]", "3:8", "expected 1 or 2"),
+        (
+            "cpus = [4]\nhz = [250]\nsmt = [2]\nllc = [3]",
+            "6:8",
+            "expected a multiple of the CPUs that share a cache (llc)",
+        ),
+    ];
+    for (list, place, advice) in lists {
+        let head = "policy = [\"fifo\"]\nworkload = [\"desk\"]\n";
+        let text = format!("{head}{list}\nduration = \"10ms\"\nseeds = 1\n");
+        fs::write(folder.join("s.toml"), text).expect("writable");
+        let said = told(&folder, &["sweep", "s.toml", "-d", "out"]);
+        assert!(
+            said[0].starts_with(&format!("runslice: s.toml:{place}: ")),
+            "{said:?}"
+        );
+        assert_eq!(said[1], format!("  {advice}"));
+    }
+}
+
+/// Everyday mistakes in TOML, where they are, and the parser's sentence.
+const MISTAKES: [(&str, &str, &str); 7] = [
+    (
+        "[workload]\nname = desk\n",
+        "2:8",
+        "string values must be quoted, expected literal string",
+    ),
+    (
+        "[workload\nname = \"x\"\n",
+        "1:10",
+        "unclosed table, expected `]`",
+    ),
+    (
+        "[workload]\nname = \"x\n",
+        "2:10",
+        "invalid basic string, expected `\"`",
+    ),
+    (
+        "[workload]\nname: \"x\"\n",
+        "2:7",
+        "key with no value, expected `=`",
+    ),
+    (
+        "[workload]\nname = \"x\"\nname = \"y\"\n",
+        "3:1",
+        "duplicate key",
+    ),
+    (
+        "[workload]\nname = \"x\"\n[task.a]\ndo = [\"run(1ms)\"\n",
+        "4:17",
+        "unclosed array, expected `]`",
+    ),
+    ("{\"a\": 1}", "1:1", "invalid key-value pair, expected key"),
+];
+
+#[test]
+fn the_sentence_of_the_parser_of_toml_is_never_cut() {
+    let folder = folder!("advice-toml");
+    for (text, place, sentence) in MISTAKES {
+        fs::write(folder.join("x.toml"), text).expect("writable");
+        let said = told(&folder, &["sim", "fifo", "-w", "x.toml"]);
+        assert_eq!(
+            said[0],
+            format!("runslice: x.toml:{place}: not TOML: {sentence}")
+        );
+        assert_eq!(
+            said[1],
+            "  write TOML: `[table]`, `key = \"text\"`, `key = 5`"
+        );
+    }
+}
