@@ -38,9 +38,10 @@ fn main() {
         ("RUNSLICE_REAL_SOURCES", &REAL),
     ] {
         // A package from a registry is alone: its version stands for what it depends on.
-        let bytes = match root.join("crates/model/src").exists() {
-            true => sources(&root, parts),
-            false => env!("CARGO_PKG_VERSION").into(),
+        let bytes = if root.join("crates/model/src").exists() {
+            sources(&root, parts)
+        } else {
+            env!("CARGO_PKG_VERSION").into()
         };
         // What changes by accident is found; nobody forges his own results. FNV-1a of 64 bits.
         let number = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |state, byte| {

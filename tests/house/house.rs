@@ -252,9 +252,10 @@ fn origin(
 }
 
 fn shown(name: &Name) -> String {
-    match name.is_empty() {
-        true => "(root)".to_owned(),
-        false => name.join("::"),
+    if name.is_empty() {
+        "(root)".to_owned()
+    } else {
+        name.join("::")
     }
 }
 

@@ -116,9 +116,10 @@ impl InProcess {
             answer.map_err(|refused| format!("{refused:?}"))
         };
         let library = Library::load(&self.file, self.image.clone(), &self.target, &mut call);
-        let links = match self.attaches {
-            true => library.attach_programs(&mut call),
-            false => Vec::new(),
+        let links = if self.attaches {
+            library.attach_programs(&mut call)
+        } else {
+            Vec::new()
         };
         for table in &library.image().struct_ops {
             library.attach(&mut call, table);

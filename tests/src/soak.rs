@@ -188,9 +188,10 @@ fn conserved(conservation: &Conservation, summary: &Summary) -> Result<(), Strin
     checked.map_err(|violation| violation.to_string())?;
     let ran: Nanos = summary.tasks.iter().map(|task| task.run).sum();
     let given: Nanos = summary.cpus.iter().map(|cpu| cpu.run).sum();
-    match ran == given {
-        true => Ok(()),
-        false => Err(format!("tasks ran {ran:?}, CPUs ran {given:?}")),
+    if ran == given {
+        Ok(())
+    } else {
+        Err(format!("tasks ran {ran:?}, CPUs ran {given:?}"))
     }
 }
 
@@ -275,9 +276,10 @@ fn hunted(name: &str, seed: u64, has_hotplug: bool) -> Result<RunSpec, String> {
 fn checked(spec: &RunSpec, on_both: bool) -> Result<(u64, Summary), String> {
     let (mut conservation, mut hash) = (Conservation::new(), TraceHash::new());
     let mut tee = Tee::new(vec![&mut conservation, &mut hash]);
-    let summary = match on_both {
-        true => simulate::on_both(spec, &mut tee),
-        false => sim::run(spec, &mut tee),
+    let summary = if on_both {
+        simulate::on_both(spec, &mut tee)
+    } else {
+        sim::run(spec, &mut tee)
     };
     let summary = summary.map_err(|error| error.to_string())?;
     conserved(&conservation, &summary)?;
@@ -294,9 +296,10 @@ fn shipped(seed: u64) -> Result<u64, String> {
     if summary.exit.kind == ExitKind::UnregKern {
         (hash, summary) = checked(&hunted(name, seed, false)?, on_both)?;
     }
-    match summary.exit.kind.is_error() {
-        true => Err(format!("{name} was ejected: {:?}", summary.exit)),
-        false => Ok(hash),
+    if summary.exit.kind.is_error() {
+        Err(format!("{name} was ejected: {:?}", summary.exit))
+    } else {
+        Ok(hash)
     }
 }
 
@@ -337,9 +340,10 @@ fn replay(seed: u64) -> Result<u64, String> {
     let [had, asked] =
         [&recorded, &rerun].map(|it| it.cpus.iter().map(|cpu| cpu.run).sum::<Nanos>());
     // Where the machine's own work takes a task's time, the rerun has it twice.
-    match asked <= had || spec.machine.profile != Profile::Ideal {
-        true => Ok(again),
-        false => Err(format!("{name}: the rerun took {asked:?}, the run {had:?}")),
+    if asked <= had || spec.machine.profile != Profile::Ideal {
+        Ok(again)
+    } else {
+        Err(format!("{name}: the rerun took {asked:?}, the run {had:?}"))
     }
 }
 
@@ -374,11 +378,12 @@ fn twice(seed: u64) -> Result<u64, String> {
         used.push(summary.cpus.iter().map(|cpu| cpu.run).sum::<Nanos>());
     }
     let whole = Nanos::new(length.get() * cpus);
-    match used == [whole, Nanos::new(whole.get() * 2)] {
-        true => Ok(hash.value()),
-        false => Err(format!(
+    if used == [whole, Nanos::new(whole.get() * 2)] {
+        Ok(hash.value())
+    } else {
+        Err(format!(
             "{name}: {hogs} hogs used {used:?} of {whole:?} on {cpus} CPUs, and on twice as many"
-        )),
+        ))
     }
 }
 
@@ -386,9 +391,10 @@ fn damaged(seed: u64) -> Result<u64, String> {
     static BREAKER: LazyLock<Breaker> = LazyLock::new(Breaker::new);
     let [interpreted, native] =
         [Backend::Interpreter, Backend::Jit].map(|backend| BREAKER.run(seed, backend));
-    match interpreted == native {
-        true => Ok(native.1),
-        false => Err(format!("interpreted {interpreted:?}, native {native:?}")),
+    if interpreted == native {
+        Ok(native.1)
+    } else {
+        Err(format!("interpreted {interpreted:?}, native {native:?}"))
     }
 }
 

@@ -90,9 +90,10 @@ impl Case {
     /// If there is no CPU or no task.
     #[must_use]
     pub fn spec(&self, end: Nanos) -> RunSpec {
-        let slice = match self.hogs {
-            true => self.machine().tick(),
-            false => Nanos::from_millis(20),
+        let slice = if self.hogs {
+            self.machine().tick()
+        } else {
+            Nanos::from_millis(20)
         };
         let mut spec = self.spec_under("vtime", end);
         let slice = ("slice_ns".to_owned(), slice.get().to_string());

@@ -50,13 +50,14 @@ fn differs(case: &Case) -> Result<(), String> {
     let known = WRONG_LINES
         .iter()
         .any(|it| *it == (case.policy, line(culprit)));
-    match marked(case.policy).contains(&line(culprit)) || known {
-        true => Ok(()),
-        false => Err(format!(
+    if marked(case.policy).contains(&line(culprit)) || known {
+        Ok(())
+    } else {
+        Err(format!(
             "the line is {}, wanted {:?}: {culprit:?}",
             line(culprit),
             marked(case.policy)
-        )),
+        ))
     }
 }
 

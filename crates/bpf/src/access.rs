@@ -295,9 +295,10 @@ impl<H: Host> Instance<H> {
                     continue;
                 }
                 self.memory.poke_u64(value + u64::from(*at), 0);
-                match self.objects.is_object(object) {
-                    true => own.push(object),
-                    false => host.release(&mut self.memory, object),
+                if self.objects.is_object(object) {
+                    own.push(object);
+                } else {
+                    host.release(&mut self.memory, object);
                 }
             }
         }

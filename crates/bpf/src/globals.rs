@@ -364,9 +364,10 @@ impl Image {
                 None => (nth_field(name, ty, nth)?, value),
             };
             let ty = ty.ok_or_else(|| SetUpError::NoArgument(name.to_owned()))?;
-            let path = match field.starts_with('[') {
-                true => field.clone(),
-                false => format!(".{field}"),
+            let path = if field.starts_with('[') {
+                field.clone()
+            } else {
+                format!(".{field}")
             };
             for place in path::places(name, ty, &path)? {
                 let (min, max) = place.scalar.range();

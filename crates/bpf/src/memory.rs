@@ -217,9 +217,10 @@ impl Memory {
     /// When that limit is reached.
     pub fn hold(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
         let others = self.maps.used() + self.arena_bytes();
-        match self.account.hold(bytes, others) {
-            true => Ok(()),
-            false => Err(self.refuse(bytes)),
+        if self.account.hold(bytes, others) {
+            Ok(())
+        } else {
+            Err(self.refuse(bytes))
         }
     }
 
@@ -329,9 +330,10 @@ impl Memory {
             wanted: size,
             limit,
         })?;
-        match read_only {
-            true => self.alloc_object(size, Pages::SIZE),
-            false => self.alloc_writable(size, Pages::SIZE),
+        if read_only {
+            self.alloc_object(size, Pages::SIZE)
+        } else {
+            self.alloc_writable(size, Pages::SIZE)
         }
     }
 
@@ -349,9 +351,10 @@ impl Memory {
         let end = address + size;
         self.frozen
             .retain(|range| range.start < address || end <= range.start);
-        match address - BASE < self.maps.start {
-            true => self.free_object(address, size),
-            false => self.free_map(address, size),
+        if address - BASE < self.maps.start {
+            self.free_object(address, size);
+        } else {
+            self.free_map(address, size);
         }
         Ok(())
     }
@@ -532,10 +535,13 @@ impl Memory {
             return Verdict::Protected;
         }
         match &self.arena {
-            Some(pages) if pages.in_window(address, len) => match pages.holds(address, len) {
-                true => Verdict::Allowed,
-                false => Verdict::Dropped,
-            },
+            Some(pages) if pages.in_window(address, len) => {
+                if pages.holds(address, len) {
+                    Verdict::Allowed
+                } else {
+                    Verdict::Dropped
+                }
+            }
             _ if self.maps.holds(at, len) => Verdict::Allowed,
             _ => Verdict::Wild,
         }

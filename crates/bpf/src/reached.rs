@@ -367,9 +367,12 @@ fn is_taken(insn: Insn, registers: &Registers) -> Option<bool> {
         }
         _ => return None,
     };
-    let signed = |number: u64| match wide {
-        true => number.cast_signed(),
-        false => i64::from((number as u32).cast_signed()),
+    let signed = |number: u64| {
+        if wide {
+            number.cast_signed()
+        } else {
+            i64::from((number as u32).cast_signed())
+        }
     };
     let (less, signed_less) = (left < right, signed(left) < signed(right));
     Some(match operation {

@@ -73,9 +73,10 @@ impl Runs<'_> {
     /// Why nothing is known of these runs whatever happened, if so.
     fn left_out(&self, set: usize) -> Result<(), String> {
         let set = &self.experiment.sets[set];
-        match self.quick && set.quick == 0 {
-            true => Err(format!("--quick leaves out the runs `{}`", set.name)),
-            false => Ok(()),
+        if self.quick && set.quick == 0 {
+            Err(format!("--quick leaves out the runs `{}`", set.name))
+        } else {
+            Ok(())
         }
     }
 
@@ -88,9 +89,10 @@ impl Runs<'_> {
         let metric = &self.experiment.metrics[metric];
         let values = self.results.values(self.experiment, id, metric);
         let values = values.map_err(|why| format!("{name}: {why}"))?;
-        let name = match place.says_metric {
-            true => format!("{} of {name}", metric.name),
-            false => name,
+        let name = if place.says_metric {
+            format!("{} of {name}", metric.name)
+        } else {
+            name
         };
         Ok(Cell { name, values })
     }
@@ -104,10 +106,9 @@ impl Runs<'_> {
             let name = Results::name(self.experiment, id, None);
             format!("{name}: {why}")
         })?;
-        let text = traces.into_iter().map(|it| match traced.exact {
-            true => it.exact,
-            false => it.rounded,
-        });
+        let text = traces
+            .into_iter()
+            .map(|it| if traced.exact { it.exact } else { it.rounded });
         Ok(text.collect())
     }
 }

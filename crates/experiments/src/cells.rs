@@ -285,9 +285,10 @@ impl Results {
         let arm = &experiment.arms[id.arm].label;
         let point = &experiment.sets[id.set].points[id.point];
         let label = point.label_without([x, None]);
-        match label.is_empty() {
-            true => arm.clone(),
-            false => format!("{arm}, {label}"),
+        if label.is_empty() {
+            arm.clone()
+        } else {
+            format!("{arm}, {label}")
         }
     }
 }

@@ -49,11 +49,12 @@ fn row(document: &str, line: &str) -> Result<Row, String> {
     };
     if let Some(reason) = command.strip_prefix("missing: ") {
         let empty = row.statements.is_empty() && row.figures.is_empty();
-        return match empty && reason.split_whitespace().count() >= 3 {
-            true => Ok(row),
-            false => Err(format!(
+        return if empty && reason.split_whitespace().count() >= 3 {
+            Ok(row)
+        } else {
+            Err(format!(
                 "missing, but not empty, or without a reason: {line}"
-            )),
+            ))
         };
     }
     let alone = command.strip_suffix(" in guests");

@@ -150,11 +150,12 @@ fn read(path: &Path) -> std::io::Result<String> {
     let read = std::fs::File::open(path)?
         .take(MOST + 1)
         .read_to_string(&mut text)?;
-    match read as u64 > MOST {
-        true => Err(std::io::Error::other(
+    if read as u64 > MOST {
+        Err(std::io::Error::other(
             "longer than 64 MiB, the most that is read",
-        )),
-        false => Ok(text),
+        ))
+    } else {
+        Ok(text)
     }
 }
 

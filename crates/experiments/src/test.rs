@@ -205,9 +205,10 @@ impl<'a> Reader<'a> {
         let groups = self.groups(chosen)?;
         let several = groups.len() > 1;
         let question = |points: Vec<usize>| {
-            let label = match several {
-                true => self.group_label(chosen, &points),
-                false => String::new(),
+            let label = if several {
+                self.group_label(chosen, &points)
+            } else {
+                String::new()
             };
             Ok((label, self.question(chosen, &points)?))
         };
@@ -295,9 +296,10 @@ impl<'a> Reader<'a> {
             })
         };
         let found: Vec<usize> = (0..points.len()).filter(|it| is(&points[*it])).collect();
-        match found.is_empty() {
-            true => Err(self.wrong("no run is at the points of `at`")),
-            false => Ok(found),
+        if found.is_empty() {
+            Err(self.wrong("no run is at the points of `at`"))
+        } else {
+            Ok(found)
         }
     }
 
@@ -599,9 +601,10 @@ impl<'a> Reader<'a> {
         let points = self.select(set, &self.test.at)?;
         let several = points.len() > 1;
         let question = |point: usize| {
-            let label = match several {
-                true => whole.points[point].label.clone(),
-                false => String::new(),
+            let label = if several {
+                whole.points[point].label.clone()
+            } else {
+                String::new()
             };
             let got = Traced {
                 id: CellId { set, arm, point },

@@ -353,9 +353,10 @@ fn left(bits: u64, states: &[(u64, u8)]) -> Left {
     }
     let set = states.iter().filter(|(bit, _)| bits & bit != 0);
     let letters: Vec<u8> = set.map(|(_, letter)| *letter).collect();
-    match letters.is_empty() {
-        true => Left::Runnable,
-        false => Left::of_letters(&letters),
+    if letters.is_empty() {
+        Left::Runnable
+    } else {
+        Left::of_letters(&letters)
     }
 }
 

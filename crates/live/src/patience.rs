@@ -81,9 +81,10 @@ fn wait(pid: libc::pid_t, limit: Duration) -> Option<libc::c_int> {
         #[expect(unsafe_code, reason = "no safe wrapper without another dependency")]
         let ended = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
         if ended == pid {
-            return Some(match libc::WIFEXITED(status) {
-                true => libc::WEXITSTATUS(status),
-                false => libc::EINTR,
+            return Some(if libc::WIFEXITED(status) {
+                libc::WEXITSTATUS(status)
+            } else {
+                libc::EINTR
             });
         }
         if Instant::now() > end {

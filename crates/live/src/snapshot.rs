@@ -248,9 +248,10 @@ fn groups(root: &Path, paths: BTreeMap<String, bool>) -> Vec<GroupFacts> {
 
 fn place(root: &Path, is_old: bool, path: &str) -> PathBuf {
     let mounts = root.join("sys/fs/cgroup");
-    let candidates: &[&str] = match is_old {
-        true => &["cpu", "cpu,cpuacct", "cpuacct,cpu"],
-        false => &["", "unified"],
+    let candidates: &[&str] = if is_old {
+        &["cpu", "cpu,cpuacct", "cpuacct,cpu"]
+    } else {
+        &["", "unified"]
     };
     let below = path.trim_start_matches('/');
     let mut places = candidates

@@ -178,9 +178,10 @@ impl Drop for Timed {
 /// Sends a signal to the group that `pid` leads, or to it alone.
 fn send(pid: Pid, to_group: bool, signal: Signal) {
     // One that has ended needs no signal.
-    let _ = match to_group {
-        true => kill_process_group(pid, signal),
-        false => kill_process(pid, signal),
+    let _ = if to_group {
+        kill_process_group(pid, signal)
+    } else {
+        kill_process(pid, signal)
     };
 }
 

@@ -389,9 +389,10 @@ impl Behaviour {
             Step::Run(time) | Step::Sleep(time) => !time.is_zero(),
             Step::Hog => true,
         };
-        match last.iter().any(takes_time) {
-            true => Ok(()),
-            false => wrong("the last phase of a task takes time: it is repeated"),
+        if last.iter().any(takes_time) {
+            Ok(())
+        } else {
+            wrong("the last phase of a task takes time: it is repeated")
         }
     }
 
@@ -482,9 +483,10 @@ fn steps(
             }
         });
     }
-    match steps.is_empty() {
-        true => Err("a phase has no step".to_owned()),
-        false => Ok(steps.repeat(times)),
+    if steps.is_empty() {
+        Err("a phase has no step".to_owned())
+    } else {
+        Ok(steps.repeat(times))
     }
 }
 

@@ -133,9 +133,10 @@ fn count(number: u64) -> f64 {
 
 /// So many a second; 0 if no time has passed.
 fn rate(number: u64, time: Duration) -> f64 {
-    match time.is_zero() {
-        true => 0.0,
-        false => count(number) / time.as_secs_f64(),
+    if time.is_zero() {
+        0.0
+    } else {
+        count(number) / time.as_secs_f64()
     }
 }
 
@@ -154,9 +155,10 @@ fn mean(values: &[u64]) -> f64 {
 
 /// `part` of `whole` in percent; 0 of nothing.
 fn percent(part: Duration, whole: Duration) -> f64 {
-    match whole.is_zero() {
-        true => 0.0,
-        false => 100.0 * part.as_secs_f64() / whole.as_secs_f64(),
+    if whole.is_zero() {
+        0.0
+    } else {
+        100.0 * part.as_secs_f64() / whole.as_secs_f64()
     }
 }
 

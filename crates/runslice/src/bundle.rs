@@ -127,9 +127,10 @@ impl From<Run> for SetUp {
         Self {
             program: run.program,
             args: run.args,
-            when: match run.attached {
-                true => SetUpTime::Attached,
-                false => SetUpTime::Loaded,
+            when: if run.attached {
+                SetUpTime::Attached
+            } else {
+                SetUpTime::Loaded
             },
         }
     }

@@ -102,9 +102,10 @@ impl Chosen {
 
     /// Inconclusive if the runs do not decide.
     pub fn status(&self) -> Status {
-        match self.ranking.is_decided() {
-            true => Status::Done,
-            false => Status::Inconclusive,
+        if self.ranking.is_decided() {
+            Status::Done
+        } else {
+            Status::Inconclusive
         }
     }
 }

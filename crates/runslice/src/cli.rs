@@ -78,9 +78,12 @@ impl Cli {
 /// A number below zero is a value that is out of range. Without this it would be an option that is
 /// unknown, and the message would not name the option that got it.
 fn with_negative_numbers(command: Command) -> Command {
-    let command = command.mut_args(|arg| match arg.get_action().takes_values() {
-        true => arg.allow_negative_numbers(true),
-        false => arg,
+    let command = command.mut_args(|arg| {
+        if arg.get_action().takes_values() {
+            arg.allow_negative_numbers(true)
+        } else {
+            arg
+        }
     });
     command.mut_subcommands(with_negative_numbers)
 }

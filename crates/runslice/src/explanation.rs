@@ -48,9 +48,10 @@ pub fn command() -> String {
     let words = About::words().into_iter().skip(1);
     let words = words.map(|word| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word,
-            false => format!("'{}'", word.replace('\'', r"'\''")),
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
         }
     });
     let words: Vec<_> = words.collect();

@@ -204,9 +204,12 @@ mod tests {
         let bytes: Vec<u32> = (0..hex.len()).step_by(2).map(byte).collect();
         let quads = bytes.chunks(3).map(|part| {
             let word = (0..3).fold(0, |word, at| word << 8 | part.get(at).unwrap_or(&0));
-            let digit = |at: usize| match at <= part.len() {
-                true => char::from(DIGITS[(word >> (18 - 6 * at) & 63) as usize]),
-                false => '=',
+            let digit = |at: usize| {
+                if at <= part.len() {
+                    char::from(DIGITS[(word >> (18 - 6 * at) & 63) as usize])
+                } else {
+                    '='
+                }
             };
             (0..4).map(digit).collect::<String>()
         });

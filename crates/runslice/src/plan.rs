@@ -256,9 +256,10 @@ impl Source<'_> {
             None => (argument, ""),
         };
         let is_path = name.contains('/') || name.ends_with(".toml") || name.ends_with(".o");
-        match is_path && Path::new(name).is_relative() {
-            true => format!("{}{rest}", self.folder.join(name).display()),
-            false => argument.to_owned(),
+        if is_path && Path::new(name).is_relative() {
+            format!("{}{rest}", self.folder.join(name).display())
+        } else {
+            argument.to_owned()
         }
     }
 
@@ -757,10 +758,10 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
     };
     let machine = choice.machine(&load);
     sim::check_machine(&machine).map_err(|error| anyhow!(Advised::of(&error).at(&place)))?;
-    let found = match is_program {
-        true => source.program(&policy),
-        false => policy::open(&source.resolve(&policy))
-            .and_then(|found| with_knobs(&policy, &found, &knobs)),
+    let found = if is_program {
+        source.program(&policy)
+    } else {
+        policy::open(&source.resolve(&policy)).and_then(|found| with_knobs(&policy, &found, &knobs))
     };
     let found = found.with_context(|| place.to_string())?;
     runs::check_machine(&found.policy, &machine, found.machine.as_ref())

@@ -194,9 +194,10 @@ fn plain(object: Arc<[u8]>) -> Found {
 /// callbacks, and so the object that has it.
 fn load(name: &str) -> anyhow::Result<Found> {
     let (path, wanted) = place(name);
-    let file = match source::is_source(Path::new(path)) {
-        true => source::object(Path::new(path))?,
-        false => read(Path::new(path))?,
+    let file = if source::is_source(Path::new(path)) {
+        source::object(Path::new(path))?
+    } else {
+        read(Path::new(path))?
     };
     of_file(path, file, wanted)
 }

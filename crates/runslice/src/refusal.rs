@@ -109,9 +109,10 @@ impl Refused<'_> {
         let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
         let names = usage.split(' ').take_while(is_name);
         let names: Vec<String> = names.map(str::to_owned).collect();
-        match names.is_empty() {
-            true => vec!["runslice".to_owned()],
-            false => names,
+        if names.is_empty() {
+            vec!["runslice".to_owned()]
+        } else {
+            names
         }
     }
 
@@ -161,9 +162,10 @@ impl Refused<'_> {
             return left_out.unwrap_or_else(|| no_value(&value, &self.option(), &all));
         }
         let option = self.text(ContextKind::InvalidArg);
-        let todo = match all.is_empty() {
-            true => "write it behind the option".to_owned(),
-            false => format!("there are: {all}"),
+        let todo = if all.is_empty() {
+            "write it behind the option".to_owned()
+        } else {
+            format!("there are: {all}")
         };
         Advised::new(format!("`{option}` lacks its value"), todo)
     }

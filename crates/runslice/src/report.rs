@@ -185,9 +185,10 @@ impl World {
 
     /// The world of this name; the simulated one for any other.
     pub fn of(name: Option<&str>) -> Self {
-        match name == Some(Self::Played.name()) {
-            true => Self::Played,
-            false => Self::Simulated,
+        if name == Some(Self::Played.name()) {
+            Self::Played
+        } else {
+            Self::Simulated
         }
     }
 }
@@ -295,9 +296,10 @@ impl Outcome {
             .set
             .iter()
             .map(|(name, value)| format!("{name}={value}"));
-        match self.set.is_empty() {
-            true => "as built".to_owned(),
-            false => set.collect::<Vec<_>>().join(","),
+        if self.set.is_empty() {
+            "as built".to_owned()
+        } else {
+            set.collect::<Vec<_>>().join(",")
         }
     }
 

@@ -200,11 +200,12 @@ pub fn number_of_file(command: &[String]) -> u128 {
 pub fn find(command: &[String]) -> anyhow::Result<PathBuf> {
     let program = &command[0];
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places: Vec<PathBuf> = match program.contains('/') {
-        true => vec![PathBuf::from(program)],
-        false => std::env::split_paths(&path)
+    let places: Vec<PathBuf> = if program.contains('/') {
+        vec![PathBuf::from(program)]
+    } else {
+        std::env::split_paths(&path)
             .map(|it| it.join(program))
-            .collect(),
+            .collect()
     };
     let found = places.into_iter().find(|place| place.is_file());
     found.with_context(|| format!("cannot start {program}: there is no such program"))

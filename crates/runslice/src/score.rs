@@ -60,9 +60,10 @@ impl Scored {
     /// Inconclusive if nothing can be said of any part.
     pub fn status(&self) -> Status {
         let is_open = |row: &Row| matches!(row.verdict, Verdict::Undecided | Verdict::CannotBeTold);
-        match self.rows.iter().all(is_open) {
-            true => Status::Inconclusive,
-            false => Status::Done,
+        if self.rows.iter().all(is_open) {
+            Status::Inconclusive
+        } else {
+            Status::Done
         }
     }
 }

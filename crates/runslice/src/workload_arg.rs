@@ -148,9 +148,10 @@ fn import(text: &str, file: &str, scale: &[(String, i64)]) -> anyhow::Result<Wor
 /// When it is no span, or longer than whatever a workload draws.
 pub fn parse_jitter(text: &str) -> Result<Nanos, String> {
     let most = span::parse(text)?;
-    match most > workload::DRAW_MAX {
-        true => Err(format!("it is at most {}", workload::DRAW_MAX)),
-        false => Ok(most),
+    if most > workload::DRAW_MAX {
+        Err(format!("it is at most {}", workload::DRAW_MAX))
+    } else {
+        Ok(most)
     }
 }
 
@@ -160,9 +161,10 @@ pub fn parse_jitter(text: &str) -> Result<Nanos, String> {
 /// When it is no span, or none at all: in no time nothing happens.
 pub fn parse_duration(text: &str) -> Result<Nanos, String> {
     let duration = span::parse(text)?;
-    match duration.is_zero() {
-        true => Err("in no time nothing happens: give a longer one, such as 10s".to_owned()),
-        false => Ok(duration),
+    if duration.is_zero() {
+        Err("in no time nothing happens: give a longer one, such as 10s".to_owned())
+    } else {
+        Ok(duration)
     }
 }
 

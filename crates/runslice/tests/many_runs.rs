@@ -549,12 +549,13 @@ fn files_below(folder: &Path) -> Vec<(String, u64)> {
     for entry in fs::read_dir(folder).expect("a folder") {
         let entry = entry.expect("readable");
         let facts = entry.metadata().expect("readable");
-        match facts.is_dir() {
-            true => found.append(&mut files_below(&entry.path())),
-            false => found.push((
+        if facts.is_dir() {
+            found.append(&mut files_below(&entry.path()));
+        } else {
+            found.push((
                 entry.file_name().to_string_lossy().into_owned(),
                 facts.len(),
-            )),
+            ));
         }
     }
     found

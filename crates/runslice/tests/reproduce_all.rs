@@ -245,9 +245,10 @@ fn readme_part(statements: &[&Value]) -> String {
             let numbers: Vec<String> = numbers
                 .map(|it| {
                     let [value, low, high] = ["value", "low", "high"].map(|key| digits(&it[key]));
-                    match low == high {
-                        true => value,
-                        false => format!("{value} [{low}, {high}]"),
+                    if low == high {
+                        value
+                    } else {
+                        format!("{value} [{low}, {high}]")
                     }
                 })
                 .collect();

@@ -287,9 +287,10 @@ impl Machine {
                 if self.attachment.has_failed() {
                     return;
                 }
-                match lives {
-                    true => self.switch_out(vm, id),
-                    false => self.exit_task(vm, id),
+                if lives {
+                    self.switch_out(vm, id);
+                } else {
+                    self.exit_task(vm, id);
                 }
                 self.moment.grant();
                 self.check_moment(vm, self.exec);

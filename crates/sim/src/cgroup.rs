@@ -210,11 +210,12 @@ impl Machine {
     fn movable(&self, id: TaskId, to: u32, process: bool) -> Vec<TaskId> {
         let mm = self.task(id).mm;
         let all = 0..self.tasks.len() as u32;
-        let mut tasks: Vec<TaskId> = match process && mm != 0 {
-            true => (all.map(TaskId))
+        let mut tasks: Vec<TaskId> = if process && mm != 0 {
+            (all.map(TaskId))
                 .filter(|&other| self.task(other).mm == mm)
-                .collect(),
-            false => vec![id],
+                .collect()
+        } else {
+            vec![id]
         };
         tasks.retain(|&id| {
             let task = self.task(id);

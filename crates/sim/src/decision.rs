@@ -87,9 +87,10 @@ impl Machine {
     pub(crate) fn tell_queue(&mut self, dsq: DsqIndex, is_new: bool) {
         if self.decisions.listens {
             // Those that are there include this one.
-            match self.decisions.has_named {
-                true => self.emit_queue(dsq, self.dsqs.id(dsq), is_new),
-                false => self.name_built_in_queues(),
+            if self.decisions.has_named {
+                self.emit_queue(dsq, self.dsqs.id(dsq), is_new);
+            } else {
+                self.name_built_in_queues();
             }
         }
     }

@@ -176,9 +176,10 @@ impl Machine {
                     return Ok(());
                 };
                 let left = self.task(id).work_left;
-                let work = match left.is_zero() {
-                    true => self.step(vm, cpu, id)?,
-                    false => Some(left),
+                let work = if left.is_zero() {
+                    self.step(vm, cpu, id)?
+                } else {
+                    Some(left)
                 };
                 if let Some(left) = work {
                     self.start_executing(cpu, left);

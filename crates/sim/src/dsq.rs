@@ -657,9 +657,12 @@ mod tests {
     fn an_iteration_sees_neither_what_comes_nor_what_goes() {
         for by_vtime in [false, true] {
             let (mut dsqs, dsq) = queue_of(5);
-            let add = |dsqs: &mut Dsqs, task: u32| match by_vtime {
-                true => dsqs.insert(dsq, TaskId(task), u64::from(task)),
-                false => dsqs.push(dsq, TaskId(task), false),
+            let add = |dsqs: &mut Dsqs, task: u32| {
+                if by_vtime {
+                    dsqs.insert(dsq, TaskId(task), u64::from(task));
+                } else {
+                    dsqs.push(dsq, TaskId(task), false);
+                }
             };
             (0..4).for_each(|task| add(&mut dsqs, task));
             let cursor = dsqs.open(dsq, false).unwrap();
@@ -682,9 +685,10 @@ mod tests {
         for by_vtime in [false, true] {
             let (mut dsqs, dsq) = queue_of(3);
             for task in 0..3 {
-                match by_vtime {
-                    true => dsqs.insert(dsq, TaskId(task), u64::from(task)),
-                    false => dsqs.push(dsq, TaskId(task), false),
+                if by_vtime {
+                    dsqs.insert(dsq, TaskId(task), u64::from(task));
+                } else {
+                    dsqs.push(dsq, TaskId(task), false);
                 }
             }
             let cursor = dsqs.open(dsq, true).unwrap();

@@ -119,9 +119,10 @@ impl Idle {
             return;
         }
         if !self.has_smt() {
-            match idle {
-                true => self.cpu.insert(cpu),
-                false => self.cpu.remove(cpu),
+            if idle {
+                self.cpu.insert(cpu);
+            } else {
+                self.cpu.remove(cpu);
             }
             return;
         }

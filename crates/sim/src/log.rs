@@ -109,9 +109,10 @@ fn told(fault: &ArenaFault) -> String {
         1 => "once".to_owned(),
         count => format!("{count} times"),
     };
-    let (did, result) = match is_store {
-        true => ("stored to", "the store is lost"),
-        false => ("loaded from", "it gets 0"),
+    let (did, result) = if *is_store {
+        ("stored to", "the store is lost")
+    } else {
+        ("loaded from", "it gets 0")
     };
     format!(
         "{program}+{insn}{place} {did} a page of the arena that is not allocated, {times}, first \

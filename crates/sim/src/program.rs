@@ -199,9 +199,10 @@ impl Machine {
 
     /// The number of the task that is about to be created in `group`.
     pub(crate) fn pid_of_next(&mut self, group: u32) -> u32 {
-        let promised = match self.is_of_program(group) {
-            true => self.program().promised.take(),
-            false => None,
+        let promised = if self.is_of_program(group) {
+            self.program().promised.take()
+        } else {
+            None
         };
         promised.unwrap_or_else(|| self.new_pid())
     }

@@ -452,9 +452,10 @@ impl EventQueue {
     /// handles all that have expired, and only its end looks at the scheduler.
     #[inline]
     pub fn timer_follows(&self, cpu: CpuId) -> bool {
-        let next = match self.spilt.is_empty() {
-            true => self.front.get(self.begin),
-            false => self.next_of_many(),
+        let next = if self.spilt.is_empty() {
+            self.front.get(self.begin)
+        } else {
+            self.next_of_many()
         };
         next.is_some_and(|next| next.time() == self.now && next.cpu() == cpu && next.is_timer())
     }

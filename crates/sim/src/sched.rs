@@ -133,9 +133,10 @@ impl Machine {
         let has_others = state.has_others();
         let fetches =
             self.attachment.is_attached() && !(has_others && self.higher_class_has_task(cpu));
-        let fetched = match fetches {
-            true => self.balance_ext(vm, cpu, (prev, released)),
-            false => self.first_local(cpu),
+        let fetched = if fetches {
+            self.balance_ext(vm, cpu, (prev, released))
+        } else {
+            self.first_local(cpu)
         };
         if has_others {
             return (prev, self.cpus[cpu].first_of_others());

@@ -98,9 +98,10 @@ impl Topology {
 
     /// Takes `cpu` away, or gives it back.
     pub fn set_online(&mut self, cpu: CpuId, online: bool) {
-        match online {
-            true => self.online.insert(cpu),
-            false => self.online.remove(cpu),
+        if online {
+            self.online.insert(cpu);
+        } else {
+            self.online.remove(cpu);
         }
         self.all_online = self.online.count() == u32::from(self.cpus);
     }

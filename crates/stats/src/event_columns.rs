@@ -72,9 +72,10 @@ impl EventColumns {
 
 impl Sink for EventColumns {
     fn wants(&self) -> EventMask {
-        match self.has_decisions {
-            true => EventMask::ALL.union(EventMask::DECISIONS),
-            false => EventMask::ALL,
+        if self.has_decisions {
+            EventMask::ALL.union(EventMask::DECISIONS)
+        } else {
+            EventMask::ALL
         }
     }
 

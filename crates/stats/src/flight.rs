@@ -59,9 +59,10 @@ impl Flight {
         let Some((task, since, is_remote)) = self.woken.remove(&event.cpu) else {
             return;
         };
-        let waits = match is_remote {
-            true => &mut self.remote,
-            false => &mut self.own,
+        let waits = if is_remote {
+            &mut self.remote
+        } else {
+            &mut self.own
         };
         if task == event.task && waits.len() < KEPT {
             waits.push(event.time.since(since).get());

@@ -219,11 +219,13 @@ impl<R: BufRead> EventReader<R> {
         if self.end.is_some() {
             return Err(ReadError::AfterEnd { line });
         }
-        let object =
-            serde_json::from_str(text.trim_end()).map_err(|error| match text.ends_with('\n') {
-                true => json(line, &error),
-                false => ReadError::Torn { line },
-            });
+        let object = serde_json::from_str(text.trim_end()).map_err(|error| {
+            if text.ends_with('\n') {
+                json(line, &error)
+            } else {
+                ReadError::Torn { line }
+            }
+        });
         object.map(Some)
     }
 

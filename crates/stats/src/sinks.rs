@@ -238,9 +238,10 @@ impl Sink for Later<'_> {
     fn finish(&mut self, end: SimTime) {
         self.begin_once();
         self.pass_on();
-        let end = match self.is_before(end) {
-            true => SimTime::ZERO,
-            false => SimTime::ZERO + end.since(SimTime::ZERO + self.from),
+        let end = if self.is_before(end) {
+            SimTime::ZERO
+        } else {
+            SimTime::ZERO + end.since(SimTime::ZERO + self.from)
         };
         self.inner.finish(end);
     }

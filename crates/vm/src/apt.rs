@@ -237,9 +237,10 @@ fn reason(words: &str) -> String {
     let full = words.lines().rfind(|line| line.contains("No space left"));
     let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with("W:");
     let line = full.or(words.lines().rfind(is_said)).unwrap_or_default();
-    match line.contains("Unable to locate package") {
-        true => format!("{line}; perhaps `apt-get update` was never run here"),
-        false => line.trim().to_owned(),
+    if line.contains("Unable to locate package") {
+        format!("{line}; perhaps `apt-get update` was never run here")
+    } else {
+        line.trim().to_owned()
     }
 }
 

@@ -225,9 +225,10 @@ fn settings(request: &Request, luggage: &Luggage) -> String {
         ("HOME", "/root".to_owned()),
     ];
     let lines = variables.map(|(name, value)| format!("export {name}={}\n", quoted(&value)));
-    let follow = match request.is_followed() {
-        true => "FOLLOW=yes\n",
-        false => "",
+    let follow = if request.is_followed() {
+        "FOLLOW=yes\n"
+    } else {
+        ""
     };
     lines.concat() + follow
 }

@@ -112,9 +112,10 @@ impl fmt::Display for CpuSet {
         }
         for (i, (first, last)) in runs.into_iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
-            match first == last {
-                true => write!(f, "{comma}{first}")?,
-                false => write!(f, "{comma}{first}-{last}")?,
+            if first == last {
+                write!(f, "{comma}{first}")?;
+            } else {
+                write!(f, "{comma}{first}-{last}")?;
             }
         }
         Ok(())

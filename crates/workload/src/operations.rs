@@ -73,9 +73,10 @@ pub const OPERATIONS: &[Info] = &[
         meaning: "computes for a span drawn from D; for ever",
         played: Played::Yes,
         read: Arguments(|p| {
-            Ok(Operation::Run(match p.accept("inf") {
-                true => None,
-                false => Some(p.amount()?),
+            Ok(Operation::Run(if p.accept("inf") {
+                None
+            } else {
+                Some(p.amount()?)
             }))
         }),
     },

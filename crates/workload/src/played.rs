@@ -32,9 +32,10 @@ impl RunSpec {
     /// attaches its policy when all tasks sleep, so that it knows of no sleep of theirs.
     #[must_use]
     pub fn as_played(&self, before: Nanos) -> Self {
-        let attach_after = match before.is_zero() {
-            true => self.attach_after,
-            false => self.workload.asleep_after(),
+        let attach_after = if before.is_zero() {
+            self.attach_after
+        } else {
+            self.workload.asleep_after()
         };
         let begin = attach_after + before;
         Self {

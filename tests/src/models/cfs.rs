@@ -114,9 +114,10 @@ impl Cfs {
             count += 1;
             load += task.weight();
         }
-        let period = match count > NR_LATENCY {
-            true => count * MIN_GRANULARITY,
-            false => LATENCY,
+        let period = if count > NR_LATENCY {
+            count * MIN_GRANULARITY
+        } else {
+            LATENCY
         };
         period * weight / load
     }

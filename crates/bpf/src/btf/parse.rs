@@ -114,9 +114,12 @@ impl Btf {
         // Of plain strings every part is text, and no name need be looked at.
         let mut strings = self.strings.split(|byte| *byte == 0);
         let plain = self.strings.is_ascii() && strings.all(|text| text.len() < MAX_NAME);
-        let has_text = |name: Name| match plain {
-            true => (name.0 as usize) < self.strings.len(),
-            false => bytes::text(&self.strings, name.0, MAX_NAME).is_some(),
+        let has_text = |name: Name| {
+            if plain {
+                (name.0 as usize) < self.strings.len()
+            } else {
+                bytes::text(&self.strings, name.0, MAX_NAME).is_some()
+            }
         };
         for (index, ty) in self.types.iter().enumerate() {
             let ids_fine = ty.kind.refers_to(names_type);

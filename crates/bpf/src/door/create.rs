@@ -222,9 +222,10 @@ pub(super) fn check_arena(address: u64, pages: u32) -> Result<(), Errno> {
         return Err(Errno::E2BIG);
     }
     let last = address.checked_add(bytes - 1).ok_or(ERANGE)?;
-    match address >> 32 == last >> 32 {
-        true => Ok(()),
-        false => Err(ERANGE),
+    if address >> 32 == last >> 32 {
+        Ok(())
+    } else {
+        Err(ERANGE)
     }
 }
 

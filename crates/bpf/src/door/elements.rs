@@ -74,9 +74,10 @@ impl<H: Host> Door<H> {
         let kind = entry.kind;
         let bytes = match (&mut entry.store, delete) {
             (Store::Queue(queue), _) => {
-                let at = match delete {
-                    true => queue.pop(&entry.shape),
-                    false => queue.peek(&entry.shape),
+                let at = if delete {
+                    queue.pop(&entry.shape)
+                } else {
+                    queue.peek(&entry.shape)
                 }?;
                 copy(memory, at, entry.shape.value_size)
             }

@@ -161,9 +161,10 @@ impl<H: Host> Door<H> {
     /// Reads `func_info` and `line_info`.
     fn info(&self, asked: &ProgLoad) -> Result<Info, CallError> {
         let Some(types) = asked.btf else {
-            return match asked.functions.0.is_empty() && asked.lines.0.is_empty() {
-                true => Ok(Info::default()),
-                false => Err(Errno::EINVAL.into()),
+            return if asked.functions.0.is_empty() && asked.lines.0.is_empty() {
+                Ok(Info::default())
+            } else {
+                Err(Errno::EINVAL.into())
             };
         };
         let btf = Arc::clone(&self.objects.types(types)?.btf);

@@ -98,9 +98,10 @@ impl Translator<'_, '_> {
         } else if matches!(kind, Atomic32 | Atomic64) {
             self.atomic(op, ty, at);
         } else {
-            let value = match kind.stores_immediate() {
-                true => self.number(op.imm.cast_unsigned()),
-                false => self.get(op.src),
+            let value = if kind.stores_immediate() {
+                self.number(op.imm.cast_unsigned())
+            } else {
+                self.get(op.src)
             };
             self.store_arena(access, value, false);
         }
@@ -271,9 +272,10 @@ impl Translator<'_, '_> {
             at,
         };
         Target {
-            place: match op.arena {
-                true => Place::Somewhere(self.get(op.dst)),
-                false => self.place(op.dst, op.off, ty),
+            place: if op.arena {
+                Place::Somewhere(self.get(op.dst))
+            } else {
+                self.place(op.dst, op.off, ty)
             },
             arena: op.arena.then_some(access),
             ty,

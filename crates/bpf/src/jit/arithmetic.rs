@@ -171,13 +171,15 @@ impl Translator<'_, '_> {
     /// Both operands, at full width or cut to 32 bits.
     fn operands(&mut self, op: Op, wide: bool, register: bool) -> (Value, Value) {
         let x = self.get(op.dst);
-        let y = match register {
-            true => self.get(op.src),
-            false => self.number(op.imm.cast_unsigned()),
+        let y = if register {
+            self.get(op.src)
+        } else {
+            self.number(op.imm.cast_unsigned())
         };
-        match wide {
-            true => (x, y),
-            false => (self.b.ins().ireduce(I32, x), self.b.ins().ireduce(I32, y)),
+        if wide {
+            (x, y)
+        } else {
+            (self.b.ins().ireduce(I32, x), self.b.ins().ireduce(I32, y))
         }
     }
 

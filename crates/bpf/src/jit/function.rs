@@ -132,9 +132,10 @@ impl<'a, 'b> Translator<'a, 'b> {
         b.append_block_params_for_function_params(block);
         b.switch_to_block(block);
         let context = b.block_params(block)[0];
-        let start = match needs_frame {
-            true => b.ins().load(I64, TRUSTED, context, plan.at.frame),
-            false => b.ins().iconst(I64, 0),
+        let start = if needs_frame {
+            b.ins().load(I64, TRUSTED, context, plan.at.frame)
+        } else {
+            b.ins().iconst(I64, 0)
         };
         let top = b.ins().iadd_imm_s(start, FRAME_BYTES as i64);
         let unchanging = TRUSTED.with_readonly().with_can_move();

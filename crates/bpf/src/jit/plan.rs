@@ -100,9 +100,10 @@ fn contexts(image: &Image) -> BTreeSet<u32> {
     let all = 0..image.functions.len() as u32;
     let others: BTreeSet<u32> = all.clone().flat_map(|f| mentioned(image, f)).collect();
     let programs = image.programs.iter().map(|program| program.function);
-    let programs: BTreeSet<u32> = match image.programs.is_empty() {
-        true => all.collect(),
-        false => programs.collect(),
+    let programs: BTreeSet<u32> = if image.programs.is_empty() {
+        all.collect()
+    } else {
+        programs.collect()
     };
     &programs - &others
 }

@@ -50,9 +50,10 @@ impl Array {
     /// Gives back what [`Array::new`] took.
     pub(crate) fn free(&self, memory: &mut Memory, shape: &Shape) {
         let bytes = u64::from(self.count) * shape.copies * shape.stride;
-        match self.frozen {
-            true => memory.free_kernel(self.base, bytes),
-            false => memory.free_map(self.base, bytes),
+        if self.frozen {
+            memory.free_kernel(self.base, bytes);
+        } else {
+            memory.free_map(self.base, bytes);
         }
     }
 

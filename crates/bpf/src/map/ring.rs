@@ -150,9 +150,10 @@ impl Ring {
         }
         let lap = self.produced & !self.mask();
         let here = lap + offset;
-        let position = match here < self.produced {
-            true => Some(here),
-            false => here.checked_sub(self.size),
+        let position = if here < self.produced {
+            Some(here)
+        } else {
+            here.checked_sub(self.size)
         };
         let Some(position) = position else {
             return false;

@@ -140,12 +140,11 @@ impl Contrast<'_> {
 fn part(weight: f64, values: &[f64], scale: Scale) -> Option<(f64, f64)> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    let square = match is_constant(values) {
-        true => 0.0,
-        false => {
-            let squares: f64 = values.iter().map(|it| (it - mean) * (it - mean)).sum();
-            squares / (count * (count - 1.0))
-        }
+    let square = if is_constant(values) {
+        0.0
+    } else {
+        let squares: f64 = values.iter().map(|it| (it - mean) * (it - mean)).sum();
+        squares / (count * (count - 1.0))
     };
     match scale {
         Scale::Linear => Some((weight * mean, weight * weight * square)),

@@ -87,9 +87,10 @@ impl Formula {
         };
         let root = reader.sum()?;
         reader.blanks();
-        match reader.at == text.len() {
-            true => Ok(Self { root }),
-            false => Err(reader.error("expected an operator or the end")),
+        if reader.at == text.len() {
+            Ok(Self { root })
+        } else {
+            Err(reader.error("expected an operator or the end"))
         }
     }
 
@@ -222,9 +223,10 @@ impl<'a> Reader<'a> {
         }
         if self.eat('(') {
             let inner = self.sum()?;
-            return match self.eat(')') {
-                true => Ok(inner),
-                false => Err(self.error("expected `)`")),
+            return if self.eat(')') {
+                Ok(inner)
+            } else {
+                Err(self.error("expected `)`"))
             };
         }
         let start = self.at;
@@ -236,9 +238,10 @@ impl<'a> Reader<'a> {
                 let len = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
                 self.at += len;
                 let name = &self.text[start..self.at];
-                match self.eat('(') {
-                    true => self.call(name, start),
-                    false => Ok(Node::Name(name.to_owned())),
+                if self.eat('(') {
+                    self.call(name, start)
+                } else {
+                    Ok(Node::Name(name.to_owned()))
                 }
             }
             _ => Err(self.error("expected a number, a name or `(`")),

@@ -104,9 +104,10 @@ pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
     let against: Vec<f64> = uncertain.map(|it| it.p_against).collect();
     let mut against = holm(&against).into_iter();
     let mut answer = |evidence: Evidence| {
-        let p_against = match evidence.exact {
-            true => evidence.p_against,
-            false => against.next().expect("one each"),
+        let p_against = if evidence.exact {
+            evidence.p_against
+        } else {
+            against.next().expect("one each")
         };
         evidence.decide(p_against, rules)
     };
@@ -128,9 +129,10 @@ pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
 impl Evidence {
     fn decide(self, p_against: f64, rules: &Rules) -> Finding {
         let verdict = if self.p_for < rules.alpha {
-            match self.close {
-                true => Verdict::Reproduced,
-                false => Verdict::SameDirection,
+            if self.close {
+                Verdict::Reproduced
+            } else {
+                Verdict::SameDirection
             }
         } else if p_against < rules.alpha {
             Verdict::NotReproduced
@@ -525,9 +527,10 @@ impl Scales<'_> {
             exact,
             close: steps_back.is_empty(),
             parts,
-            words: match steps_back.is_empty() {
-                true => String::new(),
-                false => format!("steps back: {}", steps_back.join(", ")),
+            words: if steps_back.is_empty() {
+                String::new()
+            } else {
+                format!("steps back: {}", steps_back.join(", "))
             },
         })
     }

@@ -228,9 +228,12 @@ fn page(records: &[Record], order: Order, cpu: u32) -> Vec<u8> {
     let mut last = 0;
     let mine = || records.iter().filter(|it| it.cpu == cpu);
     let begin = mine().next().map_or(0, |it| it.time - 1_000_000_000);
-    let head = |kind: u64, delta: u64| match order.is_big {
-        true => kind << 27 | delta,
-        false => delta << 5 | kind,
+    let head = |kind: u64, delta: u64| {
+        if order.is_big {
+            kind << 27 | delta
+        } else {
+            delta << 5 | kind
+        }
     };
     for record in mine() {
         let since = record.time - begin - last;

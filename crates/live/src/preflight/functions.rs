@@ -79,9 +79,10 @@ impl FunctionFault {
             (_, false) => "boot another build of the kernel",
         };
         Finding {
-            severity: match is_weak {
-                true => Severity::Untested,
-                false => Severity::Blocks,
+            severity: if *is_weak {
+                Severity::Untested
+            } else {
+                Severity::Blocks
             },
             what,
             way_out: way_out.to_owned(),

@@ -400,9 +400,10 @@ fn fits(kernel: &Btf<'_>, function: &str, program: &str) -> bool {
     let Some(prototype) = prototype else {
         return false;
     };
-    let wanted = match program.starts_with("decide_exit") {
-        true => "ei",
-        false => "dsq",
+    let wanted = if program.starts_with("decide_exit") {
+        "ei"
+    } else {
+        "dsq"
     };
     let argument = prototype
         .iter()

@@ -171,12 +171,13 @@ fn named_events(named: &str, tracefs: &Path) -> Result<Vec<Event>, Error> {
     };
     if let Some(name) = name {
         let event = event(name.to_owned());
-        return match event.folder(tracefs).join("format").is_file() {
-            true => Ok(vec![event]),
-            false => Err(refused(Advised::new(
+        return if event.folder(tracefs).join("format").is_file() {
+            Ok(vec![event])
+        } else {
+            Err(refused(Advised::new(
                 "this kernel has no such event",
                 "its file available_events has all",
-            ))),
+            )))
         };
     }
     let entries = fs::read_dir(&folder);

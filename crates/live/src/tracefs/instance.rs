@@ -124,12 +124,11 @@ impl Instance {
         let numbers = names.filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok());
         let mut cpus: Vec<u32> = numbers.filter(|cpu| *cpu < CPUS).collect();
         cpus.sort_unstable();
-        match cpus.is_empty() {
-            false => Ok(cpus),
-            true => {
-                let none = io::Error::new(io::ErrorKind::NotFound, "no CPU has a trace buffer");
-                Err(Error::file(&path)(none))
-            }
+        if cpus.is_empty() {
+            let none = io::Error::new(io::ErrorKind::NotFound, "no CPU has a trace buffer");
+            Err(Error::file(&path)(none))
+        } else {
+            Ok(cpus)
         }
     }
 

@@ -98,9 +98,10 @@ impl World for Rehearsal {
 
     fn count_instruction(&mut self) -> Result<(), Fault> {
         self.steps += 1;
-        match self.steps > REHEARSED_MAX {
-            true => Err(Fault::NoProgress { steps: self.steps }),
-            false => Ok(()),
+        if self.steps > REHEARSED_MAX {
+            Err(Fault::NoProgress { steps: self.steps })
+        } else {
+            Ok(())
         }
     }
 }
@@ -330,9 +331,10 @@ impl Task {
         if words[2].load(Ordering::Relaxed) == tid {
             return Err((Failure::LockedTwice, 0));
         }
-        match self.state.is_fifo(lock.of) {
-            true => shared::lock_fifo(&words[0], &words[1]),
-            false => shared::lock_barge(&words[0]),
+        if self.state.is_fifo(lock.of) {
+            shared::lock_fifo(&words[0], &words[1]);
+        } else {
+            shared::lock_barge(&words[0]);
         }
         words[2].store(tid, Ordering::Relaxed);
         Ok(())
@@ -348,9 +350,10 @@ impl Task {
             return Err((Failure::NotLocked, 0));
         }
         words[2].store(0, Ordering::Relaxed);
-        match self.state.is_fifo(lock.of) {
-            true => shared::unlock_fifo(&words[1]),
-            false => shared::unlock_barge(&words[0]),
+        if self.state.is_fifo(lock.of) {
+            shared::unlock_fifo(&words[1]);
+        } else {
+            shared::unlock_barge(&words[0]);
         }
         Ok(())
     }
@@ -476,9 +479,10 @@ pub fn resume(member: &Member<'_>) {
 
 /// Is a member that is a process of its own.
 pub fn be_process(state: &'static SharedState, group: u32, index: u32, initial: bool) -> ! {
-    match live(state, group, index, initial) {
-        true => sys::exit_thread(),
-        false => sys::exit(0),
+    if live(state, group, index, initial) {
+        sys::exit_thread()
+    } else {
+        sys::exit(0)
     }
 }
 

@@ -237,9 +237,10 @@ impl UserSpace for Replay {
             self.lives.remove(&thread);
         }
         self.step(after);
-        match self.setup_only && is_last {
-            true => Ok(nothing),
-            false => Ok(turn),
+        if self.setup_only && is_last {
+            Ok(nothing)
+        } else {
+            Ok(turn)
         }
     }
 

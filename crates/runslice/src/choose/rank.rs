@@ -148,9 +148,10 @@ impl Margin {
 
     /// Whether the whole interval lies beyond the factor.
     pub fn is_exceeded(&self, effect: &Effect) -> bool {
-        let nearest = match effect.shift > 0.0 {
-            true => effect.low,
-            false => effect.high,
+        let nearest = if effect.shift > 0.0 {
+            effect.low
+        } else {
+            effect.high
         };
         let (less, more) = match effect.scale {
             Scale::Log => {
@@ -279,9 +280,10 @@ impl Ranking {
                 Standing::Failed => 2,
                 _ => 1,
             };
-            let more = match self.standings[a] == Standing::Better {
-                true => gains(b).cmp(&gains(a)),
-                false => std::cmp::Ordering::Equal,
+            let more = if self.standings[a] == Standing::Better {
+                gains(b).cmp(&gains(a))
+            } else {
+                std::cmp::Ordering::Equal
             };
             let goals = field.goals.iter();
             let values = goals

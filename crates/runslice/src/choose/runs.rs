@@ -74,15 +74,14 @@ impl Field {
         say_end(&first[0][0]);
         let (results, report) = try_out(&first, jobs)?;
         let goals = goals(request, &report, &results)?;
-        let specs = match is_parts {
-            true => first,
-            false => {
-                let comparisons = goals.len() * (candidates.len() - 1);
-                by_run(
-                    &first[0],
-                    request.runs.unwrap_or(runs_for(comparisons, settings)),
-                )
-            }
+        let specs = if is_parts {
+            first
+        } else {
+            let comparisons = goals.len() * (candidates.len() - 1);
+            by_run(
+                &first[0],
+                request.runs.unwrap_or(runs_for(comparisons, settings)),
+            )
         };
         let rest = others(&goals, &report, &results, (specs.len(), settings));
         let all: Vec<&RunSpec> = specs.iter().flatten().collect();

@@ -211,9 +211,10 @@ fn margins(ranking: &Ranking) -> Vec<String> {
 
 fn heading(field: &Field) -> String {
     let machine = &field.machine;
-    let runs = match field.is_parts {
-        true => format!("{} parts of the trace", field.runs),
-        false => counted(field.runs as u64, "run"),
+    let runs = if field.is_parts {
+        format!("{} parts of the trace", field.runs)
+    } else {
+        counted(field.runs as u64, "run")
     };
     let later = match field.start_jitter {
         Nanos::ZERO => String::new(),

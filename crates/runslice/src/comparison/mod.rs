@@ -230,9 +230,10 @@ pub fn is_decided(row: &Row) -> bool {
 /// How a comparison ends.
 pub fn status(rows: &[Row], fail_if: Option<FailIf>) -> Status {
     let Some(fail_if) = fail_if else {
-        return match rows.iter().any(is_decided) {
-            true => Status::Done,
-            false => Status::Inconclusive,
+        return if rows.iter().any(is_decided) {
+            Status::Done
+        } else {
+            Status::Inconclusive
         };
     };
     let goals = rows.iter().filter(|row| row.is_goal);

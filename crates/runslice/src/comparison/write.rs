@@ -247,9 +247,12 @@ pub fn table_of(rows: &[Row]) -> ExportTable {
                 let effect = &judged.effect;
                 let at = if effect.scale == Scale::Log { 0 } else { 3 };
                 let shifts = [effect.shift, effect.low, effect.high];
-                let said = shifts.map(|it| match it.is_finite() {
-                    true => plain(effect.scale.said(it)),
-                    false => String::new(),
+                let said = shifts.map(|it| {
+                    if it.is_finite() {
+                        plain(effect.scale.said(it))
+                    } else {
+                        String::new()
+                    }
                 });
                 result[at..at + 3].clone_from_slice(&said);
                 if let Some(verdict) = judged.verdict {

@@ -205,9 +205,10 @@ impl Text {
             return;
         }
         let idle = finding.idle.iter().take(NAMED).map(|idle| {
-            let since = match self.is_dump {
-                true => String::new(),
-                false => format!(" since {} s", at(idle.since)),
+            let since = if self.is_dump {
+                String::new()
+            } else {
+                format!(" since {} s", at(idle.since))
             };
             let kicked = match idle.kicked {
                 _ if self.is_dump => String::new(),
@@ -232,9 +233,10 @@ impl Text {
 
     fn holders(&mut self, finding: &Finding) {
         let held = finding.holders.iter().take(NAMED).map(|holder| {
-            let since = match self.is_dump {
-                true => String::new(),
-                false => format!(" since {} s", at(holder.since)),
+            let since = if self.is_dump {
+                String::new()
+            } else {
+                format!(" since {} s", at(holder.since))
             };
             let slice = match holder.slice {
                 Some(u64::MAX) => ", with a slice that never ends".to_owned(),

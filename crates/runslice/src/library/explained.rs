@@ -72,9 +72,10 @@ impl Explained {
             again: (!self.is_only_here).then(|| About::called(&words, command)),
             ..self.explanation.clone()
         };
-        match is_json {
-            true => format!("{}\n", json::of(&explanation)),
-            false => text::of(&explanation, look::width()),
+        if is_json {
+            format!("{}\n", json::of(&explanation))
+        } else {
+            text::of(&explanation, look::width())
         }
     }
 

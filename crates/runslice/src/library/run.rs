@@ -365,9 +365,10 @@ impl Run {
                     table,
                     look,
                 };
-                match is_many {
-                    true => self.results.write_runs(shape, to),
-                    false => self.results.write(shape, to),
+                if is_many {
+                    self.results.write_runs(shape, to)
+                } else {
+                    self.results.write(shape, to)
                 }
             }
             (None, RunFormat::Junit) => checks::junit(&self.results, None, to),

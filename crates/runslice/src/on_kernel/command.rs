@@ -24,19 +24,19 @@ pub fn check(words: &[String]) -> anyhow::Result<()> {
         return Ok(());
     };
     let path = env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = match program.contains('/') {
-        true => vec![PathBuf::from(program)],
-        false => env::split_paths(&path).map(|it| it.join(program)).collect(),
+    let mut places: Vec<PathBuf> = if program.contains('/') {
+        vec![PathBuf::from(program)]
+    } else {
+        env::split_paths(&path).map(|it| it.join(program)).collect()
     };
     places.retain(|place| place.is_file());
-    match places.is_empty() {
-        true => {
-            bail!(Advised::new(
-                format!("cannot start {program}: there is no such program"),
-                "check the name and the PATH"
-            ))
-        }
-        false => Ok(()),
+    if places.is_empty() {
+        bail!(Advised::new(
+            format!("cannot start {program}: there is no such program"),
+            "check the name and the PATH"
+        ))
+    } else {
+        Ok(())
     }
 }
 

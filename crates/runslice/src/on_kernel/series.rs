@@ -110,9 +110,10 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
             return Ok(Status::Interrupted);
         }
     }
-    Ok(match failed {
-        true => Status::Failure,
-        false => Status::Done,
+    Ok(if failed {
+        Status::Failure
+    } else {
+        Status::Done
     })
 }
 

@@ -154,9 +154,10 @@ pub fn markdown(
             .into_iter()
             .filter_map(|case| case.failure)
         {
-            let line = match failure.0.starts_with(&outcome.policy) {
-                true => failure.0,
-                false => format!("{}: {}", outcome.policy, failure.0),
+            let line = if failure.0.starts_with(&outcome.policy) {
+                failure.0
+            } else {
+                format!("{}: {}", outcome.policy, failure.0)
             };
             if !told.contains(&line) {
                 told.push(line);

@@ -195,9 +195,10 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
     let sets = sets(results);
     let goals = goals(results, &sets);
     let found = find(&goals, &sets);
-    let (said, firsts) = match is_many {
-        true => of_many(&found, &sets),
-        false => of_one(&found, &sets),
+    let (said, firsts) = if is_many {
+        of_many(&found, &sets)
+    } else {
+        of_one(&found, &sets)
     };
     let runs = sets.iter().map(|set| set.runs).max().unwrap_or(0);
     let advice = match (is_many, sets.len()) {

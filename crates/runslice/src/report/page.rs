@@ -84,9 +84,10 @@ pub fn write_answer(
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let answer = goals::answer(results, is_many);
-    let heading = match is_many {
-        true => runs::heading(results, &answer.sets),
-        false => human::heading(results),
+    let heading = if is_many {
+        runs::heading(results, &answer.sets)
+    } else {
+        human::heading(results)
     };
     writeln!(to, "{heading}\n")?;
     goals::write(&answer, width, to)?;
@@ -98,9 +99,10 @@ pub fn write_answer(
 }
 
 fn heading(part: &Part<'_>, answer: &Answer, is_many: bool) -> String {
-    match is_many {
-        true => runs::heading(part.results, &answer.sets),
-        false => human::heading(part.results),
+    if is_many {
+        runs::heading(part.results, &answer.sets)
+    } else {
+        human::heading(part.results)
     }
 }
 
@@ -151,12 +153,13 @@ fn folds(part: &Part<'_>, (at, all): (usize, usize), answer: &Answer, page: &mut
         _ => format!(" ({})", human::heading(results)),
     };
     let is_many = answer.sets.iter().any(|set| set.runs + set.void > 1);
-    let tables: Vec<_> = match is_many {
-        true => vec![(
+    let tables: Vec<_> = if is_many {
+        vec![(
             "Median, least and most of each figure",
             runs::table(&answer.sets),
-        )],
-        false => human::tables(results).collect(),
+        )]
+    } else {
+        human::tables(results).collect()
     };
     page.folds.push(Fold {
         id: format!("tables{end}"),

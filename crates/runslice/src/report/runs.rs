@@ -75,10 +75,7 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
     writeln!(to)?;
     let goals = table_of(&answer.sets, |series| series.role == Role::Goal);
     let is_short = !look.verbose && !goals.is_empty();
-    let all = match is_short {
-        true => goals,
-        false => table(&answer.sets),
-    };
+    let all = if is_short { goals } else { table(&answer.sets) };
     let (shown, lost) = all.fit(look.width());
     shown.write(to)?;
     write_voids(&answer.sets, to)?;

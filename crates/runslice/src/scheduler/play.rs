@@ -91,9 +91,10 @@ fn replay(
 ) -> anyhow::Result<Summary> {
     let name = &spec.policy.name;
     let recording = Recording::from_bytes(&recorded.bytes).with_context(|| name.clone())?;
-    let replay = match recorded.setup_only {
-        true => Replay::setup_only(recording),
-        false => Replay::new(recording),
+    let replay = if recorded.setup_only {
+        Replay::setup_only(recording)
+    } else {
+        Replay::new(recording)
     };
     let shared = Shared::new(replay);
     let simulation = simulation.with_program(Box::new(shared.clone()), program.free);

@@ -170,9 +170,10 @@ impl Score {
                  with --recorded-under"
             )));
         }
-        let release = match known.is_foreign {
-            true => known.release.clone(),
-            false => Some(known.header.machine.kernel.name().to_owned()),
+        let release = if known.is_foreign {
+            known.release.clone()
+        } else {
+            Some(known.header.machine.kernel.name().to_owned())
         };
         let parsed = release.as_deref().map(Release::parse);
         match (parsed, release) {

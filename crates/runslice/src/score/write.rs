@@ -67,9 +67,12 @@ const COLUMNS: [(&str, Kind); 21] = [
 /// A row for each part.
 pub fn table(rows: &[Row]) -> ExportTable {
     let mut table = ExportTable::new(COLUMNS);
-    let plain = |value: f64| match value.is_finite() {
-        true => value.to_string(),
-        false => String::new(),
+    let plain = |value: f64| {
+        if value.is_finite() {
+            value.to_string()
+        } else {
+            String::new()
+        }
     };
     for row in rows {
         let factors = [row.factors.simulated, row.factors.null, row.factors.itself];

@@ -145,16 +145,18 @@ pub(super) struct Line<'a> {
 /// A run of the document that `head` begins.
 pub(super) fn entry(head: &Value, line: &Line<'_>, report: Reported) -> Entry {
     let is_sweep = head.get("runslice_sweep").is_some();
-    let world = match is_sweep {
-        true => World::Simulated,
-        false => World::of(head["world"].as_str()),
+    let world = if is_sweep {
+        World::Simulated
+    } else {
+        World::of(head["world"].as_str())
     };
     Entry {
         world: world.name(),
         arm: arm(line.policy, line.knobs),
-        place: match is_sweep {
-            true => place_at(line.workload, line.machine, line.scale),
-            false => place(&head["workload"], &head["machine"]),
+        place: if is_sweep {
+            place_at(line.workload, line.machine, line.scale)
+        } else {
+            place(&head["workload"], &head["machine"])
         },
         seed: line.seed.filter(|_| world == World::Simulated),
         run: (!is_ejection(line.exit)).then(|| Figures::Report(Box::new(report))),

@@ -194,9 +194,10 @@ fn profile(request: &Calibrate, turns: &Turns, entries: &[Background], flight: &
 
 /// Names with a dot are quoted.
 fn toml_key(name: &str) -> String {
-    match name.contains('.') {
-        true => format!("\"{name}\""),
-        false => name.to_owned(),
+    if name.contains('.') {
+        format!("\"{name}\"")
+    } else {
+        name.to_owned()
     }
 }
 

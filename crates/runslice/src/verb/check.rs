@@ -259,13 +259,14 @@ fn write_verdict(
     list(to, &lacks, |count| {
         format!("kernel {kernel}: {count} missing")
     })?;
-    match ends.is_empty() && lacks.is_empty() {
-        true => writeln!(
+    if ends.is_empty() && lacks.is_empty() {
+        writeln!(
             to,
             "\nkernel {kernel}: nothing missing; the verifier was not asked{}",
             if has_no_loader { " (--vm asks it)" } else { "" }
-        )?,
-        false => writeln!(to, "\nkernel {kernel}: no run of it would last")?,
+        )?;
+    } else {
+        writeln!(to, "\nkernel {kernel}: no run of it would last")?;
     }
     Ok(ends.is_empty() && lacks.is_empty())
 }

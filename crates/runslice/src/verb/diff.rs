@@ -116,9 +116,10 @@ pub fn run(request: &Diff) -> anyhow::Result<Status> {
     new.machine = old.machine.clone();
     let difference = compare([&old, &new])?;
     let mut to = output::open(None)?;
-    match request.json {
-        true => writeln!(to, "{:#}", text::json(&difference))?,
-        false => text::write(&difference, &mut to)?,
+    if request.json {
+        writeln!(to, "{:#}", text::json(&difference))?;
+    } else {
+        text::write(&difference, &mut to)?;
     }
     to.flush()?;
     Ok(Status::Done)

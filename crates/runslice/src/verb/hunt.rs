@@ -126,9 +126,10 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
     let before = state.hunted.len();
     hunter.search(&mut state)?;
     hunter.report(&state, before)?;
-    Ok(match state.hunted.is_empty() {
-        true => Status::Done,
-        false => Status::Ejected,
+    Ok(if state.hunted.is_empty() {
+        Status::Done
+    } else {
+        Status::Ejected
     })
 }
 
@@ -257,23 +258,22 @@ impl Hunter<'_> {
             return Ok(());
         }
         let size = case.size()?;
-        let (case, finding, shrunk) = match self.request.no_shrink {
-            true => (case, finding, None),
-            false => {
-                let effort = Effort {
-                    properties: &self.request.property,
-                    jobs: self.request.jobs(),
-                    time: SHRINK,
-                };
-                let Shrunk {
-                    case,
-                    finding,
-                    runs,
-                    is_cut,
-                } = shrink(case, finding, effort)?;
-                let size = case.size()?;
-                (case, finding, Some((size, runs, is_cut)))
-            }
+        let (case, finding, shrunk) = if self.request.no_shrink {
+            (case, finding, None)
+        } else {
+            let effort = Effort {
+                properties: &self.request.property,
+                jobs: self.request.jobs(),
+                time: SHRINK,
+            };
+            let Shrunk {
+                case,
+                finding,
+                runs,
+                is_cut,
+            } = shrink(case, finding, effort)?;
+            let size = case.size()?;
+            (case, finding, Some((size, runs, is_cut)))
         };
         let name = format!("{}-{}.bundle", finding.fault.word(), state.hunted.len() + 1);
         let file = self.folder.join(name);

@@ -294,9 +294,10 @@ fn write(
     };
     let shape = request.shape(plain);
     let mut to = output::open_shape(shape, output)?;
-    match is_many {
-        true => results.write_runs(shape, &mut to)?,
-        false => results.write(shape, &mut to)?,
+    if is_many {
+        results.write_runs(shape, &mut to)?;
+    } else {
+        results.write(shape, &mut to)?;
     }
     Ok(to.flush()?)
 }
@@ -437,14 +438,16 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
         Ok(Some((output::create(&path)?, path)))
     };
     let mut metrics = Metrics::new();
-    let writer = match request.decisions {
-        true => JsonLines::with_decisions,
-        false => JsonLines::new,
+    let writer = if request.decisions {
+        JsonLines::with_decisions
+    } else {
+        JsonLines::new
     };
     let mut events = create(&request.events)?.map(|(to, path)| (writer(to), path));
-    let perfetto = match request.decisions {
-        true => |to| Perfetto::new(to).with_decisions(),
-        false => Perfetto::new,
+    let perfetto = if request.decisions {
+        |to| Perfetto::new(to).with_decisions()
+    } else {
+        Perfetto::new
     };
     let mut trace = create(&request.trace)?.map(|(to, path)| (perfetto(to), path));
     let mut timeline = request.timeline.map(|it| it.collector(request.look));

@@ -132,9 +132,10 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
         Some(folder) => folder.clone(),
         None => request.file.with_extension("results"),
     };
-    let store = match request.dry_run {
-        true => Store::at(&folder),
-        false => Store::open(&folder)?,
+    let store = if request.dry_run {
+        Store::at(&folder)
+    } else {
+        Store::open(&folder)?
     };
     // What a run depends on is a long text: numbers and files of many runs are shared out, too.
     let jobs = parallel::jobs(request.jobs);
@@ -326,9 +327,10 @@ fn finish(
     for sentence in told {
         say(&sentence);
     }
-    match is_void {
-        true => Ok(Status::Ejected),
-        false => Ok(Status::Done),
+    if is_void {
+        Ok(Status::Ejected)
+    } else {
+        Ok(Status::Done)
     }
 }
 

@@ -54,9 +54,10 @@ fn copy(from: &Path, to: &Path) {
         let (path, name) = entry
             .map(|it| (it.path(), it.file_name()))
             .expect("readable");
-        match path.is_dir() {
-            true => copy(&path, &to.join(name)),
-            false => drop(fs::copy(&path, to.join(name)).expect("writable")),
+        if path.is_dir() {
+            copy(&path, &to.join(name));
+        } else {
+            fs::copy(&path, to.join(name)).expect("writable");
         }
     }
 }

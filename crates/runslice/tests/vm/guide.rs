@@ -156,9 +156,10 @@ fn steps(block: &Block) -> Result<Vec<Step>, String> {
             step.command
         ));
     }
-    match steps.is_empty() {
-        true => Err("the block has no command".to_owned()),
-        false => Ok(steps),
+    if steps.is_empty() {
+        Err("the block has no command".to_owned())
+    } else {
+        Ok(steps)
     }
 }
 

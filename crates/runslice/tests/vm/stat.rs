@@ -279,9 +279,10 @@ impl Sink for Tally {
             match event.kind {
                 EventKind::Wakeup => self.go(event.task, now, Place::Waits(now)),
                 EventKind::Switch => {
-                    let left = match event.words().detail == PrevState::Runnable as u8 {
-                        true => Place::Waits(now),
-                        false => Place::Asleep,
+                    let left = if event.words().detail == PrevState::Runnable as u8 {
+                        Place::Waits(now)
+                    } else {
+                        Place::Asleep
                     };
                     self.go(TaskId(event.words().a as u32), now, left);
                     self.go(event.task, now, Place::Runs(now));

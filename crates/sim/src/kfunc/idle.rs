@@ -71,9 +71,10 @@ fn enabled(ctx: &mut Ctx<'_>) -> bool {
 fn kept(ctx: &mut Ctx<'_>, per_node: bool) -> bool {
     let is_per_node = ctx.host.ops.flag(ops::BUILTIN_IDLE_PER_NODE);
     if is_per_node != per_node {
-        ctx.host.error(match per_node {
-            true => "per-node idle tracking is disabled",
-            false => "SCX_OPS_BUILTIN_IDLE_PER_NODE enabled",
+        ctx.host.error(if per_node {
+            "per-node idle tracking is disabled"
+        } else {
+            "SCX_OPS_BUILTIN_IDLE_PER_NODE enabled"
         });
     }
     is_per_node == per_node

@@ -64,9 +64,10 @@ impl EventQueue {
         if self.begin == self.front.len() && self.spilt.is_empty() && !self.refill() {
             return None;
         }
-        let first = match self.spilt.is_empty() {
-            true => self.front.get(self.begin),
-            false => self.next_of_many(),
+        let first = if self.spilt.is_empty() {
+            self.front.get(self.begin)
+        } else {
+            self.next_of_many()
         };
         first.map(super::Entry::key)
     }

@@ -245,12 +245,13 @@ impl Work {
             nice: declared.nice,
             policy: declared.policy,
             cgroup: declared.cgroup,
-            cpus: match declared.one_each_cpu {
-                true => u16::try_from(index)
+            cpus: if declared.one_each_cpu {
+                u16::try_from(index)
                     .ok()
-                    .map(|cpu| CpuSet::single(CpuId(cpu))),
-                false => (declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)))
-                    .filter(|cpus| !(declared.free_elsewhere && cpus.is_empty())),
+                    .map(|cpu| CpuSet::single(CpuId(cpu)))
+            } else {
+                (declared.cpus.as_ref().map(|cpus| cpus.within(self.cpus)))
+                    .filter(|cpus| !(declared.free_elsewhere && cpus.is_empty()))
             },
             start,
             process: declared.kind != TaskKind::Thread,

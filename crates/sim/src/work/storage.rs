@@ -69,9 +69,10 @@ impl Storage {
     pub fn new(workload: &Workload, seed: u64) -> Self {
         let numbers = (0..).zip(&workload.disks);
         let has_two_lists = (workload.memory.as_ref()).is_some_and(|memory| memory.two_lists);
-        let [cached, owned] = match has_two_lists {
-            true => [Order::Cached, Order::Owned],
-            false => [Order::Use; 2],
+        let [cached, owned] = if has_two_lists {
+            [Order::Cached, Order::Owned]
+        } else {
+            [Order::Use; 2]
         };
         Self {
             drives: numbers
@@ -356,9 +357,10 @@ impl Storage {
                 let is_used = !request.waiters.is_empty();
                 for page in request.page..request.page + request.pages {
                     let stamp = self.tick();
-                    match is_used {
-                        true => self.caches[disk].put((0, page), stamp),
-                        false => self.caches[disk].bring((0, page), stamp),
+                    if is_used {
+                        self.caches[disk].put((0, page), stamp);
+                    } else {
+                        self.caches[disk].bring((0, page), stamp);
                     }
                 }
                 // Somebody else may have brought some of them meanwhile.

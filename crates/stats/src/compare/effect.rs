@@ -163,9 +163,10 @@ pub fn effect(
     let (ours, theirs): (Vec<f64>, Vec<f64>) = (ours, theirs);
     let level = settings.level();
     let of = |test: &dyn ShiftTest, trimmed: Trimmed| {
-        let (low, high) = match settings.intervals {
-            true => test.interval(level),
-            false => (f64::NEG_INFINITY, f64::INFINITY),
+        let (low, high) = if settings.intervals {
+            test.interval(level)
+        } else {
+            (f64::NEG_INFINITY, f64::INFINITY)
         };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         Effect {

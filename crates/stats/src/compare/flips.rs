@@ -49,9 +49,10 @@ impl Flips {
         let value = differences.iter().sum::<f64>() / pairs;
         let centred: Vec<f64> = differences.iter().map(|it| it - value).collect();
         let is_exact = libm::exp2(pairs) <= EXACT_MAX;
-        let flipped = match is_exact {
-            true => every(&centred),
-            false => sampled(&centred, &mut Rng::new(seed, stream)),
+        let flipped = if is_exact {
+            every(&centred)
+        } else {
+            sampled(&centred, &mut Rng::new(seed, stream))
         };
         let least = differences.iter().copied().fold(f64::INFINITY, f64::min);
         let most = differences

@@ -392,9 +392,12 @@ pub fn holm(chances: &[f64]) -> Vec<f64> {
 /// of 8 metrics, or 9 pairs.
 #[must_use]
 pub fn runs_to_decide(comparisons: usize, is_paired: bool, level: f64) -> usize {
-    let least = |runs: usize| match is_paired {
-        true => flips::least(runs as f64),
-        false => 2.0 / relabel::ways(2 * runs, runs),
+    let least = |runs: usize| {
+        if is_paired {
+            flips::least(runs as f64)
+        } else {
+            2.0 / relabel::ways(2 * runs, runs)
+        }
     };
     // 1,000 runs decide more comparisons than there can be.
     let enough = |runs: &usize| least(*runs) * (comparisons as f64) < level;

@@ -70,9 +70,10 @@ impl Relabelings {
         let ways = ways(base.len() + other.len(), base.len());
         let is_exact = ways <= EXACT_MAX;
         let is_half = is_exact && base.len() == other.len();
-        let dealt = match is_exact {
-            true => every(&sets, is_half),
-            false => sampled(&sets, &mut Rng::new(seed, stream)),
+        let dealt = if is_exact {
+            every(&sets, is_half)
+        } else {
+            sampled(&sets, &mut Rng::new(seed, stream))
         };
         let both = sets[0].iter().map(|it| (*it, false));
         let total = both.chain(sets[1].iter().map(|it| (*it, true)));
@@ -269,13 +270,14 @@ fn every(sets: &[Vec<f64>; 2], is_half: bool) -> Vec<Dealt> {
     let mut values: Vec<(f64, bool)> = sets[0].iter().map(|it| (*it, false)).collect();
     values.extend(sets[1].iter().map(|it| (*it, true)));
     let mut found = Vec::new();
-    let (start, rest, choose) = match is_half {
-        true => (
+    let (start, rest, choose) = if is_half {
+        (
             Dealt::default().with(values[0]),
             &values[1..],
             sets[0].len() - 1,
-        ),
-        false => (Dealt::default(), &values[..], sets[0].len()),
+        )
+    } else {
+        (Dealt::default(), &values[..], sets[0].len())
     };
     choose_from(rest, choose, start, &mut found);
     found

@@ -50,9 +50,10 @@ pub fn trimmed_pairs(differences: &[f64], alpha: f64) -> Trimmed {
 
 fn reaching(shift: f64, square: f64, freedom: f64, alpha: f64) -> Trimmed {
     // Without variance the degrees of freedom are 0 by 0.
-    let reach = match square > 0.0 {
-        true => student(alpha, freedom) * square.sqrt(),
-        false => 0.0,
+    let reach = if square > 0.0 {
+        student(alpha, freedom) * square.sqrt()
+    } else {
+        0.0
     };
     Trimmed {
         shift,

@@ -177,9 +177,10 @@ impl Set {
         make: impl FnOnce() -> Series,
     ) {
         let is_next = self.series.get(places.next);
-        let at = match is_next.is_some_and(|it| is_its(&it.name)) {
-            true => places.next,
-            false => self.place(places, is_its, make()),
+        let at = if is_next.is_some_and(|it| is_its(&it.name)) {
+            places.next
+        } else {
+            self.place(places, is_its, make())
         };
         self.series[at].values.push(value);
         self.series[at].seeds.push(seed);

@@ -139,9 +139,10 @@ fn separated_sets_are_decided_from_6_runs_of_8_metrics_or_9_pairs() {
             let (base, others) = (arm(100.0), [arm(200.0)]);
             for row in rows(&base, &others, None) {
                 let judged = row.result.expect("can be compared");
-                let want = match runs == fewest {
-                    true => (Verdict::Slower, None),
-                    false => (Verdict::Undecided(Doubt::Few), Some(fewest)),
+                let want = if runs == fewest {
+                    (Verdict::Slower, None)
+                } else {
+                    (Verdict::Undecided(Doubt::Few), Some(fewest))
                 };
                 assert_eq!((judged.verdict, judged.runs_needed), (Some(want.0), want.1));
             }

@@ -63,9 +63,10 @@ pub fn told_apart(place: &str, places: &[&str]) -> String {
     let own = place.split(", ");
     let own = own.filter(|part| !places.iter().all(|it| has(it, part)));
     let own: Vec<&str> = own.collect();
-    match own.is_empty() {
-        true => place.to_owned(),
-        false => own.join(", "),
+    if own.is_empty() {
+        place.to_owned()
+    } else {
+        own.join(", ")
     }
 }
 
@@ -118,13 +119,15 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Ch
         0 => String::new(),
         left => format!(" {left} more of these are in the tables only."),
     };
-    let median = match sets.iter().any(|set| set.runs > 1) {
-        true => ", the upright line the median of a scheduler's runs",
-        false => "",
+    let median = if sets.iter().any(|set| set.runs > 1) {
+        ", the upright line the median of a scheduler's runs"
+    } else {
+        ""
     };
-    let interval = match rows.is_empty() {
-        true => "",
-        false => " The pale bar is the interval of the difference from the baseline.",
+    let interval = if rows.is_empty() {
+        ""
+    } else {
+        " The pale bar is the interval of the difference from the baseline."
     };
     Chart {
         id: "runs".into(),
@@ -262,9 +265,10 @@ pub fn changes(rows: &[Row], settings: &Settings, titles: &[Shown], says: Says) 
     let drawn = panels.iter().map(|(first, of)| {
         let title = titles.iter().find(|it| it.metric == first.metric);
         let title = title.map_or(first.metric.as_str(), |it| it.title.as_str());
-        let name = match has_places {
-            true => format!("{title}, {}", told_apart(&first.place, &places)),
-            false => title.to_owned(),
+        let name = if has_places {
+            format!("{title}, {}", told_apart(&first.place, &places))
+        } else {
+            title.to_owned()
         };
         let rows = of.iter().map(|row| change_row(row, ink(&row.arm), says));
         change_panel(name, first, rows.collect(), settings)
@@ -335,9 +339,10 @@ fn change_row(row: &Row, ink: Ink, says: Says) -> DotRow {
     let middle = found.map(|judged| {
         let effect = &judged.effect;
         let said = |shift| said(effect.scale, row.measure, shift, says);
-        let interval = match effect.low.is_finite() && effect.high.is_finite() {
-            true => format!(" ({} to {})", said(effect.low), said(effect.high)),
-            false => String::new(),
+        let interval = if effect.low.is_finite() && effect.high.is_finite() {
+            format!(" ({} to {})", said(effect.low), said(effect.high))
+        } else {
+            String::new()
         };
         let verdict = judged
             .verdict
@@ -399,9 +404,10 @@ fn ratio_marks(low: f64, high: f64) -> Vec<(u64, String)> {
     let (least, most) = (libm::exp(low), libm::exp(high));
     let mark = |ratio_of: f64| (beside(libm::log(ratio_of) * LOG_STEPS), ratio(ratio_of));
     // Far apart, equal factors stand at equal distances, and round percentages do not.
-    let percents: &[f64] = match most / least < 3.0 {
-        true => &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0],
-        false => &[],
+    let percents: &[f64] = if most / least < 3.0 {
+        &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0]
+    } else {
+        &[]
     };
     for &percent in percents {
         let (from, to) = (

@@ -354,9 +354,10 @@ fn inks(runs: &[&Collector], names: &[String]) -> Vec<Ink> {
         .iter()
         .zip(names)
         .all(|(run, name)| run.policy() == name);
-    match is_told_apart {
-        true => Ink::of_schedulers(runs.iter().map(|run| run.policy())),
-        false => Ink::of_schedulers(names.iter().map(String::as_str)),
+    if is_told_apart {
+        Ink::of_schedulers(runs.iter().map(|run| run.policy()))
+    } else {
+        Ink::of_schedulers(names.iter().map(String::as_str))
     }
 }
 

@@ -50,9 +50,10 @@ impl Statistics {
             parts.push(format!("and kept it for {runslice}"));
         }
         let length = Nanos::new(nanoseconds(jiffies, self.hz));
-        match parts.is_empty() {
-            true => format!("{length} of statistics, which do not count waits"),
-            false => format!("{} ({length})", parts.join(" ")),
+        if parts.is_empty() {
+            format!("{length} of statistics, which do not count waits")
+        } else {
+            format!("{} ({length})", parts.join(" "))
         }
     }
 

@@ -40,9 +40,10 @@ impl Advice for IntervalError {
 }
 
 fn moved(before: u64, after: u64) -> &'static str {
-    match after < before {
-        true => "went back",
-        false => "jumped",
+    if after < before {
+        "went back"
+    } else {
+        "jumped"
     }
 }
 

@@ -399,9 +399,10 @@ impl Dump {
         let busy = cpus.filter(|cpu| !cpu.curr.is_empty() && !cpu.idles());
         busy.map(|cpu| {
             let current = |task: &&Task| task.is_current && task.cpu == cpu.number;
-            let of = match cpu.is_above() {
-                true => format!(", of {}", cpu.class),
-                false => String::new(),
+            let of = if cpu.is_above() {
+                format!(", of {}", cpu.class)
+            } else {
+                String::new()
             };
             Holder {
                 cpu: CpuId(cpu.number),

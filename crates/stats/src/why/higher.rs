@@ -23,9 +23,10 @@ impl Higher {
             return;
         }
         let before = self.changes.last().map_or(0, |(_, held)| *held);
-        let held = match has {
-            true => before | 1 << cpu.0,
-            false => before & !(1 << cpu.0),
+        let held = if has {
+            before | 1 << cpu.0
+        } else {
+            before & !(1 << cpu.0)
         };
         self.changes.push((now, held));
     }

@@ -79,9 +79,10 @@ impl Judge<'_> {
     /// could have run it, the wait is not long, or is less than half of a short one.
     fn is_outranked(&self, task: TaskId) -> bool {
         let waited = self.state.waited(task, self.now).unwrap_or(Nanos::ZERO);
-        let limit = match waited >= self.long() {
-            true => self.long(),
-            false => Nanos::new(waited.get() / 2),
+        let limit = if waited >= self.long() {
+            self.long()
+        } else {
+            Nanos::new(waited.get() / 2)
         };
         self.free_wait(task).is_some_and(|free| free < limit)
     }
@@ -120,9 +121,10 @@ impl Judge<'_> {
         let failed = self.state.failed;
         let subject = failed.map_or(TaskId::NONE, |(task, _)| task);
         let known = subject.index() < self.state.tasks.len();
-        let mut finding = match known {
-            true => self.finding(subject),
-            false => self.nothing(),
+        let mut finding = if known {
+            self.finding(subject)
+        } else {
+            self.nothing()
         };
         finding.fault = fault;
         finding.culprit = failed.map(|(_, deed)| self.act(&deed));
@@ -210,10 +212,13 @@ impl Judge<'_> {
     fn victim(&self, id: TaskId) -> Victim {
         let task = &self.state.tasks[id.index()];
         let standing = match task.place {
-            _ if !task.is_managed && task.put.is_none() => match self.state.has_decisions() {
-                true => Standing::Elsewhere,
-                false => Standing::Unknown,
-            },
+            _ if !task.is_managed && task.put.is_none() => {
+                if self.state.has_decisions() {
+                    Standing::Elsewhere
+                } else {
+                    Standing::Unknown
+                }
+            }
             Where::Kept => Standing::Nowhere,
             Where::Queue(index) => match self.state.queues.get(&index).map(|queue| queue.id) {
                 Some(id) => match State::kind_of(id) {
@@ -386,9 +391,10 @@ impl Judge<'_> {
             // kernel did not go there, because that one goes offline.
             let is_elsewhere = task.claim.is_some_and(|claimed| claimed != cpu);
             let is_released = put.is_some_and(|put| put.caller == release);
-            return match is_left || is_elsewhere || is_released {
-                true => (Fault::Outranked, None),
-                false => (Fault::CpuHeld, put),
+            return if is_left || is_elsewhere || is_released {
+                (Fault::Outranked, None)
+            } else {
+                (Fault::CpuHeld, put)
             };
         }
         match self.grip(cpu, self.put_at(id)) {
@@ -465,16 +471,18 @@ impl Judge<'_> {
         let waited = self.now.since(self.put_at(id)).get();
         let is_read = looked.is_some_and(|look| self.now.since(look.time).get() <= waited / 2);
         if is_read && entry.takes == 0 {
-            let fault = match self.is_owed(id) {
-                true => Fault::PassedOver,
-                false => Fault::Waited,
+            let fault = if self.is_owed(id) {
+                Fault::PassedOver
+            } else {
+                Fault::Waited
             };
             return (fault, put);
         }
         if is_read && self.overtaken(id) > 0 {
-            return match self.is_owed(id) {
-                true => (Fault::PassedOver, self.headed(id).or(put)),
-                false => (Fault::Waited, put),
+            return if self.is_owed(id) {
+                (Fault::PassedOver, self.headed(id).or(put))
+            } else {
+                (Fault::Waited, put)
             };
         }
         // Those who look there have gone.

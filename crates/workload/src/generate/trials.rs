@@ -68,9 +68,10 @@ impl Load {
         }
         let kinds = self.some(DISTURBANCES);
         // What disturbs needs somebody to disturb.
-        let disturbances = match self.groups.is_empty() {
-            true => 0,
-            false => pick(&mut self.rng, &[0, 0, 1, 1, 2, 3, 4]),
+        let disturbances = if self.groups.is_empty() {
+            0
+        } else {
+            pick(&mut self.rng, &[0, 0, 1, 1, 2, 3, 4])
         };
         for _ in 0..disturbances {
             pick(&mut self.rng, &kinds)(self);
@@ -85,9 +86,10 @@ impl Load {
     fn some(&mut self, kinds: &[Kind]) -> Vec<Kind> {
         let mut some = kinds.to_vec();
         some.retain(|_| self.below(2) == 0);
-        match some.is_empty() {
-            true => vec![pick(&mut self.rng, kinds)],
-            false => some,
+        if some.is_empty() {
+            vec![pick(&mut self.rng, kinds)]
+        } else {
+            some
         }
     }
 

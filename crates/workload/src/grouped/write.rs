@@ -74,9 +74,10 @@ fn channel(text: &mut String, kind: &Kind, file: &AsFile<'_>) {
     let mut put = |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a string");
     // A socket wakes as one that is about to sleep, a queue plainly.
     let by_tasks = kind.sum.waits.many() - outside;
-    let channel = match kind.sum.synchronously * 2 > by_tasks {
-        true => "unix",
-        false => "queue",
+    let channel = if kind.sum.synchronously * 2 > by_tasks {
+        "unix"
+    } else {
+        "queue"
     };
     put(format_args!("\n[chan.{name}_wakes]\nkind = \"{channel}\""));
     if let Some(mean) = file.length.get().checked_div(outside) {

@@ -30,9 +30,10 @@ impl Parser<'_> {
 
     /// A comma and an expression, or what holds without.
     fn given_or(&mut self, otherwise: Expr) -> Result<Expr, Failure> {
-        match self.accept(",") {
-            true => self.expr(),
-            false => Ok(otherwise),
+        if self.accept(",") {
+            self.expr()
+        } else {
+            Ok(otherwise)
         }
     }
 
@@ -49,15 +50,17 @@ impl Parser<'_> {
         let span = intern(&self.label()?, &mut self.names.spans);
         let begins = operation == "span_begin";
         if !self.accept(",") {
-            return Ok(match begins {
-                true => Operation::SpanBegin(span),
-                false => Operation::SpanEnd(span),
+            return Ok(if begins {
+                Operation::SpanBegin(span)
+            } else {
+                Operation::SpanEnd(span)
             });
         }
         let key = self.expr()?;
-        Ok(Operation::Device(match begins {
-            true => DeviceOp::SpanBegin { span, key },
-            false => DeviceOp::SpanEnd { span, key },
+        Ok(Operation::Device(if begins {
+            DeviceOp::SpanBegin { span, key }
+        } else {
+            DeviceOp::SpanEnd { span, key }
         }))
     }
 

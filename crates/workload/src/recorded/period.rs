@@ -82,9 +82,10 @@ pub fn with_missed(script: &[Act], period: Nanos, spare: &Cell<u64>) -> Vec<Act>
     let turns = turns(script, period.get());
     let usual = turns.iter().filter(|turn| turn.periods == 1);
     let usual: Vec<u64> = usual.map(|turn| turn.ran).collect();
-    let usual = match usual.len() < LEAST_TURNS {
-        true => 0,
-        false => median(usual),
+    let usual = if usual.len() < LEAST_TURNS {
+        0
+    } else {
+        median(usual)
     };
     let (mut turns, mut out) = (turns.iter(), Vec::with_capacity(script.len()));
     let mut ends: Vec<(u64, Nanos)> = Vec::new();

@@ -48,9 +48,12 @@ impl Cases {
         };
         let small = self.below(2) == 0;
         (0..len)
-            .map(|at| match small {
-                true => u8::from(at % 4 == 0) * self.below(4) as u8,
-                false => self.next() as u8,
+            .map(|at| {
+                if small {
+                    u8::from(at % 4 == 0) * self.below(4) as u8
+                } else {
+                    self.next() as u8
+                }
             })
             .collect()
     }

@@ -309,9 +309,10 @@ fn what_the_kernel_does_not_have_is_an_error_that_names_the_file() {
     ] {
         let fake = Fake::of(&story());
         let path = fake.folder.join(file);
-        match path.is_dir() {
-            true => fs::remove_dir_all(&path).unwrap(),
-            false => fs::remove_file(&path).unwrap(),
+        if path.is_dir() {
+            fs::remove_dir_all(&path).unwrap();
+        } else {
+            fs::remove_file(&path).unwrap();
         }
         let error = fake.start(u64::MAX).unwrap_err().to_string();
         assert!(error.contains(want), "{error}");

@@ -281,9 +281,10 @@ fn noise(rows: &[Row]) -> Vec<String> {
     });
     let parts = distinct(parts).join(", ");
     let base = rows.first().map_or("", |row| &row.base);
-    match parts.is_empty() {
-        true => Vec::new(),
-        false => vec![format!("noise between two arms of {base}: {parts}")],
+    if parts.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!("noise between two arms of {base}: {parts}")]
     }
 }
 
@@ -348,9 +349,10 @@ fn summary(rows: &[Row]) -> Vec<String> {
             (!names.is_empty()).then(|| format!("{word} in {}", names.join(", ")))
         });
         let parts: Vec<String> = parts.collect();
-        let mut line = match parts.is_empty() {
-            true => format!("{arm} against {base}: not compared"),
-            false => format!("{arm} against {base}: {}", parts.join("; ")),
+        let mut line = if parts.is_empty() {
+            format!("{arm} against {base}: not compared")
+        } else {
+            format!("{arm} against {base}: {}", parts.join("; "))
         };
         let doubts = distinct(judged.iter().filter_map(|(_, verdict, _)| match verdict {
             Verdict::Undecided(doubt) => Some(doubt.words()),

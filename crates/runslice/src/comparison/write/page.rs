@@ -119,9 +119,12 @@ fn is_alike(row: &Row) -> bool {
 /// What people call a metric.
 fn spoken(metric: &str) -> String {
     let words: Vec<&str> = metric.split('.').collect();
-    let of = |group: &str, name: &str| match group == name {
-        true => group.to_owned(),
-        false => format!("{group} {name}"),
+    let of = |group: &str, name: &str| {
+        if group == name {
+            group.to_owned()
+        } else {
+            format!("{group} {name}")
+        }
     };
     match words.as_slice() {
         ["machine", "elapsed_ns"] => "time to end".to_owned(),
@@ -180,11 +183,10 @@ pub fn verdict(rows: &[Row]) -> Vec<String> {
                 named(&open, places)
             ));
         }
-        match parts.is_empty() {
-            true => {
-                format!("{arm} and {base} do the same at every goal, or could not be compared.")
-            }
-            false => format!("{arm} {}.", parts.join("; it ")),
+        if parts.is_empty() {
+            format!("{arm} and {base} do the same at every goal, or could not be compared.")
+        } else {
+            format!("{arm} {}.", parts.join("; it "))
         }
     });
     sentences.collect()
@@ -242,9 +244,10 @@ fn answers(rows: &[Row]) -> Vec<(String, String)> {
             0 | 1 => String::new(),
             _ => format!(" ({})", told_apart(&row.place, &places)),
         };
-        let interval = match effect.low.is_finite() || effect.high.is_finite() {
-            true => format!("from {} to {}", change(effect.low), change(effect.high)),
-            false => "so few runs set no interval".to_owned(),
+        let interval = if effect.low.is_finite() || effect.high.is_finite() {
+            format!("from {} to {}", change(effect.low), change(effect.high))
+        } else {
+            "so few runs set no interval".to_owned()
         };
         Some((
             format!("{}{place}", spoken(&row.metric)),

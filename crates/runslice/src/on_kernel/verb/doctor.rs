@@ -41,20 +41,19 @@ pub fn run(request: &Doctor) -> anyhow::Result<Status> {
         .iter()
         .any(|finding| finding.severity == Severity::Blocks);
     let asks = |severity| findings.iter().any(|finding| finding.severity == severity);
-    let verdict = match can {
-        true => {
-            let mut command = "policies can be attached: runslice run POLICY".to_owned();
-            for (severity, option) in [
-                (Severity::Untested, " --untested"),
-                (Severity::Breaks, " --ignore-cgroups"),
-            ] {
-                if asks(severity) {
-                    command += option;
-                }
+    let verdict = if can {
+        let mut command = "policies can be attached: runslice run POLICY".to_owned();
+        for (severity, option) in [
+            (Severity::Untested, " --untested"),
+            (Severity::Breaks, " --ignore-cgroups"),
+        ] {
+            if asks(severity) {
+                command += option;
             }
-            command
         }
-        false => "policies cannot be attached".to_owned(),
+        command
+    } else {
+        "policies cannot be attached".to_owned()
     };
     writeln!(to, "\n{verdict}")?;
     to.flush()?;

@@ -141,9 +141,10 @@ fn human(outcome: &Outcome) -> String {
         .numbers("value")
         .names("unit");
     for figure in &outcome.figures {
-        let value = match figure.value.fract() == 0.0 {
-            true => format!("{:.0}", figure.value),
-            false => format!("{:.3}", figure.value),
+        let value = if figure.value.fract() == 0.0 {
+            format!("{:.0}", figure.value)
+        } else {
+            format!("{:.3}", figure.value)
         };
         table.row([figure.name.clone(), value, figure.unit.to_owned()]);
     }

@@ -124,9 +124,10 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
     if request.overhead {
         return overhead::run(request, &spec);
     }
-    let depth = match request.events.is_some() || request.trace.is_some() {
-        true => Depth::Events,
-        false => Depth::Histograms,
+    let depth = if request.events.is_some() || request.trace.is_some() {
+        Depth::Events
+    } else {
+        Depth::Histograms
     };
     let (mut report, mut waits, summary, take) = request.report(&spec, depth)?;
     if depth == Depth::Histograms {

@@ -236,12 +236,13 @@ impl Job<'_> {
 
     fn announce(&self) {
         let name = &self.spec.name;
-        let who = match self.request.partial {
-            false => format!("{name} is the scheduler"),
-            true => format!(
+        let who = if self.request.partial {
+            format!(
                 "{name} schedules tasks that ask for SCHED_EXT, which run when no other task \
                  wants the CPU"
-            ),
+            )
+        } else {
+            format!("{name} is the scheduler")
         };
         say(&format!(
             "{who}; SysRq-S brings the kernel's own back in an emergency"

@@ -236,9 +236,10 @@ impl Own {
             }
         };
         // A scheduler's own program has none that runslice knows.
-        let object = match place.object().exists() {
-            true => policy::read(&place.object()).map(Some),
-            false => Ok(None),
+        let object = if place.object().exists() {
+            policy::read(&place.object()).map(Some)
+        } else {
+            Ok(None)
         };
         let knobs = object
             .and_then(|object| match object {

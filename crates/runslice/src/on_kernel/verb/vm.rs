@@ -90,12 +90,13 @@ pub fn run(request: &Vm) -> anyhow::Result<u8> {
         kernel,
         cpus: request.cpus,
         memory_mib: request.memory,
-        pace: match request.det {
-            true => Pace::Counted {
+        pace: if request.det {
+            Pace::Counted {
                 speed: request.mips,
                 sample: request.seed,
-            },
-            false => Pace::Fast,
+            }
+        } else {
+            Pace::Fast
         },
         timeout: Duration::from_nanos(request.timeout.get()),
         command: request.command.clone(),

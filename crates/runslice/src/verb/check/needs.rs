@@ -16,9 +16,10 @@ const COUNTED: [&str; 18] = [
 pub fn sort(image: &Image, reached: &Reached) -> (Vec<String>, Vec<String>) {
     let (mut ends, mut idle) = (Vec::new(), Vec::new());
     for (index, reason) in image.poisons.iter().enumerate() {
-        match reached.poisons.contains(&index) {
-            true => ends.push(reason.clone()),
-            false => idle.push(reason.clone()),
+        if reached.poisons.contains(&index) {
+            ends.push(reason.clone());
+        } else {
+            idle.push(reason.clone());
         }
     }
     (ends, idle)

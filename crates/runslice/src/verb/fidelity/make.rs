@@ -35,9 +35,10 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
         Machine::Vm => Place::Guest,
         Machine::Host => Place::Host,
     };
-    let words = match request.policy.is_empty() {
-        true => POLICIES.map(str::to_owned).to_vec(),
-        false => policy::list(&request.policy),
+    let words = if request.policy.is_empty() {
+        POLICIES.map(str::to_owned).to_vec()
+    } else {
+        policy::list(&request.policy)
     };
     for word in &words {
         policy::find(word)?;
@@ -101,9 +102,10 @@ fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>
         let stem = crate::fidelity::asked::plain(&stem.to_string_lossy());
         loads.push((stem, written));
     }
-    let generated = match request.workload.is_empty() {
-        true => GENERATED,
-        false => 0,
+    let generated = if request.workload.is_empty() {
+        GENERATED
+    } else {
+        0
     };
     for number in 1..=request.generate.unwrap_or(generated) {
         let name = format!("generated-{number}");
@@ -162,9 +164,10 @@ fn command(asked: &Request, play: &Play, at: usize, folder: &Path) -> anyhow::Re
                 .iter()
                 .map(|(name, value)| format!("{name}={value}"));
             let knobs: Vec<String> = knobs.collect();
-            match knobs.is_empty() {
-                true => object,
-                false => format!("{object}:{}", knobs.join(",")),
+            if knobs.is_empty() {
+                object
+            } else {
+                format!("{object}:{}", knobs.join(","))
             }
         }
     };

@@ -108,9 +108,10 @@ fn published_panel(name: String, rows: Vec<DotRow>) -> DotPanel {
     let (low, high) = values.fold((u64::MAX, 0), |(low, high), it| (low.min(it), high.max(it)));
     let logarithmic = low > 0 && high / low >= 20;
     let room = ((high - low) / 10).max(high / 50).max(1);
-    let span = match logarithmic {
-        true => (low - low / 5, high.saturating_add(high / 4)),
-        false => (low.saturating_sub(room), high.saturating_add(room)),
+    let span = if logarithmic {
+        (low - low / 5, high.saturating_add(high / 4))
+    } else {
+        (low.saturating_sub(room), high.saturating_add(room))
     };
     DotPanel {
         name,
@@ -376,12 +377,13 @@ impl Drawing<'_> {
         }
         Ok(Body::Curves {
             x: Axis::new("time", Quantity::Time),
-            y: match rate {
-                true => Axis::new("in a second", Quantity::Count),
-                false => Axis {
+            y: if rate {
+                Axis::new("in a second", Quantity::Count)
+            } else {
+                Axis {
                     inverted: true,
                     ..Axis::new("level, the best at the top", Quantity::Count)
-                },
+                }
             },
             span: None,
             curves,

@@ -140,9 +140,10 @@ pub fn rows(experiment: &Experiment, results: &Results) -> Vec<Row> {
                         arm,
                         point: point_index,
                     };
-                    let place = match label.is_empty() {
-                        true => set.label.clone(),
-                        false => format!("{}, {label}", set.label),
+                    let place = if label.is_empty() {
+                        set.label.clone()
+                    } else {
+                        format!("{}, {label}", set.label)
                     };
                     rows.extend(row(experiment, results, id, metric, place));
                 }
@@ -308,9 +309,10 @@ pub fn part(id: &str, name: &str, finding: &Finding) -> String {
         .map(|part| {
             let value = number(part.value);
             let (low, high) = (number(part.low), number(part.high));
-            match low == high {
-                true => format!("{} is {value}", part.name),
-                false => format!("{} is {value}, from {low} to {high}", part.name),
+            if low == high {
+                format!("{} is {value}", part.name)
+            } else {
+                format!("{} is {value}, from {low} to {high}", part.name)
             }
         })
         .collect();
@@ -358,16 +360,17 @@ pub fn summary(judged: &[Judged<'_>], rules: &Rules) -> String {
     });
     let counts: Vec<String> = counts.collect();
     let tests: usize = judged.iter().map(|it| it.parts.len()).sum();
-    let chance = match rules.quick {
-        true => "A quick look at few runs compares means alone: it says \"same direction\" or \
+    let chance = if rules.quick {
+        "A quick look at few runs compares means alone: it says \"same direction\" or \
                  \"opposite direction\" at most."
-            .to_owned(),
-        false => format!(
+            .to_owned()
+    } else {
+        format!(
             "Each statement is judged as if alone, at {} %: were all true, up to {} would be \
              refuted by chance.",
             number(rules.alpha * 100.0),
             number(false_refutations(judged, rules))
-        ),
+        )
     };
     let (statements, counts) = (judged.len(), counts.join(", "));
     format!("{statements} statements, {tests} tests: {counts}. {chance}")

@@ -176,9 +176,10 @@ impl Page<'_> {
         let same = count(&[Verdict::SameDirection]);
         let open = count(&[Verdict::Undecided]);
         let not = count(&[Verdict::NotReproduced, Verdict::OppositeDirection]);
-        let machine = match names_machine {
-            true => format!("{}: ", self.machine),
-            false => String::new(),
+        let machine = if names_machine {
+            format!("{}: ", self.machine)
+        } else {
+            String::new()
         };
         let mut said = format!(
             "{machine}Of {} that can be tried here, {} {}: {reproduced} with the published size, \

@@ -38,9 +38,10 @@ impl Paper {
         // Titles are bold, so fewer letters have room.
         let most = Self::letters(width) * 9 / 10;
         let titles: Vec<Vec<String>> = panels.iter().map(|it| title(&it.name, most)).collect();
-        let head = match titles.iter().all(|lines| lines.len() < 2) {
-            true => HEAD,
-            false => HEAD + LINE,
+        let head = if titles.iter().all(|lines| lines.len() < 2) {
+            HEAD
+        } else {
+            HEAD + LINE
         };
         for (at, (panel, title)) in panels.iter().zip(&titles).enumerate() {
             let column = at % tops.len();
@@ -105,9 +106,10 @@ impl Paper {
             .marks
             .iter()
             .map(|(at, text)| (across.place(*at), text.as_str()));
-        let marks: Vec<(i64, &str)> = match panel.marks.is_empty() {
-            true => own.collect(),
-            false => given.collect(),
+        let marks: Vec<(i64, &str)> = if panel.marks.is_empty() {
+            own.collect()
+        } else {
+            given.collect()
         };
         let marks = self.with_unit(&marks, &across.label(), frame);
         let marks: Vec<(i64, &str)> = marks
@@ -124,9 +126,10 @@ impl Paper {
         let last = marks.len().saturating_sub(1);
         let all = marks.iter().enumerate().map(|(at, (place, text))| {
             let has_unit = text.ends_with(|it: char| !it.is_ascii_digit());
-            match at == last && !unit.is_empty() && !has_unit {
-                true => (*place, format!("{text} {unit}")),
-                false => (*place, (*text).to_owned()),
+            if at == last && !unit.is_empty() && !has_unit {
+                (*place, format!("{text} {unit}"))
+            } else {
+                (*place, (*text).to_owned())
             }
         });
         all.collect()

@@ -369,9 +369,10 @@ const SPILLING: &str = " overflow=\"visible\"";
 
 /// A part can be shown of what goes along a time.
 fn zoomed(axis: &Axis) -> &'static str {
-    match axis.quantity == Quantity::Time && !axis.logarithmic {
-        true => ZOOMED,
-        false => "",
+    if axis.quantity == Quantity::Time && !axis.logarithmic {
+        ZOOMED
+    } else {
+        ""
     }
 }
 

@@ -47,9 +47,10 @@ impl Around {
             .schedstats
             .map(|to| Turned::to(PathBuf::from(SCHEDSTATS), to))
             .transpose()?;
-        let cost = match self.callbacks {
-            true => Some(Cost::measure().map_err(|error| refused(&error.to_string()))?),
-            false => None,
+        let cost = if self.callbacks {
+            Some(Cost::measure().map_err(|error| refused(&error.to_string()))?)
+        } else {
+            None
         };
         let before = cost.as_ref().map(|_| ProgramCost::of_callbacks());
         let outcome = load();

@@ -181,9 +181,10 @@ fn row(text: &str) -> Result<Row, String> {
 
 impl Contest {
     pub(super) fn load(&self) -> contest::Contest {
-        let rows = match self.rows.is_empty() {
-            true => Row::ALL.to_vec(),
-            false => self.rows.clone(),
+        let rows = if self.rows.is_empty() {
+            Row::ALL.to_vec()
+        } else {
+            self.rows.clone()
         };
         contest::Contest {
             builder: self.sources.builder(),

@@ -101,9 +101,10 @@ impl Web {
             workers: self.workers.unwrap_or(self.clients),
             work: duration(self.work),
             port: self.port,
-            which: match self.own {
-                true => web::Which::Own,
-                false => web::Which::Best,
+            which: if self.own {
+                web::Which::Own
+            } else {
+                web::Which::Best
             },
             folder: self.folder.clone().unwrap_or_else(env::temp_dir),
             beside: self.beside.clone(),

@@ -54,9 +54,10 @@ impl Chat {
             bytes: self.bytes,
             yields: !self.no_yield,
             flood: self.flood,
-            kind: match self.processes {
-                true => Kind::Process,
-                false => Kind::Thread,
+            kind: if self.processes {
+                Kind::Process
+            } else {
+                Kind::Thread
             },
         }
     }

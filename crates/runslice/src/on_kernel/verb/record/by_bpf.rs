@@ -128,9 +128,10 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
     let path = file.path().to_owned();
     outcome.file_bytes = file.write(|to| {
         let to_file = BufWriter::new(&mut *to);
-        let mut lines = match request.decisions {
-            true => JsonLines::with_decisions(to_file),
-            false => JsonLines::new(to_file),
+        let mut lines = if request.decisions {
+            JsonLines::with_decisions(to_file)
+        } else {
+            JsonLines::new(to_file)
         };
         write(&mut lines, &header, &converted, end.as_ref());
         lines.close()?.into_inner()?;

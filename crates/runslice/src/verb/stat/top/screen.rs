@@ -190,9 +190,10 @@ impl Screen {
         }
         frame.render_widget(Line::styled(title, Modifier::BOLD), top);
         self.draw_table(frame, middle, &rows, interval.length);
-        let keys = match self.is_typing {
-            true => format!("/{}_   Enter: keep   Esc: show all", self.filter),
-            false => keys(bottom.width).to_owned(),
+        let keys = if self.is_typing {
+            format!("/{}_   Enter: keep   Esc: show all", self.filter)
+        } else {
+            keys(bottom.width).to_owned()
         };
         frame.render_widget(Line::styled(keys, Modifier::DIM), bottom);
         if self.has_help {
