@@ -4,18 +4,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::{Advice, Event, EventMask, Header, Sample, Sampler, SimTime, Sink, Text};
+use model::{Event, EventMask, Header, Sample, Sampler, SimTime, Sink, Text};
 
-/// Somebody asked to stop.
-#[derive(Debug, thiserror::Error)]
-#[error("cancelled")]
-pub struct Cancelled;
-
-impl Advice for Cancelled {
-    fn advice(&self) -> Option<String> {
-        None
-    }
-}
+use crate::exit::Cancelled;
 
 /// Becomes true when nobody waits for the work any more.
 pub type Flag = Arc<AtomicBool>;

@@ -15,14 +15,11 @@ mod choose;
 mod cli;
 mod comparison;
 mod complete;
-mod embedded;
 mod exit;
 mod explanation;
 mod export;
 mod fidelity;
-mod goal;
 mod input;
-mod kernel;
 mod left_out;
 pub mod library;
 mod look;
@@ -67,11 +64,12 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use ask::{Kind, embedded, goal, kernel};
 use clap_complete::CompleteEnv;
 
 use crate::about::About;
 use crate::cli::Cli;
-use crate::exit::{Status, UnsupportedError, UsageError, advised, in_two_lines};
+use crate::exit::{Status, advised, in_two_lines};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
 
@@ -141,12 +139,11 @@ fn explain(error: &anyhow::Error) -> Status {
         return Status::Done;
     }
     say::say("runslice", &in_two_lines(&advised(error)));
-    if error.is::<UsageError>() {
-        Status::Usage
-    } else if error.is::<UnsupportedError>() {
-        Status::Unsupported
-    } else {
-        Status::Failure
+    match Kind::of(error) {
+        Kind::Usage => Status::Usage,
+        Kind::Unsupported => Status::Unsupported,
+        // Nobody cancels the work of a program but by ending the process.
+        Kind::Input | Kind::Cancelled => Status::Failure,
     }
 }
 

@@ -1,0 +1,13 @@
+//! The questions that runslice answers, as types: what is asked goes in, and an answer comes out.
+//!
+//! Nothing here knows a command line, prints, has an exit status, opens a file, or starts a thread
+//! or a process. What a question needs of the computer is lent by its caller.
+
+#![forbid(unsafe_code)]
+
+pub mod embedded;
+pub mod error;
+pub mod goal;
+pub mod kernel;
+
+pub use error::{Error, Kind};
