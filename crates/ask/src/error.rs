@@ -223,6 +223,7 @@ fn advice(error: &anyhow::Error, more: &[AdviceOf]) -> Option<String> {
         bpf::SetError,
         bpf::SetUpError,
         bpf::OutOfMemory,
+        traces::foreign::Error,
         sim::Error,
         sim::PolicyError,
         sim::EntryError,

@@ -5,9 +5,20 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bundle;
 pub mod embedded;
 pub mod error;
 pub mod goal;
+pub mod input;
 pub mod kernel;
+pub mod note;
+pub mod policy;
+pub mod profile;
+pub mod recording;
+pub mod score_file;
+pub mod services;
+pub mod workload_arg;
 
 pub use error::{Error, Kind};
+pub use note::Note;
+pub use services::Services;

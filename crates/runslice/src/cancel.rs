@@ -39,10 +39,15 @@ pub fn flag() -> Option<Flag> {
 /// # Errors
 /// When that is so.
 pub fn check() -> Result<(), Cancelled> {
-    if FLAG.with_borrow(|flag| is_over(flag.as_ref())) {
+    if is_cancelled() {
         return Err(Cancelled);
     }
     Ok(())
+}
+
+/// Whether nobody waits any more for the work that this thread does.
+pub fn is_cancelled() -> bool {
+    FLAG.with_borrow(|flag| is_over(flag.as_ref()))
 }
 
 fn is_over(flag: Option<&Flag>) -> bool {

@@ -111,7 +111,6 @@ fn known() -> Vec<AdviceOf> {
     let mut known = known![
         bpf_build::Error,
         experiments::Error,
-        traces::foreign::Error,
         explain::why::DumpError,
         loader::recording::Damaged,
     ]

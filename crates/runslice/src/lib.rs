@@ -9,7 +9,6 @@
 #![cfg_attr(not(feature = "live"), allow(dead_code))]
 
 mod about;
-mod bundle;
 mod cancel;
 mod choose;
 mod cli;
@@ -19,7 +18,7 @@ mod exit;
 mod explanation;
 mod export;
 mod fidelity;
-mod input;
+mod here;
 mod left_out;
 pub mod library;
 mod look;
@@ -30,12 +29,10 @@ mod output;
 mod page;
 mod parallel;
 mod plan;
-mod policy;
 mod prepare;
-mod profile;
 mod progress;
 mod python;
-mod recording;
+mod recording_options;
 mod refusal;
 mod report;
 mod reproduce;
@@ -46,7 +43,6 @@ mod say;
 mod schedstat;
 mod scheduler;
 mod score;
-mod score_file;
 mod sets;
 mod shrink;
 mod simulate;
@@ -58,18 +54,18 @@ mod verb;
 mod violation;
 #[cfg(not(feature = "live"))]
 mod without_kernel;
-mod workload_arg;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use ask::{Kind, embedded, goal, kernel};
+use ask::{Kind, bundle, embedded, goal, kernel, score_file};
 use clap_complete::CompleteEnv;
 
 use crate::about::About;
 use crate::cli::Cli;
 use crate::exit::{Status, advised, in_two_lines};
+use crate::here::{input, policy, profile, recording, workload_arg};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
 

@@ -7,6 +7,7 @@ use workload::{RunSpec, Workload};
 
 use crate::bundle::Bound;
 use crate::exit::UsageError;
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::workload_arg::{self, Written};
@@ -72,7 +73,7 @@ impl Asked<'_> {
                 };
                 bound
                     .workload
-                    .parse(scale, &|_| Ok(machine.profile.clone()))?
+                    .parse(&HERE, scale, &|_| Ok(machine.profile.clone()))?
             }
             (None, None, None) => {
                 let message = Advised::new(
@@ -123,7 +124,7 @@ impl Asked<'_> {
     /// Refuses a recording of another run.
     fn check(&self, spec: &RunSpec, bound: &Bound, is_given: bool) -> anyhow::Result<()> {
         let name = self.workload;
-        let written = name.map(Written::find).transpose()?;
+        let written = name.map(|name| Written::find(&HERE, name)).transpose()?;
         let other_text = written.is_some_and(|it| it.text != bound.workload.text);
         let other_scale = match name {
             Some(_) => self.scale != bound.scale,

@@ -16,6 +16,7 @@ use model::{MachineSpec, Nanos, PolicySpec, SimTime};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
+use crate::here::HERE;
 use crate::parallel;
 use crate::report::counted;
 use crate::violation::{self, Property, Signature};
@@ -65,7 +66,7 @@ impl Case {
     /// When the text is no workload.
     pub fn spec(&self) -> anyhow::Result<RunSpec> {
         let profile = |_: &str| Ok(self.machine.profile.clone());
-        let workload: Workload = self.workload.parse(&self.scale, &profile)?;
+        let workload: Workload = self.workload.parse(&HERE, &self.scale, &profile)?;
         Ok(RunSpec {
             policy: self.policy.clone(),
             workload: Arc::new(workload),

@@ -16,10 +16,7 @@ use crate::exit::{self, BadSource, UnsupportedError};
 use crate::output;
 use crate::say::say;
 
-/// Whether `path` names a source: C files end so, and objects do not.
-pub fn is_source(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "c")
-}
+pub use ask::policy::is_source;
 
 /// The object of the user's own policy in `path`, compiled once in the life of this process. It may
 /// read what lies beside it.

@@ -9,6 +9,7 @@ use workload::{RunSpec, Workload};
 use super::request::{Score, Under};
 use crate::exit::UsageError;
 use crate::goal::family;
+use crate::here::HERE;
 use crate::recording::halves::Known;
 use crate::report::ejection;
 use crate::runner::Runner;
@@ -85,7 +86,7 @@ impl Held {
             None => known.end.since(cut),
         };
         Ok(Self {
-            identity: Identity::of(&request.recording).with_context(|| name.clone())?,
+            identity: Identity::of(&HERE, &request.recording).with_context(|| name.clone())?,
             name,
             second: request.second.as_ref().map(|it| it.display().to_string()),
             under,
@@ -109,11 +110,11 @@ fn halves(
     cut: SimTime,
 ) -> anyhow::Result<(Workload, stats::Half, stats::Half)> {
     let Some(second) = second else {
-        let (blocks, load) = known.cut(2 * BLOCKS, cut)?;
+        let (blocks, load) = known.cut(&HERE, 2 * BLOCKS, cut)?;
         return Ok((load, blocks.part(0, BLOCKS), blocks.part(BLOCKS, BLOCKS)));
     };
-    let (first, load) = known.cut(BLOCKS, cut)?;
-    let (later, _) = second.cut(BLOCKS, SimTime::from_nanos(u64::MAX))?;
+    let (first, load) = known.cut(&HERE, BLOCKS, cut)?;
+    let (later, _) = second.cut(&HERE, BLOCKS, SimTime::from_nanos(u64::MAX))?;
     Ok((load, first.part(0, BLOCKS), later.part(0, BLOCKS)))
 }
 

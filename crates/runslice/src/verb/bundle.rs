@@ -11,6 +11,7 @@ use workload::RunSpec;
 
 use crate::bundle::{Bound, Bundle};
 use crate::exit::{Status, UsageError};
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
@@ -176,7 +177,7 @@ impl BundleOf {
         policy.program = Some(program);
         let bound = match (&self.workload, self.setup_only) {
             (Some(name), false) => Some(Bound {
-                workload: Written::find(name)?,
+                workload: Written::find(&HERE, name)?,
                 scale: self.scale.clone(),
                 seed: spec.seed,
                 duration_ns: spec.duration.map(Nanos::get),

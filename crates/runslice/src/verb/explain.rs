@@ -13,6 +13,7 @@ use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, command, json, text};
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
@@ -202,7 +203,7 @@ impl Explain {
     fn case(&self, found: &Found, spec: &RunSpec, end: Nanos) -> anyhow::Result<Case> {
         let bound = found.bound.as_ref();
         let (workload, scale) = match (&self.workload, bound) {
-            (Some(name), _) => (Written::find(name)?, self.scale.clone()),
+            (Some(name), _) => (Written::find(&HERE, name)?, self.scale.clone()),
             (None, Some(bound)) => (bound.workload.clone(), bound.scale.clone()),
             (None, None) => {
                 let message = "--shrink needs a workload: give --workload";

@@ -19,7 +19,7 @@ use crate::exit::{Status, UsageError};
 use crate::look::LookOptions;
 use crate::policy::Found;
 use crate::progress::Progress;
-use crate::recording::RecordingOptions;
+use crate::recording_options::RecordingOptions;
 use crate::report::page::{self, Part};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
 use crate::run_options::RunOptions;
