@@ -65,6 +65,11 @@ pub fn make(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
     born
 }
 
+/// Whether a call makes a thread, and no process.
+pub fn is_thread(call: &Call) -> bool {
+    call.nr == libc::SYS_clone && call.args[0] & libc::CLONE_THREAD as u64 != 0
+}
+
 /// Lets the maker go on.
 pub fn let_go(maker: i32) {
     // It may have been killed meanwhile.
