@@ -21,6 +21,7 @@ pub fn run(case: &str) -> bool {
             unsafe { libc::getppid() };
         },
         "looks for ever" => looks_for_ever(),
+        "closed folders" => closed_folders(),
         _ => return false,
     }
     true
@@ -135,4 +136,19 @@ fn looks_for_ever() {
     loop {
         stat(&path);
     }
+}
+
+/// Folders into which their owner may not look or write, with something in them; then it sleeps.
+fn closed_folders() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for mode in [0o000, 0o500, 0o300] {
+        let folder = std::path::PathBuf::from(format!("/tmp/{mode:o}"));
+        std::fs::create_dir_all(folder.join("below/below")).unwrap();
+        std::fs::write(folder.join("below/file"), "x").unwrap();
+        for closed in [folder.join("below"), folder] {
+            std::fs::set_permissions(closed, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+    std::fs::write("/tmp/ready", "").unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1000));
 }
