@@ -6,6 +6,7 @@ use model::{CpuId, Event, Nanos, SimTime, TaskTimes};
 
 use super::{NICE_LEVELS, NICE_MIN};
 use crate::Histogram;
+use crate::growth::Course;
 use crate::ledger::Portion;
 
 /// Why a task waits for a CPU.
@@ -158,9 +159,11 @@ pub(super) struct Group {
     /// Lengths of waits that were open at the end.
     pub waiting: Histogram,
     pub deadlines: BTreeMap<u32, Deadline>,
-    pub spans: BTreeMap<u32, Histogram>,
+    pub spans: BTreeMap<u32, Ended>,
     pub counters: BTreeMap<u32, u64>,
     pub phases: BTreeMap<u32, Phase>,
+    /// Another task forked one of them.
+    pub has_forked: bool,
 }
 
 impl Group {
@@ -181,6 +184,7 @@ impl Group {
         self.runslice.merge(&other.runslice);
         self.sleep.merge(&other.sleep);
         self.waiting.merge(&other.waiting);
+        self.has_forked |= other.has_forked;
         for (&index, theirs) in &other.deadlines {
             let ours = self.deadlines.entry(index).or_default();
             ours.met += theirs.met;
@@ -188,6 +192,14 @@ impl Group {
             ours.lateness.merge(&theirs.lateness);
         }
     }
+}
+
+/// Spans that ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ended {
+    pub lengths: Histogram,
+    /// The same over time.
+    pub course: Course,
 }
 
 #[derive(Clone, Debug, Default)]
