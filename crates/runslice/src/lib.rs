@@ -19,6 +19,7 @@ mod explanation;
 mod export;
 mod fidelity;
 mod here;
+mod interrupt;
 mod left_out;
 pub mod library;
 mod look;
@@ -83,6 +84,7 @@ pub const ALLOCATOR: CheckedAllocator = CheckedAllocator {
 #[must_use]
 pub fn program() -> ExitCode {
     About::is_program();
+    interrupt::listen();
     ExitCode::from(main(std::env::args_os()))
 }
 
@@ -112,9 +114,14 @@ fn of_words(args: &[OsString]) -> u8 {
         Ok(cli) => cli,
         Err(error) => return refusal(&error),
     };
-    About::called(args, || match verb::run(cli.verb) {
-        Ok(status) => status,
-        Err(error) => explain(&error) as u8,
+    About::called(args, || {
+        let result = interrupt::interruptible(|| verb::run(cli.verb));
+        if interrupt::has_come() {
+            // What a verb says of work that was given up is no answer.
+            interrupt::say_once();
+            return Status::Interrupted as u8;
+        }
+        result.unwrap_or_else(|error| explain(&error) as u8)
     })
 }
 

@@ -13,9 +13,9 @@ use model::plain::{escape, is_obeyed};
 
 use crate::exit::UsageError;
 use crate::export;
-use crate::left_out;
 use crate::look::Tone;
 use crate::report::{Format, Shape};
+use crate::{interrupt, left_out};
 
 /// Opens `path` for results that are text, or standard output when there is none. Control
 /// characters are escaped: names in results come from anywhere, and a terminal obeys what is in
@@ -262,6 +262,7 @@ pub fn create(path: &Path) -> anyhow::Result<Results> {
     Ok(Results {
         to: create_log(path)?,
         path: path.to_owned(),
+        is_whole: false,
     })
 }
 
@@ -293,25 +294,40 @@ pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> 
     let mut to = Results {
         to: BufWriter::new(file),
         path: path.to_owned(),
+        is_whole: false,
     };
     to.write_all(bytes)?;
     Ok(to.flush()?)
 }
 
-/// A file of results. Its errors name it, and the first one removes it.
+/// A file of results. Its errors name it, and the first one removes it, as does a signal that comes
+/// before its end.
 #[derive(Debug)]
 pub struct Results {
     to: BufWriter<File>,
     path: PathBuf,
+    is_whole: bool,
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        if !self.is_whole && interrupt::has_come() {
+            self.remove();
+        }
+    }
 }
 
 impl Results {
+    fn remove(&self) {
+        if self.path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+            // What cannot be removed either is named all the same.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
     fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
         result.map_err(|error| {
-            if self.path.symlink_metadata().is_ok_and(|it| it.is_file()) {
-                // What cannot be removed either is named all the same.
-                let _ = std::fs::remove_file(&self.path);
-            }
+            self.remove();
             let path = self.path.display();
             let what = format!("cannot write {path}: {error}");
             let advice = model::to_write(&error);
@@ -322,12 +338,14 @@ impl Results {
 
 impl Write for Results {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_whole = false;
         let written = self.to.write(bytes);
         self.named(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.to.flush();
+        self.is_whole = flushed.is_ok();
         self.named(flushed)
     }
 }

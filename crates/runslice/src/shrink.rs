@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use explain::why::{Fault, Finding};
 use model::{MachineSpec, Nanos, PolicySpec, SimTime};
 use workload::{RunSpec, Workload};
@@ -18,6 +19,7 @@ use workload::{RunSpec, Workload};
 use crate::bundle::{Bound, Bundle};
 use crate::here::HERE;
 use crate::parallel;
+use crate::progress::Bar;
 use crate::report::counted;
 use crate::violation::{self, Property, Signature};
 use crate::workload_arg::Written;
@@ -90,6 +92,22 @@ impl Case {
                 duration_ns: self.duration.map(Nanos::get),
             }),
         }
+    }
+
+    /// What [`Case::bundle`] has made a file of.
+    ///
+    /// # Errors
+    /// When the bundle has no workload.
+    pub fn of_bundle(bundle: Bundle) -> anyhow::Result<Self> {
+        let bound = bundle.bound.context("it has no workload of its own")?;
+        Ok(Self {
+            policy: bundle.policy,
+            machine: bundle.machine,
+            workload: bound.workload,
+            scale: bound.scale,
+            seed: bound.seed,
+            duration: bound.duration_ns.map(Nanos::new),
+        })
     }
 
     /// How large it is.
@@ -181,6 +199,7 @@ pub fn shrink(case: Case, finding: Finding, effort: Effort<'_>) -> anyhow::Resul
         effort,
         until: Instant::now() + effort.time,
         runs: 0,
+        bar: Bar::of_tries("smaller runs"),
     };
     let mut has_changed = true;
     while has_changed && !shrinker.is_over() {
@@ -191,6 +210,7 @@ pub fn shrink(case: Case, finding: Finding, effort: Effort<'_>) -> anyhow::Resul
             }
         }
     }
+    shrinker.bar.end();
     let (case, finding) = shrinker.best.clone();
     Ok(Shrunk {
         case,
@@ -223,6 +243,7 @@ struct Shrinker<'a> {
     effort: Effort<'a>,
     until: Instant,
     runs: usize,
+    bar: Bar,
 }
 
 impl Shrinker<'_> {
@@ -244,6 +265,7 @@ impl Shrinker<'_> {
                 return Ok(false);
             }
             self.runs += round.len();
+            self.bar.set(self.runs as u64);
             let judge = |case: &Case| Ok(self.shows(case));
             let found = parallel::map(round, self.effort.jobs, "runs", judge)?;
             let first = round.iter().zip(found).find_map(|(case, finding)| {

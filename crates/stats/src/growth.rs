@@ -242,9 +242,7 @@ mod tests {
     fn a_step_and_a_constant_are_no_growth() {
         let step = |at: u64| -> Vec<(u64, u64)> {
             let value = |now: u64| if now < at { 1 } else { 500 };
-            (0..1000)
-                .map(|ms| (ms * 1_000_000, value(ms)))
-                .collect()
+            (0..1000).map(|ms| (ms * 1_000_000, value(ms))).collect()
         };
         for at in [0, 300, 600, 740, 800, 950] {
             assert!(!course(&step(at), 1_000_000_000), "{at} ms");

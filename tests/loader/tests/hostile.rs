@@ -324,8 +324,7 @@ fn no_device_and_no_file_of_the_computer_changes() {
 #[ignore = "drives a program until it is killed: a part of the test below"]
 fn drives_closed_folders() {
     let program = std::env::var(SUBJECT).unwrap();
-    let mut driven: Driven<Supervisor> =
-        Driven::start(&program, &["closed folders"], settings(1));
+    let mut driven: Driven<Supervisor> = Driven::start(&program, &["closed folders"], settings(1));
     let _ = driven.try_run(BOOT + Nanos::from_secs(10));
     std::thread::sleep(Duration::from_secs(1000));
 }

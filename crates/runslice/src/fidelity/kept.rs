@@ -11,7 +11,7 @@ use stats::compare::machines::Run;
 
 use super::Brought;
 use super::asked::{Play, Request};
-use crate::{input, output};
+use crate::{input, interrupt, output};
 
 /// The folder of plays, below that of the request.
 const PLAYS: &str = "plays";
@@ -111,7 +111,9 @@ impl Kept {
         let path = file(&request.folder, play);
         make(path.parent())?;
         let text = serde_json::to_string(&kept)?;
-        output::write_whole(&path, (text + "\n").as_bytes())
+        output::write_whole(&path, (text + "\n").as_bytes())?;
+        interrupt::made(1);
+        Ok(())
     }
 }
 

@@ -452,14 +452,14 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     };
     let mut trace = create(&request.trace)?.map(|(to, path)| (perfetto(to), path));
     let mut timeline = request.timeline.map(|it| it.collector(request.look));
-    let mut progress = Progress::on_terminal(name, end_of(spec));
+    let mut progress = Progress::of_run(name, end_of(spec));
     let mut collected = is_page.then(|| Collector::new(None));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
     sinks.extend(collected.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(timeline.as_mut().map(|sink| sink as &mut dyn Sink));
-    sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
+    sinks.push(&mut progress);
     let mut sinks = Tee::new(sinks);
     let mut books = match &request.books.schedstat {
         None => None,

@@ -241,7 +241,10 @@ impl Run {
                 // A span that a task begins ends before the task begins the next one, so that
                 // nothing queues up before it.
                 grows: !self.begun.contains(&(index as u32))
-                    && ended.course.grown_to(self.end.unwrap_or(SimTime::ZERO)).is_some(),
+                    && ended
+                        .course
+                        .grown_to(self.end.unwrap_or(SimTime::ZERO))
+                        .is_some(),
             },
         )
     }

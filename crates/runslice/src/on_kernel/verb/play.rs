@@ -401,7 +401,10 @@ fn status(name: &str, take: &OfKernel) -> Status {
         return Status::Ejected;
     }
     match process::signal() {
-        Some(_) => Status::Interrupted,
+        Some(_) => {
+            say("interrupted: the results are of the time until then; the same command plays anew");
+            Status::Interrupted
+        }
         None => Status::Done,
     }
 }

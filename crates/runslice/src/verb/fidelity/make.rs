@@ -16,7 +16,7 @@ use crate::here::HERE;
 use crate::reproduce::Place;
 use crate::say::say;
 use crate::workload_arg::{SHIPPED, Written};
-use crate::{on_kernel, policy};
+use crate::{interrupt, on_kernel, policy};
 
 /// Policies that are compared unless others are named: four that differ much.
 const POLICIES: [&str; 4] = ["fifo", "mlfq", "o1", "staircase"];
@@ -62,6 +62,7 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
         policies: words,
     };
     let asked = Request::new(wanted, &loads, &request.folder)?;
+    interrupt::keeps("plays", &request.folder);
     let plays = asked.plays();
     // What cannot be played is said before anything is.
     for play in plays.iter().filter(|play| play.seed == asked.asked.seed) {
