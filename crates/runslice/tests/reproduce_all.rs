@@ -240,14 +240,14 @@ fn digits(value: &Value) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The numbers of a test: one with its interval, several without, of many the least and the
-/// largest.
-fn here(numbers: &[Value]) -> String {
+/// The numbers of a test, of many the least and the largest. One that decides nothing has its
+/// interval.
+fn here(numbers: &[Value], is_decided: bool) -> String {
     let value = |it: &Value| digits(&it["value"]);
     match numbers {
         [one] => {
             let [value, low, high] = ["value", "low", "high"].map(|key| digits(&one[key]));
-            if low == high {
+            if is_decided || low == high {
                 value
             } else {
                 format!("{value} [{low}, {high}]")
@@ -277,7 +277,7 @@ fn readme_part(statements: &[&Value]) -> String {
             let verdict = VERDICTS.iter().find(|(it, _)| part["verdict"] == *it);
             let verdict = verdict.expect("one of the verdicts").1;
             let numbers = part["numbers"].as_array().map_or(&[][..], Vec::as_slice);
-            let mut numbers = here(numbers);
+            let mut numbers = here(numbers, verdict != "undecided");
             if part["published"].is_number() {
                 let _ = write!(numbers, " ({})", digits(&part["published"]));
             }
