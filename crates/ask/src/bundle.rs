@@ -4,6 +4,9 @@
 //! of version 2 has the recording of a scheduler's own program in the place of the object, packed
 //! by gzip. One of version 3, a capsule, has an object and the run that it is to make: workload,
 //! machine, seed and length.
+//!
+//! No archive, because an object must stay byte for byte, and an archive's library has more to go
+//! wrong.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
