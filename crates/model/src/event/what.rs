@@ -227,7 +227,7 @@ pub enum What {
     },
 }
 
-/// Who woke a task, and why.
+/// Waker of a task, and the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     /// The task that woke it; [`TaskId::NONE`]: an interrupt or the start of the run.
@@ -306,7 +306,7 @@ impl TaskClass {
     }
 }
 
-/// Who made a decision, and where.
+/// Maker of a decision, and its source line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// In which callback, or outside of callbacks.
