@@ -48,7 +48,7 @@ impl Workload {
     /// wrong with it.
     ///
     /// # Errors
-    /// As [`parse_with`](Self::parse_with), and if `profile` has an error.
+    /// The errors of [`parse_with`](Self::parse_with), and if `profile` has an error.
     pub fn parse_in(
         text: &str,
         file: &str,

@@ -23,7 +23,7 @@ pub use resolve::{CgroupChange, Command, FOREVER, Instance, TaskRef};
 /// No run lasts longer: 292 years.
 pub const TIME_MAX: SimTime = SimTime::from_nanos(i64::MAX as u64);
 
-/// What a task sees of the machine that it runs on.
+/// The machine as a task's operations see it.
 pub trait World {
     /// The time since the begin of the run.
     fn now(&self) -> SimTime;

@@ -218,7 +218,7 @@ pub enum TaskRef {
     },
 }
 
-/// What is written into a cgroup's files.
+/// Value for a cgroup's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupChange {
     /// `cpu.weight`, one of [`CGROUP_WEIGHTS`](crate::CGROUP_WEIGHTS).
@@ -279,7 +279,7 @@ impl<W: World> Scope for Sight<'_, W> {
 }
 
 impl<W: World> Turn<'_, W> {
-    /// As [`Turn::operation`], of a script.
+    /// The next command of a task whose operations are a script.
     #[inline(never)]
     pub fn scripted(&mut self, code: &Code) -> Result<Option<Command>, Fault> {
         self.operation(&code.scripted(self.task.taken))
