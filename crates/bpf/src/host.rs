@@ -8,7 +8,7 @@ use crate::intrinsic::Intrinsic;
 use crate::stop::Stop;
 use crate::{Instance, jit};
 
-/// What the machine must know of the world around it.
+/// The world around the object machine: clocks, tasks, randomness, and host functions.
 pub trait Host: Sized {
     /// The CPU on which the program executes now. Constant within a callback.
     fn cpu(&self) -> u32;
@@ -94,7 +94,7 @@ pub trait Host: Sized {
     fn print(&mut self, text: &str);
 }
 
-/// What a host function gets: the machine and the host, to use and to call into again.
+/// Context of a host function: the machine and the host, to use and to call into again.
 pub struct CallCtx<'a, H: Host> {
     /// The machine that called.
     pub vm: &'a mut Instance<H>,

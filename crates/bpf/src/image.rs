@@ -115,7 +115,7 @@ pub struct Program {
 pub struct MapDef {
     /// Symbol name; a data section's map is called by its section (`.rodata`, `.data.knobs`).
     pub name: String,
-    /// What kind of map.
+    /// Kind of the map.
     pub kind: MapKind,
     /// Bytes of a key.
     pub key_size: u32,
@@ -300,7 +300,7 @@ pub enum Scalar {
 /// A type of the object's that programs may allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnType {
-    /// Whose types: 0 for those of the object that the image was made of.
+    /// Number of the BTF with its types: 0 for that of the object that the image was made of.
     pub source: u32,
     /// Its number in the object's types.
     pub id: u32,
@@ -319,7 +319,7 @@ pub struct Knob {
     pub symbol: u32,
     /// Unit as the tag says: `ns`, `ms`, `levels`, `bool`.
     pub unit: String,
-    /// What it does, one line.
+    /// Its purpose, one line.
     pub doc: String,
     /// Value in the object.
     pub default: i64,

@@ -256,7 +256,7 @@ impl Memory {
         self.refused = false;
     }
 
-    /// What [`Memory::hold`] has counted is given back.
+    /// Gives back bytes that [`Memory::hold`] has counted.
     pub const fn release_held(&mut self, bytes: u64) {
         self.account.release(bytes);
     }

@@ -15,7 +15,7 @@ use crate::isa::{
 };
 use crate::reach;
 
-/// What the programs that a host calls can reach.
+/// Maps, functions and kernel functions that the programs of a host can reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// Indices into [`Image::poisons`]: each ends the policy as soon as it is executed.

@@ -97,7 +97,7 @@ impl<H: Host> Instance<H> {
         result.map_err(|fault| *fault)
     }
 
-    /// As [`Instance::call_program`], with a result that fits into registers.
+    /// Calls a program; the result fits into registers, since a fault is boxed.
     ///
     /// # Errors
     /// The program's fault.
