@@ -158,7 +158,7 @@ impl Contexts {
         self.innermost = context;
     }
 
-    /// As [`Contexts::enter`], outside of callbacks.
+    /// Enters the context of a callback that no other one encloses.
     #[inline(always)]
     pub fn enter_first(&mut self, context: Context) {
         debug_assert_eq!(self.depth, 0, "a callback is being executed");

@@ -205,12 +205,12 @@ fn draw_tie(rng: &mut Rng) -> u16 {
     (rng.next_u64() & 0xffff) as u16
 }
 
-/// Whom events concern that come soon.
+/// Tasks and CPUs of events that come soon.
 #[derive(Default)]
 pub struct Soon {
-    /// Whose timers expire, in no order, some more than once.
+    /// Tasks whose timers expire, in no order, some more than once.
     pub tasks: Vec<TaskId>,
-    /// Whose turn comes among the next few events, in no order, some more than once.
+    /// CPUs whose turn comes among the next few events, in no order, some more than once.
     pub cpus: Vec<CpuId>,
     is_wanted: bool,
     are_cpus_wanted: bool,

@@ -47,7 +47,7 @@ pub(crate) struct KernelRules {
     pub restored_bit: u64,
     /// `SCX_OPS_*` flags that the kernel knows (`ext_internal.h`: `SCX_OPS_ALL_FLAGS`).
     pub ops_flags: u64,
-    /// Those of them that are not modelled.
+    /// Flags of `ops_flags` that are not modelled.
     pub ops_flags_unmodelled: u64,
     /// Event counters in the order of `struct scx_event_stats` (`ext_internal.h`).
     pub counters: &'static [&'static str],

@@ -466,7 +466,7 @@ impl Work {
         self.alive -= u32::from(!self.workload.groups[group as usize].background);
     }
 
-    /// What `task` is called in the workload.
+    /// Name of `task` in the workload.
     ///
     /// # Panics
     /// If it was not [`born`](Self::born).
@@ -564,7 +564,7 @@ impl Work {
             .copied()
     }
 
-    /// What is to be said at the end of a run, besides its events.
+    /// Notes for the end of a run.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.note_requests()
