@@ -37,7 +37,7 @@ impl Anchor {
     /// The folder at a path of the supervisor's own, whose links are followed.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn at(path: &Path) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
@@ -58,15 +58,15 @@ impl Anchor {
     /// Names a file without opening it; a link is named itself.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn name(&self, path: &Path) -> Result<OwnedFd> {
         self.open(path, NAMED, Mode::empty())
     }
 
-    /// What is known of a file; of a link, of itself.
+    /// Looks up a file's attributes; of a link, those of the link itself.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn stat(&self, path: &Path) -> Result<Stat> {
         fstat(self.name(path)?)
     }
@@ -165,7 +165,7 @@ impl Anchor {
     /// Removes a file, or an empty folder; what is not there is no error.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn remove(&self, path: &Path, flags: AtFlags) -> Result<()> {
         let removed = self
             .folder_of(path)

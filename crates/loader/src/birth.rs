@@ -14,7 +14,7 @@ use crate::exec::PATIENCE;
 use crate::state::{Errno, State};
 use crate::sys::{self, Call, Watched};
 
-/// What came of a call that makes a thread or a process.
+/// Outcome of a call that makes a thread or a process.
 #[derive(Debug)]
 pub enum Born {
     /// The kernel has refused it, and the maker goes on.

@@ -52,7 +52,7 @@ impl Clock {
         self.charged += price;
     }
 
-    /// What the turn has cost.
+    /// Cost of the turn.
     #[must_use]
     pub const fn charged(&self) -> Nanos {
         self.charged

@@ -18,7 +18,7 @@ use crate::state::{Context, Errno, State};
 use crate::tree::{OWN, SCRATCH};
 use crate::work;
 
-/// Whose a file is.
+/// Owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The tree's: it may be written.
@@ -73,10 +73,10 @@ impl Resolved {
         Ok(state.anchor(self.place).open(&self.below, flags, mode)?)
     }
 
-    /// What is known of it; of a link, of itself.
+    /// Looks up its attributes; of a link, those of the link itself.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn stat(&self, state: &State) -> Result<Stat, Errno> {
         Ok(state.anchor(self.place).stat(&self.below)?)
     }

@@ -37,7 +37,7 @@ impl From<rustix::io::Errno> for Errno {
     }
 }
 
-/// What becomes of a call.
+/// Answer to a call.
 #[derive(Debug)]
 pub enum Reply {
     /// Its result.
@@ -62,7 +62,7 @@ pub enum Reply {
     Place(u64),
 }
 
-/// What becomes of a call that is not answered yet.
+/// Next step of a call that is not answered yet.
 #[derive(Debug)]
 pub enum Then {
     /// It is looked at, maybe a second time.
@@ -83,7 +83,7 @@ pub enum Then {
     Vfork(usize),
 }
 
-/// What a thread waits for.
+/// Event that a thread waits for.
 #[derive(Debug)]
 pub enum Watch {
     /// An open file of its own, and what `poll()` should tell.
@@ -162,7 +162,7 @@ pub struct Thread {
     pub signal: Option<i32>,
 }
 
-/// What an object of bpf(2) is.
+/// Kind of an object of bpf(2).
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A map, and whether user space writes it no more.
@@ -182,16 +182,16 @@ pub enum Kind {
 pub struct Object {
     /// Its number; 0 of an iterator.
     pub id: BpfId,
-    /// What the program's descriptors refer to.
+    /// File that the program's descriptors refer to.
     pub file: File,
     /// What it is.
     pub kind: Kind,
 }
 
-/// What the supervisor is told.
+/// Settings of the supervisor.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// What calls and turns cost.
+    /// Costs of calls and turns.
     pub prices: Prices,
     /// The machine that the program finds itself on.
     pub shown: Shown,
@@ -244,7 +244,7 @@ pub struct State {
     pub clock: Clock,
     /// Threads whose wait this turn has ended.
     pub woken: Vec<usize>,
-    /// What the program should be told of, and how often.
+    /// Notes for the user, and how often each came up.
     pub notes: BTreeMap<String, u64>,
     /// The state of `getrandom()`.
     pub random: u64,

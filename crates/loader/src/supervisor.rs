@@ -106,7 +106,7 @@ impl Supervisor {
         self.state.tree.root()
     }
 
-    /// What the program asked for that does not exist here, a line each.
+    /// Requests of the program for things that do not exist here, a line each.
     #[must_use]
     pub fn summary(&self) -> Vec<String> {
         let each = self.state.notes.iter();
