@@ -34,7 +34,7 @@ pub struct Stay {
     pub goes_on: bool,
 }
 
-/// What a policy says of a task when it begins to run.
+/// A policy's report on a task that begins to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
     /// Priority.

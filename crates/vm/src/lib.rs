@@ -80,7 +80,7 @@ impl Speed {
     }
 }
 
-/// What to boot and what to run in it.
+/// A kernel to boot and a command to run in it.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The kernel, from [`find_kernel`].
@@ -146,7 +146,7 @@ pub fn run(request: &Request) -> Result<Outcome, VmError> {
 /// command had printed in a guest that the emulator broke comes again.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn run_and_follow(request: &Request, listener: &mut Listener) -> Result<Outcome, VmError> {
     let archive = guest::archive(request)?;
     let mut accelerator = qemu::accelerator(request.pace);
