@@ -193,7 +193,7 @@ pub struct TaskReport {
 pub struct NiceReport {
     /// The nice value, -20 to 19.
     pub nice: i8,
-    /// What tasks ran while they had it.
+    /// Run time of tasks while they had it.
     pub run: Nanos,
     /// The same as a share of all CPU time of the machine.
     pub share: Millionths,
@@ -206,7 +206,7 @@ pub struct DeadlineReport {
     pub group: String,
     /// Its name in the workload.
     pub name: String,
-    /// What a miss is called: "late", "underrun", "missed frame".
+    /// Word for a miss: "late", "underrun", "missed frame".
     pub word: String,
     /// Work done in time.
     pub met: u64,

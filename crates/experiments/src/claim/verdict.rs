@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What the runs say of a published statement, from the best to the worst.
+/// Verdict on a published statement, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {

@@ -111,7 +111,7 @@ impl Queues {
         waits.into_iter().filter_map(wait).collect()
     }
 
-    /// What `cpu` runs, if it runs a task.
+    /// The task that `cpu` runs, if it runs one.
     ///
     /// # Panics
     /// If the machine has no such CPU.

@@ -26,7 +26,7 @@ const MARKS_MAX: usize = 5;
 pub struct Shown {
     /// Its name in the sets.
     pub metric: String,
-    /// What people call it.
+    /// Its name for people.
     pub title: String,
 }
 

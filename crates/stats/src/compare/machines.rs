@@ -276,7 +276,7 @@ impl Measure {
         Self::Missed,
     ];
 
-    /// What tables call it.
+    /// Its name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -445,7 +445,7 @@ impl<'a> Pair<'a> {
 pub struct Order {
     /// Pairs of policies that are [`APART`] on the reference machine, by load, group and figure.
     pub pairs: u64,
-    /// Those of them that the other machine puts in the same order.
+    /// Pairs among them that the other machine puts in the same order.
     pub alike: u64,
 }
 

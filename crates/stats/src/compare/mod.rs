@@ -158,7 +158,7 @@ pub struct Row {
     pub arm_extent: Option<Extent>,
     /// Runs that lie far from the others, of the baseline and of the other set.
     pub outliers: [Vec<Outlier>; 2],
-    /// What came of it.
+    /// Its outcome.
     pub result: Result<Judged, Refusal>,
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Values;
 use super::reported::{GROWS, is_wait};
 
-/// What a metric's values are.
+/// Unit of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {

@@ -38,7 +38,7 @@ pub(super) enum State {
 pub(super) struct InPhase {
     pub phase: u32,
     pub since: SimTime,
-    /// What the task had run when it entered.
+    /// Run time of the task when it entered.
     pub run_before: Nanos,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct InPhase {
 pub(super) struct Task {
     pub state: State,
     pub times: TaskTimes,
-    /// What it ran since it got its CPU.
+    /// Its run time since it got its CPU.
     pub turn: Nanos,
     pub runs: u64,
     pub wakeups: u64,

@@ -60,7 +60,7 @@ pub struct Interval {
     pub gone: Vec<u32>,
 }
 
-/// What a kernel counted in an interval.
+/// Counters of a kernel over an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// All that its version has.
