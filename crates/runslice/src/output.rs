@@ -33,7 +33,7 @@ pub fn open(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
 /// As [`open`], for a table in `form`, which may be bytes.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub fn open_form(
     form: Option<export::Form>,
     path: Option<&Path>,
@@ -51,7 +51,7 @@ pub fn open_form(
 /// are wanted.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub fn open_shape(shape: Shape, path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
     if shape.format == Format::Human && path.is_none() && shape.look.has_color() {
         let mut to = Printable::new(BufWriter::new(io::stdout().lock()));
@@ -243,7 +243,7 @@ pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
 /// place of its source. One source may be given twice.
 ///
 /// # Errors
-/// As [`distinct`].
+/// The errors of [`distinct`].
 pub fn spare(
     read: &[(&str, Option<&Path>)],
     written: &[(&str, Option<&Path>)],
@@ -266,10 +266,10 @@ pub fn create(path: &Path) -> anyhow::Result<Results> {
     })
 }
 
-/// As [`create`], for a file of which every part is of use: it stays as far as it was written.
+/// Creates a file of which every part is of use: it stays as far as it was written.
 ///
 /// # Errors
-/// As [`create`].
+/// The errors of [`create`].
 pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
     let file = folder::create(path);
     let file = file.map_err(model::CannotWrite::at(path.display()))?;

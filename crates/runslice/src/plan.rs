@@ -33,7 +33,7 @@ pub struct Planned {
     pub spec: RunSpec,
     /// Parameters of the workload that were set.
     pub scale: Vec<(String, i64)>,
-    /// What the workload is called where it is looked up.
+    /// Name by which the workload is looked up.
     pub load: Arc<str>,
     /// Which line of the file its policy comes from, for messages: `sweep.toml:1:12`.
     pub place: Arc<str>,
@@ -298,7 +298,7 @@ fn seeded(cells: &[(Planned, Vec<u64>)]) -> Vec<Planned> {
 /// of them.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn read_cells(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
     with_source(path, programs, plan)
 }
@@ -327,7 +327,7 @@ fn with_source<T>(
 /// the file says is not looked at.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn candidates(path: &Path, options: &LoaderOptions) -> anyhow::Result<Vec<Found>> {
     let programs = Programs {
         commands: &[],

@@ -97,7 +97,7 @@ impl<'a> Runner<'a> {
     /// what else the metrics know.
     ///
     /// # Errors
-    /// As [`Runner::start`].
+    /// The errors of [`Runner::start`].
     pub fn measure(self) -> anyhow::Result<(Outcome, Metrics)> {
         let spec = self.spec;
         let mut metrics = Metrics::new();

@@ -117,7 +117,7 @@ impl Schedulers {
     /// The policy of a verb that runs one only; `None` if there is no such option.
     ///
     /// # Errors
-    /// As [`Schedulers::policies`], and if there are several.
+    /// The errors of [`Schedulers::policies`], and if there are several.
     pub fn one(&self) -> anyhow::Result<Option<PolicySpec>> {
         if self.commands.len() > 1 {
             let message = "give one --scheduler: only one policy runs here";

@@ -158,7 +158,7 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// What came of it.
+/// Its outcome.
 #[derive(Debug)]
 pub struct Shrunk {
     /// The smallest case.

@@ -22,7 +22,7 @@ pub use ask::policy::is_source;
 /// read what lies beside it.
 ///
 /// # Errors
-/// As [`compile`].
+/// The errors of [`compile`].
 pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
     static DONE: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
     let mut done = DONE.lock().expect("whoever held it did not panic");
@@ -37,7 +37,7 @@ pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
 /// The object of the policy with this text, whose file would be called `name`.
 ///
 /// # Errors
-/// As [`compile`].
+/// The errors of [`compile`].
 pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Vec<u8>> {
     let folder = OwnFolder::new().context("no folder for the source")?;
     let path = folder.path().join(name);

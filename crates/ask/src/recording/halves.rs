@@ -24,7 +24,7 @@ pub struct Known {
     pub header: Header,
     /// Its last moment.
     pub end: SimTime,
-    /// Of a trace of another program, the kernel's release if the trace says it.
+    /// The kernel's release, if it is a trace of another program that says it.
     pub release: Option<String>,
     /// Whether it is a trace of another program.
     pub is_foreign: bool,

@@ -55,7 +55,7 @@ struct Run {
 }
 
 impl Field {
-    /// What candidate `at` is called.
+    /// Name of candidate `at`.
     pub fn name(&self, at: usize) -> &str {
         &self.sets[at].arm
     }

@@ -43,7 +43,7 @@ pub struct First {
     pub turn: usize,
     /// What the kernel did; `None` if it had no more turns.
     pub played: Option<Turn>,
-    /// What the simulated machine did.
+    /// Results of the simulated machine.
     pub simulated: Option<Turn>,
 }
 

@@ -51,7 +51,7 @@ pub fn spec(
 /// Simulates a play; in the place of figures the reason if the policy was ejected.
 ///
 /// # Errors
-/// As [`spec`], and when the machine is bad.
+/// The errors of [`spec`], and when the machine is bad.
 pub fn run(
     request: &Request,
     play: &Play,

@@ -125,7 +125,7 @@ impl Policy {
         &self.word
     }
 
-    /// What tables call it.
+    /// Its name in tables.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.found.policy.name
@@ -137,7 +137,7 @@ impl Policy {
         &self.found.policy.object
     }
 
-    /// What is set in it, as it was written.
+    /// Its settings, as they were written.
     #[must_use]
     pub fn set(&self) -> &[(String, String)] {
         &self.found.policy.set
@@ -158,7 +158,7 @@ impl Policy {
     }
 }
 
-/// What a workload is called, and its parameters with their values.
+/// Name of a workload, and its parameters with their values.
 pub type Parameters = (String, Vec<(String, i64)>);
 
 /// A workload, and the word of the command line that names it.
@@ -228,7 +228,7 @@ impl Load {
     /// What it is called, and its parameters with their values.
     ///
     /// # Errors
-    /// As [`Load::of_text`].
+    /// The errors of [`Load::of_text`].
     pub fn parameters(&self) -> Result<Answer<Parameters>, Failure> {
         answer(|| {
             let load = match self {

@@ -157,7 +157,7 @@ impl Plan {
         Ok(self.planned(index)?.key().to_string())
     }
 
-    /// As [`Plan::key`], of a cell and a seed.
+    /// The key of the run of a cell with a seed.
     ///
     /// # Errors
     /// When there is no such cell.

@@ -285,7 +285,7 @@ pub struct End {
     pub ejection: Option<String>,
     /// Tasks that waited to the end for longer than the watchdog allows.
     pub starved: usize,
-    /// What was measured of each goal; `None` if the run has none.
+    /// Values of each goal; `None` if the run has none.
     pub goals: Vec<Option<f64>>,
 }
 
@@ -507,7 +507,7 @@ impl Run {
         })
     }
 
-    /// What asks for run `index` alone.
+    /// The request for run `index` alone.
     ///
     /// # Errors
     /// When there is no such run.

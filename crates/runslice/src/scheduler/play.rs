@@ -38,7 +38,7 @@ pub fn run(
     Ok(summary)
 }
 
-/// What the program of `spec` loads until it has attached its policy.
+/// Image that the program of `spec` loads until it has attached its policy.
 ///
 /// # Errors
 /// If it cannot be started, or attaches none.
@@ -56,7 +56,7 @@ pub fn load(program: &Program, spec: &RunSpec) -> anyhow::Result<Image> {
 /// an idle machine, and there is no summary.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn record(
     program: &Program,
     spec: &RunSpec,

@@ -44,7 +44,7 @@ pub struct Held {
     pub lengths: [Nanos; 2],
     /// What is compared.
     pub trial: Trial,
-    /// What went wrong in a simulation.
+    /// Failures of simulations.
     pub notes: Vec<String>,
 }
 

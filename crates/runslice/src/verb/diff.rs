@@ -66,14 +66,14 @@ const AHEAD: usize = 16;
 /// A decision in words, and who made it.
 type Told = (String, Act);
 
-/// What became of one version.
+/// Outcome for one kernel version.
 #[derive(Debug)]
 pub struct Side {
     /// The policy's name.
     pub policy: String,
     /// The decision that differs and those behind it; nothing if the run was over.
     pub told: Vec<Told>,
-    /// What there was to see before it.
+    /// The state before it.
     pub scene: Scene,
     /// The run's figures.
     pub report: Report,

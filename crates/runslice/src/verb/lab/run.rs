@@ -28,7 +28,7 @@ pub struct Task {
 pub struct Course {
     /// The tasks, in the order of their birth.
     pub tasks: Vec<Task>,
-    /// Who got a CPU when, in their order; `None`: nobody.
+    /// Task that got a CPU, and when, in order; `None`: the idle task.
     pub turns: Vec<(SimTime, u16, Option<usize>)>,
     /// Of the run, once it has begun.
     pub header: Option<Header>,
