@@ -148,8 +148,8 @@ pub struct HostFunction<H: Host> {
     /// The prototype in the loader's normal form ([`Import::prototype`](crate::Import));
     /// empty for helpers.
     pub prototype: &'static str,
-    /// What a call costs beyond its one instruction, picoseconds; added to
-    /// [`Instance::charged`]. 0 under the `ideal` profile.
+    /// Cost of a call beyond its one instruction, picoseconds; added to [`Instance::charged`]. 0
+    /// under the `ideal` profile.
     pub cost_ps: u64,
     /// What it does; `None`: known by name, not modelled.
     pub body: Option<Body<H>>,

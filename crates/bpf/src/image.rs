@@ -105,8 +105,8 @@ pub struct Program {
     pub function: u32,
     /// False for sections that begin with `?`: a kernel loads those only when asked.
     pub autoload: bool,
-    /// What its one argument points to, if the object says: the context of a `SEC("syscall")`
-    /// program.
+    /// Type that its one argument points to, if the object says it: the context of a
+    /// `SEC("syscall")` program.
     pub context: Option<Arc<Type>>,
 }
 
@@ -186,7 +186,7 @@ pub struct Import {
     /// The kernel's name, without the object's `___flavour`: `scx_bpf_dsq_insert`,
     /// `bpf_map_lookup_elem`.
     pub name: String,
-    /// What the kernel of the target version declares, in the loader's normal form, for example
+    /// Prototype in the kernel of the target version, in the loader's normal form, for example
     /// `void(ptr,u64,u64,u64)`; empty for helpers, whose prototypes are fixed by their number.
     pub prototype: String,
     /// The helper's number, `None` for a kernel function.

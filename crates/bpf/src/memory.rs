@@ -184,8 +184,8 @@ impl Memory {
         self.open_words.close(address, size);
     }
 
-    /// As [`Memory::alloc_kernel`], for what a program asks for: it counts into what the program
-    /// may make this process take.
+    /// Allocates memory for a kernel object that a program asks for. It counts into the memory that
+    /// the program may make this process take.
     ///
     /// # Errors
     /// When that limit is reached.

@@ -25,8 +25,8 @@ pub struct Reached {
 }
 
 impl Image {
-    /// What callbacks and set-up programs can reach with the values that the read-only variables
-    /// have now.
+    /// Finds what callbacks and set-up programs can reach with the present values of the read-only
+    /// variables.
     #[must_use]
     pub fn reached(&self) -> Reached {
         let taken = Walk::of(self, true);
