@@ -52,8 +52,8 @@ pub struct Response {
     pub took: u64,
     /// When it was woken.
     pub woken: u64,
-    /// Who got the CPU in between, each with its time on it. Whoever had it at the wakeup is not
-    /// among them.
+    /// Tasks that got the CPU in between, each with its time on it. The one that had it at the
+    /// wakeup is not among them.
     pub between: Vec<(u32, u64)>,
 }
 

@@ -79,8 +79,7 @@ impl Supervisor {
         })
     }
 
-    /// What it has written to its standard output and to its error output: of each the end, at
-    /// most 16 MiB.
+    /// The end of its standard output and of its error output, at most 16 MiB of each.
     ///
     /// # Errors
     /// When the system refuses.

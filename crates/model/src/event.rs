@@ -351,8 +351,8 @@ pub struct EventMask(u32);
 impl EventMask {
     /// No kind at all.
     pub const NONE: Self = Self(0);
-    /// What the policy decides, and what the kernel makes of it. Nothing but an explicit wish
-    /// brings these: they cost time.
+    /// Decisions of the policy, and the kernel's part in them. They must be asked for, because they
+    /// cost time.
     pub const DECISIONS: Self = Self::NONE
         .with(EventKind::Queue)
         .with(EventKind::Insert)
@@ -416,7 +416,7 @@ pub enum PrevState {
     Dead,
 }
 
-/// What made a task runnable; the `detail` of [`EventKind::Wakeup`]. Only imported traces say it.
+/// Cause of a wakeup; the `detail` of [`EventKind::Wakeup`]. Only imported traces say it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WakeCause {

@@ -45,7 +45,7 @@ pub struct OwnProfile {
 /// Writes the struct of costs and the table of those that are spans of time.
 macro_rules! costs {
     ($($(#[$meta:meta])* $name:ident: $most:expr,)+) => {
-        /// What actions cost, in picoseconds unless the name says otherwise. docs/profiles.md says
+        /// Costs of actions, in picoseconds unless the name says otherwise. docs/profiles.md says
         /// who pays for each.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]

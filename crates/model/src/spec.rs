@@ -126,8 +126,8 @@ pub struct Summary {
     pub tasks: Vec<TaskTimes>,
     /// The kernel's event counters (`scx_bpf_events`, kernel 6.18), by name.
     pub counters: Vec<(&'static str, u64)>,
-    /// What took time that is no task's work, by kind, all CPUs together; empty if nothing costs
-    /// anything, and on a real machine.
+    /// Time that was no task's work, by kind, all CPUs together; empty if nothing costs anything,
+    /// and on a real machine.
     pub spent: Vec<(&'static str, Nanos)>,
     /// The policy's own counters (report.bpf.h), by name, summed over CPUs.
     pub policy_counters: Vec<(String, u64)>,

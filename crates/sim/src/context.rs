@@ -81,8 +81,8 @@ impl Contexts {
         guards: false,
     };
 
-    /// Nobody executes a callback. `are_noted`: somebody wants to know more of a call than that it
-    /// was made. `are_priced`: it costs time.
+    /// No callback is executed. `are_noted`: somebody wants to know more of a call than that it was
+    /// made. `are_priced`: it costs time.
     pub const fn new(are_noted: bool, are_priced: bool) -> Self {
         let beside = match (are_noted, are_priced) {
             (true, _) => Beside::Note,

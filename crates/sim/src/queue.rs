@@ -362,8 +362,8 @@ impl EventQueue {
         }
     }
 
-    /// What is added from now on for this moment comes behind what was added before, as if an event
-    /// of this moment had led to it.
+    /// Puts events that are added from now on for this moment behind those that were added before,
+    /// as if an event of this moment had led to them.
     pub const fn deepen(&mut self) {
         self.depth += 1;
     }
@@ -478,8 +478,8 @@ impl EventQueue {
         (self.soon.is_wanted, self.soon.are_cpus_wanted) = (tasks, cpus);
     }
 
-    /// Whom events concern that come soon, to load what they need. To be cleared by the caller.
-    /// Nothing of a run may depend on it.
+    /// Tasks and CPUs of events that come soon, to load their data. The caller clears it. Nothing
+    /// of a run may depend on it.
     #[inline]
     pub const fn soon(&mut self) -> &mut Soon {
         &mut self.soon

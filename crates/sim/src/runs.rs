@@ -58,8 +58,8 @@ type User = (Box<dyn UserSpace>, bool);
 pub struct Finished {
     /// How it went.
     pub summary: Summary,
-    /// What the callbacks did, each under its kernel's name; empty unless
-    /// [`Simulation::tallied`] asked for it.
+    /// Counts of the callbacks, each under its kernel's name; empty unless [`Simulation::tallied`]
+    /// asked for them.
     pub tally: BTreeMap<&'static str, Tally>,
     /// How the scheduler's own program ended, if the run had one.
     pub program: Option<ProgramReport>,

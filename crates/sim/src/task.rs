@@ -50,8 +50,8 @@ pub enum ScxState {
     Enabled = 3,
 }
 
-/// Who owns the task while it waits (`enum scx_ops_state`, with the sequence number that makes an
-/// old entry of a policy's own queue harmless).
+/// Owner of a task that waits (`enum scx_ops_state`, with the sequence number that makes an old
+/// entry of a policy's own queue harmless).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpsState {
     /// The kernel: the task runs, sleeps, or sits in a dispatch queue.
@@ -75,8 +75,8 @@ pub struct Direct {
     pub cause: Cause,
 }
 
-/// What an insert says of the task. Used where it is written with the insert
-/// ([`crate::kernels::KernelRules::inserts_slice`]); else it was written before.
+/// Slice and vtime that an insert gives a task. Used where they are written with the insert
+/// ([`crate::kernels::KernelRules::inserts_slice`]); else they were written before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Nanoseconds; 0: the slice that the task has.

@@ -100,8 +100,8 @@ pub struct Request {
     /// Files and whole folders that come along where they are, with the shared libraries of
     /// those files that are programs or libraries themselves.
     pub files: Vec<PathBuf>,
-    /// What a name among the programs and at the begin of a command means, if not what the PATH
-    /// says: the guest calls that file so, whatever it is called here.
+    /// Files for names among the programs and at the begin of a command, if not those of the PATH:
+    /// the guest calls the file so, whatever it is called here.
     pub named: Vec<(String, PathBuf)>,
     /// A folder whose copy is the guest's `/share`; files that the command changes there are
     /// returned.

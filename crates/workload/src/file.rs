@@ -43,9 +43,8 @@ impl Workload {
         Self::parse_in(text, file, scale, &nowhere)
     }
 
-    /// As [`parse_with`](Self::parse_with), and takes the machine's profile from a file if the
-    /// workload names one: `profile` reads it, given what stands in the workload, and says what is
-    /// wrong with it.
+    /// Parses a workload, and takes the machine's profile from a file if the workload names one:
+    /// `profile` reads it, given what stands in the workload, and says what is wrong with it.
     ///
     /// # Errors
     /// The errors of [`parse_with`](Self::parse_with), and if `profile` has an error.

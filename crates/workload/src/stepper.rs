@@ -205,7 +205,7 @@ impl Stepper {
         kept.map_or_else(Vec::new, |kept| kept.releases.overdue(end, of))
     }
 
-    /// What the task does next. The last command is [`Command::Exit`].
+    /// The next command of the task. The last one is [`Command::Exit`].
     ///
     /// # Errors
     /// If the workload's own rules are broken. The task has no next command then.

@@ -3,7 +3,7 @@
 use super::{Caller, EventKind, Kicked, Looked, NOWHERE, Op, PrevState, Sliced, Until, WakeCause};
 use crate::{CpuId, Nanos, TaskId};
 
-/// What happened, with named fields. [`super::Event::task`] is the task that it happened to, and
+/// An event with named fields. [`super::Event::task`] is the task that it happened to, and
 /// [`super::Event::cpu`] the CPU; where they mean something else, the variant says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {

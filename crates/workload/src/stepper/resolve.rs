@@ -15,7 +15,7 @@ const TRANSFER_MAX: i64 = 1 << 30;
 /// Largest memory of a task: 1 TiB.
 const MEMORY_MAX: i64 = 1 << 40;
 
-/// What a task does next. Everything in it is resolved: spans are drawn, indices exist, conditions
+/// Next command of a task. Everything in it is resolved: spans are drawn, indices exist, conditions
 /// and loops are behind it. The operations are those of docs/workload.md.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
