@@ -90,7 +90,7 @@ impl Queues {
         }
     }
 
-    /// What waits at `cpu`, in the order in which the kernel gave them to the policy.
+    /// Tasks that wait at `cpu`, in the order in which the kernel gave them to the policy.
     ///
     /// # Panics
     /// If the machine has no such CPU.

@@ -157,8 +157,8 @@ pub struct Group {
 }
 
 impl Run {
-    /// What is compared of a report. `waits` has the waits after wakeups and preemptions of each
-    /// group: [`Metrics::waits`](crate::Metrics::waits), or what a kernel's histograms say.
+    /// The compared figures of a report. `waits` has the waits after wakeups and preemptions of
+    /// each group: [`Metrics::waits`](crate::Metrics::waits), or those of a kernel's histograms.
     #[must_use]
     pub fn new(report: &Report, waits: &Tails) -> Self {
         let group = |group: &GroupReport| Group::new(group, report, waits);

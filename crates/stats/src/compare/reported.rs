@@ -231,7 +231,7 @@ fn keys<C: Columns, R>(columns: &[Column<R>]) -> Keys<R> {
 }
 
 impl Set {
-    /// As [`Set::add`], of a report, without a copy of the name of every metric.
+    /// Adds a run's report, without a copy of the name of every metric.
     pub fn add_report(&mut self, report: &Reported, seed: Option<u64>) {
         self.runs += 1;
         let mut places = Places::default();

@@ -104,8 +104,8 @@ impl Metrics {
         run.expect("tails need a run that is over").tails()
     }
 
-    /// As [`Self::tails`], but only waits after wakeups and preemptions that were over at the end:
-    /// those that a kernel's histograms have, too.
+    /// Waits after wakeups and preemptions that were over at the end: those that a kernel's
+    /// histograms have, too.
     ///
     /// # Panics
     /// As [`Self::report`].

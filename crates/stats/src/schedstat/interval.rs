@@ -130,8 +130,8 @@ pub struct Figures {
 /// An average imbalance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Imbalance {
-    /// What is out of balance: `tasks` up to version 5, `load` up to 16, then `load`, `util`,
-    /// `task` and `misfit`.
+    /// Kind of imbalance: `tasks` up to version 5, `load` up to 16, then `load`, `util`, `task` and
+    /// `misfit`.
     pub kind: &'static str,
     /// For each call of the balancer, in millionths.
     #[serde(rename = "per_call_millionths")]
