@@ -37,7 +37,7 @@ pub fn bytes(services: &Services<'_>, path: &Path, most: u64) -> anyhow::Result<
     Ok(bytes)
 }
 
-/// As [`bytes`], for text.
+/// Reads a file of at most `most` bytes as text.
 ///
 /// # Errors
 /// As [`bytes`], and when it is not UTF-8.

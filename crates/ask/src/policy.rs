@@ -80,7 +80,7 @@ pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<PolicySpe
     Ok(policy)
 }
 
-/// As [`find`], with what a bundle has besides; also recordings of programs.
+/// Finds a policy with all that a bundle has; also recordings of programs.
 ///
 /// # Errors
 /// As [`find`], but for recordings.
@@ -94,7 +94,7 @@ pub fn open(services: &Services<'_>, argument: &str) -> anyhow::Result<Found> {
     with_knobs(services, argument, found)
 }
 
-/// As [`open`], of a file that nobody has written: `argument` is what it would be called, with
+/// Finds the policy of a file that nobody has written: `argument` is what it would be called, with
 /// knobs behind a colon.
 ///
 /// # Errors

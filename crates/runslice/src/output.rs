@@ -30,7 +30,7 @@ pub fn open(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
     })
 }
 
-/// As [`open`], for a table in `form`, which may be bytes.
+/// Opens the output of a table in `form`, which may be bytes.
 ///
 /// # Errors
 /// The errors of [`open`].
@@ -47,8 +47,8 @@ pub fn open_form(
     })
 }
 
-/// As [`open_form`], for results that may be for people: on standard output with colors, if they
-/// are wanted.
+/// Opens the output of results that may be for people: on standard output with colors, if they are
+/// wanted.
 ///
 /// # Errors
 /// The errors of [`open`].
@@ -61,7 +61,7 @@ pub fn open_shape(shape: Shape, path: Option<&Path>) -> anyhow::Result<Box<dyn W
     open_form(shape.format.export(), path)
 }
 
-/// As [`open_form`], into memory: the bytes that a file of these results has.
+/// Writes results into memory: the bytes that their file has.
 ///
 /// # Errors
 /// Those of `write`.
@@ -239,8 +239,8 @@ pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// As [`distinct`] for files that are read and files that are written: a result never takes the
-/// place of its source. One source may be given twice.
+/// Refuses a result in the place of its source: compares files that are read with files that are
+/// written. One source may be given twice.
 ///
 /// # Errors
 /// The errors of [`distinct`].
@@ -443,8 +443,9 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     whole.put()
 }
 
-/// As [`write_whole`], piece by piece, for a file that is longer than memory. What is there already
-/// needs no writing, which a read-only file system would refuse.
+/// Writes a file piece by piece that is longer than memory, and puts it in place when it is whole.
+/// A file that has the same bytes already needs no writing, which a read-only file system would
+/// refuse.
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,

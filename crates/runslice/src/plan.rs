@@ -294,8 +294,8 @@ fn seeded(cells: &[(Planned, Vec<u64>)]) -> Vec<Planned> {
     runs.collect()
 }
 
-/// As [`read`], but each combination is there once, with the first of its seeds, and beside it all
-/// of them.
+/// Reads a sweep's file; each combination is there once, with the first of its seeds, and beside it
+/// all of them.
 ///
 /// # Errors
 /// The errors of [`read`].
