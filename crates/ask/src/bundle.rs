@@ -158,6 +158,9 @@ pub fn is_bundle(file: &[u8]) -> bool {
 
 impl Bundle {
     /// The file.
+    ///
+    /// # Panics
+    /// If names and numbers do not become JSON, or memory does not take bytes.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         let policy = &self.policy;

@@ -229,11 +229,13 @@ fn advice(error: &anyhow::Error, more: &[AdviceOf]) -> Option<String> {
         sim::EntryError,
         sim::MirrorError,
         sim::OpsError,
+        explain::why::DumpError,
         traces::ReadError,
         stats::compare::Refusal,
         stats::schedstat::IntervalError,
         stats::schedstat::SchedstatError,
         workload::Fault,
+        loader::recording::Damaged,
         std::io::Error,
     ];
     error

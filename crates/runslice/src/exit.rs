@@ -5,7 +5,7 @@ use std::error::Error;
 use ask::error::{AdviceOf, advice_of};
 use model::{Advice as _, Advised};
 
-pub use ask::error::{BadSource, Cancelled, UnsupportedError, UsageError};
+pub use ask::error::{BadSource, UnsupportedError, UsageError};
 
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +108,7 @@ fn known() -> Vec<AdviceOf> {
             [$(advice_of::<$known> as AdviceOf),+]
         };
     }
-    let mut known = known![
-        bpf_build::Error,
-        experiments::Error,
-        explain::why::DumpError,
-        loader::recording::Damaged,
-    ]
-    .to_vec();
+    let mut known = known![bpf_build::Error, experiments::Error].to_vec();
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     known.extend(known![loader::StartError]);
     #[cfg(feature = "live")]

@@ -10,12 +10,16 @@ use std::path::Path;
 use ask::note::Note;
 use ask::services::{Compiler, FileKind, Files, Opened, Services};
 
+use crate::parallel::Threads;
+use crate::scheduler::PROGRAMS;
 use crate::{cancel, say, source};
 
 /// What this computer lends.
 pub const HERE: Services<'static> = Services {
     files: Some(&Disk),
     compiler: Some(&Clang),
+    programs: PROGRAMS,
+    workers: Some(&Threads),
     is_cancelled: Some(&cancel::is_cancelled),
     hears: Some(&hear),
 };

@@ -38,21 +38,16 @@ mod refusal;
 mod report;
 mod reproduce;
 mod run_options;
-mod runner;
-mod runs;
 mod say;
 mod schedstat;
 mod scheduler;
 mod score;
 mod sets;
-mod shrink;
-mod simulate;
 mod source;
 mod store;
 mod table;
 mod timeline;
 mod verb;
-mod violation;
 #[cfg(not(feature = "live"))]
 mod without_kernel;
 
@@ -60,7 +55,9 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use ask::{Kind, bundle, embedded, goal, kernel, score_file};
+use ask::{
+    Kind, bundle, embedded, goal, kernel, runner, runs, score_file, shrink, simulate, violation,
+};
 use clap_complete::CompleteEnv;
 
 use crate::about::About;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
+use crate::here::HERE;
 use crate::policy::Found;
 use crate::report::{self, Outcome};
 use crate::runner::Runner;
@@ -69,7 +70,7 @@ impl Planned {
     /// # Errors
     /// When the policy or the machine is bad; the message names the place.
     pub fn make(&self) -> anyhow::Result<String> {
-        let measured = Runner::new(&self.spec).measure();
+        let measured = Runner::new(&self.spec, &HERE).measure();
         let (outcome, _) = measured.map_err(|error| error.context(self.place.to_string()))?;
         self.line(&outcome)
     }
@@ -110,7 +111,7 @@ pub fn try_policies<'a>(runs: impl IntoIterator<Item = &'a Planned>) -> anyhow::
             duration: Some(Nanos::ZERO),
             ..run.spec.clone()
         };
-        let tried = Runner::new(&spec).measure();
+        let tried = Runner::new(&spec, &HERE).measure();
         tried.map_err(|error| error.context(run.place.to_string()))?;
         seen.push(what);
     }

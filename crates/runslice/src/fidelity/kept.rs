@@ -144,6 +144,7 @@ mod tests {
     use super::*;
     use crate::fidelity::asked::Wanted;
     use crate::fidelity::simulated;
+    use crate::here::HERE;
     use crate::look::LookOptions;
     use crate::report::{Format, Results, Shape, TableName, World};
     use crate::runner::Runner;
@@ -189,7 +190,7 @@ mod tests {
             run: nothing,
         };
         let spec = simulated::spec(request, play, &kept, &Profile::default()).unwrap();
-        let (mut outcome, metrics) = Runner::new(&spec).measure().unwrap();
+        let (mut outcome, metrics) = Runner::new(&spec, &HERE).measure().unwrap();
         outcome.compared = Some(Run::new(&metrics.report(), &metrics.waits()));
         let results = Results {
             world: World::Played,
@@ -204,7 +205,7 @@ mod tests {
             look: LookOptions::default(),
         };
         let mut text = Vec::new();
-        results.write(shape, &mut text).unwrap();
+        crate::report::write(&results, shape, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 

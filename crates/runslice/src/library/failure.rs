@@ -86,7 +86,9 @@ pub fn answer<T>(work: impl FnOnce() -> anyhow::Result<T>) -> Result<Answer<T>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::{Cancelled, UnsupportedError, UsageError};
+    use ask::error::Cancelled;
+
+    use crate::exit::{UnsupportedError, UsageError};
 
     #[test]
     fn a_failure_has_the_words_of_the_command_line_and_its_kind() {

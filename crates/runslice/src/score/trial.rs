@@ -136,12 +136,12 @@ fn specs(
     let asked = Asked {
         workload: None,
         scale: &[],
-        machine: &request.machine,
+        machine: &request.machine.asked(),
         seed: None,
         duration: Some(Nanos::new(cut.as_nanos().saturating_mul(LONGEST))),
         start_jitter: StartJitter::OfLoad,
     };
-    let mut specs = asked.specs(vec![found, null], Some(load))?;
+    let mut specs = asked.specs(&HERE, vec![found, null], Some(load))?;
     specs[1].machine = specs[0].machine.clone();
     Ok(specs)
 }
@@ -150,7 +150,7 @@ fn specs(
 fn simulated(spec: &RunSpec, cut: SimTime) -> anyhow::Result<(Blocks, Option<String>)> {
     let length = cut.since(SimTime::ZERO);
     let mut blocks = Blocks::new(length, FINE, family);
-    let summary = Runner::new(spec).with_sink(&mut blocks).start()?;
+    let summary = Runner::new(spec, &HERE).with_sink(&mut blocks).start()?;
     let is_cut = spec
         .duration
         .is_some_and(|it| blocks.end() >= SimTime::ZERO + it);

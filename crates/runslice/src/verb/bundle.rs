@@ -142,12 +142,12 @@ impl BundleOf {
         let asked = Asked {
             workload: Some(workload),
             scale: &self.scale,
-            machine: &self.machine,
+            machine: &self.machine.asked(),
             seed: self.seed,
             duration: self.duration,
             start_jitter: StartJitter::OfLoad,
         };
-        let specs = asked.specs(vec![Found::of_policy(policy)], None)?;
+        let specs = asked.specs(&HERE, vec![Found::of_policy(policy)], None)?;
         let spec = specs.into_iter().next().context("one policy is one run")?;
         sim::check_machine(&spec.machine).map_err(|error| UsageError::new(Advised::of(&error)))?;
         Ok(spec)
@@ -161,7 +161,7 @@ impl BundleOf {
         program.free |= self.setup_only;
         let mut hash = TraceHash::new();
         let sink = (!self.setup_only).then_some(&mut hash as &mut dyn model::Sink);
-        let (summary, recorded) = scheduler::record(&program, &spec, sink)?;
+        let (summary, recorded) = scheduler::record(&HERE, &program, &spec, sink)?;
         let mut status = Status::Done;
         if let Some(summary) = summary {
             let (events, hash) = (hash.count(), hash.value());

@@ -19,6 +19,7 @@ use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, text};
 use crate::here::HERE;
 use crate::prepare::Prepare;
+use crate::progress::SharedBar;
 use crate::say::say;
 use crate::shrink::{Case, Effort, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
@@ -209,7 +210,8 @@ impl Hunter<'_> {
         let bundle =
             Bundle::read(&HERE, &input::bytes(&file, input::OBJECT)?).with_context(named)?;
         let case = Case::of_bundle(bundle).with_context(named)?;
-        let found = violation::find(&case.spec().with_context(named)?, &self.request.property)?;
+        let spec = case.spec(&HERE).with_context(named)?;
+        let found = violation::find(&HERE, &spec, &self.request.property)?;
         if let Some(finding) = found {
             self.report_last(state, case, finding)?;
             state.write(&self.folder)?;
@@ -263,8 +265,8 @@ impl Hunter<'_> {
             seed: trial.seed,
             duration: Some(trial.duration),
         };
-        let spec = case.spec().context("a load of our own")?;
-        let finding = violation::find(&spec, &self.request.property)?;
+        let spec = case.spec(&HERE).context("a load of our own")?;
+        let finding = violation::find(&HERE, &spec, &self.request.property)?;
         Ok((case, finding))
     }
 
@@ -305,7 +307,7 @@ impl Hunter<'_> {
             return Ok(());
         };
         let file = self.folder.join(&hunted.file);
-        let size = case.size()?;
+        let size = case.size(&HERE)?;
         let (finding, shrunk) = if hunted.is_whole {
             say(
                 "hunt",
@@ -318,20 +320,24 @@ impl Hunter<'_> {
                     SHRINK.as_secs() / 60
                 ),
             );
+            let until = Instant::now() + SHRINK;
+            let bar = SharedBar::of_tries("smaller runs");
             let effort = Effort {
                 properties: &self.request.property,
                 jobs: self.request.jobs(),
-                time: SHRINK,
+                is_late: &|| Instant::now() >= until,
+                tried: &|runs| bar.set(runs),
             };
             let Shrunk {
                 case,
                 finding,
                 runs,
                 is_cut,
-            } = shrink(case, finding, effort)?;
+            } = shrink(&HERE, (case, finding), effort)?;
+            bar.end();
             output::write_whole(&file, &case.bundle().write())?;
             hunted.is_whole = false;
-            (finding, Some((case.size()?, runs, is_cut)))
+            (finding, Some((case.size(&HERE)?, runs, is_cut)))
         } else {
             (finding, None)
         };

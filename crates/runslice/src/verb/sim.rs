@@ -16,6 +16,7 @@ use traces::{JsonLines, Perfetto, Tee};
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
+use crate::here::HERE;
 use crate::look::LookOptions;
 use crate::policy::Found;
 use crate::progress::Progress;
@@ -166,12 +167,12 @@ impl Sim {
         let asked = Asked {
             workload: self.workload.as_deref(),
             scale: &self.run.scale,
-            machine: &self.run.machine,
+            machine: &self.run.machine.asked(),
             seed: self.run.seed,
             duration: self.run.duration,
             start_jitter: StartJitter::asked(self.run.start_jitter),
         };
-        let mut specs = asked.specs(self.policies()?, self.recording.given()?)?;
+        let mut specs = asked.specs(&HERE, self.policies()?, self.recording.given()?)?;
         if let Some(before) = self.as_played {
             specs = specs.iter().map(|spec| spec.as_played(before)).collect();
         }
@@ -198,7 +199,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         to.flush()?;
         return Ok(Status::Done);
     }
-    simulate::say_end(&specs[0]);
+    simulate::say_end(&HERE, &specs[0]);
     let is_page = format == RunFormat::Html;
     let (outcomes, drawn) = match request.run.runs {
         Some(runs) => many(request, &specs, runs, is_page)?,
@@ -296,9 +297,9 @@ fn write(
     let shape = request.shape(plain);
     let mut to = output::open_shape(shape, output)?;
     if is_many {
-        results.write_runs(shape, &mut to)?;
+        report::write_runs(&results, shape, &mut to)?;
     } else {
-        results.write(shape, &mut to)?;
+        report::write(&results, shape, &mut to)?;
     }
     Ok(to.flush()?)
 }
@@ -410,7 +411,7 @@ fn many(
     // The waits of all runs of a policy are added as they come; their order changes nothing.
     let drawn: Vec<Mutex<Tails>> = specs.iter().map(|_| Mutex::default()).collect();
     let run = |spec: &RunSpec| {
-        let (outcome, metrics) = Runner::new(spec).with_options(options).measure()?;
+        let (outcome, metrics) = Runner::new(spec, &HERE).with_options(options).measure()?;
         let at = specs
             .iter()
             .position(|it| it.policy.name == spec.policy.name);
@@ -465,7 +466,7 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
         None => None,
         Some(path) => Some(request.books.open(output::path_for(path, name, several))?),
     };
-    let mut runner = Runner::new(spec)
+    let mut runner = Runner::new(spec, &HERE)
         .with_options(request.run.limits.options())
         .with_sink(&mut sinks);
     if let Some(books) = &mut books {

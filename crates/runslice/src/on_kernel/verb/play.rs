@@ -344,7 +344,7 @@ impl Play {
                 seed: spec.seed,
                 outcomes: vec![outcome],
             };
-            results.write(shape, &mut to)?;
+            report::write(&results, shape, &mut to)?;
         }
         to.flush()?;
         Ok(status(&spec.policy.name, take))

@@ -3,6 +3,7 @@
 use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId, What};
 use workload::RunSpec;
 
+use crate::here::HERE;
 use crate::runner::Runner;
 
 /// Turns that are kept.
@@ -49,7 +50,7 @@ impl Course {
             total_budget: Some(BUDGET),
             ..sim::Options::default()
         };
-        let _summary = Runner::new(spec)
+        let _summary = Runner::new(spec, &HERE)
             .with_options(options)
             .with_sink(&mut course)
             .start()?;

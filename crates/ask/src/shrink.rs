@@ -9,7 +9,6 @@ mod tables;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use explain::why::{Fault, Finding};
@@ -17,11 +16,9 @@ use model::{MachineSpec, Nanos, PolicySpec, SimTime};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
-use crate::here::HERE;
-use crate::parallel;
-use crate::progress::Bar;
-use crate::report::counted;
+use crate::services::Services;
 use crate::violation::{self, Property, Signature};
+use crate::words::counted;
 use crate::workload_arg::Written;
 
 use tables::Tables;
@@ -66,9 +63,9 @@ impl Case {
     ///
     /// # Errors
     /// When the text is no workload.
-    pub fn spec(&self) -> anyhow::Result<RunSpec> {
+    pub fn spec(&self, services: &Services<'_>) -> anyhow::Result<RunSpec> {
         let profile = |_: &str| Ok(self.machine.profile.clone());
-        let workload: Workload = self.workload.parse(&HERE, &self.scale, &profile)?;
+        let workload: Workload = self.workload.parse(services, &self.scale, &profile)?;
         Ok(RunSpec {
             policy: self.policy.clone(),
             workload: Arc::new(workload),
@@ -114,8 +111,8 @@ impl Case {
     ///
     /// # Errors
     /// When the text is no workload.
-    pub fn size(&self) -> anyhow::Result<Size> {
-        let spec = self.spec()?;
+    pub fn size(&self, services: &Services<'_>) -> anyhow::Result<Size> {
+        let spec = self.spec(services)?;
         let operations = Tables::read(&self.workload.text).map_or(0, |it| it.operations());
         Ok(Size {
             tasks: tasks_of(&spec),
@@ -177,29 +174,34 @@ fn tasks_of(spec: &RunSpec) -> u32 {
 }
 
 /// How it is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Effort<'a> {
     /// What the run must keep, besides that nobody starves and nothing errs.
     pub properties: &'a [Property],
     /// Threads.
     pub jobs: NonZeroUsize,
-    /// No new run is made after this time.
-    pub time: Duration,
+    /// Whether the time is over: then no new run is made.
+    pub is_late: &'a (dyn Fn() -> bool + Sync),
+    /// Hears how many runs were made so far.
+    pub tried: &'a (dyn Fn(usize) + Sync),
 }
 
 /// Makes `case`, which shows `finding`, smaller.
 ///
 /// # Errors
 /// When a thread of ours fails.
-pub fn shrink(case: Case, finding: Finding, effort: Effort<'_>) -> anyhow::Result<Shrunk> {
+pub fn shrink(
+    services: &Services<'_>,
+    (case, finding): (Case, Finding),
+    effort: Effort<'_>,
+) -> anyhow::Result<Shrunk> {
     let mut shrinker = Shrinker {
+        services: *services,
         wanted: Signature::of(&finding),
         least: starvation(&finding).map(|wait| wait.min(LONG)),
         best: (case, finding),
         effort,
-        until: Instant::now() + effort.time,
         runs: 0,
-        bar: Bar::of_tries("smaller runs"),
     };
     let mut has_changed = true;
     while has_changed && !shrinker.is_over() {
@@ -210,7 +212,6 @@ pub fn shrink(case: Case, finding: Finding, effort: Effort<'_>) -> anyhow::Resul
             }
         }
     }
-    shrinker.bar.end();
     let (case, finding) = shrinker.best.clone();
     Ok(Shrunk {
         case,
@@ -241,21 +242,20 @@ struct Shrinker<'a> {
     least: Option<Nanos>,
     best: (Case, Finding),
     effort: Effort<'a>,
-    until: Instant,
+    services: Services<'a>,
     runs: usize,
-    bar: Bar,
 }
 
 impl Shrinker<'_> {
     fn is_over(&self) -> bool {
-        self.runs >= MOST_RUNS || Instant::now() >= self.until
+        self.runs >= MOST_RUNS || (self.effort.is_late)()
     }
 
     /// Goes on with the first of `cases` that shows the same fault, if there is one.
     fn take_first(&mut self, cases: Vec<Case>) -> anyhow::Result<bool> {
         // What is no workload costs no run. Without its key `count` a group may have more tasks
         // than with it.
-        let tasks = |case: &Case| case.spec().ok().map(|spec| tasks_of(&spec));
+        let tasks = |case: &Case| case.spec(&self.services).ok().map(|spec| tasks_of(&spec));
         let most = tasks(&self.best.0);
         let cases = cases.into_iter();
         let cases = cases.filter(|it| tasks(it).is_some_and(|tasks| Some(tasks) <= most));
@@ -265,9 +265,9 @@ impl Shrinker<'_> {
                 return Ok(false);
             }
             self.runs += round.len();
-            self.bar.set(self.runs as u64);
+            (self.effort.tried)(self.runs);
             let judge = |case: &Case| Ok(self.shows(case));
-            let found = parallel::map(round, self.effort.jobs, "runs", judge)?;
+            let found = self.services.map(round, self.effort.jobs, "runs", judge)?;
             let first = round.iter().zip(found).find_map(|(case, finding)| {
                 let finding = finding?;
                 Some((case.clone(), finding))
@@ -284,8 +284,8 @@ impl Shrinker<'_> {
     /// search wander to another fault, and the victim is what a simpler case replaces. A case that
     /// cannot run shows none.
     fn shows(&self, case: &Case) -> Option<Finding> {
-        let spec = case.spec().ok()?;
-        let finding = violation::find(&spec, self.effort.properties).ok()??;
+        let spec = case.spec(&self.services).ok()?;
+        let finding = violation::find(&self.services, &spec, self.effort.properties).ok()??;
         let waits = starvation(&finding);
         let is_same = Signature::of(&finding) == self.wanted;
         (is_same && self.least.is_none_or(|least| waits >= Some(least))).then_some(finding)
