@@ -4,6 +4,7 @@
 
 mod advice;
 mod layers;
+mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -15,7 +15,7 @@ use model::Advised;
 use rustix::fs::{AtFlags, statat, unlinkat};
 use rustix::path::Arg;
 
-pub use named::{append, check_way, create, create_new};
+pub use named::{append, check_way, create, create_new, make_folders};
 
 /// A new folder of mode 0700 with a name that cannot be guessed. Dropping it deletes it with all
 /// that is in it; links in it are deleted, not followed. What somebody has put in its place stays,
@@ -162,7 +162,7 @@ fn remove_if_same(parent: BorrowedFd<'_>, name: impl Arg + Copy, folder: Borrowe
 /// of one's own that its group may write is taken: many systems give each user a group.
 ///
 /// # Errors
-/// When the folder, or one above it, belongs to another user than root and this process's, or
+/// When root would come to it by another user's link. When the folder, or one above it, belongs to another user than root and this process's, or
 /// everybody may write into it, unless it is above the folder and sticky, as `/tmp`. When the
 /// system refuses. The error names the folder.
 pub fn make_kept(path: &Path) -> io::Result<()> {
@@ -193,7 +193,11 @@ fn make_kept_of(path: &Path, users: &[u32]) -> io::Result<()> {
     if let Some(there) = path.ancestors().map(part).find(|it| it.exists()) {
         check_kept(&there, users, there == path)?;
     }
-    fs::create_dir_all(path)?;
+    if rustix::process::geteuid().is_root() {
+        named::make_guarded(path, users)?;
+    } else {
+        fs::create_dir_all(path)?;
+    }
     check_kept(path, users, true)
 }
 

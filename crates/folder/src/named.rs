@@ -204,6 +204,15 @@ fn denied(why: &str) -> io::Error {
 /// The folder and the name of what `path` leads to. No link is followed that another user can have
 /// put there; the name itself is none when this returns.
 fn walk(path: &Path, users: &[u32]) -> io::Result<(OwnedFd, OsString)> {
+    walk_on(path, users, |_, _| Err(Errno::NOENT.into()))
+}
+
+/// As [`walk`]; a folder on the way that is missing is made by `make`.
+fn walk_on(
+    path: &Path,
+    users: &[u32],
+    make: impl Fn(&OwnedFd, &OsStr) -> io::Result<()>,
+) -> io::Result<(OwnedFd, OsString)> {
     let mut left: VecDeque<OsString> = parts(path);
     let mut folder = open_folder(CWD.as_fd(), OsStr::new("."))?;
     let mut links = 0;
@@ -216,6 +225,12 @@ fn walk(path: &Path, users: &[u32]) -> io::Result<(OwnedFd, OsString)> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let entry = match rustix::fs::openat(&folder, &part, flags, Mode::empty()) {
             Err(Errno::NOENT) if is_last => return Ok((folder, part)),
+            Err(Errno::NOENT) => {
+                make(&folder, &part)?;
+                // What stands there now may be a link that somebody has put there meanwhile.
+                left.push_front(part);
+                continue;
+            }
             entry => File::from(entry?),
         };
         let facts = entry.metadata()?;
@@ -251,6 +266,33 @@ fn check_link(folder: &Stat, (name, owner): (&OsStr, u32), users: &[u32]) -> io:
     } else {
         format!("`{name}` is a link of user {owner}")
     }))
+}
+
+/// Makes the folder at `path`, with those above it that are missing. Root follows no link on the way
+/// that another user can have put there: see the module.
+///
+/// # Errors
+/// When root would follow such a link. When the system refuses.
+pub fn make_folders(path: &Path) -> io::Result<()> {
+    if is_root() {
+        make_guarded(path, &own_users())
+    } else {
+        std::fs::create_dir_all(path)
+    }
+}
+
+/// As [`make_folders`] for root, with its own users.
+pub(crate) fn make_guarded(path: &Path, users: &[u32]) -> io::Result<()> {
+    // A name that no folder has: what it is looked for in is made.
+    walk_on(
+        &path.join("\u{1}"),
+        users,
+        |folder, part| match rustix::fs::mkdirat(folder, part, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        },
+    )
+    .map(drop)
 }
 
 fn open_folder(from: impl std::os::fd::AsFd, name: &OsStr) -> io::Result<OwnedFd> {

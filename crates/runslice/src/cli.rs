@@ -190,7 +190,7 @@ pub enum Verb {
 
     /// Write the manual pages.
     Man {
-        /// Folder for the pages. It must exist.
+        /// Folder for the pages. It is made if it is missing.
         folder: PathBuf,
     },
 }

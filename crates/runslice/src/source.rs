@@ -107,8 +107,7 @@ fn kind(error: &Error, words: Advised) -> anyhow::Error {
 pub fn write_headers(folder: &Path) -> anyhow::Result<()> {
     for header in policies::HEADERS {
         let path = folder.join(header.path);
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        made.map_err(model::CannotWrite::at(path.display()))?;
+        output::make_folder(path.parent().unwrap_or(folder))?;
         output::write_new(&path, header.text.as_bytes(), "name an empty folder")?;
     }
     Ok(())

@@ -67,9 +67,15 @@ fn root_takes_no_folder_and_follows_no_link_of_another_user() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("ours");
     folder.write("victim", "kept");
     symlink("../victim", open.join("link")).expect("writable");
+    fs::create_dir(folder.0.join("target")).expect("writable");
+    symlink("../target", open.join("way")).expect("writable");
     fs::create_dir(open.join("results")).expect("writable");
     let stranger = |name: &str| lchown(open.join(name), Some(12345), None);
-    if stranger("link").and_then(|()| stranger("results")).is_err() {
+    if ["link", "way", "results"]
+        .map(stranger)
+        .iter()
+        .any(Result::is_err)
+    {
         return;
     }
     let sim = "sim fifo -w desk --duration 1ms";
@@ -87,17 +93,28 @@ fn root_takes_no_folder_and_follows_no_link_of_another_user() {
         "sweep.toml",
         "policy = [\"fifo\"]\nworkload = [\"desk\"]\nduration = \"1ms\"\n",
     );
+    folder.said(&format!("{sim} --events events.jsonl"), 0);
     for verb in [
-        "sweep sweep.toml --folder open/results",
-        "hunt fifo --trials 1 -o open/results",
+        "sweep sweep.toml --folder",
+        "hunt fifo --trials 1 -o",
+        "report events.jsonl --svg",
+        "build --headers",
+        "man",
     ] {
-        let text = folder.said(verb, 1);
-        assert!(text.contains("belongs to user 12345"), "{verb}: {text}");
+        for (way, why) in [
+            ("open/results", "belongs to user 12345"),
+            ("open/results/new", "belongs to user 12345"),
+            ("open/way", "`way` is a link of user 12345"),
+            ("open/way/new/below", "`way` is a link of user 12345"),
+        ] {
+            let text = folder.said(&format!("{verb} {way}"), 1);
+            assert!(text.contains(why), "{verb} {way}: {text}");
+        }
+        folder.said(&format!("{verb} open/mine-{}", &verb[..3]), 0);
     }
-    assert_eq!(
-        fs::read_dir(open.join("results")).expect("there").count(),
-        0
-    );
+    for untouched in [open.join("results"), folder.0.join("target")] {
+        assert_eq!(fs::read_dir(untouched).expect("there").count(), 0);
+    }
 }
 
 #[test]

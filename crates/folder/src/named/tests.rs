@@ -54,6 +54,33 @@ fn root_follows_no_link_that_another_user_can_have_put_there() {
 }
 
 #[test]
+fn root_makes_no_folder_behind_a_link_of_somebody_else() {
+    let (own, folder) = folder_of_mode(0o1777);
+    fs::create_dir(own.join("victim")).unwrap();
+    symlink(own.join("victim"), folder.join("link")).unwrap();
+    symlink(own.join("absent"), folder.join("dangling")).unwrap();
+    for name in [
+        "link",
+        "link/new",
+        "link/../new",
+        "dangling",
+        "dangling/new",
+    ] {
+        let error = make_guarded(&folder.join(name), &[self::own() + 1]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{name}: {error}");
+    }
+    assert_eq!(fs::read_dir(own.join("victim")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(own.path()).unwrap().count(), 2);
+    make_guarded(&folder.join("link/new/below"), &[self::own()]).unwrap();
+    make_guarded(&folder.join("plain/./below/../beside"), &[self::own() + 1]).unwrap();
+    make_guarded(&folder.join("plain"), &[self::own() + 1]).unwrap();
+    assert!(own.join("victim/new/below").is_dir() && folder.join("plain/beside").is_dir());
+    fs::write(folder.join("file"), "x").unwrap();
+    make_guarded(&folder.join("file/new"), &[self::own()]).unwrap_err();
+    make_guarded(&folder.join("file"), &[self::own()]).unwrap_err();
+}
+
+#[test]
 fn a_link_that_everybody_may_replace_is_nobodys_friend() {
     let (own, folder) = folder_of_mode(0o777);
     fs::write(own.join("victim"), "kept").unwrap();

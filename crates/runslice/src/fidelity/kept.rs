@@ -1,6 +1,7 @@
 //! Plays in a folder: what a kernel made of a workload, kept for every later comparison.
 
-use std::fs;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -106,7 +107,10 @@ impl Kept {
         if events.exists() {
             let to = events_file(&request.folder, play);
             make(to.parent())?;
-            fs::copy(&events, &to).map_err(model::CannotWrite::at(to.display()))?;
+            let mut events =
+                File::open(&events).map_err(model::CannotRead::at(events.display()))?;
+            let copied = folder::create(&to).and_then(|mut to| io::copy(&mut events, &mut to));
+            copied.map_err(model::CannotWrite::at(to.display()))?;
         }
         let path = file(&request.folder, play);
         make(path.parent())?;
@@ -140,6 +144,8 @@ mod tests {
     use folder::OwnFolder;
     use model::Nanos;
     use model::Profile;
+
+    use std::fs;
 
     use super::*;
     use crate::fidelity::asked::Wanted;

@@ -13,10 +13,12 @@ use crate::output;
 /// Writes a manual page for the program and for each verb.
 ///
 /// # Errors
-/// When a page cannot be written.
+/// When the folder cannot be made, or another user could have prepared it. When a page cannot be
+/// written.
 pub fn run(folder: &Path) -> anyhow::Result<Status> {
     let mut program = Cli::command().disable_help_subcommand(true);
     program.build();
+    output::make_folder(folder)?;
     write(program, folder)?;
     Ok(Status::Done)
 }

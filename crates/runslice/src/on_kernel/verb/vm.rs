@@ -197,7 +197,8 @@ fn write_back(share: &Path, file: &ChangedFile) -> anyhow::Result<()> {
 
     let path = share.join(&file.path);
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        folder::make_folders(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let permissions = fs::Permissions::from_mode(file.mode);
     let written = folder::create(&path)
