@@ -88,6 +88,15 @@ pub fn find(
     })
 }
 
+/// Whether a workload's file is one of those that are built in.
+#[must_use]
+pub fn is_shipped(file: &str) -> bool {
+    let name = file
+        .strip_prefix("workloads/")
+        .and_then(|it| it.strip_suffix(".toml"));
+    name.is_some_and(|name| SHIPPED.iter().any(|shipped| shipped.name == name))
+}
+
 impl Written {
     /// Finds the workload that `argument` names.
     ///
