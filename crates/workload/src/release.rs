@@ -73,6 +73,14 @@ impl Releases {
         Some(release.at)
     }
 
+    /// Whether work is still to be done; `None` before the first release.
+    #[must_use]
+    pub fn is_open(&self, deadline: u32) -> Option<bool> {
+        let mut releases = self.0.iter();
+        let found = releases.find(|release| release.deadline == deadline);
+        found.map(|release| release.is_open)
+    }
+
     /// Deadlines that were due before `end` and whose work is not done: that of the current
     /// release, and with it those of the periods after it. `of` says period and slack of a
     /// deadline.

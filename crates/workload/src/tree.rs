@@ -495,6 +495,8 @@ pub enum Operation {
         grid: Grid,
         /// Variable that remembers the last point, plus 1 ns; 0 before the first turn.
         slot: u32,
+        /// The work since the last point has this deadline.
+        deadline: Option<u32>,
     },
     /// Puts one message into a channel; blocks while the channel is full.
     Send {

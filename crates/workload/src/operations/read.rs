@@ -224,11 +224,16 @@ impl Parser<'_> {
     pub(super) fn timer(&mut self) -> Result<Operation, Failure> {
         let period = self.span_above_zero("the period")?;
         let mut grid = crate::Grid::default();
-        let mut name = None;
+        let (mut name, mut deadline) = (None, None);
         while self.accept(",") {
-            match self.word(&["start", "move", "as"])?.as_str() {
+            match self.word(&["start", "move", "as", "deadline"])?.as_str() {
                 "start" => grid.from_start = true,
                 "move" => grid.moves = true,
+                "deadline" => {
+                    self.expect("(")?;
+                    deadline = Some(self.deadline()?);
+                    self.expect(")")?;
+                }
                 _ => {
                     self.expect("(")?;
                     name = Some(self.label()?);
@@ -248,7 +253,12 @@ impl Parser<'_> {
         if let Some(name) = name {
             self.timers.push((name, slot));
         }
-        Ok(Operation::Timer { period, grid, slot })
+        Ok(Operation::Timer {
+            period,
+            grid,
+            slot,
+            deadline,
+        })
     }
 
     pub(super) fn poll(&mut self) -> Result<Operation, Failure> {

@@ -142,10 +142,29 @@ impl Importer<'_> {
             }
         }
         let moves = if moves { ", move" } else { "" };
+        let name = word(&name);
+        let deadline = self.deadline(&name, period);
         Ok(format!(
-            "timer({period}us, start{moves}, as({}))",
-            word(&name)
+            "timer({period}us, start{moves}, as({name}), deadline({deadline}))"
         ))
+    }
+
+    /// The deadline of a timer's period: rt-app's slack is below zero where it is missed.
+    fn deadline(&mut self, timer: &str, period: i64) -> String {
+        let of_timer = (timer.to_owned(), period);
+        if let Some((name, _)) = self.deadlines.iter().find(|(_, own)| *own == of_timer) {
+            return name.clone();
+        }
+        let is_taken = |name: &str| self.deadlines.iter().any(|(own, _)| own == name);
+        let mut name = timer.to_owned();
+        if super::super::parser::KEYWORDS.contains(&name.as_str()) || is_taken(&name) {
+            name += &format!("_{period}us");
+        }
+        while is_taken(&name) {
+            name += "_";
+        }
+        self.deadlines.push((name.clone(), of_timer));
+        name
     }
 
     fn wait(&mut self, kind: &str, value: &Json) -> Result<String, FileError> {

@@ -47,6 +47,7 @@ pub fn import(text: &str, file: &str) -> Result<Imported, FileError> {
         conditions: Vec::new(),
         semaphores: Vec::new(),
         barriers: Vec::new(),
+        deadlines: Vec::new(),
         lost: Vec::new(),
     };
     let toml = importer.workload(&root)?;
@@ -67,6 +68,8 @@ struct Importer<'a> {
     semaphores: Vec<String>,
     /// Names, and how many tasks come to each.
     barriers: Vec<(String, i64)>,
+    /// Names of deadlines, each with its timer and period in microseconds.
+    deadlines: Vec<(String, (String, i64))>,
     lost: Vec<String>,
 }
 
@@ -186,6 +189,9 @@ impl Importer<'_> {
         }
         for (name, parties) in &self.barriers {
             let _ = writeln!(toml, "[barrier.{name}]\nparties = {parties}\n");
+        }
+        for (name, (_, period)) in &self.deadlines {
+            let _ = writeln!(toml, "[deadline.{name}]\nperiod = \"{period}us\"\n");
         }
         toml
     }

@@ -228,7 +228,9 @@ fn timers_begin_with_the_task_move_unless_absolute_and_share_their_name() {
     };
     let timers: Vec<_> = (body.iter())
         .map(|step| match step.op {
-            Operation::Timer { period, grid, slot } => (period.get(), grid.moves, slot),
+            Operation::Timer {
+                period, grid, slot, ..
+            } => (period.get(), grid.moves, slot),
             ref other => panic!("{other:?}"),
         })
         .collect();
@@ -239,6 +241,16 @@ fn timers_begin_with_the_task_move_unless_absolute_and_share_their_name() {
         [(10_000, true), (20_000, false), (30_000, true)]
     );
     assert!(lost[0].contains("timer `tick`"), "{lost:?}");
+    let deadlines = workload.deadlines.iter();
+    let deadlines: Vec<_> = deadlines
+        .map(|it| (it.name.as_str(), it.period, it.slack))
+        .collect();
+    let of = |name, us| (name, Some(Nanos::from_micros(us)), Nanos::from_micros(us));
+    assert_eq!(
+        deadlines,
+        [of("unique", 10), of("unique_20us", 20), of("tick", 30)],
+        "a deadline each period"
+    );
     let own = Grid {
         from_start: true,
         moves: true,

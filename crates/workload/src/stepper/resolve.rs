@@ -2,8 +2,8 @@
 
 use super::{Fault, Stepper, TIME_MAX, World};
 use crate::{
-    Amount, Bandwidth, CGROUP_WEIGHTS, CgroupOp, Code, CpuSet, DRAW_MAX, DeviceOp, Expr, Grid,
-    LockKind, Operation, PAGE, Place, SchedPolicy, Scope, Target, Where, Workload,
+    Amount, Bandwidth, CGROUP_WEIGHTS, CgroupOp, Code, CpuSet, DRAW_MAX, DeviceOp, Expr, LockKind,
+    Operation, PAGE, Place, SchedPolicy, Scope, Target, Where, Workload,
 };
 use model::{EventKind, Nanos, SimTime};
 
@@ -310,7 +310,7 @@ impl<W: World> Turn<'_, W> {
                 let until = later(SimTime::ZERO + begin, self.span(amount)?)?;
                 return Ok((until > self.world.now()).then_some(Command::SleepUntil(until)));
             }
-            Operation::Timer { period, grid, slot } => return self.timer(*period, *grid, *slot),
+            Operation::Timer { .. } => return self.timer(op),
             Operation::Send { to, bytes, value } => {
                 self.send(to, bytes.as_ref(), value.as_ref())?
             }
@@ -499,15 +499,33 @@ impl<W: World> Turn<'_, W> {
     }
 
     /// The variable holds the last point of the grid, plus 1, or 0 before the first turn.
-    fn timer(&mut self, period: Nanos, grid: Grid, slot: u32) -> Result<Option<Command>, Fault> {
+    fn timer(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
+        let &Operation::Timer {
+            period,
+            grid,
+            slot,
+            deadline,
+        } = op
+        else {
+            unreachable!("the caller looked")
+        };
         let now = self.world.now();
         let kept = u64::try_from(self.task.variables[slot as usize]);
-        let last = match kept.expect("only this operation writes it") {
+        let kept = kept.expect("only this operation writes it");
+        let last = match kept {
             0 if grid.from_start => self.task.began,
             0 => now,
             kept => SimTime::from_nanos(kept - 1),
         };
         let point = later(last, period)?;
+        // Nothing was due before a grid that begins now.
+        if let Some(deadline) = deadline
+            && (grid.from_start || kept > 0)
+            && let Some(record) = self.timed(deadline, last)?
+        {
+            self.task.repeat();
+            return Ok(Some(record));
+        }
         let base = if grid.moves && point <= now {
             now
         } else {
@@ -516,7 +534,29 @@ impl<W: World> Turn<'_, W> {
         let kept = i64::try_from(base.as_nanos() + 1);
         let kept = kept.map_err(|_| Fault::TooLate)?;
         self.task.answer(slot, kept);
+        if let Some(deadline) = deadline {
+            self.task.kept().releases.by_message(deadline, base);
+            self.world.released(deadline, Some(base));
+        }
         Ok((point > now).then_some(Command::SleepUntil(point)))
+    }
+
+    /// Says once how late the work is that a timer's point at `last` released.
+    fn timed(&mut self, deadline: u32, last: SimTime) -> Result<Option<Command>, Fault> {
+        let releases = &mut self.task.kept().releases;
+        match releases.is_open(deadline) {
+            Some(false) => return Ok(None),
+            Some(true) => {}
+            None => releases.by_message(deadline, last),
+        }
+        releases.complete(deadline);
+        self.world.released(deadline, None);
+        let due = later(last, self.workload.deadlines[deadline as usize].slack)?;
+        Ok(Some(Command::Record {
+            kind: EventKind::Deadline,
+            number: deadline,
+            value: self.world.now().as_nanos().saturating_sub(due.as_nanos()),
+        }))
     }
 
     fn send(

@@ -212,3 +212,33 @@ fn a_machine_can_stop_a_task_that_goes_round() {
         assert_eq!(fault, Some(Fault::NoProgress { steps: 1_000 }), "{ops}");
     }
 }
+
+#[test]
+fn a_timer_with_a_deadline_says_at_each_point_how_late_the_work_before_it_was() {
+    // Each command takes a millisecond, sleeps too; the deadline's slack is 2 ms.
+    let late = |ops: &str| -> Vec<u64> {
+        let (found, fault) = commands(ops);
+        assert_eq!(fault, None, "{ops}");
+        let late = found.iter().filter_map(|command| match command {
+            Command::Record {
+                kind: EventKind::Deadline,
+                value,
+                ..
+            } => Some(*value),
+            _ => None,
+        });
+        late.collect()
+    };
+    let in_time = late("loop(3)[ yield, timer(10ms, start, deadline(d)) ]");
+    assert_eq!(in_time, [0, 0, 0]);
+    let twice = late("loop(2)[ yield, yield, yield, timer(2ms, start, deadline(d)) ]");
+    assert_eq!(
+        twice,
+        [1_000_000, 3_000_000],
+        "at 3 ms for 2, at 7 ms for 4"
+    );
+    let moved = late("yield, yield, yield, timer(2ms, start, move, deadline(d))");
+    assert_eq!(moved, [1_000_000]);
+    // Nothing was due before a grid that begins with the operation.
+    assert_eq!(late("yield, yield, yield, timer(2ms, deadline(d))"), []);
+}
