@@ -9,7 +9,7 @@ use model::{
 
 use super::layout::Layout;
 use super::snapshot::Snapshot;
-use super::version4::{Bookkeeping, MachineCounts, version_4};
+use super::version4::{Bookkeeping, HZ, MachineCounts, version_4};
 use traces::Output;
 
 /// `SCX_KICK_PREEMPT` (kernel 6.18): the target's task loses the CPU.
@@ -28,6 +28,8 @@ pub struct Bookkeeper<W> {
     output: Output<W>,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
+    /// Whether the file says its HZ.
+    says_hz: bool,
 }
 
 /// One CPU's books, in nanoseconds.
@@ -63,6 +65,7 @@ impl<W: Write> Bookkeeper<W> {
             output: Output::new(writer),
             cpus: Vec::new(),
             tasks: Vec::new(),
+            says_hz: false,
         }
     }
 
@@ -261,6 +264,10 @@ impl<W: Write> Sampler for Bookkeeper<W> {
         snapshot
             .write(self.output.buffer())
             .expect("memory takes every write");
+        // Behind the first snapshot, so that the file begins as the kernel's did.
+        if !std::mem::replace(&mut self.says_hz, true) {
+            writeln!(self.output.buffer(), "# HZ={HZ}").expect("memory takes every write");
+        }
         self.output.write_when_full();
     }
 }
@@ -287,6 +294,8 @@ mod tests {
         let mut reader = SchedstatReader::new(text.as_slice());
         let snapshot = reader.next_snapshot().unwrap().unwrap();
         assert_eq!(snapshot.timestamp(), end / MS);
+        assert!(reader.next_snapshot().unwrap().is_none());
+        assert_eq!(reader.hz(), Some(1_000), "the file knows its HZ");
         let cpu = snapshot.cpu(0).unwrap();
         ["cpu_time", "run_delay", "pcnt"].map(|name| cpu.get(name).unwrap())
     }

@@ -202,7 +202,12 @@ impl Interval {
         };
         Self {
             layout: snapshot.layout(),
-            jiffies: uptime(snapshot.timestamp(), hz),
+            // Without a clock nobody knows how long it was.
+            jiffies: if snapshot.layout().timestamp {
+                uptime(snapshot.timestamp(), hz)
+            } else {
+                0
+            },
             cpus: snapshot.cpus().map(cpu).collect(),
             came: Vec::new(),
             gone: Vec::new(),
@@ -223,7 +228,13 @@ impl Interval {
                 .sum::<Option<u128>>()
         };
         match (sum("sched_cnt"), sum("pcnt")) {
-            (Some(calls), Some(slices)) if calls < slices && self.has_wrapped() => Counted::Wrapped,
+            // From version 15 on calls have 32 bits for certain, and what they say then is unknown
+            // even where it seems possible.
+            (Some(calls), Some(slices))
+                if self.has_wrapped() && (calls < slices || self.layout.version >= 15) =>
+            {
+                Counted::Wrapped
+            }
             _ if self.layout.version < 15 => Counted::All,
             (Some(0), Some(1..)) => Counted::Times,
             // A task that is between the two places in the kernel is counted in one of them.

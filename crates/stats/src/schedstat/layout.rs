@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 /// The versions that are read and written.
-pub const VERSIONS: [u32; 11] = [4, 5, 7, 9, 10, 11, 12, 14, 15, 16, 17];
+pub const VERSIONS: [u32; 12] = [3, 4, 5, 7, 9, 10, 11, 12, 14, 15, 16, 17];
 
 /// One counter of a CPU or of a scheduling domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct Layout {
     pub domains_inline: bool,
     /// Whether a domain has a name before its mask (version 17).
     pub domain_names: bool,
+    /// Whether a snapshot says when it was made. Version 3 does not.
+    pub timestamp: bool,
     /// How many fields a line `totals` may have; the first is what is written. Empty: there is no
     /// such line.
     pub totals: &'static [usize],
@@ -107,6 +109,8 @@ impl Layout {
 
 fn layout(version: u32) -> Layout {
     let totals: &[usize] = match version {
+        // Its page says that a line is one of a CPU or `totals`.
+        3 => &[21],
         // "The Cursor Wiggles Faster" prints 20 fields and takes the 21st to 23rd from this line
         // in its text; both are read.
         4 => &[20, 23],
@@ -120,6 +124,7 @@ fn layout(version: u32) -> Layout {
         domain: domain_fields(version),
         domains_inline: version == 7,
         domain_names: version >= 17,
+        timestamp: version >= 4,
         totals,
         totals_required: version == 4,
         time_unit: match version {
@@ -130,7 +135,9 @@ fn layout(version: u32) -> Layout {
     }
 }
 
-/// The counters of a CPU. 4: patch for 2.6.0-test5 (September 2003). 5: the author's page of the
+/// The counters of a CPU. 3: the author's page of the format, which has four numbers of
+/// `schedule()`, the third of them new, seven of `load_balance()`, four of `pull_task()` and two of
+/// `balance_node()`; the groups but the first are those of version 4. 4: patch for 2.6.0-test5 (September 2003). 5: the author's page of the
 /// format. 7: patch by Molnar and Piggin in 2.6.8-rc2-mm2. 9: patch for 2.6.8.1. 10 and 15 to 17:
 /// the kernel's documentation of the time. 11 to 14: `kernel/sched_stats.h`.
 #[expect(
@@ -153,24 +160,31 @@ fn cpu_fields(version: u32) -> Vec<Field> {
         "lb_imbalance",
         "lb_nobusy",
     ];
+    const NODES: &[&str] = &[
+        "lb_bnode",
+        "pt_gained",
+        "pt_lost",
+        "pt_node_gained",
+        "pt_node_lost",
+        "bn_cnt",
+        "bn_idle",
+    ];
     const SCHEDULE: &[&str] = &["sched_switch", "sched_cnt", "sched_goidle"];
     const WAKE: &[&str] = &["ttwu_cnt", "ttwu_local"];
     const TIMES: &[&str] = &["cpu_time", "run_delay", "pcnt"];
     let blocks: &[&[&str]] = match version {
-        4 => &[
+        3 => &[
             YIELD,
-            QUEUES,
-            BALANCE,
             &[
-                "lb_bnode",
-                "pt_gained",
-                "pt_lost",
-                "pt_node_gained",
-                "pt_node_lost",
+                "sched_noswitch",
+                "sched_switch",
+                "idle_while_queued",
+                "sched_cnt",
             ],
-            &["bn_cnt", "bn_idle"],
-            TIMES,
+            BALANCE,
+            NODES,
         ],
+        4 => &[YIELD, QUEUES, BALANCE, NODES, TIMES],
         5 => &[
             YIELD,
             QUEUES,
@@ -322,6 +336,7 @@ mod tests {
             (version, layout.cpu.len(), layout.domain.len())
         });
         let documented = [
+            (3, 21, 0),
             (4, 23, 0),
             (5, 24, 0),
             (7, 9, 25),
@@ -393,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_version_that_never_shipped_has_no_table() {
-        for version in [0, 1, 2, 3, 6, 8, 13, 18] {
+        for version in [0, 1, 2, 6, 8, 13, 18] {
             assert!(Layout::of(version).is_none());
         }
     }

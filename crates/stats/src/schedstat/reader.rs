@@ -117,7 +117,7 @@ const VERSION_N: &str = "version N";
 
 fn version_hint(version: u64) -> String {
     match version {
-        1..=3 | 6 | 8 => "the order of its fields was not handed down".to_owned(),
+        1 | 2 | 6 | 8 => "the order of its fields was not handed down".to_owned(),
         13 => "it was never released".to_owned(),
         18..=40 => {
             "`stat report --cpu-lines` reads its cpu lines as those of version 17".to_owned()
@@ -208,7 +208,12 @@ impl<R: BufRead> SchedstatReader<R> {
         if !self.advance()? {
             return Err(self.cut_off("the timestamp"));
         }
-        snapshot.timestamp = self.header("timestamp ")?;
+        let has_none = !snapshot.layout.timestamp && !self.buffer.starts_with(b"timestamp ");
+        if has_none {
+            (snapshot.timestamp, self.pending) = (0, true);
+        } else {
+            snapshot.timestamp = self.header("timestamp ")?;
+        }
         snapshot.cpus.clear();
         snapshot.domains.clear();
         snapshot.numbers.clear();
@@ -283,12 +288,50 @@ impl<R: BufRead> SchedstatReader<R> {
             while self.buffer.last().is_some_and(u8::is_ascii_whitespace) {
                 self.buffer.pop();
             }
+            self.unfold()?;
             if let Some(hz) = noted_hz(&self.buffer) {
                 self.hz = Some(hz);
             } else if !self.buffer.is_empty() {
                 return Ok(true);
             }
         }
+    }
+
+    /// Appends the lines that begin with a number or a blank: papers and mails fold long lines,
+    /// and a kernel begins each with a word.
+    fn unfold(&mut self) -> Result<(), SchedstatError> {
+        let is_counters = self.buffer.first().is_some_and(u8::is_ascii_lowercase);
+        while is_counters {
+            let line = self.line + 1;
+            let ahead = self.source.fill_buf();
+            let ahead = ahead.map_err(|source| SchedstatError::Io { line, source })?;
+            let is_folded = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'\t');
+            if !ahead.first().is_some_and(is_folded) {
+                break;
+            }
+            self.line = line;
+            let start = self.buffer.len();
+            let mut limited = self.source.by_ref().take(LINE_MAX);
+            let read = limited.read_until(b'\n', &mut self.buffer);
+            read.map_err(|source| SchedstatError::Io { line, source })?;
+            if self.buffer.len() as u64 > LINE_MAX {
+                return Err(SchedstatError::TooLarge {
+                    line,
+                    what: "longer than 1 MiB",
+                });
+            }
+            if self.buffer.last() != Some(&b'\n') {
+                return Err(self.cut_off("the end of the line"));
+            }
+            let end = self.buffer.trim_ascii_end().len().max(start);
+            self.buffer.truncate(end);
+            let more = self.buffer[start..].trim_ascii_start().len();
+            let blanks = self.buffer.len() - start - more;
+            if more > 0 {
+                self.buffer.splice(start..start + blanks, [b' ']);
+            }
+        }
+        Ok(())
     }
 
     /// The number behind `word`, with which the current line must begin.

@@ -111,6 +111,23 @@ impl Snapshot {
         self.totals = self.layout.totals.first().map(|&length| self.sums(length));
     }
 
+    /// The first counter of which the line `totals` says another sum than the CPUs have: its name,
+    /// what the line says, and the sum. Kernels sum in words of 32 or 64 bits, and while they
+    /// print the counters go on: a difference of a hundredth is none.
+    #[must_use]
+    pub fn contradiction(&self) -> Option<(&'static str, u64, u64)> {
+        let totals = self.totals()?;
+        let sums = self.sums(totals.len());
+        let mut all = self.layout.cpu.iter().zip(totals.iter().zip(sums));
+        let is_other = |said: u64, sum: u64| {
+            let word = u64::from(u32::MAX);
+            let far = |a: u64, b: u64| a.abs_diff(b) > a.max(b) / 100 + 16;
+            far(said, sum) && far(said & word, sum & word)
+        };
+        let found = all.find(|(_, (said, sum))| is_other(**said, *sum));
+        found.map(|(field, (said, sum))| (field.name, *said, sum))
+    }
+
     fn sums(&self, length: usize) -> Vec<u64> {
         let mut sums = vec![0_u64; length];
         for cpu in self.cpus() {
@@ -172,7 +189,9 @@ impl Snapshot {
     /// When `out` fails.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "version {}", self.layout.version)?;
-        writeln!(out, "timestamp {}", self.timestamp)?;
+        if self.layout.timestamp {
+            writeln!(out, "timestamp {}", self.timestamp)?;
+        }
         for cpu in self.cpus() {
             write!(out, "cpu{}", cpu.number())?;
             write_numbers(out, cpu.values())?;

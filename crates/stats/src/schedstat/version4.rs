@@ -61,8 +61,7 @@ pub fn version_4(
         looked
     };
     let calls = idle + busy + resched;
-    // The oldest version.
-    let layout = &Layout::all()[0];
+    let layout = Layout::of(4).expect("a version with a table");
     let value = |name| match name {
         "yld_both_empty" => count("yields_both_empty"),
         "yld_act_empty" => count("yields_active_empty"),
@@ -82,7 +81,11 @@ pub fn version_4(
         "cpu_time" => machine.cpu_time,
         "run_delay" => machine.run_delay,
         "pcnt" => machine.pcnt,
-        // Nodes, which these policies do not know.
+        "lb_bnode" => count("lb_node"),
+        "pt_node_gained" => count("pulled_node"),
+        "pt_node_lost" => count("pulled_node_from"),
+        "bn_cnt" => count("node_looks"),
+        "bn_idle" => count("node_looks_idle"),
         _ => 0,
     };
     layout.cpu.iter().map(|field| value(field.name)).collect()
@@ -105,6 +108,11 @@ mod tests {
             ("lb_imbalance", 9),
             ("pulled", 6),
             ("pulled_from", 1),
+            ("lb_node", 7),
+            ("pulled_node", 8),
+            ("pulled_node_from", 10),
+            ("node_looks", 11),
+            ("node_looks_idle", 12),
         ];
         let found = counts.iter().find(|(known, _)| *known == name)?;
         Some(found.1)
@@ -128,6 +136,8 @@ mod tests {
             (6, 1)
         );
         assert_eq!(counters.len(), 23);
+        // Fields 14 and 17 to 20, of a policy that balances between nodes.
+        assert_eq!((counters[13], &counters[16..20]), (7, &[8, 10, 11, 12][..]));
     }
 
     #[test]

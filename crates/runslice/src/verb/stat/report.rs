@@ -94,6 +94,7 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
         rows.extend(form.rows(interval, hz).map(|row| Row { until, ..row }));
     }
     notes(&intervals, &log.restarted)?;
+    contradictions([&log.first].into_iter().chain(&log.last))?;
     // What is whole is reported before the rest is complained about.
     if !rows.is_empty() {
         form.write(&rows)?;
@@ -229,6 +230,21 @@ fn notes(intervals: &[Interval], restarted: &BTreeSet<u32>) -> io::Result<()> {
     Ok(())
 }
 
+/// Says where a line `totals` contradicts the lines of the CPUs, which are what is reported.
+fn contradictions<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> io::Result<()> {
+    for snapshot in snapshots {
+        if let Some((name, said, sum)) = snapshot.contradiction() {
+            writeln!(
+                io::stderr(),
+                "runslice: timestamp {}: `totals` says {said} of {name}, and the CPUs sum up to \
+                 {sum}: the CPUs' counters are used",
+                snapshot.timestamp()
+            )?;
+        }
+    }
+    Ok(())
+}
+
 /// Prints the figures between two files.
 ///
 /// # Errors
@@ -253,6 +269,7 @@ pub fn diff(request: &Diff) -> anyhow::Result<Status> {
     let rows: Vec<Row> = form.rows(&interval, hz).collect();
     let restarted = restarted(&interval).collect();
     notes(&[interval], &restarted)?;
+    contradictions([&before, &after])?;
     form.write(&rows)?;
     Ok(Status::Done)
 }
