@@ -2,8 +2,13 @@
 
 use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
 use stats::compare::machines;
-use stats::{Metrics, Report};
+use stats::{GroupReport, Metrics, Report};
 use workload::RunSpec;
+
+use crate::goal::family;
+
+/// Most groups that have a row each in tables for people. A recording has one for each thread.
+pub const ROWS: usize = 20;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -14,6 +19,9 @@ pub struct Outcome {
     pub set: Vec<(String, String)>,
     /// What the events say.
     pub report: Report,
+    /// The report's groups by their names without numbers; empty where so few groups are that
+    /// each has a row.
+    pub families: Vec<GroupReport>,
     /// What is left besides the events.
     pub summary: Summary,
     /// What `fidelity` compares, of a run that was played.
@@ -24,10 +32,16 @@ impl Outcome {
     /// The figures of a run of `spec` that is over.
     #[must_use]
     pub fn of(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Self {
+        let report = metrics.report();
         Self {
             policy: spec.policy.name.clone(),
             set: spec.policy.set.clone(),
-            report: metrics.report(),
+            families: if report.groups.len() > ROWS {
+                metrics.families(&family)
+            } else {
+                Vec::new()
+            },
+            report,
             summary,
             compared: None,
         }
@@ -130,6 +144,7 @@ impl Outcome {
             policy,
             set: Vec::new(),
             report,
+            families: Vec::new(),
             summary,
             compared: None,
         }

@@ -1,10 +1,12 @@
 //! Tables for people: every task group, deadline and figure once under each policy, so that the
 //! eye compares neighbours.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use model::{MachineSpec, Nanos, Profile};
-use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
+use ask::outcome::ROWS;
+use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, SpanReport, Value};
 
 use crate::look::LookOptions;
 use crate::report::{Outcome, Results, counted, goals};
@@ -19,11 +21,23 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
     let answer = goals::answer(results, false);
     goals::write(&answer, look.width(), to)?;
     let mut has_lost = false;
-    for (_, table) in tables(results) {
+    let (shown, more) = if look.tables.wide {
+        (None, 0)
+    } else {
+        first_names(results)
+    };
+    let shown = shown.as_deref();
+    for (name, table) in tables(results, shown) {
         let (table, lost) = table.fit(look.width());
         has_lost |= lost > 0;
         writeln!(to)?;
         table.write(to)?;
+        if more > 0 && name == GROUPS {
+            writeln!(
+                to,
+                "and {more} more names, which waited less; --wide shows every task's row"
+            )?;
+        }
     }
     if has_lost {
         writeln!(to, "\n--wide shows all columns.")?;
@@ -32,10 +46,40 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
     goals::again(&answer, look.width(), to)
 }
 
-/// The tables that have something to say, with what is in them.
-pub fn tables(results: &Results) -> impl Iterator<Item = (&'static str, Table)> {
+/// What the table of groups is called.
+const GROUPS: &str = "Groups of tasks";
+
+/// Of a run with many groups the names that waited longest, the longest first, because waits are
+/// what a recording is judged by; and how many names there are besides. `None`: each group has a
+/// row.
+fn first_names(results: &Results) -> (Option<Vec<String>>, usize) {
+    let mut waited: Vec<(String, u128)> = Vec::new();
+    let mut at: BTreeMap<&str, usize> = BTreeMap::new();
+    for group in results.outcomes.iter().flat_map(|it| &it.families) {
+        let place = *at.entry(&group.name).or_insert_with(|| {
+            waited.push((group.name.clone(), 0));
+            waited.len() - 1
+        });
+        waited[place].1 += u128::from(group.times.wait.get());
+    }
+    if waited.is_empty() {
+        return (None, 0);
+    }
+    waited.sort_by_key(|(_, wait)| std::cmp::Reverse(*wait));
+    let more = waited.len().saturating_sub(ROWS);
+    waited.truncate(ROWS);
+    let names = waited.into_iter().map(|(name, _)| name);
+    (Some(names.collect()), more)
+}
+
+/// The tables that have something to say, with what is in them. Of groups only those of the
+/// families that `shown` names, if it is given.
+pub fn tables<'a>(
+    results: &'a Results,
+    shown: Option<&[String]>,
+) -> impl Iterator<Item = (&'static str, Table)> + use<'a> {
     let tables = [
-        ("Groups of tasks", groups(results)),
+        (GROUPS, groups(results, shown)),
         ("Deadlines", deadlines(results)),
         ("Spans", spans(results)),
         ("Counters", counters(results)),
@@ -79,27 +123,28 @@ pub fn profile(machine: &MachineSpec) -> String {
 fn compare<T>(
     results: &Results,
     mut table: Table,
-    of: impl Fn(&Report) -> &[T],
+    of: impl for<'a> Fn(&'a Outcome) -> Vec<&'a T>,
     name: impl Fn(&T) -> String,
     cells: impl Fn(&T) -> Vec<String>,
 ) -> Table {
+    // Each outcome's rows by name: a recording has thousands.
     let mut names: Vec<String> = Vec::new();
-    for found in results
-        .outcomes
-        .iter()
-        .flat_map(|outcome| of(&outcome.report))
-    {
-        // A policy that was ejected early may lack what another one has.
-        if !names.contains(&name(found)) {
-            names.push(name(found));
+    let mut known: BTreeMap<String, Vec<Option<&T>>> = BTreeMap::new();
+    for (at, outcome) in results.outcomes.iter().enumerate() {
+        for found in of(outcome) {
+            // A policy that was ejected early may lack what another one has.
+            let rows = known.entry(name(found)).or_insert_with_key(|name| {
+                names.push(name.clone());
+                vec![None; results.outcomes.len()]
+            });
+            rows[at].get_or_insert(found);
         }
     }
     for wanted in names {
         let mut shown = wanted.clone();
-        for outcome in &results.outcomes {
-            let Some(found) = of(&outcome.report).iter().find(|it| name(it) == wanted) else {
-                continue;
-            };
+        let rows = known.get(&wanted).into_iter().flatten();
+        for (outcome, found) in results.outcomes.iter().zip(rows) {
+            let Some(found) = found else { continue };
             let front = [std::mem::take(&mut shown), outcome.policy.clone()];
             table.row(front.into_iter().chain(cells(found)));
         }
@@ -124,7 +169,7 @@ fn owned(group: &str, name: &str) -> String {
     }
 }
 
-fn groups(results: &Results) -> Table {
+fn groups(results: &Results, shown: Option<&[String]>) -> Table {
     let table = Table::default()
         .names("task")
         .names("policy")
@@ -150,7 +195,13 @@ fn groups(results: &Results) -> Table {
     compare(
         results,
         table,
-        |report| &report.groups,
+        |outcome| match shown {
+            Some(shown) => {
+                let of = |name: &String| outcome.families.iter().find(|it| it.name == *name);
+                shown.iter().filter_map(of).collect()
+            }
+            None => outcome.report.groups.iter().collect(),
+        },
         name,
         |group| {
             vec![
@@ -191,7 +242,7 @@ fn deadlines(results: &Results) -> Table {
     compare(
         results,
         table,
-        |report| &report.deadlines,
+        |outcome| outcome.report.deadlines.iter().collect(),
         name,
         |deadline| {
             let all = deadline.met + deadline.missed;
@@ -222,7 +273,7 @@ fn spans(results: &Results) -> Table {
     compare(
         results,
         table,
-        |report| &report.spans,
+        |outcome| outcome.report.spans.iter().collect(),
         name,
         |found| {
             let length = &found.length;
@@ -244,7 +295,7 @@ fn counters(results: &Results) -> Table {
     compare(
         results,
         table,
-        |report| &report.counters,
+        |outcome| outcome.report.counters.iter().collect(),
         name,
         |counter| vec![counter.total.to_string()],
     )
@@ -338,6 +389,20 @@ pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
             .collect();
         if is_verbose && !spent.is_empty() {
             lines.push(format!("{policy} overhead: {}", spent.join(", ")));
+        }
+        let grown = report.spans.iter().filter(|it| it.grows);
+        lines.extend(grown.map(|it| {
+            format!(
+                "{policy}: {} grows with the duration: requests came faster than they were \
+                 answered",
+                owned(&it.group, &it.name)
+            )
+        }));
+        if report.all.grows {
+            lines.push(format!(
+                "{policy}: all waits grow with the duration: tasks were forked faster than they \
+                 ended"
+            ));
         }
         lines.extend(summary.notes.iter().map(|note| format!("{policy}: {note}")));
         let printed = summary.printed.lines();

@@ -159,7 +159,7 @@ fn folds(part: &Part<'_>, (at, all): (usize, usize), answer: &Answer, page: &mut
             runs::table(&answer.sets),
         )]
     } else {
-        human::tables(results).collect()
+        human::tables(results, None).collect()
     };
     page.folds.push(Fold {
         id: format!("tables{end}"),

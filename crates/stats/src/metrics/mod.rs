@@ -14,7 +14,7 @@ use model::{
 };
 
 use crate::ledger::{CpuLedger, Portion};
-use crate::{Histogram, Report, Tails};
+use crate::{GroupReport, Histogram, Report, Tails};
 use queues::Queues;
 use tasks::{Group, InPhase, State, Task, Wait};
 
@@ -91,6 +91,18 @@ impl Metrics {
     pub fn report(&self) -> Report {
         let run = self.run.as_ref().filter(|run| run.end.is_some());
         run.expect("a report needs a run that is over").report()
+    }
+
+    /// The groups of the report put together by what `family` makes of their names, in the order
+    /// of the first of each. What has several groups has their number behind its name.
+    ///
+    /// # Panics
+    /// As [`Self::report`].
+    #[must_use]
+    pub fn families(&self, family: &dyn Fn(&str) -> &str) -> Vec<GroupReport> {
+        let run = self.run.as_ref().filter(|run| run.end.is_some());
+        run.expect("families need a run that is over")
+            .families(family)
     }
 
     /// How long the tasks of each group waited for a CPU: after wakeups, at the start, after

@@ -1,5 +1,7 @@
 //! The report of a run that is over.
 
+use std::collections::BTreeMap;
+
 use model::{Nanos, SimTime, TaskTimes};
 
 use super::tasks::{Group, Task};
@@ -154,6 +156,47 @@ impl Run {
         .collect()
     }
 
+    /// The groups by what `family` makes of their names.
+    pub(super) fn families(&self, family: &dyn Fn(&str) -> &str) -> Vec<GroupReport> {
+        struct Family<'a> {
+            name: &'a str,
+            nice: i8,
+            groups: usize,
+            group: Group,
+            members: Members,
+        }
+        let mut families: Vec<Family<'_>> = Vec::new();
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut of_group = Vec::with_capacity(self.groups.len());
+        for (named, group) in self.header.groups.iter().zip(&self.groups) {
+            let name = family(&named.name);
+            let at = *known.entry(name).or_insert_with(|| {
+                families.push(Family {
+                    name,
+                    nice: named.nice,
+                    groups: 0,
+                    group: Group::default(),
+                    members: Members::default(),
+                });
+                families.len() - 1
+            });
+            families[at].groups += 1;
+            families[at].group.merge(group);
+            of_group.push(at);
+        }
+        for task in &self.tasks {
+            families[of_group[task.group as usize]].members.add(task);
+        }
+        let report = |it: &Family<'_>| {
+            let name = match it.groups {
+                1 => it.name.to_owned(),
+                groups => format!("{} ({groups})", it.name),
+            };
+            self.group_report(name, it.nice, &it.group, &it.members)
+        };
+        families.iter().map(report).collect()
+    }
+
     fn all_report(&self) -> GroupReport {
         let mut members = Members::default();
         self.tasks.iter().for_each(|task| members.add(task));
@@ -276,7 +319,7 @@ impl Run {
     /// One row for each entry of one map of each group.
     fn named<T, Row>(
         &self,
-        map: impl Fn(&Group) -> &std::collections::BTreeMap<u32, T>,
+        map: impl Fn(&Group) -> &BTreeMap<u32, T>,
         row: impl Fn(String, usize, &T) -> Row,
     ) -> Vec<Row> {
         let mut rows = Vec::new();

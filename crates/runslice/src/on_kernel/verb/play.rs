@@ -144,6 +144,7 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
             ..machines::Run::new(&report, &waits)
         }),
         report,
+        families: Vec::new(),
         summary,
     };
     request.publish(&spec, outcome, &take)
