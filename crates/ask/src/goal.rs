@@ -315,6 +315,27 @@ impl Goal {
         }
     }
 
+    /// Whether it is about waits for a queue that still grew when the run ended.
+    pub fn grows(&self, report: &Report) -> bool {
+        let Self::Time { spans, whose, .. } = self else {
+            return false;
+        };
+        match spans {
+            Spans::Wait | Spans::Delay => match whose {
+                Whose::All => report.all.grows,
+                Whose::Groups(_) => {
+                    let mut groups = report.groups.iter();
+                    groups.any(|it| it.grows && whose.holds(&it.name))
+                }
+            },
+            Spans::Named(name) => {
+                let mut spans = report.spans.iter();
+                spans.any(|it| it.grows && it.name == *name && whose.holds(&it.group))
+            }
+            Spans::Slice | Spans::Sleep => false,
+        }
+    }
+
     /// Its value as a comparison takes it.
     #[must_use]
     pub fn measured(&self, role: Role, metrics: &Metrics, report: &Report) -> Option<Measured> {

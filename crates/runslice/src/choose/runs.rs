@@ -339,7 +339,18 @@ fn of_run(goals: &[Goal], role: Role, metrics: &Metrics, report: &Report) -> Vec
     let values = goals
         .iter()
         .filter_map(|it| it.measured(role, metrics, report));
-    values.chain([switches]).collect()
+    // As the reports of other verbs say it.
+    let grown = goals
+        .iter()
+        .filter(|it| it.grows(report))
+        .map(|it| Measured {
+            name: format!("{it}.grows"),
+            measure: Measure::Count,
+            better: Better::Neither,
+            role: Role::Other,
+            value: 1.0,
+        });
+    values.chain(grown).chain([switches]).collect()
 }
 
 /// Why the candidate cannot be chosen after such a run.

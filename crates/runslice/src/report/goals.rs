@@ -4,6 +4,8 @@
 //! work done, too, though only the load knows whether much of it is good. A load that states
 //! nothing of the kind is judged by how long its tasks wait.
 
+mod standing;
+
 use std::io::{self, Write};
 use std::iter;
 
@@ -18,6 +20,7 @@ use super::Results;
 use super::runs::{sets, shown_value};
 use crate::look::Tone;
 use crate::table::{Cell, Table, to_the_left, wrapped};
+use standing::{best_of, short};
 
 /// Spans of which every policy has so many are judged by their 99th percentile, others by their
 /// mean.
@@ -49,6 +52,20 @@ struct Found<'a> {
     measure: Measure,
     /// By policy; nothing of one that was ejected.
     values: Vec<Option<f64>>,
+    /// The policies under which a queue still grew, so that the figure grows with the duration.
+    grown: Vec<usize>,
+}
+
+impl Found<'_> {
+    /// Whether a policy can be better at it than another.
+    fn is_ranked(&self) -> bool {
+        self.goal.better != Better::Neither && self.grown.is_empty()
+    }
+
+    /// A value as it is shown.
+    fn text(&self, value: Option<f64>) -> Option<String> {
+        value.map(|it| shown_value(self.measure, it))
+    }
 }
 
 impl Goal {
@@ -70,10 +87,10 @@ impl Goal {
     }
 }
 
-/// `late move` becomes `late moves`; `late` stays.
+/// `late move` becomes `late moves`; words that are no nouns stay.
 fn plural(word: &str) -> String {
     match word {
-        "late" => word.to_owned(),
+        "late" | "missed" => word.to_owned(),
         _ => format!("{word}s"),
     }
 }
@@ -166,6 +183,9 @@ fn find<'a>(goals: &'a [Goal], sets: &[Set]) -> Vec<Found<'a>> {
             goal,
             measure,
             values: series().map(median).collect(),
+            grown: (0..sets.len())
+                .filter(|at| sets[*at].grows(&goal.tested))
+                .collect(),
         })
     });
     found.collect()
@@ -176,6 +196,9 @@ fn find<'a>(goals: &'a [Goal], sets: &[Set]) -> Vec<Found<'a>> {
 pub struct Answer {
     /// The runs by policy.
     pub sets: Vec<Set>,
+    /// The policies that were ejected or starved a task, which are not ranked: the first thing to
+    /// be said.
+    pub ejected: Vec<String>,
     /// For each goal who is best, and who is worst; empty with one policy.
     pub said: Vec<(String, String)>,
     /// All of it in a sentence or two that need no other.
@@ -194,15 +217,20 @@ pub struct Answer {
 pub fn answer(results: &Results, is_many: bool) -> Answer {
     let sets = sets(results);
     let goals = goals(results, &sets);
-    let found = find(&goals, &sets);
-    let (said, firsts) = if is_many {
-        of_many(&found, &sets)
+    let of_all = find(&goals, &sets);
+    let ejected = ejected(results, &sets);
+    // Of one policy alone the runs that count are told, whatever became of the others.
+    let is_sound = |it: &&Set| is_ranked(it) || sets.len() == 1 && it.runs > 0;
+    let sound: Vec<Set> = sets.iter().filter(is_sound).cloned().collect();
+    let found = find(&goals, &sound);
+    let (said, places) = if is_many {
+        of_many(&found, &sound)
     } else {
-        of_one(&found, &sets)
+        of_one(&found, &sound)
     };
     let runs = sets.iter().map(|set| set.runs).max().unwrap_or(0);
     let advice = match (is_many, sets.len()) {
-        (true, _) if runs > 1 && is_same_each_time(&found, &sets) => format!(
+        (true, _) if runs > 1 && is_same_each_time(&of_all, &sets) => format!(
             "The {runs} runs of each are the same: nothing in this load is drawn. More runs say \
              no more; `choose` cuts a trace into parts."
         ),
@@ -210,17 +238,27 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
         (false, 0 | 1) => "This is one run.".to_owned(),
         _ => "One run each: --runs 10 tells which differences hold for other seeds.".to_owned(),
     };
-    let shown = found.iter().map(|it| Shown {
+    let shown = of_all.iter().map(|it| Shown {
         metric: it.goal.shown.clone(),
         title: it.goal.title(),
     });
     let rows = sets.iter().enumerate();
-    let rows = rows.map(|(at, set)| (set.arm.clone(), cells(&found, at)));
+    let rows = rows.map(|(at, set)| (set.arm.clone(), cells(&of_all, &sets, at)));
+    let in_short = match sound.as_slice() {
+        [] => "No policy came to a result.".to_owned(),
+        _ => short(&found, &sound, &places),
+    };
     Answer {
-        said: if sets.len() > 1 { said } else { Vec::new() },
-        short: short(&found, &sets, &firsts),
+        said: if sound.len() > 1 { said } else { Vec::new() },
+        short: ejected
+            .iter()
+            .cloned()
+            .chain([in_short])
+            .collect::<Vec<_>>()
+            .join(" "),
+        ejected,
         advice,
-        heads: found
+        heads: of_all
             .iter()
             .map(|it| (it.goal.of.clone(), it.goal.what.clone()))
             .collect(),
@@ -228,6 +266,57 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
         shown: shown.collect(),
         sets,
     }
+}
+
+/// Whether a policy is one of those that do best or worst.
+fn is_ranked(set: &Set) -> bool {
+    set.void == 0 && set.starved == 0
+}
+
+/// A sentence for each policy that was ejected, or starved a task to the end. What it did tells of
+/// no other run, and leaves out the longest waits, so that it is neither best nor worst.
+fn ejected(results: &Results, sets: &[Set]) -> Vec<String> {
+    let said = sets.iter().filter(|set| !is_ranked(set)).map(|set| {
+        let rank = if sets.len() > 1 {
+            "; it is not ranked"
+        } else {
+            ""
+        };
+        if set.void == 0 {
+            let mut its = results.outcomes.iter().filter(|it| it.policy == set.arm);
+            let starved = its.find_map(|it| {
+                let all = &it.summary.starved;
+                Some((all.len(), all.iter().map(|task| task.waited).max()?))
+            });
+            let (tasks, longest) = starved.unwrap_or_default();
+            let tasks = super::counted(tasks as u64, "task");
+            let when = match set.runs {
+                1 => String::new(),
+                runs => format!(" in {} of {runs} runs, first", set.starved),
+            };
+            return format!(
+                "{} starved{when} {tasks}, for {longest} to the end{rank}.",
+                set.arm
+            );
+        }
+        let mut its = results.outcomes.iter().filter(|it| it.policy == set.arm);
+        let exit = its.find_map(|it| {
+            let exit = &it.summary.exit;
+            exit.kind.is_error().then_some(exit)
+        });
+        let when = match (exit, set.void + set.runs) {
+            (Some(exit), 1) => format!(" at {} s: {}", exit.time, exit.kind.reason()),
+            (Some(exit), all) => format!(
+                " in {} of {all} runs, first at {} s: {}",
+                set.void,
+                exit.time,
+                exit.kind.reason()
+            ),
+            (None, _) => String::new(),
+        };
+        format!("{} was ejected{when}{rank}.", set.arm)
+    });
+    said.collect()
 }
 
 /// Whether each policy did the same at every goal in all of its runs.
@@ -241,44 +330,62 @@ fn is_same_each_time(found: &[Found<'_>], sets: &[Set]) -> bool {
     !found.is_empty() && found.iter().all(|it| at(it.goal))
 }
 
-/// A sentence a goal with its title, and for each goal the policies that are first.
-type Said = (Vec<(String, String)>, Vec<Vec<usize>>);
+/// The policies that are first at a goal, and those that are behind for sure.
+#[derive(Debug)]
+struct Places {
+    firsts: Vec<usize>,
+    behind: Vec<usize>,
+}
+
+/// A sentence a goal with its title, and for each goal who is where.
+type Said = (Vec<(String, String)>, Vec<Places>);
 
 fn of_one(found: &[Found<'_>], sets: &[Set]) -> Said {
-    let said = found.iter().map(|it| (it.goal.title(), sentence(it, sets)));
-    let firsts = found.iter().map(|it| {
-        let (best, _) = ends(it);
-        let best = best.map(|best| shown_value(it.measure, best));
-        let is_first = |at: &usize| {
-            it.values[*at].is_some_and(|value| Some(shown_value(it.measure, value)) == best)
-        };
-        (0..sets.len()).filter(is_first).collect()
+    let places = found.iter().map(|it| {
+        let best = it.text(ends(it).0);
+        let has_value = |at: &usize| it.values[*at].is_some();
+        let is_first = |at: &usize| it.text(it.values[*at]) == best;
+        let (firsts, behind) = (0..sets.len()).filter(has_value).partition(is_first);
+        Places { firsts, behind }
     });
-    (said.collect(), firsts.collect())
+    let places: Vec<Places> = places.collect();
+    let best = best_of(found, sets, &places);
+    let said = found
+        .iter()
+        .map(|it| (it.goal.title(), sentence(it, sets, &best)));
+    (said.collect(), places)
 }
 
 fn of_many(found: &[Found<'_>], sets: &[Set]) -> Said {
     let leaders: Vec<_> = found.iter().map(|it| leader(it.goal, sets)).collect();
     let rows = tested(found, &leaders);
-    let told = found.iter().zip(&leaders).map(|(it, leader)| {
-        let said = decided(it, leader.as_ref(), (sets, &rows));
-        (it.goal.title(), said)
-    });
-    let firsts = found.iter().zip(&leaders).map(|(it, leader)| {
-        let Some((best, _)) = leader else {
-            return Vec::new();
-        };
-        let is_first = |at: &usize| {
-            let arm = &sets[*at].arm;
+    let places = found.iter().zip(&leaders).map(|(it, leader)| {
+        let best = leader.as_ref().map(|(best, _)| best.arm.as_str());
+        let verdict = |at: usize| {
+            let arm = &sets[at].arm;
             let row = rows
                 .iter()
                 .find(|row| row.metric == it.goal.tested && row.arm == *arm);
-            let verdict = row.and_then(|row| row.result.as_ref().ok()?.verdict);
-            *arm == best.arm || verdict == Some(Verdict::NoDifference)
+            row.and_then(|row| row.result.as_ref().ok()?.verdict)
         };
-        (0..sets.len()).filter(is_first).collect()
+        let is_best = |at: usize| best == Some(sets[at].arm.as_str());
+        let is_first = |at: &usize| is_best(*at) || verdict(*at) == Some(Verdict::NoDifference);
+        let is_behind = |at: &usize| {
+            !is_best(*at) && matches!(verdict(*at), Some(Verdict::Slower | Verdict::Less))
+        };
+        let all = 0..sets.len();
+        Places {
+            firsts: all.clone().filter(is_first).collect(),
+            behind: all.filter(is_behind).collect(),
+        }
     });
-    (told.collect(), firsts.collect())
+    let places: Vec<Places> = places.collect();
+    let best = best_of(found, sets, &places);
+    let told = found.iter().zip(&leaders).map(|(it, leader)| {
+        let said = decided(it, leader.as_ref(), (sets, &rows, &best));
+        (it.goal.title(), said)
+    });
+    (told.collect(), places)
 }
 
 /// How the policy with this number did at a goal.
@@ -290,130 +397,20 @@ fn shown(it: &Found<'_>, at: usize) -> String {
     )
 }
 
-/// Who does best and who does worst, with an example of what that is; and what is not ranked.
-fn short(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
-    if let [only] = sets {
-        if found.iter().all(|it| it.values[0].is_none()) {
-            return format!("{} came to no result.", only.arm);
-        }
-        let told = found
-            .iter()
-            .map(|it| format!("{}: {}", it.goal.title(), shown(it, 0)));
-        return format!(
-            "Under {}: {}.",
-            only.arm,
-            told.collect::<Vec<_>>().join("; ")
-        );
-    }
-    if found.is_empty() {
-        return "No policy came to a result.".to_owned();
-    }
-    match unranked(found, sets) {
-        Some(rest) => format!("{} {rest}", ranked(found, sets, firsts)),
-        None => ranked(found, sets, firsts),
-    }
-}
-
-/// What differs and has no good end, so that a reader does not take the ranking for all of it.
-fn unranked(found: &[Found<'_>], sets: &[Set]) -> Option<String> {
-    let differs = |it: &&Found<'_>| {
-        let (most, least) = ends(it);
-        let shown = |value: Option<f64>| value.map(|value| shown_value(it.measure, value));
-        it.goal.better == Better::Neither && shown(most) != shown(least)
-    };
-    let mut all = found.iter().filter(differs);
-    let first = all.next()?;
-    let said = format!("{} ({})", first.goal.title(), sentence(first, sets));
-    Some(match all.count() {
-        0 => format!("Not ranked: {said}."),
-        more => format!("Not ranked: {said}, and {more} more."),
-    })
-}
-
-/// Who does best and who does worst at what has a good end.
-fn ranked(found: &[Found<'_>], sets: &[Set], firsts: &[Vec<usize>]) -> String {
-    // Of more work nobody knows whether it is good, and what all do alike tells nobody apart.
-    let known = found.iter().zip(firsts);
-    let known: Vec<_> = known
-        .filter(|(it, firsts)| it.goal.better != Better::Neither && firsts.len() < sets.len())
-        .collect();
-    if known.is_empty() {
-        return "All policies do alike at what this load is for.".to_owned();
-    }
-    let ((best, count), worst) = standing(&known, sets.len());
-    let called = |at: &[usize]| {
-        let names: Vec<&str> = at.iter().map(|at| sets[*at].arm.as_str()).collect();
-        (listed(&names), if names.len() == 1 { "does" } else { "do" })
-    };
-    let (who, does) = called(&best);
-    let all = known.len();
-    let mut said = match (count, all) {
-        (_, 1) => format!("{who} {does} best at the one thing that can be ranked."),
-        (count, all) if count == all => {
-            format!("{who} {does} best at all {all} things that can be ranked.")
-        }
-        (count, all) => {
-            format!("{who} {does} best: first at {count} of {all} things that can be ranked.")
-        }
-    };
-    let (Some(&winner), Some(&loser)) = (best.first(), worst.first()) else {
-        return said;
-    };
-    let example = known.iter().find(|(it, firsts)| {
-        let is_worst = shown(it, loser) != shown(it, winner);
-        firsts.contains(&winner) && is_worst && it.values[loser].is_some()
-    });
-    let (who, does) = called(&worst);
-    said += &format!(" {who} {does} worst.");
-    if let Some((it, _)) = example {
-        let [winner, loser] = [winner, loser].map(|at| (&sets[at].arm, shown(it, at)));
-        let of = match it.goal.of.as_str() {
-            ALL => String::new(),
-            of => format!(" of {of}"),
-        };
-        said += &format!(
-            " For example, {}{of}: {} under {} and {} under {}.",
-            it.goal.what, loser.1, loser.0, winner.1, winner.0
-        );
-    }
-    said
-}
-
-/// Which of so many policies are first most often, and how often that is; and which are last most
-/// often.
-fn standing(
-    known: &[(&Found<'_>, &Vec<usize>)],
-    policies: usize,
-) -> ((Vec<usize>, usize), Vec<usize>) {
-    let is_last = |it: &Found<'_>, at: usize| {
-        let (_, worst) = ends(it);
-        let shown = |value: Option<f64>| value.map(|value| shown_value(it.measure, value));
-        it.values[at].is_some() && shown(it.values[at]) == shown(worst)
-    };
-    let mut first = vec![0_usize; policies];
-    let mut last = vec![0_usize; policies];
-    for (it, firsts) in known {
-        for at in 0..policies {
-            let is_first = firsts.contains(&at);
-            first[at] += usize::from(is_first);
-            last[at] += usize::from(!is_first && is_last(it, at));
-        }
-    }
-    let most = |of: &[usize]| of.iter().copied().max().unwrap_or(0);
-    let names = |of: &[usize]| -> Vec<usize> {
-        let most = most(of);
-        (0..policies)
-            .filter(|at| most > 0 && of[*at] == most)
-            .collect()
-    };
-    ((names(&first), most(&first)), names(&last))
-}
-
 /// Writes the answer: a sentence a goal, a line a policy.
 ///
 /// # Errors
 /// When `to` does not take it.
 pub fn write(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
+    // Without goals the answer in short stands there, which begins with them.
+    let ejected = answer.ejected.iter().filter(|_| !answer.heads.is_empty());
+    for line in ejected.clone() {
+        let lines = wrapped(line, width.unwrap_or(usize::MAX));
+        lines.iter().try_for_each(|line| writeln!(to, "{line}"))?;
+    }
+    if ejected.count() > 0 {
+        writeln!(to)?;
+    }
     say(&answer.said, width, to)?;
     let lost = table(answer, width, to)?;
     let advice = match lost {
@@ -449,18 +446,20 @@ pub fn again(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::R
 }
 
 /// How a policy did at each goal, the best and the worst in their tones.
-fn cells(found: &[Found<'_>], at: usize) -> Vec<(String, Tone)> {
+fn cells(found: &[Found<'_>], sets: &[Set], at: usize) -> Vec<(String, Tone)> {
     let cells = found.iter().map(|it| {
         let Some(value) = it.values[at] else {
             return ("-".to_owned(), Tone::Plain);
         };
-        let shown = |value| shown_value(it.measure, value);
-        let text = shown(value);
-        let is_end = |end: Option<f64>| end.is_some_and(|end| shown(end) == text);
-        let (best, worst) = ends(it);
+        let text = shown_value(it.measure, value);
+        let ranked = sets.iter().zip(&it.values);
+        let ranked = ranked.filter(|(set, _)| is_ranked(set));
+        let (best, worst) = ends_of(it.goal, ranked.filter_map(|(_, value)| *value));
+        let is_end = |end: Option<f64>| it.text(end).is_some_and(|end| end == text);
+        let is_ranked = it.is_ranked() && is_ranked(&sets[at]);
         let tone = match (is_end(best), is_end(worst)) {
-            (true, false) if it.goal.better != Better::Neither => Tone::Good,
-            (false, true) if it.goal.better != Better::Neither => Tone::Bad,
+            (true, false) if is_ranked => Tone::Good,
+            (false, true) if is_ranked => Tone::Bad,
             _ => Tone::Plain,
         };
         (text, tone)
@@ -486,8 +485,24 @@ fn say(sentences: &[(String, String)], width: Option<usize>, to: &mut dyn Write)
     writeln!(to)
 }
 
-/// Who is best and who is worst, with their values.
-fn sentence(found: &Found<'_>, sets: &[Set]) -> String {
+/// Under whom the figure grows with the duration, which is all that is said of it then.
+fn growing(found: &Found<'_>, sets: &[Set]) -> Option<String> {
+    let names = found.grown.iter().map(|at| sets[*at].arm.as_str());
+    let names: Vec<&str> = names.collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "no verdict: this figure grows with the duration under {}",
+            listed(&names)
+        )
+    })
+}
+
+/// Who is best and who is worst, with their values; `first` are named before the others.
+fn sentence(found: &Found<'_>, sets: &[Set], first: &[usize]) -> String {
+    if let Some(grows) = growing(found, sets) {
+        return grows;
+    }
+    let named_first = first;
     let [first, last] = match found.goal.better {
         Better::Neither => ["most", "least"],
         _ => ["best", "worst"],
@@ -501,9 +516,11 @@ fn sentence(found: &Found<'_>, sets: &[Set]) -> String {
         return format!("all alike, {}", shown(best));
     }
     let who = |end: f64| {
-        let all = sets.iter().zip(&found.values);
-        let here = all.filter(|(_, value)| value.is_some_and(|it| shown(it) == shown(end)));
-        listed(&here.map(|(set, _)| set.arm.as_str()).collect::<Vec<_>>())
+        let is_here = |at: &usize| found.values[*at].is_some_and(|it| shown(it) == shown(end));
+        let mut here: Vec<usize> = (0..sets.len()).filter(is_here).collect();
+        here.sort_by_key(|at| !named_first.contains(at));
+        let names: Vec<&str> = here.iter().map(|at| sets[*at].arm.as_str()).collect();
+        listed(&names)
     };
     format!(
         "{first} {} {}, {last} {} {}",
@@ -516,9 +533,15 @@ fn sentence(found: &Found<'_>, sets: &[Set]) -> String {
 
 /// The best and the worst value. Of what is good neither way, most is named first.
 fn ends(found: &Found<'_>) -> (Option<f64>, Option<f64>) {
-    let values = || found.values.iter().flatten().copied();
+    ends_of(found.goal, found.values.iter().flatten().copied())
+}
+
+/// The best and the worst of these values.
+fn ends_of(goal: &Goal, values: impl Iterator<Item = f64>) -> (Option<f64>, Option<f64>) {
+    let values: Vec<f64> = values.collect();
+    let values = || values.iter().copied();
     let (least, most) = (values().reduce(f64::min), values().reduce(f64::max));
-    match found.goal.better {
+    match goal.better {
         Better::Lower => (least, most),
         Better::Higher | Better::Neither => (most, least),
     }
@@ -611,8 +634,11 @@ fn tested(found: &[Found<'_>], leaders: &[Option<Leader<'_>>]) -> Vec<Row> {
 fn decided(
     found: &Found<'_>,
     leader: Option<&Leader<'_>>,
-    (sets, rows): (&[Set], &[Row]),
+    (sets, rows, first): (&[Set], &[Row], &[usize]),
 ) -> String {
+    if let Some(grows) = growing(found, sets) {
+        return grows;
+    }
     let goal = found.goal;
     let Some((best, others)) = leader else {
         return "no policy came so far".to_owned();
@@ -640,6 +666,8 @@ fn decided(
     if behind.is_empty() && open.is_empty() {
         return format!("no difference, {}", value(&best.arm));
     }
+    let is_first = |arm: &str| first.iter().any(|at| sets[*at].arm == arm);
+    equal.sort_by_key(|arm| !is_first(arm));
     let word = match goal.better {
         Better::Neither => "most",
         _ => "best",
@@ -672,6 +700,7 @@ mod tests {
     fn a_policy_that_was_ejected_before_any_goal_gets_a_sentence_and_no_empty_table() {
         let answer = Answer {
             sets: Vec::new(),
+            ejected: Vec::new(),
             said: Vec::new(),
             short: "lost came to no result.".to_owned(),
             advice: "This is one run.".to_owned(),
@@ -690,6 +719,7 @@ mod tests {
     fn a_load_may_state_more_goals_than_a_byte_counts() {
         let answer = |goals: usize| Answer {
             sets: Vec::new(),
+            ejected: Vec::new(),
             said: Vec::new(),
             short: String::new(),
             advice: String::new(),
