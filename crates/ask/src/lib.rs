@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bundle;
+pub mod compare;
 pub mod embedded;
 pub mod error;
 pub mod goal;
@@ -22,6 +23,7 @@ pub mod runner;
 pub mod runs;
 pub mod score_file;
 pub mod services;
+pub mod sets;
 pub mod shrink;
 pub mod simulate;
 mod until;

@@ -180,3 +180,23 @@ pub mod recording {
         ask::recording::to_toml(&HERE, path, window, anonymous)
     }
 }
+
+/// Files with sets of runs.
+pub mod sets {
+    pub use ask::sets::*;
+
+    /// Results that this program wrote.
+    pub mod own {
+        use std::path::Path;
+
+        use serde_json::Value;
+
+        pub use ask::sets::own::*;
+
+        use crate::here::HERE;
+
+        pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
+            ask::sets::own::lines(&HERE, path)
+        }
+    }
+}

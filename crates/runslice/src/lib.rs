@@ -42,7 +42,6 @@ mod say;
 mod schedstat;
 mod scheduler;
 mod score;
-mod sets;
 mod source;
 mod store;
 mod table;
@@ -63,7 +62,7 @@ use clap_complete::CompleteEnv;
 use crate::about::About;
 use crate::cli::Cli;
 use crate::exit::{Status, advised, in_two_lines};
-use crate::here::{input, policy, profile, recording, workload_arg};
+use crate::here::{input, policy, profile, recording, sets, workload_arg};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
 

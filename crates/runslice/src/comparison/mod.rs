@@ -1,21 +1,19 @@
 //! Comparisons of sets of runs: which are held against which, how they are judged, how the answer
 //! is written and which status it ends with. For `compare` and for `bench`.
 
-mod family;
 mod write;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use ask::compare::{Compare as Question, Ending};
 use clap::{Args, ValueEnum};
-use model::Advised;
-use stats::compare::{Choice, Limit, Outcome, Row, Series, Settings, Verdict, compare};
+use stats::compare::{Row, Settings};
 
 use crate::exit::{Status, UsageError};
-use crate::goal::matches;
 use crate::sets::File;
 use crate::{export, output};
 
-pub use family::Family;
+pub use ask::compare::{FailIf, Family, is_decided, parse_percent, refuse_nothing};
 pub use write::{Compared, Comparison, page, table_of, verdict, write};
 
 /// Options of all comparisons.
@@ -69,50 +67,28 @@ pub struct Asking {
 }
 
 impl Asking {
+    /// As a question has it, of `files`.
+    pub fn asked(&self, files: Vec<PathBuf>) -> Question {
+        Question {
+            files,
+            baseline: self.baseline.clone(),
+            again: self.again.clone(),
+            metrics: self.metric.clone(),
+            margin: self.judging.margin,
+            resample_seed: self.judging.resample_seed,
+            fail_if: self.fail_if,
+        }
+    }
+
     /// Holds the sets of the files against each other.
     ///
     /// # Errors
     /// When there are no two sets to compare, a name is unknown, or the baseline has no valid run.
     pub fn judge(&self, files: Vec<File>) -> anyhow::Result<(Family, Vec<Row>, Settings)> {
-        let looks = files.iter().map(|file| file.looks).max().unwrap_or(1);
-        let family = Family::of(files, self.baseline.as_deref(), self.again.as_deref())?;
-        let settings = self.judging.settings(looks);
-        let wanted = |series: &Series| self.metric.iter().any(|it| matches(it, &series.name));
-        let choice = match self.metric.as_slice() {
-            [] => Choice::Stated,
-            _ => Choice::Named(&wanted),
-        };
-        let known = family.metrics();
-        let unknown = |it: &&String| !known.iter().any(|name| matches(it, name));
-        if let Some(pattern) = self.metric.iter().find(unknown) {
-            let known = known.join(", ");
-            let message = Advised::new(
-                format!("no metric is called `{pattern}`"),
-                format!("there are: {known}"),
-            );
-            return Err(UsageError::new(message).into());
-        }
-        let rows = compare(&family.questions(), choice, &settings);
-        if rows.is_empty() {
-            anyhow::bail!("the baseline has no valid run");
-        }
-        Ok((family, rows, settings))
+        let judged = self.asked(Vec::new()).judge(files);
+        let judged = judged.map_err(ask::Error::into_cause)?;
+        Ok((judged.family, judged.rows, judged.settings))
     }
-}
-
-/// Refuses rows of which none could be judged.
-///
-/// # Errors
-/// Names the reason of each.
-pub fn refuse_nothing(rows: &[Row]) -> anyhow::Result<()> {
-    let mut reasons = Vec::new();
-    for row in rows {
-        let Err(refusal) = &row.result else {
-            return Ok(());
-        };
-        reasons.push(format!("  {}, {}: {refusal}", row.metric, row.arm));
-    }
-    anyhow::bail!("nothing can be compared\n{}", reasons.join("\n"))
 }
 
 /// Output format of a comparison.
@@ -157,15 +133,6 @@ pub fn form_of(given: Option<Form>, path: Option<&Path>) -> Result<Form, UsageEr
     Ok(form)
 }
 
-/// Condition that fails a build.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FailIf {
-    /// Something is slower by more than this part.
-    Slower(Limit),
-    /// Something is not the same.
-    Different,
-}
-
 impl Judging {
     /// For the statistics, of runs that are looked at so often.
     pub fn settings(self, looks: u32) -> Settings {
@@ -178,87 +145,17 @@ impl Judging {
     }
 }
 
-impl FailIf {
-    /// Reads `slower`, `slower=PERCENT` or `different`.
-    ///
-    /// # Errors
-    /// When `text` is none of them, or the number is not from 0 to 1000.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            None if text == "slower" => Ok(Self::Slower(Limit { part: 0.0 })),
-            None if text == "different" => Ok(Self::Different),
-            Some(("slower", percent)) => {
-                let part = parse_percent(percent)?;
-                Ok(Self::Slower(Limit { part }))
-            }
-            _ => Err("expected `slower`, `slower=PERCENT` or `different`".to_owned()),
-        }
-    }
-
-    /// How a goal stands to this.
-    fn judge(self, row: &Row) -> Outcome {
-        let Ok(judged) = &row.result else {
-            return Outcome::Unknown;
-        };
-        match (self, judged.verdict) {
-            (Self::Slower(limit), _) => limit.judge(judged, row.better),
-            (Self::Different, Some(Verdict::NoDifference)) => Outcome::Kept,
-            (Self::Different, Some(Verdict::Undecided(_)) | None) => Outcome::Unknown,
-            (Self::Different, _) => Outcome::Exceeded,
-        }
-    }
-}
-
-/// Reads per cent from 0 to 1000 as a part: `2.5` is 0.025.
-///
-/// # Errors
-/// When `text` is none.
-pub fn parse_percent(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
-    match percent {
-        Some(percent @ 0.0..=1000.0) => Ok(percent / 100.0),
-        _ => Err(format!("`{text}` is no number of per cent from 0 to 1000")),
-    }
-}
-
-/// Whether a goal is decided.
-pub fn is_decided(row: &Row) -> bool {
-    let verdict = row.result.as_ref().ok().and_then(|it| it.verdict);
-    verdict.is_some_and(|it| !matches!(it, Verdict::Undecided(_)))
-}
-
 /// How a comparison ends.
 pub fn status(rows: &[Row], fail_if: Option<FailIf>) -> Status {
-    let Some(fail_if) = fail_if else {
-        return if rows.iter().any(is_decided) {
-            Status::Done
-        } else {
-            Status::Inconclusive
-        };
-    };
-    let goals = rows.iter().filter(|row| row.is_goal);
-    let outcomes: Vec<Outcome> = goals.map(|row| fail_if.judge(row)).collect();
-    if outcomes.contains(&Outcome::Exceeded) {
-        Status::Exceeded
-    } else if outcomes.contains(&Outcome::Unknown) {
-        Status::Inconclusive
-    } else {
-        Status::Done
-    }
+    Ending::of(rows, fail_if).into()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_are_in_per_cent() {
-        assert_eq!(FailIf::parse("slower=5"), FailIf::parse("slower=5 %"));
-        let limit = Limit { part: 0.05 };
-        assert_eq!(FailIf::parse("slower=5"), Ok(FailIf::Slower(limit)));
-        assert_eq!(FailIf::parse("different"), Ok(FailIf::Different));
-        for bad in ["slow", "slower=", "slower=-1", "slower=nan", "different=2"] {
-            FailIf::parse(bad).unwrap_err();
+impl From<Ending> for Status {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Decided => Self::Done,
+            Ending::Exceeded => Self::Exceeded,
+            Ending::Inconclusive => Self::Inconclusive,
         }
     }
 }

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::comparison::{Asking, Compared, Form, form_of, refuse_nothing, status, verdict, write};
+use crate::comparison::{Asking, Compared, Form, form_of, refuse_nothing, verdict, write};
 use crate::exit::Status;
+use crate::here::HERE;
 use crate::look::WidthOptions;
-use crate::{output, sets};
+use crate::output;
 
 /// Arguments of `runslice compare`.
 #[derive(Debug, Args)]
@@ -47,20 +48,20 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
             ("--output", request.output.as_deref()),
         ])?;
     }
-    let files = sets::read_all(&request.files)?;
-    let (family, rows, settings) = request.asking.judge(files)?;
+    let question = request.asking.asked(request.files.clone());
+    let judged = question.ask(&HERE).map_err(ask::Error::into_cause)?;
     let mut to = output::open_form(format.export(), request.output.as_deref())?;
     let compared = Compared {
-        family: &family,
-        rows: &rows,
-        settings: &settings,
+        family: &judged.family,
+        rows: &judged.rows,
+        settings: &judged.settings,
     };
     write(&compared, format, request.look.width(), &mut to)?;
     to.flush()?;
     if format == Form::Html {
-        let verdict = verdict(&rows);
+        let verdict = verdict(&judged.rows);
         output::announce(&verdict, request.output.as_deref())?;
     }
-    refuse_nothing(&rows)?;
-    Ok(status(&rows, request.asking.fail_if))
+    refuse_nothing(&judged.rows)?;
+    Ok(judged.ending.into())
 }

@@ -17,6 +17,7 @@ use crate::about::About;
 use crate::comparison::{self, Compared, Family, Form, form_of};
 use crate::exit::Status;
 use crate::export::{ExportTable, Kind};
+use crate::here::HERE;
 use crate::page::Page;
 use crate::report::{self, counted};
 use crate::scheduler::LoaderOptions;
@@ -304,7 +305,7 @@ fn finish(
         store.get(*key).with_context(gone)
     });
     let path = store.finish(sets::SWEEP, lines)?;
-    let file = File::read(&path)?;
+    let file = File::read(&HERE, &path)?;
     let is_void = file.sets.iter().any(|set| set.void > 0 || set.starved > 0);
     let form = form_of(request.format, request.output.as_deref())?;
     let mut to = output::open_form(form.export(), request.output.as_deref())?;

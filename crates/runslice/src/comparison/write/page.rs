@@ -4,12 +4,12 @@ use maud::html;
 use show::figure::{Chart, Shown, changes, every_run, told_apart};
 use stats::compare::{Effect, Measure, Row, Scale, Set, Settings, Verdict};
 
-use super::super::family::Family;
 use super::human;
 use crate::about::About;
 use crate::page::{Fold, Page, table};
 use crate::report::counted;
 use crate::report::runs::shown_value;
+use ask::compare::Family;
 
 /// Goals that the verdict names.
 const NAMED: usize = 4;

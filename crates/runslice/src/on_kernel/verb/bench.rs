@@ -20,6 +20,7 @@ use crate::comparison::{
     Compared, Family, Form, Judging, form_of, is_decided, page, status, write,
 };
 use crate::exit::{Status, UsageError};
+use crate::here::HERE;
 use crate::look::WidthOptions;
 use crate::scheduler::number_of_file;
 use crate::sets::{File, own};
@@ -317,7 +318,7 @@ impl Bench {
 
     /// All runs of the folder, compared.
     fn judge(&self) -> anyhow::Result<(Family, Vec<Row>, Settings)> {
-        let file = File::read(&self.folder)?;
+        let file = File::read(&HERE, &self.folder)?;
         let settings = self.judging.settings(file.looks);
         let family = Family::of(vec![file], None, None)?;
         let rows = compare(&family.questions(), Choice::Stated, &settings);

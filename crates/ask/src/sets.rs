@@ -14,6 +14,7 @@ use serde_json::Value;
 use stats::compare::{Measured, Reported, Set};
 
 use crate::input;
+use crate::services::{FileKind, Services};
 
 pub use own::SWEEP;
 
@@ -62,16 +63,16 @@ impl File {
     ///
     /// # Errors
     /// When it cannot be read, or holds nothing that is known; the message names file and place.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
+    pub fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Self> {
         let stem = path.file_stem().unwrap_or_default();
         let stem = stem.to_string_lossy().into_owned();
         let name = path.display().to_string();
         let mut plan = own::Plan::default();
         let mut sets = Gathered::default();
-        if path.is_dir() {
-            plan = own::folder(path, &mut sets).with_context(|| name.clone())?;
+        if services.kind(path) == Some(FileKind::Folder) {
+            plan = own::folder(services, path, &mut sets).with_context(|| name.clone())?;
         } else {
-            sets = of_file(path)?;
+            sets = of_file(services, path)?;
         }
         sets.finish(&name, stem, plan)
     }
@@ -92,13 +93,13 @@ impl File {
 }
 
 /// The sets of a file of results. What this program wrote of many runs is never whole in memory.
-fn of_file(path: &Path) -> anyhow::Result<Gathered> {
-    if let Some(sets) = lines::read(path)? {
+fn of_file(services: &Services<'_>, path: &Path) -> anyhow::Result<Gathered> {
+    if let Some(sets) = lines::read(services, path)? {
         return Ok(sets);
     }
     let name = path.display().to_string();
     let mut sets = Gathered::default();
-    for entry in of_documents(&name, &documents(path)?)? {
+    for entry in of_documents(&name, &documents(services, path)?)? {
         sets.add(entry).with_context(|| name.clone())?;
     }
     Ok(sets)
@@ -245,8 +246,14 @@ fn of_documents(name: &str, documents: &[Value]) -> anyhow::Result<Vec<Entry>> {
 }
 
 /// The JSON documents of a file; there may be several, one after the other.
-fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
-    if path.metadata().is_ok_and(|it| it.len() > input::RESULTS) {
+fn documents(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<Value>> {
+    // A pipe is opened once.
+    let is_long = || {
+        services
+            .open(path)
+            .is_ok_and(|it| it.bytes > Some(input::RESULTS))
+    };
+    if services.is_file(path) && is_long() {
         bail!(Advised::new(
             format!(
                 "{}: longer than {} MiB, and cut off or not laid out with one run in each \
@@ -257,7 +264,7 @@ fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
             "write it again, or split it"
         ));
     }
-    let text = input::text(path, input::RESULTS)?;
+    let text = input::text(services, path, input::RESULTS)?;
     let documents = serde_json::Deserializer::from_str(&text).into_iter();
     documents.collect::<Result<_, _>>().map_err(|error| {
         anyhow!(Advised::new(
@@ -330,10 +337,10 @@ fn check_runs(document: &Value) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Those of [`File::read`], and when two files have one run of a real machine.
-pub fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
+pub fn read_all(services: &Services<'_>, paths: &[PathBuf]) -> anyhow::Result<Vec<File>> {
     let mut files: Vec<(String, File)> = Vec::new();
     for path in paths {
-        files.push((path.display().to_string(), File::read(path)?));
+        files.push((path.display().to_string(), File::read(services, path)?));
         refuse_shared(&files)?;
     }
     Ok(files.into_iter().map(|(_, file)| file).collect())
@@ -367,6 +374,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::services::tests::FILES;
 
     fn gathered(entries: Vec<Entry>) -> anyhow::Result<Vec<Set>> {
         let mut sets = Gathered::default();
@@ -378,7 +386,7 @@ mod tests {
     fn a_document_of_a_later_version_is_refused_by_name() {
         let error = of_document(&json!({"runslice_results": 9})).unwrap_err();
         let want = "`runslice_results` is 9; this program reads version 1 and 2";
-        assert_eq!(crate::exit::in_full(&error), want);
+        assert_eq!(crate::error::in_full(&error), want);
         let error = of_document(&json!({"x": 1})).unwrap_err().to_string();
         assert!(error.starts_with("neither results"), "{error}");
     }
@@ -389,7 +397,7 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(input::RESULTS + 1).unwrap();
-        let error = documents(&path).unwrap_err().to_string();
+        let error = documents(&FILES, &path).unwrap_err().to_string();
         std::fs::remove_file(&path).unwrap();
         assert!(
             error.contains("longer than 256 MiB, and cut off or not"),
@@ -452,7 +460,7 @@ mod tests {
             gathered(of_document(&document(runs))?).map(drop)
         };
         read(&[run(1), run(2)]).unwrap();
-        let error = crate::exit::in_full(&read(&[run(1), run(2), run(1)]).unwrap_err());
+        let error = crate::error::in_full(&read(&[run(1), run(2), run(1)]).unwrap_err());
         assert_eq!(
             error,
             "a run of fifo with seed 1 is in it twice; leave one out"
@@ -489,17 +497,17 @@ mod tests {
         let before = write("before", "played", &[5, 6]);
         let after = write("after", "played", &[7, 8]);
         let copy = write("copy", "played", &[9, 6]);
-        read_all(&[before.clone(), after]).unwrap();
-        let error = read_all(&[before.clone(), copy.clone()]).unwrap_err();
+        read_all(&FILES, &[before.clone(), after]).unwrap();
+        let error = read_all(&FILES, &[before.clone(), copy.clone()]).unwrap_err();
         let want = format!(
             "{}: 1 of its 2 runs are in {}, too; a run cannot be compared with itself",
             copy.display(),
             before.display()
         );
-        assert_eq!(crate::exit::in_full(&error), want);
+        assert_eq!(crate::error::in_full(&error), want);
         let once = write("once", "simulated", &[5]);
         let again = write("again", "simulated", &[5]);
-        read_all(&[once, again]).unwrap();
+        read_all(&FILES, &[once, again]).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
     }
 

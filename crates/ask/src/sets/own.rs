@@ -9,7 +9,9 @@ use serde_json::Value;
 use stats::compare::{CommandFigures, Reported, command_measures, played_measures};
 
 use super::{Entry, Figures, Gathered, documents, input};
-use crate::report::{World, counted};
+use crate::outcome::World;
+use crate::services::Services;
+use crate::words::counted;
 
 /// What `sweep` calls its results in its folder.
 pub const SWEEP: &str = "results.json";
@@ -105,6 +107,7 @@ fn place(workload: &Value, machine: &Value) -> String {
 }
 
 /// Load, parameters and machine of a run of a sweep, in one line.
+#[must_use]
 pub fn place_of(run: &Value) -> String {
     place_at(&run["workload"], &run["machine"], &run["scale"])
 }
@@ -241,13 +244,17 @@ pub struct Plan {
 ///
 /// # Errors
 /// When it is neither, or a file in it is broken.
-pub(super) fn folder(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
+pub(super) fn folder(
+    services: &Services<'_>,
+    path: &Path,
+    sets: &mut Gathered,
+) -> anyhow::Result<Plan> {
     let sweep = path.join(SWEEP);
-    if sweep.is_file() {
-        *sets = super::of_file(&sweep)?;
+    if services.is_file(&sweep) {
+        *sets = super::of_file(services, &sweep)?;
         return Ok(Plan::default());
     }
-    if !path.join(BENCH).is_file() {
+    if !services.is_file(&path.join(BENCH)) {
         let path = path.display();
         let what = format!(
             "{path} is no folder of `bench` or of a complete `sweep`: it has neither {BENCH} nor \
@@ -258,7 +265,7 @@ pub(super) fn folder(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
             "name the folder of one of these, or files of results"
         ));
     }
-    bench(path, sets)
+    bench(services, path, sets)
 }
 
 /// The runs of a bench's folder: one document a line. A last line without an end is of a bench that
@@ -266,8 +273,8 @@ pub(super) fn folder(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
 ///
 /// # Errors
 /// When the file cannot be read or a whole line is no JSON.
-pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
-    let text = input::text(path, input::RESULTS)?;
+pub fn lines(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<Value>> {
+    let text = input::text(services, path, input::RESULTS)?;
     let whole = text.rfind('\n').map_or(0, |at| at + 1);
     let lines = text[..whole].lines().enumerate().map(|(at, line)| {
         let name = || format!("{}:{}: no JSON", path.display(), at + 1);
@@ -276,8 +283,8 @@ pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
     lines.collect()
 }
 
-fn bench(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
-    let plans = documents(&path.join(BENCH))?;
+fn bench(services: &Services<'_>, path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
+    let plans = documents(services, &path.join(BENCH))?;
     let plan = plans.first().context("an empty bench.json")?;
     if plan["runslice_bench"].as_u64() != Some(1) {
         bail!(Advised::new(
@@ -300,7 +307,7 @@ fn bench(path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
     };
     let mut seen = BTreeSet::new();
     let mut entries = Vec::new();
-    for run in lines(&path.join(RUNS))? {
+    for run in lines(services, &path.join(RUNS))? {
         let number = run["number"].as_u64();
         if run["warmup"] == true || !seen.insert(number) {
             continue;

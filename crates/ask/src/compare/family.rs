@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::bail;
 use stats::compare::{Question, Set};
 
-use crate::exit::UsageError;
+use crate::error::UsageError;
 use crate::sets::File;
 use model::{Advised, suggest};
 
@@ -170,6 +170,7 @@ impl Family {
     }
 
     /// For the statistics.
+    #[must_use]
     pub fn questions(&self) -> Vec<Question<'_>> {
         let questions = self.members.iter().map(|member| Question {
             base: &member.base,
@@ -181,6 +182,7 @@ impl Family {
     }
 
     /// All sets, the baselines before what is held against them, each once.
+    #[must_use]
     pub fn sets(&self) -> Vec<&Set> {
         let mut sets: Vec<&Set> = Vec::new();
         for member in &self.members {
@@ -199,6 +201,7 @@ impl Family {
     }
 
     /// The names of all metrics of the baselines.
+    #[must_use]
     pub fn metrics(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for series in self.members.iter().flat_map(|member| &member.base.series) {
@@ -210,6 +213,7 @@ impl Family {
     }
 
     /// Sets with runs that do not count, or in which a task starved, as sentences.
+    #[must_use]
     pub fn voids(&self) -> Vec<String> {
         let sets = self.members.iter().flat_map(|member| {
             let others = member.others.iter().chain(&member.again);
@@ -351,7 +355,7 @@ mod tests {
         let sets = [("a", "x"), ("b", "x")];
         let unknown = Family::of(vec![file("f", &sets)], Some("c"), None).unwrap_err();
         assert!(
-            crate::exit::in_full(&unknown).contains("There are: a, b"),
+            crate::error::in_full(&unknown).contains("There are: a, b"),
             "{unknown}"
         );
         let mut other = file("g", &[("a", "x")]);

@@ -1,7 +1,6 @@
 //! Results of many runs as this program lays them out: one run a line. They are read line by line,
 //! each for its metrics alone.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
@@ -12,6 +11,7 @@ use stats::compare::Reported;
 
 use super::own::{self, Line};
 use super::{Entry, Gathered};
+use crate::services::Services;
 
 /// The line before the first run.
 const BEGIN: &str = "\"runs\": [";
@@ -23,14 +23,14 @@ const PART: u64 = 64 << 20;
 ///
 /// # Errors
 /// When it cannot be read, a run in it is none, or is there twice.
-pub(super) fn read(path: &Path) -> anyhow::Result<Option<Gathered>> {
+pub(super) fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Option<Gathered>> {
     // Nobody can read a pipe again.
-    if !path.is_file() {
+    if !services.is_file(path) {
         return Ok(None);
     }
     let cannot = model::CannotRead::at(path.display());
-    let file = File::open(path).map_err(&cannot)?;
-    let mut file = BufReader::with_capacity(1 << 18, file);
+    let file = services.open(path).map_err(&cannot)?;
+    let mut file = BufReader::with_capacity(1 << 18, file.content);
     let Some(head) = head(&mut file).map_err(&cannot)? else {
         return Ok(None);
     };
@@ -122,6 +122,7 @@ mod tests {
 
     use super::super::{documents, of_document};
     use super::*;
+    use crate::services::tests::FILES;
 
     fn run(seed: u64, elapsed: u64) -> Value {
         json!({
@@ -153,9 +154,9 @@ mod tests {
         let name = format!("runslice-lines-{}-{name}.json", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, text).unwrap();
-        let sets = read(&path).map(|sets| sets.map(|it| it.sets));
+        let sets = read(&FILES, &path).map(|sets| sets.map(|it| it.sets));
         // Whatever the layout, the document is one of JSON.
-        let whole = documents(&path).and_then(|all| {
+        let whole = documents(&FILES, &path).and_then(|all| {
             let mut sets = Gathered::default();
             let entries = of_document(all.first().context("nothing")?)?;
             entries.into_iter().try_for_each(|entry| sets.add(entry))?;
@@ -214,7 +215,7 @@ mod tests {
         let error = |name: &str, runs: [Value; 2]| {
             let runs = runs.map(|it| it.to_string());
             let error = by_lines(name, &document("runslice_results", &runs)).unwrap_err();
-            crate::exit::in_full(&error)
+            crate::error::in_full(&error)
         };
         let twice = error("twice", [run(1, 5), run(1, 5)]);
         let want = "a run of fifo slice_ns=5 with seed 1 is in it twice; leave one out";
