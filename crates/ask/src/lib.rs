@@ -21,6 +21,7 @@ pub mod program;
 pub mod recording;
 pub mod runner;
 pub mod runs;
+pub mod score;
 pub mod score_file;
 pub mod services;
 pub mod sets;

@@ -1,23 +1,17 @@
-//! What `score` is asked, and the scheduler that a recording was made under.
+//! What `score` is asked on the command line.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use ask::score::{Release, Score as Question};
 use clap::Args;
-use model::Advised;
 use traces::foreign::Window;
 
-use crate::exit::UsageError;
-use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::output::{self, To};
 use crate::policy;
-use crate::recording::halves::Known;
 use crate::recording::parse_window;
 use crate::report::Format;
-
-/// What our own recordings call the scheduler of a kernel without a policy.
-const OWN: [&str; 2] = ["kernel", "the kernel's own scheduler"];
 
 /// Arguments of `runslice score`.
 #[derive(Debug, Args)]
@@ -64,58 +58,21 @@ pub struct Score {
     pub to: To,
 }
 
-/// The first two numbers of a kernel's version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Release(u32, u32);
-
-impl Release {
-    /// Reads `5.10`, `6.1.0-13-amd64` and the like.
-    ///
-    /// # Errors
-    /// When it does not begin with two numbers.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let mut numbers = text.splitn(3, '.');
-        let whole = |part: Option<&str>| part.and_then(|it| it.parse().ok());
-        let major = whole(numbers.next());
-        let minor = numbers.next().map(|it| {
-            let digits = it.find(|c: char| !c.is_ascii_digit());
-            &it[..digits.unwrap_or(it.len())]
-        });
-        match (major, whole(minor)) {
-            (Some(major), Some(minor)) => Ok(Self(major, minor)),
-            _ => Err(format!("`{text}` is no version of a kernel, such as 5.10")),
-        }
-    }
-
-    /// The policy that imitates the default scheduler of this version: CFS came with 2.6.23, EEVDF
-    /// with 6.6, its delayed dequeue with 6.12.
-    ///
-    /// # Errors
-    /// When the version is older.
-    fn policy(self) -> Result<&'static str, UsageError> {
-        match self {
-            Self(6, 6..=11) => Ok("eevdf"),
-            it if it >= Self(6, 12) => Ok("eevdf:delay_dequeue=1"),
-            // The third number of versions 2.6 is not kept.
-            it if it >= Self(2, 7) => Ok("cfs"),
-            Self(major, minor) => Err(UsageError::new(Advised::new(
-                format!("which scheduler Linux {major}.{minor} has depends on its third number"),
-                "name it with --recorded-under, such as cfs, o1 or goodness",
-            ))),
-        }
-    }
-}
-
-/// The scheduler of a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Under {
-    /// As an argument of `sim`.
-    pub policy: String,
-    /// How it is known.
-    pub source: String,
-}
-
 impl Score {
+    /// As a question has it.
+    pub fn asked(&self) -> Question {
+        Question {
+            recording: self.recording.clone(),
+            second: self.second.clone(),
+            recorded_under: self.recorded_under.clone(),
+            recorded_on: self.recorded_on,
+            window: self.window.unwrap_or_default(),
+            machine: self.machine.asked(),
+            resample_seed: self.resample_seed,
+            jobs: self.jobs,
+        }
+    }
+
     /// The format of the answer, after what does not fit together was refused.
     ///
     /// # Errors
@@ -130,93 +87,5 @@ impl Score {
         ];
         output::spare(&read, &[("--output", self.to.output.as_deref())])?;
         Ok(self.to.format()?)
-    }
-
-    /// Reads the recordings for the first time.
-    ///
-    /// # Errors
-    /// When one cannot be read; the message names it.
-    pub fn recordings(&self) -> anyhow::Result<(Known, Option<Known>)> {
-        let read = |path: &Path| Known::read(&HERE, path, self.window.unwrap_or_default());
-        let first = read(&self.recording)?;
-        Ok((first, self.second.as_deref().map(read).transpose()?))
-    }
-
-    /// The scheduler that the recording was made under.
-    ///
-    /// # Errors
-    /// When nothing says it.
-    pub fn under(&self, known: &Known) -> Result<Under, UsageError> {
-        let name = self.recording.display();
-        if let Some(policy) = &self.recorded_under {
-            return Ok(Under {
-                policy: policy.clone(),
-                source: "as --recorded-under says".to_owned(),
-            });
-        }
-        if let Some(release) = self.recorded_on {
-            return of_release(release, "--recorded-on");
-        }
-        let own = &known.header.policy;
-        if !known.is_foreign && !OWN.contains(&own.as_str()) {
-            let (plain, _) = own.rsplit_once('#').unwrap_or((own, ""));
-            if policy::open(plain).is_ok() {
-                return Ok(Under {
-                    policy: plain.to_owned(),
-                    source: "as the recording says".to_owned(),
-                });
-            }
-            return Err(UsageError::new(format!(
-                "{name} was recorded under `{own}`, which is no built-in policy: say where it is \
-                 with --recorded-under"
-            )));
-        }
-        let release = if known.is_foreign {
-            known.release.clone()
-        } else {
-            Some(known.header.machine.kernel.name().to_owned())
-        };
-        let parsed = release.as_deref().map(Release::parse);
-        match (parsed, release) {
-            (Some(Ok(parsed)), Some(release)) => of_release(parsed, &format!("Linux {release}")),
-            _ => Err(UsageError::new(format!(
-                "{name} does not say which kernel it was recorded on: say it with --recorded-on, \
-                 such as --recorded-on 5.10, or name the scheduler with --recorded-under"
-            ))),
-        }
-    }
-}
-
-fn of_release(release: Release, source: &str) -> Result<Under, UsageError> {
-    Ok(Under {
-        policy: release.policy()?.to_owned(),
-        source: format!("the default of {source}"),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_version_says_which_scheduler_a_kernel_has() {
-        let cases = [
-            ("4.19", "cfs"),
-            ("5.10.0-28-amd64", "cfs"),
-            ("6.5.13", "cfs"),
-            ("6.6", "eevdf"),
-            ("6.11-rc3", "eevdf"),
-            ("6.12.48+deb13-amd64", "eevdf:delay_dequeue=1"),
-            ("7.2", "eevdf:delay_dequeue=1"),
-        ];
-        for (version, want) in cases {
-            let release = Release::parse(version).unwrap();
-            assert_eq!(release.policy().unwrap(), want, "{version}");
-            policy::open(want).unwrap();
-        }
-        assert!(Release::parse("2.6.39").unwrap().policy().is_err());
-        for bad in ["", "5", "five.ten", "5.", ".5", "6.x"] {
-            assert!(Release::parse(bad).is_err(), "{bad}");
-        }
     }
 }

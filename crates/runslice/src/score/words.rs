@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use model::Nanos;
 use stats::compare::skill::{Apart, Part, Row, Verdict};
 
-use super::trial::{Held, NULL};
 use crate::look;
 use crate::report::counted;
 use crate::table::{Table, wrapped};
+use ask::score::trial::{Held, NULL};
 
 /// Columns of a wide terminal.
 const WIDTH: usize = 78;

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use serde_json::json;
 use stats::compare::skill::{Interval, Row};
 
-use super::trial::{Held, NULL, kernel};
 use super::words;
 use crate::about::About;
 use crate::export::{ExportTable, Kind};
 use crate::score_file::VERSION;
+use ask::score::trial::{Held, NULL, kernel};
 
 /// Writes one document.
 ///

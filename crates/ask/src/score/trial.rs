@@ -6,16 +6,16 @@ use stats::Blocks;
 use stats::compare::skill::{BLOCKS, Trial};
 use workload::{RunSpec, Workload};
 
-use super::request::{Score, Under};
-use crate::exit::UsageError;
+use super::{Score, Under};
+use crate::error::UsageError;
 use crate::goal::family;
-use crate::here::HERE;
+use crate::outcome::ejection;
+use crate::policy;
 use crate::recording::halves::Known;
-use crate::report::ejection;
 use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::score_file::Identity;
-use crate::{parallel, policy};
+use crate::services::Services;
 
 /// The null model: who comes first is served first, on any CPU.
 pub const NULL: &str = "fifo";
@@ -53,12 +53,12 @@ impl Held {
     ///
     /// # Errors
     /// When the recordings are too short or do not fit together, or a policy is bad.
-    pub fn make(request: &Score) -> anyhow::Result<Self> {
-        let (known, second) = request.recordings()?;
+    pub(super) fn make(request: &Score, services: &Services<'_>) -> anyhow::Result<Self> {
+        let (known, second) = request.recordings(services)?;
         let name = request.recording.display().to_string();
-        let under = request.under(&known)?;
+        let under = request.under(services, &known)?;
         if let Some(other) = &second {
-            let theirs = request.under(other)?;
+            let theirs = request.under(services, other)?;
             if theirs.policy != under.policy {
                 bail!(UsageError::new(format!(
                     "the recordings were made under two schedulers, {} and {}",
@@ -73,10 +73,12 @@ impl Held {
         if cut.as_nanos() < BLOCKS as u64 {
             bail!("{name}: it is too short to be cut into {BLOCKS} blocks");
         }
-        let (load, first, later) = halves(&known, second.as_ref(), cut)?;
-        let specs = specs(request, &under, load, cut)?;
-        let jobs = parallel::jobs(request.jobs);
-        let made = parallel::map(&specs, jobs, "simulations", |spec| simulated(spec, cut))?;
+        let (load, first, later) = halves(services, (&known, second.as_ref()), cut)?;
+        let specs = specs(request, services, (&under, load), cut)?;
+        let jobs = services.jobs(request.jobs);
+        let made = services.map(&specs, jobs, "simulations", |spec| {
+            simulated(spec, services, cut)
+        })?;
         let mut made = made.into_iter();
         let (Some((simulated, one)), Some((null, other))) = (made.next(), made.next()) else {
             unreachable!("two runs were asked for");
@@ -86,7 +88,7 @@ impl Held {
             None => known.end.since(cut),
         };
         Ok(Self {
-            identity: Identity::of(&HERE, &request.recording).with_context(|| name.clone())?,
+            identity: Identity::of(services, &request.recording).with_context(|| name.clone())?,
             name,
             second: request.second.as_ref().map(|it| it.display().to_string()),
             under,
@@ -105,27 +107,30 @@ impl Held {
 
 /// The load of the first half, and what was recorded in both.
 fn halves(
-    known: &Known,
-    second: Option<&Known>,
+    services: &Services<'_>,
+    (known, second): (&Known, Option<&Known>),
     cut: SimTime,
 ) -> anyhow::Result<(Workload, stats::Half, stats::Half)> {
     let Some(second) = second else {
-        let (blocks, load) = known.cut(&HERE, 2 * BLOCKS, cut)?;
+        let (blocks, load) = known.cut(services, 2 * BLOCKS, cut)?;
         return Ok((load, blocks.part(0, BLOCKS), blocks.part(BLOCKS, BLOCKS)));
     };
-    let (first, load) = known.cut(&HERE, BLOCKS, cut)?;
-    let (later, _) = second.cut(&HERE, BLOCKS, SimTime::from_nanos(u64::MAX))?;
+    let (first, load) = known.cut(services, BLOCKS, cut)?;
+    let (later, _) = second.cut(services, BLOCKS, SimTime::from_nanos(u64::MAX))?;
     Ok((load, first.part(0, BLOCKS), later.part(0, BLOCKS)))
 }
 
 /// The run under the scheduler of the recording, and that of the null model.
 fn specs(
     request: &Score,
-    under: &Under,
-    load: Workload,
+    services: &Services<'_>,
+    (under, load): (&Under, Workload),
     cut: SimTime,
 ) -> anyhow::Result<Vec<RunSpec>> {
-    let [found, null] = [policy::open(&under.policy)?, policy::open(NULL)?];
+    let [found, null] = [
+        policy::open(services, &under.policy)?,
+        policy::open(services, NULL)?,
+    ];
     if found.policy.object == null.policy.object {
         let message = format!(
             "the recording was made under {NULL}, which is what skill is measured from: nothing \
@@ -136,21 +141,25 @@ fn specs(
     let asked = Asked {
         workload: None,
         scale: &[],
-        machine: &request.machine.asked(),
+        machine: &request.machine,
         seed: None,
         duration: Some(Nanos::new(cut.as_nanos().saturating_mul(LONGEST))),
         start_jitter: StartJitter::OfLoad,
     };
-    let mut specs = asked.specs(&HERE, vec![found, null], Some(load))?;
+    let mut specs = asked.specs(services, vec![found, null], Some(load))?;
     specs[1].machine = specs[0].machine.clone();
     Ok(specs)
 }
 
 /// What tasks went through in a simulation, and what is to be said of its end.
-fn simulated(spec: &RunSpec, cut: SimTime) -> anyhow::Result<(Blocks, Option<String>)> {
+fn simulated(
+    spec: &RunSpec,
+    services: &Services<'_>,
+    cut: SimTime,
+) -> anyhow::Result<(Blocks, Option<String>)> {
     let length = cut.since(SimTime::ZERO);
     let mut blocks = Blocks::new(length, FINE, family);
-    let summary = Runner::new(spec, &HERE).with_sink(&mut blocks).start()?;
+    let summary = Runner::new(spec, services).with_sink(&mut blocks).start()?;
     let is_cut = spec
         .duration
         .is_some_and(|it| blocks.end() >= SimTime::ZERO + it);
@@ -167,6 +176,7 @@ fn simulated(spec: &RunSpec, cut: SimTime) -> anyhow::Result<(Blocks, Option<Str
 }
 
 /// The kernel whose sched_ext the simulated machine has, in words.
+#[must_use]
 pub fn kernel(machine: &MachineSpec) -> &'static str {
     Kernel::name(machine.kernel)
 }
