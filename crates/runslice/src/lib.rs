@@ -29,7 +29,6 @@ mod on_kernel;
 mod output;
 mod page;
 mod parallel;
-mod plan;
 mod prepare;
 mod progress;
 mod python;
@@ -55,7 +54,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use ask::{
-    Kind, bundle, embedded, goal, kernel, runner, runs, score_file, shrink, simulate, violation,
+    Kind, bundle, embedded, goal, kernel, plan, runner, runs, score_file, shrink, simulate,
+    violation,
 };
 use clap_complete::CompleteEnv;
 

@@ -1,20 +1,18 @@
 //! Results of runs that are kept by the key of what they depend on, in a folder.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::sync::Arc;
 
-use model::PolicySpec;
-use serde_json::Value;
-use workload::RunSpec;
+use anyhow::Context as _;
+pub use ask::key::{Front, Key, fingerprint};
+use model::Nanos;
+use serde_json::{Value, json};
 
-use crate::exit::UsageError;
-use crate::output::{Whole, make_folder, write_whole};
+use crate::here::HERE;
 use crate::{input, interrupt};
+use crate::output::{Whole, make_folder, write_whole};
+use crate::plan::Planned;
+use crate::report;
 
-/// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
-const FORMAT: u32 = 1;
 /// The folder of single runs, below that of the results.
 const RUNS: &str = "runs";
 
@@ -24,106 +22,36 @@ pub struct Store {
     folder: PathBuf,
 }
 
-/// A number of everything that a run is a function of: the whole request, the policy's bytes, and
-/// the sources of the program that simulates. A version number in the place of the sources would
-/// serve old results whenever somebody forgets to raise it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(u128);
+/// This program where it simulates, as its sources have it. A version number in the place of the
+/// sources would serve old results whenever somebody forgets to raise it.
+pub const SIMULATES: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
+/// This program where it runs on a kernel.
+pub const RUNS_REAL: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_REAL_SOURCES"));
 
-/// What the keys of runs have in common that differ in their seeds alone. Objects are long, and
-/// there may be a million seeds: hashing an object takes as long as a short run.
-#[derive(Clone, Copy, Debug)]
-pub struct Front(u128);
-
-/// FNV-1a with 128 bits. It tells accidents apart, not forgeries.
+/// Makes a run, and gives what is kept of it, as one line. Single tasks are left out: there may be
+/// 100,000 of them.
 ///
-/// Source of the constants: the FNV reference, <http://www.isthe.com/chongo/tech/comp/fnv/>.
-pub fn fingerprint(bytes: impl IntoIterator<Item = u8>) -> u128 {
-    continued(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, bytes)
-}
-
-/// The fingerprint of bytes that follow others.
-fn continued(before: u128, bytes: impl IntoIterator<Item = u8>) -> u128 {
-    bytes.into_iter().fold(before, |state, byte| {
-        (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-    })
-}
-
-impl Key {
-    /// The key of what these bytes describe and this program runs on a kernel.
-    pub fn of_real(bytes: impl IntoIterator<Item = u8>) -> Self {
-        let version = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_REAL_SOURCES"));
-        Self(of_version(version, bytes))
+/// # Errors
+/// When the policy or the machine is bad; the message names the place.
+pub fn make(run: &Planned) -> anyhow::Result<String> {
+    let outcome = run.make(&HERE)?;
+    let mut value = report::json_of(&outcome).context("the results as JSON")?;
+    if let Some(report) = value["report"].as_object_mut() {
+        report.remove("tasks");
     }
-
-    fn file(self) -> String {
-        format!("{self}.json")
-    }
+    let spec = &run.spec;
+    let scale = run.scale.iter();
+    let scale = scale.map(|(name, value)| (name.clone(), json!(value)));
+    value["workload"] = json!(spec.workload.name);
+    value["scale"] = Value::Object(scale.collect());
+    value["machine"] = json!(spec.machine);
+    value["seed"] = json!(spec.seed);
+    value["duration_ns"] = json!(spec.duration.map(Nanos::get));
+    Ok(value.to_string())
 }
 
-impl Front {
-    /// Of runs whose workload was given these parameters. `more` is what else their results depend
-    /// on.
-    pub fn of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Self {
-        Self(of_version(VERSION, bytes_of(spec, scale, more)))
-    }
-
-    /// The key of the run with this seed.
-    pub fn key(self, seed: u64) -> Key {
-        Key(continued(self.0, seed.to_le_bytes()))
-    }
-}
-
-/// This program, as its sources have it.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
-
-fn of_version(version: &str, bytes: impl IntoIterator<Item = u8>) -> u128 {
-    let begin = format!("{FORMAT} {version} ").into_bytes();
-    fingerprint(begin.into_iter().chain(bytes))
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl FromStr for Key {
-    type Err = UsageError;
-
-    /// Reads what is displayed.
-    fn from_str(text: &str) -> Result<Self, UsageError> {
-        let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-        let number = u128::from_str_radix(text, 16).ok();
-        let number = number.filter(|_| text.len() == 32 && text.chars().all(is_digit));
-        let wrong = || UsageError::new(format!("`{text}` is no key of 32 hexadecimal digits"));
-        number.map(Self).ok_or_else(wrong)
-    }
-}
-
-/// Everything that is asked of a simulated run but its seed, as bytes.
-fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
-    // All fields of the request as they are, those of later versions too; long bytes stand behind.
-    let mut rest = RunSpec {
-        policy: PolicySpec {
-            object: [].into(),
-            ..spec.policy.clone()
-        },
-        seed: 0,
-        ..spec.clone()
-    };
-    // Messages name the file, and no result does: it may lie elsewhere.
-    Arc::make_mut(&mut rest.workload).file.clear();
-    let recorded = rest
-        .policy
-        .program
-        .as_mut()
-        .and_then(|it| it.recorded.as_mut());
-    let recording = recorded.map(|it| std::mem::replace(&mut it.bytes, [].into()));
-    let mut bytes = format!("{rest:?} {scale:?}{more}\0").into_bytes();
-    bytes.extend_from_slice(&spec.policy.object);
-    bytes.extend_from_slice(&recording.unwrap_or_default());
-    bytes
+fn file_of(key: Key) -> String {
+    format!("{key}.json")
 }
 
 impl Store {
@@ -148,7 +76,7 @@ impl Store {
     }
 
     fn path(&self, key: Key) -> PathBuf {
-        self.folder.join(RUNS).join(key.file())
+        self.folder.join(RUNS).join(file_of(key))
     }
 
     /// The stored run as one line; `None` if there is none, or none that is whole.
@@ -161,7 +89,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written here.
     pub fn take_over(&self, key: Key, other: &Path) -> anyhow::Result<bool> {
-        match read(&other.join(RUNS).join(key.file())) {
+        match read(&other.join(RUNS).join(file_of(key))) {
             Some(line) => self.put(key, &line).map(|()| true),
             None => Ok(false),
         }
@@ -217,26 +145,7 @@ fn read(path: &Path) -> Option<String> {
 mod tests {
     use std::fs;
 
-    use model::Nanos;
-
     use super::*;
-
-    fn planned() -> RunSpec {
-        let load = crate::workload_arg::find("desk", &[]).unwrap();
-        RunSpec {
-            policy: crate::policy::find("fifo").unwrap(),
-            machine: load.machine.clone(),
-            workload: Arc::new(load),
-            seed: 1,
-            tie_seed: None,
-            attach_after: Nanos::ZERO,
-            duration: None,
-        }
-    }
-
-    fn key(spec: &RunSpec) -> Key {
-        Front::of(spec, &[], "").key(spec.seed)
-    }
 
     fn scratch(name: &str) -> PathBuf {
         let name = format!("runslice-store-{}-{name}", std::process::id());
@@ -310,90 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_run_changes_its_key() {
-        let run = planned();
-        assert_eq!(key(&run), key(&planned()));
-        let scale = [("hogs".to_owned(), 4)];
-        let mut keys = vec![
-            key(&run),
-            Front(of_version("another", bytes_of(&run, &[], ""))).key(run.seed),
-            Front::of(&run, &scale, "").key(run.seed),
-            Front::of(&run, &[], "with a probe").key(run.seed),
-        ];
-        let mut with = |change: fn(&mut RunSpec)| {
-            let mut run = planned();
-            change(&mut run);
-            keys.push(key(&run));
-        };
-        with(|spec| spec.seed = 2);
-        with(|spec| spec.tie_seed = Some(1));
-        with(|spec| spec.duration = Some(Nanos::from_secs(1)));
-        with(|spec| spec.attach_after = Nanos::from_secs(1));
-        with(|spec| spec.machine.cpus = 9);
-        with(|spec| spec.machine.kernel = model::Kernel::V7_2);
-        with(|spec| spec.policy.set = vec![("slice_ns".to_owned(), "5".to_owned())]);
-        with(|spec| {
-            let mut object = spec.policy.object.to_vec();
-            object[100] ^= 1;
-            spec.policy.object = object.into();
-        });
-        let program = |file, bytes: &[u8]| model::Program {
-            file,
-            recorded: Some(model::Recorded {
-                bytes: bytes.into(),
-                setup_only: true,
-            }),
-            ..model::Program::default()
-        };
-        for (file, bytes) in [(1, &b"a"[..]), (2, b"a"), (1, b"b")] {
-            let mut run = planned();
-            run.policy.program = Some(program(file, bytes));
-            keys.push(key(&run));
-        }
-        let mut with = |change: fn(&mut RunSpec)| {
-            let mut run = planned();
-            change(&mut run);
-            keys.push(key(&run));
-        };
-        with(|spec| {
-            let load = crate::workload_arg::find("chat", &[]).unwrap();
-            spec.workload = Arc::new(load);
-        });
-        let all = keys.len();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), all);
-    }
-
-    #[test]
-    fn a_workload_has_one_key_wherever_its_file_lies() {
-        let mut elsewhere = planned();
-        Arc::make_mut(&mut elsewhere.workload).file = "/else/where.toml".to_owned();
-        assert_eq!(key(&elsewhere), key(&planned()));
-        Arc::make_mut(&mut elsewhere.workload).name = "another".to_owned();
-        assert_ne!(key(&elsewhere), key(&planned()));
-    }
-
-    #[test]
-    fn a_key_is_read_as_it_is_shown() {
-        let key = key(&planned());
-        assert_eq!(key.to_string().parse::<Key>().unwrap(), key);
-        for bad in [
-            "",
-            "12",
-            "+123456789012345678901234567890ab",
-            &"g".repeat(32),
-        ] {
-            assert!(bad.parse::<Key>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn a_torn_or_foreign_file_is_no_result() {
         let name = format!("runslice-sweep-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let store = Store::open(&folder).unwrap();
-        let key = key(&planned());
+        let key = Key::of("v", *b"a run");
         assert_eq!(store.get(key), None);
         store.put(key, "{\"report\":{}}").unwrap();
         assert_eq!(store.get(key).as_deref(), Some("{\"report\":{}}"));

@@ -9,6 +9,7 @@ use model::{Advised, Nanos};
 use crate::comparison::{Form, form_of, parse_percent};
 use crate::exit::UsageError;
 use crate::goal::Goal;
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::{self, Found};
 use crate::recording;
@@ -149,7 +150,7 @@ impl Choose {
             }
         }
         let in_file = match &self.knobs {
-            Some(file) => plan::candidates(file, &self.loader)?,
+            Some(file) => plan::candidates(&HERE, file, &self.loader.asked())?,
             None => Vec::new(),
         };
         let programs = Schedulers {

@@ -19,8 +19,10 @@ use crate::exit::UsageError;
 use crate::export::{ExportTable, Form, Kind, MACHINE, machine_cells};
 use crate::here::HERE;
 use crate::plan::{self, Planned, Programs};
-use crate::scheduler::{self, LoaderOptions};
-use crate::store::{self, fingerprint};
+use ask::program::ProgramOptions;
+
+use crate::scheduler;
+use crate::store::{self, SIMULATES, fingerprint};
 use crate::workload_arg::Written;
 use crate::{recording, runs, sets};
 
@@ -75,9 +77,9 @@ impl Plan {
         answer(|| {
             let programs = Programs {
                 commands: &[],
-                options: &LoaderOptions::default(),
+                options: &ProgramOptions::default(),
             };
-            let cells = plan::read_cells(path, programs)?;
+            let cells = plan::read_cells(&HERE, path, programs)?;
             let cells = cells
                 .into_iter()
                 .map(|(run, seeds)| (run, Source::Named, seeds));
@@ -134,7 +136,7 @@ impl Plan {
     /// # Errors
     /// When one cannot be attached.
     pub fn try_policies(&self) -> Result<Answer<()>, Failure> {
-        answer(|| plan::try_policies(self.cells.iter().map(|cell| &cell.run)))
+        answer(|| plan::try_policies(&HERE, self.cells.iter().map(|cell| &cell.run)))
     }
 
     /// The cell and the seed of run `index`; `None` if there are not so many.
@@ -154,7 +156,7 @@ impl Plan {
     /// # Errors
     /// When there is no such run.
     pub fn key(&self, index: usize) -> Result<String, Failure> {
-        Ok(self.planned(index)?.key().to_string())
+        Ok(self.planned(index)?.key(SIMULATES).to_string())
     }
 
     /// The key of the run of a cell with a seed.
@@ -163,7 +165,11 @@ impl Plan {
     /// When there is no such cell.
     pub fn key_of(&self, cell: usize, seed: u64) -> Result<String, Failure> {
         let cell = self.cells.get(cell).context("the plan has no such cell")?;
-        Ok(cell.run.with_seed(seed).key().to_string())
+        Ok(cell
+            .run
+            .with_seed(SIMULATES, seed)
+            .key(SIMULATES)
+            .to_string())
     }
 
     fn planned(&self, index: usize) -> anyhow::Result<Planned> {
@@ -171,7 +177,7 @@ impl Plan {
             let message = format!("there is no run {index}: the plan has {}", self.runs);
             return Err(UsageError::new(message).into());
         };
-        Ok(self.cells[cell].run.with_seed(seed))
+        Ok(self.cells[cell].run.with_seed(SIMULATES, seed))
     }
 
     /// The cell as it is here, for workers of this process.
@@ -203,7 +209,7 @@ impl Plan {
     #[must_use]
     pub fn id(&self) -> String {
         let cells = self.cells.iter().flat_map(|cell| {
-            let key = cell.run.key().to_string();
+            let key = cell.run.key(SIMULATES).to_string();
             let seeds = cell.seeds.iter().flat_map(|seed| seed.to_le_bytes());
             key.into_bytes()
                 .into_iter()
@@ -223,7 +229,7 @@ impl Plan {
             let mut table = ExportTable::new(RUN.into_iter().chain(MACHINE).chain(MEASURED));
             for index in begin..end.min(self.runs) {
                 let run = self.planned(index)?;
-                let key = run.key();
+                let key = run.key(SIMULATES);
                 let line = store
                     .0
                     .get(key)
@@ -246,7 +252,7 @@ impl Plan {
             let lines = (0..self.runs).map(|index| {
                 let run = self.planned(index)?;
                 let gone = || format!("run {index} ({}) is not in the store", run.place);
-                store.0.get(run.key()).with_context(gone)
+                store.0.get(run.key(SIMULATES)).with_context(gone)
             });
             let path = store.0.finish(sets::SWEEP, lines)?;
             Ok(path.display().to_string())
@@ -310,7 +316,7 @@ fn rows(index: usize, run: &Planned, line: &Value, table: &mut ExportTable) {
         format!("runslice_sweep_metrics/{VERSION}"),
         About::VERSION.to_owned(),
         index.to_string(),
-        run.key().to_string(),
+        run.key(SIMULATES).to_string(),
         sets::own::place_of(line),
         policy.name.clone(),
         pairs(knobs.collect()),
@@ -462,8 +468,8 @@ impl Cell {
     /// When the policy or the machine is bad.
     pub fn make(&self, seed: u64) -> Result<Answer<(String, String)>, Failure> {
         answer(|| {
-            let run = self.0.with_seed(seed);
-            Ok((run.key().to_string(), run.make()?))
+            let run = self.0.with_seed(SIMULATES, seed);
+            Ok((run.key(SIMULATES).to_string(), store::make(&run)?))
         })
     }
 }

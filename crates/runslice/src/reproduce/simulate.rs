@@ -18,7 +18,7 @@ use crate::report::{self, Outcome};
 use crate::reproduce::found;
 use crate::runner::Runner;
 use crate::say::say;
-use crate::store::{Front, Key, Store};
+use crate::store::{Front, Key, SIMULATES, Store};
 use experiments::cells::{CellId, Results, Sample};
 use experiments::experiment::{Experiment, Wished, Work};
 use experiments::{Cause, Machine};
@@ -94,7 +94,8 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
             };
             let probes = &set.probes;
             let front = fronts.entry((index, cell)).or_insert_with(|| {
-                Front::of(&spec, &point.scale, &format!("reproduce {probes:?}"))
+                let more = format!("reproduce {probes:?}");
+                Front::of(SIMULATES, (&spec, &point.scale), &more)
             });
             runs.push(Planned {
                 experiment: index,

@@ -22,7 +22,7 @@ use crate::page::Page;
 use crate::report::{self, counted};
 use crate::scheduler::LoaderOptions;
 use crate::sets::{self, File};
-use crate::store::{Key, Store};
+use crate::store::{self, Key, SIMULATES, Store};
 use crate::{output, parallel, python};
 
 use crate::plan::{self, Planned, Programs};
@@ -126,9 +126,9 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     )?;
     let programs = Programs {
         commands: &request.schedulers,
-        options: &request.loader,
+        options: &request.loader.asked(),
     };
-    let runs = plan::read(&request.file, programs)?;
+    let runs = plan::read(&HERE, &request.file, programs, SIMULATES)?;
     let folder = match &request.folder {
         Some(folder) => folder.clone(),
         None => request.file.with_extension("results"),
@@ -140,7 +140,7 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     };
     // What a run depends on is a long text: numbers and files of many runs are shared out, too.
     let jobs = parallel::jobs(request.jobs);
-    let keys = parallel::map(&runs, jobs, "keys", |run| Ok(run.key()))?;
+    let keys = parallel::map(&runs, jobs, "keys", |run| Ok(run.key(SIMULATES)))?;
     let mine: Vec<(Key, &Planned)> = keys.into_iter().zip(&runs).collect();
     let mine: Vec<(Key, &Planned)> = match request.shard {
         None => mine,
@@ -235,9 +235,9 @@ fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Res
     if had > 0 {
         say(&format!("{had} of {} runs are there already", runs.len()));
     }
-    plan::try_policies(missing.iter().map(|(_, run)| *run))?;
+    plan::try_policies(&HERE, missing.iter().map(|(_, run)| *run))?;
     let done = parallel::map(&missing, jobs, "runs", |(key, run)| {
-        store.put(*key, &run.make()?)
+        store.put(*key, &store::make(run)?)
     });
     done.map(|_| ())
 }

@@ -29,7 +29,7 @@ use crate::parallel;
 use crate::report::counted;
 use crate::reproduce::Place;
 use crate::say::say;
-use crate::store::{Key, Store};
+use crate::store::{Key, RUNS_REAL, Store};
 use experiments::cells::{CellId, Results, Sample};
 use experiments::experiment::{DEFAULT, Experiment, Guest, Wished, Work};
 use experiments::{Cause, Machine};
@@ -217,7 +217,10 @@ impl Boot<'_> {
     }
 
     fn key(&self, place: Place, kernel: &str) -> Key {
-        Key::of_real(format!("real {place:?} {kernel} {self:?}").into_bytes())
+        Key::of(
+            RUNS_REAL,
+            format!("real {place:?} {kernel} {self:?}").into_bytes(),
+        )
     }
 }
 

@@ -1,16 +1,18 @@
 use super::*;
+use crate::services::tests::FILES;
 
 fn runs(text: &str) -> anyhow::Result<Vec<Planned>> {
     let file = "s.toml";
     let cells = plan(&Source {
         file: file::Source { text, file },
         folder: Path::new("."),
+        services: FILES,
         programs: Programs {
             commands: &[],
-            options: &LoaderOptions::default(),
+            options: &ProgramOptions::default(),
         },
     })?;
-    Ok(seeded(&cells))
+    Ok(seeded(&cells, "v"))
 }
 
 fn told(text: &str) -> Vec<String> {
@@ -163,7 +165,7 @@ fn combinations_beyond_all_measure_are_refused_before_they_are_made() {
         .join(",");
     let of = |rest: &str| {
         let text = format!("policy = ['mlfq']\nworkload = ['desk']\n{rest}");
-        crate::exit::in_full(&runs(&text).unwrap_err())
+        crate::error::in_full(&runs(&text).unwrap_err())
     };
     let knobs = of(&format!(
         "[knobs.mlfq]\na = [{list}]\nb = [{list}]\nc = [{list}]"
@@ -235,9 +237,10 @@ fn files_are_relative_to_the_sweep() {
             file: "a/s.toml",
         },
         folder: Path::new("a"),
+        services: FILES,
         programs: Programs {
             commands: &[],
-            options: &LoaderOptions::default(),
+            options: &ProgramOptions::default(),
         },
     };
     assert_eq!(source.resolve("x.bpf.o:nq=3"), "a/x.bpf.o:nq=3");

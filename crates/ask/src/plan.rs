@@ -11,16 +11,15 @@ use anyhow::{Context as _, anyhow};
 use model::file;
 use model::{Advised, Kernel, MachineSpec, Nanos, PolicySpec};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
-use crate::here::HERE;
+use crate::key::{Front, Key};
+use crate::outcome::Outcome;
 use crate::policy::Found;
-use crate::report::{self, Outcome};
+use crate::program::{self, ProgramOptions};
 use crate::runner::Runner;
-use crate::scheduler::{self, LoaderOptions};
-use crate::store::{Front, Key};
+use crate::services::Services;
 use crate::{input, kernel, policy, runs, workload_arg};
 use model::{seeds, span};
 
@@ -43,9 +42,10 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// The same with another seed.
-    pub fn with_seed(&self, seed: u64) -> Self {
-        self.front();
+    /// The same with another seed. `version` is that of the program that simulates.
+    #[must_use]
+    pub fn with_seed(&self, version: &str, seed: u64) -> Self {
+        self.front(version);
         Self {
             spec: RunSpec {
                 seed,
@@ -55,13 +55,14 @@ impl Planned {
         }
     }
 
-    /// The key that its results are kept under.
-    pub fn key(&self) -> Key {
-        self.front().key(self.spec.seed)
+    /// The key that its results are kept under; `version` is that of the program that simulates.
+    #[must_use]
+    pub fn key(&self, version: &str) -> Key {
+        self.front(version).key(self.spec.seed)
     }
 
-    fn front(&self) -> &Front {
-        let front = || Front::of(&self.spec, &self.scale, "");
+    fn front(&self, version: &str) -> &Front {
+        let front = || Front::of(version, (&self.spec, &self.scale), "");
         self.front.get_or_init(front)
     }
 
@@ -69,30 +70,10 @@ impl Planned {
     ///
     /// # Errors
     /// When the policy or the machine is bad; the message names the place.
-    pub fn make(&self) -> anyhow::Result<String> {
-        let measured = Runner::new(&self.spec, &HERE).measure();
+    pub fn make(&self, services: &Services<'_>) -> anyhow::Result<Outcome> {
+        let measured = Runner::new(&self.spec, services).measure();
         let (outcome, _) = measured.map_err(|error| error.context(self.place.to_string()))?;
-        self.line(&outcome)
-    }
-
-    /// What is kept of a run, as one line. Single tasks are left out: there may be 100,000 of them.
-    fn line(&self, outcome: &Outcome) -> anyhow::Result<String> {
-        let mut value = report::json_of(outcome).context("the results as JSON")?;
-        if let Some(report) = value["report"].as_object_mut() {
-            report.remove("tasks");
-        }
-        let spec = &self.spec;
-        let scale: serde_json::Map<String, Value> = self
-            .scale
-            .iter()
-            .map(|(name, value)| (name.clone(), json!(value)))
-            .collect();
-        value["workload"] = json!(spec.workload.name);
-        value["scale"] = Value::Object(scale);
-        value["machine"] = json!(spec.machine);
-        value["seed"] = json!(spec.seed);
-        value["duration_ns"] = json!(spec.duration.map(Nanos::get));
-        Ok(value.to_string())
+        Ok(outcome)
     }
 }
 
@@ -100,7 +81,10 @@ impl Planned {
 ///
 /// # Errors
 /// When one cannot be attached; the message names the place.
-pub fn try_policies<'a>(runs: impl IntoIterator<Item = &'a Planned>) -> anyhow::Result<()> {
+pub fn try_policies<'a>(
+    services: &Services<'_>,
+    runs: impl IntoIterator<Item = &'a Planned>,
+) -> anyhow::Result<()> {
     let mut seen = Vec::new();
     for run in runs {
         let what = (&run.spec.policy.name, run.spec.machine.kernel);
@@ -111,7 +95,7 @@ pub fn try_policies<'a>(runs: impl IntoIterator<Item = &'a Planned>) -> anyhow::
             duration: Some(Nanos::ZERO),
             ..run.spec.clone()
         };
-        let tried = Runner::new(&spec, &HERE).measure();
+        let tried = Runner::new(&spec, services).measure();
         tried.map_err(|error| error.context(run.place.to_string()))?;
         seen.push(what);
     }
@@ -223,6 +207,7 @@ struct Cell {
 struct Source<'a> {
     file: file::Source<'a>,
     folder: &'a Path,
+    services: Services<'a>,
     programs: Programs<'a>,
 }
 
@@ -232,7 +217,7 @@ pub struct Programs<'a> {
     /// Commands.
     pub commands: &'a [String],
     /// How they run.
-    pub options: &'a LoaderOptions,
+    pub options: &'a ProgramOptions,
 }
 
 /// A policy of the product, with what its cells have in common.
@@ -266,13 +251,14 @@ impl Source<'_> {
 
     /// The policy of a scheduler's own program, whose file is seen from the sweep's.
     fn program(&self, text: &str) -> anyhow::Result<Found> {
-        let mut policy = scheduler::policy_of(text, self.programs.options)?;
+        let mut policy = program::policy_of(text, self.programs.options)?;
         if let Some(program) = &mut policy.program {
             let command = &mut program.command;
             if command[0].contains('/') && Path::new(&command[0]).is_relative() {
                 command[0] = self.folder.join(&command[0]).display().to_string();
             }
-            program.file = scheduler::number_of_file(command);
+            let programs = self.services.programs;
+            program.file = programs.map_or(0, |it| it.number_of_file(command));
         }
         Ok(Found::of_policy(policy))
     }
@@ -282,15 +268,20 @@ impl Source<'_> {
 ///
 /// # Errors
 /// What is wrong, with the file's name, line and column.
-pub fn read(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<Planned>> {
-    Ok(seeded(&read_cells(path, programs)?))
+pub fn read(
+    services: &Services<'_>,
+    path: &Path,
+    programs: Programs<'_>,
+    version: &str,
+) -> anyhow::Result<Vec<Planned>> {
+    Ok(seeded(&read_cells(services, path, programs)?, version))
 }
 
 /// A run for each seed of each combination.
-fn seeded(cells: &[(Planned, Vec<u64>)]) -> Vec<Planned> {
+fn seeded(cells: &[(Planned, Vec<u64>)], version: &str) -> Vec<Planned> {
     let runs = cells.iter().flat_map(|(cell, seeds)| {
         let seeds = seeds.iter();
-        seeds.map(|seed| cell.with_seed(*seed))
+        seeds.map(|seed| cell.with_seed(version, *seed))
     });
     runs.collect()
 }
@@ -299,19 +290,23 @@ fn seeded(cells: &[(Planned, Vec<u64>)]) -> Vec<Planned> {
 /// all of them.
 ///
 /// # Errors
-/// The errors of [`read`].
-pub fn read_cells(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
-    with_source(path, programs, plan)
+/// As [`read`].
+pub fn read_cells(
+    services: &Services<'_>,
+    path: &Path,
+    programs: Programs<'_>,
+) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
+    with_source(services, (path, programs), plan)
 }
 
 /// Does `what` with the file at `path`.
 fn with_source<T>(
-    path: &Path,
-    programs: Programs<'_>,
+    services: &Services<'_>,
+    (path, programs): (&Path, Programs<'_>),
     what: impl FnOnce(&Source<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let name = path.display().to_string();
-    let text = input::text(path, input::WRITTEN)?;
+    let text = input::text(services, path, input::WRITTEN)?;
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let file = file::Source {
         file: &name,
@@ -320,6 +315,7 @@ fn with_source<T>(
     what(&Source {
         file,
         folder: folder.unwrap_or(Path::new(".")),
+        services: *services,
         programs,
     })
 }
@@ -328,13 +324,17 @@ fn with_source<T>(
 /// the file says is not looked at.
 ///
 /// # Errors
-/// The errors of [`read`].
-pub fn candidates(path: &Path, options: &LoaderOptions) -> anyhow::Result<Vec<Found>> {
+/// As [`read`].
+pub fn candidates(
+    services: &Services<'_>,
+    path: &Path,
+    options: &ProgramOptions,
+) -> anyhow::Result<Vec<Found>> {
     let programs = Programs {
         commands: &[],
         options,
     };
-    with_source(path, programs, |source| {
+    with_source(services, (path, programs), |source| {
         let draft: Draft = file::read(&source.file)?;
         check_names(&draft.knobs, "policy", &draft.policy, source)?;
         let arms = arms(&draft, source)?;
@@ -637,7 +637,8 @@ fn arms<'a>(draft: &'a Draft, source: &Source<'a>) -> anyhow::Result<Vec<Arm<'a>
     for argument in &draft.policy {
         let policy = argument.get_ref();
         let place: Arc<str> = source.of(argument).into();
-        let found = policy::open(&source.resolve(policy)).with_context(|| place.to_string())?;
+        let found = policy::open(&source.services, &source.resolve(policy))
+            .with_context(|| place.to_string())?;
         for knobs in combinations(lists_for(&draft.knobs, policy).unwrap_or(&none)) {
             let found = with_knobs(policy, &found, &knobs).with_context(|| place.to_string())?;
             texts += texts::of(&found.policy);
@@ -680,7 +681,7 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
         let name = argument.get_ref();
         for scale in combinations(lists_for(&draft.scale, name).unwrap_or(&BTreeMap::new())) {
             let found_as: Arc<str> = source.resolve(name).into();
-            let load = workload_arg::find(&found_as, &scale);
+            let load = workload_arg::find(&source.services, &found_as, &scale);
             let load = load.with_context(|| source.of(argument))?;
             loads.push((name, scale, (found_as, Arc::new(load))));
         }
@@ -747,7 +748,7 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
     let scale: Vec<(String, i64)> = filter.scale.clone().into_iter().collect();
     let knobs: Vec<(String, Scalar)> = filter.knobs.clone().into_iter().collect();
     let found_as: Arc<str> = source.resolve(&name).into();
-    let load = workload_arg::find(&found_as, &scale);
+    let load = workload_arg::find(&source.services, &found_as, &scale);
     let load = Arc::new(load.with_context(|| place.to_string())?);
     let kernel = filter.kernel.as_deref().map(kernel::parse).transpose();
     let choice = Choice {
@@ -762,7 +763,8 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
     let found = if is_program {
         source.program(&policy)
     } else {
-        policy::open(&source.resolve(&policy)).and_then(|found| with_knobs(&policy, &found, &knobs))
+        policy::open(&source.services, &source.resolve(&policy))
+            .and_then(|found| with_knobs(&policy, &found, &knobs))
     };
     let found = found.with_context(|| place.to_string())?;
     runs::check_machine(&found.policy, &machine, found.machine.as_ref())

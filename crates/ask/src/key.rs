@@ -1,0 +1,213 @@
+//! Keys of results that are kept: a number of everything that a run is a function of.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use model::PolicySpec;
+use workload::RunSpec;
+
+use crate::error::UsageError;
+
+/// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
+const FORMAT: u32 = 1;
+
+/// A number of everything that a run is a function of: the whole request, the policy's bytes, and
+/// the sources of the program that simulates. A version number in the place of the sources would
+/// serve old results whenever somebody forgets to raise it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(u128);
+
+/// What the keys of runs have in common that differ in their seeds alone. Objects are long, and
+/// there may be a million seeds: hashing an object takes as long as a short run.
+#[derive(Clone, Copy, Debug)]
+pub struct Front(u128);
+
+/// FNV-1a with 128 bits. It tells accidents apart, not forgeries.
+///
+/// Source of the constants: the FNV reference, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+pub fn fingerprint(bytes: impl IntoIterator<Item = u8>) -> u128 {
+    continued(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, bytes)
+}
+
+/// The fingerprint of bytes that follow others.
+fn continued(before: u128, bytes: impl IntoIterator<Item = u8>) -> u128 {
+    bytes.into_iter().fold(before, |state, byte| {
+        (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    })
+}
+
+impl Key {
+    /// The key of what these bytes describe, of a program of this version.
+    pub fn of(version: &str, bytes: impl IntoIterator<Item = u8>) -> Self {
+        Self(of_version(version, bytes))
+    }
+}
+
+impl Front {
+    /// Of runs whose workload was given these parameters, simulated by a program of this version.
+    /// `more` is what else their results depend on.
+    #[must_use]
+    pub fn of(version: &str, (spec, scale): (&RunSpec, &[(String, i64)]), more: &str) -> Self {
+        Self(of_version(version, bytes_of(spec, scale, more)))
+    }
+
+    /// The key of the run with this seed.
+    #[must_use]
+    pub fn key(self, seed: u64) -> Key {
+        Key(continued(self.0, seed.to_le_bytes()))
+    }
+}
+
+fn of_version(version: &str, bytes: impl IntoIterator<Item = u8>) -> u128 {
+    let begin = format!("{FORMAT} {version} ").into_bytes();
+    fingerprint(begin.into_iter().chain(bytes))
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for Key {
+    type Err = UsageError;
+
+    /// Reads what is displayed.
+    fn from_str(text: &str) -> Result<Self, UsageError> {
+        let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        let number = u128::from_str_radix(text, 16).ok();
+        let number = number.filter(|_| text.len() == 32 && text.chars().all(is_digit));
+        let wrong = || UsageError::new(format!("`{text}` is no key of 32 hexadecimal digits"));
+        number.map(Self).ok_or_else(wrong)
+    }
+}
+
+/// Everything that is asked of a simulated run but its seed, as bytes.
+fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
+    // All fields of the request as they are, those of later versions too; long bytes stand behind.
+    let mut rest = RunSpec {
+        policy: PolicySpec {
+            object: [].into(),
+            ..spec.policy.clone()
+        },
+        seed: 0,
+        ..spec.clone()
+    };
+    // Messages name the file, and no result does: it may lie elsewhere.
+    Arc::make_mut(&mut rest.workload).file.clear();
+    let recorded = rest
+        .policy
+        .program
+        .as_mut()
+        .and_then(|it| it.recorded.as_mut());
+    let recording = recorded.map(|it| std::mem::replace(&mut it.bytes, [].into()));
+    let mut bytes = format!("{rest:?} {scale:?}{more}\0").into_bytes();
+    bytes.extend_from_slice(&spec.policy.object);
+    bytes.extend_from_slice(&recording.unwrap_or_default());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Nanos;
+
+    use super::*;
+    use crate::services::tests::FILES;
+
+    fn planned() -> RunSpec {
+        let load = crate::workload_arg::find(&FILES, "desk", &[]).unwrap();
+        RunSpec {
+            policy: crate::policy::find(&FILES, "fifo").unwrap(),
+            machine: load.machine.clone(),
+            workload: Arc::new(load),
+            seed: 1,
+            tie_seed: None,
+            attach_after: Nanos::ZERO,
+            duration: None,
+        }
+    }
+
+    fn key(spec: &RunSpec) -> Key {
+        Front::of("v", (spec, &[]), "").key(spec.seed)
+    }
+
+    #[test]
+    fn every_part_of_a_run_changes_its_key() {
+        let run = planned();
+        assert_eq!(key(&run), key(&planned()));
+        let scale = [("hogs".to_owned(), 4)];
+        let mut keys = vec![
+            key(&run),
+            Front(of_version("another", bytes_of(&run, &[], ""))).key(run.seed),
+            Front::of("v", (&run, &scale), "").key(run.seed),
+            Front::of("v", (&run, &[]), "with a probe").key(run.seed),
+        ];
+        let mut with = |change: fn(&mut RunSpec)| {
+            let mut run = planned();
+            change(&mut run);
+            keys.push(key(&run));
+        };
+        with(|spec| spec.seed = 2);
+        with(|spec| spec.tie_seed = Some(1));
+        with(|spec| spec.duration = Some(Nanos::from_secs(1)));
+        with(|spec| spec.attach_after = Nanos::from_secs(1));
+        with(|spec| spec.machine.cpus = 9);
+        with(|spec| spec.machine.kernel = model::Kernel::V7_2);
+        with(|spec| spec.policy.set = vec![("slice_ns".to_owned(), "5".to_owned())]);
+        with(|spec| {
+            let mut object = spec.policy.object.to_vec();
+            object[100] ^= 1;
+            spec.policy.object = object.into();
+        });
+        let program = |file, bytes: &[u8]| model::Program {
+            file,
+            recorded: Some(model::Recorded {
+                bytes: bytes.into(),
+                setup_only: true,
+            }),
+            ..model::Program::default()
+        };
+        for (file, bytes) in [(1, &b"a"[..]), (2, b"a"), (1, b"b")] {
+            let mut run = planned();
+            run.policy.program = Some(program(file, bytes));
+            keys.push(key(&run));
+        }
+        let mut with = |change: fn(&mut RunSpec)| {
+            let mut run = planned();
+            change(&mut run);
+            keys.push(key(&run));
+        };
+        with(|spec| {
+            let load = crate::workload_arg::find(&FILES, "chat", &[]).unwrap();
+            spec.workload = Arc::new(load);
+        });
+        let all = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn a_workload_has_one_key_wherever_its_file_lies() {
+        let mut elsewhere = planned();
+        Arc::make_mut(&mut elsewhere.workload).file = "/else/where.toml".to_owned();
+        assert_eq!(key(&elsewhere), key(&planned()));
+        Arc::make_mut(&mut elsewhere.workload).name = "another".to_owned();
+        assert_ne!(key(&elsewhere), key(&planned()));
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_is_shown() {
+        let key = key(&planned());
+        assert_eq!(key.to_string().parse::<Key>().unwrap(), key);
+        for bad in [
+            "",
+            "12",
+            "+123456789012345678901234567890ab",
+            &"g".repeat(32),
+        ] {
+            assert!(bad.parse::<Key>().is_err(), "{bad}");
+        }
+    }
+}
