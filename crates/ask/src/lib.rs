@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bundle;
+pub mod choose;
 pub mod compare;
 pub mod embedded;
 pub mod error;
@@ -29,6 +30,7 @@ pub mod services;
 pub mod sets;
 pub mod shrink;
 pub mod simulate;
+pub mod stated;
 mod until;
 pub mod violation;
 pub mod words;

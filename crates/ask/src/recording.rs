@@ -5,7 +5,7 @@ pub mod halves;
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Seek as _};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use model::{
@@ -17,6 +17,7 @@ use workload::{
     Workload,
 };
 
+use crate::error::UsageError;
 use crate::note::Topic;
 use crate::score_file;
 use crate::services::{Content, Services};
@@ -31,6 +32,47 @@ pub struct Wanted {
     pub scale: CostScale,
     /// Which part of it is used.
     pub window: Window,
+}
+
+/// A recording in the place of a workload.
+#[derive(Clone, Debug, Default)]
+pub struct Rerun {
+    /// The recording; without it there is a workload.
+    pub from: Option<PathBuf>,
+    /// The factor for the CPU time that its tasks need.
+    pub cost_scale: Option<CostScale>,
+    /// Which part of it is used.
+    pub window: Option<Window>,
+}
+
+impl Rerun {
+    /// What is made of the recording.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        Wanted {
+            scale: self.cost_scale.unwrap_or(CostScale::ONE),
+            window: self.window.unwrap_or_default(),
+        }
+    }
+
+    /// The recording as a workload, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`load()`], and when a factor is for a recording that is not there.
+    pub fn given(&self, services: &Services<'_>) -> anyhow::Result<Option<Workload>> {
+        match &self.from {
+            None if self.cost_scale.is_some() => {
+                let message = "--cost-scale changes the cost of a recording: it needs --from";
+                Err(UsageError::new(message).into())
+            }
+            None => Ok(None),
+            Some(path) => {
+                let load = load(services, path, self.wanted())?;
+                say_score(services, path);
+                Ok(Some(load))
+            }
+        }
+    }
 }
 
 impl Default for Wanted {

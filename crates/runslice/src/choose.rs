@@ -1,35 +1,25 @@
 //! Which scheduler is best for a load.
 
 mod json;
-mod rank;
 mod request;
-mod runs;
 mod words;
 
 use std::io::{self, Write};
 
-use anyhow::bail;
-use model::Advised;
-use stats::compare::Settings;
+use ask::choose::Chosen as Answer;
 use workload::Workload;
 
 use crate::comparison::{self, Compared, Form};
 use crate::exit::Status;
 use crate::export::ExportTable;
+use crate::here::HERE;
 use crate::page::Page;
 
 pub use request::{Choose, Given};
 
-use rank::Ranking;
-use runs::Field;
-
 /// What was chosen, and why.
 #[derive(Debug)]
-pub struct Chosen {
-    field: Field,
-    ranking: Ranking,
-    settings: Settings,
-}
+pub struct Chosen(Answer);
 
 impl Chosen {
     /// Simulates the candidates under `load`, or under that of the request, and ranks them.
@@ -37,24 +27,8 @@ impl Chosen {
     /// # Errors
     /// When a candidate, the load or a goal is wrong, or the baseline fails.
     pub fn make(request: &Choose, given: &[Given], load: Option<Workload>) -> anyhow::Result<Self> {
-        let settings = Settings::default();
-        let candidates = request.candidates(given)?;
-        let field = Field::run(request, (candidates, load), &settings)?;
-        if let Some(failure) = &field.failures[0] {
-            bail!(Advised::new(
-                format!(
-                    "the baseline {} fails under this load ({failure})",
-                    field.name(0)
-                ),
-                "choose another with --baseline"
-            ));
-        }
-        let ranking = Ranking::of(&field, request.not_modelled, &settings)?;
-        Ok(Self {
-            field,
-            ranking,
-            settings,
-        })
+        let answer = request.asked(given, load)?.ask(&HERE);
+        Ok(Self(answer.map_err(ask::Error::into_cause)?))
     }
 
     /// Writes it.
@@ -66,8 +40,8 @@ impl Chosen {
         match (form.export(), page) {
             (_, Some(page)) => page.write(to),
             (Some(export), _) => self.table().write(export, to),
-            _ if form == Form::Json => json::write(&self.field, &self.ranking, to),
-            _ => words::write(&self.field, &self.ranking, to),
+            _ if form == Form::Json => json::write(&self.0.field, &self.0.ranking, to),
+            _ => words::write(&self.0.field, &self.0.ranking, to),
         }
     }
 
@@ -75,34 +49,37 @@ impl Chosen {
     /// failed.
     pub fn page(&self) -> Option<Page> {
         let mut page = comparison::page(&Compared {
-            family: self.ranking.family.as_ref()?,
-            rows: &self.ranking.rows,
-            settings: &self.settings,
+            family: self.0.ranking.family.as_ref()?,
+            rows: &self.0.ranking.rows,
+            settings: &self.0.settings,
         });
-        page.title = format!("Which scheduler is best for {}?", self.field.load);
+        page.title = format!("Which scheduler is best for {}?", self.0.field.load);
         page.verdict = self.answer();
         Some(page)
     }
 
     /// A row for each candidate and goal.
     pub fn table(&self) -> ExportTable {
-        comparison::table_of(&self.ranking.rows)
+        comparison::table_of(&self.0.ranking.rows)
     }
 
     /// The answer in sentences.
     pub fn answer(&self) -> Vec<String> {
-        words::answer(&self.field, &self.ranking)
+        words::answer(&self.0.field, &self.0.ranking)
     }
 
     /// The best candidate, if one is better than the baseline, and how it is run for real.
     pub fn winner(&self) -> Option<(&str, String)> {
-        let winner = self.ranking.winner?;
-        Some((self.field.name(winner), words::command(&self.field, winner)))
+        let winner = self.0.ranking.winner?;
+        Some((
+            self.0.field.name(winner),
+            words::command(&self.0.field, winner),
+        ))
     }
 
     /// Inconclusive if the runs do not decide.
     pub fn status(&self) -> Status {
-        if self.ranking.is_decided() {
+        if self.0.ranking.is_decided() {
             Status::Done
         } else {
             Status::Inconclusive

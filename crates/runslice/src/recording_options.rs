@@ -1,14 +1,13 @@
 //! A recording in the place of a workload, as options of the verbs that simulate.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use traces::foreign::Window;
 use workload::{CostScale, Workload};
 
-use crate::exit::UsageError;
 use crate::here::HERE;
-use crate::recording::{self, Wanted, parse_scale, parse_window};
+use crate::recording::{Rerun, parse_scale, parse_window};
 
 /// A recording in the place of a workload, as options of the verbs that simulate.
 #[derive(Clone, Debug, Default, Args)]
@@ -34,39 +33,20 @@ pub struct RecordingOptions {
 }
 
 impl RecordingOptions {
-    /// What is made of the recording.
-    fn wanted(&self) -> Wanted {
-        Wanted {
-            scale: self.cost_scale.unwrap_or(CostScale::ONE),
-            window: self.window.unwrap_or_default(),
+    /// As a question has it.
+    pub fn asked(&self) -> Rerun {
+        Rerun {
+            from: self.from.clone(),
+            cost_scale: self.cost_scale,
+            window: self.window,
         }
     }
 
     /// The recording that `--from` names, as a workload.
     ///
     /// # Errors
-    /// Those of [`recording::load()`], and when an option asks for a recording that is not there.
+    /// As [`Rerun::given`].
     pub fn given(&self) -> anyhow::Result<Option<Workload>> {
-        match &self.from {
-            None if self.cost_scale.is_some() => {
-                let message = "--cost-scale changes the cost of a recording: it needs --from";
-                Err(UsageError::new(message).into())
-            }
-            None => Ok(None),
-            Some(path) => {
-                let load = recording::load(path, self.wanted())?;
-                recording::say_score(&HERE, path);
-                Ok(Some(load))
-            }
-        }
-    }
-
-    /// So many parts of the trace at `path`, of equal length; `None` of a recording of our own
-    /// events, which has no parts.
-    ///
-    /// # Errors
-    /// As [`recording::load()`].
-    pub fn parts(&self, path: &Path, count: u32) -> anyhow::Result<Option<Vec<Workload>>> {
-        recording::parts(&HERE, path, self.wanted(), count)
+        self.asked().given(&HERE)
     }
 }

@@ -17,8 +17,6 @@ use model::Advised;
 use crate::export::{self, ExportTable};
 use crate::look::LookOptions;
 
-pub use self::goals::stated;
-
 /// Why `--table` was refused.
 pub fn table_of_csv() -> UsageError {
     UsageError::new(Advised::new(

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use stats::compare::Extent;
 
-use super::rank::Ranking;
-use super::runs::Field;
 use super::words;
 use crate::about::About;
 use crate::comparison::Comparison;
+use ask::choose::rank::Ranking;
+use ask::choose::runs::Field;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;

@@ -1,10 +1,12 @@
 //! What `choose` is asked, and the candidates that this names.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use ask::choose::{Candidate, Choose as Question};
 use clap::Args;
 use model::{Advised, Nanos};
+use workload::Workload;
 
 use crate::comparison::{Form, form_of, parse_percent};
 use crate::exit::UsageError;
@@ -12,7 +14,6 @@ use crate::goal::Goal;
 use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::{self, Found};
-use crate::recording;
 use crate::recording_options::RecordingOptions;
 use crate::scheduler::{LoaderOptions, Schedulers};
 use crate::{output, plan, workload_arg};
@@ -103,28 +104,18 @@ pub struct Choose {
     pub output: Option<PathBuf>,
 }
 
-/// A scheduler among which is chosen.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    pub found: Found,
-    /// How `runslice run` is told to run it, as words of a shell.
-    pub call: String,
-}
-
 /// A policy that need not be read: the argument that names it, and what it is.
 pub type Given = (String, Found);
 
-impl Candidate {
-    fn of_policy(argument: &str, given: &[Given]) -> anyhow::Result<Self> {
-        let known = given.iter().find(|(name, _)| name == argument);
-        Ok(Self {
-            found: match known {
-                Some((_, found)) => found.clone(),
-                None => policy::open(argument)?,
-            },
-            call: quoted(argument),
-        })
-    }
+fn candidate(argument: &str, given: &[Given]) -> anyhow::Result<Candidate> {
+    let known = given.iter().find(|(name, _)| name == argument);
+    Ok(Candidate {
+        found: match known {
+            Some((_, found)) => found.clone(),
+            None => policy::open(argument)?,
+        },
+        call: quoted(argument),
+    })
 }
 
 /// A word as a shell takes it.
@@ -139,14 +130,14 @@ impl Choose {
     /// # Errors
     /// When one cannot be found, or there is no other than the baseline.
     pub fn candidates(&self, given: &[Given]) -> anyhow::Result<Vec<Candidate>> {
-        let mut all = vec![Candidate::of_policy(&self.baseline, given)?];
+        let mut all = vec![candidate(&self.baseline, given)?];
         let mut named = policy::list(&self.policy);
         if named.is_empty() && self.schedulers.is_empty() && self.knobs.is_none() {
             named = policies::ALL.iter().map(|it| it.name.to_owned()).collect();
         }
         for argument in &named {
             if *argument != self.baseline {
-                all.push(Candidate::of_policy(argument, given)?);
+                all.push(candidate(argument, given)?);
             }
         }
         let in_file = match &self.knobs {
@@ -186,11 +177,27 @@ impl Choose {
         Ok(all)
     }
 
-    /// The trace that is the load, if it is one.
-    pub fn trace(&self) -> Option<&Path> {
-        let named = self.workload.as_deref().map(Path::new);
-        let named = named.filter(|path| recording::is_recording(path));
-        self.recording.from.as_deref().or(named)
+    /// As a question has it, with the candidates that are named here or in `given`, under `load` if
+    /// it is not to be found by its name.
+    ///
+    /// # Errors
+    /// As [`Choose::candidates`].
+    pub fn asked(&self, given: &[Given], load: Option<Workload>) -> anyhow::Result<Question> {
+        Ok(Question {
+            candidates: self.candidates(given)?,
+            goals: self.goal.clone(),
+            load,
+            workload: self.workload.clone(),
+            recording: self.recording.asked(),
+            scale: self.scale.clone(),
+            runs: self.runs,
+            not_modelled: self.not_modelled,
+            machine: self.machine.asked(),
+            seed: self.seed,
+            duration: self.duration,
+            start_jitter: self.start_jitter,
+            jobs: self.jobs,
+        })
     }
 
     /// The form of the answer, after what does not fit together was refused.

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use model::Nanos;
 use stats::compare::{Effect, Measure, Refusal, Row, Scale};
 
-use super::rank::{Ranking, Said, Standing};
-use super::runs::Field;
 use crate::look;
 use crate::report::{counted, runs::shown_value};
 use crate::table::{Table, wrapped};
+use ask::choose::rank::{Ranking, Said, Standing};
+use ask::choose::runs::Field;
 
 /// Columns of a wide terminal.
 const WIDTH: usize = 80;

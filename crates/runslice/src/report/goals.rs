@@ -11,40 +11,22 @@ use std::iter;
 
 use stats::compare::{
     Better, Choice, Extent, Measure, Question, Row, Series, Set, Settings, Verdict, compare,
-    ends_by_clock,
 };
 
 use show::figure::Shown;
 
+use ask::stated::{ALL, StatedGoal as Goal, goals, sets};
+
 use super::Results;
-use super::runs::{sets, shown_value};
+use super::runs::shown_value;
 use crate::look::Tone;
 use crate::table::{Cell, Table, to_the_left, wrapped};
 use standing::{best_of, short};
 
-/// Spans of which every policy has so many are judged by their 99th percentile, others by their
-/// mean.
-const MANY_SPANS: u64 = 100;
-/// Whose goals are those of no group.
-const ALL: &str = "all";
 /// Policies that are named one by one.
 const NAMED: usize = 2;
 /// The least room that a sentence about a goal gets, however narrow the terminal is.
 const SENTENCE: usize = 24;
-
-/// Something that the load is for.
-#[derive(Clone, Debug)]
-struct Goal {
-    /// Whose it is: a group of tasks, or all of them.
-    of: String,
-    /// What it is: `late moves`.
-    what: String,
-    /// The metric that is shown.
-    shown: String,
-    /// The metric that is tested.
-    tested: String,
-    better: Better,
-}
 
 /// A goal, and how each policy that can be judged did at it.
 struct Found<'a> {
@@ -66,111 +48,6 @@ impl Found<'_> {
     fn text(&self, value: Option<f64>) -> Option<String> {
         value.map(|it| shown_value(self.measure, it))
     }
-}
-
-impl Goal {
-    fn new(of: &str, what: &str, metric: String, better: Better) -> Self {
-        Self {
-            of: of.to_owned(),
-            what: what.to_owned(),
-            shown: metric.clone(),
-            tested: metric,
-            better,
-        }
-    }
-
-    fn title(&self) -> String {
-        match self.of.as_str() {
-            ALL => self.what.clone(),
-            of => format!("{of}: {}", self.what),
-        }
-    }
-}
-
-/// `late move` becomes `late moves`; words that are no nouns stay.
-fn plural(word: &str) -> String {
-    match word {
-        "late" | "missed" => word.to_owned(),
-        _ => format!("{word}s"),
-    }
-}
-
-/// Adds the goal unless it is there: each policy's report names it.
-fn add(goals: &mut Vec<Goal>, goal: Goal) {
-    if goals.iter().all(|known| known.tested != goal.tested) {
-        goals.push(goal);
-    }
-}
-
-/// The metrics that decide what these runs are good for, as far as either way is good.
-pub fn stated(results: &Results) -> Vec<String> {
-    let goals = goals(results, &sets(results));
-    let known = goals.into_iter().filter(|it| it.better != Better::Neither);
-    known.map(|goal| goal.tested).collect()
-}
-
-/// What the load of these runs is for, in the order of its file.
-fn goals(results: &Results, sets: &[Set]) -> Vec<Goal> {
-    let reports = || results.outcomes.iter().map(|outcome| &outcome.report);
-    let mut goals = Vec::new();
-    for it in reports().flat_map(|report| &report.deadlines) {
-        let metric = format!("deadline.{}.{}.missed", it.group, it.name);
-        let goal = Goal {
-            shown: format!("{metric}_ppm"),
-            ..Goal::new(&it.group, &plural(&it.word), metric, Better::Lower)
-        };
-        add(&mut goals, goal);
-    }
-    for it in reports().flat_map(|report| &report.spans) {
-        let same =
-            |other: &&stats::SpanReport| (&other.group, &other.name) == (&it.group, &it.name);
-        let of_all = reports().filter_map(|report| report.spans.iter().find(same));
-        let figure = match of_all.map(|span| span.length.count).min() {
-            Some(MANY_SPANS..) => "p99",
-            _ => "mean",
-        };
-        let metric = format!("span.{}.{}.length_ns_{figure}", it.group, it.name);
-        let what = format!("{} {figure}", it.name);
-        add(
-            &mut goals,
-            Goal::new(&it.group, &what, metric, Better::Lower),
-        );
-    }
-    if !ends_by_clock(sets) {
-        let metric = "machine.elapsed_ns".to_owned();
-        add(
-            &mut goals,
-            Goal::new(ALL, "time to end", metric, Better::Lower),
-        );
-    }
-    if goals.is_empty() {
-        for (what, path) in [
-            ("wakeup p99", "wakeup_ns_p99"),
-            ("delay mean", "delay_ns_mean"),
-        ] {
-            add(
-                &mut goals,
-                Goal::new(ALL, what, format!("all.{path}"), Better::Lower),
-            );
-        }
-    }
-    let counters = || reports().flat_map(|report| &report.counters);
-    for it in counters() {
-        let same = |other: &&stats::CounterReport| {
-            (&other.group, &other.name, other.total) == (&it.group, &it.name, it.total)
-        };
-        // Work of which there is a fixed amount is done by all, and tells nobody apart.
-        let alike = counters().filter(same).count();
-        if alike > 1 && alike == results.outcomes.len() {
-            continue;
-        }
-        let metric = format!("counter.{}.{}.total", it.group, it.name);
-        add(
-            &mut goals,
-            Goal::new(&it.group, &it.name, metric, Better::Neither),
-        );
-    }
-    goals
 }
 
 /// How the policies of `sets` did at each goal: the medians of their runs.

@@ -139,7 +139,7 @@ pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
 /// # Errors
 /// When `to` does not take it.
 pub fn write_runs(results: &Results, to: &mut dyn Write) -> io::Result<()> {
-    let sets = runs::sets(results);
+    let sets = ask::stated::sets(results);
     let head = serde_json::to_string_pretty(&head(results, runs::spreads(&sets)))?;
     let head = head.strip_suffix("\n}").unwrap_or(&head);
     write!(to, "{head},\n  \"runs\": [")?;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use model::Nanos;
 use serde::Serialize;
-use stats::compare::{Better, Extent, Measure, Reported, Role, Series, Set};
+use stats::compare::{Better, Extent, Measure, Role, Series, Set};
 use stats::{Millionths, Thousandths, Value};
 
 use crate::look::LookOptions;
@@ -28,24 +28,6 @@ pub struct Spread<'a> {
     better: Better,
     #[serde(flatten)]
     extent: Extent,
-}
-
-/// The runs by policy, in the order of the policies.
-pub fn sets(results: &Results) -> Vec<Set> {
-    let mut sets: Vec<Set> = Vec::new();
-    for outcome in &results.outcomes {
-        if sets.last().is_none_or(|set| set.arm != outcome.policy) {
-            sets.push(Set::new(&outcome.policy, "", ""));
-        }
-        let Some(set) = sets.last_mut() else { continue };
-        if outcome.summary.exit.kind.is_error() {
-            set.void += 1;
-            continue;
-        }
-        set.add_report(&Reported::from(&outcome.report), Some(outcome.report.seed));
-        set.starved += usize::from(!outcome.summary.starved.is_empty());
-    }
-    sets
 }
 
 /// The spread of everything, for programs.

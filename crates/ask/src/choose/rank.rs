@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use stats::compare::{Better, Choice, Effect, Row, Scale, Set, Settings, Verdict, compare};
 
 use super::runs::Field;
-use crate::comparison::Family;
+use crate::compare::Family;
 use crate::goal::Goal;
 use crate::goal::fidelity::TABLE;
 use crate::sets::File;
@@ -84,6 +84,7 @@ pub struct Ranking {
 
 impl Said {
     /// In a table.
+    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -101,6 +102,7 @@ impl Said {
 
 impl Standing {
     /// In documents.
+    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
@@ -132,6 +134,7 @@ impl Standing {
 
 impl Margin {
     /// That of the user, or that of the figures that were measured against a kernel.
+    #[must_use]
     pub fn of(goal: &Goal, asked: Option<f64>) -> Self {
         if let Some(part) = asked {
             return Self {
@@ -147,6 +150,7 @@ impl Margin {
     }
 
     /// Whether the whole interval lies beyond the factor.
+    #[must_use]
     pub fn is_exceeded(&self, effect: &Effect) -> bool {
         let nearest = if effect.shift > 0.0 {
             effect.low
@@ -165,6 +169,7 @@ impl Margin {
 }
 
 /// What a comparison says, held against what is not modelled.
+#[must_use]
 pub fn said(row: &Row, margin: &Margin) -> Said {
     let Ok(judged) = &row.result else {
         return Said::Undecided;
@@ -241,11 +246,13 @@ impl Ranking {
     }
 
     /// The comparison of candidate `at` at a goal, if it was made.
+    #[must_use]
     pub fn row(&self, field: &Field, at: usize, goal: usize) -> Option<&Row> {
         find(&self.rows, field, at, goal)
     }
 
     /// What is said of candidate `at` at each goal.
+    #[must_use]
     pub fn said(&self, field: &Field, at: usize) -> Vec<Said> {
         self.said_of(field, at, &self.rows)
     }
@@ -296,6 +303,7 @@ impl Ranking {
     }
 
     /// Whether the runs say of each candidate how it stands, or one is better.
+    #[must_use]
     pub fn is_decided(&self) -> bool {
         self.winner.is_some() || !self.standings.contains(&Standing::Undecided)
     }

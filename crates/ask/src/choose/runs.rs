@@ -8,15 +8,16 @@ use stats::compare::{Better, Measure, Measured, Role, Set, Settings, runs_to_dec
 use stats::{Metrics, Report};
 use workload::{RunSpec, Workload};
 
-use super::request::{Candidate, Choose};
-use crate::exit::UsageError;
+use super::{Candidate, Choose};
+use crate::error::UsageError;
 use crate::goal::{Goal, Spans, Stat, Whose, family};
-use crate::here::HERE;
-use crate::parallel;
-use crate::report::{Outcome, Results, stated};
+use crate::outcome::{Outcome, Results};
+use crate::recording;
 use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter, number_namesakes, refuse_recordings_of_runs, seeded};
+use crate::services::Services;
 use crate::simulate::say_end;
+use crate::stated::stated;
 
 /// Runs of each candidate, where they suffice to decide.
 const RUNS: u32 = 10;
@@ -56,7 +57,8 @@ struct Run {
 }
 
 impl Field {
-    /// Name of candidate `at`.
+    /// What candidate `at` is called.
+    #[must_use]
     pub fn name(&self, at: usize) -> &str {
         &self.sets[at].arm
     }
@@ -67,13 +69,14 @@ impl Field {
     /// When a candidate, the load or a goal is wrong.
     pub fn run(
         request: &Choose,
-        (candidates, load): (Vec<Candidate>, Option<Workload>),
+        services: &Services<'_>,
         settings: &Settings,
     ) -> anyhow::Result<Self> {
-        let (first, is_parts) = first_runs(request, &candidates, load)?;
-        let jobs = parallel::jobs(request.jobs);
-        say_end(&HERE, &first[0][0]);
-        let (results, report) = try_out(&first, jobs)?;
+        let candidates = request.candidates.clone();
+        let (first, is_parts) = first_runs(request, services)?;
+        let jobs = services.jobs(request.jobs);
+        say_end(services, &first[0][0]);
+        let (results, report) = try_out(services, &first, jobs)?;
         let goals = goals(request, &report, &results)?;
         let specs = if is_parts {
             first
@@ -86,8 +89,8 @@ impl Field {
         };
         let rest = others(&goals, &report, &results, (specs.len(), settings));
         let all: Vec<&RunSpec> = specs.iter().flatten().collect();
-        let made = parallel::map(&all, jobs, "runs", |spec| {
-            let (outcome, metrics) = measured(spec)?;
+        let made = services.map(&all, jobs, "runs", |spec| {
+            let (outcome, metrics) = measured(spec, services)?;
             let take = |goals: &[Goal], role| of_run(goals, role, &metrics, &outcome.report);
             Ok(Run {
                 goals: take(&goals, Role::Goal),
@@ -100,7 +103,7 @@ impl Field {
             load: results.workload,
             machine: results.machine,
             goals,
-            is_asked: !request.goal.is_empty(),
+            is_asked: !request.goals.is_empty(),
             runs: specs.len(),
             is_parts,
             start_jitter: specs[0][0].workload.start_jitter,
@@ -153,8 +156,8 @@ impl Field {
     }
 }
 
-fn measured(spec: &RunSpec) -> anyhow::Result<(Outcome, Metrics)> {
-    Runner::new(spec, &HERE).measure()
+fn measured(spec: &RunSpec, services: &Services<'_>) -> anyhow::Result<(Outcome, Metrics)> {
+    Runner::new(spec, services).measure()
 }
 
 /// As many runs as it takes to decide so many comparisons.
@@ -168,26 +171,27 @@ fn runs_for(comparisons: usize, settings: &Settings) -> u32 {
 /// times would be invented.
 fn first_runs(
     request: &Choose,
-    candidates: &[Candidate],
-    load: Option<Workload>,
+    services: &Services<'_>,
 ) -> anyhow::Result<(Vec<Vec<RunSpec>>, bool)> {
-    if load.is_some() {
+    let candidates = &request.candidates;
+    if let Some(load) = request.load.clone() {
         let jitter = StartJitter::asked(request.start_jitter);
-        return Ok((vec![specs(request, candidates, load, jitter)?], false));
+        return Ok((vec![specs(request, services, Some(load), jitter)?], false));
     }
-    let parts = match request.trace() {
+    let trace = request.trace(services);
+    let parts = match trace {
         None => None,
         Some(path) => {
             // A trace states the time until it is done, and else two waits.
-            let goals = if request.goal.is_empty() {
+            let goals = if request.goals.is_empty() {
                 2
             } else {
-                request.goal.len()
+                request.goals.len()
             };
             let runs = runs_for(goals * (candidates.len() - 1), &Settings::default());
-            let parts = request
-                .recording
-                .parts(path, request.runs.unwrap_or(runs))?;
+            let wanted = request.recording.wanted();
+            let count = request.runs.unwrap_or(runs);
+            let parts = recording::parts(services, path, wanted, count)?;
             if parts.is_some() && request.seed.is_some() {
                 let message = "the runs of a trace are its parts, which have no --seed";
                 return Err(UsageError::new(message).into());
@@ -200,36 +204,40 @@ fn first_runs(
     };
     let jitter = match (request.start_jitter, &parts) {
         // Nothing else in its runs would differ.
-        (None, None) if request.trace().is_some() => StartJitter::Tick,
+        (None, None) if trace.is_some() => StartJitter::Tick,
         (asked, _) => StartJitter::asked(asked),
     };
     let Some(parts) = parts else {
-        let load = request.recording.given()?;
-        return Ok((vec![specs(request, candidates, load, jitter)?], false));
+        let load = request.recording.given(services)?;
+        return Ok((vec![specs(request, services, load, jitter)?], false));
     };
     let all = parts
         .into_iter()
-        .map(|part| specs(request, candidates, Some(part), jitter));
+        .map(|part| specs(request, services, Some(part), jitter));
     Ok((all.collect::<anyhow::Result<_>>()?, true))
 }
 
 /// One run of each candidate.
 fn specs(
     request: &Choose,
-    candidates: &[Candidate],
+    services: &Services<'_>,
     given: Option<Workload>,
     start_jitter: StartJitter,
 ) -> anyhow::Result<Vec<RunSpec>> {
     let asked = Asked {
         workload: request.workload.as_deref(),
         scale: &request.scale,
-        machine: &request.machine.asked(),
+        machine: &request.machine,
         seed: request.seed,
         duration: request.duration,
         start_jitter,
     };
-    let found = candidates.iter().map(|it| it.found.clone()).collect();
-    let mut specs = asked.specs(&HERE, found, given)?;
+    let found = request
+        .candidates
+        .iter()
+        .map(|it| it.found.clone())
+        .collect();
+    let mut specs = asked.specs(services, found, given)?;
     number_namesakes(&mut specs);
     refuse_recordings_of_runs(&specs)?;
     let machine = &specs[0].machine;
@@ -246,10 +254,17 @@ fn specs(
 /// The first run of each candidate, which finds what is wrong with one before all runs are made,
 /// and what there is to ask for: the report of the baseline, of a trace with the groups of all
 /// parts.
-fn try_out(first: &[Vec<RunSpec>], jobs: NonZeroUsize) -> anyhow::Result<(Results, Report)> {
+fn try_out(
+    services: &Services<'_>,
+    first: &[Vec<RunSpec>],
+    jobs: NonZeroUsize,
+) -> anyhow::Result<(Results, Report)> {
     let parts = first[1..].iter().map(|part| &part[0]);
     let all: Vec<&RunSpec> = first[0].iter().chain(parts).collect();
-    let mut tried = parallel::map(&all, jobs, "candidates", |spec| Ok(measured(spec)?.0))?;
+    let tried = services.map(&all, jobs, "candidates", |spec| {
+        Ok(measured(spec, services)?.0)
+    });
+    let mut tried = tried?;
     let parts = tried.split_off(first[0].len());
     let mut report = tried[0].report.clone();
     for group in parts.into_iter().flat_map(|it| it.report.groups) {
@@ -271,7 +286,7 @@ fn by_run(first: &[RunSpec], runs: u32) -> Vec<Vec<RunSpec>> {
 /// The goals of the user, or those of the load.
 fn goals(request: &Choose, report: &Report, results: &Results) -> anyhow::Result<Vec<Goal>> {
     let mut goals: Vec<Goal> = Vec::new();
-    for goal in &request.goal {
+    for goal in &request.goals {
         goal.check(report).map_err(UsageError::new)?;
         if !goals.contains(goal) {
             goals.push(goal.clone());
