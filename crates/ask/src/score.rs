@@ -5,7 +5,7 @@ pub mod trial;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use import::Window;
+use traces::foreign::Window;
 use model::Advised;
 use stats::compare::skill::{self, Row, Verdict};
 

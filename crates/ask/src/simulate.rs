@@ -1,12 +1,142 @@
-//! What is to be said of a simulated run before it begins, and when it cannot be made.
+//! Schedulers under one load, simulated.
 
-use model::{Advice as _, Advised};
+use std::num::NonZeroUsize;
+
+use model::{Advice as _, Advised, Nanos};
+use stats::Metrics;
 use workload::{RunSpec, Workload};
 
-use crate::error::UsageError;
+use crate::error::{Error, UsageError};
+use crate::goal::Goal;
+use crate::machine::MachineChange;
 use crate::note::Topic;
+use crate::outcome::{Outcome, Results};
+use crate::policy::Found;
+use crate::runner::Runner;
+use crate::runs::{self, Asked, StartJitter};
 use crate::services::Services;
 use crate::workload_arg::is_shipped;
+
+/// Simulates schedulers under one load, on one machine.
+#[derive(Clone, Debug)]
+pub struct Simulate {
+    /// The schedulers.
+    pub schedulers: Vec<Found>,
+    /// A load that is not to be found by its name; its parameters are set already.
+    pub load: Option<Workload>,
+    /// The load's name or file. Neither: that of a bundle.
+    pub workload: Option<String>,
+    /// Parameters of the load.
+    pub scale: Vec<(String, i64)>,
+    /// Changes to the machine.
+    pub machine: MachineChange,
+    /// Seed of the first run.
+    pub seed: Option<u64>,
+    /// When a run ends at the latest.
+    pub duration: Option<Nanos>,
+    /// By how much later tasks may begin.
+    pub start_jitter: Option<Nanos>,
+    /// The load as real processes play it, which had slept for so long before it.
+    pub as_played: Option<Nanos>,
+    /// Runs of each scheduler, which differ in their seeds; `None` is one.
+    pub runs: Option<u32>,
+    /// Threads for several runs; the number does not change the answer.
+    pub jobs: Option<NonZeroUsize>,
+    /// Limits of each run.
+    pub options: sim::Options,
+    /// What is measured of each run besides.
+    pub goals: Vec<Goal>,
+}
+
+/// Simulated runs that are over.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// The first run of each scheduler.
+    pub specs: Vec<RunSpec>,
+    /// What all runs came to, scheduler by scheduler.
+    pub results: Results,
+    /// For each run what was measured of each goal; `None` if the run has none.
+    pub goals: Vec<Vec<Option<f64>>>,
+}
+
+impl Simulate {
+    /// The first run of each scheduler.
+    ///
+    /// # Errors
+    /// When the load or the machine is wrong, a recording is of another run, or bundles are for
+    /// machines that differ.
+    pub fn specs(&self, services: &Services<'_>) -> Result<Vec<RunSpec>, Error> {
+        Ok(self.all_specs(services)?)
+    }
+
+    /// Makes the runs.
+    ///
+    /// # Errors
+    /// As [`Simulate::specs`] and [`Simulate::run`].
+    pub fn ask(&self, services: &Services<'_>) -> Result<Simulated, Error> {
+        self.run(services, self.specs(services)?)
+    }
+
+    /// Makes the runs of which these are the first.
+    ///
+    /// # Errors
+    /// When a policy, its program or a goal is wrong.
+    pub fn run(&self, services: &Services<'_>, specs: Vec<RunSpec>) -> Result<Simulated, Error> {
+        Ok(self.simulated(services, specs)?)
+    }
+
+    fn all_specs(&self, services: &Services<'_>) -> anyhow::Result<Vec<RunSpec>> {
+        let asked = Asked {
+            workload: self.workload.as_deref(),
+            scale: &self.scale,
+            machine: &self.machine,
+            seed: self.seed,
+            duration: self.duration,
+            start_jitter: StartJitter::asked(self.start_jitter),
+        };
+        let mut specs = asked.specs(services, self.schedulers.clone(), self.load.clone())?;
+        if let Some(before) = self.as_played {
+            specs = specs.iter().map(|spec| spec.as_played(before)).collect();
+        }
+        Ok(runs::side_by_side(specs)?)
+    }
+
+    fn simulated(&self, services: &Services<'_>, specs: Vec<RunSpec>) -> anyhow::Result<Simulated> {
+        if self.runs.is_some() {
+            runs::refuse_recordings_of_runs(&specs)?;
+        }
+        say_end(services, &specs[0]);
+        let make = |spec: &RunSpec| {
+            let runner = Runner::new(spec, services).with_options(self.options);
+            let (outcome, metrics) = runner.measure()?;
+            let values = self.values(&metrics, &outcome)?;
+            Ok((outcome, values))
+        };
+        let done: Vec<(Outcome, Vec<Option<f64>>)> = match self.runs {
+            None => specs.iter().map(make).collect::<anyhow::Result<_>>()?,
+            Some(count) => {
+                let all = specs.iter().flat_map(|it| runs::seeded(it, count));
+                let all: Vec<RunSpec> = all.collect();
+                services.map(&all, services.jobs(self.jobs), "runs", make)?
+            }
+        };
+        let (outcomes, goals) = done.into_iter().unzip();
+        Ok(Simulated {
+            results: Results::simulated(&specs[0], outcomes),
+            specs,
+            goals,
+        })
+    }
+
+    /// What was measured of each goal.
+    fn values(&self, metrics: &Metrics, outcome: &Outcome) -> anyhow::Result<Vec<Option<f64>>> {
+        let value = |goal: &Goal| {
+            goal.check(&outcome.report).map_err(UsageError::new)?;
+            Ok(goal.value(metrics, &outcome.report))
+        };
+        self.goals.iter().map(value).collect()
+    }
+}
 
 /// Says, before a run begins, that it ends at another time than the user may think, and which
 /// spans of the user's load leave out the waits that a scheduler causes.
@@ -44,5 +174,45 @@ pub fn explain(error: sim::Error) -> anyhow::Error {
             source: source @ (Set(_) | When { .. } | Entry(_) | SetUp(_)),
         } => UsageError::new(Advised::of(&source).at(format!("policy `{policy}`"))).into(),
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy;
+
+    /// Without files, threads, a clock or anything else of a computer.
+    #[test]
+    fn a_question_is_answered_where_nothing_is_lent() {
+        let none = Services::default();
+        let scheduler = |name: &str| policy::open(&none, name).unwrap();
+        let question = Simulate {
+            schedulers: vec![scheduler("fifo"), scheduler("mlfq"), scheduler("fifo")],
+            load: None,
+            workload: Some("desk".to_owned()),
+            scale: Vec::new(),
+            machine: MachineChange::default(),
+            seed: Some(3),
+            duration: Some(Nanos::from_millis(200)),
+            start_jitter: None,
+            as_played: None,
+            runs: Some(2),
+            jobs: None,
+            options: sim::Options::default(),
+            goals: vec!["p99 wait".parse().unwrap()],
+        };
+        let answer = question.ask(&none).unwrap();
+        let names = answer.results.outcomes.iter().map(|it| it.policy.as_str());
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names, ["fifo", "fifo", "mlfq", "mlfq", "fifo#2", "fifo#2"]);
+        assert_eq!(answer.goals.len(), 6);
+        assert!(answer.goals[0][0].is_some() && answer.goals[0] == answer.goals[4]);
+        let nobody = Simulate {
+            workload: Some("dsk".to_owned()),
+            ..question
+        };
+        let error = nobody.ask(&none).unwrap_err();
+        assert_eq!(error.kind(), crate::Kind::Usage);
     }
 }

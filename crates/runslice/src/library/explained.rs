@@ -1,13 +1,12 @@
 //! Why a task waited or a policy was ejected.
 
-use explain::why::Observer;
+use anyhow::Context as _;
+use ask::explain::{Explain, ExplainOf};
 
 use crate::about::About;
 use crate::explanation::{Explanation, command, json, text};
 use crate::here::HERE;
 use crate::look;
-use crate::runner::Runner;
-use crate::simulate::say_end;
 
 use super::failure::{Answer, Failure, answer};
 use super::given::Load;
@@ -34,14 +33,13 @@ pub fn explain(
 ) -> Result<Answer<Explained>, Failure> {
     answer(|| {
         let (specs, options) = request.read()?;
-        let spec = &specs[0];
-        say_end(&HERE, spec);
-        let most = worst.unwrap_or_else(|| u16::from(task.is_some()));
-        let mut observer = Observer::new(most.into(), task.map(str::to_owned));
-        Runner::new(spec, &HERE)
-            .with_options(options.limits.options())
-            .with_sink(&mut observer)
-            .start()?;
+        let spec = specs.into_iter().next().context("one policy is one run")?;
+        let question = Explain {
+            of: ExplainOf::Run(Box::new(spec), options.limits.options()),
+            task: task.map(str::to_owned),
+            worst,
+        };
+        let explanation = question.ask(&HERE).map_err(ask::Error::into_cause)?;
         let mut words = request.words("explain");
         for (option, value) in [
             ("--task", task.map(str::to_owned)),
@@ -52,7 +50,7 @@ pub fn explain(
         Ok(Explained {
             words,
             is_only_here: matches!(request.load, Some(Load::Recorded(_))),
-            explanation: Explanation::of(&observer, None),
+            explanation,
         })
     })
 }

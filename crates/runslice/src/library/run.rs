@@ -1,6 +1,7 @@
 //! Simulated runs.
 
 use anyhow::bail;
+use ask::simulate::Simulate;
 use clap::{Parser, ValueEnum as _};
 use model::Sink;
 use show::figure::Collector;
@@ -17,13 +18,11 @@ use crate::here::HERE;
 use crate::look::{LookOptions, When, WidthOptions};
 use crate::policy::Found;
 use crate::report::page::{self, Part};
-use crate::report::{Outcome, Results, RunFormat, TableName, World, checks};
+use crate::report::{Results, RunFormat, TableName, World, checks};
 use crate::run_options::RunOptions;
 use crate::runner::Runner;
-use crate::runs::{self, Asked, StartJitter};
 use crate::scheduler::{LoaderOptions, Schedulers};
-use crate::simulate::say_end;
-use crate::{output, parallel, refusal, report};
+use crate::{output, refusal, report, runs};
 
 use super::failure::{Answer, Failure, answer};
 use super::given::{Load, Policy};
@@ -169,6 +168,13 @@ impl Request {
 
     /// One run for each policy, and the options.
     pub(super) fn read(&self) -> anyhow::Result<(Vec<RunSpec>, RunOptions)> {
+        let (question, options) = self.asked()?;
+        let specs = question.specs(&HERE).map_err(ask::Error::into_cause)?;
+        Ok((specs, options))
+    }
+
+    /// The question, and the options.
+    fn asked(&self) -> anyhow::Result<(Simulate, RunOptions)> {
         let options = Options::try_parse_from(&self.options)?;
         if self.policies.is_empty() {
             bail!(UsageError::new(
@@ -176,7 +182,7 @@ impl Request {
             ));
         }
         let all = self.found(&options)?;
-        Ok((self.specs(all, &options.run)?, options.run))
+        Ok((self.question(all, &options.run)?, options.run))
     }
 
     /// The policies as they are asked for, programs last.
@@ -204,73 +210,54 @@ impl Request {
         Ok(all)
     }
 
-    fn specs(&self, all: Vec<Found>, options: &RunOptions) -> anyhow::Result<Vec<RunSpec>> {
+    fn question(&self, all: Vec<Found>, options: &RunOptions) -> anyhow::Result<Simulate> {
         let named = match &self.load {
-            Some(Load::Named(word)) => Some(word.as_str()),
+            Some(Load::Named(word)) => Some(word.clone()),
             _ => None,
         };
-        let given = match &self.load {
+        let load = match &self.load {
             Some(load) => load.given(&options.scale)?,
             None => None,
         };
-        let asked = Asked {
+        Ok(Simulate {
+            schedulers: all,
+            scale: if load.is_some() {
+                Vec::new()
+            } else {
+                options.scale.clone()
+            },
+            load,
             workload: named,
-            scale: if given.is_some() { &[] } else { &options.scale },
-            machine: &options.machine.asked(),
+            machine: options.machine.asked(),
             seed: options.seed,
             duration: options.duration,
-            start_jitter: StartJitter::asked(options.start_jitter),
-        };
-        Ok(runs::side_by_side(asked.specs(&HERE, all, given)?)?)
+            start_jitter: options.start_jitter,
+            as_played: None,
+            runs: options.runs,
+            jobs: options.jobs,
+            options: options.limits.options(),
+            goals: Vec::new(),
+        })
     }
 
     fn run(&self) -> anyhow::Result<Run> {
-        let (specs, options) = self.read()?;
+        let (mut question, _) = self.asked()?;
+        let specs = question.specs(&HERE).map_err(ask::Error::into_cause)?;
         let goals = self.goals.iter().map(|text| text.parse::<Goal>());
         let goals: Vec<Goal> = goals.collect::<Result<_, _>>().map_err(UsageError::new)?;
-        if options.runs.is_some() {
-            runs::refuse_recordings_of_runs(&specs)?;
-        }
-        say_end(&HERE, &specs[0]);
-        let all: Vec<RunSpec> = match options.runs {
-            None => specs.clone(),
-            Some(runs) => specs.iter().flat_map(|it| runs::seeded(it, runs)).collect(),
-        };
-        let limits = options.limits.options();
-        let make = |spec: &RunSpec| {
-            let (outcome, metrics) = Runner::new(spec, &HERE).with_options(limits).measure()?;
-            let values = values(&goals, &metrics, &outcome)?;
-            Ok((outcome, values))
-        };
-        let done: Vec<(Outcome, Vec<Option<f64>>)> = match options.runs {
-            None => all.iter().map(make).collect::<anyhow::Result<_>>()?,
-            Some(_) => parallel::map(&all, parallel::jobs(options.jobs), "runs", make)?,
-        };
-        let (outcomes, measured) = done.into_iter().unzip();
-        let results = Results::simulated(&specs[0], outcomes);
+        question.goals = goals;
+        let made = question.run(&HERE, specs);
+        let made = made.map_err(ask::Error::into_cause)?;
         Ok(Run {
             request: self.clone(),
-            results,
-            specs,
-            options: limits,
-            count: options.runs,
-            asked: goals,
-            goals: measured,
+            results: made.results,
+            specs: made.specs,
+            options: question.options,
+            count: question.runs,
+            asked: question.goals,
+            goals: made.goals,
         })
     }
-}
-
-/// What was measured of each goal.
-fn values(
-    goals: &[Goal],
-    metrics: &Metrics,
-    outcome: &Outcome,
-) -> anyhow::Result<Vec<Option<f64>>> {
-    let value = |goal: &Goal| {
-        goal.check(&outcome.report).map_err(UsageError::new)?;
-        Ok(goal.value(metrics, &outcome.report))
-    };
-    goals.iter().map(value).collect()
 }
 
 /// How a run of one policy ended.

@@ -1,11 +1,11 @@
 //! `runslice explain POLICY -w WORKLOAD`, or of a finished run, or of a kernel's dump.
 
-use std::fs::File;
-use std::io::{BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use ask::explain::{Explain as Question, ExplainOf};
 use clap::Args;
 use explain::why::{Fault, Finding, Observer, explain_dump};
 use model::{Nanos, SimTime};
@@ -18,14 +18,13 @@ use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::progress::SharedBar;
-use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::shrink::{Case, Effort, shrink};
 use crate::violation::Property;
 use crate::workload_arg::Written;
-use crate::{input, look, output, parallel, policy, simulate, workload_arg};
+use crate::{look, output, parallel, policy, workload_arg};
 
 /// Arguments of `runslice explain`.
 #[derive(Debug, Args)]
@@ -106,8 +105,8 @@ const SHRINK: Duration = Duration::from_secs(600);
 pub fn run(request: &Explain) -> anyhow::Result<Status> {
     request.check()?;
     let explanation = match (&request.dump, &request.events) {
-        (Some(path), _) => of_dump(path)?,
-        (None, Some(path)) => of_events(request, path)?,
+        (Some(path), _) => request.question(ExplainOf::Dump(path.clone()))?,
+        (None, Some(path)) => request.question(ExplainOf::Events(path.clone()))?,
         (None, None) => of_run(request)?,
     };
     let mut to = output::open(request.output.as_deref())?;
@@ -125,22 +124,14 @@ pub fn run(request: &Explain) -> anyhow::Result<Status> {
     })
 }
 
-fn of_dump(path: &Path) -> anyhow::Result<Explanation> {
-    let bytes = input::bytes(path, input::OBJECT)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let (finding, missing) = explain_dump(&text).with_context(|| path.display().to_string())?;
-    Ok(Explanation {
-        finding: Some(finding),
-        missing,
-        is_dump: true,
-        ..Explanation::default()
-    })
-}
-
 impl Explain {
-    fn observer(&self) -> Observer {
-        let worst = self.worst.unwrap_or_else(|| u16::from(self.task.is_some()));
-        Observer::new(worst.into(), self.task.clone())
+    fn question(&self, of: ExplainOf) -> anyhow::Result<Explanation> {
+        let question = Question {
+            of,
+            task: self.task.clone(),
+            worst: self.worst,
+        };
+        question.ask(&HERE).map_err(ask::Error::into_cause)
     }
 
     fn found(&self) -> anyhow::Result<Found> {
@@ -226,31 +217,27 @@ impl Explain {
     }
 }
 
-fn of_events(request: &Explain, path: &Path) -> anyhow::Result<Explanation> {
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let mut observer = request.observer();
-    let read = traces::replay(BufReader::new(file), &mut observer);
-    read.with_context(|| path.display().to_string())?;
-    Ok(Explanation::of(&observer, None))
-}
-
 fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
     let found = request.found()?;
     let spec = request.spec(found.clone())?;
-    simulate::say_end(&HERE, &spec);
-    let mut observer = request.observer();
-    let summary = Runner::new(&spec, &HERE).with_sink(&mut observer).start()?;
-    if let (Some(path), Some(finding)) = (&request.shrink, observer.finding()) {
+    let of = ExplainOf::Run(Box::new(spec.clone()), sim::Options::default());
+    let explanation = request.question(of)?;
+    if let (Some(path), Some(finding), Some(end)) =
+        (&request.shrink, &explanation.finding, explanation.end)
+    {
         // An ejection ends the run within its last millisecond.
-        let end = summary.end.since(SimTime::ZERO);
+        let end = end.since(SimTime::ZERO);
         let end = match finding.message {
             Some(_) => Nanos::from_millis(end.get() / 1_000_000 + 1),
             None => end,
         };
         let case = request.case(&found, &spec, end)?;
-        return smallest(case, finding, path);
+        return smallest(case, finding.clone(), path);
     }
-    Ok(Explanation::of(&observer, Some(command())))
+    Ok(Explanation {
+        again: Some(command()),
+        ..explanation
+    })
 }
 
 /// Makes the run as small as it shows the same, writes that into `path`, and explains it.

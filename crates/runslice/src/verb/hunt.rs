@@ -7,12 +7,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use ask::hunt::Hunt as Question;
 use clap::Args;
 use explain::why::{Fault, Finding};
 use model::{Advised, PolicySpec, span};
 use serde_json::json;
-use workload::generate;
 
 use crate::bundle::Bundle;
 use crate::exit::{Status, UsageError};
@@ -23,7 +22,6 @@ use crate::progress::SharedBar;
 use crate::say::say;
 use crate::shrink::{Case, Effort, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
-use crate::workload_arg::Written;
 use crate::{input, interrupt, look, output, parallel, policy};
 
 use state::{Hunted, State};
@@ -117,11 +115,16 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
     request.prepare.apply(&mut found.policy);
     let folder = request.folder(&found.policy);
     output::make_folder(&folder)?;
-    let asked = request.key(&found.policy);
+    let question = Question {
+        policy: found.policy,
+        seed: request.seed,
+        properties: request.property.clone(),
+    };
+    let asked = question.key();
     let mut state = State::open(&folder, &asked)?;
     let mut hunter = Hunter {
         request,
-        policy: found.policy,
+        question,
         folder,
         until: request.length.map(|length| Instant::now() + length),
         reports: Vec::new(),
@@ -143,21 +146,6 @@ impl Hunt {
         let name: String = policy.name.chars().map(plain).collect();
         let folder = || PathBuf::from(format!("hunt-{name}"));
         self.output.clone().unwrap_or_else(folder)
-    }
-
-    /// What a search must have in common with the one that it continues.
-    fn key(&self, policy: &PolicySpec) -> String {
-        let mut hash = model::Fnv1a::new();
-        hash.write(&policy.object);
-        hash.write(format!("{:?}{:?}{:?}", policy.set, policy.setup, policy.table).as_bytes());
-        let properties: Vec<_> = self.property.iter().map(|it| it.text()).collect();
-        format!(
-            "trials of version {}, seed {}, policy {:016x}, properties [{}]",
-            generate::VERSION,
-            self.seed,
-            hash.value(),
-            properties.join("; ")
-        )
     }
 
     fn jobs(&self) -> NonZeroUsize {
@@ -187,7 +175,7 @@ struct Report {
 
 struct Hunter<'a> {
     request: &'a Hunt,
-    policy: PolicySpec,
+    question: Question,
     folder: PathBuf,
     until: Option<Instant>,
     reports: Vec<Report>,
@@ -223,7 +211,10 @@ impl Hunter<'_> {
         while !self.is_over(state) {
             let begin = state.next;
             let numbers: Vec<u64> = (begin..(begin + ROUND).min(self.request.trials)).collect();
-            let trial = |number: &u64| self.trial(*number);
+            let trial = |number: &u64| {
+                let found = self.question.trial(&HERE, *number);
+                found.map_err(ask::Error::into_cause)
+            };
             let results = parallel::map(&numbers, self.request.jobs(), "trials", trial)?;
             for (number, result) in numbers.into_iter().zip(results) {
                 state.next = number + 1;
@@ -238,36 +229,6 @@ impl Hunter<'_> {
             interrupt::made(state.next - begin);
         }
         Ok(())
-    }
-
-    /// The run of a trial, if it shows a fault.
-    fn trial(&self, number: u64) -> anyhow::Result<Option<(Case, Finding)>> {
-        let (case, finding) = self.try_it(number, true)?;
-        // A policy without callbacks for CPUs that come and go leaves when one does, as it should.
-        // That is no fault, but it would hide all others of such a policy.
-        let (case, finding) = match finding {
-            Some(finding) if leaves(&finding) => self.try_it(number, false)?,
-            finding => (case, finding),
-        };
-        Ok(finding.map(|finding| (case, finding)))
-    }
-
-    fn try_it(&self, number: u64, has_hotplug: bool) -> anyhow::Result<(Case, Option<Finding>)> {
-        let trial = generate::trial(self.request.seed, number, has_hotplug);
-        let case = Case {
-            policy: self.policy.clone(),
-            machine: trial.machine,
-            workload: Written {
-                file: format!("trial-{number}.toml"),
-                text: trial.text,
-            },
-            scale: Vec::new(),
-            seed: trial.seed,
-            duration: Some(trial.duration),
-        };
-        let spec = case.spec(&HERE).context("a load of our own")?;
-        let finding = violation::find(&HERE, &spec, &self.request.property)?;
-        Ok((case, finding))
     }
 
     /// Makes a new fault's run small and writes it.
@@ -365,7 +326,7 @@ impl Hunter<'_> {
             });
             let found: Vec<_> = all.collect();
             let document = json!({
-                "policy": self.policy.name,
+                "policy": self.question.policy.name,
                 "seed": self.request.seed,
                 "trials": state.next,
                 "found": found,
@@ -389,7 +350,7 @@ impl Hunter<'_> {
             writeln!(
                 to,
                 "{}: no fault in {} trials.",
-                self.policy.name, state.next
+                self.question.policy.name, state.next
             )?;
         }
         to.flush()?;

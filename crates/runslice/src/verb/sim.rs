@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use ask::simulate::Simulate;
 use clap::Args;
 use model::{Nanos, Sink};
 use show::figure::Collector;
@@ -25,7 +26,7 @@ use crate::report::page::{self, Part};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
 use crate::run_options::RunOptions;
 use crate::runner::Runner;
-use crate::runs::{self, Asked, StartJitter};
+use crate::runs;
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::timeline::{self, Stretch};
@@ -164,19 +165,22 @@ impl Sim {
 
     /// One run for each policy.
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
-        let asked = Asked {
-            workload: self.workload.as_deref(),
-            scale: &self.run.scale,
-            machine: &self.run.machine.asked(),
+        let question = Simulate {
+            schedulers: self.policies()?,
+            load: self.recording.given()?,
+            workload: self.workload.clone(),
+            scale: self.run.scale.clone(),
+            machine: self.run.machine.asked(),
             seed: self.run.seed,
             duration: self.run.duration,
-            start_jitter: StartJitter::asked(self.run.start_jitter),
+            start_jitter: self.run.start_jitter,
+            as_played: self.as_played,
+            runs: self.run.runs,
+            jobs: self.run.jobs,
+            options: self.run.limits.options(),
+            goals: Vec::new(),
         };
-        let mut specs = asked.specs(&HERE, self.policies()?, self.recording.given()?)?;
-        if let Some(before) = self.as_played {
-            specs = specs.iter().map(|spec| spec.as_played(before)).collect();
-        }
-        Ok(runs::side_by_side(specs)?)
+        question.specs(&HERE).map_err(ask::Error::into_cause)
     }
 }
 

@@ -1,0 +1,122 @@
+//! Why a task waited or a policy was ejected.
+
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use model::SimTime;
+use explain::why::{Finding, Observer, Wait, explain_dump};
+use workload::RunSpec;
+
+use crate::error::Error;
+use crate::input;
+use crate::runner::Runner;
+use crate::services::Services;
+use crate::simulate::say_end;
+
+/// Explains the fault of a run, and waits in it.
+#[derive(Clone, Debug)]
+pub struct Explain {
+    /// What is explained.
+    pub of: ExplainOf,
+    /// The task, or the group of tasks, whose waits are explained; `None`: any.
+    pub task: Option<String>,
+    /// So many of the longest waits. Without it one if a task is named, else none.
+    pub worst: Option<u16>,
+}
+
+/// What is explained.
+#[derive(Clone, Debug)]
+pub enum ExplainOf {
+    /// A run that is to be made.
+    Run(Box<RunSpec>, sim::Options),
+    /// A file of events with decisions.
+    Events(PathBuf),
+    /// A kernel's debug dump.
+    Dump(PathBuf),
+}
+
+/// Why a task waited or a policy was ejected.
+#[derive(Clone, Debug, Default)]
+pub struct Explanation {
+    /// About the run as a whole.
+    pub finding: Option<Finding>,
+    /// Single waits that were asked for.
+    pub waits: Vec<Wait>,
+    /// What the source does not tell.
+    pub missing: Vec<String>,
+    /// The command that shows it again.
+    pub again: Option<String>,
+    /// When the run was over, if it was made for the answer.
+    pub end: Option<SimTime>,
+    /// It comes from a dump, which has no times of the run.
+    pub is_dump: bool,
+}
+
+impl Explanation {
+    /// What was seen of a run. `again` is the command that repeats it.
+    #[must_use]
+    pub fn of(observer: &Observer, again: Option<String>) -> Self {
+        let mut missing = Vec::new();
+        if !observer.has_decisions() {
+            missing.push(
+                "these events have no decisions, so they do not tell why: make the run again with \
+                 `sim --events FILE --decisions`"
+                    .to_owned(),
+            );
+        }
+        Self {
+            finding: observer.finding(),
+            waits: observer.worst(),
+            missing,
+            again,
+            end: None,
+            is_dump: false,
+        }
+    }
+}
+
+impl Explain {
+    /// Makes the run or reads the file, and explains it.
+    ///
+    /// # Errors
+    /// When a policy or a file is bad.
+    pub fn ask(&self, services: &Services<'_>) -> Result<Explanation, Error> {
+        Ok(self.explained(services)?)
+    }
+
+    fn explained(&self, services: &Services<'_>) -> anyhow::Result<Explanation> {
+        let worst = self.worst.unwrap_or_else(|| u16::from(self.task.is_some()));
+        let mut observer = Observer::new(worst.into(), self.task.clone());
+        match &self.of {
+            ExplainOf::Dump(path) => {
+                let bytes = input::bytes(services, path, input::OBJECT)?;
+                let text = String::from_utf8_lossy(&bytes);
+                let read = explain_dump(&text);
+                let (finding, missing) = read.with_context(|| path.display().to_string())?;
+                Ok(Explanation {
+                    finding: Some(finding),
+                    missing,
+                    is_dump: true,
+                    ..Explanation::default()
+                })
+            }
+            ExplainOf::Events(path) => {
+                let file = services.open(path);
+                let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+                let read = stats::replay(BufReader::new(file.content), &mut observer);
+                read.with_context(|| path.display().to_string())?;
+                Ok(Explanation::of(&observer, None))
+            }
+            ExplainOf::Run(spec, options) => {
+                say_end(services, spec);
+                let runner = Runner::new(spec, services).with_options(*options);
+                let summary = runner.with_sink(&mut observer).start()?;
+                Ok(Explanation {
+                    end: Some(summary.end),
+                    ..Explanation::of(&observer, None)
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Random machines and loads, among which some may show a fault of a policy.
+
+use anyhow::Context as _;
+use model::PolicySpec;
+use explain::why::{Fault, Finding};
+use workload::generate;
+
+use crate::error::Error;
+use crate::services::Services;
+use crate::shrink::Case;
+use crate::violation::{self, Property};
+use crate::workload_arg::Written;
+
+/// Hunts for faults of a policy.
+#[derive(Clone, Debug)]
+pub struct Hunt {
+    /// The policy.
+    pub policy: PolicySpec,
+    /// Seed of the trials. The same seed tries the same machines and loads.
+    pub seed: u64,
+    /// What a run must keep, besides that nobody starves and nothing errs.
+    pub properties: Vec<Property>,
+}
+
+impl Hunt {
+    /// Makes the trial of this number: its run, and what is wrong with it, if anything is.
+    ///
+    /// # Errors
+    /// When the policy is bad.
+    pub fn trial(
+        &self,
+        services: &Services<'_>,
+        number: u64,
+    ) -> Result<Option<(Case, Finding)>, Error> {
+        Ok(self.tried(services, number)?)
+    }
+
+    /// What a search must have in common with the one that it continues.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let policy = &self.policy;
+        let mut hash = model::Fnv1a::new();
+        hash.write(&policy.object);
+        hash.write(format!("{:?}{:?}{:?}", policy.set, policy.setup, policy.table).as_bytes());
+        let properties: Vec<_> = self.properties.iter().map(|it| it.text()).collect();
+        format!(
+            "trials of version {}, seed {}, policy {:016x}, properties [{}]",
+            generate::VERSION,
+            self.seed,
+            hash.value(),
+            properties.join("; ")
+        )
+    }
+
+    /// The run of a trial, if it shows a fault.
+    fn tried(
+        &self,
+        services: &Services<'_>,
+        number: u64,
+    ) -> anyhow::Result<Option<(Case, Finding)>> {
+        let (case, finding) = self.try_it(services, number, true)?;
+        // A policy without callbacks for CPUs that come and go leaves when one does, as it should.
+        // That is no fault, but it would hide all others of such a policy.
+        let (case, finding) = match finding {
+            Some(finding) if leaves(&finding) => self.try_it(services, number, false)?,
+            finding => (case, finding),
+        };
+        Ok(finding.map(|finding| (case, finding)))
+    }
+
+    fn try_it(
+        &self,
+        services: &Services<'_>,
+        number: u64,
+        has_hotplug: bool,
+    ) -> anyhow::Result<(Case, Option<Finding>)> {
+        let trial = generate::trial(self.seed, number, has_hotplug);
+        let case = Case {
+            policy: self.policy.clone(),
+            machine: trial.machine,
+            workload: Written {
+                file: format!("trial-{number}.toml"),
+                text: trial.text,
+            },
+            scale: Vec::new(),
+            seed: trial.seed,
+            duration: Some(trial.duration),
+        };
+        let spec = case.spec(services).context("a load of our own")?;
+        let finding = violation::find(services, &spec, &self.properties)?;
+        Ok((case, finding))
+    }
+}
+
+/// Whether the kernel ended the policy for want of callbacks, which is no fault.
+fn leaves(finding: &Finding) -> bool {
+    finding.fault == Fault::Restart
+}
