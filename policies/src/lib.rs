@@ -40,8 +40,16 @@ pub const ALL: &[Policy] = include!(concat!(env!("OUT_DIR"), "/table.rs"));
 /// Small policies to learn from, by name: one idea of the textbooks each.
 pub const LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/lessons.rs"));
 
-/// Other names of policies.
-const ALIASES: &[(&str, &str)] = &[("rr", "fifo")];
+/// Other names of policies, with the policy.
+pub const ALIASES: &[(&str, &str)] = &[("rr", "fifo")];
+
+/// All names that [`find`] knows.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+    let policies = ALL.iter().map(|policy| policy.name);
+    let lessons = LESSONS.iter().map(|policy| policy.name);
+    policies.chain(aliases).chain(lessons)
+}
 
 /// The shipped policy or lesson called `name`; `rr`, round robin, is `fifo`.
 #[must_use]
@@ -61,6 +69,8 @@ mod tests {
         assert_eq!(find("fifo").map(|policy| policy.name), Some("fifo"));
         assert_eq!(find("fifo.bpf.c"), None);
         assert_eq!(find("rr"), find("fifo"));
+        assert!(names().any(|name| name == "rr"));
+        assert!(names().all(|name| find(name).is_some()));
         assert_eq!(find("sjf").map(|policy| policy.name), Some("sjf"));
     }
 

@@ -18,6 +18,32 @@ pub struct StatementText {
     pub text: String,
 }
 
+/// documents.toml: by number.
+pub type Documents = BTreeMap<String, PublishedDocument>;
+
+/// Who wrote a document, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedDocument {
+    /// Family names.
+    pub author: String,
+    /// Its title.
+    pub title: String,
+    /// When it appeared.
+    pub year: u16,
+}
+
+impl std::fmt::Display for PublishedDocument {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            author,
+            title,
+            year,
+        } = self;
+        write!(f, "{author}, \"{title}\", {year}")
+    }
+}
+
 /// experiment.toml.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

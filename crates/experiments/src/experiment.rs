@@ -38,6 +38,8 @@ pub struct Experiment {
     pub name: String,
     /// The document's number: `002`.
     pub document: String,
+    /// Who wrote it, if documents.toml says so.
+    pub published: Option<draft::PublishedDocument>,
     /// What it shows.
     pub title: String,
     /// Tables and figures of the document.
@@ -327,6 +329,18 @@ pub fn statements(files: &Files) -> Result<draft::Statements> {
     Ok(file::read(&Source { file: &name, text })?)
 }
 
+/// Who wrote the documents; nothing where the folder has no such file.
+///
+/// # Errors
+/// When the file is wrong.
+pub fn documents(files: &Files) -> Result<draft::Documents> {
+    let Some(text) = files.get("documents.toml") else {
+        return Ok(draft::Documents::new());
+    };
+    let name = files.shown("documents.toml");
+    Ok(file::read(&Source { file: &name, text })?)
+}
+
 /// Reads an experiment.
 ///
 /// # Errors
@@ -394,6 +408,7 @@ impl Reader<'_> {
         let mut experiment = Experiment {
             name: self.folder.to_owned(),
             document: head.document.get_ref().clone(),
+            published: documents(self.files)?.remove(head.document.get_ref()),
             title: head.title.clone(),
             source: head.source.clone(),
             baseline: baseline.map(|arm| arm.get_ref().clone()),

@@ -36,12 +36,7 @@ fn policies(current: &OsStr) -> Vec<CompletionCandidate> {
     if let Some((name, knobs)) = text.split_once(':') {
         return of_policy(name, knobs);
     }
-    let mut found = names(
-        text,
-        policies::ALL
-            .iter()
-            .map(|it| (it.name, it.summary.to_owned())),
-    );
+    let mut found = names(text, named_policies());
     let may_be = |path: &std::path::Path| {
         source::is_source(path)
             || path
@@ -86,10 +81,15 @@ fn workloads(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Names of policies and workloads alike.
 fn built_in(current: &OsStr) -> Vec<CompletionCandidate> {
     let text = current.to_str().unwrap_or_default();
-    let policies = policies::ALL
-        .iter()
-        .map(|it| (it.name, it.summary.to_owned()));
-    names(text, policies.chain(shipped()))
+    names(text, named_policies().chain(shipped()))
+}
+
+fn named_policies() -> impl Iterator<Item = (&'static str, String)> {
+    let aliases = policies::ALIASES.iter();
+    let aliases = aliases.map(|(alias, of)| (*alias, format!("another name of {of}")));
+    let policies = policies::ALL.iter();
+    let policies = policies.map(|it| (it.name, it.summary.to_owned()));
+    policies.chain(aliases)
 }
 
 fn shipped() -> impl Iterator<Item = (&'static str, String)> {

@@ -126,6 +126,31 @@ impl Folder {
 }
 
 #[test]
+fn a_document_is_named_by_author_title_and_year() {
+    let folder = Folder::new("documents");
+    let text = "[002]\nauthor = \"Noun\"\ntitle = \"On turns\"\nyear = 1999\n";
+    fs::write(folder.0.join("e/documents.toml"), text).expect("writable");
+    let (out, _) = folder.said("", 0);
+    assert!(
+        out.starts_with("Document 002: Noun, \"On turns\", 1999\n002-turns "),
+        "{out}"
+    );
+    let (out, _) = folder.said("--all --quick", 0);
+    assert!(
+        out.contains("\nPublished: Noun, \"On turns\", 1999\n"),
+        "{out}"
+    );
+    folder.said("--all --quick -o page.html", 0);
+    assert!(
+        folder
+            .read("page.html")
+            .contains("Noun, &quot;On turns&quot;, 1999.")
+    );
+    fs::write(folder.0.join("e/documents.toml"), "[002]\nyear = 1999\n").expect("writable");
+    folder.said("", 1);
+}
+
+#[test]
 fn experiments_are_listed_with_their_statements() {
     let folder = Folder::new("list");
     let (out, _) = folder.said("", 0);

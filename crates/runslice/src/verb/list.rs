@@ -79,10 +79,7 @@ fn find(name: &str) -> Result<BuiltIn, UsageError> {
     if let Some(workload) = SHIPPED.iter().find(|workload| workload.name == name) {
         return Ok(BuiltIn::Workload(workload));
     }
-    let policies = policies::ALL.iter().chain(policies::LESSONS);
-    let known = policies
-        .map(|policy| policy.name)
-        .chain(SHIPPED.iter().map(|workload| workload.name));
+    let known = policies::names().chain(SHIPPED.iter().map(|workload| workload.name));
     let hint = suggest::hint(name, known);
     Err(UsageError::new(Advised::new(
         format!("nothing built in is called `{name}`"),
@@ -103,6 +100,9 @@ fn copy(name: &str, to: Option<&Path>) -> anyhow::Result<String> {
         }
     };
     let path = to.map_or_else(|| PathBuf::from(usual), Path::to_owned);
+    if output::is_standard(&path) {
+        return Ok(text.to_owned());
+    }
     let shown = path.display().to_string();
     output::write_new(&path, text.as_bytes(), "name another file with -o")?;
     let next = next.replace("FILE", &shown);
@@ -113,6 +113,15 @@ fn named(kind: &str, policies: &[Policy]) -> Table {
     let mut table = Table::default().names(kind).prose("what it is");
     for policy in policies {
         table.row([policy.name, policy.summary].map(str::to_owned));
+        for (alias, _) in policies::ALIASES
+            .iter()
+            .filter(|(_, of)| *of == policy.name)
+        {
+            table.row([
+                (*alias).to_owned(),
+                format!("another name of {}", policy.name),
+            ]);
+        }
     }
     table
 }

@@ -16,6 +16,7 @@ use experiments::claim::Rules;
 use show::figure::Chart;
 
 use crate::exit::{self, Status, UsageError};
+use crate::kind::{self, WordKind};
 use crate::reproduce::simulate::Simulated;
 use crate::reproduce::{Place, Program, calibration};
 use crate::store::Store;
@@ -172,6 +173,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     if format == Format::Html {
         output::page_file(request.output.as_deref())?;
     }
+    output::can_write(&[("--output", request.output.as_deref())])?;
     let mut machines = request.machine.clone();
     machines.sort_unstable();
     machines.dedup();
@@ -179,8 +181,8 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     let mut reruns: Vec<Rerun> = reruns
         .map(|&machine| Rerun::new(request, machine, &files))
         .collect::<Result<_, _>>()?;
-    let mut to = output::open(request.output.as_deref())?;
     if request.experiment.is_empty() && request.document.is_empty() && !request.all {
+        let mut to = output::open(request.output.as_deref())?;
         for rerun in &reruns {
             human::list(&rerun.experiments, &mut to)?;
         }
@@ -214,6 +216,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         })
     };
     let pages: Vec<Page<'_>> = reruns.iter().map(page).collect::<Result<_, _>>()?;
+    let mut to = output::open(request.output.as_deref())?;
     match format {
         Format::Human => human::write(&pages, &mut to)?,
         Format::Html => {
@@ -271,6 +274,7 @@ fn chosen_of_all(
         if !all.contains(&name.as_str()) {
             let hint = suggest::hint(name, all.iter().copied());
             let message = Advised::new(format!("no experiment is called `{name}`"), hint);
+            let message = kind::mistaken(name, WordKind::Experiment).unwrap_or(message);
             return Err(UsageError::new(message).into());
         }
     }
@@ -280,7 +284,12 @@ fn chosen_of_all(
     };
     for document in &request.document {
         if !all.iter().any(|name| is_of(name, document)) {
-            let message = format!("no experiment is of a document `{document}`: try 002");
+            let mut known: Vec<&str> = all.iter().filter_map(|it| it.split('-').next()).collect();
+            known.dedup();
+            let message = Advised::new(
+                format!("no experiment is of a document `{document}`"),
+                suggest::hint(document, known),
+            );
             return Err(UsageError::new(message).into());
         }
     }

@@ -19,7 +19,13 @@ use crate::table::to_the_left;
 /// # Errors
 /// When `to` does not take it.
 pub fn list(experiments: &[Experiment], to: &mut dyn Write) -> io::Result<()> {
+    let mut document = None;
     for experiment in experiments {
+        if document.replace(&experiment.document) != Some(&experiment.document)
+            && let Some(published) = &experiment.published
+        {
+            writeln!(to, "Document {}: {published}", experiment.document)?;
+        }
         let ids: Vec<&str> = experiment
             .statements
             .iter()
@@ -68,9 +74,13 @@ fn one(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
     for (index, (experiment, results)) in all.enumerate() {
         writeln!(
             to,
-            "{}: document {}, {}\n{}\n",
+            "{}: document {}, {}\n{}",
             experiment.name, experiment.document, experiment.source, experiment.title
         )?;
+        if let Some(published) = &experiment.published {
+            writeln!(to, "Published: {published}")?;
+        }
+        writeln!(to)?;
         for note in &experiment.notes {
             writeln!(to, "note: {note}")?;
         }

@@ -57,6 +57,11 @@ fn experiment(page: &Page<'_>, index: usize) -> Value {
         "name": experiment.name,
         "document": experiment.document,
         "source": experiment.source,
+        "published": experiment.published.as_ref().map(|it| json!({
+            "author": it.author,
+            "title": it.title,
+            "year": it.year,
+        })),
         "statements": statements,
         "cells": cells(page, index),
     })

@@ -232,6 +232,9 @@ impl Page<'_> {
             title: format!("{}: {} ({verdicts})", experiment.name, experiment.title),
             body: html! {
                 p .where { "Document " (experiment.document) ", " (experiment.source) "." }
+                @if let Some(published) = &experiment.published {
+                    p .where { (published) "." }
+                }
                 @for note in &experiment.notes { p { "Note: " (note) } }
                 @for text in &experiment.contradictions {
                     p { "The document contradicts itself: " (text) }
