@@ -5,6 +5,7 @@
 //! and ends where the last thing that its tables name ends.
 
 use std::ops::Range;
+use std::path::Path;
 
 /// Source: ELF-64 Object File Format, version 1.5, section 3: where the header's fields lie.
 const TYPE: usize = 16;
@@ -31,12 +32,53 @@ pub fn is_object(file: &[u8]) -> bool {
     file.starts_with(MAGIC) && half(file, MACHINE) == Some(BPF)
 }
 
-/// Whether the file is a program of a computer: an ELF file that is executed, as it is or with
-/// shared libraries.
-#[must_use]
-pub fn is_program(file: &[u8]) -> bool {
-    let is_executed = matches!(half(file, TYPE), Some(2 | 3));
-    file.starts_with(MAGIC) && is_executed && half(file, MACHINE) != Some(BPF)
+/// An ELF file that was made for a computer's own processor.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NativeFile {
+    /// It can be executed.
+    pub is_program: bool,
+    /// Which kind it has, and which processor it is for.
+    pub words: String,
+}
+
+/// What the file at `path` is, if it is an ELF file for another machine than BPF.
+pub fn native(file: &[u8], path: &Path) -> Option<NativeFile> {
+    /// Where a file says in which order its bytes stand.
+    const ORDER: usize = 5;
+    const ENTRY: usize = 24;
+    if !file.starts_with(b"\x7fELF") {
+        return None;
+    }
+    let of_file = |at| {
+        let number = half(file, at)?;
+        let is_big = file.get(ORDER) == Some(&2);
+        Some(if is_big { number.swap_bytes() } else { number })
+    };
+    let machine = match of_file(MACHINE)? {
+        BPF => return None,
+        // Source: include/uapi/linux/elf-em.h, kernel 6.18.
+        3 => "x86".to_owned(),
+        21 => "ppc64".to_owned(),
+        22 => "s390".to_owned(),
+        40 => "arm".to_owned(),
+        62 => "x86-64".to_owned(),
+        183 => "arm64".to_owned(),
+        243 => "RISC-V".to_owned(),
+        258 => "LoongArch".to_owned(),
+        other => format!("machine {other}"),
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_library = name.contains(".so") || long(file, ENTRY) == Some(0);
+    let (is_program, what) = match of_file(TYPE)? {
+        RELOCATABLE => (false, "an object"),
+        3 if is_library => (false, "a shared library"),
+        2 | 3 => (true, "a program"),
+        _ => (false, "a file"),
+    };
+    Some(NativeFile {
+        is_program,
+        words: format!("{what} for {machine}"),
+    })
 }
 
 /// The objects inside `file`, without those whose bytes are the same as an earlier one's.
@@ -122,6 +164,58 @@ mod tests {
 
     fn shipped(name: &str) -> &'static [u8] {
         policies::find(name).expect("a policy").object
+    }
+
+    #[test]
+    fn a_file_for_a_processor_is_told_by_kind_and_processor() {
+        let file = |bits: u8, order: u8, kind: u16, machine: u16, entry: u8| {
+            let number = |it: u16| {
+                if order == 2 {
+                    it.to_be_bytes()
+                } else {
+                    it.to_le_bytes()
+                }
+            };
+            let mut file = vec![0x7f, b'E', b'L', b'F', bits, order, 1, 0];
+            file.resize(TYPE, 0);
+            file.extend(number(kind));
+            file.extend(number(machine));
+            file.resize(HEADER, 0);
+            file[24] = entry;
+            file
+        };
+        let words = |file: &[u8], name: &str| {
+            native(file, Path::new(name)).map(|it| (it.is_program, it.words))
+        };
+        let cases = [
+            (file(2, 1, 1, 183, 0), "a.o", false, "an object for arm64"),
+            (file(2, 1, 3, 62, 1), "ls", true, "a program for x86-64"),
+            (file(2, 1, 2, 243, 1), "ls", true, "a program for RISC-V"),
+            (
+                file(2, 1, 3, 62, 1),
+                "libc.so.6",
+                false,
+                "a shared library for x86-64",
+            ),
+            (
+                file(2, 1, 3, 62, 0),
+                "m",
+                false,
+                "a shared library for x86-64",
+            ),
+            (file(2, 2, 1, 22, 0), "a.o", false, "an object for s390"),
+            (
+                file(1, 1, 1, 999, 0),
+                "a.o",
+                false,
+                "an object for machine 999",
+            ),
+        ];
+        for (file, name, is_program, want) in cases {
+            assert_eq!(words(&file, name), Some((is_program, want.to_owned())));
+        }
+        assert_eq!(words(shipped("fifo"), "fifo"), None);
+        assert_eq!(words(b"\x7fELF", "cut"), None);
     }
 
     /// A binary with these objects in it, at odd places and with noise between.

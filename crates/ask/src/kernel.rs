@@ -32,6 +32,26 @@ pub fn link(object: &Object, kernel: Kernel) -> Result<Image, LoadError> {
     object.link(&sim::target(&machine))
 }
 
+/// What to try where `kernel` lacks something that the object asks for and others have: `None` if
+/// it has all, or no kernel has.
+pub fn elsewhere(object: &[u8], kernel: Kernel) -> Option<String> {
+    let object = Object::parse(object).ok()?;
+    let has_all = |kernel: &Kernel| {
+        let image = link(&object, *kernel);
+        image.is_ok_and(|it| it.poisons.is_empty() && missing(&it).is_ok_and(|it| it.is_empty()))
+    };
+    if has_all(&kernel) {
+        return None;
+    }
+    let others = Kernel::ALL.into_iter().filter(has_all);
+    let names: Vec<&str> = others.map(Kernel::name).collect();
+    let last = names.last()?;
+    let (all, own) = (names.join(", "), kernel.name());
+    Some(format!(
+        "kernel {own} lacks what it calls, which {all} has: try --kernel {last}"
+    ))
+}
+
 /// The functions that the object calls and the simulated kernel does not offer.
 ///
 /// # Errors

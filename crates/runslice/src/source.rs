@@ -13,8 +13,8 @@ use folder::OwnFolder;
 use model::{Advice as _, Advised};
 
 use crate::exit::{self, BadSource, UnsupportedError};
-use crate::output;
 use crate::say::say;
+use crate::{input, output};
 
 pub use ask::policy::is_source;
 
@@ -61,6 +61,10 @@ pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Vec<u8>> {
 /// not read; [`UnsupportedError`] when there is no suitable clang, or the kernel cannot hold it to
 /// what a source may read that may read nothing.
 pub fn compile(path: &Path, may: &Readable) -> anyhow::Result<Built> {
+    let name = path.file_name().unwrap_or_default();
+    if name.to_str().is_none() {
+        return compile_renamed(path, &name.to_string_lossy(), may);
+    }
     let scratch = OwnFolder::new().context("no folder for the compiler")?;
     let headers = scratch.path().join("include");
     write_headers(&headers)?;
@@ -76,6 +80,20 @@ pub fn compile(path: &Path, may: &Readable) -> anyhow::Result<Built> {
         );
     }
     Ok(built)
+}
+
+/// As [`compile`]; the object names its source, and names in objects are text.
+fn compile_renamed(path: &Path, name: &str, may: &Readable) -> anyhow::Result<Built> {
+    let folder = OwnFolder::new().context("no folder for the source")?;
+    let copy = folder.join(&name.replace(char::REPLACEMENT_CHARACTER, "-"));
+    let text = input::bytes(path, input::WRITTEN)?;
+    fs::write(&copy, text).map_err(model::CannotWrite::at(copy.display()))?;
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    if *may == Readable::source_alone() {
+        return compile(&copy, may);
+    }
+    compile(&copy, &may.clone().with(parent))
 }
 
 fn say_unwalled(path: &Path) {
@@ -128,9 +146,6 @@ fn in_words(error: &Error, scratch: &Path) -> Advised {
     let advice = if text.contains("file not found") {
         "`build -I FOLDER` adds a folder of headers; `build --headers FOLDER` writes those inside \
          of runslice"
-    } else if text.contains("not a compile-time constant") && text.contains("SCX_") {
-        "the kernel gives SCX_SLICE_DFL and the like their values when it loads the policy: write \
-         a number, such as 20000000, or use the name inside of a function"
     } else {
         "correct what the compiler names"
     };
@@ -186,6 +201,20 @@ mod tests {
             let built = built.unwrap_or_else(|error| panic!("{}: {error}", policy.name));
             assert!(bpf::Object::parse(&built.object).is_ok(), "{}", policy.name);
         }
+    }
+
+    /// C schedulers of 2024 begin so.
+    #[test]
+    fn a_constant_of_the_kernel_stands_outside_of_functions_too() {
+        let folder = OwnFolder::new().unwrap();
+        let text = SIMPLE.replace("SCX_SLICE_DFL,", "slice_ns + table[0],");
+        let before = "const volatile u64 slice_ns = SCX_SLICE_DFL;\n\
+            static const volatile u64 table[] = { SCX_ENQ_HEAD | SCX_ENQ_PREEMPT };\nvoid";
+        let text = text.replacen("void", before, 1);
+        let built = compile(&source(&folder, &text), &Readable::own_folder()).unwrap();
+        assert_eq!(built.warnings, "");
+        let slice = 20_000_000_u64.to_le_bytes();
+        assert!(built.object.windows(8).any(|it| it == slice));
     }
 
     #[test]

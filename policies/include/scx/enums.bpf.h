@@ -6,8 +6,15 @@
 #ifndef __SCX_ENUMS_BPF_H
 #define __SCX_ENUMS_BPF_H
 
+/*
+ * The value of a variable outside of functions is written before any kernel is asked: there the name
+ * has the number of 7.2, as with the headers of 2024, `const volatile u64 slice_ns = SCX_SLICE_DFL`.
+ * Outside of functions `__func__` is an empty text.
+ */
+#pragma clang diagnostic ignored "-Wpredefined-identifier-outside-function"
 #define SCX_VALUE(type, value)						\
-	((u64)__builtin_preserve_enum_value(*(enum type *)value, 1))
+	__builtin_choose_expr(sizeof(__func__) > 1,			\
+		(u64)__builtin_preserve_enum_value(*(enum type *)value, 1), (u64)value)
 
 #define SCX_SLICE_DFL SCX_VALUE(scx_public_consts, SCX_SLICE_DFL)
 #define SCX_SLICE_INF SCX_VALUE(scx_public_consts, SCX_SLICE_INF)

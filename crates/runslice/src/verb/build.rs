@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use bpf::Object;
 use clap::Args;
-use model::Advised;
+use model::{Advised, Kernel};
 
 use crate::exit::{Status, UsageError};
+use crate::say::say;
 use crate::source::Readable;
-use crate::{embedded, input, output, source};
+use crate::{embedded, input, kernel, output, source};
 
 /// Arguments of `runslice build`.
 #[derive(Debug, Args)]
@@ -72,7 +73,8 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
     let to = request.output.clone().unwrap_or(beside);
     output::spare(&[("the source", Some(path))], &[("--output", Some(&to))])?;
     let is_other = |old: Vec<u8>| !old.is_empty() && !embedded::is_object(&old);
-    if to.is_file() && input::bytes(&to, input::OBJECT).map_or(true, is_other) {
+    let is_there = !output::is_standard(&to) && to.is_file();
+    if is_there && input::bytes(&to, input::OBJECT).map_or(true, is_other) {
         bail!(Advised::new(
             format!("{} is no object, and stays as it is", to.display()),
             "give another name with -o"
@@ -92,9 +94,21 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
     let mut file = output::create(&to)?;
     file.write_all(&built.object)?;
     file.flush()?;
+    if let Some(words) = kernel::elsewhere(&built.object, Kernel::default()) {
+        say("build", &format!("{}: {words}", to.display()));
+    }
+    let line = format!(
+        "{}: {} (clang {})",
+        to.display(),
+        tables.join(", "),
+        built.clang
+    );
+    if output::is_standard(&to) {
+        say("build", &line);
+        return Ok(Status::Done);
+    }
     let mut out = output::open(None)?;
-    let tables = tables.join(", ");
-    writeln!(out, "{}: {tables} (clang {})", to.display(), built.clang)?;
+    writeln!(out, "{line}")?;
     out.flush()?;
     Ok(Status::Done)
 }
