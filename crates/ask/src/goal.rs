@@ -355,6 +355,13 @@ impl Goal {
     pub fn check(&self, report: &Report) -> Result<(), Advised> {
         let groups = || report.groups.iter().map(|it| it.name.as_str());
         let unknown = |kind: &str, name: &str, known: Vec<&str>| {
+            if let Some(at) = name.find(['<', '>', '=']) {
+                let limit = &name[at..];
+                return Err(Advised::new(
+                    format!("`{self}`: a goal has no limit, since the best policy is looked for"),
+                    format!("leave out `{limit}`; `sim --fail-on wait=TIME` checks a limit"),
+                ));
+            }
             let hint = suggest::hint(name, distinct(known));
             Err(Advised::new(
                 format!("`{self}`: this load has no {kind} `{name}`"),

@@ -15,6 +15,7 @@ pub mod goal;
 pub mod hunt;
 pub mod input;
 pub mod kernel;
+pub mod kind;
 pub mod key;
 pub mod machine;
 pub mod note;

@@ -1,7 +1,8 @@
 //! The machine that a question asks for, as changes to the one of a workload or bundle.
 
-use model::{Kernel, MachineSpec};
+use model::{Advised, Kernel, MachineSpec};
 
+use crate::error::UsageError;
 use crate::profile;
 use crate::services::Services;
 
@@ -28,7 +29,7 @@ impl MachineChange {
     /// The machine that is `asked` for, changed.
     ///
     /// # Errors
-    /// When there is no such profile, or its file is bad.
+    /// When there is no such profile, its file is bad, or a node or cache has more CPUs than there are.
     pub fn change(
         &self,
         services: &Services<'_>,
@@ -36,8 +37,18 @@ impl MachineChange {
     ) -> anyhow::Result<MachineSpec> {
         let profile = self.profile.as_deref();
         let profile = profile.map(|it| profile::find(services, it)).transpose()?;
+        let cpus = self.cpus.unwrap_or(asked.cpus);
+        for (option, size) in [("--node", self.node), ("--llc", self.llc)] {
+            if let Some(size) = size.filter(|size| *size > cpus) {
+                return Err(UsageError::new(Advised::new(
+                    format!("`{option} {size}`: the machine has {cpus} CPUs"),
+                    format!("give at most {cpus}, or more --cpus"),
+                ))
+                .into());
+            }
+        }
         Ok(MachineSpec {
-            cpus: self.cpus.unwrap_or(asked.cpus),
+            cpus,
             smt: self.smt.unwrap_or(asked.smt),
             llc: self.llc.unwrap_or(asked.llc),
             node: self.node.unwrap_or(asked.node),
@@ -51,6 +62,8 @@ impl MachineChange {
 
 #[cfg(test)]
 mod tests {
+    use model::Advice as _;
+
     use super::*;
 
     #[test]
@@ -69,6 +82,15 @@ mod tests {
         let machine = change.change(&none, &asked).unwrap();
         assert_eq!((machine.cpus, machine.hz), (2, 1000));
         assert_eq!(machine.profile.name(), "default-v0");
+        let large = MachineChange {
+            cpus: Some(4),
+            node: Some(8),
+            ..MachineChange::default()
+        };
+        let said = crate::Error::from(large.change(&none, &asked).unwrap_err());
+        assert_eq!(said.to_string(), "`--node 8`: the machine has 4 CPUs");
+        let advice = said.advice();
+        assert_eq!(advice.as_deref(), Some("give at most 4, or more --cpus"));
         let same = MachineChange::default().change(&none, &asked);
         assert_eq!(same.unwrap(), asked);
     }

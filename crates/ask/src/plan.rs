@@ -14,7 +14,9 @@ use serde::Deserialize;
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
+use crate::error::UsageError;
 use crate::key::{Front, Key};
+use crate::kind::WordKind;
 use crate::outcome::Outcome;
 use crate::policy::Found;
 use crate::program::{self, ProgramOptions};
@@ -274,6 +276,9 @@ pub fn read(
     programs: Programs<'_>,
     version: &str,
 ) -> anyhow::Result<Vec<Planned>> {
+    if let Some(mistaken) = services.misplaced(path, WordKind::Sweep) {
+        return Err(UsageError::new(mistaken).into());
+    }
     Ok(seeded(&read_cells(services, path, programs)?, version))
 }
 

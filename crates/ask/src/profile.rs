@@ -6,6 +6,7 @@ use model::{Advised, Profile};
 
 use crate::error::{self, UsageError};
 use crate::input;
+use crate::kind::WordKind;
 use crate::services::Services;
 use model::suggest;
 
@@ -19,6 +20,9 @@ pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<Profile> 
     }
     let path = Path::new(argument);
     if is_path(argument) || services.is_file(path) {
+        if let Some(mistaken) = services.misplaced(path, WordKind::Profile) {
+            return Err(UsageError::new(mistaken).into());
+        }
         return read(services, path);
     }
     Err(UsageError::new(unknown(argument)).into())
@@ -54,6 +58,9 @@ fn is_path(name: &str) -> bool {
 }
 
 fn unknown(name: &str) -> Advised {
+    if let Some(mistaken) = kind::mistaken(name, WordKind::Profile) {
+        return mistaken;
+    }
     let shipped = Profile::SHIPPED;
     let hint = suggest::hint(name, shipped.iter().map(Profile::name));
     Advised::new(

@@ -5,11 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use model::Program;
+use model::{Advised, Program};
 use model::user_space::UserSpace;
 use workload::RunSpec;
 
 use crate::error::Cancelled;
+use crate::kind::WordKind;
 use crate::note::{Note, Topic};
 
 /// A file's content.
@@ -113,6 +114,8 @@ pub struct Services<'a> {
     pub is_cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// Who hears notes, on the thread that they come from. Without it nobody does.
     pub hears: Option<&'a (dyn Fn(Note) + Sync)>,
+    /// What to say of a file in a place for something of a kind, if it holds something else.
+    pub misplaced: Option<&'a (dyn Fn(&Path, WordKind) -> Option<Advised> + Sync)>,
 }
 
 impl Services<'_> {
@@ -140,6 +143,12 @@ impl Services<'_> {
     #[must_use]
     pub fn is_file(&self, path: &Path) -> bool {
         self.kind(path) == Some(FileKind::File)
+    }
+
+    /// What to say of the file at `path` in a place for `wanted`, if it holds something else.
+    #[must_use]
+    pub fn misplaced(&self, path: &Path, wanted: WordKind) -> Option<Advised> {
+        self.misplaced?(path, wanted)
     }
 
     /// Tells a note to whoever hears them.

@@ -13,7 +13,9 @@ use model::Fnv1a;
 use serde_json::Value;
 use stats::compare::{Measured, Reported, Set};
 
+use crate::error::UsageError;
 use crate::input;
+use crate::kind::WordKind;
 use crate::services::{FileKind, Services};
 
 pub use own::SWEEP;
@@ -64,6 +66,9 @@ impl File {
     /// # Errors
     /// When it cannot be read, or holds nothing that is known; the message names file and place.
     pub fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Self> {
+        if let Some(mistaken) = services.misplaced(path, WordKind::Results) {
+            return Err(UsageError::new(mistaken).into());
+        }
         let stem = path.file_stem().unwrap_or_default();
         let stem = stem.to_string_lossy().into_owned();
         let name = path.display().to_string();

@@ -12,7 +12,7 @@ use ask::services::{Compiler, FileKind, Files, Opened, Services};
 
 use crate::parallel::Threads;
 use crate::scheduler::PROGRAMS;
-use crate::{cancel, say, source};
+use crate::{cancel, kind, say, source};
 
 /// What this computer lends.
 pub const HERE: Services<'static> = Services {
@@ -22,6 +22,7 @@ pub const HERE: Services<'static> = Services {
     workers: Some(&Threads),
     is_cancelled: Some(&cancel::is_cancelled),
     hears: Some(&hear),
+    misplaced: Some(&kind::of_other_file),
 };
 
 /// Writes a note on standard error, or keeps it for whoever keeps what this thread says.

@@ -35,9 +35,11 @@ pub fn words(error: &clap::Error) -> Option<Advised> {
         }
         ErrorKind::UnknownArgument => refused.unknown_argument(),
         ErrorKind::MissingRequiredArgument => {
-            let missing = refused.texts(ContextKind::InvalidArg).join("` and `");
+            let missing = refused.texts(ContextKind::InvalidArg);
+            let are = if missing.len() > 1 { "are" } else { "is" };
+            let missing = missing.join("` and `");
             let usage = format!("write `{}`", refused.usage());
-            Advised::new(format!("`{missing}` is missing"), usage)
+            Advised::new(format!("`{missing}` {are} missing"), usage)
         }
         ErrorKind::InvalidValue => refused.invalid_value(),
         ErrorKind::ValueValidation => {

@@ -347,7 +347,10 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
     ),
     ("send(e)", "12: unknown channel `e`; did you mean `c`?"),
     ("send(c)", "12: `c` has 2 instances; say which: `c[i]`"),
-    ("send(c[x])", "14: unknown name `x`; correct the name"),
+    (
+        "send(c[x])",
+        "14: `x` is no number, and the file gives no number that name; write a number, or a name that stands in `scale`",
+    ),
     ("recv(d[)", "14: found `)`; expected an integer or a name"),
     ("loop(3) run(1ms)", "15: found `run`; expected `[`"),
     ("loop(3)[ run(1ms)", "24: found the end; expected `]`"),
@@ -355,7 +358,7 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
     ("x = 3", "7: unknown variable `x`; correct the name"),
     (
         "loop(2)[ let x = 1 ], count(n, x)",
-        "38: unknown name `x`; correct the name",
+        "38: `x` is no number, and the file gives no number that name; write a number, or a name that stands in `scale`",
     ),
     ("let self = 1", "11: `self` is taken; give it another name"),
     ("fork(tt)", "12: unknown task `tt`; did you mean `t`?"),

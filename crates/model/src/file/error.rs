@@ -112,6 +112,9 @@ pub enum Problem {
         /// How many there are.
         count: u32,
     },
+    /// A word stands where a number belongs.
+    #[error("`{0}` is no number, and the file gives no number that name")]
+    NoNumber(String),
     /// A constant was asked for.
     #[error("`{0}` is known only when the workload runs")]
     NotConstant(&'static str),
@@ -140,6 +143,7 @@ impl Advice for Problem {
             Self::NotSimulated(_) => "see the end of docs/workload.md".to_owned(),
             Self::Profile { why, .. } => return why.advice(),
             Self::WhichInstance { name, .. } => format!("say which: `{name}[i]`"),
+            Self::NoNumber(_) => "write a number, or a name that stands in `scale`".to_owned(),
             Self::NotConstant(_) => "expected a constant".to_owned(),
             Self::NoValue(error) => return error.advice(),
             Self::TooDeep(_) => "nest or chain less".to_owned(),

@@ -40,7 +40,7 @@ class RayExecutor(Executor):
         try:
             import ray
         except ImportError as error:
-            raise _runslice.UnsupportedError(needs("ray")) from error
+            raise _runslice.UnsupportedError(needs("ray", error)) from error
         self._ray: Any = ray
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
@@ -82,7 +82,7 @@ class DaskExecutor(Executor):
         try:
             from distributed import Client
         except ImportError as error:
-            raise _runslice.UnsupportedError(needs("dask")) from error
+            raise _runslice.UnsupportedError(needs("dask", error)) from error
         if address is None:
             self._client = Client(
                 n_workers=workers or cpus(), threads_per_worker=1, dashboard_address=None
@@ -109,8 +109,15 @@ class DaskExecutor(Executor):
         self._client.close()
 
 
-def needs(engine: str) -> str:
-    """What to do when an engine is not there."""
+def needs(engine: str, error: ImportError | None = None) -> str:
+    """What to do when an engine is not there, or a package that it needs itself."""
+    package = {"tune": "optuna", "dask": "distributed"}.get(engine, engine)
+    missing = (error.name or "").partition(".")[0] if error is not None else ""
+    if missing not in ("", package, engine):
+        return (
+            f"{package} needs the package {missing}, which this Python does not have: "
+            f"pip install {missing}"
+        )
     return f"{engine} is not installed for this Python: pip install 'runslice[{engine}]'"
 
 

@@ -253,7 +253,7 @@ class _Search:
         except ImportError as error:
             from ._engines import needs
 
-            raise _runslice.UnsupportedError(needs("tune")) from error
+            raise _runslice.UnsupportedError(needs("tune", error)) from error
         self.optuna = optuna
         self.policy, self.load = policy, None if workload is None else Workload(workload)
         read = [_runslice.goal(text) for text in goals]

@@ -1,6 +1,6 @@
 //! Reads expressions.
 
-use super::{DEPTH_MAX, Failure, KEYWORDS, Parser};
+use super::{DEPTH_MAX, Failure, Parser};
 use crate::token::Token;
 use crate::{Binary, Expr, Place, Scope, Target};
 use model::file::Problem;
@@ -100,11 +100,13 @@ impl Parser<'_> {
         }
         let variables = self.scope.iter().map(|(name, _)| name.as_str());
         let scale = self.names.scale.iter().map(|(name, _)| name.as_str());
-        Err(Problem::unknown(
-            "name",
-            name,
-            variables.chain(scale).chain(KEYWORDS),
-        ))
+        // Of the words of the language, those that stand for a number.
+        let own = ["self", "cpus", "rand", "randkey"];
+        let known = variables.chain(scale).chain(own);
+        Err(match Problem::unknown("name", name, known) {
+            Problem::Unknown { nearest: None, .. } => Problem::NoNumber(name.to_owned()),
+            near => near,
+        })
     }
 
     /// An expression that has a value before the workload runs.

@@ -1,0 +1,278 @@
+//! What a word of the command line is, where it is not what its place takes: people swap arguments,
+//! and a message that only says what is missing does not help them.
+
+use std::io::Read as _;
+use std::path::Path;
+
+pub use ask::kind::WordKind;
+use experiments::files::Files;
+use model::{Advised, Profile};
+
+use crate::about::About;
+use crate::workload_arg::SHIPPED;
+use crate::{bundle, input, source};
+
+/// A kind of thing, as this command line speaks of it.
+trait Spoken: Sized {
+    /// With its article.
+    fn noun(self) -> &'static str;
+
+    /// The command that takes it.
+    fn command(self, name: &str) -> String;
+
+    /// What to give in a place for it.
+    fn todo(self) -> Option<&'static str>;
+
+    /// What is built in under this name, knobs aside.
+    fn built_in(name: &str) -> Option<Self>;
+
+    /// What the file at `path` holds, by its begin and its ending, as far as that tells.
+    fn of_file(path: &Path) -> Option<Self>;
+}
+
+impl Spoken for WordKind {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Policy => "a policy",
+            Self::Workload => "a workload",
+            Self::Profile => "a machine's profile",
+            Self::Experiment => "an experiment",
+            Self::Recording => "a recording",
+            Self::Sweep => "a file for `sweep`",
+            Self::Results => "a file of results",
+        }
+    }
+
+    fn command(self, name: &str) -> String {
+        match self {
+            Self::Policy => format!("runslice sim {name} -w WORKLOAD"),
+            Self::Workload => format!("runslice sim POLICY -w {name}"),
+            Self::Profile => format!("runslice sim POLICY -w WORKLOAD --profile {name}"),
+            Self::Experiment => format!("runslice reproduce {name}"),
+            Self::Recording => format!("runslice sim POLICY --from {name}"),
+            Self::Sweep => format!("runslice sweep {name}"),
+            Self::Results => format!("runslice compare {name}"),
+        }
+    }
+
+    fn todo(self) -> Option<&'static str> {
+        match self {
+            Self::Policy => Some("give a policy, such as fifo: `runslice list` names them"),
+            Self::Workload => {
+                Some("give a workload, such as desk: `runslice list --workloads` names them")
+            }
+            Self::Profile => Some("give `ideal`, `default-v0` or a file (docs/profiles.md)"),
+            Self::Experiment => Some("`runslice reproduce` names the experiments"),
+            Self::Recording | Self::Sweep | Self::Results => None,
+        }
+    }
+
+    fn built_in(name: &str) -> Option<Self> {
+        let bare = name.split(':').next().unwrap_or(name);
+        if policies::find(bare).is_some() {
+            return Some(Self::Policy);
+        }
+        if SHIPPED.iter().any(|it| it.name == name) {
+            return Some(Self::Workload);
+        }
+        if Profile::shipped(name).is_some() {
+            return Some(Self::Profile);
+        }
+        let files = Files::embedded();
+        files
+            .everywhere()
+            .contains(&name)
+            .then_some(Self::Experiment)
+    }
+
+    fn of_file(path: &Path) -> Option<Self> {
+        let real = input::real(path);
+        // A pipe is not read to guess.
+        if !real.is_file() {
+            return None;
+        }
+        let mut begin = Vec::new();
+        let file = std::fs::File::open(&real).ok()?;
+        file.take(64 << 10).read_to_end(&mut begin).ok()?;
+        if source::is_source(&real) || begin.starts_with(b"\x7fELF") || bundle::is_bundle(&begin) {
+            return Some(Self::Policy);
+        }
+        if begin.starts_with(br#"{"runslice_events":"#) || traces::foreign::is_trace(&begin) {
+            return Some(Self::Recording);
+        }
+        let text = String::from_utf8_lossy(&begin);
+        let is_json = text.trim_start().starts_with('{');
+        if is_json && (text.contains("\"runslice_sweep\"") || text.contains("\"runslice_sim\"")) {
+            return Some(Self::Results);
+        }
+        let has = |begin: &str| {
+            text.lines()
+                .any(|line| line.trim_start().starts_with(begin))
+        };
+        match () {
+            () if is_json => None,
+            () if has("[workload]") => Some(Self::Workload),
+            () if has("[experiment]") => Some(Self::Experiment),
+            () if has("policy = [") || has("workload = [") => Some(Self::Sweep),
+            () => None,
+        }
+    }
+}
+
+/// What to say of `name` in a place for `wanted`, if it is something else.
+pub fn mistaken(name: &str, wanted: WordKind) -> Option<Advised> {
+    if let Some(knob) = knob(name, wanted) {
+        return Some(knob);
+    }
+    let found = WordKind::built_in(name).or_else(|| WordKind::of_file(Path::new(name)))?;
+    told(name, found, wanted)
+}
+
+/// What to say of the file at `path` in a place for `wanted`, if it holds something else.
+pub fn of_other_file(path: &Path, wanted: WordKind) -> Option<Advised> {
+    told(path.to_str()?, WordKind::of_file(path)?, wanted)
+}
+
+/// What else a file's name is that does not exist: the advice.
+pub fn no_file(name: &str) -> Option<String> {
+    let found = WordKind::built_in(name)?;
+    let command = found.command(name);
+    Some(format!(
+        "`{name}` is {}, not a file: {command}",
+        found.noun()
+    ))
+}
+
+fn told(name: &str, found: WordKind, wanted: WordKind) -> Option<Advised> {
+    // A recording can stand for a workload.
+    if found == wanted || (found, wanted) == (WordKind::Recording, WordKind::Workload) {
+        return None;
+    }
+    let what = format!("`{name}` is {}, not {}", found.noun(), wanted.noun());
+    let words = About::words();
+    let advice = swapped(&words, name, wanted)
+        .or_else(|| with_option(&words, name, found))
+        .or_else(|| wanted.todo().map(str::to_owned))
+        .unwrap_or_else(|| found.command(name));
+    Some(Advised::new(what, advice))
+}
+
+/// A knob that stands alone: `mlfq queues=4`.
+fn knob(name: &str, wanted: WordKind) -> Option<Advised> {
+    if wanted != WordKind::Policy || name.contains(['/', ':']) || !name.contains('=') {
+        return None;
+    }
+    let words = About::words();
+    let before = words.iter().position(|word| word == name);
+    let before = before.and_then(|at| words.get(at.checked_sub(1)?));
+    let policy = before.filter(|it| WordKind::built_in(it) == Some(WordKind::Policy));
+    let policy = policy.map_or("POLICY", String::as_str);
+    let sign = if policy.contains(':') { ',' } else { ':' };
+    Some(Advised::new(
+        format!("`{name}` is the value of a knob, not a policy"),
+        format!("write it behind its policy: {policy}{sign}{name}"),
+    ))
+}
+
+/// Whether the word at `at` is the value of `-w`.
+fn is_load(words: &[String], at: usize) -> bool {
+    at > 0 && matches!(words[at - 1].as_str(), "-w" | "--workload")
+}
+
+/// The command with `name` and a word of the `wanted` kind in each other's place.
+fn swapped(words: &[String], name: &str, wanted: WordKind) -> Option<String> {
+    let here = words.iter().position(|word| word == name)?;
+    let there = (2..words.len()).find(|&at| {
+        let crosses = is_load(words, here) != is_load(words, at);
+        let kind =
+            WordKind::built_in(&words[at]).or_else(|| WordKind::of_file(Path::new(&words[at])));
+        at != here && crosses && kind == Some(wanted)
+    })?;
+    let mut words = words.to_vec();
+    words.swap(here, there);
+    Some(words.join(" "))
+}
+
+/// The command with `-w` before a workload that stands in another place.
+fn with_option(words: &[String], name: &str, found: WordKind) -> Option<String> {
+    /// Verbs that simulate policies under a workload.
+    const VERBS: [&str; 5] = ["sim", "choose", "explain", "lab", "diff"];
+    let has_load = (0..words.len()).any(|at| is_load(words, at));
+    let at = words.iter().position(|word| word == name)?;
+    let verb = words.get(1)?.as_str();
+    if found != WordKind::Workload || has_load || !VERBS.contains(&verb) {
+        return None;
+    }
+    let mut words = words.to_vec();
+    if words[at - 1] == "--from" {
+        words[at - 1] = "-w".to_owned();
+    } else if at == 2 {
+        words.splice(at..=at, ["POLICY", "-w", name].map(str::to_owned));
+    } else if words[at - 1].starts_with('-') {
+        return None;
+    } else {
+        words.insert(at, "-w".to_owned());
+    }
+    Some(words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(command: &str, name: &str, wanted: WordKind) -> Option<String> {
+        let words: Vec<&str> = command.split(' ').collect();
+        About::called(&words, || mistaken(name, wanted).map(|it| it.in_full()))
+    }
+
+    #[test]
+    fn swapped_arguments_are_told_with_the_command_that_was_meant() {
+        let cases = [
+            (
+                "runslice sim desk -w mlfq:queues=4",
+                ("desk", WordKind::Policy),
+                "`desk` is a workload, not a policy; runslice sim mlfq:queues=4 -w desk",
+            ),
+            (
+                "runslice sim fifo desk",
+                ("desk", WordKind::Policy),
+                "`desk` is a workload, not a policy; runslice sim fifo -w desk",
+            ),
+            (
+                "runslice explain web",
+                ("web", WordKind::Policy),
+                "`web` is a workload, not a policy; runslice explain POLICY -w web",
+            ),
+            (
+                "runslice sim fifo -w o1",
+                ("o1", WordKind::Workload),
+                "`o1` is a policy, not a workload; \
+                 give a workload, such as desk: `runslice list --workloads` names them",
+            ),
+            (
+                "runslice sim fifo -w 002-turnaround",
+                ("002-turnaround", WordKind::Workload),
+                "`002-turnaround` is an experiment, not a workload; \
+                 give a workload, such as desk: `runslice list --workloads` names them",
+            ),
+            (
+                "runslice sim mlfq queues=4 -w desk",
+                ("queues=4", WordKind::Policy),
+                "`queues=4` is the value of a knob, not a policy; \
+                 write it behind its policy: mlfq:queues=4",
+            ),
+        ];
+        for (command, (name, wanted), want) in cases {
+            assert_eq!(said(command, name, wanted).as_deref(), Some(want));
+        }
+        assert_eq!(said("runslice sim fifo", "fifo", WordKind::Policy), None);
+        assert_eq!(said("runslice sim fifp", "fifp", WordKind::Policy), None);
+    }
+
+    #[test]
+    fn a_name_in_the_place_of_a_file_is_told() {
+        let want = "`fifo` is a policy, not a file: runslice sim fifo -w WORKLOAD";
+        assert_eq!(no_file("fifo").as_deref(), Some(want));
+        assert_eq!(no_file("no.such"), None);
+    }
+}
