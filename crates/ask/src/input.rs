@@ -1,5 +1,5 @@
-//! Files that the user names, read whole. Each has a greatest length, so that a device without an
-//! end is an error.
+//! Files that the user names. Those that are read whole have a greatest length, so that a device
+//! without an end is an error.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -17,7 +17,19 @@ pub const OBJECT: u64 = 1 << 30;
 /// that have not one run in each line.
 pub const RESULTS: u64 = 256 << 20;
 
-/// Reads a file of at most `most` bytes; of a device or a pipe at most [`WRITTEN`].
+/// The name of standard input.
+pub const STANDARD: &str = "-";
+
+/// What `path` is called in messages and tables.
+#[must_use]
+pub fn shown(path: &Path) -> String {
+    if path == Path::new(STANDARD) {
+        return "stdin".to_owned();
+    }
+    path.display().to_string()
+}
+
+/// Reads a file of at most `most` bytes; of a device at most [`WRITTEN`].
 ///
 /// # Errors
 /// When it cannot be read or is longer; the message names it.

@@ -276,7 +276,7 @@ pub fn read(
     programs: Programs<'_>,
     version: &str,
 ) -> anyhow::Result<Vec<Planned>> {
-    if let Some(mistaken) = services.misplaced(path, WordKind::Sweep) {
+    if let Some(mistaken) = services.misplaced_file(path, WordKind::Sweep) {
         return Err(UsageError::new(mistaken).into());
     }
     Ok(seeded(&read_cells(services, path, programs)?, version))

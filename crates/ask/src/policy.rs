@@ -13,6 +13,7 @@ use policies::Policy;
 use crate::bundle::{self, Bound, Bundle};
 use crate::embedded;
 use crate::error::{UnsupportedError, UsageError};
+use crate::kind::WordKind;
 use crate::services::Services;
 use crate::{input, kernel};
 use model::suggest;
@@ -201,6 +202,9 @@ fn plain(object: Arc<[u8]>) -> Found {
 /// callbacks, and so the object that has it.
 fn load(services: &Services<'_>, name: &str) -> anyhow::Result<Found> {
     let (path, wanted) = place(services, name);
+    if let Some(mistaken) = services.misplaced_file(Path::new(path), WordKind::Policy) {
+        return Err(UsageError::new(mistaken).into());
+    }
     let file = if is_source(Path::new(path)) {
         compiled(services, Path::new(path))?
     } else {
@@ -252,6 +256,10 @@ fn object_in(path: &str, file: Vec<u8>, wanted: Option<&str>) -> anyhow::Result<
         return Ok(Arc::from(file));
     }
     let objects = embedded::objects(&file);
+    let is_alone = objects.is_empty();
+    let native = is_alone
+        .then(|| embedded::native(&file, Path::new(path)))
+        .flatten();
     let named: Vec<_> = objects.iter().map(|object| tables(object)).collect();
     let names = || named.concat().join(", ");
     let chosen: Vec<_> = match wanted {
@@ -271,12 +279,14 @@ fn object_in(path: &str, file: Vec<u8>, wanted: Option<&str>) -> anyhow::Result<
     };
     match (chosen[..].as_ref(), wanted) {
         ([object], _) => Ok(Arc::from(**object)),
-        ([], _) if objects.is_empty() && embedded::is_program(&file) => {
-            let message = Advised::new(
-                format!("{path} is a program, and no BPF object lies in it"),
-                format!("`--scheduler '{path}'` simulates what a scheduler's program attaches"),
-            );
-            Err(UsageError::new(message).into())
+        ([], _) if let Some(native) = &native => {
+            let advice = if native.is_program {
+                format!("`--scheduler '{path}'` simulates what a scheduler's program attaches")
+            } else {
+                "compile the policy for BPF, with `runslice build` or `clang -target bpf`".into()
+            };
+            let what = format!("{path} is {}, and no BPF object lies in it", native.words);
+            Err(UsageError::new(Advised::new(what, advice)).into())
         }
         // Not an ELF file at all: the loader says what is wrong with it.
         ([], None) if objects.is_empty() => Ok(Arc::from(file)),
@@ -369,9 +379,10 @@ pub fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let known = policies::ALL.iter().chain(policies::LESSONS);
-    let known = known.map(|policy| policy.name);
-    let hint = suggest::hint(name, known);
+    if let Some(mistaken) = kind::mistaken(name, WordKind::Policy) {
+        return UsageError::new(mistaken).into();
+    }
+    let hint = suggest::hint(name, policies::names());
     UsageError::new(Advised::new(
         format!("no policy is called `{name}`"),
         format!("{hint}; or give the path of a .bpf.c or .bpf.o file"),

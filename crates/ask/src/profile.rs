@@ -20,7 +20,7 @@ pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<Profile> 
     }
     let path = Path::new(argument);
     if is_path(argument) || services.is_file(path) {
-        if let Some(mistaken) = services.misplaced(path, WordKind::Profile) {
+        if let Some(mistaken) = services.misplaced_file(path, WordKind::Profile) {
             return Err(UsageError::new(mistaken).into());
         }
         return read(services, path);

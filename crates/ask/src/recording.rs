@@ -18,6 +18,8 @@ use workload::{
 };
 
 use crate::error::UsageError;
+use crate::input;
+use crate::kind::WordKind;
 use crate::note::Topic;
 use crate::score_file;
 use crate::services::{Content, Services};
@@ -155,7 +157,7 @@ const ONLY_OF_TRACES: &str = "--window is for traces of other programs, not for 
 /// When the file cannot be read, or is no recording; the message names the file and the place in
 /// it.
 pub fn load(services: &Services<'_>, path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
-    let name = path.display().to_string();
+    let name = input::shown(path);
     let mut recorded = Recorded::new();
     read(services, path, wanted.window, &mut recorded)?;
     let wakeups = recorded.wakeups();
@@ -172,8 +174,11 @@ fn read(
     window: Window,
     to: &mut Recorded,
 ) -> anyhow::Result<()> {
-    let cannot = model::CannotRead::at(path.display());
-    let name = || path.display().to_string();
+    let cannot = model::CannotRead::at(input::shown(path));
+    let name = || input::shown(path);
+    if let Some(mistaken) = services.misplaced_file(path, WordKind::Recording) {
+        return Err(UsageError::new(mistaken).into());
+    }
     let file = services.open(path).map_err(&cannot)?;
     let mut file = BufReader::new(file.content);
     let begin = file.fill_buf().map_err(&cannot)?;
@@ -257,7 +262,7 @@ pub fn to_toml(
     window: Window,
     anonymous: bool,
 ) -> anyhow::Result<String> {
-    let name = path.display().to_string();
+    let name = input::shown(path);
     let file = services.open(path).map_err(model::CannotRead::at(&name))?;
     let file = file.content;
     let mut grouped = Grouped::new();
@@ -316,7 +321,8 @@ fn task_of(number: usize) -> TaskId {
 }
 
 fn stem(path: &Path) -> String {
-    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    let shown = input::shown(path);
+    let stem = Path::new(&shown).file_stem().unwrap_or(shown.as_ref());
     stem.to_string_lossy().into_owned()
 }
 

@@ -99,6 +99,16 @@ pub trait Workers: Sync {
     );
 }
 
+/// What the words of a question name, where they stand in the wrong place: the message shows the
+/// command that was meant.
+pub trait Words: Sync {
+    /// What to say of `name` in a place for `wanted`, if it names something else.
+    fn misplaced(&self, name: &str, wanted: WordKind) -> Option<Advised>;
+
+    /// What to say of the file at `path` in a place for `wanted`, if it holds something else.
+    fn misplaced_file(&self, path: &Path, wanted: WordKind) -> Option<Advised>;
+}
+
 /// What a caller lends to a question.
 #[derive(Clone, Copy, Default)]
 pub struct Services<'a> {
@@ -114,8 +124,8 @@ pub struct Services<'a> {
     pub is_cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// Who hears notes, on the thread that they come from. Without it nobody does.
     pub hears: Option<&'a (dyn Fn(Note) + Sync)>,
-    /// What to say of a file in a place for something of a kind, if it holds something else.
-    pub misplaced: Option<&'a (dyn Fn(&Path, WordKind) -> Option<Advised> + Sync)>,
+    /// What the caller knows of words in the wrong place.
+    pub words: Option<&'a dyn Words>,
 }
 
 impl Services<'_> {
@@ -145,10 +155,16 @@ impl Services<'_> {
         self.kind(path) == Some(FileKind::File)
     }
 
+    /// What to say of `name` in a place for `wanted`, if it names something else.
+    #[must_use]
+    pub fn misplaced(&self, name: &str, wanted: WordKind) -> Option<Advised> {
+        self.words?.misplaced(name, wanted)
+    }
+
     /// What to say of the file at `path` in a place for `wanted`, if it holds something else.
     #[must_use]
-    pub fn misplaced(&self, path: &Path, wanted: WordKind) -> Option<Advised> {
-        self.misplaced?(path, wanted)
+    pub fn misplaced_file(&self, path: &Path, wanted: WordKind) -> Option<Advised> {
+        self.words?.misplaced_file(path, wanted)
     }
 
     /// Tells a note to whoever hears them.

@@ -66,7 +66,7 @@ impl File {
     /// # Errors
     /// When it cannot be read, or holds nothing that is known; the message names file and place.
     pub fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Self> {
-        if let Some(mistaken) = services.misplaced(path, WordKind::Results) {
+        if let Some(mistaken) = services.misplaced_file(path, WordKind::Results) {
             return Err(UsageError::new(mistaken).into());
         }
         let stem = path.file_stem().unwrap_or_default();

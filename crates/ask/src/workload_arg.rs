@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use workload::{Workload, rtapp};
 
 use crate::error::UsageError;
+use crate::kind::WordKind;
 use crate::note::Topic;
 use crate::recording::Wanted;
 use crate::services::Services;
@@ -112,7 +113,11 @@ impl Written {
         let path = Path::new(argument);
         // No workload that is built in has a dot in its name.
         let is_path = argument.contains('/') || path.extension().is_some();
+        let is_path = is_path || argument == input::STANDARD;
         if !is_path && !services.is_file(path) {
+            if let Some(mistaken) = services.misplaced(argument, WordKind::Workload) {
+                return Err(UsageError::new(mistaken).into());
+            }
             let hint = suggest::hint(argument, SHIPPED.iter().map(|shipped| shipped.name));
             let message = Advised::new(
                 format!("no workload is called `{argument}`"),
@@ -120,8 +125,11 @@ impl Written {
             );
             return Err(UsageError::new(message).into());
         }
+        if let Some(mistaken) = services.misplaced_file(path, WordKind::Workload) {
+            return Err(UsageError::new(mistaken).into());
+        }
         Ok(Self {
-            file: argument.to_owned(),
+            file: input::shown(path),
             text: input::text(services, path, input::WRITTEN)?,
         })
     }
@@ -129,8 +137,11 @@ impl Written {
     /// Whether it is a configuration of rt-app, which is no text of our own.
     #[must_use]
     pub fn is_import(&self) -> bool {
-        let ending = Path::new(&self.file).extension();
-        ending.is_some_and(|it| it == "json")
+        match Path::new(&self.file).extension() {
+            Some(ending) => ending == "json",
+            // A pipe has no ending.
+            None => self.text.trim_start().starts_with('{'),
+        }
     }
 
     /// Reads it, with its parameters `scale` set anew. `profile` finds a profile's file.
@@ -144,7 +155,7 @@ impl Written {
         profile: &dyn Fn(&str) -> Result<Profile, Advised>,
     ) -> anyhow::Result<Workload> {
         let Self { file, text } = self;
-        if Path::new(file).extension().is_some_and(|it| it == "json") {
+        if self.is_import() {
             return import(services, self, scale);
         }
         Ok(Workload::parse_in(text, file, scale, profile)?)

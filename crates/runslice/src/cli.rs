@@ -1,13 +1,16 @@
 //! What the command line accepts.
 
+use std::any::TypeId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args as _, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::choose::Choose;
 use crate::exit::{Status, statuses};
+use crate::input;
 use crate::on_kernel;
 use crate::score::Score;
 use crate::verb::build::Build;
@@ -75,12 +78,35 @@ impl Cli {
     }
 }
 
+/// Arguments that name a file or something that is built in. A file's name may be no text, which
+/// clap would refuse.
+const NAMES_OF_FILES: [&str; 10] = [
+    "policy",
+    "policies",
+    "workload",
+    "old",
+    "new",
+    "object",
+    "sim",
+    "profile",
+    "recorded_under",
+    "play",
+];
+
 /// A number below zero is a value that is out of range. Without this it would be an option that is
 /// unknown, and the message would not name the option that got it.
 fn with_negative_numbers(command: Command) -> Command {
     let command = command.mut_args(|arg| {
-        if arg.get_action().takes_values() {
+        let arg = if arg.get_action().takes_values() {
             arg.allow_negative_numbers(true)
+        } else {
+            arg
+        };
+        if NAMES_OF_FILES.contains(&arg.get_id().as_str())
+            && arg.get_value_parser().type_id() == TypeId::of::<String>()
+        {
+            let parser = OsStringValueParser::new();
+            arg.value_parser(parser.map(|word| input::text_of(&word)))
         } else {
             arg
         }

@@ -3,16 +3,18 @@
 //! Each module here has all of the module of that name in the crate `ask`; a function that takes
 //! services there has those of this computer here.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::Path;
 
 use ask::note::Note;
-use ask::services::{Compiler, FileKind, Files, Opened, Services};
+use ask::kind::WordKind;
+use ask::services::{Compiler, FileKind, Files, Opened, Services, Words};
+use model::Advised;
 
 use crate::parallel::Threads;
 use crate::scheduler::PROGRAMS;
-use crate::{cancel, kind, say, source};
+use crate::{cancel, files, kind, say, source};
 
 /// What this computer lends.
 pub const HERE: Services<'static> = Services {
@@ -22,7 +24,7 @@ pub const HERE: Services<'static> = Services {
     workers: Some(&Threads),
     is_cancelled: Some(&cancel::is_cancelled),
     hears: Some(&hear),
-    misplaced: Some(&kind::of_other_file),
+    words: Some(&CommandLine),
 };
 
 /// Writes a note on standard error, or keeps it for whoever keeps what this thread says.
@@ -34,7 +36,7 @@ struct Disk;
 
 impl Files for Disk {
     fn open(&self, path: &Path) -> io::Result<Opened> {
-        let file = File::open(path)?;
+        let file = files::open(path)?;
         let facts = file.metadata().ok().filter(fs::Metadata::is_file);
         Ok(Opened {
             bytes: facts.map(|it| it.len()),
@@ -43,7 +45,7 @@ impl Files for Disk {
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {
-        let facts = fs::metadata(path).ok()?;
+        let facts = fs::metadata(files::real(path)).ok()?;
         Some(if facts.is_file() {
             FileKind::File
         } else if facts.is_dir() {
@@ -54,11 +56,23 @@ impl Files for Disk {
     }
 }
 
+struct CommandLine;
+
+impl Words for CommandLine {
+    fn misplaced(&self, name: &str, wanted: WordKind) -> Option<Advised> {
+        kind::mistaken(name, wanted)
+    }
+
+    fn misplaced_file(&self, path: &Path, wanted: WordKind) -> Option<Advised> {
+        kind::of_other_file(path, wanted)
+    }
+}
+
 struct Clang;
 
 impl Compiler for Clang {
     fn object(&self, path: &Path) -> anyhow::Result<Vec<u8>> {
-        source::object(path)
+        source::object(&files::real(path))
     }
 }
 
@@ -67,6 +81,8 @@ pub mod input {
     use std::path::Path;
 
     pub use ask::input::*;
+
+    pub use crate::files::{open, real, text_of};
 
     use super::HERE;
 

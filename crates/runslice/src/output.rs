@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, IsTerminal as _, Read as _, Write};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,17 @@ use crate::exit::UsageError;
 use crate::export;
 use crate::look::Tone;
 use crate::report::{Format, Shape};
-use crate::{interrupt, left_out};
+use crate::{input, interrupt, left_out};
+
+/// The file, if it is one: `-` stands for standard output.
+fn named(path: Option<&Path>) -> Option<&Path> {
+    path.filter(|path| !is_standard(path))
+}
+
+/// Whether `path` stands for standard output.
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new(input::STANDARD)
+}
 
 /// Opens `path` for results that are text, or standard output when there is none. Control
 /// characters are escaped: names in results come from anywhere, and a terminal obeys what is in
@@ -24,7 +35,7 @@ use crate::{interrupt, left_out};
 /// # Errors
 /// When the file cannot be created.
 pub fn open(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
-    Ok(match path {
+    Ok(match named(path) {
         Some(path) => Box::new(Printable::new(create(path)?)),
         None => Box::new(Printable::new(BufWriter::new(io::stdout().lock()))),
     })
@@ -41,7 +52,7 @@ pub fn open_form(
     if form.is_none_or(export::Form::is_text) {
         return open(path);
     }
-    Ok(match path {
+    Ok(match named(path) {
         Some(path) => Box::new(create(path)?),
         None => Box::new(BufWriter::new(io::stdout().lock())),
     })
@@ -53,7 +64,7 @@ pub fn open_form(
 /// # Errors
 /// The errors of [`open`].
 pub fn open_shape(shape: Shape, path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
-    if shape.format == Format::Human && path.is_none() && shape.look.has_color() {
+    if shape.format == Format::Human && named(path).is_none() && shape.look.has_color() {
         let mut to = Printable::new(BufWriter::new(io::stdout().lock()));
         to.has_color = true;
         return Ok(Box::new(to));
@@ -171,6 +182,10 @@ pub fn form<F: ValueEnum + Copy>(
 /// # Errors
 /// When standard output does not take it.
 pub fn announce(verdict: &[String], path: Option<&Path>) -> anyhow::Result<()> {
+    if path.is_some_and(is_standard) {
+        // The page has it, and stands there itself.
+        return Ok(());
+    }
     let mut to = open(None)?;
     for sentence in verdict {
         writeln!(to, "{sentence}")?;
@@ -196,7 +211,7 @@ pub fn page_file(path: Option<&Path>) -> Result<&Path, UsageError> {
 /// When they would go to a terminal.
 pub fn check(form: Option<export::Form>, path: Option<&Path>) -> Result<(), UsageError> {
     let is_text = form.is_none_or(export::Form::is_text);
-    if is_text || path.is_some() || !io::stdout().is_terminal() {
+    if is_text || named(path).is_some() || !io::stdout().is_terminal() {
         return Ok(());
     }
     let message = Advised::new(
@@ -213,13 +228,15 @@ pub fn check(form: Option<export::Form>, path: Option<&Path>) -> Result<(), Usag
 /// Names the file and the two options.
 pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
     let whole = |path: &Path| {
+        let path = input::real(path);
         path.canonicalize()
-            .or_else(|_| std::path::absolute(path))
+            .or_else(|_| std::path::absolute(&path))
             .ok()
     };
     // One file may have two names (hard links).
-    let node = |path: &Path| path.metadata().ok().map(|it| (it.dev(), it.ino()));
-    let is_device = |path: &Path| path.metadata().is_ok_and(|it| !it.is_file());
+    let facts = |path: &Path| input::real(path).metadata();
+    let node = |path: &Path| facts(path).ok().map(|it| (it.dev(), it.ino()));
+    let is_device = |path: &Path| is_standard(path) || facts(path).is_ok_and(|it| !it.is_file());
     let given = files
         .iter()
         .filter_map(|(option, path)| Some((option, (*path)?)));
@@ -240,17 +257,48 @@ pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
 }
 
 /// Refuses a result in the place of its source: compares files that are read with files that are
-/// written. One source may be given twice.
+/// written. One source may be given twice. What is written is tried: [`can_write`].
 ///
 /// # Errors
-/// The errors of [`distinct`].
+/// The errors of [`distinct`] and [`can_write`].
 pub fn spare(
     read: &[(&str, Option<&Path>)],
     written: &[(&str, Option<&Path>)],
-) -> Result<(), UsageError> {
+) -> anyhow::Result<()> {
     distinct(written)?;
     read.iter()
-        .try_for_each(|source| distinct(&[&[*source], written].concat()))
+        .try_for_each(|source| distinct(&[&[*source], written].concat()))?;
+    can_write(written)
+}
+
+/// Refuses what cannot be written before the work for it is done: a folder, a file in a folder that
+/// takes none, and standard output for two. A file that is there stays as it is.
+///
+/// # Errors
+/// Names the option and the file.
+pub fn can_write(written: &[(&str, Option<&Path>)]) -> anyhow::Result<()> {
+    let mut standard = None;
+    for (option, path) in written {
+        let Some(path) = path else { continue };
+        if is_standard(path) {
+            if let Some(other) = standard.replace(option) {
+                return Err(UsageError::new(Advised::new(
+                    format!("standard output is given for {other} and for {option}"),
+                    "name a file for one of them",
+                ))
+                .into());
+            }
+            continue;
+        }
+        let is_new = path.symlink_metadata().is_err();
+        let cannot = model::CannotWrite::at(path.display());
+        drop(folder::append(path).map_err(cannot)?);
+        if is_new {
+            // Whoever cannot remove it can write it, which is what was asked.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    Ok(())
 }
 
 /// Creates a file, or empties it. What could not be written to its end does not stay. Which links
@@ -271,6 +319,11 @@ pub fn create(path: &Path) -> anyhow::Result<Results> {
 /// # Errors
 /// The errors of [`create`].
 pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
+    if is_standard(path) {
+        let same = io::stdout().as_fd().try_clone_to_owned();
+        let same = same.map_err(model::CannotWrite::at("standard output"))?;
+        return Ok(BufWriter::new(File::from(same)));
+    }
     let file = folder::create(path);
     let file = file.map_err(model::CannotWrite::at(path.display()))?;
     Ok(BufWriter::new(file))
@@ -282,6 +335,11 @@ pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
 /// # Errors
 /// When it is there, or cannot be written; the message names it.
 pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> {
+    if is_standard(path) {
+        let mut to = create(path)?;
+        to.write_all(bytes)?;
+        return Ok(to.flush()?);
+    }
     let file = folder::create_new(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             anyhow!(Advised::new(
@@ -319,7 +377,8 @@ impl Drop for Results {
 
 impl Results {
     fn remove(&self) {
-        if self.path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+        let is_file = || self.path.symlink_metadata().is_ok_and(|it| it.is_file());
+        if !is_standard(&self.path) && is_file() {
             // What cannot be removed either is named all the same.
             let _ = std::fs::remove_file(&self.path);
         }
@@ -427,7 +486,20 @@ impl<W: Write> Write for Printable<W> {
 /// # Errors
 /// When it cannot be made, or another user could have prepared it; the message names it.
 pub fn make_folder(path: &Path) -> anyhow::Result<()> {
-    folder::make_kept(path).context("cannot use the folder")
+    if is_standard(path) {
+        let what = "`-` stands for standard output, which is no folder";
+        return Err(UsageError::new(Advised::new(what, "name a folder")).into());
+    }
+    folder::make_kept(path).map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Some("name a folder that you may write into".to_owned())
+            }
+            _ => model::to_write(&error),
+        };
+        let what = format!("cannot use the folder {error}");
+        anyhow!(Advised { what, advice })
+    })
 }
 
 /// Writes beside the file and then puts it in its place: it is there as a whole or not at all.
@@ -527,7 +599,7 @@ impl Whole {
 
 /// The file for one of several policies: `events.jsonl` becomes `events.mlfq.jsonl`.
 pub fn path_for(path: &Path, policy: &str, several: bool) -> PathBuf {
-    if !several {
+    if !several || is_standard(path) {
         return path.to_owned();
     }
     let plain = |c: char| {
@@ -538,11 +610,12 @@ pub fn path_for(path: &Path, policy: &str, several: bool) -> PathBuf {
         }
     };
     let policy: String = policy.chars().map(plain).collect();
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = match path.extension() {
-        Some(ending) => format!("{stem}.{policy}.{}", ending.to_string_lossy()),
-        None => format!("{stem}.{policy}"),
-    };
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{policy}"));
+    if let Some(ending) = path.extension() {
+        name.push(".");
+        name.push(ending);
+    }
     path.with_file_name(name)
 }
 
@@ -672,7 +745,7 @@ mod tests {
         let (a, b) = (Some(Path::new("a")), Some(Path::new("b")));
         spare(&[("x", a), ("x", a), ("x", None)], &[("--o", b)]).unwrap();
         let over = spare(&[("x", None), ("x", a)], &[("--o", b), ("--p", a)]);
-        let said = model::Advice::in_full(&over.unwrap_err());
+        let said = crate::exit::in_full(&over.unwrap_err());
         assert_eq!(said, "a is given for x and for --p; name two files");
     }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::{self, Write as _};
 
+use crate::input;
+
 thread_local! {
     /// Where the lines of this thread go instead of standard error.
     static KEPT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
@@ -65,6 +67,10 @@ pub fn printable(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\t' => printable.push(c),
+            // A byte of a file's name that is no text.
+            c if let Some(byte) = input::raw_byte(c) => {
+                printable.push_str(&format!("\\x{byte:02x}"));
+            }
             c if model::plain::is_obeyed(c) => printable.push_str(&model::plain::escape(c)),
             c => printable.push(c),
         }

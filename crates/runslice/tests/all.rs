@@ -24,6 +24,7 @@ mod packages;
 mod pages;
 mod parquet;
 mod places;
+mod refusals;
 mod report;
 #[cfg(feature = "live")]
 mod reproduce;
@@ -32,3 +33,4 @@ mod reproduce_all;
 mod scheduler;
 mod score;
 mod stat;
+mod streams;

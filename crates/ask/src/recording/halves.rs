@@ -11,7 +11,9 @@ use traces::foreign::{Imported, Window};
 use workload::{CostScale, Recorded, Workload};
 
 use super::{MOST_OPERATIONS, set_policies, stem};
+use crate::error::UsageError;
 use crate::goal::family;
+use crate::kind::WordKind;
 use crate::note::Topic;
 use crate::services::{Content, Services};
 
@@ -144,6 +146,9 @@ fn open(
     services: &Services<'_>,
     path: &Path,
 ) -> anyhow::Result<(BufReader<Box<dyn Content>>, bool)> {
+    if let Some(mistaken) = services.misplaced_file(path, WordKind::Recording) {
+        return Err(UsageError::new(mistaken).into());
+    }
     let name = path.display();
     let file = services.open(path).map_err(model::CannotRead::at(&name))?;
     ensure!(

@@ -1,7 +1,6 @@
 //! `runslice calibrate FILE`.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -13,9 +12,10 @@ use stats::background::{Chosen, FEWEST, Turns};
 use traces::Tee;
 
 use crate::exit::{Status, UsageError};
+use crate::kind::{self, WordKind};
 use crate::report::counted;
 use crate::say::{printable, say};
-use crate::{output, recording};
+use crate::{input, output, recording};
 
 /// Arguments of `runslice calibrate`.
 #[derive(Debug, Args)]
@@ -120,7 +120,10 @@ fn replay(path: &Path, sink: &mut dyn Sink) -> anyhow::Result<()> {
             "calibrate reads what `--events` wrote"
         ));
     }
-    let file = File::open(path).map_err(model::CannotRead::at(&name))?;
+    if let Some(mistaken) = kind::of_other_file(path, WordKind::Recording) {
+        return Err(UsageError::new(mistaken).into());
+    }
+    let file = input::open(path).map_err(model::CannotRead::at(&name))?;
     traces::replay(BufReader::new(file), sink).context(name)
 }
 

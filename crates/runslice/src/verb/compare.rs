@@ -48,6 +48,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
             ("--output", request.output.as_deref()),
         ])?;
     }
+    output::can_write(&[("--output", request.output.as_deref())])?;
     let question = request.asking.asked(request.files.clone());
     let judged = question.ask(&HERE).map_err(ask::Error::into_cause)?;
     let mut to = output::open_form(format.export(), request.output.as_deref())?;

@@ -3,7 +3,6 @@
 #[cfg(feature = "png")]
 mod picture;
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ use crate::exit::Status;
 use crate::page::{Fold, Page};
 use crate::report::page::{self, Part};
 use crate::report::{Outcome, Results, World};
-use crate::{output, schedstat};
+use crate::{input, output, schedstat};
 use model::span;
 
 /// Arguments of `runslice report`.
@@ -87,6 +86,7 @@ fn parse_between(text: &str) -> Result<(SimTime, SimTime), String> {
 /// # Errors
 /// When a file cannot be read or written, or holds neither events nor statistics.
 pub fn run(request: &Report) -> anyhow::Result<Status> {
+    output::can_write(&[("--output", request.output.as_deref())])?;
     let mut input = Input::default();
     for path in &request.run {
         output::distinct(&[
@@ -230,7 +230,7 @@ fn write_figures(
 /// Reads one file, whatever it is.
 fn read(path: &Path, request: &Report, input: &mut Input) -> anyhow::Result<()> {
     let named = || path.display().to_string();
-    let file = File::open(path).map_err(model::CannotRead::at(named()))?;
+    let file = input::open(path).map_err(model::CannotRead::at(named()))?;
     let mut source = BufReader::new(file);
     let begin = source.fill_buf().with_context(named)?;
     if begin.starts_with(b"{") {

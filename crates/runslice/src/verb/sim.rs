@@ -30,7 +30,7 @@ use crate::runs;
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::timeline::{self, Stretch};
-use crate::{output, parallel, policy, simulate, workload_arg};
+use crate::{kernel, output, parallel, policy, simulate, workload_arg};
 
 /// Arguments of `runslice sim`.
 #[derive(Debug, Args)]
@@ -147,6 +147,15 @@ impl Sim {
         Err(UsageError::new(message))
     }
 
+    /// Whether events or a trace go to standard output, and the results nowhere else.
+    fn is_output_taken(&self) -> bool {
+        let files = [&self.events, &self.trace, &self.books.schedstat];
+        let is_taken = files
+            .iter()
+            .any(|it| it.as_deref().is_some_and(output::is_standard));
+        is_taken && self.output.as_deref().is_none_or(output::is_standard)
+    }
+
     /// The policies, those of schedulers' own programs last.
     fn policies(&self) -> anyhow::Result<Vec<Found>> {
         let mut all = Vec::new();
@@ -217,6 +226,13 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let starved = report_starved(request, format, &results);
     let starved = starved | waits::report(request.fail_on, &results);
     let ejected = report_ejections(request, format, &results);
+    if ejected == Status::Ejected {
+        for spec in &specs {
+            if let Some(words) = kernel::elsewhere(&spec.policy.object, spec.machine.kernel) {
+                say("runslice", &format!("{}: {words}", spec.policy.name));
+            }
+        }
+    }
     Ok(if starved { Status::Ejected } else { ejected })
 }
 
@@ -232,7 +248,7 @@ fn sources<'a>(request: &'a Sim, policies: &'a [String]) -> Vec<(&'a str, Option
 }
 
 /// Refuses one file for two purposes also where each policy has a file of its own.
-fn check_each(request: &Sim, specs: &[RunSpec]) -> Result<(), UsageError> {
+fn check_each(request: &Sim, specs: &[RunSpec]) -> anyhow::Result<()> {
     if specs.len() < 2 {
         return Ok(());
     }
@@ -295,6 +311,13 @@ fn write(
 ) -> anyhow::Result<()> {
     let is_many = request.run.runs.is_some();
     let output = request.output.as_deref();
+    if request.is_output_taken() {
+        say(
+            "sim",
+            "the results are not printed: -o writes them to a file",
+        );
+        return Ok(());
+    }
     let Some(plain) = format.plain() else {
         return write_for_readers(request, format, results, drawn);
     };
@@ -328,8 +351,12 @@ fn write_for_readers(
     }
     let path = output::page_file(output)?;
     let shape = request.shape(Format::Human);
+    let is_alone = !output::is_standard(path);
     let mut to = output::open_shape(shape, None)?;
-    page::write_answer(results, is_many, request.look.width(), &mut to)?;
+    if is_alone {
+        page::write_answer(results, is_many, request.look.width(), &mut to)?;
+        to.flush()?;
+    }
     let (tails, collected): (Vec<_>, Vec<_>) = drawn
         .into_iter()
         .map(|it| ((it.policy, it.tails), it.collected))
@@ -342,7 +369,9 @@ fn write_for_readers(
     let mut file = output::create(path)?;
     page::write(part, is_many, &mut file)?;
     file.flush()?;
-    writeln!(to, "Pictures: {}", path.display())?;
+    if is_alone {
+        writeln!(to, "Pictures: {}", path.display())?;
+    }
     Ok(to.flush()?)
 }
 
@@ -358,7 +387,8 @@ struct Drawn {
 fn report_starved(request: &Sim, format: RunFormat, results: &Results) -> bool {
     let outcomes = results.outcomes.iter();
     let starved = outcomes.clone().any(|it| !it.summary.starved.is_empty());
-    if request.output.is_none() && format == RunFormat::Human && request.run.runs.is_none() {
+    let is_printed = request.output.is_none() && !request.is_output_taken();
+    if is_printed && format == RunFormat::Human && request.run.runs.is_none() {
         return starved;
     }
     let mut told: Vec<&str> = Vec::new();
@@ -383,7 +413,8 @@ fn report_starved(request: &Sim, format: RunFormat, results: &Results) -> bool {
 /// Says on standard error what the results on standard output do not say, and gives the status.
 fn report_ejections(request: &Sim, format: RunFormat, results: &Results) -> Status {
     let is_shown = format == RunFormat::Human && request.run.runs.is_none();
-    let seen = request.output.is_none() && is_shown || format == RunFormat::Html;
+    let is_printed = request.output.is_none() && !request.is_output_taken();
+    let seen = is_printed && is_shown || format == RunFormat::Html;
     let mut status = Status::Done;
     let mut told: Vec<&str> = Vec::new();
     for outcome in &results.outcomes {

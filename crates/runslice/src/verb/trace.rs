@@ -4,7 +4,6 @@ mod decided;
 mod human;
 mod rows;
 
-use std::fs::File;
 use std::io::{BufReader, Write as _};
 use std::path::PathBuf;
 
@@ -26,7 +25,7 @@ use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::{on_kernel, output, policy, workload_arg};
+use crate::{input, on_kernel, output, policy, workload_arg};
 use model::{span, suggest};
 
 /// What the events of a traced kernel call its load.
@@ -280,9 +279,8 @@ fn fill(
     sinks.extend(decider.map(|it| it as &mut dyn Sink));
     let mut to = Tee::new(sinks);
     if let Some(path) = &request.from {
-        let file = File::open(path).map_err(model::CannotRead::at(path.display()))?;
-        traces::replay(BufReader::new(file), &mut to)
-            .with_context(|| path.display().to_string())?;
+        let file = input::open(path).map_err(model::CannotRead::at(path.display()))?;
+        traces::replay(BufReader::new(file), &mut to).with_context(|| path.display().to_string())?;
         return Ok(None);
     }
     let spec = request.spec(found.context("a policy is simulated")?)?;

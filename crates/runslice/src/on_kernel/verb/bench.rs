@@ -160,6 +160,7 @@ trait Runner {
 /// When the computer is unsuitable, the command does not even warm up, or a file cannot be written.
 pub fn run(request: &Bench) -> anyhow::Result<Status> {
     let form = request.form()?;
+    output::can_write(&[("--output", request.output.as_deref())])?;
     let arms = plan::arms(&request.policies, &request.schedulers)?;
     let looks = request.looks()?;
     let beside = request.beside()?;

@@ -96,6 +96,7 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
         let events = ("--events", it.events());
         output::distinct(&[events, ("--output", to.output.as_deref())])?;
     }
+    output::can_write(&[("--output", to.output.as_deref())])?;
     let outcome = request.around.run(|| request.what.outcome())?;
     let mut out = output::open(to.output.as_deref())?;
     match to.format {

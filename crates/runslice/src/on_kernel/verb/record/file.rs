@@ -6,6 +6,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use model::Advised;
+
+use crate::output;
 
 /// Where a recording goes.
 #[derive(Debug)]
@@ -20,6 +23,12 @@ impl ResultFile {
     /// # Errors
     /// When it cannot.
     pub fn at(path: &Path) -> anyhow::Result<Self> {
+        if output::is_standard(path) {
+            bail!(Advised::new(
+                "a recording takes the place of a file, which standard output is not",
+                "name a file with -o",
+            ));
+        }
         let cannot = || format!("cannot write {}", path.display());
         if path.file_name().is_none() {
             bail!("{}: that is no name of a file", cannot());
