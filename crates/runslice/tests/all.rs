@@ -34,3 +34,4 @@ mod scheduler;
 mod score;
 mod stat;
 mod streams;
+mod verdicts;

@@ -1,0 +1,164 @@
+//! What is said of who is best, and of what: from files to the texts of each form.
+
+use std::fs;
+use std::path::PathBuf;
+
+use runslice_tests::{command, object};
+
+/// A folder of one test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("verdicts-{name}");
+        Self(command::empty_folder(env!("CARGO_TARGET_TMPDIR"), &name))
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).expect("writable");
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).expect("a file")
+    }
+
+    /// What a command that ends with `status` prints.
+    fn said(&self, arguments: &str, status: i32) -> String {
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let (out, err) = command::said(env!("CARGO_BIN_EXE_runslice"), &self.0, &words, status);
+        out + &err
+    }
+}
+
+/// A server that gets more requests than it can answer, or half as many.
+fn served(every: &str) -> String {
+    format!(
+        "[workload]\nname = \"served\"\nstop = \"duration:4s\"\n[machine]\ncpus = 1\n\
+         [chan.requests]\nkind = \"queue\"\n[arrival.answer]\nkind = \"poisson\"\n\
+         every = \"{every}\"\nsend = \"requests\"\n[task.worker]\n\
+         do = \"loop(inf)[ recv(requests), run(exp(1ms)), done(answer) ]\"\n"
+    )
+}
+
+#[test]
+fn a_queue_that_still_grows_gets_no_verdict_in_any_form() {
+    let folder = Folder::new("grows");
+    folder.write("over.toml", &served("800us"));
+    folder.write("under.toml", &served("2ms"));
+    let grows = "this figure grows with the duration";
+    let text = folder.said("sim fifo mlfq -w over.toml --wide", 0);
+    assert!(text.contains(&format!("worker: answer p99  no verdict: {grows}")));
+    assert!(text.contains("In short: Nothing can be ranked."), "{text}");
+    assert!(!text.contains("does best"), "{text}");
+    for form in ["markdown", "junit"] {
+        let text = folder.said(&format!("sim fifo mlfq -w over.toml --format {form}"), 0);
+        assert!(text.contains(grows), "{text}");
+    }
+    let text = folder.said("sim fifo mlfq -w over.toml -o over.html", 0);
+    assert!(text.contains(grows) && folder.read("over.html").contains(grows));
+    folder.said(
+        "sim fifo mlfq -w over.toml --runs 6 --format json -o over.json",
+        0,
+    );
+    let runs: serde_json::Value = serde_json::from_str(&folder.read("over.json")).expect("JSON");
+    assert_eq!(runs["runs"][0]["report"]["spans"][0]["grows"], 1);
+    // The time that the clock ends is alike for certain.
+    let said = folder.said("compare over.json", 0).replace('\n', " ");
+    assert!(said.contains(grows), "{said}");
+    assert!(
+        !said.contains("faster") && !said.contains("slower"),
+        "{said}"
+    );
+    let said = folder
+        .said("choose fifo mlfq -w over.toml", 6)
+        .replace('\n', " ");
+    assert!(said.contains(grows), "{said}");
+    let text = folder.said("sim fifo mlfq -w under.toml", 0);
+    assert!(!text.contains("duration"), "{text}");
+}
+
+#[test]
+fn an_ejected_policy_is_said_first_and_is_neither_best_nor_worst() {
+    let folder = Folder::new("ranked");
+    fs::copy(object!("loser"), folder.0.join("loser.bpf.o")).expect("writable");
+    let text = folder.said("sim fifo ./loser.bpf.o mlfq -w desk --duration 3s", 3);
+    let line = text.lines().nth(2).expect("behind the heading");
+    assert!(line.starts_with("loser was ejected at 1."), "{text}");
+    assert!(!text.contains("worst loser"), "{text}");
+    assert!(text.contains("In short: loser was ejected at 1."), "{text}");
+    let short = text.split("In short: ").nth(1).expect("a summary");
+    assert!(
+        !short.contains("loser does") && short.contains("fifo does worst"),
+        "{short}"
+    );
+    let alone = folder.said("sim fifo ./loser.bpf.o -w desk --duration 3s", 3);
+    assert!(
+        !alone.contains("does best") && !alone.contains("does worst"),
+        "{alone}"
+    );
+    for form in ["markdown", "junit"] {
+        let text = folder.said(
+            &format!("sim fifo ./loser.bpf.o -w desk --duration 3s --format {form}"),
+            3,
+        );
+        assert!(text.contains("loser was ejected at 1."), "{text}");
+        assert!(!text.contains("does worst"), "{text}");
+    }
+}
+
+#[test]
+fn a_span_behind_a_wait_is_warned_of_in_each_form_of_a_load() {
+    let folder = Folder::new("late-span");
+    let load = "[workload]\nname = \"w\"\nstop = \"duration:100ms\"\n[task.worker]\n\
+                do = \"loop(inf)[ sleep(1ms), span_begin(answer), run(1us), span_end(answer) ]\"\n";
+    folder.write("w.toml", load);
+    let text = folder.said("sim fifo -w w.toml", 0);
+    for part in [
+        "w.toml:5",
+        "`answer` of worker begins after `sleep`",
+        "[arrival.answer]",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let text = folder.said("sim fifo -w desk --duration 100ms", 0);
+    assert!(!text.contains("begins after"), "{text}");
+}
+
+#[test]
+fn a_recording_of_many_threads_has_a_row_for_each_name_that_waited_most() {
+    let folder = Folder::new("names");
+    let mut trace = String::from("cpus=1\n");
+    for round in 0..3 {
+        for thread in 0..40_u32 {
+            let name = match thread {
+                0..7 => "rustc".to_owned(),
+                _ => format!("job{}", char::from(b'A' + thread as u8 - 7)),
+            };
+            let (pid, at) = (100 + thread, 100_000 + round * 10_000 + thread * 200);
+            let time = |us: u32| format!("{}.{:06}", us / 1000, us % 1000 * 1000);
+            trace += &format!(
+                "  <idle>-0 [000] {}: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 \
+                 prev_state=R ==> next_comm={name} next_pid={pid} next_prio=120\n  {name}-{pid} \
+                 [000] {}: sched_switch: prev_comm={name} prev_pid={pid} prev_prio=120 \
+                 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n",
+                time(at),
+                time(at + 100),
+            );
+        }
+    }
+    folder.write("t.txt", &trace);
+    let text = folder.said("sim fifo --from t.txt", 0);
+    let table = text.split("task ").nth(1).expect("a table");
+    assert!(text.contains("rustc (7)"), "{text}");
+    assert!(text.contains("and 14 more names"), "{text}");
+    assert!(
+        table
+            .lines()
+            .take_while(|it| !it.starts_with("and "))
+            .count()
+            <= 21
+    );
+    let all = folder.said("sim fifo --from t.txt --wide", 0);
+    assert!(!all.contains("more names"), "{all}");
+    assert!(all.matches("rustc-10").count() >= 7, "{all}");
+}
