@@ -10,8 +10,9 @@ const WIDTH: usize = 80;
 /// How wide tables may be.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct WidthOptions {
-    /// Show all columns of all tables, however wide they are. Default: as many as the terminal has
-    /// room for, or 80 characters in a file.
+    /// Show all columns of all tables, however wide they are, and every task of a recording.
+    /// Default: as many columns as the terminal has room for, or 80 characters in a file, and of a
+    /// recording the twenty names whose tasks waited longest.
     #[arg(long)]
     pub wide: bool,
 }

@@ -23,7 +23,7 @@ use crate::report::{self, counted};
 use crate::scheduler::LoaderOptions;
 use crate::sets::{self, File};
 use crate::store::{self, Key, SIMULATES, Store};
-use crate::{output, parallel, python};
+use crate::{output, parallel, python, simulate};
 
 use crate::plan::{self, Planned, Programs};
 
@@ -148,6 +148,12 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     };
     if request.dry_run {
         return foretell(&store, &mine, &folder);
+    }
+    let mut loads = HashSet::new();
+    for workload in runs.iter().map(|run| &run.spec.workload) {
+        if loads.insert(&workload.file) {
+            simulate::say_late_spans(&HERE, workload);
+        }
     }
     if request.merge.is_empty() {
         make(&store, &mine, request)?;

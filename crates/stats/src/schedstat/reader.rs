@@ -300,14 +300,16 @@ impl<R: BufRead> SchedstatReader<R> {
     /// Appends the lines that begin with a number or a blank: papers and mails fold long lines,
     /// and a kernel begins each with a word.
     fn unfold(&mut self) -> Result<(), SchedstatError> {
-        let is_counters = self.buffer.first().is_some_and(u8::is_ascii_lowercase);
-        while is_counters {
+        if !self.buffer.first().is_some_and(u8::is_ascii_lowercase) {
+            return Ok(());
+        }
+        loop {
             let line = self.line + 1;
             let ahead = self.source.fill_buf();
             let ahead = ahead.map_err(|source| SchedstatError::Io { line, source })?;
             let is_folded = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'\t');
             if !ahead.first().is_some_and(is_folded) {
-                break;
+                return Ok(());
             }
             self.line = line;
             let start = self.buffer.len();
@@ -331,7 +333,6 @@ impl<R: BufRead> SchedstatReader<R> {
                 self.buffer.splice(start..start + blanks, [b' ']);
             }
         }
-        Ok(())
     }
 
     /// The number behind `word`, with which the current line must begin.
