@@ -100,7 +100,7 @@ kernels: release ## which policy runs on which kernel, real and simulated: docs/
 bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice --bench simulate
 	$(CARGO) bench --package runslice-stats --bench schedstat
-	$(CARGO) bench --package runslice-import --bench long
+	$(CARGO) bench --package runslice-traces --bench long
 	$(CARGO) bench --package runslice-tests --bench switches
 	$(CARGO) bench --package runslice-tests --bench callbacks
 

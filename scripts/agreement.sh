@@ -14,7 +14,7 @@
 # beside the vmlinuz, with names in the order in which they are to be loaded.
 #
 #   RUNSLICE   the program; without it the built one in target/release
-#   AGREEMENT  the example of crates/import; without it the built one in target/release/examples
+#   AGREEMENT  the example of crates/traces; without it the built one in target/release/examples
 #   SUITE      Debian's release whose programs the guests have: bookworm
 #   MIRROR     where it comes from; without it the system's
 #   LOADS      "hackbench build ab sysbench"

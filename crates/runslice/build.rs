@@ -7,11 +7,12 @@ use std::process::Command;
 use std::{env, fs};
 
 /// What simulated results are made of, below the project's root.
-const SIMULATED: [&str; 6] = [
+const SIMULATED: [&str; 7] = [
     "crates/model",
     "crates/workload",
     "crates/bpf",
     "crates/sim",
+    "crates/traces",
     "crates/stats",
     "profiles",
 ];

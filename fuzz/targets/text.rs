@@ -8,7 +8,8 @@ use libfuzzer_sys::fuzz_target;
 use model::{MachineSpec, Nanos, PolicySpec};
 use runslice_tests::policy;
 use stats::figure::{self, Collector};
-use stats::{Conservation, EventReader, JsonLines, Metrics, Perfetto, Tee, TraceHash};
+use stats::{Conservation, Metrics};
+use traces::{EventReader, JsonLines, Perfetto, Tee, TraceHash};
 use workload::RunSpec;
 use workload::{CpuSet, Workload};
 
@@ -105,7 +106,7 @@ fn events(bytes: &[u8]) {
         &mut lines,
     ];
     let mut tee = Tee::new(sinks.into());
-    let read = stats::replay(bytes, &mut tee);
+    let read = traces::replay(bytes, &mut tee);
     lines.close().expect("a vector takes everything");
     match read {
         Ok(()) => {
@@ -117,7 +118,7 @@ fn events(bytes: &[u8]) {
                 let _ = figure::svg(chart, true);
             }
             let mut second = TraceHash::new();
-            stats::replay(&*again, &mut second).expect("what was written can be read");
+            traces::replay(&*again, &mut second).expect("what was written can be read");
             assert_eq!(hash.value(), second.value());
         }
         Err(error) => drop(error.to_string()),

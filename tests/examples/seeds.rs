@@ -12,8 +12,8 @@ use runslice_tests::policy::{self, TESTED};
 use runslice_tests::run::Run;
 use runslice_tests::scripted;
 use sim::Simulation;
-use stats::JsonLines;
 use stats::schedstat::{Bookkeeper, Bookkeeping, Layout, Snapshot, VERSIONS};
+use traces::JsonLines;
 
 /// Names of shipped policies whose objects are small enough to learn from.
 const SHIPPED: [&str; 3] = ["fifo", "mlfq", "elsc"];

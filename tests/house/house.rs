@@ -17,7 +17,6 @@ const CIRCLES: [(&str, usize); 13] = [
     ("bpf", 3),
     ("experiments", 4),
     ("folder", 1),
-    ("import", 1),
     ("live", 1),
     ("load", 2),
     ("loader", 3),
@@ -25,6 +24,7 @@ const CIRCLES: [(&str, usize); 13] = [
     ("runslice", 3),
     ("sim", 22),
     ("stats", 2),
+    ("traces", 2),
     ("vm", 2),
     ("workload", 2),
 ];

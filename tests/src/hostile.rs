@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{MachineSpec, Nanos, PolicySpec, Rng};
 use sim::{Backend, Options, Simulation};
-use stats::TraceHash;
+use traces::TraceHash;
 use workload::{RunSpec, Workload};
 
 use crate::policy;

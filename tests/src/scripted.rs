@@ -4,7 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use model::{MachineSpec, Nanos, PolicySpec, Rng};
 use sim::{Backend, Options, Simulation};
-use stats::{Conservation, Tee, TraceHash};
+use stats::Conservation;
+use traces::{Tee, TraceHash};
 use workload::{RunSpec, Workload};
 
 use crate::choices::Choices;

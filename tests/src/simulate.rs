@@ -2,7 +2,7 @@
 
 use model::{Sink, Summary};
 use sim::{Backend, Error, Options, Simulation};
-use stats::TraceHash;
+use traces::TraceHash;
 use workload::RunSpec;
 
 /// What a run leaves: hash and number of its events, and the summary.

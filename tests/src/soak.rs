@@ -11,7 +11,8 @@ use model::{
     Rng, SimTime, Sink, Summary,
 };
 use sim::Backend;
-use stats::{Conservation, JsonLines, Tee, TraceHash};
+use stats::Conservation;
+use traces::{JsonLines, Tee, TraceHash};
 use workload::{CostScale, Recorded, RunSpec, Workload, generate};
 
 use crate::affinity::AffinityCheck;
@@ -327,7 +328,7 @@ fn replay(seed: u64) -> Result<u64, String> {
     let recorded = sim::run(&spec, &mut tee).map_err(|error| error.to_string())?;
     lines.close().map_err(|error| error.to_string())?;
     let mut read = TraceHash::new();
-    stats::replay(&*written, &mut read).map_err(|error| error.to_string())?;
+    traces::replay(&*written, &mut read).map_err(|error| error.to_string())?;
     if (read.value(), read.count()) != (hash.value(), hash.count()) {
         return Err(format!("{name}: other events were read than written"));
     }

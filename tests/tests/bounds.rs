@@ -3,7 +3,7 @@
 //!
 //! | format | what could grow | bound |
 //! | --- | --- | --- |
-//! | traces of other programs | | the table of `crates/import/tests/bounds.rs` |
+//! | traces of other programs | | the table of `crates/traces/tests/bounds.rs` |
 //! | event files | a line; brackets in brackets | 16 MiB; 127, as in all JSON |
 //! | event files | names of one kind in the header | 100,000 |
 //! | `/proc/schedstat` and logs of it | a line; CPUs | 1 MiB; 65,536 |
@@ -72,7 +72,7 @@ fn event_files_take_what_their_lines_are_long() {
         for text in [line.clone(), format!("{HEADER}\n{line}\n")] {
             let read = within(name, 8 << 20, 2 * text.len(), || {
                 let mut metrics = stats::Metrics::default();
-                stats::replay(text.as_bytes(), &mut metrics)
+                traces::replay(text.as_bytes(), &mut metrics)
             });
             assert!(read.is_err(), "{name}");
         }
@@ -86,7 +86,7 @@ fn headers_of_events_have_at_most_as_many_names_as_a_workload_has_tasks() {
     let one = r#"{"name":"g","nice":0,"count":4294967295}"#;
     let text = format!("{}\n", HEADER.replace(one, &many));
     let read = within("names", 8 << 20, 2 * text.len(), || {
-        stats::replay(text.as_bytes(), &mut stats::Metrics::default())
+        traces::replay(text.as_bytes(), &mut stats::Metrics::default())
     });
     let said = read.unwrap_err().to_string();
     let want = "line 1: `groups` is a list of 100001, and must be at most 100000";

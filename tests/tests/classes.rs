@@ -129,7 +129,7 @@ fn a_play_that_begins_after_its_tasks_have_slept_is_the_same_run_later() {
         let spec = spec_of("fifo", workload);
         let mut collect = Collector::default();
         let (played, begin) = played(&spec, before);
-        let mut later = stats::Later::new(begin, &mut collect);
+        let mut later = traces::Later::new(begin, &mut collect);
         sim::run(&played, &mut later).unwrap();
         let end = SimTime::from_nanos(500_000_000);
         [0, 1, 2, 3, 4, 5].map(|cpu| collect.turns(cpu, end))
@@ -178,7 +178,7 @@ fn tasks_that_wait_for_a_play_to_begin_take_turns_of_the_cpus_and_may_leave_them
     let spec = spec_of("goodness", workload);
     let mut collect = Collector::default();
     let (played, begin) = played(&spec, before);
-    let mut later = stats::Later::new(begin, &mut collect);
+    let mut later = traces::Later::new(begin, &mut collect);
     sim::run(&played, &mut later).unwrap();
     let end = SimTime::from_nanos(100_000_000);
     for cpu in 0..3 {
@@ -230,7 +230,7 @@ fn as_played_a_child_is_what_its_parent_is_until_it_changes_itself() {
     sim::run(&spec, &mut changes).unwrap();
     assert_eq!(changes.events, []);
     let (played, begin) = played(&spec, before);
-    let mut later = stats::Later::new(begin, &mut changes);
+    let mut later = traces::Later::new(begin, &mut changes);
     sim::run(&played, &mut later).unwrap();
     // There are the parent, who lets it begin, and the child.
     let want = [Change::Nice(19), Change::Affinity(1)];

@@ -5,7 +5,8 @@ use runslice_tests::collect::Collector;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::soak;
-use stats::{Conservation, Tee};
+use stats::Conservation;
+use traces::Tee;
 
 /// Runs that every run of the tests makes.
 const RUNS: u64 = 1_200;

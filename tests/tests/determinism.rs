@@ -14,7 +14,7 @@ use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::simulate;
 use sim::Backend;
-use stats::TraceHash;
+use traces::TraceHash;
 use workload::{RunSpec, Workload};
 
 /// Says to a child process what to print; see `hashes_for_another_process`.

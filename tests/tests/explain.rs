@@ -10,7 +10,7 @@ use runslice_tests::faulty::{
 use runslice_tests::run::Run;
 use sim::{Backend, Options, Simulation};
 use stats::why::{Act, Fault, Finding, Observer, Standing, explain_dump};
-use stats::{JsonLines, Tee, TraceHash};
+use traces::{JsonLines, Tee, TraceHash};
 
 fn explain(case: &Case) -> Option<Finding> {
     let policy = format!("faulty-{}", case.policy);
@@ -395,14 +395,14 @@ fn a_file_with_decisions_says_what_the_run_said() {
     let _summary = run.feed(&mut Tee::new(vec![&mut observer, &mut file]));
     let bytes = file.close().expect("memory takes everything");
     let mut again = Observer::new(2, None);
-    stats::replay(&*bytes, &mut again).expect("the file is whole");
+    traces::replay(&*bytes, &mut again).expect("the file is whole");
     assert!(again.finding().is_some());
     assert_eq!(again.finding(), observer.finding());
     // Nothing can be said without decisions, and that is said.
     let (mut plain, mut blind) = (JsonLines::new(Vec::new()), Observer::new(2, None));
     let _summary = run.feed(&mut plain);
     let bytes = plain.close().expect("memory takes everything");
-    stats::replay(&*bytes, &mut blind).expect("the file is whole");
+    traces::replay(&*bytes, &mut blind).expect("the file is whole");
     assert!(!blind.has_decisions());
     assert!(
         blind

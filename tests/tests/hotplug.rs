@@ -3,7 +3,8 @@
 use model::{EventKind, ExitKind, Nanos, Op, SimTime, TaskId};
 use runslice_tests::run::Run;
 use runslice_tests::two_machines::Taker;
-use stats::{Conservation, Tee};
+use stats::Conservation;
+use traces::Tee;
 
 const fn ms(count: u64) -> Nanos {
     Nanos::from_millis(count)

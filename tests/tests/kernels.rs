@@ -4,7 +4,8 @@ use model::{Kernel, Nanos, Op, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
-use stats::{Conservation, TraceHash};
+use stats::Conservation;
+use traces::TraceHash;
 
 /// Tasks that wait for each other, move and compute.
 const LOAD: &str = "\

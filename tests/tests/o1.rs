@@ -7,7 +7,7 @@ use runslice_tests::models::o1::O1;
 use runslice_tests::models::observe::{Report, hogs, observe, observe_at};
 use runslice_tests::models::{random, runs};
 use runslice_tests::timeline::machine;
-use stats::TraceHash;
+use traces::TraceHash;
 
 /// Nanoseconds of a jiffy.
 const J: u64 = 1_000_000;

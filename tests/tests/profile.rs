@@ -5,7 +5,8 @@ use runslice_tests::collect::Collector;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use runslice_tests::simulate;
-use stats::{Conservation, Metrics, Tee};
+use stats::{Conservation, Metrics};
+use traces::Tee;
 use workload::RunSpec;
 
 /// `default-v0`, in nanoseconds.

@@ -14,7 +14,8 @@ use runslice_tests::run::Run;
 use runslice_tests::speed::Case;
 use runslice_tests::usage::memory;
 use sim::Simulation;
-use stats::{JsonLines, Metrics};
+use stats::Metrics;
+use traces::JsonLines;
 use workload::RunSpec;
 
 /// Says to a child process what to do; see `child`.

@@ -5,8 +5,8 @@ use model::Nanos;
 use runslice_tests::models::runs;
 use runslice_tests::run::Run;
 use sim::Simulation;
-use stats::TraceHash;
 use stats::schedstat::{Bookkeeper, Bookkeeping, CpuCounters, SchedstatReader, Snapshot};
+use traces::TraceHash;
 use workload::RunSpec;
 
 /// Tasks that leave CPUs idle now and then, yield, fork, sleep and compute, on a few CPUs.

@@ -16,7 +16,7 @@ use runslice_tests::collect::Collector;
 use runslice_tests::in_process::{self, Step, Within};
 use runslice_tests::run::Run;
 use sim::Simulation;
-use stats::TraceHash;
+use traces::TraceHash;
 
 /// Tasks that are forked after the program came, hogs, and sleepers.
 const LOAD: &str = r#"

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use model::{Event, EventKind, EventMask, Header, MachineSpec, Nanos, PolicySpec, Sink};
 use model::{SimTime, Summary};
-use stats::{Conservation, Tee};
+use stats::Conservation;
+use traces::Tee;
 use workload::{RunSpec, Workload};
 
 /// Sums of counters by name, ends of spans by name, and tasks by group.

@@ -17,7 +17,7 @@ mod run;
 mod scored;
 
 pub use bpf::Knob;
-pub use stats::EventColumns;
+pub use traces::EventColumns;
 
 pub use crate::export::{ExportTable, Kind};
 

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use import::{Imported, Window};
 use model::{
     Change, Event, EventMask, Header, Nanos, SimTime, Sink, TaskClass, TaskId, What, span,
 };
+use traces::foreign::{Imported, Window};
 use workload::{
     AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, Known, Recorded, SchedPolicy, Wakeups,
     Workload,
@@ -98,10 +98,10 @@ impl RecordingOptions {
         let cannot = model::CannotRead::at(&name);
         let open = || File::open(path).map_err(&cannot);
         let mut file = BufReader::new(open()?);
-        if !import::is_foreign(file.fill_buf().map_err(&cannot)?) {
+        if !traces::foreign::is_foreign(file.fill_buf().map_err(&cannot)?) {
             return Ok(None);
         }
-        let whole = import::read(open()?, &stem(path), wanted.window, &mut |_| {
+        let whole = traces::foreign::read(open()?, &stem(path), wanted.window, &mut |_| {
             ControlFlow::Continue(())
         });
         let whole = whole.with_context(|| name.clone())?;
@@ -180,7 +180,7 @@ fn read(path: &Path, window: Window, to: &mut Recorded) -> anyhow::Result<()> {
     let file = File::open(path).map_err(&cannot)?;
     let mut file = BufReader::new(file);
     let begin = file.fill_buf().map_err(&cannot)?;
-    if import::is_foreign(begin) {
+    if traces::foreign::is_foreign(begin) {
         // A pipe stays where it is: text and Perfetto's traces are read from there.
         let _ = file.rewind();
         return foreign(file, path, window, to).with_context(name);
@@ -188,7 +188,7 @@ fn read(path: &Path, window: Window, to: &mut Recorded) -> anyhow::Result<()> {
     if window != Window::default() {
         anyhow::bail!("{}: {ONLY_OF_TRACES}", name());
     }
-    stats::replay(file, to).with_context(name)
+    traces::replay(file, to).with_context(name)
 }
 
 /// Whether the file at `path` is a trace of another program, by its content.
@@ -198,7 +198,7 @@ pub fn is_trace(path: &Path) -> bool {
         return false;
     };
     let begin = file.fill_buf().unwrap_or_default();
-    import::is_trace(begin)
+    traces::foreign::is_trace(begin)
 }
 
 /// Whether the file at `path` is a recording, by its content: a trace of another program, or what
@@ -260,7 +260,7 @@ pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<S
     if !is_trace(path) {
         anyhow::ensure!(window == Window::default(), ONLY_OF_TRACES);
         let mut own = Own::default();
-        stats::replay(BufReader::new(file), &mut own).with_context(|| name.clone())?;
+        traces::replay(BufReader::new(file), &mut own).with_context(|| name.clone())?;
         let header = own
             .header
             .with_context(|| format!("{name}: it has no header"))?;
@@ -280,7 +280,7 @@ pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<S
         };
         return Ok(own.grouped.to_toml(&file, &known));
     }
-    let imported = import::read(file, &stem, window, &mut |events| {
+    let imported = traces::foreign::read(file, &stem, window, &mut |events| {
         grouped.events(events);
         ControlFlow::Continue(())
     });
@@ -330,7 +330,7 @@ fn take(
     to: &mut Recorded,
 ) -> anyhow::Result<Taken> {
     let mut is_full = false;
-    let imported = import::read(file, &stem(path), window, &mut |events| {
+    let imported = traces::foreign::read(file, &stem(path), window, &mut |events| {
         to.events(events);
         is_full = to.operations() > MOST_OPERATIONS;
         if is_full {

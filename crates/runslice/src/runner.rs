@@ -2,7 +2,8 @@
 
 use model::{Nanos, Sampler, Sink, Summary};
 use sim::{Options, Simulation};
-use stats::{Later, Metrics, Tee};
+use stats::Metrics;
+use traces::{Later, Tee};
 use workload::RunSpec;
 
 use crate::cancel::{self, Until};

@@ -292,7 +292,7 @@ mod tests {
     use model::{MachineSpec, TaskGroup};
 
     use super::*;
-    use crate::stream::raw;
+    use traces::testing::raw;
 
     const MS: u64 = 1_000_000;
 

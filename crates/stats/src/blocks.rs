@@ -388,11 +388,11 @@ mod tests {
     use model::EventKind;
 
     use super::*;
-    use crate::stream::{self, with};
+    use traces::testing::{self, with};
 
     fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
         with(
-            stream::event(at, kind, 0, TaskId(task)),
+            testing::event(at, kind, 0, TaskId(task)),
             (0, words.0, words.1),
         )
     }
@@ -408,7 +408,7 @@ mod tests {
 
     fn blocks(length: u64, count: usize, end: u64) -> Blocks {
         let mut blocks = Blocks::new(Nanos::new(length), count, |name| name);
-        blocks.begin(&stream::header(2));
+        blocks.begin(&testing::header(2));
         blocks.events(&two_tasks());
         blocks.finish(SimTime::from_nanos(end));
         blocks

@@ -372,5 +372,3 @@ pub const fn cpu_columns() -> &'static [Column<CpuReport>] {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-pub(crate) use tests::check_docs;

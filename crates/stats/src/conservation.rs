@@ -290,7 +290,7 @@ impl Conservation {
             What::Steal { span } => return self.stolen(event, span),
             _ => {}
         }
-        if task == TaskId::NONE && !crate::words::needs_task(kind) {
+        if task == TaskId::NONE && !traces::needs_task(kind) {
             return Ok(());
         }
         let state = self.task(time, task)?.state;

@@ -6,7 +6,9 @@ use model::{
     Event, EventKind, EventMask, Header, Nanos, PrevState, Sample, SimTime, Sink, TaskId, What,
 };
 
-use crate::{Histogram, task_name};
+use traces::task_name;
+
+use crate::Histogram;
 
 mod rate;
 #[cfg(test)]

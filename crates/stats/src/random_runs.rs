@@ -5,8 +5,8 @@ use model::{
     TaskId, TaskTimes,
 };
 
-use crate::stream::Stream;
 use crate::{Conservation, Metrics, Report};
+use traces::testing::Stream;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -407,7 +407,7 @@ fn no_stream_makes_a_sink_panic() {
         let _ = metrics.report();
         let sinks: [&mut dyn Sink; 2] = [
             &mut Conservation::new(),
-            &mut crate::Perfetto::new(Vec::new()),
+            &mut traces::Perfetto::new(Vec::new()),
         ];
         for sink in sinks {
             stream.feed(sink, cpus, machine.now);

@@ -4,7 +4,7 @@ use model::{
     CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, What,
 };
 
-use crate::task_name;
+use traces::task_name;
 
 /// Tasks that are kept; later ones are counted.
 const MOST_TASKS: usize = 100_000;
@@ -248,7 +248,7 @@ impl Sink for Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::{event, header, with};
+    use traces::testing::{event, header, with};
 
     fn at(ns: u64) -> SimTime {
         SimTime::from_nanos(ns)
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_row_has_the_name_that_its_task_has_everywhere() {
         let mut timeline = Timeline::new(at(100), at(200), 4);
-        let stream = crate::stream::Stream::new();
+        let stream = traces::testing::Stream::new();
         let stream = stream.born(0, 0, 0, 0).born(0, 1, 1, 0).born(0, 2, 1, 1);
         stream.feed(&mut timeline, 1, 300);
         let names: Vec<&str> = timeline.rows().map(|row| row.name.as_str()).collect();

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use model::{CpuId, Event, EventKind, EventMask, Header, SimTime, Sink, TaskId, What};
 use serde::Serialize;
-use stats::task_name;
+use traces::task_name;
 
 /// Turns that are looked at: runs that agree for so long need no first difference.
 const MOST: usize = 1_000_000;
@@ -90,7 +90,7 @@ impl Turns {
     pub fn read(mut self, path: &Path) -> anyhow::Result<Self> {
         let name = || path.display().to_string();
         let file = File::open(path).with_context(name)?;
-        stats::replay(BufReader::new(file), &mut self).with_context(name)?;
+        traces::replay(BufReader::new(file), &mut self).with_context(name)?;
         Ok(self)
     }
 
@@ -160,7 +160,7 @@ mod tests {
 
     use folder::OwnFolder;
     use model::{MachineSpec, Nanos};
-    use stats::{JsonLines, Tee};
+    use traces::{JsonLines, Tee};
     use workload::{RunSpec, Workload};
 
     use super::*;

@@ -5,7 +5,8 @@ use clap::{Parser, ValueEnum as _};
 use model::Sink;
 use stats::compare::{Better, Measured, Role, Set};
 use stats::figure::Collector;
-use stats::{EventColumns, Metrics, Tails, Tee};
+use stats::{Metrics, Tails};
+use traces::{EventColumns, Tee};
 use workload::RunSpec;
 
 use crate::about::About;

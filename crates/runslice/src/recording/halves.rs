@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use import::{Imported, Window};
 use model::{Advised, Event, EventMask, Header, Nanos, SimTime, Sink};
 use stats::Blocks;
+use traces::foreign::{Imported, Window};
 use workload::{CostScale, Recorded, Workload};
 
 use super::{MOST_OPERATIONS, set_policies, stem};
@@ -39,12 +39,13 @@ impl Known {
         let name = path.display().to_string();
         let (file, is_foreign) = open(path)?;
         if is_foreign {
-            let whole = import::read(
-                file,
-                &stem(path),
-                window,
-                &mut |_| ControlFlow::Continue(()),
-            );
+            let whole =
+                traces::foreign::read(
+                    file,
+                    &stem(path),
+                    window,
+                    &mut |_| ControlFlow::Continue(()),
+                );
             let Imported {
                 header,
                 end,
@@ -67,7 +68,7 @@ impl Known {
             bail!("{name}: --window is for traces of other programs, not for a file of --events");
         }
         let mut ends = Ends::default();
-        stats::replay(file, &mut ends).with_context(|| name.clone())?;
+        traces::replay(file, &mut ends).with_context(|| name.clone())?;
         Ok(Self {
             path: path.to_owned(),
             window,
@@ -112,13 +113,14 @@ impl Known {
             "it changed while it was read"
         );
         if !is_foreign {
-            return Ok(stats::replay(file, to)?);
+            return Ok(traces::replay(file, to)?);
         }
         to.begin(&self.header);
-        let imported = import::read(file, &stem(&self.path), self.window, &mut |events| {
-            to.events(events);
-            ControlFlow::Continue(())
-        })?;
+        let imported =
+            traces::foreign::read(file, &stem(&self.path), self.window, &mut |events| {
+                to.events(events);
+                ControlFlow::Continue(())
+            })?;
         to.finish(imported.end);
         set_policies(&imported, &mut to.load);
         Ok(())
@@ -141,7 +143,7 @@ fn open(path: &Path) -> anyhow::Result<(BufReader<File>, bool)> {
     );
     let mut file = BufReader::new(file);
     let begin = file.fill_buf().map_err(model::CannotRead::at(&name))?;
-    let is_foreign = import::is_foreign(begin);
+    let is_foreign = traces::foreign::is_foreign(begin);
     file.rewind().map_err(model::CannotRead::at(&name))?;
     Ok((file, is_foreign))
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use model::{Event, EventKind, EventMask, Header, Nanos, Sampler, SimTime, Sink, Summary, What};
 use serde_json::{Value, json};
+use stats::Metrics;
 use stats::probe::{Probe, Wanted};
-use stats::{Metrics, Tee};
+use traces::Tee;
 use workload::RunSpec;
 
 use crate::parallel;

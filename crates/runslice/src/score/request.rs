@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use import::Window;
 use model::Advised;
+use traces::foreign::Window;
 
 use crate::exit::UsageError;
 use crate::machine_options::MachineOptions;

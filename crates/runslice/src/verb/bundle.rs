@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use model::{Advised, Nanos, PolicySpec};
-use stats::TraceHash;
+use traces::TraceHash;
 use workload::RunSpec;
 
 use crate::bundle::{Bound, Bundle};

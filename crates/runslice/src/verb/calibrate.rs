@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use model::{Advised, Background, Profile, Sink};
+use stats::Flight;
 use stats::background::{Chosen, FEWEST, Turns};
-use stats::{Flight, Tee};
+use traces::Tee;
 
 use crate::exit::{Status, UsageError};
 use crate::report::counted;
@@ -120,7 +121,7 @@ fn replay(path: &Path, sink: &mut dyn Sink) -> anyhow::Result<()> {
         ));
     }
     let file = File::open(path).map_err(model::CannotRead::at(&name))?;
-    stats::replay(BufReader::new(file), sink).context(name)
+    traces::replay(BufReader::new(file), sink).context(name)
 }
 
 /// What runs in the background of the recording at `path`.

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use import::Window;
 use model::Advised;
+use traces::foreign::Window;
 use workload::rtapp;
 
 use crate::exit::{Status, UsageError};

@@ -9,7 +9,8 @@ use std::thread;
 use clap::Args;
 use model::{Event, EventMask, Header, Nanos, SimTime, Sink, Text};
 use stats::why::{Act, Follower, Scene};
-use stats::{Metrics, Report, Tee};
+use stats::{Metrics, Report};
+use traces::Tee;
 use workload::RunSpec;
 
 use crate::exit::Status;

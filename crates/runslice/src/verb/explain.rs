@@ -227,7 +227,7 @@ impl Explain {
 fn of_events(request: &Explain, path: &Path) -> anyhow::Result<Explanation> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut observer = request.observer();
-    let read = stats::replay(BufReader::new(file), &mut observer);
+    let read = traces::replay(BufReader::new(file), &mut observer);
     read.with_context(|| path.display().to_string())?;
     Ok(Explanation::of(&observer, None))
 }

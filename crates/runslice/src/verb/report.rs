@@ -12,7 +12,8 @@ use clap::Args;
 use model::{Advised, Header, Nanos, SimTime};
 use stats::figure::{self, Chart, Collector, Statistics};
 use stats::schedstat::{HzEvidence, Interval, SchedstatReader};
-use stats::{Metrics, Tails, Tee};
+use stats::{Metrics, Tails};
+use traces::Tee;
 
 use crate::exit::Status;
 use crate::page::{Fold, Page};
@@ -253,7 +254,7 @@ fn read(path: &Path, request: &Report, input: &mut Input) -> anyhow::Result<()> 
 fn events(source: impl BufRead, between: Option<(SimTime, SimTime)>) -> anyhow::Result<Run> {
     let mut collected = Collector::new(between);
     let mut metrics = Metrics::new();
-    stats::replay(source, &mut Tee::new(vec![&mut collected, &mut metrics]))?;
+    traces::replay(source, &mut Tee::new(vec![&mut collected, &mut metrics]))?;
     let header = collected.header().context("there is no header")?.clone();
     Ok(Run {
         collected,

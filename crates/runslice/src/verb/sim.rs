@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use clap::Args;
 use model::{Nanos, Sink};
 use stats::figure::Collector;
-use stats::{JsonLines, Metrics, Perfetto, Tails, Tee};
+use stats::{Metrics, Tails};
+use traces::{JsonLines, Perfetto, Tee};
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use model::{Advised, Exit, Nanos, Sink};
-use stats::Tee;
 use stats::trace::{Decider, Scope, Selection, Tracer, Which};
+use traces::Tee;
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
@@ -280,7 +280,8 @@ fn fill(
     let mut to = Tee::new(sinks);
     if let Some(path) = &request.from {
         let file = File::open(path).map_err(model::CannotRead::at(path.display()))?;
-        stats::replay(BufReader::new(file), &mut to).with_context(|| path.display().to_string())?;
+        traces::replay(BufReader::new(file), &mut to)
+            .with_context(|| path.display().to_string())?;
         return Ok(None);
     }
     let spec = request.spec(found.context("a policy is simulated")?)?;

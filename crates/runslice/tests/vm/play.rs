@@ -10,7 +10,8 @@ use model::{Event, EventKind, Header};
 use runslice_tests::guest::{Guest, KERNELS};
 use runslice_tests::{folder, guest};
 use serde_json::Value;
-use stats::{Conservation, EventReader};
+use stats::Conservation;
+use traces::EventReader;
 
 /// Everything that can be played, with counts that do not depend on any scheduler.
 const EVERYTHING: &str = r#"
@@ -247,7 +248,7 @@ fn count(report: &Value, name: &str) -> u64 {
 fn keeps_the_rules(path: &Path) {
     let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{error}"));
     let mut rules = Conservation::new();
-    stats::replay(BufReader::new(file), &mut rules).unwrap();
+    traces::replay(BufReader::new(file), &mut rules).unwrap();
     assert_eq!(rules.violation(), None, "{}", path.display());
 }
 

@@ -384,7 +384,7 @@ fn agree(what: &str, place: &Path) {
     assert_close(&print, [printed, means], 0.001);
 
     let mut tally = Tally::default();
-    stats::replay(read("jsonl").as_bytes(), &mut tally).expect("events");
+    traces::replay(read("jsonl").as_bytes(), &mut tally).expect("events");
     let ours = |thread: u32| tally.sums.contains_key(&thread);
     let known = before.iter().filter(|(thread, _)| ours(**thread));
     for (thread, (name, [_, _, turns])) in known {

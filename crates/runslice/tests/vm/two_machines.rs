@@ -69,7 +69,7 @@ fn on_the_kernel(at: usize, scenario: &Scenario) -> Yield {
     let events = folder.join(format!("{}.jsonl", scenario.name));
     let events = File::open(&events).unwrap_or_else(|error| panic!("{error}: {said}"));
     let mut taker = Taker::default();
-    stats::replay(BufReader::new(events), &mut taker).unwrap_or_else(|e| panic!("{e}: {said}"));
+    traces::replay(BufReader::new(events), &mut taker).unwrap_or_else(|e| panic!("{e}: {said}"));
     taker.with((kind, message))
 }
 

@@ -68,7 +68,7 @@ fn printed(folder: &Path) -> Vec<String> {
 fn events(folder: &Path) -> Yield {
     let file = File::open(folder.join("e.jsonl")).expect("the guest wrote it");
     let mut taker = Taker::default();
-    stats::replay(BufReader::new(file), &mut taker).expect("events");
+    traces::replay(BufReader::new(file), &mut taker).expect("events");
     taker.with((0, String::new()))
 }
 

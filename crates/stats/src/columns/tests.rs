@@ -1,28 +1,8 @@
 use std::fmt::Write as _;
 
-use super::*;
+use traces::testing::check_docs;
 
-/// The part of docs/events.md between two marks must be `want`; `UPDATE_GOLDEN=1` makes it so.
-pub(crate) fn check_docs(mark: &str, want: &str) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/events.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let opening = format!("<!-- {mark}: written by");
-    let begin = text.find(&opening).expect("docs/events.md has the mark");
-    let begin = begin + text[begin..].find("-->\n").unwrap() + 4;
-    let end = begin
-        + text[begin..]
-            .find(&format!("<!-- end of {mark} -->"))
-            .unwrap();
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(path, format!("{}{want}{}", &text[..begin], &text[end..])).unwrap();
-        return;
-    }
-    assert_eq!(
-        &text[begin..end],
-        want,
-        "UPDATE_GOLDEN=1 rewrites docs/events.md"
-    );
-}
+use super::*;
 
 fn table<Row>(about: &str, columns: &[Column<Row>]) -> String {
     let mut text = format!("\n{about}:\n\n| column | in tables | unit | meaning |\n");

@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
     use crate::compare::reported::{GROUP, MACHINE};
-    use crate::stream::Stream;
+    use traces::testing::Stream;
 
     #[test]
     fn numbers_are_found_by_their_column_and_those_that_are_not_there_are_left_out() {
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn every_column_is_in_a_real_report() {
         let mut metrics = crate::Metrics::new();
-        metrics.begin(&crate::stream::header(1));
+        metrics.begin(&traces::testing::header(1));
         metrics.finish(SimTime::ZERO);
         let report = serde_json::to_value(metrics.report()).unwrap();
         for (row, known) in [("machine", MACHINE), ("all", GROUP)] {

@@ -1,7 +1,7 @@
 use model::{CpuTimes, Exit, ExitKind};
 
 use super::*;
-use crate::stream::{self, Stream, event, raw};
+use traces::testing::{self, Stream, event, raw};
 
 const RUNNABLE: PrevState = PrevState::Runnable;
 const SLEEPING: PrevState = PrevState::Sleeping;
@@ -506,7 +506,7 @@ fn a_summary_of_another_run_is_found() {
 #[test]
 fn a_machine_without_tasks_idles() {
     let mut check = Conservation::new();
-    check.begin(&stream::header(2));
+    check.begin(&testing::header(2));
     check.finish(at(100));
     assert_eq!(check.violation(), None);
     assert_eq!(check.cpus[1].times().idle.get(), 100);

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use model::{Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, What};
 
 use super::bins::{Bins, Merge};
-use crate::{Histogram, task_name};
+use traces::task_name;
+
+use crate::Histogram;
 
 /// Pieces of time of a curve.
 const BINS: usize = 120;
@@ -427,7 +429,7 @@ mod tests {
     use model::EventKind;
 
     use super::*;
-    use crate::stream::Stream;
+    use traces::testing::Stream;
 
     const MS: u64 = 1_000_000;
 

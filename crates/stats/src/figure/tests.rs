@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::schedstat::{Interval, SchedstatReader};
-use crate::stream::Stream;
 use model::{EventKind, PrevState};
+use traces::testing::Stream;
 
 const MS: u64 = 1_000_000;
 

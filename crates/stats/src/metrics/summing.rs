@@ -5,12 +5,12 @@ use model::{Nanos, SimTime, TaskTimes};
 use super::tasks::{Group, Task};
 use super::{Kind, NICE_LEVELS, NICE_MIN, Run};
 use crate::Histogram;
-use crate::names::task_name;
 use crate::report::{
     CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
     NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
 };
 use crate::tails::Tails;
+use traces::task_name;
 
 /// Stands for the group where an interrupt did something.
 const NOBODY: &str = "-";

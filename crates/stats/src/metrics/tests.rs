@@ -2,7 +2,7 @@ use model::EventKind;
 
 use super::*;
 use crate::report::{GroupReport, Millionths, Thousandths};
-use crate::stream::Stream;
+use traces::testing::Stream;
 
 const RUNNABLE: PrevState = PrevState::Runnable;
 const SLEEPING: PrevState = PrevState::Sleeping;
@@ -360,7 +360,7 @@ fn a_wakeup_of_a_task_that_is_awake_starts_no_new_wait() {
 #[should_panic(expected = "a report needs a run that is over")]
 fn a_report_before_the_end_is_a_bug() {
     let mut metrics = Metrics::new();
-    metrics.begin(&crate::stream::header(1));
+    metrics.begin(&traces::testing::header(1));
     let _ = metrics.report();
 }
 

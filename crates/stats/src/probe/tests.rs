@@ -3,7 +3,7 @@
 use model::{Event, EventKind, Nanos, PrevState, SimTime, Sink as _, TaskId};
 
 use super::*;
-use crate::stream::{Stream, event, header, with};
+use traces::testing::{Stream, event, header, with};
 
 /// A run of `solo` on CPU 0, with the tasks of `pair` as company.
 fn probed(wanted: Wanted, stream: &Stream) -> Probed {

@@ -10,7 +10,7 @@ use model::{
 use super::layout::Layout;
 use super::snapshot::Snapshot;
 use super::version4::{Bookkeeping, MachineCounts, version_4};
-use crate::sinks::Output;
+use traces::Output;
 
 /// `SCX_KICK_PREEMPT` (kernel 6.18): the target's task loses the CPU.
 const KICK_PREEMPT: u64 = 2;
@@ -271,12 +271,12 @@ mod tests {
 
     use super::*;
     use crate::schedstat::SchedstatReader;
-    use crate::stream::{self, Stream, event, with};
+    use traces::testing::{self, Stream, event, with};
 
     /// The last snapshot's run time, wait and count of CPU 0 in jiffies, at `end` nanoseconds.
     fn books(bookkeeping: Bookkeeping, stream: &Stream, end: u64) -> [u64; 3] {
         let mut bookkeeper = Bookkeeper::new(bookkeeping, Vec::new());
-        bookkeeper.begin(&stream::header(1));
+        bookkeeper.begin(&testing::header(1));
         bookkeeper.events(&stream.events);
         bookkeeper.sample(&Sample {
             time: SimTime::from_nanos(end),
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn an_idle_cpu_that_looks_in_vain_may_be_sampled_before_it_looks_again() {
         let mut bookkeeper = Bookkeeper::new(Bookkeeping::Full, Vec::new());
-        bookkeeper.begin(&stream::header(1));
+        bookkeeper.begin(&testing::header(1));
         let look = |ns| {
             with(
                 event(ns, EventKind::Callback, 0, TaskId::NONE),

@@ -8,8 +8,8 @@ use model::{
 };
 
 use super::{Selection, Which};
-use crate::task_name;
 use crate::why::{Act, Place};
+use traces::task_name;
 
 /// Decisions after which no more are kept.
 const MOST: usize = 1_000_000;
@@ -207,7 +207,7 @@ impl Sink for Decider {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::{Stream, event, header, with};
+    use traces::testing::{Stream, event, header, with};
 
     #[test]
     fn only_decisions_about_the_chosen_task_are_kept_with_their_lines() {

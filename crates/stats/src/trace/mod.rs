@@ -13,7 +13,8 @@ use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTim
 
 pub use self::decided::{Decided, Decider, Verdict};
 pub use self::queues::{Change, Queues, Reason, Wait};
-use crate::{Histogram, Spread, task_name};
+use crate::{Histogram, Spread};
+use traces::task_name;
 
 /// Bit of [`Standing::flags`]: the policy holds the task for interactive.
 pub const INTERACTIVE: u64 = 1;

@@ -2,7 +2,7 @@ use model::EventKind::Report;
 use model::PrevState::{Runnable, Sleeping};
 
 use super::*;
-use crate::stream::{Stream, with};
+use traces::testing::{Stream, with};
 
 /// Three tasks on one CPU: task 0 (`solo`), tasks 1 and 2 (`pair`).
 fn born() -> Stream {
@@ -172,7 +172,7 @@ fn a_queue_follows_the_task_to_another_cpu() {
 #[test]
 fn a_task_is_chosen_by_pid_by_name_by_group_and_as_a_child() {
     let stream = born().push(with(
-        crate::stream::event(1, EventKind::New, 0, TaskId(3)),
+        traces::testing::event(1, EventKind::New, 0, TaskId(3)),
         (0, 2 << 32 | 1, 1 << 32 | 1003),
     ));
     let chosen = |which: Which, children| {

@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::higher::Higher;
-use crate::names::task_name;
+use traces::task_name;
 
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
 /// include/linux/sched/ext.h).

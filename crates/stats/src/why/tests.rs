@@ -1,7 +1,7 @@
 use model::{CpuId, EventKind, Looked, Nanos, PrevState, TaskId};
 
 use super::*;
-use crate::stream::{Stream, event, header, with};
+use traces::testing::{Stream, event, header, with};
 
 const QUEUE: u64 = 7;
 

@@ -214,13 +214,14 @@ impl Fake {
     }
 }
 
-fn import(path: &Path) -> (Vec<Told>, import::Imported) {
+fn import(path: &Path) -> (Vec<Told>, traces::foreign::Imported) {
     let mut events = Vec::new();
     let file = File::open(path).unwrap();
-    let imported = import::read(file, "t", import::Window::default(), &mut |more| {
-        events.extend_from_slice(more);
-        ControlFlow::Continue(())
-    });
+    let imported =
+        traces::foreign::read(file, "t", traces::foreign::Window::default(), &mut |more| {
+            events.extend_from_slice(more);
+            ControlFlow::Continue(())
+        });
     (events, imported.unwrap())
 }
 

@@ -1,8 +1,8 @@
 //! The events that a run of `runslice load levels` writes, and what probes find in them.
 
 use serde_json::{Value, json};
-use stats::Tee;
 use stats::probe::{Probe, Wanted};
+use traces::Tee;
 
 use crate::reproduce::found;
 
@@ -24,7 +24,7 @@ pub fn look(probes: &[Wanted], events: Option<&[u8]>) -> Value {
     };
     let mut looking: Vec<Probe> = probes.iter().cloned().map(Probe::new).collect();
     let sinks = looking.iter_mut().map(|probe| probe as _).collect();
-    if let Err(error) = stats::replay(events, &mut Tee::new(sinks)) {
+    if let Err(error) = traces::replay(events, &mut Tee::new(sinks)) {
         return json!({ "failure": format!("its events: {error}") });
     }
     let mut all = found(probes, &looking);
@@ -42,8 +42,8 @@ mod tests {
         CpuId, Event, Header, MachineSpec, Nanos, PrevState, SimTime, Sink as _, TaskGroup, TaskId,
         What,
     };
-    use stats::JsonLines;
     use stats::probe::{Form, Steps};
+    use traces::JsonLines;
 
     use super::*;
 

@@ -12,7 +12,8 @@ use live::{Attached, Dump, Loaded, process};
 use load::play::{self, AsItIs, Detached, How, OfKernel, Scheduler};
 use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
 use stats::compare::machines;
-use stats::{JsonLines, Metrics, Perfetto, Report, Tails, Tee};
+use stats::{Metrics, Report, Tails};
+use traces::{JsonLines, Perfetto, Tee};
 use workload::{RunSpec, Workload};
 
 use crate::exit::{Status, UnsupportedError, UsageError};

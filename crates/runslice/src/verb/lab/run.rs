@@ -61,7 +61,7 @@ impl Course {
         match event.what() {
             What::New { group, index, .. } => {
                 let header = self.header.as_ref();
-                let name = header.map(|header| stats::task_name(header, group, index));
+                let name = header.map(|header| traces::task_name(header, group, index));
                 self.tasks.push(Task {
                     name: name.unwrap_or_default(),
                     ready: None,

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, bail, ensure};
 use model::Summary;
 use sim::{Backend, Options};
-use stats::{Conservation, Tee, TraceHash};
+use stats::Conservation;
+use traces::{Tee, TraceHash};
 use workload::RunSpec;
 
 use crate::exit::UnsupportedError;

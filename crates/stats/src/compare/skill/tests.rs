@@ -2,14 +2,14 @@ use model::{EventKind, Header, Nanos, PrevState, SimTime, Sink as _, TaskGroup, 
 
 use super::*;
 use crate::Blocks;
-use crate::stream::{self, with};
+use traces::testing::{self, with};
 
 /// A half of a second in which a task runs for 1 ms out of 10, after a wait that grows from `wait`
 /// by a tenth from turn to turn, and begins again every seventh turn. Every `preempts`th turn is
 /// interrupted once.
 fn half(name: &str, wait: u64, preempts: u64) -> Half {
     let none = u64::from(TaskId::NONE.0);
-    let event = |at: u64, kind, a, b| with(stream::event(at, kind, 0, TaskId(0)), (0, a, b));
+    let event = |at: u64, kind, a, b| with(testing::event(at, kind, 0, TaskId(0)), (0, a, b));
     let switch = |at, task: TaskId, prev: u64, left: PrevState| {
         let mut it = with(event(at, EventKind::Switch, prev, 0), (left as u8, 0, 0));
         it.task = task;
@@ -39,7 +39,7 @@ fn half(name: &str, wait: u64, preempts: u64) -> Half {
             nice: 0,
             count: 1,
         }],
-        ..stream::header(1)
+        ..testing::header(1)
     });
     blocks.events(&events);
     blocks.finish(SimTime::ZERO + length);

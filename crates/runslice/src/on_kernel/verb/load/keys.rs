@@ -9,7 +9,7 @@ use clap::Args;
 use load::levels::Behaviour;
 use load::{Error, Outcome, echo, levels, sampler, turnaround};
 use model::Nanos;
-use stats::JsonLines;
+use traces::JsonLines;
 
 use super::builds::Sources;
 use super::{To, duration};

@@ -4,7 +4,8 @@ use std::io::Write as _;
 
 use live::record::Depth;
 use model::Nanos;
-use stats::{Millionths, Tee};
+use stats::Millionths;
+use traces::Tee;
 use workload::RunSpec;
 
 use super::Play;

@@ -14,7 +14,7 @@ use live::record::{
 use model::snapshot::cpus_of;
 use model::{Advised, Exit, Header, Nanos, SimTime, Sink, Snapshot, Text};
 use rustix::time::{ClockId, clock_gettime};
-use stats::JsonLines;
+use traces::JsonLines;
 
 use super::file::ResultFile;
 use super::outcome::Outcome;

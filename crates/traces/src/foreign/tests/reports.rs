@@ -1,0 +1,178 @@
+//! Texts of `trace-cmd report` that differ from the usual ones, as whole traces.
+
+use std::fmt::Write as _;
+
+use model::{Event, EventKind, Nanos, TaskId, What};
+
+use super::{check_rules, import};
+use crate::foreign::{Imported, Window};
+
+fn read(text: &str) -> (Vec<Event>, Imported) {
+    let (events, imported) = import(text.as_bytes(), Window::default()).unwrap();
+    check_rules(&events, &imported);
+    (events, imported)
+}
+
+fn task(imported: &Imported, name: &str) -> TaskId {
+    let at = imported
+        .tasks
+        .iter()
+        .position(|it| it.comm.to_string() == name);
+    TaskId(u32::try_from(at.unwrap()).unwrap())
+}
+
+/// How long each turn of a task was, in microseconds.
+fn turns(events: &[Event], task: TaskId) -> Vec<u64> {
+    let switches = events.iter().filter(|it| it.kind == EventKind::Switch);
+    let (mut turns, mut begin) = (Vec::new(), None);
+    for event in switches {
+        let at = event.time.as_nanos() / 1_000;
+        if event.task == task {
+            begin = Some(at);
+        } else if matches!(event.what(), What::Switch { prev, .. } if prev == task) {
+            turns.extend(begin.take().map(|begin| at - begin));
+        }
+    }
+    turns
+}
+
+/// A turn of `worker` on CPU 0, and who comes after it, with fields as they are.
+fn raw(mark: &str) -> String {
+    let mut text = "version = 6\ncpus=2\n".to_owned();
+    let mut switch = |at: &str, who: &str, prev: &str, state: u64, next: &str| {
+        writeln!(
+            text,
+            "  {who} [000] 100.{at}: sched_switch:  {mark}prev_comm={prev} prev_prio=120 \
+             prev_state={state} next_comm={next} next_prio=120"
+        )
+        .unwrap();
+    };
+    let (idle, worker, other) = ("swapper/0 prev_pid=0", "worker", "other");
+    switch("000000", "<idle>-0", idle, 0, "worker next_pid=900");
+    switch(
+        "005000",
+        "worker-900",
+        &format!("{worker} prev_pid=900"),
+        1,
+        "swapper/0 next_pid=0",
+    );
+    switch("010000", "<idle>-0", idle, 0, "worker next_pid=900");
+    switch(
+        "015000",
+        "worker-900",
+        &format!("{worker} prev_pid=900"),
+        4096,
+        "other next_pid=901",
+    );
+    switch(
+        "016000",
+        "other-901",
+        &format!("{other} prev_pid=901"),
+        64,
+        "worker next_pid=900",
+    );
+    switch(
+        "020000",
+        "worker-900",
+        &format!("{worker} prev_pid=900"),
+        2,
+        "swapper/0 next_pid=0",
+    );
+    text
+}
+
+#[test]
+fn raw_fields_tell_the_same_turns_with_and_without_the_mark_of_a_failure() {
+    for mark in ["", "[FAILED TO PARSE] "] {
+        let (events, imported) = read(&raw(mark));
+        assert_eq!(imported.findings.records, 6, "{mark}");
+        assert_eq!(
+            turns(&events, task(&imported, "worker")),
+            [5_000, 5_000, 4_000]
+        );
+        assert_eq!(turns(&events, task(&imported, "other")), [1_000]);
+    }
+}
+
+/// `hog` has CPU 1 throughout, and wakes `worker` on CPU 0.
+fn hog() -> String {
+    let mut text = "cpus=2\n".to_owned();
+    for turn in 0..20 {
+        let at = turn * 10;
+        writeln!(
+            text,
+            " hog-700 [001] d..2. 100.{at:03}000: sched_waking: comm=worker pid=900 prio=120 \
+             target_cpu=000\n <idle>-0 [000] d..2. 100.{at:03}010: sched_switch: \
+             prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=worker \
+             next_pid=900 next_prio=120\n worker-900 [000] d..2. 100.{:03}000: sched_switch: \
+             prev_comm=worker prev_pid=900 prev_prio=120 prev_state=S ==> next_comm=swapper/0 \
+             next_pid=0 next_prio=120",
+            at + 4
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_thread_that_never_switches_has_its_cpu_throughout_and_wakes_whom_it_wakes() {
+    let (events, imported) = read(&hog());
+    let hog = task(&imported, "hog");
+    assert_eq!(imported.findings.wakeups.task, 20);
+    assert_eq!(imported.findings.wakeups.unsaid, 0);
+    let on = |it: &&Event| it.kind == EventKind::Switch && it.cpu.0 == 1;
+    let switches: Vec<_> = events.iter().filter(on).collect();
+    assert_eq!(switches.len(), 1, "{switches:?}");
+    assert_eq!((switches[0].task, switches[0].time.as_nanos()), (hog, 0));
+}
+
+#[test]
+fn every_part_of_a_trace_has_the_machine_of_its_head_and_may_be_idle() {
+    let mut text = "version = 7\ncpus=8\n".to_owned();
+    for (second, cpu) in [(100, 0), (105, 5)] {
+        for (at, prev, next) in [(110, "swapper", "a"), (5110, "a", "swapper")] {
+            let pid = |name| if name == "a" { 900 + cpu } else { 0 };
+            writeln!(
+                text,
+                " x-{0} [00{cpu}] {second}.{at:06}: sched_switch: prev_comm={prev} prev_pid={0} \
+                 prev_prio=120 prev_state=S ==> next_comm={next} next_pid={1} next_prio=120",
+                pid(prev),
+                pid(next)
+            )
+            .unwrap();
+        }
+    }
+    let part = |from, until| Window {
+        from: Nanos::from_secs(from),
+        until: Some(Nanos::from_secs(until)),
+    };
+    let tasks = [
+        (Window::default(), 2),
+        (part(0, 1), 1),
+        (part(2, 3), 0),
+        (part(4, 9), 1),
+    ];
+    for (window, tasks) in tasks {
+        let (events, imported) = import(text.as_bytes(), window).unwrap();
+        check_rules(&events, &imported);
+        assert_eq!(imported.header.machine.cpus, 8, "{window:?}");
+        assert_eq!(imported.tasks.len(), tasks, "{window:?}");
+    }
+}
+
+#[test]
+fn the_latency_format_is_read_as_a_trace() {
+    let text = "cpus=4\n\
+        trace-cm-1394    1d..2  2535.384253: sched_switch:         prev_comm=trace-cmd \
+        prev_pid=1394 prev_prio=120 prev_state=R+ ==> next_comm=kworker/1:2 next_pid=679 \
+        next_prio=120\n\
+        kworker/-679     1d..2  2535.384280: sched_switch:         prev_comm=kworker/1:2 \
+        prev_pid=679 prev_prio=120 prev_state=I ==> next_comm=trace-cmd next_pid=1394 \
+        next_prio=120\n";
+    let (events, imported) = read(text);
+    assert_eq!(
+        (imported.findings.records, imported.header.machine.cpus),
+        (2, 4)
+    );
+    assert_eq!(turns(&events, task(&imported, "kworker/1:2")), [27]);
+}

@@ -1,0 +1,117 @@
+//! The story: two CPUs, a fork, and wakeups of every kind.
+
+use crate::foreign::record::{Comm, Context, Interrupt, Left, Record, What, Who};
+
+pub fn who(pid: u32, comm: &str) -> Who {
+    Who {
+        pid,
+        comm: Comm::new(comm.as_bytes()),
+        prio: Some(if pid == 10 { 125 } else { 120 }),
+    }
+}
+
+fn idle(cpu: u32) -> Who {
+    who(0, &format!("swapper/{cpu}"))
+}
+
+/// Makes records one after the other, 5 us apart.
+struct Teller {
+    records: Vec<Record>,
+    time: u64,
+}
+
+impl Teller {
+    fn say(&mut self, (cpu, pid, context): (u32, u32, Context), what: What) {
+        self.time += 5_000;
+        self.records.push(Record {
+            time: self.time,
+            cpu,
+            pid,
+            context,
+            what,
+        });
+    }
+
+    fn switch(&mut self, cpu: u32, prev: Who, left: Left, next: Who) {
+        let what = What::Switch { prev, left, next };
+        self.say((cpu, prev.pid, Context::Task), what);
+    }
+
+    /// The waking of a thread in a context, and the wakeup that follows.
+    fn wake(&mut self, at: (u32, u32, Context), whom: Who, cpu: u32) {
+        self.say(at, What::Waking(whom, Some(cpu)));
+        let cpu = Some(cpu);
+        let wakeup = What::Wakeup {
+            who: whom,
+            cpu,
+            new: false,
+        };
+        self.say(at, wakeup);
+    }
+}
+
+/// The records, in the order of time.
+pub fn story() -> Vec<Record> {
+    let main = who(10, "main: [0] x-1");
+    let server = who(20, "server");
+    let child = who(30, "main: [0] x-1");
+    let mut tell = Teller {
+        records: Vec::new(),
+        time: 1_000_000_000,
+    };
+    let in_main = (0, 10, Context::Task);
+    tell.wake(in_main, server, 1);
+    tell.switch(1, idle(1), Left::Runnable, server);
+    let unborn = Who {
+        prio: None,
+        ..child
+    };
+    tell.say(
+        in_main,
+        What::Fork {
+            parent: 10,
+            child: unborn,
+        },
+    );
+    let new = What::Wakeup {
+        who: child,
+        cpu: Some(0),
+        new: true,
+    };
+    tell.say(in_main, new);
+    tell.switch(0, main, Left::Sleeping, child);
+    // A clock ends main's sleep.
+    let hard = (0, 30, Context::Hard);
+    tell.say(hard, What::Enter(Interrupt::Timer));
+    tell.wake(hard, main, 0);
+    tell.say(hard, What::Leave(Interrupt::Timer));
+    tell.switch(0, child, Left::Dead, main);
+    tell.switch(1, server, Left::Sleeping, idle(1));
+    tell.switch(0, main, Left::Blocked, idle(0));
+    // A disk, then the network.
+    let soft = (0, 0, Context::Soft);
+    tell.say(soft, What::Enter(Interrupt::Soft { clock: false }));
+    tell.wake(soft, main, 0);
+    tell.say(soft, What::Leave(Interrupt::Soft { clock: false }));
+    tell.switch(0, idle(0), Left::Runnable, main);
+    let soft = (1, 0, Context::Soft);
+    tell.say(soft, What::Enter(Interrupt::Soft { clock: false }));
+    tell.say(soft, What::Waking(server, Some(1)));
+    let to = What::Migrate {
+        who: server,
+        from: 1,
+        to: 0,
+    };
+    tell.say(soft, to);
+    let wakeup = What::Wakeup {
+        who: server,
+        cpu: Some(0),
+        new: false,
+    };
+    // It is reported where it takes effect: main wakes nobody.
+    tell.say((0, 10, Context::Hard), wakeup);
+    tell.say(soft, What::Leave(Interrupt::Soft { clock: false }));
+    tell.switch(0, main, Left::Runnable, server);
+    tell.switch(0, server, Left::Sleeping, main);
+    tell.records
+}

@@ -1,0 +1,260 @@
+//! The fields of an event's line, as kernels print them, and as libtraceevent's plugins do.
+
+use crate::foreign::record::{Comm, Interrupt, Left, What, Who};
+
+/// Events that are understood.
+pub fn is_known(event: &[u8]) -> bool {
+    event.starts_with(b"sched_") || event.starts_with(b"irq_") || event.starts_with(b"softirq_")
+}
+
+/// Events that are of use and have a thread's name, which may have a newline.
+pub fn has_name(event: &[u8]) -> bool {
+    matches!(
+        event,
+        b"sched_switch"
+            | b"sched_waking"
+            | b"sched_wakeup"
+            | b"sched_wakeup_new"
+            | b"sched_migrate_task"
+            | b"sched_process_fork"
+            | b"sched_process_exit"
+            | b"task_rename"
+    )
+}
+
+/// What an event's line reports; `None` if it is of no use here.
+pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
+    let text = text.trim_ascii();
+    // libtraceevent writes so where it does not understand how the kernel prints an event, and the
+    // raw fields behind it.
+    let text = text.strip_prefix(b"[FAILED TO PARSE]").unwrap_or(text);
+    let text = text.trim_ascii_start();
+    Some(match event {
+        b"sched_switch" => switch(text)?,
+        b"sched_waking" => {
+            let (who, cpu) = woken(text)?;
+            What::Waking(who, cpu)
+        }
+        b"sched_waking_sync" => {
+            let pid = narrow(value(text, b"pid=")?)?;
+            let flags = narrow(value(text, b"flags=")?)?;
+            waking_sync(pid, flags)?
+        }
+        b"sched_wakeup" | b"sched_wakeup_new" => {
+            let (who, cpu) = woken(text)?;
+            let new = event.ends_with(b"_new");
+            What::Wakeup { who, cpu, new }
+        }
+        b"sched_migrate_task" => What::Migrate {
+            who: by_names(text, b"comm=", b" pid=", b"prio=")?,
+            from: narrow(value(text, b"orig_cpu=")?)?,
+            to: narrow(value(text, b"dest_cpu=")?)?,
+        },
+        b"sched_process_fork" => fork(text)?,
+        b"sched_process_exec" => What::Exec {
+            pid: narrow(last_value(text, b" pid=")?)?,
+            old: narrow(last_value(text, b"old_pid=")?)?,
+        },
+        b"sched_process_exit" => What::Exit(narrow(last_value(text, b" pid=")?)?),
+        b"task_rename" => rename(text)?,
+        b"irq_handler_entry" => What::Enter(Interrupt::Device {
+            clock: after(text, b"name=").is_some_and(is_timer),
+        }),
+        b"irq_handler_exit" => What::Leave(Interrupt::Device { clock: false }),
+        b"softirq_entry" => What::Enter(softirq(text)?),
+        b"softirq_exit" => What::Leave(softirq(text)?),
+        b"hrtimer_expire_entry" | b"timer_expire_entry" | b"local_timer_entry" => {
+            What::Enter(Interrupt::Timer)
+        }
+        b"hrtimer_expire_exit" | b"timer_expire_exit" | b"local_timer_exit" => {
+            What::Leave(Interrupt::Timer)
+        }
+        _ => return None,
+    })
+}
+
+/// What the probe of wakers says of a wakeup with these flags: `WF_SYNC` is 1 up to Linux 5.10, and
+/// 16 from 5.11 on, where 1 is not used. The probe has a filter, which may have been refused.
+pub fn waking_sync(pid: u32, flags: u32) -> Option<What> {
+    (flags & 17 != 0).then_some(What::WakingSync(pid))
+}
+
+/// Whether a device's interrupt is a timer's, by its name.
+pub fn is_timer(name: &[u8]) -> bool {
+    name.to_ascii_lowercase()
+        .windows(5)
+        .any(|part| part == b"timer")
+}
+
+/// A softirq by its number (kernel 6.18, `include/linux/interrupt.h`): 1 is `TIMER`, 8 `HRTIMER`.
+pub const fn softirq_of(vector: u64) -> Interrupt {
+    Interrupt::Soft {
+        clock: matches!(vector, 1 | 8),
+    }
+}
+
+fn softirq(text: &[u8]) -> Option<Interrupt> {
+    Some(softirq_of(value(text, b"vec=")?))
+}
+
+fn switch(text: &[u8]) -> Option<What> {
+    let arrow = b" ==> ";
+    let at = text.windows(arrow.len()).position(|part| part == arrow);
+    let (left, right) = match at {
+        Some(at) => (&text[..at], &text[at + arrow.len()..]),
+        // Raw fields, as of `trace-cmd report -R`.
+        None => text.split_at(last(text, b" next_comm=")?),
+    };
+    if let Some(state) = after_last(left, b" prev_state=") {
+        return Some(What::Switch {
+            prev: by_names(left, b"prev_comm=", b" prev_pid=", b"prev_prio=")?,
+            left: left_by(word(state).0),
+            next: by_names(right, b"next_comm=", b" next_pid=", b"next_prio=")?,
+        });
+    }
+    let (prev, state) = by_colon(left)?;
+    Some(What::Switch {
+        prev,
+        left: Left::of_letters(word(state).0),
+        next: by_colon(right)?.0,
+    })
+}
+
+/// The state as letters, or as the number that raw fields have.
+fn left_by(state: &[u8]) -> Left {
+    match raw(state) {
+        Some(bits) => Left::of_bits(bits),
+        None => Left::of_letters(state),
+    }
+}
+
+/// A number of raw fields: `4096` or `0x1000`.
+fn raw(text: &[u8]) -> Option<u64> {
+    let Some(digits) = text.strip_prefix(b"0x") else {
+        return number(text);
+    };
+    let digits = std::str::from_utf8(digits).ok()?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+fn woken(text: &[u8]) -> Option<(Who, Option<u32>)> {
+    if text.starts_with(b"comm=") {
+        let who = by_names(text, b"comm=", b" pid=", b"prio=")?;
+        let cpu = last_value(text, b"target_cpu=").and_then(narrow);
+        return Some((who, cpu));
+    }
+    let (who, rest) = by_colon(text)?;
+    Some((who, last_value(rest, b"CPU:").and_then(narrow)))
+}
+
+fn fork(text: &[u8]) -> Option<What> {
+    let at = last(text, b" child_comm=")?;
+    let (parent, child) = (&text[..at], &text[at..]);
+    Some(What::Fork {
+        parent: narrow(
+            last_value(parent, b" pid=").or_else(|| last_value(parent, b" parent_pid="))?,
+        )?,
+        child: Who {
+            prio: None,
+            ..by_names(child, b"child_comm=", b" child_pid=", b"")?
+        },
+    })
+}
+
+fn rename(text: &[u8]) -> Option<What> {
+    let at = last(text, b" newcomm=")?;
+    let end = last(text, b" oom_score_adj=").filter(|end| *end > at);
+    let name = &text[at + b" newcomm=".len()..end.unwrap_or(text.len())];
+    Some(What::Rename(Who {
+        // Some kernels leave out whom.
+        pid: match value(&text[..at], b"pid=") {
+            Some(pid) => narrow(pid)?,
+            None => 0,
+        },
+        comm: Comm::new(name),
+        prio: None,
+    }))
+}
+
+/// `comm=NAME pid=1 prio=120`.
+fn by_names(text: &[u8], comm: &[u8], pid: &[u8], prio: &[u8]) -> Option<Who> {
+    let rest = after(text, comm)?;
+    let end = last(rest, pid)?;
+    let numbers = &rest[end..];
+    let prio = (!prio.is_empty()).then(|| after(numbers, prio)).flatten();
+    Some(Who {
+        pid: narrow(value(numbers, pid)?)?,
+        comm: Comm::new(&rest[..end]),
+        prio: prio.and_then(|prio| priority(word(prio).0)),
+    })
+}
+
+/// `NAME:1 [120] REST`.
+fn by_colon(text: &[u8]) -> Option<(Who, &[u8])> {
+    // The name may have brackets, what follows it has not.
+    let open = last(text, b" [")?;
+    let close = open + text[open..].iter().position(|byte| *byte == b']')?;
+    let colon = text[..open].iter().rposition(|byte| *byte == b':')?;
+    let who = Who {
+        pid: narrow(number(&text[colon + 1..open])?)?,
+        comm: Comm::new(&text[..colon]),
+        prio: priority(&text[open + 2..close]),
+    };
+    Some((who, &text[close + 1..]))
+}
+
+fn priority(text: &[u8]) -> Option<i16> {
+    match text.strip_prefix(b"-") {
+        Some(text) => number(text)?.try_into().map(|prio: i16| -prio).ok(),
+        None => number(text)?.try_into().ok(),
+    }
+}
+
+fn narrow(number: u64) -> Option<u32> {
+    u32::try_from(number).ok()
+}
+
+/// Where the last `key` begins.
+fn last(text: &[u8], key: &[u8]) -> Option<usize> {
+    text.windows(key.len()).rposition(|part| part == key)
+}
+
+fn after<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let at = text.windows(key.len()).position(|part| part == key)?;
+    Some(&text[at + key.len()..])
+}
+
+fn after_last<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    Some(&text[last(text, key)? + key.len()..])
+}
+
+fn digits(text: &[u8]) -> Option<u64> {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit());
+    number(&text[..end.unwrap_or(text.len())])
+}
+
+fn value(text: &[u8], key: &[u8]) -> Option<u64> {
+    digits(after(text, key)?)
+}
+
+fn last_value(text: &[u8], key: &[u8]) -> Option<u64> {
+    digits(after_last(text, key)?)
+}
+
+/// A decimal number of digits alone.
+pub fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |sum, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// The first word, and what follows it.
+pub fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_start();
+    let end = text.iter().position(u8::is_ascii_whitespace);
+    text.split_at(end.unwrap_or(text.len()))
+}
