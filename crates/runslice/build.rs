@@ -7,13 +7,14 @@ use std::process::Command;
 use std::{env, fs};
 
 /// What simulated results are made of, below the project's root.
-const SIMULATED: [&str; 7] = [
+const SIMULATED: [&str; 8] = [
     "crates/model",
     "crates/workload",
     "crates/bpf",
     "crates/sim",
     "crates/traces",
     "crates/stats",
+    "crates/explain",
     "profiles",
 ];
 /// What results of a kernel are made of: the loads, the policies, what attaches them, the guest,

@@ -22,7 +22,7 @@ const HELD: [&str; 7] = [
 /// and what is looked for.
 const ALLOWED: [(&str, &str); 7] = [
     // The kernel's words for how a policy ended.
-    ("stats/src/why/judge.rs", "] failed to run"),
+    ("explain/src/why/judge.rs", "] failed to run"),
     // What QEMU prints.
     ("vm/src/qemu.rs", "falling back to tcg"),
     // A line of the kernel's log.

@@ -13,9 +13,10 @@ use syn::visit::{self, Visit};
 type Name = Vec<String>;
 
 /// The largest circle of files that each crate may have. Every number may only become smaller.
-const CIRCLES: [(&str, usize); 13] = [
+const CIRCLES: [(&str, usize); 14] = [
     ("bpf", 3),
     ("experiments", 4),
+    ("explain", 1),
     ("folder", 1),
     ("live", 1),
     ("load", 2),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use stats::why::Fault;
+use explain::why::Fault;
 
 /// A policy of `policies/faulty-*.bpf.c`, a load that shows its fault, and what is to be found.
 #[derive(Debug)]

@@ -10,8 +10,8 @@
     reason = "a body is the inside of a test; how it fails is its business"
 )]
 
+use explain::trace::{Scope, Selection, Tracer, Turn, Which};
 use model::{CpuId, Event, EventKind, EventMask, Header, PrevState, SimTime, Sink, TaskId};
-use stats::trace::{Scope, Selection, Tracer, Turn, Which};
 use stats::{Metrics, Report};
 
 mod groups;

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use explain::why::{Act, Fault, Finding, Observer, Standing, explain_dump};
 use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, Sliced, Text};
 use runslice_tests::faulty::{
     BOUND, CASES, Case, HOGS, KEPT_ASIDE, LATER, MORE, SHELLS, WRONG_LINES, marked,
 };
 use runslice_tests::run::Run;
 use sim::{Backend, Options, Simulation};
-use stats::why::{Act, Fault, Finding, Observer, Standing, explain_dump};
 use traces::{JsonLines, Tee, TraceHash};
 
 fn explain(case: &Case) -> Option<Finding> {

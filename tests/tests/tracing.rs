@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use explain::trace::{Known, Queues, Scope, Selection, Tracer, Which};
+use model::report::INTERACTIVE;
 use model::{
     CpuId, Event, EventMask, Header, MachineSpec, Nanos, PrevState, SimTime, Sink, TaskId,
 };
@@ -9,7 +11,6 @@ use runslice_tests::models::random;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use sim::{Simulation, View, Watcher};
-use stats::trace::{INTERACTIVE, Known, Queues, Scope, Selection, Tracer, Which};
 use workload::RunSpec;
 
 /// Runs that every property of this file is tried on.
@@ -242,7 +243,7 @@ fn follow(policy: &str, until_ms: u64, workload: &str, task: &str) -> Tracer {
 /// For each run: when, priority, level, and how long it lasted; milliseconds.
 fn standings(tracer: &Tracer) -> Vec<(u64, u32, u32, u64)> {
     let turns = tracer.turns().iter();
-    let row = |turn: &stats::trace::Turn| {
+    let row = |turn: &explain::trace::Turn| {
         let (ran, standing) = (turn.ran?, turn.standing.expect("a report"));
         let end = turn.left.map_or(tracer.end(), |(left, _)| left);
         let (at, length) = (ran.as_nanos() / MS, end.since(ran).get() / MS);
@@ -254,7 +255,7 @@ fn standings(tracer: &Tracer) -> Vec<(u64, u32, u32, u64)> {
 /// For each wait: since when, for how long, behind whom; milliseconds.
 fn waits(tracer: &Tracer) -> Vec<(u64, u64, Option<String>)> {
     let turns = tracer.turns().iter();
-    let row = |turn: &stats::trace::Turn| {
+    let row = |turn: &explain::trace::Turn| {
         let behind = turn.behind.map(|task| tracer.name(task));
         Some((turn.ready.as_nanos() / MS, turn.wait()?.get() / MS, behind))
     };
@@ -339,8 +340,8 @@ fn the_queue_of_a_hog_under_mlfq_has_the_better_levels_first() {
     );
     let steps = visit.steps.iter();
     let steps = steps.map(|step| (step.time.as_nanos() / MS, c.name(step.task), step.what));
-    let comes = stats::trace::What::Comes(stats::trace::Reason::Preempted);
-    let runs = stats::trace::What::Runs;
+    let comes = explain::trace::What::Comes(explain::trace::Reason::Preempted);
+    let runs = explain::trace::What::Runs;
     let step = |at: u64, name: &str, what| (at, name.to_owned(), what);
     assert_eq!(
         steps.collect::<Vec<_>>(),

@@ -206,6 +206,14 @@ pub mod insert {
     pub const KERNEL: u32 = 16;
 }
 
+/// What is in the flags of [`EventKind::Report`].
+pub mod report {
+    /// The policy takes the task for interactive.
+    pub const INTERACTIVE: u64 = 1;
+    /// The task waits until the others have had their turn.
+    pub const EXPIRED: u64 = 2;
+}
+
 /// How a queue was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

@@ -31,7 +31,7 @@ pub use event::{
     Caller, Cause, Change, EVENT_FORMAT_VERSION, EVENT_FORMAT_VERSIONS, Event, EventKind,
     EventMask, EventWords, Header, IdleChange, InQueue, Kicked, Looked, NOWHERE, Op, PrevState,
     Removed, SYNC_BIT, Sink, Sliced, TaskClass, TaskGroup, Text, Until, WakeCause, Wakeup, What,
-    insert,
+    insert, report,
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;

@@ -215,7 +215,7 @@ fn advice(error: &anyhow::Error) -> Option<String> {
         stats::compare::Refusal,
         stats::schedstat::IntervalError,
         stats::schedstat::SchedstatError,
-        stats::why::DumpError,
+        explain::why::DumpError,
         workload::Fault,
         loader::recording::Damaged,
         std::io::Error,

@@ -3,7 +3,7 @@
 pub mod json;
 pub mod text;
 
-use stats::why::{Finding, Observer, Wait};
+use explain::why::{Finding, Observer, Wait};
 
 use crate::about::About;
 

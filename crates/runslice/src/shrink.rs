@@ -11,8 +11,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use explain::why::{Fault, Finding};
 use model::{MachineSpec, Nanos, PolicySpec, SimTime};
-use stats::why::{Fault, Finding};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};

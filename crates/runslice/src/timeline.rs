@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use explain::timeline::{Row, Timeline};
 use model::{Nanos, SimTime, span};
-use stats::timeline::{Row, Timeline};
 
 use crate::look::{LookOptions, Tone};
 

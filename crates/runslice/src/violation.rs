@@ -1,8 +1,8 @@
 //! What is wrong with a simulated run: that it starves, errs, or breaks a property that somebody
 //! states.
 
+use explain::why::{Fault, Finding, Observer};
 use model::Nanos;
-use stats::why::{Fault, Finding, Observer};
 use workload::RunSpec;
 
 use crate::goal::wait_limit;

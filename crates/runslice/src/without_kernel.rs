@@ -6,9 +6,9 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use explain::trace::Tracer;
 use model::{Advised, Nanos};
 use stats::schedstat::Snapshot;
-use stats::trace::Tracer;
 use workload::Workload;
 
 use crate::exit::{Status, UnsupportedError};

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use explain::why::Fault;
 use runslice_tests::command;
 use runslice_tests::faulty::{CASES, KEPT_ASIDE, LATER, MORE, marked};
-use stats::why::Fault;
 
 struct Folder(PathBuf);
 

@@ -1,9 +1,9 @@
 //! Events and counters in, numbers out.
 //!
 //! A machine sends [`model::Event`]s to a [`model::Sink`]; the sinks of this crate turn them into
-//! numbers ([`Metrics`], whose result is a [`Report`]), check them ([`Conservation`]), follow single
-//! tasks ([`trace::Tracer`]) or draw them ([`figure::Collector`]). docs/events.md is the contract:
-//! what each event means, and where each metric starts and stops.
+//! numbers ([`Metrics`], whose result is a [`Report`]), check them ([`Conservation`]) or draw
+//! them ([`figure::Collector`]). docs/events.md is the contract: what each event means, and where
+//! each metric starts and stops.
 //!
 //! Nothing here opens a file or reads a clock; writers and readers are given. No result passes
 //! through floating-point arithmetic but those of [`compare`], which says whether two sets of runs
@@ -27,9 +27,6 @@ mod random_runs;
 mod report;
 pub mod schedstat;
 mod tails;
-pub mod timeline;
-pub mod trace;
-pub mod why;
 
 pub use blocks::{Block, Blocks, Family, Half, Lengths as SpanLengths, Spans};
 pub use columns::{

@@ -298,7 +298,7 @@ impl Probe {
         };
         let standing = self.tasks.get(task.index()).and_then(|task| task.standing);
         if let Some((level, said)) = standing.filter(|_| !self.is_early(now)) {
-            self.levels.flagged += said & crate::trace::INTERACTIVE;
+            self.levels.flagged += said & model::report::INTERACTIVE;
             let shown = if flags { said } else { 0 };
             self.levels.add(now, level, shown, steps);
         }
@@ -568,8 +568,8 @@ impl Levels {
             let level = format!(
                 "{}{}{}",
                 stay.level,
-                flag(stay, crate::trace::INTERACTIVE, "i"),
-                flag(stay, crate::trace::EXPIRED, "e")
+                flag(stay, model::report::INTERACTIVE, "i"),
+                flag(stay, model::report::EXPIRED, "e")
             );
             let rounded = |ns: u64, unit: Nanos| (ns + unit.get() / 2) / unit.get().max(1);
             match steps {

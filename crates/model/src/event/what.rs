@@ -56,7 +56,7 @@ pub enum What {
         priority: u32,
         /// Its level.
         level: u32,
-        /// Bit 0: labelled interactive.
+        /// Bits of [`super::report`].
         flags: u64,
     },
     /// A named span of the workload began.

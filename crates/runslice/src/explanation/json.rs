@@ -1,7 +1,7 @@
 //! An explanation for scripts.
 
+use explain::why::{Act, Finding, QueueView, Standing, Victim};
 use serde_json::{Value, json};
-use stats::why::{Act, Finding, QueueView, Standing, Victim};
 
 use super::Explanation;
 

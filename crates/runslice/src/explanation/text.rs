@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use explain::why::{Act, Fault, Finding, QueueView, Standing, Victim};
 use model::SimTime;
-use stats::why::{Act, Fault, Finding, QueueView, Standing, Victim};
 
 use super::Explanation;
 use crate::report::counted;

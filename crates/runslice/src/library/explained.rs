@@ -1,6 +1,6 @@
 //! Why a task waited or a policy was ejected.
 
-use stats::why::Observer;
+use explain::why::Observer;
 
 use crate::about::About;
 use crate::explanation::{Explanation, command, json, text};

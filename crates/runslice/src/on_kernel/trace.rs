@@ -5,10 +5,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use explain::trace::Tracer;
 use live::process;
 use live::record::{self, Depth, Others, Recorder};
 use model::{Advised, Header, MachineSpec, Nanos, Sink as _};
-use stats::trace::Tracer;
 
 use crate::exit::UnsupportedError;
 use crate::on_kernel::running;

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use clap::Args;
+use explain::why::{Act, Follower, Scene};
 use model::{Event, EventMask, Header, Nanos, SimTime, Sink, Text};
-use stats::why::{Act, Follower, Scene};
 use stats::{Metrics, Report};
 use traces::Tee;
 use workload::RunSpec;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use explain::why::{Fault, Finding, Observer, explain_dump};
 use model::{Nanos, SimTime};
-use stats::why::{Fault, Finding, Observer, explain_dump};
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
+use explain::why::{Fault, Finding};
 use model::{Advised, PolicySpec, span};
 use serde_json::json;
-use stats::why::{Fault, Finding};
 use workload::generate;
 
 use crate::exit::{Status, UsageError};

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use explain::trace::{Decider, Scope, Selection, Tracer, Which};
 use model::{Advised, Exit, Nanos, Sink};
-use stats::trace::{Decider, Scope, Selection, Tracer, Which};
 use traces::Tee;
 use workload::RunSpec;
 

@@ -148,9 +148,9 @@ fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
         .push(report(0, 0))
         .push(switch(0, Some(0), PrevState::Idle, 0))
         // While it runs.
-        .push(report(10, crate::trace::EXPIRED))
+        .push(report(10, model::report::EXPIRED))
         .push(switch(15, None, PrevState::Runnable, 0))
-        .push(report(20, crate::trace::INTERACTIVE))
+        .push(report(20, model::report::INTERACTIVE))
         .push(switch(20, Some(0), PrevState::Idle, 0));
     let wanted = Wanted {
         name: "l".to_owned(),

@@ -306,7 +306,7 @@ fn no_text_makes_the_reader_panic() {
         if replay(&bytes[..], &mut metrics).is_ok() {
             let _ = metrics.report();
         }
-        let mut observer = stats::why::Observer::new(3, None);
+        let mut observer = explain::why::Observer::new(3, None);
         if replay(&bytes[..], &mut observer).is_ok() {
             let _ = (observer.finding(), observer.worst());
         }

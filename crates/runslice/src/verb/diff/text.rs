@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use explain::why::{Act, Scene};
 use model::{Nanos, SimTime};
 use serde_json::{Value, json};
 use stats::GroupReport;
-use stats::why::{Act, Scene};
 
 use super::{Difference, Side};
 use crate::report::counted;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use explain::why::Finding;
 use model::{Advised, PolicySpec};
 use serde_json::{Value, json};
-use stats::why::Finding;
 
 use super::run::Course;
 use super::{Load, spec};

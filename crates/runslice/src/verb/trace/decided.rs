@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use explain::trace::{Decided, Decider, Tracer, Verdict};
+use explain::why::Act;
 use serde_json::{Value, json};
-use stats::trace::{Decided, Decider, Tracer, Verdict};
-use stats::why::Act;
 
 use crate::table::Table;
 

@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
+use explain::trace::{Known, Standing, Step, Tracer, Turn, Visit, Waiting, What};
+use model::report::{EXPIRED, INTERACTIVE};
 use model::{Nanos, SimTime, TaskId};
-use stats::trace::{
-    EXPIRED, INTERACTIVE, Known, Standing, Step, Tracer, Turn, Visit, Waiting, What,
-};
-use stats::{Spread, Value};
+use stats::{Histogram, Spread, Value};
 
 use super::rows::left_as;
 use super::{Call, RUNNING_SYSTEM};
@@ -71,7 +70,6 @@ fn pid(tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
         ]);
     }
     writeln!(to, "{table}")?;
-    let waits = tracer.waits();
     let mut table = Table::default()
         .names("while it waited")
         .numbers("waits")
@@ -80,13 +78,17 @@ fn pid(tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
         .numbers("p99")
         .numbers("max");
     let span = |value: Option<Nanos>| Value::Nanos(value).to_string();
-    let mut row = |name: &str, spread: Spread| {
+    let mut row = |name: &str, is_interfered| {
+        let mut histogram = Histogram::new();
+        let waits = tracer.waits(is_interfered);
+        waits.for_each(|wait| histogram.record(wait));
+        let spread = Spread::from(&histogram);
         let numbers = [spread.mean, spread.p50, spread.p99, spread.max].map(span);
         let front = [name.to_owned(), spread.count.to_string()];
         table.row(front.into_iter().chain(numbers));
     };
-    row("no other ran", waits.alone);
-    row("another ran", waits.interfered);
+    row("no other ran", false);
+    row("another ran", true);
     write!(to, "{table}")
 }
 

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use explain::trace::{Known, Standing, Step, Tracer, Visit, Waiting, What};
+use model::report::{EXPIRED, INTERACTIVE};
 use model::{PrevState, SimTime, TaskId};
 use serde_json::{Map, Value, json};
-use stats::trace::{EXPIRED, INTERACTIVE, Known, Standing, Step, Tracer, Visit, Waiting, What};
 
 use super::Call;
 use crate::export::{ExportTable, Kind};
@@ -130,7 +131,7 @@ fn rows(call: Call, tracer: &Tracer) -> Vec<Row> {
 
 fn waits(tracer: &Tracer) -> Vec<Row> {
     let turns = tracer.turns().iter();
-    let row = |turn: &stats::trace::Turn| {
+    let row = |turn: &explain::trace::Turn| {
         vec![
             json!(tracer.name(turn.task)),
             json!(tracer.pid(turn.task)),
@@ -157,7 +158,7 @@ pub const fn left_as(state: PrevState) -> &'static str {
 
 fn standings(tracer: &Tracer) -> Vec<Row> {
     let turns = tracer.turns().iter();
-    let row = |turn: &stats::trace::Turn| {
+    let row = |turn: &explain::trace::Turn| {
         let ran = turn.ran?;
         let standing = turn.standing;
         let flag = |bit| standing.map(|it| it.flags & bit != 0);

@@ -9,17 +9,12 @@ mod queues;
 #[cfg(test)]
 mod tests;
 
+use model::report::EXPIRED;
 use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
 
 pub use self::decided::{Decided, Decider, Verdict};
 pub use self::queues::{Change, Queues, Reason, Wait};
-use crate::{Histogram, Spread};
 use traces::task_name;
-
-/// Bit of [`Standing::flags`]: the policy holds the task for interactive.
-pub const INTERACTIVE: u64 = 1;
-/// Bit of [`Standing::flags`]: the task waits until the others have had their turn.
-pub const EXPIRED: u64 = 2;
 
 /// Entries after which a tracer keeps no more: of queues, of what happened to them, and turns.
 /// They take about 200 MB.
@@ -61,7 +56,7 @@ pub struct Standing {
     pub priority: u32,
     /// Queue or level in the policy's own numbers.
     pub level: u32,
-    /// [`INTERACTIVE`], [`EXPIRED`].
+    /// [`INTERACTIVE`](model::report::INTERACTIVE), [`EXPIRED`].
     pub flags: u64,
 }
 
@@ -183,15 +178,6 @@ pub struct Visit {
     pub steps: Vec<Step>,
 }
 
-/// How long runs were waited for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waits {
-    /// No other task ran meanwhile.
-    pub alone: Spread,
-    /// Another one did.
-    pub interfered: Spread,
-}
-
 #[derive(Clone, Debug, Default)]
 struct Task {
     group: u32,
@@ -311,22 +297,12 @@ impl Tracer {
         self.tasks.iter().any(|task| task.standing.is_some())
     }
 
-    /// The waits that are over, those with another task in between apart.
-    #[must_use]
-    pub fn waits(&self) -> Waits {
-        let spread = |interfered| {
-            let mut histogram = Histogram::new();
-            let turns = self.turns.iter();
-            turns
-                .filter(|turn| turn.is_interfered() == interfered)
-                .filter_map(Turn::wait)
-                .for_each(|wait| histogram.record(wait));
-            Spread::from(&histogram)
-        };
-        Waits {
-            alone: spread(false),
-            interfered: spread(true),
-        }
+    /// The waits that are over: those with another task in between, or those without.
+    pub fn waits(&self, is_interfered: bool) -> impl Iterator<Item = Nanos> {
+        let turns = self.turns.iter();
+        turns
+            .filter(move |turn| turn.is_interfered() == is_interfered)
+            .filter_map(Turn::wait)
     }
 
     fn add(&mut self, [group, index, pid]: [u32; 3], parent: TaskId) {

@@ -1,5 +1,6 @@
 use model::EventKind::Report;
 use model::PrevState::{Runnable, Sleeping};
+use model::report::INTERACTIVE;
 
 use super::*;
 use traces::testing::{Stream, with};
@@ -79,8 +80,8 @@ fn a_turn_tells_the_wait_the_run_and_who_was_in_between() {
     };
     assert_eq!(tracer.turns(), [want]);
     assert_eq!(want.wait(), Some(Nanos::new(40)));
-    assert_eq!(tracer.waits().interfered.max, Some(Nanos::new(40)));
-    assert_eq!(tracer.waits().alone.count, 0);
+    assert_eq!(tracer.waits(true).max(), Some(Nanos::new(40)));
+    assert_eq!(tracer.waits(false).count(), 0);
 }
 
 #[test]
@@ -125,8 +126,8 @@ fn a_preempted_task_finds_its_successor_on_the_cpu() {
     assert_eq!((second.behind, second.overtaken), (Some(TaskId(2)), 1));
     // It waits still: an open wait is told, but is in no distribution.
     assert_eq!((second.ran, second.wait()), (None, None));
-    assert_eq!(tracer.waits().alone.count, 1);
-    assert_eq!(tracer.waits().interfered.count, 0);
+    assert_eq!(tracer.waits(false).count(), 1);
+    assert_eq!(tracer.waits(true).count(), 0);
     let visit = &tracer.visits()[1];
     let whats: Vec<What> = visit.steps.iter().map(|step| step.what).collect();
     assert_eq!(whats, [What::Runs, What::Idles]);
