@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stats::figure::{self, Statistics};
+use show::figure::{self, Statistics};
 use stats::schedstat::{Interval, SchedstatReader, Snapshot, TaskCounters};
 
 fuzz_target!(|bytes: &[u8]| {

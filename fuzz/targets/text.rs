@@ -7,7 +7,7 @@ use bpf::{Image, Object};
 use libfuzzer_sys::fuzz_target;
 use model::{MachineSpec, Nanos, PolicySpec};
 use runslice_tests::policy;
-use stats::figure::{self, Collector};
+use show::figure::{self, Collector};
 use stats::{Conservation, Metrics};
 use traces::{EventReader, JsonLines, Perfetto, Tee, TraceHash};
 use workload::RunSpec;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use model::plain::{escape, is_obeyed};
-use stats::figure::{Chart, both_widths, style};
+use show::figure::{Chart, both_widths, style};
 
 use crate::about::About;
 use crate::look::Tone;

@@ -1,9 +1,8 @@
 //! Events and counters in, numbers out.
 //!
 //! A machine sends [`model::Event`]s to a [`model::Sink`]; the sinks of this crate turn them into
-//! numbers ([`Metrics`], whose result is a [`Report`]), check them ([`Conservation`]) or draw
-//! them ([`figure::Collector`]). docs/events.md is the contract: what each event means, and where
-//! each metric starts and stops.
+//! numbers ([`Metrics`], whose result is a [`Report`]) or check them ([`Conservation`]).
+//! docs/events.md is the contract: what each event means, and where each metric starts and stops.
 //!
 //! Nothing here opens a file or reads a clock; writers and readers are given. No result passes
 //! through floating-point arithmetic but those of [`compare`], which says whether two sets of runs
@@ -16,7 +15,6 @@ mod blocks;
 mod columns;
 pub mod compare;
 mod conservation;
-pub mod figure;
 mod flight;
 mod histogram;
 mod ledger;

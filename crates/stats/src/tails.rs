@@ -5,7 +5,8 @@ use crate::Histogram;
 /// The waits of each group of tasks, of one run or of several.
 #[derive(Clone, Debug, Default)]
 pub struct Tails {
-    pub(crate) groups: Vec<(String, Histogram)>,
+    /// The groups, in the order of the first run that has them.
+    pub groups: Vec<(String, Histogram)>,
 }
 
 impl Tails {
@@ -27,7 +28,8 @@ impl Tails {
     }
 
     /// The waits of the group of this name.
-    pub(crate) fn find(&self, name: &str) -> Option<&Histogram> {
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Histogram> {
         let found = self.groups.iter().find(|(known, _)| known == name);
         found.map(|(_, waits)| waits)
     }

@@ -3,8 +3,8 @@
 use anyhow::bail;
 use clap::{Parser, ValueEnum as _};
 use model::Sink;
+use show::figure::Collector;
 use stats::compare::{Better, Measured, Role, Set};
-use stats::figure::Collector;
 use stats::{Metrics, Tails};
 use traces::{EventColumns, Tee};
 use workload::RunSpec;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use model::Nanos;
-use stats::figure::escape;
+use show::figure::escape;
 
 use super::{Outcome, Results, goals, human};
 use crate::look::Tone;

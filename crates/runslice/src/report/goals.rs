@@ -12,7 +12,7 @@ use stats::compare::{
     ends_by_clock,
 };
 
-use stats::figure::Shown;
+use show::figure::Shown;
 
 use super::Results;
 use super::runs::{sets, shown_value};

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use maud::html;
+use show::figure::{self, Chart, Collector, Shown};
 use stats::Tails;
 use stats::compare::Set;
-use stats::figure::{self, Chart, Collector, Shown};
 
 use super::goals::{self, Answer};
 use super::runs::{self, shown_value};

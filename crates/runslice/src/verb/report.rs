@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use model::{Advised, Header, Nanos, SimTime};
-use stats::figure::{self, Chart, Collector, Statistics};
+use show::figure::{self, Chart, Collector, Statistics};
 use stats::schedstat::{HzEvidence, Interval, SchedstatReader};
 use stats::{Metrics, Tails};
 use traces::Tee;

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use experiments::claim::Rules;
-use stats::figure::Chart;
+use show::figure::Chart;
 
 use crate::exit::{self, Status, UsageError};
 use crate::reproduce::simulate::Simulated;

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use model::{Nanos, Sink};
-use stats::figure::Collector;
+use show::figure::Collector;
 use stats::{Metrics, Tails};
 use traces::{JsonLines, Perfetto, Tee};
 use workload::RunSpec;

@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use model::{Advised, MachineSpec, Nanos};
 use serde_json::json;
+use show::figure::{Shown, every_run};
 use stats::compare::{Choice, Extent, Role, Set, Settings, compare};
-use stats::figure::{Shown, every_run};
 use workload::RunSpec;
 
 use crate::about::About;

@@ -1,8 +1,8 @@
 //! A comparison as a page: every run as a dot, and each difference with its interval.
 
 use maud::html;
+use show::figure::{Chart, Shown, changes, every_run, told_apart};
 use stats::compare::{Effect, Measure, Row, Scale, Set, Settings, Verdict};
-use stats::figure::{Chart, Shown, changes, every_run, told_apart};
 
 use super::super::family::Family;
 use super::human;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
-use stats::figure::{self, Chart};
+use show::figure::{self, Chart};
 
 /// `DejaVu Sans` 2.37 with the letters of Europe, Greek and Cyrillic and the signs of figures, so
 /// that a picture does not depend on what is installed. How it was made: assets/README.md.
@@ -52,7 +52,7 @@ impl Painter {
 mod tests {
     use std::collections::HashSet;
 
-    use stats::figure::{Axis, Body, Curve, Ink, Join, Quantity};
+    use show::figure::{Axis, Body, Curve, Ink, Join, Quantity};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The figures of an experiment, drawn of our own runs.
 
 use anyhow::anyhow;
-use stats::figure::{Axis, Body, Chart, Curve, DotPanel, DotRow, Ink, Join, Quantity};
+use show::figure::{Axis, Body, Chart, Curve, DotPanel, DotRow, Ink, Join, Quantity};
 use stats::probe::Form;
 
 use super::words::number;

@@ -8,7 +8,7 @@ use experiments::claim::{Rules, Verdict};
 use experiments::expected::Published;
 use experiments::experiment::Experiment;
 use maud::{Markup, html};
-use stats::figure::{Body, Chart, Join};
+use show::figure::{Body, Chart, Join};
 
 use super::human::{part, rows, summary};
 use super::{figures, sides};

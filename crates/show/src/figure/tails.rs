@@ -4,7 +4,7 @@ use super::chart::{Body, Chart, Curve, Join};
 use super::ink::Ink;
 use super::run::millionths;
 use super::scale::{Axis, Quantity};
-use crate::{Histogram, Tails};
+use stats::{Histogram, Tails};
 
 /// Groups that are drawn; those with the longest waits.
 const GROUPS_SHOWN: usize = 9;

@@ -4,7 +4,7 @@ use super::chart::{Body, Chart, Curve, Join, Lane};
 use super::collect::{Bin, Collector, Share, TaskRecord};
 use super::ink::{COLOURS, Ink};
 use super::scale::{Axis, Quantity};
-use crate::{Histogram, Millionths};
+use stats::{Histogram, Millionths};
 
 /// Tasks whose priority is drawn.
 const TASKS_SHOWN: usize = 6;

@@ -3,8 +3,8 @@
 use super::chart::{Body, Chart, Curve, Join};
 use super::ink::Ink;
 use super::scale::{Axis, Quantity};
-use crate::schedstat::{CpuInterval, Interval};
 use model::Nanos;
+use stats::schedstat::{CpuInterval, Interval};
 
 /// A log of statistics.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Statistics {
         });
         let sums: Vec<_> = sums.collect();
         let jiffies: u64 = sums.iter().map(|(length, _)| length).sum();
-        let nanos = |of: &dyn Fn(&crate::schedstat::Figures) -> Option<Nanos>| {
+        let nanos = |of: &dyn Fn(&stats::schedstat::Figures) -> Option<Nanos>| {
             // The mean over all turns on a CPU, of which each interval has its number.
             let known = sums
                 .iter()
@@ -92,7 +92,7 @@ struct Look<'a> {
 type Value = dyn Fn(&Look<'_>) -> Option<u64>;
 
 impl Look<'_> {
-    fn figures(&self) -> crate::schedstat::Figures {
+    fn figures(&self) -> stats::schedstat::Figures {
         let total = self.interval.total();
         let cpus = self.interval.cpus.len();
         self.interval.figures(&total, cpus, self.log.hz)

@@ -1,8 +1,8 @@
 //! Figures as a reader gets them.
 
 use super::*;
-use crate::schedstat::{Interval, SchedstatReader};
 use model::{EventKind, PrevState};
+use stats::schedstat::{Interval, SchedstatReader};
 use traces::testing::Stream;
 
 const MS: u64 = 1_000_000;

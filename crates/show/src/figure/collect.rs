@@ -7,7 +7,7 @@ use model::{Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, W
 use super::bins::{Bins, Merge};
 use traces::task_name;
 
-use crate::Histogram;
+use stats::Histogram;
 
 /// Pieces of time of a curve.
 const BINS: usize = 120;

@@ -1,12 +1,12 @@
 //! Sets of runs beside each other: every run as a dot, and how far sets are apart.
 //!
 //! Places on the axes are whole numbers; where they are made of floating point, the logarithms are
-//! those of [`crate::compare`], so that figures are the same on every computer.
+//! those of [`stats::compare`], so that figures are the same on every computer.
 
 use super::chart::{Body, Chart, DotPanel, DotRow};
 use super::ink::Ink;
 use super::scale::{Axis, Quantity};
-use crate::compare::{Extent, Measure, Row, Scale, Set, Settings};
+use stats::compare::{Extent, Measure, Row, Scale, Set, Settings};
 
 /// Panels of one figure.
 const PANELS_MAX: usize = 24;
@@ -344,9 +344,7 @@ fn change_row(row: &Row, ink: Ink, says: Says) -> DotRow {
         } else {
             String::new()
         };
-        let verdict = judged
-            .verdict
-            .map_or("", super::super::compare::Verdict::words);
+        let verdict = judged.verdict.map_or("", stats::compare::Verdict::words);
         let (arm, base) = (&row.arm, &row.base);
         let text = format!(
             "{arm} against {base}: {}{interval}, {verdict}",
@@ -463,7 +461,7 @@ fn difference_marks((low, high): (f64, f64), measure: Measure) -> Vec<(u64, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Better, Choice, Measured, Question, Role, compare};
+    use stats::compare::{Better, Choice, Measured, Question, Role, compare};
 
     fn set(arm: &str, values: &[f64]) -> Set {
         let mut set = Set::new(arm, "desk", "simulated");
