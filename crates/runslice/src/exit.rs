@@ -223,6 +223,8 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     .to_vec();
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     known.extend(known![loader::StartError]);
+    #[cfg(feature = "png")]
+    known.extend(known![show::picture::PictureError]);
     #[cfg(feature = "live")]
     known.extend(known![live::Error, load::Error, vm::VmError]);
     error

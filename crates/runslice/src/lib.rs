@@ -17,8 +17,6 @@ mod comparison;
 mod complete;
 mod embedded;
 mod exit;
-mod explanation;
-mod export;
 mod fidelity;
 mod goal;
 mod input;
@@ -30,7 +28,6 @@ mod machine_options;
 #[cfg(feature = "live")]
 mod on_kernel;
 mod output;
-mod page;
 mod parallel;
 mod plan;
 mod policy;
@@ -55,8 +52,6 @@ mod shrink;
 mod simulate;
 mod source;
 mod store;
-mod table;
-mod timeline;
 mod verb;
 mod violation;
 #[cfg(not(feature = "live"))]
@@ -68,6 +63,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap_complete::CompleteEnv;
+use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
 use crate::cli::Cli;

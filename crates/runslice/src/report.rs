@@ -30,8 +30,8 @@ pub fn table_of_csv() -> UsageError {
     ))
 }
 
-pub use self::human::counted;
 pub use self::json::json_of;
+pub use show::counted;
 
 /// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

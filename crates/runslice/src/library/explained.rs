@@ -3,7 +3,7 @@
 use explain::why::Observer;
 
 use crate::about::About;
-use crate::explanation::{Explanation, command, json, text};
+use crate::explanation::{Explanation, json, text};
 use crate::look;
 use crate::runner::Runner;
 use crate::simulate::say_end;
@@ -69,7 +69,7 @@ impl Explained {
     pub fn write(&self, is_json: bool) -> String {
         let words = self.command(is_json);
         let explanation = Explanation {
-            again: (!self.is_only_here).then(|| About::called(&words, command)),
+            again: (!self.is_only_here).then(|| About::called(&words, About::again)),
             ..self.explanation.clone()
         };
         if is_json {

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use model::{MachineSpec, Nanos, Profile};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
 
+use show::counted;
+
 use crate::look::LookOptions;
 use crate::report::{Outcome, Results, goals};
 use crate::table::Table;
@@ -71,14 +73,6 @@ pub fn profile(machine: &MachineSpec) -> String {
     match machine.profile {
         Profile::Ideal => String::new(),
         ref other => format!(", profile {}", other.name()),
-    }
-}
-
-/// A number of things: `1 CPU`, `4 CPUs`.
-pub fn counted(count: u64, thing: &str) -> String {
-    match count {
-        1 => format!("1 {thing}"),
-        _ => format!("{count} {thing}s"),
     }
 }
 

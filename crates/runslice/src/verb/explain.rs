@@ -11,8 +11,9 @@ use explain::why::{Fault, Finding, Observer, explain_dump};
 use model::{Nanos, SimTime};
 use workload::RunSpec;
 
+use crate::about::About;
 use crate::exit::{Status, UsageError};
-use crate::explanation::{Explanation, command, json, text};
+use crate::explanation::{Explanation, json, text};
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
@@ -248,7 +249,7 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
         let case = request.case(&found, &spec, end)?;
         return smallest(case, finding, path);
     }
-    Ok(Explanation::of(&observer, Some(command())))
+    Ok(Explanation::of(&observer, Some(About::again())))
 }
 
 /// Makes the run as small as it shows the same, writes that into `path`, and explains it.

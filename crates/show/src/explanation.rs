@@ -5,8 +5,6 @@ pub mod text;
 
 use explain::why::{Finding, Observer, Wait};
 
-use crate::about::About;
-
 /// What is printed.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
@@ -24,6 +22,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// What was seen of a run. `again` is the command that repeats it.
+    #[must_use]
     pub fn of(observer: &Observer, again: Option<String>) -> Self {
         let mut missing = Vec::new();
         if !observer.has_decisions() {
@@ -41,19 +40,4 @@ impl Explanation {
             is_dump: false,
         }
     }
-}
-
-/// The command line that was given, for a shell.
-pub fn command() -> String {
-    let words = About::words().into_iter().skip(1);
-    let words = words.map(|word| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
-        if !word.is_empty() && word.chars().all(is_plain) {
-            word
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    let words: Vec<_> = words.collect();
-    format!("runslice {}", words.join(" "))
 }
