@@ -3,6 +3,7 @@
 //! of the command line imports another.
 
 mod advice;
+mod layers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +15,8 @@ use syn::visit::{self, Visit};
 type Name = Vec<String>;
 
 /// The largest circle of files that each crate may have. Every number may only become smaller.
-const CIRCLES: [(&str, usize); 15] = [
+const CIRCLES: [(&str, usize); 16] = [
+    ("ask", 1),
     ("bpf", 3),
     ("experiments", 4),
     ("explain", 1),
@@ -111,8 +113,12 @@ impl Paths {
     fn of(file: &Path) -> Self {
         let text = fs::read_to_string(file).expect("a source is readable");
         let tree = syn::parse_file(&text).unwrap_or_else(|it| panic!("{}: {it}", file.display()));
+        Self::of_tree(&tree)
+    }
+
+    fn of_tree(tree: &syn::File) -> Self {
         let mut paths = Self::default();
-        paths.visit_file(&tree);
+        paths.visit_file(tree);
         paths
     }
 
@@ -132,14 +138,20 @@ impl Paths {
     }
 }
 
+/// Whether an item is there for tests alone.
+fn is_of_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let is_test = || {
+            attribute
+                .parse_args::<syn::Ident>()
+                .is_ok_and(|it| it == "test")
+        };
+        attribute.path().is_ident("cfg") && is_test()
+    })
+}
+
 impl Visit<'_> for Paths {
     fn visit_item(&mut self, item: &syn::Item) {
-        let is_test = |attribute: &syn::Attribute| {
-            attribute.path().is_ident("cfg")
-                && attribute
-                    .parse_args::<syn::Ident>()
-                    .is_ok_and(|it| it == "test")
-        };
         let attributes = match item {
             syn::Item::Mod(item) => &item.attrs,
             syn::Item::Fn(item) => &item.attrs,
@@ -147,7 +159,7 @@ impl Visit<'_> for Paths {
             syn::Item::Use(item) => &item.attrs,
             _ => &Vec::new(),
         };
-        if !attributes.iter().any(is_test) {
+        if !is_of_tests(attributes) {
             visit::visit_item(self, item);
         }
     }

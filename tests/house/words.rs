@@ -4,14 +4,14 @@
 use super::{File, project};
 
 /// Bytes of all documents together. May only fall.
-const BYTES: usize = 468_000;
+const BYTES: usize = 398_000;
 
 /// Documents that do not yet hold the rules, because they are not yet rewritten. One that holds
 /// them must leave this list.
-const NOT_YET: &[&str] = &["docs/your-scheduler.md"];
+const NOT_YET: &[&str] = &[];
 
 /// Length of [`NOT_YET`]. May only fall.
-const MOST_NOT_YET: usize = 1;
+const MOST_NOT_YET: usize = 0;
 
 /// Words of a sentence, where a piece of code is one word.
 const WORDS: usize = 35;

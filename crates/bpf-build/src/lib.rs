@@ -197,7 +197,8 @@ pub fn compile(source: &Path, includes: &[&Path]) -> Result<Vec<u8>, Error> {
 /// changes.
 ///
 /// # Errors
-/// As [`compile`]; and when `out` or the list of headers beside it cannot be written or read.
+/// The errors of [`compile`]; and when `out` or the list of headers beside it cannot be written
+/// or read.
 pub fn compile_into(source: &Path, includes: &[&Path], out: &Path) -> Result<(), Error> {
     println!("cargo::rerun-if-env-changed={}", clang::VARIABLE);
     println!("cargo::rerun-if-changed={}", source.display());

@@ -12,7 +12,7 @@ pub(crate) struct Missing {
     pub by: Option<PathBuf>,
     /// The line in it, from 1.
     pub line: u64,
-    /// What it asks for, as it is written.
+    /// The name that it asks for, as it is written.
     pub wanted: String,
     /// Whether the kernel has refused it: it is there.
     pub is_denied: bool,

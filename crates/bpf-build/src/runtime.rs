@@ -36,7 +36,8 @@ impl Runtime {
     /// The compiler, asked once in the life of this process as long as the environment stays.
     ///
     /// # Errors
-    /// As [`Clang::find`]; [`Error::Wrapper`] when `RUNSLICE_CLANG` names no compiler itself.
+    /// The errors of [`Clang::find`]; [`Error::Wrapper`] when `RUNSLICE_CLANG` names no compiler
+    /// itself.
     pub(crate) fn find() -> Result<Self, Error> {
         type Known = (Vec<Option<OsString>>, Runtime);
         static KNOWN: Mutex<Option<Known>> = Mutex::new(None);

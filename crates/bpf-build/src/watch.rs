@@ -37,7 +37,7 @@ pub(crate) const MOST: Most = Most {
 pub(crate) struct Ended {
     /// None if it was stopped because its time was over.
     pub status: Option<ExitStatus>,
-    /// What it wrote, or the first byte too many.
+    /// Its output, or the first byte too many.
     pub object: Vec<u8>,
     /// What it said.
     pub said: String,

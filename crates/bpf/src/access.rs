@@ -15,8 +15,8 @@ impl<H: Host> Instance<H> {
         position.map(|at| at as u32)
     }
 
-    /// As [`Instance::map_by_name`]; a map that was created by a call of bpf(2) has no more of its
-    /// name than a kernel keeps (`BPF_OBJ_NAME_LEN`, kernel 6.18).
+    /// Address of the map with this name. A map that was created by a call of bpf(2) has no more of
+    /// its name than a kernel keeps (`BPF_OBJ_NAME_LEN`, kernel 6.18).
     #[must_use]
     pub fn map_by_kept_name(&self, name: &str) -> Option<u32> {
         const KEPT: usize = 15;

@@ -31,7 +31,7 @@ pub const PRICE: u64 = 9_000;
 /// instance has made. It takes less time to interpret them than to compare two objects ten times.
 pub const FIRST_LOOK: u64 = 20_000;
 
-/// What an instance executes its programs with.
+/// Back end that executes an instance's programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Execution {
     /// The interpreter, because nothing else was asked for or it is not worth it yet.

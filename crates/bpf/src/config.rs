@@ -21,11 +21,11 @@ pub struct Config {
     pub memory_bytes: u64,
     /// Bytes of stack for all nested calls together.
     pub stack_bytes: u32,
-    /// What calling the built-in function of that name costs beyond its instruction, picoseconds.
+    /// Cost of calling the built-in function of that name beyond its instruction, picoseconds.
     pub builtin_cost_ps: Prices,
     /// Accept an object that calls functions which nobody offers; a call ends the program.
     pub lenient: bool,
-    /// What executes the programs. Results and counts do not depend on it.
+    /// Back end of the programs. Results and counts do not depend on it.
     pub backend: Backend,
     /// Instructions of all functions that native code is made for; an object with more is
     /// interpreted.
@@ -57,7 +57,7 @@ impl Default for Config {
     }
 }
 
-/// What calling a built-in function costs, by its name. The default: nothing.
+/// Costs of built-in functions, by name. The default: nothing.
 #[derive(Clone, Default)]
 pub struct Prices(Option<Arc<Price>>);
 
@@ -71,7 +71,7 @@ impl Prices {
         Self(Some(Arc::new(cost)))
     }
 
-    /// What the function `name` costs, picoseconds.
+    /// Cost of the function `name`, picoseconds.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.0.as_ref().map_or(0, |cost| cost(name))

@@ -27,7 +27,7 @@ impl Errno {
     /// Not supported.
     pub const EOPNOTSUPP: Self = Self(95);
 
-    /// What a function that returns it leaves in `r0`.
+    /// Value in `r0` after a function has returned this error.
     #[must_use]
     pub const fn to_r0(self) -> u64 {
         -(self.0 as i64) as u64

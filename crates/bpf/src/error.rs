@@ -128,7 +128,7 @@ impl Advice for LoadError {
     }
 }
 
-/// What is wrong with a map declaration.
+/// Problem of a map declaration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapProblem {
@@ -181,7 +181,7 @@ impl Advice for MapProblem {
     }
 }
 
-/// What is wrong with a `struct_ops` table.
+/// Problem of a `struct_ops` table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StructOpsProblem {
@@ -213,7 +213,7 @@ impl Advice for StructOpsProblem {
     }
 }
 
-/// What is wrong with a tunable.
+/// Problem of a tunable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KnobProblem {
@@ -246,19 +246,19 @@ impl Advice for KnobProblem {
 pub struct MissingExtern {
     /// Name in the object, flavour included.
     pub name: String,
-    /// What kind of thing.
+    /// Kind of the external.
     pub kind: ExternKind,
     /// The object can do without it (`__weak`).
     pub weak: bool,
     /// Normal form of the prototype that the object declares; empty for variables and settings.
     pub wanted: String,
-    /// What the target has under that name with another prototype or type.
+    /// Prototype or type that the target has under that name.
     pub found: Option<String>,
     /// The functions of the object that refer to it.
     pub users: Vec<String>,
 }
 
-/// What is missing.
+/// Kind of the missing thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternKind {
     /// A kernel function.

@@ -255,13 +255,13 @@ impl Image {
         Ok(())
     }
 
-    /// What setting a global variable to `text` would write, while the policy runs: as its user
-    /// space does through the memory that it shares with the policy. `name` and `text` are those of
+    /// The store that sets a global variable to `text` while the policy runs, as its user space
+    /// does through the memory that it shares with the policy. `name` and `text` are those of
     /// [`Image::set_global`], without `[]` and `new`.
     ///
     /// # Errors
-    /// As there, and [`SetError::Fixed`] for constants, which are part of the programs once they
-    /// are loaded, and for what is no variable.
+    /// The errors of [`Image::set_global`], and [`SetError::Fixed`] for constants, which are part
+    /// of the programs once they are loaded, and for what is no variable.
     pub fn later_value(&self, name: &str, text: &str) -> Result<Value, SetError> {
         let (variable, path) = path::split(name);
         let fixed = |why| SetError::Fixed {

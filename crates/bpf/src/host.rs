@@ -8,7 +8,7 @@ use crate::intrinsic::Intrinsic;
 use crate::stop::Stop;
 use crate::{Instance, jit};
 
-/// What the machine must know of the world around it.
+/// The world around the object machine: clocks, tasks, randomness, and host functions.
 pub trait Host: Sized {
     /// The CPU on which the program executes now. Constant within a callback.
     fn cpu(&self) -> u32;
@@ -94,7 +94,7 @@ pub trait Host: Sized {
     fn print(&mut self, text: &str);
 }
 
-/// What a host function gets: the machine and the host, to use and to call into again.
+/// Context of a host function: the machine and the host, to use and to call into again.
 pub struct CallCtx<'a, H: Host> {
     /// The machine that called.
     pub vm: &'a mut Instance<H>,
@@ -148,8 +148,8 @@ pub struct HostFunction<H: Host> {
     /// The prototype in the loader's normal form ([`Import::prototype`](crate::Import));
     /// empty for helpers.
     pub prototype: &'static str,
-    /// What a call costs beyond its one instruction, picoseconds; added to
-    /// [`Instance::charged`]. 0 under the `ideal` profile.
+    /// Cost of a call beyond its one instruction, picoseconds; added to [`Instance::charged`]. 0
+    /// under the `ideal` profile.
     pub cost_ps: u64,
     /// What it does; `None`: known by name, not modelled.
     pub body: Option<Body<H>>,

@@ -105,8 +105,8 @@ pub struct Program {
     pub function: u32,
     /// False for sections that begin with `?`: a kernel loads those only when asked.
     pub autoload: bool,
-    /// What its one argument points to, if the object says: the context of a `SEC("syscall")`
-    /// program.
+    /// Type that its one argument points to, if the object says it: the context of a
+    /// `SEC("syscall")` program.
     pub context: Option<Arc<Type>>,
 }
 
@@ -115,7 +115,7 @@ pub struct Program {
 pub struct MapDef {
     /// Symbol name; a data section's map is called by its section (`.rodata`, `.data.knobs`).
     pub name: String,
-    /// What kind of map.
+    /// Kind of the map.
     pub kind: MapKind,
     /// Bytes of a key.
     pub key_size: u32,
@@ -186,7 +186,7 @@ pub struct Import {
     /// The kernel's name, without the object's `___flavour`: `scx_bpf_dsq_insert`,
     /// `bpf_map_lookup_elem`.
     pub name: String,
-    /// What the kernel of the target version declares, in the loader's normal form, for example
+    /// Prototype in the kernel of the target version, in the loader's normal form, for example
     /// `void(ptr,u64,u64,u64)`; empty for helpers, whose prototypes are fixed by their number.
     pub prototype: String,
     /// The helper's number, `None` for a kernel function.
@@ -300,7 +300,7 @@ pub enum Scalar {
 /// A type of the object's that programs may allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnType {
-    /// Whose types: 0 for those of the object that the image was made of.
+    /// Number of the BTF with its types: 0 for that of the object that the image was made of.
     pub source: u32,
     /// Its number in the object's types.
     pub id: u32,
@@ -319,7 +319,7 @@ pub struct Knob {
     pub symbol: u32,
     /// Unit as the tag says: `ns`, `ms`, `levels`, `bool`.
     pub unit: String,
-    /// What it does, one line.
+    /// Its purpose, one line.
     pub doc: String,
     /// Value in the object.
     pub default: i64,

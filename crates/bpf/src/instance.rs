@@ -109,7 +109,7 @@ impl<H: Host> Instance<H> {
         deepest.min(self.stack_end.saturating_sub(FRAME_BYTES))
     }
 
-    /// What executes the programs at this time.
+    /// Back end that executes the programs at this time.
     #[must_use]
     pub fn execution(&self) -> Execution {
         match (&self.native, &self.refusal) {
@@ -119,7 +119,7 @@ impl<H: Host> Instance<H> {
         }
     }
 
-    /// What was loaded.
+    /// The image that was loaded.
     #[must_use]
     pub fn image(&self) -> &Image {
         &self.image
@@ -151,7 +151,7 @@ impl<H: Host> Instance<H> {
         names.zip(self.bindings.iter().map(|binding| binding.calls))
     }
 
-    /// What the calls of host functions have cost beyond their instructions, picoseconds.
+    /// Cost of the calls of host functions beyond their instructions, picoseconds.
     #[inline]
     #[must_use]
     pub const fn charged(&self) -> u64 {

@@ -15,7 +15,7 @@ pub struct Missing {
     pub name: String,
     /// The prototype that is wanted; empty for helpers.
     pub prototype: String,
-    /// What is offered under this name with another prototype.
+    /// Prototypes that are offered under this name instead.
     pub offered: Vec<&'static str>,
     /// The functions of the object that call it.
     pub callers: Vec<String>,

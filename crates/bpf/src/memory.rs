@@ -184,8 +184,8 @@ impl Memory {
         self.open_words.close(address, size);
     }
 
-    /// As [`Memory::alloc_kernel`], for what a program asks for: it counts into what the program
-    /// may make this process take.
+    /// Allocates memory for a kernel object that a program asks for. It counts into the memory that
+    /// the program may make this process take.
     ///
     /// # Errors
     /// When that limit is reached.
@@ -256,7 +256,7 @@ impl Memory {
         self.refused = false;
     }
 
-    /// What [`Memory::hold`] has counted is given back.
+    /// Gives back bytes that [`Memory::hold`] has counted.
     pub const fn release_held(&mut self, bytes: u64) {
         self.account.release(bytes);
     }

@@ -56,7 +56,7 @@ impl<H: Host> Instance<H> {
         self.progress.place = here;
     }
 
-    /// What a place is in the source. `None` for a number that is none.
+    /// The source line of a place. `None` for a number that is none.
     ///
     /// A line of another file is that of a function which the compiler has built in; the line that
     /// stands before it in the function's own file is the one that names it.

@@ -15,7 +15,7 @@ use crate::isa::{
 };
 use crate::reach;
 
-/// What the programs that a host calls can reach.
+/// Maps, functions and kernel functions that the programs of a host can reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// Indices into [`Image::poisons`]: each ends the policy as soon as it is executed.
@@ -25,8 +25,8 @@ pub struct Reached {
 }
 
 impl Image {
-    /// What callbacks and set-up programs can reach with the values that the read-only variables
-    /// have now.
+    /// Finds what callbacks and set-up programs can reach with the present values of the read-only
+    /// variables.
     #[must_use]
     pub fn reached(&self) -> Reached {
         let taken = Walk::of(self, true);

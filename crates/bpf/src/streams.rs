@@ -70,7 +70,7 @@ impl Streams {
     /// Takes `len` bytes at most out of a stream.
     ///
     /// # Errors
-    /// As [`Streams::print`].
+    /// The errors of [`Streams::print`].
     pub(crate) fn read(&mut self, name: u64, stream: u64, len: usize) -> Result<Vec<u8>, Errno> {
         let kept = self.get(name, stream)?;
         let len = len.min(kept.len());

@@ -80,7 +80,7 @@ impl Advice for Error {
     }
 }
 
-/// What is wrong with a value of a file.
+/// An error about a value of a file.
 pub fn wrong<T>(source: &Source<'_>, value: &Spanned<T>, what: impl Into<Advised>) -> Error {
     Error::Wrong {
         place: source.place(value.span().start),

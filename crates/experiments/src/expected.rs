@@ -21,7 +21,7 @@ pub struct Expected {
     pub arm: String,
     /// The metric, in whose unit the value is.
     pub metric: String,
-    /// What was published.
+    /// Published value.
     pub value: Published,
     /// What else there is to say.
     pub note: String,

@@ -58,7 +58,7 @@ pub struct Experiment {
     pub statements: Vec<Statement>,
     /// What is drawn.
     pub figures: Vec<draft::Figure>,
-    /// What was published.
+    /// Published values.
     pub expected: Vec<Expected>,
     /// How messages call the file.
     pub file: String,

@@ -105,7 +105,7 @@ impl Files {
         names.filter(|name| !name.contains('/')).collect()
     }
 
-    /// What was calibrated, as bytes to take a fingerprint of: calibration.toml and the machine
+    /// The calibration, as bytes to take a fingerprint of: calibration.toml and the machine
     /// profiles, with their names.
     pub fn calibration(&self) -> impl Iterator<Item = u8> {
         let is_part = |path: &str| path == "calibration.toml" || path.starts_with("machines/");

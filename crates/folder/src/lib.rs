@@ -5,7 +5,6 @@ mod named;
 
 mod emptied;
 
-use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use model::Advised;
 use rustix::fs::{AtFlags, statat, unlinkat};
+use rustix::path::Arg;
 
 pub use named::{append, check_way, create, create_new};
 
@@ -111,10 +111,8 @@ impl AsFd for OwnFolder {
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
-        // Nobody can be told; what is left lies in a folder for temporary files.
-        let _ = emptied::empty(self.folder.as_fd());
         let name = self.path.file_name().unwrap_or_default();
-        if !remove_if_same(self.parent.as_fd(), name, &self.folder) {
+        if !delete(self.folder.as_fd(), self.parent.as_fd(), name) {
             self.remove_where_it_is();
         }
     }
@@ -129,13 +127,24 @@ impl OwnFolder {
         if let (Some(parent), Some(name)) = (now.parent(), now.file_name())
             && let Ok(parent) = File::open(parent)
         {
-            remove_if_same(parent.as_fd(), name, &self.folder);
+            remove_if_same(parent.as_fd(), name, self.folder.as_fd());
         }
     }
 }
 
+/// Deletes all that is in `folder`, and then itself if `parent` still has it by that name: whether
+/// it is gone. What somebody has put in its place stays.
+///
+/// On Linux this allocates nothing if `name` is short, and starts no program: a child that was
+/// forked off a process with threads may call it.
+pub fn delete(folder: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: impl Arg + Copy) -> bool {
+    // Nobody can be told; what is left lies in a folder for temporary files.
+    let _ = emptied::empty(folder);
+    remove_if_same(parent, name, folder)
+}
+
 /// Removes an empty folder if its name still leads to it.
-fn remove_if_same(parent: BorrowedFd<'_>, name: &OsStr, folder: &File) -> bool {
+fn remove_if_same(parent: BorrowedFd<'_>, name: impl Arg + Copy, folder: BorrowedFd<'_>) -> bool {
     let named = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
     let is_same = match (named, rustix::fs::fstat(folder)) {
         (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),

@@ -52,18 +52,18 @@ pub fn create(path: &Path) -> io::Result<File> {
     open(path, There::Emptied)
 }
 
-/// As [`create`], to write on at the end of a file that is there.
+/// Opens a file to write on at its end; creates it if it is not there.
 ///
 /// # Errors
-/// As [`create`].
+/// The errors of [`create`].
 pub fn append(path: &Path) -> io::Result<File> {
     open(path, There::WrittenOn)
 }
 
-/// As [`create`], for a file that must not be there.
+/// Creates a file that must not be there.
 ///
 /// # Errors
-/// As [`create`]; [`io::ErrorKind::AlreadyExists`] when it is there.
+/// The errors of [`create`]; [`io::ErrorKind::AlreadyExists`] when it is there.
 pub fn create_new(path: &Path) -> io::Result<File> {
     open(path, There::Refused)
 }

@@ -65,7 +65,7 @@ impl Dump {
     /// Removes the buffer that a killed process left.
     ///
     /// # Errors
-    /// As [`Dump::remove`].
+    /// The errors of [`Dump::remove`].
     pub fn remove_left(root: &Path, name: &str) -> Result<(), Error> {
         patience::remove_folder(&instances(root).join(name), PATIENCE)
     }

@@ -82,7 +82,7 @@ pub fn counters(folder: &Path, count: usize) -> Result<Vec<u64>, Error> {
 /// The policy's own counters, of which there are `count`, each with its value on every CPU.
 ///
 /// # Errors
-/// As [`counters`].
+/// The errors of [`counters`].
 pub fn counters_by_cpu(folder: &Path, count: usize) -> Result<Vec<Vec<u64>>, Error> {
     let path = folder.join(COUNTERS);
     let error = |source| Error::Pin {
@@ -185,7 +185,7 @@ impl Section {
     /// variable of the section is touched.
     ///
     /// # Errors
-    /// As [`Section::read`].
+    /// The errors of [`Section::read`].
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
         let place = self.variable(offset, bytes.len())?;
         // SAFETY: as in `read`.

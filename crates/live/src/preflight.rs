@@ -22,7 +22,7 @@ const NEWEST: (u32, u32) = (7, 3);
 /// `CAP_SYS_ADMIN` (include/uapi/linux/capability.h, kernel 6.18).
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// What was found out about the machine.
+/// Facts about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The kernel's version as it calls itself, such as `6.18.15+deb13-amd64`.

@@ -50,7 +50,7 @@ pub struct TaskCounts {
 pub struct TreeCounts {
     /// Tasks of the tree so far, threads too.
     pub tasks: u64,
-    /// Those of them that still live.
+    /// Living ones among them.
     pub living: u64,
     /// Tasks that were not followed, because too many lived at a time.
     pub unseen: u64,

@@ -51,7 +51,7 @@ pub fn member(btf: &Btf<'_>, structure: &str, field: &str) -> Option<usize> {
     }
 }
 
-/// What the enumeration `name` lists: names in lower case, with their values.
+/// Members of the enumeration `name`: names in lower case, with their values.
 #[cfg(test)]
 pub fn enumerators(btf: &Btf<'_>, name: &str) -> Vec<(String, i64)> {
     use libbpf_rs::btf::types::Enum;

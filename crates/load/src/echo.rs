@@ -43,8 +43,8 @@ pub struct Echo {
     pub hogs: u32,
     /// Builds that begin anew when they end, one job each.
     pub builds: Vec<Builder>,
-    /// Who had the CPU for less than this did not keep the program from its turn: that is the time
-    /// in which a policy takes it away again.
+    /// Ignore tasks that ran for less than this between wakeup and response: a policy needs that
+    /// time to take the CPU away again.
     pub least: Duration,
     /// Decides when within its period a key is pressed.
     pub seed: u64,

@@ -39,7 +39,7 @@ pub use error::Error;
 pub use play::play;
 pub use processes::Usage;
 
-/// What came of a load.
+/// Outcome of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// The figures, in the order in which people read them.

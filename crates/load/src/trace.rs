@@ -34,7 +34,7 @@ pub struct Stay {
     pub goes_on: bool,
 }
 
-/// What a policy says of a task when it begins to run.
+/// A policy's report on a task that begins to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
     /// Priority.
@@ -52,8 +52,8 @@ pub struct Response {
     pub took: u64,
     /// When it was woken.
     pub woken: u64,
-    /// Who got the CPU in between, each with its time on it. Whoever had it at the wakeup is not
-    /// among them.
+    /// Tasks that got the CPU in between, each with its time on it. The one that had it at the
+    /// wakeup is not among them.
     pub between: Vec<(u32, u64)>,
 }
 

@@ -37,7 +37,7 @@ impl Anchor {
     /// The folder at a path of the supervisor's own, whose links are followed.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn at(path: &Path) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
@@ -58,15 +58,15 @@ impl Anchor {
     /// Names a file without opening it; a link is named itself.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn name(&self, path: &Path) -> Result<OwnedFd> {
         self.open(path, NAMED, Mode::empty())
     }
 
-    /// What is known of a file; of a link, of itself.
+    /// Looks up a file's attributes; of a link, those of the link itself.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn stat(&self, path: &Path) -> Result<Stat> {
         fstat(self.name(path)?)
     }
@@ -165,7 +165,7 @@ impl Anchor {
     /// Removes a file, or an empty folder; what is not there is no error.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn remove(&self, path: &Path, flags: AtFlags) -> Result<()> {
         let removed = self
             .folder_of(path)
@@ -206,4 +206,42 @@ pub fn link_to(fd: BorrowedFd<'_>) -> PathBuf {
 
 fn or_itself(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// One that leads outside is refused too, but by `RESOLVE_BENEATH`.
+    #[test]
+    fn a_link_on_the_way_is_refused_also_where_it_leads_below() {
+        let folder = folder::OwnFolder::new().unwrap();
+        fs::create_dir(folder.join("real")).unwrap();
+        fs::write(folder.join("real/file"), "kept").unwrap();
+        symlink("real", folder.join("link")).unwrap();
+        symlink("real/file", folder.join("named")).unwrap();
+        let anchor = Anchor::at(folder.path()).unwrap();
+        let way = Path::new("link/file");
+        let looped = Some(Errno::LOOP);
+        assert_eq!(anchor.open(way, OFlags::RDONLY, Mode::empty()).err(), looped);
+        assert_eq!(anchor.name(way).err(), looped);
+        assert_eq!(anchor.stat(way).err(), looped);
+        assert!(!anchor.has(way) && !anchor.has_folder(Path::new("link")));
+        assert_eq!(anchor.read_link(way).err(), looped);
+        // What must be a folder is not one.
+        assert_eq!(anchor.folder_of(way).err(), Some(Errno::NOTDIR));
+        assert_eq!(anchor.folder_of(Path::new("link/x/y")).err(), looped);
+        assert_eq!(anchor.make_folders(Path::new("link/new")).err(), Some(Errno::NOTDIR));
+        assert_eq!(anchor.remove(way, AtFlags::empty()), Err(Errno::NOTDIR));
+        anchor.write(way, b"lost").unwrap_err();
+        // In the last place a link is a file of its own.
+        assert_eq!(anchor.open(Path::new("named"), OFlags::RDONLY, Mode::empty()).err(), looped);
+        assert_eq!(anchor.read_link(Path::new("named")).unwrap(), Path::new("real/file"));
+        anchor.write(Path::new("named"), b"new").unwrap();
+        assert!(!folder.join("named").is_symlink());
+        assert_eq!(fs::read_to_string(folder.join("real/file")).unwrap(), "kept");
+        assert_eq!(fs::read_dir(folder.join("real")).unwrap().count(), 1);
+    }
 }

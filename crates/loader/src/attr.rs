@@ -2,7 +2,7 @@
 
 use crate::state::{u32_at, u64_at};
 
-/// What a call has in `union bpf_attr`.
+/// The `union bpf_attr` of a call.
 pub struct Attr {
     bytes: Vec<u8>,
     /// Where the program has it.

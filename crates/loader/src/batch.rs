@@ -5,6 +5,7 @@ use model::user_space::{BpfCall, BpfId, MapCreate};
 use crate::attr::Attr;
 use crate::bpf;
 use crate::state::{Context, Errno, Reply};
+use crate::work;
 
 type Answer = Result<Reply, Errno>;
 
@@ -81,6 +82,7 @@ pub fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
     let mut done = 0;
     let mut ended = false;
     while done < batch.count.min(batch.most) {
+        cx.state.work.add(work::ELEMENT);
         let next = BpfCall::NextKey {
             map: batch.id,
             key: key.clone(),
@@ -159,6 +161,7 @@ fn each(
     call: impl Fn(&Context<'_>, u32) -> Result<BpfCall, Errno>,
 ) -> Answer {
     for n in 0..calls {
+        cx.state.work.add(work::ELEMENT);
         let done = call(cx, n);
         let done = done.and_then(|it| bpf::ask(cx, it).map_err(|it| Errno(it.errno)));
         if let Err(error) = done {

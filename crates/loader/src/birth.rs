@@ -14,7 +14,7 @@ use crate::exec::PATIENCE;
 use crate::state::{Errno, State};
 use crate::sys::{self, Call, Watched};
 
-/// What came of a call that makes a thread or a process.
+/// Outcome of a call that makes a thread or a process.
 #[derive(Debug)]
 pub enum Born {
     /// The kernel has refused it, and the maker goes on.
@@ -63,6 +63,11 @@ pub fn make(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
         let_go(maker);
     }
     born
+}
+
+/// Whether a call makes a thread, and no process.
+pub fn is_thread(call: &Call) -> bool {
+    call.nr == libc::SYS_clone && call.args[0] & libc::CLONE_THREAD as u64 != 0
 }
 
 /// Lets the maker go on.

@@ -61,7 +61,7 @@ impl Code {
         self.step(libc::BPF_RET | libc::BPF_K, action);
     }
 
-    /// What is done only if the test holds.
+    /// Runs `body` only if the test holds.
     ///
     /// # Errors
     /// What `body` says, and [`FilterError::TooFar`] if it is too long.

@@ -3,8 +3,8 @@
 
 use model::Nanos;
 
-/// What a program's turns cost. No price may be 0: a program that looks at the clock until a moment
-/// has come would never get there.
+/// Costs of a program's turns. No price may be 0: a program that polls the clock would never see
+/// the moment that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
     /// A system call that the supervisor answers. Chosen, not measured.
@@ -52,7 +52,7 @@ impl Clock {
         self.charged += price;
     }
 
-    /// What the turn has cost.
+    /// Cost of the turn.
     #[must_use]
     pub const fn charged(&self) -> Nanos {
         self.charged

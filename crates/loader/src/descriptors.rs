@@ -21,6 +21,7 @@ use crate::growth;
 use crate::state::{Context, Errno, Kind, Reply, Then, Watch, u32_at, u64_at};
 use crate::sys;
 use crate::time::{later, timespec};
+use crate::work;
 
 type Answer = Result<Reply, Errno>;
 
@@ -213,6 +214,7 @@ pub fn receive(cx: &mut Context<'_>) -> Answer {
 
 /// What `poll()` asks of a descriptor; `None` of one that is not open.
 fn watch(cx: &mut Context<'_>, fd: i32, flags: PollFlags) -> Option<Watch> {
+    cx.state.work.add(work::LOOK);
     if let Some(object) = cx.object(fd) {
         return Some(Watch::Map(object.id));
     }

@@ -11,7 +11,7 @@ use crate::sys::{self, Call, Watched};
 /// How long the host may take for what is done without the program.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What came of an `execve()`.
+/// Outcome of an `execve()`.
 pub enum Executed {
     /// The other program stands at its first instruction, and was let go.
     Done,

@@ -22,17 +22,17 @@ pub struct Executable {
     pub file: OwnedFd,
     /// Its device and inode.
     pub inode: (u64, u64),
-    /// Of a script: the words that stand for the first argument.
+    /// Words that stand for a script's first argument.
     pub words: Vec<Vec<u8>>,
     /// The name of the file that was named.
     pub name: String,
 }
 
 impl Executable {
-    /// What the call of a thread names.
+    /// The file that a thread's call names.
     ///
     /// # Errors
-    /// As the kernel would answer.
+    /// The kernel's error.
     pub fn of_call(cx: &mut Context<'_>) -> Result<Self, Errno> {
         let by_fd = cx.call.nr == libc::SYS_execveat;
         let (fd, at, flags) = if by_fd {
@@ -62,10 +62,10 @@ impl Executable {
         Self::of_file(cx.state, cx.call.tid, file, name)
     }
 
-    /// What an open file is: a program, or a script whose interpreter is one.
+    /// Looks at an open file: a program, or a script whose interpreter is one.
     ///
     /// # Errors
-    /// As the kernel would answer.
+    /// The kernel's error.
     pub fn of_file(
         state: &State,
         tid: i32,

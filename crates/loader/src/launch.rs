@@ -22,6 +22,7 @@ use crate::state::{Errno, Process, Settings, State, Then, Thread};
 use crate::sys::{self, Start, StartFailed};
 use crate::tree::Tree;
 use crate::watcher::Watcher;
+use crate::work::Work;
 
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -196,6 +197,7 @@ pub fn launch(
         given,
         beside,
         grown: 0,
+        work: Work::default(),
         listener,
         processes: vec![process],
         threads: vec![thread],

@@ -51,8 +51,10 @@ here! {
     mod time;
     mod tree;
     mod watcher;
+    mod work;
 
     pub use clock::{EPOCH, Prices};
     pub use supervisor::{Settings, StartError, Supervisor};
     pub use tree::Shown;
+    pub use work::Limits;
 }

@@ -16,8 +16,9 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use crate::anchor::Anchor;
 use crate::state::{Context, Errno, State};
 use crate::tree::{OWN, SCRATCH};
+use crate::work;
 
-/// Whose a file is.
+/// Owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The tree's: it may be written.
@@ -72,10 +73,10 @@ impl Resolved {
         Ok(state.anchor(self.place).open(&self.below, flags, mode)?)
     }
 
-    /// What is known of it; of a link, of itself.
+    /// Looks up its attributes; of a link, those of the link itself.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn stat(&self, state: &State) -> Result<Stat, Errno> {
         Ok(state.anchor(self.place).stat(&self.below)?)
     }
@@ -116,12 +117,17 @@ impl State {
 }
 
 const LINKS_MAX: u32 = 40;
+/// Folders below one another. Each part is looked up from the folder of its place, so that a path
+/// takes time by the square of its depth.
+const DEPTH_MAX: usize = 100;
+/// Parts of a path, with those of the links on its way.
+const PARTS_MAX: usize = 1000;
 
 /// Where a path leads from the folder `base`, which is one that the program knows; the last part
 /// may be missing. A link in the last place is followed if `follow`.
 ///
 /// # Errors
-/// `ENOENT`, `ELOOP`, `ENOTDIR`.
+/// `ENOENT`, `ELOOP`, `ENOTDIR`; `ENAMETOOLONG` beyond [`DEPTH_MAX`] and [`PARTS_MAX`].
 pub fn resolve(
     state: &State,
     tid: i32,
@@ -136,10 +142,16 @@ pub fn resolve(
     let path = PathBuf::from(OsString::from_vec(path.to_vec()));
     let mut left: VecDeque<OsString> = parts(&base.join(path));
     let mut at = PathBuf::from("/");
-    let mut links = 0;
+    let (mut links, mut depth, mut seen) = (0, 0, 0);
     while let Some(part) = left.pop_front() {
+        seen += 1;
+        state.work.add(work::PART);
+        if seen > PARTS_MAX || depth >= DEPTH_MAX && part != ".." {
+            return Err(Errno(libc::ENAMETOOLONG));
+        }
         if part == ".." {
             at.pop();
+            depth = depth.saturating_sub(1);
             continue;
         }
         let next = at.join(&part);
@@ -159,7 +171,7 @@ pub fn resolve(
                 return Ok(found);
             }
             if target.is_absolute() {
-                at = PathBuf::from("/");
+                (at, depth) = (PathBuf::from("/"), 0);
             }
             for part in parts(&target).into_iter().rev() {
                 left.push_front(part);
@@ -173,7 +185,7 @@ pub fn resolve(
                 Err(error) => return Err(*error),
             }
         }
-        at = next;
+        (at, depth) = (next, depth + 1);
     }
     Ok(locate(state, tid, &at))
 }
@@ -325,9 +337,11 @@ fn refresh(cx: &mut Context<'_>, name: &[u8]) {
     let has = |part: &[u8]| name.windows(part.len()).any(|it| it == part);
     if has(b"stat") || has(b"uptime") {
         let times = cx.kernel.cpu_times();
+        cx.state.work.add(2 * work::FILE + times.len() as u64);
         let _ = cx.state.tree.show_times(&times, cx.now());
     }
     if has(b"sched_ext") {
+        cx.state.work.add(6 * work::FILE);
         let _ = cx.state.tree.show_sched_ext(&cx.kernel.sched_ext());
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use crate::executable::Executable;
 use crate::state::{Context, Errno, Parked, Reply, State, Then};
 use crate::sys;
+use crate::work;
 
 use model::user_space::SetSched;
 
@@ -304,7 +305,9 @@ pub fn wait_child(cx: &mut Context<'_>) -> Answer {
         libc::SYS_wait4 => (cx.int(0) > 0, cx.int(0)),
         _ => (cx.int(0) == libc::P_PID as i32, cx.int(1)),
     };
+    let count = &cx.state.work;
     let is_zombie = |pid: i32| {
+        count.add(work::LOOK);
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let after = text.rsplit_once(") ").map_or("", |it| it.1);
         let parent = after.split(' ').nth(1).and_then(|it| it.parse().ok());

@@ -19,6 +19,7 @@ use crate::output::Printed;
 use crate::sys::{self, Call, Listener};
 use crate::tree::{Shown, Tree};
 use crate::watcher::Watcher;
+use crate::work::{self, Limits, Work};
 
 /// A number of `errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl From<rustix::io::Errno> for Errno {
     }
 }
 
-/// What becomes of a call.
+/// Answer to a call.
 #[derive(Debug)]
 pub enum Reply {
     /// Its result.
@@ -61,7 +62,7 @@ pub enum Reply {
     Place(u64),
 }
 
-/// What becomes of a call that is not answered yet.
+/// Next step of a call that is not answered yet.
 #[derive(Debug)]
 pub enum Then {
     /// It is looked at, maybe a second time.
@@ -82,7 +83,7 @@ pub enum Then {
     Vfork(usize),
 }
 
-/// What a thread waits for.
+/// Event that a thread waits for.
 #[derive(Debug)]
 pub enum Watch {
     /// An open file of its own, and what `poll()` should tell.
@@ -161,7 +162,7 @@ pub struct Thread {
     pub signal: Option<i32>,
 }
 
-/// What an object of bpf(2) is.
+/// Kind of an object of bpf(2).
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A map, and whether user space writes it no more.
@@ -181,16 +182,16 @@ pub enum Kind {
 pub struct Object {
     /// Its number; 0 of an iterator.
     pub id: BpfId,
-    /// What the program's descriptors refer to.
+    /// File that the program's descriptors refer to.
     pub file: File,
     /// What it is.
     pub kind: Kind,
 }
 
-/// What the supervisor is told.
+/// Settings of the supervisor.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// What calls and turns cost.
+    /// Costs of calls and turns.
     pub prices: Prices,
     /// The machine that the program finds itself on.
     pub shown: Shown,
@@ -201,6 +202,8 @@ pub struct Settings {
     /// Whether others reach into the program's sockets: then waits for them are looked at before
     /// time moves.
     pub reached: bool,
+    /// What it may have its supervisor do.
+    pub limits: Limits,
     /// Environment beside `PATH`, `HOME` and `LANG`.
     pub environment: Vec<(String, String)>,
 }
@@ -220,6 +223,8 @@ pub struct State {
     pub beside: Anchor,
     /// Bytes by which the program has made files grow, so far.
     pub grown: u64,
+    /// What the supervisor has done for it.
+    pub work: Work,
     /// Where calls come in.
     pub listener: Listener,
     /// The first is the program itself.
@@ -239,7 +244,7 @@ pub struct State {
     pub clock: Clock,
     /// Threads whose wait this turn has ended.
     pub woken: Vec<usize>,
-    /// What the program should be told of, and how often.
+    /// Notes for the user, and how often each came up.
     pub notes: BTreeMap<String, u64>,
     /// The state of `getrandom()`.
     pub random: u64,
@@ -297,6 +302,7 @@ impl Context<'_> {
 
     /// Bytes of the program.
     pub fn read(&self, at: u64, len: u64) -> Result<Vec<u8>, Errno> {
+        self.state.work.copy(len);
         read(self.call.tid, at, len)
     }
 
@@ -322,6 +328,7 @@ impl Context<'_> {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.state.work.copy(bytes.len() as u64);
         sys::write_memory(self.call.tid, at, bytes).map_err(|_| Errno(libc::EFAULT))
     }
 
@@ -418,6 +425,7 @@ impl State {
             return Vec::new();
         };
         let numbers = entries.filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok());
+        let numbers = numbers.inspect(|_| self.work.add(work::LOOK));
         let mut fds: Vec<(u32, BpfId)> = numbers
             .filter_map(|fd: u32| Some((fd, self.object(tid, fd.cast_signed())?.id)))
             .collect();
@@ -434,6 +442,7 @@ impl State {
                 continue;
             };
             let numbers = entries.filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok());
+            let numbers = numbers.inspect(|_| self.work.add(work::LOOK));
             held.extend(numbers.filter_map(|fd: i32| inode(process.real, fd)));
         }
         let gone = self.objects.iter().filter(|(key, _)| !held.contains(key));
@@ -487,6 +496,7 @@ impl State {
 
     /// Whether one of these is ready.
     pub fn is_ready(&self, watches: &[Watch], kernel: &dyn Kernel) -> bool {
+        self.work.add(watches.len() as u64);
         let map = |it: &Watch| matches!(it, Watch::Map(map) if kernel.is_ready(*map));
         if watches.iter().any(map) {
             return true;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use model::Nanos;
 use model::user_space::{
-    Kernel, ProgramEnd, Stop, THREADS_MAX, ThreadId, Turn, UserSpace, UserSpaceError,
+    Kernel, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError,
 };
 
 use crate::birth::{self, Born};
@@ -21,7 +21,7 @@ use crate::output::last_lines;
 use crate::processes::{interrupt, receiver};
 use crate::state::{Context, Errno, Parked, Process, Reply, State, Then, Thread, thread_id};
 use crate::sys::{self, Call};
-use crate::{bpf, launch, scheduling, sockets};
+use crate::{bpf, launch, scheduling, sockets, work};
 
 pub use crate::launch::StartError;
 pub use crate::state::Settings;
@@ -79,8 +79,7 @@ impl Supervisor {
         })
     }
 
-    /// What it has written to its standard output and to its error output: of each the end, at
-    /// most 16 MiB.
+    /// The end of its standard output and of its error output, at most 16 MiB of each.
     ///
     /// # Errors
     /// When the system refuses.
@@ -106,7 +105,7 @@ impl Supervisor {
         self.state.tree.root()
     }
 
-    /// What the program asked for that does not exist here, a line each.
+    /// Requests of the program for things that do not exist here, a line each.
     #[must_use]
     pub fn summary(&self) -> Vec<String> {
         let each = self.state.notes.iter();
@@ -151,6 +150,9 @@ impl Supervisor {
             self.state.clock.charge(Nanos::new(prices.call.get().max(1)));
             calls += 1;
             self.calls += 1;
+            self.state.work.add(work::CALL);
+            let now = self.state.clock.now();
+            self.state.work.check(&self.state.settings.limits, now, &self.name)?;
             // Once a policy is attached the others run: what follows finds what they have done.
             if (attaches || calls >= prices.calls_max.max(1))
                 && let Some(call) = call
@@ -247,10 +249,13 @@ impl Supervisor {
                 self.state.park(at, call, Then::Answer(0), None);
                 return Ok(Err(Stop::Yield));
             }
-            Ok(Reply::Clone) if self.state.threads.len() >= THREADS_MAX => {
-                self.send(call.id, -i64::from(libc::EAGAIN));
+            Ok(Reply::Clone) => {
+                let living = self.state.processes.iter().filter(|it| it.lives).count();
+                let new = living + usize::from(!birth::is_thread(&call));
+                let limits = self.state.settings.limits;
+                self.state.work.birth(&limits, new, &self.name)?;
+                return self.make(at, &call, kernel);
             }
-            Ok(Reply::Clone) => return self.make(at, &call, kernel),
             Ok(Reply::Exec(program)) => return self.exec(at, &call, &program, kernel),
             Ok(Reply::Exit) => {
                 self.exit(at, &call, kernel)?;
@@ -280,6 +285,7 @@ impl Supervisor {
         kernel: &mut dyn Kernel,
     ) -> Result<Result<(), Stop>, UserSpaceError> {
         let process = self.state.threads[at].process;
+        self.state.work.add(work::BIRTH);
         match exec::exec(&mut self.state, at, call, program) {
             Ok(Executed::Done) => {
                 self.end_orphans(at, kernel);

@@ -68,7 +68,7 @@ impl Listener {
     /// The next call; `None` if its thread has died since it was announced.
     ///
     /// # Errors
-    /// As the kernel refuses it.
+    /// The kernel's error.
     pub fn receive(&self) -> io::Result<Option<Call>> {
         // SAFETY: a structure of integers; all zero is what the kernel asks for.
         let mut request: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -249,7 +249,7 @@ pub fn signal_thread(process: i32, tid: i32, signal: i32) -> io::Result<()> {
 /// Sets how many descriptors a process may have, softly and hard.
 ///
 /// # Errors
-/// As the kernel refuses it.
+/// The kernel's error.
 pub fn limit_files(process: i32, soft: u64, hard: u64) -> io::Result<()> {
     let process = rustix::process::Pid::from_raw(process).ok_or(io::ErrorKind::NotFound)?;
     let finite = |limit| (limit != u64::MAX).then_some(limit);
@@ -264,7 +264,7 @@ pub fn limit_files(process: i32, soft: u64, hard: u64) -> io::Result<()> {
 /// A file in memory that can be sealed.
 ///
 /// # Errors
-/// As the kernel refuses it.
+/// The kernel's error.
 pub fn memory_file(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
@@ -276,7 +276,7 @@ pub fn memory_file(name: &str) -> io::Result<File> {
 /// Takes rights away from a file in memory: `F_SEAL_*`.
 ///
 /// # Errors
-/// As the kernel refuses it.
+/// The kernel's error.
 pub fn seal(file: &File, seals: i32) -> io::Result<()> {
     // SAFETY: a call without pointers.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
@@ -286,7 +286,7 @@ pub fn seal(file: &File, seals: i32) -> io::Result<()> {
 /// `epoll_ctl()` with the event as the program gave it.
 ///
 /// # Errors
-/// As the kernel refuses it.
+/// The kernel's error.
 pub fn epoll_ctl(epoll: &OwnedFd, op: i32, fd: &OwnedFd, event: [u8; 12]) -> io::Result<()> {
     let mut event = libc::epoll_event {
         events: u32::from_le_bytes([event[0], event[1], event[2], event[3]]),
@@ -301,7 +301,7 @@ pub fn epoll_ctl(epoll: &OwnedFd, op: i32, fd: &OwnedFd, event: [u8; 12]) -> io:
 /// `epoll_wait()` without waiting: events of 12 bytes each, as the program expects them.
 ///
 /// # Errors
-/// As the kernel refuses it.
+/// The kernel's error.
 pub fn epoll_take(epoll: &OwnedFd, max: usize) -> io::Result<Vec<u8>> {
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; max.clamp(1, 1024)];
     let room = i32::try_from(events.len()).unwrap_or(1);
@@ -338,7 +338,7 @@ pub fn watch_births(tid: i32) -> io::Result<()> {
     check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, options) }).map(drop)
 }
 
-/// What a watched thread did, if anything yet.
+/// Latest action of a watched thread, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// Nothing.

@@ -13,7 +13,7 @@ use rustix::fs::AtFlags;
 
 use crate::anchor::Anchor;
 
-/// What the simulated machine shows to programs.
+/// Facts of the simulated machine that programs can see.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     /// CPUs, cores, caches and nodes, and the kernel's version.

@@ -5,9 +5,9 @@
 //! that the first one has made.
 #![expect(unsafe_code, reason = "a fork that must not allocate")]
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use folder::OwnFolder;
@@ -36,11 +36,6 @@ impl Watcher {
             parent: folder.parent().as_raw_fd(),
             name: CString::new(name.as_bytes())?,
         };
-        // What is in the folder, seen from there: what was put in its place is not touched. In a
-        // folder whose owner may not write nobody but root deletes.
-        let open = [c"/bin/chmod", c"-Rf", c"u+rwx", c"r"].map(CStr::as_ptr);
-        let remove = [c"/bin/rm", c"-rf", c"r", c"random"].map(CStr::as_ptr);
-        let commands = [open, remove].map(|[a, b, c, d]| [a, b, c, d, std::ptr::null()]);
         let mut ends = [0; 2];
         // SAFETY: there is room for two descriptors.
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -50,15 +45,12 @@ impl Watcher {
         let [wait, alive] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         // SAFETY: the child calls nothing that allocates or takes a lock.
         match unsafe { libc::fork() } {
-            0 => watch(wait.as_raw_fd(), group, &folder, &commands),
+            0 => watch(wait.as_raw_fd(), group, &folder),
             pid if pid > 0 => Ok(Self { pid, _alive: alive }),
             _ => Err(io::Error::last_os_error()),
         }
     }
 }
-
-/// A pointer to a text that ends with a zero byte.
-type Pointer = *const libc::c_char;
 
 impl Drop for Watcher {
     fn drop(&mut self) {
@@ -77,10 +69,10 @@ struct Remains {
     name: CString,
 }
 
-/// The process: system calls and nothing else.
-fn watch(wait: i32, group: (i32, i32), folder: &Remains, commands: &[[Pointer; 5]]) -> ! {
-    // SAFETY: calls on descriptors and signals of this process, and on texts that were made before
-    // the fork and end with a null pointer.
+/// The process: system calls and nothing else. It starts no other: the program may have left no
+/// room for one.
+fn watch(wait: i32, group: (i32, i32), folder: &Remains) -> ! {
+    // SAFETY: calls on descriptors and signals of this process; none allocates.
     unsafe {
         // No signal that is meant for the parent's terminal or its group comes here.
         libc::setsid();
@@ -92,30 +84,21 @@ fn watch(wait: i32, group: (i32, i32), folder: &Remains, commands: &[[Pointer; 5
         // Whoever reads what the parent writes must see its end, and so must other watchers. What
         // stays may have had one of the numbers that they get.
         libc::fchdir(folder.itself);
-        let stay = [wait, folder.parent, group.1].map(|it| libc::fcntl(it, libc::F_DUPFD, 3));
+        let stay = [wait, folder.parent, group.1, folder.itself];
+        let stay = stay.map(|it| libc::fcntl(it, libc::F_DUPFD, 4));
         for (to, from) in (0..).zip(stay) {
             if libc::dup2(from, to) < 0 {
                 libc::_exit(1);
             }
         }
-        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+        libc::syscall(libc::SYS_close_range, 4, u32::MAX, 0);
         let mut byte = 0_u8;
         while libc::read(0, (&raw mut byte).cast(), 1) != 0 {}
         sys::kill_group(2, group.0);
-        libc::close(2);
-        for command in commands {
-            match libc::fork() {
-                0 => {
-                    libc::execv(command[0], command.as_ptr());
-                    libc::_exit(127);
-                }
-                child => {
-                    libc::waitpid(child, std::ptr::null_mut(), 0);
-                }
-            }
-        }
-        // Only an empty folder goes, so that what stands in its place stays.
-        libc::unlinkat(1, folder.name.as_ptr(), libc::AT_REMOVEDIR);
-        libc::_exit(0)
     }
+    // SAFETY: both are open, as nobody closes them up to the end.
+    let (parent, itself) = unsafe { (BorrowedFd::borrow_raw(1), BorrowedFd::borrow_raw(3)) };
+    folder::delete(itself, parent, folder.name.as_c_str());
+    // SAFETY: ends this process without running anything of the parent's.
+    unsafe { libc::_exit(0) }
 }

@@ -25,7 +25,7 @@ impl<T: Advice> Advice for Box<T> {
     }
 }
 
-/// What is wrong, in words, and what to do.
+/// A problem in words, and its advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advised {
     /// What is wrong.
@@ -101,7 +101,7 @@ impl From<&str> for Advised {
 pub struct CannotRead {
     /// The file, as the caller names it.
     pub file: String,
-    /// What the operating system said.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
@@ -128,7 +128,7 @@ impl Advice for CannotRead {
 pub struct CannotWrite {
     /// The file, as the caller names it.
     pub file: String,
-    /// What the operating system said.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
@@ -149,7 +149,7 @@ impl Advice for CannotWrite {
     }
 }
 
-/// What to do when the operating system does not let a file be read.
+/// Advice for a file that the operating system does not let be read.
 #[must_use]
 pub fn to_read(error: &io::Error) -> Option<String> {
     if let Some(own) = error.advice() {
@@ -165,7 +165,7 @@ pub fn to_read(error: &io::Error) -> Option<String> {
     Some(advice.to_owned())
 }
 
-/// What to do when the operating system does not let a file be written.
+/// Advice for a file that the operating system does not let be written.
 #[must_use]
 pub fn to_write(error: &io::Error) -> Option<String> {
     if let Some(own) = error.advice() {

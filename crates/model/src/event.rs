@@ -192,7 +192,7 @@ impl EventKind {
     ];
 }
 
-/// What is in [`EventKind::Insert`] beside queue and place.
+/// Flags of [`EventKind::Insert`].
 pub mod insert {
     /// Ordered by vtime.
     pub const VTIME: u32 = 1;
@@ -233,7 +233,7 @@ pub enum Looked {
     LetGo,
 }
 
-/// What became of a kick.
+/// Outcome of a kick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Kicked {
@@ -261,7 +261,7 @@ pub enum Sliced {
     Cut,
 }
 
-/// What ends the suspension of a callback.
+/// Condition that ends the suspension of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Until {
@@ -273,7 +273,7 @@ pub enum Until {
     Events,
 }
 
-/// Who decided: the `detail` of decisions.
+/// Maker of a decision: the `detail` of decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A callback.
@@ -312,7 +312,7 @@ impl Caller {
         Self::numbered(event.detail)
     }
 
-    /// What files and texts call it.
+    /// Its name in files and texts.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -351,8 +351,8 @@ pub struct EventMask(u32);
 impl EventMask {
     /// No kind at all.
     pub const NONE: Self = Self(0);
-    /// What the policy decides, and what the kernel makes of it. Nothing but an explicit wish
-    /// brings these: they cost time.
+    /// Decisions of the policy, and the kernel's part in them. They must be asked for, because they
+    /// cost time.
     pub const DECISIONS: Self = Self::NONE
         .with(EventKind::Queue)
         .with(EventKind::Insert)
@@ -416,7 +416,7 @@ pub enum PrevState {
     Dead,
 }
 
-/// What made a task runnable; the `detail` of [`EventKind::Wakeup`]. Only imported traces say it.
+/// Cause of a wakeup; the `detail` of [`EventKind::Wakeup`]. Only imported traces say it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WakeCause {

@@ -70,8 +70,8 @@ pub struct Exit {
     pub message: String,
     /// When it happened.
     pub time: SimTime,
-    /// What a kernel does not know: which program and source line was running when the object
-    /// machine stopped it (a wild store, an endless loop), or that a scheduler's own program took
-    /// the policy off before the run was over. `None` when the kernel's own rules ended the policy.
+    /// Reason that no kernel knows: the program and source line at which the object machine stopped
+    /// it (a wild store, an endless loop), or that a scheduler's own program took the policy off
+    /// before the run was over. `None` when the kernel's own rules ended the policy.
     pub fault: Option<String>,
 }

@@ -122,7 +122,7 @@ pub struct MachineSpec {
     pub hz: u32,
     /// The kernel whose behaviour is simulated.
     pub kernel: Kernel,
-    /// What actions cost.
+    /// Costs of actions.
     pub profile: Profile,
     /// How much later than CPU 0 each following CPU ticks; 0 as the kernel boots by default
     /// (`skew_tick=0`).

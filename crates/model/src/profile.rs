@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use background::Background;
 
-/// What actions cost on a machine, by name or as a table of the user's own.
+/// Costs of actions on a machine, by name or as a table of the user's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Profile {
@@ -30,7 +30,7 @@ pub enum Profile {
 pub struct OwnProfile {
     /// Its name: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What things cost.
+    /// Costs of actions.
     #[serde(rename = "costs_ps")]
     pub costs: Costs,
     /// The kernel's threads that run by themselves.
@@ -45,7 +45,7 @@ pub struct OwnProfile {
 /// Writes the struct of costs and the table of those that are spans of time.
 macro_rules! costs {
     ($($(#[$meta:meta])* $name:ident: $most:expr,)+) => {
-        /// What actions cost, in picoseconds unless the name says otherwise. docs/profiles.md says
+        /// Costs of actions, in picoseconds unless the name says otherwise. docs/profiles.md says
         /// who pays for each.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
@@ -53,7 +53,7 @@ macro_rules! costs {
             $($(#[$meta])* pub $name: u64,)+
             /// Whether who finds a lock taken waits for it.
             pub lock_wait: bool,
-            /// What run queues are locked by.
+            /// Kind of the run queues' lock.
             pub run_queue: RunQueueLock,
             /// Bytes of a core's own cache.
             pub core_cache_bytes: u64,
@@ -143,7 +143,7 @@ costs! {
     lock_transfer: MILLISECOND,
 }
 
-/// What run queues are locked by.
+/// Kind of the run queues' lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunQueueLock {
@@ -181,7 +181,7 @@ impl Profile {
         all.find(|profile| profile.name() == name)
     }
 
-    /// What things cost; `None` if nothing costs anything.
+    /// Costs of actions; `None` if nothing costs anything.
     #[must_use]
     pub fn costs(&self) -> Option<&Costs> {
         match self {

@@ -2,7 +2,7 @@
 
 use crate::{SimTime, Sink};
 
-/// What the scheduler of one CPU has done since the run began.
+/// Counters of one CPU's scheduler since the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCounts {
     /// Calls of `schedule()`.
@@ -27,7 +27,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// What the policy has counted on `cpu` under `name`; `None` if it has no such counter.
+    /// The policy's counter `name` on `cpu`; `None` if it has no such counter.
     #[must_use]
     pub fn policy_count(&self, name: &str, cpu: usize) -> Option<u64> {
         let (_, counts) = self.policy.iter().find(|(known, _)| known == name)?;

@@ -24,7 +24,7 @@ const OLDEST: Kernel = Kernel::V6_16;
 pub struct Snapshot {
     /// [`SNAPSHOT_VERSION`].
     pub runslice_snapshot: u32,
-    /// What the kernel calls itself, such as `6.18.15+deb13-amd64`.
+    /// The kernel's release, such as `6.18.15+deb13-amd64`.
     pub kernel: String,
     /// The attached sched_ext policy, by its operations; `None`: the kernel's own scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub struct Moment {
     pub threads: Vec<ThreadFacts>,
 }
 
-/// What a group of processes (cgroup) sets.
+/// Settings of a group of processes (cgroup).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupFacts {
@@ -98,7 +98,7 @@ pub struct GroupFacts {
     pub idle: bool,
 }
 
-/// What a thread may do.
+/// Scheduling attributes of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThreadFacts {

@@ -44,7 +44,7 @@ pub struct Program {
     pub recorded: Option<Recorded>,
 }
 
-/// What a program did, to be played back.
+/// Recording of a program's calls, to be played back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     /// The recording, as crate `loader` reads it.
@@ -113,7 +113,7 @@ pub struct Starved {
     pub waited: Nanos,
 }
 
-/// What is left of a run besides its events.
+/// Results of a run besides its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The last moment simulated.
@@ -126,12 +126,12 @@ pub struct Summary {
     pub tasks: Vec<TaskTimes>,
     /// The kernel's event counters (`scx_bpf_events`, kernel 6.18), by name.
     pub counters: Vec<(&'static str, u64)>,
-    /// What took time that is no task's work, by kind, all CPUs together; empty if nothing costs
-    /// anything, and on a real machine.
+    /// Time that was no task's work, by kind, all CPUs together; empty if nothing costs anything,
+    /// and on a real machine.
     pub spent: Vec<(&'static str, Nanos)>,
     /// The policy's own counters (report.bpf.h), by name, summed over CPUs.
     pub policy_counters: Vec<(String, u64)>,
-    /// What the policy printed with `bpf_printk` and the like; at most 64 KiB.
+    /// Text that the policy printed with `bpf_printk` and the like; at most 64 KiB.
     pub printed: String,
     /// BPF instructions retired.
     pub instructions: u64,

@@ -166,7 +166,7 @@ pub struct MapCreate {
     pub key_type: u32,
     /// Number of the value's type in `btf`.
     pub value_type: u32,
-    /// Of `struct_ops`: number of the value's type in the kernel's BTF.
+    /// Number of a `struct_ops` value's type in the kernel's BTF.
     pub kernel_value_type: u32,
     /// `map_extra`: of an arena the address at which the program sees it.
     pub extra: u64,
@@ -200,7 +200,7 @@ pub struct ProgLoad {
     pub fds: Fds,
 }
 
-/// What a call of bpf(2) answers.
+/// Answer of a call of bpf(2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BpfAnswer {
     /// Done.
@@ -223,7 +223,7 @@ pub enum BpfAnswer {
 pub struct Mappable {
     /// Bytes that the file must have, whole pages.
     pub len: u64,
-    /// Of an arena: the address at which the program must map it; `None`: anywhere.
+    /// Address at which the program must map an arena; `None`: anywhere.
     pub address: Option<u64>,
 }
 
@@ -300,7 +300,7 @@ pub trait Kernel {
     fn sched_ext(&self) -> SchedExt;
 }
 
-/// What `/sys/kernel/sched_ext` tells.
+/// State of sched_ext, from `/sys/kernel/sched_ext`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedExt {
     /// The name of the policy that is attached.
@@ -330,7 +330,7 @@ pub enum Stop {
 pub struct Turn {
     /// How it ended.
     pub stop: Stop,
-    /// What it cost on a CPU; never zero.
+    /// Its cost on a CPU; never zero.
     pub cost: Nanos,
     /// Other threads whose wait it ended, in that order.
     pub woken: Vec<ThreadId>,
@@ -380,7 +380,7 @@ pub trait UserSpace {
     /// for, and before time moves on if [`UserSpace::is_waiting_for_files`].
     ///
     /// # Errors
-    /// As [`UserSpace::turn`].
+    /// The errors of [`UserSpace::turn`].
     fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError>;
 
     /// Whether a thread waits for what no simulated clock tells: a socket, a file of the host.
@@ -389,7 +389,7 @@ pub trait UserSpace {
     /// Sends the program `SIGINT`: threads whose wait ends by it.
     ///
     /// # Errors
-    /// As [`UserSpace::turn`].
+    /// The errors of [`UserSpace::turn`].
     fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError>;
 
     /// What each thread that lives waits for, a line each: for messages.

@@ -95,7 +95,7 @@ impl Table {
     /// Events, whose lists become the columns as they are.
     ///
     /// # Errors
-    /// As [`Table::of_cells`].
+    /// The errors of [`Table::of_cells`].
     pub fn of_events(events: EventColumns) -> PyResult<Self> {
         Self::events(events).map_err(|error| wrong(&error))
     }

@@ -267,7 +267,7 @@ def test_ctrl_c_in_a_terminal_ends_the_command_and_keeps_what_is_done(
         time.sleep(0.05)
     os.killpg(command.pid, signal.SIGINT)
     _, said = command.communicate()
-    assert command.returncode == 130 and "interrupted; what was done is kept" in said
+    assert command.returncode == 130 and "interrupted: the runs that are done are kept" in said
     assert "Traceback" not in said
     assert 3 < len(list(runs.glob("*.json"))) < 18_000
 

@@ -4,19 +4,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::{Advice, Event, EventMask, Header, Sample, Sampler, SimTime, Sink, Text};
-
-/// Somebody asked to stop.
-#[derive(Debug, thiserror::Error)]
-#[error("cancelled")]
-pub struct Cancelled;
-
-impl Advice for Cancelled {
-    fn advice(&self) -> Option<String> {
-        None
-    }
-}
-
 /// Becomes true when nobody waits for the work any more.
 pub type Flag = Arc<AtomicBool>;
 
@@ -25,7 +12,7 @@ thread_local! {
     static FLAG: RefCell<Option<Flag>> = const { RefCell::new(None) };
 }
 
-/// Does `work`, which ends in [`Cancelled`] soon after `flag` became true. Threads of
+/// Does `work`, which ends in [`ask::error::Cancelled`] soon after `flag` became true. Threads of
 /// [`crate::parallel`] that it starts know of it; others are to be told by [`flag`].
 pub fn cancellable<T>(flag: Option<Flag>, work: impl FnOnce() -> T) -> T {
     struct Restore(Option<Flag>);
@@ -43,75 +30,26 @@ pub fn flag() -> Option<Flag> {
     FLAG.with_borrow(Clone::clone)
 }
 
-/// Ends work that nobody waits for.
-///
-/// # Errors
-/// When that is so.
-pub fn check() -> Result<(), Cancelled> {
-    if FLAG.with_borrow(|flag| is_over(flag.as_ref())) {
-        return Err(Cancelled);
-    }
-    Ok(())
+/// Whether nobody waits any more for the work that this thread does.
+pub fn is_cancelled() -> bool {
+    FLAG.with_borrow(|flag| is_over(flag.as_ref()))
 }
 
 fn is_over(flag: Option<&Flag>) -> bool {
     flag.is_some_and(|it| it.load(Ordering::Relaxed))
 }
 
-/// A sink that has enough as soon as nobody waits for the run.
-pub struct Until<'a, S: ?Sized> {
-    sink: &'a mut S,
-    flag: Option<Flag>,
-}
-
-impl<'a, S: ?Sized> Until<'a, S> {
-    /// Passes on to `sink` what comes while somebody waits for the work of this thread.
-    pub fn new(sink: &'a mut S) -> Self {
-        Self { sink, flag: flag() }
-    }
-}
-
-impl<S: Sink + ?Sized> Sink for Until<'_, S> {
-    fn wants(&self) -> EventMask {
-        self.sink.wants()
-    }
-
-    fn begin(&mut self, header: &Header) {
-        self.sink.begin(header);
-    }
-
-    fn events(&mut self, events: &[Event]) {
-        self.sink.events(events);
-    }
-
-    fn text(&mut self, text: &Text) {
-        self.sink.text(text);
-    }
-
-    fn has_enough(&self) -> bool {
-        is_over(self.flag.as_ref()) || self.sink.has_enough()
-    }
-
-    fn finish(&mut self, end: SimTime) {
-        self.sink.finish(end);
-    }
-}
-
-impl<S: Sampler + ?Sized> Sampler for Until<'_, S> {
-    fn sample(&mut self, sample: &Sample) {
-        self.sink.sample(sample);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use model::Nanos;
+    use model::{Event, EventMask, Header, Nanos, SimTime, Sink};
     use stats::Metrics;
     use workload::RunSpec;
 
     use super::*;
+    use crate::here::HERE;
     use crate::parallel;
     use crate::runner::Runner;
+    use ask::error::Cancelled;
 
     fn hours() -> RunSpec {
         let load = crate::workload_arg::find("desk", &[]).unwrap();
@@ -152,15 +90,18 @@ mod tests {
     fn a_run_that_nobody_waits_for_ends_at_once_on_any_thread() {
         let flag = Flag::default();
         cancellable(Some(Arc::clone(&flag)), || {
-            check().unwrap();
+            HERE.check().unwrap();
             let two = parallel::map(&[(); 2], 2.try_into().unwrap(), "runs", |()| {
                 let mut sink = Once(Metrics::new(), Arc::new(AtomicBool::new(false)));
                 super::flag().unwrap().store(true, Ordering::Relaxed);
-                Runner::new(&hours()).with_sink(&mut sink).start().map(drop)
+                Runner::new(&hours(), &HERE)
+                    .with_sink(&mut sink)
+                    .start()
+                    .map(drop)
             });
             assert!(two.unwrap_err().is::<Cancelled>());
         });
-        check().unwrap();
+        HERE.check().unwrap();
         assert!(flag.load(Ordering::Relaxed));
     }
 }

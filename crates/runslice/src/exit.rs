@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
-use model::{Advice, Advised};
+use ask::error::{AdviceOf, advice_of};
+use model::{Advice as _, Advised};
 
-use crate::cancel::Cancelled;
+pub use ask::error::{BadSource, UnsupportedError, UsageError};
 
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,60 +82,6 @@ impl From<Status> for u8 {
     }
 }
 
-/// The command line asks for something that does not exist.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(Advised);
-
-impl UsageError {
-    /// With what is wrong, and its advice if it has one.
-    pub fn new(what: impl Into<Advised>) -> Self {
-        Self(what.into())
-    }
-}
-
-impl Advice for UsageError {
-    fn advice(&self) -> Option<String> {
-        self.0.advice()
-    }
-}
-
-/// This computer lacks what the verb needs; the advice is the way out.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UnsupportedError(Advised);
-
-impl UnsupportedError {
-    /// With what is lacking, and the way out.
-    pub fn new(what: impl Into<Advised>) -> Self {
-        Self(what.into())
-    }
-}
-
-impl Advice for UnsupportedError {
-    fn advice(&self) -> Option<String> {
-        self.0.advice()
-    }
-}
-
-/// A policy's source itself is why there is no object; the text is what its author must know.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BadSource(Advised);
-
-impl BadSource {
-    /// With what is wrong, and its advice if it has one.
-    pub fn new(what: impl Into<Advised>) -> Self {
-        Self(what.into())
-    }
-}
-
-impl Advice for BadSource {
-    fn advice(&self) -> Option<String> {
-        self.0.advice()
-    }
-}
-
 /// An error out of its box. `anyhow` would hide what it was, and so the status that it decides.
 pub fn unboxed(error: Box<dyn Error + Send + Sync>) -> anyhow::Error {
     match error.downcast::<UnsupportedError>() {
@@ -143,26 +90,9 @@ pub fn unboxed(error: Box<dyn Error + Send + Sync>) -> anyhow::Error {
     }
 }
 
-/// An error with its causes, each once: some errors have their cause's words in their own.
-pub fn words(error: &anyhow::Error) -> String {
-    let mut words = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        // Everything begins with no words.
-        if cause.starts_with(&words) {
-            words = cause;
-        } else if !words.contains(&cause) {
-            words = format!("{words}: {cause}");
-        }
-    }
-    words
-}
-
 /// The error of the command line in words: what is wrong, with its causes, and what to do.
 pub fn advised(error: &anyhow::Error) -> Advised {
-    Advised {
-        what: words(error),
-        advice: advice(error),
-    }
+    ask::error::advised_with(error, &known())
 }
 
 /// [`advised`] in one line.
@@ -170,70 +100,22 @@ pub fn in_full(error: &anyhow::Error) -> String {
     advised(error).in_full()
 }
 
-/// The advice of the first cause that has one. `anyhow` forgets the types of errors, so that all
-/// of them stand here; a test of the project finds one that does not.
-fn advice(error: &anyhow::Error) -> Option<String> {
-    type Of = fn(&(dyn Error + 'static)) -> Option<String>;
+/// The errors of the command line that no question has; a test of the project finds one that is
+/// missing here and there.
+fn known() -> Vec<AdviceOf> {
     macro_rules! known {
         ($($known:ty),+ $(,)?) => {
-            [$(known::<$known> as Of),+]
+            [$(advice_of::<$known> as AdviceOf),+]
         };
     }
-    let mut known = known![
-        Advised,
-        UsageError,
-        UnsupportedError,
-        BadSource,
-        Cancelled,
-        model::CannotRead,
-        model::CannotWrite,
-        model::TaskCountersError,
-        model::file::FileError,
-        model::file::Problem,
-        model::file::EvalError,
-        model::user_space::UserSpaceError,
-        bpf::LoadError,
-        bpf::InstanceError,
-        bpf::MapProblem,
-        bpf::StructOpsProblem,
-        bpf::KnobProblem,
-        bpf::PathError,
-        bpf::Fault,
-        bpf::Stop,
-        bpf::SetError,
-        bpf::SetUpError,
-        bpf::OutOfMemory,
-        bpf_build::Error,
-        experiments::Error,
-        traces::foreign::Error,
-        sim::Error,
-        sim::PolicyError,
-        sim::EntryError,
-        sim::MirrorError,
-        sim::OpsError,
-        traces::ReadError,
-        stats::compare::Refusal,
-        stats::schedstat::IntervalError,
-        stats::schedstat::SchedstatError,
-        explain::why::DumpError,
-        workload::Fault,
-        loader::recording::Damaged,
-        std::io::Error,
-    ]
-    .to_vec();
+    let mut known = known![bpf_build::Error, experiments::Error].to_vec();
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     known.extend(known![loader::StartError]);
     #[cfg(feature = "png")]
     known.extend(known![show::picture::PictureError]);
     #[cfg(feature = "live")]
     known.extend(known![live::Error, load::Error, vm::VmError]);
-    error
-        .chain()
-        .find_map(|cause| known.iter().find_map(|of| of(cause)))
-}
-
-fn known<E: Advice + 'static>(cause: &(dyn Error + 'static)) -> Option<String> {
-    cause.downcast_ref::<E>()?.advice()
+    known
 }
 
 /// What is wrong, and below it what to do.
@@ -248,7 +130,7 @@ pub fn in_two_lines(error: &Advised) -> String {
 mod tests {
     use std::io;
 
-    use anyhow::Context as _;
+    use ask::error::words;
 
     use super::*;
 
@@ -289,31 +171,5 @@ mod tests {
         );
         let write = model::CannotWrite::at("x/y")(missing());
         assert!(two(write.into()).ends_with("\n  make its folder first, or name another file"));
-    }
-
-    #[test]
-    fn the_advice_of_the_first_cause_that_has_one_is_given() {
-        let inner = UsageError::new(Advised::new("no x", "give one"));
-        let error = anyhow::Error::from(inner).context("f.toml:1:2");
-        assert_eq!(advised(&error).in_full(), "f.toml:1:2: no x; give one");
-        let silent = sim::Error::SetUpFailed {
-            policy: "p".to_owned(),
-            what: "x".to_owned(),
-            why: "y".to_owned(),
-        };
-        assert_eq!(advised(&silent.into()).advice, None);
-    }
-
-    #[test]
-    fn a_cause_that_was_said_is_not_said_again() {
-        let missing = io::Error::from_raw_os_error(2);
-        let said = anyhow::anyhow!("/x: {missing}");
-        let error = Err::<(), _>(missing).context("/x: No such file or directory (os error 2)");
-        assert_eq!(words(&error.unwrap_err()), said.to_string());
-        let longer: anyhow::Result<()> = Err(anyhow::anyhow!("cannot write y: no room"));
-        let error = longer.context("cannot write y").unwrap_err();
-        assert_eq!(words(&error), "cannot write y: no room");
-        let error: anyhow::Result<()> = Err(anyhow::anyhow!("no room")).context("cannot write y");
-        assert_eq!(words(&error.unwrap_err()), "cannot write y: no room");
     }
 }

@@ -37,7 +37,7 @@ pub struct Command {
     pub timeout_s: u64,
 }
 
-/// What came of a command.
+/// Outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
     /// That of the command.

@@ -14,19 +14,19 @@ pub fn words(what: &str) -> Advised {
     Advised::new(what, "`make release` builds one that has it")
 }
 
-/// As [`words`], if the program lacks the command `name`. It does not know that command.
+/// Message for the command `name`, if the program was built without it.
 pub fn unknown_command(name: &str) -> Option<Advised> {
     let is_one = KERNEL_COMMANDS.contains(&name);
     is_one.then(|| words(&format!("the command `{name}`")))
 }
 
-/// As [`words`], if the program lacks the option `name`. It does not know that option.
+/// Message for the option `name`, if the program was built without it.
 pub fn unknown_option(name: &str) -> Option<Advised> {
     let is_one = name == "--png" && !cfg!(feature = "png");
     is_one.then(|| words("pictures as PNG files"))
 }
 
-/// As [`words`], if the program lacks the format `name`. It does not know that format.
+/// Message for the format `name`, if the program was built without it.
 pub fn unknown_format(name: &str) -> Option<Advised> {
     let is_one = name == "parquet" && !cfg!(feature = "parquet");
     is_one.then(|| words("tables as Parquet files"))

@@ -9,18 +9,15 @@
 #![cfg_attr(not(feature = "live"), allow(dead_code))]
 
 mod about;
-mod bundle;
 mod cancel;
 mod choose;
 mod cli;
 mod comparison;
 mod complete;
-mod embedded;
 mod exit;
 mod fidelity;
-mod goal;
-mod input;
-mod kernel;
+mod here;
+mod interrupt;
 mod left_out;
 pub mod library;
 mod look;
@@ -30,44 +27,39 @@ mod on_kernel;
 mod output;
 mod parallel;
 mod plan;
-mod policy;
 mod prepare;
-mod profile;
 mod progress;
 mod python;
-mod recording;
+mod recording_options;
 mod refusal;
 mod report;
 mod reproduce;
 mod run_options;
-mod runner;
-mod runs;
 mod say;
 mod schedstat;
 mod scheduler;
 mod score;
-mod score_file;
 mod sets;
-mod shrink;
-mod simulate;
 mod source;
 mod store;
 mod verb;
-mod violation;
 #[cfg(not(feature = "live"))]
 mod without_kernel;
-mod workload_arg;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use ask::{
+    Kind, bundle, embedded, goal, kernel, runner, runs, score_file, shrink, simulate, violation,
+};
 use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
 use crate::cli::Cli;
-use crate::exit::{Status, UnsupportedError, UsageError, advised, in_two_lines};
+use crate::exit::{Status, advised, in_two_lines};
+use crate::here::{input, policy, profile, recording, workload_arg};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
 
@@ -85,6 +77,7 @@ pub const ALLOCATOR: CheckedAllocator = CheckedAllocator {
 #[must_use]
 pub fn program() -> ExitCode {
     About::is_program();
+    interrupt::listen();
     ExitCode::from(main(std::env::args_os()))
 }
 
@@ -114,9 +107,14 @@ fn of_words(args: &[OsString]) -> u8 {
         Ok(cli) => cli,
         Err(error) => return refusal(&error),
     };
-    About::called(args, || match verb::run(cli.verb) {
-        Ok(status) => status,
-        Err(error) => explain(&error) as u8,
+    About::called(args, || {
+        let result = interrupt::interruptible(|| verb::run(cli.verb));
+        if interrupt::has_come() {
+            // What a verb says of work that was given up is no answer.
+            interrupt::say_once();
+            return Status::Interrupted as u8;
+        }
+        result.unwrap_or_else(|error| explain(&error) as u8)
     })
 }
 
@@ -137,12 +135,11 @@ fn explain(error: &anyhow::Error) -> Status {
         return Status::Done;
     }
     say::say("runslice", &in_two_lines(&advised(error)));
-    if error.is::<UsageError>() {
-        Status::Usage
-    } else if error.is::<UnsupportedError>() {
-        Status::Unsupported
-    } else {
-        Status::Failure
+    match Kind::of(error) {
+        Kind::Usage => Status::Usage,
+        Kind::Unsupported => Status::Unsupported,
+        // Nobody cancels the work of a program but by ending the process.
+        Kind::Input | Kind::Cancelled => Status::Failure,
     }
 }
 

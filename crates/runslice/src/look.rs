@@ -60,7 +60,7 @@ pub fn width() -> usize {
 }
 
 impl LookOptions {
-    /// As [`WidthOptions::width`].
+    /// Width of the output in columns; `None` without a limit.
     pub fn width(self) -> Option<usize> {
         self.tables.width()
     }

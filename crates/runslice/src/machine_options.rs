@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use ask::machine::MachineChange;
 use clap::Args;
 use model::{Kernel, MachineSpec};
 
+use crate::here::HERE;
 use crate::{kernel, profile};
 
 /// Changes to the simulated machine. Other settings stay as in the workload or bundle.
@@ -51,22 +53,25 @@ impl MachineOptions {
         self.profile.as_deref().and_then(profile::file_of)
     }
 
+    /// As a question has them.
+    pub fn asked(&self) -> MachineChange {
+        MachineChange {
+            cpus: self.cpus,
+            smt: self.smt,
+            llc: self.llc,
+            node: self.node,
+            hz: self.hz,
+            kernel: self.kernel,
+            profile: self.profile.clone(),
+        }
+    }
+
     /// The machine that is `asked` for, changed as the options say.
     ///
     /// # Errors
     /// When there is no such profile, or its file is bad.
     pub fn change(&self, asked: &MachineSpec) -> anyhow::Result<MachineSpec> {
-        let profile = self.profile.as_deref().map(profile::find).transpose()?;
-        Ok(MachineSpec {
-            cpus: self.cpus.unwrap_or(asked.cpus),
-            smt: self.smt.unwrap_or(asked.smt),
-            llc: self.llc.unwrap_or(asked.llc),
-            node: self.node.unwrap_or(asked.node),
-            hz: self.hz.unwrap_or(asked.hz),
-            kernel: self.kernel.unwrap_or(asked.kernel),
-            profile: profile.unwrap_or_else(|| asked.profile.clone()),
-            ..asked.clone()
-        })
+        self.asked().change(&HERE, asked)
     }
 }
 
@@ -89,23 +94,5 @@ mod tests {
             [100, 250, 300, 1000]
         );
         assert!(parse_hz("123").is_err() && parse_hz("").is_err());
-    }
-
-    #[test]
-    fn what_no_option_names_stays_as_it_was_asked_for() {
-        let asked = MachineSpec {
-            cpus: 6,
-            hz: 1000,
-            ..MachineSpec::default()
-        };
-        let options = MachineOptions {
-            cpus: Some(2),
-            profile: Some("default-v0".to_owned()),
-            ..MachineOptions::default()
-        };
-        let machine = options.change(&asked).unwrap();
-        assert_eq!((machine.cpus, machine.hz), (2, 1000));
-        assert_eq!(machine.profile.name(), "default-v0");
-        assert_eq!(MachineOptions::default().change(&asked).unwrap(), asked);
     }
 }

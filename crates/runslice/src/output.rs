@@ -13,9 +13,9 @@ use model::plain::{escape, is_obeyed};
 
 use crate::exit::UsageError;
 use crate::export;
-use crate::left_out;
 use crate::look::Tone;
 use crate::report::{Format, Shape};
+use crate::{interrupt, left_out};
 
 /// Opens `path` for results that are text, or standard output when there is none. Control
 /// characters are escaped: names in results come from anywhere, and a terminal obeys what is in
@@ -30,10 +30,10 @@ pub fn open(path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
     })
 }
 
-/// As [`open`], for a table in `form`, which may be bytes.
+/// Opens the output of a table in `form`, which may be bytes.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub fn open_form(
     form: Option<export::Form>,
     path: Option<&Path>,
@@ -47,11 +47,11 @@ pub fn open_form(
     })
 }
 
-/// As [`open_form`], for results that may be for people: on standard output with colors, if they
-/// are wanted.
+/// Opens the output of results that may be for people: on standard output with colors, if they are
+/// wanted.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub fn open_shape(shape: Shape, path: Option<&Path>) -> anyhow::Result<Box<dyn Write>> {
     if shape.format == Format::Human && path.is_none() && shape.look.has_color() {
         let mut to = Printable::new(BufWriter::new(io::stdout().lock()));
@@ -61,7 +61,7 @@ pub fn open_shape(shape: Shape, path: Option<&Path>) -> anyhow::Result<Box<dyn W
     open_form(shape.format.export(), path)
 }
 
-/// As [`open_form`], into memory: the bytes that a file of these results has.
+/// Writes results into memory: the bytes that their file has.
 ///
 /// # Errors
 /// Those of `write`.
@@ -239,11 +239,11 @@ pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// As [`distinct`] for files that are read and files that are written: a result never takes the
-/// place of its source. One source may be given twice.
+/// Refuses a result in the place of its source: compares files that are read with files that are
+/// written. One source may be given twice.
 ///
 /// # Errors
-/// As [`distinct`].
+/// The errors of [`distinct`].
 pub fn spare(
     read: &[(&str, Option<&Path>)],
     written: &[(&str, Option<&Path>)],
@@ -262,13 +262,14 @@ pub fn create(path: &Path) -> anyhow::Result<Results> {
     Ok(Results {
         to: create_log(path)?,
         path: path.to_owned(),
+        is_whole: false,
     })
 }
 
-/// As [`create`], for a file of which every part is of use: it stays as far as it was written.
+/// Creates a file of which every part is of use: it stays as far as it was written.
 ///
 /// # Errors
-/// As [`create`].
+/// The errors of [`create`].
 pub fn create_log(path: &Path) -> anyhow::Result<BufWriter<File>> {
     let file = folder::create(path);
     let file = file.map_err(model::CannotWrite::at(path.display()))?;
@@ -293,25 +294,40 @@ pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> 
     let mut to = Results {
         to: BufWriter::new(file),
         path: path.to_owned(),
+        is_whole: false,
     };
     to.write_all(bytes)?;
     Ok(to.flush()?)
 }
 
-/// A file of results. Its errors name it, and the first one removes it.
+/// A file of results. Its errors name it, and the first one removes it, as does a signal that comes
+/// before its end.
 #[derive(Debug)]
 pub struct Results {
     to: BufWriter<File>,
     path: PathBuf,
+    is_whole: bool,
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        if !self.is_whole && interrupt::has_come() {
+            self.remove();
+        }
+    }
 }
 
 impl Results {
+    fn remove(&self) {
+        if self.path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+            // What cannot be removed either is named all the same.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
     fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
         result.map_err(|error| {
-            if self.path.symlink_metadata().is_ok_and(|it| it.is_file()) {
-                // What cannot be removed either is named all the same.
-                let _ = std::fs::remove_file(&self.path);
-            }
+            self.remove();
             let path = self.path.display();
             let what = format!("cannot write {path}: {error}");
             let advice = model::to_write(&error);
@@ -322,12 +338,14 @@ impl Results {
 
 impl Write for Results {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_whole = false;
         let written = self.to.write(bytes);
         self.named(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.to.flush();
+        self.is_whole = flushed.is_ok();
         self.named(flushed)
     }
 }
@@ -425,8 +443,9 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     whole.put()
 }
 
-/// As [`write_whole`], piece by piece, for a file that is longer than memory. What is there already
-/// needs no writing, which a read-only file system would refuse.
+/// Writes a file piece by piece that is longer than memory, and puts it in place when it is whole.
+/// A file that has the same bytes already needs no writing, which a read-only file system would
+/// refuse.
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,

@@ -5,67 +5,82 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use ask::services::Workers;
+
 use crate::cancel;
+use crate::here::HERE;
 use crate::progress::Bar;
 
 /// As many threads as the user asked for, or as this process may use CPUs.
 pub fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
-    asked.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+    HERE.jobs(asked)
 }
 
-/// Does `work` on every item, on `jobs` threads, or as many as the system gives, and returns what
-/// came of them in their order.
-/// `name` says on a terminal what is being counted.
+/// [`ask::Services::map`] on the threads of this process.
 ///
 /// # Errors
 /// That of the first item, in their order, that has one. Items after it may not have been touched.
-pub fn map<Item: Sync, Result_: Send>(
+pub fn map<Item: Sync, Made: Send>(
     items: &[Item],
     jobs: NonZeroUsize,
     name: &str,
-    work: impl Fn(&Item) -> anyhow::Result<Result_> + Sync,
-) -> anyhow::Result<Vec<Result_>> {
-    let next = AtomicUsize::new(0);
-    let flag = cancel::flag();
-    let failed = AtomicBool::new(false);
-    let bar = Mutex::new((Bar::of_things(name, items.len() as u64), 0));
-    let worker = || {
-        cancel::cancellable(flag.clone(), || {
-            let mut done = Vec::new();
-            while !failed.load(Ordering::Relaxed) {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(item) = items.get(at) else { break };
-                let result = cancel::check()
-                    .map_err(Into::into)
-                    .and_then(|()| work(item));
-                failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                done.push((at, result));
-                let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
-                bar.1 += 1;
-                let count = bar.1;
-                bar.0.set(count);
-            }
-            done
-        })
-    };
-    let mut all: Vec<(usize, anyhow::Result<Result_>)> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..jobs.get().min(items.len()))
-            .map_while(|_| thread::Builder::new().spawn_scoped(scope, worker).ok())
-            .collect();
-        if threads.is_empty() {
-            return worker();
-        }
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(done) => done,
-            // A broken invariant of ours goes on as it would without threads.
-            Err(panic) => std::panic::resume_unwind(panic),
+    work: impl Fn(&Item) -> anyhow::Result<Made> + Sync,
+) -> anyhow::Result<Vec<Made>> {
+    HERE.map(items, jobs, name, work)
+}
+
+/// The threads of this process. A terminal shows how much they have done.
+pub struct Threads;
+
+impl Workers for Threads {
+    fn usual(&self) -> NonZeroUsize {
+        thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// Takes as many threads as the system gives.
+    fn each(
+        &self,
+        count: usize,
+        jobs: NonZeroUsize,
+        name: &str,
+        work: &(dyn Fn(usize) -> bool + Sync),
+    ) {
+        let next = AtomicUsize::new(0);
+        let flag = cancel::flag();
+        let is_over = AtomicBool::new(false);
+        let bar = Mutex::new((Bar::of_things(name, count as u64), 0));
+        let worker = || {
+            cancel::cancellable(flag.clone(), || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= count {
+                        break;
+                    }
+                    is_over.fetch_or(!work(at), Ordering::Relaxed);
+                    let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
+                    bar.1 += 1;
+                    let done = bar.1;
+                    bar.0.set(done);
+                }
+            });
         };
-        threads.into_iter().flat_map(join).collect()
-    });
-    let (bar, _) = bar.into_inner().unwrap_or_else(PoisonError::into_inner);
-    bar.end();
-    all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, result)| result).collect()
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..jobs.get().min(count))
+                .map_while(|_| thread::Builder::new().spawn_scoped(scope, worker).ok())
+                .collect();
+            if threads.is_empty() {
+                worker();
+            }
+            for thread in threads {
+                // A broken invariant of ours goes on as it would without threads.
+                if let Err(panic) = thread.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        });
+        let (bar, _) = bar.into_inner().unwrap_or_else(PoisonError::into_inner);
+        bar.end();
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
+use crate::here::HERE;
 use crate::policy::Found;
 use crate::report::{self, Outcome};
 use crate::runner::Runner;
@@ -33,7 +34,7 @@ pub struct Planned {
     pub spec: RunSpec,
     /// Parameters of the workload that were set.
     pub scale: Vec<(String, i64)>,
-    /// What the workload is called where it is looked up.
+    /// Name by which the workload is looked up.
     pub load: Arc<str>,
     /// Which line of the file its policy comes from, for messages: `sweep.toml:1:12`.
     pub place: Arc<str>,
@@ -69,7 +70,7 @@ impl Planned {
     /// # Errors
     /// When the policy or the machine is bad; the message names the place.
     pub fn make(&self) -> anyhow::Result<String> {
-        let measured = Runner::new(&self.spec).measure();
+        let measured = Runner::new(&self.spec, &HERE).measure();
         let (outcome, _) = measured.map_err(|error| error.context(self.place.to_string()))?;
         self.line(&outcome)
     }
@@ -110,7 +111,7 @@ pub fn try_policies<'a>(runs: impl IntoIterator<Item = &'a Planned>) -> anyhow::
             duration: Some(Nanos::ZERO),
             ..run.spec.clone()
         };
-        let tried = Runner::new(&spec).measure();
+        let tried = Runner::new(&spec, &HERE).measure();
         tried.map_err(|error| error.context(run.place.to_string()))?;
         seen.push(what);
     }
@@ -294,11 +295,11 @@ fn seeded(cells: &[(Planned, Vec<u64>)]) -> Vec<Planned> {
     runs.collect()
 }
 
-/// As [`read`], but each combination is there once, with the first of its seeds, and beside it all
-/// of them.
+/// Reads a sweep's file; each combination is there once, with the first of its seeds, and beside it
+/// all of them.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn read_cells(path: &Path, programs: Programs<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
     with_source(path, programs, plan)
 }
@@ -327,7 +328,7 @@ fn with_source<T>(
 /// the file says is not looked at.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn candidates(path: &Path, options: &LoaderOptions) -> anyhow::Result<Vec<Found>> {
     let programs = Programs {
         commands: &[],

@@ -1,10 +1,14 @@
 //! Progress on standard error, for people who wait: how much is done, how fast, and how long the
-//! rest will take.
+//! rest will take. A terminal gets a bar; a file or a pipe gets a line at intervals.
 
+use std::io::IsTerminal as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{Event, EventMask, Header, Nanos, SimTime, Sink};
+
+use crate::say::say;
 
 /// Nothing is shown before this, so that short work stays silent.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -12,15 +16,21 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const REFRESH: Duration = Duration::from_millis(100);
 /// Pictures in a second at the most.
 const RATE: u8 = 10;
+/// From one line to the next where there is no terminal. Work that is shorter says nothing.
+const LINES: Duration = Duration::from_secs(30);
 /// Simulated time is counted in microseconds: a bar of nanoseconds has long numbers.
 const STEP: u64 = 1_000;
 
-/// A bar that stays hidden while it is young, and is none where standard error is no terminal.
+/// A bar that stays hidden while it is young; lines where standard error is no terminal.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
+    name: String,
+    is_time: bool,
     born: Instant,
     shown: bool,
+    /// When the next line is due, where there is no terminal.
+    next_line: Option<Instant>,
 }
 
 impl Bar {
@@ -28,6 +38,11 @@ impl Bar {
     pub fn of_things(name: &str, all: u64) -> Self {
         let template = "{prefix} [{bar:30}] {pos} of {len}, {rate}, {eta} left";
         Self::new(name, Some(all), template)
+    }
+
+    /// A count of things of this name, of which nobody knows how many there will be.
+    pub fn of_tries(name: &str) -> Self {
+        Self::new(name, None, "{prefix} {spinner} {pos} tried, {rate}")
     }
 
     /// A bar for the simulated time of a run, which ends at the latest at `end` if that is known.
@@ -43,16 +58,26 @@ impl Bar {
         let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::hidden());
         bar.set_prefix(model::plain::shown(name));
         bar.set_style(style(template));
+        let born = Instant::now();
         Self {
             bar,
-            born: Instant::now(),
+            name: name.to_owned(),
+            is_time: is_time(template),
+            born,
             shown: false,
+            next_line: (!std::io::stderr().is_terminal()).then(|| born + LINES),
         }
     }
 
     /// Says how much is done.
     pub fn set(&mut self, done: u64) {
         self.bar.set_position(done);
+        if self.next_line.is_some() {
+            if let Some(line) = self.line_due(Instant::now()) {
+                say("runslice", &line);
+            }
+            return;
+        }
         if !self.shown && self.born.elapsed() >= PATIENCE {
             self.shown = true;
             // Draws nothing where standard error is no terminal.
@@ -61,17 +86,77 @@ impl Bar {
         }
     }
 
+    /// The line that is due at `now`, if one is: how much is done, how fast, and how long the rest
+    /// takes at this speed.
+    fn line_due(&mut self, now: Instant) -> Option<String> {
+        if self.next_line.is_none_or(|due| now < due) {
+            return None;
+        }
+        self.next_line = Some(now + LINES);
+        let (done, length) = (self.bar.position(), self.bar.length());
+        let number = |count: u64| {
+            if self.is_time {
+                Nanos::new(count.saturating_mul(STEP)).to_string()
+            } else {
+                count.to_string()
+            }
+        };
+        let passed = now.duration_since(self.born);
+        let rate = done as f64 / passed.as_secs_f64();
+        let mut line = format!("{}: {}", self.name, number(done));
+        if let Some(all) = length {
+            let left = all.saturating_sub(done) as f64 / rate;
+            line += &format!(" of {}", number(all));
+            if left.is_finite() {
+                line += &format!(", about {} s left", left.round());
+            }
+        } else {
+            line += if self.is_time { " simulated" } else { " tried" };
+        }
+        Some(line + &format!(", after {} s", passed.as_secs()))
+    }
+
     /// Takes the bar away.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
+/// A count of tries that several threads may raise.
+#[derive(Debug)]
+pub struct SharedBar(Mutex<Bar>);
+
+impl SharedBar {
+    /// As [`Bar::of_tries`].
+    pub fn of_tries(name: &str) -> Self {
+        Self(Mutex::new(Bar::of_tries(name)))
+    }
+
+    /// Says how much is done.
+    pub fn set(&self, done: usize) {
+        self.lock().set(done as u64);
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        self.lock().end();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Bar> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a bar of this form counts simulated time.
+fn is_time(template: &str) -> bool {
+    template.contains("{whole}") || template.contains("{done}")
+}
+
 /// The style of a bar; with the numbers that only we know how to write.
 fn style(template: &'static str) -> ProgressStyle {
     use indicatif::ProgressState;
     let time = |micros: u64| Nanos::new(micros.saturating_mul(STEP)).to_string();
-    let is_time = template.contains("{whole}") || template.contains("{done}");
+    let is_time = is_time(template);
     let style = ProgressStyle::with_template(template).expect("the templates above are right");
     style
         .progress_chars("##-")
@@ -116,14 +201,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar for the run called `name`, which ends at `end` at the latest, or none when standard
-    /// error is no terminal.
-    pub fn on_terminal(name: &str, end: Option<Nanos>) -> Option<Self> {
-        use std::io::IsTerminal as _;
-        std::io::stderr().is_terminal().then(|| Self {
+    /// Progress of the run called `name`, which ends at `end` at the latest.
+    pub fn of_run(name: &str, end: Option<Nanos>) -> Self {
+        Self {
             bar: Bar::of_time(name, end.filter(|end| !end.is_zero())),
             next_look: Instant::now() + PATIENCE,
-        })
+        }
     }
 }
 
@@ -236,6 +319,31 @@ mod tests {
         let mut endless = Bar::of_time("fifo", None);
         let text = seen(&mut endless, 2_000);
         assert!(text.contains("2.00 ms simulated, "), "{text}");
+    }
+
+    #[test]
+    fn without_a_terminal_a_line_comes_at_intervals() {
+        let mut bar = Bar::of_things("runs", 40);
+        let born = bar.born;
+        bar.next_line = Some(born + LINES);
+        bar.bar.set_position(10);
+        let mut at = |seconds| bar.line_due(born + Duration::from_secs(seconds));
+        assert_eq!(at(29), None);
+        let want = "runs: 10 of 40, about 90 s left, after 30 s";
+        assert_eq!(at(30).as_deref(), Some(want));
+        assert_eq!(at(59), None);
+        let want = "runs: 10 of 40, about 180 s left, after 60 s";
+        assert_eq!(at(60).as_deref(), Some(want));
+        let mut run = Bar::of_time("fifo", Some(Nanos::from_secs(10)));
+        run.next_line = Some(run.born);
+        run.bar.set_position(2_500_000);
+        let line = run.line_due(run.born + Duration::from_secs(50));
+        let want = "fifo: 2.50 s of 10.0 s, about 150 s left, after 50 s";
+        assert_eq!(line.as_deref(), Some(want));
+        let mut endless = Bar::of_time("fifo", None);
+        endless.next_line = Some(endless.born);
+        let line = endless.line_due(endless.born + Duration::from_secs(31));
+        assert_eq!(line.as_deref(), Some("fifo: 0 ns simulated, after 31 s"));
     }
 
     #[test]

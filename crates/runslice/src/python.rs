@@ -6,6 +6,7 @@ use model::Advised;
 
 use crate::about::About;
 use crate::exit::{Status, UnsupportedError};
+use crate::interrupt;
 
 /// Names another interpreter than `python3`.
 const INTERPRETER: &str = "RUNSLICE_PYTHON";
@@ -31,6 +32,7 @@ pub fn hand_over(extra: &str) -> anyhow::Result<Status> {
         return Err(UnsupportedError::new(message).into());
     }
     let words = About::words();
+    interrupt::leave_to_others();
     let mut package = Command::new(&python);
     let package = package.args(["-m", "runslice"]).args(&words[1..]);
     let status = package.status()?;

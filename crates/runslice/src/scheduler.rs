@@ -1,23 +1,24 @@
 //! A scheduler's own program in the place of a policy: `--scheduler 'scx_lavd --performance'`.
 
-mod play;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod stats;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod supervised;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context as _;
+use ask::program::{self, ProgramOptions};
+use ask::services::{Programs, Supervised};
 use clap::{Args, ValueEnum};
-use model::{Advised, Nanos, PolicySpec, Program, span};
+use model::{Nanos, PolicySpec, Program, span};
+use workload::RunSpec;
 
 use crate::exit::UsageError;
 use crate::output;
 use crate::store::fingerprint;
 
-pub use play::{load, record, run};
+pub use ask::program::{load, record, words};
 
 /// Schedulers that are run by their own programs, for verbs that simulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -77,6 +78,17 @@ pub enum LoaderCpu {
     Free,
 }
 
+impl LoaderOptions {
+    /// As a question has them.
+    pub fn asked(&self) -> ProgramOptions {
+        ProgramOptions {
+            free: self.loader_cpu == LoaderCpu::Free,
+            net: self.loader_net,
+            folder: self.loader_dir.clone(),
+        }
+    }
+}
+
 /// Reads a time that is not zero.
 fn period(text: &str) -> Result<Nanos, String> {
     match span::parse(text)? {
@@ -117,7 +129,7 @@ impl Schedulers {
     /// The policy of a verb that runs one only; `None` if there is no such option.
     ///
     /// # Errors
-    /// As [`Schedulers::policies`], and if there are several.
+    /// The errors of [`Schedulers::policies`], and if there are several.
     pub fn one(&self) -> anyhow::Result<Option<PolicySpec>> {
         if self.commands.len() > 1 {
             let message = "give one --scheduler: only one policy runs here";
@@ -145,44 +157,28 @@ fn is_namesake(policy: &PolicySpec, name: &str) -> bool {
 /// # Errors
 /// If the command has no words, or quotes that are not closed.
 pub fn policy_of(text: &str, options: &LoaderOptions) -> anyhow::Result<PolicySpec> {
-    let command = words(text)?;
-    Ok(PolicySpec {
-        name: name_of(&command),
-        object: Arc::from([]),
-        table: None,
-        set: Vec::new(),
-        setup: Vec::new(),
-        program: Some(Program {
-            command,
-            free: options.loader_cpu == LoaderCpu::Free,
-            net: options.loader_net,
-            folder: options.loader_dir.clone(),
-            ..Program::default()
-        }),
-    })
+    program::policy_of(text, &options.asked())
 }
 
-/// The words of a command, as a shell splits them.
-///
-/// # Errors
-/// If there are none, or a quote is not closed.
-pub fn words(text: &str) -> Result<Vec<String>, UsageError> {
-    let command = shlex::split(text).filter(|words| !words.is_empty());
-    command.ok_or_else(|| {
-        UsageError::new(Advised::new(
-            format!("--scheduler `{text}` is no command"),
-            "expected words as in a shell, quotes closed",
-        ))
-    })
-}
+/// What starts schedulers' programs, if this computer can.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub const PROGRAMS: Option<&dyn Programs> = Some(&Supervising);
+/// What starts schedulers' programs, if this computer can.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub const PROGRAMS: Option<&dyn Programs> = None;
 
-/// How tables call a scheduler: its program without the folder, and its arguments.
-pub fn name_of(command: &[String]) -> String {
-    let program = Path::new(&command[0]).file_name();
-    let program = program.map_or_else(|| command[0].clone(), |it| it.to_string_lossy().into());
-    let arguments = command[1..].iter().map(String::as_str);
-    let words: Vec<&str> = std::iter::once(&*program).chain(arguments).collect();
-    words.join(" ")
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+struct Supervising;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+impl Programs for Supervising {
+    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<Box<dyn Supervised>> {
+        Ok(Box::new(supervised::Started::new(program, spec)?))
+    }
+
+    fn number_of_file(&self, command: &[String]) -> u128 {
+        number_of_file(command)
+    }
 }
 
 /// A number of the bytes of the program's file, for the keys of kept results; 0 if there is no such

@@ -76,10 +76,10 @@ impl File {
         sets.finish(&name, stem, plan)
     }
 
-    /// As [`File::read`], of a document that is in no file, which would be called `name`.
+    /// Reads a document that is in no file and would be called `name`.
     ///
     /// # Errors
-    /// As [`File::read`].
+    /// The errors of [`File::read`].
     pub fn of_document(name: &str, document: &Value) -> anyhow::Result<Self> {
         let stem = Path::new(name).file_stem().unwrap_or_default();
         let stem = stem.to_string_lossy().into_owned();

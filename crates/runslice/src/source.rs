@@ -16,16 +16,13 @@ use crate::exit::{self, BadSource, UnsupportedError};
 use crate::output;
 use crate::say::say;
 
-/// Whether `path` names a source: C files end so, and objects do not.
-pub fn is_source(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "c")
-}
+pub use ask::policy::is_source;
 
 /// The object of the user's own policy in `path`, compiled once in the life of this process. It may
 /// read what lies beside it.
 ///
 /// # Errors
-/// As [`compile`].
+/// The errors of [`compile`].
 pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
     static DONE: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
     let mut done = DONE.lock().expect("whoever held it did not panic");
@@ -40,7 +37,7 @@ pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
 /// The object of the policy with this text, whose file would be called `name`.
 ///
 /// # Errors
-/// As [`compile`].
+/// The errors of [`compile`].
 pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Vec<u8>> {
     let folder = OwnFolder::new().context("no folder for the source")?;
     let path = folder.path().join(name);

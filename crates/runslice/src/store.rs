@@ -10,8 +10,8 @@ use serde_json::Value;
 use workload::RunSpec;
 
 use crate::exit::UsageError;
-use crate::input;
 use crate::output::{Whole, make_folder, write_whole};
+use crate::{input, interrupt};
 
 /// Number of the format of a stored run; it grows when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
@@ -134,6 +134,7 @@ impl Store {
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let runs = folder.join(RUNS);
         make_folder(&runs)?;
+        interrupt::keeps("runs", folder);
         Ok(Self {
             folder: folder.to_owned(),
         })
@@ -171,7 +172,9 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn put(&self, key: Key, line: &str) -> anyhow::Result<()> {
-        write_whole(&self.path(key), format!("{line}\n").as_bytes())
+        write_whole(&self.path(key), format!("{line}\n").as_bytes())?;
+        interrupt::made(1);
+        Ok(())
     }
 
     /// Writes the results of all runs, in the order of the sweep, as they come.

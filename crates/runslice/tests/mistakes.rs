@@ -1,4 +1,4 @@
-//! docs/mistakes.md shows what typical mistakes are told. Each command of it is run, in a folder
+//! `golden/mistakes.txt` shows what typical mistakes are told. Each command is run, in a folder
 //! with the files below and nothing else; `UPDATE_GOLDEN=1` writes what the program says now.
 
 use std::fmt::Write as _;
@@ -60,7 +60,7 @@ const LINES: usize = 2;
 const LINES_COMPILED: usize = 12;
 
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/mistakes.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/mistakes.txt")
 }
 
 /// What the command says, and whether it ended well.

@@ -225,10 +225,49 @@ fn chapter_part(of: &Part, document: &str, statements: &[(String, Value)]) -> St
 /// last.
 const NUMBERS: &str = "## Simulated";
 
+/// A number with about four digits.
+fn digits(value: &Value) -> String {
+    let Some(value) = value.as_f64() else {
+        return String::new();
+    };
+    let decimals = match value.abs() {
+        1000.0.. => 0,
+        100.0.. => 1,
+        10.0.. => 2,
+        0.1.. => 3,
+        _ => 4,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// The numbers of a test, of many the least and the largest. One that decides nothing has its
+/// interval.
+fn here(numbers: &[Value], is_decided: bool) -> String {
+    let value = |it: &Value| digits(&it["value"]);
+    match numbers {
+        [one] => {
+            let [value, low, high] = ["value", "low", "high"].map(|key| digits(&one[key]));
+            if is_decided || low == high {
+                value
+            } else {
+                format!("{value} [{low}, {high}]")
+            }
+        }
+        [_, _, _, _, ..] => {
+            let mut sorted: Vec<&Value> = numbers.iter().collect();
+            let number = |it: &Value| it["value"].as_f64().unwrap_or(f64::NAN);
+            sorted.sort_by(|a, b| number(a).total_cmp(&number(b)));
+            let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
+            format!("{} to {}", value(first), value(last))
+        }
+        few => few.iter().map(value).collect::<Vec<_>>().join("; "),
+    }
+}
+
 /// That part: every test with its verdict and numbers.
 fn readme_part(statements: &[&Value]) -> String {
     let mut text = format!(
-        "{NUMBERS}\n\n| | test | verdict | published | here |\n| --- | --- | --- | --- | --- |\n"
+        "{NUMBERS}\n\n| | test | verdict | here (published) |\n| --- | --- | --- | --- |\n"
     );
     for statement in statements {
         let id = statement["id"].as_str().expect("an id");
@@ -236,25 +275,13 @@ fn readme_part(statements: &[&Value]) -> String {
             let name = part["name"].as_str().expect("a name");
             let name = name.strip_prefix(id).unwrap_or(name).trim();
             let verdict = VERDICTS.iter().find(|(it, _)| part["verdict"] == *it);
-            let digits = |value: &Value| {
-                value
-                    .as_f64()
-                    .map_or(String::new(), |it| format!("{it:.4}"))
-            };
-            let numbers = part["numbers"].as_array().into_iter().flatten();
-            let numbers: Vec<String> = numbers
-                .map(|it| {
-                    let [value, low, high] = ["value", "low", "high"].map(|key| digits(&it[key]));
-                    if low == high {
-                        value
-                    } else {
-                        format!("{value} [{low}, {high}]")
-                    }
-                })
-                .collect();
             let verdict = verdict.expect("one of the verdicts").1;
-            let (published, here) = (digits(&part["published"]), numbers.join("; "));
-            let line = [id, name, verdict, &published, &here].map(cell).join(" | ");
+            let numbers = part["numbers"].as_array().map_or(&[][..], Vec::as_slice);
+            let mut numbers = here(numbers, verdict != "undecided");
+            if part["published"].is_number() {
+                let _ = write!(numbers, " ({})", digits(&part["published"]));
+            }
+            let line = [id, name, verdict, &numbers].map(cell).join(" | ");
             writeln!(text, "| {line} |").expect("memory");
         }
     }

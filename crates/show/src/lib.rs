@@ -23,12 +23,3 @@ pub use tone::Tone;
 
 /// The version of the program that shows it. All crates of a release have the same.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// A number of things: `1 CPU`, `4 CPUs`.
-#[must_use]
-pub fn counted(count: u64, thing: &str) -> String {
-    match count {
-        1 => format!("1 {thing}"),
-        _ => format!("{count} {thing}s"),
-    }
-}

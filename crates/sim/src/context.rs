@@ -81,8 +81,8 @@ impl Contexts {
         guards: false,
     };
 
-    /// Nobody executes a callback. `are_noted`: somebody wants to know more of a call than that it
-    /// was made. `are_priced`: it costs time.
+    /// No callback is executed. `are_noted`: somebody wants to know more of a call than that it was
+    /// made. `are_priced`: it costs time.
     pub const fn new(are_noted: bool, are_priced: bool) -> Self {
         let beside = match (are_noted, are_priced) {
             (true, _) => Beside::Note,
@@ -158,7 +158,7 @@ impl Contexts {
         self.innermost = context;
     }
 
-    /// As [`Contexts::enter`], outside of callbacks.
+    /// Enters the context of a callback that no other one encloses.
     #[inline(always)]
     pub fn enter_first(&mut self, context: Context) {
         debug_assert_eq!(self.depth, 0, "a callback is being executed");

@@ -19,7 +19,7 @@ const WARM_UP: Nanos = Nanos::from_secs(2);
 /// waits longer under most policies.
 const END: Nanos = Nanos::from_secs(22);
 
-/// What the callbacks of a policy did in one run, under the kernel's names.
+/// Counts of a policy's callbacks in one run, under the kernel's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// CPU hogs on the one CPU.
@@ -33,7 +33,7 @@ pub struct Costs {
 /// Runs `policy` with so many hogs.
 ///
 /// # Errors
-/// As [`crate::run`].
+/// The errors of [`crate::run`].
 pub fn measure(policy: &PolicySpec, hogs: u32) -> Result<Costs, Error> {
     let until = |end| Simulation::new(&spec(policy, hogs, end)).tallied().start();
     let before = until(WARM_UP)?.tally;

@@ -8,7 +8,7 @@ use crate::task::Class;
 /// Picoseconds of a nanosecond.
 pub(crate) const PS: u64 = 1_000;
 
-/// What a CPU runs.
+/// The task, idle task or stopper of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Curr {
     /// Nothing.
@@ -75,7 +75,7 @@ impl From<TaskId> for Occupant {
     }
 }
 
-/// What a CPU has to do before its task goes on: one test whether it is anything.
+/// Duties of a CPU before its task goes on, so that one test says whether there are any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Todo(u8);
 
@@ -116,7 +116,7 @@ impl Todo {
     }
 }
 
-/// What a CPU spends its time on.
+/// Use of a CPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A task's work.
@@ -269,7 +269,7 @@ impl Cpu {
         self.others.as_deref().unwrap_or(&NO_OTHERS)
     }
 
-    /// As [`Cpu::others`], to change.
+    /// The other classes' tasks, to change.
     pub fn others_mut(&mut self) -> &mut Others {
         self.others.get_or_insert_default()
     }
@@ -282,7 +282,7 @@ impl Cpu {
             .is_some_and(|others| !others.is_empty())
     }
 
-    /// What runs before the policy's tasks, if [`Cpu::has_others`].
+    /// Task that runs before the policy's tasks, if [`Cpu::has_others`].
     #[cold]
     pub fn first_of_others(&self) -> Occupant {
         let others = self.others();
@@ -316,7 +316,7 @@ impl Cpu {
         }
     }
 
-    /// What it owes, picoseconds.
+    /// Its debt, picoseconds.
     pub const fn owed_ps(&self) -> u64 {
         self.owed_ps
     }

@@ -22,7 +22,7 @@ pub(crate) struct Buffered {
     pub dsq_id: u64,
     pub flags: u64,
     pub carried: Carried,
-    /// Who inserted it, if anybody listens.
+    /// Cause of the insert, if anybody listens.
     pub cause: Cause,
 }
 

@@ -292,7 +292,7 @@ impl Dsqs {
         !(by_vtime && is_built_in) && self.clash(dsq, by_vtime).is_none()
     }
 
-    /// What content an insert would clash with.
+    /// Content of the queue with which an insert would clash.
     #[inline]
     pub fn clash(&self, dsq: DsqIndex, by_vtime: bool) -> Option<Mixed> {
         let queue = self.queue(dsq);

@@ -400,7 +400,7 @@ fn configure(
 /// How a run is computed. Nothing of it changes the result of a policy whose callbacks end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What executes the policy's programs.
+    /// Back end that executes the policy's programs.
     pub backend: Backend,
     /// Instructions after which a callback is taken for an endless loop; `None`: as many as no
     /// sane policy needs.

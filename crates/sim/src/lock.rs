@@ -116,7 +116,7 @@ impl Locks {
         }
     }
 
-    /// What run queues are locked by; `None`: nobody waits for a lock.
+    /// Kind of the run queues' lock; `None`: nobody waits for a lock.
     pub fn kind(&self) -> Option<RunQueueLock> {
         self.0.as_ref().map(|table| table.kind)
     }

@@ -43,7 +43,7 @@ impl Log {
         }
     }
 
-    /// What was printed, and the notes.
+    /// Printed text, and the notes.
     pub fn take(&mut self) -> (String, Vec<String>) {
         let Self { printed, notes } = std::mem::take(self);
         (printed, notes)

@@ -48,11 +48,11 @@ use crate::work::{Action, Work, WorkError, WorkEvent};
 /// The object machine, with this machine as its host.
 pub(crate) type Vm = bpf::Instance<Machine>;
 
-/// What the simulated machine is.
+/// State of the simulated machine.
 ///
-/// What has rules of its own is a type of its own, with private fields: whoever wants something of
-/// it calls a method of that type's module. The rest says who may write it. What every turn needs
-/// stands first, where an instruction that reads it is shorter.
+/// Subsystems are types with private fields; use their methods. Every other field names its
+/// writers. Fields that every turn needs come first, where an instruction that reads them is
+/// shorter.
 #[repr(C)]
 pub struct Machine {
     /// Run queues and what CPUs do. Every rule writes those of the CPU that it is about.

@@ -53,7 +53,7 @@ pub(crate) mod stale {
     pub const PARENT: u8 = 64;
     /// CPU, run state.
     pub const STATE: u8 = 128;
-    /// What changes with every turn of a task.
+    /// Parts that change with every turn of a task.
     pub const TURN: u8 = SLICE | FLAGS | TIME | STATE;
 }
 
@@ -337,7 +337,7 @@ impl Mirror {
         vm.memory().load_u8(task + self.layout.disallow) != 0
     }
 
-    /// What the policy reports about a task: priority, level, flags.
+    /// The policy's report on a task: priority, level, flags.
     pub fn report(&self, vm: &Vm, task: u64) -> Option<(u32, u32, u64)> {
         let value = vm.map_value(self.report_map?, &task.to_le_bytes(), 0)?;
         let word = |at: usize| {
@@ -349,13 +349,13 @@ impl Mirror {
         Some((word(0)?.ok()?, word(4)?.ok()?, flags))
     }
 
-    /// What programs may write of a task.
+    /// Writes the fields of a task that programs may write, too.
     #[inline(always)]
     pub fn write_slice(&self, memory: &mut Memory, task: &Task) {
         self.write_turn(memory, task, stale::SLICE);
     }
 
-    /// What a charge changes of a task.
+    /// Writes the fields of a task that a charge changes.
     #[inline(always)]
     pub fn write_charge(&self, memory: &mut Memory, task: &Task) {
         self.write_turn(memory, task, stale::SLICE | stale::TIME & self.seen.parts);

@@ -300,7 +300,7 @@ impl Calls {
         self.count
     }
 
-    /// What each callback did, if that was asked. It is not counted from now on.
+    /// Counts of each callback, if they were asked for. Counting ends.
     pub fn take_tally(&mut self) -> BTreeMap<&'static str, Tally> {
         self.tally.take().unwrap_or_default()
     }
@@ -321,7 +321,7 @@ pub(crate) struct Call<const N: usize> {
 }
 
 impl<const N: usize> Call<N> {
-    /// What it is for the checks of the kernel's functions: mostly a constant where it is called.
+    /// Its context for the checks of the kernel's functions: mostly a constant where it is called.
     #[inline(always)]
     pub fn context(&self, rules: &KernelRules) -> Context {
         // The lock is held there, too, but 6.18 calls it as if none were.

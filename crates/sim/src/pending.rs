@@ -2,8 +2,8 @@
 
 use model::TaskId;
 
-/// What will happen. Whoever can be overtaken by a change carries the generation of the thing it
-/// speaks of; a stale event is dropped when it comes up.
+/// An event to come. An event that a change can overtake carries the generation of its object; a
+/// stale one is dropped when it comes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
     /// The task on the CPU has done its work, unless something took time from it meanwhile.
@@ -134,13 +134,13 @@ impl Packed {
         TaskId((self.head >> 32) as u32)
     }
 
-    /// What else it carries.
+    /// The number that it carries beside its task.
     #[inline(always)]
     pub const fn number(self) -> u64 {
         self.number
     }
 
-    /// What it was made from.
+    /// The event that it was packed from.
     pub const fn unpacked(self) -> Pending {
         let (task, generation) = (self.task(), self.number);
         match self.variant() {

@@ -83,7 +83,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// What never happened, for a note.
+    /// Tracepoints and functions that never occur here, for a note.
     pub fn absent(&self) -> Option<String> {
         let names: Vec<_> = self.absent.iter().map(String::as_str).collect();
         (!names.is_empty()).then(|| {

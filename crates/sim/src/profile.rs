@@ -67,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// What actions cost; `None`: nothing.
+    /// Costs of actions; `None`: nothing costs anything.
     #[inline]
     pub const fn costs(&self) -> Option<&Costs> {
         self.costs.as_ref()
@@ -84,7 +84,7 @@ impl Ledger {
         self.charged_ps += ps;
     }
 
-    /// What time was charged for, to be put back by [`Ledger::set_kinds`].
+    /// Kinds of charged time, to be put back by [`Ledger::set_kinds`].
     pub const fn kinds(&self) -> Kinds {
         self.kinds
     }

@@ -120,7 +120,7 @@ pub struct ProgramReport {
     pub turns: u64,
     /// System calls that they made while the policy was attached.
     pub calls: u64,
-    /// What its threads waited for when it had to be killed, a line each.
+    /// Reasons why its threads waited when it had to be killed, a line each.
     pub waits: Vec<String>,
 }
 

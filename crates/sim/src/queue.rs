@@ -205,12 +205,12 @@ fn draw_tie(rng: &mut Rng) -> u16 {
     (rng.next_u64() & 0xffff) as u16
 }
 
-/// Whom events concern that come soon.
+/// Tasks and CPUs of events that come soon.
 #[derive(Default)]
 pub struct Soon {
-    /// Whose timers expire, in no order, some more than once.
+    /// Tasks whose timers expire, in no order, some more than once.
     pub tasks: Vec<TaskId>,
-    /// Whose turn comes among the next few events, in no order, some more than once.
+    /// CPUs whose turn comes among the next few events, in no order, some more than once.
     pub cpus: Vec<CpuId>,
     is_wanted: bool,
     are_cpus_wanted: bool,
@@ -362,8 +362,8 @@ impl EventQueue {
         }
     }
 
-    /// What is added from now on for this moment comes behind what was added before, as if an event
-    /// of this moment had led to it.
+    /// Puts events that are added from now on for this moment behind those that were added before,
+    /// as if an event of this moment had led to them.
     pub const fn deepen(&mut self) {
         self.depth += 1;
     }
@@ -478,8 +478,8 @@ impl EventQueue {
         (self.soon.is_wanted, self.soon.are_cpus_wanted) = (tasks, cpus);
     }
 
-    /// Whom events concern that come soon, to load what they need. To be cleared by the caller.
-    /// Nothing of a run may depend on it.
+    /// Tasks and CPUs of events that come soon, to load their data. The caller clears it. Nothing
+    /// of a run may depend on it.
     #[inline]
     pub const fn soon(&mut self) -> &mut Soon {
         &mut self.soon

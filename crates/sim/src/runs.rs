@@ -29,7 +29,7 @@ use crate::{
 /// The result is a function of `spec` alone. [`Simulation`] is the same with more to ask for.
 ///
 /// # Errors
-/// As [`Simulation::start`].
+/// The errors of [`Simulation::start`].
 pub fn run(spec: &RunSpec, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let finished = Simulation::new(spec).with_sink(sink).start()?;
     Ok(finished.summary)
@@ -52,14 +52,14 @@ pub struct Simulation<'a> {
 /// A scheduler's own program, and whether its threads are no tasks and take no CPU.
 type User = (Box<dyn UserSpace>, bool);
 
-/// What is left of a run.
+/// Results of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Finished {
     /// How it went.
     pub summary: Summary,
-    /// What the callbacks did, each under its kernel's name; empty unless
-    /// [`Simulation::tallied`] asked for it.
+    /// Counts of the callbacks, each under its kernel's name; empty unless [`Simulation::tallied`]
+    /// asked for them.
     pub tally: BTreeMap<&'static str, Tally>,
     /// How the scheduler's own program ended, if the run had one.
     pub program: Option<ProgramReport>,
@@ -104,7 +104,7 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// What the callbacks do is counted.
+    /// Counts what the callbacks do.
     pub const fn tallied(mut self) -> Self {
         self.tally = true;
         self
@@ -149,7 +149,7 @@ impl<'a> Simulation<'a> {
     /// without a program is loaded.
     ///
     /// # Errors
-    /// As [`Simulation::start`].
+    /// The errors of [`Simulation::start`].
     pub fn attach(mut self) -> Result<Image, Error> {
         check_machine(&self.spec.machine)?;
         let user = self.user.take();

@@ -7,7 +7,7 @@ use model::{Costs, Profile};
 use crate::machine::Vm;
 use crate::profile::of_function;
 
-/// What the calls of one callback did, those that it led to while it ran included.
+/// Counts of one callback's calls, those that it led to while it ran included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// How often it was called.
@@ -56,7 +56,7 @@ impl Tally {
         calls.copied().unwrap_or_default()
     }
 
-    /// What all of it costs together under the profile `default-v0`, ps.
+    /// Sum of the costs under the profile `default-v0`, ps.
     ///
     /// # Panics
     /// If that profile costs nothing.
@@ -68,7 +68,7 @@ impl Tally {
         self.calls * costs.callback + self.instructions * costs.instruction + functions.sum::<u64>()
     }
 
-    /// What was done since `earlier`; the dearest call stays the one of the whole time.
+    /// Counts since `earlier`; the dearest call stays the one of the whole time.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let more = |name: &String, calls: u64| {

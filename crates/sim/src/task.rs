@@ -50,8 +50,8 @@ pub enum ScxState {
     Enabled = 3,
 }
 
-/// Who owns the task while it waits (`enum scx_ops_state`, with the sequence number that makes an
-/// old entry of a policy's own queue harmless).
+/// Owner of a task that waits (`enum scx_ops_state`, with the sequence number that makes an old
+/// entry of a policy's own queue harmless).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpsState {
     /// The kernel: the task runs, sleeps, or sits in a dispatch queue.
@@ -71,12 +71,12 @@ pub struct Direct {
     pub flags: u64,
     /// Slice and key.
     pub carried: Carried,
-    /// Who gave it, if anybody listens.
+    /// Cause of the verdict, if anybody listens.
     pub cause: Cause,
 }
 
-/// What an insert says of the task. Used where it is written with the insert
-/// ([`crate::kernels::KernelRules::inserts_slice`]); else it was written before.
+/// Slice and vtime that an insert gives a task. Used where they are written with the insert
+/// ([`crate::kernels::KernelRules::inserts_slice`]); else they were written before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Nanoseconds; 0: the slice that the task has.
@@ -94,7 +94,7 @@ pub struct Left {
     pub deferred: bool,
 }
 
-/// What a task does with its time: first what most tasks do.
+/// State in which a task spends its time; the most frequent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Executes.
@@ -131,7 +131,7 @@ pub struct Family {
     pub newer: Option<model::TaskId>,
 }
 
-/// What of a task its turns do not need.
+/// Parts of a task that its turns do not need.
 pub struct Seldom {
     /// The kernel's `comm`: at most 15 bytes. Boxed, because each task keeps one and none grows.
     pub comm: Box<str>,
@@ -143,7 +143,7 @@ pub struct Seldom {
     pub weighed: bool,
     /// Its relatives.
     pub family: Family,
-    /// What its report said last: priority, level, flags.
+    /// Its last report: priority, level, flags.
     pub reported: Option<(u32, u32, u64)>,
     /// The CPU whose caches have what it uses, under a profile with costs.
     pub warm_on: Option<CpuId>,
@@ -159,7 +159,7 @@ pub struct Seldom {
 pub struct Task {
     /// Address of its `task_struct` mirror; 0 when it has been reaped.
     pub address: u64,
-    /// What is left of its slice, nanoseconds.
+    /// Rest of its slice, nanoseconds.
     pub slice: u64,
     /// Key in vtime-ordered queues.
     pub vtime: u64,
@@ -167,7 +167,7 @@ pub struct Task {
     pub exec_start: u64,
     /// Total time charged, nanoseconds.
     pub sum_exec: u64,
-    /// What is left of the work it is doing.
+    /// Rest of its current work.
     pub work_left: Nanos,
     /// The queue it sits in.
     pub dsq: Option<DsqIndex>,
@@ -185,7 +185,7 @@ pub struct Task {
     pub phase: Phase,
     /// `SCX_TASK_QUEUED`: runnable in the policy's class, running included.
     pub queued: bool,
-    /// What of its mirror is out of date ([`crate::mirror::stale`]).
+    /// Parts of its mirror that are out of date ([`crate::mirror::stale`]).
     pub stale: u8,
     /// It has run since, so the next wait starts afresh.
     pub reset_runnable_at: bool,
@@ -195,11 +195,11 @@ pub struct Task {
     pub in_custody: bool,
     /// State of its sched_ext entity.
     pub scx_state: ScxState,
-    /// Of one that sleeps: it waits for a disk or for memory, which no signal ends.
+    /// It sleeps for a disk or for memory, which no signal ends.
     pub deep: bool,
     /// It is being woken: from the choice of its CPU until it is in a queue.
     pub waking: bool,
-    /// What `ops.select_cpu` chose last.
+    /// CPU that `ops.select_cpu` chose last.
     pub selected_cpu: CpuId,
     /// Where it stands among those that the watchdog watches.
     pub watch_place: u32,
@@ -211,7 +211,7 @@ pub struct Task {
     pub runnable_at: u64,
     /// Counts its sleeps, so that a timer of an earlier one is recognised.
     pub sleep_generation: u64,
-    /// Who owns it while it waits.
+    /// Owner of the task while it waits.
     pub ops_state: OpsState,
     /// Verdict of a direct dispatch.
     pub direct: Option<Direct>,

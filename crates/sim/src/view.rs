@@ -35,7 +35,7 @@ impl View<'_> {
         self.0.now
     }
 
-    /// What runs on `cpu`, if it is a task.
+    /// The task that runs on `cpu`, if there is one.
     ///
     /// # Panics
     /// If the machine has no such CPU.

@@ -71,7 +71,7 @@ impl Block {
 pub struct Family {
     /// Its name.
     pub name: String,
-    /// What happened, block by block.
+    /// Results, block by block.
     pub blocks: Vec<Block>,
 }
 

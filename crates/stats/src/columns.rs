@@ -234,6 +234,8 @@ pub const fn columns() -> &'static [Column<GroupReport>] {
             "longest wait that was open when the run ended";
         "met", "met", Count(row.met), "deadlines met";
         "missed", "missed", Count(row.missed), "deadlines missed: late or skipped";
+        "grows", "grows", Count(row.grows.into()),
+            "1 if the queue of forked tasks still grew: waits grow with the duration";
     }
 }
 
@@ -293,6 +295,8 @@ pub const fn span_columns() -> &'static [Column<SpanReport>] {
         "length_ns_p95", "p95", Nanos(row.length.p95), "length: 95 % are not above";
         "length_ns_p99", "p99", Nanos(row.length.p99), "length: 99 % are not above";
         "length_ns_max", "max", Nanos(row.length.max), "length: largest";
+        "grows", "grows", Count(row.grows.into()),
+            "1 if the queue of requests still grew: lengths grow with the duration";
     }
 }
 

@@ -16,6 +16,7 @@ mod columns;
 pub mod compare;
 mod conservation;
 mod flight;
+mod growth;
 mod histogram;
 mod ledger;
 mod metrics;

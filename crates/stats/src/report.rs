@@ -155,6 +155,8 @@ pub struct GroupReport {
     pub met: u64,
     /// Deadlines missed: late or skipped.
     pub missed: u64,
+    /// Forked tasks came faster than they ended: waits tell no more than how long the run was.
+    pub grows: bool,
 }
 
 /// One task.
@@ -191,7 +193,7 @@ pub struct TaskReport {
 pub struct NiceReport {
     /// The nice value, -20 to 19.
     pub nice: i8,
-    /// What tasks ran while they had it.
+    /// Run time of tasks while they had it.
     pub run: Nanos,
     /// The same as a share of all CPU time of the machine.
     pub share: Millionths,
@@ -204,7 +206,7 @@ pub struct DeadlineReport {
     pub group: String,
     /// Its name in the workload.
     pub name: String,
-    /// What a miss is called: "late", "underrun", "missed frame".
+    /// Word for a miss: "late", "underrun", "missed frame".
     pub word: String,
     /// Work done in time.
     pub met: u64,
@@ -227,6 +229,9 @@ pub struct SpanReport {
     pub name: String,
     /// Lengths of those that ended.
     pub length: Lengths,
+    /// Requests came faster than they were answered: lengths tell no more than how long the run
+    /// was.
+    pub grows: bool,
 }
 
 /// One counter of one group.
@@ -382,6 +387,7 @@ mod tests {
                 group: "window".to_owned(),
                 name: "frame".to_owned(),
                 length: Lengths::from(histogram),
+                grows: false,
             };
             serde_json::to_value(row).unwrap()[name].as_u64()
         };

@@ -47,7 +47,7 @@ impl EventColumns {
         }
     }
 
-    /// What files call the kinds, by their number.
+    /// Names of the kinds in files, by their number.
     #[must_use]
     pub fn kinds() -> Vec<&'static str> {
         words::KINDS.iter().map(|(_, name, _)| *name).collect()

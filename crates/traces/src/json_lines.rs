@@ -173,7 +173,7 @@ impl<W: Write> JsonLines<W> {
         }
     }
 
-    /// As [`JsonLines::new`], with decisions.
+    /// A writer that writes decisions, too.
     pub fn with_decisions(writer: W) -> Self {
         let mut lines = Self::new(writer);
         lines.kinds = lines.kinds.union(EventMask::DECISIONS);

@@ -173,8 +173,8 @@ impl<R: BufRead> EventReader<R> {
         &self.header
     }
 
-    /// What was read beside events since the last call. All of it comes before the first event
-    /// that needs it.
+    /// Texts that were read since the last call. All of them come before the first event that needs
+    /// them.
     pub fn take_texts(&mut self) -> Vec<Text> {
         std::mem::take(&mut self.texts)
     }

@@ -297,7 +297,7 @@ impl<W: Write> Output<W> {
         self.buffer.clear();
     }
 
-    /// As [`Output::write`], and then `bytes`.
+    /// Writes the output, and then `bytes`.
     pub fn give(&mut self, bytes: &[u8]) {
         if !self.buffer.is_empty() {
             self.write();

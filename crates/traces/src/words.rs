@@ -519,15 +519,15 @@ mod tests {
 
     fn meaning(form: Form) -> String {
         match form {
-            Form::Number => "number".to_owned(),
+            Form::Number => String::new(),
             Form::Signed => "number, can be negative".to_owned(),
             Form::Task => "task or `null`".to_owned(),
             Form::Cpu => "CPU".to_owned(),
-            Form::Maybe => "number or `null`".to_owned(),
+            Form::Maybe => "or `null`".to_owned(),
             Form::Flag => "1, or not there".to_owned(),
-            Form::Name(names) if names.len() > LOOKED.len() => "name of the callback".to_owned(),
+            Form::Name(names) if names.len() > LOOKED.len() => "callback".to_owned(),
             Form::Name(names) => format!("`\"{}\"`", names.join("\"`, `\"")),
-            Form::Index(list) => format!("index into `{list:?}` of the header").to_lowercase(),
+            Form::Index(list) => format!("index into `{list:?}`").to_lowercase(),
         }
     }
 
@@ -535,10 +535,11 @@ mod tests {
     fn the_documentation_lists_every_word() {
         let mut text = String::from("\n| event | words |\n| --- | --- |\n");
         for (_, name, words) in KINDS {
-            let words = words
-                .iter()
-                .map(|word| format!("`{}`: {}", word.name, meaning(word.form)));
-            let words = words.collect::<Vec<_>>().join("; ");
+            let word = |word: &Word| match meaning(word.form).as_str() {
+                "" => format!("`{}`", word.name),
+                meaning => format!("`{}`: {meaning}", word.name),
+            };
+            let words = words.iter().map(word).collect::<Vec<_>>().join("; ");
             writeln!(text, "| `{name}` | {words} |").unwrap();
         }
         check_docs("words", &(text + "\n"));

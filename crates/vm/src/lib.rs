@@ -80,7 +80,7 @@ impl Speed {
     }
 }
 
-/// What to boot and what to run in it.
+/// A kernel to boot and a command to run in it.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The kernel, from [`find_kernel`].
@@ -100,8 +100,8 @@ pub struct Request {
     /// Files and whole folders that come along where they are, with the shared libraries of
     /// those files that are programs or libraries themselves.
     pub files: Vec<PathBuf>,
-    /// What a name among the programs and at the begin of a command means, if not what the PATH
-    /// says: the guest calls that file so, whatever it is called here.
+    /// Files for names among the programs and at the begin of a command, if not those of the PATH:
+    /// the guest calls the file so, whatever it is called here.
     pub named: Vec<(String, PathBuf)>,
     /// A folder whose copy is the guest's `/share`; files that the command changes there are
     /// returned.
@@ -146,7 +146,7 @@ pub fn run(request: &Request) -> Result<Outcome, VmError> {
 /// command had printed in a guest that the emulator broke comes again.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn run_and_follow(request: &Request, listener: &mut Listener) -> Result<Outcome, VmError> {
     let archive = guest::archive(request)?;
     let mut accelerator = qemu::accelerator(request.pace);

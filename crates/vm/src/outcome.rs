@@ -22,14 +22,14 @@ pub enum End {
     },
 }
 
-/// What came of a virtual machine.
+/// Outcome of a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How the command ended.
     pub end: End,
     /// What it printed.
     pub stdout: Vec<u8>,
-    /// What it complained of.
+    /// Its standard error.
     pub stderr: Vec<u8>,
     /// The guest kernel's messages; the serial console's text when there is no result.
     pub kernel_log: String,

@@ -26,7 +26,7 @@ const QEMU: &str = "qemu-system-x86_64";
 
 /// Files in the scratch folder.
 pub const RESULT: &str = "result.cpio";
-/// What the kernel printed on its console.
+/// Name of the file with the kernel's console.
 pub const CONSOLE: &str = "console";
 const ARCHIVE: &str = "archive.cpio";
 const WORDS: &str = "qemu.log";

@@ -35,7 +35,7 @@ pub struct Bandwidth {
     pub quota_us: Option<u64>,
     /// The period, 1000 to 1,000,000.
     pub period_us: u64,
-    /// What may be saved up, at most the quota.
+    /// Burst that may be saved up, at most the quota.
     pub burst_us: u64,
 }
 
@@ -50,7 +50,7 @@ impl Default for Bandwidth {
     }
 }
 
-/// What an operation does to cgroups.
+/// Operation on cgroups.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CgroupOp {
     /// Moves a task.

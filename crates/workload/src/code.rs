@@ -304,9 +304,8 @@ fn binary(op: Binary, x: Expr, y: Expr) -> Expr {
     Expr::Binary(op, Box::new(x), Box::new(y))
 }
 
-/// Whose deadlines are those of messages that nobody has taken yet: who, channel and deadline. Of
-/// several groups that take a channel's messages to a deadline the first in which somebody is
-/// `alive`.
+/// Deadlines of messages that nobody has taken yet: task, channel and deadline. If several groups
+/// take a channel's messages to a deadline, it is the first in which somebody is `alive`.
 ///
 /// `codes` are the code of each group, in order.
 #[must_use]

@@ -77,7 +77,7 @@ impl CpuSet {
         self.iter().filter(|cpu| cpu.0 < cpus).collect()
     }
 
-    /// What a task may use of a machine of `cpus` CPUs: those that are `declared` for it, or all.
+    /// CPUs that a task may use on a machine of `cpus` CPUs: those `declared` for it, or all.
     #[must_use]
     pub fn allowed(declared: Option<&Self>, cpus: u16) -> Self {
         declared.map_or_else(|| Self::all(cpus), |set| set.within(cpus))

@@ -4,7 +4,7 @@
 use crate::{Arrival, CgroupOp, Dist, Expr, Handoff, Interrupt, Place, Where};
 use model::{Nanos, Rng};
 
-/// What a lock is.
+/// Kind of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
     /// One task at a time.
@@ -47,7 +47,7 @@ pub struct Lock {
     pub count: u32,
     /// What it is.
     pub kind: LockKind,
-    /// What an unlocker does.
+    /// Action of an unlock on waiting tasks.
     pub handoff: Handoff,
 }
 
@@ -91,13 +91,13 @@ pub struct Listener {
     pub backlog: u32,
     /// How long a client waits before it tries again when there is no room; doubled each time.
     pub retry: Nanos,
-    /// Whom a connection wakes.
+    /// Task that a connection wakes.
     pub woken: Woken,
     /// Index of the counter of repeated attempts.
     pub retries: u32,
 }
 
-/// Who asks.
+/// Source of the requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
     /// The world: requests come whether or not the last one is done.
@@ -123,7 +123,7 @@ pub enum Entrance {
 /// `[arrival.A]`: requests that come from outside of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requests {
-    /// Who asks.
+    /// Source of the requests.
     pub demand: Demand,
     /// Where to.
     pub to: Entrance,
@@ -140,7 +140,7 @@ pub struct Requests {
     pub retries: u32,
 }
 
-/// What a task does with what is shared.
+/// Operation of a task on a shared object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceOp {
     /// Takes a read-write lock for reading.

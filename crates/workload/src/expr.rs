@@ -2,7 +2,7 @@
 
 use model::file::EvalError;
 
-/// What a name or a function in an expression stands for while a workload runs.
+/// Values of names and functions in expressions while a workload runs.
 pub trait Scope {
     /// The value of variable `slot`.
     fn variable(&self, slot: u32) -> i64;

@@ -43,12 +43,11 @@ impl Workload {
         Self::parse_in(text, file, scale, &nowhere)
     }
 
-    /// As [`parse_with`](Self::parse_with), and takes the machine's profile from a file if the
-    /// workload names one: `profile` reads it, given what stands in the workload, and says what is
-    /// wrong with it.
+    /// Parses a workload, and takes the machine's profile from a file if the workload names one:
+    /// `profile` reads it, given what stands in the workload, and says what is wrong with it.
     ///
     /// # Errors
-    /// As [`parse_with`](Self::parse_with), and if `profile` has an error.
+    /// The errors of [`parse_with`](Self::parse_with), and if `profile` has an error.
     pub fn parse_in(
         text: &str,
         file: &str,

@@ -8,7 +8,7 @@ use super::{CgroupOp, DeviceOp, Operation};
 
 use Read::{Arguments, Whole};
 
-/// What is known of an operation besides what it does.
+/// Description of an operation for readers, parsers and manuals.
 #[derive(Debug)]
 pub struct Info {
     /// Its name; what tells a form of it apart follows behind a space.
@@ -49,7 +49,7 @@ impl Info {
         self.name.split(' ').next().unwrap_or(self.name)
     }
 
-    /// What is known of an operation.
+    /// Description of an operation.
     ///
     /// # Panics
     /// If the table lacks it.

@@ -49,7 +49,7 @@ pub struct Wakeups {
     pub from_outside: u64,
 }
 
-/// What part of its recorded CPU time a task needs.
+/// Factor on the recorded CPU time of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostScale(u32);
 

@@ -23,7 +23,7 @@ pub use resolve::{CgroupChange, Command, FOREVER, Instance, TaskRef};
 /// No run lasts longer: 292 years.
 pub const TIME_MAX: SimTime = SimTime::from_nanos(i64::MAX as u64);
 
-/// What a task sees of the machine that it runs on.
+/// The machine as a task's operations see it.
 pub trait World {
     /// The time since the begin of the run.
     fn now(&self) -> SimTime;
@@ -205,7 +205,7 @@ impl Stepper {
         kept.map_or_else(Vec::new, |kept| kept.releases.overdue(end, of))
     }
 
-    /// What the task does next. The last command is [`Command::Exit`].
+    /// The next command of the task. The last one is [`Command::Exit`].
     ///
     /// # Errors
     /// If the workload's own rules are broken. The task has no next command then.

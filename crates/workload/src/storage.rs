@@ -23,7 +23,7 @@ pub enum Elevator {
     Anticipatory,
 }
 
-/// What is kept of a disk in memory.
+/// Cache of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
     /// Nothing.
@@ -56,7 +56,7 @@ pub struct Disk {
     pub elevator: Elevator,
     /// Requests served at a time, 1 or more.
     pub width: u32,
-    /// What is kept in memory.
+    /// The disk's cache in memory.
     pub cache: Cache,
     /// Dirty pages from which on a writer writes back itself.
     pub dirty: u64,

@@ -116,7 +116,7 @@ impl Workload {
         }
     }
 
-    /// What a group's member is called: `shell` when the group declares one task, else `shell.i`.
+    /// Name of a group's member: `shell` when the group declares one task, else `shell.i`.
     ///
     /// # Panics
     /// If the workload has no such group.
@@ -152,7 +152,7 @@ pub struct Stop {
     pub requests: Vec<u32>,
 }
 
-/// What a channel imitates.
+/// The kernel object that a channel imitates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelKind {
     /// A stream socket of the family `AF_UNIX`.
@@ -183,7 +183,7 @@ pub enum Capacity {
 pub struct Channel {
     /// Its name.
     pub name: String,
-    /// What it imitates.
+    /// The kernel object that it imitates.
     pub kind: ChannelKind,
     /// How many there are.
     pub count: u32,
@@ -193,7 +193,7 @@ pub struct Channel {
     pub msg: u64,
 }
 
-/// What an unlocker does about those who wait.
+/// Action of an unlock on waiting tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handoff {
     /// Gives the lock to the first of them.
@@ -232,7 +232,7 @@ pub enum Arrival {
     Once,
 }
 
-/// What an interrupt does besides taking time.
+/// Effect of an interrupt besides taking time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Nothing.
@@ -322,7 +322,7 @@ pub enum SchedPolicy {
     Deadline(Budget),
 }
 
-/// What a deadline task may use, as the kernel accepts it: runtime <= deadline <= period.
+/// Budget of a deadline task, as the kernel accepts it: runtime <= deadline <= period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// CPU time in each period, 1024 ns or more.
@@ -432,9 +432,9 @@ impl Target {
 /// A drawn span, taken so many times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Amount {
-    /// What is drawn, once.
+    /// The distribution that is drawn from, once.
     pub dist: Dist,
-    /// What the draw is multiplied by.
+    /// Factor on the draw.
     pub times: Expr,
 }
 
@@ -467,7 +467,7 @@ pub struct Step {
     pub line: u32,
 }
 
-/// What a task does. docs/workload.md has the exact meaning.
+/// An operation of a task. docs/workload.md has the exact meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// Computes for so long; `None`: for ever.

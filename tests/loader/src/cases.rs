@@ -57,7 +57,9 @@ pub fn run() {
         "name" => println!("a child process"),
         "yield" => (0..5).for_each(|_| thread::yield_now()),
         other => assert!(
-            crate::children::run(other, rest) || crate::sockets::run(other, rest),
+            crate::children::run(other, rest)
+                || crate::sockets::run(other, rest)
+                || crate::limits::run(other),
             "no case {other}"
         ),
     }

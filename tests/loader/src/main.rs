@@ -11,6 +11,8 @@ mod devices;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod hostile;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod limits;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sockets;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod waits;

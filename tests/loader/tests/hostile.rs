@@ -321,6 +321,63 @@ fn no_device_and_no_file_of_the_computer_changes() {
 }
 
 #[test]
+#[ignore = "drives a program until it is killed: a part of the test below"]
+fn drives_closed_folders() {
+    let program = std::env::var(SUBJECT).unwrap();
+    let mut driven: Driven<Supervisor> = Driven::start(&program, &["closed folders"], settings(1));
+    let _ = driven.try_run(BOOT + Nanos::from_secs(10));
+    std::thread::sleep(Duration::from_secs(1000));
+}
+
+/// The number of the process that watches over the program of a supervisor.
+fn watcher_of(supervisor: u32) -> Option<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut numbers = processes.filter_map(|it| it.file_name().into_string().ok());
+    numbers.find(|it| {
+        let status = fs::read_to_string(format!("/proc/{it}/status")).unwrap_or_default();
+        let has = |line: &str| status.lines().any(|it| it == line);
+        has("Name:\tloader-watcher") && has(&format!("PPid:\t{supervisor}"))
+    })
+}
+
+/// Waits up to a minute.
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_killed_supervisor_leaves_no_folder_where_no_process_can_be_made() {
+    if !is_apart() {
+        return apart("a_killed_supervisor_leaves_no_folder_where_no_process_can_be_made");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut supervisor = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "drives_closed_folders"])
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let own = || fs::read_dir(folder.path()).unwrap().flatten().next();
+    wait_for("the folders are closed", || {
+        own().is_some_and(|it| it.path().join("r/tmp/ready").exists())
+    });
+    // As if the program had made as many processes as the user may have.
+    let watcher = watcher_of(supervisor.id()).expect("it watches");
+    let limited = Command::new("prlimit")
+        .args(["--nproc=0:0", "--pid", &watcher])
+        .status()
+        .unwrap();
+    assert!(limited.success());
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    wait_for("its folder is gone", || own().is_none());
+}
+
+#[test]
 fn random_calls_change_nothing_outside_and_leave_nobody() {
     run_all(
         "random_calls_change_nothing_outside_and_leave_nobody",

@@ -19,14 +19,14 @@ const ATTACH_PERF_EVENT: u32 = 41;
 pub struct Attached<'a> {
     /// Its number.
     pub link: BpfId,
-    /// What it is attached to.
+    /// Its target.
     pub to: &'a Attachment,
     /// The function to call; `None` for a table.
     pub function: Option<u32>,
 }
 
 impl<H: Host> Door<H> {
-    /// What is attached now, by the number of the link.
+    /// Attachments that exist now, by the number of the link.
     pub fn attached(&self) -> impl Iterator<Item = Attached<'_>> {
         self.objects.iter().filter_map(|(link, object)| {
             let Object::Link(found) = object else {

@@ -41,8 +41,9 @@ const EBADF: Errno = Errno(9);
 const EACCES: Errno = Errno(13);
 const ERANGE: Errno = Errno(34);
 
-/// What loading into one instance needs: the kernel's types and functions, and everything that the
-/// loader has made so far. Every call goes to the instance that came with it.
+/// Loads programs and maps into one instance, as bpf(2) does: has the kernel's types and functions,
+/// and everything that the loader has made so far. Every call goes to the instance that came with
+/// it.
 #[derive(Debug)]
 pub struct Door<H: Host> {
     target: Target,

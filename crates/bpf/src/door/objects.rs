@@ -91,7 +91,7 @@ pub(super) struct Link {
     pub(super) is_open: bool,
 }
 
-/// What a program or table is attached to.
+/// Target that a program or table is attached to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// A table, which [`Image::struct_ops`](crate::Image::struct_ops) holds while it is attached:

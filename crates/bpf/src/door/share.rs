@@ -13,7 +13,7 @@ use crate::memory::Pages;
 use crate::{Errno, Instance, MapKind};
 
 impl<H: Host> Door<H> {
-    /// What of a map the loader can map; `None` if nothing.
+    /// Pages of a map that the loader can map; `None` if there are none.
     #[must_use]
     pub fn mappable(&self, vm: &Instance<H>, map: BpfId) -> Option<Mappable> {
         let map = self.objects.map(map).ok()?;

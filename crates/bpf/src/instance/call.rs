@@ -97,7 +97,7 @@ impl<H: Host> Instance<H> {
         result.map_err(|fault| *fault)
     }
 
-    /// As [`Instance::call_program`], with a result that fits into registers.
+    /// Calls a program; the result fits into registers, since a fault is boxed.
     ///
     /// # Errors
     /// The program's fault.
@@ -139,8 +139,8 @@ impl<H: Host> Instance<H> {
         Some(Prepared(()))
     }
 
-    /// As [`Instance::call_program_boxed`], with arguments that are in their place: whoever knows
-    /// them puts them there, and what follows is the same for every callback.
+    /// Calls a program whose arguments the caller has stored in their place, so that the rest is
+    /// the same code for every callback.
     ///
     /// # Errors
     /// [`Unfinished`]: there is more to do than nearly always.

@@ -61,8 +61,8 @@ impl Pages {
         self.base
     }
 
-    /// What stands above the low 32 bits of pointers that user space can follow; without user
-    /// space, [`Pages::base`].
+    /// Bits above the low 32 of pointers that user space can follow; without user space,
+    /// [`Pages::base`].
     #[must_use]
     pub const fn user(&self) -> u64 {
         self.user

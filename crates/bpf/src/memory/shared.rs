@@ -75,7 +75,7 @@ impl Memory {
     /// The arena's pages are those of `file`, which stays open for them.
     ///
     /// # Errors
-    /// As [`Memory::share`], and if there is no arena.
+    /// The errors of [`Memory::share`], and if there is no arena.
     pub(crate) fn share_arena(&mut self, file: File) -> io::Result<()> {
         let outside = || io::Error::from(io::ErrorKind::InvalidInput);
         let pages = self.arena.as_ref().ok_or_else(outside)?;

@@ -61,10 +61,10 @@ impl Object {
         Self::parse_within(file, &Limits::default())
     }
 
-    /// As [`Object::parse`], with other limits.
+    /// Parses an object within `limits`.
     ///
     /// # Errors
-    /// As [`Object::parse`].
+    /// The errors of [`Object::parse`].
     pub fn parse_within(file: &[u8], limits: &Limits) -> Result<Self, LoadError> {
         let elf = Elf::parse(file, limits)?;
         let btf = match elf.section(".BTF") {

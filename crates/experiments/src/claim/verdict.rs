@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What the runs say of a published statement, from the best to the worst.
+/// Verdict on a published statement, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -55,8 +55,9 @@ impl Verdict {
     }
 }
 
-/// What a statement gets whose parts have these verdicts: that of the worst part. Parts that cannot
-/// fail or cannot be tried do not count unless there are no others; no part at all cannot be tried.
+/// Verdict of a statement whose parts have these verdicts: that of the worst part. Parts that
+/// cannot fail or cannot be tried do not count unless there are no others; no part at all cannot be
+/// tried.
 #[must_use]
 pub fn together(parts: impl IntoIterator<Item = Verdict>) -> Verdict {
     let (counted, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|it| it.counts());

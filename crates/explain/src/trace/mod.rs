@@ -136,7 +136,7 @@ pub struct Waiting {
     pub known: Known,
 }
 
-/// What happened to a queue.
+/// Event of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A task of the queue, or one from elsewhere, got the CPU.
@@ -169,7 +169,7 @@ pub struct Step {
 pub struct Visit {
     /// Index of its wait in [`Tracer::turns`].
     pub turn: usize,
-    /// What its CPU ran when it came.
+    /// Task that its CPU ran when it came.
     pub running: Option<TaskId>,
     /// The queue with the task in it: by the policy's word, then in the order in which the kernel
     /// gave them to the policy.

@@ -90,7 +90,7 @@ impl Queues {
         }
     }
 
-    /// What waits at `cpu`, in the order in which the kernel gave them to the policy.
+    /// Tasks that wait at `cpu`, in the order in which the kernel gave them to the policy.
     ///
     /// # Panics
     /// If the machine has no such CPU.
@@ -111,7 +111,7 @@ impl Queues {
         waits.into_iter().filter_map(wait).collect()
     }
 
-    /// What `cpu` runs, if it runs a task.
+    /// The task that `cpu` runs, if it runs one.
     ///
     /// # Panics
     /// If the machine has no such CPU.

@@ -258,8 +258,7 @@ pub struct Victim {
     pub standing: Standing,
     /// What put it there.
     pub put: Option<Act>,
-    /// What happened to it at the same moment: a change of its nice value, affinity or class, or
-    /// a CPU that went offline.
+    /// Change at the same moment: of its nice value, affinity or class, or a CPU that went offline.
     pub trigger: Option<&'static str>,
 }
 

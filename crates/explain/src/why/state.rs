@@ -630,7 +630,7 @@ impl State {
         }
     }
 
-    /// What the queue with this id is.
+    /// Kind of the queue with this id.
     pub const fn kind_of(id: u64) -> Kind {
         match id {
             local if local & LOCAL_ON == LOCAL_ON => Kind::Local(CpuId(local as u16)),

@@ -8,7 +8,7 @@ use super::{Finding, Severity, read};
 /// How many groups a finding names.
 const NAMED: usize = 3;
 
-/// What a group of processes asks of the kernel's own scheduler.
+/// Settings of a group of processes for the kernel's own scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupRule {
     /// `cpu.max`: at most so much CPU time.

@@ -62,7 +62,7 @@ pub enum Others {
     Together,
 }
 
-/// What the records did not explain; all 0 when no event was lost.
+/// Counts of gaps in the records; all 0 when no event was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
     /// A CPU had another task than the switch says.
@@ -86,7 +86,7 @@ pub struct Converted {
     pub end: SimTime,
     /// CPUs of the machine, also those that were offline at the end.
     pub cpus: u16,
-    /// What had to be mended.
+    /// Count of mended records.
     pub mended: Mended,
 }
 

@@ -42,8 +42,8 @@ impl Cost {
 }
 
 impl ProgramCost {
-    /// What all callbacks of the attached policies have cost so far, while a [`Cost`] lets the
-    /// kernel measure. None of them has run without one.
+    /// Costs of all callbacks of the attached policies so far, while a [`Cost`] lets the kernel
+    /// measure. None of them has run without one.
     #[must_use]
     pub fn of_callbacks() -> Self {
         let mut sum = Self {

@@ -101,7 +101,7 @@ impl Decision {
 pub struct Decided {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub time: u64,
-    /// Whom it is about, or 0.
+    /// Task that it is about, or 0.
     pub pid: u32,
     /// Where it happened.
     pub cpu: u16,

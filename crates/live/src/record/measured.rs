@@ -130,7 +130,7 @@ impl Distribution {
         (self.count > 0).then_some(Nanos::new(self.max))
     }
 
-    /// What at least `permille` thousandths of the values do not exceed, by nearest rank.
+    /// Value that at least `permille` thousandths of the values do not exceed, by nearest rank.
     ///
     /// # Panics
     /// If `permille` exceeds 1000.

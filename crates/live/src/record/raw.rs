@@ -96,7 +96,7 @@ pub const SCHED_FIFO: u32 = 1;
 pub const SCHED_RR: u32 = 2;
 /// By deadlines (linux/sched.h, 6.18).
 pub const SCHED_DEADLINE: u32 = 6;
-/// What a [`Kind::Change`] is about, in [`Raw::a`], if not the affinity (`CHANGE_NICE` of
+/// Subject of a [`Kind::Change`], in [`Raw::a`], if it is not the affinity (`CHANGE_NICE` of
 /// `record.bpf.c`).
 pub const CHANGE_NICE: u32 = 0;
 /// `prev_state` of a task that left its CPU for the last time (`TASK_DEAD`, 6.18).

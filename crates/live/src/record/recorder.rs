@@ -482,7 +482,7 @@ pub fn cpus() -> u16 {
         .map_or(1, |last| last.saturating_add(1))
 }
 
-/// What `/proc/schedstat` says.
+/// A snapshot of `/proc/schedstat`.
 #[must_use]
 pub fn schedstat() -> String {
     fs::read_to_string("/proc/schedstat").unwrap_or_default()

@@ -137,7 +137,7 @@ impl Instance {
         self.folder.join(format!("per_cpu/cpu{cpu}/{name}"))
     }
 
-    /// What the kernel counted on a CPU; empty if it does not say.
+    /// The kernel's counters of a CPU; empty if it has none.
     pub fn counted(&self, cpu: u32) -> String {
         let text = read_up_to(&self.of_cpu(cpu, "stats"), SMALL).unwrap_or_default();
         String::from_utf8_lossy(&text).into_owned()
@@ -146,7 +146,7 @@ impl Instance {
     /// Removes it.
     ///
     /// # Errors
-    /// As [`patience::remove_folder`].
+    /// The errors of [`patience::remove_folder`].
     pub fn remove(mut self) -> Result<(), Error> {
         self.keeper = None;
         let folder = std::mem::take(&mut self.folder);

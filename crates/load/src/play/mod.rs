@@ -75,7 +75,7 @@ struct Ended {
     overdue: Vec<Overdue>,
 }
 
-/// What came of a play.
+/// Outcome of a play.
 #[derive(Clone, Debug, Default)]
 pub struct Played {
     /// What tasks said: who they are, spans, deadlines, phases, and counts if each was to be told.

@@ -82,7 +82,7 @@ pub fn wait(word: &AtomicU32, value: u32, limit: Option<Duration>) {
     wait_bits(word, value, limit, u32::MAX);
 }
 
-/// As [`wait`], woken only by those who name one of `bits`.
+/// Waits until the word changes or somebody wakes one of `bits`.
 pub fn wait_bits(word: &AtomicU32, value: u32, limit: Option<Duration>, bits: u32) {
     let until = limit.map(|limit| live::record::clock() + nanos(limit));
     let until = until.map(timespec);
@@ -99,7 +99,7 @@ pub fn wake(word: &AtomicU32, count: i32) {
     wake_bits(word, count, u32::MAX);
 }
 
-/// As [`wake`], of those who named one of `bits`.
+/// Wakes at most `count` tasks that wait for one of `bits`.
 pub fn wake_bits(word: &AtomicU32, count: i32, bits: u32) {
     let (Some(bits), Ok(count)) = (NonZeroU32::new(bits), u32::try_from(count)) else {
         return;

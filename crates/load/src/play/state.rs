@@ -641,7 +641,7 @@ impl SharedState {
     /// Takes a message out of a channel, and returns when it was sent.
     ///
     /// # Errors
-    /// As [`SharedState::send`].
+    /// The errors of [`SharedState::send`].
     pub fn recv(&self, from: Instance, buffer: &mut [u8]) -> Result<SimTime, (Failure, i64)> {
         let now = || self.now().as_nanos();
         let sent = match self.pipe(from) {
@@ -675,7 +675,7 @@ impl SharedState {
     }
 }
 
-/// What the system refused.
+/// Failure for a call that the system refused.
 pub fn system(error: &io::Error) -> (Failure, i64) {
     (
         Failure::System,

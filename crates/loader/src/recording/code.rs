@@ -13,7 +13,7 @@ const FIRST: &[u8] = b"runslice recording of a loader 1\n";
 /// No recording is longer.
 const BYTES_MAX: usize = 1 << 30;
 
-/// What a program did, to be played back.
+/// Recording of a program's calls, to be played back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     pub(super) records: Vec<Record>,

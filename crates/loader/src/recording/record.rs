@@ -128,7 +128,7 @@ impl<U: UserSpace> Recorder<U> {
         &mut self.user
     }
 
-    /// What was written down.
+    /// Ends the recording and returns it.
     #[must_use]
     pub fn finish(self) -> Recording {
         Recording {

@@ -266,7 +266,7 @@ impl Event {
         }
     }
 
-    /// Who made this decision, and where; `None` if it is none, or one without a place.
+    /// Maker and source line of this decision; `None` if it is none, or one without a place.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         match self.what() {

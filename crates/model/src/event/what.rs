@@ -3,7 +3,7 @@
 use super::{Caller, EventKind, Kicked, Looked, NOWHERE, Op, PrevState, Sliced, Until, WakeCause};
 use crate::{CpuId, Nanos, TaskId};
 
-/// What happened, with named fields. [`super::Event::task`] is the task that it happened to, and
+/// An event with named fields. [`super::Event::task`] is the task that it happened to, and
 /// [`super::Event::cpu`] the CPU; where they mean something else, the variant says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -227,7 +227,7 @@ pub enum What {
     },
 }
 
-/// Who woke a task, and why.
+/// Waker of a task, and the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     /// The task that woke it; [`TaskId::NONE`]: an interrupt or the start of the run.
@@ -306,7 +306,7 @@ impl TaskClass {
     }
 }
 
-/// Who made a decision, and where.
+/// Maker of a decision, and its source line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// In which callback, or outside of callbacks.

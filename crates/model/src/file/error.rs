@@ -42,7 +42,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a workload.
+/// Problem of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {

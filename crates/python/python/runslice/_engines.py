@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -174,7 +175,11 @@ def verb(words: list[str]) -> int | None:
         kinds = {_runslice.UsageError: 2, _runslice.UnsupportedError: 4}
         return kinds.get(type(error), 1)
     except KeyboardInterrupt:
-        print("runslice: interrupted; what was done is kept", file=sys.stderr)
+        command = shlex.join(["runslice", *words])
+        what = f"nothing is kept; `{command}` begins anew"
+        if words[0] == "sweep":
+            what = f"the runs that are done are kept; `{command}` goes on from there"
+        print(f"runslice: interrupted: {what}", file=sys.stderr)
         return 130
     return None
 

@@ -11,7 +11,8 @@ use crate::exit::UsageError;
 use crate::goal::Goal;
 use crate::machine_options::MachineOptions;
 use crate::policy::{self, Found};
-use crate::recording::{self, RecordingOptions};
+use crate::recording;
+use crate::recording_options::RecordingOptions;
 use crate::scheduler::{LoaderOptions, Schedulers};
 use crate::{output, plan, workload_arg};
 

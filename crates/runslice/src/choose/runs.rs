@@ -11,6 +11,7 @@ use workload::{RunSpec, Workload};
 use super::request::{Candidate, Choose};
 use crate::exit::UsageError;
 use crate::goal::{Goal, Spans, Stat, Whose, family};
+use crate::here::HERE;
 use crate::parallel;
 use crate::report::{Outcome, Results, stated};
 use crate::runner::Runner;
@@ -55,7 +56,7 @@ struct Run {
 }
 
 impl Field {
-    /// What candidate `at` is called.
+    /// Name of candidate `at`.
     pub fn name(&self, at: usize) -> &str {
         &self.sets[at].arm
     }
@@ -71,7 +72,7 @@ impl Field {
     ) -> anyhow::Result<Self> {
         let (first, is_parts) = first_runs(request, &candidates, load)?;
         let jobs = parallel::jobs(request.jobs);
-        say_end(&first[0][0]);
+        say_end(&HERE, &first[0][0]);
         let (results, report) = try_out(&first, jobs)?;
         let goals = goals(request, &report, &results)?;
         let specs = if is_parts {
@@ -153,7 +154,7 @@ impl Field {
 }
 
 fn measured(spec: &RunSpec) -> anyhow::Result<(Outcome, Metrics)> {
-    Runner::new(spec).measure()
+    Runner::new(spec, &HERE).measure()
 }
 
 /// As many runs as it takes to decide so many comparisons.
@@ -222,13 +223,13 @@ fn specs(
     let asked = Asked {
         workload: request.workload.as_deref(),
         scale: &request.scale,
-        machine: &request.machine,
+        machine: &request.machine.asked(),
         seed: request.seed,
         duration: request.duration,
         start_jitter,
     };
     let found = candidates.iter().map(|it| it.found.clone()).collect();
-    let mut specs = asked.specs(found, given)?;
+    let mut specs = asked.specs(&HERE, found, given)?;
     number_namesakes(&mut specs);
     refuse_recordings_of_runs(&specs)?;
     let machine = &specs[0].machine;

@@ -157,7 +157,7 @@ pub fn form_of(given: Option<Form>, path: Option<&Path>) -> Result<Form, UsageEr
     Ok(form)
 }
 
-/// What fails a build.
+/// Condition that fails a build.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FailIf {
     /// Something is slower by more than this part.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use workload::Workload;
 
 use crate::exit::UsageError;
+use crate::here::HERE;
 use crate::workload_arg::Written;
 use crate::{input, output};
 
@@ -233,7 +234,7 @@ impl Request {
             file: file.to_string_lossy().into_owned(),
             text,
         };
-        written.parse(&[], &|name| crate::profile::find_in(&folder, name))
+        written.parse(&HERE, &[], &|name| crate::profile::find_in(&folder, name))
     }
 
     /// The file of a play's workload.

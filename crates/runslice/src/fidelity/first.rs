@@ -43,7 +43,7 @@ pub struct First {
     pub turn: usize,
     /// What the kernel did; `None` if it had no more turns.
     pub played: Option<Turn>,
-    /// What the simulated machine did.
+    /// Results of the simulated machine.
     pub simulated: Option<Turn>,
 }
 
@@ -164,6 +164,7 @@ mod tests {
     use workload::{RunSpec, Workload};
 
     use super::*;
+    use crate::here::HERE;
     use crate::runner::Runner;
 
     fn spec(policy: &str) -> RunSpec {
@@ -189,7 +190,7 @@ mod tests {
 
     fn turns(policy: &str) -> Turns {
         let mut turns = Turns::of(groups());
-        Runner::new(&spec(policy))
+        Runner::new(&spec(policy), &HERE)
             .with_sink(&mut turns)
             .start()
             .unwrap();
@@ -205,7 +206,7 @@ mod tests {
             JsonLines::new(File::create(&path).unwrap()),
         );
         let mut both = Tee::new(vec![&mut turns, &mut file]);
-        Runner::new(&spec("fifo"))
+        Runner::new(&spec("fifo"), &HERE)
             .with_sink(&mut both)
             .start()
             .unwrap();
@@ -234,7 +235,7 @@ mod tests {
     #[test]
     fn tasks_of_no_group_are_the_machines_own_and_do_not_count() {
         let mut hogs = Turns::of(["hog".to_owned()]);
-        Runner::new(&spec("fifo"))
+        Runner::new(&spec("fifo"), &HERE)
             .with_sink(&mut hogs)
             .start()
             .unwrap();

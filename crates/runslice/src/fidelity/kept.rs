@@ -11,7 +11,7 @@ use stats::compare::machines::Run;
 
 use super::Brought;
 use super::asked::{Play, Request};
-use crate::{input, output};
+use crate::{input, interrupt, output};
 
 /// The folder of plays, below that of the request.
 const PLAYS: &str = "plays";
@@ -111,7 +111,9 @@ impl Kept {
         let path = file(&request.folder, play);
         make(path.parent())?;
         let text = serde_json::to_string(&kept)?;
-        output::write_whole(&path, (text + "\n").as_bytes())
+        output::write_whole(&path, (text + "\n").as_bytes())?;
+        interrupt::made(1);
+        Ok(())
     }
 }
 
@@ -142,6 +144,7 @@ mod tests {
     use super::*;
     use crate::fidelity::asked::Wanted;
     use crate::fidelity::simulated;
+    use crate::here::HERE;
     use crate::look::LookOptions;
     use crate::report::{Format, Results, Shape, TableName, World};
     use crate::runner::Runner;
@@ -187,7 +190,7 @@ mod tests {
             run: nothing,
         };
         let spec = simulated::spec(request, play, &kept, &Profile::default()).unwrap();
-        let (mut outcome, metrics) = Runner::new(&spec).measure().unwrap();
+        let (mut outcome, metrics) = Runner::new(&spec, &HERE).measure().unwrap();
         outcome.compared = Some(Run::new(&metrics.report(), &metrics.waits()));
         let results = Results {
             world: World::Played,
@@ -202,7 +205,7 @@ mod tests {
             look: LookOptions::default(),
         };
         let mut text = Vec::new();
-        results.write(shape, &mut text).unwrap();
+        crate::report::write(&results, shape, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 

@@ -10,6 +10,7 @@ use workload::{RunSpec, Workload};
 
 use super::asked::{Play, Request};
 use super::kept::Kept;
+use crate::here::HERE;
 use crate::policy;
 use crate::report::ejection;
 use crate::runner::Runner;
@@ -51,7 +52,7 @@ pub fn spec(
 /// Simulates a play; in the place of figures the reason if the policy was ejected.
 ///
 /// # Errors
-/// As [`spec`], and when the machine is bad.
+/// The errors of [`spec`], and when the machine is bad.
 pub fn run(
     request: &Request,
     play: &Play,
@@ -88,6 +89,6 @@ pub fn compared(metrics: &Metrics, load: &Workload) -> Run {
 /// # Errors
 /// When the policy or the machine is bad.
 pub fn feed(spec: &RunSpec, sink: &mut dyn Sink, play: &Play) -> anyhow::Result<model::Summary> {
-    let run = Runner::new(spec).with_sink(sink).start();
+    let run = Runner::new(spec, &HERE).with_sink(sink).start();
     run.with_context(|| play.id.clone())
 }

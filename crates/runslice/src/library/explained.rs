@@ -4,6 +4,7 @@ use explain::why::Observer;
 
 use crate::about::About;
 use crate::explanation::{Explanation, json, text};
+use crate::here::HERE;
 use crate::look;
 use crate::runner::Runner;
 use crate::simulate::say_end;
@@ -34,10 +35,10 @@ pub fn explain(
     answer(|| {
         let (specs, options) = request.read()?;
         let spec = &specs[0];
-        say_end(spec);
+        say_end(&HERE, spec);
         let most = worst.unwrap_or_else(|| u16::from(task.is_some()));
         let mut observer = Observer::new(most.into(), task.map(str::to_owned));
-        Runner::new(spec)
+        Runner::new(spec, &HERE)
             .with_options(options.limits.options())
             .with_sink(&mut observer)
             .start()?;

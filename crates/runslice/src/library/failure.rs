@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::cancel::Cancelled;
-use crate::exit::{UnsupportedError, UsageError, advised, in_two_lines};
+use ask::Kind;
+
+use crate::exit::{advised, in_two_lines};
 use crate::{refusal, say};
 
 /// A result, and the lines that the command line would have written on standard error. Control
@@ -51,14 +52,11 @@ impl From<anyhow::Error> for Failure {
         if let Some(error) = error.downcast_ref::<clap::Error>() {
             return Self::from(error);
         }
-        let why = if error.is::<UsageError>() {
-            Why::Usage
-        } else if error.is::<UnsupportedError>() {
-            Why::Unsupported
-        } else if error.is::<Cancelled>() {
-            Why::Cancelled
-        } else {
-            Why::Failed
+        let why = match Kind::of(&error) {
+            Kind::Usage => Why::Usage,
+            Kind::Unsupported => Why::Unsupported,
+            Kind::Cancelled => Why::Cancelled,
+            Kind::Input => Why::Failed,
         };
         Self {
             why,
@@ -88,6 +86,9 @@ pub fn answer<T>(work: impl FnOnce() -> anyhow::Result<T>) -> Result<Answer<T>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ask::error::Cancelled;
+
+    use crate::exit::{UnsupportedError, UsageError};
 
     #[test]
     fn a_failure_has_the_words_of_the_command_line_and_its_kind() {

@@ -9,6 +9,7 @@ use model::Kernel;
 use workload::Workload;
 
 use crate::exit::UsageError;
+use crate::here::HERE;
 use crate::policy::Found;
 use crate::recording::{self, Wanted};
 use crate::scheduler::{self, LoaderOptions};
@@ -124,7 +125,7 @@ impl Policy {
         &self.word
     }
 
-    /// What tables call it.
+    /// Its name in tables.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.found.policy.name
@@ -136,7 +137,7 @@ impl Policy {
         &self.found.policy.object
     }
 
-    /// What is set in it, as it was written.
+    /// Its settings, as they were written.
     #[must_use]
     pub fn set(&self) -> &[(String, String)] {
         &self.found.policy.set
@@ -157,7 +158,7 @@ impl Policy {
     }
 }
 
-/// What a workload is called, and its parameters with their values.
+/// Name of a workload, and its parameters with their values.
 pub type Parameters = (String, Vec<(String, i64)>);
 
 /// A workload, and the word of the command line that names it.
@@ -219,7 +220,7 @@ impl Load {
                 let message = format!("{word} is a recording, which has no text of a workload");
                 Err(anyhow::Error::from(UsageError::new(message)).into())
             }
-            Self::Named(word) => Ok(Written::find(word)?.text),
+            Self::Named(word) => Ok(Written::find(&HERE, word)?.text),
             Self::Text(written) => Ok(written.text.clone()),
         }
     }
@@ -227,7 +228,7 @@ impl Load {
     /// What it is called, and its parameters with their values.
     ///
     /// # Errors
-    /// As [`Load::of_text`].
+    /// The errors of [`Load::of_text`].
     pub fn parameters(&self) -> Result<Answer<Parameters>, Failure> {
         answer(|| {
             let load = match self {
@@ -257,5 +258,5 @@ impl Load {
 
 /// A profile's file lies where the workload says, seen from this process's folder.
 fn parse(written: &Written, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
-    written.parse(scale, &|name| profile::find_in(Path::new(""), name))
+    written.parse(&HERE, scale, &|name| profile::find_in(Path::new(""), name))
 }

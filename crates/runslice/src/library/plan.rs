@@ -17,6 +17,7 @@ use crate::about::About;
 use crate::bundle::{Bound, Bundle};
 use crate::exit::UsageError;
 use crate::export::{ExportTable, Form, Kind, MACHINE, machine_cells};
+use crate::here::HERE;
 use crate::plan::{self, Planned, Programs};
 use crate::scheduler::{self, LoaderOptions};
 use crate::store::{self, fingerprint};
@@ -156,7 +157,7 @@ impl Plan {
         Ok(self.planned(index)?.key().to_string())
     }
 
-    /// As [`Plan::key`], of a cell and a seed.
+    /// The key of the run of a cell with a seed.
     ///
     /// # Errors
     /// When there is no such cell.
@@ -400,7 +401,7 @@ impl Planning {
             Source::Named if recording::is_recording(Path::new(&**name)) => {
                 bail!(stays("a recording"))
             }
-            Source::Named => Written::find(name)?,
+            Source::Named => Written::find(&HERE, name)?,
         };
         let mut policy = spec.policy.clone();
         policy.object = [].into();
@@ -425,7 +426,7 @@ impl Cell {
     /// When they are of another version, or no cell.
     pub fn of(rest: &[u8], object: &[u8]) -> Result<Answer<Self>, Failure> {
         answer(|| {
-            let mut bundle = Bundle::read(rest)?;
+            let mut bundle = Bundle::read(&HERE, rest)?;
             let bound = bundle.bound.take().context("a cell without a run")?;
             ensure!(
                 bundle.policy.object.is_empty(),
@@ -435,7 +436,7 @@ impl Cell {
             let profile = bundle.machine.profile.clone();
             let load = bound
                 .workload
-                .parse(&bound.scale, &|_| Ok(profile.clone()))?;
+                .parse(&HERE, &bound.scale, &|_| Ok(profile.clone()))?;
             let place = bound.workload.file;
             Ok(Self(Planned {
                 spec: RunSpec {

@@ -13,6 +13,7 @@ use crate::about::About;
 use crate::exit::UsageError;
 use crate::export::ExportTable;
 use crate::goal::Goal;
+use crate::here::HERE;
 use crate::look::{LookOptions, When, WidthOptions};
 use crate::policy::Found;
 use crate::report::page::{self, Part};
@@ -215,12 +216,12 @@ impl Request {
         let asked = Asked {
             workload: named,
             scale: if given.is_some() { &[] } else { &options.scale },
-            machine: &options.machine,
+            machine: &options.machine.asked(),
             seed: options.seed,
             duration: options.duration,
             start_jitter: StartJitter::asked(options.start_jitter),
         };
-        Ok(runs::side_by_side(asked.specs(all, given)?)?)
+        Ok(runs::side_by_side(asked.specs(&HERE, all, given)?)?)
     }
 
     fn run(&self) -> anyhow::Result<Run> {
@@ -230,14 +231,14 @@ impl Request {
         if options.runs.is_some() {
             runs::refuse_recordings_of_runs(&specs)?;
         }
-        say_end(&specs[0]);
+        say_end(&HERE, &specs[0]);
         let all: Vec<RunSpec> = match options.runs {
             None => specs.clone(),
             Some(runs) => specs.iter().flat_map(|it| runs::seeded(it, runs)).collect(),
         };
         let limits = options.limits.options();
         let make = |spec: &RunSpec| {
-            let (outcome, metrics) = Runner::new(spec).with_options(limits).measure()?;
+            let (outcome, metrics) = Runner::new(spec, &HERE).with_options(limits).measure()?;
             let values = values(&goals, &metrics, &outcome)?;
             Ok((outcome, values))
         };
@@ -285,7 +286,7 @@ pub struct End {
     pub ejection: Option<String>,
     /// Tasks that waited to the end for longer than the watchdog allows.
     pub starved: usize,
-    /// What was measured of each goal; `None` if the run has none.
+    /// Values of each goal; `None` if the run has none.
     pub goals: Vec<Option<f64>>,
 }
 
@@ -367,9 +368,9 @@ impl Run {
                     look,
                 };
                 if is_many {
-                    self.results.write_runs(shape, to)
+                    report::write_runs(&self.results, shape, to)
                 } else {
-                    self.results.write(shape, to)
+                    report::write(&self.results, shape, to)
                 }
             }
             (None, RunFormat::Junit) => checks::junit(&self.results, None, to),
@@ -394,7 +395,7 @@ impl Run {
                 let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
                 sinks.extend(collector.as_mut().map(|it| it as &mut dyn Sink));
                 let mut sinks = Tee::new(sinks);
-                Runner::new(run)
+                Runner::new(run, &HERE)
                     .with_options(self.options)
                     .with_sink(&mut sinks)
                     .start()?;
@@ -425,7 +426,7 @@ impl Run {
             ..Shape::default()
         };
         Ok(About::called(&self.command(&shape), || {
-            self.results.table(table)
+            report::table(&self.results, table)
         }))
     }
 
@@ -442,7 +443,7 @@ impl Run {
     /// When there is no such run.
     pub fn events(&self, index: usize, decisions: bool) -> Result<EventColumns, Failure> {
         let mut events = EventColumns::new(decisions);
-        Runner::new(&self.spec(index)?)
+        Runner::new(&self.spec(index)?, &HERE)
             .with_options(self.options)
             .with_sink(&mut events)
             .start()?;
@@ -507,7 +508,7 @@ impl Run {
         })
     }
 
-    /// What asks for run `index` alone.
+    /// The request for run `index` alone.
     ///
     /// # Errors
     /// When there is no such run.

@@ -135,7 +135,7 @@ impl Attaching<'_> {
     /// Removes what a killed one left, and says so.
     ///
     /// # Errors
-    /// As [`Place::find`].
+    /// The errors of [`Place::find`].
     pub fn clean(&self, place: &Place) -> anyhow::Result<()> {
         if let Found::Left(record) = place.find()? {
             self.say(&left_said(record.as_deref()));

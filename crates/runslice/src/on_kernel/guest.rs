@@ -14,7 +14,7 @@ pub const OWN_NAME: &str = "runslice";
 /// `runslice` means this program in a guest, whatever its file is called here.
 ///
 /// # Errors
-/// As [`About::file`].
+/// The errors of [`About::file`].
 pub fn own_name() -> anyhow::Result<Vec<(String, PathBuf)>> {
     Ok(vec![(OWN_NAME.to_owned(), About::file()?)])
 }

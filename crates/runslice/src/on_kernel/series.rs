@@ -59,7 +59,7 @@ pub struct Run {
     pub timeout_s: u64,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Ran {
     /// That of the run.
@@ -74,7 +74,7 @@ pub struct Ran {
     pub stderr: String,
     /// Which policy scheduled the machine before and afterwards, and how many were attached so far.
     pub policy: [Scheduler; 2],
-    /// What the policy counted meanwhile, if this program has attached it.
+    /// The policy's counters, if this program has attached it.
     pub counted: BTreeMap<String, u64>,
 }
 

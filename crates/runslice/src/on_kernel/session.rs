@@ -63,7 +63,7 @@ pub struct Record {
     pub replaced: Option<String>,
 }
 
-/// Who runs a policy through runslice.
+/// The process that runs a policy through runslice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Nobody, and nothing is left of anybody.

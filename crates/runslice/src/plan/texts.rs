@@ -30,7 +30,7 @@ pub(super) fn check(bytes: usize, place: &str) -> anyhow::Result<()> {
 /// many bytes as `long` says.
 ///
 /// # Errors
-/// As [`check`]; the message names the table.
+/// The errors of [`check`]; the message names the table.
 pub(super) fn check_lists<T>(
     table: &Table<T>,
     long: fn(&T) -> usize,

@@ -6,10 +6,8 @@ use std::io::{self, Write};
 use model::{MachineSpec, Nanos, Profile};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
 
-use show::counted;
-
 use crate::look::LookOptions;
-use crate::report::{Outcome, Results, goals};
+use crate::report::{Outcome, Results, counted, goals};
 use crate::table::Table;
 
 /// Writes the tables that have something to say.

@@ -93,7 +93,7 @@ pub fn heading(results: &Results, sets: &[Set]) -> String {
     format!(
         "{}: {}, HZ {}, kernel {}{}, {} runs of seed {}",
         results.workload,
-        show::counted(results.machine.cpus.into(), "CPU"),
+        super::counted(results.machine.cpus.into(), "CPU"),
         results.machine.hz,
         results.machine.kernel.name(),
         super::human::profile(&results.machine),

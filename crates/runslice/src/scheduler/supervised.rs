@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use ask::services::Supervised;
 use loader::{Settings, Shown, Supervisor};
 use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpaceError};
 use model::{Nanos, Program};
@@ -52,29 +53,6 @@ impl Started {
             supervisor,
         })
     }
-
-    /// Keeps what the program has printed and told. What it asked for and is not there, and what
-    /// it did not tell, a line each.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
-    pub fn close(&mut self, program: &Program) -> anyhow::Result<Vec<String>> {
-        let mut notes = self.supervisor.summary();
-        if let Some(client) = self.client.take() {
-            notes.extend(client.close()?);
-        }
-        let Some(path) = &program.output else {
-            return Ok(notes);
-        };
-        let printed = self.supervisor.output();
-        let printed = printed.context("cannot read what the program has printed")?;
-        let mut to = output::create(path)?;
-        for text in printed {
-            to.write_all(&text)?;
-        }
-        to.flush()?;
-        Ok(notes)
-    }
 }
 
 impl UserSpace for Started {
@@ -122,5 +100,26 @@ impl UserSpace for Started {
 
     fn end(&self) -> Option<ProgramEnd> {
         self.supervisor.end()
+    }
+}
+
+impl Supervised for Started {
+    // What it asked for and is not there, and what it did not tell, a line each.
+    fn close(&mut self, program: &Program) -> anyhow::Result<Vec<String>> {
+        let mut notes = self.supervisor.summary();
+        if let Some(client) = self.client.take() {
+            notes.extend(client.close()?);
+        }
+        let Some(path) = &program.output else {
+            return Ok(notes);
+        };
+        let printed = self.supervisor.output();
+        let printed = printed.context("cannot read what the program has printed")?;
+        let mut to = output::create(path)?;
+        for text in printed {
+            to.write_all(&text)?;
+        }
+        to.flush()?;
+        Ok(notes)
     }
 }

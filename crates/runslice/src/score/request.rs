@@ -8,6 +8,7 @@ use model::Advised;
 use traces::foreign::Window;
 
 use crate::exit::UsageError;
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::output::{self, To};
 use crate::policy;
@@ -136,7 +137,7 @@ impl Score {
     /// # Errors
     /// When one cannot be read; the message names it.
     pub fn recordings(&self) -> anyhow::Result<(Known, Option<Known>)> {
-        let read = |path: &Path| Known::read(path, self.window.unwrap_or_default());
+        let read = |path: &Path| Known::read(&HERE, path, self.window.unwrap_or_default());
         let first = read(&self.recording)?;
         Ok((first, self.second.as_deref().map(read).transpose()?))
     }

@@ -9,6 +9,7 @@ use workload::{RunSpec, Workload};
 use super::request::{Score, Under};
 use crate::exit::UsageError;
 use crate::goal::family;
+use crate::here::HERE;
 use crate::recording::halves::Known;
 use crate::report::ejection;
 use crate::runner::Runner;
@@ -43,7 +44,7 @@ pub struct Held {
     pub lengths: [Nanos; 2],
     /// What is compared.
     pub trial: Trial,
-    /// What went wrong in a simulation.
+    /// Failures of simulations.
     pub notes: Vec<String>,
 }
 
@@ -85,7 +86,7 @@ impl Held {
             None => known.end.since(cut),
         };
         Ok(Self {
-            identity: Identity::of(&request.recording).with_context(|| name.clone())?,
+            identity: Identity::of(&HERE, &request.recording).with_context(|| name.clone())?,
             name,
             second: request.second.as_ref().map(|it| it.display().to_string()),
             under,
@@ -109,11 +110,11 @@ fn halves(
     cut: SimTime,
 ) -> anyhow::Result<(Workload, stats::Half, stats::Half)> {
     let Some(second) = second else {
-        let (blocks, load) = known.cut(2 * BLOCKS, cut)?;
+        let (blocks, load) = known.cut(&HERE, 2 * BLOCKS, cut)?;
         return Ok((load, blocks.part(0, BLOCKS), blocks.part(BLOCKS, BLOCKS)));
     };
-    let (first, load) = known.cut(BLOCKS, cut)?;
-    let (later, _) = second.cut(BLOCKS, SimTime::from_nanos(u64::MAX))?;
+    let (first, load) = known.cut(&HERE, BLOCKS, cut)?;
+    let (later, _) = second.cut(&HERE, BLOCKS, SimTime::from_nanos(u64::MAX))?;
     Ok((load, first.part(0, BLOCKS), later.part(0, BLOCKS)))
 }
 
@@ -135,12 +136,12 @@ fn specs(
     let asked = Asked {
         workload: None,
         scale: &[],
-        machine: &request.machine,
+        machine: &request.machine.asked(),
         seed: None,
         duration: Some(Nanos::new(cut.as_nanos().saturating_mul(LONGEST))),
         start_jitter: StartJitter::OfLoad,
     };
-    let mut specs = asked.specs(vec![found, null], Some(load))?;
+    let mut specs = asked.specs(&HERE, vec![found, null], Some(load))?;
     specs[1].machine = specs[0].machine.clone();
     Ok(specs)
 }
@@ -149,7 +150,7 @@ fn specs(
 fn simulated(spec: &RunSpec, cut: SimTime) -> anyhow::Result<(Blocks, Option<String>)> {
     let length = cut.since(SimTime::ZERO);
     let mut blocks = Blocks::new(length, FINE, family);
-    let summary = Runner::new(spec).with_sink(&mut blocks).start()?;
+    let summary = Runner::new(spec, &HERE).with_sink(&mut blocks).start()?;
     let is_cut = spec
         .duration
         .is_some_and(|it| blocks.end() >= SimTime::ZERO + it);

@@ -11,6 +11,7 @@ use workload::RunSpec;
 
 use crate::bundle::{Bound, Bundle};
 use crate::exit::{Status, UsageError};
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
@@ -141,12 +142,12 @@ impl BundleOf {
         let asked = Asked {
             workload: Some(workload),
             scale: &self.scale,
-            machine: &self.machine,
+            machine: &self.machine.asked(),
             seed: self.seed,
             duration: self.duration,
             start_jitter: StartJitter::OfLoad,
         };
-        let specs = asked.specs(vec![Found::of_policy(policy)], None)?;
+        let specs = asked.specs(&HERE, vec![Found::of_policy(policy)], None)?;
         let spec = specs.into_iter().next().context("one policy is one run")?;
         sim::check_machine(&spec.machine).map_err(|error| UsageError::new(Advised::of(&error)))?;
         Ok(spec)
@@ -160,7 +161,7 @@ impl BundleOf {
         program.free |= self.setup_only;
         let mut hash = TraceHash::new();
         let sink = (!self.setup_only).then_some(&mut hash as &mut dyn model::Sink);
-        let (summary, recorded) = scheduler::record(&program, &spec, sink)?;
+        let (summary, recorded) = scheduler::record(&HERE, &program, &spec, sink)?;
         let mut status = Status::Done;
         if let Some(summary) = summary {
             let (events, hash) = (hash.count(), hash.value());
@@ -176,7 +177,7 @@ impl BundleOf {
         policy.program = Some(program);
         let bound = match (&self.workload, self.setup_only) {
             (Some(name), false) => Some(Bound {
-                workload: Written::find(name)?,
+                workload: Written::find(&HERE, name)?,
                 scale: self.scale.clone(),
                 seed: spec.seed,
                 duration_ns: spec.duration.map(Nanos::get),

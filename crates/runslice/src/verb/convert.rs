@@ -9,6 +9,7 @@ use traces::foreign::Window;
 use workload::rtapp;
 
 use crate::exit::{Status, UsageError};
+use crate::here::HERE;
 use crate::say::say;
 use crate::{input, output, recording, workload_arg};
 
@@ -92,7 +93,7 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
                 let message = "--scale does not change the file: write it, and change its `scale`";
                 return Err(UsageError::new(message).into());
             }
-            workload_arg::Written::find(&request.workload)?.text
+            workload_arg::Written::find(&HERE, &request.workload)?.text
         }
         (Language::RtApp, _) => {
             let workload = workload_arg::find(&request.workload, &request.scale)?;

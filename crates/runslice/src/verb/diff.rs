@@ -14,6 +14,7 @@ use traces::Tee;
 use workload::RunSpec;
 
 use crate::exit::Status;
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::runner::Runner;
@@ -66,14 +67,14 @@ const AHEAD: usize = 16;
 /// A decision in words, and who made it.
 type Told = (String, Act);
 
-/// What became of one version.
+/// Outcome for one kernel version.
 #[derive(Debug)]
 pub struct Side {
     /// The policy's name.
     pub policy: String,
     /// The decision that differs and those behind it; nothing if the run was over.
     pub told: Vec<Told>,
-    /// What there was to see before it.
+    /// The state before it.
     pub scene: Scene,
     /// The run's figures.
     pub report: Report,
@@ -106,12 +107,12 @@ pub fn run(request: &Diff) -> anyhow::Result<Status> {
     let asked = Asked {
         workload: request.workload.as_deref(),
         scale: &request.scale,
-        machine: &request.machine,
+        machine: &request.machine.asked(),
         seed: request.seed,
         duration: request.duration,
         start_jitter: StartJitter::OfLoad,
     };
-    let specs = asked.specs(vec![old?, new?], None)?;
+    let specs = asked.specs(&HERE, vec![old?, new?], None)?;
     let [old, mut new] = specs.try_into().expect("two policies are two runs");
     // A bundle of one version decides about the machine of both: they would differ otherwise.
     new.machine = old.machine.clone();
@@ -258,7 +259,7 @@ fn compare(specs: [&RunSpec; 2]) -> anyhow::Result<Difference> {
 fn make(spec: &RunSpec, mut sender: Sender) -> anyhow::Result<(Report, Option<String>)> {
     let mut metrics = Metrics::new();
     let mut sinks = Tee::new(vec![&mut metrics, &mut sender]);
-    let summary = Runner::new(spec).with_sink(&mut sinks).start()?;
+    let summary = Runner::new(spec, &HERE).with_sink(&mut sinks).start()?;
     let ejection = report::ejection(&spec.policy.name, &summary.exit);
     Ok((metrics.report(), ejection))
 }

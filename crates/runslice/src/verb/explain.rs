@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -14,9 +14,11 @@ use workload::RunSpec;
 use crate::about::About;
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, json, text};
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
+use crate::progress::SharedBar;
 use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
@@ -162,12 +164,12 @@ impl Explain {
         let asked = Asked {
             workload: self.workload.as_deref(),
             scale: &self.scale,
-            machine: &self.machine,
+            machine: &self.machine.asked(),
             seed: self.seed,
             duration: self.duration,
             start_jitter: StartJitter::OfLoad,
         };
-        let specs = asked.specs(vec![found], None)?;
+        let specs = asked.specs(&HERE, vec![found], None)?;
         specs.into_iter().next().context("one policy is one run")
     }
 
@@ -203,7 +205,7 @@ impl Explain {
     fn case(&self, found: &Found, spec: &RunSpec, end: Nanos) -> anyhow::Result<Case> {
         let bound = found.bound.as_ref();
         let (workload, scale) = match (&self.workload, bound) {
-            (Some(name), _) => (Written::find(name)?, self.scale.clone()),
+            (Some(name), _) => (Written::find(&HERE, name)?, self.scale.clone()),
             (None, Some(bound)) => (bound.workload.clone(), bound.scale.clone()),
             (None, None) => {
                 let message = "--shrink needs a workload: give --workload";
@@ -236,9 +238,9 @@ fn of_events(request: &Explain, path: &Path) -> anyhow::Result<Explanation> {
 fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
     let found = request.found()?;
     let spec = request.spec(found.clone())?;
-    simulate::say_end(&spec);
+    simulate::say_end(&HERE, &spec);
     let mut observer = request.observer();
-    let summary = Runner::new(&spec).with_sink(&mut observer).start()?;
+    let summary = Runner::new(&spec, &HERE).with_sink(&mut observer).start()?;
     if let (Some(path), Some(finding)) = (&request.shrink, observer.finding()) {
         // An ejection ends the run within its last millisecond.
         let end = summary.end.since(SimTime::ZERO);
@@ -255,17 +257,21 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
 /// Makes the run as small as it shows the same, writes that into `path`, and explains it.
 fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explanation> {
     let weights = [Property::Weights];
+    let until = Instant::now() + SHRINK;
+    let bar = SharedBar::of_tries("smaller runs");
     let effort = Effort {
         properties: match finding.fault {
             Fault::UnfairShare => &weights,
             _ => &[],
         },
         jobs: parallel::jobs(None),
-        time: SHRINK,
+        is_late: &|| Instant::now() >= until,
+        tried: &|runs| bar.set(runs),
     };
-    let before = case.size()?;
-    let shrunk = shrink(case, finding, effort)?;
-    let (after, runs) = (shrunk.case.size()?, shrunk.runs);
+    let before = case.size(&HERE)?;
+    let shrunk = shrink(&HERE, (case, finding), effort)?;
+    bar.end();
+    let (after, runs) = (shrunk.case.size(&HERE)?, shrunk.runs);
     let mut to = output::create(path)?;
     let written = to.write_all(&shrunk.case.bundle().write());
     let written = written.and_then(|()| to.flush());

@@ -4,7 +4,7 @@ mod state;
 
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -14,14 +14,17 @@ use model::{Advised, PolicySpec, span};
 use serde_json::json;
 use workload::generate;
 
+use crate::bundle::Bundle;
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, text};
+use crate::here::HERE;
 use crate::prepare::Prepare;
+use crate::progress::SharedBar;
 use crate::say::say;
 use crate::shrink::{Case, Effort, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
 use crate::workload_arg::Written;
-use crate::{look, output, parallel, policy};
+use crate::{input, interrupt, look, output, parallel, policy};
 
 use state::{Hunted, State};
 
@@ -123,6 +126,8 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
         until: request.length.map(|length| Instant::now() + length),
         reports: Vec::new(),
     };
+    interrupt::keeps("trials", &hunter.folder);
+    hunter.finish_last(&mut state)?;
     let before = state.hunted.len();
     hunter.search(&mut state)?;
     hunter.report(&state, before)?;
@@ -195,10 +200,29 @@ impl Hunter<'_> {
         is_found || is_late || state.next >= self.request.trials
     }
 
+    /// Goes on with a run that an earlier search has found and not made smaller.
+    fn finish_last(&mut self, state: &mut State) -> anyhow::Result<()> {
+        let Some(last) = state.hunted.last().filter(|it| it.is_whole) else {
+            return Ok(());
+        };
+        let file = self.folder.join(&last.file);
+        let named = || file.display().to_string();
+        let bundle =
+            Bundle::read(&HERE, &input::bytes(&file, input::OBJECT)?).with_context(named)?;
+        let case = Case::of_bundle(bundle).with_context(named)?;
+        let spec = case.spec(&HERE).with_context(named)?;
+        let found = violation::find(&HERE, &spec, &self.request.property)?;
+        if let Some(finding) = found {
+            self.report_last(state, case, finding)?;
+            state.write(&self.folder)?;
+        }
+        Ok(())
+    }
+
     fn search(&mut self, state: &mut State) -> anyhow::Result<()> {
         while !self.is_over(state) {
-            let end = (state.next + ROUND).min(self.request.trials);
-            let numbers: Vec<u64> = (state.next..end).collect();
+            let begin = state.next;
+            let numbers: Vec<u64> = (begin..(begin + ROUND).min(self.request.trials)).collect();
             let trial = |number: &u64| self.trial(*number);
             let results = parallel::map(&numbers, self.request.jobs(), "trials", trial)?;
             for (number, result) in numbers.into_iter().zip(results) {
@@ -211,6 +235,7 @@ impl Hunter<'_> {
                 }
             }
             state.write(&self.folder)?;
+            interrupt::made(state.next - begin);
         }
         Ok(())
     }
@@ -240,8 +265,8 @@ impl Hunter<'_> {
             seed: trial.seed,
             duration: Some(trial.duration),
         };
-        let spec = case.spec().context("a load of our own")?;
-        let finding = violation::find(&spec, &self.request.property)?;
+        let spec = case.spec(&HERE).context("a load of our own")?;
+        let finding = violation::find(&HERE, &spec, &self.request.property)?;
         Ok((case, finding))
     }
 
@@ -257,36 +282,66 @@ impl Hunter<'_> {
         if state.hunted.iter().any(|it| it.fault == signature) {
             return Ok(());
         }
-        let size = case.size()?;
-        let (case, finding, shrunk) = if self.request.no_shrink {
-            (case, finding, None)
-        } else {
+        let name = format!("{}-{}.bundle", finding.fault.word(), state.hunted.len() + 1);
+        output::write_whole(&self.folder.join(&name), &case.bundle().write())?;
+        state.hunted.push(Hunted {
+            fault: signature,
+            trial: number,
+            file: name,
+            is_whole: !self.request.no_shrink,
+        });
+        // Whoever interrupts the search from here on has the run as it was found.
+        state.write(&self.folder)?;
+        self.report_last(state, case, finding)
+    }
+
+    /// Makes the run of the fault that was found last smaller, if that is wanted, and notes what is
+    /// reported of it.
+    fn report_last(
+        &mut self,
+        state: &mut State,
+        case: Case,
+        finding: Finding,
+    ) -> anyhow::Result<()> {
+        let Some(hunted) = state.hunted.last_mut() else {
+            return Ok(());
+        };
+        let file = self.folder.join(&hunted.file);
+        let size = case.size(&HERE)?;
+        let (finding, shrunk) = if hunted.is_whole {
+            say(
+                "hunt",
+                &format!(
+                    "trial {} shows {}: {size}. {} has the run as it was found; it is made \
+                     smaller now, for at most {} min",
+                    hunted.trial,
+                    finding.fault.word(),
+                    file.display(),
+                    SHRINK.as_secs() / 60
+                ),
+            );
+            let until = Instant::now() + SHRINK;
+            let bar = SharedBar::of_tries("smaller runs");
             let effort = Effort {
                 properties: &self.request.property,
                 jobs: self.request.jobs(),
-                time: SHRINK,
+                is_late: &|| Instant::now() >= until,
+                tried: &|runs| bar.set(runs),
             };
             let Shrunk {
                 case,
                 finding,
                 runs,
                 is_cut,
-            } = shrink(case, finding, effort)?;
-            let size = case.size()?;
-            (case, finding, Some((size, runs, is_cut)))
+            } = shrink(&HERE, (case, finding), effort)?;
+            bar.end();
+            output::write_whole(&file, &case.bundle().write())?;
+            hunted.is_whole = false;
+            (finding, Some((case.size(&HERE)?, runs, is_cut)))
+        } else {
+            (finding, None)
         };
-        let name = format!("{}-{}.bundle", finding.fault.word(), state.hunted.len() + 1);
-        let file = self.folder.join(name);
-        write(&file, &case.bundle().write())?;
-        state.hunted.push(Hunted {
-            fault: signature,
-            trial: number,
-            file: file
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into(),
-        });
+        let trial = hunted.trial;
         // A wait that only breaks a property is no fault to `explain`.
         let mut properties = self.request.property.iter();
         let asks = properties.any(|it| matches!(it, Property::Wait(_)));
@@ -294,7 +349,7 @@ impl Hunter<'_> {
         self.reports.push(Report {
             finding,
             again: format!("runslice explain {}{worst}", file.display()),
-            trial: number,
+            trial,
             size,
             shrunk,
         });
@@ -368,10 +423,4 @@ impl Report {
 /// Whether the kernel ended the policy for want of callbacks, which is no fault.
 fn leaves(finding: &Finding) -> bool {
     finding.fault == Fault::Restart
-}
-
-fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut to = output::create(path)?;
-    let written = to.write_all(bytes).and_then(|()| to.flush());
-    Ok(written.map_err(model::CannotWrite::at(path.display()))?)
 }

@@ -16,10 +16,11 @@ use traces::{JsonLines, Perfetto, Tee};
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
+use crate::here::HERE;
 use crate::look::LookOptions;
 use crate::policy::Found;
 use crate::progress::Progress;
-use crate::recording::RecordingOptions;
+use crate::recording_options::RecordingOptions;
 use crate::report::page::{self, Part};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
 use crate::run_options::RunOptions;
@@ -166,12 +167,12 @@ impl Sim {
         let asked = Asked {
             workload: self.workload.as_deref(),
             scale: &self.run.scale,
-            machine: &self.run.machine,
+            machine: &self.run.machine.asked(),
             seed: self.run.seed,
             duration: self.run.duration,
             start_jitter: StartJitter::asked(self.run.start_jitter),
         };
-        let mut specs = asked.specs(self.policies()?, self.recording.given()?)?;
+        let mut specs = asked.specs(&HERE, self.policies()?, self.recording.given()?)?;
         if let Some(before) = self.as_played {
             specs = specs.iter().map(|spec| spec.as_played(before)).collect();
         }
@@ -198,7 +199,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         to.flush()?;
         return Ok(Status::Done);
     }
-    simulate::say_end(&specs[0]);
+    simulate::say_end(&HERE, &specs[0]);
     let is_page = format == RunFormat::Html;
     let (outcomes, drawn) = match request.run.runs {
         Some(runs) => many(request, &specs, runs, is_page)?,
@@ -296,9 +297,9 @@ fn write(
     let shape = request.shape(plain);
     let mut to = output::open_shape(shape, output)?;
     if is_many {
-        results.write_runs(shape, &mut to)?;
+        report::write_runs(&results, shape, &mut to)?;
     } else {
-        results.write(shape, &mut to)?;
+        report::write(&results, shape, &mut to)?;
     }
     Ok(to.flush()?)
 }
@@ -410,7 +411,7 @@ fn many(
     // The waits of all runs of a policy are added as they come; their order changes nothing.
     let drawn: Vec<Mutex<Tails>> = specs.iter().map(|_| Mutex::default()).collect();
     let run = |spec: &RunSpec| {
-        let (outcome, metrics) = Runner::new(spec).with_options(options).measure()?;
+        let (outcome, metrics) = Runner::new(spec, &HERE).with_options(options).measure()?;
         let at = specs
             .iter()
             .position(|it| it.policy.name == spec.policy.name);
@@ -454,20 +455,20 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     let mut timeline = request
         .timeline
         .map(|it| it.collector(request.look.width()));
-    let mut progress = Progress::on_terminal(name, end_of(spec));
+    let mut progress = Progress::of_run(name, end_of(spec));
     let mut collected = is_page.then(|| Collector::new(None));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
     sinks.extend(collected.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(timeline.as_mut().map(|sink| sink as &mut dyn Sink));
-    sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
+    sinks.push(&mut progress);
     let mut sinks = Tee::new(sinks);
     let mut books = match &request.books.schedstat {
         None => None,
         Some(path) => Some(request.books.open(output::path_for(path, name, several))?),
     };
-    let mut runner = Runner::new(spec)
+    let mut runner = Runner::new(spec, &HERE)
         .with_options(request.run.limits.options())
         .with_sink(&mut sinks);
     if let Some(books) = &mut books {

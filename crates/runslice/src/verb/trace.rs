@@ -16,6 +16,7 @@ use traces::Tee;
 use workload::RunSpec;
 
 use crate::exit::{Status, UsageError};
+use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::output::To;
 use crate::policy::Found;
@@ -160,12 +161,12 @@ impl Trace {
         let asked = Asked {
             workload: self.workload.as_deref(),
             scale: &self.scale,
-            machine: &self.machine,
+            machine: &self.machine.asked(),
             seed: self.seed,
             duration: self.length,
             start_jitter: StartJitter::OfLoad,
         };
-        let specs = asked.specs(vec![found], None)?;
+        let specs = asked.specs(&HERE, vec![found], None)?;
         specs.into_iter().next().context("one policy is one run")
     }
 }
@@ -285,7 +286,7 @@ fn fill(
         return Ok(None);
     }
     let spec = request.spec(found.context("a policy is simulated")?)?;
-    let summary = Runner::new(&spec).with_sink(&mut to).start()?;
+    let summary = Runner::new(&spec, &HERE).with_sink(&mut to).start()?;
     Ok(Some(summary.exit))
 }
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use ask::words::counted;
 use explain::why::{Act, Fault, Finding, QueueView, Standing, Victim};
 use model::SimTime;
 
 use super::Explanation;
-use crate::counted;
 
 /// Columns of a line at most: longer ones are hard to read.
 const WIDEST: usize = 80;

@@ -128,7 +128,7 @@ pub struct DotRow {
     pub bar: Option<(u64, u64)>,
     /// The middle: a median, or an estimate.
     pub middle: Option<(u64, String)>,
-    /// What somebody else published, drawn as a hollow mark.
+    /// A published value, drawn as a hollow mark.
     pub published: Option<(u64, String)>,
 }
 

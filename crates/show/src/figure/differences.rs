@@ -26,7 +26,7 @@ const MARKS_MAX: usize = 5;
 pub struct Shown {
     /// Its name in the sets.
     pub metric: String,
-    /// What people call it.
+    /// Its name for people.
     pub title: String,
 }
 
@@ -55,8 +55,8 @@ fn beside(steps: f64) -> u64 {
     ORIGIN.saturating_add_signed(steps.round().clamp(-LARGEST, LARGEST) as i64)
 }
 
-/// What tells one of several loads or machines from the others: the parts of its name, between
-/// commas, that not all of them have. Where that is nothing, the whole name.
+/// The parts of a load's or machine's name, between commas, that not all of several have. The whole
+/// name, if there are none.
 #[must_use]
 pub fn told_apart(place: &str, places: &[&str]) -> String {
     let has = |whole: &str, part: &str| whole.split(", ").any(|it| it == part);

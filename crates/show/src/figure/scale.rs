@@ -1,7 +1,7 @@
 //! Numbers to places on paper, and the marks of an axis. Whole numbers only, so that a figure is
 //! the same on every machine.
 
-/// What an axis measures; tells how its marks are written.
+/// Quantity of an axis; decides how its marks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Nanoseconds, written in ns, us, ms or s as the axis is long.
@@ -146,7 +146,7 @@ impl Scale {
         self
     }
 
-    /// As [`Self::new`], with room up to the next mark.
+    /// A scale with room up to the next mark.
     pub fn rounded(axis: &Axis, low: u64, high: u64, length: i64) -> Self {
         let mut scale = Self::new(axis, low, high, length);
         if !axis.logarithmic {

@@ -42,12 +42,12 @@ pub(crate) struct KernelRules {
     /// The machine's bit of a change of class, which comes with a dequeue and an enqueue; 0 where
     /// it is not told from other changes (`sched.h`: `DEQUEUE_CLASS`).
     pub class_bit: u64,
-    /// What `ops.runnable` is told in addition when the current task is put back after a change;
-    /// 0: nothing (`ext/ext.c`: `enqueue_task_scx()`).
+    /// Additional flag of `ops.runnable` when the current task is put back after a change; 0: none
+    /// (`ext/ext.c`: `enqueue_task_scx()`).
     pub restored_bit: u64,
     /// `SCX_OPS_*` flags that the kernel knows (`ext_internal.h`: `SCX_OPS_ALL_FLAGS`).
     pub ops_flags: u64,
-    /// Those of them that are not modelled.
+    /// Flags of `ops_flags` that are not modelled.
     pub ops_flags_unmodelled: u64,
     /// Event counters in the order of `struct scx_event_stats` (`ext_internal.h`).
     pub counters: &'static [&'static str],

@@ -7,7 +7,7 @@ pub(super) struct Layout {
     pub task_size: u64,
     /// Where the machine keeps a task's number: in bytes that no field has.
     pub number: u64,
-    /// What changes with every turn.
+    /// Fields that change with every turn.
     pub turn: Turn,
     pub cpus_ptr: u64,
     pub cpus_mask: u64,

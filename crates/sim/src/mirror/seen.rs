@@ -16,12 +16,12 @@ pub(super) struct Seen {
     pub parts: u8,
     /// A task's `migration_disabled`.
     pub migration_disabled: bool,
-    /// What a run queue says of the task that runs.
+    /// Whether programs read the running task from a run queue.
     pub curr: bool,
 }
 
 impl Seen {
-    /// What programs that read `reads` can see.
+    /// Fields that programs with these `reads` can see.
     pub fn of(target: &Target, reads: &[FieldRead]) -> Result<Self, LoadError> {
         let sees = |structure, path| sees(target, reads, structure, path);
         let task = |path| sees("task_struct", path);

@@ -3,7 +3,7 @@
 use model::{CpuId, EventKind, Nanos, SimTime, TaskId};
 use workload::{CgroupChange, CpuSet, SchedPolicy};
 
-/// What a task does next.
+/// Next action of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Computes for so long, never zero; [`Work::step`](super::Work::step) is called again when
@@ -113,7 +113,7 @@ pub struct WorkEvent {
     pub b: u64,
 }
 
-/// What an interrupt does.
+/// Effects of an interrupt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interrupt {
     /// CPU time that it takes.

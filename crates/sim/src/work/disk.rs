@@ -46,7 +46,7 @@ pub(super) struct Request {
     pub then: Then,
     /// Whose it is.
     pub by: TaskId,
-    /// Who waits for it.
+    /// Tasks that wait for it.
     pub waiters: Vec<TaskId>,
 }
 

@@ -333,8 +333,8 @@ impl Work {
         }
     }
 
-    /// What `task`, which is on a CPU and has done all it was asked for, does next. What is to be
-    /// recorded is appended to `out`.
+    /// The next action of `task`, which is on a CPU and has done all it was asked for. Events to
+    /// record are appended to `out`.
     ///
     /// # Errors
     /// If the workload's own rules are broken; the message says where.
@@ -466,7 +466,7 @@ impl Work {
         self.alive -= u32::from(!self.workload.groups[group as usize].background);
     }
 
-    /// What `task` is called in the workload.
+    /// Name of `task` in the workload.
     ///
     /// # Panics
     /// If it was not [`born`](Self::born).
@@ -564,7 +564,7 @@ impl Work {
             .copied()
     }
 
-    /// What is to be said at the end of a run, besides its events.
+    /// Notes for the end of a run.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.note_requests()
@@ -576,8 +576,7 @@ impl Work {
         self.workload.stop.after
     }
 
-    /// What `task` waits for, in words, if it is blocked: for messages about a run that stands
-    /// still.
+    /// Why `task` is blocked, in words, if it is: for messages about a run that stands still.
     #[must_use]
     pub fn waits_for(&self, task: TaskId) -> Option<String> {
         let state = self

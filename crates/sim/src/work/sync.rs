@@ -80,7 +80,7 @@ impl Locks {
         }
     }
 
-    /// Whom giving it back wakes; `Err` if `task` does not have it.
+    /// Gives it back; returns the tasks that wake. `Err` if `task` does not have it.
     pub fn unlock(&mut self, index: usize, task: TaskId) -> Result<Vec<TaskId>, ()> {
         let held = self.busy.get_mut(&index).ok_or(())?;
         if held.owner == Some(task) {
@@ -96,7 +96,7 @@ impl Locks {
         Ok(woken)
     }
 
-    /// Who has it for writing, or one of those who read; in no particular order.
+    /// Owners, one for writing or several for reading; in no particular order.
     pub fn holders(&self, index: usize) -> impl Iterator<Item = TaskId> + '_ {
         let held = self.busy.get(&index);
         held.into_iter()
@@ -156,7 +156,7 @@ impl Tokens {
         false
     }
 
-    /// Whom a token is given to; nobody waits: it is kept. `Err` if there are too many.
+    /// Gives a token to the first waiting task, or keeps it. `Err` if there are too many.
     pub fn give(&mut self) -> Result<Option<TaskId>, ()> {
         let next = self.waiters.pop_front();
         if next.is_none() {
@@ -181,7 +181,7 @@ impl Gate {
         }
     }
 
-    /// Whom the last party wakes; `None` if `task` is not the last and waits.
+    /// Tasks that the last party wakes; `None` if `task` is not the last and waits.
     pub fn arrive(&mut self, task: TaskId) -> Option<Vec<TaskId>> {
         if self.waiters.len() + 1 == self.parties as usize {
             return Some(std::mem::take(&mut self.waiters));

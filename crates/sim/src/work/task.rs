@@ -80,7 +80,7 @@ impl Touch {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Task {
-    /// What it does before its next command.
+    /// Actions before its next command.
     pub pending: VecDeque<Action>,
     /// Operations since time last passed for this task, and that time.
     pub steps: u32,

@@ -157,8 +157,8 @@ pub struct Group {
 }
 
 impl Run {
-    /// What is compared of a report. `waits` has the waits after wakeups and preemptions of each
-    /// group: [`Metrics::waits`](crate::Metrics::waits), or what a kernel's histograms say.
+    /// The compared figures of a report. `waits` has the waits after wakeups and preemptions of
+    /// each group: [`Metrics::waits`](crate::Metrics::waits), or those of a kernel's histograms.
     #[must_use]
     pub fn new(report: &Report, waits: &Tails) -> Self {
         let group = |group: &GroupReport| Group::new(group, report, waits);
@@ -276,7 +276,7 @@ impl Measure {
         Self::Missed,
     ];
 
-    /// What tables call it.
+    /// Its name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -445,7 +445,7 @@ impl<'a> Pair<'a> {
 pub struct Order {
     /// Pairs of policies that are [`APART`] on the reference machine, by load, group and figure.
     pub pairs: u64,
-    /// Those of them that the other machine puts in the same order.
+    /// Pairs among them that the other machine puts in the same order.
     pub alike: u64,
 }
 

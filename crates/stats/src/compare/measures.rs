@@ -8,7 +8,7 @@ use super::{Better, Measure, Measured, Role};
 use Better::{Lower, Neither};
 use Role::{Goal, Other, Shown};
 
-/// What the kernel counts for a command and all that it starts. Absent numbers were not measured.
+/// The kernel's counters for a command and all that it starts. Absent numbers were not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandFigures {
     /// Time on the wall, in nanoseconds.

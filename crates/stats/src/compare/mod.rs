@@ -104,6 +104,17 @@ pub enum Refusal {
         /// The value.
         value: f64,
     },
+    /// Work came faster than it was done, so that the value says how long the runs were.
+    #[error(
+        "this figure grows with the duration: its queue still grew at the end of {base} of the \
+         baseline's runs and {arm} of the other's"
+    )]
+    Grows {
+        /// Runs of the baseline in which the queue grew.
+        base: usize,
+        /// Runs of what is held against it.
+        arm: usize,
+    },
     /// Only one of the sets has the metric.
     #[error("only one of the sets has it")]
     Missing,
@@ -114,6 +125,9 @@ impl Advice for Refusal {
         match self {
             Self::TooFew { need, .. } => Some(format!("it takes {need}")),
             Self::NoSpread { .. } => Some("runs must differ in their seed".to_owned()),
+            Self::Grows { .. } => {
+                Some("give the load less work, or the machine more CPUs".to_owned())
+            }
             _ => None,
         }
     }
@@ -144,7 +158,7 @@ pub struct Row {
     pub arm_extent: Option<Extent>,
     /// Runs that lie far from the others, of the baseline and of the other set.
     pub outliers: [Vec<Outlier>; 2],
-    /// What came of it.
+    /// Its outcome.
     pub result: Result<Judged, Refusal>,
 }
 
@@ -277,6 +291,10 @@ fn row(series: &Series, base: &Set, other: &Set, settings: &Settings) -> Row {
     let values = theirs.map_or(&[][..], |it| &it.values);
     let stream = stream(&[&series.name, &base.arm, &other.arm, &base.place]);
     let result = theirs.ok_or(Refusal::Missing).and_then(|theirs| {
+        if base.grows(&series.name) || other.grows(&series.name) {
+            let [base, arm] = [base, other].map(|it| it.grown(&series.name));
+            return Err(Refusal::Grows { base, arm });
+        }
         let values = series.against(theirs);
         let effect = effect(&values, series.measure, stream, settings)?;
         // Sets that repeat one run say nothing of chance.

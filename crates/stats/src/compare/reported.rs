@@ -15,6 +15,21 @@ use crate::report::Report;
 /// A number of the report: its column, which way is good, what it is to the load.
 type Known = (&'static str, Better, Role);
 
+/// Says of the waits or lengths beside it that they grow with the duration.
+pub(super) const GROWS: &str = "grows";
+
+/// Whether a column is a time that grows with a queue.
+pub(super) fn is_wait(column: &str) -> bool {
+    let waits = [
+        "wakeup_ns_",
+        "start_ns_",
+        "preempt_ns_",
+        "delay_ns_",
+        "length_ns_",
+    ];
+    column == "wait_ns" || waits.iter().any(|it| column.starts_with(it))
+}
+
 use Better::{Higher, Lower, Neither};
 use Role::{Goal, Other, Shown};
 
@@ -47,6 +62,7 @@ pub(super) const GROUP: &[Known] = &[
     ("migrations", Lower, Other),
     ("met", Higher, Other),
     ("missed", Lower, Other),
+    (GROWS, Neither, Other),
 ];
 
 /// Of the machine.
@@ -81,6 +97,7 @@ const SPAN: &[Known] = &[
     ("length_ns_p95", Lower, Other),
     ("length_ns_p99", Lower, Goal),
     ("length_ns_max", Lower, Other),
+    (GROWS, Neither, Other),
 ];
 
 /// What a counter counts is the workload's secret, so neither way is good, and none is its goal.
@@ -214,7 +231,7 @@ fn keys<C: Columns, R>(columns: &[Column<R>]) -> Keys<R> {
 }
 
 impl Set {
-    /// As [`Set::add`], of a report, without a copy of the name of every metric.
+    /// Adds a run's report, without a copy of the name of every metric.
     pub fn add_report(&mut self, report: &Reported, seed: Option<u64>) {
         self.runs += 1;
         let mut places = Places::default();

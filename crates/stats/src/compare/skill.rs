@@ -68,7 +68,7 @@ impl Part {
         Self::Elapsed,
     ];
 
-    /// What tables call it.
+    /// Its name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -6,6 +6,8 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use model::{
     Change, CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId,
     What,
@@ -66,6 +68,10 @@ struct Run {
     /// at changes and at the end, because nice values change seldom and switches are many.
     nice_run: [Nanos; NICE_LEVELS],
     kicks: u64,
+    /// Tasks that nobody forked.
+    roots: u64,
+    /// Spans that a task began. The others are answers to requests, whose queue may grow.
+    begun: BTreeSet<u32>,
     /// Set when the run is over.
     end: Option<SimTime>,
 }
@@ -98,8 +104,8 @@ impl Metrics {
         run.expect("tails need a run that is over").tails()
     }
 
-    /// As [`Self::tails`], but only waits after wakeups and preemptions that were over at the end:
-    /// those that a kernel's histograms have, too.
+    /// Waits after wakeups and preemptions that were over at the end: those that a kernel's
+    /// histograms have, too.
     ///
     /// # Panics
     /// As [`Self::report`].
@@ -162,6 +168,8 @@ impl Run {
             queues: Queues::new(cpus),
             nice_run: [Nanos::ZERO; NICE_LEVELS],
             kicks: 0,
+            roots: 0,
+            begun: BTreeSet::new(),
             end: None,
         }
     }
@@ -205,12 +213,23 @@ impl Run {
     fn take_rare(&mut self, event: &Event) {
         match event.what() {
             What::New {
-                group, index, pid, ..
-            } => self.born(event, [group, index, pid]),
+                group,
+                index,
+                pid,
+                parent,
+            } => {
+                self.born(event, [group, index, pid]);
+                self.groups[group as usize].has_forked |= parent != TaskId::NONE;
+                self.roots += u64::from(parent == TaskId::NONE);
+            }
             What::Exit => self.exited(event),
+            What::SpanBegin { span } => {
+                self.begun.insert(span);
+            }
             What::SpanEnd { span, length } => {
-                let lengths = self.group_of(event).spans.entry(span).or_default();
-                lengths.record(length);
+                let ended = self.group_of(event).spans.entry(span).or_default();
+                ended.lengths.record(length);
+                ended.course.add(event.time, length.get());
             }
             What::Deadline { deadline, late } => {
                 let deadline = self.group_of(event).deadlines.entry(deadline).or_default();
@@ -238,7 +257,7 @@ impl Run {
             | What::Callback { .. } => {
                 unreachable!("{:?} is taken by the caller", event.kind)
             }
-            What::Report { .. } | What::SpanBegin { .. } | What::Change(_) => {}
+            What::Report { .. } | What::Change(_) => {}
             // Decisions.
             _ => {}
         }

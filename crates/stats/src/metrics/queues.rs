@@ -2,6 +2,8 @@
 
 use model::{CpuId, SimTime};
 
+use crate::growth::Course;
+
 /// Follows how many tasks are runnable or running at each CPU. Every change costs the same,
 /// however many CPUs and tasks there are.
 #[derive(Clone, Debug)]
@@ -17,6 +19,12 @@ pub(super) struct Queues {
     busy: u64,
     settled: SimTime,
     sums: QueueSums,
+    /// How many tasks are runnable or running, over time.
+    course: Course,
+    /// When `course` got its last value, when it wants the next one, and the integral then.
+    noted: SimTime,
+    next_note: SimTime,
+    noted_sum: u128,
 }
 
 /// Integrals over time, in task-nanoseconds, and the extreme.
@@ -40,6 +48,10 @@ impl Queues {
             busy: 0,
             settled: SimTime::ZERO,
             sums: QueueSums::default(),
+            course: Course::default(),
+            noted: SimTime::ZERO,
+            next_note: SimTime::ZERO,
+            noted_sum: 0,
         }
     }
 
@@ -62,6 +74,26 @@ impl Queues {
         if self.longest > self.shortest {
             self.sums.imbalance += span * (self.longest - self.shortest) as u128;
         }
+        if now >= self.next_note {
+            self.note(now);
+        }
+    }
+
+    /// Gives the course the mean length since its last value.
+    #[inline(never)]
+    fn note(&mut self, now: SimTime) {
+        let span = u128::from(now.since(self.noted).get());
+        let sum = self.sums.runnable - self.noted_sum;
+        let mean = u64::try_from(sum.checked_div(span).unwrap_or(0)).unwrap_or(u64::MAX);
+        self.course.add(now, mean);
+        (self.noted, self.noted_sum) = (now, self.sums.runnable);
+        let next = now.as_nanos().saturating_add(self.course.width());
+        self.next_note = SimTime::from_nanos(next);
+    }
+
+    /// What the queues of all CPUs together have grown to, if they still grew at `end`.
+    pub fn grown_to(&self, end: SimTime) -> Option<u64> {
+        self.course.grown_to(end)
     }
 
     /// The integrals up to the last call of [`Self::settle`].

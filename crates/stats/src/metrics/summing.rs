@@ -77,7 +77,7 @@ impl Run {
                             .is_some_and(|it| it == name)
                     };
                     let spans = group.spans.iter().filter(|(at, _)| is_it(**at));
-                    spans.for_each(|(_, lengths)| pooled.merge(lengths));
+                    spans.for_each(|(_, ended)| pooled.merge(&ended.lengths));
                 }
             }
         }
@@ -200,7 +200,16 @@ impl Run {
                 .values()
                 .map(super::tasks::Deadline::missed)
                 .sum(),
+            grows: group.has_forked && self.forks_pile_up(),
         }
+    }
+
+    /// Whether the queue of all CPUs still grew, and is longer than tasks that nobody forked can
+    /// make it: where tasks begin one after the other as the load says, it is not their number
+    /// that tells a scheduler from another.
+    fn forks_pile_up(&self) -> bool {
+        let grown = self.queues.grown_to(self.end.unwrap_or(SimTime::ZERO));
+        grown.is_some_and(|it| it > self.roots)
     }
 
     fn deadline_reports(&self) -> Vec<DeadlineReport> {
@@ -225,10 +234,17 @@ impl Run {
     fn span_reports(&self) -> Vec<SpanReport> {
         self.named(
             |group| &group.spans,
-            |group, index, lengths| SpanReport {
+            |group, index, ended| SpanReport {
                 group,
                 name: self.header.spans[index].clone(),
-                length: Lengths::from(lengths),
+                length: Lengths::from(&ended.lengths),
+                // A span that a task begins ends before the task begins the next one, so that
+                // nothing queues up before it.
+                grows: !self.begun.contains(&(index as u32))
+                    && ended
+                        .course
+                        .grown_to(self.end.unwrap_or(SimTime::ZERO))
+                        .is_some(),
             },
         )
     }

@@ -6,6 +6,7 @@ use model::{CpuId, Event, Nanos, SimTime, TaskTimes};
 
 use super::{NICE_LEVELS, NICE_MIN};
 use crate::Histogram;
+use crate::growth::Course;
 use crate::ledger::Portion;
 
 /// Why a task waits for a CPU.
@@ -37,7 +38,7 @@ pub(super) enum State {
 pub(super) struct InPhase {
     pub phase: u32,
     pub since: SimTime,
-    /// What the task had run when it entered.
+    /// Run time of the task when it entered.
     pub run_before: Nanos,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct InPhase {
 pub(super) struct Task {
     pub state: State,
     pub times: TaskTimes,
-    /// What it ran since it got its CPU.
+    /// Its run time since it got its CPU.
     pub turn: Nanos,
     pub runs: u64,
     pub wakeups: u64,
@@ -158,9 +159,11 @@ pub(super) struct Group {
     /// Lengths of waits that were open at the end.
     pub waiting: Histogram,
     pub deadlines: BTreeMap<u32, Deadline>,
-    pub spans: BTreeMap<u32, Histogram>,
+    pub spans: BTreeMap<u32, Ended>,
     pub counters: BTreeMap<u32, u64>,
     pub phases: BTreeMap<u32, Phase>,
+    /// Another task forked one of them.
+    pub has_forked: bool,
 }
 
 impl Group {
@@ -181,6 +184,7 @@ impl Group {
         self.runslice.merge(&other.runslice);
         self.sleep.merge(&other.sleep);
         self.waiting.merge(&other.waiting);
+        self.has_forked |= other.has_forked;
         for (&index, theirs) in &other.deadlines {
             let ours = self.deadlines.entry(index).or_default();
             ours.met += theirs.met;
@@ -188,6 +192,14 @@ impl Group {
             ours.lateness.merge(&theirs.lateness);
         }
     }
+}
+
+/// Spans that ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ended {
+    pub lengths: Histogram,
+    /// The same over time.
+    pub course: Course,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -94,9 +94,9 @@ impl HzEvidence {
         }
     }
 
-    /// What fits all that was seen. Where several values do, those come first that make the time
-    /// between two readings one that people ask for, and then the usual ones. Up to version 14
-    /// that is 1000, as on i386 with Linux 2.6.
+    /// Values of HZ that fit all snapshots. First come those that make the time between two
+    /// readings one that people ask for, and then the usual ones. Up to version 14 that is 1000, as
+    /// on i386 with Linux 2.6.
     #[must_use]
     pub fn find(&self) -> HzFound {
         let mut fitting: Vec<u32> = USUAL.into_iter().filter(|&hz| self.fits(hz)).collect();

@@ -60,7 +60,7 @@ pub struct Interval {
     pub gone: Vec<u32>,
 }
 
-/// What a kernel counted in an interval.
+/// Counters of a kernel over an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// All that its version has.
@@ -130,8 +130,8 @@ pub struct Figures {
 /// An average imbalance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Imbalance {
-    /// What is out of balance: `tasks` up to version 5, `load` up to 16, then `load`, `util`,
-    /// `task` and `misfit`.
+    /// Kind of imbalance: `tasks` up to version 5, `load` up to 16, then `load`, `util`, `task` and
+    /// `misfit`.
     pub kind: &'static str,
     /// For each call of the balancer, in millionths.
     #[serde(rename = "per_call_millionths")]

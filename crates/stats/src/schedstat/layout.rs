@@ -17,7 +17,7 @@ pub struct Field {
     pub unit: FieldUnit,
 }
 
-/// What a counter counts.
+/// Unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldUnit {
     /// Events.

@@ -191,7 +191,7 @@ impl<R: BufRead> SchedstatReader<R> {
     /// Reads the next snapshot into `snapshot`, whose memory is used again. `false` at the end.
     ///
     /// # Errors
-    /// As [`Self::next_snapshot`]; what `snapshot` holds then is not defined.
+    /// The errors of [`Self::next_snapshot`]; what `snapshot` holds then is not defined.
     pub fn read_into(&mut self, snapshot: &mut Snapshot) -> Result<bool, SchedstatError> {
         if let Some(error) = self.failed.take() {
             return Err(error);

@@ -18,7 +18,7 @@ pub enum Bookkeeping {
     Full,
 }
 
-/// What a machine counts of one CPU, whatever the policy.
+/// Counters of one CPU that do not depend on the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineCounts {
     /// Calls of `sched_yield()`.

@@ -13,7 +13,7 @@ use crate::foreign::tasks::Named;
 const REALTIME: [u32; 2] = [1, 2];
 const DEADLINE: u32 = 6;
 
-/// What a thread may do.
+/// Scheduling attributes of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Its nice value as it was set.

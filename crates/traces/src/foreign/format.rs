@@ -187,8 +187,8 @@ impl Formats {
         Ok(())
     }
 
-    /// What an event's bytes say: the thread that ran, the context, and what happened. `None` for
-    /// events of no use, and for those that are too short.
+    /// Decodes an event: the thread that ran, the context, and what happened. `None` for events of
+    /// no use, and for those that are too short.
     pub fn decode(&self, data: &[u8]) -> Option<(u32, Context, What)> {
         let common = self.common?;
         let number = |field: Field| self.number(data, field);

@@ -38,7 +38,7 @@ pub use tasks::Named;
 
 use stream::{MOST_THREADS, Stream};
 
-/// What a trace says besides its events.
+/// Facts of a trace besides its events.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// The names: each thread is a group of its own.
@@ -56,7 +56,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// What is known of a task besides its events.
+    /// Facts about a task besides its events.
     #[must_use]
     pub fn facts_of(&self, task: TaskId) -> Option<&Facts> {
         self.facts.get(task.index())?.as_ref()

@@ -157,7 +157,7 @@ impl Left {
     }
 }
 
-/// What interrupted a CPU.
+/// Source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
     /// A device's interrupt; `clock` if its name says that it is a timer's.

@@ -28,7 +28,7 @@ pub struct Named {
     pub prio: Option<i16>,
     /// The priority at most of its wakeups; of equals the least urgent.
     pub mostly: Option<i16>,
-    /// Who forked it; `None`: it existed before the trace began.
+    /// Its parent; `None`: it existed before the trace began.
     pub parent: Option<TaskId>,
     /// Whether it had ended when the trace did.
     pub ended: bool,

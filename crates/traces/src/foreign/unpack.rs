@@ -27,7 +27,7 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// What the next part may become, of so many packed bytes; never more than `most`.
+    /// Limit for unpacking so many packed bytes; never more than `most`.
     pub fn for_part(&mut self, packed: usize, most: u64) -> u64 {
         let more = TIMES.saturating_mul(packed as u64);
         self.0 = self.0.saturating_add(more);

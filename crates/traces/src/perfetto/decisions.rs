@@ -48,7 +48,7 @@ impl Decisions {
         self.queues.insert(index, queue_words(id));
     }
 
-    /// What a queue's track is called.
+    /// Name of a queue's track.
     pub fn queue_name(&self, index: u32) -> String {
         let known = self.queues.get(&index).cloned();
         known.unwrap_or_else(|| format!("queue number {index}"))

@@ -39,11 +39,11 @@ impl Lengths {
     }
 }
 
-/// What a task did.
+/// History of a task.
 #[derive(Clone, Debug, Default)]
 pub struct Task {
     pub group: usize,
-    /// Who forked it, if that task is part of the recording.
+    /// Its parent, if that task is part of the recording.
     pub parent: Option<usize>,
     /// Whether it ran before anything woke it.
     pub ran_first: bool,
@@ -52,7 +52,7 @@ pub struct Task {
     pub asleep: SimTime,
     pub started: bool,
     pub has_run: bool,
-    /// What it ran from a wakeup to the next sleep.
+    /// Its run times from a wakeup to the next sleep.
     pub bursts: Lengths,
     /// How long it slept until a task woke it, or work from outside.
     pub waits: Lengths,
@@ -83,10 +83,10 @@ impl Task {
     }
 }
 
-/// What the file is to be.
+/// Wishes for the file.
 #[derive(Clone, Copy, Debug)]
 pub struct AsFile<'a> {
-    /// What the workload is called.
+    /// Name of the workload.
     pub name: &'a str,
     /// The recorded tasks' names and nice values.
     pub groups: &'a [TaskGroup],
@@ -98,7 +98,7 @@ pub struct AsFile<'a> {
     pub anonymous: bool,
 }
 
-/// What is known of a task that its events do not say.
+/// Facts about a task that its events do not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Known {
     /// Its real-time priority, 1 to 99; `None` for other tasks.
@@ -107,7 +107,7 @@ pub struct Known {
     pub cpus: Option<CpuSet>,
 }
 
-/// What tasks of one group did together.
+/// History of one group's tasks together.
 #[derive(Clone, Debug, Default)]
 pub struct Kind {
     /// Its name in the file, and what its tasks were called.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::kind::Kind;
 
-/// What is left of a thread's name without the words that have digits, such as `kworker events` of
+/// A thread's name without the words that have digits, such as `kworker events` of
 /// `kworker/0:1-events`. All letters, if every word has digits.
 pub fn stem(name: &str) -> String {
     let words = name.split([' ', '/', ':', '-', '#']);

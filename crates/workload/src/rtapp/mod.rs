@@ -22,7 +22,7 @@ pub use export::{Exported, export};
 pub struct Imported {
     /// The text of a workload file.
     pub toml: String,
-    /// What of the configuration has no counterpart, each with its line; also in the text.
+    /// Parts of the configuration without a counterpart, each with its line; also in the text.
     pub lost: Vec<String>,
 }
 

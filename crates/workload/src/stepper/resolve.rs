@@ -15,7 +15,7 @@ const TRANSFER_MAX: i64 = 1 << 30;
 /// Largest memory of a task: 1 TiB.
 const MEMORY_MAX: i64 = 1 << 40;
 
-/// What a task does next. Everything in it is resolved: spans are drawn, indices exist, conditions
+/// Next command of a task. Everything in it is resolved: spans are drawn, indices exist, conditions
 /// and loops are behind it. The operations are those of docs/workload.md.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -218,7 +218,7 @@ pub enum TaskRef {
     },
 }
 
-/// What is written into a cgroup's files.
+/// Value for a cgroup's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupChange {
     /// `cpu.weight`, one of [`CGROUP_WEIGHTS`](crate::CGROUP_WEIGHTS).
@@ -279,7 +279,7 @@ impl<W: World> Scope for Sight<'_, W> {
 }
 
 impl<W: World> Turn<'_, W> {
-    /// As [`Turn::operation`], of a script.
+    /// The next command of a task whose operations are a script.
     #[inline(never)]
     pub fn scripted(&mut self, code: &Code) -> Result<Option<Command>, Fault> {
         self.operation(&code.scripted(self.task.taken))

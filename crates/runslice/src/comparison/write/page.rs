@@ -19,7 +19,7 @@ const NAMED: usize = 4;
 pub struct Compared<'a> {
     /// What was held against what.
     pub family: &'a Family,
-    /// What came of it.
+    /// Its outcome.
     pub rows: &'a [Row],
     /// How it was judged.
     pub settings: &'a Settings,

@@ -21,9 +21,9 @@ use crate::comparison::{
 };
 use crate::exit::{Status, UsageError};
 use crate::look::WidthOptions;
-use crate::output;
 use crate::scheduler::number_of_file;
 use crate::sets::{File, own};
+use crate::{interrupt, output};
 
 use folder::Folder;
 use machine::{Host, Machine};
@@ -172,6 +172,7 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
     let host = Host::below(&request.root);
     let plan = request.plan(&arms, &host, beside.as_ref());
     let mut folder = Folder::open(&request.folder, &plan)?;
+    interrupt::keeps("runs", &request.folder);
     let turns = plan::turns(arms.len(), request.warmup, request.runs, request.seed);
     say(&format!(
         "{} runs: {} of each scheduler, order of seed {}, results in {}",
@@ -181,7 +182,7 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
         request.folder.display()
     ));
     let Some(runs) = request.watch(&mut machine, &arms, &looks, &mut folder)? else {
-        say("interrupted; the same command goes on from here");
+        interrupt::say_once();
         return Ok(Status::Interrupted);
     };
     let mut to = output::open_form(form.export(), request.output.as_deref())?;
@@ -227,6 +228,7 @@ fn all(
             None => 0,
         };
         folder.add(*turn, arm, &run)?;
+        interrupt::made(1);
     }
     Ok(true)
 }

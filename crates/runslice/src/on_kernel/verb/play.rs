@@ -344,7 +344,7 @@ impl Play {
                 seed: spec.seed,
                 outcomes: vec![outcome],
             };
-            results.write(shape, &mut to)?;
+            report::write(&results, shape, &mut to)?;
         }
         to.flush()?;
         Ok(status(&spec.policy.name, take))
@@ -401,7 +401,10 @@ fn status(name: &str, take: &OfKernel) -> Status {
         return Status::Ejected;
     }
     match process::signal() {
-        Some(_) => Status::Interrupted,
+        Some(_) => {
+            say("interrupted: the results are of the time until then; the same command plays anew");
+            Status::Interrupted
+        }
         None => Status::Done,
     }
 }

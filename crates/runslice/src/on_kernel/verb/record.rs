@@ -275,6 +275,12 @@ impl Record {
         }
         // Without a command and a time, a signal is how a recording ends.
         let is_early = is_interrupted && (end.is_some() || self.length.is_some());
+        if is_early {
+            let path = path.display();
+            say(&format!(
+                "interrupted: what was recorded is kept in {path}; the same command records anew"
+            ));
+        }
         Ok(match failed {
             _ if is_early => Status::Interrupted,
             Some(_) => Status::Failure,

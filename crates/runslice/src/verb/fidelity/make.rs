@@ -12,10 +12,11 @@ use crate::exit::UsageError;
 use crate::fidelity::asked::{Play, Request, Wanted};
 use crate::fidelity::kept::{self, Kept};
 use crate::fidelity::{Command, Errand};
+use crate::here::HERE;
 use crate::reproduce::Place;
 use crate::say::say;
 use crate::workload_arg::{SHIPPED, Written};
-use crate::{on_kernel, policy};
+use crate::{interrupt, on_kernel, policy};
 
 /// Policies that are compared unless others are named: four that differ much.
 const POLICIES: [&str; 4] = ["fifo", "mlfq", "o1", "staircase"];
@@ -61,6 +62,7 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
         policies: words,
     };
     let asked = Request::new(wanted, &loads, &request.folder)?;
+    interrupt::keeps("plays", &request.folder);
     let plays = asked.plays();
     // What cannot be played is said before anything is.
     for play in plays.iter().filter(|play| play.seed == asked.asked.seed) {
@@ -92,7 +94,7 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
 fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>> {
     let mut loads = Vec::new();
     for name in &request.workload {
-        let written = Written::find(name)?;
+        let written = Written::find(&HERE, name)?;
         let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == name);
         if !is_shipped && Path::new(name).extension().is_none_or(|it| it != "toml") {
             let message = format!("{name} is no workload file: `runslice convert` makes one of it");

@@ -45,7 +45,7 @@ pub fn human(judged: &Judged, to: &mut dyn Write) -> io::Result<()> {
 /// Writes the tables in Markdown.
 ///
 /// # Errors
-/// As [`human`].
+/// The errors of [`human`].
 pub fn markdown(judged: &Judged, to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "{}\n{LEGEND}", judged.headline)?;
     for (title, table) in tables(judged) {
@@ -206,7 +206,7 @@ fn behind(worst: &Worst) -> Vec<String> {
 /// Writes everything as one JSON document.
 ///
 /// # Errors
-/// As [`human`].
+/// The errors of [`human`].
 pub fn json(
     judged: &Judged,
     asked: &Asked,

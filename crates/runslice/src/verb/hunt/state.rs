@@ -39,6 +39,9 @@ pub struct Hunted {
     pub trial: u64,
     /// The capsule, in the folder.
     pub file: String,
+    /// It is the run as it was found, and is still to be made smaller.
+    #[serde(default)]
+    pub is_whole: bool,
 }
 
 impl State {

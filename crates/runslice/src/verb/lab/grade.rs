@@ -10,6 +10,7 @@ use super::run::Course;
 use super::{Load, spec};
 use crate::exit::BadSource;
 use crate::exit::UsageError;
+use crate::here::HERE;
 use crate::policy;
 use crate::say::printable;
 use crate::source::{self, Readable};
@@ -148,7 +149,7 @@ fn judge(policy: &PolicySpec, loads: &[Load], wanted: Option<&Wanted>) -> Result
             Some(Wanted::Property(property)) => vec![*property],
             None => Vec::new(),
         };
-        if let Some(finding) = violation::find(&own, &properties).map_err(words)? {
+        if let Some(finding) = violation::find(&HERE, &own, &properties).map_err(words)? {
             return Err(why(&finding, load));
         }
     }

@@ -3,6 +3,7 @@
 use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId, What};
 use workload::RunSpec;
 
+use crate::here::HERE;
 use crate::runner::Runner;
 
 /// Turns that are kept.
@@ -28,7 +29,7 @@ pub struct Task {
 pub struct Course {
     /// The tasks, in the order of their birth.
     pub tasks: Vec<Task>,
-    /// Who got a CPU when, in their order; `None`: nobody.
+    /// Task that got a CPU, and when, in order; `None`: the idle task.
     pub turns: Vec<(SimTime, u16, Option<usize>)>,
     /// Of the run, once it has begun.
     pub header: Option<Header>,
@@ -49,7 +50,7 @@ impl Course {
             total_budget: Some(BUDGET),
             ..sim::Options::default()
         };
-        let _summary = Runner::new(spec)
+        let _summary = Runner::new(spec, &HERE)
             .with_options(options)
             .with_sink(&mut course)
             .start()?;

@@ -104,7 +104,7 @@ pub struct Row {
     pub metric: String,
     /// The arm.
     pub arm: String,
-    /// What was published.
+    /// Published value.
     pub published: String,
     /// What our runs gave: mean, lowest and highest, or the mean and the deviation.
     pub ours: String,

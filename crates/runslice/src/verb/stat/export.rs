@@ -16,8 +16,8 @@ use stats::schedstat::{Field, FieldUnit, HzEvidence, Layout, SchedstatReader, Sn
 
 use super::processes;
 use crate::exit::{Status, UsageError};
-use crate::on_kernel;
 use crate::schedstat::{hz_of, statistics};
+use crate::{interrupt, on_kernel};
 
 /// Arguments of `runslice stat export`.
 #[derive(Debug, Args)]
@@ -99,6 +99,7 @@ pub fn run(request: &Export) -> anyhow::Result<Status> {
     }
     let listener = TcpListener::bind(request.listen)
         .with_context(|| format!("cannot answer at {}", request.listen))?;
+    interrupt::end_at_once();
     writeln!(
         io::stderr(),
         "runslice: http://{}/metrics",

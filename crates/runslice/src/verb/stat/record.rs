@@ -15,8 +15,8 @@ use crate::exit::Status;
 use crate::export::cell;
 use crate::input::WRITTEN;
 use crate::on_kernel::{self, Version4};
-use crate::output;
 use crate::schedstat::statistics;
+use crate::{interrupt, output};
 use model::span;
 
 /// Arguments of `runslice stat record`.
@@ -82,6 +82,9 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
     }
     let mut tasks = request.tasks.as_deref().map(Tasks::create).transpose()?;
     let mut to = destination(&request.file)?;
+    if let Some(file) = to_file {
+        interrupt::keeps_file(file);
+    }
     let named = || format!("cannot write {}", request.file.display());
     let every = Duration::from_nanos(request.every.get().max(1));
     let begin = Instant::now();
@@ -114,7 +117,7 @@ fn wait_until(time: Instant) -> bool {
     /// Between two looks for a signal.
     const LOOK: Duration = Duration::from_millis(100);
     while time.saturating_duration_since(Instant::now()) > LOOK {
-        if on_kernel::is_interrupted() {
+        if on_kernel::is_interrupted() || interrupt::has_come() {
             return false;
         }
         std::thread::sleep(LOOK);

@@ -34,7 +34,7 @@ pub struct Event {
     pub event: Option<event::Event>,
 }
 
-/// What an event can be.
+/// Kinds of events.
 pub mod event {
     use super::{
         Comm, Empty, Exec, Fork, IrqEntry, Migrate, Oneof, Pid, Rename, SchedSwitch, Softirq,

@@ -73,8 +73,9 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
     })
 }
 
-/// What the probe of wakers says of a wakeup with these flags: `WF_SYNC` is 1 up to Linux 5.10, and
-/// 16 from 5.11 on, where 1 is not used. The probe has a filter, which may have been refused.
+/// The record of the probe of wakers for a wakeup with these flags: `WF_SYNC` is 1 up to Linux
+/// 5.10, and 16 from 5.11 on, where 1 is not used. The probe has a filter, which may have been
+/// refused.
 pub fn waking_sync(pid: u32, flags: u32) -> Option<What> {
     (flags & 17 != 0).then_some(What::WakingSync(pid))
 }

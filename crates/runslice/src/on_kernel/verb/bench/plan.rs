@@ -6,7 +6,7 @@ use crate::exit::UsageError;
 use crate::policy;
 use crate::scheduler::{self, LoaderOptions};
 
-/// What the kernel's own scheduler is called.
+/// Name of the kernel's own scheduler.
 pub const DEFAULT: &str = "default";
 /// What its second arm is called.
 pub const AGAIN: &str = "default again";
@@ -14,7 +14,7 @@ pub const AGAIN: &str = "default again";
 /// A scheduler that is measured.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// What tables call it.
+    /// Its name in tables.
     pub name: String,
     /// `None`: the kernel's own.
     pub policy: Option<PolicySpec>,

@@ -53,7 +53,7 @@ impl Beside {
         })
     }
 
-    /// What must be the same for runs to be of one kind.
+    /// Properties that all runs of one kind share.
     pub fn plan(&self) -> Value {
         let scale: BTreeMap<_, _> = self.scale.iter().cloned().collect();
         json!({"name": self.name, "scale": scale, "seed": self.load.seed})

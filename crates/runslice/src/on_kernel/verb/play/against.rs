@@ -11,6 +11,7 @@ use workload::RunSpec;
 
 use crate::export::{ExportTable, Kind};
 use crate::fidelity::simulated::compared;
+use crate::here::HERE;
 use crate::report::Format;
 use crate::runner::Runner;
 use crate::table::Table;
@@ -48,7 +49,7 @@ impl<'a> From<&'a Cell> for Row<'a> {
 pub fn run(run: &RunSpec, before: Nanos) -> anyhow::Result<machines::Run> {
     let mut metrics = Metrics::new();
     let played = run.as_played(before);
-    let summary = Runner::new(&played)
+    let summary = Runner::new(&played, &HERE)
         .with_sink(&mut metrics)
         .start()
         .context("the simulated half")?;

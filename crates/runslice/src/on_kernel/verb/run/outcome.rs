@@ -30,7 +30,7 @@ pub struct Outcome {
     pub dump: Option<PathBuf>,
     /// How the command ended.
     pub end: Option<TimedEnd>,
-    /// What the kernel counted for the command and all that it started.
+    /// The kernel's counters for the command and all that it started.
     pub tree: Option<TreeCounts>,
     counters: Vec<(String, u64)>,
     events: Vec<(String, u64)>,

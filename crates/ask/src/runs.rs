@@ -6,9 +6,10 @@ use model::{Advised, MachineSpec, Nanos, PolicySpec, seeds};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::Bound;
-use crate::exit::UsageError;
-use crate::machine_options::MachineOptions;
+use crate::error::UsageError;
+use crate::machine::MachineChange;
 use crate::policy::Found;
+use crate::services::Services;
 use crate::workload_arg::{self, Written};
 
 /// What the options say of every run.
@@ -19,7 +20,7 @@ pub struct Asked<'a> {
     /// Parameters of it.
     pub scale: &'a [(String, i64)],
     /// Changes to the machine.
-    pub machine: &'a MachineOptions,
+    pub machine: &'a MachineChange,
     /// The seed.
     pub seed: Option<u64>,
     /// When runs end at the latest.
@@ -55,6 +56,7 @@ impl Asked<'_> {
     /// When there is no workload or it is wrong, or a recording is of another run.
     pub fn specs(
         &self,
+        services: &Services<'_>,
         found: Vec<Found>,
         given: Option<Workload>,
     ) -> anyhow::Result<Vec<RunSpec>> {
@@ -64,7 +66,7 @@ impl Asked<'_> {
         let is_given = given.is_some();
         let mut workload = match (given, self.workload, &bound) {
             (Some(workload), ..) => workload,
-            (None, Some(name), _) => workload_arg::find(name, self.scale)?,
+            (None, Some(name), _) => workload_arg::find(services, name, self.scale)?,
             (None, None, Some((bound, machine))) => {
                 let scale = match self.scale {
                     [] => &bound.scale,
@@ -72,7 +74,7 @@ impl Asked<'_> {
                 };
                 bound
                     .workload
-                    .parse(scale, &|_| Ok(machine.profile.clone()))?
+                    .parse(services, scale, &|_| Ok(machine.profile.clone()))?
             }
             (None, None, None) => {
                 let message = Advised::new(
@@ -89,7 +91,9 @@ impl Asked<'_> {
         match self.start_jitter {
             StartJitter::OfLoad => {}
             StartJitter::Most(most) => workload.start_jitter = most,
-            StartJitter::Tick => workload.start_jitter = self.machine.change(&usual)?.tick(),
+            StartJitter::Tick => {
+                workload.start_jitter = self.machine.change(services, &usual)?.tick();
+            }
         }
         let workload = Arc::new(workload);
         let duration = bound.as_ref().and_then(|(bound, _)| bound.duration_ns);
@@ -100,7 +104,7 @@ impl Asked<'_> {
         for found in found {
             let machine = self
                 .machine
-                .change(found.machine.as_ref().unwrap_or(&usual))?;
+                .change(services, found.machine.as_ref().unwrap_or(&usual))?;
             let spec = RunSpec {
                 policy: found.policy,
                 workload: Arc::clone(&workload),
@@ -113,7 +117,7 @@ impl Asked<'_> {
             check_machine(&spec.policy, &spec.machine, found.machine.as_ref())?;
             // A capsule may be varied: its object is not bound to one run.
             if let Some(bound) = found.bound.filter(|_| spec.policy.program.is_some()) {
-                self.check(&spec, &bound, is_given)?;
+                self.check(services, &spec, (&bound, is_given))?;
             }
             specs.push(spec);
         }
@@ -121,9 +125,14 @@ impl Asked<'_> {
     }
 
     /// Refuses a recording of another run.
-    fn check(&self, spec: &RunSpec, bound: &Bound, is_given: bool) -> anyhow::Result<()> {
+    fn check(
+        &self,
+        services: &Services<'_>,
+        spec: &RunSpec,
+        (bound, is_given): (&Bound, bool),
+    ) -> anyhow::Result<()> {
         let name = self.workload;
-        let written = name.map(Written::find).transpose()?;
+        let written = name.map(|name| Written::find(services, name)).transpose()?;
         let other_text = written.is_some_and(|it| it.text != bound.workload.text);
         let other_scale = match name {
             Some(_) => self.scale != bound.scale,
@@ -196,6 +205,7 @@ pub fn number_namesakes(specs: &mut [RunSpec]) {
 
 /// So many runs that differ in their seed: the first has that of `spec`, the others are derived
 /// from it.
+#[must_use]
 pub fn seeded(spec: &RunSpec, runs: u32) -> Vec<RunSpec> {
     let seeds = (0..u64::from(runs)).map(|run| seeds::of_run(spec.seed, run));
     let spec = |seed| RunSpec {

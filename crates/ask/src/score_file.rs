@@ -1,7 +1,6 @@
 //! The score that stands beside a recording: `trace.dat.score.json` of `trace.dat`. `sim --from`
 //! only looks for it: to score takes two more simulations, which nobody has asked for.
 
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use model::Fnv1a;
 use serde::{Deserialize, Serialize};
 
 use crate::input;
+use crate::services::Services;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 pub const VERSION: u32 = 1;
@@ -33,9 +33,9 @@ impl Identity {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let bytes = file.metadata()?.len();
+    pub fn of(services: &Services<'_>, path: &Path) -> io::Result<Self> {
+        let opened = services.open(path)?;
+        let (mut file, bytes) = (opened.content, opened.bytes.unwrap_or(0));
         let mut ends = Vec::new();
         (&mut file).take(ENDS).read_to_end(&mut ends)?;
         file.seek(SeekFrom::Start(bytes.saturating_sub(ENDS)))?;
@@ -62,6 +62,7 @@ struct Part {
 }
 
 /// Where the score of a recording stands.
+#[must_use]
 pub fn beside(recording: &Path) -> PathBuf {
     let mut name = recording.as_os_str().to_owned();
     name.push(".score.json");
@@ -69,19 +70,20 @@ pub fn beside(recording: &Path) -> PathBuf {
 }
 
 /// What a user of the load must know of its score, in one sentence; `None` if it is good.
-pub fn note(recording: &Path) -> Option<String> {
+#[must_use]
+pub fn note(services: &Services<'_>, recording: &Path) -> Option<String> {
     let name = recording.display();
     let file = beside(recording);
     let shown = file.display();
-    if !file.is_file() {
+    if !services.is_file(&file) {
         return Some(format!(
             "how far to trust this load is not known: `runslice score {name} -o {shown}` says it"
         ));
     }
-    let text = input::text(&file, input::WRITTEN).ok();
+    let text = input::text(services, &file, input::WRITTEN).ok();
     let scored = text.and_then(|text| serde_json::from_str::<Scored>(&text).ok());
     let scored = scored.filter(|it| it.runslice_score == VERSION);
-    let own = Identity::of(recording).ok();
+    let own = Identity::of(services, recording).ok();
     match scored {
         Some(scored) if Some(&scored.recording) == own.as_ref() => {
             let parts = scored.parts.iter();
@@ -103,6 +105,7 @@ pub fn note(recording: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::services::tests::FILES;
 
     fn score(identity: &Identity, verdict: &str) -> String {
         serde_json::json!({
@@ -122,9 +125,9 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let recording = folder.join("a.dat");
         std::fs::write(&recording, vec![7; 200_000]).unwrap();
-        let identity = Identity::of(&recording).unwrap();
+        let identity = Identity::of(&FILES, &recording).unwrap();
         assert_eq!(identity.bytes, 200_000);
-        let note = || note(&recording).unwrap_or_default();
+        let note = || note(&FILES, &recording).unwrap_or_default();
         assert!(note().contains("`runslice score "), "{}", note());
         let write = |text: &str| std::fs::write(beside(&recording), text).unwrap();
         write(&score(&identity, "trusted"));

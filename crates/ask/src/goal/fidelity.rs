@@ -33,6 +33,7 @@ pub const TABLE: &str = "docs/fidelity.md, \"Played and simulated\", counting VM
 
 impl Class {
     /// The largest error of this class in the table; the largest of all where the class has none.
+    #[must_use]
     pub const fn error(self) -> Measured {
         let (ratio, row) = match self {
             Self::Waits | Self::Unmeasured => (5.80, "chat under fifo, client_reader, wakeup p99"),
@@ -47,6 +48,7 @@ impl Class {
 
 impl Measured {
     /// By which factor, from 1 on, a simulated figure was wrong, either way.
+    #[must_use]
     pub fn factor(self) -> f64 {
         self.ratio.max(1.0 / self.ratio)
     }

@@ -3,13 +3,11 @@
 pub mod halves;
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
-use clap::Args;
 use model::{
     Change, Event, EventMask, Header, Nanos, SimTime, Sink, TaskClass, TaskId, What, span,
 };
@@ -19,9 +17,9 @@ use workload::{
     Workload,
 };
 
-use crate::exit::UsageError;
-use crate::say::say;
+use crate::note::Topic;
 use crate::score_file;
+use crate::services::{Content, Services};
 
 /// Operations of a load that is made of a foreign trace, at most.
 const MOST_OPERATIONS: u64 = 5_000_000;
@@ -35,110 +33,6 @@ pub struct Wanted {
     pub window: Window,
 }
 
-/// A recording in the place of a workload, as options of the verbs that simulate.
-#[derive(Clone, Debug, Default, Args)]
-pub struct RecordingOptions {
-    /// Rerun a recording instead of a workload: a file from `sim --events` or `play --events`, or
-    /// a trace of perf, trace-cmd, ftrace or Perfetto.
-    ///
-    /// Each task needs the CPU time that it used in the recording. If another task woke it there,
-    /// it waits for that task again. Work from outside comes when it came. Other sleeps have their
-    /// recorded length. What a trace lacks is said. See docs/import.md.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "scale"])]
-    pub from: Option<PathBuf>,
-
-    /// Factor for the CPU time that the recorded tasks need: 0.5 is half. Needs --from. Default: 1.
-    #[arg(long, value_name = "FACTOR", value_parser = parse_scale)]
-    cost_scale: Option<CostScale>,
-
-    /// Part of the trace to use, in time since its begin, such as 2s..5s. Needs --from and a trace
-    /// of another program. Default: all.
-    #[arg(long, value_name = "FROM..TO", requires = "from",
-        value_parser = parse_window)]
-    window: Option<Window>,
-}
-
-impl RecordingOptions {
-    /// What is made of the recording.
-    fn wanted(&self) -> Wanted {
-        Wanted {
-            scale: self.cost_scale.unwrap_or(CostScale::ONE),
-            window: self.window.unwrap_or_default(),
-        }
-    }
-
-    /// The recording that `--from` names, as a workload.
-    ///
-    /// # Errors
-    /// Those of [`load()`], and when an option asks for a recording that is not there.
-    pub fn given(&self) -> anyhow::Result<Option<Workload>> {
-        match &self.from {
-            None if self.cost_scale.is_some() => {
-                let message = "--cost-scale changes the cost of a recording: it needs --from";
-                Err(UsageError::new(message).into())
-            }
-            None => Ok(None),
-            Some(path) => {
-                let load = load(path, self.wanted())?;
-                say_score(path);
-                Ok(Some(load))
-            }
-        }
-    }
-
-    /// So many parts of the trace at `path`, of equal length and without those in which no task
-    /// runs: in a rerun nothing is drawn, so that the parts are what differs by chance. `None` of
-    /// a recording of our own events, which has no parts.
-    ///
-    /// # Errors
-    /// As [`load()`].
-    pub fn parts(&self, path: &Path, count: u32) -> anyhow::Result<Option<Vec<Workload>>> {
-        let wanted = self.wanted();
-        let name = path.display().to_string();
-        let cannot = model::CannotRead::at(&name);
-        let open = || File::open(path).map_err(&cannot);
-        let mut file = BufReader::new(open()?);
-        if !traces::foreign::is_foreign(file.fill_buf().map_err(&cannot)?) {
-            return Ok(None);
-        }
-        let whole = traces::foreign::read(open()?, &stem(path), wanted.window, &mut |_| {
-            ControlFlow::Continue(())
-        });
-        let whole = whole.with_context(|| name.clone())?;
-        for sentence in whole.findings.sentences() {
-            say("from", &sentence);
-        }
-        let length = whole.end.since(SimTime::ZERO).get();
-        let begin = wanted.window.from.get();
-        // No product exceeds 64 bits: a trace of a century and a million parts do.
-        let at = |part: u32| {
-            let share = u128::from(length) * u128::from(part) / u128::from(count.max(1));
-            Nanos::new(begin + u64::try_from(share).unwrap_or(length))
-        };
-        let mut parts = Vec::new();
-        for part in 0..count {
-            let window = Window {
-                from: at(part),
-                until: Some(at(part + 1)),
-            };
-            let mut recorded = Recorded::new();
-            let file = BufReader::new(open()?);
-            let taken = take(file, path, window, &mut recorded).with_context(|| name.clone())?;
-            if taken.is_full {
-                let message = "--window or more --runs make the parts shorter";
-                anyhow::bail!(
-                    "{name}: part {} is too long for a load: {message}",
-                    part + 1
-                );
-            }
-            let load = recorded.into_workload(&name, wanted.scale);
-            parts.extend(load.filter(|load| !load.groups.is_empty()));
-        }
-        say_score(path);
-        Ok(Some(parts))
-    }
-}
-
 impl Default for Wanted {
     fn default() -> Self {
         Self {
@@ -148,10 +42,66 @@ impl Default for Wanted {
     }
 }
 
+/// So many parts of the trace at `path`, of equal length and without those in which no task
+/// runs: in a rerun nothing is drawn, so that the parts are what differs by chance. `None` of
+/// a recording of our own events, which has no parts.
+///
+/// # Errors
+/// As [`load()`].
+pub fn parts(
+    services: &Services<'_>,
+    path: &Path,
+    wanted: Wanted,
+    count: u32,
+) -> anyhow::Result<Option<Vec<Workload>>> {
+    let name = path.display().to_string();
+    let cannot = model::CannotRead::at(&name);
+    let open = || services.open(path).map(|it| it.content).map_err(&cannot);
+    let mut file = BufReader::new(open()?);
+    if !traces::foreign::is_foreign(file.fill_buf().map_err(&cannot)?) {
+        return Ok(None);
+    }
+    let whole = traces::foreign::read(open()?, &stem(path), wanted.window, &mut |_| {
+        ControlFlow::Continue(())
+    });
+    let whole = whole.with_context(|| name.clone())?;
+    for sentence in whole.findings.sentences() {
+        services.note(Topic::Recording, sentence);
+    }
+    let length = whole.end.since(SimTime::ZERO).get();
+    let begin = wanted.window.from.get();
+    // No product exceeds 64 bits: a trace of a century and a million parts do.
+    let at = |part: u32| {
+        let share = u128::from(length) * u128::from(part) / u128::from(count.max(1));
+        Nanos::new(begin + u64::try_from(share).unwrap_or(length))
+    };
+    let mut parts = Vec::new();
+    for part in 0..count {
+        let window = Window {
+            from: at(part),
+            until: Some(at(part + 1)),
+        };
+        let mut recorded = Recorded::new();
+        let file = BufReader::new(open()?);
+        let taken = take(file, path, window, &mut recorded).with_context(|| name.clone())?;
+        if taken.is_full {
+            let message = "--window or more --runs make the parts shorter";
+            anyhow::bail!(
+                "{name}: part {} is too long for a load: {message}",
+                part + 1
+            );
+        }
+        let load = recorded.into_workload(&name, wanted.scale);
+        parts.extend(load.filter(|load| !load.groups.is_empty()));
+    }
+    say_score(services, path);
+    Ok(Some(parts))
+}
+
 /// Says how far the load that is made of this recording can be trusted, as far as that is known.
-fn say_score(path: &Path) {
-    if let Some(note) = score_file::note(path) {
-        say("from", &note);
+pub fn say_score(services: &Services<'_>, path: &Path) {
+    if let Some(note) = score_file::note(services, path) {
+        services.note(Topic::Recording, note);
     }
 }
 
@@ -162,28 +112,33 @@ const ONLY_OF_TRACES: &str = "--window is for traces of other programs, not for 
 /// # Errors
 /// When the file cannot be read, or is no recording; the message names the file and the place in
 /// it.
-pub fn load(path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
+pub fn load(services: &Services<'_>, path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
     let name = path.display().to_string();
     let mut recorded = Recorded::new();
-    read(path, wanted.window, &mut recorded)?;
+    read(services, path, wanted.window, &mut recorded)?;
     let wakeups = recorded.wakeups();
     let workload = recorded.into_workload(&name, wanted.scale);
     let workload = workload.filter(|workload| !workload.groups.is_empty());
     let workload = workload.with_context(|| format!("{name}: no task ran in this recording"))?;
-    say("from", &told(wakeups));
+    services.note(Topic::Recording, told(wakeups));
     Ok(workload)
 }
 
-fn read(path: &Path, window: Window, to: &mut Recorded) -> anyhow::Result<()> {
+fn read(
+    services: &Services<'_>,
+    path: &Path,
+    window: Window,
+    to: &mut Recorded,
+) -> anyhow::Result<()> {
     let cannot = model::CannotRead::at(path.display());
     let name = || path.display().to_string();
-    let file = File::open(path).map_err(&cannot)?;
-    let mut file = BufReader::new(file);
+    let file = services.open(path).map_err(&cannot)?;
+    let mut file = BufReader::new(file.content);
     let begin = file.fill_buf().map_err(&cannot)?;
     if traces::foreign::is_foreign(begin) {
         // A pipe stays where it is: text and Perfetto's traces are read from there.
         let _ = file.rewind();
-        return foreign(file, path, window, to).with_context(name);
+        return foreign(services, (file, path), window, to).with_context(name);
     }
     if window != Window::default() {
         anyhow::bail!("{}: {ONLY_OF_TRACES}", name());
@@ -192,8 +147,9 @@ fn read(path: &Path, window: Window, to: &mut Recorded) -> anyhow::Result<()> {
 }
 
 /// Whether the file at `path` is a trace of another program, by its content.
-pub fn is_trace(path: &Path) -> bool {
-    let begin = File::open(path).map(BufReader::new);
+#[must_use]
+pub fn is_trace(services: &Services<'_>, path: &Path) -> bool {
+    let begin = services.open(path).map(|it| BufReader::new(it.content));
     let Ok(mut file) = begin else {
         return false;
     };
@@ -203,13 +159,14 @@ pub fn is_trace(path: &Path) -> bool {
 
 /// Whether the file at `path` is a recording, by its content: a trace of another program, or what
 /// `--events` wrote.
-pub fn is_recording(path: &Path) -> bool {
-    let begin = File::open(path).map(BufReader::new);
+#[must_use]
+pub fn is_recording(services: &Services<'_>, path: &Path) -> bool {
+    let begin = services.open(path).map(|it| BufReader::new(it.content));
     let is_own = begin.is_ok_and(|mut file| {
         let begin = file.fill_buf().unwrap_or_default();
         begin.starts_with(br#"{"runslice_events":"#)
     });
-    is_own || is_trace(path)
+    is_own || is_trace(services, path)
 }
 
 /// A recording of our own, by tasks of the same behaviour.
@@ -252,12 +209,18 @@ impl Sink for Own {
 /// # Errors
 /// When the file cannot be read, or is no recording; the message names the file and the place in
 /// it.
-pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<String> {
+pub fn to_toml(
+    services: &Services<'_>,
+    path: &Path,
+    window: Window,
+    anonymous: bool,
+) -> anyhow::Result<String> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(model::CannotRead::at(&name))?;
+    let file = services.open(path).map_err(model::CannotRead::at(&name))?;
+    let file = file.content;
     let mut grouped = Grouped::new();
     let stem = stem(path);
-    if !is_trace(path) {
+    if !is_trace(services, path) {
         anyhow::ensure!(window == Window::default(), ONLY_OF_TRACES);
         let mut own = Own::default();
         traces::replay(BufReader::new(file), &mut own).with_context(|| name.clone())?;
@@ -287,7 +250,7 @@ pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<S
     let imported = imported.with_context(|| name.clone())?;
     grouped.finish(imported.end);
     for sentence in imported.findings.sentences() {
-        say("from", &sentence);
+        services.note(Topic::Recording, sentence);
     }
     let file = AsFile {
         name: &stem,
@@ -324,7 +287,7 @@ struct Taken {
 
 /// Reads a trace of another program into `to`.
 fn take(
-    file: BufReader<File>,
+    file: BufReader<Box<dyn Content>>,
     path: &Path,
     window: Window,
     to: &mut Recorded,
@@ -347,21 +310,21 @@ fn take(
 
 /// Reads a trace of another program, and says what was found in it.
 fn foreign(
-    file: BufReader<File>,
-    path: &Path,
+    services: &Services<'_>,
+    (file, path): (BufReader<Box<dyn Content>>, &Path),
     window: Window,
     to: &mut Recorded,
 ) -> anyhow::Result<()> {
     let Taken { imported, is_full } = take(file, path, window, to)?;
     for sentence in imported.findings.sentences() {
-        say("from", &sentence);
+        services.note(Topic::Recording, sentence);
     }
     if is_full {
         let used = imported.end.as_nanos() / 1_000_000;
         let from = window.from.get() / 1_000_000;
-        say(
-            "from",
-            &format!(
+        services.note(
+            Topic::Recording,
+            format!(
                 "the load is full: only {used} ms after the first {from} ms are used; choose \
                  another part with --window, or make distributions of the whole with \
                  `runslice convert`"

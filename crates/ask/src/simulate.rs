@@ -3,17 +3,19 @@
 use model::Advised;
 use workload::RunSpec;
 
-use crate::exit::UsageError;
-use crate::say::say;
+use crate::error::UsageError;
+use crate::note::Topic;
+use crate::services::Services;
 
 /// Says, before a run begins, that it ends at another time than the user may think.
-pub fn say_end(spec: &RunSpec) {
+pub fn say_end(services: &Services<'_>, spec: &RunSpec) {
     if let (_, Some(note)) = sim::latest_end(spec) {
-        say("runslice", &note);
+        services.note(Topic::Run, note);
     }
 }
 
 /// A knob that does not exist is a mistake on the command line, not in a file.
+#[must_use]
 pub fn explain(error: sim::Error) -> anyhow::Error {
     use sim::PolicyError::{Entry, Set, SetUp, When};
     match error {

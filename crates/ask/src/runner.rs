@@ -6,17 +6,19 @@ use stats::Metrics;
 use traces::{Later, Tee};
 use workload::RunSpec;
 
-use crate::cancel::{self, Until};
-use crate::report::Outcome;
-use crate::scheduler;
+use crate::outcome::Outcome;
+use crate::program;
+use crate::services::Services;
 use crate::simulate::explain;
+use crate::until::Until;
 
 /// A simulated run that is being asked for. Beside what [`Simulation`] offers, it starts the
 /// scheduler's own program that `spec` may have, hides what comes before the workload's begin, and
-/// ends when nobody waits for the work of this thread any more: see [`cancel`].
+/// ends when nobody waits for it any more: see [`Services::check`].
 #[must_use = "nothing runs before `start`"]
 pub struct Runner<'a> {
     spec: &'a RunSpec,
+    services: Services<'a>,
     options: Options,
     sink: Option<&'a mut dyn Sink>,
     sampler: Option<(&'a mut dyn Sampler, Nanos)>,
@@ -24,9 +26,10 @@ pub struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     /// A run of `spec` to which nobody listens.
-    pub fn new(spec: &'a RunSpec) -> Self {
+    pub fn new(spec: &'a RunSpec, services: &Services<'a>) -> Self {
         Self {
             spec,
+            services: *services,
             options: Options::default(),
             sink: None,
             sampler: None,
@@ -60,14 +63,14 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// When a policy, its program or the machine is bad, or when nobody waits for the run.
     pub fn start(self) -> anyhow::Result<Summary> {
-        cancel::check()?;
-        let spec = self.spec;
+        let (spec, services) = (self.spec, self.services);
+        services.check()?;
         let mut nobody = Tee::new(Vec::new());
         let sink: &mut dyn Sink = match self.sink {
             Some(sink) => sink,
             None => &mut nobody,
         };
-        let mut sink = Until::new(sink);
+        let mut sink = Until::new(sink, services);
         let mut later;
         let sink: &mut dyn Sink = match spec.workload.begin {
             None => &mut sink,
@@ -81,15 +84,15 @@ impl<'a> Runner<'a> {
             .with_sink(sink);
         let mut sampler;
         if let Some((inner, every)) = self.sampler {
-            sampler = Until::new(inner);
+            sampler = Until::new(inner, services);
             simulation = simulation.sampled(&mut sampler, every);
         }
         let summary = match &spec.policy.program {
             None => simulation.start().map(|it| it.summary).map_err(explain),
-            Some(program) => scheduler::run(program, spec, simulation),
+            Some(program) => program::run(&services, (program, spec), simulation),
         };
         // What was cut short is no result.
-        cancel::check()?;
+        services.check()?;
         summary
     }
 
@@ -97,7 +100,7 @@ impl<'a> Runner<'a> {
     /// what else the metrics know.
     ///
     /// # Errors
-    /// As [`Runner::start`].
+    /// The errors of [`Runner::start`].
     pub fn measure(self) -> anyhow::Result<(Outcome, Metrics)> {
         let spec = self.spec;
         let mut metrics = Metrics::new();
@@ -106,7 +109,7 @@ impl<'a> Runner<'a> {
             sinks.push(sink);
         }
         let mut sinks = Tee::new(sinks);
-        let mut runner = Runner::new(spec)
+        let mut runner = Runner::new(spec, &self.services)
             .with_options(self.options)
             .with_sink(&mut sinks);
         if let Some((sampler, every)) = self.sampler {

@@ -26,18 +26,21 @@ const NO_BITS: u32 = 8;
 const MAGIC: &[u8] = b"\x7fELF\x02\x01\x01";
 
 /// Whether the file is itself an object for the BPF machine.
+#[must_use]
 pub fn is_object(file: &[u8]) -> bool {
     file.starts_with(MAGIC) && half(file, MACHINE) == Some(BPF)
 }
 
 /// Whether the file is a program of a computer: an ELF file that is executed, as it is or with
 /// shared libraries.
+#[must_use]
 pub fn is_program(file: &[u8]) -> bool {
     let is_executed = matches!(half(file, TYPE), Some(2 | 3));
     file.starts_with(MAGIC) && is_executed && half(file, MACHINE) != Some(BPF)
 }
 
 /// The objects inside `file`, without those whose bytes are the same as an earlier one's.
+#[must_use]
 pub fn objects(file: &[u8]) -> Vec<&[u8]> {
     let mut found: Vec<&[u8]> = Vec::new();
     let mut from = 0;

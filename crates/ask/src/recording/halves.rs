@@ -1,6 +1,5 @@
 //! A recording in two halves: a load of the first, and what tasks went through in both.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,8 @@ use workload::{CostScale, Recorded, Workload};
 
 use super::{MOST_OPERATIONS, set_policies, stem};
 use crate::goal::family;
-use crate::say::say;
+use crate::note::Topic;
+use crate::services::{Content, Services};
 
 /// A recording that was read once.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Known {
     pub header: Header,
     /// Its last moment.
     pub end: SimTime,
-    /// Of a trace of another program, the kernel's release if the trace says it.
+    /// The kernel's release, if it is a trace of another program that says it.
     pub release: Option<String>,
     /// Whether it is a trace of another program.
     pub is_foreign: bool,
@@ -35,9 +35,9 @@ impl Known {
     ///
     /// # Errors
     /// When it cannot be read again and again, or is no recording; the message names it.
-    pub fn read(path: &Path, window: Window) -> anyhow::Result<Self> {
+    pub fn read(services: &Services<'_>, path: &Path, window: Window) -> anyhow::Result<Self> {
         let name = path.display().to_string();
-        let (file, is_foreign) = open(path)?;
+        let (file, is_foreign) = open(services, path)?;
         if is_foreign {
             let whole =
                 traces::foreign::read(
@@ -53,7 +53,7 @@ impl Known {
                 ..
             } = whole.with_context(|| name)?;
             for sentence in findings.sentences() {
-                say("from", &sentence);
+                services.note(Topic::Recording, sentence);
             }
             return Ok(Self {
                 path: path.to_owned(),
@@ -84,14 +84,20 @@ impl Known {
     ///
     /// # Errors
     /// When no task ran before `until`, or there is more of it than a load may have.
-    pub fn cut(&self, blocks: usize, until: SimTime) -> anyhow::Result<(Blocks, Workload)> {
+    pub fn cut(
+        &self,
+        services: &Services<'_>,
+        blocks: usize,
+        until: SimTime,
+    ) -> anyhow::Result<(Blocks, Workload)> {
         let name = self.path.display().to_string();
         let mut halves = Halves {
             blocks: Blocks::new(self.end.since(SimTime::ZERO), blocks, family),
             load: Recorded::new(),
             until,
         };
-        self.replay(&mut halves).with_context(|| name.clone())?;
+        self.replay(services, &mut halves)
+            .with_context(|| name.clone())?;
         let Halves { blocks, load, .. } = halves;
         ensure!(
             load.operations() <= MOST_OPERATIONS,
@@ -106,8 +112,8 @@ impl Known {
         Ok((blocks, load))
     }
 
-    fn replay(&self, to: &mut Halves) -> anyhow::Result<()> {
-        let (file, is_foreign) = open(&self.path)?;
+    fn replay(&self, services: &Services<'_>, to: &mut Halves) -> anyhow::Result<()> {
+        let (file, is_foreign) = open(services, &self.path)?;
         ensure!(
             is_foreign == self.is_foreign,
             "it changed while it was read"
@@ -127,21 +133,24 @@ impl Known {
     }
 
     /// Its length.
+    #[must_use]
     pub fn length(&self) -> Nanos {
         self.end.since(SimTime::ZERO)
     }
 }
 
 /// A file that can be read again, from its begin on, and whether it is a trace of another program.
-fn open(path: &Path) -> anyhow::Result<(BufReader<File>, bool)> {
+fn open(
+    services: &Services<'_>,
+    path: &Path,
+) -> anyhow::Result<(BufReader<Box<dyn Content>>, bool)> {
     let name = path.display();
-    let file = File::open(path).map_err(model::CannotRead::at(&name))?;
-    let is_file = file.metadata().is_ok_and(|it| it.is_file());
+    let file = services.open(path).map_err(model::CannotRead::at(&name))?;
     ensure!(
-        is_file,
+        file.bytes.is_some(),
         "{name} is no plain file: a recording is read twice for a score"
     );
-    let mut file = BufReader::new(file);
+    let mut file = BufReader::new(file.content);
     let begin = file.fill_buf().map_err(model::CannotRead::at(&name))?;
     let is_foreign = traces::foreign::is_foreign(begin);
     file.rewind().map_err(model::CannotRead::at(&name))?;

@@ -1,12 +1,13 @@
 //! Files that the user names, read whole. Each has a greatest length, so that a device without an
 //! end is an error.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use model::Advised;
+
+use crate::services::Services;
 
 /// Most bytes of what people write: workloads, plans, profiles.
 pub const WRITTEN: u64 = 64 << 20;
@@ -20,13 +21,13 @@ pub const RESULTS: u64 = 256 << 20;
 ///
 /// # Errors
 /// When it cannot be read or is longer; the message names it.
-pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+pub fn bytes(services: &Services<'_>, path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
     let cannot = model::CannotRead::at(path.display());
-    let file = File::open(path).map_err(&cannot)?;
-    let has_end = file.metadata().is_ok_and(|it| it.is_file());
+    let file = services.open(path).map_err(&cannot)?;
+    let has_end = file.bytes.is_some();
     let most = if has_end { most } else { most.min(WRITTEN) };
     let mut bytes = Vec::new();
-    bpf::or_error(|| file.take(most + 1).read_to_end(&mut bytes)).map_err(&cannot)?;
+    bpf::or_error(|| file.content.take(most + 1).read_to_end(&mut bytes)).map_err(&cannot)?;
     ensure!(
         bytes.len() as u64 <= most,
         "{}: longer than {} MiB, the most that is read",
@@ -36,12 +37,12 @@ pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As [`bytes`], for text.
+/// Reads a file of at most `most` bytes as text.
 ///
 /// # Errors
 /// As [`bytes`], and when it is not UTF-8.
-pub fn text(path: &Path, most: u64) -> anyhow::Result<String> {
-    let text = String::from_utf8(bytes(path, most)?);
+pub fn text(services: &Services<'_>, path: &Path, most: u64) -> anyhow::Result<String> {
+    let text = String::from_utf8(bytes(services, path, most)?);
     text.with_context(|| {
         Advised::new(
             format!("cannot read {}: it is no text (UTF-8)", path.display()),
@@ -53,16 +54,19 @@ pub fn text(path: &Path, most: u64) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::services::tests::FILES;
 
     #[test]
     fn a_file_without_an_end_is_an_error_that_names_it() {
         for device in ["/dev/zero", "/dev/urandom"] {
-            let error = text(Path::new(device), RESULTS).unwrap_err().to_string();
+            let error = text(&FILES, Path::new(device), RESULTS)
+                .unwrap_err()
+                .to_string();
             let want = format!("{device}: longer than 64 MiB, the most that is read");
             assert_eq!(error, want);
         }
-        assert_eq!(text(Path::new("/dev/null"), 0).unwrap(), "");
-        let error = format!("{:#}", bytes(Path::new("/no/such"), 1).unwrap_err());
+        assert_eq!(text(&FILES, Path::new("/dev/null"), 0).unwrap(), "");
+        let error = format!("{:#}", bytes(&FILES, Path::new("/no/such"), 1).unwrap_err());
         assert!(
             error.starts_with("cannot read /no/such: No such file"),
             "{error}"

@@ -4,6 +4,9 @@
 //! of version 2 has the recording of a scheduler's own program in the place of the object, packed
 //! by gzip. One of version 3, a capsule, has an object and the run that it is to make: workload,
 //! machine, seed and length.
+//!
+//! No archive, because an object must stay byte for byte, and an archive's library has more to go
+//! wrong.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -16,7 +19,8 @@ use model::plain::shown;
 use model::{Advised, MachineSpec, PolicySpec, Program, Recorded, SetUp, SetUpTime};
 use serde::{Deserialize, Serialize};
 
-use crate::say::say;
+use crate::note::Topic;
+use crate::services::Services;
 use crate::workload_arg::Written;
 
 /// What a bundle of an object begins with. The number is the format's version.
@@ -147,12 +151,17 @@ fn check_length(object: &[u8], wanted: usize) -> anyhow::Result<()> {
 }
 
 /// Whether a file claims to be a bundle, of whatever version.
+#[must_use]
 pub fn is_bundle(file: &[u8]) -> bool {
     file.starts_with(ANY)
 }
 
 impl Bundle {
     /// The file.
+    ///
+    /// # Panics
+    /// If names and numbers do not become JSON, or memory does not take bytes.
+    #[must_use]
     pub fn write(&self) -> Vec<u8> {
         let policy = &self.policy;
         if let Some((program, recorded)) = recorded(policy) {
@@ -225,12 +234,12 @@ impl Bundle {
     ///
     /// # Errors
     /// When it is of another version, cut off or longer than it says, or its JSON is none.
-    pub fn read(file: &[u8]) -> anyhow::Result<Self> {
+    pub fn read(services: &Services<'_>, file: &[u8]) -> anyhow::Result<Self> {
         if let Some(rest) = file.strip_prefix(MAGIC_2) {
             return Self::read_recording(rest);
         }
         if let Some(rest) = file.strip_prefix(MAGIC_3) {
-            return Self::read_capsule(rest);
+            return Self::read_capsule(services, rest);
         }
         let Some(rest) = file.strip_prefix(MAGIC) else {
             let version = file.strip_prefix(ANY).unwrap_or_default();
@@ -263,7 +272,7 @@ impl Bundle {
         })
     }
 
-    fn read_capsule(rest: &[u8]) -> anyhow::Result<Self> {
+    fn read_capsule(services: &Services<'_>, rest: &[u8]) -> anyhow::Result<Self> {
         let (header, object): (HeaderOfCapsule, _) = split(rest)?;
         let duration = header.run.duration_ns;
         let plain = Header {
@@ -282,7 +291,7 @@ impl Bundle {
         if header.runslice != env!("CARGO_PKG_VERSION") {
             let (made, here) = (&header.runslice, env!("CARGO_PKG_VERSION"));
             let text = format!("made by runslice {made}; {here} may simulate its run differently");
-            say("bundle", &text);
+            services.note(Topic::Bundle, text);
         }
         Ok(bundle)
     }
@@ -405,7 +414,7 @@ mod tests {
             ..Program::default()
         });
         bundle.bound = Some(Bound {
-            workload: Written::find("desk").unwrap(),
+            workload: Written::find(&Services::default(), "desk").unwrap(),
             scale: vec![("hogs".to_owned(), 2)],
             seed: u64::MAX,
             duration_ns: Some(1_000_000),
@@ -417,7 +426,7 @@ mod tests {
     fn a_bundle_is_read_as_it_was_written() {
         let (bundle, file) = (bundle(), bundle().write());
         assert!(is_bundle(&file) && !is_bundle(b"\x7fELF"));
-        let read = Bundle::read(&file).unwrap();
+        let read = Bundle::read(&Services::default(), &file).unwrap();
         assert_eq!(read.machine, bundle.machine);
         let (read, wrote) = (read.policy, bundle.policy);
         assert_eq!(
@@ -436,7 +445,12 @@ mod tests {
     #[test]
     fn a_damaged_bundle_is_refused_with_the_reason() {
         let file = bundle().write();
-        let error = |file: &[u8]| format!("{:#}", Bundle::read(file).unwrap_err());
+        let error = |file: &[u8]| {
+            format!(
+                "{:#}",
+                Bundle::read(&Services::default(), file).unwrap_err()
+            )
+        };
         let cut = error(&file[..file.len() - 1]);
         assert!(cut.ends_with("should have 14 bytes and has 13"), "{cut}");
         assert!(error(&file[..40]).contains("cut off"));
@@ -446,7 +460,7 @@ mod tests {
         // Whatever is cut off, there is an error and no panic.
         for file in [file, recording().write(), capsule().write()] {
             for len in ANY.len()..file.len() {
-                Bundle::read(&file[..len]).unwrap_err();
+                Bundle::read(&Services::default(), &file[..len]).unwrap_err();
             }
         }
     }
@@ -459,7 +473,11 @@ mod tests {
         // Its own writer packs it so that it can be read again.
         let file = zeros.write();
         assert!(file.len() > UNPACKED, "{}", file.len());
-        let read = Bundle::read(&file).unwrap().policy.program.unwrap();
+        let read = Bundle::read(&Services::default(), &file)
+            .unwrap()
+            .policy
+            .program
+            .unwrap();
         assert_eq!(read.recorded.unwrap().bytes.len(), UNPACKED + (4 << 20));
         let (head, _) = split::<HeaderOfRecording>(&file[MAGIC_2.len()..]).unwrap();
         let head = serde_json::to_string(&head).unwrap();
@@ -470,7 +488,10 @@ mod tests {
         bomb.write_all(&vec![0_u8; UNPACKED + (4 << 20)]).unwrap();
         let bomb = bomb.finish().unwrap();
         assert!(bomb.len() < 32 << 10, "{}", bomb.len());
-        let error = format!("{:#}", Bundle::read(&bomb).unwrap_err());
+        let error = format!(
+            "{:#}",
+            Bundle::read(&Services::default(), &bomb).unwrap_err()
+        );
         assert!(
             error.contains("becomes 20971520 bytes when it is unpacked"),
             "{error}"
@@ -480,7 +501,10 @@ mod tests {
         head.recording_bytes = 10;
         let head = serde_json::to_string(&head).unwrap();
         let lies = [MAGIC_2, head.as_bytes(), b"\n", packed].concat();
-        let error = format!("{:#}", Bundle::read(&lies).unwrap_err());
+        let error = format!(
+            "{:#}",
+            Bundle::read(&Services::default(), &lies).unwrap_err()
+        );
         assert!(error.contains("should have 10 bytes"), "{error}");
     }
 
@@ -493,7 +517,10 @@ mod tests {
 
     #[test]
     fn a_capsule_is_read_with_its_object_and_its_run() {
-        let (capsule, read) = (capsule(), Bundle::read(&capsule().write()).unwrap());
+        let (capsule, read) = (
+            capsule(),
+            Bundle::read(&Services::default(), &capsule().write()).unwrap(),
+        );
         assert_eq!((read.bound, read.machine), (capsule.bound, capsule.machine));
         assert_eq!(read.policy.object, capsule.policy.object);
         assert_eq!(read.policy.setup, capsule.policy.setup);
@@ -502,14 +529,19 @@ mod tests {
     #[test]
     fn a_recording_is_read_with_the_run_that_it_is_of() {
         let bundle = recording();
-        let read = Bundle::read(&bundle.write()).unwrap();
+        let read = Bundle::read(&Services::default(), &bundle.write()).unwrap();
         assert_eq!(read.policy.program, bundle.policy.program);
         assert_eq!((read.bound, read.machine), (bundle.bound, bundle.machine));
     }
 
     #[test]
     fn a_recording_that_is_not_whole_or_of_no_run_is_refused() {
-        let error = |bundle: &Bundle| format!("{:#}", Bundle::read(&bundle.write()).unwrap_err());
+        let error = |bundle: &Bundle| {
+            format!(
+                "{:#}",
+                Bundle::read(&Services::default(), &bundle.write()).unwrap_err()
+            )
+        };
         let mut without = recording();
         without.bound = None;
         assert!(error(&without).contains("which run"), "{}", error(&without));
@@ -517,7 +549,12 @@ mod tests {
         endless.bound.as_mut().unwrap().duration_ns = Some(u64::MAX);
         assert!(error(&endless).contains("for ever"));
         let whole = recording().write();
-        let said = |file: &[u8]| format!("{:#}", Bundle::read(file).unwrap_err());
+        let said = |file: &[u8]| {
+            format!(
+                "{:#}",
+                Bundle::read(&Services::default(), file).unwrap_err()
+            )
+        };
         let mut changed = whole.clone();
         // In the checksum of gzip.
         let at = whole.len() - 6;

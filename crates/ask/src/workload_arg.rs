@@ -7,9 +7,10 @@ use model::{Advised, Nanos, Profile, span};
 use serde::{Deserialize, Serialize};
 use workload::{Workload, rtapp};
 
-use crate::exit::UsageError;
+use crate::error::UsageError;
+use crate::note::Topic;
 use crate::recording::Wanted;
-use crate::say::say;
+use crate::services::Services;
 use crate::{input, profile, recording};
 use model::suggest;
 
@@ -45,6 +46,7 @@ pub const SHIPPED: &[Shipped] =
     shipped!["chat", "desk", "hackbench", "make", "oltp", "screen", "web"];
 
 /// The file that `argument` names, if it names one, so that no result is written over it.
+#[must_use]
 pub fn file_of(argument: &str) -> Option<&Path> {
     let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == argument);
     (!is_shipped).then(|| Path::new(argument))
@@ -65,19 +67,25 @@ pub struct Written {
 ///
 /// # Errors
 /// When there is no such workload, or it is wrong; the message names file, line and column.
-pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
+pub fn find(
+    services: &Services<'_>,
+    argument: &str,
+    scale: &[(String, i64)],
+) -> anyhow::Result<Workload> {
     let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == argument);
-    if !is_shipped && recording::is_recording(Path::new(argument)) {
+    if !is_shipped && recording::is_recording(services, Path::new(argument)) {
         if !scale.is_empty() {
             let message = format!("{argument} is a recording, which has no parameters to --scale");
             return Err(UsageError::new(message).into());
         }
-        return recording::load(Path::new(argument), Wanted::default());
+        return recording::load(services, Path::new(argument), Wanted::default());
     }
-    let written = Written::find(argument)?;
+    let written = Written::find(services, argument)?;
     // A profile's file lies where the workload says, seen from the workload.
     let folder = Path::new(argument).parent().unwrap_or(Path::new(""));
-    written.parse(scale, &|name| profile::find_in(folder, name))
+    written.parse(services, scale, &|name| {
+        profile::find_in(services, folder, name)
+    })
 }
 
 impl Written {
@@ -85,7 +93,7 @@ impl Written {
     ///
     /// # Errors
     /// When there is no such workload.
-    pub fn find(argument: &str) -> anyhow::Result<Self> {
+    pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<Self> {
         if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == argument) {
             return Ok(Self {
                 file: format!("workloads/{argument}.toml"),
@@ -95,7 +103,7 @@ impl Written {
         let path = Path::new(argument);
         // No workload that is built in has a dot in its name.
         let is_path = argument.contains('/') || path.extension().is_some();
-        if !is_path && !path.is_file() {
+        if !is_path && !services.is_file(path) {
             let hint = suggest::hint(argument, SHIPPED.iter().map(|shipped| shipped.name));
             let message = Advised::new(
                 format!("no workload is called `{argument}`"),
@@ -105,11 +113,12 @@ impl Written {
         }
         Ok(Self {
             file: argument.to_owned(),
-            text: input::text(path, input::WRITTEN)?,
+            text: input::text(services, path, input::WRITTEN)?,
         })
     }
 
     /// Whether it is a configuration of rt-app, which is no text of our own.
+    #[must_use]
     pub fn is_import(&self) -> bool {
         let ending = Path::new(&self.file).extension();
         ending.is_some_and(|it| it == "json")
@@ -121,22 +130,27 @@ impl Written {
     /// When it is wrong; the message names file, line and column.
     pub fn parse(
         &self,
+        services: &Services<'_>,
         scale: &[(String, i64)],
         profile: &dyn Fn(&str) -> Result<Profile, Advised>,
     ) -> anyhow::Result<Workload> {
         let Self { file, text } = self;
         if Path::new(file).extension().is_some_and(|it| it == "json") {
-            return import(text, file, scale);
+            return import(services, self, scale);
         }
         Ok(Workload::parse_in(text, file, scale, profile)?)
     }
 }
 
 /// Reads a configuration of rt-app and says what of it is lost.
-fn import(text: &str, file: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
+fn import(
+    services: &Services<'_>,
+    Written { file, text }: &Written,
+    scale: &[(String, i64)],
+) -> anyhow::Result<Workload> {
     let imported = rtapp::import(text, file)?;
     for lost in &imported.lost {
-        say("runslice", &format!("{file}: lost: {lost}"));
+        services.note(Topic::Run, format!("{file}: lost: {lost}"));
     }
     let what = || format!("{file}, imported as\n{}", imported.toml);
     Workload::parse_with(&imported.toml, file, scale).with_context(what)
@@ -185,6 +199,7 @@ pub fn parse_scale(text: &str) -> Result<(String, i64), Advised> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::services::tests::FILES;
 
     #[test]
     fn a_run_that_lasts_no_time_is_refused() {
@@ -212,7 +227,7 @@ mod tests {
     #[test]
     fn every_shipped_workload_is_right_and_says_what_it_is() {
         for shipped in SHIPPED {
-            find(shipped.name, &[]).unwrap();
+            find(&FILES, shipped.name, &[]).unwrap();
             assert!(shipped.summary().split(' ').count() > 3, "{}", shipped.name);
         }
     }
@@ -220,14 +235,18 @@ mod tests {
     #[test]
     fn a_json_file_is_read_as_rt_app_does() {
         let text = "{ \"tasks\": { \"t\": { \"run\": 1000 } } }";
-        let workload = import(text, "some/case.json", &[]).unwrap();
+        let import = |file: &str, text: &str| {
+            let (file, text) = (file.to_owned(), text.to_owned());
+            import(&FILES, &Written { file, text }, &[])
+        };
+        let workload = import("some/case.json", text).unwrap();
         assert_eq!((workload.name.as_str(), workload.groups.len()), ("case", 1));
-        let missing = find("no/such.json", &[]).unwrap_err();
+        let missing = find(&FILES, "no/such.json", &[]).unwrap_err();
         assert!(
             missing.to_string().starts_with("cannot read no/such.json"),
             "{missing}"
         );
-        let wrong = import("{ \"tasks\": 3 }", "case.json", &[]).unwrap_err();
+        let wrong = import("case.json", "{ \"tasks\": 3 }").unwrap_err();
         assert!(
             wrong.to_string().starts_with("case.json:1:12: found 3"),
             "{wrong}"
@@ -236,10 +255,10 @@ mod tests {
 
     #[test]
     fn an_unknown_workload_is_a_usage_error_with_a_suggestion() {
-        let error = find("dsk", &[]).unwrap_err();
+        let error = find(&FILES, "dsk", &[]).unwrap_err();
         assert!(error.is::<UsageError>());
         assert!(
-            crate::exit::in_full(&error).contains("did you mean `desk`?"),
+            crate::error::in_full(&error).contains("did you mean `desk`?"),
             "{error}"
         );
     }

@@ -1,19 +1,77 @@
-//! Runs of a scheduler's own program: supervised, written down, and played back.
+//! A scheduler's own program in the place of a policy: supervised, written down, and played back.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bpf::Image;
 use loader::recording::{Recorder, Recording, Replay};
 use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpaceError};
-use model::{Nanos, Program, Recorded, Sink, Summary};
+use model::{Advised, Nanos, PolicySpec, Program, Recorded, Sink, Summary};
 use sim::{ProgramReport, Simulation};
 use workload::RunSpec;
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-use super::supervised::Started;
+use crate::error::{UnsupportedError, UsageError};
+use crate::services::{Services, Supervised};
 use crate::simulate::explain;
+
+/// How a scheduler's own program runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramOptions {
+    /// Whether its threads take no CPU time of the simulated machine.
+    pub free: bool,
+    /// Whether it may use the network.
+    pub net: bool,
+    /// The folder in which it may write.
+    pub folder: Option<PathBuf>,
+}
+
+/// The policy that the program of a command attaches.
+///
+/// # Errors
+/// If the command has no words, or quotes that are not closed.
+pub fn policy_of(text: &str, options: &ProgramOptions) -> anyhow::Result<PolicySpec> {
+    let command = words(text)?;
+    Ok(PolicySpec {
+        name: name_of(&command),
+        object: Arc::from([]),
+        table: None,
+        set: Vec::new(),
+        setup: Vec::new(),
+        program: Some(Program {
+            command,
+            free: options.free,
+            net: options.net,
+            folder: options.folder.clone(),
+            ..Program::default()
+        }),
+    })
+}
+
+/// The words of a command, as a shell splits them.
+///
+/// # Errors
+/// If there are none, or a quote is not closed.
+pub fn words(text: &str) -> Result<Vec<String>, UsageError> {
+    let command = shlex::split(text).filter(|words| !words.is_empty());
+    command.ok_or_else(|| {
+        UsageError::new(Advised::new(
+            format!("--scheduler `{text}` is no command"),
+            "expected words as in a shell, quotes closed",
+        ))
+    })
+}
+
+/// How tables call a scheduler: its program without the folder, and its arguments.
+pub fn name_of(command: &[String]) -> String {
+    let program = Path::new(&command[0]).file_name();
+    let program = program.map_or_else(|| command[0].clone(), |it| it.to_string_lossy().into());
+    let arguments = command[1..].iter().map(String::as_str);
+    let words: Vec<&str> = std::iter::once(&*program).chain(arguments).collect();
+    words.join(" ")
+}
 
 /// Lets `simulation` run the program of `spec`, and says in the summary's notes how it ended if
 /// that is not as it should.
@@ -21,16 +79,16 @@ use crate::simulate::explain;
 /// # Errors
 /// If it cannot be started, if a recording does not fit, or as [`Simulation::start`].
 pub fn run(
-    program: &Program,
-    spec: &RunSpec,
+    services: &Services<'_>,
+    (program, spec): (&Program, &RunSpec),
     simulation: Simulation<'_>,
 ) -> anyhow::Result<Summary> {
     if let Some(recorded) = &program.recorded {
         return replay(recorded, (program, spec), simulation);
     }
-    let shared = Shared::new(Started::new(program, spec)?);
+    let shared = Shared::new(Started::new(services, program, spec)?);
     let result = start(simulation.with_program(Box::new(shared.clone()), program.free));
-    let kept = shared.with(|started| started.close(program));
+    let kept = shared.with(|started| started.0.close(program));
     let (mut summary, report) = result?;
     summary.notes.extend(note_of(&spec.policy.name, &report));
     summary.notes.push(calls_of(&report, &summary));
@@ -38,16 +96,16 @@ pub fn run(
     Ok(summary)
 }
 
-/// What the program of `spec` loads until it has attached its policy.
+/// Image that the program of `spec` loads until it has attached its policy.
 ///
 /// # Errors
 /// If it cannot be started, or attaches none.
-pub fn load(program: &Program, spec: &RunSpec) -> anyhow::Result<Image> {
-    let shared = Shared::new(Started::new(program, spec)?);
+pub fn load(services: &Services<'_>, program: &Program, spec: &RunSpec) -> anyhow::Result<Image> {
+    let shared = Shared::new(Started::new(services, program, spec)?);
     let result = Simulation::new(spec)
         .with_program(Box::new(shared.clone()), program.free)
         .attach();
-    let kept = shared.with(|started| started.close(program));
+    let kept = shared.with(|started| started.0.close(program));
     let image = result?;
     kept.map(|_| image)
 }
@@ -56,20 +114,21 @@ pub fn load(program: &Program, spec: &RunSpec) -> anyhow::Result<Image> {
 /// an idle machine, and there is no summary.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn record(
+    services: &Services<'_>,
     program: &Program,
     spec: &RunSpec,
     sink: Option<&mut dyn Sink>,
 ) -> anyhow::Result<(Option<Summary>, Recorded)> {
     let setup_only = sink.is_none();
-    let shared = Shared::new(Recorder::new(Started::new(program, spec)?));
+    let shared = Shared::new(Recorder::new(Started::new(services, program, spec)?));
     let simulation = Simulation::new(spec).with_program(Box::new(shared.clone()), program.free);
     let result = match sink {
         None => simulation.attach().map(|_| None).map_err(Into::into),
         Some(sink) => start(simulation.with_sink(sink)).map(Some),
     };
-    let kept = shared.with(|recorder| recorder.user_mut().close(program));
+    let kept = shared.with(|recorder| recorder.user_mut().0.close(program));
     let (result, kept) = (result?, kept?);
     let summary = result.map(|(mut summary, report)| {
         summary.notes.extend(note_of(&spec.policy.name, &report));
@@ -140,6 +199,60 @@ fn calls_of(report: &ProgramReport, summary: &Summary) -> String {
     )
 }
 
+/// A program that the caller supervises.
+struct Started(Box<dyn Supervised>);
+
+impl Started {
+    fn new(services: &Services<'_>, program: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
+        let Some(programs) = services.programs else {
+            return Err(UnsupportedError::new(Advised::new(
+                format!(
+                    "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only",
+                    spec.policy.name
+                ),
+                "a bundle of it runs anywhere",
+            ))
+            .into());
+        };
+        programs.start(program, spec).map(Self)
+    }
+}
+
+impl UserSpace for Started {
+    fn turn(
+        &mut self,
+        thread: ThreadId,
+        now: Nanos,
+        kernel: &mut dyn Kernel,
+    ) -> Result<Turn, UserSpaceError> {
+        self.0.turn(thread, now, kernel)
+    }
+
+    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+        self.0.woken(kernel)
+    }
+
+    fn is_waiting_for_files(&self) -> bool {
+        self.0.is_waiting_for_files()
+    }
+
+    fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
+        self.0.interrupt()
+    }
+
+    fn waits(&self) -> Vec<String> {
+        self.0.waits()
+    }
+
+    fn calls(&self) -> u64 {
+        self.0.calls()
+    }
+
+    fn end(&self) -> Option<ProgramEnd> {
+        self.0.end()
+    }
+}
+
 /// A program that the simulated machine drives and that is looked at afterwards.
 struct Shared<U>(Rc<RefCell<U>>);
 
@@ -194,54 +307,5 @@ impl<U: UserSpace> UserSpace for Shared<U> {
 
     fn end(&self) -> Option<ProgramEnd> {
         self.0.borrow().end()
-    }
-}
-
-/// Where no program can be supervised.
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-enum Started {}
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-impl Started {
-    fn new(_: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
-        Err(crate::exit::UnsupportedError::new(Advised::new(
-            format!(
-                "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only",
-                spec.policy.name
-            ),
-            "a bundle of it runs anywhere",
-        ))
-        .into())
-    }
-
-    fn close(&mut self, _: &Program) -> anyhow::Result<Vec<String>> {
-        match *self {}
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-impl UserSpace for Started {
-    fn turn(&mut self, _: ThreadId, _: Nanos, _: &mut dyn Kernel) -> Result<Turn, UserSpaceError> {
-        match *self {}
-    }
-
-    fn woken(&mut self, _: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
-        match *self {}
-    }
-
-    fn is_waiting_for_files(&self) -> bool {
-        match *self {}
-    }
-
-    fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
-        match *self {}
-    }
-
-    fn waits(&self) -> Vec<String> {
-        match *self {}
-    }
-
-    fn end(&self) -> Option<ProgramEnd> {
-        match *self {}
     }
 }

@@ -4,26 +4,28 @@ use std::path::Path;
 
 use model::{Advised, Profile};
 
-use crate::exit::{self, UsageError};
+use crate::error::{self, UsageError};
 use crate::input;
+use crate::services::Services;
 use model::suggest;
 
 /// The profile that `argument` names on the command line.
 ///
 /// # Errors
 /// When there is no such profile, or its file is bad; the message names file, line and column.
-pub fn find(argument: &str) -> anyhow::Result<Profile> {
+pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<Profile> {
     if let Some(shipped) = Profile::shipped(argument) {
         return Ok(shipped);
     }
     let path = Path::new(argument);
-    if is_path(argument) || path.is_file() {
-        return read(path);
+    if is_path(argument) || services.is_file(path) {
+        return read(services, path);
     }
     Err(UsageError::new(unknown(argument)).into())
 }
 
 /// The file that `argument` names, if it names one, so that no result is written over it.
+#[must_use]
 pub fn file_of(argument: &str) -> Option<&Path> {
     let is_shipped = Profile::shipped(argument).is_some();
     (!is_shipped).then(|| Path::new(argument))
@@ -33,16 +35,16 @@ pub fn file_of(argument: &str) -> Option<&Path> {
 ///
 /// # Errors
 /// In words, when there is no such profile or its file is bad.
-pub fn find_in(folder: &Path, name: &str) -> Result<Profile, Advised> {
+pub fn find_in(services: &Services<'_>, folder: &Path, name: &str) -> Result<Profile, Advised> {
     if !is_path(name) {
         return Err(unknown(name));
     }
-    read(&folder.join(name)).map_err(|error| exit::advised(&error))
+    read(services, &folder.join(name)).map_err(|error| error::advised(&error))
 }
 
-fn read(path: &Path) -> anyhow::Result<Profile> {
+fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Profile> {
     let file = path.display().to_string();
-    let text = input::text(path, input::WRITTEN)?;
+    let text = input::text(services, path, input::WRITTEN)?;
     Ok(Profile::parse(&text, &file)?)
 }
 

@@ -9,16 +9,16 @@ mod tables;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use explain::why::{Fault, Finding};
 use model::{MachineSpec, Nanos, PolicySpec, SimTime};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
-use crate::parallel;
-use crate::report::counted;
+use crate::services::Services;
 use crate::violation::{self, Property, Signature};
+use crate::words::counted;
 use crate::workload_arg::Written;
 
 use tables::Tables;
@@ -63,9 +63,9 @@ impl Case {
     ///
     /// # Errors
     /// When the text is no workload.
-    pub fn spec(&self) -> anyhow::Result<RunSpec> {
+    pub fn spec(&self, services: &Services<'_>) -> anyhow::Result<RunSpec> {
         let profile = |_: &str| Ok(self.machine.profile.clone());
-        let workload: Workload = self.workload.parse(&self.scale, &profile)?;
+        let workload: Workload = self.workload.parse(services, &self.scale, &profile)?;
         Ok(RunSpec {
             policy: self.policy.clone(),
             workload: Arc::new(workload),
@@ -91,12 +91,28 @@ impl Case {
         }
     }
 
+    /// What [`Case::bundle`] has made a file of.
+    ///
+    /// # Errors
+    /// When the bundle has no workload.
+    pub fn of_bundle(bundle: Bundle) -> anyhow::Result<Self> {
+        let bound = bundle.bound.context("it has no workload of its own")?;
+        Ok(Self {
+            policy: bundle.policy,
+            machine: bundle.machine,
+            workload: bound.workload,
+            scale: bound.scale,
+            seed: bound.seed,
+            duration: bound.duration_ns.map(Nanos::new),
+        })
+    }
+
     /// How large it is.
     ///
     /// # Errors
     /// When the text is no workload.
-    pub fn size(&self) -> anyhow::Result<Size> {
-        let spec = self.spec()?;
+    pub fn size(&self, services: &Services<'_>) -> anyhow::Result<Size> {
+        let spec = self.spec(services)?;
         let operations = Tables::read(&self.workload.text).map_or(0, |it| it.operations());
         Ok(Size {
             tasks: tasks_of(&spec),
@@ -139,7 +155,7 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// What came of it.
+/// Its outcome.
 #[derive(Debug)]
 pub struct Shrunk {
     /// The smallest case.
@@ -158,27 +174,33 @@ fn tasks_of(spec: &RunSpec) -> u32 {
 }
 
 /// How it is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Effort<'a> {
     /// What the run must keep, besides that nobody starves and nothing errs.
     pub properties: &'a [Property],
     /// Threads.
     pub jobs: NonZeroUsize,
-    /// No new run is made after this time.
-    pub time: Duration,
+    /// Whether the time is over: then no new run is made.
+    pub is_late: &'a (dyn Fn() -> bool + Sync),
+    /// Hears how many runs were made so far.
+    pub tried: &'a (dyn Fn(usize) + Sync),
 }
 
 /// Makes `case`, which shows `finding`, smaller.
 ///
 /// # Errors
 /// When a thread of ours fails.
-pub fn shrink(case: Case, finding: Finding, effort: Effort<'_>) -> anyhow::Result<Shrunk> {
+pub fn shrink(
+    services: &Services<'_>,
+    (case, finding): (Case, Finding),
+    effort: Effort<'_>,
+) -> anyhow::Result<Shrunk> {
     let mut shrinker = Shrinker {
+        services: *services,
         wanted: Signature::of(&finding),
         least: starvation(&finding).map(|wait| wait.min(LONG)),
         best: (case, finding),
         effort,
-        until: Instant::now() + effort.time,
         runs: 0,
     };
     let mut has_changed = true;
@@ -220,20 +242,20 @@ struct Shrinker<'a> {
     least: Option<Nanos>,
     best: (Case, Finding),
     effort: Effort<'a>,
-    until: Instant,
+    services: Services<'a>,
     runs: usize,
 }
 
 impl Shrinker<'_> {
     fn is_over(&self) -> bool {
-        self.runs >= MOST_RUNS || Instant::now() >= self.until
+        self.runs >= MOST_RUNS || (self.effort.is_late)()
     }
 
     /// Goes on with the first of `cases` that shows the same fault, if there is one.
     fn take_first(&mut self, cases: Vec<Case>) -> anyhow::Result<bool> {
         // What is no workload costs no run. Without its key `count` a group may have more tasks
         // than with it.
-        let tasks = |case: &Case| case.spec().ok().map(|spec| tasks_of(&spec));
+        let tasks = |case: &Case| case.spec(&self.services).ok().map(|spec| tasks_of(&spec));
         let most = tasks(&self.best.0);
         let cases = cases.into_iter();
         let cases = cases.filter(|it| tasks(it).is_some_and(|tasks| Some(tasks) <= most));
@@ -243,8 +265,9 @@ impl Shrinker<'_> {
                 return Ok(false);
             }
             self.runs += round.len();
+            (self.effort.tried)(self.runs);
             let judge = |case: &Case| Ok(self.shows(case));
-            let found = parallel::map(round, self.effort.jobs, "runs", judge)?;
+            let found = self.services.map(round, self.effort.jobs, "runs", judge)?;
             let first = round.iter().zip(found).find_map(|(case, finding)| {
                 let finding = finding?;
                 Some((case.clone(), finding))
@@ -261,8 +284,8 @@ impl Shrinker<'_> {
     /// search wander to another fault, and the victim is what a simpler case replaces. A case that
     /// cannot run shows none.
     fn shows(&self, case: &Case) -> Option<Finding> {
-        let spec = case.spec().ok()?;
-        let finding = violation::find(&spec, self.effort.properties).ok()??;
+        let spec = case.spec(&self.services).ok()?;
+        let finding = violation::find(&self.services, &spec, self.effort.properties).ok()??;
         let waits = starvation(&finding);
         let is_same = Signature::of(&finding) == self.wanted;
         (is_same && self.least.is_none_or(|least| waits >= Some(least))).then_some(finding)

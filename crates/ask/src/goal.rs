@@ -148,6 +148,7 @@ impl Whose {
 }
 
 /// A group's name without the number of the thread or of the task.
+#[must_use]
 pub fn family(name: &str) -> &str {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_numbered = stem.len() < name.len();
@@ -195,6 +196,7 @@ impl fmt::Display for Goal {
 
 impl Goal {
     /// What a metric of a load's own goals is as a goal; `None` for any other metric.
+    #[must_use]
     pub fn of_metric(metric: &str, report: &Report) -> Option<Self> {
         let groups = |name: &str| Whose::Groups(name.to_owned());
         let late = report.deadlines.iter();
@@ -225,6 +227,7 @@ impl Goal {
     }
 
     /// Spans of time of which short ones are good, or long ones of turns.
+    #[must_use]
     pub const fn time(stat: Stat, spans: Spans, whose: Whose) -> Self {
         let better = spans.better();
         Self::Time {
@@ -236,6 +239,7 @@ impl Goal {
     }
 
     /// What its values are.
+    #[must_use]
     pub const fn measure(&self) -> Measure {
         match self {
             Self::Time { .. } | Self::End => Measure::Nanos,
@@ -245,6 +249,7 @@ impl Goal {
     }
 
     /// Which way is good.
+    #[must_use]
     pub const fn better(&self) -> Better {
         match self {
             Self::Time { better, .. } => *better,
@@ -254,6 +259,7 @@ impl Goal {
     }
 
     /// Which measured error of the simulator is its own.
+    #[must_use]
     pub const fn class(&self) -> Class {
         match self {
             Self::Time { spans, .. } => match spans {
@@ -269,6 +275,7 @@ impl Goal {
     }
 
     /// Its value in a run that is over; `None` if the run has none.
+    #[must_use]
     pub fn value(&self, metrics: &Metrics, report: &Report) -> Option<f64> {
         match self {
             Self::Time {
@@ -309,6 +316,7 @@ impl Goal {
     }
 
     /// Its value as a comparison takes it.
+    #[must_use]
     pub fn measured(&self, role: Role, metrics: &Metrics, report: &Report) -> Option<Measured> {
         Some(Measured {
             name: self.to_string(),
@@ -393,6 +401,7 @@ fn distinct(names: Vec<&str>) -> Vec<&str> {
 }
 
 /// Goals that a load offers, as the user may write them; of many groups the first.
+#[must_use]
 pub fn offered(report: &Report) -> Vec<String> {
     /// Groups that are named one by one.
     const GROUPS: usize = 12;

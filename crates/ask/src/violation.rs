@@ -7,6 +7,7 @@ use workload::RunSpec;
 
 use crate::goal::wait_limit;
 use crate::runner::Runner;
+use crate::services::Services;
 
 /// What a run is asked for besides that nobody starves and nothing errs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ impl Property {
     }
 
     /// As the user writes it.
+    #[must_use]
     pub fn text(self) -> String {
         match self {
             Self::Wait(time) => format!("wait < {time}"),
@@ -49,13 +51,17 @@ const BUDGET: u64 = 20_000_000_000;
 ///
 /// # Errors
 /// When the policy or the machine is bad.
-pub fn find(spec: &RunSpec, properties: &[Property]) -> anyhow::Result<Option<Finding>> {
+pub fn find(
+    services: &Services<'_>,
+    spec: &RunSpec,
+    properties: &[Property],
+) -> anyhow::Result<Option<Finding>> {
     let mut observer = Observer::new(WAITS, None);
     let options = sim::Options {
         total_budget: Some(BUDGET),
         ..sim::Options::default()
     };
-    let _summary = Runner::new(spec)
+    let _summary = Runner::new(spec, services)
         .with_options(options)
         .with_sink(&mut observer)
         .start()?;
@@ -90,6 +96,7 @@ pub struct Signature {
 
 impl Signature {
     /// That of `finding`.
+    #[must_use]
     pub fn of(finding: &Finding) -> Self {
         let place = finding.culprit.as_ref().and_then(|act| act.place.clone());
         Self {
@@ -99,6 +106,7 @@ impl Signature {
     }
 
     /// For people, in one line.
+    #[must_use]
     pub fn text(&self) -> String {
         let word = self.fault.word();
         match &self.place {

@@ -12,8 +12,9 @@ use policies::Policy;
 
 use crate::bundle::{self, Bound, Bundle};
 use crate::embedded;
-use crate::exit::UsageError;
-use crate::{input, kernel, source};
+use crate::error::{UnsupportedError, UsageError};
+use crate::services::Services;
+use crate::{input, kernel};
 use model::suggest;
 
 /// A policy, and the machine that it came with.
@@ -29,6 +30,7 @@ pub struct Found {
 
 impl Found {
     /// A policy that came with nothing.
+    #[must_use]
     pub const fn of_policy(policy: PolicySpec) -> Self {
         Self {
             policy,
@@ -41,10 +43,10 @@ impl Found {
 /// The policies of a list: words as they are, or with commas between them, as in
 /// `fifo,mlfq:queues=5,up=2,o1`. What stands behind a comma and has an `=` is a knob of the policy
 /// before it, if that has knobs.
-pub fn list(words: &[String]) -> Vec<String> {
+pub fn list(services: &Services<'_>, words: &[String]) -> Vec<String> {
     let mut list: Vec<String> = Vec::new();
     for word in words {
-        if Path::new(word).is_file() {
+        if services.is_file(Path::new(word)) {
             list.push(word.clone());
             continue;
         }
@@ -66,8 +68,8 @@ pub fn list(words: &[String]) -> Vec<String> {
 /// # Errors
 /// When there is no such policy, the file cannot be read, a knob has no value, or there is a
 /// program's recording and no object.
-pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
-    let policy = open(argument)?.policy;
+pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<PolicySpec> {
+    let policy = open(services, argument)?.policy;
     if policy.program.is_some() {
         let message = Advised::new(
             format!("{argument} has a recording of a scheduler's program and no object"),
@@ -78,33 +80,33 @@ pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
     Ok(policy)
 }
 
-/// As [`find`], with what a bundle has besides; also recordings of programs.
+/// Finds a policy with all that a bundle has; also recordings of programs.
 ///
 /// # Errors
 /// As [`find`], but for recordings.
-pub fn open(argument: &str) -> anyhow::Result<Found> {
-    let (name, _) = split(argument);
+pub fn open(services: &Services<'_>, argument: &str) -> anyhow::Result<Found> {
+    let (name, _) = split(services, argument);
     let found = match policies::find(name) {
         Some(policy) => plain(shared(policy)),
-        None if looks_like_a_path(name) => load(name)?,
+        None if looks_like_a_path(name) => load(services, name)?,
         None => return Err(unknown(name)),
     };
-    with_knobs(argument, found)
+    with_knobs(services, argument, found)
 }
 
-/// As [`open`], of a file that nobody has written: `argument` is what it would be called, with
+/// Finds the policy of a file that nobody has written: `argument` is what it would be called, with
 /// knobs behind a colon.
 ///
 /// # Errors
 /// As [`open`].
-pub fn of_bytes(argument: &str, file: Vec<u8>) -> anyhow::Result<Found> {
-    let (path, wanted) = place(split(argument).0);
-    with_knobs(argument, of_file(path, file, wanted)?)
+pub fn of_bytes(services: &Services<'_>, argument: &str, file: Vec<u8>) -> anyhow::Result<Found> {
+    let (path, wanted) = place(services, split(services, argument).0);
+    with_knobs(services, argument, of_file(services, path, file, wanted)?)
 }
 
 /// The policy with its name, and with the knobs of `argument`.
-fn with_knobs(argument: &str, mut found: Found) -> anyhow::Result<Found> {
-    let (name, knobs) = split(argument);
+fn with_knobs(services: &Services<'_>, argument: &str, mut found: Found) -> anyhow::Result<Found> {
+    let (name, knobs) = split(services, argument);
     let knobs = knobs
         .split(',')
         .filter(|knob| !knob.is_empty())
@@ -115,9 +117,9 @@ fn with_knobs(argument: &str, mut found: Found) -> anyhow::Result<Found> {
         return Err(UsageError::new(message).into());
     }
     match found.policy.name.is_empty() {
-        true => found.policy.name = label(argument),
+        true => found.policy.name = label(services, argument),
         false if !knobs.is_empty() => {
-            let (_, text) = split(argument);
+            let (_, text) = split(services, argument);
             found.policy.name += &format!(":{text}");
         }
         false => {}
@@ -131,8 +133,12 @@ fn with_knobs(argument: &str, mut found: Found) -> anyhow::Result<Found> {
 ///
 /// # Errors
 /// As [`find`], and when the object cannot be linked for `kernel`.
-pub fn as_on_kernel(argument: &str, kernel: Kernel) -> anyhow::Result<String> {
-    let policy = find(argument)?;
+pub fn as_on_kernel(
+    services: &Services<'_>,
+    argument: &str,
+    kernel: Kernel,
+) -> anyhow::Result<String> {
+    let policy = find(services, argument)?;
     let object = Object::parse(&policy.object).with_context(|| argument.to_owned())?;
     let image = kernel::link(&object, kernel).with_context(|| argument.to_owned())?;
     let is_set = |name: &str| policy.set.iter().any(|(known, _)| known == name);
@@ -143,7 +149,7 @@ pub fn as_on_kernel(argument: &str, kernel: Kernel) -> anyhow::Result<String> {
     if values.is_empty() {
         return Ok(argument.to_owned());
     }
-    let sign = if split(argument).1.is_empty() {
+    let sign = if split(services, argument).1.is_empty() {
         ':'
     } else {
         ','
@@ -152,16 +158,17 @@ pub fn as_on_kernel(argument: &str, kernel: Kernel) -> anyhow::Result<String> {
 }
 
 /// The file that `argument` names, if it names one, so that no result is written over it.
-pub fn file_of(argument: &str) -> Option<&Path> {
-    let (name, _) = split(argument);
+#[must_use]
+pub fn file_of<'a>(services: &Services<'_>, argument: &'a str) -> Option<&'a Path> {
+    let (name, _) = split(services, argument);
     let is_built_in = policies::find(name).is_some();
-    (!is_built_in && looks_like_a_path(name)).then(|| Path::new(place(name).0))
+    (!is_built_in && looks_like_a_path(name)).then(|| Path::new(place(services, name).0))
 }
 
 /// The path and the table of `FILE@NAME`. A file whose own name has the sign is taken whole.
-fn place(name: &str) -> (&str, Option<&str>) {
+fn place<'a>(services: &Services<'_>, name: &'a str) -> (&'a str, Option<&'a str>) {
     match name.rsplit_once('@') {
-        Some((path, wanted)) if !Path::new(name).exists() => (path, Some(wanted)),
+        Some((path, wanted)) if services.kind(Path::new(name)).is_none() => (path, Some(wanted)),
         _ => (name, None),
     }
 }
@@ -192,20 +199,42 @@ fn plain(object: Arc<[u8]>) -> Found {
 
 /// Reads an object, a bundle, or the object of a scheduler's binary. `FILE@NAME` names a table of
 /// callbacks, and so the object that has it.
-fn load(name: &str) -> anyhow::Result<Found> {
-    let (path, wanted) = place(name);
-    let file = if source::is_source(Path::new(path)) {
-        source::object(Path::new(path))?
+fn load(services: &Services<'_>, name: &str) -> anyhow::Result<Found> {
+    let (path, wanted) = place(services, name);
+    let file = if is_source(Path::new(path)) {
+        compiled(services, Path::new(path))?
     } else {
-        read(Path::new(path))?
+        read(services, Path::new(path))?
     };
-    of_file(path, file, wanted)
+    of_file(services, path, file, wanted)
 }
 
-/// As [`load`], of a file that was read.
-fn of_file(path: &str, file: Vec<u8>, wanted: Option<&str>) -> anyhow::Result<Found> {
+/// Whether `path` names a source: C files end so, and objects do not.
+#[must_use]
+pub fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "c")
+}
+
+fn compiled(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<u8>> {
+    let Some(compiler) = services.compiler else {
+        let message = Advised::new(
+            format!("{}: sources cannot be compiled here", path.display()),
+            "give the compiled object",
+        );
+        return Err(UnsupportedError::new(message).into());
+    };
+    compiler.object(path)
+}
+
+/// Takes the policy out of a file that was read.
+fn of_file(
+    services: &Services<'_>,
+    path: &str,
+    file: Vec<u8>,
+    wanted: Option<&str>,
+) -> anyhow::Result<Found> {
     if bundle::is_bundle(&file) {
-        let bundle = Bundle::read(&file).with_context(|| path.to_owned())?;
+        let bundle = Bundle::read(services, &file).with_context(|| path.to_owned())?;
         return Ok(Found {
             policy: bundle.policy,
             machine: Some(bundle.machine),
@@ -300,8 +329,8 @@ pub fn setup(text: &str) -> Result<(String, String), Advised> {
 }
 
 /// The name or path, and the knobs. A file whose own name has a colon is taken whole.
-fn split(argument: &str) -> (&str, &str) {
-    if Path::new(argument).is_file() {
+fn split<'a>(services: &Services<'_>, argument: &'a str) -> (&'a str, &'a str) {
+    if services.is_file(Path::new(argument)) {
         return (argument, "");
     }
     argument.split_once(':').unwrap_or((argument, ""))
@@ -315,8 +344,9 @@ fn looks_like_a_path(name: &str) -> bool {
 }
 
 /// What tables call it: the argument without folders and without the ending of an object.
-pub fn label(argument: &str) -> String {
-    let (name, knobs) = split(argument);
+#[must_use]
+pub fn label(services: &Services<'_>, argument: &str) -> String {
+    let (name, knobs) = split(services, argument);
     let file = Path::new(name)
         .file_name()
         .unwrap_or_default()
@@ -334,8 +364,8 @@ pub fn label(argument: &str) -> String {
 ///
 /// # Errors
 /// When it cannot be read; the message names it.
-pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    input::bytes(path, input::OBJECT)
+pub fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<u8>> {
+    input::bytes(services, path, input::OBJECT)
 }
 
 fn unknown(name: &str) -> anyhow::Error {
@@ -352,14 +382,15 @@ fn unknown(name: &str) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::services::tests::FILES;
 
     #[test]
     fn knobs_stand_behind_a_colon() {
         assert_eq!(
-            split("mlfq:cumulative=1,nq=10"),
+            split(&FILES, "mlfq:cumulative=1,nq=10"),
             ("mlfq", "cumulative=1,nq=10")
         );
-        let policy = find("mlfq:cumulative=1,nq=10").unwrap();
+        let policy = find(&FILES, "mlfq:cumulative=1,nq=10").unwrap();
         let want = [("cumulative", "1"), ("nq", "10")].map(|(a, b)| (a.to_owned(), b.to_owned()));
         assert_eq!(policy.set, want);
         assert_eq!(policy.name, "mlfq:cumulative=1,nq=10");
@@ -367,13 +398,18 @@ mod tests {
 
     #[test]
     fn a_built_in_object_is_in_memory_once() {
-        let [one, other] = ["mlfq:nq=10", "mlfq"].map(|it| find(it).unwrap().object);
+        let [one, other] = ["mlfq:nq=10", "mlfq"].map(|it| find(&FILES, it).unwrap().object);
         assert!(Arc::ptr_eq(&one, &other));
     }
 
     #[test]
     fn lists_have_spaces_or_commas_and_knobs_stay_with_their_policy() {
-        let list = |words: &[&str]| list(&words.iter().map(|&it| it.into()).collect::<Vec<_>>());
+        let list = |words: &[&str]| {
+            list(
+                &FILES,
+                &words.iter().map(|&it| it.into()).collect::<Vec<_>>(),
+            )
+        };
         assert_eq!(list(&["fifo", "mlfq"]), list(&["fifo,mlfq"]));
         assert_eq!(
             list(&["fifo, mlfq:queues=5,up=2,o1", "eevdf"]),
@@ -384,31 +420,41 @@ mod tests {
 
     #[test]
     fn a_table_calls_a_file_by_its_stem() {
-        assert_eq!(label("out/mine.bpf.c:slice_ns=5"), "mine:slice_ns=5");
-        assert_eq!(label("out/mine.bpf.o:slice_ns=5"), "mine:slice_ns=5");
-        assert_eq!(label("fifo"), "fifo");
+        assert_eq!(
+            label(&FILES, "out/mine.bpf.c:slice_ns=5"),
+            "mine:slice_ns=5"
+        );
+        assert_eq!(
+            label(&FILES, "out/mine.bpf.o:slice_ns=5"),
+            "mine:slice_ns=5"
+        );
+        assert_eq!(label(&FILES, "fifo"), "fifo");
     }
 
     #[test]
     fn an_unknown_policy_is_a_usage_error_with_a_suggestion() {
-        let error = find("fifi").unwrap_err();
+        let error = find(&FILES, "fifi").unwrap_err();
         assert!(error.is::<UsageError>());
         assert!(
-            crate::exit::in_full(&error).contains("did you mean `fifo`?"),
+            crate::error::in_full(&error).contains("did you mean `fifo`?"),
             "{error}"
         );
     }
 
     #[test]
     fn a_file_that_is_not_there_is_a_failure_and_is_named() {
-        let error = find("no/such.bpf.o").unwrap_err();
+        let error = find(&FILES, "no/such.bpf.o").unwrap_err();
         assert!(!error.is::<UsageError>());
         assert!(error.to_string().contains("no/such.bpf.o"), "{error}");
     }
 
     #[test]
     fn a_knob_without_a_value_is_a_usage_error() {
-        assert!(find("fifo:slice_ns").unwrap_err().is::<UsageError>());
+        assert!(
+            find(&FILES, "fifo:slice_ns")
+                .unwrap_err()
+                .is::<UsageError>()
+        );
     }
 
     /// A file of these bytes, gone at the end of the test.
@@ -441,18 +487,18 @@ mod tests {
     fn a_binary_gives_its_object_and_one_with_several_asks_which() {
         let (fifo, mlfq) = (shipped("fifo"), shipped("mlfq"));
         let one = Scratch::new("one", &[&[0x7f; 99], fifo, b"rest"].concat());
-        let found = find(one.name()).unwrap();
+        let found = find(&FILES, one.name()).unwrap();
         assert_eq!(*found.object, *fifo);
         assert_eq!(found.table, None);
         let two = Scratch::new("two", &[b"head", fifo, mlfq].concat());
-        let error = crate::exit::in_full(&find(two.name()).unwrap_err());
+        let error = crate::error::in_full(&find(&FILES, two.name()).unwrap_err());
         assert!(error.ends_with("@NAME: fifo_ops, mlfq_ops"), "{error}");
-        let named = find(&format!("{}@mlfq_ops:nq=3", two.name())).unwrap();
+        let named = find(&FILES, &format!("{}@mlfq_ops:nq=3", two.name())).unwrap();
         assert_eq!(*named.object, *mlfq);
         assert_eq!(named.table.as_deref(), Some("mlfq_ops"));
         assert_eq!(named.set, [("nq".to_owned(), "3".to_owned())]);
-        let error = find(&format!("{}@none", two.name())).unwrap_err();
-        assert!(crate::exit::in_full(&error).ends_with("there are: fifo_ops, mlfq_ops"));
+        let error = find(&FILES, &format!("{}@none", two.name())).unwrap_err();
+        assert!(crate::error::in_full(&error).ends_with("there are: fifo_ops, mlfq_ops"));
     }
 
     #[test]
@@ -461,7 +507,7 @@ mod tests {
             cpus: 12,
             ..MachineSpec::default()
         };
-        let mut policy = find("mlfq:nq=10").unwrap();
+        let mut policy = find(&FILES, "mlfq:nq=10").unwrap();
         policy.name = "mine".to_owned();
         let bundle = Bundle {
             policy,
@@ -469,7 +515,7 @@ mod tests {
             bound: None,
         };
         let file = Scratch::new("mine.bundle", &bundle.write());
-        let found = open(&format!("{}:nq=5", file.name())).unwrap();
+        let found = open(&FILES, &format!("{}:nq=5", file.name())).unwrap();
         assert_eq!(found.machine, Some(bundle.machine));
         assert_eq!(found.policy.name, "mine:nq=5");
         let values: Vec<_> = found.policy.set.iter().map(|(_, value)| value).collect();

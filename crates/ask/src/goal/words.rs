@@ -150,6 +150,7 @@ fn unknown(text: &str, word: &str) -> Advised {
 }
 
 /// Reads a limit of waits: `wait < TIME` or `wait=TIME`; `None` if it is about something else.
+#[must_use]
 pub fn wait_limit(text: &str) -> Option<Result<Nanos, String>> {
     let words: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let rest = words.strip_prefix("wait")?;
@@ -158,6 +159,7 @@ pub fn wait_limit(text: &str) -> Option<Result<Nanos, String>> {
 }
 
 /// Whether `name` is `pattern`, in which `*` stands for any text.
+#[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == name;

@@ -127,6 +127,7 @@ fn report() -> Report {
             p99: Some(Nanos::new(9)),
             ..Lengths::default()
         },
+        grows: false,
     }];
     report.counters = vec![CounterReport {
         group: "cc".to_owned(),

@@ -1,0 +1,34 @@
+//! The questions that runslice answers, as types: what is asked goes in, and an answer comes out.
+//!
+//! Nothing here knows a command line, prints, has an exit status, opens a file, or starts a thread
+//! or a process. What a question needs of the computer is lent by its caller.
+
+#![forbid(unsafe_code)]
+
+pub mod bundle;
+pub mod embedded;
+pub mod error;
+pub mod goal;
+pub mod input;
+pub mod kernel;
+pub mod machine;
+pub mod note;
+pub mod outcome;
+pub mod policy;
+pub mod profile;
+pub mod program;
+pub mod recording;
+pub mod runner;
+pub mod runs;
+pub mod score_file;
+pub mod services;
+pub mod shrink;
+pub mod simulate;
+mod until;
+pub mod violation;
+pub mod words;
+pub mod workload_arg;
+
+pub use error::{Error, Kind};
+pub use note::Note;
+pub use services::Services;

@@ -1,0 +1,75 @@
+//! The machine that a question asks for, as changes to the one of a workload or bundle.
+
+use model::{Kernel, MachineSpec};
+
+use crate::profile;
+use crate::services::Services;
+
+/// Changes to the simulated machine; what is `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineChange {
+    /// CPUs.
+    pub cpus: Option<u16>,
+    /// Hardware threads of each core.
+    pub smt: Option<u16>,
+    /// CPUs that share a last-level cache; 0 for all of a node.
+    pub llc: Option<u16>,
+    /// CPUs of each NUMA node; 0 for all.
+    pub node: Option<u16>,
+    /// Timer ticks a second.
+    pub hz: Option<u32>,
+    /// The kernel's version.
+    pub kernel: Option<Kernel>,
+    /// Name or file of the profile.
+    pub profile: Option<String>,
+}
+
+impl MachineChange {
+    /// The machine that is `asked` for, changed.
+    ///
+    /// # Errors
+    /// When there is no such profile, or its file is bad.
+    pub fn change(
+        &self,
+        services: &Services<'_>,
+        asked: &MachineSpec,
+    ) -> anyhow::Result<MachineSpec> {
+        let profile = self.profile.as_deref();
+        let profile = profile.map(|it| profile::find(services, it)).transpose()?;
+        Ok(MachineSpec {
+            cpus: self.cpus.unwrap_or(asked.cpus),
+            smt: self.smt.unwrap_or(asked.smt),
+            llc: self.llc.unwrap_or(asked.llc),
+            node: self.node.unwrap_or(asked.node),
+            hz: self.hz.unwrap_or(asked.hz),
+            kernel: self.kernel.unwrap_or(asked.kernel),
+            profile: profile.unwrap_or_else(|| asked.profile.clone()),
+            ..asked.clone()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_changed_stays_as_it_was_asked_for() {
+        let asked = MachineSpec {
+            cpus: 6,
+            hz: 1000,
+            ..MachineSpec::default()
+        };
+        let change = MachineChange {
+            cpus: Some(2),
+            profile: Some("default-v0".to_owned()),
+            ..MachineChange::default()
+        };
+        let none = Services::default();
+        let machine = change.change(&none, &asked).unwrap();
+        assert_eq!((machine.cpus, machine.hz), (2, 1000));
+        assert_eq!(machine.profile.name(), "default-v0");
+        let same = MachineChange::default().change(&none, &asked);
+        assert_eq!(same.unwrap(), asked);
+    }
+}

@@ -1,0 +1,206 @@
+//! What a run came to.
+
+use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
+use stats::compare::machines;
+use stats::{Metrics, Report};
+use workload::RunSpec;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How tables call the policy.
+    pub policy: String,
+    /// What was set in it, as the user wrote it.
+    pub set: Vec<(String, String)>,
+    /// What the events say.
+    pub report: Report,
+    /// What is left besides the events.
+    pub summary: Summary,
+    /// What `fidelity` compares, of a run that was played.
+    pub compared: Option<machines::Run>,
+}
+
+impl Outcome {
+    /// The figures of a run of `spec` that is over.
+    #[must_use]
+    pub fn of(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Self {
+        Self {
+            policy: spec.policy.name.clone(),
+            set: spec.policy.set.clone(),
+            report: metrics.report(),
+            summary,
+            compared: None,
+        }
+    }
+}
+
+/// Whether a machine was simulated, or real.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum World {
+    /// The simulated machine.
+    #[default]
+    Simulated,
+    /// Real processes on this computer.
+    Played,
+}
+
+impl World {
+    /// What documents call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Played => "played",
+        }
+    }
+
+    /// The world of this name; the simulated one for any other.
+    #[must_use]
+    pub fn of(name: Option<&str>) -> Self {
+        if name == Some(Self::Played.name()) {
+            Self::Played
+        } else {
+            Self::Simulated
+        }
+    }
+}
+
+/// Runs of several policies under one load on one machine.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Where it was.
+    pub world: World,
+    /// The load.
+    pub workload: String,
+    /// The machine.
+    pub machine: MachineSpec,
+    /// Seed of every run.
+    pub seed: u64,
+    /// One a policy, in the order of the command line.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Results {
+    /// Those of simulated runs, of which `spec` is one.
+    #[must_use]
+    pub fn simulated(spec: &RunSpec, outcomes: Vec<Outcome>) -> Self {
+        Self {
+            world: World::Simulated,
+            workload: spec.workload.name.clone(),
+            machine: spec.machine.clone(),
+            seed: spec.seed,
+            outcomes,
+        }
+    }
+
+    /// One line for each policy that was ejected.
+    pub fn ejections(&self) -> impl Iterator<Item = String> {
+        self.outcomes.iter().filter_map(Outcome::ejection)
+    }
+}
+
+impl Outcome {
+    /// A run of which only the events are known: whether the policy was ejected is not among them.
+    #[must_use]
+    pub fn of_events(policy: String, report: Report) -> Self {
+        let end = SimTime::from_nanos(report.machine.elapsed.get());
+        let exit = Exit {
+            kind: ExitKind::Unreg,
+            code: 0,
+            message: String::new(),
+            time: end,
+            fault: None,
+        };
+        let summary = Summary {
+            end,
+            exit,
+            cpus: Vec::new(),
+            tasks: Vec::new(),
+            counters: Vec::new(),
+            spent: Vec::new(),
+            policy_counters: Vec::new(),
+            printed: String::new(),
+            instructions: 0,
+            callbacks: 0,
+            starved: Vec::new(),
+            watchdog: None,
+            notes: Vec::new(),
+        };
+        Self {
+            policy,
+            set: Vec::new(),
+            report,
+            summary,
+            compared: None,
+        }
+    }
+
+    /// What was set in the policy, as one text; `as built` if nothing was.
+    #[must_use]
+    pub fn knobs(&self) -> String {
+        let set = self
+            .set
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        if self.set.is_empty() {
+            "as built".to_owned()
+        } else {
+            set.collect::<Vec<_>>().join(",")
+        }
+    }
+
+    /// Kind, message and time in the kernel's words, when the policy was ejected.
+    #[must_use]
+    pub fn ejection(&self) -> Option<String> {
+        ejection(&self.policy, &self.summary.exit)
+    }
+}
+
+/// Kind, message and time in the kernel's words, if `exit` is anything but the normal end. A policy
+/// that leaves by itself (`scx_bpf_exit()`), or that its program takes off, did not schedule to the
+/// end either.
+#[must_use]
+pub fn ejection(policy: &str, exit: &Exit) -> Option<String> {
+    if exit.kind == ExitKind::Unreg && exit.fault.is_none() {
+        return None;
+    }
+    let (reason, time) = (exit.kind.reason(), exit.time);
+    let mut line = format!("{policy} was ejected at {time} s: {reason}");
+    let details = [Some(&exit.message), exit.fault.as_ref()];
+    for detail in details
+        .into_iter()
+        .flatten()
+        .filter(|detail| !detail.is_empty())
+    {
+        line += &format!(": {detail}");
+    }
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_but_the_normal_one_is_told() {
+        let told = |kind, message: &str| {
+            let exit = Exit {
+                kind,
+                code: 7,
+                message: message.to_owned(),
+                time: SimTime::ZERO,
+                fault: None,
+            };
+            ejection("mine", &exit)
+        };
+        assert_eq!(told(ExitKind::Unreg, ""), None);
+        let left = told(ExitKind::UnregBpf, "enough").unwrap();
+        assert!(left.starts_with("mine was ejected at 0"), "{left}");
+        assert!(
+            left.ends_with(" s: unregistered from BPF: enough"),
+            "{left}"
+        );
+        let error = told(ExitKind::ErrorStall, "").unwrap();
+        assert!(error.ends_with(" s: runnable task stall"), "{error}");
+    }
+}

@@ -1,0 +1,182 @@
+//! This computer's files, compiler and ears, lent to questions; and what is found with them.
+//!
+//! Each module here has all of the module of that name in the crate `ask`; a function that takes
+//! services there has those of this computer here.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use ask::note::Note;
+use ask::services::{Compiler, FileKind, Files, Opened, Services};
+
+use crate::parallel::Threads;
+use crate::scheduler::PROGRAMS;
+use crate::{cancel, say, source};
+
+/// What this computer lends.
+pub const HERE: Services<'static> = Services {
+    files: Some(&Disk),
+    compiler: Some(&Clang),
+    programs: PROGRAMS,
+    workers: Some(&Threads),
+    is_cancelled: Some(&cancel::is_cancelled),
+    hears: Some(&hear),
+};
+
+/// Writes a note on standard error, or keeps it for whoever keeps what this thread says.
+fn hear(note: Note) {
+    say::say(note.topic.word(), &note.text);
+}
+
+struct Disk;
+
+impl Files for Disk {
+    fn open(&self, path: &Path) -> io::Result<Opened> {
+        let file = File::open(path)?;
+        let facts = file.metadata().ok().filter(fs::Metadata::is_file);
+        Ok(Opened {
+            bytes: facts.map(|it| it.len()),
+            content: Box::new(file),
+        })
+    }
+
+    fn kind(&self, path: &Path) -> Option<FileKind> {
+        let facts = fs::metadata(path).ok()?;
+        Some(if facts.is_file() {
+            FileKind::File
+        } else if facts.is_dir() {
+            FileKind::Folder
+        } else {
+            FileKind::Other
+        })
+    }
+}
+
+struct Clang;
+
+impl Compiler for Clang {
+    fn object(&self, path: &Path) -> anyhow::Result<Vec<u8>> {
+        source::object(path)
+    }
+}
+
+/// Files that the user names, read whole.
+pub mod input {
+    use std::path::Path;
+
+    pub use ask::input::*;
+
+    use super::HERE;
+
+    pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+        ask::input::bytes(&HERE, path, most)
+    }
+
+    pub fn text(path: &Path, most: u64) -> anyhow::Result<String> {
+        ask::input::text(&HERE, path, most)
+    }
+}
+
+/// Profiles of machines.
+pub mod profile {
+    use std::path::Path;
+
+    use model::{Advised, Profile};
+
+    pub use ask::profile::*;
+
+    use super::HERE;
+
+    pub fn find(argument: &str) -> anyhow::Result<Profile> {
+        ask::profile::find(&HERE, argument)
+    }
+
+    pub fn find_in(folder: &Path, name: &str) -> Result<Profile, Advised> {
+        ask::profile::find_in(&HERE, folder, name)
+    }
+}
+
+/// Policies.
+pub mod policy {
+    use std::path::Path;
+
+    use model::{Kernel, PolicySpec};
+
+    pub use ask::policy::*;
+
+    use super::HERE;
+
+    pub fn list(words: &[String]) -> Vec<String> {
+        ask::policy::list(&HERE, words)
+    }
+
+    pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
+        ask::policy::find(&HERE, argument)
+    }
+
+    pub fn open(argument: &str) -> anyhow::Result<Found> {
+        ask::policy::open(&HERE, argument)
+    }
+
+    pub fn of_bytes(argument: &str, file: Vec<u8>) -> anyhow::Result<Found> {
+        ask::policy::of_bytes(&HERE, argument, file)
+    }
+
+    pub fn as_on_kernel(argument: &str, kernel: Kernel) -> anyhow::Result<String> {
+        ask::policy::as_on_kernel(&HERE, argument, kernel)
+    }
+
+    pub fn file_of(argument: &str) -> Option<&Path> {
+        ask::policy::file_of(&HERE, argument)
+    }
+
+    pub fn label(argument: &str) -> String {
+        ask::policy::label(&HERE, argument)
+    }
+
+    pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+        ask::policy::read(&HERE, path)
+    }
+}
+
+/// Workloads.
+pub mod workload_arg {
+    use workload::Workload;
+
+    pub use ask::workload_arg::*;
+
+    use super::HERE;
+
+    pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
+        ask::workload_arg::find(&HERE, argument, scale)
+    }
+}
+
+/// Recordings as workloads.
+pub mod recording {
+    use std::path::Path;
+
+    use traces::foreign::Window;
+    use workload::Workload;
+
+    pub use ask::recording::*;
+
+    use super::HERE;
+
+    pub fn load(path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
+        ask::recording::load(&HERE, path, wanted)
+    }
+
+    pub fn is_trace(path: &Path) -> bool {
+        ask::recording::is_trace(&HERE, path)
+    }
+
+    pub fn is_recording(path: &Path) -> bool {
+        ask::recording::is_recording(&HERE, path)
+    }
+
+    pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<String> {
+        ask::recording::to_toml(&HERE, path, window, anonymous)
+    }
+}

@@ -1,0 +1,211 @@
+//! A signal that ends the program: the work is given up as by [`cancel`], and one line says what is
+//! kept and which command goes on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::about::About;
+use crate::cancel::{self, Flag};
+use crate::exit::Status;
+use crate::say::say;
+
+/// What the work that is done leaves behind.
+#[derive(Debug, PartialEq, Eq)]
+enum Kept {
+    /// So many of these things, made by this call, in a folder that the same command goes on in.
+    Folder {
+        things: &'static str,
+        folder: PathBuf,
+        made: u64,
+    },
+    /// A file to which the same command adds.
+    File(PathBuf),
+}
+
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+/// The flag of this process's work, once signals are listened to.
+static FLAG: OnceLock<Flag> = OnceLock::new();
+/// Whether the line was said.
+static IS_SAID: AtomicBool = AtomicBool::new(false);
+/// Whether nothing is to be given up before the end.
+static IS_SERVER: AtomicBool = AtomicBool::new(false);
+
+/// How long the work has to end by itself: it may have files to remove.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Says that `folder` keeps each of the things that are done, and that the same command goes on
+/// from there.
+pub fn keeps(things: &'static str, folder: &Path) {
+    set(Kept::Folder {
+        things,
+        folder: folder.to_owned(),
+        made: 0,
+    });
+}
+
+/// Says that `file` keeps what was written to it, and that the same command adds to it.
+pub fn keeps_file(file: &Path) {
+    set(Kept::File(file.to_owned()));
+}
+
+/// Counts so many more of the things of [`keeps`].
+pub fn made(more: u64) {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(Kept::Folder { made, .. }) = &mut *kept {
+        *made += more;
+    }
+}
+
+/// Leaves the line to another program that hears the same signal.
+pub fn leave_to_others() {
+    IS_SAID.store(true, Ordering::Relaxed);
+}
+
+/// From here on a signal ends the process at once and without a word: it is a server, for which
+/// that is the usual end.
+pub fn end_at_once() {
+    leave_to_others();
+    IS_SERVER.store(true, Ordering::Relaxed);
+}
+
+fn set(kept: Kept) {
+    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+}
+
+/// Listens to the signals of Ctrl-C and of `kill` from here on; once in the life of a process, and
+/// only in the program: in a library they belong to whoever calls it. A verb that must put a kernel
+/// back catches them itself.
+pub fn listen() {
+    let heard: Vec<i32> = [SIGINT, SIGTERM]
+        .into_iter()
+        .filter(|signal| !is_ignored(*signal))
+        .collect();
+    let Ok(mut signals) = Signals::new(heard) else {
+        return;
+    };
+    let flag = FLAG.get_or_init(Flag::default);
+    let listener = move || {
+        let mut has_come = false;
+        for _ in signals.forever() {
+            if has_come || IS_SERVER.load(Ordering::Relaxed) {
+                end();
+            }
+            has_come = true;
+            flag.store(true, Ordering::Relaxed);
+            // Nobody waits for it: the process ends before, or by it.
+            drop(thread::spawn(|| {
+                thread::sleep(GRACE);
+                end();
+            }));
+        }
+    };
+    // Without a thread a signal is not heard, as any that is lost.
+    drop(
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(listener),
+    );
+}
+
+/// Whether whoever started this process wants it to ignore the signal, as `nohup` and a shell's `&`
+/// do.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
+    mask.is_some_and(|it| it >> (signal - 1) & 1 == 1)
+}
+
+fn end() {
+    say_once();
+    std::process::exit(Status::Interrupted as i32);
+}
+
+/// Does `work`, which is given up when a signal comes.
+pub fn interruptible<T>(work: impl FnOnce() -> T) -> T {
+    cancel::cancellable(FLAG.get().map(Arc::clone).or_else(cancel::flag), work)
+}
+
+/// Whether a signal came.
+pub fn has_come() -> bool {
+    FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
+/// Says the line, if that was not done yet.
+pub fn say_once() {
+    if !IS_SAID.swap(true, Ordering::Relaxed) {
+        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        say("runslice", &line(kept.as_ref(), &About::command()));
+    }
+}
+
+fn line(kept: Option<&Kept>, command: &str) -> String {
+    match kept {
+        None => format!("interrupted: nothing is kept; `{command}` begins anew"),
+        Some(Kept::File(file)) => format!(
+            "interrupted: what was recorded is kept in {}; `{command}` goes on behind it",
+            file.display()
+        ),
+        Some(Kept::Folder {
+            things,
+            folder,
+            made,
+        }) => {
+            let what = match made {
+                0 => format!("no new {things}; what was there before is kept"),
+                made => format!("the {things} that are done are kept, {made} of this call"),
+            };
+            let folder = folder.display();
+            format!("interrupted: {what}, in {folder}; `{command}` goes on from there")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_says_what_is_kept_and_which_command_goes_on() {
+        let folder = |made| Kept::Folder {
+            things: "runs",
+            folder: PathBuf::from("s.results"),
+            made,
+        };
+        let said = |kept: Option<&Kept>| line(kept, "runslice x");
+        let lines = [
+            (None, "nothing is kept; `runslice x` begins anew"),
+            (
+                Some(folder(3)),
+                "the runs that are done are kept, 3 of this call, in s.results; \
+                 `runslice x` goes on from there",
+            ),
+            (
+                Some(folder(0)),
+                "no new runs; what was there before is kept, in s.results; \
+                 `runslice x` goes on from there",
+            ),
+            (
+                Some(Kept::File("a.txt".into())),
+                "what was recorded is kept in a.txt; `runslice x` goes on behind it",
+            ),
+        ];
+        for (kept, want) in lines {
+            assert_eq!(said(kept.as_ref()), format!("interrupted: {want}"));
+        }
+    }
+
+    #[test]
+    fn a_signal_that_this_process_does_not_ignore_is_heard() {
+        // The kernel lets nobody ignore this one.
+        const SIGKILL: i32 = 9;
+        assert!(!is_ignored(SIGKILL));
+    }
+}
