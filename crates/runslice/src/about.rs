@@ -23,7 +23,7 @@ thread_local! {
 
 impl About {
     /// The version of this program.
-    pub const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    pub const VERSION: &'static str = show::VERSION;
 
     /// The words of the command line, the program's name first, as it is called and not as it is
     /// found. What is no text is replaced.
@@ -83,6 +83,21 @@ impl About {
             Self::VERSION.to_owned(),
             Self::command(),
         ]
+    }
+
+    /// The command that makes the same again, for a shell.
+    pub fn again() -> String {
+        let words = Self::words().into_iter().skip(1);
+        let words = words.map(|word| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
+            if !word.is_empty() && word.chars().all(is_plain) {
+                word
+            } else {
+                format!("'{}'", word.replace('\'', r"'\''"))
+            }
+        });
+        let words: Vec<_> = words.collect();
+        format!("runslice {}", words.join(" "))
     }
 
     /// The same as a shell takes it.

@@ -125,6 +125,8 @@ fn known() -> Vec<AdviceOf> {
     let mut known = known![bpf_build::Error, experiments::Error].to_vec();
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     known.extend(known![loader::StartError]);
+    #[cfg(feature = "png")]
+    known.extend(known![show::picture::PictureError]);
     #[cfg(feature = "live")]
     known.extend(known![live::Error, load::Error, vm::VmError]);
     known

@@ -15,8 +15,6 @@ mod cli;
 mod comparison;
 mod complete;
 mod exit;
-mod explanation;
-mod export;
 mod fidelity;
 mod files;
 mod here;
@@ -29,7 +27,6 @@ mod machine_options;
 #[cfg(feature = "live")]
 mod on_kernel;
 mod output;
-mod page;
 mod parallel;
 mod prepare;
 mod progress;
@@ -45,8 +42,6 @@ mod scheduler;
 mod score;
 mod source;
 mod store;
-mod table;
-mod timeline;
 mod verb;
 #[cfg(not(feature = "live"))]
 mod without_kernel;
@@ -60,6 +55,7 @@ use ask::{
     violation,
 };
 use clap_complete::CompleteEnv;
+use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
 use crate::cli::Cli;

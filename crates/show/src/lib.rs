@@ -1,8 +1,25 @@
 //! Answers in, bytes out: what a person or a file gets.
 //!
-//! [`figure`] draws runs, comparisons and logs as SVG. Nothing here opens a file or knows whether a
-//! terminal is there; whoever asks says where bytes go and how they are to look.
+//! [`figure`] draws runs, comparisons and logs as SVG, [`page`] is the design of every page,
+//! [`table`] of every table that people read, and [`export`] of those that programs read.
+//! [`explanation`] says why a task waited, and [`timeline`] draws it in letters.
+//!
+//! Nothing here opens a file or knows whether a terminal is there; whoever asks says where bytes go
+//! and how they are to look.
 
 #![forbid(unsafe_code)]
 
+pub mod explanation;
+pub mod export;
 pub mod figure;
+pub mod page;
+#[cfg(feature = "png")]
+pub mod picture;
+pub mod table;
+pub mod timeline;
+mod tone;
+
+pub use tone::Tone;
+
+/// The version of the program that shows it. All crates of a release have the same.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

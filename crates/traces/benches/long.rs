@@ -11,15 +11,12 @@ use std::time::Duration;
 /// The generator is that of the tests, where these names are those of the crate.
 mod foreign {
     pub(crate) use traces::foreign::{Window, read, record};
-    pub(crate) mod perfetto {
-        pub(crate) use crate::messages;
-    }
 }
 
 #[path = "../src/foreign/tests/long.rs"]
 #[expect(dead_code, reason = "tests use the rest")]
 mod long;
-#[path = "../src/foreign/perfetto/messages.rs"]
+#[path = "../src/foreign/tests/messages.rs"]
 mod messages;
 #[path = "../src/foreign/tests/story.rs"]
 #[expect(dead_code, reason = "tests use the rest")]

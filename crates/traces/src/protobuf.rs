@@ -1,13 +1,19 @@
-//! The protobuf wire format, as far as writing a trace needs it.
+//! The protobuf wire format, as far as reading and writing traces needs it.
 //!
 //! Source: <https://protobuf.dev/programming-guides/encoding/>.
+
+mod read;
+
+pub(crate) use read::{Column, Damaged, Fields, Small, Value};
 
 /// A message under construction. Fields are written in the order of the calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message(Vec<u8>);
 
+/// The form of a number that takes as many bytes as it needs.
 const VARINT: u64 = 0;
-const LENGTH: u64 = 2;
+/// The form of a text, a message or packed numbers.
+pub(crate) const LENGTH: u64 = 2;
 
 impl Message {
     pub const fn new() -> Self {
@@ -134,57 +140,14 @@ fn long_varint(mut value: u64, to: &mut Vec<u8>) {
     to.truncate(before + length);
 }
 
-/// Reads what [`Message`] wrote; for tests.
-#[cfg(test)]
-pub(crate) mod decode {
-    /// A value of a field.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub enum Field {
-        Number(u64),
-        Bytes(Vec<u8>),
-    }
-
-    fn varint(bytes: &mut &[u8]) -> u64 {
-        let mut value = 0;
-        for shift in (0..).step_by(7) {
-            let byte = bytes[0];
-            *bytes = &bytes[1..];
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-        }
-        value
-    }
-
-    /// The fields of a message, in their order.
-    ///
-    /// # Panics
-    /// If it is not one, or has fields of other wire types than the two that are written.
-    pub fn fields(mut bytes: &[u8]) -> Vec<(u64, Field)> {
-        let mut fields = Vec::new();
-        while !bytes.is_empty() {
-            let tag = varint(&mut bytes);
-            let value = match tag & 7 {
-                super::VARINT => Field::Number(varint(&mut bytes)),
-                super::LENGTH => {
-                    let length = varint(&mut bytes) as usize;
-                    let (value, rest) = bytes.split_at(length);
-                    bytes = rest;
-                    Field::Bytes(value.to_vec())
-                }
-                other => panic!("wire type {other} is never written"),
-            };
-            fields.push((tag >> 3, value));
-        }
-        fields
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::decode::{Field, fields};
     use super::*;
+
+    fn fields(message: &[u8]) -> Vec<(u64, Value<'_>)> {
+        let fields: Result<_, _> = Fields::of(message).collect();
+        fields.expect("it was written here")
+    }
 
     #[test]
     fn the_examples_of_the_format_documentation_come_out() {
@@ -204,13 +167,13 @@ mod tests {
         let outer = Message::new().message(7, |inner| {
             inner.number(114, u64::MAX).text(1, "a").number(15, 0)
         });
-        let Field::Bytes(inner) = &fields(outer.as_bytes())[0].1 else {
+        let Value::Bytes(inner) = fields(outer.as_bytes())[0].1 else {
             panic!("a message has a length");
         };
         let want = vec![
-            (114, Field::Number(u64::MAX)),
-            (1, Field::Bytes(b"a".to_vec())),
-            (15, Field::Number(0)),
+            (114, Value::Number(u64::MAX)),
+            (1, Value::Bytes(b"a")),
+            (15, Value::Number(0)),
         ];
         assert_eq!(fields(inner), want);
     }
@@ -232,7 +195,7 @@ mod tests {
     fn every_length_of_a_number_reads_back() {
         for bits in 0..64 {
             for value in [1 << bits, (1 << bits) - 1, u64::MAX >> bits] {
-                let want = vec![(1, Field::Number(value)), (2, Field::Number(7))];
+                let want = vec![(1, Value::Number(value)), (2, Value::Number(7))];
                 assert_eq!(
                     fields(&Message::new().number(1, value).number(2, 7).0),
                     want

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use ask::explain::{Explain, ExplainOf};
 
 use crate::about::About;
-use crate::explanation::{Explanation, command, json, text};
+use crate::explanation::{Explanation, json, text};
 use crate::here::HERE;
 use crate::look;
 
@@ -68,7 +68,7 @@ impl Explained {
     pub fn write(&self, is_json: bool) -> String {
         let words = self.command(is_json);
         let explanation = Explanation {
-            again: (!self.is_only_here).then(|| About::called(&words, command)),
+            again: (!self.is_only_here).then(|| About::called(&words, About::again)),
             ..self.explanation.clone()
         };
         if is_json {

@@ -11,8 +11,9 @@ use explain::why::{Fault, Finding, Observer, explain_dump};
 use model::{Nanos, SimTime};
 use workload::RunSpec;
 
+use crate::about::About;
 use crate::exit::{Status, UsageError};
-use crate::explanation::{Explanation, command, json, text};
+use crate::explanation::{Explanation, json, text};
 use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
@@ -235,7 +236,7 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
         return smallest(case, finding.clone(), path);
     }
     Ok(Explanation {
-        again: Some(command()),
+        again: Some(About::again()),
         ..explanation
     })
 }

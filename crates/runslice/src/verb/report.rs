@@ -1,8 +1,5 @@
 //! `runslice report RUN...`: figures of runs, as one page or as single files.
 
-#[cfg(feature = "png")]
-mod picture;
-
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +7,8 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use model::{Advised, Header, Nanos, SimTime};
 use show::figure::{self, Chart, Collector, Statistics};
+#[cfg(feature = "png")]
+use show::picture;
 use stats::schedstat::{HzEvidence, Interval, SchedstatReader};
 use stats::{Metrics, Tails};
 use traces::Tee;
@@ -106,8 +105,8 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
     #[cfg(feature = "png")]
     if let Some(folder) = &request.png {
         has_files = true;
-        let painter = picture::Painter::new();
-        write_figures(&charts, folder, "png", |chart| painter.paint(chart))?;
+        let painter = picture::Painter::default();
+        write_figures(&charts, folder, "png", |chart| Ok(painter.paint(chart)?))?;
     }
     let page = match &request.output {
         Some(path) => Some(path.as_path()),

@@ -487,7 +487,9 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
         Perfetto::new
     };
     let mut trace = create(&request.trace)?.map(|(to, path)| (perfetto(to), path));
-    let mut timeline = request.timeline.map(|it| it.collector(request.look));
+    let mut timeline = request
+        .timeline
+        .map(|it| it.collector(request.look.width()));
     let mut progress = Progress::of_run(name, end_of(spec));
     let mut collected = is_page.then(|| Collector::new(None));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];

@@ -1,39 +1,22 @@
 //! Perfetto's traces: the kernel's events in them.
-//!
-//! Source: `protos/perfetto/trace/**/*.proto` of the Perfetto project, 0.59. Field numbers of
-//! protobuf never change their meaning.
 
 mod compact;
-pub mod messages;
-mod wire;
 
 use std::io::{BufRead, BufReader, Read};
-
-use prost::Message as _;
 
 use crate::foreign::error::Error;
 use crate::foreign::record::{Comm, Context, Interrupt, Left, Record, What, Who};
 use crate::foreign::stream::Stream;
 use crate::foreign::text::{is_timer, softirq_of};
 use crate::foreign::unpack::{Allowance, Packing, reader};
-use messages::{Event, SystemInfo, event};
-use wire::{Damaged, Fields, Value};
+use crate::perfetto::fields::{
+    TRACE_PACKET, ftrace, interrupt, packet, process, sched, switch, system,
+};
+use crate::protobuf::{Damaged, Fields, LENGTH, Small, Value};
 
 /// Most bytes of one packet, packed or not. No more than two are in memory: one with packets in
 /// it, and one of these.
 const PACKET: u64 = 64 << 20;
-
-/// Field numbers of `TracePacket` and of `FtraceEventBundle`.
-mod field {
-    pub const FTRACE_EVENTS: u64 = 1;
-    pub const SYSTEM_INFO: u64 = 45;
-    pub const COMPRESSED_PACKETS: u64 = 50;
-    pub const CPU: u64 = 1;
-    pub const EVENT: u64 = 2;
-    pub const LOST_EVENTS: u64 = 3;
-    pub const COMPACT_SCHED: u64 = 4;
-    pub const FTRACE_CLOCK: u64 = 5;
-}
 
 /// Reads the packets of a trace.
 pub fn read(input: &mut impl BufRead, stream: &mut Stream<'_>) -> Result<(), Error> {
@@ -65,7 +48,7 @@ fn next(
     offset: &mut u64,
     packet: &mut Vec<u8>,
 ) -> Result<Option<u64>, Error> {
-    const TAG: u64 = 1 << 3 | 2;
+    const TAG: u64 = TRACE_PACKET << 3 | LENGTH;
     let at = *offset;
     let Some(tag) = varint(input, offset)? else {
         return Ok(None);
@@ -134,7 +117,7 @@ fn take(
     };
     for field in Fields::of(packet) {
         let field = field.map_err(damaged)?;
-        if let (field::COMPRESSED_PACKETS, Value::Bytes(packed)) = field
+        if let (packet::COMPRESSED_PACKETS, Value::Bytes(packed)) = field
             && take_packed(packed, at, allowance, stream)?
         {
             return Ok(true);
@@ -193,13 +176,14 @@ fn take_packed(
 fn take_plain(packet: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> {
     for field in Fields::of(packet) {
         match field? {
-            (field::SYSTEM_INFO, Value::Bytes(info)) => {
-                let info = SystemInfo::decode(info).map_err(|_| Damaged)?;
-                if let Some(name) = info.utsname {
-                    stream.told.kernel = name.release;
+            (packet::SYSTEM_INFO, Value::Bytes(info)) => {
+                if let Some(name) = Small::of(info)?.bytes(system::UTSNAME)? {
+                    let release = Small::of(name)?.bytes(system::RELEASE)?;
+                    let release = release.map(str::from_utf8).transpose();
+                    stream.told.kernel = release.map_err(|_| Damaged)?.map(str::to_owned);
                 }
             }
-            (field::FTRACE_EVENTS, Value::Bytes(bundle)) if take_bundle(bundle, stream)? => {
+            (packet::FTRACE_EVENTS, Value::Bytes(bundle)) if take_bundle(bundle, stream)? => {
                 return Ok(true);
             }
             _ => {}
@@ -214,11 +198,11 @@ fn take_bundle(bundle: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> 
     let mut cpu = 0;
     for field in Fields::of(bundle) {
         match field? {
-            (field::CPU, Value::Number(number)) => {
+            (ftrace::CPU, Value::Number(number)) => {
                 cpu = u32::try_from(number).unwrap_or(u32::MAX);
             }
-            (field::LOST_EVENTS, Value::Number(lost)) => stream.told.gaps += u64::from(lost != 0),
-            (field::FTRACE_CLOCK, Value::Number(clock)) => {
+            (ftrace::LOST_EVENTS, Value::Number(lost)) => stream.told.gaps += u64::from(lost != 0),
+            (ftrace::FTRACE_CLOCK, Value::Number(clock)) => {
                 stream.told.clock = Some(clock_name(clock).to_owned());
             }
             _ => {}
@@ -226,9 +210,8 @@ fn take_bundle(bundle: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> 
     }
     for field in Fields::of(bundle) {
         match field? {
-            (field::EVENT, Value::Bytes(event)) => {
-                let event = Event::decode(event).map_err(|_| Damaged)?;
-                let Some(record) = record(&event, cpu) else {
+            (ftrace::EVENT, Value::Bytes(event)) => {
+                let Some(record) = record(event, cpu)? else {
                     stream.told.skipped += 1;
                     continue;
                 };
@@ -236,7 +219,7 @@ fn take_bundle(bundle: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> 
                     return Ok(true);
                 }
             }
-            (field::COMPACT_SCHED, Value::Bytes(compact))
+            (ftrace::COMPACT_SCHED, Value::Bytes(compact))
                 if compact::push(compact, cpu, stream)? =>
             {
                 return Ok(true);
@@ -257,75 +240,136 @@ const fn clock_name(clock: u64) -> &'static str {
     }
 }
 
-fn record(event: &Event, cpu: u32) -> Option<Record> {
-    let flags = event.common_flags.map(u64::from);
-    Some(Record {
-        time: event.timestamp(),
+/// The record of an event; `None` if it is of another kind than those that are read.
+pub fn record(event: &[u8], cpu: u32) -> Result<Option<Record>, Damaged> {
+    let (mut time, mut pid, mut context, mut what) = (0, 0, Context::Unsaid, None);
+    for field in Fields::of(event) {
+        match field? {
+            (ftrace::TIMESTAMP, Value::Number(number)) => time = number,
+            (ftrace::PID, Value::Number(number)) => pid = number as u32,
+            (ftrace::COMMON_FLAGS, Value::Number(flags)) => {
+                context = Context::of_flags(flags & u64::from(u32::MAX));
+            }
+            (ftrace::TIMESTAMP | ftrace::PID | ftrace::COMMON_FLAGS, _) => return Err(Damaged),
+            (kind, Value::Bytes(message)) => {
+                what = of_tasks(kind, message)?
+                    .or(of_interrupts(kind, message)?)
+                    .or(what);
+            }
+            _ => {}
+        }
+    }
+    Ok(what.map(|what| Record {
+        time,
         cpu,
-        pid: event.pid(),
-        context: flags.map_or(Context::Unsaid, Context::of_flags),
-        what: what(event.event.as_ref()?)?,
-    })
+        pid,
+        context,
+        what,
+    }))
 }
 
-fn who(comm: &[u8], pid: i32, prio: i32) -> Option<Who> {
-    Some(Who {
-        pid: u32::try_from(pid).ok()?,
+/// The task in three fields of a message; `None` if its number is none of a task.
+fn who(of: &Small<'_>, [comm, pid, prio]: [u64; 3]) -> Result<Option<Who>, Damaged> {
+    let pid = of.int32(pid)?.unwrap_or_default();
+    let prio = of.int32(prio)?.unwrap_or_default();
+    let comm = of.bytes(comm)?.unwrap_or_default();
+    Ok(u32::try_from(pid).ok().map(|pid| Who {
+        pid,
         comm: Comm::new(comm),
         prio: i16::try_from(prio).ok(),
+    }))
+}
+
+/// A number of a thread or a CPU, 0 if it is not there; `None` if it is negative.
+fn number(of: &Small<'_>, field: u64) -> Result<Option<u32>, Damaged> {
+    let number = of.int32(field)?.unwrap_or_default();
+    Ok(u32::try_from(number).ok())
+}
+
+/// What happened to tasks; `None` if `kind` is another, or the message speaks of no task.
+fn of_tasks(kind: u64, message: &[u8]) -> Result<Option<What>, Damaged> {
+    let of = || Small::of(message);
+    let first = [sched::COMM, sched::PID, sched::PRIO];
+    let target = |of: &Small<'_>| {
+        let cpu = of.int32(sched::WAKING_TARGET_CPU)?;
+        Ok(cpu.and_then(|cpu| u32::try_from(cpu).ok()))
+    };
+    Ok(match kind {
+        ftrace::SCHED_SWITCH => {
+            let of = of()?;
+            let next = [switch::NEXT_COMM, switch::NEXT_PID, switch::NEXT_PRIO];
+            let left = Left::of_bits(of.number(switch::PREV_STATE)?.unwrap_or_default());
+            let both = who(&of, first)?.zip(who(&of, next)?);
+            both.map(|(prev, next)| What::Switch { prev, left, next })
+        }
+        ftrace::SCHED_WAKING => {
+            let of = of()?;
+            let cpu = target(&of)?;
+            who(&of, first)?.map(|who| What::Waking(who, cpu))
+        }
+        ftrace::SCHED_WAKEUP | ftrace::SCHED_WAKEUP_NEW => {
+            let of = of()?;
+            let (cpu, new) = (target(&of)?, kind == ftrace::SCHED_WAKEUP_NEW);
+            who(&of, first)?.map(|who| What::Wakeup { who, cpu, new })
+        }
+        ftrace::SCHED_MIGRATE_TASK => {
+            let of = of()?;
+            let from = number(&of, sched::MIGRATE_ORIG_CPU)?;
+            let to = number(&of, sched::MIGRATE_DEST_CPU)?;
+            let all = who(&of, first)?.zip(from).zip(to);
+            all.map(|((who, from), to)| What::Migrate { who, from, to })
+        }
+        ftrace::SCHED_PROCESS_FORK => {
+            let of = of()?;
+            let parent = number(&of, process::FORK_PARENT_PID)?;
+            let child = named(&of, process::FORK_CHILD_COMM, process::FORK_CHILD_PID)?;
+            let both = parent.zip(child);
+            both.map(|(parent, child)| What::Fork { parent, child })
+        }
+        ftrace::SCHED_PROCESS_EXEC => {
+            let of = of()?;
+            let both = number(&of, process::EXEC_PID)?.zip(number(&of, process::EXEC_OLD_PID)?);
+            both.map(|(pid, old)| What::Exec { pid, old })
+        }
+        ftrace::SCHED_PROCESS_EXIT => number(&of()?, process::EXIT_PID)?.map(What::Exit),
+        ftrace::TASK_RENAME => {
+            let task = named(&of()?, process::RENAME_NEWCOMM, process::RENAME_PID)?;
+            task.map(What::Rename)
+        }
+        _ => None,
     })
 }
 
-fn what(event: &event::Event) -> Option<What> {
-    use event::Event as Of;
-    let number = |number: i32| u32::try_from(number).ok();
-    Some(match event {
-        Of::SchedSwitch(it) => What::Switch {
-            prev: who(it.prev_comm(), it.prev_pid(), it.prev_prio())?,
-            left: Left::of_bits(it.prev_state().cast_unsigned()),
-            next: who(it.next_comm(), it.next_pid(), it.next_prio())?,
-        },
-        Of::SchedWaking(it) => What::Waking(
-            who(it.comm(), it.pid(), it.prio())?,
-            it.target_cpu.and_then(number),
-        ),
-        Of::SchedWakeup(it) | Of::SchedWakeupNew(it) => What::Wakeup {
-            who: who(it.comm(), it.pid(), it.prio())?,
-            cpu: it.target_cpu.and_then(number),
-            new: matches!(event, Of::SchedWakeupNew(_)),
-        },
-        Of::SchedMigrateTask(it) => What::Migrate {
-            who: who(it.comm(), it.pid(), it.prio())?,
-            from: number(it.orig_cpu())?,
-            to: number(it.dest_cpu())?,
-        },
-        Of::SchedProcessFork(it) => What::Fork {
-            parent: number(it.parent_pid())?,
-            child: Who {
-                prio: None,
-                ..who(it.child_comm(), it.child_pid(), 0)?
-            },
-        },
-        Of::SchedProcessExec(it) => What::Exec {
-            pid: number(it.pid())?,
-            old: number(it.old_pid())?,
-        },
-        Of::SchedProcessExit(it) => What::Exit(number(it.pid())?),
-        Of::TaskRename(it) => What::Rename(Who {
-            prio: None,
-            ..who(it.newcomm(), it.pid(), 0)?
-        }),
-        Of::IrqHandlerEntry(it) => What::Enter(Interrupt::Device {
-            clock: is_timer(it.name()),
-        }),
-        Of::IrqHandlerExit(_) => What::Leave(Interrupt::Device { clock: false }),
-        Of::SoftirqEntry(it) => What::Enter(softirq_of(it.vec().into())),
-        Of::SoftirqExit(it) => What::Leave(softirq_of(it.vec().into())),
-        Of::HrtimerExpireEntry(_) | Of::TimerExpireEntry(_) | Of::LocalTimerEntry(_) => {
+/// The task in two fields of a message, which tell nothing of its priority.
+fn named(of: &Small<'_>, comm: u64, pid: u64) -> Result<Option<Who>, Damaged> {
+    let pid = number(of, pid)?;
+    let comm = Comm::new(of.bytes(comm)?.unwrap_or_default());
+    let prio = None;
+    Ok(pid.map(|pid| Who { pid, comm, prio }))
+}
+
+/// Interrupts that begin and end; `None` if `kind` is another.
+fn of_interrupts(kind: u64, message: &[u8]) -> Result<Option<What>, Damaged> {
+    let softirq = || {
+        let vector = Small::of(message)?.number(interrupt::SOFTIRQ_VEC)?;
+        Ok(softirq_of(vector.unwrap_or_default() & u64::from(u32::MAX)))
+    };
+    Ok(Some(match kind {
+        ftrace::IRQ_HANDLER_ENTRY => {
+            let name = Small::of(message)?.bytes(interrupt::IRQ_NAME)?;
+            What::Enter(Interrupt::Device {
+                clock: is_timer(name.unwrap_or_default()),
+            })
+        }
+        ftrace::IRQ_HANDLER_EXIT => What::Leave(Interrupt::Device { clock: false }),
+        ftrace::SOFTIRQ_ENTRY => What::Enter(softirq()?),
+        ftrace::SOFTIRQ_EXIT => What::Leave(softirq()?),
+        ftrace::HRTIMER_EXPIRE_ENTRY | ftrace::TIMER_EXPIRE_ENTRY | ftrace::LOCAL_TIMER_ENTRY => {
             What::Enter(Interrupt::Timer)
         }
-        Of::HrtimerExpireExit(_) | Of::TimerExpireExit(_) | Of::LocalTimerExit(_) => {
+        ftrace::HRTIMER_EXPIRE_EXIT | ftrace::TIMER_EXPIRE_EXIT | ftrace::LOCAL_TIMER_EXIT => {
             What::Leave(Interrupt::Timer)
         }
-    })
+        _ => return Ok(None),
+    }))
 }

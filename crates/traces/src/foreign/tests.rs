@@ -3,6 +3,8 @@
 
 mod damage;
 mod long;
+mod messages;
+mod perfetto_events;
 mod reports;
 mod story;
 mod trace_files;
@@ -15,9 +17,9 @@ use prost::Message as _;
 
 use model::{Change, Event, EventKind, Sink as _, TaskClass, TaskId, WakeCause};
 
-use crate::foreign::perfetto::messages as m;
 use crate::foreign::record::{Context, Left, Record, What, Who};
 use crate::foreign::{Error, Imported, Window, read};
+use messages as m;
 use story::{story, who};
 use trace_files::RELEASE;
 use written::{FORMATS, written};

@@ -1,7 +1,7 @@
 //! Writes a run for ui.perfetto.dev and for `trace_processor`.
 
 mod decisions;
-mod fields;
+pub(crate) mod fields;
 mod packets;
 #[cfg(test)]
 mod tests;

@@ -3,27 +3,28 @@ use std::fmt::Write as _;
 use model::{Nanos, Op};
 
 use super::*;
-use crate::protobuf::decode::{Field, fields};
+use crate::protobuf::{Fields, Value};
 use crate::testing::{Stream, event, with};
 
 /// A decoded message: fields by number, in their order.
-struct Decoded(Vec<(u64, Field)>);
+struct Decoded<'a>(Vec<(u64, Value<'a>)>);
 
-impl Decoded {
-    fn of(bytes: &[u8]) -> Self {
-        Self(fields(bytes))
+impl<'a> Decoded<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        let fields: Result<_, _> = Fields::of(bytes).collect();
+        Self(fields.expect("it was written here"))
     }
 
     fn number(&self, field: u64) -> Option<u64> {
         self.0.iter().find_map(|(at, value)| match value {
-            Field::Number(number) if *at == field => Some(*number),
+            Value::Number(number) if *at == field => Some(*number),
             _ => None,
         })
     }
 
     fn all(&self, field: u64) -> Vec<Self> {
         let bytes = self.0.iter().filter_map(|(at, value)| match value {
-            Field::Bytes(bytes) if *at == field => Some(Self::of(bytes)),
+            Value::Bytes(bytes) if *at == field => Some(Self::of(bytes)),
             _ => None,
         });
         bytes.collect()
@@ -31,7 +32,7 @@ impl Decoded {
 
     fn text(&self, field: u64) -> Option<String> {
         self.0.iter().find_map(|(at, value)| match value {
-            Field::Bytes(bytes) if *at == field => Some(String::from_utf8(bytes.clone()).unwrap()),
+            Value::Bytes(bytes) if *at == field => Some(String::from_utf8(bytes.to_vec()).unwrap()),
             _ => None,
         })
     }

@@ -3,25 +3,10 @@
 //! A switch has its next thread only. The previous one is the next one of the switch before, on the
 //! same CPU; of a CPU's first switch it is not known.
 
-use super::wire::{Column, Damaged, Fields, Value};
 use crate::foreign::record::{CURRENT, Comm, Context, Left, Record, What, Who};
 use crate::foreign::stream::Stream;
-
-/// Field numbers of `FtraceEventBundle.CompactSched`.
-mod field {
-    pub const SWITCH_TIMESTAMP: u64 = 1;
-    pub const SWITCH_PREV_STATE: u64 = 2;
-    pub const SWITCH_NEXT_PID: u64 = 3;
-    pub const SWITCH_NEXT_PRIO: u64 = 4;
-    pub const INTERN_TABLE: u64 = 5;
-    pub const SWITCH_NEXT_COMM_INDEX: u64 = 6;
-    pub const WAKING_TIMESTAMP: u64 = 7;
-    pub const WAKING_PID: u64 = 8;
-    pub const WAKING_TARGET_CPU: u64 = 9;
-    pub const WAKING_PRIO: u64 = 10;
-    pub const WAKING_COMM_INDEX: u64 = 11;
-    pub const WAKING_COMMON_FLAGS: u64 = 12;
-}
+use crate::perfetto::fields::compact as field;
+use crate::protobuf::{Column, Damaged, Fields, Value};
 
 /// Puts a bundle's records, of which every CPU's come in order. Whether enough was read.
 pub fn push(message: &[u8], cpu: u32, stream: &mut Stream<'_>) -> Result<bool, Damaged> {

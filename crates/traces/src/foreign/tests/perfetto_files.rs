@@ -3,7 +3,7 @@
 
 use prost::Message;
 
-use crate::foreign::perfetto::messages::{Event, SystemInfo};
+use super::super::messages::{Event, SystemInfo};
 
 /// Several packets, as in a compressed one.
 #[derive(Clone, PartialEq, Message)]

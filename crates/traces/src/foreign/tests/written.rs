@@ -7,8 +7,8 @@ use prost::Message as _;
 #[path = "perfetto_files.rs"]
 pub mod files;
 
+use super::messages::{self as m, event::Event as Of};
 use super::trace_files::{RELEASE, flags, perf_data, trace_dat};
-use crate::foreign::perfetto::messages::{self as m, event::Event as Of};
 use crate::foreign::record::{Context, Interrupt, Left, Record, What, Who};
 
 /// Names for [`written`].

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::look::Tone;
+use crate::Tone;
 
 /// Columns of a terminal that prose is wrapped to.
 const WIDTH: usize = 100;
@@ -54,6 +54,7 @@ impl From<String> for Cell {
 
 impl Cell {
     /// The same in another tone.
+    #[must_use]
     pub const fn toned(mut self, tone: Tone) -> Self {
         self.tone = tone;
         self
@@ -74,6 +75,7 @@ impl Table {
     }
 
     /// Adds the last column: text that is wrapped.
+    #[must_use]
     pub fn prose(self, title: &'static str) -> Self {
         self.column("", title, Cells::Prose)
     }
@@ -100,6 +102,7 @@ impl Table {
 
     /// The column added last is left out where there is no room for it, and before those of a
     /// smaller rank.
+    #[must_use]
     pub fn rank(mut self, rank: u8) -> Self {
         if let Some(column) = self.columns.last_mut() {
             column.rank = rank;
@@ -108,6 +111,7 @@ impl Table {
     }
 
     /// The table with as many columns as `width` has room for, or all, and how many it lost.
+    #[must_use]
     pub fn fit(mut self, width: Option<usize>) -> (Self, usize) {
         let Some(width) = width else {
             return (self, 0);
@@ -161,6 +165,7 @@ impl Table {
     }
 
     /// Whether the table has no rows.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -305,6 +310,7 @@ impl fmt::Display for Table {
 
 /// `text` with the blanks behind it that make it `width` characters wide. The width of a format
 /// would panic above 65,535.
+#[must_use]
 pub fn to_the_left(text: &str, width: usize) -> String {
     format!("{text}{}", blanks(text, width))
 }
@@ -330,6 +336,7 @@ fn shortened(name: String) -> String {
 }
 
 /// The words of `text` in lines of at most `room` characters; a longer word has its own line.
+#[must_use]
 pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

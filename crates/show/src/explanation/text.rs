@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use ask::words::counted;
 use explain::why::{Act, Fault, Finding, QueueView, Standing, Victim};
 use model::SimTime;
 
 use super::Explanation;
-use crate::report::counted;
 
 /// Columns of a line at most: longer ones are hard to read.
 const WIDEST: usize = 80;
@@ -18,6 +18,7 @@ const INDENT: &str = "  ";
 const NAMED: usize = 8;
 
 /// The text for so many columns, or for at least 40 and at most 80.
+#[must_use]
 pub fn of(explanation: &Explanation, columns: usize) -> String {
     let mut text = Text {
         out: String::new(),

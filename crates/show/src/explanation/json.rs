@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Explanation;
 
 /// The text, one object.
+#[must_use]
 pub fn of(explanation: &Explanation) -> String {
     let waits = explanation
         .waits

@@ -35,6 +35,7 @@ pub const MACHINE: [(&str, Kind); 7] = [
 ];
 
 /// Its cells in the columns of [`MACHINE`].
+#[must_use]
 pub fn machine_cells(machine: &MachineSpec) -> [String; MACHINE.len()] {
     [
         machine.cpus.to_string(),
@@ -59,6 +60,7 @@ pub enum Form {
 
 impl Form {
     /// Whether people can read it.
+    #[must_use]
     pub const fn is_text(self) -> bool {
         match self {
             Self::Csv => true,
@@ -138,6 +140,7 @@ impl ExportTable {
 /// take for a formula gets an apostrophe before it, and quotes: names of tasks, files and policies
 /// come from anywhere, and a formula runs commands or sends cells away (OWASP, "CSV injection").
 /// Numbers stay numbers, negative ones too.
+#[must_use]
 pub fn cell(text: &str) -> String {
     if is_formula(text) {
         format!("\"'{}\"", text.replace('"', "\"\""))

@@ -5,13 +5,12 @@
 
 use std::io::{self, Write};
 
+use crate::figure::{Chart, both_widths, style};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use model::plain::{escape, is_obeyed};
-use show::figure::{Chart, both_widths, style};
 
-use crate::about::About;
-use crate::look::Tone;
 use crate::table::Table;
+use crate::{Tone, VERSION};
 
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
@@ -48,6 +47,7 @@ pub struct Fold {
 
 impl Fold {
     /// Figures, each with its caption.
+    #[must_use]
     pub fn figures(id: &str, title: &str, charts: &[Chart]) -> Option<Self> {
         (!charts.is_empty()).then(|| Self {
             id: id.to_owned(),
@@ -58,6 +58,7 @@ impl Fold {
 }
 
 /// A figure with its caption.
+#[must_use]
 pub fn figure(chart: &Chart) -> Markup {
     html! {
         figure id=(format!("figure-{}", chart.id)) {
@@ -69,6 +70,7 @@ pub fn figure(chart: &Chart) -> Markup {
 }
 
 /// A table, all of its columns.
+#[must_use]
 pub fn table(caption: &str, table: &Table) -> Markup {
     let heads: Vec<_> = table.heads().collect();
     let side = |at: usize| (at > 0 && heads[at].2).then_some("l");
@@ -147,7 +149,7 @@ impl Page {
                 body {
                     main { (self.body()) }
                     footer { p {
-                        "Made by runslice " (About::VERSION)
+                        "Made by runslice " (VERSION)
                         ". docs/events.md defines every number. "
                         "Point at a figure to see its values. Drag over a figure of time to see a "
                         "part of it. Both take JavaScript."

@@ -30,7 +30,7 @@ pub fn write(table: &ExportTable, to: &mut dyn Write) -> io::Result<()> {
 fn fill(table: &ExportTable, to: &mut Vec<u8>) -> Result<(), ParquetError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
-        .set_created_by(format!("runslice {}", env!("CARGO_PKG_VERSION")))
+        .set_created_by(format!("runslice {}", crate::VERSION))
         .build();
     let schema = schema(table)?;
     let mut file = SerializedFileWriter::new(to, schema, Arc::new(properties))?;

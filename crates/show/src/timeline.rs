@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use explain::timeline::{Row, Timeline};
 use model::{Nanos, SimTime, span};
 
-use crate::look::{LookOptions, Tone};
+use crate::Tone;
 
 /// Columns of the picture where it may be as wide as it likes.
 const WIDEST: usize = 200;
@@ -42,9 +42,10 @@ impl Stretch {
         Ok(Self { from, to })
     }
 
-    /// What collects it, for a terminal of this look.
-    pub fn collector(self, look: LookOptions) -> Timeline {
-        let columns = look.width().unwrap_or(WIDEST).clamp(NAMES + 10, WIDEST) - NAMES - 2;
+    /// What collects it, for a terminal of so many columns; `None`: as wide as it likes.
+    #[must_use]
+    pub fn collector(self, width: Option<usize>) -> Timeline {
+        let columns = width.unwrap_or(WIDEST).clamp(NAMES + 10, WIDEST) - NAMES - 2;
         Timeline::new(self.from, self.to, columns)
     }
 }

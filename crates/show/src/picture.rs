@@ -2,25 +2,50 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use model::Advice;
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{Options, Tree, fontdb};
-use show::figure::{self, Chart};
+use resvg::usvg::{self, Options, Tree, fontdb};
+
+use crate::figure::{self, Chart};
 
 /// `DejaVu Sans` 2.37 with the letters of Europe, Greek and Cyrillic and the signs of figures, so
 /// that a picture does not depend on what is installed. How it was made: assets/README.md.
-const FONT: &[u8] = include_bytes!("../../../assets/figures.ttf");
+const FONT: &[u8] = include_bytes!("../assets/figures.ttf");
 /// Points of the picture to a unit of the figure: letters of 12 units stay sharp on dense screens.
 const SCALE: f32 = 2.0;
+
+/// Why a figure is no picture.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PictureError {
+    /// Nothing of it could be seen.
+    #[error("the figure has no size")]
+    NoSize,
+    /// Its points do not fit into memory.
+    #[error("the figure is too large")]
+    TooLarge,
+    /// Its drawing is no SVG.
+    #[error("cannot read the figure's drawing: {0}")]
+    Drawing(#[from] usvg::Error),
+    /// The points could not be packed.
+    #[error("cannot pack the figure: {0}")]
+    Packing(String),
+}
+
+impl Advice for PictureError {
+    fn advice(&self) -> Option<String> {
+        None
+    }
+}
 
 /// What turns figures into pictures.
 pub struct Painter {
     options: Options<'static>,
 }
 
-impl Painter {
+impl Default for Painter {
     /// Reads the font.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let mut fonts = fontdb::Database::new();
         fonts.load_font_data(FONT.to_vec());
         let options = Options {
@@ -29,22 +54,25 @@ impl Painter {
         };
         Self { options }
     }
+}
 
+impl Painter {
     /// The figure as the bytes of a PNG file, as it looks on a light screen.
     ///
     /// # Errors
     /// When it is too large for a picture.
-    pub fn paint(&self, chart: &Chart) -> anyhow::Result<Vec<u8>> {
+    pub fn paint(&self, chart: &Chart) -> Result<Vec<u8>, PictureError> {
         // Without the style of dark screens.
         let svg = figure::svg(chart, false);
         let tree = Tree::from_str(&svg, &self.options)?;
         let size = tree.size().to_int_size();
-        let size = size.scale_by(SCALE).context("the figure has no size")?;
-        let mut points =
-            Pixmap::new(size.width(), size.height()).context("the figure is too large")?;
+        let size = size.scale_by(SCALE).ok_or(PictureError::NoSize)?;
+        let points = Pixmap::new(size.width(), size.height());
+        let mut points = points.ok_or(PictureError::TooLarge)?;
         let transform = Transform::from_scale(SCALE, SCALE);
         resvg::render(&tree, transform, &mut points.as_mut());
-        Ok(points.encode_png()?)
+        let packed = points.encode_png();
+        packed.map_err(|error| PictureError::Packing(error.to_string()))
     }
 }
 
@@ -52,7 +80,7 @@ impl Painter {
 mod tests {
     use std::collections::HashSet;
 
-    use show::figure::{Axis, Body, Curve, Ink, Join, Quantity};
+    use crate::figure::{Axis, Body, Curve, Ink, Join, Quantity};
 
     use super::*;
 
@@ -74,7 +102,7 @@ mod tests {
                 }],
             },
         };
-        let bytes = Painter::new().paint(&chart).unwrap();
+        let bytes = Painter::default().paint(&chart).unwrap();
         Pixmap::decode_png(&bytes).unwrap()
     }
 

@@ -1,6 +1,8 @@
 //! The fields of a protobuf message, one at a time: nothing is copied, so a message takes no more
 //! memory than its bytes, however many fields it has.
 
+use super::{LENGTH, VARINT};
+
 /// A message that breaks the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
@@ -30,9 +32,9 @@ impl<'a> Fields<'a> {
     fn field(&mut self) -> Result<(u64, Value<'a>), Damaged> {
         let tag = varint(&mut self.0)?;
         let value = match tag & 7 {
-            0 => Value::Number(varint(&mut self.0)?),
+            VARINT => Value::Number(varint(&mut self.0)?),
             1 => self.bytes(8).map(|_| Value::Fixed)?,
-            2 => {
+            LENGTH => {
                 let long = varint(&mut self.0)?;
                 Value::Bytes(self.bytes(long)?)
             }
@@ -62,6 +64,50 @@ impl<'a> Iterator for Fields<'a> {
             self.0 = &[];
         }
         Some(field)
+    }
+}
+
+/// Field numbers of a [`Small`] message are below this.
+const SMALL: usize = 8;
+
+/// A message of few fields, of which the last of each number counts.
+pub struct Small<'a>([Option<Value<'a>>; SMALL]);
+
+impl<'a> Small<'a> {
+    /// The fields of a message whose numbers are below [`SMALL`].
+    pub fn of(message: &'a [u8]) -> Result<Self, Damaged> {
+        let mut small = [None; SMALL];
+        for field in Fields::of(message) {
+            let (number, value) = field?;
+            let at = usize::try_from(number).ok();
+            if let Some(place) = at.and_then(|at| small.get_mut(at)) {
+                *place = Some(value);
+            }
+        }
+        Ok(Self(small))
+    }
+
+    /// A number; `None` if it is not there.
+    pub fn number(&self, field: u64) -> Result<Option<u64>, Damaged> {
+        match self.0[field as usize] {
+            None => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number)),
+            Some(_) => Err(Damaged),
+        }
+    }
+
+    /// A number of type `int32`, which is the lower half of what is written.
+    pub fn int32(&self, field: u64) -> Result<Option<i32>, Damaged> {
+        Ok(self.number(field)?.map(|number| number as i32))
+    }
+
+    /// A text or a message; `None` if it is not there.
+    pub fn bytes(&self, field: u64) -> Result<Option<&'a [u8]>, Damaged> {
+        match self.0[field as usize] {
+            None => Ok(None),
+            Some(Value::Bytes(bytes)) => Ok(Some(bytes)),
+            Some(_) => Err(Damaged),
+        }
     }
 }
 

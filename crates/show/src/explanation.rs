@@ -1,0 +1,6 @@
+//! An explanation in its forms.
+
+pub mod json;
+pub mod text;
+
+pub use ask::explain::Explanation;
