@@ -4,8 +4,8 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use model::SimTime;
 use explain::why::{Finding, Observer, Wait, explain_dump};
+use model::SimTime;
 use workload::RunSpec;
 
 use crate::error::Error;

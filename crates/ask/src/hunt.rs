@@ -1,8 +1,8 @@
 //! Random machines and loads, among which some may show a fault of a policy.
 
 use anyhow::Context as _;
-use model::PolicySpec;
 use explain::why::{Fault, Finding};
+use model::PolicySpec;
 use workload::generate;
 
 use crate::error::Error;

@@ -5,9 +5,9 @@ pub mod trial;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use traces::foreign::Window;
 use model::Advised;
 use stats::compare::skill::{self, Row, Verdict};
+use traces::foreign::Window;
 
 use crate::error::{Error, UsageError};
 use crate::machine::MachineChange;

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use model::{Advised, Program};
 use model::user_space::UserSpace;
+use model::{Advised, Program};
 use workload::RunSpec;
 
 use crate::error::Cancelled;

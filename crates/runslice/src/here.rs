@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use ask::note::Note;
 use ask::kind::WordKind;
+use ask::note::Note;
 use ask::services::{Compiler, FileKind, Files, Opened, Services, Words};
 use model::Advised;
 

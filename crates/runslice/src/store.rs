@@ -8,10 +8,10 @@ use model::Nanos;
 use serde_json::{Value, json};
 
 use crate::here::HERE;
-use crate::{input, interrupt};
 use crate::output::{Whole, make_folder, write_whole};
 use crate::plan::Planned;
 use crate::report;
+use crate::{input, interrupt};
 
 /// The folder of single runs, below that of the results.
 const RUNS: &str = "runs";

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use model::{MachineSpec, Nanos, Profile};
 use ask::outcome::ROWS;
+use model::{MachineSpec, Nanos, Profile};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, SpanReport, Value};
 
 use crate::look::LookOptions;

@@ -280,7 +280,8 @@ fn fill(
     let mut to = Tee::new(sinks);
     if let Some(path) = &request.from {
         let file = input::open(path).map_err(model::CannotRead::at(path.display()))?;
-        traces::replay(BufReader::new(file), &mut to).with_context(|| path.display().to_string())?;
+        traces::replay(BufReader::new(file), &mut to)
+            .with_context(|| path.display().to_string())?;
         return Ok(None);
     }
     let spec = request.spec(found.context("a policy is simulated")?)?;
