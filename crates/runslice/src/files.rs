@@ -21,7 +21,7 @@ const PIPED: u64 = 4 << 30;
 /// The bytes 0x80 to 0xff of a name that is no text stand in one as U+EF80 to U+EFFF, in the
 /// private area: names are text everywhere else.
 ///
-/// Source: OPTU-8/16 of MirBSD, which maps them so, too.
+/// Source: OPTU-8/16 of `MirBSD`, which maps them so, too.
 const RAW: u32 = 0xef00;
 
 /// A word of the command line as text, whatever its bytes are; [`real`] is the way back.

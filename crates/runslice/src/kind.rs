@@ -63,7 +63,10 @@ impl Spoken for WordKind {
             }
             Self::Profile => Some("give `ideal`, `default-v0` or a file (docs/profiles.md)"),
             Self::Experiment => Some("`runslice reproduce` names the experiments"),
-            Self::Recording | Self::Sweep | Self::Results => None,
+            Self::Results => {
+                Some("give what `runslice sim POLICY -w WORKLOAD --runs 10 -o runs.json` writes")
+            }
+            Self::Recording | Self::Sweep => None,
         }
     }
 

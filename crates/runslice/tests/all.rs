@@ -14,6 +14,7 @@ mod explain;
 mod from;
 mod hostile_loaders;
 mod hunt;
+#[cfg(feature = "live")]
 mod interrupts;
 mod many_runs;
 mod memory;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use runslice_tests::command;
+use rustix::process::{Pid, Signal, kill_process};
 
 fn folder(name: &str) -> PathBuf {
     command::empty_folder(env!("CARGO_TARGET_TMPDIR"), &format!("interrupts-{name}"))
@@ -24,9 +25,7 @@ fn interrupted(mut child: Child, is_far: impl Fn() -> bool) -> String {
         assert!(ended.is_none(), "it ended before: {ended:?}");
         std::thread::yield_now();
     }
-    let pid = child.id().to_string();
-    let killed = Command::new("kill").args(["-INT", &pid]).status();
-    assert!(killed.expect("a program of every system").success());
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8(output.stderr).expect("text");

@@ -285,6 +285,7 @@ fn chosen_of_all(
     for document in &request.document {
         if !all.iter().any(|name| is_of(name, document)) {
             let mut known: Vec<&str> = all.iter().filter_map(|it| it.split('-').next()).collect();
+            known.retain(|it| it.starts_with(|c: char| c.is_ascii_digit()));
             known.dedup();
             let message = Advised::new(
                 format!("no experiment is of a document `{document}`"),

@@ -324,7 +324,14 @@ impl Play {
             table: self.table,
             look: self.look,
         };
-        let mut to = output::open_shape(shape, self.to.output.as_deref())?;
+        let files = [self.events.as_deref(), self.trace.as_deref()];
+        let is_taken = files.into_iter().flatten().any(output::is_standard);
+        let mut to: Box<dyn std::io::Write> = if is_taken && self.to.output.is_none() {
+            say("the results are not printed: -o writes them to a file");
+            Box::new(std::io::sink())
+        } else {
+            output::open_shape(shape, self.to.output.as_deref())?
+        };
         if self.against_sim {
             let mut same = RunSpec {
                 machine: take.machine.clone(),
