@@ -405,7 +405,7 @@ fn one_file_asks_for_the_feature_live() {
     let want = [
         ("crates/runslice/src/exit.rs".to_owned(), 1),
         ("crates/runslice/src/lib.rs".to_owned(), 4),
-        ("crates/runslice/tests/all.rs".to_owned(), 4),
+        ("crates/runslice/tests/all.rs".to_owned(), 5),
     ];
     assert_eq!(found, BTreeMap::from(want));
 }

@@ -7,7 +7,6 @@ use model::{Advice as _, Advised};
 
 pub use ask::error::{BadSource, UnsupportedError, UsageError};
 
-use crate::kind;
 
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,19 +93,7 @@ pub fn unboxed(error: Box<dyn Error + Send + Sync>) -> anyhow::Error {
 
 /// The error of the command line in words: what is wrong, with its causes, and what to do.
 pub fn advised(error: &anyhow::Error) -> Advised {
-    let advised = ask::error::advised_with(error, &known());
-    Advised {
-        advice: is_named(error).or(advised.advice),
-        ..advised
-    }
-}
-
-/// The advice for a file that is not there and has the name of something that is built in.
-fn is_named(error: &anyhow::Error) -> Option<String> {
-    let mut causes = error.chain();
-    let missing = causes.find_map(|it| it.downcast_ref::<model::CannotRead>())?;
-    let is_missing = missing.source.kind() == std::io::ErrorKind::NotFound;
-    kind::no_file(&missing.file).filter(|_| is_missing)
+    ask::error::advised_with(error, &known())
 }
 
 /// [`advised`] in one line.

@@ -1,16 +1,16 @@
 //! What a word of the command line is, where it is not what its place takes: people swap arguments,
 //! and a message that only says what is missing does not help them.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 pub use ask::kind::WordKind;
+use ask::workload_arg::SHIPPED;
 use experiments::files::Files;
 use model::{Advised, Profile};
 
 use crate::about::About;
-use crate::workload_arg::SHIPPED;
-use crate::{bundle, input, source};
+use crate::files;
 
 /// A kind of thing, as this command line speaks of it.
 trait Spoken: Sized {
@@ -89,7 +89,7 @@ impl Spoken for WordKind {
     }
 
     fn of_file(path: &Path) -> Option<Self> {
-        let real = input::real(path);
+        let real = files::real(path);
         // A pipe is not read to guess.
         if !real.is_file() {
             return None;
@@ -97,7 +97,7 @@ impl Spoken for WordKind {
         let mut begin = Vec::new();
         let file = std::fs::File::open(&real).ok()?;
         file.take(64 << 10).read_to_end(&mut begin).ok()?;
-        if source::is_source(&real) || begin.starts_with(b"\x7fELF") || bundle::is_bundle(&begin) {
+        if real.extension().is_some_and(|it| it == "c") || begin.starts_with(b"\x7fELF") {
             return Some(Self::Policy);
         }
         if begin.starts_with(br#"{"runslice_events":"#) || traces::foreign::is_trace(&begin) {
@@ -136,8 +136,15 @@ pub fn of_other_file(path: &Path, wanted: WordKind) -> Option<Advised> {
     told(path.to_str()?, WordKind::of_file(path)?, wanted)
 }
 
-/// What else a file's name is that does not exist: the advice.
-pub fn no_file(name: &str) -> Option<String> {
+/// The advice for a file that is not there and has the name of something that is built in.
+pub fn of_missing_file(error: &anyhow::Error) -> Option<String> {
+    let mut causes = error.chain();
+    let missing = causes.find_map(|it| it.downcast_ref::<model::CannotRead>())?;
+    let is_missing = missing.source.kind() == io::ErrorKind::NotFound;
+    no_file(&missing.file).filter(|_| is_missing)
+}
+
+fn no_file(name: &str) -> Option<String> {
     let found = WordKind::built_in(name)?;
     let command = found.command(name);
     Some(format!(

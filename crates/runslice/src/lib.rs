@@ -135,7 +135,9 @@ fn explain(error: &anyhow::Error) -> Status {
         // Whoever reads our output has seen enough: `runslice list | head -1` is no failure.
         return Status::Done;
     }
-    say::say("runslice", &in_two_lines(&advised(error)));
+    let mut told = advised(error);
+    told.advice = kind::of_missing_file(error).or(told.advice);
+    say::say("runslice", &in_two_lines(&told));
     match Kind::of(error) {
         Kind::Usage => Status::Usage,
         Kind::Unsupported => Status::Unsupported,

@@ -1,4 +1,4 @@
-//! A refusal names what would work. golden/refusals.txt has wrong command lines of every verb, with
+//! A refusal names what would work. golden/refusals/commands.txt has wrong command lines of every verb, with
 //! what each is told: the status, what is wrong, and what to do. `UPDATE_GOLDEN=1` writes what the
 //! program says now; whoever commits that reads it as a user does.
 
@@ -33,7 +33,7 @@ const FILES: [(&str, &str); 6] = [
 const LONGEST: usize = 240;
 
 fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/refusals.txt")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/refusals/commands.txt")
 }
 
 /// What the command line is told.
@@ -100,7 +100,7 @@ fn a_refusal_of_any_verb_says_what_is_wrong_and_what_to_do() {
     let tried: BTreeSet<String> = tried.map(str::to_owned).collect();
     let left_out: Vec<_> = verbs().difference(&tried).cloned().collect();
     assert!(left_out.is_empty(), "no refusal of {left_out:?}");
-    let mut text = head.to_owned() + "\n";
+    let mut text = head.trim_end().to_owned() + "\n";
     for line in lines {
         write!(text, "\n{}", told(line, &folder)).expect("memory");
     }
