@@ -324,10 +324,7 @@ impl Form {
             .iter()
             .map(|file| ("the recording", Some(*file)))
             .collect();
-        Ok(output::spare(
-            &read,
-            &[("--output", self.to.output.as_deref())],
-        )?)
+        output::spare(&read, &[("--output", self.to.output.as_deref())])
     }
 
     fn write(&self, rows: &[Row]) -> anyhow::Result<()> {
