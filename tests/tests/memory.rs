@@ -103,9 +103,12 @@ fn a_mask_that_nobody_created_cannot_be_released() {
     assert!(message.contains("is no `struct bpf_cpumask`"), "{message}");
 }
 
-#[test]
-fn masks_without_end_end_the_policy_at_the_limit_of_memory() {
-    let run = Run::new("hoarder", "[task.t]\ndo = \"run(1ms)\"\n");
+/// How a policy ends that may take 8 MiB, on both back ends.
+fn ends_at_the_limit(policy: &'static str, set: &[(&str, &str)], line: &str) {
+    let run = Run {
+        set,
+        ..Run::new(policy, "[task.t]\ndo = \"run(1ms)\"\n")
+    };
     let exits = [Backend::Interpreter, Backend::Jit].map(|backend| {
         let options = Options {
             backend,
@@ -123,5 +126,17 @@ fn masks_without_end_end_the_policy_at_the_limit_of_memory() {
     let message = "out of memory: the object may use 8388608 bytes";
     assert_eq!(exits[0].message, message);
     let fault = exits[0].fault.as_deref().unwrap_or_default();
-    assert!(fault.contains("hoarder.bpf.c:21"), "{fault}");
+    assert!(fault.contains(line), "{fault}");
+}
+
+#[test]
+fn masks_without_end_end_the_policy_at_the_limit_of_memory() {
+    ends_at_the_limit("hoarder", &[], "hoarder.bpf.c:21");
+}
+
+#[test]
+fn queues_without_end_end_the_policy_at_the_limit_of_memory() {
+    ends_at_the_limit("queuer", &[], "queuer.bpf.c:16");
+    // The machine keeps what was destroyed.
+    ends_at_the_limit("queuer", &[("destroys", "1")], "queuer.bpf.c:16");
 }

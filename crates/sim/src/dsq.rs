@@ -220,6 +220,10 @@ impl Dsqs {
         self.queue(dsq).id
     }
 
+    /// Bytes that a queue takes, also after it was destroyed: itself, its place in the table of
+    /// numbers, and as much again, since both grow by doubling.
+    pub const BYTES: u64 = 2 * (size_of::<Dsq>() + 32) as u64;
+
     /// Creates the policy's queue `id`; `None` if there is one.
     pub fn create(&mut self, id: u64) -> Option<DsqIndex> {
         if self.by_id.contains_key(&id) {

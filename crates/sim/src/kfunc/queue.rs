@@ -5,6 +5,7 @@ use model::TaskId;
 use super::{Ctx, Line, Return, changed, here, s32, task};
 use crate::context::Directly;
 use crate::dispatch::Buffered;
+use crate::dsq::Dsqs;
 use crate::flags::{self, enq, errno, kf};
 use crate::machine::Machine;
 use crate::task::{Carried, Direct, OpsState};
@@ -54,6 +55,13 @@ fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
         return Ok(s32(errno::ENODEV));
     }
     if ctx.host.dsqs.count() >= MOST_QUEUES {
+        return Ok(s32(errno::ENOMEM));
+    }
+    if ctx.host.dsqs.user(id).is_some() {
+        return Ok(s32(errno::EEXIST));
+    }
+    if ctx.vm.memory().hold(Dsqs::BYTES).is_err() {
+        ctx.vm.memory().within_limit()?;
         return Ok(s32(errno::ENOMEM));
     }
     let created = ctx.host.dsqs.create(id);
