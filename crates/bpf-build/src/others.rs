@@ -121,6 +121,17 @@ fn command(reach: &Reach) -> std::io::Result<Command> {
     Ok(command)
 }
 
+/// Why the compiler broke down, in its words; of the frames of its stack, which name errors too, none.
+pub fn reason(said: &str) -> Option<&str> {
+    let lines = || said.lines().map(str::trim);
+    let without_memory = ["out of memory", "bad_alloc", "Cannot allocate memory"];
+    if without_memory.iter().any(|it| said.contains(it)) {
+        return Some("out of memory");
+    }
+    let is_frame = |line: &str| line.starts_with(|it: char| it == '#' || it.is_ascii_digit());
+    lines().find(|line| line.contains("rror") && !is_frame(line))
+}
+
 /// What the end of the compiler means.
 fn judged(ended: Ended, source: &Path, place: &Place, most: &Most) -> Result<Ended, Error> {
     let path = source.to_path_buf();
@@ -144,10 +155,9 @@ fn judged(ended: Ended, source: &Path, place: &Place, most: &Most) -> Result<End
     }
     // A shell's number for a signal is 128 and more; so is the compiler's for one in a part of it.
     if status.signal().is_some() || status.code() >= Some(128) {
-        let first = ended.said.lines().find(|line| line.contains("rror"));
         return Err(Error::Broken {
             path,
-            said: first.map_or_else(String::new, |line| format!(" ({line})")),
+            said: reason(&ended.said).map_or_else(String::new, |line| format!(" ({line})")),
             memory: most.memory >> 20,
             seconds: most.cpu_s,
         });

@@ -11,7 +11,7 @@ use std::time::Duration;
 use seccompiler::{SeccompAction, SeccompFilter};
 
 use super::clang::Clang;
-use super::others::compile_in;
+use super::others::{compile_in, reason};
 use super::place::Place;
 use super::runtime::{Runtime, libraries, listed};
 use super::tests::Folder;
@@ -434,6 +434,21 @@ fn a_source_that_includes_itself_comes_to_an_end() {
     assert!(error.to_string().len() < watch::MOST.said + 1000);
 }
 
+#[test]
+fn no_frame_of_the_compilers_stack_is_shown_as_its_reason() {
+    let stack = "PLEASE submit a bug report.\nStack dump:\n0.\tProgram arguments: clang error.c\n \
+                 #0 0x7f llvm::sys::PrintStackTrace\n #9 0x7f llvm::report_fatal_error()\n";
+    assert_eq!(reason(stack), None);
+    let said = format!("{stack}clang: error: unable to execute command\n");
+    assert_eq!(
+        reason(&said),
+        Some("clang: error: unable to execute command")
+    );
+    for words in ["LLVM ERROR: out of memory", "what():  std::bad_alloc"] {
+        assert_eq!(reason(&format!("{words}\n{stack}")), Some("out of memory"));
+    }
+}
+
 /// Macros that become 16 to the power of 8 tokens.
 #[test]
 fn a_macro_that_takes_all_memory_is_an_error_that_says_the_limit() {
@@ -452,7 +467,8 @@ fn a_macro_that_takes_all_memory_is_an_error_that_says_the_limit() {
         .compile_within(&scene.source(&text), &alone(), &most)
         .unwrap_err();
     assert!(matches!(error, Error::Broken { .. }), "{error}");
-    assert!(error.to_string().contains("600 MiB of memory"), "{error}");
+    let expected = "clang broke down (out of memory) (it may take 600 MiB of memory";
+    assert!(error.to_string().contains(expected), "{error}");
 }
 
 #[test]
