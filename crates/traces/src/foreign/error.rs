@@ -4,6 +4,8 @@ use std::io;
 
 use model::Advice;
 
+use crate::stream::MOST_CPUS;
+
 /// Why a trace could not be read. `offset` counts bytes from the begin of the file, or of the
 /// unpacked section that the message names.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,14 @@ pub enum Error {
     #[error("{records} records, but no `sched_switch` among them")]
     NoSwitches {
         /// Records that were understood.
+        records: u64,
+    },
+    /// All records are of CPUs that no machine has.
+    #[error("{records} records, none of a CPU below {MOST_CPUS}; the first is of CPU {cpu}")]
+    Cpus {
+        /// The CPU of the first record.
+        cpu: u32,
+        /// Records that could not be used.
         records: u64,
     },
     /// The file ends too early.
@@ -116,6 +126,7 @@ impl Advice for Error {
                 "record with the events sched_switch, sched_waking, sched_wakeup, \
                  sched_wakeup_new and sched_process_fork"
             }
+            Self::Cpus { .. } => "the trace is damaged or edited; record it again",
             Self::TooLong { most, .. } => return Some(format!("at most {most} are possible")),
             Self::TooMany { most, .. } => return Some(format!("at most {most} are read")),
             Self::Bomb { .. } => {

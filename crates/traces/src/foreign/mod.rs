@@ -187,6 +187,7 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         told,
         snapshot,
         has_switch,
+        no_cpu,
         ..
     } = stream;
     let mut findings = Findings {
@@ -202,7 +203,13 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
     };
     if !has_switch {
         let records = findings.records;
-        return Err(Error::NoSwitches { records });
+        return Err(match no_cpu.filter(|_| records == 0) {
+            Some(cpu) => Error::Cpus {
+                cpu,
+                records: findings.skipped,
+            },
+            None => Error::NoSwitches { records },
+        });
     }
     let cpus = tasks.cpus().clamp(1, usize::from(u16::MAX));
     let cpus = u16::try_from(cpus).expect("clamped");

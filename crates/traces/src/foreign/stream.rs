@@ -52,6 +52,8 @@ pub struct Stream<'a> {
     out: &'a mut Out<'a>,
     /// Whether no more records are wanted.
     is_over: bool,
+    /// The first CPU of a record that no machine has.
+    pub no_cpu: Option<u32>,
 }
 
 impl<'a> Stream<'a> {
@@ -69,6 +71,7 @@ impl<'a> Stream<'a> {
             has_switch: false,
             out,
             is_over: false,
+            no_cpu: None,
         }
     }
 
@@ -84,8 +87,10 @@ impl<'a> Stream<'a> {
 
     /// Takes a record. `Break`: no more are wanted.
     pub fn push(&mut self, record: Record) -> ControlFlow<()> {
+        let cpu = record.cpu;
         let Some(record) = sound(record) else {
             self.told.skipped += 1;
+            self.no_cpu = self.no_cpu.or(Some(cpu).filter(|it| *it >= MOST_CPUS));
             return ControlFlow::Continue(());
         };
         if let Some(record) = self.order.push(record) {

@@ -176,3 +176,21 @@ fn the_latency_format_is_read_as_a_trace() {
     );
     assert_eq!(turns(&events, task(&imported, "kworker/1:2")), [27]);
 }
+
+#[test]
+fn a_cpu_that_no_machine_has_is_named() {
+    let line = |cpu: u32, second: u32| {
+        format!(
+            "          <idle>-0     [{cpu}] d..2. {second}.000001: sched_switch: \
+             prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=7 \
+             next_prio=120\n"
+        )
+    };
+    let text = line(99_999_999, 1) + &line(99_999_999, 2);
+    let error = import(text.as_bytes(), Window::default()).unwrap_err();
+    let expected = "2 records, none of a CPU below 4096; the first is of CPU 99999999";
+    assert_eq!(error.to_string(), expected);
+    // One of them does not spoil the rest.
+    let (_, imported) = read(&(line(99_999_999, 1) + &line(1, 2)));
+    assert_eq!(imported.findings.skipped, 1);
+}
