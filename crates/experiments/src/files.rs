@@ -48,10 +48,12 @@ impl Files {
     /// Those of a folder, which has the same parts.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or has more in it than experiments have: see [`ENTRIES_MAX`],
+    /// [`BYTES_MAX`] and [`DEPTH_MAX`].
     pub fn of_folder(folder: &Path) -> Result<Self> {
-        let mut texts = BTreeMap::new();
-        collect(folder, "", &mut texts)?;
+        let mut found = Found::default();
+        found.collect(folder, "", DEPTH_MAX)?;
+        let texts = found.texts;
         if !texts.contains_key("statements.toml") {
             return Err(Error::NoStatements(folder.to_owned()));
         }
@@ -143,41 +145,73 @@ impl Files {
     }
 }
 
-/// Reads a file, unless it has no end.
-fn read(path: &Path) -> std::io::Result<String> {
-    const MOST: u64 = 64 << 20;
-    let mut text = String::new();
-    let read = std::fs::File::open(path)?
-        .take(MOST + 1)
-        .read_to_string(&mut text)?;
-    if read as u64 > MOST {
-        Err(std::io::Error::other(
-            "longer than 64 MiB, the most that is read",
-        ))
-    } else {
-        Ok(text)
-    }
+/// Entries of all folders together. Links of a folder to itself make far more.
+const ENTRIES_MAX: u32 = 100_000;
+/// Bytes of all files together.
+const BYTES_MAX: u64 = 64 << 20;
+/// Folders below one another.
+const DEPTH_MAX: u32 = 16;
+
+/// What was found in a folder so far.
+#[derive(Default)]
+struct Found {
+    texts: BTreeMap<String, String>,
+    entries: u32,
+    bytes: u64,
 }
 
-fn collect(folder: &Path, before: &str, texts: &mut BTreeMap<String, String>) -> Result<()> {
-    let cannot = |path: &Path| {
-        let path = path.to_owned();
-        |source| Error::Unreadable { path, source }
-    };
-    for entry in std::fs::read_dir(folder).map_err(cannot(folder))? {
-        let entry = entry.map_err(cannot(folder))?;
-        let (path, name) = (entry.path(), entry.file_name());
-        let Some(name) = name.to_str() else { continue };
-        let below = format!("{before}{name}");
-        let ending = path.extension();
-        if path.is_dir() {
-            collect(&path, &format!("{below}/"), texts)?;
-        } else if ending.is_some_and(|it| ENDINGS.iter().any(|known| it == *known)) {
-            let text = read(&path).map_err(cannot(&path))?;
-            texts.insert(below, text);
+impl Found {
+    /// Reads what is in a folder, and in those below it down to a depth.
+    fn collect(&mut self, folder: &Path, before: &str, depth: u32) -> Result<()> {
+        let cannot = |path: &Path| {
+            let path = path.to_owned();
+            |source| Error::Unreadable { path, source }
+        };
+        let too_much = |what: String| cannot(folder)(std::io::Error::other(what));
+        if depth == 0 {
+            return Err(too_much(format!(
+                "more than {DEPTH_MAX} folders below one another"
+            )));
         }
+        for entry in std::fs::read_dir(folder).map_err(cannot(folder))? {
+            let entry = entry.map_err(cannot(folder))?;
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX {
+                return Err(too_much(format!(
+                    "more than {ENTRIES_MAX} files and folders"
+                )));
+            }
+            let (path, name) = (entry.path(), entry.file_name());
+            let Some(name) = name.to_str() else { continue };
+            let below = format!("{before}{name}");
+            let ending = path.extension();
+            if path.is_dir() {
+                self.collect(&path, &format!("{below}/"), depth - 1)?;
+            } else if ending.is_some_and(|it| ENDINGS.iter().any(|known| it == *known)) {
+                let text = self.read(&path).map_err(cannot(&path))?;
+                self.texts.insert(below, text);
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Reads a file: neither a pipe, which may be waited for without an end, nor a device.
+    fn read(&mut self, path: &Path) -> std::io::Result<String> {
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other("is no file"));
+        }
+        let room = BYTES_MAX - self.bytes;
+        let mut text = String::new();
+        let file = std::fs::File::open(path)?;
+        let read = file.take(room + 1).read_to_string(&mut text)? as u64;
+        if read > room {
+            let most = BYTES_MAX >> 20;
+            let what = format!("all files together are longer than {most} MiB");
+            return Err(std::io::Error::other(what));
+        }
+        self.bytes += read;
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -191,6 +225,37 @@ mod tests {
         assert_eq!(of("../001-x/load.toml"), "001-x/load.toml");
         assert_eq!(of("../../../etc/passwd"), "etc/passwd");
         assert_eq!(of("./a/../b.toml"), "002-response/b.toml");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_holds_itself_a_pipe_or_too_much_is_an_error() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let error = || Files::of_folder(folder.path()).unwrap_err();
+        let said = || match error() {
+            Error::Unreadable { source, .. } => source.to_string(),
+            error => error.to_string(),
+        };
+        // Each way through them is another one: 2 to the power of the depth.
+        for name in ["one", "two"] {
+            symlink(".", folder.path().join(name)).unwrap();
+        }
+        assert_eq!(said(), "more than 16 folders below one another");
+        for name in ["one", "two"] {
+            std::fs::remove_file(folder.path().join(name)).unwrap();
+        }
+        let made = std::process::Command::new("mkfifo")
+            .arg(folder.path().join("statements.toml"))
+            .status();
+        assert!(made.unwrap().success());
+        assert_eq!(said(), "is no file");
+        std::fs::remove_file(folder.path().join("statements.toml")).unwrap();
+        for name in ["a.md", "b.md", "c.md"] {
+            let file = std::fs::File::create(folder.path().join(name)).unwrap();
+            file.set_len(30 << 20).unwrap();
+        }
+        assert_eq!(said(), "all files together are longer than 64 MiB");
     }
 
     #[test]
