@@ -136,7 +136,8 @@ impl ExportTable {
 
 /// A cell of CSV, as every table of runslice has it.
 ///
-/// It is in quotes when it holds a character that would end it. A text that a spreadsheet would
+/// It is in quotes when it holds a character that would end it; some spreadsheets split at a semicolon
+/// or a tab, too, and others at what they take for the end of a line. A text that a spreadsheet would
 /// take for a formula gets an apostrophe before it, and quotes: names of tasks, files and policies
 /// come from anywhere, and a formula runs commands or sends cells away (OWASP, "CSV injection").
 /// Numbers stay numbers, negative ones too.
@@ -144,19 +145,31 @@ impl ExportTable {
 pub fn cell(text: &str) -> String {
     if is_formula(text) {
         format!("\"'{}\"", text.replace('"', "\"\""))
-    } else if text.contains([',', '"', '\n', '\r']) {
+    } else if text.contains(ends_cell) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text.to_owned()
     }
 }
 
+/// Whether a character may end a cell.
+fn ends_cell(char: char) -> bool {
+    matches!(char, ',' | ';' | '"' | '\u{2028}' | '\u{2029}') || char.is_control()
+}
+
 /// Whether a spreadsheet may compute it: the first character that is no blank decides, in its wide
 /// form too; a tab or a line break is left out before one looks for it.
 fn is_formula(text: &str) -> bool {
     let begins = |char| "=+-@\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}".contains(char);
+    // Marks without a width are no blanks to Rust, and may be to others.
+    let is_unseen = |char: char| {
+        char.is_whitespace()
+            || char.is_control()
+            || matches!(char, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+    };
+    let seen = text.trim_start_matches(is_unseen);
     text.starts_with(['\t', '\r', '\n'])
-        || text.trim_start().starts_with(begins) && text.len() > 1 && text.parse::<f64>().is_err()
+        || seen.starts_with(begins) && text.len() > 1 && text.parse::<f64>().is_err()
 }
 
 #[cfg(test)]
@@ -168,6 +181,16 @@ mod tests {
         assert_eq!(cell("mlfq:nq=3"), "mlfq:nq=3");
         assert_eq!(cell("mlfq:nq=3,boost=1"), "\"mlfq:nq=3,boost=1\"");
         assert_eq!(cell("a \"b\""), "\"a \"\"b\"\"\"");
+        for text in [
+            ";=1",
+            "a;=1",
+            "a\t=1",
+            "a\u{2028}=1",
+            "a\u{b}=1",
+            "a\u{85}=1",
+        ] {
+            assert_eq!(cell(text), format!("\"{text}\""));
+        }
     }
 
     #[test]
@@ -179,6 +202,11 @@ mod tests {
             ("-2+3", "\"'-2+3\""),
             ("@SUM(A1)", "\"'@SUM(A1)\""),
             (" =1", "\"' =1\""),
+            ("  ;", "\"  ;\""),
+            ("\u{a0}\u{3000}=1", "\"'\u{a0}\u{3000}=1\""),
+            ("\u{b}\u{c}-1+1", "\"'\u{b}\u{c}-1+1\""),
+            ("\u{feff}=1", "\"'\u{feff}=1\""),
+            ("\u{200b}@x", "\"'\u{200b}@x\""),
             ("\t=1", "\"'\t=1\""),
             ("\r=1", "\"'\r=1\""),
             ("\u{ff1d}1", "\"'\u{ff1d}1\""),
