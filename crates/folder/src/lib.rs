@@ -15,7 +15,7 @@ use model::Advised;
 use rustix::fs::{AtFlags, statat, unlinkat};
 use rustix::path::Arg;
 
-pub use named::{append, check_way, create, create_new, make_folders};
+pub use named::{append, check_file, check_way, create, create_new, make_folders};
 
 /// A new folder of mode 0700 with a name that cannot be guessed. Dropping it deletes it with all
 /// that is in it; links in it are deleted, not followed. What somebody has put in its place stays,

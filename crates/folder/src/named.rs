@@ -88,6 +88,21 @@ pub fn check_way(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Checks the way to the file `path`, which is about to be looked at and then written: root would
+/// else look at what another user's link leads to. See the module.
+///
+/// # Errors
+/// When root would follow another user's link. What is not there is no error here.
+pub fn check_file(path: &Path) -> io::Result<()> {
+    if !is_root() || is_open_file(path) {
+        return Ok(());
+    }
+    match walk(path, &own_users()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        walked => walked.map(drop),
+    }
+}
+
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -174,7 +189,7 @@ fn open_guarded(path: &Path, there: There, users: &[u32]) -> io::Result<File> {
     check_kind(&facts.file_type(), facts.rdev())?;
     if facts.is_file() {
         let facts = (facts.uid(), facts.nlink());
-        check_file(&rustix::fs::fstat(folder.as_fd())?, facts, users)?;
+        check_entry(&rustix::fs::fstat(folder.as_fd())?, facts, users)?;
         if there == There::Emptied {
             file.set_len(0)?;
         }
@@ -183,7 +198,7 @@ fn open_guarded(path: &Path, there: There, users: &[u32]) -> io::Result<File> {
 }
 
 /// Whether root may write into a file, of an owner and with so many names, that is in `folder`.
-fn check_file(folder: &Stat, (owner, names): (u32, u64), users: &[u32]) -> io::Result<()> {
+fn check_entry(folder: &Stat, (owner, names): (u32, u64), users: &[u32]) -> io::Result<()> {
     let open_to_all = folder.st_mode & EVERYBODY_WRITES != 0;
     let is_others = !users.contains(&folder.st_uid);
     let why = if open_to_all && !users.contains(&owner) {

@@ -88,6 +88,10 @@ fn root_takes_no_folder_and_follows_no_link_of_another_user() {
     }
     assert_eq!(folder.read("victim"), "kept");
     folder.said(&format!("{sim} -o open/mine"), 0);
+    folder.write("mine.bpf.c", "int x;\n");
+    let text = folder.said("build mine.bpf.c -o open/link", 1);
+    let why = "cannot write open/link: `link` is a link of user 12345";
+    assert!(text.contains(why), "{text}");
 
     folder.write(
         "sweep.toml",

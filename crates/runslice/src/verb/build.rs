@@ -72,6 +72,9 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
     let beside = PathBuf::from(path.with_extension("o").file_name().unwrap_or_default());
     let to = request.output.clone().unwrap_or(beside);
     output::spare(&[("the source", Some(path))], &[("--output", Some(&to))])?;
+    if !output::is_standard(&to) {
+        folder::check_file(&to).map_err(model::CannotWrite::at(to.display()))?;
+    }
     let is_other = |old: Vec<u8>| !old.is_empty() && !embedded::is_object(&old);
     let is_there = !output::is_standard(&to) && to.is_file();
     if is_there && input::bytes(&to, input::OBJECT).map_or(true, is_other) {
