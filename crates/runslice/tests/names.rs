@@ -118,6 +118,107 @@ fn tables_of_every_format_have_no_row_or_cell_that_a_name_began() {
     assert!(!junit.contains("]]>"), "{junit}");
 }
 
+/// Verbs that follow tasks; what they say of a name that nothing has lists those that there are.
+#[test]
+fn verbs_that_follow_a_task_say_its_name_and_do_not_obey_it() {
+    let folder = events("names-verbs");
+    let hidden = "a\\u001b[31mb\\u000afifo does best\\u202ed|e";
+    for (arguments, has_it) in [
+        (
+            &["explain", "--events", "e.jsonl", "--worst", "9"][..],
+            true,
+        ),
+        (&["trace", "pid", NAMES[1], "--from", "e.jsonl"], false),
+        (&["trace", "queue", "nobody", "--from", "e.jsonl"], true),
+        (
+            &[
+                "trace",
+                "status",
+                "\u{1b}[2J\nfifo does best\u{202e}",
+                "--from",
+                "e.jsonl",
+            ],
+            true,
+        ),
+        (&["convert", "e.jsonl"], false),
+        (&["stat", "report", "e.jsonl"], false),
+        (&["choose", "fifo", "mlfq", "--from", "e.jsonl"], true),
+    ] {
+        let made = run(&folder, arguments);
+        let said = [made.stdout, made.stderr].concat();
+        let said = String::from_utf8(said).expect("UTF-8");
+        check_plain(&format!("{arguments:?}"), &said);
+        assert!(!has_it || said.contains(hidden), "{arguments:?}: {said}");
+    }
+}
+
+/// Names in an object and in a workload's file, in place of those that a compiler and a person wrote.
+#[test]
+fn names_in_objects_and_workloads_begin_no_line_and_are_not_obeyed() {
+    let folder = folder!("names-objects");
+    let object = fs::read(runslice_tests::object!("grows")).expect("compiled");
+    // As long as what it takes the place of; and one for each place that the name has.
+    for (at, name) in [
+        &b"grows"[..],
+        b"grows_enqueue",
+        b"grows_ops",
+        b"grows.bpf.c",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut hostile = object.clone();
+        let places = object.windows(name.len()).enumerate();
+        for (place, _) in places.filter(|(_, it)| *it == name) {
+            hostile[place..place + 5].copy_from_slice(b"\x1b[3\nX");
+        }
+        let file = format!("hostile{at}.bpf.o");
+        fs::write(folder.join(&file), hostile).expect("writable");
+        let policy = format!("./{file}");
+        let load = ["-w", "desk", "--duration", "20ms"];
+        for arguments in [
+            [&["check", &policy][..], &[]],
+            [&["sim", &policy, "--memory", "2"], &load],
+            [&["explain", &policy], &load],
+            [
+                &["hunt", &policy, "--trials", "1", "-o", &format!("hunt{at}")],
+                &[],
+            ],
+            [
+                &["trace", "pid", "pointer", "--sim", &policy, "--for", "20ms"],
+                &load[..2],
+            ],
+        ] {
+            let arguments = arguments.concat();
+            let made = run(&folder, &arguments);
+            let said = [made.stdout, made.stderr].concat();
+            let said = String::from_utf8(said).expect("UTF-8");
+            check_plain(&format!("{arguments:?}"), &said);
+            let forged = said.lines().find(|it| it.starts_with('X'));
+            assert_eq!(forged, None, "{arguments:?}: {said}");
+        }
+    }
+    let name = "a\\u001b[31mb\\nfifo does best\\u202ed";
+    for text in [
+        format!("[workload]\nname = \"w\"\n[task.\"{name}\"]\ndo = \"run(1ms)\"\n"),
+        format!("[workload]\nname = \"w\"\n\"{name}\" = 1\n[task.t]\ndo = \"run(1ms)\"\n"),
+        format!("[workload]\nname = \"w\"\n[task.t]\n\"{name}\" = 1\ndo = \"run(1ms)\"\n"),
+        format!("[workload]\nname = \"w\"\n[task.t]\nkind = \"{name}\"\ndo = \"run(1ms)\"\n"),
+        format!("[workload]\nname = \"w\"\n[task.t]\ndo = \"{name}\"\n"),
+        format!("[workload]\nname = \"{name}\"\n[task.t]\ndo = \"run(1ms)\"\n"),
+    ] {
+        fs::write(folder.join("w.toml"), &text).expect("writable");
+        for verb in ["sim", "explain", "hunt"] {
+            let made = run(
+                &folder,
+                &[verb, "fifo", "-w", "w.toml", "--duration", "1ms"],
+            );
+            let said = [made.stdout, made.stderr].concat();
+            check_plain(&text, &String::from_utf8(said).expect("UTF-8"));
+        }
+    }
+}
+
 #[test]
 fn bundles_are_called_what_no_table_takes_for_a_row() {
     let folder = folder!("names-bundle");

@@ -324,8 +324,14 @@ fn blanks(text: &str, width: usize) -> String {
 }
 
 /// A name of at most [`NAME`] characters: of a longer one the begin and the end, which tell it from
-/// others.
+/// others. It begins no row of its own, and commands no terminal.
 fn shortened(name: String) -> String {
+    let is_plain = !name.contains(model::plain::is_obeyed);
+    let name = if is_plain {
+        name
+    } else {
+        model::plain::shown(name)
+    };
     let count = name.chars().count();
     if count <= NAME {
         return name;

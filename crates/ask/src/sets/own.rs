@@ -93,7 +93,7 @@ fn place(workload: &Value, machine: &Value) -> String {
     let number = |key: &str| machine[key].as_u64().unwrap_or(0);
     let mut place = format!(
         "{}: {}, HZ {}, kernel {}",
-        workload.as_str().unwrap_or_default(),
+        model::plain::shown(workload.as_str().unwrap_or_default()),
         counted(number("cpus"), "CPU"),
         number("hz"),
         machine["kernel"].as_str().unwrap_or_default(),

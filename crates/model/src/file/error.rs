@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::plain::shown;
 use crate::{Advice, Advised};
 
 /// Why a workload or a profile could not be read, and where.
@@ -42,7 +43,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Problem of a workload.
+/// Problem of a workload. Names out of the file are shown so that none begins a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -53,7 +54,7 @@ pub enum Problem {
     #[error("{0}")]
     Form(String),
     /// A required key or table is absent.
-    #[error("{table} lacks `{key}`")]
+    #[error("{} lacks `{key}`", shown(table))]
     Missing {
         /// The table that lacks it.
         table: String,
@@ -63,7 +64,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// Something else was expected here.
-    #[error("found {found}")]
+    #[error("found {}", shown(found))]
     Unexpected {
         /// What the file says.
         found: String,
@@ -71,7 +72,7 @@ pub enum Problem {
         expected: String,
     },
     /// A name that nothing has.
-    #[error("unknown {what} `{found}`")]
+    #[error("unknown {what} `{}`", shown(found))]
     Unknown {
         /// What kind of thing it would name.
         what: &'static str,
@@ -81,10 +82,10 @@ pub enum Problem {
         nearest: Option<String>,
     },
     /// A name that two things would have.
-    #[error("`{0}` is taken")]
+    #[error("`{}` is taken", shown(.0))]
     Taken(String),
     /// A number that is too small or too large.
-    #[error("{what} is {found}")]
+    #[error("{} is {}", shown(what), shown(found))]
     Range {
         /// Which number.
         what: String,
@@ -94,7 +95,7 @@ pub enum Problem {
         expected: String,
     },
     /// Part of the language, but nothing executes it.
-    #[error("`{0}` is not simulated yet")]
+    #[error("`{}` is not simulated yet", shown(.0))]
     NotSimulated(String),
     /// The file of a profile is missing or bad, or its name is none.
     #[error("{what}: {why}")]

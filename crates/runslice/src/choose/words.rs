@@ -222,7 +222,7 @@ fn heading(field: &Field) -> String {
     };
     format!(
         "{}: {}, HZ {}, kernel {}, {runs} of each candidate{later}, {}.",
-        field.load,
+        model::plain::shown(&field.load),
         counted(machine.cpus.into(), "CPU"),
         machine.hz,
         machine.kernel.name(),

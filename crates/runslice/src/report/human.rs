@@ -101,7 +101,7 @@ pub fn heading(results: &Results) -> String {
     let done = results.world.name();
     format!(
         "{}: {}, HZ {hz}, kernel {}{}, seed {}, {} {done}",
-        results.workload,
+        model::plain::shown(&results.workload),
         counted((*cpus).into(), "CPU"),
         kernel.name(),
         profile(&results.machine),

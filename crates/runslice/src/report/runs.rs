@@ -74,7 +74,7 @@ pub fn heading(results: &Results, sets: &[Set]) -> String {
     let runs = sets.iter().map(|set| set.runs + set.void).max();
     format!(
         "{}: {}, HZ {}, kernel {}{}, {} runs of seed {}",
-        results.workload,
+        model::plain::shown(&results.workload),
         super::counted(results.machine.cpus.into(), "CPU"),
         results.machine.hz,
         results.machine.kernel.name(),

@@ -298,7 +298,10 @@ fn nobody(request: &Trace, tracer: &Tracer) -> UsageError {
             suggest::hint("", names),
         ),
         Which::Name(name) => Advised::new(
-            format!("no task of the run was called `{name}`"),
+            format!(
+                "no task of the run was called `{}`",
+                model::plain::shown(&name)
+            ),
             suggest::hint(&name, names),
         ),
     })

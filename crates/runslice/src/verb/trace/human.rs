@@ -26,8 +26,8 @@ pub fn write(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> 
         writeln!(
             to,
             "{} under {}: CPUs {}, HZ {}, kernel {}{seed}, {} s\n",
-            header.workload,
-            header.policy,
+            model::plain::shown(&header.workload),
+            model::plain::shown(&header.policy),
             machine.cpus,
             machine.hz,
             machine.kernel.name(),
