@@ -16,10 +16,10 @@ use crate::report::Report;
 type Known = (&'static str, Better, Role);
 
 /// Says of the waits or lengths beside it that they grow with the duration.
-pub(super) const GROWS: &str = "grows";
+const GROWS: &str = "grows";
 
 /// Whether a column is a time that grows with a queue.
-pub(super) fn is_wait(column: &str) -> bool {
+fn is_wait(column: &str) -> bool {
     let waits = [
         "wakeup_ns_",
         "start_ns_",
@@ -231,6 +231,25 @@ fn keys<C: Columns, R>(columns: &[Column<R>]) -> Keys<R> {
 }
 
 impl Set {
+    /// In how many runs the queue still grew whose waits `metric` tells of.
+    #[must_use]
+    pub fn grown(&self, metric: &str) -> usize {
+        let (place, column) = metric.rsplit_once('.').unwrap_or(("", metric));
+        let of_all = || self.find(&format!("{place}.{GROWS}"));
+        let grows = self
+            .find(&format!("{metric}.{GROWS}"))
+            .or_else(|| of_all().filter(|_| is_wait(column)));
+        let values = grows.map_or(&[][..], |it| &it.values);
+        values.iter().filter(|it| **it > 0.0).count()
+    }
+
+    /// Whether `metric` tells no more than how long the runs were, because a queue still grew in
+    /// more than one of ten. Of runs whose load only nearly fills the machine a few look so.
+    #[must_use]
+    pub fn grows(&self, metric: &str) -> bool {
+        self.grown(metric) * 10 > self.runs
+    }
+
     /// Adds a run's report, without a copy of the name of every metric.
     pub fn add_report(&mut self, report: &Reported, seed: Option<u64>) {
         self.runs += 1;

@@ -6,7 +6,6 @@ use model::Fnv1a;
 use serde::Serialize;
 
 use super::Values;
-use super::reported::{GROWS, is_wait};
 
 /// Unit of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -221,25 +220,6 @@ impl Set {
         (*starved > 0).then(|| {
             format!("{arm}: in {starved} of {runs} runs that count a task starved to the end")
         })
-    }
-
-    /// In how many runs the queue still grew whose waits `metric` tells of.
-    #[must_use]
-    pub fn grown(&self, metric: &str) -> usize {
-        let (place, column) = metric.rsplit_once('.').unwrap_or(("", metric));
-        let of_all = || self.find(&format!("{place}.{GROWS}"));
-        let grows = self
-            .find(&format!("{metric}.{GROWS}"))
-            .or_else(|| of_all().filter(|_| is_wait(column)));
-        let values = grows.map_or(&[][..], |it| &it.values);
-        values.iter().filter(|it| **it > 0.0).count()
-    }
-
-    /// Whether `metric` tells no more than how long the runs were, because a queue still grew in
-    /// more than one of ten. Of runs whose load only nearly fills the machine a few look so.
-    #[must_use]
-    pub fn grows(&self, metric: &str) -> bool {
-        self.grown(metric) * 10 > self.runs
     }
 
     /// Whether the runs differ in anything. Those of a set that does not are one run, repeated.
