@@ -126,7 +126,7 @@ pub const OPERATIONS: &[Info] = &[
                   operation's first turn; goes on at once if that point has passed. With \
                   `start` the grid begins with the task; with `move` it begins anew when a \
                   point is found to have passed; with `as` all timers of that name in the \
-                  task share it; with `deadline` the work since the last point is recorded as \
+                  task share it. With `deadline` the work since the last point is recorded as \
                   late from that point plus the deadline's `slack` on. In any combination",
         played: Played::Yes,
         read: Arguments(|p| p.timer()),

@@ -136,10 +136,11 @@ fn layout(version: u32) -> Layout {
 }
 
 /// The counters of a CPU. 3: the author's page of the format, which has four numbers of
-/// `schedule()`, the third of them new, seven of `load_balance()`, four of `pull_task()` and two of
-/// `balance_node()`; the groups but the second are those of version 4. 4: patch for 2.6.0-test5
-/// (September 2003). 5: the author's page of the format. 7: patch by Molnar and Piggin in 2.6.8-rc2-mm2. 9: patch for 2.6.8.1. 10 and 15 to 17:
-/// the kernel's documentation of the time. 11 to 14: `kernel/sched_stats.h`.
+/// `schedule()`, the third of them new, seven of `load_balance()`, four of `pull_task()` and
+/// two of `balance_node()`; the groups but the second are those of version 4. 4: patch for
+/// 2.6.0-test5 (September 2003). 5: the author's page of the format. 7: patch by Molnar and
+/// Piggin in 2.6.8-rc2-mm2. 9: patch for 2.6.8.1. 10 and 15 to 17: the kernel's documentation
+/// of the time. 11 to 14: `kernel/sched_stats.h`.
 #[expect(
     clippy::too_many_lines,
     reason = "a table of the fields of all versions"
