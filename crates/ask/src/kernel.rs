@@ -48,7 +48,7 @@ pub fn elsewhere(object: &[u8], kernel: Kernel) -> Option<String> {
     let last = names.last()?;
     let (all, own) = (names.join(", "), kernel.name());
     Some(format!(
-        "kernel {own} lacks what it calls, which {all} has: try --kernel {last}"
+        "kernel {own} lacks what it calls, try --kernel {last} (it runs on {all})"
     ))
 }
 
