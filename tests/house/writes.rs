@@ -1,5 +1,5 @@
-//! That the doors write by `folder`, and not by `std::fs`: root would follow other users' links, and
-//! write into folders that they have prepared.
+//! That the doors write by `folder`, and not by `std::fs`: root would follow other users' links,
+//! and write into folders that they have prepared.
 
 use std::fs;
 use std::path::Path;

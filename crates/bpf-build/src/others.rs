@@ -121,7 +121,8 @@ fn command(reach: &Reach) -> std::io::Result<Command> {
     Ok(command)
 }
 
-/// Why the compiler broke down, in its words; of the frames of its stack, which name errors too, none.
+/// Why the compiler broke down, in its words; of the frames of its stack, which name errors too,
+/// none.
 pub fn reason(said: &str) -> Option<&str> {
     let lines = || said.lines().map(str::trim);
     let without_memory = ["out of memory", "bad_alloc", "Cannot allocate memory"];

@@ -162,9 +162,9 @@ fn remove_if_same(parent: BorrowedFd<'_>, name: impl Arg + Copy, folder: Borrowe
 /// of one's own that its group may write is taken: many systems give each user a group.
 ///
 /// # Errors
-/// When root would come to it by another user's link. When the folder, or one above it, belongs to another user than root and this process's, or
-/// everybody may write into it, unless it is above the folder and sticky, as `/tmp`. When the
-/// system refuses. The error names the folder.
+/// When root would come to it by another user's link. When the folder, or one above it, belongs to
+/// another user than root and this process's, or everybody may write into it, unless it is above
+/// the folder and sticky, as `/tmp`. When the system refuses. The error names the folder.
 pub fn make_kept(path: &Path) -> io::Result<()> {
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));

@@ -283,8 +283,8 @@ fn check_link(folder: &Stat, (name, owner): (&OsStr, u32), users: &[u32]) -> io:
     }))
 }
 
-/// Makes the folder at `path`, with those above it that are missing. Root follows no link on the way
-/// that another user can have put there: see the module.
+/// Makes the folder at `path`, with those above it that are missing. Root follows no link on the
+/// way that another user can have put there: see the module.
 ///
 /// # Errors
 /// When root would follow such a link. When the system refuses.

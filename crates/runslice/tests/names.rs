@@ -152,7 +152,8 @@ fn verbs_that_follow_a_task_say_its_name_and_do_not_obey_it() {
     }
 }
 
-/// Names in an object and in a workload's file, in place of those that a compiler and a person wrote.
+/// Names in an object and in a workload's file, in place of those that a compiler and a person
+/// wrote.
 #[test]
 fn names_in_objects_and_workloads_begin_no_line_and_are_not_obeyed() {
     let folder = folder!("names-objects");
