@@ -145,6 +145,19 @@ impl Advice for BadSource {
     }
 }
 
+/// A knob that does not exist is a mistake on the command line, not in a file.
+#[must_use]
+pub fn of_run(error: sim::Error) -> anyhow::Error {
+    use sim::PolicyError::{Entry, Set, SetUp, When};
+    match error {
+        sim::Error::Policy {
+            policy,
+            source: source @ (Set(_) | When { .. } | Entry(_) | SetUp(_)),
+        } => UsageError::new(Advised::of(&source).at(format!("policy `{policy}`"))).into(),
+        other => other.into(),
+    }
+}
+
 /// An error with its causes, each once: some errors have their cause's words in their own.
 #[must_use]
 pub fn words(error: &anyhow::Error) -> String {

@@ -11,8 +11,8 @@ use workload::RunSpec;
 use crate::error::Error;
 use crate::input;
 use crate::runner::Runner;
+use crate::runs::say_end;
 use crate::services::Services;
-use crate::simulate::say_end;
 
 /// Explains the fault of a run, and waits in it.
 #[derive(Clone, Debug)]

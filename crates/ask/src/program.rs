@@ -13,9 +13,9 @@ use model::{Advised, Nanos, PolicySpec, Program, Recorded, Sink, Summary};
 use sim::{ProgramReport, Simulation};
 use workload::RunSpec;
 
+use crate::error::of_run;
 use crate::error::{UnsupportedError, UsageError};
 use crate::services::{Services, Supervised};
-use crate::simulate::explain;
 
 /// How a scheduler's own program runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,7 +168,7 @@ fn replay(
 
 /// Runs a program, and gives how both ended.
 fn start(simulation: Simulation<'_>) -> anyhow::Result<(Summary, ProgramReport)> {
-    let finished = simulation.start().map_err(explain)?;
+    let finished = simulation.start().map_err(of_run)?;
     let report = finished.program.context("the run has a program")?;
     Ok((finished.summary, report))
 }

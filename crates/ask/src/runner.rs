@@ -6,10 +6,10 @@ use stats::Metrics;
 use traces::{Later, Tee};
 use workload::RunSpec;
 
+use crate::error::of_run;
 use crate::outcome::Outcome;
 use crate::program;
 use crate::services::Services;
-use crate::simulate::explain;
 use crate::until::Until;
 
 /// A simulated run that is being asked for. Beside what [`Simulation`] offers, it starts the
@@ -88,7 +88,7 @@ impl<'a> Runner<'a> {
             simulation = simulation.sampled(&mut sampler, every);
         }
         let summary = match &spec.policy.program {
-            None => simulation.start().map(|it| it.summary).map_err(explain),
+            None => simulation.start().map(|it| it.summary).map_err(of_run),
             Some(program) => program::run(&services, (program, spec), simulation),
         };
         // What was cut short is no result.

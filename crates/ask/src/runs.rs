@@ -8,6 +8,7 @@ use workload::{RunSpec, Workload};
 use crate::bundle::Bound;
 use crate::error::UsageError;
 use crate::machine::MachineChange;
+use crate::note::Topic;
 use crate::policy::Found;
 use crate::services::Services;
 use crate::workload_arg::{self, Written};
@@ -166,6 +167,31 @@ impl Asked<'_> {
             return Err(is_of(spec, &length));
         }
         Ok(())
+    }
+}
+
+/// Says, before a run begins, that it ends at another time than the user may think.
+pub fn say_end(services: &Services<'_>, spec: &RunSpec) {
+    if let (_, Some(note)) = sim::latest_end(spec) {
+        services.note(Topic::Run, note);
+    }
+    say_late_spans(services, &spec.workload);
+}
+
+/// Names spans that begin when their task already has a CPU. The workloads that are built in
+/// measure where the programs measured that they stand for.
+pub fn say_late_spans(services: &Services<'_>, workload: &Workload) {
+    /// Spans that are named one by one.
+    const NAMED: usize = 3;
+    if is_shipped(&workload.file) {
+        return;
+    }
+    let late = workload.late_spans();
+    for span in late.iter().take(NAMED) {
+        services.note(Topic::Run, span.in_full());
+    }
+    if let more @ 1.. = late.len().saturating_sub(NAMED) {
+        services.note(Topic::Run, format!("{more} more spans begin so"));
     }
 }
 

@@ -123,7 +123,7 @@ pub struct Services<'a> {
     /// Whether nobody waits for the answer any more. It may be asked on any thread.
     pub is_cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// Who hears notes, on the thread that they come from. Without it nobody does.
-    pub hears: Option<&'a (dyn Fn(Note) + Sync)>,
+    pub hears: Option<&'a (dyn Fn(&Note) + Sync)>,
     /// What the caller knows of words in the wrong place.
     pub words: Option<&'a dyn Words>,
 }
@@ -171,7 +171,7 @@ impl Services<'_> {
     pub fn note(&self, topic: Topic, text: impl Into<String>) {
         if let Some(hears) = self.hears {
             let text = text.into();
-            hears(Note { topic, text });
+            hears(&Note { topic, text });
         }
     }
 
@@ -297,7 +297,7 @@ pub(crate) mod tests {
     #[test]
     fn notes_go_to_whoever_hears_them() {
         let heard = Mutex::new(Vec::new());
-        let hears = |note: Note| heard.lock().unwrap().push(note.to_string());
+        let hears = |note: &Note| heard.lock().unwrap().push(note.to_string());
         let services = Services {
             hears: Some(&hears),
             ..Services::default()

@@ -28,7 +28,7 @@ pub const HERE: Services<'static> = Services {
 };
 
 /// Writes a note on standard error, or keeps it for whoever keeps what this thread says.
-fn hear(note: Note) {
+fn hear(note: &Note) {
     say::say(note.topic.word(), &note.text);
 }
 

@@ -16,7 +16,7 @@ use workload::RunSpec;
 
 use crate::exit::UsageError;
 use crate::output;
-use crate::store::fingerprint;
+use ask::key::fingerprint;
 
 pub use ask::program::{load, record, words};
 

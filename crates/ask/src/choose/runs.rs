@@ -14,9 +14,9 @@ use crate::goal::{Goal, Spans, Stat, Whose, family};
 use crate::outcome::{Outcome, Results};
 use crate::recording;
 use crate::runner::Runner;
+use crate::runs::say_end;
 use crate::runs::{Asked, StartJitter, number_namesakes, refuse_recordings_of_runs, seeded};
 use crate::services::Services;
-use crate::simulate::say_end;
 use crate::stated::stated;
 
 /// Runs of each candidate, where they suffice to decide.

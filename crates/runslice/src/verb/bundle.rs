@@ -20,7 +20,7 @@ use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::{self, Schedulers};
 use crate::workload_arg::{self, Written};
-use crate::{output, policy, simulate};
+use crate::{output, policy};
 
 /// What a program is loaded under that does nothing afterwards.
 const IDLE_LOAD: &str = "desk";
@@ -117,7 +117,7 @@ impl BundleOf {
         self.prepare.apply(&mut found.policy);
         let machine = self.machine.change(&found.machine.unwrap_or_default())?;
         sim::check_machine(&machine).map_err(|error| UsageError::new(Advised::of(&error)))?;
-        sim::check_policy(&found.policy, &machine).map_err(simulate::explain)?;
+        sim::check_policy(&found.policy, &machine).map_err(ask::error::of_run)?;
         Ok(Bundle {
             policy: found.policy,
             machine,

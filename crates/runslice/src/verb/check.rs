@@ -11,9 +11,9 @@ use sim::PolicyError;
 
 use crate::exit::Status;
 use crate::scheduler::LoaderOptions;
-use crate::simulate::explain;
 use crate::table::Table;
 use crate::{kernel, on_kernel, output, policy, source};
+use ask::error::of_run;
 
 mod costs;
 mod needs;
@@ -127,7 +127,7 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
             }) => {
                 return Err(source).with_context(|| name.to_owned());
             }
-            Err(error) => return Err(explain(error)),
+            Err(error) => return Err(of_run(error)),
         }
     }
     to.flush()?;

@@ -30,7 +30,7 @@ use crate::runs;
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::timeline::{self, Stretch};
-use crate::{kernel, output, parallel, policy, simulate, workload_arg};
+use crate::{kernel, output, parallel, policy, workload_arg};
 
 /// Arguments of `runslice sim`.
 #[derive(Debug, Args)]
@@ -212,7 +212,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         to.flush()?;
         return Ok(Status::Done);
     }
-    simulate::say_end(&HERE, &specs[0]);
+    runs::say_end(&HERE, &specs[0]);
     let is_page = format == RunFormat::Html;
     let (outcomes, drawn) = match request.run.runs {
         Some(runs) => many(request, &specs, runs, is_page)?,
@@ -324,9 +324,9 @@ fn write(
     let shape = request.shape(plain);
     let mut to = output::open_shape(shape, output)?;
     if is_many {
-        report::write_runs(&results, shape, &mut to)?;
+        report::write_runs(results, shape, &mut to)?;
     } else {
-        report::write(&results, shape, &mut to)?;
+        report::write(results, shape, &mut to)?;
     }
     Ok(to.flush()?)
 }

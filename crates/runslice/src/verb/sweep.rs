@@ -23,7 +23,7 @@ use crate::report::{self, counted};
 use crate::scheduler::LoaderOptions;
 use crate::sets::{self, File};
 use crate::store::{self, Key, SIMULATES, Store};
-use crate::{output, parallel, python, simulate};
+use crate::{output, parallel, python};
 
 use crate::plan::{self, Planned, Programs};
 
@@ -152,7 +152,7 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     let mut loads = HashSet::new();
     for workload in runs.iter().map(|run| &run.spec.workload) {
         if loads.insert(&workload.file) {
-            simulate::say_late_spans(&HERE, workload);
+            ask::runs::say_late_spans(&HERE, workload);
         }
     }
     if request.merge.is_empty() {
