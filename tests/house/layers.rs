@@ -22,7 +22,7 @@ const ABOVE: [&str; 9] = [
 ];
 
 /// Paths of the standard library and of others that ask the computer for something.
-const COMPUTER: [&[&str]; 13] = [
+const COMPUTER: [&[&str]; 15] = [
     &["clap"],
     &["eprint"],
     &["eprintln"],
@@ -36,6 +36,8 @@ const COMPUTER: [&[&str]; 13] = [
     &["std", "net"],
     &["std", "process"],
     &["std", "thread"],
+    &["std", "time", "Instant"],
+    &["std", "time", "SystemTime"],
 ];
 
 /// Methods that look at files; each takes no argument.
@@ -126,6 +128,7 @@ fn what_is_asked_of_the_computer_is_found() {
         ("use clap::Args;", 1),
         ("fn f() { println!(\"x\"); }", 1),
         ("fn f() { std::thread::spawn(g); }", 1),
+        ("use std::time::{Duration, Instant};", 1),
         ("fn f(path: &Path) -> bool { path.is_file() }", 1),
         (
             "fn f(files: &dyn Files, path: &Path) -> bool { files.is_file(path) }",

@@ -8,6 +8,7 @@
 pub mod bundle;
 pub mod choose;
 pub mod compare;
+pub mod convert;
 pub mod embedded;
 pub mod error;
 pub mod explain;
@@ -20,6 +21,7 @@ pub mod kind;
 pub mod machine;
 pub mod note;
 pub mod outcome;
+pub mod pack;
 pub mod plan;
 pub mod policy;
 pub mod profile;

@@ -174,7 +174,6 @@ pub mod workload_arg {
 pub mod recording {
     use std::path::Path;
 
-    use traces::foreign::Window;
     use workload::Workload;
 
     pub use ask::recording::*;
@@ -191,10 +190,6 @@ pub mod recording {
 
     pub fn is_recording(path: &Path) -> bool {
         ask::recording::is_recording(&HERE, path)
-    }
-
-    pub fn to_toml(path: &Path, window: Window, anonymous: bool) -> anyhow::Result<String> {
-        ask::recording::to_toml(&HERE, path, window, anonymous)
     }
 }
 

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use ask::machine::MachineChange;
 use clap::Args;
-use model::{Kernel, MachineSpec};
+use model::Kernel;
 
-use crate::here::HERE;
 use crate::{kernel, profile};
 
 /// Changes to the simulated machine. Other settings stay as in the workload or bundle.
@@ -64,14 +63,6 @@ impl MachineOptions {
             kernel: self.kernel,
             profile: self.profile.clone(),
         }
-    }
-
-    /// The machine that is `asked` for, changed as the options say.
-    ///
-    /// # Errors
-    /// When there is no such profile, or its file is bad.
-    pub fn change(&self, asked: &MachineSpec) -> anyhow::Result<MachineSpec> {
-        self.asked().change(&HERE, asked)
     }
 }
 
