@@ -18,7 +18,7 @@ use crate::exit::UsageError;
 use crate::output;
 use ask::key::fingerprint;
 
-pub use ask::program::{load, words};
+pub use ask::program::load;
 
 /// Schedulers that are run by their own programs, for verbs that simulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

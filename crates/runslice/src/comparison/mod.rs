@@ -13,7 +13,7 @@ use crate::exit::{Status, UsageError};
 use crate::sets::File;
 use crate::{export, output};
 
-pub use ask::compare::{FailIf, Family, is_decided, parse_percent, refuse_nothing};
+pub use ask::compare::{FailIf, Family, parse_percent, refuse_nothing};
 pub use write::{Compared, Comparison, page, table_of, verdict, write};
 
 /// Options of all comparisons.

@@ -346,7 +346,7 @@ fn follow(command: &[String]) -> Option<Tree> {
 /// When the machine is unsuitable, the program attaches nothing, or it cannot be stopped.
 fn run_program(request: &Run, text: &str) -> anyhow::Result<Status> {
     let spec = scheduler::policy_of(text, &LoaderOptions::default())?;
-    let words = scheduler::words(text)?;
+    let words = ask::program::words(text)?;
     scheduler::find(&words)?;
     command::check(&request.command)?;
     if !process::is_root() {
