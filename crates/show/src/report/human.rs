@@ -3,24 +3,26 @@
 
 use std::io::{self, Write};
 
+use ask::outcome::{Outcome, Results};
+use ask::words::counted;
 use model::{MachineSpec, Nanos, Profile};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, Report, SpanReport, Value};
 
-use crate::look::LookOptions;
-use crate::report::{Outcome, Results, counted, goals};
+use super::goals;
+use crate::Look;
 use crate::table::Table;
 
 /// Writes the tables that have something to say.
 ///
 /// # Errors
 /// When `to` does not take them.
-pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(results: &Results, look: Look, to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "{}\n", heading(results))?;
     let answer = goals::answer(results, false);
-    goals::write(&answer, look.width(), to)?;
+    goals::write(&answer, look.width, to)?;
     let mut has_lost = false;
     for (_, table) in tables(results) {
-        let (table, lost) = table.fit(look.width());
+        let (table, lost) = table.fit(look.width);
         has_lost |= lost > 0;
         writeln!(to)?;
         table.write(to)?;
@@ -28,8 +30,8 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
     if has_lost {
         writeln!(to, "\n--wide shows all columns.")?;
     }
-    remarks(results, look.verbose, to)?;
-    goals::again(&answer, look.width(), to)
+    remarks(results, look.is_verbose, to)?;
+    goals::again(&answer, look.width, to)
 }
 
 /// The tables that have something to say, with what is in them.
@@ -45,6 +47,7 @@ pub fn tables(results: &Results) -> impl Iterator<Item = (&'static str, Table)> 
 }
 
 /// What ran where, in one line.
+#[must_use]
 pub fn heading(results: &Results) -> String {
     let MachineSpec {
         cpus, hz, kernel, ..
@@ -67,6 +70,7 @@ pub fn heading(results: &Results) -> String {
 }
 
 /// The profile of a machine on which something costs time.
+#[must_use]
 pub fn profile(machine: &MachineSpec) -> String {
     match machine.profile {
         Profile::Ideal => String::new(),
@@ -306,6 +310,7 @@ fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Resul
 }
 
 /// The same as lines; with `is_verbose` all of them.
+#[must_use]
 pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for Outcome {

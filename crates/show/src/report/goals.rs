@@ -7,16 +7,15 @@
 use std::io::{self, Write};
 use std::iter;
 
+use ask::outcome::Results;
 use stats::compare::{
     Better, Choice, Extent, Measure, Question, Row, Series, Set, Settings, Verdict, compare,
     ends_by_clock,
 };
 
-use show::figure::Shown;
-
-use super::Results;
 use super::runs::{sets, shown_value};
-use crate::look::Tone;
+use crate::Tone;
+use crate::figure::Shown;
 use crate::table::{Cell, Table, to_the_left, wrapped};
 
 /// Spans of which every policy has so many are judged by their 99th percentile, others by their
@@ -86,6 +85,7 @@ fn add(goals: &mut Vec<Goal>, goal: Goal) {
 }
 
 /// The metrics that decide what these runs are good for, as far as either way is good.
+#[must_use]
 pub fn stated(results: &Results) -> Vec<String> {
     let goals = goals(results, &sets(results));
     let known = goals.into_iter().filter(|it| it.better != Better::Neither);
