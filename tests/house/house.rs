@@ -27,7 +27,7 @@ const CIRCLES: [(&str, usize); 16] = [
     ("loader", 3),
     ("model", 1),
     ("runslice", 3),
-    ("show", 1),
+    ("show", 2),
     ("sim", 22),
     ("stats", 2),
     ("traces", 2),
@@ -35,9 +35,12 @@ const CIRCLES: [(&str, usize); 16] = [
     ("workload", 2),
 ];
 
+/// Rooms, each with those that it imports.
+type Rooms = &'static [(&'static str, &'static [&'static str])];
+
 /// The rooms of a crate, which are its modules at the root, and the rooms that each imports. A new
 /// arrow must be listed here, and one that is gone taken out.
-const ROOMS: [(&str, &[(&str, &[&str])]); 2] = [
+const ROOMS: [(&str, Rooms); 2] = [
     (
         "explain",
         &[("timeline", &[]), ("trace", &["why"]), ("why", &[])],
@@ -54,9 +57,13 @@ const ROOMS: [(&str, &[(&str, &[&str])]); 2] = [
             ),
             ("conservation", &["ledger"]),
             ("flight", &["background"]),
+            ("growth", &[]),
             ("histogram", &[]),
             ("ledger", &[]),
-            ("metrics", &["histogram", "ledger", "report", "tails"]),
+            (
+                "metrics",
+                &["growth", "histogram", "ledger", "report", "tails"],
+            ),
             ("probe", &["histogram"]),
             ("random_runs", &["conservation", "metrics", "report"]),
             ("report", &["histogram"]),

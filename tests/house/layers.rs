@@ -65,7 +65,7 @@ fn asked(text: &str) -> Vec<String> {
                 let same = path.iter().zip(with.iter()).all(|(it, want)| it == want);
                 same && path.len() >= with.len()
             };
-            COMPUTER.iter().any(|it| begins(it))
+            COMPUTER.iter().any(begins)
         })
         .map(|path| path.join("::"))
         .collect();

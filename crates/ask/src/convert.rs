@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use traces::foreign::Window;
 use model::Advised;
+use traces::foreign::Window;
 use workload::rtapp;
 
 use crate::error::{Error, UsageError};

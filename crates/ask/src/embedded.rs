@@ -42,6 +42,7 @@ pub struct NativeFile {
 }
 
 /// What the file at `path` is, if it is an ELF file for another machine than BPF.
+#[must_use]
 pub fn native(file: &[u8], path: &Path) -> Option<NativeFile> {
     /// Where a file says in which order its bytes stand.
     const ORDER: usize = 5;

@@ -104,7 +104,7 @@ impl Explain {
             ExplainOf::Events(path) => {
                 let file = services.open(path);
                 let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-                let read = stats::replay(BufReader::new(file.content), &mut observer);
+                let read = traces::replay(BufReader::new(file.content), &mut observer);
                 read.with_context(|| path.display().to_string())?;
                 Ok(Explanation::of(&observer, None))
             }

@@ -316,6 +316,7 @@ impl Goal {
     }
 
     /// Whether it is about waits for a queue that still grew when the run ended.
+    #[must_use]
     pub fn grows(&self, report: &Report) -> bool {
         let Self::Time { spans, whose, .. } = self else {
             return false;

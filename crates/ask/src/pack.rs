@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use model::{Advised, Nanos};
-use stats::TraceHash;
+use traces::TraceHash;
 use workload::RunSpec;
 
 use crate::bundle::{Bound, Bundle};

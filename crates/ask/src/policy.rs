@@ -90,7 +90,7 @@ pub fn open(services: &Services<'_>, argument: &str) -> anyhow::Result<Found> {
     let found = match policies::find(name) {
         Some(policy) => plain(shared(policy)),
         None if looks_like_a_path(name) => load(services, name)?,
-        None => return Err(unknown(name)),
+        None => return Err(unknown(services, name)),
     };
     with_knobs(services, argument, found)
 }
@@ -378,8 +378,8 @@ pub fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<u8>> {
     input::bytes(services, path, input::OBJECT)
 }
 
-fn unknown(name: &str) -> anyhow::Error {
-    if let Some(mistaken) = kind::mistaken(name, WordKind::Policy) {
+fn unknown(services: &Services<'_>, name: &str) -> anyhow::Error {
+    if let Some(mistaken) = services.misplaced(name, WordKind::Policy) {
         return UsageError::new(mistaken).into();
     }
     let hint = suggest::hint(name, policies::names());

@@ -25,7 +25,7 @@ pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<Profile> 
         }
         return read(services, path);
     }
-    Err(UsageError::new(unknown(argument)).into())
+    Err(UsageError::new(unknown(services, argument)).into())
 }
 
 /// The file that `argument` names, if it names one, so that no result is written over it.
@@ -41,7 +41,7 @@ pub fn file_of(argument: &str) -> Option<&Path> {
 /// In words, when there is no such profile or its file is bad.
 pub fn find_in(services: &Services<'_>, folder: &Path, name: &str) -> Result<Profile, Advised> {
     if !is_path(name) {
-        return Err(unknown(name));
+        return Err(unknown(services, name));
     }
     read(services, &folder.join(name)).map_err(|error| error::advised(&error))
 }
@@ -57,8 +57,8 @@ fn is_path(name: &str) -> bool {
     name.contains('/') || path.extension().is_some_and(|it| it == "toml")
 }
 
-fn unknown(name: &str) -> Advised {
-    if let Some(mistaken) = kind::mistaken(name, WordKind::Profile) {
+fn unknown(services: &Services<'_>, name: &str) -> Advised {
+    if let Some(mistaken) = services.misplaced(name, WordKind::Profile) {
         return mistaken;
     }
     let shipped = Profile::SHIPPED;

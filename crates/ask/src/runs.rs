@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Advised, MachineSpec, Nanos, PolicySpec, seeds};
+use model::{Advice as _, Advised, MachineSpec, Nanos, PolicySpec, seeds};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::Bound;
@@ -11,7 +11,7 @@ use crate::machine::MachineChange;
 use crate::note::Topic;
 use crate::policy::Found;
 use crate::services::Services;
-use crate::workload_arg::{self, Written};
+use crate::workload_arg::{self, Written, is_shipped};
 
 /// What the options say of every run.
 #[derive(Clone, Copy, Debug)]

@@ -268,6 +268,7 @@ pub(crate) mod tests {
         workers: None,
         is_cancelled: None,
         hears: None,
+        words: None,
     };
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use anyhow::Context as _;
+use show::Origin;
 
 use crate::exit::UnsupportedError;
 
@@ -75,14 +76,14 @@ impl About {
         std::env::current_exe().context("cannot find this program's own file")
     }
 
-    /// The first cells of each row of a table: the name of the table with the version of its
-    /// columns, the version of this program, the command line.
+    /// What results say of where they come from.
+    pub fn origin() -> Origin {
+        Origin::new(Self::words())
+    }
+
+    /// [`Origin::cells`] of this call.
     pub fn cells(table: &str, version: u32) -> [String; 3] {
-        [
-            format!("runslice_{table}/{version}"),
-            Self::VERSION.to_owned(),
-            Self::command(),
-        ]
+        Self::origin().cells(table, version)
     }
 
     /// The command that makes the same again, for a shell.
@@ -100,12 +101,9 @@ impl About {
         format!("runslice {}", words.join(" "))
     }
 
-    /// The same as a shell takes it.
+    /// [`Origin::command`] of this call.
     pub fn command() -> String {
-        let words = Self::words();
-        // No word of a command line has the one byte that cannot be quoted.
-        let quoted = shlex::try_join(words.iter().map(String::as_str));
-        quoted.unwrap_or_else(|_| words.join(" "))
+        Self::origin().command()
     }
 }
 

@@ -7,7 +7,6 @@ use model::{Advice as _, Advised};
 
 pub use ask::error::{BadSource, UnsupportedError, UsageError};
 
-
 /// How the process ends. The numbers are an interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

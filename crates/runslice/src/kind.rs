@@ -228,6 +228,8 @@ fn with_option(words: &[String], name: &str, found: WordKind) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
+    use model::Advice as _;
+
     use super::*;
 
     fn said(command: &str, name: &str, wanted: WordKind) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::{Args, ValueEnum};
+use show::Look;
 pub use show::Tone;
 
 /// Columns that tables have where nobody says how wide the terminal is.
@@ -64,6 +65,15 @@ impl LookOptions {
     /// Width of the output in columns; `None` without a limit.
     pub fn width(self) -> Option<usize> {
         self.tables.width()
+    }
+
+    /// What tables and texts need to know of it.
+    pub fn look(self) -> Look {
+        Look {
+            width: self.width(),
+            is_verbose: self.verbose,
+            is_wide: self.tables.wide,
+        }
     }
 
     /// Whether standard output gets colors.

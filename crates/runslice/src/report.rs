@@ -1,19 +1,13 @@
 //! What `sim` found, and the forms in which it is written.
 
-pub mod checks;
-mod goals;
-mod human;
-mod json;
-mod one_table;
-pub mod page;
-pub mod runs;
-
 use crate::exit::UsageError;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
 use model::Advised;
+use show::report::{human, json};
 
+use crate::about::About;
 use crate::export::{self, ExportTable};
 use crate::look::LookOptions;
 
@@ -28,7 +22,7 @@ pub fn table_of_csv() -> UsageError {
 pub use ask::outcome::{Outcome, Results, World, ejection};
 pub use ask::words::counted;
 
-pub use self::json::json_of;
+pub use show::report::{checks, json_of, page, runs};
 
 /// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -133,15 +127,31 @@ pub enum TableName {
     Cpus,
 }
 
+impl From<TableName> for show::report::TableName {
+    fn from(name: TableName) -> Self {
+        match name {
+            TableName::Groups => Self::Groups,
+            TableName::Tasks => Self::Tasks,
+            TableName::Deadlines => Self::Deadlines,
+            TableName::Spans => Self::Spans,
+            TableName::Counters => Self::Counters,
+            TableName::Phases => Self::Phases,
+            TableName::Nice => Self::Nice,
+            TableName::Machine => Self::Machine,
+            TableName::Cpus => Self::Cpus,
+        }
+    }
+}
+
 /// Writes the results in the form that the user asked for.
 ///
 /// # Errors
 /// When `to` does not take them.
 pub fn write(results: &Results, form: Shape, to: &mut dyn Write) -> io::Result<()> {
     match (form.format, form.format.export()) {
-        (_, Some(export)) => one_table::of(results, form.table).write(export, to),
-        (Format::Json, _) => json::write(results, to),
-        _ => human::write(results, form.look, to),
+        (_, Some(export)) => table(results, form.table).write(export, to),
+        (Format::Json, _) => json::write(results, &About::origin(), to),
+        _ => human::write(results, form.look.look(), to),
     }
 }
 
@@ -151,13 +161,13 @@ pub fn write(results: &Results, form: Shape, to: &mut dyn Write) -> io::Result<(
 /// When `to` does not take them.
 pub fn write_runs(results: &Results, form: Shape, to: &mut dyn Write) -> io::Result<()> {
     match (form.format, form.format.export()) {
-        (_, Some(export)) => one_table::of(results, form.table).write(export, to),
-        (Format::Json, _) => json::write_runs(results, to),
-        _ => runs::write(results, form.look, to),
+        (_, Some(export)) => table(results, form.table).write(export, to),
+        (Format::Json, _) => json::write_runs(results, &About::origin(), to),
+        _ => runs::write(results, form.look.look(), to),
     }
 }
 
 /// One of the tables, each row with where it comes from.
 pub fn table(results: &Results, table: TableName) -> ExportTable {
-    one_table::of(results, table)
+    show::report::table(results, table.into(), &About::origin())
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::{self, Write as _};
 
-use crate::input;
+use crate::files;
 
 thread_local! {
     /// Where the lines of this thread go instead of standard error.
@@ -68,7 +68,7 @@ pub fn printable(text: &str) -> String {
         match c {
             '\n' | '\t' => printable.push(c),
             // A byte of a file's name that is no text.
-            c if let Some(byte) = input::raw_byte(c) => {
+            c if let Some(byte) = files::raw_byte(c) => {
                 printable.push_str(&format!("\\x{byte:02x}"));
             }
             c if model::plain::is_obeyed(c) => printable.push_str(&model::plain::escape(c)),

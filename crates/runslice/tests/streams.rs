@@ -236,13 +236,25 @@ fn a_name_that_is_no_text_names_files_of_every_kind() {
     ] {
         assert!(folder.0.join(odd(name)).is_file(), "{name}");
     }
+    let bytes = folder.names();
+    let has_odd = |it: &OsString| it.as_bytes().starts_with(b"o\xe9-\xff") || it == "load.toml";
+    assert!(bytes.iter().all(has_odd), "{bytes:?}");
+}
+
+#[test]
+fn a_name_that_is_no_text_is_said_as_it_is() {
+    let folder = Folder::new("said-names");
+    let odd = |name: &str| OsString::from_vec([b"o\xe9-\xff", name.as_bytes()].concat());
+    let load = odd("load.toml");
+    folder.write(load.clone(), LOAD);
+    let run = |words: &[&dyn AsRef<OsStr>], status: i32| {
+        let words: Vec<&OsStr> = words.iter().map(|it| (*it).as_ref()).collect();
+        command::said(env!("CARGO_BIN_EXE_runslice"), &folder.0, &words, status)
+    };
     let (_, said) = run(&[&"sim", &"fifo", &"-w", &odd("no.toml")], 1);
     let want = "runslice: cannot read o\\xe9-\\xffno.toml: No such file or directory";
     assert!(said.starts_with(want), "{said}");
     // A result does not take the place of its source.
     let (_, said) = run(&[&"sim", &"fifo", &"-w", &load, &"-o", &load], 2);
     assert!(said.contains("name two files"), "{said}");
-    let bytes = folder.names();
-    let has_odd = |it: &OsString| it.as_bytes().starts_with(b"o\xe9-\xff") || it == "load.toml";
-    assert!(bytes.iter().all(has_odd), "{bytes:?}");
 }

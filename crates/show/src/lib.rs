@@ -2,7 +2,8 @@
 //!
 //! [`figure`] draws runs, comparisons and logs as SVG, [`page`] is the design of every page,
 //! [`table`] of every table that people read, and [`export`] of those that programs read.
-//! [`explanation`] says why a task waited, and [`timeline`] draws it in letters.
+//! [`report`] tells what runs came to, [`explanation`] why a task waited, and [`timeline`] draws it
+//! in letters.
 //!
 //! Nothing here opens a file or knows whether a terminal is there; whoever asks says where bytes go
 //! and how they are to look.
@@ -12,14 +13,28 @@
 pub mod explanation;
 pub mod export;
 pub mod figure;
+mod origin;
 pub mod page;
 #[cfg(feature = "png")]
 pub mod picture;
+pub mod report;
 pub mod table;
 pub mod timeline;
 mod tone;
 
+pub use origin::Origin;
 pub use tone::Tone;
 
 /// The version of the program that shows it. All crates of a release have the same.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How text for people looks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    /// Columns that tables may have; `None`: all that there are.
+    pub width: Option<usize>,
+    /// Whether also that is told which few want to know.
+    pub is_verbose: bool,
+    /// Whether everything has a row, also where there are very many.
+    pub is_wide: bool,
+}

@@ -397,7 +397,7 @@ impl Run {
             collected,
         };
         let mut bytes = Vec::new();
-        page::write(part, self.count.is_some(), &mut bytes)?;
+        page::write(part, self.count.is_some(), &About::origin(), &mut bytes)?;
         Ok(bytes)
     }
 

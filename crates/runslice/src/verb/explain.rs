@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use ask::explain::{Explain as Question, ExplainOf};
 use clap::Args;
-use explain::why::{Fault, Finding, Observer, explain_dump};
+use explain::why::{Fault, Finding};
 use model::{Nanos, SimTime};
 use workload::RunSpec;
 

@@ -7,9 +7,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use ask::hunt::Hunt as Question;
 use clap::Args;
-use explain::why::{Fault, Finding};
+use explain::why::Finding;
 use model::{Advised, PolicySpec, span};
 use serde_json::json;
 
@@ -379,9 +380,4 @@ impl Report {
         writeln!(to)?;
         Ok(write!(to, "{}", text::of(&explanation, look::width()))?)
     }
-}
-
-/// Whether the kernel ended the policy for want of callbacks, which is no fault.
-fn leaves(finding: &Finding) -> bool {
-    finding.fault == Fault::Restart
 }

@@ -13,6 +13,7 @@ use stats::schedstat::{HzEvidence, Interval, SchedstatReader};
 use stats::{Metrics, Tails};
 use traces::Tee;
 
+use crate::about::About;
 use crate::exit::Status;
 use crate::page::{Fold, Page};
 use crate::report::page::{self, Part};
@@ -175,7 +176,7 @@ fn page_of(input: Input) -> Page {
             collected: std::mem::take(collected),
         })
         .collect();
-    let mut page = page::page(&parts, false);
+    let mut page = page::page(&parts, false, &About::origin());
     statistics_of(&input.logs, &mut page);
     page
 }

@@ -16,6 +16,7 @@ use stats::{Metrics, Tails};
 use traces::{JsonLines, Perfetto, Tee};
 use workload::RunSpec;
 
+use crate::about::About;
 use crate::exit::{Status, UsageError};
 use crate::here::HERE;
 use crate::look::LookOptions;
@@ -367,7 +368,7 @@ fn write_for_readers(
         collected: collected.into_iter().flatten().collect(),
     };
     let mut file = output::create(path)?;
-    page::write(part, is_many, &mut file)?;
+    page::write(part, is_many, &About::origin(), &mut file)?;
     file.flush()?;
     if is_alone {
         writeln!(to, "Pictures: {}", path.display())?;

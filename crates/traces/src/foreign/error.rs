@@ -4,7 +4,7 @@ use std::io;
 
 use model::Advice;
 
-use crate::stream::MOST_CPUS;
+use super::stream::MOST_CPUS;
 
 /// Why a trace could not be read. `offset` counts bytes from the begin of the file, or of the
 /// unpacked section that the message names.

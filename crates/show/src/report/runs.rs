@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
+use ask::outcome::Results;
+use ask::words::counted;
 use model::Nanos;
 use serde::Serialize;
 use stats::compare::{Better, Extent, Measure, Role, Series, Set};
 use stats::{Millionths, Thousandths, Value};
 
-use crate::look::LookOptions;
-use crate::report::{Results, goals};
+use super::goals;
+use crate::Look;
 use crate::table::Table;
 
 /// Figures of a group that are shown, besides those that are compared unasked.
@@ -31,6 +33,7 @@ pub struct Spread<'a> {
 }
 
 /// The spread of everything, for programs.
+#[must_use]
 pub fn spreads(sets: &[Set]) -> Vec<Spread<'_>> {
     let all = sets.iter().flat_map(|set| {
         set.series.iter().filter_map(|series| {
@@ -50,15 +53,15 @@ pub fn spreads(sets: &[Set]) -> Vec<Spread<'_>> {
 ///
 /// # Errors
 /// When `to` does not take them.
-pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(results: &Results, look: Look, to: &mut dyn Write) -> io::Result<()> {
     let answer = goals::answer(results, true);
     writeln!(to, "{}\n", heading(results, &answer.sets))?;
-    goals::write(&answer, look.width(), to)?;
+    goals::write(&answer, look.width, to)?;
     writeln!(to)?;
     let goals = table_of(&answer.sets, |series| series.role == Role::Goal);
-    let is_short = !look.verbose && !goals.is_empty();
+    let is_short = !look.is_verbose && !goals.is_empty();
     let all = if is_short { goals } else { table(&answer.sets) };
-    let (shown, lost) = all.fit(look.width());
+    let (shown, lost) = all.fit(look.width);
     shown.write(to)?;
     write_voids(&answer.sets, to)?;
     match (is_short, lost > 0) {
@@ -66,16 +69,17 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
         (false, true) => writeln!(to, "\n--wide shows all columns.")?,
         (false, false) => {}
     }
-    goals::again(&answer, look.width(), to)
+    goals::again(&answer, look.width, to)
 }
 
 /// What ran where and how often, in one line.
+#[must_use]
 pub fn heading(results: &Results, sets: &[Set]) -> String {
     let runs = sets.iter().map(|set| set.runs + set.void).max();
     format!(
         "{}: {}, HZ {}, kernel {}{}, {} runs of seed {}",
         model::plain::shown(&results.workload),
-        super::counted(results.machine.cpus.into(), "CPU"),
+        counted(results.machine.cpus.into(), "CPU"),
         results.machine.hz,
         results.machine.kernel.name(),
         super::human::profile(&results.machine),
@@ -109,6 +113,7 @@ fn write_voids(sets: &[Set], to: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The spread of the figures that people look at first.
+#[must_use]
 pub fn table(sets: &[Set]) -> Table {
     table_of(sets, |series| {
         series.role != Role::Other || OF_GROUPS.iter().any(|end| series.name.ends_with(end))
@@ -156,6 +161,7 @@ fn table_of(sets: &[Set], is_shown: impl Fn(&Series) -> bool) -> Table {
 }
 
 /// A value as people read it.
+#[must_use]
 pub fn shown_value(measure: Measure, value: f64) -> String {
     /// Bytes in a mebibyte.
     const MIB: f64 = 1_048_576.0;

@@ -4,31 +4,32 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use ask::outcome::ROWS;
+use ask::outcome::{Outcome, ROWS, Results};
+use ask::words::counted;
 use model::{MachineSpec, Nanos, Profile};
 use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, SpanReport, Value};
 
-use crate::look::LookOptions;
-use crate::report::{Outcome, Results, counted, goals};
+use super::goals;
+use crate::Look;
 use crate::table::Table;
 
 /// Writes the tables that have something to say.
 ///
 /// # Errors
 /// When `to` does not take them.
-pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(results: &Results, look: Look, to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "{}\n", heading(results))?;
     let answer = goals::answer(results, false);
-    goals::write(&answer, look.width(), to)?;
+    goals::write(&answer, look.width, to)?;
     let mut has_lost = false;
-    let (shown, more) = if look.tables.wide {
+    let (shown, more) = if look.is_wide {
         (None, 0)
     } else {
         first_names(results)
     };
     let shown = shown.as_deref();
     for (name, table) in tables(results, shown) {
-        let (table, lost) = table.fit(look.width());
+        let (table, lost) = table.fit(look.width);
         has_lost |= lost > 0;
         writeln!(to)?;
         table.write(to)?;
@@ -42,8 +43,8 @@ pub fn write(results: &Results, look: LookOptions, to: &mut dyn Write) -> io::Re
     if has_lost {
         writeln!(to, "\n--wide shows all columns.")?;
     }
-    remarks(results, look.verbose, to)?;
-    goals::again(&answer, look.width(), to)
+    remarks(results, look.is_verbose, to)?;
+    goals::again(&answer, look.width, to)
 }
 
 /// What the table of groups is called.
@@ -89,6 +90,7 @@ pub fn tables<'a>(
 }
 
 /// What ran where, in one line.
+#[must_use]
 pub fn heading(results: &Results) -> String {
     let MachineSpec {
         cpus, hz, kernel, ..
@@ -111,6 +113,7 @@ pub fn heading(results: &Results) -> String {
 }
 
 /// The profile of a machine on which something costs time.
+#[must_use]
 pub fn profile(machine: &MachineSpec) -> String {
     match machine.profile {
         Profile::Ideal => String::new(),
@@ -357,6 +360,7 @@ fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Resul
 }
 
 /// The same as lines; with `is_verbose` all of them.
+#[must_use]
 pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for Outcome {

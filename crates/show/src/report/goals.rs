@@ -9,17 +9,16 @@ mod standing;
 use std::io::{self, Write};
 use std::iter;
 
+use ask::outcome::Results;
 use stats::compare::{
     Better, Choice, Extent, Measure, Question, Row, Series, Set, Settings, Verdict, compare,
 };
 
-use show::figure::Shown;
-
 use ask::stated::{ALL, StatedGoal as Goal, goals, sets};
 
-use super::Results;
 use super::runs::shown_value;
-use crate::look::Tone;
+use crate::Tone;
+use crate::figure::Shown;
 use crate::table::{Cell, Table, to_the_left, wrapped};
 use standing::{best_of, short};
 
@@ -166,7 +165,7 @@ fn ejected(results: &Results, sets: &[Set]) -> Vec<String> {
                 Some((all.len(), all.iter().map(|task| task.waited).max()?))
             });
             let (tasks, longest) = starved.unwrap_or_default();
-            let tasks = super::counted(tasks as u64, "task");
+            let tasks = ask::words::counted(tasks as u64, "task");
             let when = match set.runs {
                 1 => String::new(),
                 runs => format!(" in {} of {runs} runs, first", set.starved),

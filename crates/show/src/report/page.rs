@@ -2,17 +2,18 @@
 
 use std::io::{self, Write};
 
+use ask::outcome::Results;
+use ask::words::counted;
 use maud::html;
-use show::figure::{self, Chart, Collector, Shown};
 use stats::Tails;
 use stats::compare::Set;
 
 use super::goals::{self, Answer};
+use super::human;
 use super::runs::{self, shown_value};
-use super::{Results, human};
-use crate::about::About;
+use crate::figure::{self, Chart, Collector, Shown};
 use crate::page::{Fold, Page, table};
-use crate::report::counted;
+use crate::{Origin, VERSION};
 
 /// Runs of one load on one machine, and what is drawn of them.
 #[derive(Debug)]
@@ -27,7 +28,8 @@ pub struct Part<'a> {
 
 /// The page of these runs. With several parts each has an answer of its own; `is_many` says that
 /// there are many runs of each policy.
-pub fn page(parts: &[Part<'_>], is_many: bool) -> Page {
+#[must_use]
+pub fn page(parts: &[Part<'_>], is_many: bool, origin: &Origin) -> Page {
     let answers: Vec<Answer> = parts
         .iter()
         .map(|part| goals::answer(part.results, is_many))
@@ -61,7 +63,7 @@ pub fn page(parts: &[Part<'_>], is_many: bool) -> Page {
         folds(part, (at, parts.len()), &answers[at], &mut page);
     }
     page.folds.extend(over_time(parts));
-    page.about = about(parts);
+    page.about = about(parts, origin);
     page
 }
 
@@ -69,8 +71,8 @@ pub fn page(parts: &[Part<'_>], is_many: bool) -> Page {
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(part: Part<'_>, is_many: bool, to: &mut dyn Write) -> io::Result<()> {
-    page(&[part], is_many).write(to)
+pub fn write(part: Part<'_>, is_many: bool, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
+    page(&[part], is_many, origin).write(to)
 }
 
 /// Writes what stands on a terminal when the page goes into a file: the answer, and that in short.
@@ -197,10 +199,10 @@ fn over_time(parts: &[Part<'_>]) -> Vec<Fold> {
 }
 
 /// Where the page comes from.
-fn about(parts: &[Part<'_>]) -> Vec<(String, String)> {
+fn about(parts: &[Part<'_>], origin: &Origin) -> Vec<(String, String)> {
     let mut about = vec![
-        ("program".to_owned(), format!("runslice {}", About::VERSION)),
-        ("command".to_owned(), About::command()),
+        ("program".to_owned(), format!("runslice {VERSION}")),
+        ("command".to_owned(), origin.command()),
     ];
     for part in parts {
         let results = part.results;

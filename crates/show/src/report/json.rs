@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use ask::outcome::{Outcome, Results};
 use model::{Exit, MachineSpec, Summary};
 use serde::Serialize;
 use stats::Report;
 use stats::compare::machines;
 
-use crate::about::About;
-use crate::report::runs::{self, Spread};
-use crate::report::{Outcome, Results};
+use super::runs::{self, Spread};
+use crate::Origin;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 2;
@@ -19,7 +19,7 @@ const VERSION: u32 = 2;
 struct Document<'a> {
     runslice_results: u32,
     version: &'static str,
-    command: Vec<String>,
+    command: &'a [String],
     world: &'static str,
     workload: &'a str,
     machine: &'a MachineSpec,
@@ -126,8 +126,8 @@ pub fn json_of(outcome: &Outcome) -> serde_json::Result<serde_json::Value> {
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
-    let mut document = head(results, Vec::new());
+pub fn write(results: &Results, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
+    let mut document = head(results, Vec::new(), origin);
     document.runs = Some(results.outcomes.iter().map(Run::from).collect());
     serde_json::to_writer_pretty(&mut *to, &document)?;
     writeln!(to)
@@ -138,9 +138,9 @@ pub fn write(results: &Results, to: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write_runs(results: &Results, to: &mut dyn Write) -> io::Result<()> {
+pub fn write_runs(results: &Results, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
     let sets = ask::stated::sets(results);
-    let head = serde_json::to_string_pretty(&head(results, runs::spreads(&sets)))?;
+    let head = serde_json::to_string_pretty(&head(results, runs::spreads(&sets), origin))?;
     let head = head.strip_suffix("\n}").unwrap_or(&head);
     write!(to, "{head},\n  \"runs\": [")?;
     for (at, outcome) in results.outcomes.iter().enumerate() {
@@ -151,11 +151,11 @@ pub fn write_runs(results: &Results, to: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The document without its runs.
-fn head<'a>(results: &'a Results, spread: Vec<Spread<'a>>) -> Document<'a> {
+fn head<'a>(results: &'a Results, spread: Vec<Spread<'a>>, origin: &'a Origin) -> Document<'a> {
     Document {
         runslice_results: VERSION,
-        version: About::VERSION,
-        command: About::words(),
+        version: crate::VERSION,
+        command: origin.words(),
         world: results.world.name(),
         workload: &results.workload,
         machine: &results.machine,

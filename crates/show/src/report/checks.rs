@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
+use ask::outcome::{Outcome, Results};
+use ask::words::counted;
 use model::Nanos;
-use show::figure::escape;
 
-use super::{Outcome, Results, goals, human};
-use crate::look::Tone;
-use crate::report::counted;
+use super::{goals, human};
+use crate::Tone;
+use crate::figure::escape;
 
 /// Tasks that a failure names.
 const NAMED: usize = 5;

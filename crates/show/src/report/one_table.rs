@@ -1,10 +1,10 @@
 //! One table for export, a policy's name in front of each row.
 
+use ask::outcome::Results;
 use stats::{Column, Report, Unit};
 
-use crate::about::About;
+use crate::Origin;
 use crate::export::{ExportTable, Kind, MACHINE, machine_cells};
-use crate::report::{Results, TableName};
 
 /// Version of the columns; it grows when one is removed or changes its meaning.
 const VERSION: u32 = 2;
@@ -23,31 +23,54 @@ const RUN: [(&str, Kind); 3] = [
     ("knobs", Kind::Text),
 ];
 
+/// Tables for CSV and Parquet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableName {
+    /// Each group of tasks that the workload declares, and all tasks together.
+    Groups,
+    /// Each task.
+    Tasks,
+    /// Deadlines of each group.
+    Deadlines,
+    /// Spans of each group: stretches of its work that the workload names and times.
+    Spans,
+    /// Counters of each group: things that the workload counts.
+    Counters,
+    /// Phases of each group: parts of its work that the workload names.
+    Phases,
+    /// Each nice value.
+    Nice,
+    /// The whole machine.
+    Machine,
+    /// Each CPU.
+    Cpus,
+}
+
 /// The table; each row says of which run it is.
-pub fn of(results: &Results, table: TableName) -> ExportTable {
+#[must_use]
+pub fn of(results: &Results, table: TableName, origin: &Origin) -> ExportTable {
+    let it = (results, origin);
     match table {
-        TableName::Groups => rows(results, stats::columns(), |r| {
+        TableName::Groups => rows(it, stats::columns(), |r| {
             r.groups.iter().chain([&r.all]).collect()
         }),
-        TableName::Tasks => rows(results, stats::task_columns(), |r| r.tasks.iter().collect()),
-        TableName::Deadlines => rows(results, stats::deadline_columns(), |r| {
+        TableName::Tasks => rows(it, stats::task_columns(), |r| r.tasks.iter().collect()),
+        TableName::Deadlines => rows(it, stats::deadline_columns(), |r| {
             r.deadlines.iter().collect()
         }),
-        TableName::Spans => rows(results, stats::span_columns(), |r| r.spans.iter().collect()),
-        TableName::Counters => rows(results, stats::counter_columns(), |r| {
+        TableName::Spans => rows(it, stats::span_columns(), |r| r.spans.iter().collect()),
+        TableName::Counters => rows(it, stats::counter_columns(), |r| {
             r.counters.iter().collect()
         }),
-        TableName::Phases => rows(results, stats::phase_columns(), |r| {
-            r.phases.iter().collect()
-        }),
-        TableName::Nice => rows(results, stats::nice_columns(), |r| r.nice.iter().collect()),
-        TableName::Machine => rows(results, stats::machine_columns(), |r| vec![&r.machine]),
-        TableName::Cpus => rows(results, stats::cpu_columns(), |r| r.cpus.iter().collect()),
+        TableName::Phases => rows(it, stats::phase_columns(), |r| r.phases.iter().collect()),
+        TableName::Nice => rows(it, stats::nice_columns(), |r| r.nice.iter().collect()),
+        TableName::Machine => rows(it, stats::machine_columns(), |r| vec![&r.machine]),
+        TableName::Cpus => rows(it, stats::cpu_columns(), |r| r.cpus.iter().collect()),
     }
 }
 
 fn rows<Row>(
-    results: &Results,
+    (results, origin): (&Results, &Origin),
     columns: &'static [Column<Row>],
     of: impl Fn(&Report) -> Vec<&Row>,
 ) -> ExportTable {
@@ -55,14 +78,14 @@ fn rows<Row>(
         .iter()
         .map(|column| (column.name, kind(column.unit)));
     let mut table = ExportTable::new(ORIGIN.into_iter().chain(MACHINE).chain(RUN).chain(named));
-    let [schema, version, command] = About::cells("results", VERSION);
+    let [schema, version, command] = origin.cells("results", VERSION);
     let machine = machine_cells(&results.machine);
     for outcome in &results.outcomes {
         let set = outcome
             .set
             .iter()
             .map(|(name, value)| format!("{name}={value}"));
-        let origin = [
+        let front = [
             schema.clone(),
             version.clone(),
             command.clone(),
@@ -73,7 +96,7 @@ fn rows<Row>(
             outcome.policy.clone(),
             set.collect::<Vec<_>>().join(","),
         ];
-        let front = origin.iter().chain(&machine).chain(&run).cloned();
+        let front = front.iter().chain(&machine).chain(&run).cloned();
         for row in of(&outcome.report) {
             let values = columns.iter().map(|column| (column.value)(row).plain());
             table.row(front.clone().chain(values));
