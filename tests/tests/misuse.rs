@@ -1,6 +1,6 @@
 //! A policy that misuses the kernel's interface ends with the kernel's kind and message.
 
-use model::{Nanos, Summary};
+use model::{Advice as _, Nanos, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
 use runslice_tests::simulate;
@@ -378,7 +378,7 @@ fn a_table_that_a_kernel_does_not_attach_is_refused_with_its_errno() {
         spec.policy.set.clear();
         let told = match simulate::on_both(&spec, &mut Collector::default()) {
             Ok(summary) => summary.exit.message,
-            Err(error) => chain(&error),
+            Err(error) => format!("{}; {}", chain(&error), error.advice().unwrap_or_default()),
         };
         assert!(told.contains(why), "{policy}: {told:?}");
     }

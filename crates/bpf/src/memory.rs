@@ -37,13 +37,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions};
-use model::Advice;
-
 #[cfg(not(feature = "jit"))]
 use no_words as words;
 
 use crate::{MapDef, Stop};
 use account::Account;
+pub use account::OutOfMemory;
 use heap::{GRAIN, Heap};
 pub use layout::BASE;
 pub(crate) use layout::GUARD;
@@ -60,22 +59,6 @@ const _: () = assert!(usize::BITS >= 64, "the region needs a 64-bit address spac
 
 /// Size of a region without an arena, and of the arena's window: what 32 bits can address.
 const GIB_4: u64 = 1 << 32;
-
-/// An allocation would exceed a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{wanted} bytes more would exceed the limit of {limit} bytes")]
-pub struct OutOfMemory {
-    /// Bytes asked for.
-    pub wanted: u64,
-    /// Bytes that there may be in all.
-    pub limit: u64,
-}
-
-impl Advice for OutOfMemory {
-    fn advice(&self) -> Option<String> {
-        None
-    }
-}
 
 /// All memory of one instance. See the module.
 #[derive(Debug)]

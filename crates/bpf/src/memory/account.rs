@@ -1,5 +1,23 @@
 //! What a program makes this process take, in all.
 
+use model::Advice;
+
+/// An allocation would exceed a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{wanted} bytes more would exceed the limit of {limit} bytes")]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub wanted: u64,
+    /// Bytes that there may be in all.
+    pub limit: u64,
+}
+
+impl Advice for OutOfMemory {
+    fn advice(&self) -> Option<String> {
+        None
+    }
+}
+
 /// What this machine keeps for itself about each block that a program allocates, bytes: an entry
 /// of a table, a bucket, a place in a list.
 const OWN_BYTES: u64 = 64;
