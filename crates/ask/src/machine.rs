@@ -29,7 +29,8 @@ impl MachineChange {
     /// The machine that is `asked` for, changed.
     ///
     /// # Errors
-    /// When there is no such profile, its file is bad, or a node or cache has more CPUs than there are.
+    /// When there is no such profile, its file is bad, or a node or cache has more CPUs than there
+    /// are.
     pub fn change(
         &self,
         services: &Services<'_>,

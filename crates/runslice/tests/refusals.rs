@@ -1,6 +1,6 @@
-//! A refusal names what would work. golden/refusals/commands.txt has wrong command lines of every verb, with
-//! what each is told: the status, what is wrong, and what to do. `UPDATE_GOLDEN=1` writes what the
-//! program says now; whoever commits that reads it as a user does.
+//! A refusal names what would work. golden/refusals/commands.txt has wrong command lines of every
+//! verb, with what each is told: the status, what is wrong, and what to do. `UPDATE_GOLDEN=1`
+//! writes what the program says now; whoever commits that reads it as a user does.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -136,11 +136,11 @@ impl ExportTable {
 
 /// A cell of CSV, as every table of runslice has it.
 ///
-/// It is in quotes when it holds a character that would end it; some spreadsheets split at a semicolon
-/// or a tab, too, and others at what they take for the end of a line. A text that a spreadsheet would
-/// take for a formula gets an apostrophe before it, and quotes: names of tasks, files and policies
-/// come from anywhere, and a formula runs commands or sends cells away (OWASP, "CSV injection").
-/// Numbers stay numbers, negative ones too.
+/// It is in quotes when it holds a character that would end it; some spreadsheets split at a
+/// semicolon or a tab, too, and others at what they take for the end of a line. A text that a
+/// spreadsheet would take for a formula gets an apostrophe before it, and quotes: names of tasks,
+/// files and policies come from anywhere, and a formula runs commands or sends cells away (OWASP,
+/// "CSV injection"). Numbers stay numbers, negative ones too.
 #[must_use]
 pub fn cell(text: &str) -> String {
     if is_formula(text) {

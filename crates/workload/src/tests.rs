@@ -349,7 +349,8 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
     ("send(c)", "12: `c` has 2 instances; say which: `c[i]`"),
     (
         "send(c[x])",
-        "14: `x` is no number, and the file gives no number that name; write a number, or a name that stands in `scale`",
+        "14: `x` is no number, and the file gives no number that name; write a number, \
+         or a name that stands in `scale`",
     ),
     ("recv(d[)", "14: found `)`; expected an integer or a name"),
     ("loop(3) run(1ms)", "15: found `run`; expected `[`"),
@@ -358,7 +359,8 @@ const BAD_OPERATIONS: &[(&str, &str)] = &[
     ("x = 3", "7: unknown variable `x`; correct the name"),
     (
         "loop(2)[ let x = 1 ], count(n, x)",
-        "38: `x` is no number, and the file gives no number that name; write a number, or a name that stands in `scale`",
+        "38: `x` is no number, and the file gives no number that name; write a number, \
+         or a name that stands in `scale`",
     ),
     ("let self = 1", "11: `self` is taken; give it another name"),
     ("fork(tt)", "12: unknown task `tt`; did you mean `t`?"),

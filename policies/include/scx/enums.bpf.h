@@ -7,9 +7,9 @@
 #define __SCX_ENUMS_BPF_H
 
 /*
- * The value of a variable outside of functions is written before any kernel is asked: there the name
- * has the number of 7.2, as with the headers of 2024, `const volatile u64 slice_ns = SCX_SLICE_DFL`.
- * Outside of functions `__func__` is an empty text.
+ * The value of a variable outside of functions is written before any kernel is asked: there the
+ * name has the number of 7.2, as with the headers of 2024: `const volatile u64 slice_ns =
+ * SCX_SLICE_DFL`. Outside of functions `__func__` is an empty text.
  */
 #pragma clang diagnostic ignored "-Wpredefined-identifier-outside-function"
 #define SCX_VALUE(type, value)						\

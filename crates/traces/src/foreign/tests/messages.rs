@@ -1,5 +1,5 @@
-//! The messages of Perfetto, declared apart from the numbers that the reader has, so that a wrong one
-//! is found. Names are bytes: a thread may have any.
+//! The messages of Perfetto, declared apart from the numbers that the reader has, so that a wrong
+//! one is found. Names are bytes: a thread may have any.
 
 use prost::{Message, Oneof};
 
