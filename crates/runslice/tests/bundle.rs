@@ -125,8 +125,8 @@ fn a_binary_is_as_good_as_the_object_in_it() {
     assert!(of_name.ends_with("every account adds up\n"), "{of_name}");
     std::fs::write(&binary, b"\x7fELF\x02\x01\x01 nothing inside").expect("writable");
     let (status, stderr) = refused(&["check", text(&binary)]);
-    assert_eq!(status, Some(1), "{stderr}");
-    assert!(stderr.contains("not a BPF object"), "{stderr}");
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("no BPF object lies in it"), "{stderr}");
 }
 
 fn owned((left, right): (&str, &str)) -> (String, String) {

@@ -1,5 +1,5 @@
-//! `golden/mistakes.txt` shows what typical mistakes are told. Each command is run, in a folder
-//! with the files below and nothing else; `UPDATE_GOLDEN=1` writes what the program says now.
+//! `golden/mistakes/commands.txt` shows what typical mistakes are told. Each command is run, in a
+//! folder with the files below and nothing else; `UPDATE_GOLDEN=1` writes what the program says now.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -60,7 +60,7 @@ const LINES: usize = 2;
 const LINES_COMPILED: usize = 12;
 
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/mistakes.txt")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/mistakes/commands.txt")
 }
 
 /// What the command says, and whether it ended well.
