@@ -20,5 +20,7 @@ if ! has_std; then
         "Debian has it in libstd-rust-dev-wasm32" >&2
     exit 0
 fi
-scripts/cargo check --quiet --target $target --package runslice-traces --package runslice-stats \
-    --package runslice-explain --package runslice-show
+# Native code is for processors: what runs there is interpreted.
+scripts/cargo check --quiet --target $target --no-default-features --package runslice-traces \
+    --package runslice-stats --package runslice-explain --package runslice-ask \
+    --package runslice-show

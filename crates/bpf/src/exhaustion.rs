@@ -61,13 +61,27 @@ impl CheckedAllocator {
         );
         let left = rest.len();
         let text = &room[..room.len() - left];
-        // SAFETY: `text` can be read for all of its length. `_exit()` takes any number and never
-        // comes back; it runs nothing that could ask for memory.
-        unsafe {
-            libc::write(2, text.as_ptr().cast(), text.len());
-            libc::_exit(self.status)
-        }
+        end_with(text, self.status)
     }
+}
+
+/// Writes `text` to standard error and ends the process with `status`.
+#[cfg(unix)]
+fn end_with(text: &[u8], status: i32) -> ! {
+    // SAFETY: `text` can be read for all of its length. `_exit()` takes any number and never
+    // comes back; it runs nothing that could ask for memory.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+        libc::_exit(status)
+    }
+}
+
+/// Writes `text` to standard error, where there is one, and ends the process with `status`. A
+/// browser stops the instance.
+#[cfg(not(unix))]
+fn end_with(text: &[u8], status: i32) -> ! {
+    let _ = std::io::stderr().write_all(text);
+    std::process::exit(status)
 }
 
 /// Blocks of at least so many bytes are asked for in large pages: a processor finds some 3,000

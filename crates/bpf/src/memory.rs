@@ -55,8 +55,6 @@ pub(crate) use words::OpenWords;
 #[cfg(not(feature = "jit"))]
 use words::OpenWords;
 
-const _: () = assert!(usize::BITS >= 64, "the region needs a 64-bit address space");
-
 /// Size of a region without an arena, and of the arena's window: what 32 bits can address.
 const GIB_4: u64 = 1 << 32;
 
@@ -97,8 +95,13 @@ impl Memory {
     /// commits nothing.
     ///
     /// # Errors
-    /// If the address space is refused.
+    /// If the address space is refused. A platform of 32 bits has none that is large enough, so
+    /// there is no memory whose places do not fit into a `usize`.
     pub fn reserve(memory_bytes: u64, arena_bytes: Option<u64>) -> std::io::Result<Self> {
+        if usize::BITS < 64 {
+            let why = "objects run on platforms of 64 bits only";
+            return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, why));
+        }
         let size = if arena_bytes.is_some() {
             4 * GIB_4
         } else {

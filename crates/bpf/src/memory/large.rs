@@ -3,7 +3,9 @@
 #[cfg(target_os = "linux")]
 use memmap2::Advice;
 
-use super::{Memory, place};
+use super::Memory;
+#[cfg(target_os = "linux")]
+use super::place;
 
 /// Kernel objects that take less than this lie in pages of the usual size: nearly so much a
 /// processor finds without a walk through page tables.
