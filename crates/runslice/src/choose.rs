@@ -1,18 +1,19 @@
 //! Which scheduler is best for a load.
 
-mod json;
 mod request;
-mod words;
 
 use std::io::{self, Write};
 
 use ask::choose::Chosen as Answer;
+use show::choice;
 use workload::Workload;
 
-use crate::comparison::{self, Compared, Form};
+use crate::about::About;
+use crate::comparison::Form;
 use crate::exit::Status;
 use crate::export::ExportTable;
 use crate::here::HERE;
+use crate::look;
 use crate::page::Page;
 
 pub use request::{Choose, Given};
@@ -40,41 +41,31 @@ impl Chosen {
         match (form.export(), page) {
             (_, Some(page)) => page.write(to),
             (Some(export), _) => self.table().write(export, to),
-            _ if form == Form::Json => json::write(&self.0.field, &self.0.ranking, to),
-            _ => words::write(&self.0.field, &self.0.ranking, to),
+            _ if form == Form::Json => choice::json(&self.0, &About::origin(), to),
+            _ => choice::text(&self.0, look::width(), to),
         }
     }
 
     /// The page; `None` if there is nothing to draw, because every candidate but the baseline
     /// failed.
     pub fn page(&self) -> Option<Page> {
-        let mut page = comparison::page(&Compared {
-            family: self.0.ranking.family.as_ref()?,
-            rows: &self.0.ranking.rows,
-            settings: &self.0.settings,
-        });
-        page.title = format!("Which scheduler is best for {}?", self.0.field.load);
-        page.verdict = self.answer();
-        Some(page)
+        choice::page(&self.0, &About::origin())
     }
 
     /// A row for each candidate and goal.
     pub fn table(&self) -> ExportTable {
-        comparison::table_of(&self.0.ranking.rows)
+        choice::table(&self.0, &About::origin())
     }
 
     /// The answer in sentences.
     pub fn answer(&self) -> Vec<String> {
-        words::answer(&self.0.field, &self.0.ranking)
+        choice::answer(&self.0)
     }
 
     /// The best candidate, if one is better than the baseline, and how it is run for real.
     pub fn winner(&self) -> Option<(&str, String)> {
         let winner = self.0.ranking.winner?;
-        Some((
-            self.0.field.name(winner),
-            words::command(&self.0.field, winner),
-        ))
+        Some((self.0.field.name(winner), choice::command(&self.0, winner)))
     }
 
     /// Inconclusive if the runs do not decide.

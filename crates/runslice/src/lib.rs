@@ -50,9 +50,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use ask::{
-    Kind, bundle, embedded, goal, kernel, plan, runner, runs, score_file, shrink, violation,
-};
+use ask::{Kind, bundle, embedded, goal, kernel, plan, runner, runs, shrink, violation};
 use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};
 

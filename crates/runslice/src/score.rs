@@ -1,16 +1,17 @@
 //! How far the simulation of a recording can be trusted.
 
 mod request;
-mod words;
-mod write;
 
 use std::io::{self, Write};
 
 use ask::score::Scored as Answer;
+use show::score;
 
+use crate::about::About;
 use crate::exit::Status;
 use crate::export::ExportTable;
 use crate::here::HERE;
+use crate::look;
 use crate::report::Format;
 
 pub use request::Score;
@@ -36,19 +37,19 @@ impl Scored {
     pub fn write(&self, format: Format, to: &mut dyn Write) -> io::Result<()> {
         match (format, format.export()) {
             (_, Some(form)) => self.table().write(form, to),
-            (Format::Json, _) => write::json(&self.0.held, &self.0.rows, to),
-            _ => words::write(&self.0.held, &self.0.rows, to),
+            (Format::Json, _) => score::json(&self.0, &About::origin(), to),
+            _ => score::text(&self.0, look::width(), to),
         }
     }
 
     /// A row for each part.
     pub fn table(&self) -> ExportTable {
-        write::table(&self.0.rows)
+        score::table(&self.0, &About::origin())
     }
 
     /// For which questions the recording can be trusted and for which not.
     pub fn answer(&self) -> String {
-        words::answer(&self.0.held, &self.0.rows)
+        score::answer(&self.0)
     }
 
     /// Inconclusive if nothing can be said of any part.

@@ -2,14 +2,17 @@
 //!
 //! [`figure`] draws runs, comparisons and logs as SVG, [`page`] is the design of every page,
 //! [`table`] of every table that people read, and [`export`] of those that programs read.
-//! [`report`] tells what runs came to, [`explanation`] why a task waited, and [`timeline`] draws it
-//! in letters.
+//! [`report`] tells what runs came to, [`comparison`] how sets of them differ, [`choice`] which
+//! scheduler is best, [`score`] how far a simulation can be trusted, and [`explanation`] why a task
+//! waited, which [`timeline`] draws in letters.
 //!
 //! Nothing here opens a file or knows whether a terminal is there; whoever asks says where bytes go
 //! and how they are to look.
 
 #![forbid(unsafe_code)]
 
+pub mod choice;
+pub mod comparison;
 pub mod explanation;
 pub mod export;
 pub mod figure;
@@ -18,6 +21,7 @@ pub mod page;
 #[cfg(feature = "png")]
 pub mod picture;
 pub mod report;
+pub mod score;
 pub mod table;
 pub mod timeline;
 mod tone;

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
+use ask::score::Scored;
+use ask::score::trial::{Held, NULL};
+use ask::words::counted;
 use model::Nanos;
 use stats::compare::skill::{Apart, Part, Row, Verdict};
 
-use crate::look;
-use crate::report::counted;
 use crate::table::{Table, wrapped};
-use ask::score::trial::{Held, NULL};
 
 /// Columns of a wide terminal.
 const WIDTH: usize = 78;
@@ -19,14 +19,15 @@ const FAR: f64 = 1.25;
 /// Less of the second half than this is worth a note.
 const COVERED: f64 = 0.95;
 
-/// Writes all of it.
+/// Writes all of it, sentences in lines of at most `width` columns.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(held: &Held, rows: &[Row], to: &mut dyn Write) -> io::Result<()> {
-    paragraph(&answer(held, rows), to)?;
+pub fn write(scored: &Scored, width: usize, to: &mut dyn Write) -> io::Result<()> {
+    let Scored { held, rows } = scored;
+    paragraph(&answer(scored), width, to)?;
     writeln!(to)?;
-    paragraph(&heading(held), to)?;
+    paragraph(&heading(held), width, to)?;
     if !rows.is_empty() {
         write!(to, "\n{}", table(rows))?;
     }
@@ -35,7 +36,7 @@ pub fn write(held: &Held, rows: &[Row], to: &mut dyn Write) -> io::Result<()> {
         writeln!(to, "\nFarthest from the second half:")?;
     }
     for sentence in far.iter().chain(&held.notes).chain(&uncovered(rows)) {
-        paragraph(sentence, to)?;
+        paragraph(sentence, width, to)?;
     }
     Ok(())
 }
@@ -53,7 +54,9 @@ const fn question(part: Part) -> &'static str {
 }
 
 /// For which questions the recording can be trusted and for which not.
-pub fn answer(held: &Held, rows: &[Row]) -> String {
+#[must_use]
+pub fn answer(scored: &Scored) -> String {
+    let Scored { held, rows } = scored;
     let name = &held.name;
     let of = |verdict: Verdict, with: &dyn Fn(&Row) -> String| {
         let its = rows.iter().filter(|row| row.verdict == verdict);
@@ -222,10 +225,10 @@ fn listed(all: &[String]) -> String {
 }
 
 /// A sentence in lines that a terminal has room for. What begins it stands before each line.
-fn paragraph(text: &str, to: &mut dyn Write) -> io::Result<()> {
+fn paragraph(text: &str, width: usize, to: &mut dyn Write) -> io::Result<()> {
     let words = text.trim_start();
     let indent = &text[..text.len() - words.len()];
-    let room = look::width().min(WIDTH);
+    let room = width.min(WIDTH);
     for (at, line) in wrapped(words, room.saturating_sub(2 * indent.len()))
         .iter()
         .enumerate()

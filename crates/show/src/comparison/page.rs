@@ -1,15 +1,15 @@
 //! A comparison as a page: every run as a dot, and each difference with its interval.
 
+use ask::compare::Family;
+use ask::words::counted;
 use maud::html;
-use show::figure::{Chart, Shown, changes, every_run, told_apart};
 use stats::compare::{Effect, Measure, Row, Scale, Set, Settings, Verdict};
 
 use super::human;
-use crate::about::About;
+use crate::Origin;
+use crate::figure::{Chart, Shown, changes, every_run, told_apart};
 use crate::page::{Fold, Page, table};
-use crate::report::counted;
 use crate::report::runs::shown_value;
-use ask::compare::Family;
 
 /// Goals that the verdict names.
 const NAMED: usize = 4;
@@ -25,8 +25,18 @@ pub struct Compared<'a> {
     pub settings: &'a Settings,
 }
 
+impl Compared<'_> {
+    /// What is to be known of the runs.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let family = self.family;
+        let voids = family.voids().into_iter();
+        voids.chain(family.notes.clone()).collect()
+    }
+}
+
 /// The page of a comparison.
-pub fn page(compared: &Compared<'_>) -> Page {
+#[must_use]
+pub fn page(compared: &Compared<'_>, origin: &Origin) -> Page {
     let Compared {
         family,
         rows,
@@ -64,8 +74,7 @@ pub fn page(compared: &Compared<'_>) -> Page {
     }
     let notes: Vec<String> = human::told(rows, settings)
         .into_iter()
-        .chain(family.voids())
-        .chain(family.notes.clone())
+        .chain(compared.notes())
         .collect();
     page.folds.push(Fold {
         id: "method".to_owned(),
@@ -73,8 +82,8 @@ pub fn page(compared: &Compared<'_>) -> Page {
         body: html! { ul .t { @for line in &notes { li { (line) } } } },
     });
     page.about = vec![
-        ("program".to_owned(), format!("runslice {}", About::VERSION)),
-        ("command".to_owned(), About::command()),
+        ("program".to_owned(), format!("runslice {}", crate::VERSION)),
+        ("command".to_owned(), origin.command()),
         ("loads and machines".to_owned(), places.join("; ")),
     ];
     page
@@ -145,6 +154,7 @@ fn spoken(metric: &str) -> String {
 }
 
 /// One sentence for each scheduler that was held against a baseline.
+#[must_use]
 pub fn verdict(rows: &[Row]) -> Vec<String> {
     let places = human::distinct(rows.iter().map(|row| row.place.as_str())).len();
     let pairs = human::distinct(rows.iter().map(|row| (row.arm.as_str(), row.base.as_str())));

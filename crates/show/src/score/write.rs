@@ -2,25 +2,27 @@
 
 use std::io::{self, Write};
 
+use ask::score::Scored;
+use ask::score::trial::{NULL, kernel};
+use ask::score_file::VERSION;
 use serde_json::json;
-use stats::compare::skill::{Interval, Row};
+use stats::compare::skill::Interval;
 
 use super::words;
-use crate::about::About;
+use crate::Origin;
 use crate::export::{ExportTable, Kind};
-use crate::score_file::VERSION;
-use ask::score::trial::{Held, NULL, kernel};
 
 /// Writes one document.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn json(held: &Held, rows: &[Row], to: &mut dyn Write) -> io::Result<()> {
+pub fn json(scored: &Scored, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
+    let Scored { held, rows } = scored;
     let document = json!({
         "runslice_score": VERSION,
-        "version": About::VERSION,
-        "command": About::words(),
-        "answer": words::answer(held, rows),
+        "version": crate::VERSION,
+        "command": origin.words(),
+        "answer": words::answer(scored),
         "recording": held.identity,
         "second": held.second,
         "recorded_under": held.under.policy,
@@ -65,7 +67,8 @@ const COLUMNS: [(&str, Kind); 21] = [
 ];
 
 /// A row for each part.
-pub fn table(rows: &[Row]) -> ExportTable {
+#[must_use]
+pub fn table(scored: &Scored, origin: &Origin) -> ExportTable {
     let mut table = ExportTable::new(COLUMNS);
     let plain = |value: f64| {
         if value.is_finite() {
@@ -74,7 +77,7 @@ pub fn table(rows: &[Row]) -> ExportTable {
             String::new()
         }
     };
-    for row in rows {
+    for row in &scored.rows {
         let factors = [row.factors.simulated, row.factors.null, row.factors.itself];
         let none = Interval {
             value: f64::NAN,
@@ -90,7 +93,7 @@ pub fn table(rows: &[Row]) -> ExportTable {
         let intervals = intervals.map(|it| [it.value, it.low, it.high]).concat();
         let numbers = factors.into_iter().chain(intervals).chain([row.covered]);
         let names = [row.part.name(), row.verdict.word()].map(str::to_owned);
-        let front = About::cells("score", VERSION);
+        let front = origin.cells("score", VERSION);
         table.row(front.into_iter().chain(names).chain(numbers.map(plain)));
     }
     table

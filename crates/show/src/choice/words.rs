@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 
+use ask::choose::Chosen;
+use ask::choose::rank::{Ranking, Said, Standing};
+use ask::choose::runs::Field;
+use ask::words::counted;
 use model::Nanos;
 use stats::compare::{Effect, Measure, Refusal, Row, Scale};
 
-use crate::look;
-use crate::report::{counted, runs::shown_value};
+use crate::report::runs::shown_value;
 use crate::table::{Table, wrapped};
-use ask::choose::rank::{Ranking, Said, Standing};
-use ask::choose::runs::Field;
 
 /// Columns of a wide terminal.
 const WIDTH: usize = 80;
@@ -20,39 +21,46 @@ const PER_CENT: f64 = 10_000.0;
 /// What is worse that is told one by one.
 const TOLD: usize = 12;
 
-/// Writes all of it.
+/// Writes all of it, sentences in lines of at most `width` columns.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(field: &Field, ranking: &Ranking, to: &mut dyn Write) -> io::Result<()> {
-    for sentence in answer(field, ranking) {
-        paragraph(&sentence, to)?;
+pub fn write(chosen: &Chosen, width: usize, to: &mut dyn Write) -> io::Result<()> {
+    let Chosen { field, ranking, .. } = chosen;
+    for sentence in answer(chosen) {
+        paragraph(&sentence, width, to)?;
     }
     writeln!(to)?;
-    paragraph(&heading(field), to)?;
+    paragraph(&heading(field), width, to)?;
     for goal in 0..field.goals.len() {
         writeln!(to, "\n{}", field.goals[goal])?;
         write!(to, "{}", table(field, ranking, goal))?;
     }
-    notes(field, ranking, to)?;
+    notes(field, ranking, width, to)?;
     let Some(winner) = ranking.winner else {
         return Ok(());
     };
-    price(field, ranking, winner, to)?;
-    writeln!(to, "\nTry it: {}", command(field, winner))?;
+    price((field, ranking), winner, width, to)?;
+    writeln!(to, "\nTry it: {}", command(chosen, winner))?;
     writeln!(to, "Undo:   {UNDO}")
 }
 
 /// What to type after a policy was tried.
-pub const UNDO: &str = "Ctrl-C, or `sudo runslice stop`; the kernel's own scheduler is back";
+const UNDO: &str = "Ctrl-C, or `sudo runslice stop`; the kernel's own scheduler is back";
 
 /// How candidate `at` is run for real.
-pub fn command(field: &Field, at: usize) -> String {
-    format!("sudo runslice run {}", field.candidates[at].call)
+///
+/// # Panics
+/// If there is no such candidate.
+#[must_use]
+pub fn command(chosen: &Chosen, at: usize) -> String {
+    format!("sudo runslice run {}", chosen.field.candidates[at].call)
 }
 
 /// The answer: one sentence, and what belongs to it.
-pub fn answer(field: &Field, ranking: &Ranking) -> Vec<String> {
+#[must_use]
+pub fn answer(chosen: &Chosen) -> Vec<String> {
+    let Chosen { field, ranking, .. } = chosen;
     let base = field.name(0);
     let mut sentences = Vec::new();
     match ranking.winner {
@@ -276,7 +284,7 @@ fn table(field: &Field, ranking: &Ranking, goal: usize) -> Table {
 }
 
 /// Who failed and why, and names that were too long for the tables.
-fn notes(field: &Field, ranking: &Ranking, to: &mut dyn Write) -> io::Result<()> {
+fn notes(field: &Field, ranking: &Ranking, width: usize, to: &mut dyn Write) -> io::Result<()> {
     let long = ranking
         .order
         .iter()
@@ -290,11 +298,16 @@ fn notes(field: &Field, ranking: &Ranking, to: &mut dyn Write) -> io::Result<()>
     if !all.is_empty() {
         writeln!(to)?;
     }
-    all.iter().try_for_each(|it| paragraph(it, to))
+    all.iter().try_for_each(|it| paragraph(it, width, to))
 }
 
 /// What is worse for whom under the winner.
-fn price(field: &Field, ranking: &Ranking, winner: usize, to: &mut dyn Write) -> io::Result<()> {
+fn price(
+    (field, ranking): (&Field, &Ranking),
+    winner: usize,
+    width: usize,
+    to: &mut dyn Write,
+) -> io::Result<()> {
     let (name, base) = (field.name(winner), field.name(0));
     let figures = counted(ranking.looked_at as u64, "other figure");
     writeln!(to)?;
@@ -304,13 +317,14 @@ fn price(field: &Field, ranking: &Ranking, winner: usize, to: &mut dyn Write) ->
                 "The judge calls nothing else worse under {name} than under {base}, of {figures}: \
                  the load's own goals, what it counts, and the p99 delay of its groups."
             ),
+            width,
             to,
         );
     }
     writeln!(to, "Worse under {name} than under {base}, of {figures}:")?;
     for row in ranking.worse.iter().take(TOLD) {
         if let Some(instead) = instead(row) {
-            paragraph(&format!("  {}: {instead}", row.metric), to)?;
+            paragraph(&format!("  {}: {instead}", row.metric), width, to)?;
         }
     }
     match ranking.worse.len().saturating_sub(TOLD) {
@@ -320,7 +334,7 @@ fn price(field: &Field, ranking: &Ranking, winner: usize, to: &mut dyn Write) ->
 }
 
 /// A shift as people read it: a factor, or a difference where values are 0.
-pub fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
+fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
     let said = effect.scale.said(shift);
     match effect.scale {
         _ if !shift.is_finite() => "-".to_owned(),
@@ -365,10 +379,10 @@ fn names(field: &Field, all: &[usize]) -> String {
 }
 
 /// A sentence in lines that a terminal has room for. What begins it stands before each line.
-fn paragraph(text: &str, to: &mut dyn Write) -> io::Result<()> {
+fn paragraph(text: &str, width: usize, to: &mut dyn Write) -> io::Result<()> {
     let words = text.trim_start();
     let indent = &text[..text.len() - words.len()];
-    let room = look::width().min(WIDTH);
+    let room = width.min(WIDTH);
     for (at, line) in wrapped(words, room.saturating_sub(indent.len() + 2))
         .iter()
         .enumerate()

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use ask::words::counted;
 use model::Advice as _;
 use stats::compare::{Effect, Extent, Measure, Row, Scale, Settings, TRIM_PERCENT, Verdict};
 
 use super::Compared;
-use crate::report::counted;
 use crate::report::runs::shown_value;
 use crate::table::{Table, wrapped};
 
@@ -19,12 +19,7 @@ const OUTLIERS_TOLD: usize = 4;
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(
-    compared: &Compared<'_>,
-    notes: &[String],
-    width: Option<usize>,
-    to: &mut dyn Write,
-) -> io::Result<()> {
+pub fn write(compared: &Compared<'_>, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
     let Compared { rows, settings, .. } = *compared;
     let room = width.unwrap_or(usize::MAX);
     let paragraph = |line: &str, to: &mut dyn Write| -> io::Result<()> {
@@ -61,7 +56,7 @@ pub fn write(
         writeln!(to, "--wide shows all columns.\n")?;
     }
     let told = [answer, noise(rows), outliers(rows), refused(rows)].concat();
-    let told = told.into_iter().chain(notes.iter().cloned());
+    let told = told.into_iter().chain(compared.notes());
     for line in told.chain(method(rows, settings)) {
         paragraph(&line, to)?;
     }

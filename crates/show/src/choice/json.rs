@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 
+use ask::choose::Chosen;
+use ask::choose::rank::Ranking;
+use ask::choose::runs::Field;
 use serde_json::{Value, json};
 use stats::compare::Extent;
 
 use super::words;
-use crate::about::About;
+use crate::Origin;
 use crate::comparison::Comparison;
-use ask::choose::rank::Ranking;
-use ask::choose::runs::Field;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -18,7 +19,8 @@ const VERSION: u32 = 1;
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(field: &Field, ranking: &Ranking, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
+    let Chosen { field, ranking, .. } = chosen;
     let names = |all: &[usize]| -> Vec<&str> { all.iter().map(|at| field.name(*at)).collect() };
     let goals = field
         .goals
@@ -36,16 +38,16 @@ pub fn write(field: &Field, ranking: &Ranking, to: &mut dyn Write) -> io::Result
     let winner = ranking.winner.map(|at| {
         json!({
             "name": field.name(at),
-            "try": words::command(field, at),
+            "try": words::command(chosen, at),
             "undo": "sudo runslice stop",
         })
     });
     let worse = ranking.worse.iter().map(Comparison::from);
     let document = json!({
         "runslice_choice": VERSION,
-        "version": About::VERSION,
-        "command": About::words(),
-        "answer": words::answer(field, ranking),
+        "version": crate::VERSION,
+        "command": origin.words(),
+        "answer": words::answer(chosen),
         "workload": field.load,
         "machine": field.machine,
         "runs": field.runs,

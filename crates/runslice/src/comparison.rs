@@ -1,20 +1,23 @@
-//! Comparisons of sets of runs: which are held against which, how they are judged, how the answer
-//! is written and which status it ends with. For `compare` and for `bench`.
+//! Comparisons of sets of runs: which are held against which, how they are judged, the form of the
+//! answer and which status it ends with. For `compare` and for `bench`.
 
-mod write;
-
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ask::compare::{Compare as Question, Ending};
 use clap::{Args, ValueEnum};
+use show::comparison;
 use stats::compare::{Row, Settings};
 
+use crate::about::About;
 use crate::exit::{Status, UsageError};
+use crate::export::{self, ExportTable};
+use crate::output;
+use crate::page::Page;
 use crate::sets::File;
-use crate::{export, output};
 
 pub use ask::compare::{FailIf, Family, parse_percent, refuse_nothing};
-pub use write::{Compared, Comparison, page, table_of, verdict, write};
+pub use show::comparison::{Compared, verdict};
 
 /// Options of all comparisons.
 #[derive(Clone, Copy, Debug, Args)]
@@ -131,6 +134,35 @@ pub fn form_of(given: Option<Form>, path: Option<&Path>) -> Result<Form, UsageEr
         output::page_file(path)?;
     }
     Ok(form)
+}
+
+/// Writes the comparison; tables for people are `width` columns wide at most, or have all columns.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(
+    compared: &Compared<'_>,
+    form: Form,
+    width: Option<usize>,
+    to: &mut dyn Write,
+) -> io::Result<()> {
+    let origin = About::origin();
+    match (form, form.export()) {
+        (_, Some(form)) => comparison::table_of(compared.rows, &origin).write(form, to),
+        (Form::Json, _) => comparison::json(compared, &origin, to),
+        (Form::Html, _) => comparison::page(compared, &origin).write(to),
+        _ => comparison::text(compared, width, to),
+    }
+}
+
+/// The page of a comparison.
+pub fn page(compared: &Compared<'_>) -> Page {
+    comparison::page(compared, &About::origin())
+}
+
+/// The rows as a table for programs.
+pub fn table_of(rows: &[Row]) -> ExportTable {
+    comparison::table_of(rows, &About::origin())
 }
 
 impl Judging {

@@ -1,4 +1,4 @@
-//! A comparison as tables, JSON and CSV.
+//! Comparisons of sets of runs, as tables, pages, JSON and rows for programs.
 
 mod human;
 mod page;
@@ -9,10 +9,10 @@ use model::Advice;
 use serde::Serialize;
 use stats::compare::{Better, Extent, Judged, Measure, Outlier, Row, SAMPLES_MAX, Scale, Verdict};
 
-use super::Form;
-use crate::about::About;
+use crate::Origin;
 use crate::export::{ExportTable, Kind};
 
+pub use human::write as text;
 pub use page::{Compared, page, verdict};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
@@ -22,7 +22,7 @@ const VERSION: u32 = 2;
 struct Document<'a> {
     runslice_comparison: u32,
     version: &'static str,
-    command: Vec<String>,
+    command: &'a [String],
     alpha_ppm: u64,
     looks: u32,
     margin_ppm: u64,
@@ -160,43 +160,26 @@ impl<'a> From<&'a Row> for Comparison<'a> {
     }
 }
 
-/// Writes the comparison; tables for people are `width` columns wide at most, or have all columns.
+/// Writes one document.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(
-    compared: &Compared<'_>,
-    form: Form,
-    width: Option<usize>,
-    to: &mut dyn Write,
-) -> io::Result<()> {
-    let Compared {
-        family,
-        rows,
-        settings,
-    } = *compared;
-    let notes = || family.voids().into_iter().chain(family.notes.clone());
-    match (form, form.export()) {
-        (_, Some(form)) => table_of(rows).write(form, to),
-        (Form::Json, _) => {
-            let document = Document {
-                runslice_comparison: VERSION,
-                version: About::VERSION,
-                command: About::words(),
-                alpha_ppm: (settings.alpha * 1e6).round() as u64,
-                looks: settings.looks,
-                margin_ppm: (settings.margin * 1e6).round() as u64,
-                relabelings_max: SAMPLES_MAX,
-                resample_seed: settings.seed,
-                notes: notes().collect(),
-                comparisons: rows.iter().map(Comparison::from).collect(),
-            };
-            serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
-            writeln!(to)
-        }
-        (Form::Html, _) => page(compared).write(to),
-        _ => human::write(compared, &notes().collect::<Vec<_>>(), width, to),
-    }
+pub fn json(compared: &Compared<'_>, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
+    let Compared { rows, settings, .. } = *compared;
+    let document = Document {
+        runslice_comparison: VERSION,
+        version: crate::VERSION,
+        command: origin.words(),
+        alpha_ppm: (settings.alpha * 1e6).round() as u64,
+        looks: settings.looks,
+        margin_ppm: (settings.margin * 1e6).round() as u64,
+        relabelings_max: SAMPLES_MAX,
+        resample_seed: settings.seed,
+        notes: compared.notes(),
+        comparisons: rows.iter().map(Comparison::from).collect(),
+    };
+    serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
+    writeln!(to)
 }
 
 /// A number for CSV: as short as possible, and exact.
@@ -233,7 +216,8 @@ const COLUMNS: [(&str, Kind); 20] = [
 ];
 
 /// The rows as a table for programs.
-pub fn table_of(rows: &[Row]) -> ExportTable {
+#[must_use]
+pub fn table_of(rows: &[Row], origin: &Origin) -> ExportTable {
     let mut table = ExportTable::new(COLUMNS);
     for row in rows {
         let side = |extent: Option<Extent>| match extent {
@@ -263,7 +247,7 @@ pub fn table_of(rows: &[Row]) -> ExportTable {
             Err(refusal) => result[8] = refusal.to_string(),
         }
         let sides = [side(row.base_extent), side(row.arm_extent)].concat();
-        let front = About::cells("comparison", VERSION);
+        let front = origin.cells("comparison", VERSION);
         table.row(front.into_iter().chain(names).chain(sides).chain(result));
     }
     table
