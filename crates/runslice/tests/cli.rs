@@ -60,6 +60,8 @@ fn the_output_is_as_the_golden_files_say() {
         .map(|entry| entry.expect("readable").path())
         .collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "txt"));
+    // `mistakes.rs` makes the many calls of this one.
+    paths.retain(|path| !path.ends_with("mistakes.txt"));
     paths.sort();
     assert!(paths.len() >= 5, "golden files are missing");
     let mut wrong = String::new();
