@@ -48,8 +48,8 @@ impl Files {
     /// Those of a folder, which has the same parts.
     ///
     /// # Errors
-    /// When it cannot be read, or has more in it than experiments have: see [`ENTRIES_MAX`],
-    /// [`BYTES_MAX`] and [`DEPTH_MAX`].
+    /// When it cannot be read, or has more in it than experiments have: 100,000 files and folders,
+    /// 64 MiB, or 16 folders below one another.
     pub fn of_folder(folder: &Path) -> Result<Self> {
         let mut found = Found::default();
         found.collect(folder, "", DEPTH_MAX)?;

@@ -90,7 +90,10 @@ fn the_threads_of_a_program_are_tasks_in_the_tables() {
         .split_whitespace()
         .collect();
     let runs: u64 = row[7].parse().expect("its runs");
-    assert!(row[6].parse::<u32>().is_ok_and(|it| it > 0) && runs > 0, "{table}");
+    assert!(
+        row[6].parse::<u32>().is_ok_and(|it| it > 0) && runs > 0,
+        "{table}"
+    );
     assert_eq!(sim(&run).stdout, first.stdout, "the same again");
 }
 
