@@ -162,3 +162,49 @@ fn a_recording_of_many_threads_has_a_row_for_each_name_that_waited_most() {
     assert!(!all.contains("more names"), "{all}");
     assert!(all.matches("rustc-10").count() >= 7, "{all}");
 }
+
+#[test]
+fn the_summary_names_who_ties_with_the_best() {
+    let folder = Folder::new("ties");
+    let text = folder.said("sim cfs eevdf fifo -w desk --duration 3s", 0);
+    let tied = |line: &str| line.contains("best cfs and eevdf 0.0 %");
+    assert_eq!(text.lines().filter(|it| tied(it)).count(), 2, "{text}");
+    let short = text.split("In short: ").nth(1).expect("a summary");
+    let short = short.replace('\n', " ");
+    let want = "cfs does best at all 3 things that can be ranked, at 2 of them alike with eevdf. \
+                fifo does worst.";
+    assert!(short.starts_with(want), "{short}");
+    // The line of what all do alike has no winner, and is not among the three.
+    assert!(text.contains("shell: slow keys       all alike"), "{text}");
+}
+
+#[test]
+fn the_summary_says_what_the_best_policy_costs_and_missed_has_no_plural() {
+    let folder = Folder::new("trade-off");
+    folder.write(
+        "both.toml",
+        "[workload]\nname = \"both\"\nstop = \"duration:2s\"\n[machine]\ncpus = 1\n\
+         [deadline.frame]\nperiod = \"10ms\"\n[task.ui]\n\
+         do = \"loop(inf)[ release(frame), run(2ms), complete(frame) ]\"\n\
+         [task.hog]\ncount = 2\ndo = \"run(inf)\"\n[task.batch]\n\
+         do = \"loop(inf)[ run(exp(3ms)), count(compiled, 1), sleep(exp(1ms)) ]\"\n",
+    );
+    let text = folder.said("sim cfs eevdf fifo mlfq -w both.toml", 0);
+    let short = text.split("In short: ").nth(1).expect("a summary");
+    let short = short.replace('\n', " ");
+    assert!(short.starts_with("cfs does best"), "{short}");
+    let cost = "But cfs does less of batch: compiled: ";
+    let cost = short.split(cost).nth(1).expect("a trade-off");
+    assert!(cost.trim_end().ends_with("under mlfq."), "{short}");
+    assert!(!short.contains("Not ranked"), "said once: {short}");
+    assert!(
+        text.contains("ui: missed  ") && !text.contains("misseds"),
+        "{text}"
+    );
+    // Alone, or beside one that does less of it, the best policy costs nothing.
+    let text = folder.said("sim cfs fifo -w both.toml", 0);
+    assert!(
+        text.contains("cfs does best") && !text.contains("But cfs"),
+        "{text}"
+    );
+}
