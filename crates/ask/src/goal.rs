@@ -337,6 +337,19 @@ impl Goal {
         }
     }
 
+    /// The number beside its value that says that it grew in this run, if it did.
+    /// [`stats::compare::Set::grows`] reads it, so that a comparison makes no verdict of it.
+    #[must_use]
+    pub fn growth(&self, report: &Report) -> Option<Measured> {
+        self.grows(report).then(|| Measured {
+            name: format!("{self}.grows"),
+            measure: Measure::Count,
+            better: Better::Neither,
+            role: Role::Other,
+            value: 1.0,
+        })
+    }
+
     /// Its value as a comparison takes it.
     #[must_use]
     pub fn measured(&self, role: Role, metrics: &Metrics, report: &Report) -> Option<Measured> {

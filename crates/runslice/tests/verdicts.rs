@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use runslice::library;
 use runslice_tests::{command, object};
 
 /// A folder of one test's own.
@@ -207,4 +208,32 @@ fn the_summary_says_what_the_best_policy_costs_and_missed_has_no_plural() {
         text.contains("cfs does best") && !text.contains("But cfs"),
         "{text}"
     );
+}
+
+/// `tune` judges what it has found by this call.
+#[test]
+fn the_judge_of_a_search_makes_no_verdict_of_a_figure_that_grows() {
+    let policy = |word: &str| library::Policy::named(word).expect("built in").value;
+    let judged = |every: &str| {
+        let load = library::Load::of_text("served.toml", &served(every));
+        let load = load.expect("a workload").value;
+        let request = library::Request::new(
+            vec![policy("fifo"), policy("mlfq")],
+            Some(load),
+            vec!["--runs".to_owned(), "8".to_owned()],
+            vec!["p99 span answer of worker".to_owned()],
+        );
+        let run = library::simulate(&request).expect("runs").value;
+        library::judge(&run, &[]).map(|it| it.value.sentences().join(" "))
+    };
+    let refused = judged("800us").expect_err("no verdict").to_string();
+    assert!(
+        refused.contains("this figure grows with the duration"),
+        "{refused}"
+    );
+    let other = match judged("2ms") {
+        Ok(said) => said,
+        Err(failure) => failure.to_string(),
+    };
+    assert!(!other.contains("duration"), "{other}");
 }

@@ -354,17 +354,7 @@ fn of_run(goals: &[Goal], role: Role, metrics: &Metrics, report: &Report) -> Vec
     let values = goals
         .iter()
         .filter_map(|it| it.measured(role, metrics, report));
-    // As the reports of other verbs say it.
-    let grown = goals
-        .iter()
-        .filter(|it| it.grows(report))
-        .map(|it| Measured {
-            name: format!("{it}.grows"),
-            measure: Measure::Count,
-            better: Better::Neither,
-            role: Role::Other,
-            value: 1.0,
-        });
+    let grown = goals.iter().filter_map(|it| it.growth(report));
     values.chain(grown).chain([switches]).collect()
 }
 

@@ -465,7 +465,11 @@ impl Run {
                     value: (*value)?,
                 })
             });
-            set.add(measured.collect(), Some(outcome.report.seed));
+            let grown = self
+                .asked
+                .iter()
+                .filter_map(|goal| goal.growth(&outcome.report));
+            set.add(measured.chain(grown).collect(), Some(outcome.report.seed));
             // A goal may be the same in every run without the runs being one.
             let all = &outcome.report.all;
             set.differs |= *first.get_or_insert(all) != all;
