@@ -55,7 +55,12 @@ impl Scored {
     /// Whether something can be said of a part.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        let is_open = |row: &Row| matches!(row.verdict, Verdict::Undecided | Verdict::CannotBeTold);
+        let is_open = |row: &Row| {
+            matches!(
+                row.verdict,
+                Verdict::Undecided | Verdict::CannotBeTold | Verdict::Grows
+            )
+        };
         !self.rows.iter().all(is_open)
     }
 }
@@ -117,8 +122,15 @@ impl Score {
     /// # Errors
     /// When a recording cannot be read, or the scheduler that it was recorded under is not known.
     pub fn ask(&self, services: &Services<'_>) -> Result<Scored, Error> {
-        let held = Held::make(self, services)?;
+        let mut held = Held::make(self, services)?;
         let rows = skill::score(&held.trial, self.resample_seed);
+        if rows.iter().any(|row| row.verdict == Verdict::Grows) {
+            held.notes.push(
+                "No verdict on waits and responses: these figures grow with the duration, because \
+                 tasks were forked faster than they were done."
+                    .to_owned(),
+            );
+        }
         Ok(Scored { held, rows })
     }
 

@@ -309,3 +309,44 @@ fn the_simulated_machine_is_trusted_under_its_own_policy_and_clearly_less_under_
         }
     }
 }
+
+#[test]
+fn waits_of_a_recording_in_which_forked_tasks_pile_up_get_no_verdict() {
+    let folder = folder("grows");
+    let load = |mean: &str| {
+        format!(
+            "[workload]\nname = \"forks\"\nstop = \"duration:4s\"\n[machine]\ncpus = 1\n\
+             [task.shell]\ndo = \"loop(inf)[ sleep(exp(8ms)), run(exp(200us)), fork(job) ]\"\n\
+             [task.job]\ncount = 0\ndo = \"run(exp({mean}))\"\n\
+             [task.ui]\ndo = \"loop(inf)[ sleep(exp(5ms)), run(exp(200us)) ]\"\n"
+        )
+    };
+    let verdicts = |mean: &str, status: i32| -> Vec<(String, String)> {
+        std::fs::write(folder.join("forks.toml"), load(mean)).expect("a file");
+        let record = ["sim", "o1", "-w", "forks.toml", "--events", "e.jsonl"];
+        said(&folder, &record, status);
+        let score = score(&folder, &["e.jsonl"]);
+        let parts = score["parts"].as_array().expect("parts");
+        let text = |of: &Value| of.as_str().expect("text").to_owned();
+        parts
+            .iter()
+            .map(|it| (text(&it["part"]), text(&it["verdict"])))
+            .collect()
+    };
+    let grows = |found: &[(String, String)]| -> Vec<String> {
+        let grown = found.iter().filter(|it| it.1 == "grows");
+        grown.map(|it| it.0.clone()).collect()
+    };
+    // Status 3: jobs still wait at the end.
+    let found = verdicts("30ms", 3);
+    assert_eq!(grows(&found), ["wait", "delay", "response"], "{found:?}");
+    let (text, _) = said(&folder, &["score", "e.jsonl"], 0);
+    let text = text.replace('\n', " ");
+    assert!(
+        text.contains("these figures grow with the duration"),
+        "{text}"
+    );
+    assert!(!text.contains("Trust e.jsonl for waits"), "{text}");
+    let found = verdicts("6ms", 0);
+    assert_eq!(grows(&found), [""; 0], "{found:?}");
+}

@@ -1,10 +1,12 @@
 //! What tasks went through in stretches of time of equal length.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, WakeCause, Wakeup, What,
 };
+
+use crate::growth::Level;
 
 /// Blocks may go on beyond the length that was told by this factor; what comes later counts as the
 /// last one.
@@ -82,6 +84,9 @@ pub struct Half {
     pub families: BTreeMap<String, Vec<Block>>,
     /// How long each block lasted, in nanoseconds.
     pub lengths: Vec<u64>,
+    /// The families whose waits grow with the duration of the whole run, because the queue of
+    /// forked tasks still grew when it ended.
+    pub grown: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +126,14 @@ pub struct Blocks {
     of_group: Vec<usize>,
     tasks: Vec<Task>,
     end: SimTime,
+    /// Tasks that run or wait for a CPU.
+    runnable: Level,
+    /// Tasks that nobody forked: so many can be runnable without that a queue grows.
+    roots: u64,
+    /// Families with tasks that somebody forked.
+    forked: BTreeSet<usize>,
+    /// Those whose waits grow with the duration; known at the end.
+    grown: BTreeSet<String>,
 }
 
 impl Blocks {
@@ -136,6 +149,10 @@ impl Blocks {
             of_group: Vec::new(),
             tasks: Vec::new(),
             end: SimTime::ZERO,
+            runnable: Level::default(),
+            roots: 0,
+            forked: BTreeSet::new(),
+            grown: BTreeSet::new(),
         }
     }
 
@@ -158,6 +175,7 @@ impl Blocks {
         Half {
             families: self.families.iter().map(of).collect(),
             lengths: (from..from + count).map(|at| self.lasted(at)).collect(),
+            grown: self.grown.clone(),
         }
     }
 
@@ -180,6 +198,7 @@ impl Blocks {
         Half {
             families: families.collect(),
             lengths: parts().map(|part| all.lengths[part].iter().sum()).collect(),
+            grown: self.grown.clone(),
         }
     }
 
@@ -253,10 +272,15 @@ impl Blocks {
     fn take(&mut self, event: &Event) {
         let task = event.task.index();
         match event.what() {
-            What::New { group, .. } => {
-                let family = self.of_group.get(group as usize).copied();
+            What::New { group, parent, .. } => {
+                let family = self.of_group.get(group as usize).copied().unwrap_or(0);
+                if parent == TaskId::NONE {
+                    self.roots += 1;
+                } else {
+                    self.forked.insert(family);
+                }
                 self.tasks.push(Task {
-                    family: family.unwrap_or(0),
+                    family,
                     state: State::Asleep,
                     awake: None,
                     started: false,
@@ -307,6 +331,7 @@ impl Blocks {
         };
         task.state = State::Ready(event.time, cause);
         task.awake = (cause != Cause::Before).then_some(event.time);
+        self.runnable.step(event.time, true);
     }
 
     /// `prev` left its CPU.
@@ -314,6 +339,9 @@ impl Blocks {
         let prev = prev.index();
         self.settle(prev, now);
         if let Some(mut task) = self.tasks.get(prev).copied() {
+            if (task.state == State::Asleep) != (state != PrevState::Runnable) {
+                self.runnable.step(now, state == PrevState::Runnable);
+            }
             let block = self.at(task.family, now);
             if state == PrevState::Runnable {
                 block.preemptions += 1;
@@ -334,6 +362,9 @@ impl Blocks {
         let Some(mut task) = self.tasks.get(next).copied() else {
             return;
         };
+        if task.state == State::Asleep {
+            self.runnable.step(now, true);
+        }
         if let State::Ready(since, cause) = task.state
             && cause != Cause::Before
         {
@@ -380,6 +411,15 @@ impl Sink for Blocks {
     fn finish(&mut self, end: SimTime) {
         (0..self.tasks.len()).for_each(|task| self.settle(task, end));
         self.end = end;
+        // The same rule as that of reports.
+        if self
+            .runnable
+            .grown_to(end)
+            .is_some_and(|it| it > self.roots)
+        {
+            let families = self.forked.iter().map(|at| self.families[*at].name.clone());
+            self.grown = families.collect();
+        }
     }
 }
 
@@ -432,6 +472,34 @@ mod tests {
 
     fn lengths(block: &Block, kind: Spans) -> Vec<(u64, u64)> {
         block.spans(kind).iter().map(|(a, b)| (*a, *b)).collect()
+    }
+
+    /// The families that grow if one task forks another each 10 ms for two seconds, and so many of
+    /// ten exit at once.
+    fn grown(exits: u32) -> Vec<String> {
+        let mut events = vec![event(0, EventKind::New, 0, (0, u64::from(NONE) << 32))];
+        for child in 1..200 {
+            let at = u64::from(child) * 10_000_000;
+            events.push(event(at, EventKind::New, child, (1, 0)));
+            events.push(event(at, EventKind::Wakeup, child, (0, 0)));
+            if child % 10 < exits {
+                events.push(switch(at + 1, child, NONE, PrevState::Idle));
+                events.push(switch(at + 2, NONE, child, PrevState::Sleeping));
+            }
+        }
+        let mut blocks = Blocks::new(Nanos::from_millis(2_000), 4, |name| name);
+        blocks.begin(&testing::header(2));
+        blocks.events(&events);
+        blocks.finish(SimTime::from_nanos(2_000_000_000));
+        let [part, whole] = [blocks.part(2, 2), blocks.whole(4)];
+        assert_eq!(part.grown, whole.grown);
+        whole.grown.into_iter().collect()
+    }
+
+    #[test]
+    fn waits_of_forked_tasks_grow_if_fewer_end_than_begin() {
+        assert_eq!(grown(4), ["pair"]);
+        assert_eq!(grown(10), [""; 0]);
     }
 
     #[test]

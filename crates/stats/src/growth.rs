@@ -137,6 +137,46 @@ impl Course {
     }
 }
 
+/// A number that goes up and down, as the course of its means over time.
+#[derive(Clone, Debug, Default)]
+pub struct Level {
+    value: u64,
+    since: SimTime,
+    /// Of the value times nanoseconds, since `noted`.
+    sum: u128,
+    noted: SimTime,
+    course: Course,
+}
+
+impl Level {
+    /// The number goes up by one, or down. Times never fall.
+    pub fn step(&mut self, now: SimTime, goes_up: bool) {
+        self.settle(now);
+        self.value = if goes_up {
+            self.value + 1
+        } else {
+            self.value.saturating_sub(1)
+        };
+    }
+
+    /// As [`Course::grown_to`], at a time that is not before the last step.
+    pub fn grown_to(&mut self, end: SimTime) -> Option<u64> {
+        self.settle(end);
+        self.course.grown_to(end)
+    }
+
+    fn settle(&mut self, now: SimTime) {
+        self.sum += u128::from(now.since(self.since).get()) * u128::from(self.value);
+        self.since = now;
+        let span = now.since(self.noted).get();
+        if span >= self.course.width() {
+            let mean = u64::try_from(self.sum / u128::from(span)).unwrap_or(u64::MAX);
+            self.course.add(now, mean);
+            (self.noted, self.sum) = (now, 0);
+        }
+    }
+}
+
 /// The sums of least squares, each times the number of points.
 struct Line {
     xx: i128,
@@ -236,6 +276,23 @@ mod tests {
         assert!(!bursts(1_000_000), "100 ms of work each 250 ms");
         assert!(!bursts(2_400_000), "240 ms of work each 250 ms");
         assert!(bursts(2_800_000), "280 ms of work each 250 ms");
+    }
+
+    #[test]
+    fn a_level_grows_if_more_comes_than_goes() {
+        let grows = |done: u64| {
+            let mut level = Level::default();
+            for ms in 0..2_000_u64 {
+                level.step(SimTime::from_nanos(ms * 1_000_000), true);
+                if ms % 10 < done {
+                    level.step(SimTime::from_nanos(ms * 1_000_000 + 500_000), false);
+                }
+            }
+            level.grown_to(SimTime::from_nanos(2_000_000_000))
+        };
+        assert_eq!(grows(10), None);
+        // Of each ten two stay: 300 after three quarters.
+        assert!(grows(8).is_some_and(|it| (290..=310).contains(&it)));
     }
 
     #[test]

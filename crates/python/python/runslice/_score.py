@@ -31,8 +31,8 @@ class Score(Answer[_runslice.Scored]):
 
     @property
     def parts(self) -> dict[str, str]:
-        """The parts and their verdicts: ``trusted``, ``roughly``, ``not_trusted``, ``undecided`` or
-        ``cannot_be_told``."""
+        """The parts and their verdicts: ``trusted``, ``roughly``, ``not_trusted``, ``undecided``,
+        ``cannot_be_told`` or ``grows``."""
         return {part["part"]: part["verdict"] for part in self.json()["parts"]}
 
     @property

@@ -147,6 +147,9 @@ pub enum Verdict {
     /// The null model does as well as the machine itself, or nearly: no simulation can show
     /// anything here.
     CannotBeTold,
+    /// In the recording tasks were forked faster than they were done, so that its waits say how
+    /// long it was.
+    Grows,
 }
 
 impl Verdict {
@@ -159,6 +162,7 @@ impl Verdict {
             Self::NotTrusted => "not trusted",
             Self::Undecided => "undecided",
             Self::CannotBeTold => "cannot be told",
+            Self::Grows => "no verdict",
         }
     }
 }
@@ -444,7 +448,15 @@ fn row(
     let factors = Factors::of(all);
     let by_cost = |it: &Apart| it.weight * libm::log(it.factors.simulated);
     families.sort_by(|a, b| by_cost(b).total_cmp(&by_cost(a)));
-    let verdict = verdict(&intervals, factors.simulated);
+    let grows = |it: &Sides<'_>| {
+        let recorded = [&trial.first, &trial.second];
+        recorded.iter().any(|half| half.grown.contains(it.name))
+    };
+    let verdict = if part.spans().is_some() && sides.iter().any(grows) {
+        Verdict::Grows
+    } else {
+        verdict(&intervals, factors.simulated)
+    };
     let [skill, ceiling, reach, excess] = intervals;
     Some(Row {
         part,

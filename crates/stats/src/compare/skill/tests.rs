@@ -86,6 +86,30 @@ fn a_simulation_that_does_what_the_machine_did_goes_all_the_way() {
     assert_eq!(waits.itself, waits.simulated);
 }
 
+/// Whichever half the recording was found to grow in.
+#[test]
+fn waits_of_a_recording_whose_queue_grew_get_no_verdict() {
+    let grown = || Half {
+        grown: ["t".to_owned()].into(),
+        ..half("t", 500_000, 5)
+    };
+    let usual = || trial(half("t", 500_000, 5));
+    let (mut first, mut second) = (usual(), usual());
+    first.first = grown();
+    second.second = grown();
+    for trial in [first, second] {
+        for part in [Part::Wait, Part::Delay, Part::Response] {
+            assert_eq!(row_of(&trial, part).verdict, Verdict::Grows, "{part:?}");
+        }
+        assert_eq!(row_of(&trial, Part::Preemptions).verdict, Verdict::Trusted);
+    }
+    // A simulation whose queue grows where the machine's did not is simply wrong.
+    assert_eq!(
+        row_of(&trial(grown()), Part::Wait).verdict,
+        Verdict::Trusted
+    );
+}
+
 #[test]
 fn a_simulation_that_does_what_the_null_model_does_has_no_skill() {
     let trial = trial(half("t", 2_500_000, 1));
