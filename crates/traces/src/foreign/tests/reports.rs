@@ -94,6 +94,98 @@ fn raw_fields_tell_the_same_turns_with_and_without_the_mark_of_a_failure() {
     }
 }
 
+/// One recording as `trace-cmd report` prints it with the plugin of sched events, and as `trace-cmd report -R` does.
+///
+/// `-R` prints each field of the event's format, in its order: states and softirqs as numbers, and
+/// fields that the usual text leaves out.
+const BOTH: [(&str, &str, &str); 12] = [
+    (
+        "<idle>-0 [000] 100.000100: sched_wakeup:",
+        "worker one:900 [120] success=1 CPU:000",
+        "comm=worker one pid=900 prio=120 success=1 target_cpu=0",
+    ),
+    (
+        "<idle>-0 [000] 100.000110: sched_switch:",
+        "swapper/0:0 [120] R ==> worker one:900 [120]",
+        "prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=0 next_comm=worker one \
+         next_pid=900 next_prio=120",
+    ),
+    (
+        "worker one-900 [000] 100.001000: sched_process_fork:",
+        "comm=worker one pid=900 child_comm=worker one child_pid=901",
+        "parent_comm=worker one parent_pid=900 child_comm=worker one child_pid=901",
+    ),
+    (
+        "worker one-900 [000] 100.001010: sched_wakeup_new:",
+        "worker one:901 [120] success=1 CPU:001",
+        "comm=worker one pid=901 prio=120 success=1 target_cpu=1",
+    ),
+    (
+        "<idle>-0 [001] 100.001100: sched_switch:",
+        "swapper/1:0 [120] R ==> worker one:901 [120]",
+        "prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=0 next_comm=worker one \
+         next_pid=901 next_prio=120",
+    ),
+    (
+        "worker one-901 [001] 100.002000: softirq_entry:",
+        "vec=1 [action=TIMER]",
+        "vec=1",
+    ),
+    (
+        "worker one-901 [001] 100.002005: sched_waking:",
+        "comm=other pid=902 prio=120 target_cpu=000",
+        "comm=other pid=902 prio=120 success=1 target_cpu=0",
+    ),
+    (
+        "worker one-901 [001] 100.002010: softirq_exit:",
+        "vec=1 [action=TIMER]",
+        "vec=1",
+    ),
+    (
+        "worker one-900 [000] 100.003000: sched_switch:",
+        "worker one:900 [120] R+ ==> other:902 [120]",
+        "prev_comm=worker one prev_pid=900 prev_prio=120 prev_state=4096 next_comm=other \
+         next_pid=902 next_prio=120",
+    ),
+    (
+        "other-902 [000] 100.004000: sched_switch:",
+        "other:902 [120] D ==> worker one:900 [120]",
+        "prev_comm=other prev_pid=902 prev_prio=120 prev_state=2 next_comm=worker one \
+         next_pid=900 next_prio=120",
+    ),
+    (
+        "worker one-901 [001] 100.005000: sched_process_exit:",
+        "comm=worker one pid=901 prio=120",
+        "comm=worker one pid=901 prio=120 group_dead=0",
+    ),
+    (
+        "worker one-901 [001] 100.005010: sched_switch:",
+        "worker one:901 [120] Z ==> swapper/1:0 [120]",
+        "prev_comm=worker one prev_pid=901 prev_prio=120 prev_state=32 next_comm=swapper/1 \
+         next_pid=0 next_prio=120",
+    ),
+];
+
+#[test]
+fn a_report_of_raw_fields_is_the_recording_that_the_usual_report_is() {
+    let report = |of: fn(&(&'static str, &'static str, &'static str)) -> &'static str| {
+        let mut text = "cpus=2\n".to_owned();
+        for line in &BOTH {
+            writeln!(text, "  {}  {}", line.0, of(line)).unwrap();
+        }
+        read(&text)
+    };
+    let (usual, raw) = (report(|it| it.1), report(|it| it.2));
+    assert_eq!(raw.0, usual.0);
+    assert_eq!(raw.1.findings.records, 12);
+    let named =
+        |of: &Imported| -> Vec<String> { of.tasks.iter().map(|it| it.comm.to_string()).collect() };
+    assert_eq!(named(&raw.1), named(&usual.1));
+    let first = task(&raw.1, "worker one");
+    assert_eq!(turns(&raw.0, first), [2_890]);
+    assert_eq!(turns(&raw.0, task(&raw.1, "other")), [1_000]);
+}
+
 /// `hog` has CPU 1 throughout, and wakes `worker` on CPU 0.
 fn hog() -> String {
     let mut text = "cpus=2\n".to_owned();
