@@ -49,7 +49,7 @@ const ROOMS: [(&str, Rooms); 2] = [
         "stats",
         &[
             ("background", &[]),
-            ("blocks", &[]),
+            ("blocks", &["growth"]),
             ("columns", &["report"]),
             (
                 "compare",
