@@ -46,7 +46,7 @@ mod tests {
     use workload::RunSpec;
 
     use super::*;
-    use crate::here::HERE;
+    use crate::computer::COMPUTER;
     use crate::parallel;
     use crate::runner::Runner;
     use ask::error::Cancelled;
@@ -90,18 +90,18 @@ mod tests {
     fn a_run_that_nobody_waits_for_ends_at_once_on_any_thread() {
         let flag = Flag::default();
         cancellable(Some(Arc::clone(&flag)), || {
-            HERE.check().unwrap();
+            COMPUTER.check().unwrap();
             let two = parallel::map(&[(); 2], 2.try_into().unwrap(), "runs", |()| {
                 let mut sink = Once(Metrics::new(), Arc::new(AtomicBool::new(false)));
                 super::flag().unwrap().store(true, Ordering::Relaxed);
-                Runner::new(&hours(), &HERE)
+                Runner::new(&hours(), &COMPUTER)
                     .with_sink(&mut sink)
                     .start()
                     .map(drop)
             });
             assert!(two.unwrap_err().is::<Cancelled>());
         });
-        HERE.check().unwrap();
+        COMPUTER.check().unwrap();
         assert!(flag.load(Ordering::Relaxed));
     }
 }

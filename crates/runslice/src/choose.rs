@@ -10,9 +10,9 @@ use workload::Workload;
 
 use crate::about::About;
 use crate::comparison::Form;
+use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::export::ExportTable;
-use crate::here::HERE;
 use crate::look;
 use crate::page::Page;
 
@@ -28,7 +28,7 @@ impl Chosen {
     /// # Errors
     /// When a candidate, the load or a goal is wrong, or the baseline fails.
     pub fn make(request: &Choose, given: &[Given], load: Option<Workload>) -> anyhow::Result<Self> {
-        let answer = request.asked(given, load)?.ask(&HERE);
+        let answer = request.asked(given, load)?.ask(&COMPUTER);
         Ok(Self(answer.map_err(ask::Error::into_cause)?))
     }
 

@@ -14,10 +14,10 @@ mod choose;
 mod cli;
 mod comparison;
 mod complete;
+mod computer;
 mod exit;
 mod fidelity;
 mod files;
-mod here;
 mod interrupt;
 mod kind;
 mod left_out;
@@ -56,8 +56,8 @@ use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
 use crate::cli::Cli;
+use crate::computer::{input, policy, profile, recording, sets, workload_arg};
 use crate::exit::{Status, advised, in_two_lines};
-use crate::here::{input, policy, profile, recording, sets, workload_arg};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
 

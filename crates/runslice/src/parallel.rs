@@ -8,12 +8,12 @@ use std::thread;
 use ask::services::Workers;
 
 use crate::cancel;
-use crate::here::HERE;
+use crate::computer::COMPUTER;
 use crate::progress::Bar;
 
 /// As many threads as the user asked for, or as this process may use CPUs.
 pub fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
-    HERE.jobs(asked)
+    COMPUTER.jobs(asked)
 }
 
 /// [`ask::Services::map`] on the threads of this process.
@@ -26,7 +26,7 @@ pub fn map<Item: Sync, Made: Send>(
     name: &str,
     work: impl Fn(&Item) -> anyhow::Result<Made> + Sync,
 ) -> anyhow::Result<Vec<Made>> {
-    HERE.map(items, jobs, name, work)
+    COMPUTER.map(items, jobs, name, work)
 }
 
 /// The threads of this process. A terminal shows how much they have done.

@@ -6,7 +6,7 @@ use clap::Args;
 use traces::foreign::Window;
 use workload::{CostScale, Workload};
 
-use crate::here::HERE;
+use crate::computer::COMPUTER;
 use crate::recording::{Rerun, parse_scale, parse_window};
 
 /// A recording in the place of a workload, as options of the verbs that simulate.
@@ -47,6 +47,6 @@ impl RecordingOptions {
     /// # Errors
     /// As [`Rerun::given`].
     pub fn given(&self) -> anyhow::Result<Option<Workload>> {
-        self.asked().given(&HERE)
+        self.asked().given(&COMPUTER)
     }
 }

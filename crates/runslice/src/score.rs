@@ -8,9 +8,9 @@ use ask::score::Scored as Answer;
 use show::score;
 
 use crate::about::About;
+use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::export::ExportTable;
-use crate::here::HERE;
 use crate::look;
 use crate::report::Format;
 
@@ -26,7 +26,7 @@ impl Scored {
     /// # Errors
     /// When a recording cannot be read, or the scheduler that it was recorded under is not known.
     pub fn make(request: &Score) -> anyhow::Result<Self> {
-        let answer = request.asked().ask(&HERE);
+        let answer = request.asked().ask(&COMPUTER);
         Ok(Self(answer.map_err(ask::Error::into_cause)?))
     }
 

@@ -7,7 +7,7 @@ pub use ask::key::{Front, Key, fingerprint};
 use model::Nanos;
 use serde_json::{Value, json};
 
-use crate::here::HERE;
+use crate::computer::COMPUTER;
 use crate::output::{Whole, make_folder, write_whole};
 use crate::plan::Planned;
 use crate::report;
@@ -34,7 +34,7 @@ pub const RUNS_REAL: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_RE
 /// # Errors
 /// When the policy or the machine is bad; the message names the place.
 pub fn make(run: &Planned) -> anyhow::Result<String> {
-    let outcome = run.make(&HERE)?;
+    let outcome = run.make(&COMPUTER)?;
     let mut value = report::json_of(&outcome).context("the results as JSON")?;
     if let Some(report) = value["report"].as_object_mut() {
         report.remove("tasks");

@@ -9,9 +9,9 @@ use model::{Advised, Nanos};
 use workload::Workload;
 
 use crate::comparison::{Form, form_of, parse_percent};
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::goal::Goal;
-use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::{self, Found};
 use crate::recording_options::RecordingOptions;
@@ -141,7 +141,7 @@ impl Choose {
             }
         }
         let in_file = match &self.knobs {
-            Some(file) => plan::candidates(&HERE, file, &self.loader.asked())?,
+            Some(file) => plan::candidates(&COMPUTER, file, &self.loader.asked())?,
             None => Vec::new(),
         };
         let programs = Schedulers {

@@ -10,8 +10,8 @@ use model::{Advised, Nanos, seeds};
 use serde::{Deserialize, Serialize};
 use workload::Workload;
 
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
-use crate::here::HERE;
 use crate::workload_arg::Written;
 use crate::{input, output};
 
@@ -234,7 +234,9 @@ impl Request {
             file: file.to_string_lossy().into_owned(),
             text,
         };
-        written.parse(&HERE, &[], &|name| crate::profile::find_in(&folder, name))
+        written.parse(&COMPUTER, &[], &|name| {
+            crate::profile::find_in(&folder, name)
+        })
     }
 
     /// The file of a play's workload.

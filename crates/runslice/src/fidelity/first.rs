@@ -164,7 +164,7 @@ mod tests {
     use workload::{RunSpec, Workload};
 
     use super::*;
-    use crate::here::HERE;
+    use crate::computer::COMPUTER;
     use crate::runner::Runner;
 
     fn spec(policy: &str) -> RunSpec {
@@ -190,7 +190,7 @@ mod tests {
 
     fn turns(policy: &str) -> Turns {
         let mut turns = Turns::of(groups());
-        Runner::new(&spec(policy), &HERE)
+        Runner::new(&spec(policy), &COMPUTER)
             .with_sink(&mut turns)
             .start()
             .unwrap();
@@ -206,7 +206,7 @@ mod tests {
             JsonLines::new(File::create(&path).unwrap()),
         );
         let mut both = Tee::new(vec![&mut turns, &mut file]);
-        Runner::new(&spec("fifo"), &HERE)
+        Runner::new(&spec("fifo"), &COMPUTER)
             .with_sink(&mut both)
             .start()
             .unwrap();
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn tasks_of_no_group_are_the_machines_own_and_do_not_count() {
         let mut hogs = Turns::of(["hog".to_owned()]);
-        Runner::new(&spec("fifo"), &HERE)
+        Runner::new(&spec("fifo"), &COMPUTER)
             .with_sink(&mut hogs)
             .start()
             .unwrap();

@@ -148,9 +148,9 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::computer::COMPUTER;
     use crate::fidelity::asked::Wanted;
     use crate::fidelity::simulated;
-    use crate::here::HERE;
     use crate::look::LookOptions;
     use crate::report::{Format, Results, Shape, TableName, World};
     use crate::runner::Runner;
@@ -196,7 +196,7 @@ mod tests {
             run: nothing,
         };
         let spec = simulated::spec(request, play, &kept, &Profile::default()).unwrap();
-        let (mut outcome, metrics) = Runner::new(&spec, &HERE).measure().unwrap();
+        let (mut outcome, metrics) = Runner::new(&spec, &COMPUTER).measure().unwrap();
         outcome.compared = Some(Run::new(&metrics.report(), &metrics.waits()));
         let results = Results {
             world: World::Played,

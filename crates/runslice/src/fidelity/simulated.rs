@@ -10,7 +10,7 @@ use workload::{RunSpec, Workload};
 
 use super::asked::{Play, Request};
 use super::kept::Kept;
-use crate::here::HERE;
+use crate::computer::COMPUTER;
 use crate::policy;
 use crate::report::ejection;
 use crate::runner::Runner;
@@ -89,6 +89,6 @@ pub fn compared(metrics: &Metrics, load: &Workload) -> Run {
 /// # Errors
 /// When the policy or the machine is bad.
 pub fn feed(spec: &RunSpec, sink: &mut dyn Sink, play: &Play) -> anyhow::Result<model::Summary> {
-    let run = Runner::new(spec, &HERE).with_sink(sink).start();
+    let run = Runner::new(spec, &COMPUTER).with_sink(sink).start();
     run.with_context(|| play.id.clone())
 }

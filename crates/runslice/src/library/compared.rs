@@ -12,9 +12,9 @@ use crate::about::About;
 use crate::comparison::{
     Asking, Compared, Family, Form, refuse_nothing, status, table_of, verdict, write,
 };
+use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::export::ExportTable;
-use crate::here::HERE;
 use crate::look::WidthOptions;
 use crate::output;
 use crate::sets::{self, File};
@@ -119,7 +119,7 @@ impl Set {
     /// Its name on the command line, and what it has.
     fn read(&self) -> anyhow::Result<(String, File)> {
         match self {
-            Self::File(path) => Ok((path.display().to_string(), File::read(&HERE, path)?)),
+            Self::File(path) => Ok((path.display().to_string(), File::read(&COMPUTER, path)?)),
             Self::Document { name, bytes } => {
                 let document: Value =
                     serde_json::from_slice(bytes).with_context(|| format!("{name}: no JSON"))?;

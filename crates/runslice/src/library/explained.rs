@@ -4,8 +4,8 @@ use anyhow::Context as _;
 use ask::explain::{Explain, ExplainOf};
 
 use crate::about::About;
+use crate::computer::COMPUTER;
 use crate::explanation::{Explanation, json, text};
-use crate::here::HERE;
 use crate::look;
 
 use super::failure::{Answer, Failure, answer};
@@ -39,7 +39,7 @@ pub fn explain(
             task: task.map(str::to_owned),
             worst,
         };
-        let explanation = question.ask(&HERE).map_err(ask::Error::into_cause)?;
+        let explanation = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
         let mut words = request.words("explain");
         for (option, value) in [
             ("--task", task.map(str::to_owned)),

@@ -8,8 +8,8 @@ use bpf::{Knob, Object};
 use model::Kernel;
 use workload::Workload;
 
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
-use crate::here::HERE;
 use crate::policy::Found;
 use crate::recording::{self, Wanted};
 use crate::scheduler::{self, LoaderOptions};
@@ -220,7 +220,7 @@ impl Load {
                 let message = format!("{word} is a recording, which has no text of a workload");
                 Err(anyhow::Error::from(UsageError::new(message)).into())
             }
-            Self::Named(word) => Ok(Written::find(&HERE, word)?.text),
+            Self::Named(word) => Ok(Written::find(&COMPUTER, word)?.text),
             Self::Text(written) => Ok(written.text.clone()),
         }
     }
@@ -258,5 +258,7 @@ impl Load {
 
 /// A profile's file lies where the workload says, seen from this process's folder.
 fn parse(written: &Written, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
-    written.parse(&HERE, scale, &|name| profile::find_in(Path::new(""), name))
+    written.parse(&COMPUTER, scale, &|name| {
+        profile::find_in(Path::new(""), name)
+    })
 }

@@ -15,9 +15,9 @@ use workload::RunSpec;
 
 use crate::about::About;
 use crate::bundle::{Bound, Bundle};
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::export::{ExportTable, Form, Kind, MACHINE, machine_cells};
-use crate::here::HERE;
 use crate::plan::{self, Planned, Programs};
 use ask::program::ProgramOptions;
 
@@ -79,7 +79,7 @@ impl Plan {
                 commands: &[],
                 options: &ProgramOptions::default(),
             };
-            let cells = plan::read_cells(&HERE, path, programs)?;
+            let cells = plan::read_cells(&COMPUTER, path, programs)?;
             let cells = cells
                 .into_iter()
                 .map(|(run, seeds)| (run, Source::Named, seeds));
@@ -136,7 +136,7 @@ impl Plan {
     /// # Errors
     /// When one cannot be attached.
     pub fn try_policies(&self) -> Result<Answer<()>, Failure> {
-        answer(|| plan::try_policies(&HERE, self.cells.iter().map(|cell| &cell.run)))
+        answer(|| plan::try_policies(&COMPUTER, self.cells.iter().map(|cell| &cell.run)))
     }
 
     /// The cell and the seed of run `index`; `None` if there are not so many.
@@ -407,7 +407,7 @@ impl Planning {
             Source::Named if recording::is_recording(Path::new(&**name)) => {
                 bail!(stays("a recording"))
             }
-            Source::Named => Written::find(&HERE, name)?,
+            Source::Named => Written::find(&COMPUTER, name)?,
         };
         let mut policy = spec.policy.clone();
         policy.object = [].into();
@@ -432,7 +432,7 @@ impl Cell {
     /// When they are of another version, or no cell.
     pub fn of(rest: &[u8], object: &[u8]) -> Result<Answer<Self>, Failure> {
         answer(|| {
-            let mut bundle = Bundle::read(&HERE, rest)?;
+            let mut bundle = Bundle::read(&COMPUTER, rest)?;
             let bound = bundle.bound.take().context("a cell without a run")?;
             ensure!(
                 bundle.policy.object.is_empty(),
@@ -442,7 +442,7 @@ impl Cell {
             let profile = bundle.machine.profile.clone();
             let load = bound
                 .workload
-                .parse(&HERE, &bound.scale, &|_| Ok(profile.clone()))?;
+                .parse(&COMPUTER, &bound.scale, &|_| Ok(profile.clone()))?;
             let place = bound.workload.file;
             Ok(Self(Planned {
                 spec: RunSpec {

@@ -11,10 +11,10 @@ use traces::{EventColumns, Tee};
 use workload::RunSpec;
 
 use crate::about::About;
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::export::ExportTable;
 use crate::goal::Goal;
-use crate::here::HERE;
 use crate::look::{LookOptions, When, WidthOptions};
 use crate::policy::Found;
 use crate::report::page::{self, Part};
@@ -169,7 +169,7 @@ impl Request {
     /// One run for each policy, and the options.
     pub(super) fn read(&self) -> anyhow::Result<(Vec<RunSpec>, RunOptions)> {
         let (question, options) = self.asked()?;
-        let specs = question.specs(&HERE).map_err(ask::Error::into_cause)?;
+        let specs = question.specs(&COMPUTER).map_err(ask::Error::into_cause)?;
         Ok((specs, options))
     }
 
@@ -242,11 +242,11 @@ impl Request {
 
     fn run(&self) -> anyhow::Result<Run> {
         let (mut question, _) = self.asked()?;
-        let specs = question.specs(&HERE).map_err(ask::Error::into_cause)?;
+        let specs = question.specs(&COMPUTER).map_err(ask::Error::into_cause)?;
         let goals = self.goals.iter().map(|text| text.parse::<Goal>());
         let goals: Vec<Goal> = goals.collect::<Result<_, _>>().map_err(UsageError::new)?;
         question.goals = goals;
-        let made = question.run(&HERE, specs);
+        let made = question.run(&COMPUTER, specs);
         let made = made.map_err(ask::Error::into_cause)?;
         Ok(Run {
             request: self.clone(),
@@ -382,7 +382,7 @@ impl Run {
                 let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
                 sinks.extend(collector.as_mut().map(|it| it as &mut dyn Sink));
                 let mut sinks = Tee::new(sinks);
-                Runner::new(run, &HERE)
+                Runner::new(run, &COMPUTER)
                     .with_options(self.options)
                     .with_sink(&mut sinks)
                     .start()?;
@@ -430,7 +430,7 @@ impl Run {
     /// When there is no such run.
     pub fn events(&self, index: usize, decisions: bool) -> Result<EventColumns, Failure> {
         let mut events = EventColumns::new(decisions);
-        Runner::new(&self.spec(index)?, &HERE)
+        Runner::new(&self.spec(index)?, &COMPUTER)
             .with_options(self.options)
             .with_sink(&mut events)
             .start()?;

@@ -12,7 +12,7 @@ use stats::probe::{Probe, Wanted};
 use traces::Tee;
 use workload::RunSpec;
 
-use crate::here::HERE;
+use crate::computer::COMPUTER;
 use crate::parallel;
 use crate::report::{self, Outcome};
 use crate::reproduce::found;
@@ -191,11 +191,11 @@ fn run_probed<'a>(
     let every = probes.iter().filter_map(Probe::interval).reduce(common);
     let Some(every) = every else {
         sinks.extend(probes.iter_mut().map(|probe| probe as &mut dyn Sink));
-        return Runner::new(spec, &HERE)
+        return Runner::new(spec, &COMPUTER)
             .with_sink(&mut Tee::new(sinks))
             .start();
     };
-    Runner::new(spec, &HERE)
+    Runner::new(spec, &COMPUTER)
         .with_sink(&mut Tee::new(sinks))
         .sampled(&mut Probes(probes), every)
         .start()

@@ -7,8 +7,8 @@ use ask::pack::Pack;
 use clap::Args;
 use model::Nanos;
 
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
-use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
@@ -90,7 +90,7 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
         }
         (None, policy) => request.object(policy.as_deref().unwrap_or_default())?,
     };
-    let packed = request.question(scheduler).ask(&HERE);
+    let packed = request.question(scheduler).ask(&COMPUTER);
     let packed = packed.map_err(ask::Error::into_cause)?;
     let mut to = output::create(&request.output)?;
     let written = to

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::comparison::{Asking, Compared, Form, form_of, refuse_nothing, verdict, write};
+use crate::computer::COMPUTER;
 use crate::exit::Status;
-use crate::here::HERE;
 use crate::look::WidthOptions;
 use crate::output;
 
@@ -50,7 +50,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     }
     output::can_write(&[("--output", request.output.as_deref())])?;
     let question = request.asking.asked(request.files.clone());
-    let judged = question.ask(&HERE).map_err(ask::Error::into_cause)?;
+    let judged = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
     let mut to = output::open_form(format.export(), request.output.as_deref())?;
     let compared = Compared {
         family: &judged.family,

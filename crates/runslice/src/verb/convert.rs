@@ -7,8 +7,8 @@ use ask::convert::Convert as Question;
 use clap::{Args, ValueEnum};
 use traces::foreign::Window;
 
+use crate::computer::COMPUTER;
 use crate::exit::Status;
-use crate::here::HERE;
 use crate::{output, recording, workload_arg};
 
 /// Arguments of `runslice convert`.
@@ -69,7 +69,7 @@ pub fn run(request: &Convert) -> anyhow::Result<Status> {
         anonymous: request.anonymous,
         window: request.window,
     };
-    let text = question.ask(&HERE).map_err(ask::Error::into_cause)?;
+    let text = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
     let mut to = output::open(request.output.as_deref())?;
     to.write_all(text.as_bytes())?;
     to.flush()?;

@@ -13,8 +13,8 @@ use stats::{Metrics, Report};
 use traces::Tee;
 use workload::RunSpec;
 
+use crate::computer::COMPUTER;
 use crate::exit::Status;
-use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::runner::Runner;
@@ -112,7 +112,7 @@ pub fn run(request: &Diff) -> anyhow::Result<Status> {
         duration: request.duration,
         start_jitter: StartJitter::OfLoad,
     };
-    let specs = asked.specs(&HERE, vec![old?, new?], None)?;
+    let specs = asked.specs(&COMPUTER, vec![old?, new?], None)?;
     let [old, mut new] = specs.try_into().expect("two policies are two runs");
     // A bundle of one version decides about the machine of both: they would differ otherwise.
     new.machine = old.machine.clone();
@@ -259,7 +259,7 @@ fn compare(specs: [&RunSpec; 2]) -> anyhow::Result<Difference> {
 fn make(spec: &RunSpec, mut sender: Sender) -> anyhow::Result<(Report, Option<String>)> {
     let mut metrics = Metrics::new();
     let mut sinks = Tee::new(vec![&mut metrics, &mut sender]);
-    let summary = Runner::new(spec, &HERE).with_sink(&mut sinks).start()?;
+    let summary = Runner::new(spec, &COMPUTER).with_sink(&mut sinks).start()?;
     let ejection = report::ejection(&spec.policy.name, &summary.exit);
     Ok((metrics.report(), ejection))
 }

@@ -12,9 +12,9 @@ use model::{Nanos, SimTime};
 use workload::RunSpec;
 
 use crate::about::About;
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, json, text};
-use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
@@ -132,7 +132,7 @@ impl Explain {
             task: self.task.clone(),
             worst: self.worst,
         };
-        question.ask(&HERE).map_err(ask::Error::into_cause)
+        question.ask(&COMPUTER).map_err(ask::Error::into_cause)
     }
 
     fn found(&self) -> anyhow::Result<Found> {
@@ -160,7 +160,7 @@ impl Explain {
             duration: self.duration,
             start_jitter: StartJitter::OfLoad,
         };
-        let specs = asked.specs(&HERE, vec![found], None)?;
+        let specs = asked.specs(&COMPUTER, vec![found], None)?;
         specs.into_iter().next().context("one policy is one run")
     }
 
@@ -196,7 +196,7 @@ impl Explain {
     fn case(&self, found: &Found, spec: &RunSpec, end: Nanos) -> anyhow::Result<Case> {
         let bound = found.bound.as_ref();
         let (workload, scale) = match (&self.workload, bound) {
-            (Some(name), _) => (Written::find(&HERE, name)?, self.scale.clone()),
+            (Some(name), _) => (Written::find(&COMPUTER, name)?, self.scale.clone()),
             (None, Some(bound)) => (bound.workload.clone(), bound.scale.clone()),
             (None, None) => {
                 let message = "--shrink needs a workload: give --workload";
@@ -255,10 +255,10 @@ fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explana
         is_late: &|| Instant::now() >= until,
         tried: &|runs| bar.set(runs),
     };
-    let before = case.size(&HERE)?;
-    let shrunk = shrink(&HERE, (case, finding), effort)?;
+    let before = case.size(&COMPUTER)?;
+    let shrunk = shrink(&COMPUTER, (case, finding), effort)?;
     bar.end();
-    let (after, runs) = (shrunk.case.size(&HERE)?, shrunk.runs);
+    let (after, runs) = (shrunk.case.size(&COMPUTER)?, shrunk.runs);
     let mut to = output::create(path)?;
     let written = to.write_all(&shrunk.case.bundle().write());
     let written = written.and_then(|()| to.flush());

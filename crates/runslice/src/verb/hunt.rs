@@ -15,9 +15,9 @@ use model::{Advised, PolicySpec, span};
 use serde_json::json;
 
 use crate::bundle::Bundle;
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, text};
-use crate::here::HERE;
 use crate::prepare::Prepare;
 use crate::progress::SharedBar;
 use crate::say::say;
@@ -197,10 +197,10 @@ impl Hunter<'_> {
         let file = self.folder.join(&last.file);
         let named = || file.display().to_string();
         let bundle =
-            Bundle::read(&HERE, &input::bytes(&file, input::OBJECT)?).with_context(named)?;
+            Bundle::read(&COMPUTER, &input::bytes(&file, input::OBJECT)?).with_context(named)?;
         let case = Case::of_bundle(bundle).with_context(named)?;
-        let spec = case.spec(&HERE).with_context(named)?;
-        let found = violation::find(&HERE, &spec, &self.request.property)?;
+        let spec = case.spec(&COMPUTER).with_context(named)?;
+        let found = violation::find(&COMPUTER, &spec, &self.request.property)?;
         if let Some(finding) = found {
             self.report_last(state, case, finding)?;
             state.write(&self.folder)?;
@@ -213,7 +213,7 @@ impl Hunter<'_> {
             let begin = state.next;
             let numbers: Vec<u64> = (begin..(begin + ROUND).min(self.request.trials)).collect();
             let trial = |number: &u64| {
-                let found = self.question.trial(&HERE, *number);
+                let found = self.question.trial(&COMPUTER, *number);
                 found.map_err(ask::Error::into_cause)
             };
             let results = parallel::map(&numbers, self.request.jobs(), "trials", trial)?;
@@ -269,7 +269,7 @@ impl Hunter<'_> {
             return Ok(());
         };
         let file = self.folder.join(&hunted.file);
-        let size = case.size(&HERE)?;
+        let size = case.size(&COMPUTER)?;
         let (finding, shrunk) = if hunted.is_whole {
             say(
                 "hunt",
@@ -295,11 +295,11 @@ impl Hunter<'_> {
                 finding,
                 runs,
                 is_cut,
-            } = shrink(&HERE, (case, finding), effort)?;
+            } = shrink(&COMPUTER, (case, finding), effort)?;
             bar.end();
             output::write_whole(&file, &case.bundle().write())?;
             hunted.is_whole = false;
-            (finding, Some((case.size(&HERE)?, runs, is_cut)))
+            (finding, Some((case.size(&COMPUTER)?, runs, is_cut)))
         } else {
             (finding, None)
         };

@@ -17,8 +17,8 @@ use traces::{JsonLines, Perfetto, Tee};
 use workload::RunSpec;
 
 use crate::about::About;
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
-use crate::here::HERE;
 use crate::look::LookOptions;
 use crate::policy::Found;
 use crate::progress::Progress;
@@ -190,7 +190,7 @@ impl Sim {
             options: self.run.limits.options(),
             goals: Vec::new(),
         };
-        question.specs(&HERE).map_err(ask::Error::into_cause)
+        question.specs(&COMPUTER).map_err(ask::Error::into_cause)
     }
 }
 
@@ -213,7 +213,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         to.flush()?;
         return Ok(Status::Done);
     }
-    runs::say_end(&HERE, &specs[0]);
+    runs::say_end(&COMPUTER, &specs[0]);
     let is_page = format == RunFormat::Html;
     let (outcomes, drawn) = match request.run.runs {
         Some(runs) => many(request, &specs, runs, is_page)?,
@@ -447,7 +447,9 @@ fn many(
     // The waits of all runs of a policy are added as they come; their order changes nothing.
     let drawn: Vec<Mutex<Tails>> = specs.iter().map(|_| Mutex::default()).collect();
     let run = |spec: &RunSpec| {
-        let (outcome, metrics) = Runner::new(spec, &HERE).with_options(options).measure()?;
+        let (outcome, metrics) = Runner::new(spec, &COMPUTER)
+            .with_options(options)
+            .measure()?;
         let at = specs
             .iter()
             .position(|it| it.policy.name == spec.policy.name);
@@ -504,7 +506,7 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
         None => None,
         Some(path) => Some(request.books.open(output::path_for(path, name, several))?),
     };
-    let mut runner = Runner::new(spec, &HERE)
+    let mut runner = Runner::new(spec, &COMPUTER)
         .with_options(request.run.limits.options())
         .with_sink(&mut sinks);
     if let Some(books) = &mut books {

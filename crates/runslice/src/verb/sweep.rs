@@ -15,9 +15,9 @@ use workload::RunSpec;
 
 use crate::about::About;
 use crate::comparison::{self, Compared, Family, Form, form_of};
+use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::export::{ExportTable, Kind};
-use crate::here::HERE;
 use crate::page::Page;
 use crate::report::{self, counted};
 use crate::scheduler::LoaderOptions;
@@ -128,7 +128,7 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
         commands: &request.schedulers,
         options: &request.loader.asked(),
     };
-    let runs = plan::read(&HERE, &request.file, programs, SIMULATES)?;
+    let runs = plan::read(&COMPUTER, &request.file, programs, SIMULATES)?;
     let folder = match &request.folder {
         Some(folder) => folder.clone(),
         None => request.file.with_extension("results"),
@@ -152,7 +152,7 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
     let mut loads = HashSet::new();
     for workload in runs.iter().map(|run| &run.spec.workload) {
         if loads.insert(&workload.file) {
-            ask::runs::say_late_spans(&HERE, workload);
+            ask::runs::say_late_spans(&COMPUTER, workload);
         }
     }
     if request.merge.is_empty() {
@@ -241,7 +241,7 @@ fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Res
     if had > 0 {
         say(&format!("{had} of {} runs are there already", runs.len()));
     }
-    plan::try_policies(&HERE, missing.iter().map(|(_, run)| *run))?;
+    plan::try_policies(&COMPUTER, missing.iter().map(|(_, run)| *run))?;
     let done = parallel::map(&missing, jobs, "runs", |(key, run)| {
         store.put(*key, &store::make(run)?)
     });
@@ -311,7 +311,7 @@ fn finish(
         store.get(*key).with_context(gone)
     });
     let path = store.finish(sets::SWEEP, lines)?;
-    let file = File::read(&HERE, &path)?;
+    let file = File::read(&COMPUTER, &path)?;
     let is_void = file.sets.iter().any(|set| set.void > 0 || set.starved > 0);
     let form = form_of(request.format, request.output.as_deref())?;
     let mut to = output::open_form(form.export(), request.output.as_deref())?;

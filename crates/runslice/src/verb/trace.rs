@@ -14,8 +14,8 @@ use model::{Advised, Exit, Nanos, Sink};
 use traces::Tee;
 use workload::RunSpec;
 
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
-use crate::here::HERE;
 use crate::machine_options::MachineOptions;
 use crate::output::To;
 use crate::policy::Found;
@@ -165,7 +165,7 @@ impl Trace {
             duration: self.length,
             start_jitter: StartJitter::OfLoad,
         };
-        let specs = asked.specs(&HERE, vec![found], None)?;
+        let specs = asked.specs(&COMPUTER, vec![found], None)?;
         specs.into_iter().next().context("one policy is one run")
     }
 }
@@ -285,7 +285,7 @@ fn fill(
         return Ok(None);
     }
     let spec = request.spec(found.context("a policy is simulated")?)?;
-    let summary = Runner::new(&spec, &HERE).with_sink(&mut to).start()?;
+    let summary = Runner::new(&spec, &COMPUTER).with_sink(&mut to).start()?;
     Ok(Some(summary.exit))
 }
 

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use stats::compare::{Choice, CommandFigures, Row, Settings, compare};
 
 use crate::comparison::{Compared, Family, Form, Judging, form_of, page, status, write};
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
-use crate::here::HERE;
 use crate::look::WidthOptions;
 use crate::scheduler::number_of_file;
 use crate::sets::{File, own};
@@ -318,7 +318,7 @@ impl Bench {
 
     /// All runs of the folder, compared.
     fn judge(&self) -> anyhow::Result<(Family, Vec<Row>, Settings)> {
-        let file = File::read(&HERE, &self.folder)?;
+        let file = File::read(&COMPUTER, &self.folder)?;
         let settings = self.judging.settings(file.looks);
         let family = Family::of(vec![file], None, None)?;
         let rows = compare(&family.questions(), Choice::Stated, &settings);

@@ -9,8 +9,8 @@ use model::{MachineSpec, Nanos};
 use workload::RunSpec;
 
 use super::{describe, write_verdict};
+use crate::computer::COMPUTER;
 use crate::exit::Status;
-use crate::here::HERE;
 use crate::scheduler::{self, LoaderOptions};
 use crate::table::Table;
 use crate::{kernel, output, workload_arg};
@@ -38,7 +38,7 @@ pub fn check(command: &str, options: &LoaderOptions) -> anyhow::Result<Status> {
             attach_after: Nanos::ZERO,
             duration: None,
         };
-        let image = scheduler::load(&HERE, &program, &spec);
+        let image = scheduler::load(&COMPUTER, &program, &spec);
         let image = image.with_context(|| format!("kernel {}", kernel.name()))?;
         if kernel == kernel::CHECKED[0] {
             write!(to, "{}", programs(&image))?;

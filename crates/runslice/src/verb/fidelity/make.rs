@@ -8,11 +8,11 @@ use folder::OwnFolder;
 use workload::generate;
 
 use super::{Fidelity, Lacking, Machine};
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::fidelity::asked::{Play, Request, Wanted};
 use crate::fidelity::kept::{self, Kept};
 use crate::fidelity::{Command, Errand};
-use crate::here::HERE;
 use crate::reproduce::Place;
 use crate::say::say;
 use crate::workload_arg::{SHIPPED, Written};
@@ -94,7 +94,7 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
 fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>> {
     let mut loads = Vec::new();
     for name in &request.workload {
-        let written = Written::find(&HERE, name)?;
+        let written = Written::find(&COMPUTER, name)?;
         let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == name);
         if !is_shipped && Path::new(name).extension().is_none_or(|it| it != "toml") {
             let message = format!("{name} is no workload file: `runslice convert` makes one of it");

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::run::Course;
 use super::{Load, spec};
+use crate::computer::COMPUTER;
 use crate::exit::BadSource;
 use crate::exit::UsageError;
-use crate::here::HERE;
 use crate::policy;
 use crate::say::printable;
 use crate::source::{self, Readable};
@@ -149,7 +149,7 @@ fn judge(policy: &PolicySpec, loads: &[Load], wanted: Option<&Wanted>) -> Result
             Some(Wanted::Property(property)) => vec![*property],
             None => Vec::new(),
         };
-        if let Some(finding) = violation::find(&HERE, &own, &properties).map_err(words)? {
+        if let Some(finding) = violation::find(&COMPUTER, &own, &properties).map_err(words)? {
             return Err(why(&finding, load));
         }
     }

@@ -3,7 +3,7 @@
 use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId, What};
 use workload::RunSpec;
 
-use crate::here::HERE;
+use crate::computer::COMPUTER;
 use crate::runner::Runner;
 
 /// Turns that are kept.
@@ -50,7 +50,7 @@ impl Course {
             total_budget: Some(BUDGET),
             ..sim::Options::default()
         };
-        let _summary = Runner::new(spec, &HERE)
+        let _summary = Runner::new(spec, &COMPUTER)
             .with_options(options)
             .with_sink(&mut course)
             .start()?;

@@ -9,8 +9,8 @@ use stats::Conservation;
 use traces::{Tee, TraceHash};
 use workload::RunSpec;
 
+use crate::computer::COMPUTER;
 use crate::exit::UnsupportedError;
-use crate::here::HERE;
 use crate::left_out;
 use crate::report::ejection;
 use crate::runner::Runner;
@@ -62,7 +62,7 @@ pub fn audit(spec: &RunSpec, limits: Options) -> anyhow::Result<String> {
 fn trace(spec: &RunSpec, options: Options) -> anyhow::Result<Trace> {
     let (mut hash, mut accounts) = (TraceHash::new(), Conservation::new());
     let mut tee = Tee::new(vec![&mut hash, &mut accounts]);
-    let summary = Runner::new(spec, &HERE)
+    let summary = Runner::new(spec, &COMPUTER)
         .with_options(options)
         .with_sink(&mut tee)
         .start()?;

@@ -121,7 +121,7 @@ fn watched(request: &Bench, runner: &mut Pretended) -> anyhow::Result<Option<u32
 
 /// The verdict by scheduler for the time.
 fn verdicts(folder: &Path) -> Vec<(String, Option<Verdict>)> {
-    let family = Family::of(vec![File::read(&HERE, folder).unwrap()], None, None).unwrap();
+    let family = Family::of(vec![File::read(&COMPUTER, folder).unwrap()], None, None).unwrap();
     let time = |series: &Series| series.name == "time_ns";
     let settings = Settings::default();
     let rows = compare(&family.questions(), Choice::Named(&time), &settings);
@@ -142,7 +142,7 @@ fn a_slower_and_a_faster_scheduler_are_found_and_warm_ups_do_not_count() {
         ("fifo".to_owned(), Some(Verdict::Faster)),
     ];
     assert_eq!(verdicts(&scratch.0), want);
-    let file = File::read(&HERE, &scratch.0).unwrap();
+    let file = File::read(&COMPUTER, &scratch.0).unwrap();
     assert!(file.sets.iter().all(|set| set.runs == 20), "{file:?}");
     let mut text = Vec::new();
     let status = request
@@ -264,7 +264,7 @@ fn a_bench_until_decided_ends_at_the_first_of_four_looks_that_decides() {
         "every goal is decided after 10 runs of each"
     );
     // Whoever looks at the runs later has to count the looks, too.
-    assert_eq!(File::read(&HERE, &scratch.0).unwrap().looks, LOOKS);
+    assert_eq!(File::read(&COMPUTER, &scratch.0).unwrap().looks, LOOKS);
     let mut text = Vec::new();
     let status = request
         .conclude(&[], &Host::default(), 10, &mut text)

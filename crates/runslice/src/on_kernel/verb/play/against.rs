@@ -9,9 +9,9 @@ use stats::compare::machines::{self, Cell, Measure};
 use stats::{Metrics, Value};
 use workload::RunSpec;
 
+use crate::computer::COMPUTER;
 use crate::export::{ExportTable, Kind};
 use crate::fidelity::simulated::compared;
-use crate::here::HERE;
 use crate::report::Format;
 use crate::runner::Runner;
 use crate::table::Table;
@@ -49,7 +49,7 @@ impl<'a> From<&'a Cell> for Row<'a> {
 pub fn run(run: &RunSpec, before: Nanos) -> anyhow::Result<machines::Run> {
     let mut metrics = Metrics::new();
     let played = run.as_played(before);
-    let summary = Runner::new(&played, &HERE)
+    let summary = Runner::new(&played, &COMPUTER)
         .with_sink(&mut metrics)
         .start()
         .context("the simulated half")?;

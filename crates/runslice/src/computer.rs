@@ -17,7 +17,7 @@ use crate::scheduler::PROGRAMS;
 use crate::{cancel, files, kind, say, source};
 
 /// What this computer lends.
-pub const HERE: Services<'static> = Services {
+pub const COMPUTER: Services<'static> = Services {
     files: Some(&Disk),
     compiler: Some(&Clang),
     programs: PROGRAMS,
@@ -84,14 +84,14 @@ pub mod input {
 
     pub use crate::files::{open, real, text_of};
 
-    use super::HERE;
+    use super::COMPUTER;
 
     pub fn bytes(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-        ask::input::bytes(&HERE, path, most)
+        ask::input::bytes(&COMPUTER, path, most)
     }
 
     pub fn text(path: &Path, most: u64) -> anyhow::Result<String> {
-        ask::input::text(&HERE, path, most)
+        ask::input::text(&COMPUTER, path, most)
     }
 }
 
@@ -103,14 +103,14 @@ pub mod profile {
 
     pub use ask::profile::*;
 
-    use super::HERE;
+    use super::COMPUTER;
 
     pub fn find(argument: &str) -> anyhow::Result<Profile> {
-        ask::profile::find(&HERE, argument)
+        ask::profile::find(&COMPUTER, argument)
     }
 
     pub fn find_in(folder: &Path, name: &str) -> Result<Profile, Advised> {
-        ask::profile::find_in(&HERE, folder, name)
+        ask::profile::find_in(&COMPUTER, folder, name)
     }
 }
 
@@ -122,38 +122,38 @@ pub mod policy {
 
     pub use ask::policy::*;
 
-    use super::HERE;
+    use super::COMPUTER;
 
     pub fn list(words: &[String]) -> Vec<String> {
-        ask::policy::list(&HERE, words)
+        ask::policy::list(&COMPUTER, words)
     }
 
     pub fn find(argument: &str) -> anyhow::Result<PolicySpec> {
-        ask::policy::find(&HERE, argument)
+        ask::policy::find(&COMPUTER, argument)
     }
 
     pub fn open(argument: &str) -> anyhow::Result<Found> {
-        ask::policy::open(&HERE, argument)
+        ask::policy::open(&COMPUTER, argument)
     }
 
     pub fn of_bytes(argument: &str, file: Vec<u8>) -> anyhow::Result<Found> {
-        ask::policy::of_bytes(&HERE, argument, file)
+        ask::policy::of_bytes(&COMPUTER, argument, file)
     }
 
     pub fn as_on_kernel(argument: &str, kernel: Kernel) -> anyhow::Result<String> {
-        ask::policy::as_on_kernel(&HERE, argument, kernel)
+        ask::policy::as_on_kernel(&COMPUTER, argument, kernel)
     }
 
     pub fn file_of(argument: &str) -> Option<&Path> {
-        ask::policy::file_of(&HERE, argument)
+        ask::policy::file_of(&COMPUTER, argument)
     }
 
     pub fn label(argument: &str) -> String {
-        ask::policy::label(&HERE, argument)
+        ask::policy::label(&COMPUTER, argument)
     }
 
     pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-        ask::policy::read(&HERE, path)
+        ask::policy::read(&COMPUTER, path)
     }
 }
 
@@ -163,10 +163,10 @@ pub mod workload_arg {
 
     pub use ask::workload_arg::*;
 
-    use super::HERE;
+    use super::COMPUTER;
 
     pub fn find(argument: &str, scale: &[(String, i64)]) -> anyhow::Result<Workload> {
-        ask::workload_arg::find(&HERE, argument, scale)
+        ask::workload_arg::find(&COMPUTER, argument, scale)
     }
 }
 
@@ -178,18 +178,18 @@ pub mod recording {
 
     pub use ask::recording::*;
 
-    use super::HERE;
+    use super::COMPUTER;
 
     pub fn load(path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
-        ask::recording::load(&HERE, path, wanted)
+        ask::recording::load(&COMPUTER, path, wanted)
     }
 
     pub fn is_trace(path: &Path) -> bool {
-        ask::recording::is_trace(&HERE, path)
+        ask::recording::is_trace(&COMPUTER, path)
     }
 
     pub fn is_recording(path: &Path) -> bool {
-        ask::recording::is_recording(&HERE, path)
+        ask::recording::is_recording(&COMPUTER, path)
     }
 }
 
@@ -205,10 +205,10 @@ pub mod sets {
 
         pub use ask::sets::own::*;
 
-        use crate::here::HERE;
+        use crate::computer::COMPUTER;
 
         pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
-            ask::sets::own::lines(&HERE, path)
+            ask::sets::own::lines(&COMPUTER, path)
         }
     }
 }
