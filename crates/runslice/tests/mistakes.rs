@@ -1,5 +1,6 @@
 //! `golden/mistakes/commands.txt` shows what typical mistakes are told. Each command is run, in a
-//! folder with the files below and nothing else; `UPDATE_GOLDEN=1` writes what the program says now.
+//! folder with the files below and nothing else; `UPDATE_GOLDEN=1` writes what the program says
+//! now.
 
 use std::fmt::Write as _;
 use std::fs;

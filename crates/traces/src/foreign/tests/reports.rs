@@ -94,7 +94,8 @@ fn raw_fields_tell_the_same_turns_with_and_without_the_mark_of_a_failure() {
     }
 }
 
-/// One recording as `trace-cmd report` prints it with the plugin of sched events, and as `trace-cmd report -R` does.
+/// One recording as `trace-cmd report` prints it with the plugin of sched events, and as
+/// `trace-cmd report -R` does.
 ///
 /// `-R` prints each field of the event's format, in its order: states and softirqs as numbers, and
 /// fields that the usual text leaves out.
