@@ -4,7 +4,7 @@ mod family;
 
 use std::path::PathBuf;
 
-use model::Advised;
+use model::{Advice as _, Advised};
 use stats::compare::{Choice, Limit, Outcome, Row, Series, Settings, Verdict, compare};
 
 use crate::error::{Error, UsageError};
@@ -124,7 +124,12 @@ pub fn refuse_nothing(rows: &[Row]) -> anyhow::Result<()> {
         let Err(refusal) = &row.result else {
             return Ok(());
         };
-        reasons.push(format!("  {}, {}: {refusal}", row.metric, row.arm));
+        reasons.push(format!(
+            "  {}, {}: {}",
+            row.metric,
+            row.arm,
+            refusal.in_full()
+        ));
     }
     anyhow::bail!("nothing can be compared\n{}", reasons.join("\n"))
 }
@@ -213,16 +218,27 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
+    use stats::compare::{Better, Measure, Refusal};
+
     use super::*;
 
     #[test]
-    fn limits_are_in_per_cent() {
-        assert_eq!(FailIf::parse("slower=5"), FailIf::parse("slower=5 %"));
-        let limit = Limit { part: 0.05 };
-        assert_eq!(FailIf::parse("slower=5"), Ok(FailIf::Slower(limit)));
-        assert_eq!(FailIf::parse("different"), Ok(FailIf::Different));
-        for bad in ["slow", "slower=", "slower=-1", "slower=nan", "different=2"] {
-            FailIf::parse(bad).unwrap_err();
-        }
+    fn a_refusal_of_all_rows_says_what_each_takes() {
+        let row = Row {
+            metric: "m".to_owned(),
+            measure: Measure::Nanos,
+            better: Better::Lower,
+            is_goal: true,
+            base: "a".to_owned(),
+            arm: "b".to_owned(),
+            place: String::new(),
+            world: String::new(),
+            base_extent: None,
+            arm_extent: None,
+            outliers: [Vec::new(), Vec::new()],
+            result: Err(Refusal::TooFew { have: 1, need: 6 }),
+        };
+        let said = refuse_nothing(&[row]).unwrap_err().to_string();
+        assert_eq!(said, "nothing can be compared\n  m, b: 1 runs; it takes 6");
     }
 }

@@ -244,7 +244,7 @@ pub fn table_of(rows: &[Row], origin: &Origin) -> ExportTable {
                     verdict.words().clone_into(&mut result[7]);
                 }
             }
-            Err(refusal) => result[8] = refusal.to_string(),
+            Err(refusal) => result[8] = refusal.in_full(),
         }
         let sides = [side(row.base_extent), side(row.arm_extent)].concat();
         let front = origin.cells("comparison", VERSION);

@@ -6,7 +6,7 @@ use ask::choose::Chosen;
 use ask::choose::rank::{Ranking, Said, Standing};
 use ask::choose::runs::Field;
 use ask::words::counted;
-use model::Nanos;
+use model::{Advice as _, Nanos};
 use stats::compare::{Effect, Measure, Refusal, Row, Scale};
 
 use crate::report::runs::shown_value;
@@ -179,7 +179,7 @@ fn refused(field: &Field, ranking: &Ranking) -> Vec<String> {
                 convert FILE -o load.toml` makes of a recording a load that varies, for `choose -w \
                 load.toml`"
                 .to_owned(),
-            (_, Some(refusal)) => format!(": {refusal}"),
+            (_, Some(refusal)) => format!(": {}", refusal.in_full()),
             (Some(runs), None) => format!("; about {runs} runs might decide"),
             (None, None) => String::new(),
         };

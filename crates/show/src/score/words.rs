@@ -165,7 +165,10 @@ fn table(rows: &[Row]) -> Table {
 
 /// The families that are farthest off, of parts that are not trusted.
 fn farthest(rows: &[Row]) -> Vec<String> {
-    let bad = |row: &&Row| !matches!(row.verdict, Verdict::Trusted | Verdict::CannotBeTold);
+    let bad = |row: &&Row| {
+        let no_verdict = [Verdict::Trusted, Verdict::CannotBeTold, Verdict::Grows];
+        !no_verdict.contains(&row.verdict)
+    };
     let of = |row: &Row| {
         let far = row.families.iter().take(TOLD);
         let far = far.filter(|it| it.factors.simulated >= FAR);
