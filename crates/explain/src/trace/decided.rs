@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::{Selection, Which};
-use crate::why::{Act, Place};
+use crate::why::{Act, Places};
 use traces::task_name;
 
 /// Decisions after which no more are kept.
@@ -66,7 +66,7 @@ pub struct Decider {
     selection: Selection,
     header: Option<Header>,
     traced: Vec<bool>,
-    places: BTreeMap<u32, Place>,
+    places: Places,
     queues: BTreeMap<u32, u64>,
     all: Vec<Decided>,
     left_out: u64,
@@ -80,7 +80,7 @@ impl Decider {
             selection,
             header: None,
             traced: Vec::new(),
-            places: BTreeMap::new(),
+            places: Places::new(),
             queues: BTreeMap::new(),
             all: Vec::new(),
             left_out: 0,
@@ -135,7 +135,7 @@ impl Decider {
                 time: event.time,
                 cpu: event.cpu,
                 callback: by.caller.name(),
-                place: self.places.get(&by.place).cloned(),
+                place: self.places.get(by.place).cloned(),
             },
         });
     }
@@ -185,20 +185,7 @@ impl Sink for Decider {
     }
 
     fn text(&mut self, text: &Text) {
-        if let Text::Place {
-            place,
-            function,
-            file,
-            line,
-        } = text
-        {
-            let described = Place {
-                function: function.clone(),
-                file: file.clone(),
-                line: *line,
-            };
-            self.places.insert(*place, described);
-        }
+        self.places.take(text);
     }
 
     fn finish(&mut self, _: SimTime) {}

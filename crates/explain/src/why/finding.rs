@@ -1,6 +1,8 @@
 //! What can be said about a wait.
 
-use model::{CpuId, Nanos, SimTime, TaskId};
+use std::collections::BTreeMap;
+
+use model::{CpuId, Nanos, SimTime, TaskId, Text};
 
 /// What went wrong, told by how it came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -209,6 +211,42 @@ pub struct Place {
     pub file: Option<String>,
     /// The line, from 1; 0 without line information.
     pub line: u32,
+}
+
+/// The places in a policy's source that a run has told so far, by the numbers that events have.
+#[derive(Clone, Debug, Default)]
+pub struct Places(BTreeMap<u32, Place>);
+
+impl Places {
+    /// Without a place.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Keeps the place, if the text is one.
+    pub fn take(&mut self, text: &Text) {
+        if let Text::Place {
+            place,
+            function,
+            file,
+            line,
+        } = text
+        {
+            let described = Place {
+                function: function.clone(),
+                file: file.clone(),
+                line: *line,
+            };
+            self.0.insert(*place, described);
+        }
+    }
+
+    /// The place of this number; `None` if the run has not told it.
+    #[must_use]
+    pub fn get(&self, number: u32) -> Option<&Place> {
+        self.0.get(&number)
+    }
 }
 
 /// Something that was done.

@@ -1,13 +1,11 @@
 //! Follows a run decision by decision, so that two runs can be laid side by side.
 
-use std::collections::BTreeMap;
-
 use model::{
     Caller, Cause, CpuId, Event, EventKind, EventMask, Header, IdleChange, InQueue, Kicked, Looked,
     NOWHERE, Sliced, TaskId, Text, What, insert,
 };
 
-use super::finding::{Act, Place};
+use super::finding::{Act, Places};
 use super::state::{Kind, State};
 
 /// Queues and waiting tasks that a scene names.
@@ -40,7 +38,7 @@ pub struct Scene {
 #[derive(Debug, Default)]
 pub struct Follower {
     state: State,
-    places: BTreeMap<u32, Place>,
+    places: Places,
 }
 
 impl Follower {
@@ -57,20 +55,7 @@ impl Follower {
 
     /// A text comes.
     pub fn text(&mut self, text: &Text) {
-        if let Text::Place {
-            place,
-            function,
-            file,
-            line,
-        } = text
-        {
-            let described = Place {
-                function: function.clone(),
-                file: file.clone(),
-                line: *line,
-            };
-            self.places.insert(*place, described);
-        }
+        self.places.take(text);
     }
 
     /// What to compare of a decision; `None` for other events.
@@ -115,7 +100,7 @@ impl Follower {
             time: event.time,
             cpu: event.cpu,
             callback: by.caller.name(),
-            place: self.places.get(&by.place).cloned(),
+            place: self.places.get(by.place).cloned(),
         };
         (self.words(event), act)
     }

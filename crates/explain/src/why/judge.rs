@@ -1,12 +1,10 @@
 //! From what was decided to what went wrong.
 
-use std::collections::BTreeMap;
-
 use model::{Caller, CpuId, Exit, ExitKind, NOWHERE, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
 use super::finding::{
-    Act, Fault, Finding, Holder, IdleCpu, Place, QueueView, Standing, Victim, Wait,
+    Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
 };
 use super::owed::{share, weight};
 use super::state::{Deed, Kind, Queue, State, Where};
@@ -30,7 +28,7 @@ const OWED: Nanos = Nanos::from_millis(100);
 /// Looks at the state at one moment.
 pub(super) struct Judge<'a> {
     pub state: &'a State,
-    pub places: &'a BTreeMap<u32, Place>,
+    pub places: &'a Places,
     pub now: SimTime,
 }
 
@@ -205,7 +203,7 @@ impl Judge<'_> {
             time: deed.time,
             cpu: deed.cpu,
             callback: deed.caller.name(),
-            place: self.places.get(&deed.place).cloned(),
+            place: self.places.get(deed.place).cloned(),
         }
     }
 
@@ -579,9 +577,9 @@ impl Judge<'_> {
     /// which stands in front of one of its looks: that is why it did not look.
     fn guard_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
         let empty = self.empty_dispatch_on(cpus, since)?;
-        let place = self.places.get(&empty.place)?;
+        let place = self.places.get(empty.place)?;
         let looks = self.state.look_places.iter();
-        let mut looks = looks.filter_map(|look| self.places.get(look));
+        let mut looks = looks.filter_map(|look| self.places.get(*look));
         let is_guard = |look: &Place| look.function == place.function && look.line > place.line;
         let is_look = self.state.look_places.contains(&empty.place);
         (!is_look && looks.any(is_guard)).then_some(empty)

@@ -16,7 +16,9 @@ mod state;
 mod tests;
 
 pub use dump::{DumpError, explain_dump};
-pub use finding::{Act, Fault, Finding, Holder, IdleCpu, Place, QueueView, Standing, Victim, Wait};
+pub use finding::{
+    Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
+};
 pub use follow::{Follower, Key, Scene};
 
 use std::collections::BTreeMap;
@@ -38,7 +40,7 @@ const JUDGED: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Observer {
     state: State,
-    places: BTreeMap<u32, Place>,
+    places: Places,
     exit: Option<Exit>,
     /// Of waits that have ended, the longest are kept, the longest first.
     keep: usize,
@@ -167,7 +169,7 @@ impl Observer {
                 time: event.time,
                 cpu: event.cpu,
                 callback: by.caller.name(),
-                place: self.places.get(&by.place).cloned(),
+                place: self.places.get(by.place).cloned(),
             });
         }
         self.stays.insert(task, (stay, finding));
@@ -234,21 +236,9 @@ impl Sink for Observer {
     }
 
     fn text(&mut self, text: &Text) {
-        match text {
-            Text::Place {
-                place,
-                function,
-                file,
-                line,
-            } => {
-                let described = Place {
-                    function: function.clone(),
-                    file: file.clone(),
-                    line: *line,
-                };
-                self.places.insert(*place, described);
-            }
-            Text::Exit(exit) => self.exit = Some(exit.clone()),
+        self.places.take(text);
+        if let Text::Exit(exit) = text {
+            self.exit = Some(exit.clone());
         }
     }
 
