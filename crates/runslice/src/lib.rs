@@ -50,13 +50,13 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use ask::{Kind, bundle, embedded, goal, kernel, plan, runner, runs, shrink, violation};
+use ask::{Kind, bundle, embedded, goal, kernel, plan, runner, runs, violation};
 use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
 use crate::cli::Cli;
-use crate::computer::{input, policy, profile, recording, sets, workload_arg};
+use crate::computer::{input, policy, profile, recording, sets, shrink, workload_arg};
 use crate::exit::{Status, advised, in_two_lines};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;

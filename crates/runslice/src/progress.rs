@@ -2,7 +2,6 @@
 //! rest will take. A terminal gets a bar; a file or a pipe gets a line at intervals.
 
 use std::io::IsTerminal as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -119,31 +118,6 @@ impl Bar {
     /// Takes the bar away.
     pub fn end(&self) {
         self.bar.finish_and_clear();
-    }
-}
-
-/// A count of tries that several threads may raise.
-#[derive(Debug)]
-pub struct SharedBar(Mutex<Bar>);
-
-impl SharedBar {
-    /// As [`Bar::of_tries`].
-    pub fn of_tries(name: &str) -> Self {
-        Self(Mutex::new(Bar::of_tries(name)))
-    }
-
-    /// Says how much is done.
-    pub fn set(&self, done: usize) {
-        self.lock().set(done as u64);
-    }
-
-    /// Takes the bar away.
-    pub fn end(&self) {
-        self.lock().end();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Bar> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use ask::explain::{Explain as Question, ExplainOf};
@@ -18,11 +17,10 @@ use crate::explanation::{Explanation, json, text};
 use crate::machine_options::MachineOptions;
 use crate::policy::Found;
 use crate::prepare::Prepare;
-use crate::progress::SharedBar;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::shrink::{Case, Effort, shrink};
+use crate::shrink::{Case, shrink};
 use crate::violation::Property;
 use crate::workload_arg::Written;
 use crate::{look, output, parallel, policy, workload_arg};
@@ -95,9 +93,6 @@ pub struct Explain {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
-
-/// Longest time for making a run smaller.
-const SHRINK: Duration = Duration::from_secs(600);
 
 /// Explains.
 ///
@@ -244,20 +239,12 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
 /// Makes the run as small as it shows the same, writes that into `path`, and explains it.
 fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explanation> {
     let weights = [Property::Weights];
-    let until = Instant::now() + SHRINK;
-    let bar = SharedBar::of_tries("smaller runs");
-    let effort = Effort {
-        properties: match finding.fault {
-            Fault::UnfairShare => &weights,
-            _ => &[],
-        },
-        jobs: parallel::jobs(None),
-        is_late: &|| Instant::now() >= until,
-        tried: &|runs| bar.set(runs),
+    let properties: &[Property] = match finding.fault {
+        Fault::UnfairShare => &weights,
+        _ => &[],
     };
     let before = case.size(&COMPUTER)?;
-    let shrunk = shrink(&COMPUTER, (case, finding), effort)?;
-    bar.end();
+    let shrunk = shrink((case, finding), properties, parallel::jobs(None))?;
     let (after, runs) = (shrunk.case.size(&COMPUTER)?, shrunk.runs);
     let mut to = output::create(path)?;
     let written = to.write_all(&shrunk.case.bundle().write());

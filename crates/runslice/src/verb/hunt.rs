@@ -19,9 +19,8 @@ use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, text};
 use crate::prepare::Prepare;
-use crate::progress::SharedBar;
 use crate::say::say;
-use crate::shrink::{Case, Effort, Shrunk, Size, shrink};
+use crate::shrink::{Case, LONGEST, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
 use crate::{input, interrupt, look, output, parallel, policy};
 
@@ -82,8 +81,6 @@ pub struct Hunt {
 
 /// Trials that are made before the state is written again.
 const ROUND: u64 = 16;
-/// Longest time for making one fault's run smaller.
-const SHRINK: Duration = Duration::from_secs(600);
 
 /// Reads a time of this computer: `5m`, or one as in simulated runs.
 fn parse_time(text: &str) -> Result<Duration, Advised> {
@@ -279,24 +276,15 @@ impl Hunter<'_> {
                     hunted.trial,
                     finding.fault.word(),
                     file.display(),
-                    SHRINK.as_secs() / 60
+                    LONGEST.as_secs() / 60
                 ),
             );
-            let until = Instant::now() + SHRINK;
-            let bar = SharedBar::of_tries("smaller runs");
-            let effort = Effort {
-                properties: &self.request.property,
-                jobs: self.request.jobs(),
-                is_late: &|| Instant::now() >= until,
-                tried: &|runs| bar.set(runs),
-            };
             let Shrunk {
                 case,
                 finding,
                 runs,
                 is_cut,
-            } = shrink(&COMPUTER, (case, finding), effort)?;
-            bar.end();
+            } = shrink((case, finding), &self.request.property, self.request.jobs())?;
             output::write_whole(&file, &case.bundle().write())?;
             hunted.is_whole = false;
             (finding, Some((case.size(&COMPUTER)?, runs, is_cut)))
