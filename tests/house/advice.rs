@@ -125,7 +125,7 @@ impl Visit<'_> for Errors {
     }
 
     fn visit_item_impl(&mut self, item: &syn::ItemImpl) {
-        let of = item.trait_.as_ref().and_then(|it| it.1.segments.last());
+        let of = item.trait_.as_ref().and_then(|it| it.0.segments.last());
         if of.is_some_and(|it| it.ident == "Advice")
             && let syn::Type::Path(path) = &*item.self_ty
             && let Some(name) = path.path.segments.last()

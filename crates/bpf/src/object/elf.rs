@@ -1,8 +1,8 @@
 //! The ELF container: sections, symbols, relocations, copied out and checked.
 
 use ::object::elf::{
-    self, FileHeader64, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SHT_PROGBITS, SHT_REL, SHT_RELA,
-    SHT_SYMTAB,
+    self, FileHeader64, RelocationType, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SHT_PROGBITS,
+    SHT_REL, SHT_RELA, SHT_SYMTAB,
 };
 use ::object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use ::object::{LittleEndian, SectionIndex};
@@ -76,7 +76,7 @@ pub(crate) struct Reloc {
     /// Index into [`Elf::symbols`].
     pub(crate) symbol: usize,
     /// `R_BPF_*`.
-    pub(crate) kind: u32,
+    pub(crate) kind: RelocationType,
 }
 
 #[derive(Clone, Debug)]
@@ -250,12 +250,12 @@ fn section(
     file: &[u8],
     used: &mut Used,
 ) -> Result<Section, LoadError> {
-    let flags = header.sh_flags(ENDIAN) as u32;
+    let flags = header.sh_flags(ENDIAN);
     let ty = header.sh_type(ENDIAN);
     let has_contents = matches!(ty, SHT_PROGBITS | SHT_NOBITS);
     let kind = match () {
-        () if has_contents && flags & SHF_EXECINSTR != 0 => SectionKind::Code,
-        () if has_contents && (flags & SHF_ALLOC != 0 || name.starts_with(".BTF")) => {
+        () if has_contents && flags.contains(SHF_EXECINSTR) => SectionKind::Code,
+        () if has_contents && (flags.contains(SHF_ALLOC) || name.starts_with(".BTF")) => {
             SectionKind::Data
         }
         () => SectionKind::Ignored,
