@@ -14,7 +14,7 @@ use workload::RunSpec;
 
 /// As in the program.
 #[global_allocator]
-static ALLOCATOR: bpf::CheckedAllocator = bpf::CheckedAllocator {
+static ALLOCATOR: allocator::CheckedAllocator = allocator::CheckedAllocator {
     program: "switches",
     status: 1,
 };

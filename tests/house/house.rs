@@ -16,7 +16,8 @@ use syn::visit::{self, Visit};
 type Name = Vec<String>;
 
 /// The largest circle of files that each crate may have. Every number may only become smaller.
-const CIRCLES: [(&str, usize); 16] = [
+const CIRCLES: [(&str, usize); 17] = [
+    ("allocator", 1),
     ("ask", 1),
     ("bpf", 3),
     ("experiments", 4),

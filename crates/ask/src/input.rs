@@ -39,7 +39,7 @@ pub fn bytes(services: &Services<'_>, path: &Path, most: u64) -> anyhow::Result<
     let has_end = file.bytes.is_some();
     let most = if has_end { most } else { most.min(WRITTEN) };
     let mut bytes = Vec::new();
-    bpf::or_error(|| file.content.take(most + 1).read_to_end(&mut bytes)).map_err(&cannot)?;
+    allocator::or_error(|| file.content.take(most + 1).read_to_end(&mut bytes)).map_err(&cannot)?;
     ensure!(
         bytes.len() as u64 <= most,
         "{}: longer than {} MiB, the most that is read",

@@ -7,22 +7,12 @@ mod bind;
 mod btf;
 mod builtin;
 mod bytes;
-#[cfg_attr(
-    target_arch = "x86_64",
-    expect(unsafe_code, reason = "an instruction that Rust has no safe name for")
-)]
-mod cache;
 mod config;
 mod core_reloc;
 mod decode;
 mod door;
 mod errno;
 mod error;
-#[expect(
-    unsafe_code,
-    reason = "Rust offers no safe way to notice a failed allocation"
-)]
-mod exhaustion;
 mod faults;
 mod format;
 mod frame;
@@ -70,13 +60,11 @@ use no_jit as jit;
 
 pub use self::object::{Limits, Object};
 pub use backend::{Backend, Execution, FIRST_LOOK, PRICE, Refusal};
-pub use cache::prefetch;
 pub use config::{Config, Prices};
 pub use decode::BadInsn;
 pub use door::{Attached, Attachment, CallError, Door};
 pub use errno::Errno;
 pub use error::{ExternKind, KnobProblem, LoadError, MapProblem, MissingExtern, StructOpsProblem};
-pub use exhaustion::{CheckedAllocator, or_error};
 pub use faults::ArenaFault;
 pub use format::format;
 pub use globals::{SetError, SetUpError, Value};

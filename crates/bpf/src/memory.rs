@@ -711,7 +711,7 @@ impl Memory {
     pub fn prefetch(&self, address: u64) {
         let at = usize::try_from(address.wrapping_sub(BASE - GUARD)).unwrap_or(usize::MAX);
         if let Some(byte) = self.region.get(at) {
-            crate::prefetch(byte);
+            allocator::prefetch(byte);
         }
         self.open_words.prefetch(address);
     }

@@ -61,7 +61,7 @@ use crate::exit::{Status, advised, in_two_lines};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;
 
-pub use bpf::CheckedAllocator;
+pub use allocator::CheckedAllocator;
 
 /// The allocator of programs that call this crate: exhausted memory ends in a message and a status,
 /// too.

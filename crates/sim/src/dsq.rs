@@ -266,14 +266,14 @@ impl Dsqs {
     #[inline]
     pub fn prefetch(&self, task: TaskId) {
         if let Some(place) = self.places.get(task.index()) {
-            bpf::prefetch(place);
+            allocator::prefetch(place);
         }
     }
 
     /// Asks the processor for the local queue of `cpu`.
     #[inline]
     pub fn prefetch_local(&self, cpu: CpuId) {
-        bpf::prefetch(self.queue(self.local(cpu)));
+        allocator::prefetch(self.queue(self.local(cpu)));
     }
 
     /// How many tasks the queue holds.

@@ -69,7 +69,7 @@ impl OpenWords {
     pub(crate) fn prefetch(&self, address: u64) {
         let at = (address.wrapping_sub(BASE) / 8) as usize;
         if let Some(flag) = self.flags.get(at) {
-            crate::prefetch(flag);
+            allocator::prefetch(flag);
         }
     }
 

@@ -171,16 +171,16 @@ impl Machine {
         for &cpu in &soon.cpus {
             // Its two lines.
             let state = &self.cpus[cpu];
-            bpf::prefetch(&state.occupant);
-            bpf::prefetch(&state.busy_until);
+            allocator::prefetch(&state.occupant);
+            allocator::prefetch(&state.busy_until);
             self.dsqs.prefetch_local(cpu);
         }
         for &id in &soon.tasks {
             if let Some(task) = self.tasks.get(id.index()) {
                 // Its three lines.
-                bpf::prefetch(&task.address);
-                bpf::prefetch(&task.class);
-                bpf::prefetch(&task.direct);
+                allocator::prefetch(&task.address);
+                allocator::prefetch(&task.class);
+                allocator::prefetch(&task.direct);
             }
             self.work.prefetch(id);
             self.dsqs.prefetch(id);

@@ -351,7 +351,7 @@ impl Work {
     #[inline]
     pub(crate) fn prefetch(&self, task: TaskId) {
         if let Some(state) = self.tasks.get(task.index()) {
-            bpf::prefetch(state);
+            allocator::prefetch(state);
         }
     }
 
