@@ -104,13 +104,14 @@ bench: setup ## how fast the simulator is, in CPU time of this machine
 	$(CARGO) bench --package runslice-tests --bench switches
 	$(CARGO) bench --package runslice-tests --bench callbacks
 
-lint: setup ## formatting, clippy, documentation, tidy, and what must compile for a browser
+lint: setup ## formatting, clippy, documentation, tidy, wasm32, licences and advisories
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --quiet
 	$(CARGO) test --quiet --workspace --test tidy
 	@scripts/wasm.sh
+	@scripts/deny.sh
 
 check: setup ## soon after a small change: lint without documentation, unit tests of changed crates
 	@CARGO=$(CARGO) scripts/check.sh
