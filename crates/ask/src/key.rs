@@ -20,27 +20,24 @@ pub struct Key(u128);
 
 /// What the keys of runs have in common that differ in their seeds alone. Objects are long, and
 /// there may be a million seeds: hashing an object takes as long as a short run.
-#[derive(Clone, Copy, Debug)]
-pub struct Front(u128);
+#[derive(Clone, Debug)]
+pub struct Front(blake3::Hasher);
 
-/// FNV-1a with 128 bits. It tells accidents apart, not forgeries.
-///
-/// Source of the constants: the FNV reference, <http://www.isthe.com/chongo/tech/comp/fnv/>.
-pub fn fingerprint(bytes: impl IntoIterator<Item = u8>) -> u128 {
-    continued(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, bytes)
+/// The first 128 bits of the bytes' BLAKE3. Kept runs go from one computer to another, so that a
+/// key must not be that of other bytes even where somebody has looked for such bytes.
+pub fn fingerprint(bytes: impl AsRef<[u8]>) -> u128 {
+    first(&blake3::hash(bytes.as_ref()))
 }
 
-/// The fingerprint of bytes that follow others.
-fn continued(before: u128, bytes: impl IntoIterator<Item = u8>) -> u128 {
-    bytes.into_iter().fold(before, |state, byte| {
-        (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-    })
+fn first(hash: &blake3::Hash) -> u128 {
+    let (first, _) = hash.as_bytes().split_first_chunk().expect("32 bytes");
+    u128::from_be_bytes(*first)
 }
 
 impl Key {
     /// The key of what these bytes describe, of a program of this version.
-    pub fn of(version: &str, bytes: impl IntoIterator<Item = u8>) -> Self {
-        Self(of_version(version, bytes))
+    pub fn of(version: &str, bytes: impl AsRef<[u8]>) -> Self {
+        Self(first(&of_version(version, bytes.as_ref()).finalize()))
     }
 }
 
@@ -49,19 +46,23 @@ impl Front {
     /// `more` is what else their results depend on.
     #[must_use]
     pub fn of(version: &str, (spec, scale): (&RunSpec, &[(String, i64)]), more: &str) -> Self {
-        Self(of_version(version, bytes_of(spec, scale, more)))
+        Self(of_version(version, &bytes_of(spec, scale, more)))
     }
 
     /// The key of the run with this seed.
     #[must_use]
-    pub fn key(self, seed: u64) -> Key {
-        Key(continued(self.0, seed.to_le_bytes()))
+    pub fn key(&self, seed: u64) -> Key {
+        let mut hasher = self.0.clone();
+        Key(first(&hasher.update(&seed.to_le_bytes()).finalize()))
     }
 }
 
-fn of_version(version: &str, bytes: impl IntoIterator<Item = u8>) -> u128 {
-    let begin = format!("{FORMAT} {version} ").into_bytes();
-    fingerprint(begin.into_iter().chain(bytes))
+fn of_version(version: &str, bytes: &[u8]) -> blake3::Hasher {
+    let mut hasher = blake3::Hasher::new();
+    hasher
+        .update(format!("{FORMAT} {version} ").as_bytes())
+        .update(bytes);
+    hasher
 }
 
 impl fmt::Display for Key {
@@ -139,7 +140,7 @@ mod tests {
         let scale = [("hogs".to_owned(), 4)];
         let mut keys = vec![
             key(&run),
-            Front(of_version("another", bytes_of(&run, &[], ""))).key(run.seed),
+            Front(of_version("another", &bytes_of(&run, &[], ""))).key(run.seed),
             Front::of("v", (&run, &scale), "").key(run.seed),
             Front::of("v", (&run, &[]), "with a probe").key(run.seed),
         ];

@@ -60,7 +60,10 @@ pub enum Place {
 
 /// The fingerprint of what was calibrated.
 pub fn calibration(files: &Files) -> String {
-    format!("{:032x}", fingerprint(files.calibration()))
+    format!(
+        "{:032x}",
+        fingerprint(files.calibration().collect::<Vec<_>>())
+    )
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ impl Plan {
                 .chain(seeds)
                 .collect::<Vec<_>>()
         });
-        format!("{:032x}", fingerprint(cells))
+        format!("{:032x}", fingerprint(cells.collect::<Vec<_>>()))
     }
 
     /// What every metric was in the runs from `begin` up to `end`, as a Parquet file: a row for
