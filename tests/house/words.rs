@@ -1,7 +1,9 @@
 //! Rules for documents: what they may say, how long their sentences and lines are, and how many
 //! bytes all of them have together.
 
-use super::{File, project};
+use std::path::Path;
+
+use super::{File, project, root};
 
 /// Bytes of all documents together. May only fall.
 const BYTES: usize = 406_500;
@@ -178,6 +180,87 @@ fn documents() -> Vec<File> {
     let mut files = project();
     files.retain(|file| file.path.ends_with(".md"));
     files
+}
+
+/// The pieces of code in a line, as they stand between marks.
+fn code(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Whether a piece of code is a path from the project's root, and no pattern such as
+/// `crates/sim/kernel/X.Y.h`.
+fn is_path(code: &str) -> bool {
+    let (first, rest) = code.split_once('/').unwrap_or(("", ""));
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_./-".contains(c);
+    matches!(
+        first,
+        "crates" | "docs" | "experiments" | "policies" | "scripts" | "tests"
+    ) && !rest.is_empty()
+        && rest.trim_end_matches("README.md").chars().all(plain)
+}
+
+/// The crate and the item that a piece of code such as `model::Event` names, of those that have
+/// their sources in `crates`.
+fn named_item(code: &str) -> Option<(&str, &str)> {
+    let (owner, path) = code.split_once("::")?;
+    let item = path.rsplit("::").next()?;
+    let item = item
+        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .next()?;
+    let is_ours = owner.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+        && root().join("crates").join(owner.replace('_', "-")).is_dir();
+    (is_ours && !item.is_empty()).then_some((owner, item))
+}
+
+/// Whether a source of the crate declares the item.
+fn declares(sources: &[File], owner: &str, item: &str) -> bool {
+    let folder = format!("crates/{}/src/", owner.replace('_', "-"));
+    let words = [
+        "struct", "enum", "trait", "fn", "const", "type", "mod", "static",
+    ];
+    let is_declared = |line: &str| {
+        words.iter().any(|word| {
+            let behind = line
+                .trim_start()
+                .split_once(&format!("{word} "))
+                .map(|it| it.1);
+            let rest = behind.and_then(|it| it.strip_prefix(item));
+            rest.is_some_and(|it| !it.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        })
+    };
+    let own = sources.iter().filter(|it| it.path.starts_with(&folder));
+    own.flat_map(|it| it.text.lines()).any(is_declared)
+}
+
+#[test]
+fn what_documents_name_of_the_project_is_there() {
+    let sources: Vec<File> = project()
+        .into_iter()
+        .filter(|it| it.path.ends_with(".rs"))
+        .collect();
+    let mut wrong = Vec::new();
+    for file in documents() {
+        for line in prose(&file.text) {
+            for code in code(line.text) {
+                let is_absent = is_path(code) && !root().join(Path::new(code)).exists();
+                let is_unknown =
+                    named_item(code).is_some_and(|(owner, item)| !declares(&sources, owner, item));
+                if is_absent || is_unknown {
+                    wrong.push(format!("{}:{}: no `{code}`", file.path, line.number));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(
+        named_item("traces::EventReader").is_some(),
+        "the rule bites"
+    );
+    assert!(
+        !declares(&sources, "stats", "EventReader"),
+        "the rule bites"
+    );
+    assert!(is_path("crates/sim/src/absent.rs") && !is_path("crates/sim/kernel/X.Y.h"));
 }
 
 #[test]
