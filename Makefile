@@ -9,6 +9,9 @@ LEFT_OUT = $(if $(RUNSLICE_SCX_SOURCES),,the_tools_sources_compile_unchanged_and
 # A test of a program for another processor, where this machine cannot make or run one.
 LEFT_OUT_HERE = $(if $(shell scripts/aarch64.sh can && echo yes),,another_processor)
 
+# What users get.
+PROGRAMS = runslice runslice-reproduce
+
 # Where cargo puts what it builds for users.
 BUILT = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(BUILT)/release
@@ -23,27 +26,29 @@ setup: ## installs what is missing (Debian and Ubuntu), says what is missing els
 	@scripts/setup.sh
 
 # Cargo keeps a copy of its own, with debug information, and the next build puts that here again.
-release: setup ## the program as it is shipped, stripped; its debug information lies beside it
-	@$(CARGO) build --release --bin runslice
-	@cd $(RELEASE) && rm -f runslice.debug && \
-		objcopy --only-keep-debug runslice runslice.debug && chmod a-x runslice.debug && \
-		objcopy --strip-all --add-gnu-debuglink=runslice.debug \
-			runslice runslice.stripped && \
-		mv runslice.stripped runslice
+release: setup ## the programs as they are shipped, stripped; debug information lies beside them
+	@$(CARGO) build --release $(PROGRAMS:%=--bin %)
+	@cd $(RELEASE) && for program in $(PROGRAMS); do \
+		rm -f $$program.debug && \
+		objcopy --only-keep-debug $$program $$program.debug && \
+		chmod a-x $$program.debug && \
+		objcopy --strip-all --add-gnu-debuglink=$$program.debug \
+			$$program $$program.stripped && \
+		mv $$program.stripped $$program || exit; done
 
-dist: setup ## a program without shared libraries, .deb, .rpm and an archive, in target/dist
+dist: setup ## programs without shared libraries, .deb, .rpm and an archive, in target/dist
 	@scripts/setup.sh dist
 	@CARGO=$(CARGO) scripts/dist.sh
 
 PREFIX ?= /usr/local
 
-install: release ## program, manuals, completions, unit, below DESTDIR and PREFIX
+install: release ## programs, manuals, completions, unit, below DESTDIR and PREFIX
 	@scripts/stage.sh $(RELEASE)/runslice "$(DESTDIR)" "$(PREFIX)"
 
 # A program of its own, in a sixth of the CPU time: see [profile.demo] in Cargo.toml.
 demo: ## simulates a desktop under each shipped policy, and draws it: demo.html
 	@scripts/setup.sh demo
-	@$(CARGO) build --profile demo --package runslice --bin runslice --no-default-features
+	@$(CARGO) build --profile demo $(PROGRAMS:%=--package %) --bins --no-default-features
 	@$(BUILT)/demo/runslice sim -w desk -o demo.html \
 		fifo goodness elsc o1 staircase staircase5 mlfq cfs eevdf
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds what users install, into target/dist: a program without shared libraries, a .deb, an .rpm
+# Builds what users install, into target/dist: programs without shared libraries, a .deb, an .rpm
 # where rpmbuild is there, and an archive. Needs libelf.a, libz.a (libelf-dev, zlib1g-dev), libc.a.
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 machine=$(uname -m)
 target=$machine-unknown-linux-gnu
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
-# The greatest size of the program: it goes through slow networks into small machines.
+# The greatest size of a program: it goes through slow networks into small machines.
 most=30000000
 # No profile has this name: cargo keeps what it runs while it builds in a folder of the profile's
 # name, and all of it would be built anew when that is emptied below.
@@ -32,7 +32,8 @@ program=${CARGO_TARGET_DIR:-target}/$target/packaged/runslice
 build() { # build RUSTFLAG...
     RUSTFLAGS="-C target-feature=+crt-static $more $*" \
         LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
-        "$cargo" build --profile packaged --target "$target" --bin runslice --features static
+        "$cargo" build --profile packaged --target "$target" \
+        --bin runslice --bin runslice-reproduce --features static
 }
 
 # Optimised for what users do: a first build counts which code that takes, a second one uses the
@@ -61,15 +62,17 @@ fi
 
 rm -rf "$out"
 mkdir -p "$out"
-objcopy --strip-all "$program" "$out/runslice"
-if readelf -d "$out/runslice" | grep -q NEEDED; then
-    echo 'dist: the program needs shared libraries:' >&2
-    readelf -d "$out/runslice" | grep NEEDED >&2
-    exit 1
-fi
+for name in runslice runslice-reproduce; do
+    objcopy --strip-all "$(dirname "$program")/$name" "$out/$name"
+    if readelf -d "$out/$name" | grep -q NEEDED; then
+        echo "dist: $name needs shared libraries:" >&2
+        readelf -d "$out/$name" | grep NEEDED >&2
+        exit 1
+    fi
+    size=$(stat -c %s "$out/$name")
+    [ "$size" -le $most ] || { echo "dist: $name has $size bytes, more than $most" >&2; exit 1; }
+done
 [ -z "$counts" ] || gzip -9nc "$counts" >"$out/runslice-$version-$machine.profdata.gz"
-size=$(stat -c %s "$out/runslice")
-[ "$size" -le $most ] || { echo "dist: the program has $size bytes, more than $most" >&2; exit 1; }
 
 # The archive, whose folder has bin and share as below /usr.
 name=runslice-$version-$machine-linux

@@ -25,7 +25,7 @@ const REAL: [&str; 7] = [
     "crates/vm",
     "crates/stats/src/probe.rs",
     "crates/runslice/src/on_kernel/series.rs",
-    "crates/runslice/src/on_kernel/reproduce",
+    "crates/reproduce/src/machines/on_kernel",
     "policies",
 ];
 

@@ -20,14 +20,14 @@ const CIRCLES: [(&str, usize); 17] = [
     ("allocator", 1),
     ("ask", 1),
     ("bpf", 3),
-    ("experiments", 4),
     ("explain", 1),
     ("folder", 1),
     ("live", 1),
     ("load", 2),
     ("loader", 3),
     ("model", 1),
-    ("runslice", 3),
+    ("reproduce", 4),
+    ("runslice", 2),
     ("show", 2),
     ("sim", 22),
     ("stats", 2),
@@ -41,10 +41,19 @@ type Rooms = &'static [(&'static str, &'static [&'static str])];
 
 /// The rooms of a crate, which are its modules at the root, and the rooms that each imports. A new
 /// arrow must be listed here, and one that is gone taken out.
-const ROOMS: [(&str, Rooms); 2] = [
+const ROOMS: [(&str, Rooms); 3] = [
     (
         "explain",
         &[("timeline", &[]), ("trace", &["why"]), ("why", &[])],
+    ),
+    (
+        "reproduce",
+        &[
+            ("experiments", &[]),
+            ("machines", &["experiments"]),
+            ("rerun", &["experiments", "machines", "results"]),
+            ("results", &["experiments"]),
+        ],
     ),
     (
         "stats",
@@ -394,7 +403,8 @@ fn no_verb_imports_another() {
 
 /// What takes a kernel is one module, and a program without it has another in its place. `lib.rs`
 /// declares one of them, and allows what then has no user. No other file of any crate asks which of
-/// the two it is, but for `exit.rs`, which lists all types of errors, and the list of tests.
+/// the two it is, but for `exit.rs`, which lists all types of errors, `door.rs`, which exports, and
+/// the lists of tests; and the program that reruns experiments, whose machines are of both kinds.
 #[test]
 fn one_file_asks_for_the_feature_live() {
     let mark = ["feature = ", "\"live\""].concat();
@@ -411,9 +421,12 @@ fn one_file_asks_for_the_feature_live() {
         }
     }
     let want = [
+        ("crates/reproduce/src/machines.rs".to_owned(), 3),
+        ("crates/reproduce/tests/all.rs".to_owned(), 1),
+        ("crates/runslice/src/door.rs".to_owned(), 1),
         ("crates/runslice/src/exit.rs".to_owned(), 1),
         ("crates/runslice/src/lib.rs".to_owned(), 4),
-        ("crates/runslice/tests/all.rs".to_owned(), 5),
+        ("crates/runslice/tests/all.rs".to_owned(), 4),
     ];
     assert_eq!(found, BTreeMap::from(want));
 }

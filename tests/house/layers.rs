@@ -11,11 +11,11 @@ use super::{Paths, imports, is_of_tests, modules, root};
 /// Crates that a question may not import: doors, and what needs a kernel, a process or a folder.
 const ABOVE: [&str; 9] = [
     "bpf-build",
-    "experiments",
     "folder",
     "live",
     "load",
     "python",
+    "reproduce",
     "runslice",
     "show",
     "vm",
@@ -117,6 +117,24 @@ fn a_question_opens_no_file_starts_nothing_and_prints_nothing() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(modules.len() > 5, "{} files", modules.len());
+}
+
+#[test]
+fn the_judge_of_experiments_knows_no_command_line_and_no_machine() {
+    const OTHERS: [&str; 7] = ["ask", "clap", "live", "runslice", "show", "sim", "vm"];
+    let modules = modules(&root().join("crates/reproduce/src"));
+    let judges = modules
+        .iter()
+        .filter(|it| it.0.first().is_some_and(|it| it == "experiments"));
+    let mut files = 0;
+    for (_, path) in judges.filter(|it| !it.0.ends_with(&["tests".to_owned()])) {
+        let paths = Paths::of(path);
+        let mut used = paths.used.iter().chain(&paths.exported);
+        let other = used.find(|it| it.len() > 1 && OTHERS.contains(&it[0].as_str()));
+        assert_eq!(other, None, "{}", path.display());
+        files += 1;
+    }
+    assert!(files > 10, "{files} files");
 }
 
 #[test]

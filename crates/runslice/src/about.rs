@@ -2,24 +2,18 @@
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
-use std::sync::OnceLock;
 
-use anyhow::Context as _;
 use show::Origin;
 
-use crate::exit::UnsupportedError;
+use crate::programs;
 
 /// The program and how it was called.
 #[derive(Clone, Copy, Debug)]
 pub struct About;
 
-/// Whether this process runs the file of the program, and not a library that has the same inside.
-static IS_PROGRAM: OnceLock<()> = OnceLock::new();
-
 thread_local! {
     /// The words of the call that this thread serves.
-    static WORDS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    static WORDS: RefCell<Option<Vec<OsString>>> = const { RefCell::new(None) };
 }
 
 impl About {
@@ -29,51 +23,30 @@ impl About {
     /// The words of the command line, the program's name first, as it is called and not as it is
     /// found. What is no text is replaced.
     pub fn words() -> Vec<String> {
-        if let Some(words) = WORDS.with_borrow(Clone::clone) {
-            return words;
-        }
-        let rest = std::env::args_os().skip(1);
-        let text = |word: OsString| word.to_string_lossy().into_owned();
-        ["runslice".to_owned()]
-            .into_iter()
-            .chain(rest.map(text))
-            .collect()
+        let words = Self::raw_words().into_iter();
+        words.map(|it| it.to_string_lossy().into_owned()).collect()
+    }
+
+    /// [`About::words`] as they were given.
+    pub fn raw_words() -> Vec<OsString> {
+        WORDS
+            .with_borrow(Clone::clone)
+            .unwrap_or_else(programs::words)
     }
 
     /// Does `work` as if the program had been called with `words`, of which the first is its name.
     /// Threads that `work` starts know nothing of it.
     pub fn called<Word: AsRef<OsStr>, T>(words: &[Word], work: impl FnOnce() -> T) -> T {
-        struct Restore(Option<Vec<String>>);
+        struct Restore(Option<Vec<OsString>>);
         impl Drop for Restore {
             fn drop(&mut self) {
                 WORDS.set(self.0.take());
             }
         }
-        let rest = words.iter().skip(1);
-        let rest = rest.map(|word| word.as_ref().to_string_lossy().into_owned());
-        let words = ["runslice".to_owned()].into_iter().chain(rest).collect();
-        let _restore = Restore(WORDS.replace(Some(words)));
+        let rest = words.iter().skip(1).map(|word| word.as_ref().to_owned());
+        let words = [programs::RUNSLICE.into()].into_iter().chain(rest);
+        let _restore = Restore(WORDS.replace(Some(words.collect())));
         work()
-    }
-
-    /// From here on [`About::file`] knows the program's file.
-    pub fn is_program() {
-        // It may be said more than once.
-        let _ = IS_PROGRAM.set(());
-    }
-
-    /// The file of this program, to start it again.
-    ///
-    /// # Errors
-    /// When another program, such as Python's, has called its library.
-    pub fn file() -> anyhow::Result<PathBuf> {
-        if IS_PROGRAM.get().is_none() {
-            let message = "this needs the program runslice itself, which it starts again or puts \
-                           into a virtual machine, and not its Python package: build it with \
-                           `make release`";
-            return Err(UnsupportedError::new(message).into());
-        }
-        std::env::current_exe().context("cannot find this program's own file")
     }
 
     /// What results say of where they come from.
@@ -129,11 +102,5 @@ mod tests {
         assert_eq!(words.0, ["runslice", "sim", "a b"]);
         assert_eq!(words.1, "runslice sim 'a b'");
         assert_eq!(About::words(), before);
-    }
-
-    #[test]
-    fn a_library_has_no_file_to_start_again() {
-        let error = About::file().unwrap_err();
-        assert!(error.is::<UnsupportedError>(), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! How the program ends: its exit statuses, and the errors that decide which one it is.
 
 use std::error::Error;
+use std::sync::OnceLock;
 
 use ask::error::{AdviceOf, advice_of};
 use model::{Advice as _, Advised};
@@ -100,6 +101,15 @@ pub fn in_full(error: &anyhow::Error) -> String {
     advised(error).in_full()
 }
 
+/// The errors of another program, which has a door of its own.
+static MORE: OnceLock<AdviceOf> = OnceLock::new();
+
+/// From here on the errors of another program are known, too.
+pub fn know(more: AdviceOf) {
+    // A program has one door.
+    let _ = MORE.set(more);
+}
+
 /// The errors of the command line that no question has; a test of the project finds one that is
 /// missing here and there.
 fn known() -> Vec<AdviceOf> {
@@ -108,7 +118,8 @@ fn known() -> Vec<AdviceOf> {
             [$(advice_of::<$known> as AdviceOf),+]
         };
     }
-    let mut known = known![bpf_build::Error, experiments::Error].to_vec();
+    let mut known = known![bpf_build::Error].to_vec();
+    known.extend(MORE.get());
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     known.extend(known![loader::StartError]);
     #[cfg(feature = "png")]

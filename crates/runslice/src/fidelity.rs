@@ -9,13 +9,20 @@ pub mod simulated;
 
 use std::path::PathBuf;
 
-use crate::reproduce::Place;
+/// The kernel that runs commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelPlace {
+    /// That of virtual machines.
+    Guest,
+    /// This computer's.
+    Host,
+}
 
 /// Commands that a kernel is to run, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errand {
     /// Whose kernel.
-    pub place: Place,
+    pub place: KernelPlace,
     /// Which kernel a guest boots.
     pub kernel: String,
     /// CPUs of the machine.

@@ -15,6 +15,7 @@ mod cli;
 mod comparison;
 mod complete;
 mod computer;
+pub mod door;
 mod exit;
 mod fidelity;
 mod files;
@@ -29,12 +30,12 @@ mod on_kernel;
 mod output;
 mod parallel;
 mod prepare;
+mod programs;
 mod progress;
 mod python;
 mod recording_options;
 mod refusal;
 mod report;
-mod reproduce;
 mod run_options;
 mod say;
 mod schedstat;
@@ -55,7 +56,7 @@ use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
-use crate::cli::Cli;
+use crate::cli::{Cli, Verb};
 use crate::computer::{input, policy, profile, recording, sets, shrink, workload_arg};
 use crate::exit::{Status, advised, in_two_lines};
 #[cfg(not(feature = "live"))]
@@ -74,9 +75,9 @@ pub const ALLOCATOR: CheckedAllocator = CheckedAllocator {
 /// a virtual machine.
 #[must_use]
 pub fn program() -> ExitCode {
-    About::is_program();
+    programs::this_is(programs::RUNSLICE);
     interrupt::listen();
-    ExitCode::from(main(std::env::args_os()))
+    ExitCode::from(main(programs::words()))
 }
 
 /// The command line. The first of `args` is the program's name.
@@ -85,28 +86,28 @@ pub fn program() -> ExitCode {
 /// `runslice --help` explains.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let status = of_words(&args);
+    // A shell that completes a line runs this program, and gets its answer here.
+    let folder = std::env::current_dir().ok();
+    let shell = CompleteEnv::with_factory(complete::command);
+    let status = match shell.try_complete(args.iter().cloned(), folder.as_deref()) {
+        Ok(false) => of_words(&args, verb::run),
+        Ok(true) => Status::Done as u8,
+        Err(error) => refusal(&error),
+    };
     // A process that is not the program does not empty Rust's buffer at its end. Who has closed
     // standard output wants no more.
     let _ = io::stdout().flush();
     status
 }
 
-fn of_words(args: &[OsString]) -> u8 {
-    // A shell that completes a line runs this program, and gets its answer here.
-    let folder = std::env::current_dir().ok();
-    let shell = CompleteEnv::with_factory(complete::command);
-    match shell.try_complete(args.iter().cloned(), folder.as_deref()) {
-        Ok(false) => {}
-        Ok(true) => return Status::Done as u8,
-        Err(error) => return refusal(&error),
-    }
+/// Has `run` do what the words ask for, and gives the exit status.
+fn of_words(args: &[OsString], run: impl FnOnce(Verb) -> anyhow::Result<u8>) -> u8 {
     let cli = match Cli::of(args) {
         Ok(cli) => cli,
         Err(error) => return refusal(&error),
     };
     About::called(args, || {
-        let result = interrupt::interruptible(|| verb::run(cli.verb));
+        let result = interrupt::interruptible(|| run(cli.verb));
         if interrupt::has_come() {
             // What a verb says of work that was given up is no answer.
             interrupt::say_once();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-pub use ask::key::{Front, Key, fingerprint};
+pub use ask::key::{Key, fingerprint};
 use model::Nanos;
 use serde_json::{Value, json};
 

@@ -36,6 +36,7 @@ use crate::on_kernel;
 pub fn run(verb: Verb) -> anyhow::Result<u8> {
     let status: Status = match verb {
         Verb::OnKernel(verb) => return on_kernel::run(verb),
+        Verb::Reproduce(_) => return reproduce::run(),
         Verb::Sim(request) => sim::run(&request),
         Verb::Build(request) => build::run(&request),
         Verb::Bundle(request) => bundle::run(&request),
@@ -53,7 +54,6 @@ pub fn run(verb: Verb) -> anyhow::Result<u8> {
         Verb::Sweep(request) => sweep::run(&request),
         Verb::Tune(request) => tune::run(&request),
         Verb::Report(request) => report::run(&request),
-        Verb::Reproduce(request) => reproduce::run(&request),
         Verb::List(request) => list::run(&request),
         Verb::Check(request) => check::run(&request),
         Verb::Convert(request) => convert::run(&request),

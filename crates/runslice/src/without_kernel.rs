@@ -12,8 +12,7 @@ use stats::schedstat::Snapshot;
 use workload::Workload;
 
 use crate::exit::{Status, UnsupportedError};
-use crate::fidelity::{Brought, Errand};
-use crate::reproduce::Place;
+use crate::fidelity::{Brought, Errand, KernelPlace};
 use crate::store::Store;
 
 /// There are none.
@@ -59,18 +58,6 @@ pub fn ask_here(_: &str, _: &Arc<[u8]>, _: &mut dyn Write) -> anyhow::Result<Sta
     lacks("leave out --here")
 }
 
-/// No experiment can be run on a kernel.
-///
-/// # Errors
-/// Always.
-pub fn machine<'a>(
-    _: Place,
-    _: &'a Store,
-    _: Option<NonZeroUsize>,
-) -> anyhow::Result<Box<dyn experiments::Machine + 'a>> {
-    lacks("use --machine sim")
-}
-
 /// Never asked: there is no kernel that could play.
 pub const fn cpus() -> u16 {
     0
@@ -80,7 +67,7 @@ pub const fn cpus() -> u16 {
 ///
 /// # Errors
 /// Always.
-pub fn kernel_of_plays(_: Place, _: &str) -> anyhow::Result<String> {
+pub fn kernel_of_plays(_: KernelPlace, _: &str) -> anyhow::Result<String> {
     lacks("give --from")
 }
 

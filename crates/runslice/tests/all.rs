@@ -25,11 +25,9 @@ mod packages;
 mod pages;
 mod parquet;
 mod places;
+mod programs;
 mod refusals;
 mod report;
-#[cfg(feature = "live")]
-mod reproduce;
-mod reproduce_all;
 #[cfg(feature = "live")]
 mod scheduler;
 mod score;

@@ -145,7 +145,6 @@ fn what_cannot_be_written_is_refused_before_the_run() {
         "bundle no-such.bpf.o -o",
         "build no-such.bpf.c -o",
         "sweep no-such.toml -o",
-        "reproduce no-such -o",
     ];
     for verb in verbs {
         for (place, why) in [

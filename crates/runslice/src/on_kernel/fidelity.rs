@@ -8,12 +8,11 @@ use anyhow::Context as _;
 use vm::{Pace, Request, Speed};
 use workload::Workload;
 
-use super::guest::{OWN_NAME, explain, own_name};
-use super::reproduce::{check_host, failure};
+use super::guest::{OWN_NAME, explain, failure, own_name};
+use super::running::{check_host, release};
 use super::series::{Plan, Ran, Run};
-use crate::about::About;
-use crate::fidelity::{Brought, Errand};
-use crate::reproduce::Place;
+use crate::fidelity::{Brought, Errand, KernelPlace};
+use crate::programs;
 use crate::say::say;
 
 /// The plan's file in the shared folder.
@@ -38,15 +37,15 @@ pub fn refusals(workload: &Workload, cpus: u16) -> Vec<String> {
 ///
 /// # Errors
 /// When this computer lacks what it takes.
-pub fn kernel(place: Place, version: &str) -> anyhow::Result<String> {
+pub fn kernel(place: KernelPlace, version: &str) -> anyhow::Result<String> {
     match place {
-        Place::Guest => {
+        KernelPlace::Guest => {
             vm::check_tools().map_err(explain)?;
             Ok(version.to_owned())
         }
-        Place::Host => {
+        KernelPlace::Host => {
             check_host()?;
-            Ok(super::running::release())
+            Ok(release())
         }
     }
 }
@@ -73,8 +72,8 @@ pub fn perform(errand: &Errand) -> anyhow::Result<Vec<Brought>> {
     fs::write(&path, serde_json::to_string(&plan)?)
         .map_err(model::CannotWrite::at(path.display()))?;
     let failure = match errand.place {
-        Place::Guest => in_guest(errand)?,
-        Place::Host => on_host(errand)?,
+        KernelPlace::Guest => in_guest(errand)?,
+        KernelPlace::Host => on_host(errand)?,
     };
     let text = fs::read_to_string(errand.folder.join(RESULTS)).unwrap_or_default();
     let ran: Vec<Ran> = text
@@ -136,7 +135,7 @@ fn in_guest(errand: &Errand) -> anyhow::Result<Option<String>> {
 }
 
 fn on_host(errand: &Errand) -> anyhow::Result<Option<String>> {
-    let output = Command::new(About::file()?)
+    let output = Command::new(programs::runslice()?)
         .args(["load", "series", PLAN, "-o", RESULTS])
         .current_dir(&errand.folder)
         .stdin(Stdio::null())

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use model::Advised;
-use vm::VmError;
+use vm::{End, Outcome, VmError};
 
-use crate::about::About;
 use crate::exit::{UnsupportedError, UsageError};
+use crate::programs;
 
 /// How a command calls this program.
 pub const OWN_NAME: &str = "runslice";
@@ -14,9 +14,9 @@ pub const OWN_NAME: &str = "runslice";
 /// `runslice` means this program in a guest, whatever its file is called here.
 ///
 /// # Errors
-/// The errors of [`About::file`].
+/// The errors of [`programs::runslice`].
 pub fn own_name() -> anyhow::Result<Vec<(String, PathBuf)>> {
-    Ok(vec![(OWN_NAME.to_owned(), About::file()?)])
+    Ok(vec![(OWN_NAME.to_owned(), programs::runslice()?)])
 }
 
 /// What the user can mend by installing something is told from what failed.
@@ -27,5 +27,19 @@ pub fn explain(error: VmError) -> anyhow::Error {
         | VmError::BusyboxDynamic { .. }
         | VmError::KernelMissing { .. } => UnsupportedError::new(Advised::of(&error)).into(),
         _ => error.into(),
+    }
+}
+
+/// Why a guest has brought no results, in words; `text` is what it brought.
+pub fn failure(outcome: &Outcome, text: &str) -> Option<String> {
+    let words = String::from_utf8_lossy(&outcome.stderr);
+    let last = words.lines().last().unwrap_or_default();
+    match &outcome.end {
+        End::NoResult { reason } => Some(format!("the guest gave no result: {reason}")),
+        End::TimedOut => Some("the guest took too long".to_owned()),
+        End::Exited(status) if text.is_empty() => {
+            Some(format!("nothing was run: status {status}; {last}"))
+        }
+        End::Exited(_) => None,
     }
 }

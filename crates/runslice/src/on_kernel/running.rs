@@ -1,6 +1,9 @@
 //! What the running kernel is.
 
-use model::Kernel;
+use live::process;
+use model::{Advised, Kernel};
+
+use crate::exit::UnsupportedError;
 
 /// The simulated kernel that the running one counts as; the default when it does not say what it
 /// is.
@@ -26,6 +29,28 @@ fn hz_of_tick(seconds: i64, nanoseconds: i64) -> Option<u32> {
     let hz = 1_000_000_000_u32.checked_add(tick / 2)?.checked_div(tick)?;
     (100..=1_000).contains(&hz).then_some(hz)
 }
+
+/// Whether this computer's kernel can run anything under a policy.
+///
+/// # Errors
+/// What is missing, with the way out.
+pub fn check_host() -> Result<(), UnsupportedError> {
+    let lacks = if !process::is_root() {
+        "it takes root"
+    } else if live::SchedExt::of_this_kernel().policy().is_some() {
+        "another policy is attached"
+    } else {
+        return Ok(());
+    };
+    Err(UnsupportedError::new(Advised::new(
+        format!("--machine host: {lacks}"),
+        WAY,
+    )))
+}
+
+/// What somebody does whose computer lacks something.
+pub const WAY: &str =
+    "`runslice doctor` says more; `--machine vm` needs neither root nor another kernel";
 
 #[cfg(test)]
 mod tests {

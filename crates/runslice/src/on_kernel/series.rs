@@ -16,9 +16,9 @@ use folder::OwnFolder;
 use live::{SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
-use crate::about::About;
 use crate::exit::Status;
 use crate::on_kernel::session;
+use crate::programs;
 use crate::{input, output};
 
 /// From one look at signals to the next.
@@ -149,7 +149,7 @@ fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
     let [stdout, stderr] = ["stdout", "stderr"].map(|name| folder.join(name));
     let create = |path: &Path| File::create(path).map_err(model::CannotWrite::at(path.display()));
     let mut command = match &**program {
-        crate::on_kernel::guest::OWN_NAME => Command::new(About::file()?),
+        crate::on_kernel::guest::OWN_NAME => Command::new(programs::runslice()?),
         program => Command::new(program),
     };
     command

@@ -1,58 +1,38 @@
-//! `runslice reproduce`.
+//! `runslice reproduce`: the words of a program of its own. They stand here, so that help, manual,
+//! completions and refusals are those of the command line, also where the program is missing.
 
-mod figures;
-mod human;
-mod json;
-mod page;
-mod sides;
-mod words;
-
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use experiments::claim::Rules;
-use show::figure::Chart;
 
-use crate::exit::{self, Status, UsageError};
-use crate::kind::{self, WordKind};
-use crate::reproduce::simulate::Simulated;
-use crate::reproduce::{Place, Program, calibration};
-use crate::store::Store;
-use crate::{on_kernel, output};
-use experiments::cells::Results;
-use experiments::experiment::{self, Experiment};
-use experiments::files::Files;
-use experiments::{Judged, judge_all};
-use model::{Advised, suggest};
-
-use page::Page;
+use crate::about::About;
+use crate::programs;
 
 /// Arguments of `runslice reproduce`.
 #[derive(Debug, Args)]
 pub struct Reproduce {
     /// Experiments to rerun, such as 002-response. Without a name, --document or --all, list the
     /// experiments.
-    experiment: Vec<String>,
+    pub experiment: Vec<String>,
 
     /// Rerun the experiments of this document, 000 to 004. May be repeated.
     #[arg(long, value_name = "NUMBER")]
-    document: Vec<String>,
+    pub document: Vec<String>,
 
     /// Rerun all experiments.
     #[arg(long)]
-    all: bool,
+    pub all: bool,
 
     /// Where to run: `sim` simulates; `vm` and `host` run real programs on a kernel. Several, such
     /// as `sim,vm`, are shown side by side.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
-    machine: Vec<Machine>,
+    pub machine: Vec<Machine>,
 
     /// Make only 3 runs of each kind, on a kernel only one. The strongest verdict is then "same
     /// direction".
     #[arg(long)]
-    quick: bool,
+    pub quick: bool,
 
     /// Folder for the results. Runs that are already there are not made again, so an interrupted
     /// reproduction continues.
@@ -62,30 +42,30 @@ pub struct Reproduce {
         value_name = "DIR",
         default_value = "reproduce.results"
     )]
-    folder: PathBuf,
+    pub folder: PathBuf,
 
     /// Read experiments from this folder instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
-    experiments: Option<PathBuf>,
+    pub experiments: Option<PathBuf>,
 
     /// Threads, or VMs at a time with `--machine vm`. The number does not change the results.
     /// Default: one for each CPU; fewer VMs if memory is short.
     #[arg(long, value_name = "NUMBER")]
-    jobs: Option<NonZeroUsize>,
+    pub jobs: Option<NonZeroUsize>,
 
     /// Output format. Default: what the ending of the output file stands for (.html, .json), else
     /// `human`.
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    pub format: Option<Format>,
 
     /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
 }
 
 /// Where experiments run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-enum Machine {
+pub enum Machine {
     /// The simulated machine.
     Sim,
     /// Real programs on a real kernel, in counting VMs.
@@ -96,7 +76,7 @@ enum Machine {
 
 /// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub enum Format {
     /// Tables and verdicts as text.
     Human,
     /// One page with figures.
@@ -105,206 +85,12 @@ enum Format {
     Json,
 }
 
-impl Machine {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Sim => "sim",
-            Self::Vm => "vm",
-            Self::Host => "host",
-        }
-    }
-}
-
-/// The experiments as one kind of machine runs them, and what they gave.
-struct Rerun {
-    machine: Machine,
-    experiments: Vec<Experiment>,
-    results: Vec<Results>,
-}
-
-impl Rerun {
-    fn new(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Self> {
-        let names = chosen(request, machine, files)?;
-        let read = |name: &String| match machine {
-            Machine::Sim => experiment::read(files, name, &Program),
-            Machine::Vm | Machine::Host => experiment::read_real(files, name, &Program),
-        };
-        let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Self {
-            machine,
-            results: experiments.iter().map(|_| Results::default()).collect(),
-            experiments,
-        })
-    }
-
-    fn judged(&self, rules: &Rules) -> Vec<Judged<'_>> {
-        judge_all(&self.experiments, &self.results, self.machine.name(), rules)
-    }
-
-    fn charts(&self) -> anyhow::Result<Vec<Vec<Chart>>> {
-        let all = self.experiments.iter().zip(&self.results);
-        all.map(|(experiment, results)| figures::charts(experiment, results))
-            .collect()
-    }
-
-    /// Makes the runs that the store does not have. Says whether anything could be run.
-    fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<bool> {
-        let jobs = request.jobs;
-        let mut machine: Box<dyn experiments::Machine> = match self.machine {
-            Machine::Sim => Box::new(Simulated { store, jobs }),
-            Machine::Vm => on_kernel::machine(Place::Guest, store, jobs)?,
-            Machine::Host => on_kernel::machine(Place::Host, store, jobs)?,
-        };
-        let could = machine.run(&self.experiments, request.quick, &mut self.results);
-        could.map_err(exit::unboxed)
-    }
-}
-
-/// Reruns what was asked for, and writes what came of it.
+/// Goes on as the program that reruns experiments, which reads the same words again.
 ///
 /// # Errors
-/// When there is no such experiment, one is wrong, or a file cannot be written.
-pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
-    let files = match &request.experiments {
-        Some(folder) => Files::of_folder(folder)?,
-        None => Files::embedded(),
-    };
-    let format = output::form(request.format, request.output.as_deref(), Format::Human)?;
-    if format == Format::Html {
-        output::page_file(request.output.as_deref())?;
-    }
-    output::can_write(&[("--output", request.output.as_deref())])?;
-    let mut machines = request.machine.clone();
-    machines.sort_unstable();
-    machines.dedup();
-    let reruns = machines.iter();
-    let mut reruns: Vec<Rerun> = reruns
-        .map(|&machine| Rerun::new(request, machine, &files))
-        .collect::<Result<_, _>>()?;
-    if request.experiment.is_empty() && request.document.is_empty() && !request.all {
-        let mut to = output::open(request.output.as_deref())?;
-        for rerun in &reruns {
-            human::list(&rerun.experiments, &mut to)?;
-        }
-        to.flush()?;
-        return Ok(Status::Done);
-    }
-    let rules = Rules {
-        quick: request.quick,
-        ..Rules::default()
-    };
-    // Mistakes of the files are told before hours of runs.
-    for rerun in &reruns {
-        rerun.charts()?;
-    }
-    let store = Store::open(&request.folder)?;
-    let mut could = false;
-    for rerun in &mut reruns {
-        could |= rerun.run(request, &store)?;
-    }
-    let calibration = calibration(&files);
-    let page = |rerun| -> anyhow::Result<Page<'_>> {
-        let rerun: &Rerun = rerun;
-        Ok(Page {
-            machine: rerun.machine.name(),
-            experiments: &rerun.experiments,
-            results: &rerun.results,
-            judged: rerun.judged(&rules),
-            charts: rerun.charts()?,
-            rules: &rules,
-            calibration: &calibration,
-        })
-    };
-    let pages: Vec<Page<'_>> = reruns.iter().map(page).collect::<Result<_, _>>()?;
-    let mut to = output::open(request.output.as_deref())?;
-    match format {
-        Format::Human => human::write(&pages, &mut to)?,
-        Format::Html => {
-            let verdict = page::write(&pages, &mut to)?;
-            output::announce(&verdict, request.output.as_deref())?;
-        }
-        Format::Json => json::write(&pages, &mut to)?,
-    }
-    to.flush()?;
-    let results = reruns.iter().flat_map(|rerun| &rerun.results);
-    let mut samples = results.flat_map(|it| it.cells.values().flatten());
-    Ok(match samples.any(|sample| sample.ejection.is_some()) {
-        true => Status::Ejected,
-        false if !could => Status::Unsupported,
-        false => Status::Done,
-    })
-}
-
-/// Names of the experiments that were asked for, in their order; all when none was. Those that are
-/// for the simulated machine only are left out and told elsewhere.
-fn chosen(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Vec<String>> {
-    let names = chosen_of_all(request, machine, files)?;
-    if machine == Machine::Sim {
-        return Ok(names);
-    }
-    let real = files.on_kernels();
-    let (chosen, others): (Vec<String>, Vec<String>) = names
-        .into_iter()
-        .partition(|name| real.contains(&name.as_str()));
-    let mut named = request.experiment.iter();
-    let is_simulated = request.machine.contains(&Machine::Sim);
-    if let Some(name) = named.find(|name| others.contains(name) && !is_simulated) {
-        let message = format!("{name} is for `--machine sim` only: it has no vm.toml");
-        return Err(UsageError::new(message).into());
-    }
-    for name in others {
-        say(&format!(
-            "{name} is left out: it is for `--machine sim` only"
-        ));
-    }
-    Ok(chosen)
-}
-
-fn chosen_of_all(
-    request: &Reproduce,
-    machine: Machine,
-    files: &Files,
-) -> anyhow::Result<Vec<String>> {
-    let all = match machine {
-        Machine::Sim => files.experiments(),
-        // Some are for kernels only.
-        Machine::Vm | Machine::Host => files.everywhere(),
-    };
-    for name in &request.experiment {
-        if !all.contains(&name.as_str()) {
-            let hint = suggest::hint(name, all.iter().copied());
-            let message = Advised::new(format!("no experiment is called `{name}`"), hint);
-            let message = kind::mistaken(name, WordKind::Experiment).unwrap_or(message);
-            return Err(UsageError::new(message).into());
-        }
-    }
-    let is_of = |name: &str, document: &String| {
-        let rest = name.strip_prefix(document.as_str());
-        rest.is_some_and(|rest| rest.starts_with('-'))
-    };
-    for document in &request.document {
-        if !all.iter().any(|name| is_of(name, document)) {
-            let mut known: Vec<&str> = all.iter().filter_map(|it| it.split('-').next()).collect();
-            known.retain(|it| it.starts_with(|c: char| c.is_ascii_digit()));
-            known.dedup();
-            let message = Advised::new(
-                format!("no experiment is of a document `{document}`"),
-                suggest::hint(document, known),
-            );
-            return Err(UsageError::new(message).into());
-        }
-    }
-    let every = request.all || request.experiment.is_empty() && request.document.is_empty();
-    let wanted = |name: &&str| {
-        let of_document = request.document.iter();
-        every
-            || request.experiment.iter().any(|it| it == name)
-            || of_document.into_iter().any(|it| is_of(name, it))
-    };
-    Ok(all.into_iter().filter(wanted).map(str::to_owned).collect())
-}
-
-/// Tells the user what happens, on standard error.
-pub fn say(text: &str) {
-    crate::say::say("reproduce", text);
+/// When it is not installed or cannot be started.
+pub fn run() -> anyhow::Result<u8> {
+    // Before them stand the program's name and the verb.
+    let words = About::raw_words().split_off(2);
+    programs::go_on_as(programs::REPRODUCE, &words)
 }

@@ -320,6 +320,8 @@ fn what_cannot_be_had_is_said_in_a_line_and_the_rest_goes_on() {
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
 fn experiments_are_rerun_on_the_kernel_of_this_computer() {
+    // Cargo makes it with the tests of the workspace.
+    let reruns = Path::new(env!("CARGO_BIN_EXE_runslice")).with_file_name("runslice-reproduce");
     for kernel in KERNELS {
         let share = folder!(&format!("vm-reproduce-host-{kernel}"));
         let script = "runslice reproduce 001-nice-shares 002-starvation \
@@ -329,7 +331,7 @@ fn experiments_are_rerun_on_the_kernel_of_this_computer() {
             echo \"beside another: $?\"";
         let guest = guest!().kernel(kernel).cpus("1").timeout("900s");
         let guest = guest.options(&["--det", "--mips", "31"]).share(&share);
-        let said = guest.run(script, &[]);
+        let said = guest.with(&reruns.to_string_lossy()).run(script, &[]);
         let text = said.text();
         let complaints = fs::read_to_string(share.join("said.txt")).unwrap_or_default();
         assert!(

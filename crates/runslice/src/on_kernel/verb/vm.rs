@@ -13,6 +13,7 @@ use vm::{ChangedFile, End, Outcome, Pace, Request, Speed, Stream};
 
 use crate::exit::Status;
 use crate::on_kernel::guest::{explain, own_name};
+use crate::programs;
 use model::span;
 
 /// Arguments of `runslice vm`.
@@ -100,9 +101,9 @@ pub fn run(request: &Vm) -> anyhow::Result<u8> {
         },
         timeout: Duration::from_nanos(request.timeout.get()),
         command: request.command.clone(),
-        programs: programs(request),
+        programs: others(request),
         files: request.file.clone(),
-        named: own_name()?,
+        named: named(request)?,
         share: request.share.clone(),
         folder: env::current_dir().context("the working folder is gone")?,
         follow: is_seen,
@@ -151,7 +152,7 @@ fn speed(text: &str) -> Result<Speed, String> {
 
 /// The programs to bring: those that are named, and those of `--scheduler COMMAND`, which stand
 /// inside of a word.
-fn programs(request: &Vm) -> Vec<String> {
+fn others(request: &Vm) -> Vec<String> {
     const OPTION: &str = "--scheduler";
     let mut programs = request.with.clone();
     let words = &request.command;
@@ -165,6 +166,22 @@ fn programs(request: &Vm) -> Vec<String> {
         programs.extend(command.into_iter().take(1));
     }
     programs
+}
+
+/// The programs of runslice that the command starts by their names.
+fn named(request: &Vm) -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let mut named = own_name()?;
+    let is_word = |it: &String| it == programs::REPRODUCE;
+    let is_verb = request
+        .command
+        .starts_with(&["runslice", "reproduce"].map(str::to_owned));
+    if is_verb || request.with.iter().any(is_word) {
+        named.push((
+            programs::REPRODUCE.to_owned(),
+            programs::find(programs::REPRODUCE)?,
+        ));
+    }
+    Ok(named)
 }
 
 /// Shows what the command printed just now.

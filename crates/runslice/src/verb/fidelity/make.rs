@@ -12,8 +12,7 @@ use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::fidelity::asked::{Play, Request, Wanted};
 use crate::fidelity::kept::{self, Kept};
-use crate::fidelity::{Command, Errand};
-use crate::reproduce::Place;
+use crate::fidelity::{Command, Errand, KernelPlace};
 use crate::say::say;
 use crate::workload_arg::{SHIPPED, Written};
 use crate::{interrupt, on_kernel, policy};
@@ -33,8 +32,8 @@ const OVERHEAD_S: u64 = 60;
 /// When something that was asked for does not exist, or this computer cannot play.
 pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
     let place = match request.machine {
-        Machine::Vm => Place::Guest,
-        Machine::Host => Place::Host,
+        Machine::Vm => KernelPlace::Guest,
+        Machine::Host => KernelPlace::Host,
     };
     let words = if request.policy.is_empty() {
         POLICIES.map(str::to_owned).to_vec()
@@ -45,8 +44,8 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
         policy::find(word)?;
     }
     let cpus = match place {
-        Place::Guest => request.cpus,
-        Place::Host => on_kernel::cpus(),
+        KernelPlace::Guest => request.cpus,
+        KernelPlace::Host => on_kernel::cpus(),
     };
     let loads = loads(request, cpus)?;
     let wanted = Wanted {
@@ -124,7 +123,7 @@ fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>
 }
 
 /// Plays on the kernel, and keeps what comes. Says what did not.
-fn play(asked: &Request, plays: &[Play], place: Place) -> anyhow::Result<Lacking> {
+fn play(asked: &Request, plays: &[Play], place: KernelPlace) -> anyhow::Result<Lacking> {
     let folder = OwnFolder::new()?;
     let mut commands = Vec::new();
     for (at, play) in plays.iter().enumerate() {

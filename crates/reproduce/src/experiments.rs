@@ -1,0 +1,93 @@
+//! Published experiments, rerun: files in, runs asked for, verdicts out.
+//!
+//! experiments/README.md describes the files. [`experiment::read`] reads one, a [`Machine`] makes
+//! the runs that it asks for ([`Experiment::runs`]), and [`judge_all`] says what they say of its
+//! statements: [`claim`] answers the questions that the tests are. A [`Catalog`] has the
+//! policies and workloads that experiments name. Nothing here runs, prints or keeps anything.
+
+mod catalog;
+pub mod cells;
+pub mod claim;
+#[cfg(test)]
+mod coverage;
+mod draft;
+mod error;
+pub mod expected;
+pub mod experiment;
+pub mod files;
+mod questions;
+mod test;
+#[cfg(test)]
+mod tests;
+
+pub use catalog::Catalog;
+pub use draft::Figure;
+pub use error::{Cause, Error, Result};
+
+use cells::Results;
+use claim::{Finding, Rules, Verdict, judge, together};
+use experiment::{Experiment, Statement};
+
+/// What makes the runs of experiments: the simulated machine, guests, this computer.
+pub trait Machine {
+    /// Makes the runs that some experiments ask for ([`Experiment::runs`]) and puts what they gave
+    /// into `results`, which has one entry an experiment. Says whether anything could be run.
+    ///
+    /// # Errors
+    /// When a run cannot be made or kept. What only this computer lacks is a
+    /// [failure](cells::Sample::failure) in the cells of the runs that need it.
+    fn run(
+        &mut self,
+        experiments: &[Experiment],
+        quick: bool,
+        results: &mut [Results],
+    ) -> Result<bool, Cause>;
+}
+
+/// A statement with what the runs say of it.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    /// Index of its experiment among those that were judged.
+    pub experiment: usize,
+    /// What is said.
+    pub statement: &'a Statement,
+    /// Its parts, with their names.
+    pub parts: Vec<(String, Finding)>,
+    /// All parts together.
+    pub verdict: Verdict,
+}
+
+/// Judges every statement of some experiments, whose results come from a machine of that `kind`.
+/// Each is judged as if it were the only one: what other experiments are judged in the same call
+/// changes nothing.
+#[must_use]
+pub fn judge_all<'a>(
+    experiments: &'a [Experiment],
+    results: &[Results],
+    kind: &str,
+    rules: &Rules,
+) -> Vec<Judged<'a>> {
+    let mut judged = Vec::new();
+    for (index, (experiment, results)) in experiments.iter().zip(results).enumerate() {
+        for statement in &experiment.statements {
+            let asked = questions::of(experiment, statement, results, (kind, rules.quick));
+            let findings = judge(&asked, rules);
+            let names = asked.into_iter().map(|(name, _)| name);
+            let parts: Vec<(String, Finding)> = names.zip(findings).collect();
+            judged.push(Judged {
+                experiment: index,
+                statement,
+                verdict: together(parts.iter().map(|(_, finding)| finding.verdict)),
+                parts,
+            });
+        }
+    }
+    judged
+}
+
+/// How many of these statements are expected to be refuted by chance at most, were all true.
+#[must_use]
+pub fn false_refutations(judged: &[Judged<'_>], rules: &Rules) -> f64 {
+    let counted = judged.iter().filter(|it| it.verdict.counts()).count();
+    counted as f64 * rules.alpha
+}

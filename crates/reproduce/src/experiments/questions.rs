@@ -1,0 +1,114 @@
+//! Gives the questions of a statement's tests the values of runs.
+
+use crate::experiments::cells::{CellId, Results};
+use crate::experiments::claim::{Cell, Question};
+use crate::experiments::experiment::{Experiment, Statement};
+use crate::experiments::test::{Asked, Place, Test, Traced, across};
+
+/// The questions of a statement by name, with the values of `results`, which come from a machine
+/// of this `kind`; `quick` says that some runs were left out.
+pub fn of(
+    experiment: &Experiment,
+    statement: &Statement,
+    results: &Results,
+    (kind, quick): (&str, bool),
+) -> Vec<(String, Question)> {
+    let runs = Runs {
+        experiment,
+        results,
+        quick,
+    };
+    let tests = statement.tests.iter();
+    let mut all: Vec<_> = tests.flat_map(|test| runs.questions(test, kind)).collect();
+    // Names number the resamples, and tell parts apart.
+    for at in 0..all.len() {
+        let same = all[..at]
+            .iter()
+            .filter(|(name, _)| *name == all[at].0)
+            .count();
+        if same > 0 {
+            let number = same + 1;
+            all[at].0 += &format!(" ({number})");
+        }
+    }
+    for (name, _) in &mut all {
+        *name = format!("{} {name}", statement.id).trim_end().to_owned();
+    }
+    all
+}
+
+struct Runs<'a> {
+    experiment: &'a Experiment,
+    results: &'a Results,
+    quick: bool,
+}
+
+impl Runs<'_> {
+    fn questions(&self, test: &Test, kind: &str) -> Vec<(String, Question)> {
+        if !test.machines.is_empty() && !test.machines.iter().any(|it| it == kind) {
+            let why = test.why.as_ref();
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            let why = format!("needs --machine {}{why}", test.machines.join(" or "));
+            return vec![(test.name.clone(), Question::NotTestable { why })];
+        }
+        let question = |(label, asked): &(String, Asked)| {
+            let name = format!("{} {label}", test.name).trim().to_owned();
+            (name, self.fill(test, asked))
+        };
+        test.questions.iter().map(question).collect()
+    }
+
+    fn fill(&self, test: &Test, asked: &Asked) -> Question {
+        let filled = asked.fill(&|place| self.cell(*place), &|traced| self.got(traced));
+        let question = filled.unwrap_or_else(|why| Question::Lacking { why });
+        match (&test.cannot_fail, question) {
+            (None, question) | (_, question @ Question::NotTestable { .. }) => question,
+            (Some(why), question) => Question::CannotFail {
+                why: why.clone(),
+                question: Box::new(question),
+            },
+        }
+    }
+
+    /// Why nothing is known of these runs whatever happened, if so.
+    fn left_out(&self, set: usize) -> Result<(), String> {
+        let set = &self.experiment.sets[set];
+        if self.quick && set.quick == 0 {
+            Err(format!("--quick leaves out the runs `{}`", set.name))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A cell's values; the error says what the runs lack.
+    fn cell(&self, place: Place) -> Result<Cell, String> {
+        let Place { id, metric, .. } = place;
+        self.left_out(id.set)?;
+        let x = across(self.experiment, metric);
+        let name = Results::name(self.experiment, id, x);
+        let metric = &self.experiment.metrics[metric];
+        let values = self.results.values(self.experiment, id, metric);
+        let values = values.map_err(|why| format!("{name}: {why}"))?;
+        let name = if place.says_metric {
+            format!("{} of {name}", metric.name)
+        } else {
+            name
+        };
+        Ok(Cell { name, values })
+    }
+
+    /// What a probe found in each run of a cell; the error says what the runs lack.
+    fn got(&self, traced: &Traced) -> Result<Vec<String>, String> {
+        let id: CellId = traced.id;
+        self.left_out(id.set)?;
+        let traces = self.results.traces(id, &traced.probe);
+        let traces = traces.map_err(|why| {
+            let name = Results::name(self.experiment, id, None);
+            format!("{name}: {why}")
+        })?;
+        let text = traces
+            .into_iter()
+            .map(|it| if traced.exact { it.exact } else { it.rounded });
+        Ok(text.collect())
+    }
+}

@@ -1,0 +1,23 @@
+//! Published experiments, rerun: a program of its own, `runslice-reproduce`, which `runslice
+//! reproduce` starts.
+//!
+//! `experiments` reads files and judges what runs say; it knows no machine and no command line.
+//! `machines` make the runs, `results` are the forms that a person or a program gets, and `rerun`
+//! puts them together.
+
+#![forbid(unsafe_code)]
+
+mod experiments;
+mod machines;
+mod rerun;
+mod results;
+
+use std::process::ExitCode;
+
+use ask::error::advice_of;
+
+/// The program: its arguments are those of `runslice reproduce`.
+#[must_use]
+pub fn program() -> ExitCode {
+    runslice::door::reproduce(advice_of::<experiments::Error>, rerun::run)
+}

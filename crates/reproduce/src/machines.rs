@@ -1,0 +1,186 @@
+//! The machines that `reproduce` runs experiments on, and the policies and workloads that these
+//! name.
+
+#[cfg(feature = "live")]
+pub mod on_kernel;
+pub mod simulate;
+#[cfg(not(feature = "live"))]
+pub mod without_kernel;
+#[cfg(not(feature = "live"))]
+pub use without_kernel as on_kernel;
+
+use std::collections::BTreeMap;
+
+use ask::key::fingerprint;
+use ask::{policy, workload_arg};
+use model::{MachineSpec, PolicySpec};
+use runslice::door::COMPUTER;
+use serde_json::{Value, json};
+use stats::probe::{Probe, Wanted};
+use workload::Workload;
+
+use crate::experiments::files::Files;
+use crate::experiments::{Catalog, Cause};
+
+/// The policies and workloads that this program has or finds.
+#[derive(Clone, Copy, Debug)]
+pub struct Program;
+
+impl Catalog for Program {
+    fn policy(&self, words: &str) -> Result<PolicySpec, Cause> {
+        Ok(policy::find(&COMPUTER, words)?)
+    }
+
+    fn workload(&self, name: &str, scale: &[(String, i64)]) -> Result<Workload, Cause> {
+        Ok(workload_arg::find(&COMPUTER, name, scale)?)
+    }
+
+    fn check(&self, machine: &MachineSpec) -> Result<(), Cause> {
+        Ok(sim::check_machine(machine)?)
+    }
+}
+
+/// What `probes` found, each under the name that `wanted` gives it.
+pub fn found(wanted: &[Wanted], probes: &[Probe]) -> Value {
+    let all = wanted.iter().zip(probes).map(|(wanted, probe)| {
+        let found = probe.found();
+        let values: BTreeMap<_, _> = found.values.into_iter().collect();
+        let value = json!({
+            "values": values,
+            "trace": found.trace,
+            "exact": found.exact,
+            "points": found.points,
+        });
+        (wanted.name.clone(), value)
+    });
+    Value::Object(all.collect())
+}
+
+/// The fingerprint of what was calibrated.
+pub fn calibration(files: &Files) -> String {
+    format!(
+        "{:032x}",
+        fingerprint(files.calibration().collect::<Vec<_>>())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::experiments::cells::Results;
+    use crate::experiments::claim::{Rules, Verdict};
+    use crate::experiments::{experiment, judge_all};
+
+    use super::*;
+
+    /// Every file is right, and every test and figure asks for what there is.
+    #[test]
+    fn every_experiment_of_the_project_is_right() {
+        let files = Files::embedded();
+        for name in files.experiments() {
+            let experiment = experiment::read(&files, name, &Program).unwrap();
+            let experiments = [experiment];
+            assert!(files.get(&format!("{name}/README.md")).is_some(), "{name}");
+            assert!(
+                files.get(&format!("{name}/expected.csv")).is_some(),
+                "{name}"
+            );
+            let number = name.split('-').next();
+            assert_eq!(number, Some(experiments[0].document.as_str()), "{name}");
+        }
+    }
+
+    /// `runslice` tells by them that an experiment stands in the place of something else.
+    #[test]
+    fn the_command_line_knows_the_names_of_all_experiments() {
+        assert_eq!(Files::embedded().everywhere(), runslice::door::EXPERIMENTS);
+    }
+
+    /// The same of those for kernels.
+    #[test]
+    fn every_experiment_on_kernels_is_right() {
+        let files = Files::embedded();
+        for name in files.on_kernels() {
+            experiment::read_real(&files, name, &Program).unwrap();
+        }
+    }
+
+    /// What the project's experiments ask on the simulated machine, with the verdict on no runs.
+    fn asked() -> Vec<(String, Verdict)> {
+        let files = Files::embedded();
+        let mut asked = Vec::new();
+        for name in files.experiments() {
+            let experiments = [experiment::read(&files, name, &Program).unwrap()];
+            let none = [Results::default()];
+            let judged = judge_all(&experiments, &none, "sim", &Rules::default());
+            let parts = judged.into_iter().flat_map(|it| it.parts);
+            asked.extend(parts.map(|(name, finding)| (name, finding.verdict)));
+        }
+        asked
+    }
+
+    #[test]
+    fn what_holds_whatever_schedulers_do_is_not_counted() {
+        let free = |(name, verdict): (String, Verdict)| {
+            let id = name.split(' ').next().unwrap_or_default().to_owned();
+            (verdict == Verdict::CannotFail).then_some(id)
+        };
+        let ids: BTreeSet<String> = asked().into_iter().filter_map(free).collect();
+        let want = [
+            "A1", "A11", "A12", "A15", "A2", "A8", "B10", "C1", "C7", "D1", "E2",
+        ];
+        assert_eq!(ids, BTreeSet::from(want.map(str::to_owned)));
+    }
+
+    /// With both figures, which its README has, too.
+    #[test]
+    fn a_model_that_was_changed_after_its_result_is_disclosed_where_it_is_reported() {
+        let files = Files::embedded();
+        let servers = experiment::read(&files, "000-servers", &Program).unwrap();
+        let told = |it: &&String| it.contains("A5 and A8 (ab) are explorations");
+        let note = servers.notes.iter().find(told).unwrap();
+        let readme = include_str!("../../../experiments/000-servers/README.md");
+        for figure in ["3239", "1377", "3230", "1374", "1.0058", "1.0115", "1.0005"] {
+            assert!(note.contains(figure) && readme.contains(figure), "{figure}");
+        }
+    }
+
+    #[test]
+    fn all_pairs_of_scheduler_hogs_and_task_decide_e7() {
+        let all = asked();
+        let pairs: Vec<_> = all.iter().filter(|it| it.0.starts_with("E7 ")).collect();
+        assert_eq!(pairs.len(), 24, "{pairs:?}");
+        for name in ["Linux 2.6.3", "Linux 2.4", "Staircase", "round robin"] {
+            let of_arm = pairs.iter().filter(|it| it.0.contains(name));
+            assert_eq!(of_arm.count(), 6, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_statement_is_decided_by_one_experiment() {
+        let files = Files::embedded();
+        let mut deciding: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for id in experiment::statements(&files).unwrap().into_keys() {
+            deciding.insert(id, Vec::new());
+        }
+        assert_eq!(deciding.len(), 60);
+        for name in files.experiments() {
+            for statement in experiment::read(&files, name, &Program).unwrap().statements {
+                deciding.get_mut(&statement.id).unwrap().push(name);
+            }
+        }
+        for (id, names) in deciding {
+            assert_eq!(names.len(), 1, "{id}: {names:?}");
+        }
+    }
+
+    /// The calibration was frozen before anything was judged; experiments/README.md names it.
+    #[test]
+    fn the_calibration_is_the_frozen_one() {
+        let files = Files::embedded();
+        let readme = files.get("README.md").unwrap();
+        let fingerprint = calibration(&files);
+        assert!(readme.contains(&fingerprint), "{fingerprint}");
+    }
+}

@@ -1,0 +1,222 @@
+//! What is asked for, rerun and written.
+
+use std::io::Write as _;
+
+use model::{Advised, suggest};
+use runslice::door::{
+    Format, KernelPlace, Machine, Reproduce, Status, Store, UsageError, WordKind, mistaken, output,
+    unboxed,
+};
+use show::figure::Chart;
+
+use crate::experiments::cells::Results;
+use crate::experiments::claim::Rules;
+use crate::experiments::experiment::{self, Experiment};
+use crate::experiments::files::Files;
+use crate::experiments::{self, Judged, judge_all};
+use crate::machines::simulate::Simulated;
+use crate::machines::{Program, calibration, on_kernel};
+use crate::results::page::Page;
+use crate::results::{figures, human, json, page};
+
+const fn name(machine: Machine) -> &'static str {
+    match machine {
+        Machine::Sim => "sim",
+        Machine::Vm => "vm",
+        Machine::Host => "host",
+    }
+}
+
+/// The experiments as one kind of machine runs them, and what they gave.
+struct Rerun {
+    machine: Machine,
+    experiments: Vec<Experiment>,
+    results: Vec<Results>,
+}
+
+impl Rerun {
+    fn new(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Self> {
+        let names = chosen(request, machine, files)?;
+        let read = |name: &String| match machine {
+            Machine::Sim => experiment::read(files, name, &Program),
+            Machine::Vm | Machine::Host => experiment::read_real(files, name, &Program),
+        };
+        let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self {
+            machine,
+            results: experiments.iter().map(|_| Results::default()).collect(),
+            experiments,
+        })
+    }
+
+    fn judged(&self, rules: &Rules) -> Vec<Judged<'_>> {
+        judge_all(&self.experiments, &self.results, name(self.machine), rules)
+    }
+
+    fn charts(&self) -> anyhow::Result<Vec<Vec<Chart>>> {
+        let all = self.experiments.iter().zip(&self.results);
+        all.map(|(experiment, results)| figures::charts(experiment, results))
+            .collect()
+    }
+
+    /// Makes the runs that the store does not have. Says whether anything could be run.
+    fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<bool> {
+        let jobs = request.jobs;
+        let mut machine: Box<dyn experiments::Machine> = match self.machine {
+            Machine::Sim => Box::new(Simulated { store, jobs }),
+            Machine::Vm => on_kernel::machine(KernelPlace::Guest, store, jobs)?,
+            Machine::Host => on_kernel::machine(KernelPlace::Host, store, jobs)?,
+        };
+        let could = machine.run(&self.experiments, request.quick, &mut self.results);
+        could.map_err(unboxed)
+    }
+}
+
+/// Reruns what was asked for, and writes what came of it.
+///
+/// # Errors
+/// When there is no such experiment, one is wrong, or a file cannot be written.
+pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
+    let files = match &request.experiments {
+        Some(folder) => Files::of_folder(folder)?,
+        None => Files::embedded(),
+    };
+    let format = output::form(request.format, request.output.as_deref(), Format::Human)?;
+    if format == Format::Html {
+        output::page_file(request.output.as_deref())?;
+    }
+    output::can_write(&[("--output", request.output.as_deref())])?;
+    let mut machines = request.machine.clone();
+    machines.sort_unstable();
+    machines.dedup();
+    let reruns = machines.iter();
+    let mut reruns: Vec<Rerun> = reruns
+        .map(|&machine| Rerun::new(request, machine, &files))
+        .collect::<Result<_, _>>()?;
+    if request.experiment.is_empty() && request.document.is_empty() && !request.all {
+        let mut to = output::open(request.output.as_deref())?;
+        for rerun in &reruns {
+            human::list(&rerun.experiments, &mut to)?;
+        }
+        to.flush()?;
+        return Ok(Status::Done);
+    }
+    let rules = Rules {
+        quick: request.quick,
+        ..Rules::default()
+    };
+    // Mistakes of the files are told before hours of runs.
+    for rerun in &reruns {
+        rerun.charts()?;
+    }
+    let store = Store::open(&request.folder)?;
+    let mut could = false;
+    for rerun in &mut reruns {
+        could |= rerun.run(request, &store)?;
+    }
+    let calibration = calibration(&files);
+    let page = |rerun| -> anyhow::Result<Page<'_>> {
+        let rerun: &Rerun = rerun;
+        Ok(Page {
+            machine: name(rerun.machine),
+            experiments: &rerun.experiments,
+            results: &rerun.results,
+            judged: rerun.judged(&rules),
+            charts: rerun.charts()?,
+            rules: &rules,
+            calibration: &calibration,
+        })
+    };
+    let pages: Vec<Page<'_>> = reruns.iter().map(page).collect::<Result<_, _>>()?;
+    let mut to = output::open(request.output.as_deref())?;
+    match format {
+        Format::Human => human::write(&pages, &mut to)?,
+        Format::Html => {
+            let verdict = page::write(&pages, &mut to)?;
+            output::announce(&verdict, request.output.as_deref())?;
+        }
+        Format::Json => json::write(&pages, &mut to)?,
+    }
+    to.flush()?;
+    let results = reruns.iter().flat_map(|rerun| &rerun.results);
+    let mut samples = results.flat_map(|it| it.cells.values().flatten());
+    Ok(match samples.any(|sample| sample.ejection.is_some()) {
+        true => Status::Ejected,
+        false if !could => Status::Unsupported,
+        false => Status::Done,
+    })
+}
+
+/// Names of the experiments that were asked for, in their order; all when none was. Those that are
+/// for the simulated machine only are left out and told elsewhere.
+fn chosen(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Vec<String>> {
+    let names = chosen_of_all(request, machine, files)?;
+    if machine == Machine::Sim {
+        return Ok(names);
+    }
+    let real = files.on_kernels();
+    let (chosen, others): (Vec<String>, Vec<String>) = names
+        .into_iter()
+        .partition(|name| real.contains(&name.as_str()));
+    let mut named = request.experiment.iter();
+    let is_simulated = request.machine.contains(&Machine::Sim);
+    if let Some(name) = named.find(|name| others.contains(name) && !is_simulated) {
+        let message = format!("{name} is for `--machine sim` only: it has no vm.toml");
+        return Err(UsageError::new(message).into());
+    }
+    for name in others {
+        say(&format!(
+            "{name} is left out: it is for `--machine sim` only"
+        ));
+    }
+    Ok(chosen)
+}
+
+fn chosen_of_all(
+    request: &Reproduce,
+    machine: Machine,
+    files: &Files,
+) -> anyhow::Result<Vec<String>> {
+    let all = match machine {
+        Machine::Sim => files.experiments(),
+        // Some are for kernels only.
+        Machine::Vm | Machine::Host => files.everywhere(),
+    };
+    for name in &request.experiment {
+        if !all.contains(&name.as_str()) {
+            let hint = suggest::hint(name, all.iter().copied());
+            let message = Advised::new(format!("no experiment is called `{name}`"), hint);
+            let message = mistaken(name, WordKind::Experiment).unwrap_or(message);
+            return Err(UsageError::new(message).into());
+        }
+    }
+    let is_of = |name: &str, document: &String| {
+        let rest = name.strip_prefix(document.as_str());
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    };
+    for document in &request.document {
+        if !all.iter().any(|name| is_of(name, document)) {
+            let mut known: Vec<&str> = all.iter().filter_map(|it| it.split('-').next()).collect();
+            known.retain(|it| it.starts_with(|c: char| c.is_ascii_digit()));
+            known.dedup();
+            let message = Advised::new(
+                format!("no experiment is of a document `{document}`"),
+                suggest::hint(document, known),
+            );
+            return Err(UsageError::new(message).into());
+        }
+    }
+    let every = request.all || request.experiment.is_empty() && request.document.is_empty();
+    let wanted = |name: &&str| {
+        let of_document = request.document.iter();
+        every
+            || request.experiment.iter().any(|it| it == name)
+            || of_document.into_iter().any(|it| is_of(name, it))
+    };
+    Ok(all.into_iter().filter(wanted).map(str::to_owned).collect())
+}
+
+/// Tells the user what happens, on standard error.
+pub fn say(text: &str) {
+    runslice::door::say("reproduce", text);
+}

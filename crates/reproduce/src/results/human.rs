@@ -1,0 +1,398 @@
+//! What came of experiments, for people.
+
+use std::io::{self, Write};
+
+use crate::experiments::claim::{Finding, Rules, Verdict};
+
+use crate::experiments::cells::{CellId, Results};
+use crate::experiments::expected::Published;
+use crate::experiments::experiment::{Experiment, Made, Metric};
+use crate::experiments::{Judged, false_refutations};
+
+use super::page::Page;
+use super::sides;
+use super::words::number;
+use show::table::to_the_left;
+
+/// Lists experiments with the statements that they decide.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn list(experiments: &[Experiment], to: &mut dyn Write) -> io::Result<()> {
+    let mut document = None;
+    for experiment in experiments {
+        if document.replace(&experiment.document) != Some(&experiment.document)
+            && let Some(published) = &experiment.published
+        {
+            writeln!(to, "Document {}: {published}", experiment.document)?;
+        }
+        let ids: Vec<&str> = experiment
+            .statements
+            .iter()
+            .map(|it| it.id.as_str())
+            .collect();
+        writeln!(
+            to,
+            "{:<24} {}: {} ({})",
+            experiment.name,
+            experiment.source,
+            experiment.title,
+            ids.join(" ")
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes tables, verdicts and their sum, machine by machine, and then what several say side by
+/// side.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
+    for page in pages {
+        if pages.len() > 1 {
+            writeln!(to, "Machine {}\n", page.machine)?;
+        }
+        one(page, to)?;
+    }
+    if pages.len() < 2 {
+        return Ok(());
+    }
+    writeln!(to, "\nSide by side\n")?;
+    for said in sides::of(pages) {
+        writeln!(to, "{:<4} {}", said.id, said.text)?;
+        for (machine, judged) in said.by {
+            let (verdict, words) = (judged.verdict.words(), sides::numbers(judged));
+            writeln!(to, "     {machine:<4} {verdict:<17} {words}")?;
+        }
+    }
+    Ok(())
+}
+
+fn one(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let all = page.experiments.iter().zip(page.results);
+    for (index, (experiment, results)) in all.enumerate() {
+        writeln!(
+            to,
+            "{}: document {}, {}\n{}",
+            experiment.name, experiment.document, experiment.source, experiment.title
+        )?;
+        if let Some(published) = &experiment.published {
+            writeln!(to, "Published: {published}")?;
+        }
+        writeln!(to)?;
+        for note in &experiment.notes {
+            writeln!(to, "note: {note}")?;
+        }
+        for contradiction in &experiment.contradictions {
+            writeln!(to, "the document contradicts itself: {contradiction}")?;
+        }
+        table(experiment, results, to)?;
+        for judged in page.judged.iter().filter(|it| it.experiment == index) {
+            statement(judged, to)?;
+        }
+        writeln!(to)?;
+    }
+    for judged in &page.judged {
+        let statement = judged.statement;
+        let (id, words) = (&statement.id, judged.verdict.words());
+        writeln!(to, "{id:<4} {words:<18} {}", statement.text)?;
+    }
+    writeln!(
+        to,
+        "\n{} Calibration {}.",
+        summary(&page.judged, page.rules),
+        page.calibration
+    )
+}
+
+/// A row of the table of numbers.
+pub struct Row {
+    /// Runs and point.
+    pub place: String,
+    /// The metric with its unit.
+    pub metric: String,
+    /// The arm.
+    pub arm: String,
+    /// Published value.
+    pub published: String,
+    /// What our runs gave: mean, lowest and highest, or the mean and the deviation.
+    pub ours: String,
+    /// Published and our ratio to the baseline.
+    pub ratios: [String; 2],
+}
+
+/// Every metric of every cell, beside what was published.
+pub fn rows(experiment: &Experiment, results: &Results) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (set_index, set) in experiment.sets.iter().enumerate() {
+        for metric in &experiment.metrics {
+            let shown = metric
+                .runs
+                .as_ref()
+                .is_none_or(|runs| runs.contains(&set.name));
+            if !shown {
+                continue;
+            }
+            let across = match &metric.made {
+                Made::Across { x, .. } => Some(x.as_str()),
+                Made::Formula(_) => None,
+            };
+            for (point_index, point) in set.points.iter().enumerate() {
+                // A number over several points is the same at each of them.
+                if across.is_some_and(|x| set.along(point_index, x).first() != Some(&point_index)) {
+                    continue;
+                }
+                let label = point.label_without([across, None]);
+                for &arm in &set.arms {
+                    let id = CellId {
+                        set: set_index,
+                        arm,
+                        point: point_index,
+                    };
+                    let place = if label.is_empty() {
+                        set.label.clone()
+                    } else {
+                        format!("{}, {label}", set.label)
+                    };
+                    rows.extend(row(experiment, results, id, metric, place));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn row(
+    experiment: &Experiment,
+    results: &Results,
+    id: CellId,
+    metric: &Metric,
+    place: String,
+) -> Option<Row> {
+    results.cells.get(&id)?;
+    let of = |arm: usize| {
+        let id = CellId { arm, ..id };
+        let published = experiment.published(id.set, id.point, arm, &metric.name);
+        (published, results.values(experiment, id, metric))
+    };
+    let (published, values) = of(id.arm);
+    let base = experiment
+        .baseline
+        .as_ref()
+        .and_then(|name| experiment.arm(name));
+    let base = base.filter(|base| *base != id.arm).map(of);
+    let ratio = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) if b != 0.0 => number(a / b),
+        _ => String::new(),
+    };
+    let number_of = |it: Option<&crate::experiments::expected::Expected>| it?.value.number();
+    let ratios = match &base {
+        None => [String::new(), String::new()],
+        Some((base_published, base_values)) => [
+            ratio(number_of(published), number_of(*base_published)),
+            ratio(
+                values.as_ref().ok().map(|it| mean(it)),
+                base_values.as_ref().ok().map(|it| mean(it)),
+            ),
+        ],
+    };
+    let unit = if metric.unit.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", metric.unit)
+    };
+    Some(Row {
+        place,
+        metric: format!("{}{unit}", metric.label),
+        arm: experiment.arms[id.arm].label.clone(),
+        published: match published.map(|row| row.value) {
+            None => String::new(),
+            Some(Published::Number(value)) => number(value),
+            Some(Published::Picture) => "not available as numbers".to_owned(),
+            Some(Published::Missing) => "missing".to_owned(),
+        },
+        ours: match values {
+            Err(why) => why,
+            Ok(values) => {
+                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let mean = number(mean(&values));
+                match (low == high, metric.deviation) {
+                    (true, _) => number(low),
+                    (_, true) => format!("{mean} +- {}", number(deviation(&values))),
+                    (_, false) => format!("{mean} [{}, {}]", number(low), number(high)),
+                }
+            }
+        },
+        ratios,
+    })
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The standard deviation of a sample.
+fn deviation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    (squares.sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
+}
+
+fn table(experiment: &Experiment, results: &Results, to: &mut dyn Write) -> io::Result<()> {
+    let rows = rows(experiment, results);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let heads = [
+        "runs",
+        "metric",
+        "scheduler",
+        "published",
+        "here",
+        "ratio",
+        "ratio here",
+    ];
+    let fields = |row: &Row| {
+        let [published, ours] = row.ratios.clone();
+        let row = [&row.place, &row.metric, &row.arm, &row.published, &row.ours];
+        let mut fields: Vec<String> = row.into_iter().cloned().collect();
+        fields.extend([published, ours]);
+        fields
+    };
+    let mut lines: Vec<Vec<String>> = vec![heads.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(fields));
+    let widths: Vec<usize> = (0..heads.len())
+        .map(|column| {
+            lines
+                .iter()
+                .map(|line| line[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    for line in &lines {
+        let mut text = String::new();
+        for (field, width) in line.iter().zip(&widths) {
+            text += &to_the_left(field, *width);
+            text += "  ";
+        }
+        writeln!(to, "{}", text.trim_end())?;
+    }
+    writeln!(to)
+}
+
+fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let statement = judged.statement;
+    writeln!(
+        to,
+        "{}: {}",
+        statement.id,
+        judged.verdict.words().to_uppercase()
+    )?;
+    writeln!(to, "  \"{}\"", statement.text)?;
+    for (name, finding) in &judged.parts {
+        writeln!(
+            to,
+            "  {:<16} {}",
+            finding.verdict.words(),
+            part(&statement.id, name, finding)
+        )?;
+    }
+    if let Some(note) = &statement.note {
+        writeln!(to, "  note: {note}")?;
+    }
+    let is_well = matches!(judged.verdict, Verdict::Reproduced | Verdict::SameDirection);
+    if let Some(cause) = statement.cause.as_ref().filter(|_| !is_well) {
+        writeln!(to, "  cause: {cause}")?;
+    }
+    Ok(())
+}
+
+/// A part in sentences: what was tried, its numbers beside the published one, what else there is to
+/// say, and how probable that is by chance. `id` is that of the statement.
+pub fn part(id: &str, name: &str, finding: &Finding) -> String {
+    let numbers: Vec<String> = finding
+        .parts
+        .iter()
+        .map(|part| {
+            let value = number(part.value);
+            let (low, high) = (number(part.low), number(part.high));
+            if low == high {
+                format!("{} is {value}", part.name)
+            } else {
+                format!("{} is {value}, from {low} to {high}", part.name)
+            }
+        })
+        .collect();
+    let name = name.strip_prefix(id).unwrap_or(name).trim();
+    let mut sentences = Vec::new();
+    if !name.is_empty() {
+        sentences.push(sentence(name));
+    }
+    let published = finding
+        .published
+        .map(|it| format!("; {} was published", number(it)));
+    if !numbers.is_empty() {
+        sentences.push(format!(
+            "Here {}{}.",
+            numbers.join("; "),
+            published.unwrap_or_default()
+        ));
+    }
+    if !finding.words.is_empty() {
+        sentences.push(sentence(&finding.words));
+    }
+    sentences.extend(finding.p.map(|p| {
+        format!(
+            "Were it wrong, such runs would have a probability of {}.",
+            number(p)
+        )
+    }));
+    sentences.join(" ")
+}
+
+/// A phrase as a sentence: its first letter large, a full stop at its end.
+fn sentence(words: &str) -> String {
+    let mut letters = words.trim_end_matches(['.', ';']).chars();
+    let first = letters.next().map(char::to_uppercase);
+    let words: String = first.into_iter().flatten().chain(letters).collect();
+    format!("{words}.")
+}
+
+/// How many statements got which verdict, and how many of them by chance.
+pub fn summary(judged: &[Judged<'_>], rules: &Rules) -> String {
+    let counts = Verdict::ALL.into_iter().filter_map(|verdict| {
+        let count = judged.iter().filter(|it| it.verdict == verdict).count();
+        let is_rare = matches!(verdict, Verdict::OppositeDirection | Verdict::CannotFail);
+        (count > 0 || !is_rare).then(|| format!("{count} {}", verdict.words()))
+    });
+    let counts: Vec<String> = counts.collect();
+    let tests: usize = judged.iter().map(|it| it.parts.len()).sum();
+    let chance = if rules.quick {
+        "A quick look at few runs compares means alone: it says \"same direction\" or \
+                 \"opposite direction\" at most."
+            .to_owned()
+    } else {
+        format!(
+            "Each statement is judged as if alone, at {} %: were all true, up to {} would be \
+             refuted by chance.",
+            number(rules.alpha * 100.0),
+            number(false_refutations(judged, rules))
+        )
+    };
+    let (statements, counts) = (judged.len(), counts.join(", "));
+    format!("{statements} statements, {tests} tests: {counts}. {chance}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample() {
+        let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        assert!((deviation(&values) - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,307 @@
+//! What came of experiments, as one page.
+
+use std::io::{self, Write};
+
+use crate::experiments::Judged;
+use crate::experiments::cells::Results;
+use crate::experiments::claim::{Rules, Verdict};
+use crate::experiments::expected::Published;
+use crate::experiments::experiment::Experiment;
+use ask::words::counted;
+use maud::{Markup, html};
+use runslice::door::About;
+use show::figure::{Body, Chart, Join};
+use show::page::{self, Fold, figure};
+use show::table::Table;
+
+use super::human::{part, rows, summary};
+use super::{figures, sides};
+
+/// Everything that one kind of machine has to show.
+pub struct Page<'a> {
+    /// Its name: `sim`, `vm`, `host`.
+    pub machine: &'static str,
+    /// What was rerun.
+    pub experiments: &'a [Experiment],
+    /// What it gave, one entry an experiment.
+    pub results: &'a [Results],
+    /// What it says.
+    pub judged: Vec<Judged<'a>>,
+    /// The figures of each experiment.
+    pub charts: Vec<Vec<Chart>>,
+    /// How it was judged.
+    pub rules: &'a Rules,
+    /// Fingerprint of the calibration.
+    pub calibration: &'a str,
+}
+
+const fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reproduced => "v reproduced",
+        Verdict::SameDirection => "v same-direction",
+        Verdict::Undecided => "v undecided",
+        Verdict::NotReproduced => "v not-reproduced",
+        Verdict::OppositeDirection => "v opposite-direction",
+        Verdict::CannotFail | Verdict::NotTestable => "v not-testable",
+    }
+}
+
+/// Writes the page; what several machines say stands side by side before the rest. Returns what a
+/// terminal is told of it.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<Vec<String>> {
+    let names: Vec<&str> = pages.iter().map(|page| page.machine).collect();
+    let mut whole = page::Page {
+        title: format!("Published experiments, rerun ({})", names.join(", ")),
+        verdict: pages
+            .iter()
+            .map(|page| page.verdict(pages.len() > 1))
+            .collect(),
+        ..page::Page::default()
+    };
+    for page in pages {
+        let before = match pages.len() {
+            1 => String::new(),
+            _ => format!("{}, ", page.machine),
+        };
+        for judged in &page.judged {
+            let (statement, words) = (judged.statement, judged.verdict.words());
+            let said = format!("{words}: {}.", statement.text);
+            whole
+                .answers
+                .push((format!("{before}{}", statement.id), said));
+        }
+    }
+    whole.pictures = pictures(pages);
+    if pages.len() > 1 {
+        whole.folds.push(side_by_side(pages));
+    }
+    for page in pages {
+        let prefix = match pages.len() {
+            1 => String::new(),
+            _ => format!("{}-", page.machine),
+        };
+        for index in 0..page.experiments.len() {
+            whole.folds.push(page.experiment(index, &prefix));
+        }
+        whole.folds.push(page.method(&prefix));
+    }
+    whole.about = about(pages);
+    whole.write(to)?;
+    Ok(whole.verdict)
+}
+
+/// The published numbers beside ours, and the first figure that an experiment has.
+fn pictures(pages: &[Page<'_>]) -> Vec<Chart> {
+    let mut charts: Vec<Chart> = Vec::new();
+    for page in pages {
+        if let Some(mut chart) = figures::published(&page.judged) {
+            if pages.len() > 1 {
+                chart.id += &format!("-{}", page.machine);
+                chart.title += &format!(" ({})", page.machine);
+            }
+            charts.push(chart);
+        }
+    }
+    // A figure that has published values beside ours, or else any.
+    let all = || pages.iter().flat_map(|page| &page.charts).flatten();
+    let first = all()
+        .find(|chart| has_marks(chart))
+        .or_else(|| all().next());
+    charts.extend(first.map(|chart| Chart {
+        id: format!("first-{}", chart.id),
+        ..chart.clone()
+    }));
+    charts
+}
+
+/// Whether published values are drawn in it.
+fn has_marks(chart: &Chart) -> bool {
+    match &chart.body {
+        Body::Curves { curves, .. } => curves.iter().any(|curve| curve.join == Join::Mark),
+        _ => false,
+    }
+}
+
+fn side_by_side(pages: &[Page<'_>]) -> Fold {
+    Fold {
+        id: "side-by-side".to_owned(),
+        title: "What each machine says".to_owned(),
+        body: html! {
+            div .scroll role="region" aria-label="Side by side" tabindex="0" { table {
+                thead { tr {
+                    th scope="col" { "statement" }
+                    th scope="col" .l { "machine" }
+                    th scope="col" .l { "verdict" }
+                    th scope="col" .l { "numbers" }
+                    th scope="col" .l { "says" }
+                } }
+                tbody { @for said in sides::of(pages) { @for (machine, judged) in &said.by { tr {
+                    td { (said.id) }
+                    td .l { (machine) }
+                    td .l { span class=(class(judged.verdict)) { (judged.verdict.words()) } }
+                    td .l .w { (sides::numbers(judged)) }
+                    td .l .w { (said.text) }
+                } } } }
+            } }
+        },
+    }
+}
+
+fn about(pages: &[Page<'_>]) -> Vec<(String, String)> {
+    let mut about = vec![
+        ("program".to_owned(), format!("runslice {}", About::VERSION)),
+        ("command".to_owned(), About::command()),
+    ];
+    for page in pages {
+        about.push((
+            format!("calibration of {}", page.machine),
+            page.calibration.to_owned(),
+        ));
+    }
+    about
+}
+
+impl Page<'_> {
+    /// The verdict in a sentence.
+    fn verdict(&self, names_machine: bool) -> String {
+        let count = |is: &[Verdict]| {
+            let all = self.judged.iter();
+            all.filter(|it| is.contains(&it.verdict)).count()
+        };
+        let tried = self.judged.iter().filter(|it| it.verdict.counts()).count();
+        let reproduced = count(&[Verdict::Reproduced]);
+        let same = count(&[Verdict::SameDirection]);
+        let open = count(&[Verdict::Undecided]);
+        let not = count(&[Verdict::NotReproduced, Verdict::OppositeDirection]);
+        let machine = if names_machine {
+            format!("{}: ", self.machine)
+        } else {
+            String::new()
+        };
+        let mut said = format!(
+            "{machine}Of {} that can be tried here, {} {}: {reproduced} with the published size, \
+             {same} in direction.",
+            counted(tried as u64, "published statement"),
+            reproduced + same,
+            if reproduced + same == 1 {
+                "holds"
+            } else {
+                "hold"
+            },
+        );
+        if not > 0 {
+            let verb = if not == 1 { "does" } else { "do" };
+            said += &format!(" {not} {verb} not hold.");
+        }
+        if open > 0 {
+            said += &format!(" {open} stay undecided.");
+        }
+        if self.rules.quick {
+            said += " This was a quick look at few runs, which says the direction at most.";
+        }
+        said
+    }
+
+    fn method(&self, prefix: &str) -> Fold {
+        Fold {
+            id: format!("{prefix}method"),
+            title: format!("How it was judged ({})", self.machine),
+            body: html! { p {
+                (summary(&self.judged, self.rules)) " Numbers are compared as ratios, slopes and "
+                "orders only. experiments/README.md says how verdicts are made."
+            } },
+        }
+    }
+
+    fn experiment(&self, index: usize, prefix: &str) -> Fold {
+        let experiment = &self.experiments[index];
+        let judged: Vec<&Judged<'_>> = self
+            .judged
+            .iter()
+            .filter(|it| it.experiment == index)
+            .collect();
+        let verdicts = judged
+            .iter()
+            .map(|it| format!("{} {}", it.statement.id, it.verdict.words()));
+        let verdicts = verdicts.collect::<Vec<_>>().join(", ");
+        Fold {
+            id: format!("{prefix}{}", experiment.name),
+            title: format!("{}: {} ({verdicts})", experiment.name, experiment.title),
+            body: html! {
+                p .where { "Document " (experiment.document) ", " (experiment.source) "." }
+                @if let Some(published) = &experiment.published {
+                    p .where { (published) "." }
+                }
+                @for note in &experiment.notes { p { "Note: " (note) } }
+                @for text in &experiment.contradictions {
+                    p { "The document contradicts itself: " (text) }
+                }
+                @for judged in &judged { (statement(judged, prefix)) }
+                @for chart in &self.charts[index] { (figure(chart)) }
+                (numbers(experiment, &self.results[index]))
+            },
+        }
+    }
+}
+
+fn statement(judged: &Judged<'_>, prefix: &str) -> Markup {
+    let statement = judged.statement;
+    html! {
+        p id=(format!("{prefix}{}", statement.id)) {
+            b { (statement.id) } " "
+            span class=(class(judged.verdict)) { (judged.verdict.words()) }
+            ": " (statement.text) "."
+        }
+        ul .t { @for (name, finding) in &judged.parts { li {
+            span class=(class(finding.verdict)) { (finding.verdict.words()) }
+            ": " (part(&statement.id, name, finding))
+        } } }
+        @if let Some(note) = &statement.note { p { "Note: " (note) } }
+        @if let Some(cause) = &statement.cause { p { "Cause: " (cause) } }
+    }
+}
+
+/// The table of numbers, and the published ones that nothing is held against.
+fn numbers(experiment: &Experiment, results: &Results) -> Markup {
+    let mut table = Table::default()
+        .names("runs")
+        .names("metric")
+        .names("scheduler")
+        .numbers("published")
+        .numbers("here")
+        .numbers("ratio")
+        .numbers("ratio here");
+    for row in rows(experiment, results) {
+        let [published, here] = row.ratios;
+        table.row([
+            row.place,
+            row.metric,
+            row.arm,
+            row.published,
+            row.ours,
+            published,
+            here,
+        ]);
+    }
+    let alone = experiment.expected.iter().filter(|row| row.runs.is_empty());
+    let alone: Vec<String> = alone
+        .map(|row| {
+            let value = match row.value {
+                Published::Number(value) => format!("{value}"),
+                Published::Picture => "not available as numbers".to_owned(),
+                Published::Missing => "missing".to_owned(),
+            };
+            let words = [&row.place, &row.arm, &row.metric, &value, &row.note];
+            let words: Vec<&str> = words.into_iter().map(String::as_str).collect();
+            let words: Vec<&str> = words.into_iter().filter(|it| !it.is_empty()).collect();
+            words.join(": ")
+        })
+        .collect();
+    html! {
+        (page::table("Published, and here: mean, lowest and highest run", &table))
+        @for line in &alone { p .where { (line) } }
+    }
+}
