@@ -86,7 +86,7 @@ impl<H: Host> Instance<H> {
         known.2 += 1;
         if self.faults.pending.len() < MOST_TOLD && !self.streams.is_empty() {
             self.faults.pending.push((op, is_store, address));
-            self.progress.put_aside();
+            self.stack.progress.put_aside();
         }
     }
 

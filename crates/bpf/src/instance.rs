@@ -9,6 +9,7 @@ mod grow;
 mod heat;
 mod inside;
 
+pub(crate) use call::{CONTEXT_WORDS, MAX_NESTED};
 pub use call::{Prepared, Unfinished};
 pub(crate) use grow::Piece;
 
@@ -16,9 +17,9 @@ use std::sync::Arc;
 
 use crate::Image;
 use crate::backend::{Execution, Refusal};
+use crate::call_stack::CallStack;
 use crate::config::Config;
 use crate::faults::Faults;
-use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES};
 use crate::host::{Binding, Host};
 use crate::interp::cell::Cells;
 use crate::isa::TO_USER;
@@ -28,8 +29,7 @@ use crate::map::hash::Removed;
 use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::op::Code;
-use crate::progress::Progress;
-use crate::stop::{Fault, Stop};
+use crate::stop::Stop;
 use crate::streams::Streams;
 use crate::timer::Timers;
 use crate::variables::Variables;
@@ -60,21 +60,10 @@ pub struct Instance<H: Host> {
     pub(crate) image: Arc<Image>,
     pub(crate) bindings: Vec<Binding<H>>,
     pub(crate) config: Config,
-    /// Context arrays of nested calls, in the read-only half.
-    contexts: u64,
-    pub(crate) progress: Progress,
-    /// [`Instance::retired`] and [`Instance::charged`] when the spin lock that is held was taken.
-    pub(crate) locked_at: (u64, u64),
-    pub(crate) stack_start: u64,
-    pub(crate) stack_end: u64,
-    /// Callers of the functions that run now, of all nested calls.
-    pub(crate) frames: Vec<Frame>,
-    /// Calls in progress, one in the other. Only [`inside::Inside`] changes it.
-    pub(crate) depth: u32,
+    /// Calls in progress, and what they have.
+    pub(crate) stack: CallStack,
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,
-    /// Where the innermost of nested calls failed.
-    innermost: Option<Fault>,
     /// What native code needs while it runs.
     pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.
@@ -88,27 +77,9 @@ pub struct Instance<H: Host> {
     refusal: Option<Refusal>,
     /// Whether and when native code is worth it.
     heat: Heat,
-    /// Whether the outermost call runs on a native stack with room enough for native code. True
-    /// between calls.
-    pub(crate) roomy: bool,
 }
 
 impl<H: Host> Instance<H> {
-    /// Where the first frame of the call begins that has just been counted in.
-    pub(crate) fn first_frame(&self) -> u64 {
-        match self.depth {
-            0 | 1 => self.stack_start,
-            _ => self.progress.frame + FRAME_BYTES,
-        }
-    }
-
-    /// The greatest frame pointer with which a function of this call may call another: by depth,
-    /// and by stack.
-    pub(crate) fn frame_limit(&self) -> u64 {
-        let deepest = self.first_frame() + FRAME_BYTES * (MAX_FRAMES as u64 - 1);
-        deepest.min(self.stack_end.saturating_sub(FRAME_BYTES))
-    }
-
     /// Back end that executes the programs at this time.
     #[must_use]
     pub fn execution(&self) -> Execution {
@@ -141,7 +112,7 @@ impl<H: Host> Instance<H> {
     #[inline]
     #[must_use]
     pub const fn retired(&self) -> u64 {
-        self.progress.retired()
+        self.stack.progress.retired()
     }
 
     /// How often each function of the host was called, by name. Complete only with
@@ -155,13 +126,13 @@ impl<H: Host> Instance<H> {
     #[inline]
     #[must_use]
     pub const fn charged(&self) -> u64 {
-        self.progress.charged_ps
+        self.stack.progress.charged_ps
     }
 
     /// A host function costs more than its table says, by `cost_ps` picoseconds.
     #[inline]
     pub const fn charge(&mut self, cost_ps: u64) {
-        self.progress.charged_ps += cost_ps;
+        self.stack.progress.charged_ps += cost_ps;
     }
 
     /// Instructions that an outermost call may retire.
@@ -175,13 +146,13 @@ impl<H: Host> Instance<H> {
     /// inside functions of the kernel. A host calls this for all that a program can make grow.
     #[inline]
     pub const fn spend(&mut self, bytes: u64) {
-        self.progress.spend(bytes / 8);
+        self.stack.progress.spend(bytes / 8);
     }
 
     /// An outermost call has ended, and the next one has its budget.
     #[inline]
     fn account(&mut self) {
-        if self.progress.exceeds_total() {
+        if self.stack.progress.exceeds_total() {
             self.tighten();
         }
     }
@@ -189,8 +160,8 @@ impl<H: Host> Instance<H> {
     /// The next outermost call gets no more than what is left.
     #[cold]
     fn tighten(&mut self) {
-        self.allowance = self.progress.total_left();
-        self.progress.refuel(self.allowance);
+        self.allowance = self.stack.progress.total_left();
+        self.stack.progress.refuel(self.allowance);
     }
 
     /// Why a program stops that has no budget left.

@@ -7,6 +7,7 @@ mod bind;
 mod btf;
 mod builtin;
 mod bytes;
+mod call_stack;
 mod config;
 mod core_reloc;
 mod decode;

@@ -53,8 +53,6 @@ impl Scratch {
         false
     }
 
-    pub(crate) const fn place_context(&mut self, _: u64) {}
-
     pub(crate) const fn rest(&mut self, _: u64) {}
 }
 

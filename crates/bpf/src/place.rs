@@ -39,7 +39,7 @@ impl<H: Host> Instance<H> {
     #[inline]
     #[must_use]
     pub const fn here(&self) -> u32 {
-        self.progress.place
+        self.stack.progress.place
     }
 
     /// `function` is about to be called: until it comes to a place, it is at its begin. One that
@@ -48,12 +48,12 @@ impl<H: Host> Instance<H> {
     /// # Panics
     /// If there is no such function.
     pub fn begin_place(&mut self, function: u32) {
-        self.progress.place = self.code.entries[function as usize].begin;
+        self.stack.progress.place = self.code.entries[function as usize].begin;
     }
 
     /// A nested call is over, and the program goes on that was `here`.
     pub const fn return_to(&mut self, here: u32) {
-        self.progress.place = here;
+        self.stack.progress.place = here;
     }
 
     /// The source line of a place. `None` for a number that is none.

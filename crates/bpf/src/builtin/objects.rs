@@ -80,7 +80,7 @@ fn no_object(address: u64) -> Stop {
 
 /// A tree or list is touched under the lock beside it; a verifier sees to that.
 fn under_lock<H: Host>(vm: &Instance<H>) -> Result<(), Stop> {
-    if vm.progress.nesting.spin_locks > 0 {
+    if vm.stack.progress.nesting.spin_locks > 0 {
         return Ok(());
     }
     Err(Stop::Refused(

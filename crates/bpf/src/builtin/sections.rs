@@ -25,14 +25,14 @@ pub(super) fn table<H: Host>() -> [Line<H>; 8] {
 type Depth = fn(&mut Nesting) -> &mut u32;
 
 fn enter<H: Host>(vm: &mut Instance<H>, depth: Depth) {
-    let progress = &mut vm.progress;
+    let progress = &mut vm.stack.progress;
     *depth(&mut progress.nesting) += 1;
     progress.untidy += Progress::SECTION;
 }
 
 /// Leaves one section; an error when there was none.
 fn leave<H: Host>(vm: &mut Instance<H>, depth: Depth, what: &str) -> Result<u64, Stop> {
-    let progress = &mut vm.progress;
+    let progress = &mut vm.stack.progress;
     let depth = depth(&mut progress.nesting);
     let Some(less) = depth.checked_sub(1) else {
         return Err(Stop::Refused(format!(
@@ -46,19 +46,19 @@ fn leave<H: Host>(vm: &mut Instance<H>, depth: Depth, what: &str) -> Result<u64,
 
 /// A program may hold one spin lock at a time: two could deadlock.
 fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
-    if ctx.vm.progress.nesting.spin_locks > 0 {
+    if ctx.vm.stack.progress.nesting.spin_locks > 0 {
         return Err(Stop::Refused(
             "a spin lock was taken while one is held".into(),
         ));
     }
     enter(ctx.vm, |held| &mut held.spin_locks);
-    ctx.vm.locked_at = (ctx.vm.retired(), ctx.vm.charged());
+    ctx.vm.stack.locked_at = (ctx.vm.retired(), ctx.vm.charged());
     Ok(0)
 }
 
 fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
     leave(ctx.vm, |held| &mut held.spin_locks, "a spin lock")?;
-    let (retired, charged) = ctx.vm.locked_at;
+    let (retired, charged) = ctx.vm.stack.locked_at;
     let (instructions, more) = (ctx.vm.retired() - retired, ctx.vm.charged() - charged);
     ctx.host.spin_lock_held(lock, instructions, more);
     Ok(0)
@@ -85,13 +85,13 @@ fn preempt_enable<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64,
 /// The flags are opaque to programs; ours say how deep the section is.
 fn irq_save<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     enter(ctx.vm, |held| &mut held.interrupts);
-    let flags = u64::from(ctx.vm.progress.nesting.interrupts).to_le_bytes();
+    let flags = u64::from(ctx.vm.stack.progress.nesting.interrupts).to_le_bytes();
     deliver(ctx.vm, args[0], &flags).map(|()| 0)
 }
 
 /// Sections end in the reverse order of their beginning, as a verifier demands.
 fn irq_restore<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
-    let depth = ctx.vm.progress.nesting.interrupts;
+    let depth = ctx.vm.stack.progress.nesting.interrupts;
     if ctx.vm.memory.load_u64(args[0]) != u64::from(depth) {
         return Err(Stop::Refused(
             "interrupts were restored out of order".to_owned(),
@@ -109,7 +109,7 @@ impl<H: Host> Instance<H> {
     /// [`Stop::Refused`] if there are more.
     pub fn open_iterator(&mut self, bytes: u64) -> Result<(), Stop> {
         let most = FRAME_BYTES * MAX_FRAMES as u64 / bytes.max(1);
-        if u64::from(self.progress.nesting.iterators) >= most {
+        if u64::from(self.stack.progress.nesting.iterators) >= most {
             let text = format!("more than {most} iterators are open");
             return Err(Stop::Refused(text));
         }

@@ -59,14 +59,14 @@ use crate::stop::{Fault, Spot, Stop};
 use crate::{interp, jit};
 
 /// Calls of programs through the host on top of each other, beyond the outermost.
-pub(super) const MAX_NESTED: u32 = 8;
+pub(crate) const MAX_NESTED: u32 = 8;
 
 /// Arguments of a `struct_ops` callback; the kernel allows 12 (`MAX_BPF_FUNC_ARGS`, Linux 6.18,
 /// include/linux/bpf.h).
 const MAX_ARGS: usize = 12;
 
 /// Words of a nested call's context: the arguments, and behind them a key for callbacks.
-pub(super) const CONTEXT_WORDS: u64 = 16;
+pub(crate) const CONTEXT_WORDS: u64 = 16;
 
 /// The arguments of the next outermost call are in their place: see [`Instance::prepare`].
 #[derive(Debug)]
@@ -132,10 +132,10 @@ impl<H: Host> Instance<H> {
             "a callback has {} arguments",
             args.len()
         );
-        if self.depth > 0 {
+        if self.stack.depth > 0 {
             return None;
         }
-        jit::put_arguments(self, self.contexts, args);
+        jit::put_arguments(self, self.stack.contexts, args);
         Some(Prepared(()))
     }
 
@@ -157,13 +157,13 @@ impl<H: Host> Instance<H> {
         let Some(entry) = self.quick_entry(function) else {
             return Err(Unfinished(None));
         };
-        let context = self.contexts;
+        let context = self.stack.contexts;
         // What a call needs is as the one before has left it.
         let mut call = Inside::enter_outermost(self);
         let value = jit::run_outermost(&mut *call, host, entry, context);
         drop(call);
         let value = jit::report_stores_behind(self, host, value);
-        if jit::is_plain(self) && !self.progress.exceeds_total() {
+        if jit::is_plain(self) && !self.stack.progress.exceeds_total() {
             Ok(value)
         } else {
             Err(Unfinished(Some(value)))
@@ -202,12 +202,12 @@ impl<H: Host> Instance<H> {
             return self.call_outermost(function, host);
         }
         let before = self.retired();
-        let context = self.contexts;
+        let context = self.stack.contexts;
         let mut call = Inside::enter_outermost(self);
         let result = interp::run(&mut *call, host, function, [context, 0, 0, 0, 0]);
         drop(call);
         self.heat.note(function, self.retired() - before);
-        if let (Ok(value), 0) = (&result, self.progress.untidy) {
+        if let (Ok(value), 0) = (&result, self.stack.progress.untidy) {
             self.account();
             return Ok(*value);
         }
@@ -223,7 +223,7 @@ impl<H: Host> Instance<H> {
     /// An outermost call with arguments that are in their place, by whatever executes it.
     #[inline(never)]
     fn call_outermost(&mut self, function: u32, host: &mut H) -> Result<u64, Box<Fault>> {
-        self.enter(function, [self.contexts, 0, 0, 0, 0], host)
+        self.enter(function, [self.stack.contexts, 0, 0, 0, 0], host)
             .map_err(Box::new)
     }
 
@@ -235,7 +235,7 @@ impl<H: Host> Instance<H> {
         args: &[u64],
         host: &mut H,
     ) -> Result<u64, Box<Fault>> {
-        let context = self.context();
+        let context = self.stack.context();
         self.memory.put_words(context, args);
         self.enter(function, [context, 0, 0, 0, 0], host)
             .map_err(Box::new)
@@ -264,14 +264,9 @@ impl<H: Host> Instance<H> {
         }
     }
 
-    /// The context array of the next call.
-    fn context(&self) -> u64 {
-        self.contexts + u64::from(self.depth.min(MAX_NESTED)) * 8 * CONTEXT_WORDS
-    }
-
     /// Writes an array's index where the next callback can read it as a key.
     pub(crate) fn scratch_index(&mut self, index: u32) -> u64 {
-        let address = self.context() + 8 * MAX_ARGS as u64;
+        let address = self.stack.context() + 8 * MAX_ARGS as u64;
         self.memory.poke_u32(address, index);
         address
     }
@@ -329,30 +324,30 @@ impl<H: Host> Instance<H> {
 
     /// Every call of a program comes through here.
     fn enter(&mut self, function: u32, args: [u64; 5], host: &mut H) -> Result<u64, Fault> {
-        if self.depth > MAX_NESTED {
+        if self.stack.depth > MAX_NESTED {
             return Err(self.fault(Stop::CallDepth { limit: MAX_NESTED }, function));
         }
-        if self.depth == 0 {
+        if self.stack.depth == 0 {
             if self.heat.is_due() {
                 self.look_for_native();
             }
-            self.roomy = self.native.is_some() && self.scratch.has_room();
+            self.stack.roomy = self.native.is_some() && self.scratch.has_room();
         }
-        let held = self.progress.nesting;
+        let held = self.stack.progress.nesting;
         let mut call = Inside::enter(self);
         let result = call.execute(function, args, host);
         drop(call);
         if self.has_faults() {
             self.tell_faults(function);
         }
-        let tidy = self.depth > 0 || self.progress.untidy == 0;
-        if self.depth == 0 {
+        let tidy = self.stack.depth > 0 || self.stack.progress.untidy == 0;
+        if self.stack.depth == 0 {
             self.account();
             // As quick calls want it.
-            self.roomy = true;
+            self.stack.roomy = true;
         }
         match result {
-            Ok(result) if tidy && self.progress.nesting == held => Ok(result),
+            Ok(result) if tidy && self.stack.progress.nesting == held => Ok(result),
             result => self.leave(result, held, function),
         }
     }
@@ -360,7 +355,7 @@ impl<H: Host> Instance<H> {
     /// Executes a function of a call that has been entered, by whatever there is.
     #[inline]
     fn execute(&mut self, function: u32, args: [u64; 5], host: &mut H) -> Result<u64, Trap> {
-        let native = self.native.as_ref().filter(|_| self.roomy);
+        let native = self.native.as_ref().filter(|_| self.stack.roomy);
         let entry = native.and_then(|native| native.entry(function, &args, &self.memory));
         if let Some(entry) = entry {
             return jit::run(self, host, entry, function, args);
@@ -381,22 +376,22 @@ impl<H: Host> Instance<H> {
         held: Nesting,
         function: u32,
     ) -> Result<u64, Fault> {
-        if self.depth == 0 {
+        if self.stack.depth == 0 {
             self.free_removed();
         }
-        let left = std::mem::replace(&mut self.progress.nesting, held);
+        let left = std::mem::replace(&mut self.stack.progress.nesting, held);
         let result = match (result, left.excess_over(held)) {
             (Err(trap), _) => Err(self.locate(trap)),
             (Ok(_), Some(what)) => Err(self.fault(Stop::Refused(what), function)),
             (Ok(result), None) => Ok(result),
         };
-        if self.depth == 0 {
-            self.innermost = None;
+        if self.stack.depth == 0 {
+            self.stack.innermost = None;
             self.forget_faults();
-            self.progress.untidy = 0;
+            self.stack.progress.untidy = 0;
         } else {
-            self.progress.untidy = Progress::SECTION * held.sections();
-            self.progress.put_aside();
+            self.stack.progress.untidy = Progress::SECTION * held.sections();
+            self.stack.progress.put_aside();
         }
         result
     }
@@ -413,7 +408,7 @@ impl<H: Host> Instance<H> {
         if let Some((argument, value)) = binding.given {
             args[argument] = value;
         }
-        self.progress.charged_ps += binding.cost_ps;
+        self.stack.progress.charged_ps += binding.cost_ps;
         match binding.body {
             Some(body) => body(&mut CallCtx { vm: self, host }, args),
             None => {
@@ -427,8 +422,8 @@ impl<H: Host> Instance<H> {
     /// have its address, as RCU has it in the kernel.
     pub(crate) fn bury(&mut self, removed: Removed) {
         self.removed.push(removed);
-        self.progress.put_aside();
-        if self.depth == 0 {
+        self.stack.progress.put_aside();
+        if self.stack.depth == 0 {
             self.free_removed();
         }
     }
@@ -449,6 +444,7 @@ impl<H: Host> Instance<H> {
     /// [`Stop`]; its place is remembered, because it is the one that helps.
     fn locate(&mut self, trap: Trap) -> Fault {
         if let Some(inner) = self
+            .stack
             .innermost
             .take()
             .filter(|inner| inner.stop == trap.stop)
@@ -474,9 +470,9 @@ impl<H: Host> Instance<H> {
     }
 
     fn remember(&mut self, fault: &Fault) {
-        if self.depth > 0 {
-            self.innermost = Some(fault.clone());
-            self.progress.put_aside();
+        if self.stack.depth > 0 {
+            self.stack.innermost = Some(fault.clone());
+            self.stack.progress.put_aside();
         }
     }
 }

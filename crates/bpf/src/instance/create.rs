@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::call::{CONTEXT_WORDS, MAX_NESTED};
 use super::heat::Heat;
 use super::{Instance, MOST_BUDGET};
 use crate::backend::Backend;
 use crate::bind::bind;
 use crate::builtin;
+use crate::call_stack::CallStack;
 use crate::config::Config;
 use crate::decode::{self, Addresses};
 use crate::faults::Faults;
@@ -17,7 +17,6 @@ use crate::jit;
 use crate::map::Maps;
 use crate::memory::Memory;
 use crate::objects::Objects;
-use crate::progress::Progress;
 use crate::streams::Streams;
 use crate::timer::Timers;
 use crate::variables::Variables;
@@ -64,10 +63,9 @@ impl<H: Host> Instance<H> {
     ) -> Result<Self, InstanceError> {
         let mut memory =
             Memory::reserve(config.memory_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
-        let stack_bytes = u64::from(config.stack_bytes);
-        let stack_start = memory.alloc_map(stack_bytes)?;
-        let context_bytes = u64::from(MAX_NESTED + 1) * 8 * CONTEXT_WORDS;
-        let contexts = memory.alloc_kernel(context_bytes, 64)?;
+        let total = config.total_budget.unwrap_or(u64::MAX);
+        let allowance = config.budget.min(MOST_BUDGET).min(total);
+        let stack = CallStack::new(&mut memory, &config, allowance)?;
         let variables = Variables::new(&mut memory, &image.variables, config.cpus)?;
         let maps = match room {
             Some(most) => Maps::with_room(&mut memory, most)?,
@@ -79,10 +77,8 @@ impl<H: Host> Instance<H> {
             image: &image,
         };
         let code = Arc::new(decode::decode(&image, &places)?);
-        let total = config.total_budget.unwrap_or(u64::MAX);
-        let allowance = config.budget.min(MOST_BUDGET).min(total);
         let heat = Heat::new(&config);
-        let mut instance = Self {
+        Ok(Self {
             memory,
             maps,
             timers: Timers::default(),
@@ -96,31 +92,15 @@ impl<H: Host> Instance<H> {
             image,
             bindings,
             config,
-            contexts,
-            progress: Progress {
-                frame: stack_start,
-                total_end: total,
-                ..Progress::default()
-            },
-            locked_at: (0, 0),
-            stack_start,
-            stack_end: stack_start + stack_bytes,
-            frames: Vec::new(),
-            depth: 0,
+            stack,
             removed: Vec::new(),
-            innermost: None,
             scratch: jit::Scratch::default(),
             native: None,
             entries: Box::default(),
             allowance,
             refusal: None,
             heat,
-            roomy: true,
-        };
-        instance.progress.refuel(allowance);
-        let context_at = instance.memory.host_address(contexts);
-        instance.scratch.place_context(context_at);
-        Ok(instance)
+        })
     }
 
     /// The guest address of a function.

@@ -151,7 +151,7 @@ impl<H: Host> Instance<H> {
     /// While a program runs.
     pub(crate) fn append(&mut self, pieces: Vec<Piece>) -> Result<(), LoadError> {
         assert_eq!(
-            self.depth, 0,
+            self.stack.depth, 0,
             "a program runs while user space loads another"
         );
         let image = Arc::make_mut(&mut self.image);

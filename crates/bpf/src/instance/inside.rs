@@ -23,16 +23,16 @@ impl<'a, H: Host> Inside<'a, H> {
     /// Enters, whoever calls.
     #[inline]
     pub(super) fn enter(vm: &'a mut Instance<H>) -> Self {
-        let (depth, frame) = (vm.depth, vm.progress.frame);
-        vm.depth = depth + 1;
+        let (depth, frame) = (vm.stack.depth, vm.stack.progress.frame);
+        vm.stack.depth = depth + 1;
         Self { vm, depth, frame }
     }
 
     /// Enters where no other call is in progress, in fewer instructions.
     #[inline(always)]
     pub(super) fn enter_outermost(vm: &'a mut Instance<H>) -> Self {
-        debug_assert_eq!(vm.depth, 0, "another call is in progress");
-        vm.depth = 1;
+        debug_assert_eq!(vm.stack.depth, 0, "another call is in progress");
+        vm.stack.depth = 1;
         Self {
             vm,
             depth: 0,
@@ -45,13 +45,13 @@ impl<H: Host> Drop for Inside<'_, H> {
     #[inline(always)]
     fn drop(&mut self) {
         let vm = &mut *self.vm;
-        vm.depth = self.depth;
+        vm.stack.depth = self.depth;
         if self.depth > 0 {
-            vm.progress.frame = self.frame;
+            vm.stack.progress.frame = self.frame;
             return;
         }
-        vm.progress.frame = vm.stack_start;
-        vm.progress.refuel(vm.allowance);
+        vm.stack.progress.frame = vm.stack.start;
+        vm.stack.progress.refuel(vm.allowance);
     }
 }
 

@@ -45,7 +45,7 @@ fn a_callback_finds_its_arguments_behind_r1_and_cannot_change_them() {
 
 /// Panics in the third of calls that call each other.
 fn calls_until_it_panics(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
-    assert!(ctx.vm.depth < 3, "deep enough");
+    assert!(ctx.vm.stack.depth < 3, "deep enough");
     Ok(ctx.vm.call_program(0, &[], ctx.host)?)
 }
 
@@ -58,12 +58,12 @@ fn a_panic_of_the_host_leaves_every_call_that_was_entered() {
         .function(&[&[mov(0, 7), EXIT]])
         .import("panics", "void()");
     let mut vm = object.with(BACKEND, &table, Config::default());
-    let before = (vm.progress.fuel, vm.progress.frame);
+    let before = (vm.stack.progress.fuel, vm.stack.progress.frame);
     let call = AssertUnwindSafe(|| vm.call_program(0, &[], &mut World::default()));
     let panic = catch_unwind(call).expect_err("the host panics");
     assert_eq!(panic.downcast_ref(), Some(&"deep enough"));
-    assert_eq!(vm.depth, 0);
-    assert_eq!((vm.progress.fuel, vm.progress.frame), before);
+    assert_eq!(vm.stack.depth, 0);
+    assert_eq!((vm.stack.progress.fuel, vm.stack.progress.frame), before);
     assert_eq!(vm.call_program(1, &[], &mut World::default()), Ok(7));
 }
 
@@ -148,7 +148,7 @@ fn a_nested_call_leaves_the_outer_ones_arguments_alone_and_is_over_with_it() {
         let mut vm = object.with(BACKEND, &[nest], Config::default());
         for argument in [77, 78] {
             let result = vm.call_program(0, &[argument], &mut World::default());
-            assert_eq!((result, vm.depth), (Ok(argument), 0));
+            assert_eq!((result, vm.stack.depth), (Ok(argument), 0));
         }
     }
 }

@@ -54,11 +54,11 @@ impl<'a, H: Host> Machine<'a, H> {
         [a, b, c, d, e]: [u64; 5],
     ) -> Self {
         let mut regs = [0, a, b, c, d, e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        regs[10] = vm.first_frame();
+        regs[10] = vm.stack.first_frame();
         Self {
             regs,
-            rest: vm.progress.fuel,
-            frames: vm.frames.len(),
+            rest: vm.stack.progress.fuel,
+            frames: vm.stack.frames.len(),
             may_goto: MAY_GOTO_TURNS,
             holds: false,
             trap: None,
@@ -95,11 +95,11 @@ impl<'a, H: Host> Machine<'a, H> {
             return Err(Box::new(Trap { stop, op }));
         }
         self.drive(self.cells.at(op));
-        self.vm.progress.fuel = self.rest;
+        self.vm.stack.progress.fuel = self.rest;
         match self.trap {
             None => Ok(self.regs[0]),
             Some(trap) => {
-                self.vm.frames.truncate(self.frames);
+                self.vm.stack.frames.truncate(self.frames);
                 Err(trap)
             }
         }
@@ -161,20 +161,20 @@ impl<'a, H: Host> Machine<'a, H> {
     #[inline(always)]
     fn push_stack(&mut self, clear: u32) -> Result<(), Stop> {
         let frame = self.regs[10];
-        if frame + FRAME_BYTES > self.vm.stack_end {
+        if frame + FRAME_BYTES > self.vm.stack.end {
             return Err(stack_overflow(self.vm.stack_bytes()));
         }
         self.regs[10] = frame + FRAME_BYTES;
         let clear = u64::from(clear);
         self.vm.memory.clear(self.regs[10] - clear, clear);
-        self.vm.progress.frame = frame;
+        self.vm.stack.progress.frame = frame;
         Ok(())
     }
 
     /// Enters `function`, to return behind the operation at `pc`. Gives where it begins.
     #[inline(never)]
     pub(super) fn call_local(&mut self, function: usize, pc: Pc<'_, H>) -> Result<Pc<'a, H>, Stop> {
-        if self.vm.frames.len() - self.frames >= MAX_FRAMES - 1 {
+        if self.vm.stack.frames.len() - self.frames >= MAX_FRAMES - 1 {
             return Err(Stop::CallDepth {
                 limit: MAX_FRAMES as u32,
             });
@@ -184,7 +184,7 @@ impl<'a, H: Host> Machine<'a, H> {
         self.push_stack(entry.clear)?;
         self.regs[0] = 0;
         self.regs[6..10].fill(0);
-        self.vm.frames.push(Frame {
+        self.vm.stack.frames.push(Frame {
             kept: [r6, r7, r8, r9],
             back: self.cells.op(pc) + 1,
             may_goto: self.may_goto,
@@ -196,16 +196,16 @@ impl<'a, H: Host> Machine<'a, H> {
     /// Whether another function of this activation waits for this one.
     #[inline(always)]
     pub(super) const fn is_called(&self) -> bool {
-        self.vm.frames.len() != self.frames
+        self.vm.stack.frames.len() != self.frames
     }
 
     /// Where the caller goes on; it has its registers again.
     pub(super) fn return_to_caller(&mut self) -> Pc<'a, H> {
-        let frame = self.vm.frames.pop().expect("the function was called");
+        let frame = self.vm.stack.frames.pop().expect("the function was called");
         self.regs[1..6].fill(0);
         self.regs[6..10].copy_from_slice(&frame.kept);
         self.regs[10] -= FRAME_BYTES;
-        self.vm.progress.frame -= FRAME_BYTES;
+        self.vm.stack.progress.frame -= FRAME_BYTES;
         self.may_goto = frame.may_goto;
         self.cells.at(frame.back)
     }
@@ -215,9 +215,9 @@ impl<'a, H: Host> Machine<'a, H> {
     #[inline(never)]
     pub(super) fn call_host(&mut self, import: usize, pc: Pc<'_, H>, fuel: i64) -> i64 {
         let [_, a, b, c, d, e, ..] = self.regs;
-        self.vm.progress.fuel = fuel + self.rest;
+        self.vm.stack.progress.fuel = fuel + self.rest;
         let result = self.vm.call_import(self.host, import, [a, b, c, d, e]);
-        let fuel = self.vm.progress.fuel - self.rest;
+        let fuel = self.vm.stack.progress.fuel - self.rest;
         match result {
             Ok(value) => {
                 self.answer(value);

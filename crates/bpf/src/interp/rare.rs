@@ -91,7 +91,7 @@ impl<H: Host> Machine<'_, H> {
         let pointer = self.get(pc.cell().dst);
         let (address, there) = self.vm.arena_access(at, pointer, (N as u64, true));
         if there && !self.vm.memory.store(address, bytes) {
-            self.vm.progress.place = at as u32;
+            self.vm.stack.progress.place = at as u32;
             slow_store(self.vm, self.host, address, bytes)?;
         }
         Ok(())

@@ -277,7 +277,7 @@ unsafe fn store_slowly<'a, H: Host, const N: usize>(
     fuel: i64,
     (address, bytes): (u64, [u8; N]),
 ) -> Next<'a, H> {
-    m.vm.progress.place = m.op(pc) as u32;
+    m.vm.stack.progress.place = m.op(pc) as u32;
     match slow_store(m.vm, m.host, address, bytes) {
         // SAFETY: The caller says so.
         Ok(()) => unsafe { next(pc, m, fuel) },
@@ -303,7 +303,7 @@ macro_rules! jump {
         ) -> Next<'a, H> {
             let $cell = pc.cell();
             if $p {
-                $m.vm.progress.place = $m.op(pc) as u32;
+                $m.vm.stack.progress.place = $m.op(pc) as u32;
             }
             let is_taken = $taken;
             // SAFETY: This cell is that of a jump: `control` gives this function to no other.
@@ -420,7 +420,7 @@ unsafe fn may_goto<'a, H: Host, const P: bool>(
     fuel: i64,
 ) -> Next<'a, H> {
     if P {
-        m.vm.progress.place = m.op(pc) as u32;
+        m.vm.stack.progress.place = m.op(pc) as u32;
     }
     let exhausted = m.may_goto == 0;
     m.may_goto = m.may_goto.saturating_sub(1);
@@ -467,7 +467,7 @@ unsafe fn call_helper<'a, H: Host>(
     m: &mut Machine<'a, H>,
     fuel: i64,
 ) -> Next<'a, H> {
-    m.vm.progress.place = m.op(pc) as u32;
+    m.vm.stack.progress.place = m.op(pc) as u32;
     match m.vm.helper(m.get(pc.cell().dst)) {
         // SAFETY: This cell is that of an operation.
         Ok(import) => unsafe { call_import(pc, m, fuel, import) },
@@ -493,7 +493,7 @@ unsafe fn call_host<'a, H: Host, const P: bool>(
     fuel: i64,
 ) -> Next<'a, H> {
     if P {
-        m.vm.progress.place = m.op(pc) as u32;
+        m.vm.stack.progress.place = m.op(pc) as u32;
     }
     // SAFETY: This cell is that of an operation.
     unsafe { call_import(pc, m, fuel, pc.cell().arg as usize) }
@@ -559,7 +559,7 @@ unsafe fn answer<'a, H: Host>(
     value: u64,
 ) -> Next<'a, H> {
     let cost_ps = m.vm.bindings[pc.cell().arg as usize].cost_ps;
-    m.vm.progress.charged_ps += cost_ps;
+    m.vm.stack.progress.charged_ps += cost_ps;
     m.answer(value);
     // SAFETY: The caller says so.
     enter(unsafe { pc.next() }, m, fuel)

@@ -97,8 +97,6 @@ pub(crate) struct Scratch {
     /// With [`stop::HOST`].
     pub(super) outcome: Option<Outcome>,
     room: Room,
-    /// Where the context of an outermost call lies in this process.
-    pub(super) context_at: u64,
 }
 
 /// A call from Rust into native code; one in another puts the outer one aside.
@@ -140,11 +138,6 @@ impl Scratch {
         self.room.is_here()
     }
 
-    /// Says where the context of an outermost call lies in this process.
-    pub(crate) const fn place_context(&mut self, context_at: u64) {
-        self.context_at = context_at;
-    }
-
     /// Prepares `run_outermost`: with which frame pointers functions may call others.
     pub(crate) const fn rest(&mut self, frame_limit: u64) {
         self.activation.frame_limit = frame_limit;
@@ -158,7 +151,7 @@ impl<H: Host> Instance<H> {
     fn stop_native(&mut self, outcome: Outcome) {
         self.scratch.stop = stop::HOST;
         self.scratch.outcome = Some(outcome);
-        self.progress.put_aside();
+        self.stack.progress.put_aside();
     }
 }
 
@@ -167,10 +160,10 @@ unsafe extern "C" fn absent<H: Host>(vm: *mut c_void, _: u64) -> Ending {
     // SAFETY: The pointer is that of `run_outermost`, which does not use the instance meanwhile.
     let vm = unsafe { &mut *vm.cast::<Instance<H>>() };
     vm.scratch.stop = stop::ABSENT;
-    vm.progress.put_aside();
+    vm.stack.progress.put_aside();
     Ending {
         value: 0,
-        fuel: vm.progress.fuel,
+        fuel: vm.stack.progress.fuel,
     }
 }
 
@@ -235,7 +228,7 @@ pub(super) fn leave_native<H: Host>(
         report_stores(vm, host);
         // Looked at here, so that two plain words come out of `catch_unwind`.
         match body(vm, host) {
-            Ok(value) => (value, vm.progress.fuel),
+            Ok(value) => (value, vm.stack.progress.fuel),
             Err(stop) => {
                 vm.stop_native(Outcome::Stop(stop));
                 (0, NO_FUEL)

@@ -56,7 +56,7 @@ pub(super) struct Offsets {
 
 impl Offsets {
     pub(super) const fn of<H: Host>() -> Self {
-        let progress = offset_of!(Instance<H>, progress);
+        let progress = offset_of!(Instance<H>, stack.progress);
         let nesting = progress + offset_of!(Progress, nesting);
         let scratch = offset_of!(Instance<H>, scratch);
         let activation = scratch + offset_of!(Scratch, activation);
@@ -99,22 +99,22 @@ pub(crate) fn run<H: Host>(
     function: u32,
     args: [u64; 5],
 ) -> Result<u64, Trap> {
-    let first = vm.first_frame();
-    if first + FRAME_BYTES > vm.stack_end {
+    let first = vm.stack.first_frame();
+    if first + FRAME_BYTES > vm.stack.end {
         return Err(no_stack(vm, function));
     }
     let activation = Activation {
-        frame_limit: vm.frame_limit(),
+        frame_limit: vm.stack.frame_limit(),
         now_ns: host.now_ns(),
         cpu: host.cpu().into(),
         host: (&raw mut *host).expose_provenance(),
     };
     let outer = std::mem::replace(&mut vm.scratch.activation, activation);
-    vm.progress.frame = first;
+    vm.stack.progress.frame = first;
     let ending = call(vm, entry, args);
-    vm.progress.fuel = ending.fuel;
+    vm.stack.progress.fuel = ending.fuel;
     report_stores(vm, host);
-    if vm.depth > 1 {
+    if vm.stack.depth > 1 {
         vm.scratch.activation = outer;
     }
     if vm.scratch.stop == 0 {
@@ -127,7 +127,7 @@ pub(crate) fn run<H: Host>(
 /// address is `_context`.
 #[inline(always)]
 pub(crate) fn put_arguments<H: Host>(vm: &mut Instance<H>, _context: u64, args: &[u64]) {
-    let at = std::ptr::with_exposed_provenance_mut::<u64>(vm.scratch.context_at as usize);
+    let at = std::ptr::with_exposed_provenance_mut::<u64>(vm.stack.contexts_at as usize);
     let put = |word: usize, arg: u64| {
         // Volatile, so that they are stored one by one: a larger word that the compiler made of
         // two would have to wait for the two stores by which the caller has just made them.
@@ -169,7 +169,7 @@ pub(crate) fn run_outermost<H: Host>(
     let pointer: *mut Instance<H> = vm;
     // SAFETY: As in `call`; a program has only these two parameters.
     let ending = unsafe { (entry.0)(pointer.cast(), context) };
-    vm.progress.fuel = ending.fuel;
+    vm.stack.progress.fuel = ending.fuel;
     ending.value
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn run_outermost<H: Host>(
 /// put nothing aside.
 #[inline]
 pub(crate) const fn is_plain<H: Host>(vm: &Instance<H>) -> bool {
-    vm.progress.untidy == 0
+    vm.stack.progress.untidy == 0
 }
 
 /// What has become of a call by [`run_outermost`], which has given `value`; `None` if there is no
@@ -190,10 +190,10 @@ pub(crate) fn settle_outermost<H: Host>(
         0 => Some(Ok(value)),
         stop::ABSENT => {
             vm.scratch.stop = 0;
-            vm.progress.untidy = 0;
+            vm.stack.progress.untidy = 0;
             None
         }
-        _ => Some(Err(trap(vm, vm.stack_start))),
+        _ => Some(Err(trap(vm, vm.stack.start))),
     }
 }
 
@@ -237,7 +237,7 @@ fn trap<H: Host>(vm: &mut Instance<H>, first: u64) -> Trap {
 /// `Instance::frame_limit` says there is the stack's end, or how deep functions may call.
 fn frame_stop<H: Host>(vm: &Instance<H>, first: u64) -> Stop {
     let deepest = first + FRAME_BYTES * (MAX_FRAMES as u64 - 1);
-    if deepest <= vm.stack_end.saturating_sub(FRAME_BYTES) {
+    if deepest <= vm.stack.end.saturating_sub(FRAME_BYTES) {
         return Stop::CallDepth {
             limit: MAX_FRAMES as u32,
         };

@@ -172,7 +172,7 @@ fn what_instances_have_interpreted_counts_for_the_next_with_the_same_code() {
 #[test]
 fn a_thread_without_stack_enough_interprets() {
     let table = table(|ctx, _| {
-        ctx.host.cpu = 1 + u32::from(ctx.vm.roomy);
+        ctx.host.cpu = 1 + u32::from(ctx.vm.stack.roomy);
         Ok(0)
     });
     let mut vm = caller().with(Backend::Jit, &table, Config::default());
