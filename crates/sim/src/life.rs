@@ -67,7 +67,6 @@ impl Machine {
         let nth = self.tasks.len() % allowed.count() as usize;
         let cpu = allowed.iter().nth(nth).expect("the mask is not empty");
         let id = self.add_task(vm, birth, parent, cpu)?;
-        self.work.born(id, birth, parent);
         self.task_mut(id).class = class_of(birth.policy, false, false);
         self.task_mut(id).css_set = self.task(id).cgroup;
         self.mirror_cgroup(vm, id);
@@ -113,7 +112,6 @@ impl Machine {
         );
         self.task_mut(id).class = class;
         self.become_child(id, parent, birth);
-        self.work.born(id, birth, Some(parent));
         self.emit_new(id, birth, Some(parent));
         let announced = usize::from(self.wants(EventKind::New));
         self.recorded()[before..].rotate_right(announced);
@@ -223,8 +221,11 @@ impl Machine {
             task.migration_disabled = 1;
             task.cpus = self.bound_near(task.cpus, cpu);
         }
+        // Its number is taken everywhere at once: a program that is called meanwhile may create
+        // others.
         self.tasks.push(task);
         self.dsqs.add_task(id);
+        self.work.born(id, birth, parent);
         self.mirror_create(vm, id)?;
         Ok(id)
     }
@@ -241,6 +242,7 @@ impl Machine {
         self.mirror_free(vm, id);
         self.tasks.pop();
         self.dsqs.remove_newest();
+        self.work.remove_newest();
     }
 
     fn rename(&mut self, id: TaskId, birth: &Birth) {

@@ -295,6 +295,20 @@ impl Work {
         self.alive += u32::from(!self.workload.groups[birth.group as usize].background);
     }
 
+    /// Takes back the task that was born last and has done nothing.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn remove_newest(&mut self) {
+        let state = self.tasks.pop().expect("a task was born");
+        let (group, index) = (state.stepper.group(), state.stepper.index());
+        let members = &mut self.groups[group as usize];
+        members.tasks[index as usize] = None;
+        members.born -= 1;
+        members.alive -= 1;
+        self.alive -= u32::from(!self.workload.groups[group as usize].background);
+    }
+
     /// `task` makes these changes before its first operation.
     pub fn change_first(&mut self, task: TaskId, changes: impl Iterator<Item = Action>) {
         self.tasks[task.index()].pending.extend(changes);
