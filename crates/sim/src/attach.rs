@@ -117,7 +117,7 @@ impl Machine {
     /// one, and is not called again.
     #[cold]
     pub(crate) fn fail(&mut self, message: &str, fault: String) {
-        self.decisions.decide_at_last();
+        self.turn.decisions.decide_at_last();
         self.eject(ExitKind::Error, 0, message);
         let Attachment {
             detaching, exit, ..
@@ -174,7 +174,7 @@ impl Machine {
         for id in self.living() {
             let error = self.init_task(vm, id, false);
             self.moment.grant();
-            self.check_moment(vm, self.exec);
+            self.check_moment(vm, self.turn.exec);
             if error != 0 {
                 let name = self.name(id);
                 self.error(format!("ops.init_task() failed ({error}) for {name}"));
@@ -293,7 +293,7 @@ impl Machine {
                     self.exit_task(vm, id);
                 }
                 self.moment.grant();
-                self.check_moment(vm, self.exec);
+                self.check_moment(vm, self.turn.exec);
             }
             self.attachment.attached = false;
         }

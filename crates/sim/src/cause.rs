@@ -18,8 +18,13 @@ pub(crate) struct Decisions {
     pub subject: TaskId,
     /// The queue that a task has left last.
     pub left: Option<DsqIndex>,
-    /// Places that were told, and those among them that are still to be described.
-    pub told: BTreeSet<u32>,
+}
+
+/// What those who listen have been told of beside decisions.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Places, and those among them that are still to be described.
+    pub places: BTreeSet<u32>,
     pub new: Vec<u32>,
     /// The built-in queues were named.
     pub has_named: bool,
@@ -33,9 +38,6 @@ impl Decisions {
             last: Cause::KERNEL,
             subject: TaskId::NONE,
             left: None,
-            told: BTreeSet::new(),
-            new: Vec::new(),
-            has_named: false,
         }
     }
 

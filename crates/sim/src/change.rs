@@ -64,7 +64,7 @@ impl Machine {
             return;
         }
         // The kernel chooses the destination before it knows whether it will need one.
-        let rotor = &mut self.cpus[self.exec].rotor;
+        let rotor = &mut self.cpus[self.turn.exec].rotor;
         let allowed = self.masks.get(mask);
         let Some(target) = rotate(rotor, allowed, self.idle.topology().online()) else {
             let name = self.name(id);

@@ -197,6 +197,12 @@ pub struct Cpu {
     pub released: bool,
     /// What it does now.
     pub mode: Mode,
+    /// It is inside the balance step, where its local queue's rules differ
+    /// (`SCX_RQ_IN_BALANCE`).
+    pub balances: bool,
+    /// A wakeup chooses a queue on it, whose end carries out deferred inserts
+    /// (`SCX_RQ_IN_WAKEUP`).
+    pub wakes: bool,
     /// The rotor of `cpumask_any_and_distribute()`.
     pub rotor: u32,
     /// Since when the current task executes without interruption; `None`: it does not.
@@ -246,6 +252,8 @@ impl Cpu {
             todo: Todo::default(),
             resume_pending: false,
             released: false,
+            balances: false,
+            wakes: false,
             qseq: 0,
             counts: CpuCounts::default(),
             others: None,

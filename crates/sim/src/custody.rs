@@ -38,9 +38,9 @@ impl Machine {
         let is_user = self.dsqs.id(dsq) & flags::dsq::BUILTIN == 0;
         if is_user {
             self.set_custody(id, true);
-        } else if self.task(id).in_custody && !self.custody.is_late {
+        } else if self.task(id).in_custody && !self.turn.custody.is_late {
             self.set_custody(id, false);
-            self.custody.released.push_back(id);
+            self.turn.custody.released.push_back(id);
         }
     }
 
@@ -55,7 +55,7 @@ impl Machine {
     /// A task is being moved to another CPU's local queue, or has come there.
     #[inline]
     pub(crate) fn moves_to_local(&mut self, does: bool) {
-        self.custody.is_late = does && self.rules.tells_moved_late;
+        self.turn.custody.is_late = does && self.rules.tells_moved_late;
     }
 
     /// A task begins to run whose custody has not been ended where it came into a local queue.
@@ -71,14 +71,14 @@ impl Machine {
     /// Tells the policy of the tasks that have left its custody for a local or global queue.
     #[inline]
     pub(crate) fn tell_released(&mut self, vm: &mut Vm) {
-        if !self.custody.released.is_empty() {
+        if !self.turn.custody.released.is_empty() {
             self.tell_all_released(vm);
         }
     }
 
     #[inline(never)]
     fn tell_all_released(&mut self, vm: &mut Vm) {
-        while let Some(id) = self.custody.released.pop_front() {
+        while let Some(id) = self.turn.custody.released.pop_front() {
             if self.task(id).class == Class::Ext {
                 self.call_dequeue(vm, id, 0);
             }

@@ -21,7 +21,7 @@ use crate::machine::{Machine, Vm};
 impl Machine {
     /// Gives the events so far to `sink`, with what it takes to read them.
     pub(crate) fn hand_over(&mut self, vm: &Vm, sink: &mut dyn Sink) {
-        for here in std::mem::take(&mut self.decisions.new) {
+        for here in std::mem::take(&mut self.told.new) {
             let place = vm.place(here);
             let place = place.map(|it| (it.function, it.file, it.line));
             let (function, file, line) = place.unwrap_or_default();
@@ -51,15 +51,15 @@ impl Machine {
             return;
         }
         self.name_built_in_queues();
-        let place = self.decisions.cause.place;
-        if place != NOWHERE && self.decisions.told.insert(place) {
-            self.decisions.new.push(place);
+        let place = self.turn.decisions.cause.place;
+        if place != NOWHERE && self.told.places.insert(place) {
+            self.told.new.push(place);
         }
         self.emit_wanted(task, cpu, what);
     }
 
     fn name_built_in_queues(&mut self) {
-        if std::mem::replace(&mut self.decisions.has_named, true) {
+        if std::mem::replace(&mut self.told.has_named, true) {
             return;
         }
         for dsq in self.dsqs.indexes() {
@@ -74,20 +74,20 @@ impl Machine {
     fn emit_queue(&mut self, dsq: DsqIndex, id: u64, is_new: bool) {
         if self.wants(EventKind::Queue) {
             let what = What::Queue {
-                caller: self.decisions.cause.caller,
+                caller: self.turn.decisions.cause.caller,
                 id,
                 queue: dsq.0,
                 exists: is_new,
             };
-            self.emit_wanted(TaskId::NONE, self.exec, what);
+            self.emit_wanted(TaskId::NONE, self.turn.exec, what);
         }
     }
 
     /// A queue of the policy's came to be, or is about to be destroyed.
     pub(crate) fn tell_queue(&mut self, dsq: DsqIndex, is_new: bool) {
-        if self.decisions.listens {
+        if self.turn.decisions.listens {
             // Those that are there include this one.
-            if self.decisions.has_named {
+            if self.told.has_named {
                 self.emit_queue(dsq, self.dsqs.id(dsq), is_new);
             } else {
                 self.name_built_in_queues();
@@ -105,7 +105,7 @@ impl Machine {
     /// `id` has come into `dsq`.
     #[inline(always)]
     pub(crate) fn tell_insert(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
-        if self.decisions.listens {
+        if self.turn.decisions.listens {
             self.decide_insert(dsq, id, flags);
         }
     }
@@ -114,80 +114,80 @@ impl Machine {
     #[inline(never)]
     fn decide_insert(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
-        let by = self.decisions.cause;
+        let by = self.turn.decisions.cause;
         let flags = bit(flags & enq::DSQ_PRIQ != 0, insert::VTIME)
             | bit(flags & enq::HEAD != 0, insert::HEAD)
             | bit(flags & enq::PREEMPT != 0, insert::PREEMPT)
-            | bit(self.decisions.left.take().is_some(), insert::MOVED)
+            | bit(self.turn.decisions.left.take().is_some(), insert::MOVED)
             | bit(by == Cause::KERNEL, insert::KERNEL);
         let into = self.in_queue(dsq);
-        self.decide(id, self.exec, What::Insert { by, into, flags });
+        self.decide(id, self.turn.exec, What::Insert { by, into, flags });
     }
 
     /// `ops.enqueue` has ended without a verdict about `id`.
     #[inline]
     pub(crate) fn tell_kept(&mut self, id: TaskId) {
-        if self.decisions.listens {
-            let by = self.decisions.last;
-            let outer = std::mem::replace(&mut self.decisions.cause, by);
+        if self.turn.decisions.listens {
+            let by = self.turn.decisions.last;
+            let outer = std::mem::replace(&mut self.turn.decisions.cause, by);
             let kept = What::Insert {
                 by,
                 into: InQueue::NONE,
                 flags: 0,
             };
-            self.decide(id, self.exec, kept);
-            self.decisions.cause = outer;
+            self.decide(id, self.turn.exec, kept);
+            self.turn.decisions.cause = outer;
         }
     }
 
     /// The executing CPU has looked at `dsq`.
     #[inline]
     pub(crate) fn tell_look(&mut self, dsq: DsqIndex, found: Option<TaskId>, looked: Looked) {
-        if self.decisions.listens {
+        if self.turn.decisions.listens {
             let mut at = self.in_queue(dsq);
             if found.is_some_and(|id| self.task(id).dsq == Some(dsq)) {
                 // It is about to leave.
                 at.depth -= 1;
             }
-            let (by, how) = (self.decisions.cause, looked);
+            let (by, how) = (self.turn.decisions.cause, looked);
             let whom = found.unwrap_or(TaskId::NONE);
-            self.decide(whom, self.exec, What::Look { by, at, how });
+            self.decide(whom, self.turn.exec, What::Look { by, at, how });
         }
     }
 
     /// `ops.dispatch` has ended; if it has neither moved nor inserted a task, that is told.
     #[inline]
     pub(crate) fn tell_nothing(&mut self) {
-        if self.decisions.listens && self.buffer.len() == 0 && !self.buffer.has_moved() {
-            let by = self.decisions.last;
-            let outer = std::mem::replace(&mut self.decisions.cause, by);
+        if self.turn.decisions.listens && self.buffer().len() == 0 && !self.buffer().has_moved() {
+            let by = self.turn.decisions.last;
+            let outer = std::mem::replace(&mut self.turn.decisions.cause, by);
             let nothing = What::Look {
                 by,
                 at: InQueue::NONE,
                 how: Looked::Nothing,
             };
-            self.decide(TaskId::NONE, self.exec, nothing);
-            self.decisions.cause = outer;
+            self.decide(TaskId::NONE, self.turn.exec, nothing);
+            self.turn.decisions.cause = outer;
         }
     }
 
     /// A program lets `id` go, which it had in hand, and nobody has inserted it.
     #[inline]
     pub(crate) fn tell_let_go(&mut self, id: TaskId) {
-        if self.decisions.listens && self.task(id).dsq.is_none() && !self.buffer.has(id) {
+        if self.turn.decisions.listens && self.task(id).dsq.is_none() && !self.buffer().has(id) {
             let let_go = What::Look {
-                by: self.decisions.cause,
+                by: self.turn.decisions.cause,
                 at: InQueue::NONE,
                 how: Looked::LetGo,
             };
-            self.decide(id, self.exec, let_go);
+            self.decide(id, self.turn.exec, let_go);
         }
     }
 
     /// `id` is about to be moved out of its queue by name.
     #[inline]
     pub(crate) fn tell_move(&mut self, id: TaskId) {
-        if self.decisions.listens
+        if self.turn.decisions.listens
             && let Some(dsq) = self.task(id).dsq
         {
             self.tell_look(dsq, Some(id), Looked::Move);
@@ -198,32 +198,32 @@ impl Machine {
     /// to.
     #[inline]
     pub(crate) fn tell_removed(&mut self, id: TaskId, runs: bool) {
-        if self.decisions.listens
-            && let Some(dsq) = self.decisions.left.take()
+        if self.turn.decisions.listens
+            && let Some(dsq) = self.turn.decisions.left.take()
         {
             let (by, from) = (Cause::KERNEL, self.in_queue(dsq));
             let why = if runs { Removed::Runs } else { Removed::Leaves };
-            let outer = std::mem::replace(&mut self.decisions.cause, by);
-            self.decide(id, self.exec, What::Remove { by, from, why });
-            self.decisions.cause = outer;
+            let outer = std::mem::replace(&mut self.turn.decisions.cause, by);
+            self.decide(id, self.turn.exec, What::Remove { by, from, why });
+            self.turn.decisions.cause = outer;
         }
     }
 
     /// An insert has no effect.
     #[inline]
     pub(crate) fn tell_ignored(&mut self, entry: &Buffered) {
-        if self.decisions.listens {
-            let by = self.decisions.cause;
+        if self.turn.decisions.listens {
+            let by = self.turn.decisions.cause;
             let id = entry.dsq_id;
-            self.decide(entry.task, self.exec, What::Ignored { by, id });
+            self.decide(entry.task, self.turn.exec, What::Ignored { by, id });
         }
     }
 
     /// What has become of a kick of `target`.
     #[inline]
     pub(crate) fn tell_kick(&mut self, target: CpuId, fate: Kicked) {
-        if self.decisions.listens {
-            let (by, caller) = (self.decisions.cause, self.exec);
+        if self.turn.decisions.listens {
+            let (by, caller) = (self.turn.decisions.cause, self.turn.exec);
             self.decide(TaskId::NONE, target, What::KickEnd { by, fate, caller });
         }
     }
@@ -231,8 +231,8 @@ impl Machine {
     /// A kick of `target` is about to be noted.
     #[inline]
     pub(crate) fn tell_asked_kick(&mut self, target: CpuId, flags: u64) {
-        if self.decisions.listens {
-            let kicks = &self.kicks[self.exec];
+        if self.turn.decisions.listens {
+            let kicks = &self.kicks[self.turn.exec];
             let is_there = match flags & kick::IDLE {
                 0 => kicks.kick.has(target),
                 _ => kicks.if_idle.has(target),
@@ -249,8 +249,8 @@ impl Machine {
     /// `cpu` was claimed, idles or leaves idle.
     #[inline]
     pub(crate) fn tell_idle(&mut self, cpu: CpuId, how: IdleChange) {
-        if self.decisions.listens {
-            let by = self.decisions.cause;
+        if self.turn.decisions.listens {
+            let by = self.turn.decisions.cause;
             self.decide(TaskId::NONE, cpu, What::Idle { by, how });
         }
     }
@@ -274,25 +274,25 @@ impl Machine {
     /// `id` has got another slice.
     #[inline]
     pub(crate) fn tell_slice(&mut self, id: TaskId, why: Sliced) {
-        if self.decisions.listens {
+        if self.turn.decisions.listens {
             let task = self.task(id);
             let (slice, cpu) = (Nanos::new(task.slice), task.cpu);
-            let by = self.decisions.cause;
+            let by = self.turn.decisions.cause;
             self.decide(id, cpu, What::Slice { by, slice, why });
         }
     }
 
     /// The policy's time ends.
     pub(crate) fn tell_failed(&mut self, kind: ExitKind) {
-        if self.decisions.listens {
-            let subject = self.contexts.innermost().subject;
+        if self.turn.decisions.listens {
+            let subject = self.turn.contexts.innermost().subject;
             let subject = match subject {
-                TaskId::NONE => self.decisions.subject,
+                TaskId::NONE => self.turn.decisions.subject,
                 subject => subject,
             };
-            let by = self.decisions.cause;
+            let by = self.turn.decisions.cause;
             let kind = kind as u64;
-            self.decide(subject, self.exec, What::Failed { by, kind });
+            self.decide(subject, self.turn.exec, What::Failed { by, kind });
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Buffered {
     pub cause: Cause,
 }
 
-/// The dispatch buffer of the callback being executed (`struct scx_dsp_ctx`).
+/// The dispatch buffer of a CPU (`struct scx_dsp_ctx`).
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     entries: Vec<Buffered>,
@@ -81,25 +81,37 @@ impl Buffer {
 }
 
 impl Machine {
+    /// The dispatch buffer of the CPU whose code executes.
+    #[inline(always)]
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.buffers[self.turn.exec]
+    }
+
+    /// The same, to change.
+    #[inline(always)]
+    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
+        &mut self.buffers[self.turn.exec]
+    }
+
     /// Carries out the dispatch buffer of `cpu`, in order.
     #[inline(always)]
     pub(crate) fn flush_buffer(&mut self, cpu: CpuId) {
-        if !self.buffer.entries.is_empty() {
+        if !self.buffers[cpu].entries.is_empty() {
             self.flush_filled_buffer(cpu);
         }
     }
 
     #[inline(never)]
     fn flush_filled_buffer(&mut self, cpu: CpuId) {
-        let mut entries = std::mem::take(&mut self.buffer.entries);
+        let mut entries = std::mem::take(&mut self.buffers[cpu].entries);
         for entry in entries.drain(..) {
-            self.buffer.moved += 1;
-            self.decisions.decide_for(entry.cause);
-            self.decisions.turn_to(entry.task);
+            self.buffers[cpu].moved += 1;
+            self.turn.decisions.decide_for(entry.cause);
+            self.turn.decisions.turn_to(entry.task);
             self.finish_dispatch(cpu, entry);
         }
-        self.decisions.decide_for(Cause::KERNEL);
-        self.buffer.entries = entries;
+        self.turn.decisions.decide_for(Cause::KERNEL);
+        self.buffers[cpu].entries = entries;
     }
 
     /// Carries out one entry, if the policy still owns the task as it did at the insert.
@@ -154,7 +166,7 @@ impl Machine {
     fn migrate_to_local(&mut self, id: TaskId, target: CpuId, flags: u64) {
         self.charge(|costs| costs.migration);
         let from = self.task(id).cpu;
-        if from != self.exec {
+        if from != self.turn.exec {
             self.hold(Which::RunQueue(from), |costs| costs.migration);
         }
         self.leave_dsq(id);
@@ -214,7 +226,7 @@ impl Machine {
 
     /// Why a queue is looked at now: a program asks for it, or the kernel does.
     fn who_looks(&self) -> Looked {
-        if self.contexts.depth() > 0 {
+        if self.turn.contexts.depth() > 0 {
             Looked::MoveToLocal
         } else {
             Looked::Kernel

@@ -83,7 +83,7 @@ impl Machine {
     #[inline]
     fn handle(&mut self, vm: &mut Vm, wanted: CpuId, what: Packed) -> Result<(), bpf::OutOfMemory> {
         let cpu = self.serving_cpu(wanted, what);
-        self.exec = cpu;
+        self.turn.exec = cpu;
         if self.cpus[cpu].todo.has(Todo::BUSY)
             && (what.variant() == Packed::RESUME && self.goes_on(cpu) || self.is_put_off(cpu, what))
         {

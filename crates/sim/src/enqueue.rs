@@ -91,7 +91,7 @@ impl Machine {
     fn enqueue_ext(&mut self, vm: &mut Vm, id: TaskId, cpu: CpuId, flags: u64) {
         let restored = flags & enq::RESTORE != 0 && self.cpus[cpu].occupant == id.into();
         if flags & enq::WAKEUP != 0 {
-            self.wakes_on = Some(cpu);
+            self.cpus[cpu].wakes = true;
         }
         self.touch(id, stale::FLAGS | stale::STATE);
         if self.ops.has(Op::Runnable) {
@@ -100,7 +100,7 @@ impl Machine {
         }
         self.choose_queue(vm, id, flags, restored);
         self.tell_released(vm);
-        self.wakes_on = None;
+        self.cpus[cpu].wakes = false;
     }
 
     /// `flags`: in the kernel's own numbers.
@@ -271,7 +271,7 @@ impl Machine {
         let cpu = task.cpu;
         let direct = task.direct.expect("the caller has seen a verdict");
         let flags = flags | direct.flags;
-        self.decisions.decide_for(direct.cause);
+        self.turn.decisions.decide_for(direct.cause);
         if direct.dsq_id == flags::dsq::LOCAL && flags & enq::DSQ_PRIQ == 0 {
             self.carry(id, direct.carried, flags);
             self.insert_local_here(cpu, id, flags);
@@ -283,7 +283,7 @@ impl Machine {
         } else {
             self.direct_dispatch_elsewhere(id, cpu, flags);
         }
-        self.decisions.decide_for(Cause::KERNEL);
+        self.turn.decisions.decide_for(Cause::KERNEL);
     }
 
     /// As [`Machine::direct_dispatch`], with all `flags`, neither into the local queue nor into one
@@ -341,8 +341,9 @@ impl Machine {
 
     fn schedule_deferred(&mut self, cpu: CpuId) {
         // A wakeup ends by carrying out what was deferred; balance does so at its end.
-        if ![self.wakes_on, self.balances].contains(&Some(cpu)) {
-            self.cpus[cpu].todo.add(Todo::DEFERRED);
+        let state = &mut self.cpus[cpu];
+        if !state.wakes && !state.balances {
+            state.todo.add(Todo::DEFERRED);
             self.poke(cpu);
         }
     }
@@ -355,12 +356,12 @@ impl Machine {
             let Some(direct) = task.direct.take() else {
                 continue;
             };
-            self.decisions.decide_for(direct.cause);
-            self.decisions.turn_to(id);
+            self.turn.decisions.decide_for(direct.cause);
+            self.turn.decisions.turn_to(id);
             let dsq = self.verdict_queue(cpu, direct.dsq_id, id);
             self.carry(id, direct.carried, direct.flags);
             self.dispatch_to_local(cpu, dsq, id, direct.flags);
-            self.decisions.decide_for(Cause::KERNEL);
+            self.turn.decisions.decide_for(Cause::KERNEL);
         }
     }
 
@@ -477,10 +478,10 @@ impl Machine {
     /// Source: `local_dsq_post_enq()`, Debian 6.18.15; nothing happens while the CPU balances.
     #[inline(always)]
     pub(crate) fn local_inserted(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
-        if self.balances == Some(cpu) {
+        let state = &mut self.cpus[cpu];
+        if state.balances {
             return;
         }
-        let state = &mut self.cpus[cpu];
         if state.occupant == Occupant::IDLE {
             state.todo.add(Todo::RESCHED);
             return self.poke(cpu);
@@ -520,7 +521,7 @@ impl Machine {
     pub(crate) fn take_out(&mut self, id: TaskId, left: Left) {
         if let Some(dsq) = left.dsq {
             self.dsqs.remove(dsq, id);
-            self.decisions.note_left(dsq);
+            self.turn.decisions.note_left(dsq);
         }
         if left.deferred {
             self.leave_deferred(id);

@@ -8,7 +8,7 @@ use crate::task::{RunState, Task};
 
 impl Host for Machine {
     fn cpu(&self) -> u32 {
-        u32::from(self.exec.0)
+        u32::from(self.turn.exec.0)
     }
 
     fn now_ns(&self) -> u64 {
@@ -32,7 +32,7 @@ impl Host for Machine {
     }
 
     fn node(&self) -> u32 {
-        self.idle.topology().node_of(self.exec).into()
+        self.idle.topology().node_of(self.turn.exec).into()
     }
 
     fn current_pid_tgid(&self) -> u64 {
@@ -55,7 +55,7 @@ impl Host for Machine {
     }
 
     fn stores_at(&mut self, here: u32) {
-        self.decisions.come_to(here);
+        self.turn.decisions.come_to(here);
     }
 
     #[inline(always)]

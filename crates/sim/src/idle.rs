@@ -279,7 +279,7 @@ impl Machine {
     /// Source: `pick_idle_cpu_in_node()`, kernel 6.18.
     fn pick_idle_in(&mut self, allowed: &Mask, flags: u64) -> Option<CpuId> {
         loop {
-            let rotor = &mut self.cpus[self.exec].rotor;
+            let rotor = &mut self.cpus[self.turn.exec].rotor;
             let mut found = None;
             if self.idle.has_smt() {
                 found = rotate(rotor, &self.idle.smt, allowed);
@@ -351,7 +351,7 @@ impl Machine {
             prev, wake_flags, ..
         } = *wanted;
         let allowed = self.masks.shared(self.task(id).cpus);
-        let here = self.exec;
+        let here = self.turn.exec;
         if wake_flags & wake::SYNC != 0 {
             let leaves = self.current().is_some_and(|task| self.task(task).exiting);
             let local = self.dsqs.local(here);
@@ -482,7 +482,7 @@ impl Machine {
         allowed: &Mask,
         flags: u64,
     ) -> Option<CpuId> {
-        let here = self.exec;
+        let here = self.turn.exec;
         if prev_allowed && self.idle.topology.share_cache(here, prev) && self.idle.claim(prev) {
             return Some(prev);
         }

@@ -18,7 +18,7 @@ impl Machine {
             self.tell_kick(target, Kicked::Dropped);
             return;
         }
-        let caller = self.exec;
+        let caller = self.turn.exec;
         self.emit(TaskId::NONE, target, What::Kick { flags, caller });
         if flags & kick::IDLE != 0 {
             if flags & (kick::PREEMPT | kick::WAIT) != 0 {
@@ -26,7 +26,7 @@ impl Machine {
                 return;
             }
             // The kernel looks only if it gets the run queue's lock at the first try.
-            let locked = self.contexts.hold_lock_of(target);
+            let locked = self.turn.contexts.hold_lock_of(target);
             if !locked && self.skips_idle_kick(target) {
                 self.tell_kick(target, Kicked::Dropped);
                 return;
@@ -55,7 +55,7 @@ impl Machine {
     }
 
     fn skips_idle_kick(&self, target: CpuId) -> bool {
-        self.cpus[target].curr() != Curr::Idle && self.balances != Some(target)
+        self.cpus[target].curr() != Curr::Idle && !self.cpus[target].balances
     }
 
     /// Carries out the kicks noted on `cpu`: by CPU number, plain ones first.

@@ -63,6 +63,7 @@ mod task;
 mod tick;
 mod timers;
 mod topology;
+mod turn;
 mod view;
 mod wake;
 mod watchdog;

@@ -179,7 +179,7 @@ impl Machine {
             return Held(None);
         };
         lock.is_held = true;
-        let charged = self.ledger.charged_ps();
+        let charged = self.turn.charged_ps;
         Held(Some(Since { cpu, charged }))
     }
 
@@ -193,8 +193,8 @@ impl Machine {
 
     #[cold]
     fn give(&mut self, since: &Since) {
-        let span = self.ledger.charged_ps() - since.charged;
-        let (exec, now) = (self.exec, self.now_ps());
+        let span = self.turn.charged_ps - since.charged;
+        let (exec, now) = (self.turn.exec, self.now_ps());
         let locks = self.locks.0.as_mut().expect("a lock was taken");
         let lock = locks.get(Which::RunQueue(since.cpu));
         lock.is_held = false;
@@ -212,7 +212,7 @@ impl Machine {
 
     #[cold]
     fn hold_for(&mut self, which: Which, span: u64) {
-        let (exec, now) = (self.exec, self.now_ps());
+        let (exec, now) = (self.turn.exec, self.now_ps());
         if let Some(lock) = self.wait_for(which) {
             lock.occupy(exec, now, span);
         }
@@ -238,7 +238,7 @@ impl Machine {
             return None;
         }
         // Nobody waits for oneself: nearly always so where few CPUs are.
-        if lock.last != Some(self.exec) {
+        if lock.last != Some(self.turn.exec) {
             let lock = *lock;
             self.wait_behind(lock);
         }
@@ -251,16 +251,17 @@ impl Machine {
         let (Some(locks), Some(costs)) = (&mut self.locks.0, self.ledger.costs()) else {
             return;
         };
-        let state = &mut self.cpus[self.exec];
+        let state = &mut self.cpus[self.turn.exec];
         let clock = self.now.max(state.busy_until).as_nanos();
         let arrival = clock * PS + state.owed_ps();
-        let mut wait = lock.free_for(self.exec, arrival) - arrival;
+        let mut wait = lock.free_for(self.turn.exec, arrival) - arrival;
         if lock.last.is_some() {
             wait += costs.lock_transfer;
         }
         locks.waited_ps += wait;
         state.owe(wait);
-        self.ledger.charge(wait);
+        // Of no kind: locks count it.
+        self.turn.charged_ps += wait;
     }
 }
 

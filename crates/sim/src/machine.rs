@@ -14,12 +14,11 @@ use model::{
 };
 
 use crate::attach::Attachment;
-use crate::cause::Decisions;
+use crate::cause::{Decisions, Told};
 use crate::cgroup::Cgroups;
 use crate::context::Contexts;
 use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Kicks, Mode, Occupant, Todo, class_on};
-use crate::custody::Custody;
 use crate::deadline::Deadlines;
 use crate::deferred::Deferred;
 use crate::dispatch::Buffer;
@@ -42,6 +41,7 @@ use crate::queue::EventQueue;
 use crate::setup::Plan;
 use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;
+use crate::turn::Turn;
 use crate::watchdog::Watchdog;
 use crate::work::{Action, Work, WorkError, WorkEvent};
 
@@ -68,13 +68,8 @@ pub struct Machine {
     pub(crate) clock_ns: u64,
     /// Who waits for whose lock; see [`crate::lock`].
     pub(crate) locks: Locks,
-    /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's. Written for
-    /// each event by [`crate::drive`] alone.
-    pub(crate) exec: CpuId,
-    /// The CPU that is inside the balance step, where its local queue's rules differ.
-    pub(crate) balances: Option<CpuId>,
-    /// The CPU for which a wakeup chooses a queue; its end carries out deferred inserts.
-    pub(crate) wakes_on: Option<CpuId>,
+    /// What the code that executes now is in the middle of.
+    pub(crate) turn: Turn,
     /// Inserts that are put off; see [`crate::deferred`].
     pub(crate) deferred: Deferred,
     wants: EventMask,
@@ -88,12 +83,8 @@ pub struct Machine {
     pub(crate) attachment: Attachment,
     /// What is known of callbacks made; see [`crate::ops`].
     pub(crate) calls: Calls,
-    /// The dispatch buffer; see [`crate::dispatch`].
-    pub(crate) buffer: Buffer,
-    /// Who decides what, for whoever listens; see [`crate::decision`].
-    pub(crate) decisions: Decisions,
-    /// The callbacks being executed; see [`crate::ops`].
-    pub(crate) contexts: Contexts,
+    /// Dispatch buffers; see [`crate::dispatch`].
+    pub(crate) buffers: PerCpu<Buffer>,
     out: Vec<Event>,
     /// What was done without time passing; see [`crate::moment`].
     pub(crate) moment: Moment,
@@ -105,8 +96,6 @@ pub struct Machine {
     pub(crate) idleness: Idleness,
     /// Who waits; see [`crate::watchdog`].
     pub(crate) watchdog: Watchdog,
-    /// Whose custody has ended; see [`crate::custody`].
-    pub(crate) custody: Custody,
     /// What the machine was asked to be. Nobody writes it.
     pub(crate) spec: MachineSpec,
     /// What its kernel does that others do not. Nobody writes it.
@@ -146,6 +135,8 @@ pub struct Machine {
     next_pid: u32,
     /// Notes, and what programs print; see [`crate::log`].
     pub(crate) log: Log,
+    /// What those who listen know of places and queues; see [`crate::decision`].
+    pub(crate) told: Told,
 }
 
 /// What a [`Machine`] is made from.
@@ -187,12 +178,9 @@ impl Machine {
             locks: Locks::new(costs, cpus),
             ledger: Ledger::new(costs.copied()),
             calls: Calls::new(tally),
-            decisions,
             now: SimTime::ZERO,
             clock_ns: UPTIME_NS,
-            exec: CpuId(0),
-            balances: None,
-            wakes_on: None,
+            turn: Turn::new(Contexts::new(are_noted, costs.is_some()), decisions),
             deferred: Deferred::new(cpus),
             cpus: PerCpu::new(cpus, |_| Cpu::new()),
             kicks: PerCpu::new(cpus, |_| Kicks::new(cpus)),
@@ -203,9 +191,7 @@ impl Machine {
             watchdog: Watchdog::new(spec.tick(), spec.hz, spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             ops,
-            contexts: Contexts::new(are_noted, costs.is_some()),
-            buffer: Buffer::default(),
-            custody: Custody::default(),
+            buffers: PerCpu::new(cpus, |_| Buffer::default()),
             timers: ArmedTimers::default(),
             mirror,
             work,
@@ -222,6 +208,7 @@ impl Machine {
             rng: Rng::new(seed, u64::MAX),
             next_pid: 100,
             log: Log::default(),
+            told: Told::default(),
             moment: Moment::default(),
             idleness: Idleness::new(),
             halted: false,
@@ -361,7 +348,7 @@ impl Machine {
 
     /// The task that executes the code of this moment; `None`: the idle task or the stopper.
     pub(crate) fn current(&self) -> Option<TaskId> {
-        let state = &self.cpus[self.exec];
+        let state = &self.cpus[self.turn.exec];
         state.leaves.unwrap_or(state.occupant).task()
     }
 
@@ -408,7 +395,7 @@ impl Machine {
     /// Makes `cpu` look at what it has to do.
     #[inline(always)]
     pub(crate) fn poke(&mut self, cpu: CpuId) {
-        if cpu != self.exec {
+        if cpu != self.turn.exec {
             self.poke_other(cpu);
         }
     }
@@ -419,7 +406,7 @@ impl Machine {
             self.cpus[cpu].resume_pending = true;
             let mut arrival = self.now;
             if let Some(costs) = self.ledger.costs() {
-                let sender = self.cpus[self.exec].owed_ps();
+                let sender = self.cpus[self.turn.exec].owed_ps();
                 arrival = arrival + Nanos::new((sender + costs.ipi_flight) / 1_000);
                 self.charge_interrupt(cpu, |costs| costs.ipi_handler);
             }

@@ -571,7 +571,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn task_in_hand(&self, memory: &Memory, address: u64) -> Option<TaskId> {
         match self.subject_at(address) {
-            Some(_) => Some(self.contexts.innermost().subject),
+            Some(_) => Some(self.turn.contexts.innermost().subject),
             None => self.task_at_any(memory, address),
         }
     }
@@ -579,7 +579,7 @@ impl Machine {
     /// The task that the callback is about, if its mirror begins at `address`.
     #[inline]
     pub(crate) fn subject_at(&self, address: u64) -> Option<&Task> {
-        let subject = self.contexts.innermost().subject;
+        let subject = self.turn.contexts.innermost().subject;
         let task = self.tasks.get(subject.index());
         task.filter(|task| task.address == address && address != 0)
     }
@@ -647,7 +647,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn task_word_stored(&mut self, memory: &Memory, address: u64) {
         // Most often it is the vtime of the task that the callback is about.
-        let subject = self.contexts.innermost().subject;
+        let subject = self.turn.contexts.innermost().subject;
         let base = address.wrapping_sub(self.mirror.layout.vtime);
         match self.tasks.get_mut(subject.index()) {
             Some(task) if task.address == base && base != 0 => {
@@ -738,10 +738,10 @@ impl Machine {
 
     /// Address of the task that executes the code of this moment: `current`.
     pub(crate) fn current_address(&self) -> u64 {
-        match self.rq_curr(self.exec) {
+        match self.rq_curr(self.turn.exec) {
             Curr::Task(id) => self.task(id).address,
-            Curr::Stopper => self.mirror.known_stopper(self.exec),
-            Curr::Idle => self.mirror.idle_tasks[self.exec],
+            Curr::Stopper => self.mirror.known_stopper(self.turn.exec),
+            Curr::Idle => self.mirror.idle_tasks[self.turn.exec],
         }
     }
 }

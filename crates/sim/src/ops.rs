@@ -352,11 +352,11 @@ impl Machine {
     pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
         let function = self.ops.function(call.op)?;
         self.calls.count_one();
-        if self.contexts.are_quick()
+        if self.turn.contexts.are_quick()
             && let Some(prepared) = vm.prepare(&call.args)
         {
             // What a callback is and gets is stored where it is called: most of it is known there.
-            self.contexts.enter_first(call.context(&self.rules));
+            self.turn.contexts.enter_first(call.context(&self.rules));
             return self.call_prepared(vm, function, prepared);
         }
         // A copy, so that a quick call need not be in memory.
@@ -372,7 +372,7 @@ impl Machine {
         self.flush_mirrors(vm);
         match vm.call_prepared(function, prepared, self) {
             Ok(value) => {
-                self.contexts.leave_first();
+                self.turn.contexts.leave_first();
                 Some(value)
             }
             Err(unfinished) => self.finish_call(vm, function, unfinished),
@@ -383,7 +383,7 @@ impl Machine {
     #[inline(never)]
     fn finish_call(&mut self, vm: &mut Vm, function: u32, unfinished: Unfinished) -> Option<u64> {
         let result = vm.finish(function, unfinished, self);
-        self.contexts.leave_first();
+        self.turn.contexts.leave_first();
         self.settle_call(result.map_err(|fault| *fault))
     }
 
@@ -396,13 +396,13 @@ impl Machine {
         function: u32,
         call: &Call<N>,
     ) -> Option<u64> {
-        if self.contexts.are_only_priced()
+        if self.turn.contexts.are_only_priced()
             && let Some(prepared) = vm.prepare(&call.args)
         {
-            self.contexts.enter(call.context(&self.rules));
+            self.turn.contexts.enter(call.context(&self.rules));
             return self.call_priced(vm, function, prepared);
         }
-        if self.contexts.are_noted() {
+        if self.turn.contexts.are_noted() {
             return self.call_function_noted(vm, function, call);
         }
         self.begin_call(vm, call.context(&self.rules));
@@ -424,12 +424,15 @@ impl Machine {
         if self.wants(EventKind::Callback) {
             let task = call.subject.unwrap_or(TaskId::NONE);
             let (a, b) = call.words;
-            self.emit_wanted(task, self.exec, What::Callback { op: call.op, a, b });
+            self.emit_wanted(task, self.turn.exec, What::Callback { op: call.op, a, b });
         }
         let outer = self
+            .turn
             .decisions
             .enter(vm, Caller::Callback(call.op), Some(function));
-        self.decisions.turn_to(call.subject.unwrap_or(TaskId::NONE));
+        self.turn
+            .decisions
+            .turn_to(call.subject.unwrap_or(TaskId::NONE));
         self.begin_call(vm, call.context(&self.rules));
         let spent = self.spent(vm);
         let result = if self.calls.tally.is_some() {
@@ -438,7 +441,7 @@ impl Machine {
             vm.call_program_boxed(function, &call.args, self)
         };
         self.end_call(vm);
-        self.decisions.leave(vm, outer);
+        self.turn.decisions.leave(vm, outer);
         self.charge_call(vm, spent);
         match result {
             Ok(value) => Some(value),
@@ -448,8 +451,8 @@ impl Machine {
 
     /// Enters the context of a call, in which is allowed what is allowed around it, too.
     fn begin_call(&mut self, vm: &mut Vm, context: Context) {
-        self.contexts.enter(Context {
-            mask: self.contexts.innermost().mask | context.mask,
+        self.turn.contexts.enter(Context {
+            mask: self.turn.contexts.innermost().mask | context.mask,
             ..context
         });
         self.show_guard(vm);
@@ -457,8 +460,8 @@ impl Machine {
     }
 
     fn end_call(&mut self, vm: &mut Vm) {
-        self.contexts.leave();
-        if self.contexts.depth() > 0 {
+        self.turn.contexts.leave();
+        if self.turn.contexts.depth() > 0 {
             // The callback that this one was called from goes on.
             self.show_guard(vm);
         }
@@ -496,7 +499,7 @@ impl Machine {
         vm: &mut Vm,
         body: impl FnOnce(&mut Vm, &mut Self) -> R,
     ) -> R {
-        self.contexts.enter(Context {
+        self.turn.contexts.enter(Context {
             mask: kf::UNLOCKED,
             locked: Locked::NONE,
             subject: TaskId::NONE,
@@ -505,10 +508,10 @@ impl Machine {
         });
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
-        let outer = self.decisions.enter(vm, Caller::Program, None);
+        let outer = self.turn.decisions.enter(vm, Caller::Program, None);
         let result = body(vm, self);
-        self.decisions.leave(vm, outer);
-        self.contexts.leave();
+        self.turn.decisions.leave(vm, outer);
+        self.turn.contexts.leave();
         self.charge_call(vm, spent);
         result
     }
@@ -529,16 +532,16 @@ impl Machine {
     /// Whether `id` must stay on its CPU: its own doing, or a callback's that it executes.
     #[inline(always)]
     pub(crate) fn cannot_migrate(&self, id: TaskId) -> bool {
-        let in_callback = self.contexts.depth() > 0;
+        let in_callback = self.turn.contexts.depth() > 0;
         self.task(id).migration_disabled > 0 || in_callback && self.contexts_that_guard(id) > 0
     }
 
     /// How many of the callbacks being executed keep `id` from migrating.
     #[inline]
     pub(crate) fn contexts_that_guard(&self, id: TaskId) -> u16 {
-        match self.contexts.guards() {
+        match self.turn.contexts.guards() {
             0 => 0,
-            guards => guards * u16::from(self.cpus[self.exec].executes == id),
+            guards => guards * u16::from(self.cpus[self.turn.exec].executes == id),
         }
     }
 
@@ -547,7 +550,7 @@ impl Machine {
     /// Source: `scx_kf_allowed()`, kernel 6.18.
     #[inline]
     pub(crate) fn allowed(&mut self, mask: u32) -> bool {
-        let context = self.contexts.innermost().mask;
+        let context = self.turn.contexts.innermost().mask;
         // A function of an outer operation may not be used in one nested inside it.
         let is_nested = match highest_bit(mask) {
             kf::CPU_RELEASE => context & !(kf::CPU_RELEASE | (kf::CPU_RELEASE - 1)) != 0,

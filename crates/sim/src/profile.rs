@@ -51,9 +51,7 @@ pub(crate) struct Kinds {
 pub(crate) struct Ledger {
     /// `None`: nothing costs anything.
     costs: Option<Costs>,
-    /// All that was charged, interrupts apart, picoseconds.
-    charged_ps: u64,
-    /// What it was charged for.
+    /// What was charged for so far.
     kinds: Kinds,
 }
 
@@ -62,7 +60,6 @@ impl Ledger {
     pub fn new(costs: Option<Costs>) -> Self {
         Self {
             costs,
-            charged_ps: 0,
             kinds: Kinds::default(),
         }
     }
@@ -71,17 +68,6 @@ impl Ledger {
     #[inline]
     pub const fn costs(&self) -> Option<&Costs> {
         self.costs.as_ref()
-    }
-
-    /// All that was charged, interrupts apart, picoseconds. It never falls.
-    #[inline]
-    pub const fn charged_ps(&self) -> u64 {
-        self.charged_ps
-    }
-
-    /// Charges a wait for a lock, picoseconds, which is of no kind: locks count it.
-    pub fn charge(&mut self, ps: u64) {
-        self.charged_ps += ps;
     }
 
     /// Kinds of charged time, to be put back by [`Ledger::set_kinds`].
@@ -109,8 +95,8 @@ impl Machine {
     // just fits into a processor's cache of instructions.
     #[cold]
     fn charge_kernel(&mut self, cost: u64) {
-        self.cpus[self.exec].owe(cost);
-        self.ledger.charged_ps += cost;
+        self.cpus[self.turn.exec].owe(cost);
+        self.turn.charged_ps += cost;
         self.ledger.kinds.kernel += cost;
     }
 
@@ -158,11 +144,11 @@ impl Machine {
     /// Charges a call of the object that began at `spent`. A call from within a call is part of it.
     #[inline]
     pub(crate) fn charge_call(&mut self, vm: &Vm, spent: u64) {
-        if self.ledger.costs.is_some() && self.contexts.depth() == 0 {
+        if self.ledger.costs.is_some() && self.turn.contexts.depth() == 0 {
             let entry = self.ledger.costs.as_ref().map_or(0, |costs| costs.callback);
             let more = self.spent(vm) - spent + entry;
-            self.cpus[self.exec].owe(more);
-            self.ledger.charged_ps += more;
+            self.cpus[self.turn.exec].owe(more);
+            self.turn.charged_ps += more;
             self.ledger.kinds.callbacks += more;
         }
     }
@@ -174,14 +160,14 @@ impl Machine {
         vm: &mut Vm,
         call: &Call<N>,
     ) -> Option<u64> {
-        if !self.contexts.are_only_priced() {
+        if !self.turn.contexts.are_only_priced() {
             return self.call(vm, call);
         }
         let function = self.ops.function(call.op)?;
         self.calls.count_one();
         match vm.prepare(&call.args) {
             Some(prepared) => {
-                self.contexts.enter(call.context(&self.rules));
+                self.turn.contexts.enter(call.context(&self.rules));
                 self.call_priced(vm, function, prepared)
             }
             None => self.call_slowly(vm, function, call),
@@ -203,7 +189,7 @@ impl Machine {
             Ok(value) => Ok(value),
             Err(unfinished) => vm.finish(function, unfinished, self),
         };
-        self.contexts.leave();
+        self.turn.contexts.leave();
         self.charge_call(vm, spent);
         self.settle_call(result.map_err(|fault| *fault))
     }
@@ -243,7 +229,7 @@ impl Machine {
         self.ledger.kinds.switches += cost;
         if self.locks.kind() == Some(RunQueueLock::Cpu) {
             // The switch is made under the lock of the run queue.
-            self.ledger.charged_ps += cost;
+            self.turn.charged_ps += cost;
         }
         // A CPU that leaves pushes the task away at once: the next switch pays for this one.
         if matches!(self.cpus[cpu].curr(), Curr::Task(_)) && !self.is_online(cpu) {

@@ -286,7 +286,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.give_up_deadlines();
     machine.hand_over(vm, sink);
     // What happens from here on, the end of a program included, is no decision of the policy's.
-    machine.decisions.end();
+    machine.turn.decisions.end();
     if machine.program.is_some() {
         machine.end_program(vm);
     }

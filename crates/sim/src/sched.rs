@@ -204,9 +204,9 @@ impl Machine {
         if local != Fetched::Nothing {
             return local;
         }
-        self.balances = Some(cpu);
+        self.cpus[cpu].balances = true;
         let fetched = self.fetch(vm, cpu, prev);
-        self.balances = None;
+        self.cpus[cpu].balances = false;
         fetched
     }
 
@@ -232,7 +232,7 @@ impl Machine {
         }
         if self.ops.has(Op::Dispatch) && !self.attachment.bypasses() && self.is_online(cpu) {
             match self.ask_for_work(vm, cpu, prev) {
-                Fetched::Nothing if self.buffer.has_moved() => {
+                Fetched::Nothing if self.buffers[cpu].has_moved() => {
                     let fetched = self.ask_again(vm, cpu, prev);
                     if fetched != Fetched::Nothing {
                         return fetched;
@@ -268,7 +268,7 @@ impl Machine {
     fn ask_again(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) -> Fetched {
         for _ in 1..flags::DSP_MAX_LOOPS {
             let fetched = self.ask_for_work(vm, cpu, prev);
-            if fetched != Fetched::Nothing || !self.buffer.has_moved() {
+            if fetched != Fetched::Nothing || !self.buffers[cpu].has_moved() {
                 return fetched;
             }
         }
@@ -286,8 +286,8 @@ impl Machine {
     #[cold]
     fn call_cpu_acquire(&mut self, vm: &mut Vm, cpu: CpuId) {
         let number = u64::from(cpu.0);
-        self.cpus[cpu].released = false;
-        self.balances = Some(cpu);
+        let state = &mut self.cpus[cpu];
+        (state.released, state.balances) = (false, true);
         self.call(
             vm,
             &Call {
@@ -298,12 +298,12 @@ impl Machine {
                 words: (number, 0),
             },
         );
-        self.balances = None;
+        self.cpus[cpu].balances = false;
     }
 
     #[inline(always)]
     fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) {
-        self.buffer.begin();
+        self.buffers[cpu].begin();
         let number = u64::from(cpu.0);
         self.call(
             vm,

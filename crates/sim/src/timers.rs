@@ -81,7 +81,7 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn fire(&mut self, vm: &mut Vm, generation: u64) {
         if let Some(address) = self.timers.expire(generation) {
-            let (cpu, before) = (self.exec, vm.retired());
+            let (cpu, before) = (self.turn.exec, vm.retired());
             self.moment.grant();
             self.call_unlocked(vm, |vm, machine| vm.fire_timer(address, machine));
             if self.timers.overrun(cpu, self.now, vm.retired() - before) {
@@ -108,13 +108,13 @@ impl Machine {
         if self.timers.stale >= MOST_STALE {
             let text = format!(
                 "CPU {}, at {} s: timers are armed anew",
-                self.exec, self.now
+                self.turn.exec, self.now
             );
             return self.fail("the machine is busy with timers alone", text);
         }
         let generation = self.timers.arm(address);
         let when = SimTime::from_nanos(when);
         self.queue
-            .push(when, self.exec, Pending::BpfTimer { generation });
+            .push(when, self.turn.exec, Pending::BpfTimer { generation });
     }
 }

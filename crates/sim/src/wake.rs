@@ -38,7 +38,7 @@ impl Machine {
         if cpu != from {
             enqueue |= enq::MIGRATED;
         }
-        if cpu != self.exec {
+        if cpu != self.turn.exec {
             self.charge(|costs| costs.wakeup_remote);
         }
         self.activate(vm, id, (cpu, enqueue), by);
@@ -78,7 +78,7 @@ impl Machine {
             };
             let wakeup = Wakeup {
                 waker,
-                waker_cpu: self.exec,
+                waker_cpu: self.turn.exec,
                 sync: by == Waker::Sleeper,
                 new,
                 cause: WakeCause::Unsaid,

@@ -197,7 +197,7 @@ impl Machine {
     pub(crate) fn arm_watchdog(&mut self) {
         let after = Nanos::from_millis(self.ops.timeout_ms().div_ceil(2));
         self.queue
-            .push(self.now + after, self.exec, Pending::Watchdog);
+            .push(self.now + after, self.turn.exec, Pending::Watchdog);
     }
 }
 

@@ -28,7 +28,7 @@ const LOCKED: u32 = kf::CPU_RELEASE | kf::DISPATCH | kf::ENQUEUE | kf::SELECT_CP
 fn task_cgroup(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
     let host = &mut *ctx.host;
-    let context = host.contexts.innermost();
+    let context = host.turn.contexts.innermost();
     let is_subject = context.mask != 0 && context.subject == id;
     let allowed = !host.rules.task_cgroup_has_mask || host.allowed(LOCKED);
     if !allowed || !is_subject {

@@ -60,7 +60,7 @@ fn cpu_rq(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
 }
 
 fn locked_rq(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    let Some(cpu) = ctx.host.contexts.innermost().locked.cpu() else {
+    let Some(cpu) = ctx.host.turn.contexts.innermost().locked.cpu() else {
         ctx.host.error("accessing rq without holding rq lock");
         return Ok(0);
     };
@@ -127,7 +127,7 @@ fn cpuperf_set(ctx: &mut Ctx<'_>, [cpu, target, ..]: [u64; 5]) -> Return {
     let Some(cpu) = cpu_or_error(ctx, cpu) else {
         return Ok(0);
     };
-    let locked = ctx.host.contexts.innermost().locked.cpu();
+    let locked = ctx.host.turn.contexts.innermost().locked.cpu();
     if locked.is_some_and(|locked: CpuId| locked != cpu) {
         ctx.host.error(format!("Invalid target CPU {number}"));
     }

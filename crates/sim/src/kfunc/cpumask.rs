@@ -217,7 +217,7 @@ fn copy(ctx: &mut Ctx<'_>, [dst, src, ..]: [u64; 5]) -> Return {
 }
 
 fn distribute(ctx: &mut Ctx<'_>, a: &Mask, b: &Mask) -> u64 {
-    let exec = ctx.host.exec;
+    let exec = ctx.host.turn.exec;
     let found = rotate(&mut ctx.host.cpus[exec].rotor, a, b);
     number(ctx, found)
 }

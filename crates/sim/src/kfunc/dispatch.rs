@@ -29,11 +29,11 @@ fn nr_slots(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     if !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
-    Ok(u64::from(ctx.host.ops.batch()) - ctx.host.buffer.len() as u64)
+    Ok(u64::from(ctx.host.ops.batch()) - ctx.host.buffer().len() as u64)
 }
 
 fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    if ctx.host.allowed(kf::DISPATCH) && !ctx.host.buffer.cancel() {
+    if ctx.host.allowed(kf::DISPATCH) && !ctx.host.buffer_mut().cancel() {
         ctx.host.error("dispatch buffer underflow");
     }
     Ok(0)
@@ -57,9 +57,9 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
         return Ok(0);
     }
     let machine = &mut *ctx.host;
-    let cpu = machine.exec;
+    let cpu = machine.turn.exec;
     machine.flush_buffer(cpu);
-    machine.decisions.come_back(ctx.vm.here());
+    machine.turn.decisions.come_back(ctx.vm.here());
     let Some(dsq) = machine.dsqs.user(id) else {
         machine.error(format!("invalid DSQ ID 0x{id:016x}"));
         return Ok(0);
@@ -68,7 +68,7 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
     if passed > 0 {
         ctx.vm.spend(TASK_BYTES * passed);
     }
-    ctx.host.buffer.count_moved(u32::from(moved));
+    ctx.host.buffer_mut().count_moved(u32::from(moved));
     ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(u64::from(moved))
@@ -85,7 +85,7 @@ fn reenqueue_local(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 
 /// From 6.19 on, anywhere: the tasks of this CPU's local queue are offered again a little later.
 fn reenqueue_soon(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    let cpu = ctx.host.exec;
+    let cpu = ctx.host.turn.exec;
     ctx.host.reenqueue_later(cpu);
     Ok(0)
 }
@@ -95,7 +95,7 @@ fn dsq_reenq(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     let machine = &mut *ctx.host;
     let target = (id & dsq::CPU_MASK) as u32;
     match id {
-        dsq::LOCAL => machine.reenqueue_later(machine.exec),
+        dsq::LOCAL => machine.reenqueue_later(machine.turn.exec),
         on if on & dsq::LOCAL_ON == dsq::LOCAL_ON && machine.has_cpu(i64::from(target)) => {
             machine.reenqueue_later(CpuId(target as u16));
         }
@@ -111,7 +111,7 @@ impl Machine {
     /// Offers the tasks of the local queue of `cpu` again when its interrupt comes.
     fn reenqueue_later(&mut self, cpu: CpuId) {
         self.deferred.reenqueue(cpu);
-        if self.balances != Some(cpu) {
+        if !self.cpus[cpu].balances {
             self.cpus[cpu].todo.add(Todo::DEFERRED);
             self.poke(cpu);
         }
@@ -129,7 +129,7 @@ impl Machine {
     /// Source: `reenq_local()`, kernel 6.18. All are collected first, so that one which comes back
     /// is not taken twice. Tasks that wait to be moved to a CPU where they may run are left.
     fn reenqueue_local(&mut self, vm: &mut Vm) -> u32 {
-        let cpu = self.exec;
+        let cpu = self.turn.exec;
         let local = self.dsqs.local(cpu);
         let moving: Vec<_> = self.cpus[cpu]
             .others()

@@ -127,7 +127,7 @@ fn claimed(ctx: &mut Ctx<'_>, cpu: Option<CpuId>) {
 
 /// Where a built-in choice may be asked for.
 fn may_select(ctx: &mut Ctx<'_>) -> bool {
-    let unlocked = ctx.host.contexts.innermost().mask == kf::UNLOCKED;
+    let unlocked = ctx.host.turn.contexts.innermost().mask == kf::UNLOCKED;
     unlocked || ctx.host.allowed(kf::SELECT_CPU | kf::ENQUEUE)
 }
 
@@ -248,7 +248,7 @@ fn any(ctx: &mut Ctx<'_>, allowed: u64, node: Option<u16>, flags: u64) -> Return
         Some(node) => machine.idle.topology().node(node).and(&allowed),
         None => allowed,
     };
-    let exec = machine.exec;
+    let exec = machine.turn.exec;
     let found = idle.or_else(|| rotate(&mut machine.cpus[exec].rotor, &within, &within));
     claimed(ctx, idle);
     refresh(ctx);

@@ -140,7 +140,7 @@ fn move_vtime(ctx: &mut Ctx<'_>, [it, p, dsq_id, flags, _]: [u64; 5]) -> Return 
 /// Source: `scx_dsq_move()`, kernel 6.18. The overrides are used up whether or not it succeeds.
 fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Return {
     here(ctx);
-    let unlocked = ctx.host.contexts.innermost().mask == kf::UNLOCKED;
+    let unlocked = ctx.host.turn.contexts.innermost().mask == kf::UNLOCKED;
     if !unlocked && !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
@@ -163,10 +163,10 @@ fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Ret
         machine.tell_slice(id, Sliced::Set);
     }
     let flags = machine.enq_in(flags);
-    let cpu = machine.exec;
+    let cpu = machine.turn.exec;
     let target = machine.verdict_queue(cpu, dsq_id, id);
     machine.move_between(cpu, id, target, flags);
-    machine.buffer.count_moved(1);
+    machine.buffer_mut().count_moved(1);
     ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(1)

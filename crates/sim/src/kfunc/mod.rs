@@ -67,7 +67,7 @@ pub(crate) fn table() -> Vec<HostFunction<Machine>> {
 /// Notes where the program is, if anybody listens to decisions.
 #[inline]
 fn here(ctx: &mut Ctx<'_>) {
-    ctx.host.decisions.come_to(ctx.vm.here());
+    ctx.host.turn.decisions.come_to(ctx.vm.here());
 }
 
 /// The task whose `task_struct` begins at `address`. A kernel's verifier lets nothing else pass.

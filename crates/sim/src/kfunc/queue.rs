@@ -91,7 +91,7 @@ fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
 fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     let machine = &*ctx.host;
     let dsq = match id {
-        flags::dsq::LOCAL => Some(machine.dsqs.local(machine.exec)),
+        flags::dsq::LOCAL => Some(machine.dsqs.local(machine.turn.exec)),
         on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
             let cpu = (on & flags::dsq::CPU_MASK) as u32;
             machine
@@ -227,7 +227,7 @@ fn insert_no_task(ctx: &mut Ctx<'_>, p: u64) -> Return {
 impl Machine {
     /// The idle task is a task too, but never one that waits for a dispatch.
     fn insert_idle_task(&mut self, cpu: model::CpuId) {
-        let context = self.contexts.innermost();
+        let context = self.turn.contexts.innermost();
         if context.direct == Directly::Once {
             let expected = self.name(context.subject);
             self.error(format!(
@@ -239,14 +239,14 @@ impl Machine {
     /// Notes a verdict: directly in `select_cpu` and `enqueue`, in the buffer in `dispatch`.
     #[inline(always)]
     fn commit_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64, carried: Carried) {
-        let context = self.contexts.innermost_mut();
+        let context = self.turn.contexts.innermost_mut();
         if context.direct == Directly::Once && context.subject == id {
             context.direct = Directly::Done;
             self.tasks[id.index()].direct = Some(Direct {
                 dsq_id,
                 flags,
                 carried,
-                cause: self.decisions.cause(),
+                cause: self.turn.decisions.cause(),
             });
         } else {
             self.buffer_insert(id, dsq_id, flags, carried);
@@ -256,7 +256,7 @@ impl Machine {
     /// Notes a verdict in the buffer, or finds out why it cannot be noted.
     #[inline(never)]
     fn buffer_insert(&mut self, id: TaskId, dsq_id: u64, flags: u64, carried: Carried) {
-        let context = self.contexts.innermost();
+        let context = self.turn.contexts.innermost();
         match (context.direct, context.subject) {
             (Directly::Once, expected) => {
                 let (expected, got) = (self.name(expected), self.name(id));
@@ -279,9 +279,10 @@ impl Machine {
                     dsq_id,
                     flags,
                     carried,
-                    cause: self.decisions.cause(),
+                    cause: self.turn.decisions.cause(),
                 };
-                if !self.buffer.push(entry, self.ops.batch()) {
+                let most = self.ops.batch();
+                if !self.buffer_mut().push(entry, most) {
                     self.error("dispatch buffer overflow");
                 }
             }

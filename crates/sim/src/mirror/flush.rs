@@ -120,10 +120,10 @@ impl Machine {
 
     #[inline(never)]
     fn show_guard_to_readers(&mut self, vm: &mut Vm) {
-        let executes = self.cpus[self.exec].executes;
-        let is_guarded = self.contexts.innermost().guards && executes != TaskId::NONE;
+        let executes = self.cpus[self.turn.exec].executes;
+        let is_guarded = self.turn.contexts.innermost().guards && executes != TaskId::NONE;
         // What is added to the own count of who executes, and nobody else.
-        let guards = self.contexts.guards();
+        let guards = self.turn.contexts.guards();
         let own = self.tasks.get(executes.index());
         let shown = own.map_or(0, |task| task.migration_disabled) + guards;
         let now = is_guarded.then_some((executes, shown));

@@ -26,15 +26,15 @@ impl Machine {
         thread: ThreadId,
         call: BpfCall,
     ) -> Result<BpfAnswer, Refused> {
-        let here = self.exec;
+        let here = self.turn.exec;
         if let BpfCall::TestRun { .. } = call {
             let thread = self.program().threads.get(thread.0 as usize);
             let allowed = thread.and_then(|thread| thread.cpus.as_ref());
             let elsewhere = allowed.filter(|cpus| !cpus.contains(here));
-            self.exec = elsewhere.and_then(CpuSet::first).unwrap_or(here);
+            self.turn.exec = elsewhere.and_then(CpuSet::first).unwrap_or(here);
         }
         let answer = self.answer_call(vm, call);
-        self.exec = here;
+        self.turn.exec = here;
         answer
     }
 

@@ -152,7 +152,7 @@ impl Machine {
     pub(super) fn trace_reg(&mut self, vm: &mut Vm, result: Option<i32>) {
         let args = [0, 0, result.map_or(0, i64::from).cast_unsigned()];
         // The loader's thread executes it, which may be no task here.
-        let cpu = self.exec;
+        let cpu = self.turn.exec;
         self.mirror.guard_idle(vm, cpu, true);
         match result {
             None => self.call_hooks(vm, Place::ScxReg, false, &args[..2]),
@@ -198,8 +198,8 @@ impl Machine {
     /// A call without a lock of sched_ext's and with nothing that it is about: none of the kernel's
     /// functions that ask for one can be called.
     fn call_hook(&mut self, vm: &mut Vm, hook: &Hook, args: &[u64]) -> Result<u64, Fault> {
-        self.contexts.enter(Context {
-            mask: self.contexts.innermost().mask,
+        self.turn.contexts.enter(Context {
+            mask: self.turn.contexts.innermost().mask,
             locked: Locked::NONE,
             subject: TaskId::NONE,
             direct: Directly::Never,
@@ -209,7 +209,7 @@ impl Machine {
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
         let result = vm.call_program(hook.function, args, self);
-        self.contexts.leave();
+        self.turn.contexts.leave();
         self.charge_call(vm, spent);
         result
     }

@@ -86,7 +86,7 @@ impl Kernel for Within<'_> {
 
     fn cpu(&self) -> Option<u16> {
         let program = self.machine.program.as_ref()?;
-        program.has_tasks().then_some(self.machine.exec.0)
+        program.has_tasks().then_some(self.machine.turn.exec.0)
     }
 
     fn run_time(&self) -> Option<SimTime> {

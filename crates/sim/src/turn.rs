@@ -1,0 +1,44 @@
+//! What the code that executes now is in the middle of.
+//!
+//! A CPU that is in the middle of something has part of the state in itself ([`crate::cpu::Cpu`]:
+//! whether it balances or wakes), in a structure of its own (its dispatch buffer, its kicks), and
+//! for as long as its code executes in the machine's turn. A turn is no CPU's for long and nothing
+//! of it is left between two events, but for the causes that [`crate::decision`] remembers: the
+//! code of another CPU could execute in the middle with a turn of its own in its place, and this
+//! one would go on from where it was. A program's own part of it is `bpf`'s call stack.
+
+use model::CpuId;
+
+use crate::cause::Decisions;
+use crate::context::Contexts;
+use crate::custody::Custody;
+
+/// State of the code that executes now. Every field names its writers.
+#[repr(C)]
+pub(crate) struct Turn {
+    /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's. Written for
+    /// each event by [`crate::drive`] alone.
+    pub exec: CpuId,
+    /// The callbacks being executed; see [`crate::ops`].
+    pub contexts: Contexts,
+    /// Who decides what, for whoever listens; see [`crate::decision`].
+    pub decisions: Decisions,
+    /// Whose custody has ended; see [`crate::custody`].
+    pub custody: Custody,
+    /// All that this code was charged for, interrupts apart, picoseconds. It never falls, so that
+    /// differences of it are what was done meanwhile: see [`crate::profile`].
+    pub charged_ps: u64,
+}
+
+impl Turn {
+    /// CPU 0 is in the middle of nothing.
+    pub fn new(contexts: Contexts, decisions: Decisions) -> Self {
+        Self {
+            exec: CpuId(0),
+            contexts,
+            decisions,
+            custody: Custody::default(),
+            charged_ps: 0,
+        }
+    }
+}
