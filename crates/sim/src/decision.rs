@@ -158,7 +158,10 @@ impl Machine {
     /// `ops.dispatch` has ended; if it has neither moved nor inserted a task, that is told.
     #[inline]
     pub(crate) fn tell_nothing(&mut self) {
-        if self.turn.decisions.listens && self.buffer().len() == 0 && !self.buffer().has_moved() {
+        if self.turn.decisions.listens
+            && self.turn.buffer.len() == 0
+            && !self.turn.buffer.has_moved()
+        {
             let by = self.turn.decisions.last;
             let outer = std::mem::replace(&mut self.turn.decisions.cause, by);
             let nothing = What::Look {
@@ -174,7 +177,7 @@ impl Machine {
     /// A program lets `id` go, which it had in hand, and nobody has inserted it.
     #[inline]
     pub(crate) fn tell_let_go(&mut self, id: TaskId) {
-        if self.turn.decisions.listens && self.task(id).dsq.is_none() && !self.buffer().has(id) {
+        if self.turn.decisions.listens && self.task(id).dsq.is_none() && !self.turn.buffer.has(id) {
             let let_go = What::Look {
                 by: self.turn.decisions.cause,
                 at: InQueue::NONE,

@@ -26,7 +26,7 @@ pub(crate) struct Buffered {
     pub cause: Cause,
 }
 
-/// The dispatch buffer of a CPU (`struct scx_dsp_ctx`).
+/// The dispatch buffer of a CPU that asks for work (`struct scx_dsp_ctx`).
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     entries: Vec<Buffered>,
@@ -81,37 +81,25 @@ impl Buffer {
 }
 
 impl Machine {
-    /// The dispatch buffer of the CPU whose code executes.
-    #[inline(always)]
-    pub(crate) fn buffer(&self) -> &Buffer {
-        &self.buffers[self.turn.exec]
-    }
-
-    /// The same, to change.
-    #[inline(always)]
-    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
-        &mut self.buffers[self.turn.exec]
-    }
-
     /// Carries out the dispatch buffer of `cpu`, in order.
     #[inline(always)]
     pub(crate) fn flush_buffer(&mut self, cpu: CpuId) {
-        if !self.buffers[cpu].entries.is_empty() {
+        if !self.turn.buffer.entries.is_empty() {
             self.flush_filled_buffer(cpu);
         }
     }
 
     #[inline(never)]
     fn flush_filled_buffer(&mut self, cpu: CpuId) {
-        let mut entries = std::mem::take(&mut self.buffers[cpu].entries);
+        let mut entries = std::mem::take(&mut self.turn.buffer.entries);
         for entry in entries.drain(..) {
-            self.buffers[cpu].moved += 1;
+            self.turn.buffer.moved += 1;
             self.turn.decisions.decide_for(entry.cause);
             self.turn.decisions.turn_to(entry.task);
             self.finish_dispatch(cpu, entry);
         }
         self.turn.decisions.decide_for(Cause::KERNEL);
-        self.buffers[cpu].entries = entries;
+        self.turn.buffer.entries = entries;
     }
 
     /// Carries out one entry, if the policy still owns the task as it did at the insert.

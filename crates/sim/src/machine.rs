@@ -21,7 +21,6 @@ use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Kicks, Mode, Occupant, Todo, class_on};
 use crate::deadline::Deadlines;
 use crate::deferred::Deferred;
-use crate::dispatch::Buffer;
 use crate::dsq::{DsqIndex, Dsqs};
 use crate::flags::UPTIME_NS;
 use crate::idle::Idle;
@@ -83,8 +82,6 @@ pub struct Machine {
     pub(crate) attachment: Attachment,
     /// What is known of callbacks made; see [`crate::ops`].
     pub(crate) calls: Calls,
-    /// Dispatch buffers; see [`crate::dispatch`].
-    pub(crate) buffers: PerCpu<Buffer>,
     out: Vec<Event>,
     /// What was done without time passing; see [`crate::moment`].
     pub(crate) moment: Moment,
@@ -191,7 +188,6 @@ impl Machine {
             watchdog: Watchdog::new(spec.tick(), spec.hz, spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             ops,
-            buffers: PerCpu::new(cpus, |_| Buffer::default()),
             timers: ArmedTimers::default(),
             mirror,
             work,

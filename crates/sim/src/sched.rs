@@ -232,7 +232,7 @@ impl Machine {
         }
         if self.ops.has(Op::Dispatch) && !self.attachment.bypasses() && self.is_online(cpu) {
             match self.ask_for_work(vm, cpu, prev) {
-                Fetched::Nothing if self.buffers[cpu].has_moved() => {
+                Fetched::Nothing if self.turn.buffer.has_moved() => {
                     let fetched = self.ask_again(vm, cpu, prev);
                     if fetched != Fetched::Nothing {
                         return fetched;
@@ -268,7 +268,7 @@ impl Machine {
     fn ask_again(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) -> Fetched {
         for _ in 1..flags::DSP_MAX_LOOPS {
             let fetched = self.ask_for_work(vm, cpu, prev);
-            if fetched != Fetched::Nothing || !self.buffers[cpu].has_moved() {
+            if fetched != Fetched::Nothing || !self.turn.buffer.has_moved() {
                 return fetched;
             }
         }
@@ -303,7 +303,7 @@ impl Machine {
 
     #[inline(always)]
     fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) {
-        self.buffers[cpu].begin();
+        self.turn.buffer.begin();
         let number = u64::from(cpu.0);
         self.call(
             vm,

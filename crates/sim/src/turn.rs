@@ -1,8 +1,7 @@
 //! What the code that executes now is in the middle of.
 //!
 //! A CPU that is in the middle of something has part of the state in itself ([`crate::cpu::Cpu`]:
-//! whether it balances or wakes), in a structure of its own (its dispatch buffer, its kicks), and
-//! for as long as its code executes in the machine's turn. A turn is no CPU's for long and nothing
+//! whether it balances or wakes), and for as long as its code executes in the machine's turn. A turn is no CPU's for long and nothing
 //! of it is left between two events, but for the causes that [`crate::decision`] remembers: the
 //! code of another CPU could execute in the middle with a turn of its own in its place, and this
 //! one would go on from where it was. A program's own part of it is `bpf`'s call stack.
@@ -12,6 +11,7 @@ use model::CpuId;
 use crate::cause::Decisions;
 use crate::context::Contexts;
 use crate::custody::Custody;
+use crate::dispatch::Buffer;
 
 /// State of the code that executes now. Every field names its writers.
 #[repr(C)]
@@ -21,6 +21,8 @@ pub(crate) struct Turn {
     pub exec: CpuId,
     /// The callbacks being executed; see [`crate::ops`].
     pub contexts: Contexts,
+    /// The dispatch buffer; see [`crate::dispatch`].
+    pub buffer: Buffer,
     /// Who decides what, for whoever listens; see [`crate::decision`].
     pub decisions: Decisions,
     /// Whose custody has ended; see [`crate::custody`].
@@ -36,6 +38,7 @@ impl Turn {
         Self {
             exec: CpuId(0),
             contexts,
+            buffer: Buffer::default(),
             decisions,
             custody: Custody::default(),
             charged_ps: 0,

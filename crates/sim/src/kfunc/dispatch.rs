@@ -29,11 +29,11 @@ fn nr_slots(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     if !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
-    Ok(u64::from(ctx.host.ops.batch()) - ctx.host.buffer().len() as u64)
+    Ok(u64::from(ctx.host.ops.batch()) - ctx.host.turn.buffer.len() as u64)
 }
 
 fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    if ctx.host.allowed(kf::DISPATCH) && !ctx.host.buffer_mut().cancel() {
+    if ctx.host.allowed(kf::DISPATCH) && !ctx.host.turn.buffer.cancel() {
         ctx.host.error("dispatch buffer underflow");
     }
     Ok(0)
@@ -68,7 +68,7 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
     if passed > 0 {
         ctx.vm.spend(TASK_BYTES * passed);
     }
-    ctx.host.buffer_mut().count_moved(u32::from(moved));
+    ctx.host.turn.buffer.count_moved(u32::from(moved));
     ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(u64::from(moved))

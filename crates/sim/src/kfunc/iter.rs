@@ -166,7 +166,7 @@ fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Ret
     let cpu = machine.turn.exec;
     let target = machine.verdict_queue(cpu, dsq_id, id);
     machine.move_between(cpu, id, target, flags);
-    machine.buffer_mut().count_moved(1);
+    machine.turn.buffer.count_moved(1);
     ctx.host.tell_released(ctx.vm);
     changed(ctx);
     Ok(1)

@@ -281,8 +281,7 @@ impl Machine {
                     carried,
                     cause: self.turn.decisions.cause(),
                 };
-                let most = self.ops.batch();
-                if !self.buffer_mut().push(entry, most) {
+                if !self.turn.buffer.push(entry, self.ops.batch()) {
                     self.error("dispatch buffer overflow");
                 }
             }
