@@ -5,12 +5,14 @@
 //! noticed only at its first call would run beside its maker until then, and one that makes no
 //! call would never be known.
 
+use std::fs;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::exec::PATIENCE;
+use crate::deaths::{self, PATIENCE, is_there};
 use crate::state::{Errno, State};
 use crate::sys::{self, Call, Watched};
 
@@ -25,15 +27,27 @@ pub enum Born {
     Stillborn,
     /// The new thread makes no call.
     Silent,
-    /// The maker's process has died.
-    Died,
+    /// The maker's process has died, with this status if it is known.
+    Died(Option<i32>),
 }
 
-/// Lets the kernel do the call of a thread, and what it makes run up to its first call.
+/// Lets the kernel do the call of a thread, and what it makes run up to its first call. The call
+/// fails with `EAGAIN` if the supervisor cannot have another descriptor, for the new process.
 ///
 /// # Errors
 /// If the kernel allows no tracing.
 pub fn make(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
+    let Ok(_spare) = sys::pidfd_open(state.processes[0].real) else {
+        let _ = state.listener.answer(call.id, -i64::from(libc::EAGAIN));
+        return Ok(Born::Refused);
+    };
+    match make_watched(state, at, call) {
+        Err(errno) if state.is_dead(at, errno) => Ok(Born::Died(deaths::reap(call.tid))),
+        made => made,
+    }
+}
+
+fn make_watched(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
     let maker = call.tid;
     sys::watch_births(maker)?;
     state.listener.go_on(call.id)?;
@@ -41,7 +55,8 @@ pub fn make(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
     let child = loop {
         match sys::look_for_birth(maker) {
             (_, Some(child)) => break child,
-            (Watched::Gone(_) | Watched::Unknown, _) => return Ok(Born::Died),
+            (Watched::Gone(status), _) => return Ok(Born::Died(Some(status))),
+            (Watched::Unknown, _) => return Ok(Born::Died(None)),
             (Watched::Nothing, _) => {}
             // It was stopped below, or by a signal.
             (_, None) => {
@@ -58,11 +73,21 @@ pub fn make(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
             return Ok(Born::Silent);
         }
     };
-    let born = first_call(state, at, child);
+    let born = first_call(state, at, (child, is_thread(call)));
     if !matches!(born, Ok(Born::Calls(_))) {
         let_go(maker);
     }
     born
+}
+
+/// The number of the process of a thread.
+///
+/// # Errors
+/// If the thread has ended.
+pub fn process_of(tid: i32) -> io::Result<i32> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status"))?;
+    let real = text.lines().find_map(|it| it.strip_prefix("Tgid:"));
+    Ok(real.and_then(|it| it.trim().parse().ok()).unwrap_or(tid))
 }
 
 /// Whether a call makes a thread, and no process.
@@ -76,8 +101,12 @@ pub fn let_go(maker: i32) {
     let _ = sys::unwatch(maker);
 }
 
-/// Lets a new thread run to its first call.
-fn first_call(state: &mut State, at: usize, child: i32) -> Result<Born, Errno> {
+/// Lets a new process or thread run to its first call.
+fn first_call(
+    state: &mut State,
+    at: usize,
+    (child, is_thread): (i32, bool),
+) -> Result<Born, Errno> {
     let began = Instant::now();
     loop {
         match sys::look(child) {
@@ -89,9 +118,17 @@ fn first_call(state: &mut State, at: usize, child: i32) -> Result<Born, Errno> {
             return Ok(Born::Silent);
         }
     }
-    // A thread has none of its own: its end before a call is that of its process.
-    let own = sys::pidfd_open(child).ok();
-    sys::unwatch(child)?;
+    let maker = &state.processes[state.threads[at].process];
+    // A thread has no descriptor of its own.
+    let (real, own) = if is_thread {
+        (maker.real, None)
+    } else {
+        (child, Some(sys::pidfd_open(child)?))
+    };
+    if sys::unwatch(child).is_err() {
+        deaths::reap(child);
+        return Ok(Born::Stillborn);
+    }
     while began.elapsed() < PATIENCE {
         if !look_out(state, at, own.as_ref()) {
             if own.as_ref().is_some_and(is_over) {
@@ -99,7 +136,11 @@ fn first_call(state: &mut State, at: usize, child: i32) -> Result<Born, Errno> {
             }
             let process = &state.processes[state.threads[at].process].fd;
             if own.is_none() && is_over(process) {
-                return Ok(Born::Died);
+                return Ok(Born::Died(None));
+            }
+            // A filter of the program's own has ended the thread alone.
+            if !is_there(real, child) {
+                return Ok(Born::Stillborn);
             }
             continue;
         }
@@ -124,8 +165,8 @@ fn look_out(state: &State, at: usize, own: Option<&OwnedFd>) -> bool {
         PollFd::new(end, PollFlags::IN),
     ];
     let patience = Timespec {
-        tv_sec: 1,
-        tv_nsec: 0,
+        tv_sec: 0,
+        tv_nsec: 100_000_000,
     };
     poll(&mut polled, Some(&patience)).is_ok() && polled[0].revents().contains(PollFlags::IN)
 }

@@ -3,13 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use crate::deaths::{self, PATIENCE};
 use crate::executable::{self, Executable};
 use crate::paths::PATH_MAX;
 use crate::state::{Errno, State, Then, u64_at};
 use crate::sys::{self, Call, Watched};
-
-/// How long the host may take for what is done without the program.
-pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Outcome of an `execve()`.
 pub enum Executed {
@@ -46,8 +44,12 @@ struct StoppedThread {
 const RESTARTNOINTR: i64 = -513;
 
 impl StoppedThread {
-    /// Stops a thread at its call; `None` if it has died.
-    fn stop(state: &State, call: &Call, real: i32) -> Result<Option<Self>, Errno> {
+    /// Stops a thread at its call, or tells the status with which it has died.
+    fn stop(
+        state: &State,
+        call: &Call,
+        real: i32,
+    ) -> Result<Result<Self, Option<i32>>, Errno> {
         sys::watch(call.tid)?;
         sys::stop_watched(call.tid)?;
         state.listener.answer(call.id, RESTARTNOINTR)?;
@@ -55,13 +57,14 @@ impl StoppedThread {
         while began.elapsed() < PATIENCE {
             match sys::look(call.tid) {
                 Watched::Nothing => std::thread::sleep(Duration::from_micros(50)),
-                Watched::Gone(_) | Watched::Unknown => return Ok(None),
+                Watched::Gone(status) => return Ok(Err(Some(status))),
+                Watched::Unknown => return Ok(Err(None)),
                 seen => {
                     let signal = match seen {
                         Watched::Signal(signal) => Some(signal),
                         _ => None,
                     };
-                    return Ok(Some(Self {
+                    return Ok(Ok(Self {
                         tid: call.tid,
                         real,
                         registers: sys::registers(call.tid)?,
@@ -70,7 +73,7 @@ impl StoppedThread {
                 }
             }
         }
-        Ok(None)
+        Ok(Err(None))
     }
 
     /// Makes the thread do a call. The registers are the kernel's by then: nobody can change what
@@ -159,19 +162,37 @@ pub fn exec(
     call: &Call,
     program: &Executable,
 ) -> Result<Executed, Errno> {
+    match exec_watched(state, at, call, program) {
+        Err(errno) if state.is_dead(at, errno) => {
+            Ok(Executed::Died(deaths::reap(state.threads[at].tid)))
+        }
+        executed => executed,
+    }
+}
+
+fn exec_watched(
+    state: &mut State,
+    at: usize,
+    call: &Call,
+    program: &Executable,
+) -> Result<Executed, Errno> {
     let real = state.processes[state.threads[at].process].real;
+    let refused = |state: &State, Errno(errno)| {
+        let _ = state.listener.answer(call.id, -i64::from(errno));
+        Ok(Executed::Refused(Errno(errno)))
+    };
+    let (mut arguments, environment, empty) = match strings(call) {
+        Ok(strings) => strings,
+        Err(errno) => return refused(state, errno),
+    };
     let fd = match state.listener.add_fd(call.id, &program.file) {
         Ok(fd) => u64::from(fd.cast_unsigned()),
-        Err(error) => {
-            let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            let _ = state.listener.answer(call.id, -i64::from(errno));
-            return Ok(Executed::Refused(Errno(errno)));
-        }
+        Err(error) => return refused(state, error.into()),
     };
-    let Some(mut thread) = StoppedThread::stop(state, call, real)? else {
-        return Ok(Executed::Died(None));
+    let mut thread = match StoppedThread::stop(state, call, real)? {
+        Ok(thread) => thread,
+        Err(status) => return Ok(Executed::Died(status)),
     };
-    let (mut arguments, environment, empty) = strings(call)?;
     if !program.words.is_empty() {
         match place_words(state, &mut thread, program, arguments)? {
             Ok(pointers) => arguments = pointers,
@@ -191,10 +212,17 @@ pub fn exec(
             return thread.refuse(errno);
         }
     }
-    let changed = begin(state, at, real, program);
-    release(state, at);
+    let begun = begin(state, at, real, program);
+    let threads = state.threads_of(state.threads[at].process);
+    release(state, &threads);
+    if let Err(why) = begun
+        && !state.is_gone(at)
+    {
+        state.note(format!("a program was killed {why}"));
+        let fd = &state.processes[state.threads[at].process].fd;
+        rustix::process::pidfd_send_signal(fd, rustix::process::Signal::KILL)?;
+    }
     thread.let_go(real)?;
-    changed?;
     Ok(Executed::Done)
 }
 
@@ -242,7 +270,17 @@ fn place_words(
 }
 
 /// A program stands at its first instruction: what is known of the process is brought up to date.
-fn begin(state: &mut State, at: usize, real: i32, program: &Executable) -> Result<(), Errno> {
+///
+/// # Errors
+/// Why it must not run.
+fn begin(
+    state: &mut State,
+    at: usize,
+    real: i32,
+    program: &Executable,
+) -> Result<(), &'static str> {
+    /// The kernel lets nobody look into a process of a file that its user may not read.
+    const CLOSED: &str = "since it runs a file that may not be read";
     let own = state.threads[at].process;
     for (other, thread) in state.threads.iter_mut().enumerate() {
         if thread.process == own && other != at && thread.lives {
@@ -253,32 +291,34 @@ fn begin(state: &mut State, at: usize, real: i32, program: &Executable) -> Resul
     }
     state.threads[at].tid = real;
     state.threads[at].clear = None;
+    let runs = rustix::fs::stat(format!("/proc/{real}/exe")).map_err(|_| CLOSED)?;
     // Memory that another process writes at this moment could have named another file.
-    let runs = rustix::fs::stat(format!("/proc/{real}/exe"))?;
     if (runs.st_dev, runs.st_ino) != program.inode {
-        let fd = &state.processes[own].fd;
-        rustix::process::pidfd_send_signal(fd, rustix::process::Signal::KILL)?;
-        state.note("a program was killed that is not the one of its execve()".into());
-        return Ok(());
+        return Err("that is not the one of its execve()");
     }
-    change_auxiliary(real)
+    change_auxiliary(real).map_err(|_| CLOSED)
 }
 
-/// A thread that waited for the end of `vfork()` goes on up to its next call.
-pub fn release(state: &mut State, child: usize) {
-    let waits = state.parked(|it| matches!(it.then, Then::Vfork(of) if of == child));
+/// Threads that waited in `vfork()` for one of these go on up to their next calls.
+pub fn release(state: &mut State, children: &[usize]) {
+    let waits = state.parked(|it| matches!(it.then, Then::Vfork(of) if children.contains(&of)));
     for at in waits {
-        let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            if !state.is_called(Duration::from_millis(10)) {
-                continue;
-            }
-            let Ok(Some(call)) = state.listener.receive() else {
-                continue;
-            };
-            if take_in(state, call) == Some(at) {
+        let (began, process) = (Instant::now(), state.threads[at].process);
+        while began.elapsed() < PATIENCE && !state.is_gone(at) {
+            let (called, ended) = state.look_out(Some(process), Duration::from_millis(100));
+            if ended && !called {
                 break;
             }
+            if called
+                && let Ok(Some(call)) = state.listener.receive()
+                && take_in(state, call) == Some(at)
+            {
+                break;
+            }
+        }
+        // It makes no call, or has died: its own turn finds out which.
+        if state.threads[at].parked.as_ref().is_some_and(|it| matches!(it.then, Then::Vfork(_))) {
+            state.wake(at, Then::Freed);
         }
     }
 }
@@ -288,7 +328,7 @@ pub fn release(state: &mut State, child: usize) {
 pub fn take_in(state: &mut State, call: Call) -> Option<usize> {
     let from = state.living(call.tid)?;
     let parked = state.threads[from].parked.as_ref();
-    if parked.is_some_and(|it| !matches!(it.then, Then::Vfork(_))) {
+    if parked.is_some_and(|it| !matches!(it.then, Then::Vfork(_) | Then::Freed)) {
         state.take_again(call);
     } else {
         state.park(from, call, Then::Handle, None);
@@ -305,9 +345,9 @@ fn change_auxiliary(tid: i32) -> Result<(), Errno> {
     const SYSINFO_EHDR: u64 = 33;
     const IDS: std::ops::RangeInclusive<u64> = 11..=14;
     let start = sys::stack_pointer(tid)?;
-    // Arguments and environment are pointers here; the strings lie behind. A megabyte of pointers
-    // is the most that the kernel lets through.
-    let mut stack = vec![0; 2 << 20];
+    // Arguments and environment are pointers here; the strings lie behind. Six megabytes are the
+    // most that the kernel lets through: Linux 6.18, fs/exec.c, `bprm_stack_limits()`.
+    let mut stack = vec![0; 8 << 20];
     let got = sys::read_memory(tid, start, &mut stack)?;
     stack.truncate(got);
     let words: Vec<u64> = stack.chunks_exact(8).map(|it| u64_at(it, 0)).collect();

@@ -13,7 +13,8 @@ use model::{Advice, Advised, Nanos};
 
 use crate::anchor::Anchor;
 use crate::clock::Clock;
-use crate::exec::{self, Executed, PATIENCE};
+use crate::deaths::PATIENCE;
+use crate::exec::{self, Executed};
 use crate::executable::Executable;
 use crate::filter::{self, FilterError};
 use crate::output::{Printed, last_lines};
@@ -252,7 +253,7 @@ fn first(
         nice: 0,
         affinity: (0..settings.shown.machine.cpus).collect(),
         charged: Nanos::new(0),
-        signal: None,
+        signals: Vec::new(),
     };
     (process, thread)
 }

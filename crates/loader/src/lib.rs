@@ -30,8 +30,10 @@ here! {
     mod bpf_tell;
     mod classic;
     mod clock;
+    mod deaths;
     mod descriptors;
     mod dispatch;
+    mod ends;
     mod exec;
     mod executable;
     mod files;

@@ -199,7 +199,7 @@ pub fn receiver(state: &State, process: usize, signal: i32) -> Option<usize> {
 }
 
 /// Whether a set of signals in `/proc/TID/status` has this one.
-fn has_signal(tid: i32, set: &str, signal: i32) -> bool {
+pub fn has_signal(tid: i32, set: &str, signal: i32) -> bool {
     let text = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|it| it.strip_prefix(set));
     let mask = line.and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
@@ -215,9 +215,12 @@ pub fn interrupt(state: &mut State, at: usize, signal: i32) {
     // What is ignored by default ends no wait unless there is a handler.
     let is_quiet = matches!(signal, libc::SIGCHLD | libc::SIGURG | libc::SIGWINCH)
         && !has_signal(thread.tid, "SigCgt:", signal);
-    thread.signal = Some(signal);
-    let waits = thread.parked.as_ref().is_some_and(Parked::waits);
-    if waits && (waits_for_it || ends && !is_quiet) {
+    if !thread.signals.contains(&signal) {
+        thread.signals.push(signal);
+    }
+    // A thread in `vfork()` takes it when its child lets it go on.
+    let can_stop = |it: &Parked| it.waits() && !matches!(it.then, Then::Vfork(_));
+    if thread.parked.as_ref().is_some_and(can_stop) && (waits_for_it || ends && !is_quiet) {
         let then = interrupted(thread.parked.as_ref());
         state.wake(at, then);
     }
@@ -256,7 +259,7 @@ fn interrupted(parked: Option<&Parked>) -> Then {
 /// `pause()`, `rt_sigsuspend()` and `rt_sigtimedwait()`: the kernel does them when there is a
 /// signal, so that they do not wait.
 pub fn wait_signal(cx: &mut Context<'_>) -> Answer {
-    if cx.thread().signal.is_some() {
+    if !cx.thread().signals.is_empty() {
         return Ok(Reply::Continue);
     }
     let until = match (cx.waited, cx.call.nr) {

@@ -81,6 +81,8 @@ pub enum Then {
     Signal,
     /// It goes on by itself when this thread executes another program, or ends.
     Vfork(usize),
+    /// It has gone on by itself, and was not heard of since.
+    Freed,
 }
 
 /// Event that a thread waits for.
@@ -110,7 +112,7 @@ pub struct Parked {
 impl Parked {
     /// Whether something must happen before the thread can go on.
     pub const fn waits(&self) -> bool {
-        !matches!(self.then, Then::Handle | Then::Answer(_))
+        !matches!(self.then, Then::Handle | Then::Answer(_) | Then::Freed)
     }
 }
 
@@ -158,8 +160,8 @@ pub struct Thread {
     pub affinity: Vec<u16>,
     /// CPU time.
     pub charged: Nanos,
-    /// A signal that it gets at its next turn.
-    pub signal: Option<i32>,
+    /// Signals that it gets at its next turn, each once.
+    pub signals: Vec<i32>,
 }
 
 /// Kind of an object of bpf(2).
@@ -553,6 +555,17 @@ impl State {
     /// The living thread of that number.
     pub fn living(&self, tid: i32) -> Option<usize> {
         self.threads.iter().position(|it| it.lives && it.tid == tid)
+    }
+
+    /// The living process of that number of the host.
+    pub fn known(&self, real: i32) -> Option<usize> {
+        self.processes.iter().position(|it| it.lives && it.real == real)
+    }
+
+    /// The threads of a process, also those that have ended.
+    pub fn threads_of(&self, process: usize) -> Vec<usize> {
+        let each = self.threads.iter().enumerate();
+        each.filter(|(_, it)| it.process == process).map(|(at, _)| at).collect()
     }
 
     /// A call that was interrupted and is made again. Whether its thread is known.

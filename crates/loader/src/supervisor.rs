@@ -1,6 +1,5 @@
 //! The supervisor: lets one thread of the program run at a time, and answers its calls.
 
-use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,11 +12,11 @@ use model::user_space::{
 
 use crate::birth::{self, Born};
 use crate::clock::Clock;
+use crate::deaths::{PATIENCE, is_there};
 use crate::dispatch::dispatch;
-use crate::exec::{self, Executed, PATIENCE};
+use crate::exec::{self, Executed};
 use crate::executable::Executable;
 use crate::growth::OUTPUT_MAX;
-use crate::output::last_lines;
 use crate::processes::{interrupt, receiver};
 use crate::state::{Context, Errno, Parked, Process, Reply, State, Then, Thread, thread_id};
 use crate::sys::{self, Call};
@@ -30,11 +29,12 @@ pub use crate::state::Settings;
 /// thread that drives it, since the kernel kills the program at that thread's end.
 #[derive(Debug)]
 pub struct Supervisor {
-    state: State,
+    pub(crate) state: State,
     name: String,
     launched: bool,
-    end: Option<ProgramEnd>,
-    status: Option<i32>,
+    pub(crate) end: Option<ProgramEnd>,
+    /// The status of the first process, once it is known.
+    pub(crate) status: Option<i32>,
     /// System calls that were answered.
     calls: u64,
 }
@@ -42,6 +42,8 @@ pub struct Supervisor {
 /// How the time between two calls of a thread ended.
 enum Next {
     Call(Call),
+    /// The thread has died, and others of its process live.
+    Gone,
     /// The process has died.
     Ended,
 }
@@ -140,6 +142,10 @@ impl Supervisor {
             }
             match self.next(at)? {
                 Next::Call(next) => (call, waited) = (Some(next), None),
+                Next::Gone => {
+                    self.thread_ended(at, kernel)?;
+                    return Ok(Stop::Exit);
+                }
                 Next::Ended => {
                     let process = self.state.threads[at].process;
                     self.process_ended(process, at, kernel)?;
@@ -182,15 +188,14 @@ impl Supervisor {
         parked: Parked,
     ) -> Result<Result<(Call, Option<Option<Nanos>>), Option<Stop>>, UserSpaceError> {
         let now = self.state.clock.now();
-        let thread = &mut self.state.threads[at];
-        if let Some(signal) = thread.signal.take() {
-            let process = self.state.processes[thread.process].real;
-            // It may have died of another one.
-            let _ = sys::signal_thread(process, thread.tid, signal);
+        let id = parked.call.id;
+        if !matches!(parked.then, Then::Vfork(_)) && self.state.give_signals(at) {
+            // It dies at this call, which is not done. It may have died already.
+            self.send(id, -i64::from(libc::EINTR));
+            return Ok(Err(None));
         }
         let is_over = parked.until.is_some_and(|it| it <= now);
         let waited = parked.waited.then_some(parked.until);
-        let id = parked.call.id;
         match parked.then {
             Then::Handle | Then::Files(_) | Then::Child | Then::Signal => {
                 return Ok(Ok((parked.call, waited)));
@@ -203,6 +208,7 @@ impl Supervisor {
             }
             Then::Futex(..) if is_over => self.send(id, -i64::from(libc::ETIMEDOUT)),
             Then::Sleep if is_over => self.send(id, 0),
+            Then::Freed => {}
             Then::Futex(..) | Then::Sleep | Then::Vfork(_) => {
                 let until = parked.until;
                 self.state.threads[at].parked = Some(parked);
@@ -268,7 +274,10 @@ impl Supervisor {
                 return Ok(Err(Stop::Exit));
             }
             Ok(Reply::Place(address)) => {
-                if let Err(Errno(errno)) = exec::place(&self.state, &call, address) {
+                if let Err(errno) = exec::place(&self.state, &call, address)
+                    && !self.state.is_dead(at, errno)
+                {
+                    let Errno(errno) = errno;
                     let text = "the kernel allows no tracing, so that an arena has no address";
                     return Err(failed(format!("{}: {text} (errno {errno})", self.name)));
                 }
@@ -293,9 +302,7 @@ impl Supervisor {
             }
             Ok(Executed::Refused(_)) => Ok(Ok(())),
             Ok(Executed::Died(status)) => {
-                if process == 0 {
-                    self.status = status;
-                }
+                self.note_status(process, status);
                 self.process_ended(process, at, kernel)?;
                 Ok(Err(Stop::Exit))
             }
@@ -318,7 +325,8 @@ impl Supervisor {
                 let cloning = Cloning::of(at, call);
                 let child = self.adopt(&cloning, first, kernel);
                 birth::let_go(call.tid);
-                let child = child?;
+                // It may have been killed meanwhile.
+                let Some(child) = child? else { return Ok(Ok(())) };
                 if cloning.flags & libc::CLONE_VFORK as u64 != 0 {
                     self.state.park(at, *call, Then::Vfork(child), None);
                     return Ok(Err(Stop::Wait { until: None }));
@@ -326,8 +334,9 @@ impl Supervisor {
                 Ok(Ok(()))
             }
             Ok(Born::Refused | Born::Stillborn) => Ok(Ok(())),
-            Ok(Born::Died) => {
+            Ok(Born::Died(status)) => {
                 let process = self.state.threads[at].process;
+                self.note_status(process, status);
                 self.process_ended(process, at, kernel)?;
                 Ok(Err(Stop::Exit))
             }
@@ -349,13 +358,18 @@ impl Supervisor {
 
     /// Waits for the thread's next call.
     fn next(&mut self, at: usize) -> Result<Next, UserSpaceError> {
+        /// A thread that has ended alone is looked for that often.
+        const SHORT: Duration = Duration::from_millis(100);
         let began = Instant::now();
         loop {
             let process = self.state.threads[at].process;
-            let (called, ended) = self.state.look_out(Some(process), PATIENCE);
+            let (called, ended) = self.state.look_out(Some(process), SHORT);
             if !called {
                 if ended {
                     return Ok(Next::Ended);
+                }
+                if self.state.is_gone(at) {
+                    return Ok(Next::Gone);
                 }
                 if began.elapsed() >= PATIENCE {
                     return Err(self.hangs(at));
@@ -375,7 +389,8 @@ impl Supervisor {
         }
     }
 
-    fn hangs(&self, at: usize) -> UserSpaceError {
+    /// The error of a thread that goes on without a call.
+    pub(crate) fn hangs(&self, at: usize) -> UserSpaceError {
         let thread = &self.state.threads[at].name;
         let seconds = PATIENCE.as_secs();
         failed(format!(
@@ -385,22 +400,29 @@ impl Supervisor {
         ))
     }
 
-    /// Takes in the thread that has made its first call.
+    /// Takes in the thread that has made its first call; `None` if it has died at it.
     fn adopt(
         &mut self,
         cloning: &Cloning,
         call: Call,
         kernel: &mut dyn Kernel,
-    ) -> Result<usize, UserSpaceError> {
-        let gone = |_| failed(format!("{} has lost a thread", self.name));
-        let text = fs::read_to_string(format!("/proc/{}/status", call.tid)).map_err(gone)?;
-        let real = text.lines().find_map(|it| it.strip_prefix("Tgid:"));
-        let real: i32 = real.and_then(|it| it.trim().parse().ok()).unwrap_or(call.tid);
+    ) -> Result<Option<usize>, UserSpaceError> {
+        let born = birth::process_of(call.tid).and_then(|real| match self.state.known(real) {
+            Some(known) => Ok((real, Some(known), None)),
+            None => sys::pidfd_open(real).map(|fd| (real, None, Some(fd))),
+        });
+        let (real, known, fd) = match born {
+            Ok(born) => born,
+            Err(_) if !is_there(call.tid, call.tid) => return Ok(None),
+            Err(error) => {
+                let text = "cannot look at a process that it has made";
+                return Err(failed(format!("{}: {text}: {error}", self.name)));
+            }
+        };
         let parent = &self.state.threads[cloning.parent];
         let (tid, own) = (parent.tid, parent.process);
         let child = self.state.threads.len();
         let (pid, shown) = kernel.spawn(thread_id(child), &parent.name);
-        let known = self.state.processes.iter().position(|it| it.lives && it.real == real);
         let process = known.unwrap_or(self.state.processes.len());
         let clears = cloning.flags & libc::CLONE_CHILD_CLEARTID as u64 != 0;
         let thread = Thread {
@@ -415,12 +437,11 @@ impl Supervisor {
             nice: parent.nice,
             affinity: parent.affinity.clone(),
             charged: Nanos::new(0),
-            signal: None,
+            signals: Vec::new(),
         };
         let cpus = self.state.settings.shown.machine.cpus;
         scheduling::inherit(kernel, thread_id(child), &thread, cpus);
-        if known.is_none() {
-            let fd = sys::pidfd_open(real).map_err(gone)?;
+        if let Some(fd) = fd {
             let cwd = self.state.processes[own].cwd.clone();
             self.state.processes.push(Process {
                 real,
@@ -443,129 +464,11 @@ impl Supervisor {
             }
         }
         self.state.park(child, call, Then::Handle, None);
-        Ok(child)
-    }
-
-    /// A thread ends.
-    fn exit(
-        &mut self,
-        at: usize,
-        call: &Call,
-        kernel: &mut dyn Kernel,
-    ) -> Result<(), UserSpaceError> {
-        drop(self.state.listener.go_on(call.id));
-        let thread = &self.state.threads[at];
-        let (process, tid) = (thread.process, thread.tid);
-        let each = self.state.threads.iter().enumerate();
-        let is_last = !each.clone().any(|(other, it)| {
-            other != at && it.lives && it.process == process
-        });
-        if is_last {
-            return self.process_ended(process, at, kernel);
-        }
-        let real = self.state.processes[process].real;
-        let began = Instant::now();
-        while is_there(real, tid) {
-            if began.elapsed() > PATIENCE {
-                return Err(self.hangs(at));
-            }
-            std::thread::sleep(Duration::from_micros(20));
-        }
-        self.state.threads[at].lives = false;
-        let others = self.state.threads.iter();
-        let other = others.clone().find(|it| it.lives && it.process == process);
-        let other = other.map(|it| it.tid);
-        if let Some((address, is_cleared)) = self.state.threads[at].clear.take() {
-            if let (false, Some(other)) = (is_cleared, other) {
-                let _ = sys::write_memory(other, address, &[0; 4]);
-            }
-            // The host's kernel wakes nobody: all waits are held here.
-            self.state.wake_futex(process, address, u32::MAX, 1);
-        }
-        Ok(())
-    }
-
-    /// A process has ended, or is about to.
-    fn process_ended(
-        &mut self,
-        process: usize,
-        at: usize,
-        kernel: &mut dyn Kernel,
-    ) -> Result<(), UserSpaceError> {
-        if !self.wait_for_end(process) {
-            return Err(self.hangs(at));
-        }
-        self.bury(process, at);
-        exec::release(&mut self.state, at);
-        if process == 0 {
-            // All that it has made has its group, whose number is free once it is waited for.
-            self.state.kill_all();
-            let real = self.state.processes[0].real;
-            // The last of its filter's users is gone a moment before its status is there.
-            let began = Instant::now();
-            while self.status.is_none() && began.elapsed() < PATIENCE {
-                self.status = sys::ended(real);
-            }
-            let status = self.status.unwrap_or(255);
-            self.status = Some(status);
-            self.state.wait_for_nobody();
-            for other in 1..self.state.processes.len() {
-                self.bury(other, at);
-            }
-            self.end = Some(ProgramEnd {
-                status,
-                last_lines: last_lines(&self.state.output),
-            });
-        } else if let Some(parent) = self.state.processes[process].parent {
-            let children = self.state.parked(|it| matches!(it.then, Then::Child));
-            for waits in children {
-                if self.state.threads[waits].process == parent {
-                    self.state.wake(waits, Then::Handle);
-                }
-            }
-            if let Some(to) = receiver(&self.state, parent, libc::SIGCHLD) {
-                interrupt(&mut self.state, to, libc::SIGCHLD);
-            }
-        }
-        self.end_orphans(at, kernel);
-        Ok(())
-    }
-
-    /// Whether the process has ended, within [`PATIENCE`].
-    fn wait_for_end(&mut self, process: usize) -> bool {
-        let began = Instant::now();
-        loop {
-            let (called, ended) = self.state.look_out(Some(process), PATIENCE);
-            if ended || began.elapsed() > PATIENCE {
-                return ended;
-            }
-            if called && let Ok(Some(call)) = self.state.listener.receive() {
-                // A thread of it that is being killed calls in vain. A parent in `vfork()` goes on
-                // before its child has ended.
-                let from = self.state.living(call.tid);
-                if from.is_some_and(|from| self.state.threads[from].process != process) {
-                    exec::take_in(&mut self.state, call);
-                }
-            }
-        }
-    }
-
-    /// All threads of a process are dead.
-    fn bury(&mut self, process: usize, at: usize) {
-        self.state.processes[process].lives = false;
-        for (other, thread) in self.state.threads.iter_mut().enumerate() {
-            if thread.process == process && thread.lives {
-                thread.lives = false;
-                thread.parked = None;
-                if other != at {
-                    self.state.woken.push(other);
-                }
-            }
-        }
+        Ok(Some(child))
     }
 
     /// Ends what nobody has a descriptor of any more.
-    fn end_orphans(&mut self, at: usize, kernel: &mut dyn Kernel) {
+    pub(crate) fn end_orphans(&mut self, at: usize, kernel: &mut dyn Kernel) {
         for key in self.state.orphans() {
             let call = self.last(at);
             let mut cx = Context {
@@ -591,12 +494,6 @@ fn rest_of_sleep(parked: &Parked, now: Nanos) {
         let left = crate::time::to_timespec(until.saturating_sub(now));
         let _ = sys::write_memory(parked.call.tid, at, &left);
     }
-}
-
-/// Whether a thread has not ended yet; the first of a process stays as a zombie.
-fn is_there(real: i32, tid: i32) -> bool {
-    let text = fs::read_to_string(format!("/proc/{real}/task/{tid}/stat"));
-    text.is_ok_and(|it| !it.rsplit_once(") ").is_some_and(|(_, it)| it.starts_with(['Z', 'X'])))
 }
 
 impl Cloning {
@@ -680,7 +577,7 @@ impl UserSpace for Supervisor {
         lives
             .map(|(at, thread)| {
                 let what = thread.parked.as_ref().map_or("nothing", |it| match &it.then {
-                    Then::Handle | Then::Answer(_) => "a CPU",
+                    Then::Handle | Then::Answer(_) | Then::Freed => "a CPU",
                     Then::Futex(..) => "another thread (futex)",
                     Then::Sleep => "the end of its sleep",
                     Then::Files(_) => "a file, a pipe or a socket",

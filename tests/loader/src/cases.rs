@@ -59,7 +59,8 @@ pub fn run() {
         other => assert!(
             crate::children::run(other, rest)
                 || crate::sockets::run(other, rest)
-                || crate::limits::run(other),
+                || crate::limits::run(other)
+                || crate::deaths::run(other, rest),
             "no case {other}"
         ),
     }

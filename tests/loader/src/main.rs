@@ -7,6 +7,8 @@ mod cases;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod children;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod deaths;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod devices;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod hostile;

@@ -2,6 +2,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod files;
+#[expect(dead_code, reason = "another test file uses it")]
 mod support;
 
 use std::fs;

@@ -342,40 +342,54 @@ impl<U: UserSpace> Driven<U> {
     }
 
     pub fn try_run(&mut self, until: Nanos) -> Result<Option<ProgramEnd>, String> {
-        while self.user.end().is_none() {
-            let Some((key, thread)) = self.queue.first_key_value() else {
-                break;
-            };
-            let (key, thread) = (*key, *thread);
-            if key.0 > until {
-                self.now = until;
-                break;
-            }
-            self.queue.remove(&key);
-            self.now = self.now.max(key.0);
-            self.turns += 1;
-            let turn = self.user.turn(thread, self.now, &mut self.kernel);
-            let turn = turn.map_err(|it| it.to_string())?;
-            assert!(!turn.cost.is_zero(), "a turn is never free");
-            let after = self.now + turn.cost;
-            self.kernel
-                .log
-                .push(format!("{} {} {:?}", self.now, thread.0, turn.stop));
-            match turn.stop {
-                Stop::Wait { until: Some(at) } => self.ready(thread, at.max(after)),
-                Stop::Wait { until: None } | Stop::Exit => {}
-                Stop::Yield | Stop::Again => self.ready(thread, after),
-            }
-            for spawned in std::mem::take(&mut self.kernel.spawned) {
-                if spawned != thread {
-                    self.ready(spawned, after);
-                }
-            }
-            for woken in turn.woken {
-                self.ready(woken, after);
+        while self.user.end().is_none() && self.turn(until)? {}
+        Ok(self.user.end())
+    }
+
+    /// Lets so many turns pass: whether the program has ended.
+    pub fn turns(&mut self, turns: u64) -> Result<bool, String> {
+        for _ in 0..turns {
+            if self.user.end().is_some() || !self.turn(Nanos::new(u64::MAX))? {
+                return Ok(true);
             }
         }
-        Ok(self.user.end())
+        Ok(self.user.end().is_some())
+    }
+
+    /// Lets the next thread run for a turn; `false` if there is none until then.
+    fn turn(&mut self, until: Nanos) -> Result<bool, String> {
+        let Some((key, thread)) = self.queue.first_key_value() else {
+            return Ok(false);
+        };
+        let (key, thread) = (*key, *thread);
+        if key.0 > until {
+            self.now = until;
+            return Ok(false);
+        }
+        self.queue.remove(&key);
+        self.now = self.now.max(key.0);
+        self.turns += 1;
+        let turn = self.user.turn(thread, self.now, &mut self.kernel);
+        let turn = turn.map_err(|it| it.to_string())?;
+        assert!(!turn.cost.is_zero(), "a turn is never free");
+        let after = self.now + turn.cost;
+        self.kernel
+            .log
+            .push(format!("{} {} {:?}", self.now, thread.0, turn.stop));
+        match turn.stop {
+            Stop::Wait { until: Some(at) } => self.ready(thread, at.max(after)),
+            Stop::Wait { until: None } | Stop::Exit => {}
+            Stop::Yield | Stop::Again => self.ready(thread, after),
+        }
+        for spawned in std::mem::take(&mut self.kernel.spawned) {
+            if spawned != thread {
+                self.ready(spawned, after);
+            }
+        }
+        for woken in turn.woken {
+            self.ready(woken, after);
+        }
+        Ok(true)
     }
 
     pub fn interrupt(&mut self) {
