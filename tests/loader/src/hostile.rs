@@ -7,6 +7,7 @@
 )]
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Calls of a child, of each that its maker has left.
 const SHARE: u64 = 8;
@@ -156,6 +157,9 @@ const CALLS: &[(i64, &[Arg])] = &[
 /// Numbers whose random use ends the program, or has it wait inside of the kernel for what only
 /// itself could do; the cases of other tests have them.
 const NOT_AT_RANDOM: &[i64] = &[
+    // `uretprobe` and `uprobe`: the kernel ends who has no such probe, before any filter.
+    335,
+    336,
     libc::SYS_exit,
     libc::SYS_exit_group,
     libc::SYS_rt_sigreturn,
@@ -209,6 +213,8 @@ struct Program {
     part: libc::iovec,
     message: libc::msghdr,
     depth: u32,
+    /// Calls that all of its threads and children have made, in pages that the test can read.
+    made: &'static AtomicU64,
 }
 
 /// Makes so many calls.
@@ -216,10 +222,30 @@ pub fn run(args: &[String]) {
     let number = |n: usize| args[n].parse::<u64>().unwrap();
     let (seed, calls, folder, victim) = (number(0), number(1), &args[2], number(3));
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    hold_signals(seed);
     let mut program = Program::new(seed, folder, victim);
     program.calls(calls);
     // What a C library does at the end may wait for a lock that a thread has taken along.
     unsafe { libc::_exit(0) }
+}
+
+/// A program in four ends by the signals that it sends at random; one has a handler of them. The
+/// signal of the test, which ends waits, ends no program.
+fn hold_signals(seed: u64) {
+    extern "C" fn handler(_: i32) {}
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as extern "C" fn(i32) as libc::sighandler_t;
+        libc::sigaction(libc::SIGINT, &raw const action, std::ptr::null_mut());
+    }
+    let taken = match seed % 4 {
+        0 => return,
+        1 => handler as extern "C" fn(i32) as libc::sighandler_t,
+        _ => libc::SIG_IGN,
+    };
+    for signal in [libc::SIGUSR1, libc::SIGUSR2] {
+        unsafe { libc::signal(signal, taken) };
+    }
 }
 
 /// Paths of the program's own and of others, and those that a link may lead to.
@@ -294,6 +320,26 @@ fn paths(folder: &str, victim: u64) -> (Vec<CString>, Vec<CString>) {
     (paths.collect(), targets)
 }
 
+/// The number of calls that were made, in the file `/tmp/calls`.
+fn counter() -> &'static AtomicU64 {
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    unsafe {
+        let file = libc::open(c"/tmp/calls".as_ptr(), libc::O_RDWR | libc::O_CREAT, 0o600);
+        assert_eq!(libc::ftruncate(file, 4096), 0);
+        let page = libc::mmap(
+            std::ptr::null_mut(),
+            4096,
+            rights,
+            libc::MAP_SHARED,
+            file,
+            0,
+        );
+        assert_ne!(page, libc::MAP_FAILED);
+        libc::close(file);
+        &*page.cast()
+    }
+}
+
 impl Program {
     fn new(seed: u64, folder: &str, victim: u64) -> Self {
         let (paths, targets) = paths(folder, victim);
@@ -309,6 +355,7 @@ impl Program {
             part: unsafe { std::mem::zeroed() },
             message: unsafe { std::mem::zeroed() },
             depth: 0,
+            made: counter(),
         }
     }
 
@@ -418,6 +465,7 @@ impl Program {
             *to = self.argument(*arg);
         }
         let [a, b, c, d, e, f] = given;
+        self.made.fetch_add(1, Ordering::Relaxed);
         unsafe { libc::syscall(nr, a, b, c, d, e, f) };
     }
 

@@ -173,28 +173,72 @@ fn marked(mark: &str) -> usize {
         .count()
 }
 
-/// Runs a program: how many calls the supervisor has answered.
-fn run(seed: u64, calls: u64, canary: &Canary, mark: &str) -> u64 {
-    let mut settings = settings(4);
-    settings
-        .environment
-        .push((MARK.to_owned(), mark.to_owned()));
-    let folder = canary.folder.path().to_str().unwrap();
-    let (seed, calls) = (seed.to_string(), calls.to_string());
-    let victim = canary.process.id().to_string();
-    let args = ["hostile", &seed, &calls, folder, &victim];
-    let program = std::env::var(SUBJECT);
-    let program = program.unwrap_or(env!("CARGO_BIN_EXE_runslice-loader-subject").to_owned());
-    let mut driven: Driven<Supervisor> = Driven::start(&program, &args, settings);
-    match driven.try_run(BOOT + LONG) {
-        Ok(_) => {}
-        // It may have found a way to wait inside of the kernel, for itself.
-        Err(error) if error.contains("has made no system call for 10 s") => {
+/// Outcome of programs that have run.
+#[derive(Default)]
+struct Ran {
+    programs: u64,
+    /// Calls that the programs have made.
+    made: u64,
+    /// Those of them that the supervisor has answered.
+    answered: u64,
+    /// Programs that wait inside of the kernel for themselves, or never make a call.
+    silent: u64,
+    /// Ends that are no program's own.
+    errors: Vec<String>,
+}
+
+impl Ran {
+    /// Runs a program.
+    fn run(&mut self, seed: u64, calls: u64, canary: &Canary, mark: &str) {
+        let mut settings = settings(4);
+        settings
+            .environment
+            .push((MARK.to_owned(), mark.to_owned()));
+        let folder = canary.folder.path().to_str().unwrap();
+        let (number, most) = (seed.to_string(), calls.to_string());
+        let victim = canary.process.id().to_string();
+        let args = ["hostile", &number, &most, folder, &victim];
+        let program = std::env::var(SUBJECT);
+        let program = program.unwrap_or(env!("CARGO_BIN_EXE_runslice-loader-subject").to_owned());
+        let mut driven: Driven<Supervisor> = Driven::start(&program, &args, settings);
+        let mut interrupts = 0;
+        let end = loop {
+            let end = driven.try_run(BOOT + LONG);
+            // Nobody may be left who could end a wait; its handler of this signal does.
+            interrupts += 1;
+            if !matches!(end, Ok(None)) || driven.now >= BOOT + LONG || interrupts > calls {
+                break end;
+            }
+            driven.interrupt();
+        };
+        if let Err(error) = end {
             println!("seed {seed}: {error}");
+            if error.contains("has made no system call for 10 s") {
+                self.silent += 1;
+            } else {
+                self.errors.push(format!("seed {seed}: {error}"));
+            }
         }
-        Err(error) => panic!("seed {seed}: {error}"),
+        let made = fs::read(driven.user.root().join("tmp/calls")).unwrap_or_default();
+        self.programs += 1;
+        self.made += made.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
+        self.answered += driven.user.calls();
     }
-    driven.user.calls()
+
+    fn print(&self) {
+        let Self {
+            programs,
+            made,
+            answered,
+            silent,
+            errors,
+        } = self;
+        println!(
+            "{programs} programs: {made} calls were made, {answered} answered by the supervisor, \
+             {silent} programs fell silent, {} errors",
+            errors.len()
+        );
+    }
 }
 
 /// Where the program is that another user may execute.
@@ -244,9 +288,9 @@ fn run_all(test: &str, first: u64, programs: u64, calls: u64) {
     }
     let mark = format!("{}-{first}", std::process::id());
     let mut canary = Canary::new();
-    let mut answered = 0;
+    let mut ran = Ran::default();
     for seed in first..first + programs {
-        answered += run(seed, calls, &canary, &mark);
+        ran.run(seed, calls, &canary, &mark);
         let began = Instant::now();
         while marked(&mark) > 0 {
             assert!(
@@ -257,14 +301,16 @@ fn run_all(test: &str, first: u64, programs: u64, calls: u64) {
         }
         canary.is_untouched();
         canary.is_alone(seed);
-        let done = seed + 1 - first;
-        if done.is_multiple_of(100) {
-            println!("{done} programs: {answered} calls were answered");
+        if ran.programs.is_multiple_of(100) {
+            ran.print();
         }
     }
-    println!("{programs} programs from seed {first}: {answered} calls were answered");
+    ran.print();
+    assert!(ran.errors.is_empty(), "{:#?}", ran.errors);
     // Many end early, as by a signal of their own, and the filter answers calls itself.
+    let (made, answered) = (ran.made, ran.answered);
     assert!(answered > programs * 50, "{answered}: most ended at once");
+    assert!(made > answered / 2, "{made}: they are not counted");
 }
 
 /// What may be told of each call: it does not exist, is not allowed, or something is there already
@@ -318,6 +364,22 @@ fn no_device_and_no_file_of_the_computer_changes() {
         assert!(errno.is_some_and(|it| REFUSED.contains(&it)), "{line}");
     }
     assert_eq!(there.map(look), before);
+}
+
+#[test]
+fn a_program_whose_memory_nobody_may_read_is_killed_and_the_run_goes_on() {
+    if !is_apart() {
+        return apart("a_program_whose_memory_nobody_may_read_is_killed_and_the_run_goes_on");
+    }
+    let program = std::env::var(SUBJECT).unwrap();
+    let mut driven: Driven<Supervisor> =
+        Driven::start(&program, &["closed interpreter"], settings(1));
+    let end = driven.run(BOOT + LONG).expect("it ends");
+    assert_eq!(end.status, 0, "{}", driven.err());
+    assert_eq!(driven.out().trim(), "status 9");
+    let expected = "a program was killed since it runs a file that may not be read";
+    let notes = driven.user.summary();
+    assert!(notes.iter().any(|it| it.contains(expected)), "{notes:?}");
 }
 
 #[test]
@@ -387,16 +449,18 @@ fn random_calls_change_nothing_outside_and_leave_nobody() {
     );
 }
 
+/// A number that the environment gives, to run a part of the test below.
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
 #[test]
 #[ignore = "10,000 programs of 2,000 calls take an hour or more: make test-long"]
 fn ten_thousand_random_programs_change_nothing_outside_and_leave_nobody() {
-    let first = std::env::var("RUNSLICE_SEED")
-        .ok()
-        .and_then(|it| it.parse().ok());
     run_all(
         "ten_thousand_random_programs_change_nothing_outside_and_leave_nobody",
-        first.unwrap_or(1_000_000),
-        10_000,
+        number("RUNSLICE_SEED").unwrap_or(1_000_000),
+        number("RUNSLICE_PROGRAMS").unwrap_or(10_000),
         2000,
     );
 }
