@@ -9,6 +9,7 @@
 //! | `/proc/schedstat` and logs of it | a line; CPUs | 1 MiB; 65,536 |
 //! | objects: ELF | the file, its sections together, zeros of `.bss` | 128 MiB each |
 //! | objects: ELF | sections, symbols, names | 4,096, 2^18, 1,024 bytes |
+//! | types (BTF) of an object or a kernel | types; a name; a search in types | 2^21; 1,024 bytes; 2^16 steps |
 //! | workloads | tasks; brackets of an operation; turns | 100,000; 100; a number, not unrolled |
 //! | rt-app | brackets; instances of a task; turns | as workloads |
 //! | recordings of programs | lists, whose lengths they claim | what their bytes can hold |
@@ -249,6 +250,106 @@ fn objects_have_limits_for_what_their_sections_claim() {
         let read = within(name, 160 << 20, file.len(), || bpf::Object::parse(&file));
         assert!(read.is_err(), "{name}");
     }
+}
+
+/// Types and strings, as a file of BTF: kernel 6.18, include/uapi/linux/btf.h.
+fn btf(types: &[u32], strings: &[u8]) -> Vec<u8> {
+    let types: Vec<u8> = types.iter().flat_map(|it| it.to_le_bytes()).collect();
+    let words = [
+        0x0001_eb9f,
+        24,
+        0,
+        types.len() as u32,
+        types.len() as u32,
+        strings.len() as u32,
+    ];
+    let header = words.iter().flat_map(|it| it.to_le_bytes());
+    [header.collect(), types, strings.to_vec()].concat()
+}
+
+#[test]
+fn types_take_what_their_bytes_are_long() {
+    let _alone = alone();
+    const MANY: u32 = 100_000;
+    const ITEMS: u32 = 0xffff;
+    let named = b"\0a\0";
+    // Of any kind, with so many items of so many words.
+    let long = |kind: u32, words: usize| {
+        let one = [
+            &[1, kind << 24 | ITEMS, 4][..],
+            &vec![0; ITEMS as usize * words],
+        ]
+        .concat();
+        btf(&one.repeat(4), named)
+    };
+    let each =
+        |of: &dyn Fn(u32) -> [u32; 3]| btf(&(1..=MANY).flat_map(of).collect::<Vec<_>>(), named);
+    const PTR: u32 = 2;
+    const TYPEDEF: u32 = 8;
+    let cases = [
+        ("pointers", each(&|_| [0, PTR << 24, 0]), true),
+        ("a chain", each(&|id| [1, TYPEDEF << 24, id - 1]), false),
+        ("members", long(4, 3), true),
+        ("values", long(6, 2), true),
+        ("values of 64 bits", long(19, 3), true),
+        ("parameters", long(13, 2), true),
+        ("variables", long(15, 3), true),
+        (
+            "claimed members",
+            btf(&[1, 4 << 24 | ITEMS, 4].repeat(1_000), named),
+            false,
+        ),
+        (
+            "a type that is not there",
+            each(&|_| [0, PTR << 24, u32::MAX]),
+            false,
+        ),
+        ("no type", each(&|_| [0, 31 << 24, 0]), false),
+        (
+            "long names",
+            btf(
+                &[1, PTR << 24, 0].repeat(10_000),
+                &[&b"\0"[..], &[b'x'; 100_000], b"\0"].concat(),
+            ),
+            false,
+        ),
+        (
+            "names that are no text",
+            btf(
+                &[1, PTR << 24, 0].repeat(10_000),
+                &[&b"\0"[..], &[0xff; 1_000], b"\0"].concat(),
+            ),
+            false,
+        ),
+    ];
+    for (name, file, is_read) in cases {
+        let read = within(name, 1 << 20, file.len(), || {
+            bpf::Target::new("k", (6, 18, 0), &file).map(drop)
+        });
+        assert_eq!(read.is_ok(), is_read, "{name}: {:?}", read.err());
+    }
+    let mut claimed = btf(&[], named);
+    claimed[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
+    let read = within("claimed strings", 1 << 20, 0, || {
+        bpf::Target::new("k", (6, 18, 0), &claimed).map(drop)
+    });
+    assert!(read.is_err());
+}
+
+#[test]
+fn a_search_in_types_that_contain_each_other_has_an_end() {
+    let _alone = alone();
+    // Each of 64 structures has the next one twice, without a name: 2^64 ways to the last.
+    const DEEP: u32 = 64;
+    let types = (1..=DEEP).flat_map(|id| {
+        let next = if id == DEEP { 1 } else { id + 1 };
+        [u32::from(id == 1), 4 << 24 | 2, 8, 0, next, 0, 0, next, 0]
+    });
+    let file = btf(&types.collect::<Vec<_>>(), b"\0a\0");
+    let target = bpf::Target::new("k", (6, 18, 0), &file).unwrap();
+    let found = within("a search", 1 << 20, file.len(), || target.field("a", "b"));
+    let said = found.unwrap_err().to_string();
+    assert!(!said.is_empty());
 }
 
 /// A recording of a program with this content and a right checksum.
