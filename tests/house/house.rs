@@ -27,7 +27,7 @@ const CIRCLES: [(&str, usize); 17] = [
     ("loader", 3),
     ("model", 1),
     ("reproduce", 4),
-    ("runslice", 2),
+    ("runslice", 1),
     ("show", 2),
     ("sim", 22),
     ("stats", 2),
@@ -421,9 +421,9 @@ fn one_file_asks_for_the_feature_live() {
         }
     }
     let want = [
-        ("crates/reproduce/src/machines.rs".to_owned(), 3),
+        ("crates/reproduce/src/machines.rs".to_owned(), 2),
         ("crates/reproduce/tests/all.rs".to_owned(), 1),
-        ("crates/runslice/src/door.rs".to_owned(), 1),
+        ("crates/runslice/src/door.rs".to_owned(), 2),
         ("crates/runslice/src/exit.rs".to_owned(), 1),
         ("crates/runslice/src/lib.rs".to_owned(), 4),
         ("crates/runslice/tests/all.rs".to_owned(), 4),

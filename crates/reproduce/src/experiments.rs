@@ -1,7 +1,7 @@
 //! Published experiments, rerun: files in, runs asked for, verdicts out.
 //!
-//! experiments/README.md describes the files. [`experiment::read`] reads one, a [`Machine`] makes
-//! the runs that it asks for ([`Experiment::runs`]), and [`judge_all`] says what they say of its
+//! experiments/README.md describes the files. [`experiment::read`] reads one, a machine makes the
+//! runs that it asks for ([`Experiment::runs`]), and [`judge_all`] says what they say of its
 //! statements: [`claim`] answers the questions that the tests are. A [`Catalog`] has the
 //! policies and workloads that experiments name. Nothing here runs, prints or keeps anything.
 
@@ -22,27 +22,11 @@ mod tests;
 
 pub use catalog::Catalog;
 pub use draft::Figure;
-pub use error::{Cause, Error, Result};
+pub use error::{Cause, Error};
 
 use cells::Results;
 use claim::{Finding, Rules, Verdict, judge, together};
 use experiment::{Experiment, Statement};
-
-/// What makes the runs of experiments: the simulated machine, guests, this computer.
-pub trait Machine {
-    /// Makes the runs that some experiments ask for ([`Experiment::runs`]) and puts what they gave
-    /// into `results`, which has one entry an experiment. Says whether anything could be run.
-    ///
-    /// # Errors
-    /// When a run cannot be made or kept. What only this computer lacks is a
-    /// [failure](cells::Sample::failure) in the cells of the runs that need it.
-    fn run(
-        &mut self,
-        experiments: &[Experiment],
-        quick: bool,
-        results: &mut [Results],
-    ) -> Result<bool, Cause>;
-}
 
 /// A statement with what the runs say of it.
 #[derive(Debug)]
@@ -60,7 +44,6 @@ pub struct Judged<'a> {
 /// Judges every statement of some experiments, whose results come from a machine of that `kind`.
 /// Each is judged as if it were the only one: what other experiments are judged in the same call
 /// changes nothing.
-#[must_use]
 pub fn judge_all<'a>(
     experiments: &'a [Experiment],
     results: &[Results],
@@ -86,7 +69,6 @@ pub fn judge_all<'a>(
 }
 
 /// How many of these statements are expected to be refuted by chance at most, were all true.
-#[must_use]
 pub fn false_refutations(judged: &[Judged<'_>], rules: &Rules) -> f64 {
     let counted = judged.iter().filter(|it| it.verdict.counts()).count();
     counted as f64 * rules.alpha

@@ -4,23 +4,51 @@
 #[cfg(feature = "live")]
 pub mod on_kernel;
 pub mod simulate;
-#[cfg(not(feature = "live"))]
-pub mod without_kernel;
-#[cfg(not(feature = "live"))]
-pub use without_kernel as on_kernel;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use ask::key::fingerprint;
 use ask::{policy, workload_arg};
 use model::{MachineSpec, PolicySpec};
-use runslice::door::COMPUTER;
+use runslice::door::{COMPUTER, Store};
 use serde_json::{Value, json};
 use stats::probe::{Probe, Wanted};
 use workload::Workload;
 
 use crate::experiments::files::Files;
 use crate::experiments::{Catalog, Cause};
+
+/// How experiments are rerun.
+#[derive(Clone, Copy, Debug)]
+pub struct How<'a> {
+    /// A few runs of each kind.
+    pub quick: bool,
+    /// Where results are kept.
+    pub store: &'a Store,
+    /// Threads, or guests at once. Unless that is said, one for each CPU, if the guests fit.
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// Stands in the place of kernels in a program that was built without the feature `live`.
+#[cfg(not(feature = "live"))]
+pub mod on_kernel {
+    use runslice::door::{KernelPlace, without_kernel};
+
+    use super::How;
+    use crate::experiments::cells::Results;
+    use crate::experiments::experiment::Experiment;
+
+    /// No experiment can be run on a kernel.
+    pub fn run(
+        _: KernelPlace,
+        _: &[Experiment],
+        _: How<'_>,
+        _: &mut [Results],
+    ) -> anyhow::Result<bool> {
+        without_kernel("use --machine sim")
+    }
+}
 
 /// The policies and workloads that this program has or finds.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +122,8 @@ mod tests {
     /// `runslice` tells by them that an experiment stands in the place of something else.
     #[test]
     fn the_command_line_knows_the_names_of_all_experiments() {
-        assert_eq!(Files::embedded().everywhere(), runslice::door::EXPERIMENTS);
+        let all = Files::embedded().everywhere().join(" ");
+        assert_eq!(all, runslice::door::EXPERIMENTS);
     }
 
     /// The same of those for kernels.

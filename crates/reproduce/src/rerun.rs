@@ -5,7 +5,7 @@ use std::io::Write as _;
 use model::{Advised, suggest};
 use runslice::door::{
     Format, KernelPlace, Machine, Reproduce, Status, Store, UsageError, WordKind, mistaken, output,
-    unboxed,
+    say,
 };
 use show::figure::Chart;
 
@@ -13,9 +13,8 @@ use crate::experiments::cells::Results;
 use crate::experiments::claim::Rules;
 use crate::experiments::experiment::{self, Experiment};
 use crate::experiments::files::Files;
-use crate::experiments::{self, Judged, judge_all};
-use crate::machines::simulate::Simulated;
-use crate::machines::{Program, calibration, on_kernel};
+use crate::experiments::{Judged, judge_all};
+use crate::machines::{How, Program, calibration, on_kernel, simulate};
 use crate::results::page::Page;
 use crate::results::{figures, human, json, page};
 
@@ -61,14 +60,18 @@ impl Rerun {
 
     /// Makes the runs that the store does not have. Says whether anything could be run.
     fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<bool> {
-        let jobs = request.jobs;
-        let mut machine: Box<dyn experiments::Machine> = match self.machine {
-            Machine::Sim => Box::new(Simulated { store, jobs }),
-            Machine::Vm => on_kernel::machine(KernelPlace::Guest, store, jobs)?,
-            Machine::Host => on_kernel::machine(KernelPlace::Host, store, jobs)?,
+        let how = How {
+            quick: request.quick,
+            store,
+            jobs: request.jobs,
         };
-        let could = machine.run(&self.experiments, request.quick, &mut self.results);
-        could.map_err(unboxed)
+        let (experiments, results) = (&self.experiments, &mut self.results);
+        let place = match self.machine {
+            Machine::Sim => return simulate::run(experiments, how, results).map(|()| true),
+            Machine::Vm => KernelPlace::Guest,
+            Machine::Host => KernelPlace::Host,
+        };
+        on_kernel::run(place, experiments, how, results)
     }
 }
 
@@ -140,10 +143,12 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     to.flush()?;
     let results = reruns.iter().flat_map(|rerun| &rerun.results);
     let mut samples = results.flat_map(|it| it.cells.values().flatten());
-    Ok(match samples.any(|sample| sample.ejection.is_some()) {
-        true => Status::Ejected,
-        false if !could => Status::Unsupported,
-        false => Status::Done,
+    Ok(if samples.any(|sample| sample.ejection.is_some()) {
+        Status::Ejected
+    } else if could {
+        Status::Done
+    } else {
+        Status::Unsupported
     })
 }
 
@@ -165,9 +170,8 @@ fn chosen(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Resul
         return Err(UsageError::new(message).into());
     }
     for name in others {
-        say(&format!(
-            "{name} is left out: it is for `--machine sim` only"
-        ));
+        let why = "is left out: it is for `--machine sim` only";
+        say("reproduce", &format!("{name} {why}"));
     }
     Ok(chosen)
 }
@@ -214,9 +218,4 @@ fn chosen_of_all(
             || of_document.into_iter().any(|it| is_of(name, it))
     };
     Ok(all.into_iter().filter(wanted).map(str::to_owned).collect())
-}
-
-/// Tells the user what happens, on standard error.
-pub fn say(text: &str) {
-    runslice::door::say("reproduce", text);
 }

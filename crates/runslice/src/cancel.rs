@@ -47,7 +47,6 @@ mod tests {
 
     use super::*;
     use crate::computer::COMPUTER;
-    use crate::parallel;
     use crate::runner::Runner;
     use ask::error::Cancelled;
 
@@ -91,7 +90,7 @@ mod tests {
         let flag = Flag::default();
         cancellable(Some(Arc::clone(&flag)), || {
             COMPUTER.check().unwrap();
-            let two = parallel::map(&[(); 2], 2.try_into().unwrap(), "runs", |()| {
+            let two = COMPUTER.map(&[(); 2], 2.try_into().unwrap(), "runs", |()| {
                 let mut sink = Once(Metrics::new(), Arc::new(AtomicBool::new(false)));
                 super::flag().unwrap().store(true, Ordering::Relaxed);
                 Runner::new(&hours(), &COMPUTER)

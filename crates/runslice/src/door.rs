@@ -12,7 +12,7 @@ use crate::{exit, interrupt, of_words, programs};
 
 pub use crate::about::About;
 pub use crate::computer::COMPUTER;
-pub use crate::exit::{Status, UnsupportedError, UsageError, in_full, unboxed};
+pub use crate::exit::{Status, UnsupportedError, UsageError, in_full};
 pub use crate::fidelity::KernelPlace;
 pub use crate::kind::{EXPERIMENTS, WordKind, mistaken};
 pub use crate::say::say;
@@ -23,6 +23,9 @@ pub use crate::verb::reproduce::{Format, Machine, Reproduce};
 pub mod output {
     pub use crate::output::{announce, can_write, form, open, page_file};
 }
+
+#[cfg(not(feature = "live"))]
+pub use crate::without_kernel::lacks as without_kernel;
 
 /// Commands on kernels.
 #[cfg(feature = "live")]

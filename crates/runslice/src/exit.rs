@@ -1,6 +1,5 @@
 //! How the program ends: its exit statuses, and the errors that decide which one it is.
 
-use std::error::Error;
 use std::sync::OnceLock;
 
 use ask::error::{AdviceOf, advice_of};
@@ -83,14 +82,6 @@ impl From<Status> for u8 {
     }
 }
 
-/// An error out of its box. `anyhow` would hide what it was, and so the status that it decides.
-pub fn unboxed(error: Box<dyn Error + Send + Sync>) -> anyhow::Error {
-    match error.downcast::<UnsupportedError>() {
-        Ok(error) => (*error).into(),
-        Err(error) => anyhow::Error::from_boxed(error),
-    }
-}
-
 /// The error of the command line in words: what is wrong, with its causes, and what to do.
 pub fn advised(error: &anyhow::Error) -> Advised {
     ask::error::advised_with(error, &known())
@@ -141,8 +132,6 @@ pub fn in_two_lines(error: &Advised) -> String {
 mod tests {
     use std::io;
 
-    use ask::error::words;
-
     use super::*;
 
     #[test]
@@ -150,18 +139,6 @@ mod tests {
         assert_eq!(Status::of(0), Status::Done);
         assert_eq!(Status::of(130), Status::Interrupted);
         assert_eq!(Status::of(77), Status::Failure);
-    }
-
-    /// `reproduce --machine host` ended with 1 where another policy was attached.
-    #[test]
-    fn an_error_out_of_a_box_is_what_it_was() {
-        let boxed = unboxed(Box::new(UnsupportedError::new("x")));
-        assert!(boxed.is::<UnsupportedError>());
-        let other = unboxed(Box::new(io::Error::other("y")));
-        assert_eq!(
-            (words(&other), other.is::<UnsupportedError>()),
-            ("y".to_owned(), false)
-        );
     }
 
     #[test]

@@ -8,26 +8,7 @@ use std::thread;
 use ask::services::Workers;
 
 use crate::cancel;
-use crate::computer::COMPUTER;
 use crate::progress::Bar;
-
-/// As many threads as the user asked for, or as this process may use CPUs.
-pub fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
-    COMPUTER.jobs(asked)
-}
-
-/// [`ask::Services::map`] on the threads of this process.
-///
-/// # Errors
-/// That of the first item, in their order, that has one. Items after it may not have been touched.
-pub fn map<Item: Sync, Made: Send>(
-    items: &[Item],
-    jobs: NonZeroUsize,
-    name: &str,
-    work: impl Fn(&Item) -> anyhow::Result<Made> + Sync,
-) -> anyhow::Result<Vec<Made>> {
-    COMPUTER.map(items, jobs, name, work)
-}
 
 /// The threads of this process. A terminal shows how much they have done.
 pub struct Threads;
@@ -86,6 +67,7 @@ impl Workers for Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::computer::COMPUTER;
 
     fn threads(count: usize) -> NonZeroUsize {
         NonZeroUsize::new(count).unwrap()
@@ -95,7 +77,9 @@ mod tests {
     fn results_have_the_order_of_the_work_on_any_number_of_threads() {
         let items: Vec<u64> = (0..100).collect();
         for count in [1, 3, 200] {
-            let squares = map(&items, threads(count), "n", |n| Ok(n * n)).unwrap();
+            let squares = COMPUTER
+                .map(&items, threads(count), "n", |n| Ok(n * n))
+                .unwrap();
             assert_eq!(squares, items.iter().map(|n| n * n).collect::<Vec<_>>());
         }
     }
@@ -104,7 +88,7 @@ mod tests {
     fn the_first_failure_is_told_whichever_came_first() {
         let items: Vec<u64> = (0..50).collect();
         for _ in 0..20 {
-            let result = map(&items, threads(4), "n", |n| match n {
+            let result = COMPUTER.map(&items, threads(4), "n", |n| match n {
                 7.. => Err(anyhow::anyhow!("item {n}")),
                 _ => Ok(()),
             });
@@ -114,7 +98,9 @@ mod tests {
 
     #[test]
     fn nothing_to_do_is_done() {
-        let none: Vec<u8> = map(&[] as &[u8], threads(4), "n", |n| Ok(*n)).unwrap();
+        let none: Vec<u8> = COMPUTER
+            .map(&[] as &[u8], threads(4), "n", |n| Ok(*n))
+            .unwrap();
         assert!(none.is_empty());
     }
 }

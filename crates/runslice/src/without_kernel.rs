@@ -26,7 +26,11 @@ pub fn run(verb: Verb) -> anyhow::Result<u8> {
     match verb {}
 }
 
-fn lacks<T>(way: &str) -> anyhow::Result<T> {
+/// The error for somebody who asks for a kernel; `way` is what can be done without one.
+///
+/// # Errors
+/// Always.
+pub fn lacks<T>(way: &str) -> anyhow::Result<T> {
     let message = Advised::new(
         "this runslice was built without what takes a real kernel",
         format!("{way}, or build one that has it with `make release`"),

@@ -53,7 +53,6 @@ pub struct Results {
 impl Sample {
     /// Reads a run as it is kept: the document of a run in `sim`'s results, with `probes`,
     /// `finished` and `tasks` beside it.
-    #[must_use]
     pub fn of(document: &Value) -> Self {
         let mut sample = Self::default();
         let report = &document["report"];
@@ -280,7 +279,6 @@ impl Results {
     }
 
     /// How a cell is called in tables, with its point but for the parameter `x`.
-    #[must_use]
     pub fn name(experiment: &Experiment, id: CellId, x: Option<&str>) -> String {
         let arm = &experiment.arms[id.arm].label;
         let point = &experiment.sets[id.set].points[id.point];

@@ -161,7 +161,6 @@ pub enum OneOrMore {
 
 impl OneOrMore {
     /// All.
-    #[must_use]
     pub fn list(&self) -> Vec<i64> {
         match self {
             Self::One(one) => vec![*one],

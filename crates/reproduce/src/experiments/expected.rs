@@ -42,7 +42,6 @@ pub enum Published {
 
 impl Published {
     /// The number, if it is one.
-    #[must_use]
     pub const fn number(self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(number),

@@ -204,14 +204,12 @@ pub struct Statement {
 
 impl Point {
     /// The value of a parameter.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<i64> {
         let found = self.settings.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| *value)
     }
 
     /// Its label without these parameters.
-    #[must_use]
     pub fn label_without(&self, names: [Option<&str>; 2]) -> String {
         let parts = self.label.split(", ");
         let others = parts.filter(|part| {
@@ -224,7 +222,6 @@ impl Point {
 
 impl RunSet {
     /// The points that differ from this one in `x` only, this one included.
-    #[must_use]
     pub fn along(&self, point: usize, x: &str) -> Vec<usize> {
         let rest = |at: usize| {
             self.points[at]
@@ -277,25 +274,21 @@ impl Experiment {
     }
 
     /// The set of this name.
-    #[must_use]
     pub fn set(&self, name: &str) -> Option<usize> {
         self.sets.iter().position(|set| set.name == name)
     }
 
     /// The metric of this name.
-    #[must_use]
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 
     /// The arm of this name.
-    #[must_use]
     pub fn arm(&self, name: &str) -> Option<usize> {
         self.arms.iter().position(|arm| arm.name == name)
     }
 
     /// The published number for a cell's metric.
-    #[must_use]
     pub fn published(
         &self,
         set: usize,

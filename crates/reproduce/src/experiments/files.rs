@@ -22,7 +22,6 @@ const ENDINGS: [&str; 5] = ["toml", "csv", "txt", "md", "json"];
 
 impl Files {
     /// Those that the program was built with.
-    #[must_use]
     pub fn embedded() -> Self {
         let texts = EMBEDDED.iter();
         Self {
@@ -69,13 +68,11 @@ impl Files {
     }
 
     /// How messages call a file.
-    #[must_use]
     pub fn shown(&self, path: &str) -> String {
         format!("{}/{path}", self.root)
     }
 
     /// Names of all experiments, in their order.
-    #[must_use]
     pub fn experiments(&self) -> Vec<&str> {
         let ending = "/experiment.toml";
         let names = self
@@ -86,13 +83,11 @@ impl Files {
     }
 
     /// Names of those that can be run on kernels.
-    #[must_use]
     pub fn on_kernels(&self) -> Vec<&str> {
         self.with("/vm.toml")
     }
 
     /// Names of those that can be run anywhere.
-    #[must_use]
     pub fn everywhere(&self) -> Vec<&str> {
         let mut names = [self.experiments(), self.on_kernels()].concat();
         names.sort_unstable();
@@ -117,7 +112,6 @@ impl Files {
     }
 
     /// Names of the machine profiles in machines/.
-    #[must_use]
     pub fn machines(&self) -> Vec<&str> {
         let names = self
             .texts
@@ -129,7 +123,6 @@ impl Files {
     }
 
     /// The path that `wanted` means in a file of `folder`, which may lead through `..`.
-    #[must_use]
     pub fn resolve(folder: &str, wanted: &str) -> String {
         let mut parts: Vec<&str> = folder.split('/').filter(|it| !it.is_empty()).collect();
         for part in wanted.split('/') {

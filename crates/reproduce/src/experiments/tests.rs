@@ -7,6 +7,7 @@ use workload::Workload;
 
 use super::*;
 use crate::experiments::cells::{CellId, Sample};
+use crate::experiments::error::Result;
 use crate::experiments::files::Files;
 
 const STATEMENTS: &str = "[C1]\ndocument = \"002\"\ntext = \"it is so\"\n\

@@ -4,25 +4,7 @@ mod kernels;
 mod missing;
 mod probed;
 
-use std::num::NonZeroUsize;
-
-use runslice::door::{KernelPlace, Store};
-
-use kernels::Kernels;
-
-use crate::experiments;
-
-/// A kernel at `place` that runs experiments, as many guests at once as `jobs` says.
-///
-/// # Errors
-/// None.
-pub fn machine<'a>(
-    place: KernelPlace,
-    store: &'a Store,
-    jobs: Option<NonZeroUsize>,
-) -> anyhow::Result<Box<dyn experiments::Machine + 'a>> {
-    Ok(Box::new(Kernels { place, store, jobs }))
-}
+pub use kernels::run;
 
 #[cfg(test)]
 mod tests {

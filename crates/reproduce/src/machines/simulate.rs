@@ -1,7 +1,6 @@
 //! Runs an experiment's cells on the simulated machine, and keeps what they gave.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,7 +8,7 @@ use ask::key::{Front, Key};
 use ask::outcome::Outcome;
 use ask::runner::Runner;
 use model::{Event, EventKind, EventMask, Header, Nanos, Sampler, SimTime, Sink, Summary, What};
-use runslice::door::{COMPUTER, SIMULATES, Store, say};
+use runslice::door::{COMPUTER, SIMULATES, say};
 use serde_json::{Value, json};
 use stats::Metrics;
 use stats::probe::{Probe, Wanted};
@@ -18,39 +17,10 @@ use workload::RunSpec;
 
 use crate::experiments::cells::{CellId, Results, Sample};
 use crate::experiments::experiment::{Experiment, Wished, Work};
-use crate::experiments::{Cause, Machine};
-use crate::machines::found;
+use crate::machines::{How, found};
 
 /// Runs with more tasks than this do not keep what single tasks did.
 const TASKS_MAX: usize = 64;
-
-/// The simulated machine, which runs on some threads and keeps the results.
-#[derive(Clone, Copy, Debug)]
-pub struct Simulated<'a> {
-    /// Where results are kept.
-    pub store: &'a Store,
-    /// Threads; one for each CPU unless that is said.
-    pub jobs: Option<NonZeroUsize>,
-}
-
-impl Machine for Simulated<'_> {
-    fn run(
-        &mut self,
-        experiments: &[Experiment],
-        quick: bool,
-        results: &mut [Results],
-    ) -> Result<bool, Cause> {
-        let made = run(&plan(experiments, quick), self.store, self.jobs, results)?;
-        if made.new < made.all {
-            let had = made.all - made.new;
-            say(
-                "reproduce",
-                &format!("{had} of {} runs were there already", made.all),
-            );
-        }
-        Ok(true)
-    }
-}
 
 /// One run of a cell.
 #[derive(Debug)]
@@ -104,33 +74,29 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
     runs
 }
 
-/// Makes the runs that the store lacks, and reads all. `results` has one entry an experiment.
+/// Makes the runs of experiments that the store lacks, and reads all. `results` has one entry an
+/// experiment.
 ///
 /// # Errors
 /// When a run cannot be made or kept.
-fn run(
-    runs: &[Planned<'_>],
-    store: &Store,
-    jobs: Option<NonZeroUsize>,
+pub fn run(
+    experiments: &[Experiment],
+    how: How<'_>,
     results: &mut [Results],
-) -> anyhow::Result<Made> {
-    let mut seen = std::collections::BTreeSet::new();
+) -> anyhow::Result<()> {
+    let runs = plan(experiments, how.quick);
+    let mut seen = BTreeSet::new();
     let missing: Vec<&Planned<'_>> = runs
         .iter()
-        .filter(|run| seen.insert(run.key) && store.get(run.key).is_none())
+        .filter(|run| seen.insert(run.key) && how.store.get(run.key).is_none())
         .collect();
-    let made = Made {
-        all: seen.len(),
-        new: missing.len(),
-    };
-    COMPUTER.map(&missing, COMPUTER.jobs(jobs), "runs", |run| {
+    COMPUTER.map(&missing, COMPUTER.jobs(how.jobs), "runs", |run| {
         let document = simulate(run)?;
-        store.put(run.key, &document.to_string())
+        how.store.put(run.key, &document.to_string())
     })?;
-    for run in runs {
-        let line = store
-            .get(run.key)
-            .context("a run is gone from the folder of results")?;
+    for run in &runs {
+        let line = how.store.get(run.key);
+        let line = line.context("a run is gone from the folder of results")?;
         let document: Value = serde_json::from_str(&line)?;
         let cells = &mut results[run.experiment].cells;
         cells
@@ -138,16 +104,14 @@ fn run(
             .or_default()
             .push(Sample::of(&document));
     }
-    Ok(made)
-}
-
-/// How many runs there are, and how many of them were made now.
-#[derive(Clone, Copy, Debug)]
-struct Made {
-    /// Different ones.
-    all: usize,
-    /// That were not kept from before.
-    new: usize,
+    if missing.len() < seen.len() {
+        let (had, all) = (seen.len() - missing.len(), seen.len());
+        say(
+            "reproduce",
+            &format!("{had} of {all} runs were there already"),
+        );
+    }
+    Ok(())
 }
 
 /// One run with its probes, as it is kept.

@@ -12,7 +12,7 @@ use crate::experiments::{Judged, false_refutations};
 use super::page::Page;
 use super::sides;
 use super::words::number;
-use show::table::to_the_left;
+use show::table::Table;
 
 /// Lists experiments with the statements that they decide.
 ///
@@ -87,7 +87,11 @@ fn one(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
         for contradiction in &experiment.contradictions {
             writeln!(to, "the document contradicts itself: {contradiction}")?;
         }
-        table(experiment, results, to)?;
+        let table = table(experiment, results, Table::names);
+        if !table.is_empty() {
+            table.write(to)?;
+            writeln!(to)?;
+        }
         for judged in page.judged.iter().filter(|it| it.experiment == index) {
             statement(judged, to)?;
         }
@@ -106,25 +110,18 @@ fn one(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// A row of the table of numbers.
-pub struct Row {
-    /// Runs and point.
-    pub place: String,
-    /// The metric with its unit.
-    pub metric: String,
-    /// The arm.
-    pub arm: String,
-    /// Published value.
-    pub published: String,
-    /// What our runs gave: mean, lowest and highest, or the mean and the deviation.
-    pub ours: String,
-    /// Published and our ratio to the baseline.
-    pub ratios: [String; 2],
-}
-
-/// Every metric of every cell, beside what was published.
-pub fn rows(experiment: &Experiment, results: &Results) -> Vec<Row> {
-    let mut rows = Vec::new();
+/// Every metric of every cell, beside what was published; `numbers` adds a column of these. Ours
+/// are the mean with the lowest and the highest, or with the deviation. Ratios are those to the
+/// baseline.
+pub fn table(
+    experiment: &Experiment,
+    results: &Results,
+    numbers: fn(Table, &'static str) -> Table,
+) -> Table {
+    let names = ["runs", "metric", "scheduler"];
+    let table = names.into_iter().fold(Table::default(), Table::names);
+    let more = ["published", "here", "ratio", "ratio here"];
+    let mut table = more.into_iter().fold(table, numbers);
     for (set_index, set) in experiment.sets.iter().enumerate() {
         for metric in &experiment.metrics {
             let shown = metric
@@ -155,12 +152,14 @@ pub fn rows(experiment: &Experiment, results: &Results) -> Vec<Row> {
                     } else {
                         format!("{}, {label}", set.label)
                     };
-                    rows.extend(row(experiment, results, id, metric, place));
+                    if let Some(row) = row(experiment, results, id, metric, place) {
+                        table.row(row);
+                    }
                 }
             }
         }
     }
-    rows
+    table
 }
 
 fn row(
@@ -169,7 +168,7 @@ fn row(
     id: CellId,
     metric: &Metric,
     place: String,
-) -> Option<Row> {
+) -> Option<[String; 7]> {
     results.cells.get(&id)?;
     let of = |arm: usize| {
         let id = CellId { arm, ..id };
@@ -202,31 +201,48 @@ fn row(
     } else {
         format!(" ({})", metric.unit)
     };
-    Some(Row {
-        place,
-        metric: format!("{}{unit}", metric.label),
-        arm: experiment.arms[id.arm].label.clone(),
-        published: match published.map(|row| row.value) {
-            None => String::new(),
-            Some(Published::Number(value)) => number(value),
-            Some(Published::Picture) => "not available as numbers".to_owned(),
-            Some(Published::Missing) => "missing".to_owned(),
-        },
-        ours: match values {
-            Err(why) => why,
-            Ok(values) => {
-                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let mean = number(mean(&values));
-                match (low == high, metric.deviation) {
-                    (true, _) => number(low),
-                    (_, true) => format!("{mean} +- {}", number(deviation(&values))),
-                    (_, false) => format!("{mean} [{}, {}]", number(low), number(high)),
-                }
+    let published = match published.map(|row| row.value) {
+        None => String::new(),
+        Some(value) => as_published(value, number),
+    };
+    let ours = match values {
+        Err(why) => why,
+        Ok(values) => {
+            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mean = number(mean(&values));
+            if low == high {
+                number(low)
+            } else if metric.deviation {
+                format!("{mean} +- {}", number(deviation(&values)))
+            } else {
+                format!("{mean} [{}, {}]", number(low), number(high))
             }
-        },
-        ratios,
-    })
+        }
+    };
+    let (metric, arm) = (
+        format!("{}{unit}", metric.label),
+        &experiment.arms[id.arm].label,
+    );
+    let [of_published, of_ours] = ratios;
+    Some([
+        place,
+        metric,
+        arm.clone(),
+        published,
+        ours,
+        of_published,
+        of_ours,
+    ])
+}
+
+/// What was published, of numbers as they are `written`.
+pub fn as_published(value: Published, written: fn(f64) -> String) -> String {
+    match value {
+        Published::Number(value) => written(value),
+        Published::Picture => "not available as numbers".to_owned(),
+        Published::Missing => "missing".to_owned(),
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -238,49 +254,6 @@ fn deviation(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares = values.iter().map(|value| (value - mean).powi(2));
     (squares.sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
-}
-
-fn table(experiment: &Experiment, results: &Results, to: &mut dyn Write) -> io::Result<()> {
-    let rows = rows(experiment, results);
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let heads = [
-        "runs",
-        "metric",
-        "scheduler",
-        "published",
-        "here",
-        "ratio",
-        "ratio here",
-    ];
-    let fields = |row: &Row| {
-        let [published, ours] = row.ratios.clone();
-        let row = [&row.place, &row.metric, &row.arm, &row.published, &row.ours];
-        let mut fields: Vec<String> = row.into_iter().cloned().collect();
-        fields.extend([published, ours]);
-        fields
-    };
-    let mut lines: Vec<Vec<String>> = vec![heads.map(str::to_owned).to_vec()];
-    lines.extend(rows.iter().map(fields));
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|column| {
-            lines
-                .iter()
-                .map(|line| line[column].chars().count())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    for line in &lines {
-        let mut text = String::new();
-        for (field, width) in line.iter().zip(&widths) {
-            text += &to_the_left(field, *width);
-            text += "  ";
-        }
-        writeln!(to, "{}", text.trim_end())?;
-    }
-    writeln!(to)
 }
 
 fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use crate::experiments::Judged;
 use crate::experiments::cells::Results;
 use crate::experiments::claim::{Rules, Verdict};
-use crate::experiments::expected::Published;
 use crate::experiments::experiment::Experiment;
 use ask::words::counted;
 use maud::{Markup, html};
@@ -14,7 +13,7 @@ use show::figure::{Body, Chart, Join};
 use show::page::{self, Fold, figure};
 use show::table::Table;
 
-use super::human::{part, rows, summary};
+use super::human::{as_published, part, summary, table};
 use super::{figures, sides};
 
 /// Everything that one kind of machine has to show.
@@ -266,37 +265,14 @@ fn statement(judged: &Judged<'_>, prefix: &str) -> Markup {
 
 /// The table of numbers, and the published ones that nothing is held against.
 fn numbers(experiment: &Experiment, results: &Results) -> Markup {
-    let mut table = Table::default()
-        .names("runs")
-        .names("metric")
-        .names("scheduler")
-        .numbers("published")
-        .numbers("here")
-        .numbers("ratio")
-        .numbers("ratio here");
-    for row in rows(experiment, results) {
-        let [published, here] = row.ratios;
-        table.row([
-            row.place,
-            row.metric,
-            row.arm,
-            row.published,
-            row.ours,
-            published,
-            here,
-        ]);
-    }
+    let table = table(experiment, results, Table::numbers);
     let alone = experiment.expected.iter().filter(|row| row.runs.is_empty());
     let alone: Vec<String> = alone
         .map(|row| {
-            let value = match row.value {
-                Published::Number(value) => format!("{value}"),
-                Published::Picture => "not available as numbers".to_owned(),
-                Published::Missing => "missing".to_owned(),
-            };
+            let value = as_published(row.value, |it| it.to_string());
             let words = [&row.place, &row.arm, &row.metric, &value, &row.note];
-            let words: Vec<&str> = words.into_iter().map(String::as_str).collect();
-            let words: Vec<&str> = words.into_iter().filter(|it| !it.is_empty()).collect();
+            let words = words.into_iter().map(String::as_str);
+            let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
             words.join(": ")
         })
         .collect();

@@ -23,7 +23,7 @@ use crate::scheduler::Schedulers;
 use crate::shrink::{Case, shrink};
 use crate::violation::Property;
 use crate::workload_arg::Written;
-use crate::{look, output, parallel, policy, workload_arg};
+use crate::{look, output, policy, workload_arg};
 
 /// Arguments of `runslice explain`.
 #[derive(Debug, Args)]
@@ -244,7 +244,7 @@ fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explana
         _ => &[],
     };
     let before = case.size(&COMPUTER)?;
-    let shrunk = shrink((case, finding), properties, parallel::jobs(None))?;
+    let shrunk = shrink((case, finding), properties, COMPUTER.jobs(None))?;
     let (after, runs) = (shrunk.case.size(&COMPUTER)?, shrunk.runs);
     let mut to = output::create(path)?;
     let written = to.write_all(&shrunk.case.bundle().write());

@@ -22,7 +22,7 @@ use crate::prepare::Prepare;
 use crate::say::say;
 use crate::shrink::{Case, LONGEST, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
-use crate::{input, interrupt, look, output, parallel, policy};
+use crate::{input, interrupt, look, output, policy};
 
 use state::{Hunted, State};
 
@@ -147,7 +147,7 @@ impl Hunt {
     }
 
     fn jobs(&self) -> NonZeroUsize {
-        parallel::jobs(self.jobs)
+        COMPUTER.jobs(self.jobs)
     }
 }
 
@@ -213,7 +213,7 @@ impl Hunter<'_> {
                 let found = self.question.trial(&COMPUTER, *number);
                 found.map_err(ask::Error::into_cause)
             };
-            let results = parallel::map(&numbers, self.request.jobs(), "trials", trial)?;
+            let results = COMPUTER.map(&numbers, self.request.jobs(), "trials", trial)?;
             for (number, result) in numbers.into_iter().zip(results) {
                 state.next = number + 1;
                 if let Some((case, finding)) = result {

@@ -31,7 +31,7 @@ use crate::runs;
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::timeline::{self, Stretch};
-use crate::{kernel, output, parallel, policy, workload_arg};
+use crate::{kernel, output, policy, workload_arg};
 
 /// Arguments of `runslice sim`.
 #[derive(Debug, Args)]
@@ -459,7 +459,7 @@ fn many(
         }
         Ok(outcome)
     };
-    let outcomes = parallel::map(&all, parallel::jobs(request.run.jobs), "runs", run)?;
+    let outcomes = COMPUTER.map(&all, COMPUTER.jobs(request.run.jobs), "runs", run)?;
     let drawn = specs.iter().zip(drawn).map(|(spec, tails)| Drawn {
         policy: spec.policy.name.clone(),
         tails: tails.into_inner().unwrap_or_else(PoisonError::into_inner),

@@ -23,7 +23,7 @@ use crate::report::{self, counted};
 use crate::scheduler::LoaderOptions;
 use crate::sets::{self, File};
 use crate::store::{self, Key, SIMULATES, Store};
-use crate::{output, parallel, python};
+use crate::{output, python};
 
 use crate::plan::{self, Planned, Programs};
 
@@ -139,8 +139,8 @@ pub fn run(request: &Sweep) -> anyhow::Result<Status> {
         Store::open(&folder)?
     };
     // What a run depends on is a long text: numbers and files of many runs are shared out, too.
-    let jobs = parallel::jobs(request.jobs);
-    let keys = parallel::map(&runs, jobs, "keys", |run| Ok(run.key(SIMULATES)))?;
+    let jobs = COMPUTER.jobs(request.jobs);
+    let keys = COMPUTER.map(&runs, jobs, "keys", |run| Ok(run.key(SIMULATES)))?;
     let mine: Vec<(Key, &Planned)> = keys.into_iter().zip(&runs).collect();
     let mine: Vec<(Key, &Planned)> = match request.shard {
         None => mine,
@@ -228,8 +228,8 @@ fn foretell(store: &Store, runs: &[(Key, &Planned)], folder: &Path) -> anyhow::R
 fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Result<()> {
     // The same run may be asked for twice.
     let mut seen = BTreeSet::new();
-    let jobs = parallel::jobs(request.jobs);
-    let there = parallel::map(runs, jobs, "results", |(key, _)| {
+    let jobs = COMPUTER.jobs(request.jobs);
+    let there = COMPUTER.map(runs, jobs, "results", |(key, _)| {
         Ok(store.get(*key).is_some())
     })?;
     let missing = runs.iter().zip(there);
@@ -242,7 +242,7 @@ fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Res
         say(&format!("{had} of {} runs are there already", runs.len()));
     }
     plan::try_policies(&COMPUTER, missing.iter().map(|(_, run)| *run))?;
-    let done = parallel::map(&missing, jobs, "runs", |(key, run)| {
+    let done = COMPUTER.map(&missing, jobs, "runs", |(key, run)| {
         store.put(*key, &store::make(run)?)
     });
     done.map(|_| ())
@@ -252,8 +252,8 @@ fn make(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Res
 fn merge(store: &Store, runs: &[(Key, &Planned)], request: &Sweep) -> anyhow::Result<()> {
     let folders = &request.merge;
     let numbers: Vec<usize> = (0..runs.len()).collect();
-    let jobs = parallel::jobs(request.jobs);
-    let there = parallel::map(&numbers, jobs, "results", |at| {
+    let jobs = COMPUTER.jobs(request.jobs);
+    let there = COMPUTER.map(&numbers, jobs, "results", |at| {
         let (key, _) = runs[*at];
         // Parts that are named in their order have the runs in turn.
         let first = at % folders.len();

@@ -63,7 +63,6 @@ impl Contrast<'_> {
     ///
     /// # Panics
     /// When a set is empty.
-    #[must_use]
     pub fn estimate(&self) -> Option<Estimate> {
         let few = |term: &Term<'_>| !is_constant(term.values) && term.values.len() < RUNS_MIN;
         if self.terms.iter().any(few) {
@@ -169,7 +168,6 @@ fn draw(from: &[f64], into: &mut [f64], rng: &mut Rng) {
 
 impl Estimate {
     /// The interval that holds the true value in `permille` of 1000 cases.
-    #[must_use]
     pub fn interval(&self, permille: u16) -> (f64, f64) {
         let Some(last) = self.distances.len().checked_sub(1) else {
             return (self.value, self.value);
@@ -181,7 +179,6 @@ impl Estimate {
 
     /// How probable a value so far above `bound` is if the true one is not above it; 0 or 1 when
     /// nothing was left to chance.
-    #[must_use]
     pub fn p_above(&self, bound: f64) -> f64 {
         if self.distances.is_empty() {
             return if self.value > bound { 0.0 } else { 1.0 };
@@ -194,7 +191,6 @@ impl Estimate {
     }
 
     /// The same below `bound`.
-    #[must_use]
     pub fn p_below(&self, bound: f64) -> f64 {
         if self.distances.is_empty() {
             return if self.value < bound { 0.0 } else { 1.0 };
@@ -206,7 +202,6 @@ impl Estimate {
     ///
     /// Source: Schuirmann (1987), "A comparison of the two one-sided tests procedure and the power
     /// approach for assessing the equivalence of average bioavailability".
-    #[must_use]
     pub fn p_between(&self, low: f64, high: f64) -> f64 {
         if self.distances.is_empty() {
             return if (low..=high).contains(&self.value) {
@@ -219,14 +214,12 @@ impl Estimate {
     }
 
     /// How probable this is if the true value is between `low` and `high`.
-    #[must_use]
     pub fn p_outside(&self, low: f64, high: f64) -> f64 {
         let both = 2.0 * self.p_below(low).min(self.p_above(high));
         both.min(1.0)
     }
 
     /// Whether nothing was left to chance.
-    #[must_use]
     pub const fn is_exact(&self) -> bool {
         self.distances.is_empty()
     }

@@ -90,7 +90,6 @@ struct Evidence {
 /// Source: Berger (1982), "Multiparameter hypothesis testing and acceptance sampling", for the
 /// first half; Holm (1979), "A simple sequentially rejective multiple test procedure", for the
 /// second.
-#[must_use]
 #[expect(
     clippy::missing_panics_doc,
     reason = "each uncertain answer has its corrected probabilities"

@@ -308,7 +308,6 @@ impl<C, T> Question<C, T> {
 
 impl Side {
     /// The other side.
-    #[must_use]
     pub const fn other(self) -> Self {
         match self {
             Self::Above => Self::Below,
@@ -319,7 +318,6 @@ impl Side {
 
 impl Question {
     /// The published number that the runs are held against, where there is one.
-    #[must_use]
     pub const fn published(&self) -> Option<f64> {
         match self {
             Self::Ratio { published, .. } | Self::Within { published, .. } => *published,

@@ -35,7 +35,6 @@ impl Verdict {
     ];
 
     /// The verdict in words.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -49,7 +48,6 @@ impl Verdict {
     }
 
     /// Whether the runs could have said otherwise.
-    #[must_use]
     pub const fn counts(self) -> bool {
         !matches!(self, Self::CannotFail | Self::NotTestable)
     }
@@ -58,7 +56,6 @@ impl Verdict {
 /// Verdict of a statement whose parts have these verdicts: that of the worst part. Parts that
 /// cannot fail or cannot be tried do not count unless there are no others; no part at all cannot be
 /// tried.
-#[must_use]
 pub fn together(parts: impl IntoIterator<Item = Verdict>) -> Verdict {
     let (counted, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|it| it.counts());
     let worst = counted.into_iter().max();

@@ -85,7 +85,6 @@ pub enum Program {
 
 impl Program {
     /// Its name.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Installed(program) | Self::Packaged { program, .. } => program,

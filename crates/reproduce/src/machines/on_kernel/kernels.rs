@@ -28,7 +28,7 @@ use super::missing::{Missing, lock};
 use super::probed;
 use crate::experiments::cells::{CellId, Results, Sample};
 use crate::experiments::experiment::{DEFAULT, Experiment, Guest, Wished, Work};
-use crate::experiments::{Cause, Machine};
+use crate::machines::How;
 
 /// The plan's file in the shared folder.
 const PLAN: &str = "plan.json";
@@ -38,44 +38,6 @@ const RESULTS: &str = "results.jsonl";
 const OVERHEAD_S: u64 = 200;
 /// What QEMU itself takes beside the guest's memory, in MiB, and more than that.
 const QEMU_MIB: u64 = 256;
-
-/// A kernel that runs commands, in guests or on this computer, and keeps the results.
-#[derive(Clone, Copy, Debug)]
-pub struct Kernels<'a> {
-    /// Which kernel.
-    pub place: KernelPlace,
-    /// Where results are kept.
-    pub store: &'a Store,
-    /// Guests at once; as many as fit unless that is said.
-    pub jobs: Option<NonZeroUsize>,
-}
-
-impl Machine for Kernels<'_> {
-    fn run(
-        &mut self,
-        experiments: &[Experiment],
-        quick: bool,
-        results: &mut [Results],
-    ) -> Result<bool, Cause> {
-        if self.place == KernelPlace::Host {
-            check_host()?;
-        }
-        let boots = plan(experiments, quick);
-        let how = (self.place, self.jobs);
-        let brought = run(&boots, self.store, how, results)?;
-        if brought < boots.len() {
-            let lacks = boots.len() - brought;
-            say(
-                "reproduce",
-                &format!(
-                    "{lacks} of {} guests brought no results; what they decide is left open",
-                    boots.len()
-                ),
-            );
-        }
-        Ok(brought > 0 || boots.is_empty())
-    }
-}
 
 /// All runs of an arm with one number of CPUs.
 #[derive(Debug)]
@@ -213,37 +175,46 @@ impl Boot<'_> {
     }
 }
 
-/// Makes the runs that the store lacks, and reads all. `results` has one entry an experiment. What
-/// cannot be run leaves its cells with the reason, and the rest goes on. Says how many boots have
-/// brought results.
+/// Makes the runs of experiments that the store lacks, and reads all. `results` has one entry an
+/// experiment. What cannot be run leaves its cells with the reason, and the rest goes on. Says
+/// whether anything could be run.
 ///
-/// Guests run side by side on `jobs` threads: they count instructions, and a busy computer changes
-/// none of them. On this computer's kernel there is one policy at a time.
+/// Guests run side by side: they count instructions, and a busy computer changes none of them. On
+/// this computer's kernel there is one policy at a time.
 ///
 /// # Errors
-/// When results cannot be kept.
-fn run(
-    boots: &[Boot<'_>],
-    store: &Store,
-    (place, jobs): (KernelPlace, Option<NonZeroUsize>),
+/// When this computer cannot run any, or results cannot be kept.
+pub fn run(
+    place: KernelPlace,
+    experiments: &[Experiment],
+    how: How<'_>,
     results: &mut [Results],
-) -> anyhow::Result<usize> {
+) -> anyhow::Result<bool> {
+    if place == KernelPlace::Host {
+        check_host()?;
+    }
+    let boots = plan(experiments, how.quick);
     let missing = Mutex::new(Missing::default());
     let jobs = match place {
-        KernelPlace::Guest => at_once(jobs, boots, available_mib()),
+        KernelPlace::Guest => at_once(how.jobs, &boots, available_mib()),
         KernelPlace::Host => NonZeroUsize::MIN,
     };
     let numbered: Vec<(usize, &Boot<'_>)> = boots.iter().enumerate().collect();
     let documents = COMPUTER.map(&numbered, jobs, "guests", |(at, boot)| {
         let told = format!("{} of {}: {}", at + 1, boots.len(), boot.name);
-        kept(boot, store, place, &told, &missing)
+        kept(boot, how.store, place, &told, &missing)
     })?;
     let mut brought = 0;
     for (boot, document) in boots.iter().zip(documents) {
         brought += usize::from(document["report"]["failure"].is_null());
         read(boot, &document, &mut results[boot.experiment]);
     }
-    Ok(brought)
+    let (lack, all) = (boots.len() - brought, boots.len());
+    if lack > 0 {
+        let open = "brought no results; what they decide is left open";
+        say("reproduce", &format!("{lack} of {all} guests {open}"));
+    }
+    Ok(brought > 0 || boots.is_empty())
 }
 
 /// How many guests run at once: as many as were asked for; otherwise one for each CPU, if `free`

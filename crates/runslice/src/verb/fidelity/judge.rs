@@ -6,11 +6,11 @@ use model::Profile;
 use stats::compare::machines::{Cell, Pair, Run, Score, worst};
 
 use super::{Fidelity, Lacking, make};
+use crate::computer::COMPUTER;
 use crate::fidelity::asked::{Play, Request};
 use crate::fidelity::first::{First, Turns};
 use crate::fidelity::kept::{Kept, events_file};
 use crate::fidelity::simulated;
-use crate::parallel;
 
 /// The row of the kernel against itself.
 pub const CEILING: &str = "ceiling";
@@ -81,8 +81,8 @@ impl Judged {
         let mut simulated = Vec::new();
         for (name, profile) in profiles {
             let run = |(play, kept): &(Play, Kept)| simulated::run(request, play, kept, profile);
-            let jobs = parallel::jobs(options.jobs);
-            let runs = parallel::map(&plays, jobs, "simulated runs", run)?;
+            let jobs = COMPUTER.jobs(options.jobs);
+            let runs = COMPUTER.map(&plays, jobs, "simulated runs", run)?;
             for (run, (play, _)) in runs.iter().zip(&plays) {
                 if let Err(line) = run {
                     missing.push(format!("{} with {name}: simulated: {line}", play.id));
