@@ -8,7 +8,8 @@ use model::{CpuId, Exit, ExitKind, Op, SetUpTime, SimTime, TaskId};
 use crate::counters::Counter;
 use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
+use crate::schedulers::SchedId;
 use crate::task::{Class, OpsState, RunState, class_of};
 
 const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
@@ -80,10 +81,16 @@ impl Attachment {
 impl Machine {
     // ---- Failures of the policy ----
 
-    /// Ends the policy's time with the kernel's kind and message. The first exit wins.
+    /// Ends the time of the scheduler `who` with the kernel's kind and message. The first exit wins.
     #[cold]
-    pub(crate) fn eject(&mut self, kind: ExitKind, code: i64, message: impl Into<String>) {
-        if self.attachment.has_ended() {
+    pub(crate) fn eject(
+        &mut self,
+        who: SchedId,
+        kind: ExitKind,
+        code: i64,
+        message: impl Into<String>,
+    ) {
+        if self.scheds[who].attachment.has_ended() {
             return;
         }
         let mut message = message.into();
@@ -94,7 +101,7 @@ impl Machine {
         message.truncate(end);
         self.halt_if(true);
         self.tell_failed(kind);
-        self.attachment.exit = Some(Exit {
+        self.scheds[who].attachment.exit = Some(Exit {
             kind,
             code,
             message,
@@ -103,31 +110,56 @@ impl Machine {
         });
     }
 
-    /// A misuse of the kernel's interface.
+    /// A misuse of the kernel's interface by the program that executes.
     #[cold]
     pub(crate) fn error(&mut self, message: impl Into<String>) {
+        self.error_of(self.caller(), message);
+    }
+
+    /// A misuse of the kernel's interface by the scheduler `who`, told when its program has ended.
+    #[cold]
+    pub(crate) fn error_of(&mut self, who: SchedId, message: impl Into<String>) {
         // Before a policy is attached, `scx_error()` has none to end.
-        if self.attachment.enabling {
-            self.eject(ExitKind::Error, 0, message);
+        if self.scheds[who].attachment.enabling {
+            self.eject(who, ExitKind::Error, 0, message);
         }
     }
 
-    /// A program has faulted, or does not end: the policy ends with an error, and `fault` says
-    /// where it was. One that is being taken off has its exit turned into an error, unless it is
+    /// A program of `who` has faulted, or does not end: the policy ends with an error, and `fault`
+    /// says where it was. One that is being taken off has its exit turned into an error, unless it is
     /// one, and is not called again.
     #[cold]
-    pub(crate) fn fail(&mut self, message: &str, fault: String) {
+    pub(crate) fn fail(&mut self, who: SchedId, message: &str, fault: String) {
         self.turn.decisions.decide_at_last();
-        self.eject(ExitKind::Error, 0, message);
+        self.eject(who, ExitKind::Error, 0, message);
         let Attachment {
             detaching, exit, ..
-        } = &mut self.attachment;
+        } = &mut self.scheds[who].attachment;
         let Some(exit) = exit else { return };
         if *detaching && exit.fault.is_none() && !exit.kind.is_error() {
             exit.kind = ExitKind::Error;
             message.clone_into(&mut exit.message);
         }
         exit.fault.get_or_insert(fault);
+    }
+
+    // ---- Bypass ----
+
+    /// Whether `task` is scheduled in turn without asking its scheduler.
+    #[inline(always)]
+    pub(crate) fn bypasses(&self, task: TaskId) -> bool {
+        self.bypassing != 0 && self.is_bypassed_by(self.owner(task))
+    }
+
+    /// Whether nobody asks the scheduler `who`.
+    #[cold]
+    pub(crate) fn is_bypassed_by(&self, who: SchedId) -> bool {
+        self.scheds[who].attachment.bypasses()
+    }
+
+    fn set_bypass(&mut self, who: SchedId, bypass: bool) {
+        let before = std::mem::replace(&mut self.scheds[who].attachment.bypass, bypass);
+        self.bypassing = self.bypassing + u8::from(bypass) - u8::from(before);
     }
 
     // ---- Attaching ----
@@ -140,12 +172,13 @@ impl Machine {
         // What the loader ran took time of its own.
         self.moment.begin(vm);
         // A kernel has no policy before; see `create_dsq` and `error`.
-        self.attachment.enabling = true;
+        self.scheds.root.attachment.enabling = true;
         let result = self.call(
             vm,
             &Call {
                 op: Op::Init,
                 locked: None,
+                asked: Asked::Root,
                 subject: None,
                 args: [],
                 words: (0, 0),
@@ -156,18 +189,19 @@ impl Machine {
             self.error(format!("ops.init() failed ({error})"));
         }
         // Source: validate_ops(), kernel 6.18.
-        if self.ops.flag(flags::ops::ENQ_LAST) && !self.ops.has(Op::Enqueue) {
+        if self.scheds.root.ops.flag(flags::ops::ENQ_LAST) && !self.scheds.root.ops.has(Op::Enqueue)
+        {
             self.error("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
         }
-        if self.attachment.has_ended() {
+        if self.scheds.root.attachment.has_ended() {
             return;
         }
-        if self.ops.flag(flags::ops::HAS_CGROUP_WEIGHT) {
+        if self.scheds.root.ops.flag(flags::ops::HAS_CGROUP_WEIGHT) {
             self.note("SCX_OPS_HAS_CGROUP_WEIGHT is deprecated and a noop".to_owned());
         }
         self.arm_watchdog();
-        self.attachment.bypass = true;
-        self.counters.count(Counter::BypassActivate);
+        self.set_bypass(SchedId::ROOT, true);
+        self.scheds.root.counters.count(Counter::BypassActivate);
         if !self.init_cgroups(vm) {
             return;
         }
@@ -179,16 +213,16 @@ impl Machine {
                 let name = self.name(id);
                 self.error(format!("ops.init_task() failed ({error}) for {name}"));
             }
-            if self.attachment.has_ended() {
+            if self.scheds.root.attachment.has_ended() {
                 return;
             }
         }
-        self.attachment.attached = true;
-        self.attachment.since = self.now;
+        self.scheds.root.attachment.attached = true;
+        self.scheds.root.attachment.since = self.now;
         self.living()
             .into_iter()
             .for_each(|id| self.switch_in(vm, id));
-        self.attachment.bypass = false;
+        self.set_bypass(SchedId::ROOT, false);
         self.cycle_waiting(vm);
         (0..self.spec.cpus).for_each(|cpu| self.resched(CpuId(cpu)));
         self.set_up(vm, SetUpTime::Attached);
@@ -256,27 +290,27 @@ impl Machine {
     /// policy was detached from user space. A policy that fails meanwhile is not called again, and
     /// one that has been taken off is not taken off again.
     pub(crate) fn detach(&mut self, vm: &mut Vm) -> Exit {
-        self.eject(ExitKind::Unreg, 0, "");
-        let was_detached = std::mem::replace(&mut self.attachment.detached, true);
-        if !was_detached && !self.attachment.has_failed() {
-            self.attachment.detaching = true;
+        self.eject(SchedId::ROOT, ExitKind::Unreg, 0, "");
+        let was_detached = std::mem::replace(&mut self.scheds.root.attachment.detached, true);
+        if !was_detached && !self.scheds.root.attachment.has_failed() {
+            self.scheds.root.attachment.detaching = true;
             self.take_off(vm);
         }
-        let exit = self.attachment.exit.clone();
+        let exit = self.scheds.root.attachment.exit.clone();
         exit.expect("the policy has just been ejected")
     }
 
     /// Why the policy's time has ended sooner than the run, if nothing else is said of its end.
     pub(crate) fn note_early_end(&mut self, why: &str) {
-        if let Some(exit) = &mut self.attachment.exit {
+        if let Some(exit) = &mut self.scheds.root.attachment.exit {
             exit.fault.get_or_insert_with(|| why.to_owned());
         }
     }
 
     fn take_off(&mut self, vm: &mut Vm) {
-        self.attachment.bypass = true;
+        self.set_bypass(SchedId::ROOT, true);
         self.exit_cgroups(vm);
-        if self.attachment.attached {
+        if self.scheds.root.attachment.attached {
             let living = self.living().into_iter();
             let dead = (0..self.tasks.len() as u32).map(TaskId);
             let steps = living
@@ -284,7 +318,7 @@ impl Machine {
                 .chain(dead.map(|id| (id, false)));
             self.moment.begin(vm);
             for (id, lives) in steps {
-                if self.attachment.has_failed() {
+                if self.scheds.root.attachment.has_failed() {
                     return;
                 }
                 if lives {
@@ -295,12 +329,12 @@ impl Machine {
                 self.moment.grant();
                 self.check_moment(vm, self.turn.exec);
             }
-            self.attachment.attached = false;
+            self.scheds.root.attachment.attached = false;
         }
-        if self.attachment.has_failed() {
+        if self.scheds.root.attachment.has_failed() {
             return;
         }
-        let exit = self.attachment.exit.clone();
+        let exit = self.scheds.root.attachment.exit.clone();
         let exit = exit.expect("the policy has just been ejected");
         let info = self.mirror.exit_info(vm, &exit);
         let kind = exit.kind as u64;
@@ -309,6 +343,7 @@ impl Machine {
             &Call {
                 op: Op::ExitPolicy,
                 locked: None,
+                asked: Asked::Root,
                 subject: None,
                 args: [info],
                 words: (kind, 0),

@@ -10,7 +10,8 @@ use workload::{Bandwidth, Cgroup, ROOT_CGROUP};
 
 use crate::flags::deq;
 use crate::machine::{Machine, Vm};
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
+use crate::schedulers::SchedId;
 use crate::task::RunState;
 
 /// A cgroup as the kernel's scheduler knows it (`struct task_group`).
@@ -23,6 +24,8 @@ struct Group {
     idle: bool,
     /// The policy knows it (`SCX_TG_INITED`).
     told: bool,
+    /// The scheduler of the tasks in it.
+    owner: SchedId,
 }
 
 /// All cgroups, by number; 0 is the root.
@@ -43,6 +46,7 @@ impl Cgroups {
             max: Bandwidth::default(),
             idle: false,
             told: false,
+            owner: SchedId::ROOT,
         };
         let mut groups = vec![root];
         for (number, cgroup) in (1..).zip(declared) {
@@ -54,12 +58,23 @@ impl Cgroups {
                 max: cgroup.max,
                 idle: cgroup.idle,
                 told: false,
+                owner: SchedId::ROOT,
             });
         }
         Self {
             groups,
             enabled: false,
         }
+    }
+
+    /// The scheduler of the tasks in a cgroup.
+    pub fn owner(&self, number: u32) -> SchedId {
+        self.groups[number as usize].owner
+    }
+
+    /// The scheduler that hears of changes of a cgroup: its parent's.
+    fn told_of_changes(&self, number: u32) -> SchedId {
+        self.owner(self.parent(number).unwrap_or(number))
     }
 
     /// Whether there is a cgroup with this number.
@@ -132,6 +147,7 @@ impl Machine {
             let call = Call {
                 op: Op::CgroupInit,
                 locked: None,
+                asked: Asked::The(group.owner),
                 subject: None,
                 args: [self.mirror.cgroup(number), args],
                 words: (id_of(number), 0),
@@ -140,7 +156,7 @@ impl Machine {
             if error != 0 {
                 self.error(format!("ops.cgroup_init() failed ({error})"));
             }
-            if self.attachment.has_ended() {
+            if self.scheds.root.attachment.has_ended() {
                 return false;
             }
             self.cgroups.groups[number as usize].told = true;
@@ -160,6 +176,7 @@ impl Machine {
                 let call = Call {
                     op: Op::CgroupExit,
                     locked: None,
+                    asked: Asked::The(self.cgroups.owner(number)),
                     subject: None,
                     args: [self.mirror.cgroup(number)],
                     words: (id_of(number), 0),
@@ -182,7 +199,10 @@ impl Machine {
             self.mirror_cgroup(vm, id);
         }
         for &id in &tasks {
-            let from = std::mem::replace(&mut self.task_mut(id).cgroup, to);
+            let owner = self.cgroups.owner(to);
+            let task = self.task_mut(id);
+            task.owner = owner;
+            let from = std::mem::replace(&mut task.cgroup, to);
             let running = self.is_running(id);
             self.change(
                 vm,
@@ -266,6 +286,7 @@ impl Machine {
         let call = Call {
             op,
             locked: None,
+            asked: Asked::Owner,
             subject: Some(id),
             args: [address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
             words: (id_of(to), id_of(from)),
@@ -280,6 +301,7 @@ impl Machine {
             op: Op::CgroupMove,
             // The kernel holds the lock, but 6.18 calls it as if none were held.
             locked: self.rules.cgroup_move_is_locked.then_some(cpu),
+            asked: Asked::Owner,
             subject: Some(id),
             args: [address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
             words: (id_of(to), id_of(from)),
@@ -298,7 +320,7 @@ impl Machine {
         if self.cgroups.enabled && before != weight {
             let args = [self.mirror.cgroup(number), u64::from(weight)];
             let words = (id_of(number), u64::from(weight));
-            self.call_about_cgroup(vm, Op::CgroupSetWeight, args, words);
+            self.call_about_cgroup(vm, (Op::CgroupSetWeight, number), args, words);
         }
     }
 
@@ -317,7 +339,7 @@ impl Machine {
             let quota = max.quota_us.unwrap_or(u64::MAX);
             let args = [self.mirror.cgroup(number), max.period_us, quota, burst_us];
             let words = (id_of(number), quota);
-            self.call_about_cgroup(vm, Op::CgroupSetBandwidth, args, words);
+            self.call_about_cgroup(vm, (Op::CgroupSetBandwidth, number), args, words);
         }
     }
 
@@ -327,20 +349,21 @@ impl Machine {
         if self.cgroups.enabled && self.rules.has_cgroup_set_idle {
             let args = [self.mirror.cgroup(number), u64::from(idle)];
             let words = (id_of(number), u64::from(idle));
-            self.call_about_cgroup(vm, Op::CgroupSetIdle, args, words);
+            self.call_about_cgroup(vm, (Op::CgroupSetIdle, number), args, words);
         }
     }
 
     fn call_about_cgroup<const N: usize>(
         &mut self,
         vm: &mut Vm,
-        op: Op,
+        (op, number): (Op, u32),
         args: [u64; N],
         words: (u64, u64),
     ) {
         let call = Call {
             op,
             locked: None,
+            asked: Asked::The(self.cgroups.told_of_changes(number)),
             subject: None,
             args,
             words,

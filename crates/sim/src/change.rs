@@ -14,7 +14,7 @@ use crate::idle::rotate;
 use crate::kernels::Weighs;
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, MaskId};
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
 use crate::task::{Class, OpsState, RunState, ScxState, class_of, weight_of};
 
 /// A class as events write it.
@@ -112,7 +112,11 @@ impl Machine {
             return;
         }
         let old = self.task(id).class;
-        let new = class_of(policy, self.attachment.is_attached(), self.is_partial());
+        let new = class_of(
+            policy,
+            self.scheds.root.attachment.is_attached(),
+            self.is_partial(),
+        );
         if !self.admit(id, policy) {
             return;
         }
@@ -165,7 +169,7 @@ impl Machine {
         match self.task(id).class {
             Class::Ext => {
                 self.update_curr(cpu);
-                if self.ops.has(Op::Yield) {
+                if self.scheduler_of(id).ops.has(Op::Yield) {
                     let address = self.task(id).address;
                     let none = u64::from(TaskId::NONE.0);
                     self.call(
@@ -173,6 +177,7 @@ impl Machine {
                         &Call {
                             op: Op::Yield,
                             locked: Some(cpu),
+                            asked: Asked::Owner,
                             subject: Some(id),
                             args: [address, 0],
                             words: (none, 0),
@@ -238,6 +243,7 @@ impl Machine {
             &Call {
                 op: Op::SetWeight,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address, weight],
                 words: (weight, 0),
@@ -257,6 +263,7 @@ impl Machine {
             &Call {
                 op: Op::SetCpumask,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address, argument],
                 words: (count, low),
@@ -289,7 +296,7 @@ impl Machine {
 
     /// Whether only tasks of class `SCHED_EXT` are the policy's.
     pub(crate) fn is_partial(&self) -> bool {
-        self.ops.flag(crate::flags::ops::SWITCH_PARTIAL)
+        self.scheds.root.ops.flag(crate::flags::ops::SWITCH_PARTIAL)
     }
 
     /// Records that a task may use other CPUs than before.

@@ -2,6 +2,8 @@
 
 use model::{CpuId, TaskId};
 
+use crate::schedulers::SchedId;
+
 /// What a callback is being executed, as the checks of the kernel's functions need it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
@@ -53,8 +55,11 @@ pub(crate) enum Directly {
 /// its own.
 pub(crate) struct Contexts {
     innermost: Context,
+    /// Whose callback it is. Outside of callbacks, and in each one that
+    /// [`Contexts::enter_first`] enters, the root's.
+    sched: SchedId,
     /// Those around it, outermost first.
-    outer: Vec<Context>,
+    outer: Vec<(Context, SchedId)>,
     /// How many there are.
     depth: u32,
     beside: Beside,
@@ -91,6 +96,7 @@ impl Contexts {
         };
         Self {
             innermost: Self::NONE,
+            sched: SchedId::ROOT,
             outer: Vec::new(),
             depth: 0,
             beside,
@@ -126,6 +132,12 @@ impl Contexts {
         &self.innermost
     }
 
+    /// The scheduler whose callback is executed; outside of callbacks the root.
+    #[inline]
+    pub const fn scheduler(&self) -> SchedId {
+        self.sched
+    }
+
     /// The innermost one, to change.
     #[inline]
     pub const fn innermost_mut(&mut self) -> &mut Context {
@@ -134,7 +146,8 @@ impl Contexts {
 
     /// Whether any of them holds the lock of `cpu`.
     pub fn hold_lock_of(&self, cpu: CpuId) -> bool {
-        let all = self.outer.iter().chain([&self.innermost]);
+        let outer = self.outer.iter().map(|(context, _)| context);
+        let all = outer.chain([&self.innermost]);
         all.into_iter().any(|context| context.locked == Locked(cpu))
     }
 
@@ -144,21 +157,29 @@ impl Contexts {
         let mut guards = u16::from(self.innermost.guards);
         if self.depth > 1 {
             let outer = self.outer.iter();
-            guards += outer.filter(|context| context.guards).count() as u16;
+            guards += outer.filter(|(context, _)| context.guards).count() as u16;
         }
         guards
     }
 
+    /// Enters the context of a program of the scheduler whose program executes already, or of the
+    /// root.
     #[inline]
     pub fn enter(&mut self, context: Context) {
-        if self.depth > 0 {
-            self.outer.push(self.innermost);
-        }
-        self.depth += 1;
-        self.innermost = context;
+        self.enter_of(self.sched, context);
     }
 
-    /// Enters the context of a callback that no other one encloses.
+    /// Enters the context of a program of `sched`.
+    #[inline]
+    pub fn enter_of(&mut self, sched: SchedId, context: Context) {
+        if self.depth > 0 {
+            self.outer.push((self.innermost, self.sched));
+        }
+        self.depth += 1;
+        (self.innermost, self.sched) = (context, sched);
+    }
+
+    /// Enters the context of a callback of the root's that no other one encloses.
     #[inline(always)]
     pub fn enter_first(&mut self, context: Context) {
         debug_assert_eq!(self.depth, 0, "a callback is being executed");
@@ -178,7 +199,7 @@ impl Contexts {
     pub fn leave(&mut self) {
         self.depth -= 1;
         if self.depth == 0 {
-            self.innermost = Self::NONE;
+            (self.innermost, self.sched) = (Self::NONE, SchedId::ROOT);
         } else {
             self.leave_nested();
         }
@@ -186,6 +207,7 @@ impl Contexts {
 
     #[cold]
     fn leave_nested(&mut self) {
-        self.innermost = self.outer.pop().expect("every outer context is kept");
+        let outer = self.outer.pop();
+        (self.innermost, self.sched) = outer.expect("every outer context is kept");
     }
 }

@@ -28,13 +28,16 @@ impl Machine {
     /// Notes that a task has come into `dsq`.
     #[inline]
     pub(crate) fn note_custody(&mut self, dsq: DsqIndex, id: TaskId) {
-        if self.rules.has_custody && !self.attachment.bypasses() {
+        if self.rules.has_custody {
             self.change_custody(dsq, id);
         }
     }
 
     #[inline(never)]
     fn change_custody(&mut self, dsq: DsqIndex, id: TaskId) {
+        if self.bypasses(id) {
+            return;
+        }
         let is_user = self.dsqs.id(dsq) & flags::dsq::BUILTIN == 0;
         if is_user {
             self.set_custody(id, true);

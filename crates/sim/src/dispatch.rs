@@ -174,25 +174,25 @@ impl Machine {
         if self.cannot_migrate(id) {
             if enforce {
                 let name = self.name(id);
-                self.error(format!(
+                let message = format!(
                     "SCX_DSQ_LOCAL[_ON] cannot move migration disabled {name} from CPU {from} \
                      to {cpu}"
-                ));
+                );
+                self.error_of(self.owner(id), message);
             }
             return false;
         }
         if !self.masks.has(task.cpus, cpu) {
             if enforce {
                 let name = self.name(id);
-                self.error(format!(
-                    "SCX_DSQ_LOCAL[_ON] target CPU {cpu} not allowed for {name}"
-                ));
+                let message = format!("SCX_DSQ_LOCAL[_ON] target CPU {cpu} not allowed for {name}");
+                self.error_of(self.owner(id), message);
             }
             return false;
         }
         if !self.is_online(cpu) {
             if enforce {
-                self.counters.count(Counter::DispatchLocalDsqOffline);
+                self.count(id, Counter::DispatchLocalDsqOffline);
             }
             return false;
         }

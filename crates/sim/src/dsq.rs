@@ -12,6 +12,7 @@ use std::num::NonZero;
 use model::{CpuId, TaskId};
 
 use crate::flags;
+use crate::schedulers::{PerSched, SchedId};
 use crate::sorted::{Key, Sorted};
 
 /// A queue's place in the table.
@@ -108,17 +109,59 @@ pub struct Dsqs {
     queues: Vec<Dsq>,
     places: Vec<Place>,
     cursors: Vec<Cursor>,
-    /// Never walked: its order differs from process to process.
-    by_id: HashMap<u64, DsqIndex, bpf::Keyed>,
-    /// The policy's queue that was looked for last, if it exists: most policies have few.
-    last_found: Cell<Option<(u64, DsqIndex)>>,
-    /// Those before it, by the last bits of their numbers: other policies have one for each CPU.
-    found: [Cell<Option<(u64, DsqIndex)>>; FOUND],
+    /// Numbers of the schedulers' own queues.
+    names: PerSched<Names>,
     cpus: u32,
     /// The first of the policy's queues: behind the global ones.
     first_user: u32,
     /// Tasks in global queues, which most policies leave empty.
     in_globals: u32,
+}
+
+/// The queues of one scheduler, by their numbers.
+struct Names {
+    /// Never walked: its order differs from process to process.
+    by_id: HashMap<u64, DsqIndex, bpf::Keyed>,
+    /// The queue that was looked for last, if it exists: most policies have few.
+    last_found: Cell<Option<(u64, DsqIndex)>>,
+    /// Those before it, by the last bits of their numbers: other policies have one for each CPU.
+    found: [Cell<Option<(u64, DsqIndex)>>; FOUND],
+}
+
+impl Names {
+    fn new() -> Self {
+        Self {
+            by_id: HashMap::default(),
+            last_found: Cell::new(None),
+            found: std::array::from_fn(|_| Cell::new(None)),
+        }
+    }
+
+    #[inline(always)]
+    fn find(&self, id: u64) -> Option<DsqIndex> {
+        match self.last_found.get() {
+            Some((last, dsq)) if last == id => Some(dsq),
+            _ => self.look_up(id),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&self, id: u64) -> Option<DsqIndex> {
+        let place = &self.found[id as usize % FOUND];
+        let dsq = match place.get() {
+            Some((found, dsq)) if found == id => dsq,
+            _ => *self.by_id.get(&id)?,
+        };
+        place.set(Some((id, dsq)));
+        self.last_found.set(Some((id, dsq)));
+        Some(dsq)
+    }
+
+    fn forget(&mut self, id: u64) {
+        self.by_id.remove(&id);
+        self.found[id as usize % FOUND].set(None);
+        self.last_found.set(None);
+    }
 }
 
 impl Dsq {
@@ -146,9 +189,7 @@ impl Dsqs {
             queues,
             places: Vec::new(),
             cursors: Vec::new(),
-            by_id: HashMap::default(),
-            last_found: Cell::new(None),
-            found: std::array::from_fn(|_| Cell::new(None)),
+            names: PerSched::new(Names::new()),
             cpus: u32::from(cpus),
             first_user: u32::from(cpus) + u32::from(nodes),
             in_globals: 0,
@@ -184,25 +225,18 @@ impl Dsqs {
         (dsq.0 < self.cpus).then_some(CpuId(dsq.0 as u16))
     }
 
-    /// The policy's queue number `id`.
-    #[inline]
-    pub fn user(&self, id: u64) -> Option<DsqIndex> {
-        match self.last_found.get() {
-            Some((last, dsq)) if last == id => Some(dsq),
-            _ => self.look_up(id),
+    /// The queue number `id` of the scheduler `sched`.
+    #[inline(always)]
+    pub fn user(&self, sched: SchedId, id: u64) -> Option<DsqIndex> {
+        if sched != SchedId::ROOT {
+            return self.user_of_another(sched, id);
         }
+        self.names.root.find(id)
     }
 
-    #[inline(never)]
-    fn look_up(&self, id: u64) -> Option<DsqIndex> {
-        let place = &self.found[id as usize % FOUND];
-        let dsq = match place.get() {
-            Some((found, dsq)) if found == id => dsq,
-            _ => *self.by_id.get(&id)?,
-        };
-        place.set(Some((id, dsq)));
-        self.last_found.set(Some((id, dsq)));
-        Some(dsq)
+    #[cold]
+    fn user_of_another(&self, sched: SchedId, id: u64) -> Option<DsqIndex> {
+        self.names[sched].find(id)
     }
 
     /// Every queue, the destroyed ones included.
@@ -224,27 +258,25 @@ impl Dsqs {
     /// numbers, and as much again, since both grow by doubling.
     pub const BYTES: u64 = 2 * (size_of::<Dsq>() + 32) as u64;
 
-    /// Creates the policy's queue `id`; `None` if there is one.
-    pub fn create(&mut self, id: u64) -> Option<DsqIndex> {
-        if self.by_id.contains_key(&id) {
+    /// Creates the queue `id` of `sched`; `None` if it has one.
+    pub fn create(&mut self, sched: SchedId, id: u64) -> Option<DsqIndex> {
+        if self.names[sched].by_id.contains_key(&id) {
             return None;
         }
         let dsq = DsqIndex(u32::try_from(self.queues.len()).expect("fewer than 2^32 queues"));
         self.queues.push(Dsq::new(id));
-        self.by_id.insert(id, dsq);
+        self.names[sched].by_id.insert(id, dsq);
         Some(dsq)
     }
 
-    /// Destroys an empty queue of the policy.
+    /// Destroys an empty queue of `sched`.
     ///
     /// # Panics
     /// If the queue is not empty.
-    pub fn destroy(&mut self, dsq: DsqIndex) {
+    pub fn destroy(&mut self, sched: SchedId, dsq: DsqIndex) {
         assert_eq!(self.len(dsq), 0, "destroyed queue holds tasks");
         let id = self.queue(dsq).id;
-        self.by_id.remove(&id);
-        self.found[id as usize % FOUND].set(None);
-        self.last_found.set(None);
+        self.names[sched].forget(id);
     }
 
     /// Makes room for task number `task`.
@@ -621,7 +653,7 @@ mod tests {
     fn queue_of(tasks: u32) -> (Dsqs, DsqIndex) {
         let mut dsqs = Dsqs::new(2, 1);
         (0..tasks).for_each(|task| dsqs.add_task(TaskId(task)));
-        let dsq = dsqs.create(7).unwrap();
+        let dsq = dsqs.create(SchedId::ROOT, 7).unwrap();
         (dsqs, dsq)
     }
 

@@ -13,7 +13,7 @@ use crate::flags::{self, enq};
 use crate::lock::Which;
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
 use crate::task::{Carried, Class, Direct, Left, OpsState};
 
 impl Machine {
@@ -38,7 +38,7 @@ impl Machine {
         assert!(!was_queued, "{} is enqueued twice", self.name(id));
         self.enqueue_ext(vm, id, cpu, flags);
         if fell_back {
-            self.counters.count(Counter::SelectCpuFallback);
+            self.count(id, Counter::SelectCpuFallback);
         }
     }
 
@@ -94,7 +94,7 @@ impl Machine {
             self.cpus[cpu].wakes = true;
         }
         self.touch(id, stale::FLAGS | stale::STATE);
-        if self.ops.has(Op::Runnable) {
+        if self.may_define(Op::Runnable) {
             let more = if restored { self.rules.restored_bit } else { 0 };
             self.call_runnable(vm, id, self.rules.enq_out(flags) | more);
         }
@@ -112,6 +112,7 @@ impl Machine {
             &Call {
                 op: Op::Runnable,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [self.task(id).address, flags],
                 words: (flags, 0),
@@ -130,7 +131,7 @@ impl Machine {
             self.charge_now(vm, id, clock);
             self.call_stopping(vm, id, false);
         }
-        if self.ops.has(Op::Quiescent) {
+        if self.may_define(Op::Quiescent) {
             self.call_quiescent(vm, (id, cpu), flags);
         }
         // All that changes of it is written at once.
@@ -152,6 +153,7 @@ impl Machine {
             &Call {
                 op: Op::Quiescent,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [self.task(id).address, self.rules.deq_out(flags)],
                 words: (self.rules.deq_out(flags), 0),
@@ -168,6 +170,7 @@ impl Machine {
             &Call {
                 op: Op::Stopping,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address, u64::from(runnable)],
                 words: (u64::from(runnable), slice),
@@ -193,8 +196,8 @@ impl Machine {
         if !self.is_online(cpu) {
             return self.enqueue_with_new_slice(self.dsqs.local(cpu), id, flags);
         }
-        if self.attachment.bypasses() {
-            self.counters.count(Counter::BypassDispatch);
+        if self.bypasses(id) {
+            self.count(id, Counter::BypassDispatch);
             return self.enqueue_with_new_slice(self.global_queue(cpu), id, flags);
         }
         if has_verdict || self.ask_for_queue(vm, id, flags) {
@@ -207,18 +210,23 @@ impl Machine {
     fn ask_for_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64) -> bool {
         let task = self.task(id);
         let cpu = task.cpu;
-        if task.exiting && !self.ops.flag(flags::ops::ENQ_EXITING) {
-            self.counters.count(Counter::EnqSkipExiting);
+        if task.exiting && !self.scheduler_of(id).ops.flag(flags::ops::ENQ_EXITING) {
+            self.count(id, Counter::EnqSkipExiting);
             self.enqueue_with_new_slice(self.dsqs.local(cpu), id, flags);
             return false;
         }
         let skips = self.rules.skips_immovable && self.cannot_migrate(id);
-        if skips && !self.ops.flag(flags::ops::ENQ_MIGRATION_DISABLED) {
-            self.counters.count(Counter::EnqSkipMigrationDisabled);
+        if skips
+            && !self
+                .scheduler_of(id)
+                .ops
+                .flag(flags::ops::ENQ_MIGRATION_DISABLED)
+        {
+            self.count(id, Counter::EnqSkipMigrationDisabled);
             self.enqueue_with_new_slice(self.dsqs.local(cpu), id, flags);
             return false;
         }
-        if !self.ops.has(Op::Enqueue) {
+        if !self.scheduler_of(id).ops.has(Op::Enqueue) {
             self.enqueue_with_new_slice(self.global_queue(cpu), id, flags);
             return false;
         }
@@ -233,6 +241,7 @@ impl Machine {
             &Call {
                 op: Op::Enqueue,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address, self.rules.enq_out(flags)],
                 words: (self.rules.enq_out(flags), u64::from(cpu.0)),
@@ -259,7 +268,7 @@ impl Machine {
 
     /// Gives the task the default slice.
     pub(crate) fn refill_slice(&mut self, id: TaskId) {
-        self.counters.count(Counter::RefillSliceDfl);
+        self.count(id, Counter::RefillSliceDfl);
         self.set_slice(id, flags::SLICE_DFL);
         self.tell_slice(id, Sliced::Default);
     }
@@ -276,7 +285,7 @@ impl Machine {
             self.carry(id, direct.carried, flags);
             self.insert_local_here(cpu, id, flags);
         } else if direct.dsq_id & flags::dsq::BUILTIN == 0
-            && let Some(dsq) = self.dsqs.user(direct.dsq_id)
+            && let Some(dsq) = self.dsqs.user(self.owner(id), direct.dsq_id)
         {
             self.carry(id, direct.carried, flags);
             self.insert_shared(dsq, id, flags);
@@ -378,18 +387,20 @@ impl Machine {
                     self.dsqs.local(CpuId(target as u16))
                 } else {
                     let what = "in SCX_DSQ_LOCAL_ON dispatch verdict";
-                    self.error(format!("invalid CPU {target} {what}"));
+                    let message = format!("invalid CPU {target} {what}");
+                    self.error_of(self.owner(id), message);
                     self.global_queue(self.task(id).cpu)
                 }
             }
-            user => self.dsqs.user(user).unwrap_or_else(|| {
+            user => self.dsqs.user(self.owner(id), user).unwrap_or_else(|| {
                 let name = self.name(id);
                 let whose = if self.rules.names_task_without_dsq {
                     format!(" for {name}")
                 } else {
                     String::new()
                 };
-                self.error(format!("non-existent DSQ 0x{user:x}{whose}"));
+                let message = format!("non-existent DSQ 0x{user:x}{whose}");
+                self.error_of(self.owner(id), message);
                 self.global_queue(self.task(id).cpu)
             }),
         }
@@ -562,6 +573,7 @@ impl Machine {
             &Call {
                 op: Op::Dequeue,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address, flags],
                 words: (flags, 0),

@@ -10,8 +10,9 @@ use model::{CpuId, ExitKind, Op, TaskId};
 use crate::cpu::{Curr, Todo};
 use crate::machine::{Machine, Vm};
 use crate::mask::MaskId;
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
 use crate::pending::{Packed, Pending};
+use crate::schedulers::SchedId;
 use crate::task::Class;
 
 /// `SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG`, kernel 6.18.
@@ -44,20 +45,25 @@ impl Machine {
         if self.is_online(cpu) == online {
             return;
         }
-        self.attachment.count_hotplug();
+        self.scheds.root.attachment.count_hotplug();
         self.idle.set_online(cpu, online);
         self.mirror
             .write_online(vm.memory(), self.idle.topology().online());
-        if self.attachment.is_attached() {
+        if self.scheds.root.attachment.is_attached() {
             let op = if online {
                 Op::CpuOnline
             } else {
                 Op::CpuOffline
             };
-            if !self.ops.has(op) {
+            if !self.scheds.root.ops.has(op) {
                 let way = if online { "online" } else { "offline" };
                 let message = format!("cpu {cpu} going {way}, exiting scheduler");
-                self.eject(ExitKind::UnregKern, RESTART_FOR_HOTPLUG, message);
+                self.eject(
+                    SchedId::ROOT,
+                    ExitKind::UnregKern,
+                    RESTART_FOR_HOTPLUG,
+                    message,
+                );
                 return;
             }
             let number = u64::from(cpu.0);
@@ -66,6 +72,7 @@ impl Machine {
                 &Call {
                     op,
                     locked: None,
+                    asked: Asked::Root,
                     subject: None,
                     args: [number],
                     words: (number, 0),

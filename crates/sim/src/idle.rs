@@ -11,7 +11,7 @@ use model::{CpuId, IdleChange, MachineSpec, Op, TaskId};
 use crate::flags::{self, wake};
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
-use crate::ops::{Call, Ops};
+use crate::ops::{Asked, Call, Ops};
 use crate::topology::Topology;
 
 /// Pick only wholly idle cores (`SCX_PICK_IDLE_CORE`).
@@ -215,9 +215,9 @@ impl Machine {
 
     #[inline]
     fn call_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
-        if self.ops.has(Op::UpdateIdle)
-            && !self.attachment.bypasses()
-            && self.attachment.is_attached()
+        if self.scheds.root.ops.has(Op::UpdateIdle)
+            && !self.scheds.root.attachment.bypasses()
+            && self.scheds.root.attachment.is_attached()
         {
             self.tell_update_idle(vm, cpu, idle);
         }
@@ -231,6 +231,7 @@ impl Machine {
             &Call {
                 op: Op::UpdateIdle,
                 locked: Some(cpu),
+                asked: Asked::Root,
                 subject: None,
                 args: [number, u64::from(idle)],
                 words: (u64::from(idle), number),

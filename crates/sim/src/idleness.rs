@@ -63,7 +63,7 @@ impl Machine {
         let span = now.since(self.idleness.last);
         self.idleness.last = now;
         self.idleness.due = now + EVERY;
-        if !self.watchdog.has_waiting() || !self.attachment.is_attached() {
+        if !self.watchdog.has_waiting() || !self.scheds.root.attachment.is_attached() {
             return;
         }
         let is_free = |cpu: &CpuId| {

@@ -14,7 +14,7 @@ use crate::task::Class;
 impl Machine {
     /// Notes a kick of `target`.
     pub(crate) fn kick(&mut self, target: CpuId, flags: u64) {
-        if self.attachment.bypasses() {
+        if self.bypassing != 0 && self.is_bypassed_by(self.caller()) {
             self.tell_kick(target, Kicked::Dropped);
             return;
         }

@@ -55,6 +55,7 @@ mod rt;
 mod runs;
 mod sample;
 mod sched;
+mod schedulers;
 mod setup;
 mod sorted;
 mod tally;

@@ -8,7 +8,7 @@ use workload::{CpuSet, ROOT_CGROUP, SchedPolicy};
 
 use crate::flags::{deq, enq, wake};
 use crate::machine::{Machine, Vm};
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
 use crate::pending::Pending;
 use crate::places::Place;
 use crate::task::{Class, RunState, ScxState, Task, class_of, weight_of};
@@ -92,7 +92,7 @@ impl Machine {
         let id = self.add_task(vm, birth, Some(parent), cpu)?;
         // Nobody hears of a task before it is announced, and a refused one never is.
         let before = self.recorded().len();
-        if self.attachment.is_attached() {
+        if self.scheds.root.attachment.is_attached() {
             let error = self.init_task(vm, id, true);
             if error != 0 {
                 // The next child gets its number.
@@ -107,7 +107,7 @@ impl Machine {
         }
         let class = class_of(
             birth.policy,
-            self.attachment.is_attached(),
+            self.scheds.root.attachment.is_attached(),
             self.is_partial(),
         );
         self.task_mut(id).class = class;
@@ -215,6 +215,7 @@ impl Machine {
         // `init_scx_entity()`, kernel 6.18.
         task.runnable_at = self.jiffies();
         task.cgroup = birth.cgroup.unwrap_or_else(inherited);
+        task.owner = self.cgroups.owner(task.cgroup);
         task.cpus = self.mask_of(birth.cpus.as_ref());
         task.seldom.affinity = task.cpus;
         if birth.migration_disabled {
@@ -282,6 +283,7 @@ impl Machine {
             &Call {
                 op: Op::InitTask,
                 locked: None,
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address, args],
                 words: (u64::from(fork), 0),
@@ -333,6 +335,7 @@ impl Machine {
             &Call {
                 op: Op::Enable,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address],
                 words: (u64::from(weight), 0),
@@ -364,6 +367,7 @@ impl Machine {
             &Call {
                 op: Op::Disable,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address],
                 words: (0, 0),
@@ -390,6 +394,7 @@ impl Machine {
             &Call {
                 op: Op::ExitTask,
                 locked: Some(cpu),
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address, args],
                 words: (0, 0),
@@ -408,7 +413,7 @@ impl Machine {
         self.work.exited(id);
         self.leave_family(id);
         self.emit(id, cpu, What::Exit);
-        if self.rules.exits_at_last_switch && self.attachment.is_attached() {
+        if self.rules.exits_at_last_switch && self.scheds.root.attachment.is_attached() {
             self.exit_task(vm, id);
         }
         self.queue
@@ -429,7 +434,7 @@ impl Machine {
         if self.hooked.any() {
             self.trace_task(vm, Place::SchedProcessFree, id);
         }
-        if self.attachment.is_attached() {
+        if self.scheds.root.attachment.is_attached() {
             self.exit_task(vm, id);
         }
         let address = self.task(id).address;

@@ -13,11 +13,9 @@ use model::{
     TaskId, What,
 };
 
-use crate::attach::Attachment;
 use crate::cause::{Decisions, Told};
 use crate::cgroup::Cgroups;
 use crate::context::Contexts;
-use crate::counters::Counters;
 use crate::cpu::{Cpu, Curr, Kicks, Mode, Occupant, Todo, class_on};
 use crate::deadline::Deadlines;
 use crate::deferred::Deferred;
@@ -37,6 +35,7 @@ use crate::places::Places;
 use crate::profile::Ledger;
 use crate::program::Program;
 use crate::queue::EventQueue;
+use crate::schedulers::{PerSched, Scheduler};
 use crate::setup::Plan;
 use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;
@@ -78,8 +77,6 @@ pub struct Machine {
     pub(crate) ticks_pass: bool,
     /// Where programs are attached; see [`crate::places`].
     pub(crate) hooked: Places,
-    /// How far the policy has come; see [`crate::attach`].
-    pub(crate) attachment: Attachment,
     /// What is known of callbacks made; see [`crate::ops`].
     pub(crate) calls: Calls,
     out: Vec<Event>,
@@ -105,8 +102,10 @@ pub struct Machine {
     pub(crate) idle: Idle,
     /// Kicks that wait on each CPU; see [`crate::kick`].
     pub(crate) kicks: PerCpu<Kicks>,
-    /// The policy's table. Nobody writes it.
-    pub(crate) ops: Ops,
+    /// The schedulers that are loaded.
+    pub(crate) scheds: PerSched<Scheduler>,
+    /// How many of them are not asked. Written by [`crate::attach`].
+    pub(crate) bypassing: u8,
     /// BPF timers that are armed; see [`crate::timers`].
     pub(crate) timers: ArmedTimers,
     /// What policies see of the kernel's objects; see [`crate::mirror`].
@@ -125,8 +124,6 @@ pub struct Machine {
     pub(crate) cgroups: Cgroups,
     /// Tasks of the deadline class; see [`crate::deadline`].
     pub(crate) deadlines: Deadlines,
-    /// The kernel's event counters. Whoever does what one counts adds to it.
-    pub(crate) counters: Counters,
     /// Draws for programs and for what the kernel leaves to chance.
     pub(crate) rng: Rng,
     next_pid: u32,
@@ -187,7 +184,8 @@ impl Machine {
             idle: Idle::new(&spec, &ops),
             watchdog: Watchdog::new(spec.tick(), spec.hz, spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
-            ops,
+            scheds: PerSched::new(Scheduler::new(ops)),
+            bypassing: 0,
             timers: ArmedTimers::default(),
             mirror,
             work,
@@ -197,9 +195,7 @@ impl Machine {
             work_error: None,
             setup,
             program: None,
-            attachment: Attachment::default(),
             deadlines: Deadlines::default(),
-            counters: Counters::default(),
             // Streams below this one belong to the workload.
             rng: Rng::new(seed, u64::MAX),
             next_pid: 100,

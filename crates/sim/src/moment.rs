@@ -3,6 +3,7 @@
 use model::CpuId;
 
 use crate::machine::{Machine, Vm};
+use crate::schedulers::SchedId;
 
 /// Turns of the scheduler in one moment after which no time will ever pass. A real CPU would spend
 /// the rest of its life there.
@@ -71,7 +72,11 @@ impl Machine {
              instructions without any time passing",
             self.now, self.moment.turns
         );
-        self.fail("the machine is busy with scheduling alone", text);
+        self.fail(
+            SchedId::ROOT,
+            "the machine is busy with scheduling alone",
+            text,
+        );
     }
 
     /// What the policy may retire in one moment.

@@ -23,6 +23,7 @@ use crate::context::{Context, Directly, Locked};
 use crate::flags::{self, kf};
 use crate::kernels::KernelRules;
 use crate::machine::{Machine, Vm};
+use crate::schedulers::SchedId;
 use crate::tally::Tally;
 
 /// The policy's `struct sched_ext_ops`.
@@ -306,12 +307,25 @@ impl Calls {
     }
 }
 
+/// Whose callback is called. It is found out only where there is a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The root's: it is about a CPU or the machine.
+    Root,
+    /// That of the scheduler that owns the task that it is about.
+    Owner,
+    /// This one's: it is about a cgroup.
+    The(SchedId),
+}
+
 /// A call to make.
 pub(crate) struct Call<const N: usize> {
     /// Which callback.
     pub op: Op,
     /// The CPU whose run queue is locked.
     pub locked: Option<CpuId>,
+    /// Whose it is.
+    pub asked: Asked,
     /// The task that it is about.
     pub subject: Option<TaskId>,
     /// Its arguments, as the kernel passes them.
@@ -345,23 +359,44 @@ impl<const N: usize> Call<N> {
 }
 
 impl Machine {
-    /// Calls a callback, if the policy defines it. Returns its result.
+    /// Calls a callback, if its scheduler defines it. Returns its result.
     ///
     /// A callback is atomic: the clock stands still in it, and its effects are visible at once.
     #[inline(always)]
     pub(crate) fn call<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
-        let function = self.ops.function(call.op)?;
-        self.calls.count_one();
+        let Some(function) = self.scheds.root.ops.function(call.op) else {
+            return self.call_of_another(vm, call);
+        };
         if self.turn.contexts.are_quick()
             && let Some(prepared) = vm.prepare(&call.args)
         {
+            debug_assert!(self.scheds.is_alone(), "no call is quick among several");
+            self.calls.count_one();
             // What a callback is and gets is stored where it is called: most of it is known there.
             self.turn.contexts.enter_first(call.context(&self.rules));
             return self.call_prepared(vm, function, prepared);
         }
         // A copy, so that a quick call need not be in memory.
         let call = Call { ..*call };
-        self.call_slowly(vm, function, &call)
+        self.call_slowly(vm, &call)
+    }
+
+    /// Whose callback `call` is.
+    pub(crate) fn asked<const N: usize>(&self, call: &Call<N>) -> SchedId {
+        match (call.asked, call.subject) {
+            (Asked::Owner, Some(task)) => self.owner(task),
+            (Asked::The(sched), _) => sched,
+            _ => SchedId::ROOT,
+        }
+    }
+
+    /// Of a callback that the root does not define.
+    #[inline(always)]
+    fn call_of_another<const N: usize>(&mut self, vm: &mut Vm, call: &Call<N>) -> Option<u64> {
+        if self.scheds.is_alone() {
+            return None;
+        }
+        self.call_slowly(vm, &Call { ..*call })
     }
 
     /// Of a call of which nothing is to be noted, outside of other callbacks, and whose context is
@@ -393,24 +428,26 @@ impl Machine {
     pub(crate) fn call_slowly<const N: usize>(
         &mut self,
         vm: &mut Vm,
-        function: u32,
         call: &Call<N>,
     ) -> Option<u64> {
+        let who = self.asked(call);
+        let function = self.scheds[who].ops.function(call.op)?;
+        self.calls.count_one();
         if self.turn.contexts.are_only_priced()
             && let Some(prepared) = vm.prepare(&call.args)
         {
-            self.turn.contexts.enter(call.context(&self.rules));
+            self.turn.contexts.enter_of(who, call.context(&self.rules));
             return self.call_priced(vm, function, prepared);
         }
         if self.turn.contexts.are_noted() {
-            return self.call_function_noted(vm, function, call);
+            return self.call_function_noted(vm, (who, function), call);
         }
-        self.begin_call(vm, call.context(&self.rules));
+        self.begin_call(vm, who, call.context(&self.rules));
         let result = vm.call_program_boxed(function, &call.args, self);
         self.end_call(vm);
         match result {
             Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(&fault),
+            Err(fault) => self.settle_fault(who, &fault),
         }
     }
 
@@ -418,7 +455,7 @@ impl Machine {
     fn call_function_noted<const N: usize>(
         &mut self,
         vm: &mut Vm,
-        function: u32,
+        (who, function): (SchedId, u32),
         call: &Call<N>,
     ) -> Option<u64> {
         if self.wants(EventKind::Callback) {
@@ -433,7 +470,7 @@ impl Machine {
         self.turn
             .decisions
             .turn_to(call.subject.unwrap_or(TaskId::NONE));
-        self.begin_call(vm, call.context(&self.rules));
+        self.begin_call(vm, who, call.context(&self.rules));
         let spent = self.spent(vm);
         let result = if self.calls.tally.is_some() {
             self.call_tallied(vm, function, call)
@@ -445,16 +482,15 @@ impl Machine {
         self.charge_call(vm, spent);
         match result {
             Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(&fault),
+            Err(fault) => self.settle_fault(who, &fault),
         }
     }
 
     /// Enters the context of a call, in which is allowed what is allowed around it, too.
-    fn begin_call(&mut self, vm: &mut Vm, context: Context) {
-        self.turn.contexts.enter(Context {
-            mask: self.turn.contexts.innermost().mask | context.mask,
-            ..context
-        });
+    fn begin_call(&mut self, vm: &mut Vm, who: SchedId, context: Context) {
+        let mask = self.turn.contexts.innermost().mask | context.mask;
+        let context = Context { mask, ..context };
+        self.turn.contexts.enter_of(who, context);
         self.show_guard(vm);
         self.flush_mirrors(vm);
     }
@@ -519,13 +555,13 @@ impl Machine {
     pub(crate) fn settle_call<R>(&mut self, result: Result<R, bpf::Fault>) -> Option<R> {
         match result {
             Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(&fault),
+            Err(fault) => self.settle_fault(SchedId::ROOT, &fault),
         }
     }
 
     #[cold]
-    fn settle_fault<R>(&mut self, fault: &bpf::Fault) -> Option<R> {
-        self.fail(&fault.stop.to_string(), fault.to_string());
+    pub(crate) fn settle_fault<R>(&mut self, who: SchedId, fault: &bpf::Fault) -> Option<R> {
+        self.fail(who, &fault.stop.to_string(), fault.to_string());
         None
     }
 

@@ -163,14 +163,15 @@ impl Machine {
         if !self.turn.contexts.are_only_priced() {
             return self.call(vm, call);
         }
-        let function = self.ops.function(call.op)?;
-        self.calls.count_one();
+        let who = self.asked(call);
+        let function = self.scheds[who].ops.function(call.op)?;
         match vm.prepare(&call.args) {
             Some(prepared) => {
-                self.turn.contexts.enter(call.context(&self.rules));
+                self.calls.count_one();
+                self.turn.contexts.enter_of(who, call.context(&self.rules));
                 self.call_priced(vm, function, prepared)
             }
-            None => self.call_slowly(vm, function, call),
+            None => self.call_slowly(vm, call),
         }
     }
 
@@ -189,9 +190,13 @@ impl Machine {
             Ok(value) => Ok(value),
             Err(unfinished) => vm.finish(function, unfinished, self),
         };
+        let who = self.turn.contexts.scheduler();
         self.turn.contexts.leave();
         self.charge_call(vm, spent);
-        self.settle_call(result.map_err(|fault| *fault))
+        match result {
+            Ok(value) => Some(value),
+            Err(fault) => self.settle_fault(who, &fault),
+        }
     }
 
     /// What the kernel did for the task that runs on `cpu` is work of that task.

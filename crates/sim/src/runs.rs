@@ -303,7 +303,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         exit,
         cpus: machine.cpus.iter().map(|cpu| cpu.times).collect(),
         tasks: machine.tasks.iter().map(task::Task::times).collect(),
-        counters: machine.counters.named(&machine.rules),
+        counters: machine.scheds.root.counters.named(&machine.rules),
         spent: machine.spent_by_kind(),
         policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
         printed,

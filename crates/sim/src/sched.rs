@@ -11,7 +11,7 @@ use crate::counters::Counter;
 use crate::cpu::{Curr, Occupant, Todo};
 use crate::flags::{self, enq, preempt};
 use crate::machine::{Machine, Vm};
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
 use crate::pending::Pending;
 use crate::task::{Class, RunState};
 
@@ -131,8 +131,8 @@ impl Machine {
         let (prev, released) = (state.occupant, state.released);
         // No program can change whether a class above the policy's has something to run.
         let has_others = state.has_others();
-        let fetches =
-            self.attachment.is_attached() && !(has_others && self.higher_class_has_task(cpu));
+        let fetches = self.scheds.root.attachment.is_attached()
+            && !(has_others && self.higher_class_has_task(cpu));
         let fetched = if fetches {
             self.balance_ext(vm, cpu, (prev, released))
         } else {
@@ -230,7 +230,10 @@ impl Machine {
         if self.consume_global(cpu) {
             return self.first_local(cpu);
         }
-        if self.ops.has(Op::Dispatch) && !self.attachment.bypasses() && self.is_online(cpu) {
+        if self.scheds.root.ops.has(Op::Dispatch)
+            && !self.scheds.root.attachment.bypasses()
+            && self.is_online(cpu)
+        {
             match self.ask_for_work(vm, cpu, prev) {
                 Fetched::Nothing if self.turn.buffer.has_moved() => {
                     let fetched = self.ask_again(vm, cpu, prev);
@@ -242,11 +245,17 @@ impl Machine {
                 fetched => return fetched,
             }
         }
-        if prev.queued && (self.attachment.bypasses() || !self.ops.flag(flags::ops::ENQ_LAST)) {
-            self.counters.count(Counter::DispatchKeepLast);
+        if prev.queued && self.keeps_last(prev.id) {
+            self.count(prev.id, Counter::DispatchKeepLast);
             return Fetched::Kept(prev.id);
         }
         Fetched::Nothing
+    }
+
+    /// Whether a task goes on because nothing else is there to run.
+    #[inline(always)]
+    fn keeps_last(&self, id: TaskId) -> bool {
+        self.bypasses(id) || !self.scheduler_of(id).ops.flag(flags::ops::ENQ_LAST)
     }
 
     /// Asks the policy for work once.
@@ -279,7 +288,7 @@ impl Machine {
     /// Whether a task of the policy's goes on because its slice is not over.
     #[inline(always)]
     fn has_slice_left(&self, id: TaskId) -> bool {
-        self.task(id).slice > 0 && !self.attachment.bypasses()
+        self.task(id).slice > 0 && !self.bypasses(id)
     }
 
     /// Tells the policy that it has the CPU again.
@@ -293,6 +302,7 @@ impl Machine {
             &Call {
                 op: Op::CpuAcquire,
                 locked: Some(cpu),
+                asked: Asked::Root,
                 subject: None,
                 args: [number, 0],
                 words: (number, 0),
@@ -310,6 +320,7 @@ impl Machine {
             &Call {
                 op: Op::Dispatch,
                 locked: Some(cpu),
+                asked: Asked::Root,
                 subject: prev.subject(),
                 args: [number, prev.address],
                 words: (number, u64::from(prev.queued)),
@@ -323,7 +334,7 @@ impl Machine {
     #[cold]
     fn warn_zero_slice(&mut self, id: TaskId, kept: bool) {
         if !kept
-            && !self.attachment.bypasses()
+            && !self.bypasses(id)
             && !std::mem::replace(&mut self.task_mut(id).warned_zero_slice, true)
         {
             let name = self.name(id);
@@ -385,7 +396,8 @@ impl Machine {
     ///
     /// Source: `switch_class()`, kernel 6.18.
     fn switch_class(&mut self, vm: &mut Vm, cpu: CpuId, next: Curr, class: Class) {
-        let listens = self.ops.has(Op::CpuAcquire) || self.ops.has(Op::CpuRelease);
+        let listens =
+            self.scheds.root.ops.has(Op::CpuAcquire) || self.scheds.root.ops.has(Op::CpuRelease);
         if !listens || self.cpus[cpu].released {
             return;
         }
@@ -403,6 +415,7 @@ impl Machine {
             &Call {
                 op: Op::CpuRelease,
                 locked: Some(cpu),
+                asked: Asked::Root,
                 subject: None,
                 args: [number, args],
                 words: (number, u64::from(reason)),
@@ -466,6 +479,7 @@ impl Machine {
                 &Call {
                     op: Op::Running,
                     locked: Some(cpu),
+                    asked: Asked::Owner,
                     subject: Some(id),
                     args: [address],
                     words: (slice, u64::from(cpu.0)),

@@ -6,6 +6,7 @@ use workload::{ROOT_CGROUP, SchedPolicy};
 use crate::dsq::DsqIndex;
 use crate::flags::{self, enq};
 use crate::mask::MaskId;
+use crate::schedulers::SchedId;
 
 /// Scheduling classes, most urgent first (`kernel/sched/sched.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -230,6 +231,8 @@ pub struct Task {
     pub weight: u32,
     /// Number of the cgroup whose time it takes (`sched_task_group`).
     pub cgroup: u32,
+    /// The scheduler that is asked about it (`scx.sched`): that of the cgroup.
+    pub owner: SchedId,
     /// Number of the cgroup that its `css_set` says; another one while it is born or moved.
     pub css_set: u32,
     /// References that programs hold.
@@ -297,6 +300,7 @@ impl Task {
             exiting: false,
             kernel: false,
             cgroup: ROOT_CGROUP,
+            owner: SchedId::ROOT,
             css_set: ROOT_CGROUP,
             scx_state: ScxState::None,
             in_custody: false,

@@ -9,7 +9,7 @@ use model::{CpuId, Op, SimTime, TaskId, What};
 use crate::cpu::{Mode, Todo};
 use crate::drive::PORTION;
 use crate::machine::{Machine, Vm};
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
 use crate::pending::Pending;
 use crate::queue::Planned;
 use crate::task::{Class, Phase};
@@ -80,7 +80,7 @@ impl Machine {
     fn tick_ext(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
         let clock = self.cpus[cpu].task_clock(self.now);
         self.charge_now(vm, id, clock);
-        if self.attachment.bypasses() {
+        if self.bypasses(id) {
             self.set_slice(id, 0);
         } else {
             let task = self.task(id);
@@ -90,6 +90,7 @@ impl Machine {
                 &Call {
                     op: Op::Tick,
                     locked: Some(cpu),
+                    asked: Asked::Owner,
                     subject: Some(id),
                     args: [address],
                     words: (slice, 0),

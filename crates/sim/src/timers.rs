@@ -6,6 +6,7 @@ use model::{CpuId, Nanos, SimTime};
 
 use crate::machine::{Machine, Vm};
 use crate::pending::Pending;
+use crate::schedulers::SchedId;
 
 /// The least delay of a BPF timer, nanoseconds, so that one that arms itself without delay lets
 /// time pass.
@@ -89,7 +90,7 @@ impl Machine {
                     "CPU {cpu}, at {} s: timers expire faster than their callbacks end",
                     self.now
                 );
-                self.fail("the machine is busy with timers alone", text);
+                self.fail(SchedId::ROOT, "the machine is busy with timers alone", text);
             }
             self.check_moment(vm, cpu);
         }
@@ -110,7 +111,7 @@ impl Machine {
                 "CPU {}, at {} s: timers are armed anew",
                 self.turn.exec, self.now
             );
-            return self.fail("the machine is busy with timers alone", text);
+            return self.fail(SchedId::ROOT, "the machine is busy with timers alone", text);
         }
         let generation = self.timers.arm(address);
         let when = SimTime::from_nanos(when);

@@ -9,7 +9,7 @@ use model::{Cause, CpuId, EventKind, Op, TaskId, WakeCause, Wakeup, What};
 use crate::flags::{Waker, enq, wake};
 use crate::idle::Wanted;
 use crate::machine::{Machine, Vm};
-use crate::ops::Call;
+use crate::ops::{Asked, Call};
 use crate::places::Place;
 use crate::task::{Carried, Class, Direct, Phase, RunState};
 
@@ -172,7 +172,7 @@ impl Machine {
     /// Asks the policy, or the built-in rule when it has none.
     #[inline(always)]
     fn select_cpu_ext(&mut self, vm: &mut Vm, id: TaskId, prev: CpuId, flags: u64) -> CpuId {
-        if !self.ops.has(Op::SelectCpu) || self.attachment.bypasses() {
+        if !self.scheduler_of(id).ops.has(Op::SelectCpu) || self.bypasses(id) {
             let wanted = Wanted {
                 prev,
                 wake_flags: flags,
@@ -203,6 +203,7 @@ impl Machine {
             &Call {
                 op: Op::SelectCpu,
                 locked: None,
+                asked: Asked::Owner,
                 subject: Some(id),
                 args: [address, u64::from(prev.0), flags],
                 words: (flags, u64::from(prev.0)),
@@ -210,7 +211,8 @@ impl Machine {
         );
         let cpu = i64::from(result.unwrap_or(u64::from(prev.0)) as i32);
         if !self.has_cpu(cpu) {
-            self.error(format!("invalid CPU {cpu} from ops.select_cpu()"));
+            let message = format!("invalid CPU {cpu} from ops.select_cpu()");
+            self.error_of(self.owner(id), message);
             return prev;
         }
         let cpu = CpuId(cpu as u16);

@@ -119,20 +119,22 @@ impl Machine {
     /// Source: `check_rq_for_timeouts()` and `scx_watchdog_workfn()`, kernel 6.18.
     pub(crate) fn check_stalls(&mut self) {
         let tick = self.watchdog.tick.get();
-        let timeout = (self.ops.timeout_ms() * 1_000_000).div_ceil(tick);
         let now = self.jiffies();
-        let limit = now.saturating_sub(timeout);
         // The kernel finds the lowest CPU first, and on it the task that waits longest.
         let waiting = self.watchdog.waiting.iter().map(|&id| {
             let task = self.task(id);
             (task.cpu, task.runnable_at, id)
         });
-        let stalled = waiting.filter(|&(_, since, _)| since < limit).min();
+        let limit = |id| {
+            let timeout_ms = self.scheduler_of(id).ops.timeout_ms();
+            now.saturating_sub((timeout_ms * 1_000_000).div_ceil(tick))
+        };
+        let stalled = waiting.filter(|&(_, since, id)| since < limit(id)).min();
         if let Some((_, since, task)) = stalled.filter(|_| !self.watchdog.off) {
             let ms = (now - since) * tick / 1_000_000;
             let name = self.name(task);
             let message = format!("{name} failed to run for {}.{:03}s", ms / 1000, ms % 1000);
-            self.eject(ExitKind::ErrorStall, 0, message);
+            self.eject(self.owner(task), ExitKind::ErrorStall, 0, message);
             return;
         }
         self.arm_watchdog();
@@ -166,16 +168,16 @@ impl Machine {
 
     /// How long a task may wait; `None` without a watchdog.
     pub(crate) fn watchdog_timeout(&self) -> Option<Nanos> {
-        (!self.watchdog.off).then(|| Nanos::from_millis(self.ops.timeout_ms()))
+        (!self.watchdog.off).then(|| Nanos::from_millis(self.scheds.root.ops.timeout_ms()))
     }
 
     /// Names those tasks at the end of a run that the policy has survived, and gives them back.
     pub(crate) fn note_starved(&mut self) -> Vec<Starved> {
         const NAMED: usize = 5;
-        if self.attachment.has_ended() || !self.attachment.is_attached() {
+        if self.scheds.root.attachment.has_ended() || !self.scheds.root.attachment.is_attached() {
             return Vec::new();
         }
-        let starved = self.starved(self.attachment.since());
+        let starved = self.starved(self.scheds.root.attachment.since());
         if !starved.is_empty() {
             let named = starved.iter().take(NAMED);
             let named: Vec<_> = named
@@ -187,15 +189,17 @@ impl Machine {
                  The watchdog would end the policy after {} s",
                 starved.len(),
                 named.join(", "),
-                self.ops.timeout_ms() / 1000,
+                self.scheds.root.ops.timeout_ms() / 1000,
             ));
         }
         starved
     }
 
-    /// Arms the next look: half the timeout from now.
+    /// Arms the next look: half the shortest timeout from now.
     pub(crate) fn arm_watchdog(&mut self) {
-        let after = Nanos::from_millis(self.ops.timeout_ms().div_ceil(2));
+        let timeouts = self.scheds.iter().map(|sched| sched.ops.timeout_ms());
+        let shortest = timeouts.min().expect("there is a root");
+        let after = Nanos::from_millis(shortest.div_ceil(2));
         self.queue
             .push(self.now + after, self.turn.exec, Pending::Watchdog);
     }

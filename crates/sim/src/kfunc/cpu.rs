@@ -135,8 +135,7 @@ fn cpuperf_set(ctx: &mut Ctx<'_>, [cpu, target, ..]: [u64; 5]) -> Return {
 }
 
 fn events(ctx: &mut Ctx<'_>, [at, size, ..]: [u64; 5]) -> Return {
-    let mut bytes: Vec<u8> = ctx
-        .host
+    let mut bytes: Vec<u8> = ctx.host.scheds[ctx.host.caller()]
         .counters
         .named(&ctx.host.rules)
         .iter()

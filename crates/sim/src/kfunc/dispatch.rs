@@ -29,7 +29,8 @@ fn nr_slots(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     if !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
-    Ok(u64::from(ctx.host.ops.batch()) - ctx.host.turn.buffer.len() as u64)
+    Ok(u64::from(ctx.host.scheds[ctx.host.caller()].ops.batch())
+        - ctx.host.turn.buffer.len() as u64)
 }
 
 fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
@@ -60,7 +61,7 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
     let cpu = machine.turn.exec;
     machine.flush_buffer(cpu);
     machine.turn.decisions.come_back(ctx.vm.here());
-    let Some(dsq) = machine.dsqs.user(id) else {
+    let Some(dsq) = machine.dsqs.user(machine.caller(), id) else {
         machine.error(format!("invalid DSQ ID 0x{id:016x}"));
         return Ok(0);
     };

@@ -55,8 +55,9 @@ fn exit(ctx: &mut Ctx<'_>, [code, pattern, data, size, _]: [u64; 5]) -> Return {
 
 /// Ends the policy, if there is one: a set-up program may run before it is attached.
 fn end(ctx: &mut Ctx<'_>, kind: ExitKind, code: i64, text: String) {
-    if ctx.host.attachment.is_enabling() {
-        ctx.host.eject(kind, code, text);
+    let caller = ctx.host.caller();
+    if ctx.host.scheds[caller].attachment.is_enabling() {
+        ctx.host.eject(caller, kind, code, text);
     }
 }
 

@@ -69,7 +69,7 @@ fn enabled(ctx: &mut Ctx<'_>) -> bool {
 
 /// Whether the masks are kept as the function expects: globally, or for each node.
 fn kept(ctx: &mut Ctx<'_>, per_node: bool) -> bool {
-    let is_per_node = ctx.host.ops.flag(ops::BUILTIN_IDLE_PER_NODE);
+    let is_per_node = ctx.host.scheds.root.ops.flag(ops::BUILTIN_IDLE_PER_NODE);
     if is_per_node != per_node {
         ctx.host.error(if per_node {
             "per-node idle tracking is disabled"

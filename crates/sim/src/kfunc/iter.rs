@@ -63,7 +63,7 @@ fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
     if flags & !dsq::ITER_REV != 0 {
         return Ok(s32(errno::EINVAL));
     }
-    let Some(queue) = ctx.host.dsqs.user(dsq_id) else {
+    let Some(queue) = ctx.host.dsqs.user(ctx.host.caller(), dsq_id) else {
         return Ok(s32(errno::ENOENT));
     };
     here(ctx);

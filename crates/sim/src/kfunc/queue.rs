@@ -51,20 +51,21 @@ fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
         return Ok(s32(errno::EINVAL));
     }
     // No policy is being attached: a set-up program asks.
-    if !ctx.host.attachment.is_enabling() {
+    let caller = ctx.host.caller();
+    if !ctx.host.scheds[caller].attachment.is_enabling() {
         return Ok(s32(errno::ENODEV));
     }
     if ctx.host.dsqs.count() >= MOST_QUEUES {
         return Ok(s32(errno::ENOMEM));
     }
-    if ctx.host.dsqs.user(id).is_some() {
+    if ctx.host.dsqs.user(caller, id).is_some() {
         return Ok(s32(errno::EEXIST));
     }
     if ctx.vm.memory().hold(Dsqs::BYTES).is_err() {
         ctx.vm.memory().within_limit()?;
         return Ok(s32(errno::ENOMEM));
     }
-    let created = ctx.host.dsqs.create(id);
+    let created = ctx.host.dsqs.create(caller, id);
     if let Some(dsq) = created {
         ctx.host.tell_queue(dsq, true);
     }
@@ -74,11 +75,12 @@ fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
 fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     here(ctx);
     let machine = &mut *ctx.host;
-    if let Some(dsq) = machine.dsqs.user(id) {
+    let caller = machine.caller();
+    if let Some(dsq) = machine.dsqs.user(caller, id) {
         let len = machine.dsqs.len(dsq);
         if len == 0 {
             machine.tell_queue(dsq, false);
-            machine.dsqs.destroy(dsq);
+            machine.dsqs.destroy(caller, dsq);
         } else {
             machine.error(format!(
                 "attempting to destroy in-use dsq 0x{id:016x} (nr={len})"
@@ -98,7 +100,7 @@ fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
                 .has_cpu(i64::from(cpu))
                 .then(|| machine.dsqs.local(model::CpuId(cpu as u16)))
         }
-        user => machine.dsqs.user(user),
+        user => machine.dsqs.user(machine.caller(), user),
     };
     Ok(s32(dsq.map_or(errno::ENOENT, |dsq| {
         i64::from(machine.dsqs.len(dsq))
@@ -152,7 +154,7 @@ fn peek(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
         machine.error(format!("peek disallowed on builtin DSQ 0x{id:x}"));
         return Ok(0);
     }
-    let Some(dsq) = machine.dsqs.user(id) else {
+    let Some(dsq) = machine.dsqs.user(machine.caller(), id) else {
         machine.error(format!("peek on non-existent DSQ 0x{id:x}"));
         return Ok(0);
     };
@@ -281,7 +283,8 @@ impl Machine {
                     carried,
                     cause: self.turn.decisions.cause(),
                 };
-                if !self.turn.buffer.push(entry, self.ops.batch()) {
+                let most = self.scheds[self.caller()].ops.batch();
+                if !self.turn.buffer.push(entry, most) {
                     self.error("dispatch buffer overflow");
                 }
             }

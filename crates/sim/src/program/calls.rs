@@ -135,7 +135,7 @@ impl Machine {
             return Err(refused(Errno::EBUSY));
         }
         self.idle = Idle::new(&self.spec, &ops);
-        self.ops = ops;
+        self.scheds.root.ops = ops;
         self.mirror.find_report(vm);
         self.program().phase = Phase::Attached;
         let seated = self

@@ -12,6 +12,7 @@ use crate::context::{Context, Directly, Locked};
 use crate::cpu::{Curr, Occupant};
 use crate::machine::{Machine, Vm};
 use crate::places::{Hook, Place};
+use crate::schedulers::SchedId;
 use crate::task::RunState;
 
 /// `CLONE_*` of a thread that a C library makes, and of its `fork()` (kernel 6.18,
@@ -218,7 +219,7 @@ impl Machine {
     /// again; the policy goes on. Only when the run's budget is spent does all end.
     fn settle_hook(&mut self, link: BpfId, fault: &Fault) {
         if matches!(fault.stop, Stop::TotalBudget { .. }) {
-            self.fail(&fault.stop.to_string(), fault.to_string());
+            self.fail(SchedId::ROOT, &fault.stop.to_string(), fault.to_string());
             return;
         }
         self.program().hooks.broken.insert(link);

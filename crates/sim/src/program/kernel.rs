@@ -102,10 +102,10 @@ impl Kernel for Within<'_> {
     }
 
     fn sched_ext(&self) -> SchedExt {
-        let attached = self.machine.attachment.is_attached();
+        let attached = self.machine.scheds.root.attachment.is_attached();
         SchedExt {
-            attached: attached.then(|| self.machine.ops.name().to_owned()),
-            hotplug: self.machine.attachment.hotplugs(),
+            attached: attached.then(|| self.machine.scheds.root.ops.name().to_owned()),
+            hotplug: self.machine.scheds.root.attachment.hotplugs(),
         }
     }
 }

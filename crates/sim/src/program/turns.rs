@@ -283,7 +283,7 @@ impl Machine {
         let program = self.program();
         program.spent = Nanos::ZERO;
         program.calls[1] = program.calls_so_far();
-        let ejected = self.attachment.has_ended();
+        let ejected = self.scheds.root.attachment.has_ended();
         if ejected {
             self.detach(vm);
         }

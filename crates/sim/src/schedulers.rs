@@ -1,0 +1,169 @@
+//! The schedulers that are loaded: who is asked about which task.
+//!
+//! The machine has one object machine, as a kernel has one BPF: programs of all schedulers lie in
+//! it, kernel objects are mirrored once, and a scheduler is a table of functions in it. One of the
+//! schedulers is the root. It owns every task and cgroup that no other one owns, and what is asked
+//! about a CPU is asked of it.
+//!
+//! A call of a callback names its scheduler ([`crate::ops::Call`]). The functions that a program
+//! calls find theirs in the context of the callback being executed
+//! ([`crate::context::Contexts::scheduler`]).
+
+use std::ops::{Index, IndexMut};
+
+use model::{Op, TaskId};
+
+use crate::attach::Attachment;
+use crate::counters::Counters;
+use crate::machine::Machine;
+use crate::ops::Ops;
+
+/// Number of a scheduler that is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SchedId(u8);
+
+impl SchedId {
+    /// The root's.
+    pub const ROOT: Self = Self(0);
+}
+
+/// Something of each scheduler. The root's has a place of its own: where no other one is loaded, to
+/// choose takes one comparison at most.
+#[derive(Debug)]
+pub(crate) struct PerSched<T> {
+    pub root: T,
+    /// Of all others, in the order of their numbers.
+    others: Vec<T>,
+}
+
+impl<T> PerSched<T> {
+    /// The root is the only one.
+    pub const fn new(root: T) -> Self {
+        Self {
+            root,
+            others: Vec::new(),
+        }
+    }
+
+    /// Whether no other scheduler is loaded.
+    #[inline(always)]
+    pub const fn is_alone(&self) -> bool {
+        self.others.is_empty()
+    }
+
+    /// All of them, the root's first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.root).chain(&self.others)
+    }
+
+    #[cold]
+    fn other(&self, id: SchedId) -> &T {
+        &self.others[usize::from(id.0) - 1]
+    }
+
+    #[cold]
+    fn other_mut(&mut self, id: SchedId) -> &mut T {
+        &mut self.others[usize::from(id.0) - 1]
+    }
+}
+
+impl<T> Index<SchedId> for PerSched<T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, id: SchedId) -> &T {
+        if id == SchedId::ROOT {
+            &self.root
+        } else {
+            self.other(id)
+        }
+    }
+}
+
+impl<T> IndexMut<SchedId> for PerSched<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, id: SchedId) -> &mut T {
+        if id == SchedId::ROOT {
+            &mut self.root
+        } else {
+            self.other_mut(id)
+        }
+    }
+}
+
+/// A scheduler.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    /// Its table. Nobody writes it once it is attached.
+    pub ops: Ops,
+    /// How far it has come; see [`crate::attach`].
+    pub attachment: Attachment,
+    /// The kernel's event counters. Whoever does what one counts adds to it.
+    pub counters: Counters,
+}
+
+impl Scheduler {
+    /// One that is not attached yet.
+    pub fn new(ops: Ops) -> Self {
+        Self {
+            ops,
+            attachment: Attachment::default(),
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl Machine {
+    /// The scheduler that owns `task`: its cgroup's.
+    #[inline(always)]
+    pub(crate) fn owner(&self, task: TaskId) -> SchedId {
+        if self.scheds.is_alone() {
+            SchedId::ROOT
+        } else {
+            self.owner_among(task)
+        }
+    }
+
+    #[cold]
+    fn owner_among(&self, task: TaskId) -> SchedId {
+        self.task(task).owner
+    }
+
+    /// The same, with all that is kept for it.
+    #[inline(always)]
+    pub(crate) fn scheduler_of(&self, task: TaskId) -> &Scheduler {
+        &self.scheds[self.owner(task)]
+    }
+
+    /// Whether any scheduler may define `op`: a call finds out whether its own does.
+    #[inline(always)]
+    pub(crate) fn may_define(&self, op: Op) -> bool {
+        self.scheds.root.ops.has(op) || !self.scheds.is_alone()
+    }
+
+    /// The scheduler whose program executes; outside of programs the root.
+    #[inline]
+    pub(crate) fn caller(&self) -> SchedId {
+        self.turn.contexts.scheduler()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scheduler_finds_its_own() {
+        let mut names = PerSched::new("root");
+        names.others = vec!["first", "second"];
+        let ids = [0, 1, 2].map(SchedId);
+        assert_eq!(ids[0], SchedId::ROOT);
+        assert_eq!(ids.map(|id| names[id]), ["root", "first", "second"]);
+        names[ids[2]] = "third";
+        names[SchedId::ROOT] = "new";
+        assert_eq!(
+            names.iter().copied().collect::<Vec<_>>(),
+            ["new", "first", "third"]
+        );
+    }
+}
