@@ -43,6 +43,8 @@ pub enum Fault {
     WildAccess,
     /// Another misuse of the kernel's interface.
     Misuse,
+    /// The watchdog ended the policy, and no decision explains why.
+    Stall,
     /// The policy ended itself.
     OwnError,
     /// The kernel detached the policy, without an error: a CPU came or went, and the policy has no
@@ -57,6 +59,11 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Whether it names no cause.
+    pub(super) const fn is_no_cause(self) -> bool {
+        matches!(self, Self::Waited | Self::Unknown)
+    }
+
     /// A word for scripts.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -78,6 +85,7 @@ impl Fault {
             Self::EndlessLoop => "endless-loop",
             Self::WildAccess => "wild-access",
             Self::Misuse => "misuse",
+            Self::Stall => "stall",
             Self::OwnError => "own-error",
             Self::Restart => "restart",
             Self::UnfairShare => "unfair-share",
@@ -116,6 +124,7 @@ impl Fault {
             Self::EndlessLoop => "a callback did not end",
             Self::WildAccess => "a program touched memory that is not its own, or is gone",
             Self::Misuse => "the policy misused a function of the kernel",
+            Self::Stall => "the watchdog ended the policy, and the cause was not found",
             Self::OwnError => "the policy ended itself",
             Self::Restart => "the kernel detached the policy, which is to be started anew",
             Self::UnfairShare => {
@@ -188,6 +197,10 @@ impl Fault {
             Self::EndlessLoop => "Bound the loop at that line.",
             Self::WildAccess => "Look at where the pointer at that line came from.",
             Self::Misuse => "The message says which function and why.",
+            Self::Stall => {
+                "The kernel ends a policy when a runnable task does not run for so long, whatever \
+                 the reason. Follow the task with `trace pid NAME --decisions`."
+            }
             Self::OwnError => "The message is the policy's own.",
             Self::Restart => {
                 "Define `cpu_online` and `cpu_offline`, or let the loader start the policy anew."

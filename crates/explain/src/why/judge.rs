@@ -99,6 +99,9 @@ impl Judge<'_> {
             },
             _ => self.misuse(exit),
         };
+        if exit.kind == ExitKind::ErrorStall && finding.fault.is_no_cause() {
+            (finding.fault, finding.culprit) = (Fault::Stall, None);
+        }
         finding.time = exit.time;
         finding.message = Some(exit.message.clone());
         finding.stopped.clone_from(&exit.fault);

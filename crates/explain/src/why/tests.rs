@@ -208,3 +208,25 @@ fn a_decision_is_told_with_the_names_of_its_task_and_queue() {
     let waits = follower.scene();
     assert_eq!((waits.waiting, waits.cpus), (1, vec![None, None]));
 }
+
+/// The kernel ends a policy whose task does not run for so long, whatever the events show.
+#[test]
+fn a_stall_that_the_watchdog_ended_is_never_a_task_that_waits_for_its_turn() {
+    let mut events = begin();
+    let words = (2 | 1 << 32, 1);
+    events.push(decision(5, EventKind::Insert, 0, TaskId(0), words));
+    let look = decision(900, EventKind::Look, 0, TaskId(0), (2, 1));
+    events.push(look);
+    let mut observer = observe(&events, END);
+    observer.text(&Text::Exit(Exit {
+        kind: ExitKind::ErrorStall,
+        code: 0,
+        time: SimTime::from_nanos(END),
+        message: "nobody[99] failed to run for 30.000s".to_owned(),
+        fault: None,
+    }));
+    let finding = observer.finding().unwrap();
+    assert_eq!(finding.fault, Fault::Stall);
+    assert_eq!(finding.culprit, None);
+    assert!(finding.message.unwrap().contains("failed to run"));
+}
