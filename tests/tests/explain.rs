@@ -172,6 +172,69 @@ fn a_policy_without_a_fault_is_not_accused() {
     }
 }
 
+/// Endless loops, and nothing else.
+fn loops(count: u32) -> String {
+    format!("[task.t]\ncount = {count}\ndo = \"run(inf)\"\n")
+}
+
+/// In a crowd, a round of turns lasts for seconds. Every policy here is sound: each task runs once
+/// in a round.
+#[test]
+fn a_crowd_that_waits_for_its_turn_is_no_fault() {
+    let crowds = [
+        (1, 33, 20_000),
+        (2, 90, 6_000),
+        (2, 320, 1_500),
+        (1, 200, 8_000),
+    ];
+    let policies = [
+        "fifo",
+        "o1",
+        "mlfq",
+        "staircase",
+        "goodness",
+        "elsc",
+        "eevdf",
+        "cfs",
+    ];
+    for (cpus, count, ms) in crowds {
+        let load = loops(count);
+        for policy in policies {
+            let run = Run {
+                cpus,
+                until: Nanos::from_millis(ms),
+                ..Run::new(policy, &load)
+            };
+            let mut observer = Observer::new(0, None);
+            let _summary = run.feed(&mut observer);
+            let found = observer.finding();
+            assert_eq!(found, None, "{policy}: {count} loops on {cpus} CPUs");
+        }
+    }
+}
+
+/// The same crowd, with a task among it that never gets a turn. Its bound is a round, which grows
+/// with the crowd.
+#[test]
+fn a_task_that_never_gets_a_turn_is_seen_in_a_crowd_too() {
+    let case = CASES.iter().find(|case| case.policy == "vtime-wrap");
+    let case = case.expect("it is there");
+    let crowd = format!(
+        "{}{}",
+        case.workload,
+        loops(8).replace("task.t]", "task.crowd]")
+    );
+    let run = Run {
+        cpus: case.cpus,
+        until: Nanos::from_secs(25),
+        ..Run::new("faulty-vtime-wrap", &crowd)
+    };
+    let mut observer = Observer::new(0, None);
+    let _summary = run.feed(&mut observer);
+    let finding = observer.finding().expect("somebody starves");
+    assert_eq!(finding.fault, Fault::PassedOver, "{finding:?}");
+}
+
 /// Dumps that kernels of Debian (6.18.15 and 7.2.12) printed in VMs of two CPUs when they ejected
 /// these policies, which were attached with a timeout of 5 s: what is to be read out of them.
 const DUMPS: &[(&str, Fault, &str, Standing, usize)] = &[

@@ -187,9 +187,7 @@ impl Fault {
                  since the CPU was chosen."
             }
             Self::NoSuchCpu => "CPUs are numbered from 0 to `scx_bpf_nr_cpu_ids()` - 1.",
-            Self::NoSuchQueue => {
-                "Create the queue in `init`, and destroy it when nothing names it any more."
-            }
+            Self::NoSuchQueue => "Create the queue in `init`; destroy it when nothing names it.",
             Self::InsertedTwice => {
                 "One callback inserts a task once: return after the insert, and insert in \
                  `select_cpu` only if `enqueue` need not be called."
@@ -197,10 +195,7 @@ impl Fault {
             Self::EndlessLoop => "Bound the loop at that line.",
             Self::WildAccess => "Look at where the pointer at that line came from.",
             Self::Misuse => "The message says which function and why.",
-            Self::Stall => {
-                "The kernel ends a policy when a runnable task does not run for so long, whatever \
-                 the reason. Follow the task with `trace pid NAME --decisions`."
-            }
+            Self::Stall => "Follow the task with `runslice trace pid NAME --decisions`.",
             Self::OwnError => "The message is the policy's own.",
             Self::Restart => {
                 "Define `cpu_online` and `cpu_offline`, or let the loader start the policy anew."

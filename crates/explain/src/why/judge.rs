@@ -6,8 +6,8 @@ use super::OVERLONG;
 use super::finding::{
     Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
 };
-use super::owed::{share, weight};
 use super::state::{Deed, Kind, Queue, State, Where};
+use super::turn::LEAST_ROUND;
 
 /// A wait of a second is long, or one of this part of a shorter run.
 pub(super) const LONG: Nanos = Nanos::from_secs(1);
@@ -21,9 +21,6 @@ const SETTLED: Nanos = Nanos::from_millis(1);
 const UNFAIR: u64 = 8;
 /// Both must have been runnable for this part of the run.
 const ALWAYS: u64 = 2;
-
-/// Who is owed less CPU time waits for its turn: five slices of the default (kernel 6.18).
-const OWED: Nanos = Nanos::from_millis(100);
 
 /// Looks at the state at one moment.
 pub(super) struct Judge<'a> {
@@ -150,7 +147,7 @@ impl Judge<'_> {
     /// About one task.
     pub fn finding(&self, task: TaskId) -> Finding {
         let queue = self.state.entry(task).map(|_| self.queue(task));
-        let (fault, culprit) = self.why(task);
+        let (fault, culprit) = self.in_turn(task, self.why(task));
         let local = self
             .state
             .entry(task)
@@ -182,11 +179,12 @@ impl Judge<'_> {
     /// About a task that leaves its queue, to run: somebody has come for it in the end.
     pub fn leaving(&self, task: TaskId) -> Finding {
         let put = self.state.tasks[task.index()].put;
-        let (fault, culprit) = match self.overtaken(task) > 0 && self.is_owed(task) {
+        let found = match self.overtaken(task) > 0 && self.is_owed(task) {
             _ if self.is_outranked(task) => (Fault::Outranked, None),
             true => (Fault::PassedOver, self.headed(task).or(put)),
             false => self.held(&self.usable(task), self.put_at(task), put),
         };
+        let (fault, culprit) = self.in_turn(task, found);
         Finding {
             fault,
             culprit: culprit.map(|deed| self.act(&deed)),
@@ -195,7 +193,7 @@ impl Judge<'_> {
     }
 
     /// The CPUs that are there and that `task` may use.
-    fn usable(&self, task: TaskId) -> Vec<CpuId> {
+    pub(super) fn usable(&self, task: TaskId) -> Vec<CpuId> {
         let all = (0u16..).map(CpuId).zip(&self.state.cpus);
         let usable = all.filter(|(number, cpu)| !cpu.is_offline && self.may_run(task, *number));
         usable.map(|(number, _)| number).collect()
@@ -441,7 +439,7 @@ impl Judge<'_> {
     /// The task is in a queue that some CPU must look at.
     fn in_queue(&self, id: TaskId) -> (Fault, Option<Deed>) {
         let put = self.state.tasks[id.index()].put;
-        if self.now.since(self.put_at(id)) < OWED {
+        if self.now.since(self.put_at(id)) < LEAST_ROUND {
             // It has just come, or come anew: nothing is to be seen yet.
             return (Fault::Waited, put);
         }
@@ -631,23 +629,6 @@ impl Judge<'_> {
         blind
             .filter(|deed| deed.number > since && deed.place != NOWHERE)
             .max_by_key(|deed| deed.number)
-    }
-
-    /// Whether weights do not explain that others go first: shared by weight among the tasks of
-    /// the policy, one CPU would have given `id` more than [`OWED`] since it waits. Whoever is
-    /// taken out and offered again, as its nice value changes, has to wait for its turn anew.
-    fn is_owed(&self, id: TaskId) -> bool {
-        let disturbed = self.state.tasks[id.index()].disturbed;
-        let anew = disturbed.map_or(Nanos::MAX, |time| self.now.since(time));
-        let waited = self.state.waited(id, self.now).unwrap_or(Nanos::ZERO);
-        let waited = self.free_wait(id).unwrap_or(waited).min(anew).get();
-        let own = weight(self.state.tasks[id.index()].nice);
-        // Nobody gets more than it wants: the threads that sleep nearly always leave their share
-        // to the others. What a task has wanted in all is the most that it wanted meanwhile.
-        let others = (0u32..).map(TaskId).zip(&self.state.tasks);
-        let others = others.filter(|(other, task)| task.is_managed && *other != id);
-        let others = others.map(|(_, task)| (weight(task.nice), self.wanted(task).1.min(waited)));
-        share(waited, own, others.collect()) > OWED.get()
     }
 
     /// How long a task has run, and how long it wanted to.

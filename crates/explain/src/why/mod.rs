@@ -10,10 +10,11 @@ mod follow;
 mod higher;
 mod judge;
 mod log;
-mod owed;
+mod right;
 mod state;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 pub use dump::{DumpError, explain_dump};
 pub use finding::{

@@ -8,6 +8,7 @@ use model::{
 };
 
 use super::higher::Higher;
+use super::right::{Claim, Rights};
 use traces::task_name;
 
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
@@ -97,8 +98,13 @@ pub(super) struct Task {
     /// It has left for another class.
     pub is_away: bool,
     pub trigger: Option<(SimTime, &'static str)>,
-    /// When something last took it out of its queue and offered it again.
-    pub disturbed: Option<SimTime>,
+    /// Since when it has its place in the order of tasks: its wait began, or something took it out
+    /// of its queue and offered it again.
+    pub anew: SimTime,
+    /// What it had a right to then, since the begin.
+    right_anew: Option<f64>,
+    /// What it claims while it is runnable.
+    claims: Option<Claim>,
     /// The CPUs that it may use, the lowest 64, if that was told.
     pub mask: Option<u64>,
 }
@@ -108,6 +114,11 @@ impl Task {
     /// prefers to the policy's.
     pub const fn outranks(&self) -> bool {
         !self.is_managed || self.is_away
+    }
+
+    /// What it may claim: the CPUs that it may use, and its nice value.
+    fn claim(&self) -> Claim {
+        (self.mask.unwrap_or(u64::MAX), self.nice)
     }
 
     /// How long it has run until `now`.
@@ -186,6 +197,7 @@ pub(super) struct State {
     pub has_release: bool,
     /// When which CPUs had a task of another class.
     higher: Higher,
+    rights: Rights,
     /// By CPU that decided: the last task that it moved, and the last kick, with the CPU that was
     /// kicked. A move is carried out at once, an insert behind the kicks of its callback.
     moved_on: BTreeMap<CpuId, (TaskId, Deed)>,
@@ -202,6 +214,7 @@ impl State {
     pub fn begin(&mut self, header: &Header) {
         let cpus = usize::from(header.machine.cpus);
         self.cpus.resize_with(cpus, Cpu::default);
+        self.rights = Rights::of(cpus);
         self.header = Some(header.clone());
     }
 
@@ -228,6 +241,44 @@ impl State {
             .get(task.index())
             .and_then(|task| task.runnable_since);
         since.map_or(Nanos::ZERO, |since| self.higher.held_all(cpus, since, now))
+    }
+
+    /// The CPU time that `task` had a right to while it waited until `now`, since it has its place
+    /// in the order of tasks. It got none of that.
+    pub fn lag(&self, task: TaskId, now: SimTime) -> Nanos {
+        let known = self.tasks.get(task.index());
+        let lag =
+            known.and_then(|task| Some(self.rights.total(task.claim(), now)? - task.right_anew?));
+        Nanos::new(lag.unwrap_or(0.0).max(0.0) as u64)
+    }
+
+    /// The runnable tasks that may use one of the CPUs that `task` may use.
+    pub fn rivals(&self, task: TaskId) -> impl Iterator<Item = &Task> {
+        let mask = self
+            .tasks
+            .get(task.index())
+            .map_or(0, |task| task.claim().0);
+        let meets = move |claim: Claim| claim.0 & mask != 0 || self.cpus.len() > 64;
+        self.tasks
+            .iter()
+            .filter(move |task| task.claims.is_some_and(meets))
+    }
+
+    /// What `task` claims may have changed at `now`; `anew`: it has a new place in the order of
+    /// tasks.
+    fn claim(&mut self, id: TaskId, now: SimTime, anew: bool) {
+        let Some(task) = self.tasks.get_mut(id.index()) else {
+            return;
+        };
+        let is_runnable = task.runnable_since.is_some() && !task.outranks();
+        let claims = is_runnable.then(|| task.claim());
+        let before = std::mem::replace(&mut task.claims, claims);
+        if before != claims {
+            self.rights.change(before, claims, now);
+        }
+        if anew || before != claims {
+            (task.anew, task.right_anew) = (now, self.rights.total(task.claim(), now));
+        }
     }
 
     /// The tasks that wait.
@@ -264,9 +315,13 @@ impl State {
             } => self.born(group, index, pid),
             What::Wakeup(_) => {
                 self.with(event.task, |task| task.runnable_since = Some(event.time));
+                self.claim(event.task, event.time, true);
             }
             What::Switch { prev, state, .. } => self.switched(event, prev, state),
-            What::Exit => self.with(event.task, |task| task.runnable_since = None),
+            What::Exit => {
+                self.with(event.task, |task| task.runnable_since = None);
+                self.claim(event.task, event.time, false);
+            }
             What::Callback { op, a, .. } => self.called(event, op, a),
             What::Change(change) => self.changed(event, change),
             _ => self.decided(event),
@@ -296,7 +351,10 @@ impl State {
                 let deed = deed(by);
                 self.with(event.task, |task| task.slice = Some((slice.get(), deed)));
             }
-            What::Allowed { mask, .. } => self.with(event.task, |task| task.mask = Some(mask)),
+            What::Allowed { mask, .. } => {
+                self.with(event.task, |task| task.mask = Some(mask));
+                self.claim(event.task, event.time, false);
+            }
             What::Failed { by, .. } => {
                 let deed = deed(by);
                 self.failed.get_or_insert((event.task, deed));
@@ -332,6 +390,7 @@ impl State {
                 task.run += event.time.since(since);
             }
         });
+        self.claim(prev, event.time, true);
         self.with(event.task, |task| {
             if let Some(since) = task.runnable_since {
                 task.waited += event.time.since(since);
@@ -376,6 +435,8 @@ impl State {
             return;
         }
         cpu.outranked = outranks.then_some(self.number);
+        self.rights
+            .set_free(number, !outranks && !cpu.is_offline, now);
         self.higher.note(number, outranks, now);
         if self.higher.is_long() {
             let waits = self.tasks.iter().filter(|task| task.on.is_none());
@@ -402,8 +463,11 @@ impl State {
                 if is_offline {
                     self.offline = Some(event.time);
                 }
-                if let Some(cpu) = self.cpus.get_mut(usize::from(word as u16)) {
+                let number = CpuId(word as u16);
+                if let Some(cpu) = self.cpus.get_mut(number.index()) {
                     cpu.is_offline = is_offline;
+                    let is_free = !is_offline && cpu.outranked.is_none();
+                    self.rights.set_free(number, is_free, event.time);
                 }
             }
             Op::CpuRelease => {
@@ -422,13 +486,13 @@ impl State {
         };
         self.with(event.task, |task| {
             task.trigger = Some((event.time, what));
-            task.disturbed = Some(event.time);
             match change {
                 Change::Nice(nice) => task.nice = nice as i8,
                 Change::Affinity(_) => {}
                 Change::Class { class, .. } => task.is_away = class != TaskClass::Policy,
             }
         });
+        self.claim(event.task, event.time, true);
         let on = self.tasks.get(event.task.index()).and_then(|task| task.on);
         if let Some(cpu) = on {
             self.rank(cpu, event.time);
@@ -478,7 +542,6 @@ impl State {
             task.is_managed |= !by_kernel;
             if let Some(what) = trigger {
                 task.trigger = Some((deed.time, what));
-                task.disturbed = Some(deed.time);
             }
             task.kick = kick;
             task.claim = claim.map(|claim| claim.cpu);
@@ -489,6 +552,7 @@ impl State {
                 task.inserted = Some(deed);
             }
         });
+        self.claim(id, deed.time, trigger.is_some());
         if !by_kernel && index != NOWHERE {
             self.any_insert = Some(deed);
             match flags & insert::MOVED {

@@ -1,0 +1,183 @@
+//! What CPU time tasks have a right to while they wait.
+//!
+//! The right is the max-min fair allocation by weight over the runnable tasks, on the CPUs that they
+//! may use and that no higher class has (Bertsekas and Gallager, "Data Networks", 1992, section
+//! 6.5.2). This module computes a lower bound of it. A task that gets less than a whole CPU there
+//! finds all its CPUs fully used, by tasks that get no more for their weight than it does, and each
+//! of these may use one of its CPUs. So a task of weight `w` gets at least `w * CPUs / W`, and at
+//! most one CPU, where `W` is the weight of all runnable tasks that may use one of its CPUs.
+
+use std::collections::BTreeMap;
+
+use model::{CpuId, SimTime};
+
+/// Different claims that are followed. A task with another one has no known right.
+const MOST_CLAIMS: usize = 64;
+
+/// What makes two tasks have the same right: the CPUs that they may use (the lowest 64, as bits),
+/// and their nice value.
+pub(super) type Claim = (u64, i8);
+
+/// Follows the rights of a machine's tasks.
+#[derive(Debug, Default)]
+pub(super) struct Rights {
+    /// Whether the policy's tasks may have each CPU now.
+    free: Vec<bool>,
+    claims: BTreeMap<Claim, Claimants>,
+    now: SimTime,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Claimants {
+    /// Those that are runnable.
+    tasks: u32,
+    /// What one that was runnable all the time has a right to since the begin, in nanoseconds.
+    right: f64,
+}
+
+impl Rights {
+    /// A machine of so many CPUs, which are all there.
+    pub fn of(cpus: usize) -> Self {
+        Self {
+            free: vec![true; cpus],
+            ..Self::default()
+        }
+    }
+
+    /// From `now` on the policy's tasks may have this CPU, or may not.
+    pub fn set_free(&mut self, cpu: CpuId, is_free: bool, now: SimTime) {
+        self.settle(now);
+        if let Some(free) = self.free.get_mut(cpu.index()) {
+            *free = is_free;
+        }
+    }
+
+    /// A task that was runnable with the claim `before` is so with `after` from `now` on; `None`:
+    /// it is not runnable.
+    pub fn change(&mut self, before: Option<Claim>, after: Option<Claim>, now: SimTime) {
+        self.settle(now);
+        if let Some(before) = before.and_then(|before| self.claims.get_mut(&before)) {
+            before.tasks = before.tasks.saturating_sub(1);
+        }
+        let Some(after) = after else { return };
+        if self.claims.len() < MOST_CLAIMS || self.claims.contains_key(&after) {
+            self.claims.entry(after).or_default().tasks += 1;
+        }
+    }
+
+    /// What a task with this claim had a right to from the begin until `now`, in nanoseconds, if
+    /// that is followed. Only differences mean something.
+    pub fn total(&self, claim: Claim, now: SimTime) -> Option<f64> {
+        let known = self.claims.get(&claim)?;
+        Some(known.right + self.rate(claim) * since(self.now, now))
+    }
+
+    fn settle(&mut self, now: SimTime) {
+        let span = since(self.now, now);
+        if span <= 0.0 {
+            return;
+        }
+        let claims = self.claims.keys();
+        let rates: Vec<f64> = claims.map(|claim| self.rate(*claim)).collect();
+        for (claimants, rate) in self.claims.values_mut().zip(rates) {
+            claimants.right += rate * span;
+        }
+        self.now = now;
+    }
+
+    /// The part of a CPU that is due to each runnable task with this claim.
+    fn rate(&self, (mask, nice): Claim) -> f64 {
+        let may_use = |at: usize| at >= 64 || mask >> at & 1 != 0;
+        let free = self.free.iter().enumerate();
+        let cpus = free
+            .filter(|(at, is_free)| **is_free && may_use(*at))
+            .count();
+        let meets = |other: u64| other & mask != 0 || self.free.len() > 64;
+        let rivals = self.claims.iter().filter(|((other, _), _)| meets(*other));
+        let weights = rivals.map(|((_, nice), it)| weight(*nice) * u128::from(it.tasks));
+        let all: u128 = weights.sum();
+        let share = cpus as f64 * weight(nice) as f64 / all.max(1) as f64;
+        share.min(1.0)
+    }
+}
+
+/// What a nice value weighs, 1024 at 0: a quarter more each step (`sched_prio_to_weight`,
+/// kernel 6.18, kernel/sched/core.c, up to its rounding).
+fn weight(nice: i8) -> u128 {
+    let (up, down) = match nice {
+        ..0 => (5_u128, 4_u128),
+        _ => (4, 5),
+    };
+    let steps = u32::from(nice.unsigned_abs());
+    1024 * up.pow(steps) / down.pow(steps)
+}
+
+/// Nanoseconds from one moment to another, 0 if that comes first.
+fn since(from: SimTime, to: SimTime) -> f64 {
+    to.since(from.min(to)).get() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: u64 = u64::MAX;
+
+    fn at(ms: u64) -> SimTime {
+        SimTime::from_nanos(ms * 1_000_000)
+    }
+
+    /// Milliseconds, rounded.
+    fn due(rights: &Rights, claim: Claim, ms: u64) -> u64 {
+        (rights.total(claim, at(ms)).unwrap() / 1e6).round() as u64
+    }
+
+    #[test]
+    fn a_crowd_shares_the_cpus_and_nobody_has_a_right_to_two() {
+        let mut rights = Rights::of(2);
+        rights.change(None, Some((ALL, 0)), at(0));
+        assert_eq!(due(&rights, (ALL, 0), 10), 10, "one of two CPUs");
+        for _ in 0..3 {
+            rights.change(None, Some((ALL, 0)), at(10));
+        }
+        assert_eq!(due(&rights, (ALL, 0), 20), 15, "four tasks on two CPUs");
+        rights.change(Some((ALL, 0)), None, at(20));
+        rights.change(Some((ALL, 0)), None, at(20));
+        assert_eq!(due(&rights, (ALL, 0), 30), 25);
+    }
+
+    #[test]
+    fn weights_count_and_so_does_what_higher_classes_took() {
+        let mut rights = Rights::of(1);
+        rights.change(None, Some((ALL, 0)), at(0));
+        rights.change(None, Some((ALL, -5)), at(0));
+        // A nice value of -5 weighs three times as much: 1.25 to the power of 5.
+        let light = due(&rights, (ALL, 0), 4_000);
+        assert!((980..=1_000).contains(&light), "{light}");
+        rights.set_free(CpuId(0), false, at(4_000));
+        assert_eq!(due(&rights, (ALL, 0), 9_000), light);
+        rights.set_free(CpuId(0), true, at(9_000));
+        assert!(due(&rights, (ALL, 0), 13_000) >= 2 * light - 1);
+    }
+
+    #[test]
+    fn tasks_of_other_cpus_are_no_rivals() {
+        let mut rights = Rights::of(2);
+        rights.change(None, Some((0b01, 0)), at(0));
+        for _ in 0..9 {
+            rights.change(None, Some((0b10, 0)), at(0));
+        }
+        assert_eq!(due(&rights, (0b01, 0), 10), 10);
+        assert_eq!(due(&rights, (0b10, 0), 9), 1);
+    }
+
+    #[test]
+    fn claims_beyond_those_that_are_followed_have_no_known_right() {
+        let mut rights = Rights::of(1);
+        for at in 0..100_u64 {
+            rights.change(None, Some((1 | at << 1, 0)), SimTime::ZERO);
+        }
+        assert_eq!(rights.claims.len(), MOST_CLAIMS);
+        assert_eq!(rights.total((1 | 99 << 1, 0), at(5)), None);
+    }
+}
