@@ -29,7 +29,7 @@ const CIRCLES: [(&str, usize); 17] = [
     ("reproduce", 4),
     ("runslice", 1),
     ("show", 2),
-    ("sim", 22),
+    ("sim", 20),
     ("stats", 2),
     ("traces", 2),
     ("vm", 2),

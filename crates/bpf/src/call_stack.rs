@@ -2,10 +2,15 @@
 
 use crate::config::Config;
 use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES};
-use crate::instance::{CONTEXT_WORDS, MAX_NESTED};
 use crate::memory::{Memory, OutOfMemory};
 use crate::progress::Progress;
 use crate::stop::Fault;
+
+/// Calls of programs through the host on top of each other, beyond the outermost.
+pub(crate) const MAX_NESTED: u32 = 8;
+
+/// Words of a nested call's context: the arguments, and behind them a key for callbacks.
+pub(crate) const CONTEXT_WORDS: u64 = 16;
 
 /// All that an instance keeps for the calls in progress, and nothing else of it. Programs and maps
 /// know nothing of it: with another stack in its place, another outermost call can be made, and

@@ -9,7 +9,6 @@ mod grow;
 mod heat;
 mod inside;
 
-pub(crate) use call::{CONTEXT_WORDS, MAX_NESTED};
 pub use call::{Prepared, Unfinished};
 pub(crate) use grow::Piece;
 

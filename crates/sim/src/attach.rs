@@ -5,10 +5,10 @@
 
 use model::{CpuId, Exit, ExitKind, Op, SetUpTime, SimTime, TaskId};
 
-use crate::counters::Counter;
+use crate::counters::{Counter, Counters};
 use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
-use crate::ops::{Asked, Call};
+use crate::ops::{Asked, Call, Ops};
 use crate::schedulers::SchedId;
 use crate::task::{Class, OpsState, RunState, class_of};
 
@@ -78,7 +78,71 @@ impl Attachment {
     }
 }
 
+/// A scheduler.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    /// Its table. Nobody writes it once it is attached.
+    pub ops: Ops,
+    /// How far it has come.
+    pub attachment: Attachment,
+    /// The kernel's event counters. Whoever does what one counts adds to it.
+    pub counters: Counters,
+}
+
+impl Scheduler {
+    /// One that is not attached yet.
+    pub fn new(ops: Ops) -> Self {
+        Self {
+            ops,
+            attachment: Attachment::default(),
+            counters: Counters::default(),
+        }
+    }
+}
+
 impl Machine {
+    // ---- Who is asked ----
+
+    /// The scheduler that owns `task`: its cgroup's.
+    #[inline(always)]
+    pub(crate) fn owner(&self, task: TaskId) -> SchedId {
+        if self.scheds.is_alone() {
+            SchedId::ROOT
+        } else {
+            self.owner_among(task)
+        }
+    }
+
+    #[cold]
+    fn owner_among(&self, task: TaskId) -> SchedId {
+        self.task(task).owner
+    }
+
+    /// The same, with all that is kept for it.
+    #[inline(always)]
+    pub(crate) fn scheduler_of(&self, task: TaskId) -> &Scheduler {
+        &self.scheds[self.owner(task)]
+    }
+
+    /// Whether any scheduler may define `op`: a call finds out whether its own does.
+    #[inline(always)]
+    pub(crate) fn may_define(&self, op: Op) -> bool {
+        self.scheds.root.ops.has(op) || !self.scheds.is_alone()
+    }
+
+    /// The scheduler whose program executes; outside of programs the root.
+    #[inline]
+    pub(crate) fn caller(&self) -> SchedId {
+        self.turn.contexts.scheduler()
+    }
+
+    /// Counts one more for the scheduler that owns `task`.
+    #[inline]
+    pub(crate) fn count(&mut self, task: TaskId, counter: Counter) {
+        let owner = self.owner(task);
+        self.scheds[owner].counters.count(counter);
+    }
+
     // ---- Failures of the policy ----
 
     /// Ends the time of the scheduler `who` with the kernel's kind and message. The first exit wins.

@@ -1,9 +1,6 @@
 //! The kernel's event counters.
 
-use model::TaskId;
-
 use crate::kernels::KernelRules;
-use crate::machine::Machine;
 
 /// What is counted (`struct scx_event_stats`, kernel 6.18), without `SCX_EV_`. Bypassing takes no
 /// time here, so that its duration is not counted.
@@ -53,14 +50,5 @@ impl Counters {
         let value = |name| Counter::of(name).map_or(0, |at| self.0[at as usize]);
         let names = rules.counters.iter();
         names.map(|&name| (name, value(name))).collect()
-    }
-}
-
-impl Machine {
-    /// Counts one more for the scheduler that owns `task`.
-    #[inline]
-    pub(crate) fn count(&mut self, task: TaskId, counter: Counter) {
-        let owner = self.owner(task);
-        self.scheds[owner].counters.count(counter);
     }
 }

@@ -6,23 +6,12 @@
 //!
 //! Source: callback traces of Debian's 7.1.13, 7.2.12 and 7.3.4.
 
-use std::collections::VecDeque;
-
 use model::TaskId;
 
 use crate::dsq::DsqIndex;
 use crate::flags;
 use crate::machine::{Machine, Vm};
 use crate::task::Class;
-
-/// Whose custody has ended without the policy having been told. Only this module changes it.
-#[derive(Debug, Default)]
-pub(crate) struct Custody {
-    released: VecDeque<TaskId>,
-    /// The task that comes into a queue now is on its way to another CPU, and the kernel does not
-    /// say there that its custody ends.
-    is_late: bool,
-}
 
 impl Machine {
     /// Notes that a task has come into `dsq`.

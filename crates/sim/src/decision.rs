@@ -13,7 +13,7 @@ use model::{
     Nanos, Removed, Sink, Sliced, TaskId, Text, What, insert,
 };
 
-use crate::dispatch::Buffered;
+use crate::buffer::Buffered;
 use crate::dsq::DsqIndex;
 use crate::flags::{enq, kick};
 use crate::machine::{Machine, Vm};

@@ -5,101 +5,34 @@
 
 use model::{Cause, CpuId, Looked, TaskId};
 
+use crate::buffer::Buffered;
 use crate::counters::Counter;
 use crate::dsq::DsqIndex;
 use crate::flags::enq;
 use crate::lock::Which;
 use crate::machine::Machine;
-use crate::task::{Carried, Class, OpsState};
-
-/// One entry of the dispatch buffer: what `ops.dispatch` asked for and is checked when the buffer
-/// is flushed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Buffered {
-    pub task: TaskId,
-    /// The task's enqueue number when it was inserted; `None` if the policy did not own it.
-    pub qseq: Option<u64>,
-    pub dsq_id: u64,
-    pub flags: u64,
-    pub carried: Carried,
-    /// Cause of the insert, if anybody listens.
-    pub cause: Cause,
-}
-
-/// The dispatch buffer of a CPU that asks for work (`struct scx_dsp_ctx`).
-#[derive(Debug, Default)]
-pub(crate) struct Buffer {
-    entries: Vec<Buffered>,
-    /// Tasks that moved to the local queue since the last call of `ops.dispatch` began.
-    moved: u32,
-}
-
-impl Buffer {
-    /// Inserts that wait for the flush.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether an insert of `id` waits for the flush.
-    pub fn has(&self, id: TaskId) -> bool {
-        self.entries.iter().any(|entry| entry.task == id)
-    }
-
-    /// Adds an insert, if there are fewer than `most`; whether there were.
-    #[inline]
-    pub fn push(&mut self, entry: Buffered, most: u32) -> bool {
-        let has_room = self.entries.len() < most as usize;
-        if has_room {
-            self.entries.push(entry);
-        }
-        has_room
-    }
-
-    /// Takes the last insert back; whether there was one.
-    pub fn cancel(&mut self) -> bool {
-        self.entries.pop().is_some()
-    }
-
-    /// `ops.dispatch` is about to be called.
-    #[inline]
-    pub fn begin(&mut self) {
-        self.moved = 0;
-    }
-
-    /// So many tasks have moved.
-    #[inline]
-    pub fn count_moved(&mut self, tasks: u32) {
-        self.moved += tasks;
-    }
-
-    /// Whether a task has moved since [`Buffer::begin`].
-    #[inline]
-    pub const fn has_moved(&self) -> bool {
-        self.moved > 0
-    }
-}
+use crate::task::{Class, OpsState};
 
 impl Machine {
     /// Carries out the dispatch buffer of `cpu`, in order.
     #[inline(always)]
     pub(crate) fn flush_buffer(&mut self, cpu: CpuId) {
-        if !self.turn.buffer.entries.is_empty() {
+        if self.turn.buffer.len() > 0 {
             self.flush_filled_buffer(cpu);
         }
     }
 
     #[inline(never)]
     fn flush_filled_buffer(&mut self, cpu: CpuId) {
-        let mut entries = std::mem::take(&mut self.turn.buffer.entries);
+        let mut entries = self.turn.buffer.take();
         for entry in entries.drain(..) {
-            self.turn.buffer.moved += 1;
+            self.turn.buffer.count_moved(1);
             self.turn.decisions.decide_for(entry.cause);
             self.turn.decisions.turn_to(entry.task);
             self.finish_dispatch(cpu, entry);
         }
         self.turn.decisions.decide_for(Cause::KERNEL);
-        self.turn.buffer.entries = entries;
+        self.turn.buffer.give_back(entries);
     }
 
     /// Carries out one entry, if the policy still owns the task as it did at the insert.

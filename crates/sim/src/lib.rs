@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod buffer;
 mod cause;
 mod cgroup;
 mod change;

@@ -13,6 +13,7 @@ use model::{
     TaskId, What,
 };
 
+use crate::attach::Scheduler;
 use crate::cause::{Decisions, Told};
 use crate::cgroup::Cgroups;
 use crate::context::Contexts;
@@ -35,7 +36,7 @@ use crate::places::Places;
 use crate::profile::Ledger;
 use crate::program::Program;
 use crate::queue::EventQueue;
-use crate::schedulers::{PerSched, Scheduler};
+use crate::schedulers::PerSched;
 use crate::setup::Plan;
 use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;

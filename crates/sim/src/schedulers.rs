@@ -11,13 +11,6 @@
 
 use std::ops::{Index, IndexMut};
 
-use model::{Op, TaskId};
-
-use crate::attach::Attachment;
-use crate::counters::Counters;
-use crate::machine::Machine;
-use crate::ops::Ops;
-
 /// Number of a scheduler that is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchedId(u8);
@@ -88,63 +81,6 @@ impl<T> IndexMut<SchedId> for PerSched<T> {
         } else {
             self.other_mut(id)
         }
-    }
-}
-
-/// A scheduler.
-#[derive(Debug)]
-pub(crate) struct Scheduler {
-    /// Its table. Nobody writes it once it is attached.
-    pub ops: Ops,
-    /// How far it has come; see [`crate::attach`].
-    pub attachment: Attachment,
-    /// The kernel's event counters. Whoever does what one counts adds to it.
-    pub counters: Counters,
-}
-
-impl Scheduler {
-    /// One that is not attached yet.
-    pub fn new(ops: Ops) -> Self {
-        Self {
-            ops,
-            attachment: Attachment::default(),
-            counters: Counters::default(),
-        }
-    }
-}
-
-impl Machine {
-    /// The scheduler that owns `task`: its cgroup's.
-    #[inline(always)]
-    pub(crate) fn owner(&self, task: TaskId) -> SchedId {
-        if self.scheds.is_alone() {
-            SchedId::ROOT
-        } else {
-            self.owner_among(task)
-        }
-    }
-
-    #[cold]
-    fn owner_among(&self, task: TaskId) -> SchedId {
-        self.task(task).owner
-    }
-
-    /// The same, with all that is kept for it.
-    #[inline(always)]
-    pub(crate) fn scheduler_of(&self, task: TaskId) -> &Scheduler {
-        &self.scheds[self.owner(task)]
-    }
-
-    /// Whether any scheduler may define `op`: a call finds out whether its own does.
-    #[inline(always)]
-    pub(crate) fn may_define(&self, op: Op) -> bool {
-        self.scheds.root.ops.has(op) || !self.scheds.is_alone()
-    }
-
-    /// The scheduler whose program executes; outside of programs the root.
-    #[inline]
-    pub(crate) fn caller(&self) -> SchedId {
-        self.turn.contexts.scheduler()
     }
 }
 

@@ -6,12 +6,22 @@
 //! code of another CPU could execute in the middle with a turn of its own in its place, and this
 //! one would go on from where it was. A program's own part of it is `bpf`'s call stack.
 
-use model::CpuId;
+use std::collections::VecDeque;
 
+use model::{CpuId, TaskId};
+
+use crate::buffer::Buffer;
 use crate::cause::Decisions;
 use crate::context::Contexts;
-use crate::custody::Custody;
-use crate::dispatch::Buffer;
+
+/// Whose custody has ended without the policy having been told. Only [`crate::custody`] changes it.
+#[derive(Debug, Default)]
+pub(crate) struct Custody {
+    pub released: VecDeque<TaskId>,
+    /// The task that comes into a queue now is on its way to another CPU, and the kernel does not
+    /// say there that its custody ends.
+    pub is_late: bool,
+}
 
 /// State of the code that executes now. Every field names its writers.
 #[repr(C)]

@@ -50,6 +50,7 @@
 
 use super::Instance;
 use super::inside::Inside;
+use crate::call_stack::MAX_NESTED;
 use crate::frame::Trap;
 use crate::host::{CallCtx, Host};
 use crate::map::hash::Removed;
@@ -58,15 +59,9 @@ use crate::progress::Progress;
 use crate::stop::{Fault, Spot, Stop};
 use crate::{interp, jit};
 
-/// Calls of programs through the host on top of each other, beyond the outermost.
-pub(crate) const MAX_NESTED: u32 = 8;
-
 /// Arguments of a `struct_ops` callback; the kernel allows 12 (`MAX_BPF_FUNC_ARGS`, Linux 6.18,
 /// include/linux/bpf.h).
 const MAX_ARGS: usize = 12;
-
-/// Words of a nested call's context: the arguments, and behind them a key for callbacks.
-pub(crate) const CONTEXT_WORDS: u64 = 16;
 
 /// The arguments of the next outermost call are in their place: see [`Instance::prepare`].
 #[derive(Debug)]

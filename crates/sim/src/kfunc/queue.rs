@@ -3,8 +3,8 @@
 use model::TaskId;
 
 use super::{Ctx, Line, Return, changed, here, s32, task};
+use crate::buffer::Buffered;
 use crate::context::Directly;
-use crate::dispatch::Buffered;
 use crate::dsq::Dsqs;
 use crate::flags::{self, enq, errno, kf};
 use crate::machine::Machine;
