@@ -145,7 +145,8 @@ impl Machine {
 
     // ---- Failures of the policy ----
 
-    /// Ends the time of the scheduler `who` with the kernel's kind and message. The first exit wins.
+    /// Ends the time of the scheduler `who` with the kernel's kind and message. The first exit
+    /// wins.
     #[cold]
     pub(crate) fn eject(
         &mut self,
@@ -190,8 +191,8 @@ impl Machine {
     }
 
     /// A program of `who` has faulted, or does not end: the policy ends with an error, and `fault`
-    /// says where it was. One that is being taken off has its exit turned into an error, unless it is
-    /// one, and is not called again.
+    /// says where it was. One that is being taken off has its exit turned into an error, unless it
+    /// is one, and is not called again.
     #[cold]
     pub(crate) fn fail(&mut self, who: SchedId, message: &str, fault: String) {
         self.turn.decisions.decide_at_last();

@@ -1,10 +1,11 @@
 //! What the code that executes now is in the middle of.
 //!
 //! A CPU that is in the middle of something has part of the state in itself ([`crate::cpu::Cpu`]:
-//! whether it balances or wakes), and for as long as its code executes in the machine's turn. A turn is no CPU's for long and nothing
-//! of it is left between two events, but for the causes that [`crate::decision`] remembers: the
-//! code of another CPU could execute in the middle with a turn of its own in its place, and this
-//! one would go on from where it was. A program's own part of it is `bpf`'s call stack.
+//! whether it balances or wakes). The rest is in the machine's turn for as long as its code
+//! executes. Between two events nothing of a turn is left, but for the causes that
+//! [`crate::decision`] remembers: the code of another CPU could execute in the middle with a turn
+//! of its own in its place, and this one would go on from where it was. A program's own part of it
+//! is `bpf`'s call stack.
 
 use std::collections::VecDeque;
 
