@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use ask::error::AdviceOf;
 
+use crate::about::About;
 use crate::cli::Verb;
 use crate::{exit, interrupt, of_words, programs};
 
-pub use crate::about::About;
 pub use crate::computer::COMPUTER;
 pub use crate::exit::{Status, UnsupportedError, UsageError, in_full};
 pub use crate::fidelity::KernelPlace;
@@ -18,6 +18,12 @@ pub use crate::kind::{EXPERIMENTS, WordKind, mistaken};
 pub use crate::say::say;
 pub use crate::store::{RUNS_REAL, SIMULATES, Store};
 pub use crate::verb::reproduce::{Format, Machine, Reproduce};
+
+/// The command of this call, for results.
+#[must_use]
+pub fn command() -> String {
+    About::command()
+}
 
 /// Files that results are written to.
 pub mod output {

@@ -32,6 +32,7 @@ pub enum Status {
 
 impl Status {
     /// The status of another process of runslice.
+    #[must_use]
     pub fn of(code: i32) -> Self {
         let all = [Self::Done, Self::Failure, Self::Usage];
         let mut all = all.iter().chain(&Self::OTHERS);
@@ -88,6 +89,7 @@ pub fn advised(error: &anyhow::Error) -> Advised {
 }
 
 /// [`advised`] in one line.
+#[must_use]
 pub fn in_full(error: &anyhow::Error) -> String {
     advised(error).in_full()
 }

@@ -127,6 +127,7 @@ impl Spoken for WordKind {
 }
 
 /// What to say of `name` in a place for `wanted`, if it is something else.
+#[must_use]
 pub fn mistaken(name: &str, wanted: WordKind) -> Option<Advised> {
     if let Some(knob) = knob(name, wanted) {
         return Some(knob);

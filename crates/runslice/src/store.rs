@@ -69,6 +69,7 @@ impl Store {
     }
 
     /// The store that is in `folder`, or would be; nothing is made.
+    #[must_use]
     pub fn at(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -80,6 +81,7 @@ impl Store {
     }
 
     /// The stored run as one line; `None` if there is none, or none that is whole.
+    #[must_use]
     pub fn get(&self, key: Key) -> Option<String> {
         read(&self.path(key))
     }

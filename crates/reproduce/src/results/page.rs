@@ -8,7 +8,7 @@ use crate::experiments::claim::{Rules, Verdict};
 use crate::experiments::experiment::Experiment;
 use ask::words::counted;
 use maud::{Markup, html};
-use runslice::door::About;
+use runslice::door;
 use show::figure::{Body, Chart, Join};
 use show::page::{self, Fold, figure};
 use show::table::Table;
@@ -151,8 +151,8 @@ fn side_by_side(pages: &[Page<'_>]) -> Fold {
 
 fn about(pages: &[Page<'_>]) -> Vec<(String, String)> {
     let mut about = vec![
-        ("program".to_owned(), format!("runslice {}", About::VERSION)),
-        ("command".to_owned(), About::command()),
+        ("program".to_owned(), format!("runslice {}", show::VERSION)),
+        ("command".to_owned(), door::command()),
     ];
     for page in pages {
         about.push((

@@ -31,6 +31,7 @@ pub fn explain(error: VmError) -> anyhow::Error {
 }
 
 /// Why a guest has brought no results, in words; `text` is what it brought.
+#[must_use]
 pub fn failure(outcome: &Outcome, text: &str) -> Option<String> {
     let words = String::from_utf8_lossy(&outcome.stderr);
     let last = words.lines().last().unwrap_or_default();

@@ -12,6 +12,7 @@ pub fn kernel() -> Kernel {
 }
 
 /// What the running kernel calls itself, such as `6.18.15+deb13-amd64`; empty if it does not say.
+#[must_use]
 pub fn release() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim_end().to_owned()

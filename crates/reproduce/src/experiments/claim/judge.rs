@@ -90,10 +90,6 @@ struct Evidence {
 /// Source: Berger (1982), "Multiparameter hypothesis testing and acceptance sampling", for the
 /// first half; Holm (1979), "A simple sequentially rejective multiple test procedure", for the
 /// second.
-#[expect(
-    clippy::missing_panics_doc,
-    reason = "each uncertain answer has its corrected probabilities"
-)]
 pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
     let weighed: Vec<Result<Evidence, Finding>> = questions
         .iter()
