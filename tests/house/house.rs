@@ -421,6 +421,7 @@ fn one_file_asks_for_the_feature_live() {
         }
     }
     let want = [
+        ("crates/reproduce/src/lib.rs".to_owned(), 1),
         ("crates/reproduce/src/machines.rs".to_owned(), 2),
         ("crates/reproduce/tests/all.rs".to_owned(), 1),
         ("crates/runslice/src/door.rs".to_owned(), 2),

@@ -6,6 +6,8 @@
 //! puts them together.
 
 #![forbid(unsafe_code)]
+// Files of experiments say what kernels alone use.
+#![cfg_attr(not(feature = "live"), allow(dead_code, unused_imports))]
 
 mod experiments;
 mod machines;

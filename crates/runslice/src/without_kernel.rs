@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use explain::trace::Tracer;
@@ -13,7 +12,6 @@ use workload::Workload;
 
 use crate::exit::{Status, UnsupportedError};
 use crate::fidelity::{Brought, Errand, KernelPlace};
-use crate::store::Store;
 
 /// There are none.
 pub type Verb = Infallible;
