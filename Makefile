@@ -11,6 +11,7 @@ LEFT_OUT_HERE = $(if $(shell scripts/aarch64.sh can && echo yes),,another_proces
 
 # What users get.
 PROGRAMS = runslice runslice-reproduce
+OPTIONAL = runslice/parquet,runslice/png
 
 # Where cargo puts what it builds for users.
 BUILT = $(or $(CARGO_TARGET_DIR),target)
@@ -27,7 +28,7 @@ setup: ## installs what is missing (Debian and Ubuntu), says what is missing els
 
 # Cargo keeps a copy of its own, with debug information, and the next build puts that here again.
 release: setup ## the programs as they are shipped, stripped; debug information lies beside them
-	@$(CARGO) build --release $(PROGRAMS:%=--bin %)
+	@$(CARGO) build --release $(PROGRAMS:%=--bin %) --features $(OPTIONAL)
 	@cd $(RELEASE) && for program in $(PROGRAMS); do \
 		rm -f $$program.debug && \
 		objcopy --only-keep-debug $$program $$program.debug && \

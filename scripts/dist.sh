@@ -33,7 +33,7 @@ build() { # build RUSTFLAG...
     RUSTFLAGS="-C target-feature=+crt-static $more $*" \
         LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
         "$cargo" build --profile packaged --target "$target" \
-        --bin runslice --bin runslice-reproduce --features static
+        --bin runslice --bin runslice-reproduce --features static,runslice/parquet,runslice/png
 }
 
 # Optimised for what users do: a first build counts which code that takes, a second one uses the

@@ -30,7 +30,7 @@ struct Trace {
 /// When the run cannot be made, an account does not add up, or the two differ.
 pub fn audit(spec: &RunSpec, limits: Options) -> anyhow::Result<String> {
     if !cfg!(feature = "jit") {
-        return Err(UnsupportedError::new(left_out::words("native code")).into());
+        return Err(UnsupportedError::new(left_out::words("native code", "jit")).into());
     }
     let name = &spec.policy.name;
     let with = |backend| Options { backend, ..limits };
