@@ -21,6 +21,11 @@ const FILE: &str = "fidelity.json";
 const VERSION: u32 = 1;
 /// The folder of the workloads, below it.
 const LOADS: &str = "loads";
+/// Most plays of a folder: at a second each they take three hours.
+const PLAYS_MAX: usize = 10_000;
+/// Most bytes of a workload's name and of a policy's words: they are parts of names of files, which
+/// have 255.
+const NAME_MAX: usize = 200;
 /// How often each workload is played: the second time shows what the seed alone changes.
 const TIMES: u64 = 2;
 
@@ -45,6 +50,33 @@ pub struct Asked {
     pub policies: Vec<String>,
     /// Names of the workloads; their files stand below `loads`.
     pub workloads: Vec<String>,
+}
+
+impl Asked {
+    /// Refuses more plays, or longer names, than a folder holds.
+    fn refuse_many(&self) -> Result<(), UsageError> {
+        let names = self.workloads.iter().chain(&self.policies);
+        if let Some(long) = names.clone().find(|it| it.len() > NAME_MAX) {
+            let begin: String = long.chars().take(20).collect();
+            let text = format!(
+                "the name `{begin}...` has {} bytes, and at most {NAME_MAX} are possible",
+                long.len()
+            );
+            return Err(UsageError::new(text));
+        }
+        let (loads, policies) = (self.workloads.len(), self.policies.len());
+        let plays = loads
+            .saturating_mul(policies)
+            .saturating_mul(TIMES as usize);
+        if plays > PLAYS_MAX {
+            let text = format!(
+                "{loads} workloads under {policies} policies, {TIMES} times each, are {plays} plays, \
+                 and at most {PLAYS_MAX} are possible"
+            );
+            return Err(UsageError::new(text));
+        }
+        Ok(())
+    }
 }
 
 /// What `Asked` is made of.
@@ -117,6 +149,7 @@ impl Request {
             texts: loads.iter().map(|(_, load)| load.text.clone()).collect(),
             folder: folder.to_owned(),
         };
+        request.asked.refuse_many()?;
         request.refuse_twins()?;
         let path = folder.join(FILE);
         match fs::symlink_metadata(&path) {
@@ -161,13 +194,18 @@ impl Request {
         if let Some(bad) = asked.workloads.iter().find(|it| plain(it) != **it) {
             bail!("{name}: `{bad}` is no name of a workload");
         }
-        let load = |name: &String| input::text(&load_file(folder, name), input::WRITTEN);
-        let request = Self {
-            texts: asked.workloads.iter().map(load).collect::<Result<_, _>>()?,
+        asked.refuse_many().with_context(|| name.clone())?;
+        let mut request = Self {
+            texts: Vec::new(),
             folder: folder.to_owned(),
             asked,
         };
+        // Each of the files is read once.
         request.refuse_twins().with_context(|| name.clone())?;
+        for name in &request.asked.workloads {
+            let text = input::text(&load_file(folder, name), input::WRITTEN)?;
+            request.texts.push(text);
+        }
         Ok(request)
     }
 
@@ -308,6 +346,39 @@ mod tests {
         assert_eq!(ids.len(), 8);
         assert_ne!(plays[0].seed, plays[4].seed);
         assert_eq!(request.workload(&plays[2]).unwrap().groups[0].name, "t");
+    }
+
+    #[test]
+    fn more_plays_and_longer_names_than_a_folder_holds_are_refused_before_any_is_read() {
+        let folder = OwnFolder::new().unwrap();
+        let request = Request::new(wanted(&["fifo"]), &[load("a")], folder.path()).unwrap();
+        let file = folder.path().join(FILE);
+        let refused = |change: &dyn Fn(&mut Asked)| {
+            let mut asked = request.asked.clone();
+            change(&mut asked);
+            fs::write(&file, serde_json::to_string(&asked).unwrap()).unwrap();
+            format!("{:#}", Request::read(folder.path()).unwrap_err())
+        };
+        let all = |letter: char| (0..100).map(|n| format!("{letter}{n}")).collect::<Vec<_>>();
+        let said = refused(&|asked| {
+            (asked.workloads, asked.policies) = (all('w'), all('p'));
+        });
+        let want = "100 workloads under 100 policies, 2 times each, are 20000 plays, and at most \
+                    10000 are possible";
+        assert!(said.ends_with(want), "{said}");
+        let said = refused(&|asked| asked.policies = vec!["x".repeat(1 << 20)]);
+        assert!(
+            said.contains("has 1048576 bytes, and at most 200"),
+            "{said}"
+        );
+        // No file of theirs is there: it is not looked for.
+        let said = refused(&|asked| asked.workloads = vec!["b".to_owned(); 2]);
+        assert!(
+            said.contains("two plays would both be called b.fifo."),
+            "{said}"
+        );
+        let error = Request::new(wanted(&["fifo"]), &[load(&"x".repeat(300))], folder.path());
+        assert!(error.unwrap_err().is::<UsageError>());
     }
 
     #[test]

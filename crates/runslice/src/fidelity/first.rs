@@ -7,9 +7,8 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::{CpuId, Event, EventKind, EventMask, Header, SimTime, Sink, TaskId, What};
+use model::{CpuId, Event, EventKind, EventMask, Header, SimTime, Sink, TaskGroup, TaskId, What};
 use serde::Serialize;
-use traces::task_name;
 
 /// Turns that are looked at: runs that agree for so long need no first difference.
 const MOST: usize = 1_000_000;
@@ -62,22 +61,43 @@ impl fmt::Display for First {
     }
 }
 
+/// A task of the workload, as short as a line of events that has no name in it: a file of events
+/// says each name once, and names can be long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Member {
+    /// Which of [`Turns::groups`].
+    group: u32,
+    /// Its index, unless the group's name is enough: see [`traces::task_name`].
+    index: Option<u32>,
+}
+
+/// A [`Turn`] of such a task.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    time: SimTime,
+    cpu: CpuId,
+    task: Member,
+}
+
 /// Collects the turns of the tasks of some groups.
 #[derive(Debug)]
 pub struct Turns {
-    groups: BTreeSet<String>,
-    header: Option<Header>,
-    /// Names of the tasks that count, by number.
-    tasks: Vec<Option<String>>,
-    turns: Vec<Turn>,
+    /// Names of the groups, ascending.
+    groups: Vec<String>,
+    /// Which of them each group of the header is, if it counts, and whether it has one task.
+    header: Vec<Option<(u32, bool)>>,
+    /// The tasks that count, by number.
+    tasks: Vec<Option<Member>>,
+    turns: Vec<Taken>,
 }
 
 impl Turns {
     /// Turns of the tasks of groups with these names. Others are the machine's own.
     pub fn of(groups: impl IntoIterator<Item = String>) -> Self {
+        let groups: BTreeSet<String> = groups.into_iter().collect();
         Self {
             groups: groups.into_iter().collect(),
-            header: None,
+            header: Vec::new(),
             tasks: Vec::new(),
             turns: Vec::new(),
         }
@@ -97,35 +117,56 @@ impl Turns {
     /// The first turn in which they differ. Times may differ: they always do.
     pub fn differ(&self, simulated: &Self) -> Option<First> {
         let longest = self.turns.len().max(simulated.turns.len());
-        let place = |turn: &Turn| (turn.cpu, turn.task.clone());
+        // Both have the turns of the same groups.
+        let place = |turn: &Taken| (turn.cpu, turn.task);
         (0..longest).find_map(|at| {
             let [ours, theirs] = [&self.turns, &simulated.turns].map(|turns| turns.get(at));
             let same = ours.map(place) == theirs.map(place);
             (!same).then(|| First {
                 turn: at + 1,
-                played: ours.cloned(),
-                simulated: theirs.cloned(),
+                played: self.at(at),
+                simulated: simulated.at(at),
             })
         })
     }
 
+    /// A turn, from 0.
+    fn at(&self, at: usize) -> Option<Turn> {
+        let Taken { time, cpu, task } = *self.turns.get(at)?;
+        let group = &self.groups[task.group as usize];
+        Some(Turn {
+            time_ns: time.as_nanos(),
+            cpu: cpu.0,
+            task: match task.index {
+                None => group.clone(),
+                Some(index) => format!("{group}.{index}"),
+            },
+        })
+    }
+
+    /// Takes the groups of a header.
+    fn named(&mut self, groups: &[TaskGroup]) {
+        let known = |group: &TaskGroup| {
+            let at = self.groups.binary_search(&group.name).ok()?;
+            Some((u32::try_from(at).ok()?, group.count <= 1))
+        };
+        self.header = groups.iter().map(known).collect();
+    }
+
     fn born(&mut self, group: u32, index: u32) {
-        let Some(header) = &self.header else { return };
-        let named = header.groups.get(group as usize);
-        let counts = named.is_some_and(|it| self.groups.contains(&it.name));
+        let named = self.header.get(group as usize).copied().flatten();
+        let member = named.map(|(group, is_one)| Member {
+            group,
+            index: (!is_one || index > 0).then_some(index),
+        });
         // Tasks are numbered without gaps, in the order in which they come to be.
-        self.tasks
-            .push(counts.then(|| task_name(header, group, index)));
+        self.tasks.push(member);
     }
 
     fn turn(&mut self, task: TaskId, cpu: CpuId, time: SimTime) {
-        let name = self.tasks.get(task.0 as usize).cloned().flatten();
-        if let Some(task) = name.filter(|_| self.turns.len() < MOST) {
-            self.turns.push(Turn {
-                time_ns: time.as_nanos(),
-                cpu: cpu.0,
-                task,
-            });
+        let task = self.tasks.get(task.0 as usize).copied().flatten();
+        if let Some(task) = task.filter(|_| self.turns.len() < MOST) {
+            self.turns.push(Taken { time, cpu, task });
         }
     }
 }
@@ -136,7 +177,7 @@ impl Sink for Turns {
     }
 
     fn begin(&mut self, header: &Header) {
-        self.header = Some(header.clone());
+        self.named(&header.groups);
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -224,11 +265,11 @@ mod tests {
         let (fifo, mlfq) = (turns("fifo"), turns("mlfq"));
         let first = fifo.differ(&mlfq).expect("they are no twins");
         let before = first.turn - 1;
-        let place = |turn: &Turn| (turn.cpu, turn.task.clone());
+        let place = |turn: &Taken| (turn.cpu, turn.task);
         let same = fifo.turns[..before].iter().zip(&mlfq.turns[..before]);
         assert!(same.clone().count() == before && same.clone().all(|(a, b)| place(a) == place(b)));
-        assert_eq!(first.played.as_ref(), fifo.turns.get(before));
-        assert_eq!(first.simulated.as_ref(), mlfq.turns.get(before));
+        assert_eq!(first.played, fifo.at(before));
+        assert_eq!(first.simulated, mlfq.at(before));
         assert!(first.to_string().contains(" on CPU "), "{first}");
     }
 
@@ -240,6 +281,27 @@ mod tests {
             .start()
             .unwrap();
         assert!(!hogs.turns.is_empty());
-        assert!(hogs.turns.iter().all(|turn| turn.task.starts_with("hog.")));
+        let mut all = (0..hogs.turns.len()).map(|at| hogs.at(at).unwrap().task);
+        assert!(all.all(|task| task.starts_with("hog.")));
+    }
+
+    #[test]
+    fn a_task_is_called_as_in_every_table() {
+        let groups = [("one", 1), ("two", 2)].map(|(name, count)| TaskGroup {
+            name: name.to_owned(),
+            nice: 0,
+            count,
+        });
+        let mut turns = Turns::of(["two".to_owned(), "one".to_owned()]);
+        turns.named(&groups);
+        let born = [(0, 0), (0, 1), (1, 0), (1, 7), (2, 0)];
+        for (number, (group, index)) in (0..).zip(born) {
+            turns.born(group, index);
+            turns.turn(TaskId(number), CpuId(0), SimTime::ZERO);
+        }
+        let named: Vec<String> = (0..4).map(|at| turns.at(at).unwrap().task).collect();
+        assert_eq!(named, ["one", "one.1", "two.0", "two.7"]);
+        // The last one is of a group that the header does not have.
+        assert_eq!(turns.turns.len(), 4);
     }
 }
