@@ -1,7 +1,8 @@
 //! What the kernel counts for each process: /proc/PID/schedstat.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use stats::schedstat::TaskCounters;
@@ -47,11 +48,29 @@ fn numbers(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
+/// Reads a file of a task: a line of the kernel's.
+///
+/// # Errors
+/// When it cannot be read, or is longer than any of these lines.
+pub fn line(path: &Path) -> io::Result<Vec<u8>> {
+    /// Bytes. Three numbers and a name of 15 bytes have less than a hundred.
+    const LONGEST: u64 = 4096;
+    let mut bytes = Vec::new();
+    let read = File::open(path)?
+        .take(LONGEST + 1)
+        .read_to_end(&mut bytes)?;
+    if read as u64 > LONGEST {
+        let text = format!("it is longer than {LONGEST} bytes, which no line of a task is");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok(bytes)
+}
+
 fn task(folder: &Path, process: u32) -> Option<Process> {
-    let text = fs::read_to_string(folder.join("schedstat")).ok()?;
+    let text = String::from_utf8(line(&folder.join("schedstat")).ok()?).ok()?;
     let counters = TaskCounters::from_schedstat(&text).ok()?;
     // A name is bytes, and anybody chooses it. Its own newlines are not the kernel's last one.
-    let name = fs::read(folder.join("comm")).ok()?;
+    let name = line(&folder.join("comm")).ok()?;
     Some(Process {
         name: model::plain::shown(name.strip_suffix(b"\n").unwrap_or(&name)),
         process,
@@ -81,6 +100,15 @@ mod tests {
         assert_eq!(tasks.keys().copied().collect::<Vec<_>>(), [7]);
         assert_eq!(tasks[&7].name, "sh\\u001b[2J");
         assert_eq!(tasks[&7].counters.pcnt, 7);
+    }
+
+    #[test]
+    fn a_file_of_a_task_that_has_no_end_is_not_read_to_its_end() {
+        let error = line(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "it is longer than 4096 bytes, which no line of a task is"
+        );
     }
 
     #[test]

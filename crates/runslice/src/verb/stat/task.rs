@@ -175,8 +175,9 @@ fn figures(before: TaskCounters, after: TaskCounters) -> [String; 3] {
 }
 
 fn read(path: &Path) -> anyhow::Result<TaskCounters> {
-    let text = std::fs::read_to_string(path).map_err(model::CannotRead::at(path.display()))?;
-    TaskCounters::from_schedstat(&text).with_context(|| path.display().to_string())
+    let bytes = super::processes::line(path).map_err(model::CannotRead::at(path.display()))?;
+    TaskCounters::from_schedstat(&String::from_utf8_lossy(&bytes))
+        .with_context(|| path.display().to_string())
 }
 
 fn line(before: TaskCounters, after: TaskCounters, until: Duration, length: Duration) -> String {
