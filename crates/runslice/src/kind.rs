@@ -9,6 +9,7 @@ use ask::workload_arg::SHIPPED;
 use model::{Advised, Profile};
 
 use crate::about::About;
+use crate::exit::UsageError;
 use crate::files;
 
 /// Names of the experiments that are built into `runslice-reproduce`, where a test compares them.
@@ -139,6 +140,14 @@ pub fn mistaken(name: &str, wanted: WordKind) -> Option<Advised> {
 /// What to say of the file at `path` in a place for `wanted`, if it holds something else.
 pub fn of_other_file(path: &Path, wanted: WordKind) -> Option<Advised> {
     told(path.to_str()?, WordKind::of_file(path)?, wanted)
+}
+
+/// Refuses the file at `path` in a place for `wanted`, if it holds something else.
+///
+/// # Errors
+/// [`UsageError`].
+pub fn refuse_other_file(path: &Path, wanted: WordKind) -> Result<(), UsageError> {
+    of_other_file(path, wanted).map_or(Ok(()), |mistaken| Err(UsageError::new(mistaken)))
 }
 
 /// The advice for a file that is not there and has the name of something that is built in.

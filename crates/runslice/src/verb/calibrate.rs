@@ -120,9 +120,7 @@ fn replay(path: &Path, sink: &mut dyn Sink) -> anyhow::Result<()> {
             "calibrate reads what `--events` wrote"
         ));
     }
-    if let Some(mistaken) = kind::of_other_file(path, WordKind::Recording) {
-        return Err(UsageError::new(mistaken).into());
-    }
+    kind::refuse_other_file(path, WordKind::Recording)?;
     let file = input::open(path).map_err(model::CannotRead::at(&name))?;
     traces::replay(BufReader::new(file), sink).context(name)
 }

@@ -15,6 +15,7 @@ use traces::Tee;
 
 use crate::about::About;
 use crate::exit::Status;
+use crate::kind::{self, WordKind};
 use crate::page::{Fold, Page};
 use crate::report::page::{self, Part};
 use crate::report::{Outcome, Results, World};
@@ -242,6 +243,7 @@ fn read(path: &Path, request: &Report, input: &mut Input) -> anyhow::Result<()> 
         let log = statistics(source, name.into_owned(), request.hz).with_context(named)?;
         input.logs.push(log);
     } else {
+        kind::refuse_other_file(path, WordKind::Recording)?;
         bail!(Advised::new(
             format!("{}: neither events nor scheduler statistics", named()),
             "`sim --events FILE`, `play --events FILE` and `stat record FILE` write what can be \

@@ -10,6 +10,7 @@ use stats::schedstat::{Counted, CpuInterval, HzEvidence, Interval, SchedstatRead
 
 use super::rows::{self, Row, seconds};
 use crate::exit::Status;
+use crate::kind::{self, WordKind};
 use crate::output::{self, To};
 use crate::schedstat::{hz_of, open};
 
@@ -126,6 +127,7 @@ impl Log {
     /// Reads to the end, to the first line that is wrong, or to a reboot.
     fn read(request: &Report) -> anyhow::Result<Self> {
         let named = || request.file.display().to_string();
+        kind::refuse_other_file(&request.file, WordKind::Recording)?;
         let reader = SchedstatReader::new(open(&request.file)?);
         let mut reader = reader.with_later_versions(request.form.cpu_lines);
         let Some(first) = reader.next_snapshot().with_context(named)? else {
@@ -276,6 +278,7 @@ pub fn diff(request: &Diff) -> anyhow::Result<Status> {
 
 /// The first or the last snapshot of a file, and the HZ that the file says.
 fn pick(path: &Path, first: bool, cpu_lines: bool) -> anyhow::Result<(Snapshot, Option<u32>)> {
+    kind::refuse_other_file(path, WordKind::Recording)?;
     let mut reader = SchedstatReader::new(open(path)?).with_later_versions(cpu_lines);
     let named = || path.display().to_string();
     let Some(mut snapshot) = reader.next_snapshot().with_context(named)? else {
