@@ -9,7 +9,7 @@
 //! | `/proc/schedstat` and logs of it | a line; CPUs | 1 MiB; 65,536 |
 //! | objects: ELF | the file, its sections together, zeros of `.bss` | 128 MiB each |
 //! | objects: ELF | sections, symbols, names | 4,096, 2^18, 1,024 bytes |
-//! | types (BTF) of an object or a kernel | types; a name; a search in types | 2^21; 1,024 bytes; 2^16 steps |
+//! | types (BTF) | types; a name; a search in types | 2^21; 1,024 bytes; a number of steps |
 //! | workloads | tasks; brackets of an operation; turns | 100,000; 100; a number, not unrolled |
 //! | rt-app | brackets; instances of a task; turns | as workloads |
 //! | recordings of programs | lists, whose lengths they claim | what their bytes can hold |

@@ -70,8 +70,8 @@ impl Asked {
             .saturating_mul(TIMES as usize);
         if plays > PLAYS_MAX {
             let text = format!(
-                "{loads} workloads under {policies} policies, {TIMES} times each, are {plays} plays, \
-                 and at most {PLAYS_MAX} are possible"
+                "{loads} workloads under {policies} policies, {TIMES} times each, are {plays} \
+                 plays, and at most {PLAYS_MAX} are possible"
             );
             return Err(UsageError::new(text));
         }
