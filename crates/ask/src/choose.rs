@@ -9,17 +9,26 @@ use std::path::Path;
 use anyhow::bail;
 use model::{Advised, Nanos};
 use stats::compare::Settings;
-use workload::Workload;
 
-use crate::error::Error;
+use crate::error::{Error, UsageError};
 use crate::goal::Goal;
+use crate::load_source::LoadSource;
 use crate::machine::MachineChange;
-use crate::policy::Found;
-use crate::recording::{self, Rerun};
+use crate::plan;
+use crate::policy::{self, Found};
+use crate::program::ProgramOptions;
+use crate::recording::Wanted;
 use crate::services::Services;
 
 use rank::Ranking;
 use runs::Field;
+
+/// The candidate that others are held against where nobody says another one: the scheduler of
+/// today's kernels.
+pub const BASELINE: &str = "eevdf";
+
+/// Most runs of each candidate.
+pub const RUNS_MAX: u32 = 10_000;
 
 /// Chooses among schedulers.
 #[derive(Clone, Debug)]
@@ -28,12 +37,8 @@ pub struct Choose {
     pub candidates: Vec<Candidate>,
     /// What is to become better. None: the goals of the load.
     pub goals: Vec<Goal>,
-    /// A load that is not to be found by its name.
-    pub load: Option<Workload>,
-    /// The load's name or file.
-    pub workload: Option<String>,
-    /// A recording in its place.
-    pub recording: Rerun,
+    /// The load. A trace is cut into parts.
+    pub load: LoadSource,
     /// Parameters of the workload.
     pub scale: Vec<(String, i64)>,
     /// Runs of each candidate, or parts of a trace. Without it as many as decide.
@@ -72,6 +77,74 @@ pub struct Chosen {
     pub settings: Settings,
 }
 
+impl Candidate {
+    /// The scheduler that `word` names to a question.
+    #[must_use]
+    pub fn named(word: &str, found: Found) -> Self {
+        let call = quoted(word);
+        Self { found, call }
+    }
+
+    /// A scheduler that no single word names.
+    #[must_use]
+    pub fn of(found: Found) -> Self {
+        let call = match &found.policy.program {
+            Some(program) => {
+                let words = program.command.iter().map(String::as_str);
+                let command = shlex::try_join(words).unwrap_or_default();
+                format!("--scheduler {}", quoted(&command))
+            }
+            None => quoted(&found.policy.name),
+        };
+        Self { found, call }
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let quoted = shlex::try_quote(word);
+    quoted.map_or_else(|_| word.to_owned(), Into::into)
+}
+
+/// The candidates, each once, the one that is called `baseline` first: those that are named, those
+/// of the sweep's file `knobs`, and schedulers' own programs, which run as `options` say; every
+/// policy that is built in if there are none of these.
+///
+/// # Errors
+/// When one cannot be found, or there is no other than the baseline.
+pub fn candidates(
+    services: &Services<'_>,
+    (baseline, first): (&str, Candidate),
+    (mut named, programs): (Vec<Candidate>, Vec<Candidate>),
+    (knobs, options): (Option<&Path>, &ProgramOptions),
+) -> anyhow::Result<Vec<Candidate>> {
+    if named.is_empty() && programs.is_empty() && knobs.is_none() {
+        let built_in = policies::ALL.iter().map(|it| {
+            let found = policy::open(services, it.name)?;
+            Ok(Candidate::named(it.name, found))
+        });
+        named = built_in.collect::<anyhow::Result<_>>()?;
+    }
+    if let Some(file) = knobs {
+        let in_file = plan::candidates(services, file, options)?;
+        named.extend(in_file.into_iter().map(Candidate::of));
+    }
+    let mut all = vec![first];
+    for candidate in named.into_iter().chain(programs) {
+        if all.iter().all(|it| it.call != candidate.call) {
+            all.push(candidate);
+        }
+    }
+    if all.len() < 2 {
+        let message = Advised::new(
+            format!("there is only {baseline} to choose from"),
+            "name other candidates",
+        );
+        return Err(UsageError::new(message).into());
+    }
+    Ok(all)
+}
+
 impl Choose {
     /// Simulates the candidates under the load, and ranks them.
     ///
@@ -102,9 +175,14 @@ impl Choose {
     }
 
     /// The trace that is the load, if it is one.
-    fn trace(&self, services: &Services<'_>) -> Option<&Path> {
-        let named = self.workload.as_deref().map(Path::new);
-        let named = named.filter(|path| recording::is_recording(services, path));
-        self.recording.from.as_deref().or(named)
+    fn trace(&self, services: &Services<'_>) -> Option<(&Path, Wanted)> {
+        let path = Path::new(self.load.word());
+        let wanted = match &self.load {
+            LoadSource::Recorded(_, wanted) => Some(*wanted),
+            LoadSource::Named(_) => Some(Wanted::default()),
+            LoadSource::Text(_) => None,
+        };
+        let wanted = wanted.filter(|_| self.load.is_recording(services))?;
+        Some((path, wanted))
     }
 }

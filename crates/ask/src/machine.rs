@@ -25,6 +25,22 @@ pub struct MachineChange {
     pub profile: Option<String>,
 }
 
+/// Most CPUs of a simulated machine.
+pub const CPUS_MAX: u16 = 1024;
+/// Most hardware threads of a core.
+pub const SMT_MAX: u16 = 2;
+
+/// Reads a tick rate that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
+///
+/// # Errors
+/// When it is none.
+pub fn parse_hz(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
+        _ => Err("a kernel ticks 100, 250, 300 or 1000 times a second".to_owned()),
+    }
+}
+
 impl MachineChange {
     /// The machine that is `asked` for, changed.
     ///
@@ -66,6 +82,13 @@ mod tests {
     use model::Advice as _;
 
     use super::*;
+
+    #[test]
+    fn a_kernel_ticks_at_four_rates() {
+        let rates = [100, 250, 300, 1000];
+        assert_eq!(rates.map(|hz| parse_hz(&hz.to_string())), rates.map(Ok));
+        assert!(parse_hz("123").is_err() && parse_hz("").is_err());
+    }
 
     #[test]
     fn what_is_not_changed_stays_as_it_was_asked_for() {

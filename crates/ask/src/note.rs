@@ -20,6 +20,8 @@ pub enum Topic {
     Recording,
     /// A bundle.
     Bundle,
+    /// A sweep.
+    Sweep,
 }
 
 impl Topic {
@@ -30,6 +32,7 @@ impl Topic {
             Self::Run => "runslice",
             Self::Recording => "from",
             Self::Bundle => "bundle",
+            Self::Sweep => "sweep",
         }
     }
 }

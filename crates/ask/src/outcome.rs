@@ -1,5 +1,7 @@
 //! What a run came to.
 
+mod document;
+
 use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
 use stats::compare::machines;
 use stats::{GroupReport, Metrics, Report};

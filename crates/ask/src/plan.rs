@@ -14,9 +14,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use workload::{RunSpec, Workload};
 
-use crate::error::UsageError;
 use crate::key::{Front, Key};
-use crate::kind::WordKind;
+use crate::load_source::LoadSource;
 use crate::outcome::Outcome;
 use crate::policy::Found;
 use crate::program::{self, ProgramOptions};
@@ -35,8 +34,8 @@ pub struct Planned {
     pub spec: RunSpec,
     /// Parameters of the workload that were set.
     pub scale: Vec<(String, i64)>,
-    /// Name by which the workload is looked up.
-    pub load: Arc<str>,
+    /// Where the workload comes from.
+    pub load: LoadSource,
     /// Which line of the file its policy comes from, for messages: `sweep.toml:1:12`.
     pub place: Arc<str>,
     /// What its key begins with, once that was asked for. Runs that differ in the seed share it.
@@ -60,7 +59,13 @@ impl Planned {
     /// The key that its results are kept under; `version` is that of the program that simulates.
     #[must_use]
     pub fn key(&self, version: &str) -> Key {
-        self.front(version).key(self.spec.seed)
+        self.key_of(version, self.spec.seed)
+    }
+
+    /// The key of the same with another seed.
+    #[must_use]
+    pub fn key_of(&self, version: &str, seed: u64) -> Key {
+        self.front(version).key(seed)
     }
 
     fn front(&self, version: &str) -> &Front {
@@ -267,35 +272,10 @@ impl Source<'_> {
 }
 
 /// Reads a sweep's file: every combination of its lists but the excluded, and the included ones.
+/// Each is there once, with the first of its seeds, and beside it all of them.
 ///
 /// # Errors
 /// What is wrong, with the file's name, line and column.
-pub fn read(
-    services: &Services<'_>,
-    path: &Path,
-    programs: Programs<'_>,
-    version: &str,
-) -> anyhow::Result<Vec<Planned>> {
-    if let Some(mistaken) = services.misplaced_file(path, WordKind::Sweep) {
-        return Err(UsageError::new(mistaken).into());
-    }
-    Ok(seeded(&read_cells(services, path, programs)?, version))
-}
-
-/// A run for each seed of each combination.
-fn seeded(cells: &[(Planned, Vec<u64>)], version: &str) -> Vec<Planned> {
-    let runs = cells.iter().flat_map(|(cell, seeds)| {
-        let seeds = seeds.iter();
-        seeds.map(|seed| cell.with_seed(version, *seed))
-    });
-    runs.collect()
-}
-
-/// Reads a sweep's file; each combination is there once, with the first of its seeds, and beside it
-/// all of them.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_cells(
     services: &Services<'_>,
     path: &Path,
@@ -329,7 +309,7 @@ fn with_source<T>(
 /// the file says is not looked at.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read_cells`].
 pub fn candidates(
     services: &Services<'_>,
     path: &Path,
@@ -406,7 +386,7 @@ fn planned(cell: &Cell, seed: u64, duration: Option<Nanos>) -> Planned {
             duration,
         },
         scale: cell.scale.clone(),
-        load: Arc::clone(&cell.found_as),
+        load: LoadSource::Named(Arc::clone(&cell.found_as)),
         place: Arc::clone(&cell.place),
         front: OnceLock::new(),
     }

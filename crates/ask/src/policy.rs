@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 use bpf::Object;
-use model::{Advised, Kernel, MachineSpec, PolicySpec};
+use model::{Advised, Kernel, MachineSpec, PolicySpec, SetUp, SetUpTime};
 use policies::Policy;
 
 use crate::bundle::{self, Bound, Bundle};
 use crate::embedded;
 use crate::error::{UnsupportedError, UsageError};
 use crate::kind::WordKind;
-use crate::services::Services;
+use crate::note::Topic;
+use crate::services::{Compiled, Compiler, Services};
 use crate::{input, kernel};
 use model::suggest;
 
@@ -37,6 +38,55 @@ impl Found {
             policy,
             machine: None,
             bound: None,
+        }
+    }
+}
+
+/// What a policy's loader would do before it attaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preparation {
+    /// Knobs and variables with their values.
+    pub set: Vec<(String, String)>,
+    /// Programs that run before it is attached, with their values.
+    pub run: Vec<(String, String)>,
+    /// The same right after it is attached.
+    pub run_attached: Vec<(String, String)>,
+    /// The table of callbacks to attach.
+    pub ops: Option<String>,
+}
+
+impl Preparation {
+    /// A scheduler's own program prepares its object by itself.
+    ///
+    /// # Errors
+    /// If anything was asked for.
+    pub fn refuse_for_programs(&self) -> Result<(), UsageError> {
+        if *self == Self::default() {
+            return Ok(());
+        }
+        let message = Advised::new(
+            "--set, --run, --run-attached and --ops prepare an object",
+            "the program of --scheduler does that by itself: use its own options",
+        );
+        Err(UsageError::new(message))
+    }
+
+    /// Adds to `policy` what was asked for.
+    pub fn apply(&self, policy: &mut PolicySpec) {
+        policy.set.extend(self.set.iter().cloned());
+        for (list, when) in [
+            (&self.run, SetUpTime::Loaded),
+            (&self.run_attached, SetUpTime::Attached),
+        ] {
+            let programs = list.iter().map(|(program, args)| SetUp {
+                program: program.clone(),
+                args: args.clone(),
+                when,
+            });
+            policy.setup.extend(programs);
+        }
+        if self.ops.is_some() {
+            policy.table.clone_from(&self.ops);
         }
     }
 }
@@ -103,6 +153,17 @@ pub fn open(services: &Services<'_>, argument: &str) -> anyhow::Result<Found> {
 pub fn of_bytes(services: &Services<'_>, argument: &str, file: Vec<u8>) -> anyhow::Result<Found> {
     let (path, wanted) = place(services, split(services, argument).0);
     with_knobs(services, argument, of_file(services, path, file, wanted)?)
+}
+
+/// Compiles the policy of a C source that is in no file: `argument` is what it would be called.
+///
+/// # Errors
+/// When there is no compiler, or the source does not compile.
+pub fn of_source(services: &Services<'_>, argument: &str, text: &str) -> anyhow::Result<Found> {
+    let path = Path::new(argument);
+    let compile = |it: &dyn Compiler| it.object_of_text(argument, text);
+    let object = compiled(services, path, compile)?;
+    of_bytes(services, argument, object)
 }
 
 /// The policy with its name, and with the knobs of `argument`.
@@ -206,7 +267,7 @@ fn load(services: &Services<'_>, name: &str) -> anyhow::Result<Found> {
         return Err(UsageError::new(mistaken).into());
     }
     let file = if is_source(Path::new(path)) {
-        compiled(services, Path::new(path))?
+        compiled(services, Path::new(path), |it| it.object(Path::new(path)))?
     } else {
         read(services, Path::new(path))?
     };
@@ -219,7 +280,11 @@ pub fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "c")
 }
 
-fn compiled(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<u8>> {
+fn compiled(
+    services: &Services<'_>,
+    path: &Path,
+    compile: impl FnOnce(&dyn Compiler) -> anyhow::Result<Compiled>,
+) -> anyhow::Result<Vec<u8>> {
     let Some(compiler) = services.compiler else {
         let message = Advised::new(
             format!("{}: sources cannot be compiled here", path.display()),
@@ -227,7 +292,11 @@ fn compiled(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<u8>> {
         );
         return Err(UnsupportedError::new(message).into());
     };
-    compiler.object(path)
+    let Compiled { object, notes } = compile(compiler)?;
+    for note in notes {
+        services.note(Topic::Run, note);
+    }
+    Ok(object)
 }
 
 /// Takes the policy out of a file that was read.

@@ -56,25 +56,6 @@ impl Rerun {
             window: self.window.unwrap_or_default(),
         }
     }
-
-    /// The recording as a workload, if there is one.
-    ///
-    /// # Errors
-    /// Those of [`load()`], and when a factor is for a recording that is not there.
-    pub fn given(&self, services: &Services<'_>) -> anyhow::Result<Option<Workload>> {
-        match &self.from {
-            None if self.cost_scale.is_some() => {
-                let message = "--cost-scale changes the cost of a recording: it needs --from";
-                Err(UsageError::new(message).into())
-            }
-            None => Ok(None),
-            Some(path) => {
-                let load = load(services, path, self.wanted())?;
-                say_score(services, path);
-                Ok(Some(load))
-            }
-        }
-    }
 }
 
 impl Default for Wanted {

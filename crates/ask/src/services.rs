@@ -50,13 +50,28 @@ pub trait Files: Sync {
     fn kind(&self, path: &Path) -> Option<FileKind>;
 }
 
+/// What a compiler made of a source.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The object.
+    pub object: Vec<u8>,
+    /// What its author should know.
+    pub notes: Vec<String>,
+}
+
 /// Policies as C sources.
 pub trait Compiler: Sync {
     /// The object of the policy whose source is in the file at `path`.
     ///
     /// # Errors
     /// When there is no compiler, or the source does not compile.
-    fn object(&self, path: &Path) -> anyhow::Result<Vec<u8>>;
+    fn object(&self, path: &Path) -> anyhow::Result<Compiled>;
+
+    /// The object of the policy with this text, whose file would be called `name`.
+    ///
+    /// # Errors
+    /// The errors of [`Compiler::object`].
+    fn object_of_text(&self, name: &str, text: &str) -> anyhow::Result<Compiled>;
 }
 
 /// A scheduler's own program that runs, one thread at a time, in simulated time.

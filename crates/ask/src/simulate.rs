@@ -1,29 +1,31 @@
 //! Schedulers under one load, simulated.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use model::Nanos;
 use stats::Metrics;
-use workload::{RunSpec, Workload};
+use stats::compare::{Measured, Role, Set};
+use workload::RunSpec;
 
 use crate::error::{Error, UsageError};
 use crate::goal::Goal;
+use crate::load_source::LoadSource;
 use crate::machine::MachineChange;
-use crate::outcome::{Outcome, Results};
+use crate::outcome::{Outcome, Results, World};
 use crate::policy::Found;
 use crate::runner::Runner;
 use crate::runs::{self, Asked, StartJitter};
 use crate::services::Services;
+use crate::sets::File;
 
 /// Simulates schedulers under one load, on one machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Simulate {
     /// The schedulers.
     pub schedulers: Vec<Found>,
-    /// A load that is not to be found by its name; its parameters are set already.
-    pub load: Option<Workload>,
-    /// The load's name or file. Neither: that of a bundle.
-    pub workload: Option<String>,
+    /// The load; without it that of a bundle.
+    pub load: Option<LoadSource>,
     /// Parameters of the load.
     pub scale: Vec<(String, i64)>,
     /// Changes to the machine.
@@ -45,6 +47,11 @@ pub struct Simulate {
     /// What is measured of each run besides.
     pub goals: Vec<Goal>,
 }
+
+/// Most memory of each policy that may be asked for, MiB.
+pub const MEMORY_MAX_MIB: u64 = 1 << 20;
+/// Most runs of each scheduler.
+pub const RUNS_MAX: u32 = 1_000_000;
 
 /// Simulated runs that are over.
 #[derive(Clone, Debug)]
@@ -84,15 +91,20 @@ impl Simulate {
     }
 
     fn all_specs(&self, services: &Services<'_>) -> anyhow::Result<Vec<RunSpec>> {
+        let given = self.load.as_ref();
+        let given = given
+            .map(|it| it.given(services, &self.scale))
+            .transpose()?;
+        let (name, given) = given.unwrap_or_default();
         let asked = Asked {
-            workload: self.workload.as_deref(),
+            workload: name,
             scale: &self.scale,
             machine: &self.machine,
             seed: self.seed,
             duration: self.duration,
             start_jitter: StartJitter::asked(self.start_jitter),
         };
-        let mut specs = asked.specs(services, self.schedulers.clone(), self.load.clone())?;
+        let mut specs = asked.specs(services, self.schedulers.clone(), given)?;
         if let Some(before) = self.as_played {
             specs = specs.iter().map(|spec| spec.as_played(before)).collect();
         }
@@ -136,6 +148,59 @@ impl Simulate {
     }
 }
 
+impl Simulated {
+    /// What was measured of the goals, for a comparison of the policies.
+    #[must_use]
+    pub fn goal_file(&self, asked: &[Goal]) -> File {
+        File {
+            stem: "goals".to_owned(),
+            sets: self.goal_sets(asked),
+            baseline: None,
+            again: None,
+            looks: 1,
+            unique: BTreeSet::new(),
+        }
+    }
+
+    /// The runs of each policy as a set of what was measured of the goals. A run whose policy was
+    /// ejected does not count.
+    fn goal_sets(&self, asked: &[Goal]) -> Vec<Set> {
+        let mut sets: Vec<Set> = Vec::new();
+        let mut first = None;
+        for (outcome, values) in self.results.outcomes.iter().zip(&self.goals) {
+            if sets.last().is_none_or(|set| set.arm != outcome.policy) {
+                first = None;
+                sets.push(Set::new(
+                    &outcome.policy,
+                    &self.results.workload,
+                    World::Simulated.name(),
+                ));
+            }
+            let Some(set) = sets.last_mut() else { continue };
+            if outcome.summary.exit.kind.is_error() {
+                set.void += 1;
+                continue;
+            }
+            let measured = asked.iter().zip(values).filter_map(|(goal, value)| {
+                Some(Measured {
+                    name: goal.to_string(),
+                    measure: goal.measure(),
+                    better: goal.better(),
+                    role: Role::Goal,
+                    value: (*value)?,
+                })
+            });
+            let grown = asked.iter().filter_map(|goal| goal.growth(&outcome.report));
+            set.add(measured.chain(grown).collect(), Some(outcome.report.seed));
+            // A goal may be the same in every run without the runs being one.
+            let all = &outcome.report.all;
+            set.differs |= *first.get_or_insert(all) != all;
+            set.starved += usize::from(!outcome.summary.starved.is_empty());
+        }
+        sets
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,18 +213,12 @@ mod tests {
         let scheduler = |name: &str| policy::open(&none, name).unwrap();
         let question = Simulate {
             schedulers: vec![scheduler("fifo"), scheduler("mlfq"), scheduler("fifo")],
-            load: None,
-            workload: Some("desk".to_owned()),
-            scale: Vec::new(),
-            machine: MachineChange::default(),
+            load: Some(LoadSource::Named("desk".into())),
             seed: Some(3),
             duration: Some(Nanos::from_millis(200)),
-            start_jitter: None,
-            as_played: None,
             runs: Some(2),
-            jobs: None,
-            options: sim::Options::default(),
             goals: vec!["p99 wait".parse().unwrap()],
+            ..Simulate::default()
         };
         let answer = question.ask(&none).unwrap();
         let names = answer.results.outcomes.iter().map(|it| it.policy.as_str());
@@ -168,7 +227,7 @@ mod tests {
         assert_eq!(answer.goals.len(), 6);
         assert!(answer.goals[0][0].is_some() && answer.goals[0] == answer.goals[4]);
         let nobody = Simulate {
-            workload: Some("dsk".to_owned()),
+            load: Some(LoadSource::Named("dsk".into())),
             ..question
         };
         let error = nobody.ask(&none).unwrap_err();

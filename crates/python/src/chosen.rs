@@ -1,17 +1,29 @@
 //! Which scheduler is best for a load.
 
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use runslice::library::{self, Choosing};
+use std::path::Path;
 
-use crate::errors::{raise, value};
+use ask::choose::{self, BASELINE, Candidate, Choose, RUNS_MAX};
+use ask::compare::parse_percent;
+use ask::goal::Goal;
+use ask::policy;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use show::{Origin, choice};
+
+use crate::errors::raise;
 use crate::given::{Load, Policy};
-use crate::table::Table;
+use crate::options::{Options, in_format, one_of};
+use crate::run::jobs;
+use crate::table::{Table, form};
+use crate::verdict::FORMATS;
 use crate::wait::wait;
 
 /// What was chosen, and why.
 #[pyclass(frozen, module = "runslice._runslice")]
-pub struct Chosen(pub library::Chosen);
+pub struct Chosen {
+    words: Vec<String>,
+    chosen: choose::Chosen,
+}
 
 #[pymethods]
 impl Chosen {
@@ -21,43 +33,101 @@ impl Chosen {
         candidates: Vec<PyRef<'_, Policy>>,
         baseline: Option<PyRef<'_, Policy>>,
         load: PyRef<'_, Load>,
-        options: Vec<String>,
+        options: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let asked = Choosing {
-            candidates: candidates.iter().map(|it| it.0.clone()).collect(),
-            baseline: baseline.map(|it| it.0.clone()),
+        let all: Vec<Policy> = candidates.iter().map(|it| Policy::clone(it)).collect();
+        let baseline = baseline.map(|it| Policy::clone(&it));
+        let mut options = Options::new(options);
+        options.words.put(Load::option(&load.0), load.0.word());
+        if let Some(baseline) = &baseline {
+            options.words.put("baseline", baseline.word());
+        }
+        let knobs = options.text("knobs")?;
+        let programs = options.programs()?;
+        let mut question = Choose {
+            candidates: Vec::new(),
+            goals: options.all("goal", str::parse::<Goal>)?,
             load: load.0.clone(),
-            options,
+            scale: options.scale()?,
+            runs: options.number("runs", 1..=RUNS_MAX.into())?,
+            not_modelled: options.parsed("not_modelled", parse_percent)?,
+            machine: options.machine()?,
+            seed: options.seed()?,
+            duration: options.duration()?,
+            start_jitter: None,
+            jobs: options.number("jobs", 1..=u64::MAX)?.map(jobs),
         };
-        let chosen = wait(py, move || library::choose(&asked))?;
-        value(py, chosen).map(Self)
+        let front = ["runslice", "choose"].map(str::to_owned).into_iter();
+        let front = front.chain(all.iter().flat_map(Policy::words));
+        let words = options.words.behind(front.collect());
+        let chosen = wait(py, move |services| {
+            let candidate = |it: &Policy| {
+                let found = it.asked(&programs)?;
+                anyhow::Ok(if it.is_program() {
+                    Candidate::of(found)
+                } else {
+                    Candidate::named(it.word(), found)
+                })
+            };
+            let first = match &baseline {
+                Some(baseline) => (baseline.word(), candidate(baseline)?),
+                None => {
+                    let found = policy::open(services, BASELINE)?;
+                    (BASELINE, Candidate::named(BASELINE, found))
+                }
+            };
+            let (own, named): (Vec<_>, Vec<_>) = all.iter().partition(|it| it.is_program());
+            let made = |of: Vec<&Policy>| of.into_iter().map(candidate).collect();
+            let named: anyhow::Result<_> = made(named);
+            let own: anyhow::Result<_> = made(own);
+            let knobs = (knobs.as_deref().map(Path::new), &programs);
+            question.candidates = choose::candidates(services, first, (named?, own?), knobs)?;
+            question.ask(services).map_err(ask::Error::into_cause)
+        })?;
+        Ok(Self { words, chosen })
     }
 
     fn command(&self, format: &str) -> Vec<String> {
-        self.0.command(format)
+        in_format(&self.words, format)
     }
 
     #[getter]
     fn status(&self) -> u8 {
-        self.0.status()
+        if self.chosen.ranking.is_decided() {
+            0
+        } else {
+            6
+        }
     }
 
     #[getter]
     fn answer(&self) -> Vec<String> {
-        self.0.answer()
+        choice::answer(&self.chosen)
     }
 
     #[getter]
-    fn winner(&self) -> Option<(String, String)> {
-        let winner = self.0.winner();
-        winner.map(|(name, command)| (name.to_owned(), command))
+    fn winner(&self) -> Option<(&str, String)> {
+        let winner = self.chosen.ranking.winner?;
+        let command = choice::command(&self.chosen, winner);
+        Some((self.chosen.field.name(winner), command))
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.write(format).map_err(raise)?))
+        let checked = one_of("--format <FORMAT>", format, &FORMATS);
+        checked.map_err(|error| raise(error.into()))?;
+        let (chosen, origin) = (&self.chosen, Origin::new(self.command(format)));
+        let page = choice::page(chosen, &origin).filter(|_| format == "html");
+        let bytes = runslice::in_memory(form(format), |to| match (form(format), page) {
+            (_, Some(page)) => page.write(to),
+            (Some(form), _) => choice::table(chosen, &origin).write(form, to),
+            _ if format == "json" => choice::json(chosen, &origin, to),
+            _ => choice::text(chosen, runslice::width(), to),
+        });
+        Ok(PyBytes::new(py, &bytes?))
     }
 
     fn table(&self) -> PyResult<Table> {
-        Table::of_cells(&self.0.table())
+        let origin = Origin::new(self.command("parquet"));
+        Table::of_cells(&choice::table(&self.chosen, &origin))
     }
 }

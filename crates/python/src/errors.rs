@@ -1,8 +1,9 @@
 //! Failures as Python's exceptions, with the words of the command line.
 
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyUserWarning};
+use ask::Kind;
+use model::Advised;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
-use runslice::library::{Answer, Failure, Why};
 
 pyo3::create_exception!(
     runslice,
@@ -23,25 +24,18 @@ pyo3::create_exception!(
     "This computer lacks something. The command line ends with status 4."
 );
 
-/// The exception of a failure.
-pub fn raise(failure: Failure) -> PyErr {
-    let Failure { why, words } = failure;
-    match why {
-        Why::Usage => UsageError::new_err(words),
-        Why::Unsupported => UnsupportedError::new_err(words),
-        Why::Cancelled => PyKeyboardInterrupt::new_err(words),
-        Why::Failed => Error::new_err(words),
+/// The exception of an error.
+pub fn raise(error: anyhow::Error) -> PyErr {
+    let words = runslice::told(&error);
+    match Kind::of(&error) {
+        Kind::Usage => UsageError::new_err(words),
+        Kind::Unsupported => UnsupportedError::new_err(words),
+        Kind::Cancelled => PyKeyboardInterrupt::new_err(words),
+        Kind::Input => Error::new_err(words),
     }
 }
 
-/// The value of an answer; what the command line says on standard error becomes warnings.
-pub fn value<T>(py: Python<'_>, answer: Result<Answer<T>, Failure>) -> PyResult<T> {
-    let Answer { value, said } = answer.map_err(raise)?;
-    let category = py.get_type::<PyUserWarning>();
-    for line in said {
-        // A message of ours has no zero byte but by accident.
-        let line = std::ffi::CString::new(line.replace('\0', "")).unwrap_or_default();
-        PyErr::warn(py, &category, &line, 3)?;
-    }
-    Ok(value)
+/// The exception of a question that asks for something that does not exist.
+pub fn usage(what: impl Into<Advised>) -> PyErr {
+    raise(ask::error::UsageError::new(what).into())
 }

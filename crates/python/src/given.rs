@@ -1,94 +1,172 @@
 //! Policies and workloads.
 
+use anyhow::Context as _;
+use ask::load_source::LoadSource;
+use ask::policy::{self, Found};
+use ask::program::{self, ProgramOptions};
+use ask::recording::Wanted;
+use ask::{Services, kernel};
+use bpf::Object;
+use model::Kernel;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use runslice::library;
 
-use crate::errors::{raise, value};
+use crate::errors::{raise, usage};
+use crate::wait::at_once;
 
-/// A policy.
+/// A policy, and the word of the command line that names it.
 #[pyclass(frozen, module = "runslice._runslice")]
-pub struct Policy(pub library::Policy);
+#[derive(Clone, Debug)]
+pub struct Policy {
+    #[pyo3(get)]
+    word: String,
+    pub found: Found,
+}
 
 /// Name, default, least and greatest value, unit, what it does.
 type Knob = (String, i64, i64, i64, String, String);
+
+impl Policy {
+    fn of(
+        py: Python<'_>,
+        word: &str,
+        find: impl FnOnce(&Services<'_>) -> anyhow::Result<Found> + Send,
+    ) -> PyResult<Self> {
+        let found = at_once(py, find)?;
+        let word = word.to_owned();
+        Ok(Self { word, found })
+    }
+
+    /// Whether it is a scheduler's own program, which `--scheduler` names.
+    pub fn is_program(&self) -> bool {
+        let program = self.found.policy.program.as_ref();
+        program.is_some_and(|it| it.recorded.is_none())
+    }
+
+    /// What the command line calls it.
+    pub fn word(&self) -> &str {
+        &self.word
+    }
+
+    /// The words of a command line that asks for it.
+    pub fn words(&self) -> impl Iterator<Item = String> {
+        let option = self.is_program().then(|| "--scheduler".to_owned());
+        option.into_iter().chain([self.word.clone()])
+    }
+
+    /// As a question has it; a scheduler's own program runs as `options` say.
+    ///
+    /// # Errors
+    /// When the words of a program are none.
+    pub fn asked(&self, options: &ProgramOptions) -> anyhow::Result<Found> {
+        if self.is_program() {
+            let policy = program::policy_of(&self.word, options)?;
+            return Ok(Found::of_policy(policy));
+        }
+        Ok(self.found.clone())
+    }
+}
 
 #[pymethods]
 impl Policy {
     #[staticmethod]
     fn named(py: Python<'_>, word: &str) -> PyResult<Self> {
-        let policy = py.detach(|| library::Policy::named(word));
-        value(py, policy).map(Self)
+        Self::of(py, word, |services| policy::open(services, word))
     }
 
     #[staticmethod]
     fn of_bytes(py: Python<'_>, word: &str, file: Vec<u8>) -> PyResult<Self> {
-        value(py, library::Policy::of_bytes(word, file)).map(Self)
+        Self::of(py, word, |services| policy::of_bytes(services, word, file))
     }
 
     #[staticmethod]
     fn of_source(py: Python<'_>, word: &str, text: &str) -> PyResult<Self> {
-        let policy = py.detach(|| library::Policy::of_source(word, text));
-        value(py, policy).map(Self)
+        Self::of(py, word, |services| policy::of_source(services, word, text))
     }
 
     #[staticmethod]
     fn of_program(py: Python<'_>, command: &str) -> PyResult<Self> {
-        value(py, library::Policy::of_program(command)).map(Self)
+        Self::of(py, command, |_| {
+            let policy = program::policy_of(command, &ProgramOptions::default())?;
+            Ok(Found::of_policy(policy))
+        })
     }
 
     fn with_knobs(&self, knobs: Vec<(String, String)>) -> PyResult<Self> {
-        self.0.with(&knobs).map(Self).map_err(raise)
-    }
-
-    #[getter]
-    fn word(&self) -> &str {
-        self.0.word()
+        let mut new = self.clone();
+        let policy = &mut new.found.policy;
+        if policy.program.is_some() && !knobs.is_empty() {
+            return Err(usage(format!(
+                "{} is a scheduler's own program, which sets its policy up by itself: it has no \
+                 knobs here",
+                self.word
+            )));
+        }
+        for (name, value) in knobs {
+            let text = format!("{name}={value}");
+            policy.set.push(policy::setting(&text).map_err(usage)?);
+            for of in [&mut new.word, &mut policy.name] {
+                let sign = if of.contains(':') { ',' } else { ':' };
+                *of += &format!("{sign}{text}");
+            }
+        }
+        Ok(new)
     }
 
     #[getter]
     fn name(&self) -> &str {
-        self.0.name()
+        &self.found.policy.name
     }
 
     #[getter]
     fn set(&self) -> Vec<(String, String)> {
-        self.0.set().to_vec()
+        self.found.policy.set.clone()
     }
 
     #[getter]
     fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.object())
+        PyBytes::new(py, &self.found.policy.object)
     }
 
     fn knobs(&self) -> PyResult<Vec<Knob>> {
-        let knobs = self.0.knobs().map_err(raise)?;
-        let knobs = knobs
-            .into_iter()
-            .map(|it| (it.name, it.default, it.min, it.max, it.unit, it.doc));
+        let name = || self.word.clone();
+        let object = Object::parse(&self.found.policy.object).with_context(name);
+        let linked = object.and_then(|it| kernel::link(&it, Kernel::default()).with_context(name));
+        let knobs = linked.map_err(raise)?.knobs.into_iter();
+        let knobs = knobs.map(|it| (it.name, it.default, it.min, it.max, it.unit, it.doc));
         Ok(knobs.collect())
     }
 }
 
 /// A workload.
 #[pyclass(frozen, module = "runslice._runslice")]
-pub struct Load(pub library::Load);
+pub struct Load(pub LoadSource);
+
+impl Load {
+    /// The option of the command line that names it.
+    pub const fn option(source: &LoadSource) -> &'static str {
+        match source {
+            LoadSource::Recorded(..) => "from",
+            LoadSource::Named(_) | LoadSource::Text(_) => "workload",
+        }
+    }
+}
 
 #[pymethods]
 impl Load {
     #[staticmethod]
     fn named(word: &str) -> Self {
-        Self(library::Load::named(word))
+        Self(LoadSource::Named(word.into()))
     }
 
     #[staticmethod]
     fn recorded(word: &str) -> Self {
-        Self(library::Load::recorded(word))
+        Self(LoadSource::Recorded(word.into(), Wanted::default()))
     }
 
     #[staticmethod]
     fn of_text(py: Python<'_>, word: &str, text: &str) -> PyResult<Self> {
-        value(py, library::Load::of_text(word, text)).map(Self)
+        at_once(py, |services| LoadSource::of_text(services, word, text)).map(Self)
     }
 
     #[getter]
@@ -96,11 +174,12 @@ impl Load {
         self.0.word()
     }
 
-    fn text(&self) -> PyResult<String> {
-        self.0.text().map_err(raise)
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(at_once(py, |services| self.0.written(services))?.text)
     }
 
     fn parameters(&self, py: Python<'_>) -> PyResult<(String, Vec<(String, i64)>)> {
-        value(py, self.0.parameters())
+        let load = at_once(py, |services| self.0.load(services, &[]))?;
+        Ok((load.name, load.scale))
     }
 }

@@ -1,5 +1,6 @@
-//! The compiled half of the Python package `runslice`: requests in, results out, as
-//! `runslice::library` has them. What is shown to people stands in `python/runslice`.
+//! The compiled half of the Python package `runslice`: Python's values become questions of `ask`,
+//! and their answers what `show` makes of them. What is shown to people stands in
+//! `python/runslice`.
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -11,6 +12,7 @@ mod chosen;
 mod errors;
 mod explained;
 mod given;
+mod options;
 mod plan;
 mod run;
 mod scored;
@@ -27,7 +29,10 @@ static ALLOCATOR: runslice::CheckedAllocator = runslice::ALLOCATOR;
 mod _runslice {
     use std::ffi::OsString;
 
+    use ask::goal::Goal;
+    use ask::workload_arg::SHIPPED;
     use pyo3::prelude::*;
+    use stats::compare::Better;
 
     #[pymodule_export]
     use super::chosen::Chosen;
@@ -50,7 +55,7 @@ mod _runslice {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("VERSION", runslice::library::VERSION)
+        module.add("VERSION", show::VERSION)
     }
 
     /// The command line. `args` begins with the program's name. Gives the exit status.
@@ -62,18 +67,21 @@ mod _runslice {
     /// A goal in full, and whether more of it is better.
     #[pyfunction]
     fn goal(text: &str) -> PyResult<(String, bool)> {
-        runslice::library::goal(text).map_err(super::errors::raise)
+        let goal: Goal = text.parse().map_err(super::errors::usage)?;
+        Ok((goal.to_string(), goal.better() == Better::Higher))
     }
 
     /// Name and summary of the built-in policies.
     #[pyfunction]
     fn policies() -> Vec<(&'static str, &'static str)> {
-        runslice::library::policies()
+        let all = ::policies::ALL.iter().chain(::policies::LESSONS);
+        all.map(|it| (it.name, it.summary)).collect()
     }
 
     /// Name and summary of the built-in workloads.
     #[pyfunction]
     fn workloads() -> Vec<(&'static str, String)> {
-        runslice::library::workloads()
+        let all = SHIPPED.iter();
+        all.map(|it| (it.name, it.summary())).collect()
     }
 }

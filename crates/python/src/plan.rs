@@ -3,31 +3,54 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::{Context as _, ensure};
+use ask::key::Key;
+use ask::plan::Planned;
+use ask::program::ProgramOptions;
+use ask::sets::SWEEP;
+use ask::simulate::Simulate;
+use ask::sweep::{Sweep, SweepPlan};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use runslice::library;
+use runslice::SIMULATES;
+use serde_json::Value;
+use show::export::Form;
+use show::sweep;
 
-use crate::errors::{raise, value};
+use crate::errors::raise;
 use crate::run::Request;
-use crate::wait::wait;
+use crate::wait::{at_once, wait};
 
-/// The runs that a sweep's file or a list of requests asks for.
+/// The runs that a sweep's file or a list of requests asks for. What a cell of it is made of
+/// travels as two byte strings, its object and all the rest, so that a worker gets each of them
+/// once however many runs it makes.
 #[pyclass(frozen, module = "runslice._runslice")]
-pub struct Plan(Arc<library::Plan>);
+pub struct Plan(Arc<SweepPlan>);
 
 #[pymethods]
 impl Plan {
     #[staticmethod]
-    fn read(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let plan = wait(py, move || library::Plan::read(&path))?;
-        value(py, plan).map(|plan| Self(Arc::new(plan)))
+    fn read(py: Python<'_>, file: PathBuf) -> PyResult<Self> {
+        let question = Sweep {
+            file,
+            schedulers: Vec::new(),
+            programs: ProgramOptions::default(),
+        };
+        let plan = wait(py, move |services| {
+            let plan = question.plan(services, SIMULATES);
+            plan.map_err(ask::Error::into_cause)
+        })?;
+        Ok(Self(Arc::new(plan)))
     }
 
     #[staticmethod]
     fn of(py: Python<'_>, requests: Vec<PyRef<'_, Request>>) -> PyResult<Self> {
-        let requests: Vec<_> = requests.iter().map(|it| it.0.clone()).collect();
-        let plan = wait(py, move || library::Plan::of(&requests))?;
-        value(py, plan).map(|plan| Self(Arc::new(plan)))
+        let requests: Vec<Simulate> = requests.iter().map(|it| it.question.clone()).collect();
+        let plan = wait(py, move |services| {
+            let plan = SweepPlan::of_questions(services, &requests, SIMULATES);
+            plan.map_err(ask::Error::into_cause)
+        })?;
+        Ok(Self(Arc::new(plan)))
     }
 
     #[getter]
@@ -42,8 +65,7 @@ impl Plan {
 
     fn try_policies(&self, py: Python<'_>) -> PyResult<()> {
         let plan = Arc::clone(&self.0);
-        let tried = wait(py, move || plan.try_policies())?;
-        value(py, tried)
+        wait(py, move |services| plan.try_policies(services))
     }
 
     fn run(&self, index: usize) -> Option<(usize, u64)> {
@@ -51,23 +73,26 @@ impl Plan {
     }
 
     fn key(&self, py: Python<'_>, index: usize) -> PyResult<String> {
-        py.detach(|| self.0.key(index)).map_err(raise)
+        let key = at_once(py, |_| Ok(self.0.planned(index)?.key(SIMULATES)));
+        Ok(key?.to_string())
     }
 
     fn key_of(&self, py: Python<'_>, cell: usize, seed: u64) -> PyResult<String> {
-        py.detach(|| self.0.key_of(cell, seed)).map_err(raise)
+        Ok(at_once(py, |_| self.0.key(cell, seed))?.to_string())
     }
 
     fn cell(&self, cell: usize) -> Option<Cell> {
-        self.0.cell(cell).map(Cell)
+        self.0.cell(cell).ok().cloned().map(Cell)
     }
 
     fn object<'py>(&self, py: Python<'py>, cell: usize) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.object(cell))
+        let cell = self.0.cell(cell);
+        PyBytes::new(py, cell.map_or(&[], |it| &it.spec.policy.object))
     }
 
     fn rest<'py>(&self, py: Python<'py>, cell: usize) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.rest(cell).map_err(raise)?))
+        let rest = at_once(py, |services| self.0.cell(cell)?.rest(services))?;
+        Ok(PyBytes::new(py, &rest))
     }
 
     fn id(&self, py: Python<'_>) -> String {
@@ -81,49 +106,74 @@ impl Plan {
         begin: usize,
         end: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let part = py.detach(|| self.0.part(&store.0, begin, end));
-        Ok(PyBytes::new(py, &part.map_err(raise)?))
+        let part = at_once(py, |_| {
+            let mut table = sweep::metrics();
+            for index in begin..end.min(self.0.runs()) {
+                let run = self.0.planned(index)?;
+                let key = run.key(SIMULATES);
+                let gone = || format!("run {index} ({}) is not in the store", run.place);
+                let line: Value = serde_json::from_str(&store.0.get(key).with_context(gone)?)?;
+                sweep::add_metrics((index, &run), (key, &line), &mut table);
+            }
+            let mut bytes = Vec::new();
+            table.write(Form::Parquet, &mut bytes)?;
+            Ok(bytes)
+        })?;
+        Ok(PyBytes::new(py, &part))
     }
 
     fn finish(&self, py: Python<'_>, store: &Store) -> PyResult<String> {
-        py.detach(|| self.0.finish(&store.0)).map_err(raise)
+        at_once(py, |services| {
+            let runs = self.0.select(services, None, None)?;
+            let path = store.0.finish(SWEEP, runs.lines(&store.0))?;
+            Ok(path.display().to_string())
+        })
     }
 }
 
 /// A cell that a worker makes runs of.
 #[pyclass(frozen, module = "runslice._runslice")]
-pub struct Cell(library::Cell);
+pub struct Cell(Planned);
 
 #[pymethods]
 impl Cell {
     #[staticmethod]
     fn of(py: Python<'_>, rest: &[u8], object: &[u8]) -> PyResult<Self> {
-        let cell = py.detach(|| library::Cell::of(rest, object));
-        value(py, cell).map(Self)
+        at_once(py, |services| Planned::of_parts(services, rest, object)).map(Self)
     }
 
     fn make(&self, py: Python<'_>, seed: u64) -> PyResult<(String, String)> {
-        let made = py.detach(|| self.0.make(seed));
-        value(py, made)
+        at_once(py, |services| {
+            let run = self.0.with_seed(SIMULATES, seed);
+            Ok((run.key(SIMULATES).to_string(), run.line(services)?))
+        })
     }
 }
 
 /// The folder of results that `runslice sweep` keeps.
 #[pyclass(frozen, module = "runslice._runslice")]
-pub struct Store(library::Store);
+pub struct Store(runslice::Store);
 
 #[pymethods]
 impl Store {
     #[staticmethod]
     fn open(folder: PathBuf) -> PyResult<Self> {
-        library::Store::open(&folder).map(Self).map_err(raise)
+        runslice::Store::open(&folder).map(Self).map_err(raise)
     }
 
     fn get(&self, py: Python<'_>, key: &str) -> PyResult<Option<String>> {
-        py.detach(|| self.0.get(key)).map_err(raise)
+        at_once(py, |_| Ok(self.0.get(key.parse()?)))
     }
 
     fn put(&self, py: Python<'_>, key: &str, line: &str) -> PyResult<()> {
-        py.detach(|| self.0.put(key, line)).map_err(raise)
+        at_once(py, |_| {
+            let key = key.parse::<Key>()?;
+            let value: Value = serde_json::from_str(line).context("no results")?;
+            ensure!(
+                value.get("report").is_some() && !line.contains('\n'),
+                "no line of results"
+            );
+            self.0.put(key, line)
+        })
     }
 }

@@ -1,44 +1,92 @@
 //! How far the simulation of a recording can be trusted.
 
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use runslice::library;
+use std::path::PathBuf;
 
-use crate::errors::{raise, value};
-use crate::table::Table;
+use ask::recording::parse_window;
+use ask::score::{self, Release, Score};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use show::Origin;
+
+use crate::errors::{raise, usage};
+use crate::options::{Options, in_format, one_of};
+use crate::run::jobs;
+use crate::table::{Table, form};
 use crate::wait::wait;
+
+/// The formats of a score.
+const FORMATS: [&str; 4] = ["human", "json", "csv", "parquet"];
 
 /// A score.
 #[pyclass(frozen, module = "runslice._runslice")]
-pub struct Scored(pub library::Scored);
+pub struct Scored {
+    words: Vec<String>,
+    scored: score::Scored,
+}
 
 #[pymethods]
 impl Scored {
     #[staticmethod]
-    fn of(py: Python<'_>, words: Vec<String>) -> PyResult<Self> {
-        let scored = wait(py, move || library::score(&words))?;
-        value(py, scored).map(Self)
+    fn of(
+        py: Python<'_>,
+        recording: String,
+        second: Option<String>,
+        options: Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let mut options = Options::new(options);
+        let question = Score {
+            recording: PathBuf::from(&recording),
+            second: second.clone().map(PathBuf::from),
+            recorded_under: options.text("recorded_under")?,
+            recorded_on: options.parsed("recorded_on", Release::parse)?,
+            window: options.parsed("window", parse_window)?.unwrap_or_default(),
+            machine: options.machine()?,
+            resample_seed: options.number("resample_seed", 0..=u64::MAX)?.unwrap_or(1),
+            jobs: options.number("jobs", 1..=u64::MAX)?.map(jobs),
+        };
+        if question.recorded_under.is_some() && question.recorded_on.is_some() {
+            return Err(usage(model::Advised::new(
+                "`--recorded-on` cannot be used with `--recorded-under`",
+                "leave one out",
+            )));
+        }
+        let front = ["runslice", "score"].map(str::to_owned).into_iter();
+        let front = front.chain([recording]).chain(second);
+        let words = options.words.behind(front.collect());
+        let scored = wait(py, move |services| {
+            question.ask(services).map_err(ask::Error::into_cause)
+        })?;
+        Ok(Self { words, scored })
     }
 
     fn command(&self, format: &str) -> Vec<String> {
-        self.0.command(format)
+        in_format(&self.words, format)
     }
 
     #[getter]
     fn status(&self) -> u8 {
-        self.0.status()
+        if self.scored.is_decided() { 0 } else { 6 }
     }
 
     #[getter]
     fn answer(&self) -> String {
-        self.0.answer()
+        show::score::answer(&self.scored)
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.write(format).map_err(raise)?))
+        let checked = one_of("--format <FORMAT>", format, &FORMATS);
+        checked.map_err(|error| raise(error.into()))?;
+        let (scored, origin) = (&self.scored, Origin::new(self.command(format)));
+        let bytes = runslice::in_memory(form(format), |to| match (format, form(format)) {
+            (_, Some(form)) => show::score::table(scored, &origin).write(form, to),
+            ("json", _) => show::score::json(scored, &origin, to),
+            _ => show::score::text(scored, runslice::width(), to),
+        });
+        Ok(PyBytes::new(py, &bytes?))
     }
 
     fn table(&self) -> PyResult<Table> {
-        Table::of_cells(&self.0.table())
+        let origin = Origin::new(self.command("parquet"));
+        Table::of_cells(&show::score::table(&self.scored, &origin))
     }
 }

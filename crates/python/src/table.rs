@@ -16,7 +16,8 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
-use runslice::library::{EventColumns, ExportTable, Kind};
+use show::export::{ExportTable, Form, Kind};
+use traces::EventColumns;
 
 use crate::errors::Error;
 
@@ -24,6 +25,15 @@ use crate::errors::Error;
 /// nothing is copied for that.
 #[pyclass(frozen, module = "runslice._runslice")]
 pub struct Table(RecordBatch);
+
+/// The form of a table in the format of this name; `None` if that has no table alone.
+pub fn form(format: &str) -> Option<Form> {
+    match format {
+        "csv" => Some(Form::Csv),
+        "parquet" => Some(Form::Parquet),
+        _ => None,
+    }
+}
 
 /// What no columns of ours can end in: they have one length and the types of their schema.
 fn wrong(error: &ArrowError) -> PyErr {

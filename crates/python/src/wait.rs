@@ -1,27 +1,82 @@
-//! Long work on a thread of its own, while Python goes on.
+//! Questions that are asked with what this computer lends: their notes become Python's warnings,
+//! and long work goes on while Python does.
 
-use std::sync::Arc;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use ask::{Note, Services};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use runslice::library;
+use runslice::COMPUTER;
+
+use crate::errors::raise;
 
 /// How often it is looked whether the user has pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 /// The stack of a main thread: a workload may be nested.
 const STACK: usize = 8 << 20;
 
-/// Does `work` on another thread, without Python's lock.
+/// What came of work, and what is to be said besides.
+type Noted<T> = (anyhow::Result<T>, Vec<Note>);
+
+/// Does `work` until it is done or `cancelled` becomes true.
+fn noted<T>(
+    cancelled: &AtomicBool,
+    work: impl FnOnce(&Services<'_>) -> anyhow::Result<T>,
+) -> Noted<T> {
+    let notes = Mutex::new(Vec::new());
+    let hears = |note: &Note| {
+        let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.push(note.clone());
+    };
+    let is_cancelled = || cancelled.load(Ordering::Relaxed);
+    let made = work(&Services {
+        hears: Some(&hears),
+        is_cancelled: Some(&is_cancelled),
+        ..COMPUTER
+    });
+    (
+        made,
+        notes.into_inner().unwrap_or_else(PoisonError::into_inner),
+    )
+}
+
+/// The value of an answer; what the command line says on standard error becomes warnings.
+fn told<T>(py: Python<'_>, (made, notes): Noted<T>) -> PyResult<T> {
+    let value = made.map_err(raise)?;
+    let category = py.get_type::<PyUserWarning>();
+    for note in notes {
+        // A message of ours has no zero byte but by accident.
+        let line = runslice::line(&note.text).replace('\0', "");
+        PyErr::warn(py, &category, &CString::new(line).unwrap_or_default(), 3)?;
+    }
+    Ok(value)
+}
+
+/// Asks a question whose answer takes no time, without Python's lock.
 ///
 /// # Errors
-/// When a signal's handler raises, as that of Ctrl-C does. Then the work is given up: what it
-/// simulates ends within some milliseconds, and its result is dropped.
+/// Those of `work`.
+pub fn at_once<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&Services<'_>) -> anyhow::Result<T> + Send,
+) -> PyResult<T> {
+    let noted = py.detach(|| noted(&AtomicBool::new(false), work));
+    told(py, noted)
+}
+
+/// Asks a question on another thread, without Python's lock.
+///
+/// # Errors
+/// Those of `work`, and when a signal's handler raises, as that of Ctrl-C does. Then the work is
+/// given up: what it simulates ends within some milliseconds, and its result is dropped.
 pub fn wait<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce() -> T + Send + 'static,
+    work: impl FnOnce(&Services<'_>) -> anyhow::Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let cancelled = Arc::new(AtomicBool::new(false));
     let (to, mut from) = mpsc::channel();
@@ -29,13 +84,13 @@ pub fn wait<T: Send + 'static>(
     let thread = thread::Builder::new().name("runslice".to_owned());
     let thread = thread.stack_size(STACK).spawn(move || {
         // Nobody waits any more after a signal.
-        let _ = to.send(library::cancellable(&flag, work));
+        let _ = to.send(noted(&flag, work));
     })?;
     loop {
         let came;
         (came, from) = py.detach(move || (from.recv_timeout(LOOK), from));
         match came {
-            Ok(result) => return Ok(result),
+            Ok(noted) => return told(py, noted),
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(error) = py.check_signals() {
                     cancelled.store(true, Ordering::Relaxed);

@@ -54,24 +54,9 @@ impl About {
         Origin::new(Self::words())
     }
 
-    /// [`Origin::cells`] of this call.
-    pub fn cells(table: &str, version: u32) -> [String; 3] {
-        Self::origin().cells(table, version)
-    }
-
     /// The command that makes the same again, for a shell.
     pub fn again() -> String {
-        let words = Self::words().into_iter().skip(1);
-        let words = words.map(|word| {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
-            if !word.is_empty() && word.chars().all(is_plain) {
-                word
-            } else {
-                format!("'{}'", word.replace('\'', r"'\''"))
-            }
-        });
-        let words: Vec<_> = words.collect();
-        format!("runslice {}", words.join(" "))
+        Self::origin().again()
     }
 
     /// [`Origin::command`] of this call.

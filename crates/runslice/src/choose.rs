@@ -6,7 +6,6 @@ use std::io::{self, Write};
 
 use ask::choose::Chosen as Answer;
 use show::choice;
-use workload::Workload;
 
 use crate::about::About;
 use crate::comparison::Form;
@@ -16,19 +15,19 @@ use crate::export::ExportTable;
 use crate::look;
 use crate::page::Page;
 
-pub use request::{Choose, Given};
+pub use request::Choose;
 
 /// What was chosen, and why.
 #[derive(Debug)]
 pub struct Chosen(Answer);
 
 impl Chosen {
-    /// Simulates the candidates under `load`, or under that of the request, and ranks them.
+    /// Simulates the candidates under the load, and ranks them.
     ///
     /// # Errors
     /// When a candidate, the load or a goal is wrong, or the baseline fails.
-    pub fn make(request: &Choose, given: &[Given], load: Option<Workload>) -> anyhow::Result<Self> {
-        let answer = request.asked(given, load)?.ask(&COMPUTER);
+    pub fn make(request: &Choose) -> anyhow::Result<Self> {
+        let answer = request.asked()?.ask(&COMPUTER);
         Ok(Self(answer.map_err(ask::Error::into_cause)?))
     }
 
@@ -55,17 +54,6 @@ impl Chosen {
     /// A row for each candidate and goal.
     pub fn table(&self) -> ExportTable {
         choice::table(&self.0, &About::origin())
-    }
-
-    /// The answer in sentences.
-    pub fn answer(&self) -> Vec<String> {
-        choice::answer(&self.0)
-    }
-
-    /// The best candidate, if one is better than the baseline, and how it is run for real.
-    pub fn winner(&self) -> Option<(&str, String)> {
-        let winner = self.0.ranking.winner?;
-        Some((self.0.field.name(winner), choice::command(&self.0, winner)))
     }
 
     /// Inconclusive if the runs do not decide.

@@ -11,10 +11,9 @@ use stats::compare::{Row, Settings};
 
 use crate::about::About;
 use crate::exit::{Status, UsageError};
-use crate::export::{self, ExportTable};
+use crate::export;
 use crate::output;
 use crate::page::Page;
-use crate::sets::File;
 
 pub use ask::compare::{FailIf, Family, parse_percent, refuse_nothing};
 pub use show::comparison::{Compared, verdict};
@@ -82,16 +81,6 @@ impl Asking {
             fail_if: self.fail_if,
         }
     }
-
-    /// Holds the sets of the files against each other.
-    ///
-    /// # Errors
-    /// When there are no two sets to compare, a name is unknown, or the baseline has no valid run.
-    pub fn judge(&self, files: Vec<File>) -> anyhow::Result<(Family, Vec<Row>, Settings)> {
-        let judged = self.asked(Vec::new()).judge(files);
-        let judged = judged.map_err(ask::Error::into_cause)?;
-        Ok((judged.family, judged.rows, judged.settings))
-    }
 }
 
 /// Output format of a comparison.
@@ -158,11 +147,6 @@ pub fn write(
 /// The page of a comparison.
 pub fn page(compared: &Compared<'_>) -> Page {
     comparison::page(compared, &About::origin())
-}
-
-/// The rows as a table for programs.
-pub fn table_of(rows: &[Row]) -> ExportTable {
-    comparison::table_of(rows, &About::origin())
 }
 
 impl Judging {

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use ask::kind::WordKind;
 use ask::note::Note;
-use ask::services::{Compiler, FileKind, Files, Opened, Services, Words};
+use ask::services::{Compiled, Compiler, FileKind, Files, Opened, Services, Words};
 use model::Advised;
 
 use crate::parallel::Threads;
 use crate::scheduler::PROGRAMS;
-use crate::{cancel, files, kind, say, source};
+use crate::{files, interrupt, kind, say, source};
 
 /// What this computer lends.
 pub const COMPUTER: Services<'static> = Services {
@@ -22,12 +22,12 @@ pub const COMPUTER: Services<'static> = Services {
     compiler: Some(&Clang),
     programs: PROGRAMS,
     workers: Some(&Threads),
-    is_cancelled: Some(&cancel::is_cancelled),
+    is_cancelled: Some(&interrupt::has_come),
     hears: Some(&hear),
     words: Some(&CommandLine),
 };
 
-/// Writes a note on standard error, or keeps it for whoever keeps what this thread says.
+/// Writes a note on standard error.
 fn hear(note: &Note) {
     say::say(note.topic.word(), &note.text);
 }
@@ -71,8 +71,12 @@ impl Words for CommandLine {
 struct Clang;
 
 impl Compiler for Clang {
-    fn object(&self, path: &Path) -> anyhow::Result<Vec<u8>> {
+    fn object(&self, path: &Path) -> anyhow::Result<Compiled> {
         source::object(&files::real(path))
+    }
+
+    fn object_of_text(&self, name: &str, text: &str) -> anyhow::Result<Compiled> {
+        source::object_of_text(name, text)
     }
 }
 
@@ -174,22 +178,12 @@ pub mod workload_arg {
 pub mod recording {
     use std::path::Path;
 
-    use workload::Workload;
-
     pub use ask::recording::*;
 
     use super::COMPUTER;
 
-    pub fn load(path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
-        ask::recording::load(&COMPUTER, path, wanted)
-    }
-
     pub fn is_trace(path: &Path) -> bool {
         ask::recording::is_trace(&COMPUTER, path)
-    }
-
-    pub fn is_recording(path: &Path) -> bool {
-        ask::recording::is_recording(&COMPUTER, path)
     }
 }
 

@@ -1,10 +1,10 @@
-//! A signal that ends the program: the work is given up as by [`cancel`], and one line says what is
-//! kept and which command goes on.
+//! A signal that ends the program: the work is given up, and one line says what is kept and which
+//! command goes on.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::about::About;
-use crate::cancel::{self, Flag};
 use crate::exit::Status;
 use crate::say::say;
 
@@ -30,8 +29,8 @@ enum Kept {
 }
 
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
-/// The flag of this process's work, once signals are listened to.
-static FLAG: OnceLock<Flag> = OnceLock::new();
+/// Whether a signal came.
+static HAS_COME: AtomicBool = AtomicBool::new(false);
 /// Whether the line was said.
 static IS_SAID: AtomicBool = AtomicBool::new(false);
 /// Whether nothing is to be given up before the end.
@@ -91,7 +90,6 @@ pub fn listen() {
     let Ok(mut signals) = Signals::new(heard) else {
         return;
     };
-    let flag = FLAG.get_or_init(Flag::default);
     let listener = move || {
         let mut has_come = false;
         for _ in signals.forever() {
@@ -99,7 +97,7 @@ pub fn listen() {
                 end();
             }
             has_come = true;
-            flag.store(true, Ordering::Relaxed);
+            HAS_COME.store(true, Ordering::Relaxed);
             // Nobody waits for it: the process ends before, or by it.
             drop(thread::spawn(|| {
                 thread::sleep(GRACE);
@@ -129,14 +127,9 @@ fn end() {
     std::process::exit(Status::Interrupted as i32);
 }
 
-/// Does `work`, which is given up when a signal comes.
-pub fn interruptible<T>(work: impl FnOnce() -> T) -> T {
-    cancel::cancellable(FLAG.get().map(Arc::clone).or_else(cancel::flag), work)
-}
-
-/// Whether a signal came.
+/// Whether a signal came: then all work is given up.
 pub fn has_come() -> bool {
-    FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    HAS_COME.load(Ordering::Relaxed)
 }
 
 /// Says the line, if that was not done yet.

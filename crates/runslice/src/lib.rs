@@ -1,15 +1,13 @@
 //! The command line: arguments, files, printing, exit status. One file a verb, under `verb/`.
 //!
 //! No statistic is computed and no scheduling decision is made here. [`main()`] is the command line
-//! as a function; [`library`] has single requests of it, for programs that have values where the
-//! command line has files. Only the command line is stable: see CHANGELOG.md.
+//! as a function; [`COMPUTER`] is what other doors ask questions with. Only the command line is stable: see CHANGELOG.md.
 
 #![forbid(unsafe_code)]
 // Some of what verbs share is used by those alone that need a kernel.
 #![cfg_attr(not(feature = "live"), allow(dead_code))]
 
 mod about;
-mod cancel;
 mod choose;
 mod cli;
 mod comparison;
@@ -22,7 +20,6 @@ mod files;
 mod interrupt;
 mod kind;
 mod left_out;
-pub mod library;
 mod look;
 mod machine_options;
 #[cfg(feature = "live")]
@@ -51,7 +48,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use ask::{Kind, bundle, embedded, goal, kernel, plan, runner, runs, violation};
+use ask::{Kind, bundle, embedded, goal, kernel, runner, runs, violation};
 use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};
 
@@ -63,6 +60,19 @@ use crate::exit::{Status, advised, in_two_lines};
 use crate::without_kernel as on_kernel;
 
 pub use allocator::CheckedAllocator;
+
+pub use crate::computer::COMPUTER;
+pub use crate::look::width;
+pub use crate::output::{ending, in_memory};
+pub use crate::report::table_of_csv;
+pub use crate::say::line;
+pub use crate::store::{SIMULATES, Store};
+
+/// An error of a question in the words of this program: what is wrong, and below it what to do.
+#[must_use]
+pub fn told(error: &anyhow::Error) -> String {
+    say::printable(&in_two_lines(&advised(error)))
+}
 
 /// The allocator of programs that call this crate: exhausted memory ends in a message and a status,
 /// too.
@@ -107,7 +117,7 @@ fn of_words(args: &[OsString], run: impl FnOnce(Verb) -> anyhow::Result<u8>) -> 
         Err(error) => return refusal(&error),
     };
     About::called(args, || {
-        let result = interrupt::interruptible(|| run(cli.verb));
+        let result = run(cli.verb);
         if interrupt::has_come() {
             // What a verb says of work that was given up is no answer.
             interrupt::say_once();

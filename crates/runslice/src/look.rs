@@ -56,6 +56,7 @@ impl WidthOptions {
 }
 
 /// Columns of the terminal, or of a file.
+#[must_use]
 pub fn width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stdout());
     terminal.map_or(WIDTH, |(width, _)| usize::from(width.0))

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ask::machine::MachineChange;
+use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_hz};
 use clap::Args;
 use model::Kernel;
 
@@ -12,20 +12,20 @@ use crate::{kernel, profile};
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub struct MachineOptions {
     /// CPUs of the machine, 1 to 1024. Default: as in the workload or bundle.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=CPUS_MAX.into()))]
     cpus: Option<u16>,
 
     /// Hardware threads of each core, 1 or 2. Default: as in the workload or bundle.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=2))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=SMT_MAX.into()))]
     smt: Option<u16>,
 
     /// CPUs that share a last-level cache; 0 for all CPUs of a NUMA node. Default: as in the
     /// workload or bundle.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=CPUS_MAX.into()))]
     llc: Option<u16>,
 
     /// CPUs of each NUMA node; 0 for all CPUs. Default: as in the workload or bundle.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=CPUS_MAX.into()))]
     node: Option<u16>,
 
     /// Timer ticks per second, the kernel's HZ: 100, 250, 300 or 1000. Default: as in the workload
@@ -63,27 +63,5 @@ impl MachineOptions {
             kernel: self.kernel,
             profile: self.profile.clone(),
         }
-    }
-}
-
-/// The tick rates that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
-fn parse_hz(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
-        _ => Err("a kernel ticks 100, 250, 300 or 1000 times a second".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kernel_ticks_at_four_rates() {
-        assert_eq!(
-            [100, 250, 300, 1000].map(|hz| parse_hz(&hz.to_string()).unwrap()),
-            [100, 250, 300, 1000]
-        );
-        assert!(parse_hz("123").is_err() && parse_hz("").is_err());
     }
 }

@@ -143,6 +143,21 @@ pub fn form<F: ValueEnum + Copy>(
     if let Some(given) = given {
         return Ok(given);
     }
+    let names = F::value_variants().iter();
+    let names = names.filter_map(F::to_possible_value);
+    let names: Vec<String> = names.map(|it| it.get_name().to_owned()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let name = ending(path, &names)?;
+    Ok(name.map_or(people, |it| {
+        F::from_str(it, true).expect("one of its names")
+    }))
+}
+
+/// Which of these formats the ending of the file stands for, if for any.
+///
+/// # Errors
+/// When it stands for a format that is not among them.
+pub fn ending(path: Option<&Path>, formats: &[&str]) -> Result<Option<&'static str>, UsageError> {
     let ending = path
         .and_then(Path::extension)
         .map(|it| it.to_string_lossy().to_lowercase());
@@ -153,28 +168,29 @@ pub fn form<F: ValueEnum + Copy>(
         .into_iter()
         .find(|it| Some(*it) == ending.as_deref());
     let (Some(name), Some(path)) = (known.map(|(_, name)| *name).or(other), path) else {
-        return Ok(people);
+        return Ok(None);
     };
-    F::from_str(name, true).map_err(|_| {
-        // Tables have both forms.
-        let is_table = F::from_str("csv", true).is_ok();
-        if let Some(words) = left_out::unknown_format(name).filter(|_| is_table) {
-            return UsageError::new(words);
-        }
-        let has = |(_, name): &&(&str, &str)| F::from_str(name, true).is_ok();
-        let endings: Vec<String> = ENDINGS
-            .iter()
-            .filter(has)
-            .map(|(ending, _)| format!(".{ending}"))
-            .collect();
-        UsageError::new(Advised::new(
-            format!("{}: there are no such results as {name}", path.display()),
-            format!(
-                "name a file that ends in {}, or give --format",
-                endings.join(", ")
-            ),
-        ))
-    })
+    if formats.contains(&name) {
+        return Ok(Some(name));
+    }
+    // Tables have both forms.
+    let is_table = formats.contains(&"csv");
+    if let Some(words) = left_out::unknown_format(name).filter(|_| is_table) {
+        return Err(UsageError::new(words));
+    }
+    let has = |(_, name): &&(&str, &str)| formats.contains(name);
+    let endings: Vec<String> = ENDINGS
+        .iter()
+        .filter(has)
+        .map(|(ending, _)| format!(".{ending}"))
+        .collect();
+    Err(UsageError::new(Advised::new(
+        format!("{}: there are no such results as {name}", path.display()),
+        format!(
+            "name a file that ends in {}, or give --format",
+            endings.join(", ")
+        ),
+    )))
 }
 
 /// Says on standard output what a page says first, and where it is.

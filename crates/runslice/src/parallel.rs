@@ -7,7 +7,6 @@ use std::thread;
 
 use ask::services::Workers;
 
-use crate::cancel;
 use crate::progress::Bar;
 
 /// The threads of this process. A terminal shows how much they have done.
@@ -27,23 +26,20 @@ impl Workers for Threads {
         work: &(dyn Fn(usize) -> bool + Sync),
     ) {
         let next = AtomicUsize::new(0);
-        let flag = cancel::flag();
         let is_over = AtomicBool::new(false);
         let bar = Mutex::new((Bar::of_things(name, count as u64), 0));
         let worker = || {
-            cancel::cancellable(flag.clone(), || {
-                while !is_over.load(Ordering::Relaxed) {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    if at >= count {
-                        break;
-                    }
-                    is_over.fetch_or(!work(at), Ordering::Relaxed);
-                    let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
-                    bar.1 += 1;
-                    let done = bar.1;
-                    bar.0.set(done);
+            while !is_over.load(Ordering::Relaxed) {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                if at >= count {
+                    break;
                 }
-            });
+                is_over.fetch_or(!work(at), Ordering::Relaxed);
+                let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
+                bar.1 += 1;
+                let done = bar.1;
+                bar.0.set(done);
+            }
         };
         thread::scope(|scope| {
             let threads: Vec<_> = (0..jobs.get().min(count))

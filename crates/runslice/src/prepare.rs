@@ -1,7 +1,8 @@
 //! What a policy's loader would do before it attaches, as options of the verbs that simulate.
 
+use ask::policy::Preparation;
 use clap::Args;
-use model::{Advised, PolicySpec, SetUp, SetUpTime};
+use model::PolicySpec;
 
 use crate::exit::UsageError;
 use crate::policy;
@@ -37,38 +38,23 @@ pub struct Prepare {
 }
 
 impl Prepare {
-    /// A scheduler's own program prepares its object by itself.
-    ///
-    /// # Errors
-    /// If anything was asked for.
-    pub fn refuse_for_programs(&self) -> Result<(), UsageError> {
-        if *self == Self::default() {
-            return Ok(());
+    /// As a question has it.
+    fn asked(&self) -> Preparation {
+        Preparation {
+            set: self.set.clone(),
+            run: self.run.clone(),
+            run_attached: self.run_attached.clone(),
+            ops: self.ops.clone(),
         }
-        let message = Advised::new(
-            "--set, --run, --run-attached and --ops prepare an object",
-            "the program of --scheduler does that by itself: use its own options",
-        );
-        Err(UsageError::new(message))
     }
 
-    /// Adds to `policy` what was asked for.
+    /// See [`Preparation::refuse_for_programs`].
+    pub fn refuse_for_programs(&self) -> Result<(), UsageError> {
+        self.asked().refuse_for_programs()
+    }
+
+    /// See [`Preparation::apply`].
     pub fn apply(&self, policy: &mut PolicySpec) {
-        policy.set.extend(self.set.iter().cloned());
-        for (list, when) in [
-            (&self.run, SetUpTime::Loaded),
-            (&self.run_attached, SetUpTime::Attached),
-        ] {
-            policy
-                .setup
-                .extend(list.iter().map(|(program, args)| SetUp {
-                    program: program.clone(),
-                    args: args.clone(),
-                    when,
-                }));
-        }
-        if self.ops.is_some() {
-            policy.table.clone_from(&self.ops);
-        }
+        self.asked().apply(policy);
     }
 }

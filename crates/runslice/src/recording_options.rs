@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use traces::foreign::Window;
-use workload::{CostScale, Workload};
+use workload::CostScale;
 
-use crate::computer::COMPUTER;
 use crate::recording::{Rerun, parse_scale, parse_window};
 
 /// A recording in the place of a workload, as options of the verbs that simulate.
@@ -40,13 +39,5 @@ impl RecordingOptions {
             cost_scale: self.cost_scale,
             window: self.window,
         }
-    }
-
-    /// The recording that `--from` names, as a workload.
-    ///
-    /// # Errors
-    /// As [`Rerun::given`].
-    pub fn given(&self) -> anyhow::Result<Option<Workload>> {
-        self.asked().given(&COMPUTER)
     }
 }

@@ -4,6 +4,7 @@ use crate::exit::UsageError;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use model::Advised;
 use show::report::{human, json};
 
@@ -12,6 +13,7 @@ use crate::export::{self, ExportTable};
 use crate::look::LookOptions;
 
 /// Why `--table` was refused.
+#[must_use]
 pub fn table_of_csv() -> UsageError {
     UsageError::new(Advised::new(
         "--table chooses the table of --format csv or parquet",
@@ -22,7 +24,7 @@ pub fn table_of_csv() -> UsageError {
 pub use ask::outcome::{Outcome, Results, World, ejection};
 pub use ask::words::counted;
 
-pub use show::report::{checks, json_of, page, runs};
+pub use show::report::{TableName, checks, page, runs};
 
 /// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -104,43 +106,10 @@ pub struct Shape {
     pub look: LookOptions,
 }
 
-/// Tables for CSV and Parquet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TableName {
-    /// Each group of tasks that the workload declares, and all tasks together.
-    Groups,
-    /// Each task.
-    Tasks,
-    /// Deadlines of each group.
-    Deadlines,
-    /// Spans of each group: stretches of its work that the workload names and times.
-    Spans,
-    /// Counters of each group: things that the workload counts.
-    Counters,
-    /// Phases of each group: parts of its work that the workload names.
-    Phases,
-    /// Each nice value.
-    Nice,
-    /// The whole machine.
-    Machine,
-    /// Each CPU.
-    Cpus,
-}
-
-impl From<TableName> for show::report::TableName {
-    fn from(name: TableName) -> Self {
-        match name {
-            TableName::Groups => Self::Groups,
-            TableName::Tasks => Self::Tasks,
-            TableName::Deadlines => Self::Deadlines,
-            TableName::Spans => Self::Spans,
-            TableName::Counters => Self::Counters,
-            TableName::Phases => Self::Phases,
-            TableName::Nice => Self::Nice,
-            TableName::Machine => Self::Machine,
-            TableName::Cpus => Self::Cpus,
-        }
-    }
+/// Reads the name of a table.
+pub fn table_name() -> impl TypedValueParser<Value = TableName> {
+    let all = TableName::ALL.map(|(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(all).map(|name| TableName::of(&name).expect("one of its names"))
 }
 
 /// Writes the results in the form that the user asked for.
@@ -169,5 +138,5 @@ pub fn write_runs(results: &Results, form: Shape, to: &mut dyn Write) -> io::Res
 
 /// One of the tables, each row with where it comes from.
 pub fn table(results: &Results, table: TableName) -> ExportTable {
-    show::report::table(results, table.into(), &About::origin())
+    show::report::table(results, table, &About::origin())
 }

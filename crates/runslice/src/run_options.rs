@@ -3,6 +3,7 @@
 
 use std::num::NonZeroUsize;
 
+use ask::simulate::{MEMORY_MAX_MIB, RUNS_MAX};
 use clap::Args;
 use model::Nanos;
 
@@ -27,7 +28,7 @@ pub struct RunOptions {
     /// The first run has the seed `--seed`; the others are derived from it. All policies get the
     /// same seeds. JSON and CSV contain every run. Use `compare` to test whether policies differ.
     #[arg(long, value_name = "NUMBER",
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX.into()))]
     pub runs: Option<u32>,
 
     /// Threads for `--runs`. The number does not change the results. Default: one for each CPU.
@@ -65,7 +66,7 @@ pub struct Limits {
 
     /// Most memory of each policy, MiB: its maps, stacks and the objects that it creates.
     /// Default: 512.
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MEMORY_MAX_MIB))]
     memory: Option<u64>,
 }
 

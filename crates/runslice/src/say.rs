@@ -1,40 +1,22 @@
 //! What the program tells its user besides results: one line on standard error.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::io::{self, Write as _};
 
 use crate::files;
-
-thread_local! {
-    /// Where the lines of this thread go instead of standard error.
-    static KEPT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
-}
-
-/// Does `work`, and keeps the lines that it says on this thread instead of writing them: control
-/// characters are escaped, and the name of the verb is not before them.
-pub fn kept<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
-    struct Restore(Option<Vec<String>>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            KEPT.set(self.0.take());
-        }
-    }
-    let _restore = Restore(KEPT.replace(Some(Vec::new())));
-    let result = work();
-    (result, KEPT.take().unwrap_or_default())
-}
 
 /// Writes a line on standard error, behind the name of the verb that says it. Control characters
 /// of `text` are escaped: names of files, objects and events come from anywhere, and a terminal
 /// obeys what is in them.
 pub fn say(who: &str, text: &str) {
-    let line = printable(&shortened(text));
-    let is_kept = KEPT.with_borrow_mut(|kept| kept.as_mut().map(|kept| kept.push(line.clone())));
-    if is_kept.is_none() {
-        // Nobody can be told when standard error is closed too.
-        let _ = writeln!(io::stderr(), "{who}: {line}");
-    }
+    // Nobody can be told when standard error is closed too.
+    let _ = writeln!(io::stderr(), "{who}: {}", line(text));
+}
+
+/// What is said of `text`: short, and nothing that a terminal obeys.
+#[must_use]
+pub fn line(text: &str) -> String {
+    printable(&shortened(text))
 }
 
 /// Most bytes of a message. A verifier's last lines fit; a file of one line does not.
@@ -94,17 +76,6 @@ mod tests {
             &said[MOST / 2..MOST / 2 + 40]
         );
         assert_eq!(shortened("short"), "short");
-    }
-
-    #[test]
-    fn what_is_said_can_be_kept_by_the_thread_that_asks() {
-        let ((), lines) = kept(|| {
-            let ((), inner) = kept(|| say("x", "in\x1b"));
-            assert_eq!(inner, ["in\\u001b"]);
-            say("x", "out");
-        });
-        assert_eq!(lines, ["out"]);
-        assert!(KEPT.with_borrow(Option::is_none));
     }
 
     #[test]

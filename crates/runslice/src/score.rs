@@ -47,11 +47,6 @@ impl Scored {
         score::table(&self.0, &About::origin())
     }
 
-    /// For which questions the recording can be trusted and for which not.
-    pub fn answer(&self) -> String {
-        score::answer(&self.0)
-    }
-
     /// Inconclusive if nothing can be said of any part.
     pub fn status(&self) -> Status {
         if self.0.is_decided() {

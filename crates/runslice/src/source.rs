@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context as _;
+use ask::services::Compiled;
 pub use bpf_build::Readable;
 use bpf_build::{Built, Error};
 use folder::OwnFolder;
 use model::{Advice as _, Advised};
 
 use crate::exit::{self, BadSource, UnsupportedError};
-use crate::say::say;
 use crate::{input, output};
 
 pub use ask::policy::is_source;
@@ -23,44 +23,52 @@ pub use ask::policy::is_source;
 ///
 /// # Errors
 /// The errors of [`compile`].
-pub fn object(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub fn object(path: &Path) -> anyhow::Result<Compiled> {
     static DONE: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
     let mut done = DONE.lock().expect("whoever held it did not panic");
     if let Some(object) = done.get(path) {
-        return Ok(object.clone());
+        return Ok(Compiled {
+            object: object.clone(),
+            notes: Vec::new(),
+        });
     }
-    let object = compile(path, &Readable::own_folder())?.object;
+    let (built, notes) = compile(path, &Readable::own_folder())?;
+    let object = built.object;
     done.insert(path.to_owned(), object.clone());
-    Ok(object)
+    Ok(Compiled { object, notes })
 }
 
 /// The object of the policy with this text, whose file would be called `name`.
 ///
 /// # Errors
 /// The errors of [`compile`].
-pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Vec<u8>> {
+pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Compiled> {
     let folder = OwnFolder::new().context("no folder for the source")?;
     let path = folder.path().join(name);
     fs::write(&path, text).map_err(model::CannotWrite::at(path.display()))?;
     // There is nothing else in the folder.
-    let compiled = compile(&path, &Readable::own_folder()).map_err(|error| {
+    let compiled = compile(&path, &Readable::own_folder());
+    let (built, notes) = compiled.map_err(|error| {
         // The folder is gone when somebody reads the message.
         let own = format!("{}/", folder.path().display());
         let mut told = exit::advised(&error);
         told.what = told.what.replace(&own, "");
         anyhow::anyhow!(told)
-    });
-    Ok(compiled?.object)
+    })?;
+    Ok(Compiled {
+        object: built.object,
+        notes,
+    })
 }
 
-/// Compiles `path`, which can read what `may` says and the headers of this program. Warnings go to
-/// standard error.
+/// Compiles `path`, which can read what `may` says and the headers of this program; beside the
+/// object stands what its author should know.
 ///
 /// # Errors
 /// [`BadSource`] when the file cannot be read, does not compile, or asks for a file that it may
 /// not read; [`UnsupportedError`] when there is no suitable clang, or the kernel cannot hold it to
 /// what a source may read that may read nothing.
-pub fn compile(path: &Path, may: &Readable) -> anyhow::Result<Built> {
+pub fn compile(path: &Path, may: &Readable) -> anyhow::Result<(Built, Vec<String>)> {
     let name = path.file_name().unwrap_or_default();
     if name.to_str().is_none() {
         return compile_renamed(path, &name.to_string_lossy(), may);
@@ -70,20 +78,23 @@ pub fn compile(path: &Path, may: &Readable) -> anyhow::Result<Built> {
     write_headers(&headers)?;
     let built = bpf_build::compile_others(path, may, &headers, scratch.path())
         .map_err(|error| kind(&error, in_words(&error, scratch.path())))?;
+    let mut notes = Vec::new();
     if !built.is_walled {
-        say_unwalled(path);
+        notes.push(unwalled(path));
     }
     if !built.warnings.is_empty() {
-        say(
-            "runslice",
-            hidden(&built.warnings, scratch.path()).trim_end(),
-        );
+        let warnings = hidden(&built.warnings, scratch.path());
+        notes.push(warnings.trim_end().to_owned());
     }
-    Ok(built)
+    Ok((built, notes))
 }
 
 /// As [`compile`]; the object names its source, and names in objects are text.
-fn compile_renamed(path: &Path, name: &str, may: &Readable) -> anyhow::Result<Built> {
+fn compile_renamed(
+    path: &Path,
+    name: &str,
+    may: &Readable,
+) -> anyhow::Result<(Built, Vec<String>)> {
     let folder = OwnFolder::new().context("no folder for the source")?;
     let copy = folder.join(&name.replace(char::REPLACEMENT_CHARACTER, "-"));
     let text = input::bytes(path, input::WRITTEN)?;
@@ -96,13 +107,12 @@ fn compile_renamed(path: &Path, name: &str, may: &Readable) -> anyhow::Result<Bu
     compile(&copy, &may.clone().with(parent))
 }
 
-fn say_unwalled(path: &Path) {
-    let text = format!(
+fn unwalled(path: &Path) -> String {
+    format!(
         "{}: this kernel lacks Landlock or seccomp, so that assembly and links in the source \
          can reach any file of yours; compile only what you trust",
         path.display()
-    );
-    say("runslice", &text);
+    )
 }
 
 /// The error that decides the exit status, and whom it concerns.
@@ -187,7 +197,8 @@ mod tests {
             built,
             compile(&source(&other, SIMPLE), &Readable::own_folder()).unwrap()
         );
-        assert_eq!(built.warnings, "");
+        let (built, notes) = built;
+        assert!(notes.is_empty(), "{notes:?}");
         let object = bpf::Object::parse(&built.object).unwrap();
         assert_eq!(object.tables(), ["mine_ops"]);
     }
@@ -198,7 +209,7 @@ mod tests {
         for policy in policies::ALL {
             let folder = OwnFolder::new().unwrap();
             let built = compile(&source(&folder, policy.text), &Readable::own_folder());
-            let built = built.unwrap_or_else(|error| panic!("{}: {error}", policy.name));
+            let (built, _) = built.unwrap_or_else(|error| panic!("{}: {error}", policy.name));
             assert!(bpf::Object::parse(&built.object).is_ok(), "{}", policy.name);
         }
     }
@@ -211,8 +222,8 @@ mod tests {
         let before = "const volatile u64 slice_ns = SCX_SLICE_DFL;\n\
             static const volatile u64 table[] = { SCX_ENQ_HEAD | SCX_ENQ_PREEMPT };\nvoid";
         let text = text.replacen("void", before, 1);
-        let built = compile(&source(&folder, &text), &Readable::own_folder()).unwrap();
-        assert_eq!(built.warnings, "");
+        let (built, notes) = compile(&source(&folder, &text), &Readable::own_folder()).unwrap();
+        assert!(notes.is_empty(), "{notes:?}");
         let slice = 20_000_000_u64.to_le_bytes();
         assert!(built.object.windows(8).any(|it| it == slice));
     }

@@ -2,15 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-pub use ask::key::{Key, fingerprint};
-use model::Nanos;
-use serde_json::{Value, json};
+pub use ask::key::Key;
+use ask::sweep::KeptRuns;
+use serde_json::Value;
 
-use crate::computer::COMPUTER;
 use crate::output::{Whole, make_folder, write_whole};
-use crate::plan::Planned;
-use crate::report;
 use crate::{input, interrupt};
 
 /// The folder of single runs, below that of the results.
@@ -27,28 +23,6 @@ pub struct Store {
 pub const SIMULATES: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_SOURCES"));
 /// This program where it runs on a kernel.
 pub const RUNS_REAL: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RUNSLICE_REAL_SOURCES"));
-
-/// Makes a run, and gives what is kept of it, as one line. Single tasks are left out: there may be
-/// 100,000 of them.
-///
-/// # Errors
-/// When the policy or the machine is bad; the message names the place.
-pub fn make(run: &Planned) -> anyhow::Result<String> {
-    let outcome = run.make(&COMPUTER)?;
-    let mut value = report::json_of(&outcome).context("the results as JSON")?;
-    if let Some(report) = value["report"].as_object_mut() {
-        report.remove("tasks");
-    }
-    let spec = &run.spec;
-    let scale = run.scale.iter();
-    let scale = scale.map(|(name, value)| (name.clone(), json!(value)));
-    value["workload"] = json!(spec.workload.name);
-    value["scale"] = Value::Object(scale.collect());
-    value["machine"] = json!(spec.machine);
-    value["seed"] = json!(spec.seed);
-    value["duration_ns"] = json!(spec.duration.map(Nanos::get));
-    Ok(value.to_string())
-}
 
 fn file_of(key: Key) -> String {
     format!("{key}.json")
@@ -86,17 +60,6 @@ impl Store {
         read(&self.path(key))
     }
 
-    /// Takes over the run from another store. Whether it was there.
-    ///
-    /// # Errors
-    /// When it cannot be written here.
-    pub fn take_over(&self, key: Key, other: &Path) -> anyhow::Result<bool> {
-        match read(&other.join(RUNS).join(file_of(key))) {
-            Some(line) => self.put(key, &line).map(|()| true),
-            None => Ok(false),
-        }
-    }
-
     /// Keeps a run. Whoever reads sees the whole or nothing, whenever this ends.
     ///
     /// # Errors
@@ -129,6 +92,20 @@ impl Store {
         to.write(b"\n]\n}\n")?;
         to.put()?;
         Ok(path)
+    }
+}
+
+impl KeptRuns for Store {
+    fn get(&self, key: Key) -> Option<String> {
+        self.get(key)
+    }
+
+    fn put(&self, key: Key, line: &str) -> anyhow::Result<()> {
+        self.put(key, line)
+    }
+
+    fn place(&self) -> String {
+        self.folder.display().to_string()
     }
 }
 

@@ -3,7 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use runslice::library;
+use ask::compare::{Compare, refuse_nothing};
+use ask::load_source::LoadSource;
+use ask::policy;
+use ask::simulate::Simulate;
+use runslice::COMPUTER;
 use runslice_tests::{command, object};
 
 /// A folder of one test's own.
@@ -213,18 +217,29 @@ fn the_summary_says_what_the_best_policy_costs_and_missed_has_no_plural() {
 /// `tune` judges what it has found by this call.
 #[test]
 fn the_judge_of_a_search_makes_no_verdict_of_a_figure_that_grows() {
-    let policy = |word: &str| library::Policy::named(word).expect("built in").value;
     let judged = |every: &str| {
-        let load = library::Load::of_text("served.toml", &served(every));
-        let load = load.expect("a workload").value;
-        let request = library::Request::new(
-            vec![policy("fifo"), policy("mlfq")],
-            Some(load),
-            vec!["--runs".to_owned(), "8".to_owned()],
-            vec!["p99 span answer of worker".to_owned()],
-        );
-        let run = library::simulate(&request).expect("runs").value;
-        library::judge(&run, &[]).map(|it| it.value.sentences().join(" "))
+        let load = LoadSource::of_text(&COMPUTER, "served.toml", &served(every));
+        let schedulers = ["fifo", "mlfq"].map(|it| policy::open(&COMPUTER, it).expect("built in"));
+        let question = Simulate {
+            schedulers: schedulers.into(),
+            load: Some(load.expect("a workload")),
+            runs: Some(8),
+            goals: vec!["p99 span answer of worker".parse().expect("a goal")],
+            ..Simulate::default()
+        };
+        let simulated = question.ask(&COMPUTER).expect("runs");
+        let compare = Compare {
+            files: Vec::new(),
+            baseline: None,
+            again: None,
+            metrics: Vec::new(),
+            margin: 0.03,
+            resample_seed: 1,
+            fail_if: None,
+        };
+        let judged = compare.judge(vec![simulated.goal_file(&question.goals)]);
+        let rows = judged.expect("a comparison").rows;
+        refuse_nothing(&rows).map(|()| show::comparison::verdict(&rows).join(" "))
     };
     let refused = judged("800us").expect_err("no verdict").to_string();
     assert!(

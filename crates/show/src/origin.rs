@@ -29,6 +29,20 @@ impl Origin {
         quoted.unwrap_or_else(|_| self.words.join(" "))
     }
 
+    /// The command that makes the same again, for a shell.
+    #[must_use]
+    pub fn again(&self) -> String {
+        let words = self.words.iter().skip(1).map(|word| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
+            if !word.is_empty() && word.chars().all(is_plain) {
+                word.clone()
+            } else {
+                format!("'{}'", word.replace('\'', r"'\''"))
+            }
+        });
+        format!("runslice {}", words.collect::<Vec<_>>().join(" "))
+    }
+
     /// The first cells of each row of a table: the name of the table with the version of its
     /// columns, the version of this program, the command line.
     #[must_use]

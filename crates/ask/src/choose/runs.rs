@@ -174,14 +174,10 @@ fn first_runs(
     services: &Services<'_>,
 ) -> anyhow::Result<(Vec<Vec<RunSpec>>, bool)> {
     let candidates = &request.candidates;
-    if let Some(load) = request.load.clone() {
-        let jitter = StartJitter::asked(request.start_jitter);
-        return Ok((vec![specs(request, services, Some(load), jitter)?], false));
-    }
     let trace = request.trace(services);
     let parts = match trace {
         None => None,
-        Some(path) => {
+        Some((path, wanted)) => {
             // A trace states the time until it is done, and else two waits.
             let goals = if request.goals.is_empty() {
                 2
@@ -189,7 +185,6 @@ fn first_runs(
                 request.goals.len()
             };
             let runs = runs_for(goals * (candidates.len() - 1), &Settings::default());
-            let wanted = request.recording.wanted();
             let count = request.runs.unwrap_or(runs);
             let parts = recording::parts(services, path, wanted, count)?;
             if parts.is_some() && request.seed.is_some() {
@@ -208,8 +203,7 @@ fn first_runs(
         (asked, _) => StartJitter::asked(asked),
     };
     let Some(parts) = parts else {
-        let load = request.recording.given(services)?;
-        return Ok((vec![specs(request, services, load, jitter)?], false));
+        return Ok((vec![specs(request, services, None, jitter)?], false));
     };
     let all = parts
         .into_iter()
@@ -224,8 +218,12 @@ fn specs(
     given: Option<Workload>,
     start_jitter: StartJitter,
 ) -> anyhow::Result<Vec<RunSpec>> {
+    let (name, given) = match given {
+        Some(part) => (None, Some(part)),
+        None => request.load.given(services, &request.scale)?,
+    };
     let asked = Asked {
-        workload: request.workload.as_deref(),
+        workload: name,
         scale: &request.scale,
         machine: &request.machine,
         seed: request.seed,

@@ -12,7 +12,11 @@ fn runs(text: &str) -> anyhow::Result<Vec<Planned>> {
             options: &ProgramOptions::default(),
         },
     })?;
-    Ok(seeded(&cells, "v"))
+    let runs = cells.iter().flat_map(|(cell, seeds)| {
+        let seeds = seeds.iter();
+        seeds.map(|seed| cell.with_seed("v", *seed))
+    });
+    Ok(runs.collect())
 }
 
 fn told(text: &str) -> Vec<String> {

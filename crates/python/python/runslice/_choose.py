@@ -98,20 +98,18 @@ def choose(
         UsageError: a policy, workload, goal or value does not exist.
         Error: a file is bad, the load states no goal, or the baseline fails under it.
     """
-    words: list[str] = []
-    for option, value in (
-        *(("--goal", goal) for goal in ([goals] if isinstance(goals, str) else goals)),
-        ("--knobs", None if knobs is None else os.fspath(knobs)),
-        ("--runs", runs),
-        ("--not-modelled", not_modelled),
-        ("--jobs", jobs),
-    ):
-        if value is not None:
-            words += [option, str(value)]
-    words += options_of(machine, Setting)
+    options: dict[str, object] = {
+        "goal": [goals] if isinstance(goals, str) else list(goals),
+        "knobs": None if knobs is None else os.fspath(knobs),
+        "runs": runs,
+        "not_modelled": not_modelled,
+        "jobs": jobs,
+    }
+    options = {key: value for key, value in options.items() if value is not None}
+    options |= options_of(machine, Setting)
     if isinstance(policies, (str, os.PathLike, Policy)):
         policies = [policies]
     candidates = [Policy(it)._policy for it in policies]
     base = None if baseline is None else Policy(baseline)._policy
     load = Workload(workload)._load
-    return Choice(_runslice.Chosen.of(candidates, base, load, words))
+    return Choice(_runslice.Chosen.of(candidates, base, load, options))

@@ -78,19 +78,17 @@ def compare(
         UsageError: a metric, policy or value does not exist.
         Error: a file is bad, or nothing can be compared.
     """
-    words: list[str] = []
-    for option, value in (
-        ("--baseline", baseline),
-        ("--again", again),
-        *(("--metric", metric) for metric in metrics),
-        ("--margin", margin),
-        ("--resample-seed", resample_seed),
-        ("--fail-if", fail_if),
-    ):
-        if value is not None:
-            words += [option, str(value)]
+    options: dict[str, object] = {
+        "baseline": baseline,
+        "again": again,
+        "metric": list(metrics),
+        "margin": margin,
+        "resample_seed": resample_seed,
+        "fail_if": fail_if,
+    }
+    options = {key: value for key, value in options.items() if value is not None}
     sets = [_set(it, number) for number, it in enumerate((a, *others))]
-    return Verdict(_runslice.Verdict.of(sets, words))
+    return Verdict(_runslice.Verdict.of(sets, options))
 
 
 def _set(given: Run | str | os.PathLike[str], number: int) -> tuple[str, bytes] | str:

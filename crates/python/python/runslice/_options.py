@@ -1,11 +1,11 @@
-"""Options of the command line, from Python's values."""
+"""Options of a question, which have the names of the command line's."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict
 
 from ._given import Value, text_of
 
@@ -101,43 +101,32 @@ class Machine(Runs, total=False):
 
 
 def time_of(time: Time) -> str:
-    """A span as the command line takes it."""
+    """A span as text, with its unit."""
     if isinstance(time, timedelta):
         micros = (time.days * 86_400 + time.seconds) * 1_000_000 + time.microseconds
         return f"{micros}us"
     return f"{time}ns" if isinstance(time, int) else time
 
 
-def options_of(machine: Mapping[str, object], keys: type = Machine) -> list[str]:
-    """The words of the command line for these keys, in their order.
+def options_of(machine: Mapping[str, object], keys: type = Machine) -> dict[str, object]:
+    """These keys for the compiled half: numbers as they are, times and settings as text.
 
     Raises:
         TypeError: there is no such key.
     """
     known = keys.__annotations__
-    words: list[str] = []
+    options: dict[str, object] = {}
     for key, value in machine.items():
         if key not in known:
             raise TypeError(f"there is no option {key!r}; there are: {', '.join(known)}")
-        option = f"--{key.replace('_', '-')}"
-        for word in _values(key, value):
-            # What begins with a dash would be taken for an option of its own.
-            is_negative = bool(word) and word[0].startswith("-")
-            words += [f"{option}={word[0]}"] if is_negative else [option, *word]
-    return words
-
-
-def _values(key: str, value: object) -> list[list[str]]:
-    """What stands behind each time that the option stands."""
-    if value is None or value is False:
-        return []
-    if value is True:
-        return [[]]
-    if isinstance(value, Mapping):
-        return [[f"{name}={text_of(it)}"] for name, it in value.items()]
-    if key in ("run", "run_attached"):
-        words: Any = [value] if isinstance(value, str) else value
-        return [[word] for word in words]
-    if key == "duration":
-        return [[time_of(value)]]  # type: ignore[arg-type]
-    return [[os.fspath(value) if isinstance(value, os.PathLike) else str(value)]]
+        if value is None or value is False:
+            continue
+        if isinstance(value, Mapping):
+            options[key] = [f"{name}={text_of(it)}" for name, it in value.items()]
+        elif key in ("run", "run_attached"):
+            options[key] = [value] if isinstance(value, str) else value
+        elif key == "duration":
+            options[key] = time_of(value)  # type: ignore[arg-type]
+        else:
+            options[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return options

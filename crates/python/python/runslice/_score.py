@@ -90,17 +90,14 @@ def score(
         UsageError: a value does not exist, or nothing says which scheduler it was recorded under.
         Error: a file is bad, or too short.
     """
-    words = [os.fspath(recording)]
-    if second is not None:
-        words.append(os.fspath(second))
-    for option, value in (
-        ("--recorded-under", recorded_under),
-        ("--recorded-on", recorded_on),
-        ("--window", window),
-        ("--resample-seed", resample_seed),
-        ("--jobs", jobs),
-    ):
-        if value is not None:
-            words += [option, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
-    words += options_of(machine, Computer)
-    return Score(_runslice.Scored.of(words))
+    options: dict[str, object] = {
+        "recorded_under": None if recorded_under is None else os.fspath(recorded_under),
+        "recorded_on": recorded_on,
+        "window": window,
+        "resample_seed": resample_seed,
+        "jobs": jobs,
+    }
+    options = {key: value for key, value in options.items() if value is not None}
+    options |= options_of(machine, Computer)
+    files = os.fspath(recording), None if second is None else os.fspath(second)
+    return Score(_runslice.Scored.of(*files, options))

@@ -432,7 +432,7 @@ class _Search:
         run = Run(request_of(arms, load, settings, self.goals).simulate())
         verdict, refused = None, None
         try:
-            verdict = Verdict(run._run.judge([]))
+            verdict = Verdict(run._run.judge({}))
         except _runslice.Error as error:
             # No spread, or too few runs with the goal: the words say it.
             refused = str(error)

@@ -3,20 +3,19 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use ask::choose::{Candidate, Choose as Question};
+use ask::choose::{BASELINE, Candidate, Choose as Question, RUNS_MAX, candidates};
+use ask::load_source::LoadSource;
 use clap::Args;
-use model::{Advised, Nanos};
-use workload::Workload;
+use model::Nanos;
 
 use crate::comparison::{Form, form_of, parse_percent};
 use crate::computer::COMPUTER;
-use crate::exit::UsageError;
 use crate::goal::Goal;
 use crate::machine_options::MachineOptions;
 use crate::policy::{self, Found};
 use crate::recording_options::RecordingOptions;
 use crate::scheduler::{LoaderOptions, Schedulers};
-use crate::{output, plan, workload_arg};
+use crate::{output, workload_arg};
 
 /// Arguments of `runslice choose`.
 #[derive(Debug, Args)]
@@ -56,12 +55,12 @@ pub struct Choose {
     pub knobs: Option<PathBuf>,
 
     /// The candidate that the others are held against. Default: the scheduler of today's kernels.
-    #[arg(long, value_name = "POLICY", default_value = "eevdf")]
+    #[arg(long, value_name = "POLICY", default_value = BASELINE)]
     pub baseline: String,
 
     /// Number of runs of each candidate, each with its own seed; of a trace the number of parts
     /// that it is cut into. Default: 10, or as many as it takes to decide all comparisons.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX.into()))]
     pub runs: Option<u32>,
 
     /// Refuse to prefer a candidate whose change may be smaller than so many per cent, because so
@@ -104,91 +103,41 @@ pub struct Choose {
     pub output: Option<PathBuf>,
 }
 
-/// A policy that need not be read: the argument that names it, and what it is.
-pub type Given = (String, Found);
-
-fn candidate(argument: &str, given: &[Given]) -> anyhow::Result<Candidate> {
-    let known = given.iter().find(|(name, _)| name == argument);
-    Ok(Candidate {
-        found: match known {
-            Some((_, found)) => found.clone(),
-            None => policy::open(argument)?,
-        },
-        call: quoted(argument),
-    })
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let quoted = shlex::try_quote(word);
-    quoted.map_or_else(|_| word.to_owned(), Into::into)
-}
-
 impl Choose {
-    /// The candidates, each once, the baseline first. Those in `given` are not looked for.
-    ///
-    /// # Errors
-    /// When one cannot be found, or there is no other than the baseline.
-    pub fn candidates(&self, given: &[Given]) -> anyhow::Result<Vec<Candidate>> {
-        let mut all = vec![candidate(&self.baseline, given)?];
-        let mut named = policy::list(&self.policy);
-        if named.is_empty() && self.schedulers.is_empty() && self.knobs.is_none() {
-            named = policies::ALL.iter().map(|it| it.name.to_owned()).collect();
-        }
-        for argument in &named {
-            if *argument != self.baseline {
-                all.push(candidate(argument, given)?);
-            }
-        }
-        let in_file = match &self.knobs {
-            Some(file) => plan::candidates(&COMPUTER, file, &self.loader.asked())?,
-            None => Vec::new(),
-        };
+    /// The candidates, the baseline first.
+    fn candidates(&self) -> anyhow::Result<Vec<Candidate>> {
+        let named = |word: &String| Ok(Candidate::named(word, policy::open(word)?));
+        let first = named(&self.baseline)?;
+        let words = policy::list(&self.policy);
+        let words = words.iter().map(named).collect::<anyhow::Result<_>>()?;
         let programs = Schedulers {
             commands: self.schedulers.clone(),
             loader: self.loader.clone(),
             ..Schedulers::default()
         };
-        let programs = programs.policies()?.into_iter().map(Found::of_policy);
-        for found in in_file.into_iter().chain(programs) {
-            let call = match &found.policy.program {
-                Some(program) => {
-                    let words = program.command.iter().map(String::as_str);
-                    let command = shlex::try_join(words).unwrap_or_default();
-                    format!("--scheduler {}", quoted(&command))
-                }
-                None => quoted(&found.policy.name),
-            };
-            all.push(Candidate { found, call });
-        }
-        let mut seen = Vec::new();
-        all.retain(|it| {
-            let is_new = !seen.contains(&it.call);
-            seen.push(it.call.clone());
-            is_new
-        });
-        if all.len() < 2 {
-            let message = Advised::new(
-                format!("there is only {} to choose from", self.baseline),
-                "name other candidates",
-            );
-            return Err(UsageError::new(message).into());
-        }
-        Ok(all)
+        let programs = programs.policies()?.into_iter();
+        let programs = programs.map(|it| Candidate::of(Found::of_policy(it)));
+        candidates(
+            &COMPUTER,
+            (&self.baseline, first),
+            (words, programs.collect()),
+            (self.knobs.as_deref(), &self.loader.asked()),
+        )
     }
 
-    /// As a question has it, with the candidates that are named here or in `given`, under `load` if
-    /// it is not to be found by its name.
+    /// As a question has it.
     ///
     /// # Errors
-    /// As [`Choose::candidates`].
-    pub fn asked(&self, given: &[Given], load: Option<Workload>) -> anyhow::Result<Question> {
+    /// When a candidate cannot be found, or there is no other than the baseline.
+    pub fn asked(&self) -> anyhow::Result<Question> {
+        let load = match self.recording.asked().source()? {
+            Some(load) => load,
+            None => LoadSource::Named(self.workload.as_deref().unwrap_or_default().into()),
+        };
         Ok(Question {
-            candidates: self.candidates(given)?,
+            candidates: self.candidates()?,
             goals: self.goal.clone(),
             load,
-            workload: self.workload.clone(),
-            recording: self.recording.asked(),
             scale: self.scale.clone(),
             runs: self.runs,
             not_modelled: self.not_modelled,

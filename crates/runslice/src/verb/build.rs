@@ -83,7 +83,10 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
             "give another name with -o"
         ));
     }
-    let built = source::compile(path, &request.readable())?;
+    let (built, notes) = source::compile(path, &request.readable())?;
+    for note in notes {
+        say("runslice", &note);
+    }
     let tables = Object::parse(&built.object).map(|object| object.tables())?;
     if tables.is_empty() {
         bail!(Advised::new(

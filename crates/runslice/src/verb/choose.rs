@@ -13,7 +13,7 @@ use crate::output;
 /// When a candidate, the load or a goal is wrong, or the baseline fails.
 pub fn run(request: &Choose) -> anyhow::Result<Status> {
     let form = request.check()?;
-    let chosen = Chosen::make(request, &[], None)?;
+    let chosen = Chosen::make(request)?;
     let mut to = output::open_form(form.export(), request.output.as_deref())?;
     chosen.write(form, &mut to)?;
     to.flush()?;

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use ask::load_source::LoadSource;
 use ask::simulate::Simulate;
 use clap::Args;
 use model::{Nanos, Sink};
@@ -83,7 +84,7 @@ pub struct Sim {
     format: Option<RunFormat>,
 
     /// Table to write as CSV or Parquet.
-    #[arg(long, value_enum, value_name = "TABLE", default_value_t = TableName::Groups)]
+    #[arg(long, value_name = "TABLE", default_value = "groups", value_parser = report::table_name())]
     table: TableName,
 
     /// Write every event to this file as JSON lines. With several policies, each gets its own file,
@@ -177,8 +178,10 @@ impl Sim {
     fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
         let question = Simulate {
             schedulers: self.policies()?,
-            load: self.recording.given()?,
-            workload: self.workload.clone(),
+            load: self.recording.asked().source()?.or_else(|| {
+                let name = self.workload.as_deref();
+                name.map(|it| LoadSource::Named(it.into()))
+            }),
             scale: self.run.scale.clone(),
             machine: self.run.machine.asked(),
             seed: self.run.seed,

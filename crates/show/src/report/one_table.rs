@@ -23,27 +23,65 @@ const RUN: [(&str, Kind); 3] = [
     ("knobs", Kind::Text),
 ];
 
-/// Tables for CSV and Parquet.
+/// Tables for CSV and Parquet, by what has a row in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableName {
-    /// Each group of tasks that the workload declares, and all tasks together.
+    /// The group of tasks.
     Groups,
-    /// Each task.
+    /// The task.
     Tasks,
-    /// Deadlines of each group.
+    /// The deadline.
     Deadlines,
-    /// Spans of each group: stretches of its work that the workload names and times.
+    /// The span.
     Spans,
-    /// Counters of each group: things that the workload counts.
+    /// The counter.
     Counters,
-    /// Phases of each group: parts of its work that the workload names.
+    /// The phase.
     Phases,
-    /// Each nice value.
+    /// The nice value.
     Nice,
-    /// The whole machine.
+    /// The machine.
     Machine,
-    /// Each CPU.
+    /// The CPU.
     Cpus,
+}
+
+impl TableName {
+    /// Each with its name, and what has a row in it.
+    pub const ALL: [(Self, &'static str, &'static str); 9] = [
+        (
+            Self::Groups,
+            "groups",
+            "Each group of tasks that the workload declares, and all tasks together",
+        ),
+        (Self::Tasks, "tasks", "Each task"),
+        (Self::Deadlines, "deadlines", "Deadlines of each group"),
+        (
+            Self::Spans,
+            "spans",
+            "Spans of each group: stretches of its work that the workload names and times",
+        ),
+        (
+            Self::Counters,
+            "counters",
+            "Counters of each group: things that the workload counts",
+        ),
+        (
+            Self::Phases,
+            "phases",
+            "Phases of each group: parts of its work that the workload names",
+        ),
+        (Self::Nice, "nice", "Each nice value"),
+        (Self::Machine, "machine", "The whole machine"),
+        (Self::Cpus, "cpus", "Each CPU"),
+    ];
+
+    /// The table of this name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|(_, it, _)| *it == name);
+        found.map(|(table, ..)| table)
+    }
 }
 
 /// The table; each row says of which run it is.

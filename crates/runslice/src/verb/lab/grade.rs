@@ -12,7 +12,7 @@ use crate::computer::COMPUTER;
 use crate::exit::BadSource;
 use crate::exit::UsageError;
 use crate::policy;
-use crate::say::printable;
+use crate::say::{printable, say};
 use crate::source::{self, Readable};
 use crate::violation::{self, Property, Signature};
 
@@ -115,7 +115,10 @@ fn policy_in(path: &Path) -> anyhow::Result<Result<PolicySpec, String>> {
         return Ok(policy::find(&word).map_err(|error| crate::exit::in_full(&error)));
     }
     match source::compile(path, &Readable::source_alone()) {
-        Ok(built) => {
+        Ok((built, notes)) => {
+            for note in notes {
+                say("runslice", &note);
+            }
             let found = policy::of_bytes(&word, built.object);
             Ok(found
                 .map(|it| it.policy)

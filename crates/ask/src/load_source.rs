@@ -1,0 +1,135 @@
+//! Where a load comes from: a name, a text that is in no file, or a recording.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use workload::Workload;
+
+use crate::error::UsageError;
+use crate::profile;
+use crate::recording::{self, Rerun, Wanted};
+use crate::services::Services;
+use crate::workload_arg::{self, Written};
+
+/// Where a load comes from. It is read when it is asked for.
+#[derive(Clone, Debug)]
+pub enum LoadSource {
+    /// What a question calls so: a built-in name, a file, a trace.
+    Named(Arc<str>),
+    /// A text that is in no file.
+    Text(Arc<Written>),
+    /// A recording that is rerun.
+    Recorded(Arc<str>, Wanted),
+}
+
+impl LoadSource {
+    /// A text that is in no file. `word` is what the file would be called, such as `mine.toml`;
+    /// `.json` is a configuration of rt-app.
+    ///
+    /// # Errors
+    /// When the text is wrong; the message names line and column.
+    pub fn of_text(services: &Services<'_>, word: &str, text: &str) -> anyhow::Result<Self> {
+        let written = Written {
+            file: word.to_owned(),
+            text: text.to_owned(),
+        };
+        parse(services, &written, &[])?;
+        Ok(Self::Text(Arc::new(written)))
+    }
+
+    /// Its name, or that of its file.
+    #[must_use]
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Named(word) | Self::Recorded(word, _) => word,
+            Self::Text(written) => &written.file,
+        }
+    }
+
+    /// As somebody wrote it.
+    ///
+    /// # Errors
+    /// When there is no such workload, or it is a recording.
+    pub fn written(&self, services: &Services<'_>) -> anyhow::Result<Written> {
+        match self {
+            Self::Recorded(word, _) => {
+                let message = format!("{word} is a recording, which has no text of a workload");
+                Err(UsageError::new(message).into())
+            }
+            Self::Named(word) => Written::find(services, word),
+            Self::Text(written) => Ok(Written::clone(written)),
+        }
+    }
+
+    /// The load, with its parameters `scale` set anew.
+    ///
+    /// # Errors
+    /// When there is none, it is wrong, or a recording has parameters.
+    pub fn load(
+        &self,
+        services: &Services<'_>,
+        scale: &[(String, i64)],
+    ) -> anyhow::Result<Workload> {
+        match self {
+            Self::Named(word) => workload_arg::find(services, word, scale),
+            Self::Text(written) => parse(services, written, scale),
+            Self::Recorded(word, wanted) if scale.is_empty() => {
+                let path = Path::new(&**word);
+                let load = recording::load(services, path, *wanted)?;
+                recording::say_score(services, path);
+                Ok(load)
+            }
+            Self::Recorded(word, _) => {
+                let message = format!("{word} is a recording, which has no parameters to --scale");
+                Err(UsageError::new(message).into())
+            }
+        }
+    }
+
+    /// Its name, or if it has none the load.
+    pub(crate) fn given(
+        &self,
+        services: &Services<'_>,
+        scale: &[(String, i64)],
+    ) -> anyhow::Result<(Option<&str>, Option<Workload>)> {
+        match self {
+            Self::Named(name) => Ok((Some(name), None)),
+            _ => Ok((None, Some(self.load(services, scale)?))),
+        }
+    }
+
+    /// Whether another process cannot read it by its name or text.
+    pub(crate) fn is_recording(&self, services: &Services<'_>) -> bool {
+        match self {
+            Self::Recorded(..) => true,
+            Self::Named(word) => recording::is_recording(services, Path::new(&**word)),
+            Self::Text(_) => false,
+        }
+    }
+}
+
+impl Rerun {
+    /// The recording as a source of a load, if there is one.
+    ///
+    /// # Errors
+    /// When a factor is for a recording that is not there.
+    pub fn source(&self) -> Result<Option<LoadSource>, UsageError> {
+        if self.from.is_none() && self.cost_scale.is_some() {
+            let message = "--cost-scale changes the cost of a recording: it needs --from";
+            return Err(UsageError::new(message));
+        }
+        let word = self.from.as_ref().map(|path| path.to_string_lossy().into());
+        Ok(word.map(|word| LoadSource::Recorded(word, self.wanted())))
+    }
+}
+
+/// A profile's file lies where the workload says, seen from this process's folder.
+fn parse(
+    services: &Services<'_>,
+    written: &Written,
+    scale: &[(String, i64)],
+) -> anyhow::Result<Workload> {
+    written.parse(services, scale, &|name| {
+        profile::find_in(services, Path::new(""), name)
+    })
+}

@@ -1,0 +1,99 @@
+//! A run as documents have it. Their version stands with those who write them.
+
+use std::collections::BTreeMap;
+
+use model::{Exit, Summary};
+use serde::{Serialize, Serializer};
+use stats::Report;
+use stats::compare::machines;
+
+use super::Outcome;
+
+#[derive(Serialize)]
+struct RunDocument<'a> {
+    policy: &'a str,
+    knobs: BTreeMap<&'a str, &'a str>,
+    exit: EndDocument<'a>,
+    report: &'a Report,
+    #[serde(flatten)]
+    rest: Rest<'a>,
+    /// The figures by which another machine is compared, with the distributions of waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<&'a machines::Run>,
+}
+
+#[derive(Serialize)]
+struct EndDocument<'a> {
+    kind: u32,
+    reason: &'static str,
+    code: i64,
+    message: &'a str,
+    time_ns: u64,
+    fault: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Rest<'a> {
+    callbacks: u64,
+    instructions: u64,
+    kernel_counters: BTreeMap<&'a str, u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    spent_ns: BTreeMap<&'a str, u64>,
+    policy_counters: BTreeMap<&'a str, u64>,
+    printed: &'a str,
+    notes: &'a [String],
+}
+
+impl<'a> From<&'a Exit> for EndDocument<'a> {
+    fn from(exit: &'a Exit) -> Self {
+        Self {
+            kind: exit.kind as u32,
+            reason: exit.kind.reason(),
+            code: exit.code,
+            message: &exit.message,
+            time_ns: exit.time.as_nanos(),
+            fault: exit.fault.as_deref(),
+        }
+    }
+}
+
+impl<'a> From<&'a Summary> for Rest<'a> {
+    fn from(summary: &'a Summary) -> Self {
+        let policy_counters = summary.policy_counters.iter();
+        Self {
+            callbacks: summary.callbacks,
+            instructions: summary.instructions,
+            kernel_counters: summary.counters.iter().copied().collect(),
+            spent_ns: (summary.spent.iter())
+                .map(|(kind, span)| (*kind, span.get()))
+                .collect(),
+            policy_counters: policy_counters
+                .map(|(name, n)| (name.as_str(), *n))
+                .collect(),
+            printed: &summary.printed,
+            notes: &summary.notes,
+        }
+    }
+}
+
+impl<'a> From<&'a Outcome> for RunDocument<'a> {
+    fn from(outcome: &'a Outcome) -> Self {
+        let set = outcome.set.iter();
+        Self {
+            policy: &outcome.policy,
+            knobs: set
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect(),
+            exit: EndDocument::from(&outcome.summary.exit),
+            report: &outcome.report,
+            rest: Rest::from(&outcome.summary),
+            compared: outcome.compared.as_ref(),
+        }
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        RunDocument::from(self).serialize(serializer)
+    }
+}
