@@ -1,7 +1,8 @@
 //! The command line: arguments, files, printing, exit status. One file a verb, under `verb/`.
 //!
 //! No statistic is computed and no scheduling decision is made here. [`main()`] is the command line
-//! as a function; [`COMPUTER`] is what other doors ask questions with. Only the command line is stable: see CHANGELOG.md.
+//! as a function; [`COMPUTER`] is what other doors ask questions with. Only the command line is
+//! stable: see CHANGELOG.md.
 
 #![forbid(unsafe_code)]
 // Some of what verbs share is used by those alone that need a kernel.

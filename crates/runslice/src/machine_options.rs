@@ -12,20 +12,24 @@ use crate::{kernel, profile};
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub struct MachineOptions {
     /// CPUs of the machine, 1 to 1024. Default: as in the workload or bundle.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=CPUS_MAX.into()))]
+    #[arg(long, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u16).range(1..=CPUS_MAX.into()))]
     cpus: Option<u16>,
 
     /// Hardware threads of each core, 1 or 2. Default: as in the workload or bundle.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=SMT_MAX.into()))]
+    #[arg(long, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u16).range(1..=SMT_MAX.into()))]
     smt: Option<u16>,
 
     /// CPUs that share a last-level cache; 0 for all CPUs of a NUMA node. Default: as in the
     /// workload or bundle.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=CPUS_MAX.into()))]
+    #[arg(long, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u16).range(0..=CPUS_MAX.into()))]
     llc: Option<u16>,
 
     /// CPUs of each NUMA node; 0 for all CPUs. Default: as in the workload or bundle.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=CPUS_MAX.into()))]
+    #[arg(long, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u16).range(0..=CPUS_MAX.into()))]
     node: Option<u16>,
 
     /// Timer ticks per second, the kernel's HZ: 100, 250, 300 or 1000. Default: as in the workload

@@ -66,7 +66,8 @@ pub struct Limits {
 
     /// Most memory of each policy, MiB: its maps, stacks and the objects that it creates.
     /// Default: 512.
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MEMORY_MAX_MIB))]
+    #[arg(long, value_name = "MIB",
+        value_parser = clap::value_parser!(u64).range(1..=MEMORY_MAX_MIB))]
     memory: Option<u64>,
 }
 

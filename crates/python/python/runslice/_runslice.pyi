@@ -49,7 +49,11 @@ class Load:
 
 class Request:
     def __init__(
-        self, policies: list[Policy], load: Load | None, options: dict[str, object], goals: list[str]
+        self,
+        policies: list[Policy],
+        load: Load | None,
+        options: dict[str, object],
+        goals: list[str],
     ) -> None: ...
     def simulate(self) -> Run: ...
     def explain(self, worst: int | None = None, task: str | None = None) -> Explained: ...

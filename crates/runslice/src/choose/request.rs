@@ -60,7 +60,8 @@ pub struct Choose {
 
     /// Number of runs of each candidate, each with its own seed; of a trace the number of parts
     /// that it is cut into. Default: 10, or as many as it takes to decide all comparisons.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX.into()))]
+    #[arg(long, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX.into()))]
     pub runs: Option<u32>,
 
     /// Refuse to prefer a candidate whose change may be smaller than so many per cent, because so

@@ -84,7 +84,8 @@ pub struct Sim {
     format: Option<RunFormat>,
 
     /// Table to write as CSV or Parquet.
-    #[arg(long, value_name = "TABLE", default_value = "groups", value_parser = report::table_name())]
+    #[arg(long, value_name = "TABLE",
+        default_value = "groups", value_parser = report::table_name())]
     table: TableName,
 
     /// Write every event to this file as JSON lines. With several policies, each gets its own file,

@@ -81,7 +81,8 @@ pub struct Play {
     to: To,
 
     /// Table to write as CSV or Parquet.
-    #[arg(long, value_name = "TABLE", default_value = "groups", value_parser = report::table_name())]
+    #[arg(long, value_name = "TABLE",
+        default_value = "groups", value_parser = report::table_name())]
     table: TableName,
 
     #[command(flatten)]
