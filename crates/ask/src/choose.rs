@@ -176,13 +176,11 @@ impl Choose {
 
     /// The trace that is the load, if it is one.
     fn trace(&self, services: &Services<'_>) -> Option<(&Path, Wanted)> {
-        let path = Path::new(self.load.word());
-        let wanted = match &self.load {
-            LoadSource::Recorded(_, wanted) => Some(*wanted),
-            LoadSource::Named(_) => Some(Wanted::default()),
-            LoadSource::Text(_) => None,
+        let (path, wanted) = match &self.load {
+            LoadSource::Recorded(path, wanted) => (&**path, *wanted),
+            LoadSource::Named(name) => (Path::new(&**name), Wanted::default()),
+            LoadSource::Text(_) => return None,
         };
-        let wanted = wanted.filter(|_| self.load.is_recording(services))?;
-        Some((path, wanted))
+        self.load.is_recording(services).then_some((path, wanted))
     }
 }

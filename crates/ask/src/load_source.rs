@@ -1,5 +1,6 @@
 //! Where a load comes from: a name, a text that is in no file, or a recording.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub enum LoadSource {
     /// A text that is in no file.
     Text(Arc<Written>),
     /// A recording that is rerun.
-    Recorded(Arc<str>, Wanted),
+    Recorded(Arc<Path>, Wanted),
 }
 
 impl LoadSource {
@@ -39,10 +40,11 @@ impl LoadSource {
 
     /// Its name, or that of its file.
     #[must_use]
-    pub fn word(&self) -> &str {
+    pub fn word(&self) -> Cow<'_, str> {
         match self {
-            Self::Named(word) | Self::Recorded(word, _) => word,
-            Self::Text(written) => &written.file,
+            Self::Named(word) => Cow::Borrowed(word),
+            Self::Recorded(path, _) => path.to_string_lossy(),
+            Self::Text(written) => Cow::Borrowed(&written.file),
         }
     }
 
@@ -52,7 +54,8 @@ impl LoadSource {
     /// When there is no such workload, or it is a recording.
     pub fn written(&self, services: &Services<'_>) -> anyhow::Result<Written> {
         match self {
-            Self::Recorded(word, _) => {
+            Self::Recorded(path, _) => {
+                let word = path.display();
                 let message = format!("{word} is a recording, which has no text of a workload");
                 Err(UsageError::new(message).into())
             }
@@ -73,13 +76,13 @@ impl LoadSource {
         match self {
             Self::Named(word) => workload_arg::find(services, word, scale),
             Self::Text(written) => parse(services, written, scale),
-            Self::Recorded(word, wanted) if scale.is_empty() => {
-                let path = Path::new(&**word);
+            Self::Recorded(path, wanted) if scale.is_empty() => {
                 let load = recording::load(services, path, *wanted)?;
                 recording::say_score(services, path);
                 Ok(load)
             }
-            Self::Recorded(word, _) => {
+            Self::Recorded(path, _) => {
+                let word = path.display();
                 let message = format!("{word} is a recording, which has no parameters to --scale");
                 Err(UsageError::new(message).into())
             }
@@ -118,8 +121,8 @@ impl Rerun {
             let message = "--cost-scale changes the cost of a recording: it needs --from";
             return Err(UsageError::new(message));
         }
-        let word = self.from.as_ref().map(|path| path.to_string_lossy().into());
-        Ok(word.map(|word| LoadSource::Recorded(word, self.wanted())))
+        let path = self.from.as_deref();
+        Ok(path.map(|path| LoadSource::Recorded(path.into(), self.wanted())))
     }
 }
 

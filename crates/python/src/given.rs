@@ -1,5 +1,7 @@
 //! Policies and workloads.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use ask::load_source::LoadSource;
 use ask::policy::{self, Found};
@@ -161,7 +163,10 @@ impl Load {
 
     #[staticmethod]
     fn recorded(word: &str) -> Self {
-        Self(LoadSource::Recorded(word.into(), Wanted::default()))
+        Self(LoadSource::Recorded(
+            Path::new(word).into(),
+            Wanted::default(),
+        ))
     }
 
     #[staticmethod]
@@ -170,8 +175,8 @@ impl Load {
     }
 
     #[getter]
-    fn word(&self) -> &str {
-        self.0.word()
+    fn word(&self) -> String {
+        self.0.word().into_owned()
     }
 
     fn text(&self, py: Python<'_>) -> PyResult<String> {
