@@ -65,7 +65,7 @@ impl Judge<'_> {
     /// The part of `task`'s wait in which tasks of other classes did not have all its CPUs, if
     /// there was another part.
     fn free_wait(&self, task: TaskId) -> Option<Nanos> {
-        let denied = self.state.denied(task, self.now, &self.usable(task));
+        let denied = self.state.denied(task, self.now, &self.state.usable(task));
         let waited = self.state.waited(task, self.now)?;
         (denied > Nanos::ZERO).then(|| Nanos::new(waited.get().saturating_sub(denied.get())))
     }
@@ -179,10 +179,10 @@ impl Judge<'_> {
     /// About a task that leaves its queue, to run: somebody has come for it in the end.
     pub fn leaving(&self, task: TaskId) -> Finding {
         let put = self.state.tasks[task.index()].put;
-        let found = match self.overtaken(task) > 0 && self.is_owed(task) {
+        let found = match self.overtaken(task) > 0 && self.state.is_owed(task, self.now) {
             _ if self.is_outranked(task) => (Fault::Outranked, None),
             true => (Fault::PassedOver, self.headed(task).or(put)),
-            false => self.held(&self.usable(task), self.put_at(task), put),
+            false => self.held(&self.state.usable(task), self.put_at(task), put),
         };
         let (fault, culprit) = self.in_turn(task, found);
         Finding {
@@ -190,13 +190,6 @@ impl Judge<'_> {
             culprit: culprit.map(|deed| self.act(&deed)),
             ..self.finding(task)
         }
-    }
-
-    /// The CPUs that are there and that `task` may use.
-    pub(super) fn usable(&self, task: TaskId) -> Vec<CpuId> {
-        let all = (0u16..).map(CpuId).zip(&self.state.cpus);
-        let usable = all.filter(|(number, cpu)| !cpu.is_offline && self.may_run(task, *number));
-        usable.map(|(number, _)| number).collect()
     }
 
     fn act(&self, deed: &Deed) -> Act {
@@ -275,17 +268,11 @@ impl Judge<'_> {
         put.map_or(0, |put| put.number)
     }
 
-    /// Whether `task` may use `cpu`, as far as that was told.
-    fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
-        let mask = self.state.tasks[task.index()].mask;
-        mask.is_none_or(|mask| cpu.0 >= 64 || mask >> cpu.0 & 1 != 0)
-    }
-
     /// Tasks that came to its queue later and were taken, by CPUs that it may use.
     fn overtaken(&self, id: TaskId) -> u64 {
         let entry = self.state.entry(id).map(|(_, entry)| entry);
         let by = entry.into_iter().flat_map(|entry| &entry.overtaken);
-        by.filter(|(cpu, _)| self.may_run(id, **cpu))
+        by.filter(|(cpu, _)| self.state.may_run(id, **cpu))
             .map(|(_, tasks)| tasks)
             .sum()
     }
@@ -398,7 +385,7 @@ impl Judge<'_> {
         }
         match self.grip(cpu, self.put_at(id)) {
             Some(given) => (Fault::CpuHeld, Some(given)),
-            None if overtaken > 0 && self.is_owed(id) => {
+            None if overtaken > 0 && self.state.is_owed(id, self.now) => {
                 (Fault::PassedOver, self.headed(id).or(put))
             }
             None if running.slice.is_none() => (Fault::CpuHeld, put),
@@ -445,9 +432,9 @@ impl Judge<'_> {
         }
         let (queue, entry) = self.state.entry(id).expect("the caller has seen it");
         let is_there = |cpu: &CpuId| !self.state.cpus[cpu.index()].is_offline;
-        let usable = self.usable(id);
+        let usable = self.state.usable(id);
         let looked = entry.readers.iter();
-        let looked = looked.filter(|(cpu, _)| self.may_run(id, **cpu));
+        let looked = looked.filter(|(cpu, _)| self.state.may_run(id, **cpu));
         let looked = looked.map(|(_, look)| *look).max_by_key(|it| it.number);
         if entry.looks > 0 && looked.is_none() {
             let number = self.put_number(id);
@@ -470,7 +457,7 @@ impl Judge<'_> {
         let waited = self.now.since(self.put_at(id)).get();
         let is_read = looked.is_some_and(|look| self.now.since(look.time).get() <= waited / 2);
         if is_read && entry.takes == 0 {
-            let fault = if self.is_owed(id) {
+            let fault = if self.state.is_owed(id, self.now) {
                 Fault::PassedOver
             } else {
                 Fault::Waited
@@ -478,7 +465,7 @@ impl Judge<'_> {
             return (fault, put);
         }
         if is_read && self.overtaken(id) > 0 {
-            return if self.is_owed(id) {
+            return if self.state.is_owed(id, self.now) {
                 (Fault::PassedOver, self.headed(id).or(put))
             } else {
                 (Fault::Waited, put)
@@ -629,6 +616,28 @@ impl Judge<'_> {
         blind
             .filter(|deed| deed.number > since && deed.place != NOWHERE)
             .max_by_key(|deed| deed.number)
+    }
+
+    /// The class, unless that says no more than that other tasks have the CPUs, and `id` is still
+    /// within its round: then it waits for its turn.
+    fn in_turn(
+        &self,
+        id: TaskId,
+        (fault, culprit): (Fault, Option<Deed>),
+    ) -> (Fault, Option<Deed>) {
+        let is_of_order = matches!(
+            fault,
+            Fault::CpuHeld
+                | Fault::PassedOver
+                | Fault::UnreadQueue
+                | Fault::UnreachableQueue
+                | Fault::ForgottenKick
+        );
+        let is_due = self.state.is_owed(id, self.now) || self.state.is_shut_out(id, self.now);
+        if is_of_order && !self.state.has_idle(id) && !is_due {
+            return (Fault::Waited, self.state.tasks[id.index()].put);
+        }
+        (fault, culprit)
     }
 
     /// How long a task has run, and how long it wanted to.
