@@ -1,11 +1,12 @@
 //! What CPU time tasks have a right to while they wait.
 //!
-//! The right is the max-min fair allocation by weight over the runnable tasks, on the CPUs that they
-//! may use and that no higher class has (Bertsekas and Gallager, "Data Networks", 1992, section
-//! 6.5.2). This module computes a lower bound of it. A task that gets less than a whole CPU there
-//! finds all its CPUs fully used, by tasks that get no more for their weight than it does, and each
-//! of these may use one of its CPUs. So a task of weight `w` gets at least `w * CPUs / W`, and at
-//! most one CPU, where `W` is the weight of all runnable tasks that may use one of its CPUs.
+//! The right is the max-min fair allocation by weight over the runnable tasks, on the CPUs that
+//! they may use and that no higher class has (Bertsekas and Gallager, "Data Networks", 1992,
+//! section 6.5.2). This module computes a lower bound of it. A task that gets less than a whole
+//! CPU there finds all its CPUs fully used, by tasks that get no more for their weight than it
+//! does, and each of these may use one of its CPUs. So a task of weight `w` gets at least
+//! `w * CPUs / W`, and at most one CPU, where `W` is the weight of all runnable tasks that may use
+//! one of its CPUs.
 
 use std::collections::BTreeMap;
 
