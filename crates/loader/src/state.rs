@@ -574,6 +574,11 @@ impl State {
             return false;
         };
         match &mut self.threads[known].parked {
+            // Its child has died before anybody has noticed: it goes on.
+            Some(parked) if matches!(parked.then, Then::Vfork(_) | Then::Freed) => {
+                self.park(known, call, Then::Handle, None);
+                self.woken.push(known);
+            }
             Some(parked) => parked.call = call,
             None => self.park(known, call, Then::Handle, None),
         }

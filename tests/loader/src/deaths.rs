@@ -17,6 +17,7 @@ pub fn run(case: &str, rest: &[String]) -> bool {
         "all that is traced" => all_that_is_traced(),
         "signal to a maker" => signal_to_a_maker(rest),
         "signals in vfork" => signals_in_vfork(rest),
+        "vforked child that kills itself" => vforked_child_that_kills_itself(),
         "thread that dies alone" => thread_that_dies_alone(rest),
         "closed interpreter" => closed_interpreter(),
         "many words" => many_words(),
@@ -129,6 +130,19 @@ fn signals_in_vfork(args: &[String]) {
     let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
     let signals = SIGNALS.load(Ordering::Relaxed);
     println!("{} {status} {signals} signals", ended == child);
+}
+
+/// Its maker goes on before anybody can have noticed the end.
+fn vforked_child_that_kills_itself() {
+    extern "C" fn child(_: *mut libc::c_void) -> i32 {
+        unsafe { libc::syscall(libc::SYS_tkill, libc::gettid(), libc::SIGUSR1) as i32 }
+    }
+    for _ in 0..20 {
+        let vfork = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let child = begin(child, vfork);
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    }
+    println!("its maker goes on");
 }
 
 /// Sets a filter that ends the thread at `getpgrp()`.

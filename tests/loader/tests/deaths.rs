@@ -121,6 +121,13 @@ fn signals_for_a_thread_in_vfork_wait_until_its_child_lets_it_go() {
 }
 
 #[test]
+fn the_maker_of_a_vforked_child_that_kills_itself_goes_on() {
+    let (end, out, notes) = end(&["vforked child that kills itself"], settings(4));
+    let expected = (0, "its maker goes on");
+    assert_eq!((end.status, out.trim()), expected, "{notes:?}");
+}
+
+#[test]
 fn a_thread_that_a_filter_of_its_own_ends_is_no_end_of_the_run() {
     for when in ["at once", "later"] {
         let began = Instant::now();
