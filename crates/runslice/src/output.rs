@@ -135,6 +135,9 @@ impl To {
 ///
 /// # Errors
 /// When the ending stands for a format that these results do not have.
+///
+/// # Panics
+/// When a format of `F` is not read by the name that it has.
 pub fn form<F: ValueEnum + Copy>(
     given: Option<F>,
     path: Option<&Path>,
