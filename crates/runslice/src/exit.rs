@@ -88,7 +88,7 @@ pub fn advised(error: &anyhow::Error) -> Advised {
     ask::error::advised_with(error, &known())
 }
 
-/// [`advised`] in one line.
+/// `advised()` in one line.
 #[must_use]
 pub fn in_full(error: &anyhow::Error) -> String {
     advised(error).in_full()
