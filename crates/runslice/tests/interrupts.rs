@@ -12,7 +12,9 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn start(folder: &Path, words: &[&str]) -> Child {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_runslice"));
+    // Whoever started the tests in the background has them ignore Ctrl-C, and what they start.
+    let mut program = Command::new("env");
+    program.args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_runslice")]);
     program.args(words).current_dir(folder).stdin(Stdio::null());
     program.stdout(Stdio::null()).stderr(Stdio::piped());
     program.spawn().expect("the program starts")
