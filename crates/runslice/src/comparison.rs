@@ -15,7 +15,7 @@ use crate::export;
 use crate::output;
 use crate::page::Page;
 
-pub use ask::compare::{FailIf, Family, parse_percent, refuse_nothing};
+pub use ask::compare::{FailIf, parse_percent, refuse_nothing};
 pub use show::comparison::{Compared, verdict};
 
 /// Options of all comparisons.

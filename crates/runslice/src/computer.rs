@@ -234,6 +234,7 @@ pub mod sets {
 
         use serde_json::Value;
 
+        #[cfg(feature = "live")]
         pub use ask::sets::own::*;
 
         use crate::computer::COMPUTER;

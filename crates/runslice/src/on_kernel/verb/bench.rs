@@ -10,14 +10,14 @@ mod tests;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use ask::compare::is_decided;
+use ask::compare::{Family, is_decided};
 use clap::Args;
 use live::process;
 use model::Nanos;
 use serde_json::{Value, json};
 use stats::compare::{Choice, CommandFigures, Row, Settings, compare};
 
-use crate::comparison::{Compared, Family, Form, Judging, form_of, page, status, write};
+use crate::comparison::{Compared, Form, Judging, form_of, page, status, write};
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::look::WidthOptions;
