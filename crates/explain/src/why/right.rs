@@ -28,8 +28,12 @@ pub(super) struct Rights {
     now: SimTime,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Claimants {
+    /// What each of them weighs.
+    weight: u128,
+    /// The CPUs that they may use and have now.
+    cpus: u32,
     /// Those that are runnable.
     tasks: u32,
     /// What one that was runnable all the time has a right to since the begin, in nanoseconds.
@@ -47,10 +51,26 @@ impl Rights {
 
     /// From `now` on the policy's tasks may have this CPU, or may not.
     pub fn set_free(&mut self, cpu: CpuId, is_free: bool, now: SimTime) {
-        self.settle(now);
-        if let Some(free) = self.free.get_mut(cpu.index()) {
-            *free = is_free;
+        let known = self.free.get(cpu.index());
+        if known.is_none_or(|known| *known == is_free) {
+            return;
         }
+        self.settle(now);
+        self.free[cpu.index()] = is_free;
+        for ((mask, _), claimants) in &mut self.claims {
+            if may_use(*mask, cpu) {
+                claimants.cpus = if is_free {
+                    claimants.cpus + 1
+                } else {
+                    claimants.cpus - 1
+                };
+            }
+        }
+    }
+
+    /// Whether tasks with these masks may use the same CPU.
+    pub fn meet(&self, one: u64, other: u64) -> bool {
+        one & other != 0 || self.free.len() > 64
     }
 
     /// A task that was runnable with the claim `before` is so with `after` from `now` on; `None`:
@@ -62,7 +82,9 @@ impl Rights {
         }
         let Some(after) = after else { return };
         if self.claims.len() < MOST_CLAIMS || self.claims.contains_key(&after) {
-            self.claims.entry(after).or_default().tasks += 1;
+            let free = &self.free;
+            let known = self.claims.entry(after);
+            known.or_insert_with(|| Claimants::new(after, free)).tasks += 1;
         }
     }
 
@@ -70,7 +92,7 @@ impl Rights {
     /// that is followed. Only differences mean something.
     pub fn total(&self, claim: Claim, now: SimTime) -> Option<f64> {
         let known = self.claims.get(&claim)?;
-        Some(known.right + self.rate(claim) * since(self.now, now))
+        Some(known.right + self.rate(claim.0, known) * since(self.now, now))
     }
 
     fn settle(&mut self, now: SimTime) {
@@ -78,28 +100,43 @@ impl Rights {
         if span <= 0.0 {
             return;
         }
-        let claims = self.claims.keys();
-        let rates: Vec<f64> = claims.map(|claim| self.rate(*claim)).collect();
+        let claims = self.claims.iter();
+        let rates: Vec<f64> = claims.map(|((mask, _), it)| self.rate(*mask, it)).collect();
         for (claimants, rate) in self.claims.values_mut().zip(rates) {
             claimants.right += rate * span;
         }
         self.now = now;
     }
 
-    /// The part of a CPU that is due to each runnable task with this claim.
-    fn rate(&self, (mask, nice): Claim) -> f64 {
-        let may_use = |at: usize| at >= 64 || mask >> at & 1 != 0;
-        let free = self.free.iter().enumerate();
-        let cpus = free
-            .filter(|(at, is_free)| **is_free && may_use(*at))
-            .count();
-        let meets = |other: u64| other & mask != 0 || self.free.len() > 64;
-        let rivals = self.claims.iter().filter(|((other, _), _)| meets(*other));
-        let weights = rivals.map(|((_, nice), it)| weight(*nice) * u128::from(it.tasks));
-        let all: u128 = weights.sum();
-        let share = cpus as f64 * weight(nice) as f64 / all.max(1) as f64;
+    /// The part of a CPU that is due to each runnable one of these, which have this mask.
+    fn rate(&self, mask: u64, of: &Claimants) -> f64 {
+        let rivals = self
+            .claims
+            .iter()
+            .filter(|((other, _), _)| self.meet(mask, *other));
+        let all: u128 = rivals.map(|(_, it)| it.weight * u128::from(it.tasks)).sum();
+        let share = f64::from(of.cpus) * of.weight as f64 / all.max(1) as f64;
         share.min(1.0)
     }
+}
+
+impl Claimants {
+    /// Nobody yet, on the CPUs that are `free`.
+    fn new((mask, nice): Claim, free: &[bool]) -> Self {
+        let cpus = (0u16..).map(CpuId).zip(free);
+        let cpus = cpus.filter(|(cpu, is_free)| **is_free && may_use(mask, *cpu));
+        Self {
+            weight: weight(nice),
+            cpus: cpus.count() as u32,
+            tasks: 0,
+            right: 0.0,
+        }
+    }
+}
+
+/// Whether a task with this mask may use `cpu`, as far as that was told: a mask has 64 CPUs.
+pub(super) const fn may_use(mask: u64, cpu: CpuId) -> bool {
+    cpu.0 >= 64 || mask >> cpu.0 & 1 != 0
 }
 
 /// What a nice value weighs, 1024 at 0: a quarter more each step (`sched_prio_to_weight`,

@@ -98,10 +98,8 @@ pub(super) struct Task {
     /// It has left for another class.
     pub is_away: bool,
     pub trigger: Option<(SimTime, &'static str)>,
-    /// Since when it has its place in the order of tasks: its wait began, or something took it out
-    /// of its queue and offered it again.
-    pub anew: SimTime,
-    /// What it had a right to then, since the begin.
+    /// What it had a right to, since the begin, when it got its place in the order of tasks: its
+    /// wait began, or something took it out of its queue and offered it again.
     right_anew: Option<f64>,
     /// What it claims while it is runnable.
     claims: Option<Claim>,
@@ -258,7 +256,7 @@ impl State {
             .tasks
             .get(task.index())
             .map_or(0, |task| task.claim().0);
-        let meets = move |claim: Claim| claim.0 & mask != 0 || self.cpus.len() > 64;
+        let meets = move |claim: Claim| self.rights.meet(claim.0, mask);
         self.tasks
             .iter()
             .filter(move |task| task.claims.is_some_and(meets))
@@ -277,7 +275,7 @@ impl State {
             self.rights.change(before, claims, now);
         }
         if anew || before != claims {
-            (task.anew, task.right_anew) = (now, self.rights.total(task.claim(), now));
+            task.right_anew = self.rights.total(task.claim(), now);
         }
     }
 

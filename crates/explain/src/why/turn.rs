@@ -3,6 +3,7 @@
 use model::{CpuId, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
+use super::right::may_use;
 use super::state::{Kind, State};
 
 /// The slice of a task whose policy gives it none (`SCX_SLICE_DFL`, kernel 6.18), nanoseconds.
@@ -21,7 +22,7 @@ impl State {
     /// Whether `task` may use `cpu`, as far as that was told.
     pub fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
         let mask = self.tasks[task.index()].mask;
-        mask.is_none_or(|mask| cpu.0 >= 64 || mask >> cpu.0 & 1 != 0)
+        mask.is_none_or(|mask| may_use(mask, cpu))
     }
 
     /// Whether `id` lags behind by more than a round: in its wait it had a right to so much more
