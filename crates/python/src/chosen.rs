@@ -10,10 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use show::{Origin, choice};
 
-use crate::errors::raise;
 use crate::given::{Load, Policy};
-use crate::options::{Options, in_format, one_of};
-use crate::run::jobs;
+use crate::options::{Options, check_format, in_format, verb};
 use crate::table::{Table, form};
 use crate::verdict::FORMATS;
 use crate::wait::wait;
@@ -55,10 +53,9 @@ impl Chosen {
             seed: options.seed()?,
             duration: options.duration()?,
             start_jitter: None,
-            jobs: options.number("jobs", 1..=u64::MAX)?.map(jobs),
+            jobs: options.jobs()?,
         };
-        let front = ["runslice", "choose"].map(str::to_owned).into_iter();
-        let front = front.chain(all.iter().flat_map(Policy::words));
+        let front = verb("choose").chain(all.iter().flat_map(Policy::words));
         let words = options.words.behind(front.collect());
         let chosen = wait(py, move |services| {
             let candidate = |it: &Policy| {
@@ -113,8 +110,7 @@ impl Chosen {
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let checked = one_of("--format <FORMAT>", format, &FORMATS);
-        checked.map_err(|error| raise(error.into()))?;
+        check_format(format, &FORMATS)?;
         let (chosen, origin) = (&self.chosen, Origin::new(self.command(format)));
         let page = choice::page(chosen, &origin).filter(|_| format == "html");
         let bytes = runslice::in_memory(form(format), |to| match (form(format), page) {

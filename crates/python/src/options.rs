@@ -1,5 +1,6 @@
 //! Options of a question, out of Python's values, and the command line that has the same.
 
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ use model::{Advice as _, Advised, Nanos};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::usage;
+use crate::errors::{raise, usage};
 
 /// Options with their values, as a command line has them; a result says which one gives the same.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,17 @@ impl Words {
 /// The command line with a format behind it.
 pub fn in_format(words: &[String], format: &str) -> Vec<String> {
     [words, &["--format".to_owned(), format.to_owned()]].concat()
+}
+
+/// The words of a command line up to the verb.
+pub fn verb(verb: &str) -> impl Iterator<Item = String> + use<> {
+    ["runslice", verb].map(str::to_owned).into_iter()
+}
+
+/// Refuses a format that is none of `all`.
+pub fn check_format(format: &str, all: &[&str]) -> PyResult<()> {
+    let checked = one_of("--format <FORMAT>", format, all);
+    checked.map(drop).map_err(|error| raise(error.into()))
 }
 
 /// One of `all`, or the words for a wrong one.
@@ -166,6 +178,12 @@ impl<'py> Options<'py> {
     /// The seed of the first run.
     pub fn seed(&mut self) -> PyResult<Option<u64>> {
         self.number("seed", 0..=u64::MAX)
+    }
+
+    /// How many threads work.
+    pub fn jobs(&mut self) -> PyResult<Option<NonZeroUsize>> {
+        let count = self.number("jobs", 1..=u64::MAX)?;
+        Ok(count.and_then(NonZeroUsize::new))
     }
 
     /// When a run ends at the latest.

@@ -24,7 +24,7 @@ use workload::RunSpec;
 use crate::errors::{raise, usage};
 use crate::explained::Explained;
 use crate::given::{Load, Policy};
-use crate::options::{Options, Words, one_of};
+use crate::options::{self, Options, Words, one_of};
 use crate::table::{Table, form};
 use crate::verdict::Verdict;
 use crate::wait::wait;
@@ -46,7 +46,7 @@ pub struct Request {
 impl Request {
     /// The command line that asks for the same.
     pub fn words(&self, verb: &str) -> Vec<String> {
-        let front = ["runslice", verb].map(str::to_owned).into_iter();
+        let front = options::verb(verb);
         let policies = self.policies.iter().flat_map(Policy::words);
         self.words.behind(front.chain(policies).collect())
     }
@@ -76,7 +76,7 @@ impl Request {
             machine: options.machine()?,
             seed: options.seed()?,
             runs: options.number("runs", 1..=RUNS_MAX.into())?,
-            jobs: options.number("jobs", 1..=u64::MAX)?.map(jobs),
+            jobs: options.jobs()?,
             duration: options.duration()?,
             scale: options.scale()?,
             ..Simulate::default()
@@ -149,11 +149,6 @@ impl Request {
             explanation,
         })
     }
-}
-
-/// As many threads.
-pub fn jobs(count: usize) -> std::num::NonZeroUsize {
-    count.try_into().unwrap_or(std::num::NonZeroUsize::MIN)
 }
 
 /// Runs that are over.

@@ -8,9 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use show::Origin;
 
-use crate::errors::{raise, usage};
-use crate::options::{Options, in_format, one_of};
-use crate::run::jobs;
+use crate::errors::usage;
+use crate::options::{Options, check_format, in_format, verb};
 use crate::table::{Table, form};
 use crate::wait::wait;
 
@@ -42,7 +41,7 @@ impl Scored {
             window: options.parsed("window", parse_window)?.unwrap_or_default(),
             machine: options.machine()?,
             resample_seed: options.number("resample_seed", 0..=u64::MAX)?.unwrap_or(1),
-            jobs: options.number("jobs", 1..=u64::MAX)?.map(jobs),
+            jobs: options.jobs()?,
         };
         if question.recorded_under.is_some() && question.recorded_on.is_some() {
             return Err(usage(model::Advised::new(
@@ -50,8 +49,7 @@ impl Scored {
                 "leave one out",
             )));
         }
-        let front = ["runslice", "score"].map(str::to_owned).into_iter();
-        let front = front.chain([recording]).chain(second);
+        let front = verb("score").chain([recording]).chain(second);
         let words = options.words.behind(front.collect());
         let scored = wait(py, move |services| {
             question.ask(services).map_err(ask::Error::into_cause)
@@ -74,8 +72,7 @@ impl Scored {
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let checked = one_of("--format <FORMAT>", format, &FORMATS);
-        checked.map_err(|error| raise(error.into()))?;
+        check_format(format, &FORMATS)?;
         let (scored, origin) = (&self.scored, Origin::new(self.command(format)));
         let bytes = runslice::in_memory(form(format), |to| match (format, form(format)) {
             (_, Some(form)) => show::score::table(scored, &origin).write(form, to),

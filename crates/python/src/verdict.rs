@@ -12,8 +12,7 @@ use serde_json::Value;
 use show::Origin;
 use show::comparison::{self, Compared, verdict};
 
-use crate::errors::raise;
-use crate::options::{Options, in_format, one_of};
+use crate::options::{Options, check_format, in_format, verb};
 use crate::table::{Table, form};
 use crate::wait::wait;
 
@@ -92,7 +91,7 @@ impl Verdict {
                 files.push(set.read(services)?);
                 sets::refuse_shared(&files)?;
             }
-            let front = ["runslice", "compare"].map(str::to_owned).into_iter();
+            let front = verb("compare");
             let (names, files): (Vec<_>, _) = files.into_iter().unzip();
             Ok((front.chain(names).collect(), files))
         })
@@ -116,8 +115,7 @@ impl Verdict {
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let checked = one_of("--format <FORMAT>", format, &FORMATS);
-        checked.map_err(|error| raise(error.into()))?;
+        check_format(format, &FORMATS)?;
         let origin = Origin::new(self.command(format));
         let compared = Compared {
             family: &self.judged.family,
