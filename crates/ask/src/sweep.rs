@@ -226,13 +226,12 @@ impl SweepPlan {
     /// A name of the whole plan: the same runs have the same, in every process.
     #[must_use]
     pub fn id(&self) -> String {
-        let cells = self.cells.iter().flat_map(|cell| {
-            let key = cell.run.key(self.version).to_string();
-            let seeds = cell.seeds.iter().flat_map(|seed| seed.to_le_bytes());
-            let bytes = key.into_bytes().into_iter().chain(seeds);
-            bytes.collect::<Vec<_>>()
-        });
-        format!("{:032x}", fingerprint(cells.collect::<Vec<_>>()))
+        let mut bytes = Vec::new();
+        for cell in &self.cells {
+            bytes.extend(cell.run.key(self.version).to_string().into_bytes());
+            bytes.extend(cell.seeds.iter().flat_map(|seed| seed.to_le_bytes()));
+        }
+        format!("{:032x}", fingerprint(bytes))
     }
 
     /// Attaches each policy once, so that a wrong knob is told before hours of runs.

@@ -9,7 +9,7 @@ use ask::plan::Planned;
 use ask::program::ProgramOptions;
 use ask::sets::SWEEP;
 use ask::simulate::Simulate;
-use ask::sweep::{Sweep, SweepPlan};
+use ask::sweep::{KeptRuns as _, Sweep, SweepPlan};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use runslice::SIMULATES;

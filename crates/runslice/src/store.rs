@@ -54,22 +54,6 @@ impl Store {
         self.folder.join(RUNS).join(file_of(key))
     }
 
-    /// The stored run as one line; `None` if there is none, or none that is whole.
-    #[must_use]
-    pub fn get(&self, key: Key) -> Option<String> {
-        read(&self.path(key))
-    }
-
-    /// Keeps a run. Whoever reads sees the whole or nothing, whenever this ends.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn put(&self, key: Key, line: &str) -> anyhow::Result<()> {
-        write_whole(&self.path(key), format!("{line}\n").as_bytes())?;
-        interrupt::made(1);
-        Ok(())
-    }
-
     /// Writes the results of all runs, in the order of the sweep, as they come.
     ///
     /// # Errors
@@ -97,11 +81,14 @@ impl Store {
 
 impl KeptRuns for Store {
     fn get(&self, key: Key) -> Option<String> {
-        self.get(key)
+        read(&self.path(key))
     }
 
+    /// Whoever reads sees the whole or nothing, whenever this ends.
     fn put(&self, key: Key, line: &str) -> anyhow::Result<()> {
-        self.put(key, line)
+        write_whole(&self.path(key), format!("{line}\n").as_bytes())?;
+        interrupt::made(1);
+        Ok(())
     }
 
     fn place(&self) -> String {

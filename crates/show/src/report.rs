@@ -9,5 +9,4 @@ pub mod page;
 pub mod runs;
 
 pub use ask::stated::stated;
-pub use json::json_of;
 pub use one_table::{TableName, of as table};

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use ask::key::{Front, Key};
 use ask::outcome::Outcome;
 use ask::runner::Runner;
+use ask::sweep::KeptRuns as _;
 use model::{Event, EventKind, EventMask, Header, Nanos, Sampler, SimTime, Sink, Summary, What};
 use runslice::door::{COMPUTER, SIMULATES, say};
 use serde_json::{Value, json};
@@ -126,7 +127,7 @@ fn simulate(run: &Planned<'_>) -> anyhow::Result<Value> {
     let summary =
         run_probed(&run.spec, vec![&mut metrics, &mut ends], &mut probes).with_context(what)?;
     let outcome = Outcome::of(&run.spec, &metrics, summary);
-    let mut document = show::report::json_of(&outcome).context("the results as JSON")?;
+    let mut document = serde_json::to_value(&outcome).context("the results as JSON")?;
     let tasks = document["report"]
         .as_object_mut()
         .and_then(|it| it.remove("tasks"));

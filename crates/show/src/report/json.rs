@@ -28,14 +28,6 @@ struct Document<'a> {
     runs: Option<&'a [Outcome]>,
 }
 
-/// One run as the document has it.
-///
-/// # Errors
-/// When it cannot be said in JSON.
-pub fn json_of(outcome: &Outcome) -> serde_json::Result<serde_json::Value> {
-    serde_json::to_value(outcome)
-}
-
 /// Writes the document.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use ask::key::Key;
+use ask::sweep::KeptRuns as _;
 use ask::words::counted;
 use model::Advised;
 use runslice::door::on_kernel::{
