@@ -223,24 +223,3 @@ pub mod shrink {
         Ok(shrunk)
     }
 }
-
-/// Files with sets of runs.
-pub mod sets {
-    pub use ask::sets::*;
-
-    /// Results that this program wrote.
-    pub mod own {
-        use std::path::Path;
-
-        use serde_json::Value;
-
-        #[cfg(feature = "live")]
-        pub use ask::sets::own::*;
-
-        use crate::computer::COMPUTER;
-
-        pub fn lines(path: &Path) -> anyhow::Result<Vec<Value>> {
-            ask::sets::own::lines(&COMPUTER, path)
-        }
-    }
-}

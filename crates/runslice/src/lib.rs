@@ -55,7 +55,7 @@ use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
 use crate::cli::{Cli, Verb};
-use crate::computer::{input, policy, profile, recording, sets, shrink, workload_arg};
+use crate::computer::{input, policy, profile, recording, shrink, workload_arg};
 use crate::exit::{Status, advised, in_two_lines};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;

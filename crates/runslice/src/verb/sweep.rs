@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use ask::sets::{self, File};
 use ask::sweep::{KeptRuns, Sweep as Question, SweepPart, SweepRuns};
 use clap::Args;
 use show::sweep;
@@ -13,7 +14,6 @@ use crate::comparison::{Form, form_of};
 use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::scheduler::LoaderOptions;
-use crate::sets::{self, File};
 use crate::store::{SIMULATES, Store};
 use crate::{output, python};
 

@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ask::compare::{Family, is_decided};
+use ask::sets::{File, own};
 use clap::Args;
 use live::process;
 use model::Nanos;
@@ -22,7 +23,6 @@ use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::look::WidthOptions;
 use crate::scheduler::number_of_file;
-use crate::sets::{File, own};
 use crate::{interrupt, output};
 
 use folder::Folder;
@@ -388,7 +388,7 @@ impl Bench {
             let mut page = page(&compared);
             page.title = format!("{}, {heading}", page.title);
             if self.play.is_some() {
-                let runs = own::lines(&self.folder.join(own::RUNS))?;
+                let runs = own::lines(&COMPUTER, &self.folder.join(own::RUNS))?;
                 page.fold(
                     "played",
                     "The workload beside the command",
@@ -405,7 +405,7 @@ impl Bench {
         }
         write(&compared, form, self.look.width(), to)?;
         if form == Form::Human && self.play.is_some() {
-            let runs = own::lines(&self.folder.join(own::RUNS))?;
+            let runs = own::lines(&COMPUTER, &self.folder.join(own::RUNS))?;
             write!(to, "\n{}", played::table(arms, &runs))?;
         }
         Ok(status(&rows, None))

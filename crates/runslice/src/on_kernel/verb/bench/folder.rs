@@ -6,12 +6,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use ask::sets::own;
 use model::Advised;
 use serde_json::{Value, json};
 
 use super::plan::{Arm, Turn};
 use super::{EJECTED, Measured};
-use crate::sets::own;
 use crate::{input, output};
 
 /// Runs by number, and why they are void if they are.
