@@ -8,7 +8,7 @@ use seccompiler::{
     SeccompRule,
 };
 
-type Outcome<T> = Result<T, seccompiler::BackendError>;
+type FilterResult<T> = Result<T, seccompiler::BackendError>;
 
 /// What passes whatever its arguments are: memory, files (the walls say which), signals to be
 /// received, threads, clocks, and the start of the compiler itself.
@@ -110,7 +110,7 @@ const FORK: i32 = libc::CLONE_CHILD_CLEARTID | libc::CLONE_CHILD_SETTID | libc::
 ///
 /// # Errors
 /// When the library knows no such machine.
-pub(crate) fn filter() -> Outcome<BpfProgram> {
+pub(crate) fn filter() -> FilterResult<BpfProgram> {
     let pass = PASS.iter().chain(PASS_OLD);
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = pass.map(|nr| (*nr, Vec::new())).collect();
     rules.insert(libc::SYS_clone, clone()?);
@@ -139,7 +139,7 @@ pub(crate) fn filter() -> Outcome<BpfProgram> {
 /// Threads, and a process that shares the memory of its maker, which waits until it starts a
 /// program: that is how this thread starts the compiler. `clone3` has its flags in memory, where
 /// no filter sees them.
-fn clone() -> Outcome<Vec<SeccompRule>> {
+fn clone() -> FilterResult<Vec<SeccompRule>> {
     let mask = (NAMESPACES | libc::CLONE_VM).cast_unsigned();
     let shares = |flags: i32| {
         let mask = u64::from(mask | flags.cast_unsigned());
@@ -153,12 +153,12 @@ fn clone() -> Outcome<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-fn rule(argument: u8, is: SeccompCmpOp, value: u64) -> Outcome<SeccompRule> {
+fn rule(argument: u8, is: SeccompCmpOp, value: u64) -> FilterResult<SeccompRule> {
     let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)?;
     SeccompRule::new(vec![condition])
 }
 
-fn one_of(argument: u8, values: &[u32]) -> Outcome<Vec<SeccompRule>> {
+fn one_of(argument: u8, values: &[u32]) -> FilterResult<Vec<SeccompRule>> {
     let rules = values
         .iter()
         .map(|it| rule(argument, SeccompCmpOp::Eq, u64::from(*it)));

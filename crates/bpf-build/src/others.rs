@@ -8,11 +8,11 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::place::Place;
-use crate::refused::Missing;
+use crate::place::PreparedSource;
+use crate::refused::MissingFile;
 use crate::runtime::{LIBRARIES, Runtime};
 use crate::walls::{self, Reach};
-use crate::watch::{self, Ended, MOST, Most};
+use crate::watch::{self, CompilerEnd, MOST, Most};
 use crate::{Error, FLAGS, Readable};
 
 /// An object, and what the compiler said about its source.
@@ -51,13 +51,13 @@ pub fn compile_others(
     headers: &Path,
     scratch: &Path,
 ) -> Result<Built, Error> {
-    let place = Place::prepare(source, may, headers, scratch)?;
+    let place = PreparedSource::prepare(source, may, headers, scratch)?;
     compile_in(&place, source, scratch, &MOST)
 }
 
 /// As [`compile_others`], of a source that is ready; takes at most `most`.
 pub(crate) fn compile_in(
-    place: &Place,
+    place: &PreparedSource,
     source: &Path,
     scratch: &Path,
     most: &Most,
@@ -134,7 +134,12 @@ pub fn reason(said: &str) -> Option<&str> {
 }
 
 /// What the end of the compiler means.
-fn judged(ended: Ended, source: &Path, place: &Place, most: &Most) -> Result<Ended, Error> {
+fn judged(
+    ended: CompilerEnd,
+    source: &Path,
+    place: &PreparedSource,
+    most: &Most,
+) -> Result<CompilerEnd, Error> {
     let path = source.to_path_buf();
     let Some(status) = ended.status else {
         let seconds = most.patience.as_secs();
@@ -149,7 +154,7 @@ fn judged(ended: Ended, source: &Path, place: &Place, most: &Most) -> Result<End
     if status.success() {
         return Ok(ended);
     }
-    if let Some(missing) = Missing::find(&ended.said)
+    if let Some(missing) = MissingFile::find(&ended.said)
         && let Some(error) = missing.refused(source, place)
     {
         return Err(error);

@@ -12,11 +12,11 @@ use seccompiler::{SeccompAction, SeccompFilter};
 
 use super::clang::Clang;
 use super::others::{compile_in, reason};
-use super::place::Place;
+use super::place::PreparedSource;
 use super::runtime::{Runtime, libraries, listed};
 use super::tests::Folder;
 use super::walls::{self, Reach};
-use super::watch::{self, Ended, Most};
+use super::watch::{self, CompilerEnd, Most};
 use super::{Built, Error, Readable};
 
 /// What must appear in no object and no message.
@@ -68,7 +68,7 @@ impl Scene {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let scratch = self.path(&format!("scratch{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir(&scratch).unwrap();
-        let place = Place::prepare(source, may, &self.path("include"), &scratch)?;
+        let place = PreparedSource::prepare(source, may, &self.path("include"), &scratch)?;
         compile_in(&place, source, &scratch, most)
     }
 }
@@ -514,7 +514,7 @@ fn child(shell: &Path, script: &str) -> Command {
     command
 }
 
-fn ended(script: &str, most: &Most) -> Ended {
+fn ended(script: &str, most: &Most) -> CompilerEnd {
     let child = child(Path::new("sh"), script).spawn().unwrap();
     watch::until_end(child, most).unwrap()
 }
@@ -576,7 +576,7 @@ fn a_program_inside_of_the_walls_reaches_nothing_outside() {
     };
     let source = scene.source("int x;\n");
     fs::create_dir(scene.path("scratch")).unwrap();
-    let place = Place::prepare(
+    let place = PreparedSource::prepare(
         &source,
         &own(),
         &scene.path("include"),

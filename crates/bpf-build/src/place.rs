@@ -13,7 +13,7 @@ const MOST: u64 = 16 << 20;
 
 /// A source that is ready to be compiled.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PreparedSource {
     /// The compiler's working folder, in which the source lies.
     pub folder: PathBuf,
     /// The source's name in `folder`, of which the compiler makes no option.
@@ -28,7 +28,7 @@ pub(crate) struct Place {
     pub is_alone: bool,
 }
 
-impl Place {
+impl PreparedSource {
     /// Looks at `source`. One that may read nothing else is copied into `scratch`, so that its own
     /// folder need not be readable.
     ///
@@ -81,8 +81,9 @@ impl Place {
     }
 
     /// Writes into `scratch` which files the compiler's own file system has: those of
-    /// [`Place::readable`], and no other, so that a name outside of them is the name of nothing,
-    /// whether or not something is there. The kernel's walls alone would tell the two apart.
+    /// [`PreparedSource::readable`], and no other, so that a name outside of them is the name of
+    /// nothing, whether or not something is there. The kernel's walls alone would tell the two
+    /// apart.
     ///
     /// None where the compiler cannot be told: for a name that is not UTF-8.
     ///

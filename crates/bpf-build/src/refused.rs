@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::place::Place;
+use crate::place::PreparedSource;
 
 /// A file that the compiler did not find or could not read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingFile {
     /// Which file asks for it, as the compiler names it; none for assembly in a source.
     pub by: Option<PathBuf>,
     /// The line in it, from 1.
@@ -28,7 +28,7 @@ const MESSAGES: [(&str, &str); 6] = [
     (": error: Could not find include file '", "'"),
 ];
 
-impl Missing {
+impl MissingFile {
     /// The first one of these messages.
     pub(crate) fn find(said: &str) -> Option<Self> {
         said.lines().find_map(Self::of)
@@ -50,7 +50,7 @@ impl Missing {
     }
 
     /// The error that it is, if `place` does not let it be read.
-    pub(crate) fn refused(self, source: &Path, place: &Place) -> Option<Error> {
+    pub(crate) fn refused(self, source: &Path, place: &PreparedSource) -> Option<Error> {
         let asks = self.by.as_deref().unwrap_or(Path::new(&place.name));
         let beside = asks.parent().unwrap_or(Path::new("")).join(&self.wanted);
         // It is not there, or a link in a folder that may be read leads out of it.

@@ -14,7 +14,7 @@ use landlock::{
 };
 
 use crate::filter::filter;
-use crate::place::Place;
+use crate::place::PreparedSource;
 use crate::runtime::Runtime;
 
 /// The newest rules of Landlock that are known here. Older kernels have some of them; those about
@@ -58,7 +58,7 @@ pub(crate) fn start(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach<'a> {
     pub runtime: &'a Runtime,
-    pub place: &'a Place,
+    pub place: &'a PreparedSource,
     /// The list of files that the compiler sees.
     pub view: Option<&'a Path>,
 }

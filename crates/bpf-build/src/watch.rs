@@ -34,7 +34,7 @@ pub(crate) const MOST: Most = Most {
 
 /// How a compiler ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CompilerEnd {
     /// None if it was stopped because its time was over.
     pub status: Option<ExitStatus>,
     /// Its output, or the first byte too many.
@@ -47,7 +47,7 @@ pub(crate) struct Ended {
 ///
 /// # Errors
 /// When the system refuses; the child has ended then.
-pub(crate) fn until_end(mut child: Child, most: &Most) -> io::Result<Ended> {
+pub(crate) fn until_end(mut child: Child, most: &Most) -> io::Result<CompilerEnd> {
     let limited = limit(&child, most);
     let (out, err) = (child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
@@ -60,7 +60,7 @@ pub(crate) fn until_end(mut child: Child, most: &Most) -> io::Result<Ended> {
         let status = child.wait()?;
         let joined = "a reader does not panic";
         let (object, said) = (object.join().expect(joined)?, said.join().expect(joined)?);
-        Ok(Ended {
+        Ok(CompilerEnd {
             status: ended?.then_some(status),
             object,
             said,
