@@ -1,6 +1,6 @@
 //! What a loader's library does with an object: the calls of bpf(2) that load and attach it.
 
-use bpf::{Function, Image, Insn, MapDef, MapKind, Member, StructOps, Target};
+use bpf::{Function, Image, Insn, MapDef, MapKind, MemberValue, StructOps, Target};
 use model::user_space::{BpfAnswer, BpfCall, BpfId, Fds, MapCreate, ProgLoad};
 
 /// How a call is made; what is refused comes as text.
@@ -230,7 +230,7 @@ impl Library {
         let tables = &self.image.struct_ops;
         let members = tables.iter().flat_map(|table| &table.members);
         let mut callbacks = members.filter_map(|(name, member)| match member {
-            Member::Program(program) => (*program as usize == number).then_some(name),
+            MemberValue::Program(program) => (*program as usize == number).then_some(name),
             _ => None,
         });
         if let Some(member) = callbacks.next() {
@@ -322,10 +322,12 @@ impl Library {
                 .unwrap()
                 .offset as usize;
             let bytes = match member {
-                Member::Program(program) => u64::from(self.programs[*program as usize].0 + FDS)
-                    .to_le_bytes()
-                    .to_vec(),
-                Member::Int(number) => {
+                MemberValue::Program(program) => {
+                    u64::from(self.programs[*program as usize].0 + FDS)
+                        .to_le_bytes()
+                        .to_vec()
+                }
+                MemberValue::Int(number) => {
                     let size = self
                         .target
                         .field(&value_type, &format!("data.{name}"))
@@ -333,7 +335,7 @@ impl Library {
                         .size;
                     number.to_le_bytes()[..size as usize].to_vec()
                 }
-                Member::Bytes(bytes) => bytes.clone(),
+                MemberValue::Bytes(bytes) => bytes.clone(),
             };
             value[at..at + bytes.len()].copy_from_slice(&bytes);
         }

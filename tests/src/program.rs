@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use bpf::{Function, Image, Import, Insn, MapDef, MapKind, Program};
+use bpf::{EntryPoint, Function, Image, Import, Insn, MapDef, MapKind};
 use model::Rng;
 
 use crate::choices::Choices;
@@ -126,7 +126,7 @@ fn write(choices: &mut Choices<'_>, arena: bool) -> Image {
     let functions: Vec<Function> = (0..writer.functions)
         .map(|at| writer.function(at))
         .collect();
-    let program = |(at, function): (usize, &Function)| Program {
+    let program = |(at, function): (usize, &Function)| EntryPoint {
         name: function.name.clone(),
         section: "syscall".into(),
         function: at as u32,

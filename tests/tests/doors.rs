@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use bpf::{Config, Door, Image, Insn, Member, Object, Target};
+use bpf::{Config, Door, Image, Insn, MemberValue, Object, Target};
 use runslice_tests::library::{Library, code};
 use runslice_tests::nobody::Nobody;
 
@@ -89,7 +89,7 @@ fn every_shipped_policy_is_the_same_through_both_doors() {
         );
         assert_eq!(loaded.struct_ops.len(), image.struct_ops.len());
         for (ours, theirs) in image.struct_ops.iter().zip(&loaded.struct_ops) {
-            let sorted = |members: &[(String, Member)]| {
+            let sorted = |members: &[(String, MemberValue)]| {
                 let mut members = members.to_vec();
                 members.sort_by(|a, b| a.0.cmp(&b.0));
                 members

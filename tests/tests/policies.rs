@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bpf::{Image, Member, Object, Target};
+use bpf::{Image, MemberValue, Object, Target};
 use model::{Kernel, MachineSpec};
 
 fn kernel() -> Target {
@@ -69,7 +69,7 @@ fn every_shipped_policy_survives_hotplug_and_carries_its_name() {
         let has = |wanted: &str| members.iter().any(|(name, _)| name == wanted);
         assert!(has("cpu_online") && has("cpu_offline"), "{}", policy.name);
         let name = members.iter().find(|(name, _)| name == "name");
-        let expected = Member::Bytes(policy.name.as_bytes().to_vec());
+        let expected = MemberValue::Bytes(policy.name.as_bytes().to_vec());
         assert_eq!(
             name,
             Some(&("name".to_owned(), expected)),

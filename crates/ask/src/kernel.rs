@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bpf::{Config, Image, Instance, InstanceError, LoadError, Missing, Object};
+use bpf::{Config, Image, Instance, InstanceError, LoadError, MissingFunction, Object};
 use model::{Kernel, MachineSpec};
 
 /// The kernels that `check` speaks of: one of either kind of interface. `make kernels` asks all.
@@ -56,7 +56,7 @@ pub fn elsewhere(object: &[u8], kernel: Kernel) -> Option<String> {
 ///
 /// # Errors
 /// When the object cannot be made ready to run for another reason.
-pub fn missing(image: &Image) -> Result<Vec<Missing>, InstanceError> {
+pub fn missing(image: &Image) -> Result<Vec<MissingFunction>, InstanceError> {
     let instance = Instance::new(
         Arc::new(image.clone()),
         &sim::host_functions(),

@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::map::hash::{InsertError, Removed};
-use crate::map::{Store, Update};
+use crate::map::{MapStore, Update};
 use crate::stop::{Fault, Stop};
 use crate::timer::TIMER_BYTES;
 use crate::{Errno, Image, Instance};
@@ -67,9 +67,9 @@ impl<H: Host> Instance<H> {
                 .map(<[u8]>::to_vec)
         };
         match &map.store {
-            Store::Array(array) => (0..array.len()).map(|i| i.to_le_bytes().to_vec()).collect(),
-            Store::Hash(hash) => hash.walk().into_iter().filter_map(key).collect(),
-            Store::Nested(entries) => entries.keys().cloned().collect(),
+            MapStore::Array(array) => (0..array.len()).map(|i| i.to_le_bytes().to_vec()).collect(),
+            MapStore::Hash(hash) => hash.walk().into_iter().filter_map(key).collect(),
+            MapStore::Nested(entries) => entries.keys().cloned().collect(),
             _ => Vec::new(),
         }
     }
@@ -118,7 +118,7 @@ impl<H: Host> Instance<H> {
         let Self { maps, memory, .. } = self;
         let map = maps.get_mut(map).ok_or(Errno::ENOENT)?;
         match &mut map.store {
-            Store::Queue(queue) if map.shape.value_size == value.len() as u64 => {
+            MapStore::Queue(queue) if map.shape.value_size == value.len() as u64 => {
                 queue.push(memory, &map.shape, value, 0)
             }
             _ => Err(Errno::EINVAL),
@@ -129,7 +129,7 @@ impl<H: Host> Instance<H> {
     #[must_use]
     pub fn map_len(&self, map: u32) -> Option<u64> {
         match &self.maps.get(map)?.store {
-            Store::Queue(queue) => Some(queue.len()),
+            MapStore::Queue(queue) => Some(queue.len()),
             _ => None,
         }
     }
@@ -141,7 +141,7 @@ impl<H: Host> Instance<H> {
     pub fn map_set_inner(&mut self, map: u32, key: &[u8], inner: u32) -> Result<(), Errno> {
         self.maps.get(inner).ok_or(Errno::ENOENT)?;
         match &mut self.maps.get_mut(map).ok_or(Errno::ENOENT)?.store {
-            Store::Nested(entries) => {
+            MapStore::Nested(entries) => {
                 entries.insert(key.to_vec(), inner);
                 Ok(())
             }
@@ -153,7 +153,7 @@ impl<H: Host> Instance<H> {
     pub fn ringbuf_drain(&mut self, map: u32) -> Vec<Vec<u8>> {
         let Self { maps, memory, .. } = self;
         match maps.get_mut(map).map(|map| &mut map.store) {
-            Some(Store::Ringbuf(ring)) => ring.drain(memory),
+            Some(MapStore::Ringbuf(ring)) => ring.drain(memory),
             _ => Vec::new(),
         }
     }
@@ -237,7 +237,7 @@ impl<H: Host> Instance<H> {
             .expect("a timer belongs to a map of this instance");
         let value = timer - u64::from(entry.timer_at.unwrap_or(0));
         let key = match &entry.store {
-            Store::Array(array) => {
+            MapStore::Array(array) => {
                 self.scratch_index(array.index_of(&entry.shape, value).unwrap_or(0))
             }
             _ => value - entry.shape.key_room(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::config::Config;
 use crate::host::{Binding, Host, HostFunction, only_ends};
-use crate::instance_error::{InstanceError, Missing};
+use crate::instance_error::{InstanceError, MissingFunction};
 use crate::intrinsic::Intrinsic;
 use crate::reach;
 use crate::{Image, Import};
@@ -87,10 +87,10 @@ fn matches<H: Host>(function: &HostFunction<H>, import: &Import) -> bool {
 fn describe<'a, H: Host + 'a>(
     import: &Import,
     offers: impl Iterator<Item = &'a HostFunction<H>>,
-) -> Missing {
+) -> MissingFunction {
     let namesakes = offers.filter(|function| function.name == import.name);
     let others = namesakes.map(|function| function.prototype);
-    Missing {
+    MissingFunction {
         name: import.name.clone(),
         prototype: import.prototype.clone(),
         offered: others

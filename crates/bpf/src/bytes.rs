@@ -3,12 +3,12 @@
 use std::ffi::CStr;
 
 /// Reads numbers one after another; `None` when the bytes end early.
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_read_past_the_end_is_refused_and_moves_nothing() {
-        let mut reader = Reader::new(&[1, 0, 2]);
+        let mut reader = ByteReader::new(&[1, 0, 2]);
         assert_eq!(reader.u16(), Some(1));
         assert_eq!(reader.u16(), None);
         assert_eq!(reader.u8(), Some(2));

@@ -97,11 +97,11 @@ impl CallStack {
 mod tests {
     use super::*;
     use crate::scene::insn::{EXIT, add, add_register, call, load, store};
-    use crate::scene::{Object, World};
+    use crate::scene::{SceneObject, SceneWorld};
     use crate::{Backend, CallCtx, HostFunction, Stop};
 
     /// Makes another outermost call while the calls in progress are aside.
-    fn calls_another(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+    fn calls_another(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
         let config = ctx.vm.config.clone();
         let stack = CallStack::new(&mut ctx.vm.memory, &config, config.budget);
         let mut stack = stack.expect("there is room for another stack");
@@ -130,13 +130,13 @@ mod tests {
             add_register(0, 7),
             EXIT,
         ];
-        let object = Object::default()
+        let object = SceneObject::default()
             .function(&[&keep, &outer])
             .function(&[&keep, &[load(0, 10, -8), add(0, 2), EXIT]])
             .import("another", "void()");
         let mut vm = object.with(Backend::Interpreter, &table, Config::default());
         for call in 1..=2 {
-            let value = vm.call_program(0, &[100], &mut World::default());
+            let value = vm.call_program(0, &[100], &mut SceneWorld::default());
             assert_eq!(value, Ok(40 + 2 + 100 + 100));
             assert_eq!(vm.retired(), 7 * call, "no instruction of another stack");
         }

@@ -2,7 +2,7 @@
 
 use crate::frame::FRAME_BYTES;
 use crate::isa::LD_IMM64;
-use crate::op::{self, Code, Entry, Kind, Op};
+use crate::op::{self, Code, FunctionEntry, Op, OpKind};
 use crate::{Function, Image, Insn, MapKind, spaces};
 use model::Advice;
 
@@ -101,7 +101,7 @@ fn decode_function(
         if falls_in && !code.ops.last().is_some_and(|op| op.kind.ends_block()) {
             code.push(
                 Op {
-                    kind: Kind::Fall,
+                    kind: OpKind::Fall,
                     dst: 0,
                     src: 0,
                     arena: false,
@@ -119,7 +119,7 @@ fn decode_function(
     }
     if !matches!(
         code.ops.last().map(|op| op.kind),
-        Some(Kind::Exit | Kind::Jump | Kind::Poison)
+        Some(OpKind::Exit | OpKind::Jump | OpKind::Poison)
     ) {
         return Err((
             slots.len().saturating_sub(1),
@@ -135,7 +135,7 @@ fn decode_function(
         &code.origin,
     );
     let ops = &code.ops[first_op as usize..];
-    code.entries.push(Entry {
+    code.entries.push(FunctionEntry {
         op: first_op,
         len: ops.len() as u32,
         clear: stack_reach(ops),
@@ -150,20 +150,20 @@ fn mark_ends_of_loops(image: &Image, ops: &mut [Op]) {
     for at in 0..ops.len() {
         let import = usize::try_from(ops[at].imm).ok();
         let import = import.and_then(|import| image.imports.get(import));
-        if ops[at].kind != Kind::CallHost || import.is_none_or(|it| !op::is_next(&it.name)) {
+        if ops[at].kind != OpKind::CallHost || import.is_none_or(|it| !op::is_next(&it.name)) {
             continue;
         }
         // A compiler may copy the result before it tests it.
         let copies = ops[at + 1..]
             .iter()
-            .take_while(|op| op.kind == Kind::Mov64X);
+            .take_while(|op| op.kind == OpKind::Mov64X);
         let test = at + 1 + copies.count();
         let Some(op) = ops.get_mut(test).filter(|op| op.imm == 0) else {
             continue;
         };
         op.kind = match op.kind {
-            Kind::Jeq64K => Kind::JeqNext,
-            Kind::Jne64K => Kind::JneNext,
+            OpKind::Jeq64K => OpKind::JeqNext,
+            OpKind::Jne64K => OpKind::JneNext,
             kind => kind,
         };
     }
@@ -173,7 +173,7 @@ fn mark_ends_of_loops(image: &Image, ops: &mut [Op]) {
 /// beside the stack. Otherwise the first one.
 fn first_place(ops: &[Op]) -> u32 {
     let straight = ops.iter().take_while(|op| !op.kind.ends_block()).count();
-    if ops.get(straight).is_none_or(|op| op.kind != Kind::Exit) {
+    if ops.get(straight).is_none_or(|op| op.kind != OpKind::Exit) {
         return 0;
     }
     let stores = |op: &Op| op.kind.is_store() && op.dst != 10;
@@ -193,12 +193,16 @@ fn stack_reach(ops: &[Op]) -> u32 {
             {
                 i64::from(op.off)
             }
-            Kind::Mov64X => match ops.get(at + 1) {
-                Some(next) if next.kind == Kind::Add64K && next.dst == op.dst => next.imm,
+            OpKind::Mov64X => match ops.get(at + 1) {
+                Some(next) if next.kind == OpKind::Add64K && next.dst == op.dst => next.imm,
                 _ => return FRAME_BYTES as u32,
             },
             // `call` and the like say something else with these fields.
-            Kind::Jump | Kind::MayGoto | Kind::CallHost | Kind::CallLocal | Kind::Fall => continue,
+            OpKind::Jump
+            | OpKind::MayGoto
+            | OpKind::CallHost
+            | OpKind::CallLocal
+            | OpKind::Fall => continue,
             _ => return FRAME_BYTES as u32,
         };
         reach = reach.max(offset.saturating_neg());
@@ -259,7 +263,7 @@ fn resolve_jumps(slots: &[Insn], start: usize, ops_of: &[u32], ops: &mut [Op], o
     let origin = &origin[origin.len() - ops.len()..];
     for (op, slot) in ops.iter_mut().zip(origin) {
         let slot = *slot as usize - start;
-        if let Some(target) = target_of(slots[slot], slot).filter(|_| op.kind != Kind::Fall) {
+        if let Some(target) = target_of(slots[slot], slot).filter(|_| op.kind != OpKind::Fall) {
             op.off = ops_of[target as usize].cast_signed();
         }
     }
@@ -274,7 +278,7 @@ fn count_blocks(code: &mut Code, first: usize) {
         if op.kind.ends_block() {
             len = 0;
         }
-        len += u32::from(op.kind != Kind::Fall);
+        len += u32::from(op.kind != OpKind::Fall);
         code.block_len[at] = len;
     }
 }
@@ -292,7 +296,7 @@ fn decode_one(
         return Err("r10 is written, which is read-only");
     }
     let op = Op {
-        kind: Kind::Exit,
+        kind: OpKind::Exit,
         dst: insn.dst,
         src: insn.src,
         arena: false,
@@ -301,7 +305,7 @@ fn decode_one(
     };
     match insn.code & 0x07 {
         0 => load_constant(insn, next, addresses).map(|imm| Op {
-            kind: Kind::Mov64K,
+            kind: OpKind::Mov64K,
             imm,
             ..op
         }),
@@ -358,34 +362,34 @@ fn load_constant(insn: Insn, next: Option<&Insn>, addresses: &impl Addresses) ->
     Ok(base.wrapping_add(u64::from(offset)).cast_signed())
 }
 
-fn call(image: &Image, insn: Insn) -> Decoded<Kind> {
+fn call(image: &Image, insn: Insn) -> Decoded<OpKind> {
     let (kind, count) = match insn.src {
-        0 => (Kind::CallHost, image.imports.len()),
-        1 => (Kind::CallLocal, image.functions.len()),
-        Insn::POISON => (Kind::Poison, image.poisons.len()),
+        0 => (OpKind::CallHost, image.imports.len()),
+        1 => (OpKind::CallLocal, image.functions.len()),
+        Insn::POISON => (OpKind::Poison, image.poisons.len()),
         _ => return Err("no such kind of call"),
     };
     let known = usize::try_from(insn.imm).is_ok_and(|index| index < count);
     known.then_some(kind).ok_or("call of nothing")
 }
 
-fn memory_kind(insn: Insn) -> Decoded<Kind> {
+fn memory_kind(insn: Insn) -> Decoded<OpKind> {
     Ok(match insn.code {
-        0x71 => Kind::LoadU8,
-        0x69 => Kind::LoadU16,
-        0x61 => Kind::LoadU32,
-        0x79 => Kind::LoadU64,
-        0x91 => Kind::LoadS8,
-        0x89 => Kind::LoadS16,
-        0x81 => Kind::LoadS32,
-        0x72 => Kind::StoreK8,
-        0x6a => Kind::StoreK16,
-        0x62 => Kind::StoreK32,
-        0x7a => Kind::StoreK64,
-        0x73 => Kind::StoreX8,
-        0x6b => Kind::StoreX16,
-        0x63 => Kind::StoreX32,
-        0x7b => Kind::StoreX64,
+        0x71 => OpKind::LoadU8,
+        0x69 => OpKind::LoadU16,
+        0x61 => OpKind::LoadU32,
+        0x79 => OpKind::LoadU64,
+        0x91 => OpKind::LoadS8,
+        0x89 => OpKind::LoadS16,
+        0x81 => OpKind::LoadS32,
+        0x72 => OpKind::StoreK8,
+        0x6a => OpKind::StoreK16,
+        0x62 => OpKind::StoreK32,
+        0x7a => OpKind::StoreK64,
+        0x73 => OpKind::StoreX8,
+        0x6b => OpKind::StoreX16,
+        0x63 => OpKind::StoreX32,
+        0x7b => OpKind::StoreX64,
         0xc3 | 0xdb | 0xcb | 0xd3 => return atomic_kind(insn),
         _ => return Err("no such load or store"),
     })
@@ -407,9 +411,9 @@ pub(crate) mod atomic {
 }
 
 /// With one thread of execution, ordered loads and stores are plain ones.
-fn atomic_kind(insn: Insn) -> Decoded<Kind> {
+fn atomic_kind(insn: Insn) -> Decoded<OpKind> {
     use atomic::{ADD, AND, CMPXCHG, FETCH, LOAD_ACQUIRE, OR, STORE_RELEASE, XCHG, XOR};
-    let by_size = |kinds: [Kind; 4]| match insn.code {
+    let by_size = |kinds: [OpKind; 4]| match insn.code {
         0xd3 => kinds[0],
         0xcb => kinds[1],
         0xc3 => kinds[2],
@@ -417,16 +421,16 @@ fn atomic_kind(insn: Insn) -> Decoded<Kind> {
     };
     match insn.imm {
         LOAD_ACQUIRE => Ok(by_size([
-            Kind::LoadU8,
-            Kind::LoadU16,
-            Kind::LoadU32,
-            Kind::LoadU64,
+            OpKind::LoadU8,
+            OpKind::LoadU16,
+            OpKind::LoadU32,
+            OpKind::LoadU64,
         ])),
         STORE_RELEASE => Ok(by_size([
-            Kind::StoreX8,
-            Kind::StoreX16,
-            Kind::StoreX32,
-            Kind::StoreX64,
+            OpKind::StoreX8,
+            OpKind::StoreX16,
+            OpKind::StoreX32,
+            OpKind::StoreX64,
         ])),
         XCHG | CMPXCHG => atomic_width(insn.code),
         imm if matches!(imm & !FETCH, ADD | OR | AND | XOR) => atomic_width(insn.code),
@@ -434,20 +438,20 @@ fn atomic_kind(insn: Insn) -> Decoded<Kind> {
     }
 }
 
-const fn atomic_width(code: u8) -> Decoded<Kind> {
+const fn atomic_width(code: u8) -> Decoded<OpKind> {
     match code {
-        0xc3 => Ok(Kind::Atomic32),
-        0xdb => Ok(Kind::Atomic64),
+        0xc3 => Ok(OpKind::Atomic32),
+        0xdb => Ok(OpKind::Atomic64),
         _ => Err("no atomic operation of this size"),
     }
 }
 
-fn arithmetic_kind(insn: Insn) -> Decoded<Kind> {
+fn arithmetic_kind(insn: Insn) -> Decoded<OpKind> {
     let wide = insn.code & 0x07 == 7;
     match (insn.code & 0xf0, wide) {
         (0xd0, _) => return swap_kind(insn, wide),
-        (0x80, true) if insn.code == 0x87 => return Ok(Kind::Neg64),
-        (0x80, false) if insn.code == 0x84 => return Ok(Kind::Neg32),
+        (0x80, true) if insn.code == 0x87 => return Ok(OpKind::Neg64),
+        (0x80, false) if insn.code == 0x84 => return Ok(OpKind::Neg32),
         (0xb0, _) if insn.code & 0x08 != 0 && insn.off != 0 => return move_kind(insn.off, wide),
         _ => {}
     }
@@ -456,13 +460,13 @@ fn arithmetic_kind(insn: Insn) -> Decoded<Kind> {
 }
 
 /// Picks among the forms of one operation: 64K, 64X, 32K, 32X.
-const fn select(kinds: [Kind; 4], register: bool, wide: bool) -> Kind {
+const fn select(kinds: [OpKind; 4], register: bool, wide: bool) -> OpKind {
     kinds[register as usize + if wide { 0 } else { 2 }]
 }
 
 #[rustfmt::skip]
-const fn arithmetic_kinds(operation: u8, off: i16) -> Option<[Kind; 4]> {
-    use Kind::*;
+const fn arithmetic_kinds(operation: u8, off: i16) -> Option<[OpKind; 4]> {
+    use OpKind::*;
     Some(match (operation, off) {
         (0x00, 0) => [Add64K, Add64X, Add32K, Add32X],
         (0x10, 0) => [Sub64K, Sub64X, Sub32K, Sub32X],
@@ -482,43 +486,43 @@ const fn arithmetic_kinds(operation: u8, off: i16) -> Option<[Kind; 4]> {
     })
 }
 
-const fn move_kind(off: i16, wide: bool) -> Decoded<Kind> {
+const fn move_kind(off: i16, wide: bool) -> Decoded<OpKind> {
     Ok(match (off, wide) {
         // BPF_ADDR_SPACE_CAST, Linux 6.9 (include/linux/filter.h); the immediate says which way.
-        (1, true) => Kind::CastArena,
-        (8, true) => Kind::Movs64X8,
-        (16, true) => Kind::Movs64X16,
-        (32, true) => Kind::Movs64X32,
-        (8, false) => Kind::Movs32X8,
-        (16, false) => Kind::Movs32X16,
+        (1, true) => OpKind::CastArena,
+        (8, true) => OpKind::Movs64X8,
+        (16, true) => OpKind::Movs64X16,
+        (32, true) => OpKind::Movs64X32,
+        (8, false) => OpKind::Movs32X8,
+        (16, false) => OpKind::Movs32X16,
         _ => return Err("no such move"),
     })
 }
 
-const fn swap_kind(insn: Insn, wide: bool) -> Decoded<Kind> {
+const fn swap_kind(insn: Insn, wide: bool) -> Decoded<OpKind> {
     Ok(match (wide, insn.code & 0x08 != 0, insn.imm) {
-        (false, false, 16) => Kind::Le16,
-        (false, false, 32) => Kind::Le32,
-        (false, false, 64) => Kind::Le64,
-        (false, true, 16) => Kind::Be16,
-        (false, true, 32) => Kind::Be32,
-        (false, true, 64) => Kind::Be64,
-        (true, false, 16) => Kind::Swap16,
-        (true, false, 32) => Kind::Swap32,
-        (true, false, 64) => Kind::Swap64,
+        (false, false, 16) => OpKind::Le16,
+        (false, false, 32) => OpKind::Le32,
+        (false, false, 64) => OpKind::Le64,
+        (false, true, 16) => OpKind::Be16,
+        (false, true, 32) => OpKind::Be32,
+        (false, true, 64) => OpKind::Be64,
+        (true, false, 16) => OpKind::Swap16,
+        (true, false, 32) => OpKind::Swap32,
+        (true, false, 64) => OpKind::Swap64,
         _ => return Err("no such byte swap"),
     })
 }
 
-fn jump_kind(insn: Insn) -> Decoded<Kind> {
+fn jump_kind(insn: Insn) -> Decoded<OpKind> {
     match insn.code {
-        0x05 | 0x06 => return Ok(Kind::Jump),
-        0x95 => return Ok(Kind::Exit),
+        0x05 | 0x06 => return Ok(OpKind::Jump),
+        0x95 => return Ok(OpKind::Exit),
         // A helper whose number is in a register. RFC 9669 knows it no longer and the kernel
         // refuses it, as the loader does; the public vectors have it.
-        0x8d => return Ok(Kind::CallHelper),
+        0x8d => return Ok(OpKind::CallHelper),
         // BPF_JCOND with BPF_MAY_GOTO, Linux 6.9 (include/uapi/linux/bpf.h).
-        0xe5 if insn.src == 0 => return Ok(Kind::MayGoto),
+        0xe5 if insn.src == 0 => return Ok(OpKind::MayGoto),
         _ => {}
     }
     let kinds = jump_kinds(insn.code & 0xf0).ok_or("no such jump")?;
@@ -526,8 +530,8 @@ fn jump_kind(insn: Insn) -> Decoded<Kind> {
 }
 
 #[rustfmt::skip]
-const fn jump_kinds(operation: u8) -> Option<[Kind; 4]> {
-    use Kind::*;
+const fn jump_kinds(operation: u8) -> Option<[OpKind; 4]> {
+    use OpKind::*;
     Some(match operation {
         0x10 => [Jeq64K, Jeq64X, Jeq32K, Jeq32X],
         0x20 => [Jgt64K, Jgt64X, Jgt32K, Jgt32X],

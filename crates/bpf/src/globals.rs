@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::Advice;
 
 use crate::bytes;
-use crate::image::{Image, Knob, MapDef, Member, Program, Scalar, StructOps, Symbol, Type};
+use crate::image::{EntryPoint, Image, Knob, MapDef, MemberValue, Scalar, StructOps, Symbol, Type};
 use crate::path::{self, PathError};
 
 /// Why a global variable cannot be set.
@@ -195,7 +195,7 @@ impl Scalar {
 
 /// A value and where it goes: all elements that were named get the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
+pub struct GlobalValue {
     /// The data section's map: index into [`Image::maps`].
     pub map: u32,
     /// Bytes from the section's beginning, of each element.
@@ -262,7 +262,7 @@ impl Image {
     /// # Errors
     /// The errors of [`Image::set_global`], and [`SetError::Fixed`] for constants, which are part
     /// of the programs once they are loaded, and for what is no variable.
-    pub fn later_value(&self, name: &str, text: &str) -> Result<Value, SetError> {
+    pub fn later_value(&self, name: &str, text: &str) -> Result<GlobalValue, SetError> {
         let (variable, path) = path::split(name);
         let fixed = |why| SetError::Fixed {
             name: name.to_owned(),
@@ -290,7 +290,7 @@ impl Image {
     }
 
     /// What setting the variable `name` to `text` writes.
-    fn value_of(&self, name: &str, text: &str) -> Result<Value, SetError> {
+    fn value_of(&self, name: &str, text: &str) -> Result<GlobalValue, SetError> {
         let (variable, path) = path::split(name);
         let named = |symbol: &Symbol| symbol.name == variable;
         let index = self.symbols.iter().position(named);
@@ -301,7 +301,7 @@ impl Image {
         };
         let ty = symbol.ty.as_deref().ok_or_else(not_scalar)?;
         let places = path::places(variable, ty, path)?;
-        let mut value = Value {
+        let mut value = GlobalValue {
             map: symbol.map,
             offsets: Vec::new(),
             bytes: Vec::new(),
@@ -328,7 +328,7 @@ impl Image {
             });
         }
         value.bytes = number.to_le_bytes()[..usize::from(scalar.size())].to_vec();
-        let offset = |place: &path::Place| symbol.offset as usize + place.offset as usize;
+        let offset = |place: &path::NumberPlace| symbol.offset as usize + place.offset as usize;
         value.offsets = places.iter().map(offset).collect();
         Ok(value)
     }
@@ -340,7 +340,7 @@ impl Image {
     /// # Errors
     /// [`SetUpError`] says which programs or fields there are.
     pub fn context(&self, name: &str, text: &str) -> Result<(u32, Vec<u8>), SetUpError> {
-        let setup = |program: &&Program| program.section.trim_start_matches('?') == "syscall";
+        let setup = |program: &&EntryPoint| program.section.trim_start_matches('?') == "syscall";
         let programs = self.programs.iter().filter(setup);
         let Some(program) = programs.clone().find(|program| program.name == name) else {
             return Err(SetUpError::NoProgram {
@@ -454,8 +454,8 @@ fn describe(knob: &Knob) -> String {
 /// loaded.
 fn set_member(table: &mut StructOps, name: &str, path: &str, text: &str) -> Result<(), SetError> {
     let wanted = path.strip_prefix('.').unwrap_or_default();
-    let callback = |(member, value): &(String, Member)| {
-        member == wanted && matches!(value, Member::Program(_))
+    let callback = |(member, value): &(String, MemberValue)| {
+        member == wanted && matches!(value, MemberValue::Program(_))
     };
     if let Some(at) = table.members.iter().position(callback) {
         if text != "0" {
@@ -471,7 +471,7 @@ fn set_member(table: &mut StructOps, name: &str, path: &str, text: &str) -> Resu
     let known = table.numbers.iter().find(|(member, _)| member == wanted);
     let Some((member, scalar)) = known else {
         let members = table.members.iter();
-        let callbacks = members.filter(|(_, value)| matches!(value, Member::Program(_)));
+        let callbacks = members.filter(|(_, value)| matches!(value, MemberValue::Program(_)));
         let numbers = table.numbers.iter().map(|(name, _)| name);
         let fields = callbacks.map(|(name, _)| name).chain(numbers);
         return Err(SetError::Path(PathError::NoField {
@@ -493,7 +493,7 @@ fn set_member(table: &mut StructOps, name: &str, path: &str, text: &str) -> Resu
     }
     table.members.retain(|(other, _)| other != member);
     let bits = value as u64 & scalar.mask();
-    table.members.push((member.clone(), Member::Int(bits)));
+    table.members.push((member.clone(), MemberValue::Int(bits)));
     Ok(())
 }
 

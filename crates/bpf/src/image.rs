@@ -46,7 +46,7 @@ pub struct Image {
     /// Every function.
     pub functions: Vec<Function>,
     /// The functions that a kernel could call: one for each program of the object.
-    pub programs: Vec<Program>,
+    pub programs: Vec<EntryPoint>,
     /// Maps, the object's data sections among them.
     pub maps: Vec<MapDef>,
     /// Host functions that are called by at least one live instruction.
@@ -96,7 +96,7 @@ pub struct Function {
 
 /// An entry into the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct EntryPoint {
     /// Symbol name.
     pub name: String,
     /// ELF section name, for example `struct_ops/fifo_enqueue` or `syscall`.
@@ -218,14 +218,14 @@ pub struct StructOps {
     /// False for sections that begin with `?`: a kernel registers those only when asked.
     pub autoload: bool,
     /// Members that are not zero, by name.
-    pub members: Vec<(String, Member)>,
+    pub members: Vec<(String, MemberValue)>,
     /// Numbers of the type that the kernel has too, set or not.
     pub numbers: Vec<(String, Scalar)>,
 }
 
 /// A member's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Member {
+pub enum MemberValue {
     /// A callback: index into [`Image::programs`].
     Program(u32),
     /// A number, zero-extended from its width.

@@ -66,7 +66,7 @@ pub struct Instance<H: Host> {
     /// What native code needs while it runs.
     pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.
-    pub(crate) native: Option<Arc<jit::Program>>,
+    pub(crate) native: Option<Arc<jit::NativeProgram>>,
     /// How an outermost call of each function begins; nothing as long as there is no native code.
     entries: Box<[jit::ProgramEntry]>,
     /// What the next outermost call may spend: the configured budget, as far as it can be told

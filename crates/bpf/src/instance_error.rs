@@ -10,7 +10,7 @@ use crate::memory::OutOfMemory;
 
 /// A function that an object calls and nobody offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingFunction {
     /// Its name.
     pub name: String,
     /// The prototype that is wanted; empty for helpers.
@@ -21,7 +21,7 @@ pub struct Missing {
     pub callers: Vec<String>,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.name)?;
         if !self.prototype.is_empty() {
@@ -41,7 +41,7 @@ impl fmt::Display for Missing {
 pub enum InstanceError {
     /// Functions that nobody offers, all of them.
     #[error("{} functions are not simulated:{}", .0.len(), lines(.0))]
-    Missing(Vec<Missing>),
+    Missing(Vec<MissingFunction>),
     /// A map does not fit.
     #[error("map `{name}`: {source}")]
     MapMemory {
@@ -78,7 +78,7 @@ impl Advice for InstanceError {
     }
 }
 
-fn lines(missing: &[Missing]) -> String {
+fn lines(missing: &[MissingFunction]) -> String {
     missing
         .iter()
         .map(|function| format!("\n  {function}"))

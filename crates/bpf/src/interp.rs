@@ -4,7 +4,7 @@
 //! function that executes it and its operands as that function wants them (`table.rs`). A function
 //! ends by calling that of the next cell, which compilers make a jump of. Nothing relies on that:
 //! after [`SLICE`] instructions, and within a very long block, the chain returns to
-//! [`Machine::drive`], which goes on from there.
+//! [`CellActivation::drive`], which goes on from there.
 //!
 //! It knows operations and frames only. What a call of the host means, where memory is and how
 //! faults are reported stand in back-end-neutral modules.
@@ -23,10 +23,10 @@ mod rare;
 #[expect(unsafe_code, reason = "what executes a cell goes on to the next")]
 mod table;
 
-use machine::Machine;
+use machine::CellActivation;
 
 use crate::frame::Trap;
-use crate::memory::Verdict;
+use crate::memory::StoreVerdict;
 use crate::{Host, Instance, Stop};
 
 /// Runs `function` until it exits, in the first frame of the call.
@@ -39,7 +39,7 @@ pub(crate) fn run<H: Host>(
 ) -> Result<u64, Box<Trap>> {
     let cells = vm.lend_cells().unwrap_or_else(|| build::cells(vm));
     let entry = vm.code.entries[function as usize];
-    let result = Machine::new(vm, host, &cells, args).run(entry);
+    let result = CellActivation::new(vm, host, &cells, args).run(entry);
     vm.take_cells_back(cells);
     result
 }
@@ -66,12 +66,12 @@ pub(crate) fn slow_store<H: Host, const N: usize>(
 #[cold]
 fn store_elsewhere<H: Host>(vm: &mut Instance<H>, address: u64, bytes: &[u8]) -> Result<(), Stop> {
     match vm.memory.verdict(address, bytes.len() as u64) {
-        Verdict::Allowed => {
+        StoreVerdict::Allowed => {
             vm.memory.write(address, bytes);
             Ok(())
         }
-        Verdict::Dropped => Ok(()),
-        Verdict::Protected | Verdict::Wild => Err(Stop::WildStore {
+        StoreVerdict::Dropped => Ok(()),
+        StoreVerdict::Protected | StoreVerdict::Wild => Err(Stop::WildStore {
             address,
             size: bytes.len() as u8,
         }),

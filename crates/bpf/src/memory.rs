@@ -498,7 +498,7 @@ impl Memory {
     }
 
     /// Whether these bytes, at least one, are the host's to allow a store to:
-    /// [`Verdict::Protected`].
+    /// [`StoreVerdict::Protected`].
     #[inline]
     pub(crate) fn is_kernel_object(&self, address: u64, len: u64) -> bool {
         let at = address.wrapping_sub(BASE + self.kernel.start);
@@ -507,29 +507,29 @@ impl Memory {
 
     /// What a store of `len` bytes that [`Memory::store`] refused means.
     #[inline]
-    pub(crate) fn verdict(&self, address: u64, len: u64) -> Verdict {
+    pub(crate) fn verdict(&self, address: u64, len: u64) -> StoreVerdict {
         match self.allocated(address, len) {
-            Verdict::Protected if self.is_frozen(address, len) => Verdict::Wild,
+            StoreVerdict::Protected if self.is_frozen(address, len) => StoreVerdict::Wild,
             verdict => verdict,
         }
     }
 
     #[inline]
-    fn allocated(&self, address: u64, len: u64) -> Verdict {
+    fn allocated(&self, address: u64, len: u64) -> StoreVerdict {
         let at = address.wrapping_sub(BASE);
         if self.kernel.holds(at, len) {
-            return Verdict::Protected;
+            return StoreVerdict::Protected;
         }
         match &self.arena {
             Some(pages) if pages.in_window(address, len) => {
                 if pages.holds(address, len) {
-                    Verdict::Allowed
+                    StoreVerdict::Allowed
                 } else {
-                    Verdict::Dropped
+                    StoreVerdict::Dropped
                 }
             }
-            _ if self.maps.holds(at, len) => Verdict::Allowed,
-            _ => Verdict::Wild,
+            _ if self.maps.holds(at, len) => StoreVerdict::Allowed,
+            _ => StoreVerdict::Wild,
         }
     }
 
@@ -647,7 +647,7 @@ impl Memory {
         let len = bytes.len() as u64;
         let known = matches!(
             self.allocated(address, len),
-            Verdict::Allowed | Verdict::Protected
+            StoreVerdict::Allowed | StoreVerdict::Protected
         );
         assert!(
             known,
@@ -775,7 +775,7 @@ const fn place(at: u64) -> usize {
 
 /// Where a store points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum StoreVerdict {
     /// Memory that programs may write.
     Allowed,
     /// A page of the arena that nobody allocated: in the window, but not through a pointer of which

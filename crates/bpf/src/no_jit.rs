@@ -9,7 +9,7 @@ use crate::{Host, Instance, Memory};
 
 /// Native code. There is none.
 #[derive(Debug)]
-pub(crate) enum Program {}
+pub(crate) enum NativeProgram {}
 
 /// A host function as native code calls it. Nothing calls it.
 pub(crate) type HostEntry<H> = std::marker::PhantomData<fn(H)>;
@@ -20,13 +20,13 @@ pub(crate) const fn host_entry<H, F: Copy>(_: F) -> HostEntry<H> {
 
 /// Where a function's native code begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Entry {}
+pub(crate) enum NativeEntry {}
 
 /// How an outermost call of a function begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProgramEntry {}
 
-impl Program {
+impl NativeProgram {
     pub(crate) const fn size(&self) -> Execution {
         match *self {}
     }
@@ -39,7 +39,7 @@ impl Program {
         match *self {}
     }
 
-    pub(crate) const fn entry(&self, _: u32, _: &[u64; 5], _: &Memory) -> Option<Entry> {
+    pub(crate) const fn entry(&self, _: u32, _: &[u64; 5], _: &Memory) -> Option<NativeEntry> {
         match *self {}
     }
 }
@@ -59,19 +59,19 @@ impl Scratch {
 pub(crate) fn translate<H: Host>(
     _: &Instance<H>,
     _: &BTreeSet<u32>,
-) -> Result<Arc<Program>, Refusal> {
+) -> Result<Arc<NativeProgram>, Refusal> {
     Err(Refusal::NotBuilt)
 }
 
 /// What others have made of the same code: nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    pub(crate) program: Option<Arc<Program>>,
+pub(crate) struct KnownCode {
+    pub(crate) program: Option<Arc<NativeProgram>>,
     pub(crate) interpreted: u64,
 }
 
-pub(crate) fn known<H: Host>(_: &Instance<H>, _: &BTreeSet<u32>) -> Known {
-    Known::default()
+pub(crate) fn known<H: Host>(_: &Instance<H>, _: &BTreeSet<u32>) -> KnownCode {
+    KnownCode::default()
 }
 
 pub(crate) const fn remember<H: Host>(_: &Instance<H>, _: u64) {}
@@ -79,7 +79,7 @@ pub(crate) const fn remember<H: Host>(_: &Instance<H>, _: u64) {}
 pub(crate) fn run<H: Host>(
     _: &mut Instance<H>,
     _: &mut H,
-    entry: Entry,
+    entry: NativeEntry,
     _: u32,
     _: [u64; 5],
 ) -> Result<u64, Trap> {

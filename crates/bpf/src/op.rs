@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// source register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[rustfmt::skip]
-pub(crate) enum Kind {
+pub(crate) enum OpKind {
     Add64K, Add64X, Add32K, Add32X,
     Sub64K, Sub64X, Sub32K, Sub32X,
     Mul64K, Mul64X, Mul32K, Mul32X,
@@ -58,7 +58,7 @@ pub(crate) enum Kind {
     Fall,
 }
 
-impl Kind {
+impl OpKind {
     /// Whether a block ends after this operation.
     pub(crate) const fn ends_block(self) -> bool {
         self as u8 >= Self::Jump as u8
@@ -87,7 +87,7 @@ impl Kind {
     /// Whether it is arithmetic whose second operand is the source register.
     #[rustfmt::skip]
     pub(crate) const fn has_source(self) -> bool {
-        use Kind::*;
+        use OpKind::*;
         matches!(
             self,
             Add64X | Add32X | Sub64X | Sub32X | Mul64X | Mul32X | Div64X | Div32X
@@ -111,7 +111,7 @@ pub(crate) fn is_next(name: &str) -> bool {
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Op {
-    pub(crate) kind: Kind,
+    pub(crate) kind: OpKind,
     pub(crate) dst: u8,
     pub(crate) src: u8,
     /// A load or store goes to the arena; see `spaces.rs`.
@@ -124,7 +124,7 @@ pub(crate) struct Op {
 
 /// Where a function begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct FunctionEntry {
     pub(crate) op: u32,
     /// Operations.
     pub(crate) len: u32,
@@ -147,13 +147,13 @@ pub(crate) struct Code {
     /// Instruction slot of each operation.
     pub(crate) origin: Vec<u32>,
     /// By function.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<FunctionEntry>,
 }
 
 impl Code {
     /// The operations of a function.
     pub(crate) fn ops_of(&self, function: u32) -> &[Op] {
-        let Entry { op, len, .. } = self.entries[function as usize];
+        let FunctionEntry { op, len, .. } = self.entries[function as usize];
         &self.ops[op as usize..][..len as usize]
     }
 
@@ -161,7 +161,7 @@ impl Code {
     pub(crate) fn instructions(&self, functions: &BTreeSet<u32>) -> u64 {
         let of = |function: &u32| {
             let ops = self.ops_of(*function).iter();
-            ops.filter(|op| op.kind != Kind::Fall).count() as u64
+            ops.filter(|op| op.kind != OpKind::Fall).count() as u64
         };
         functions.iter().map(of).sum()
     }
@@ -172,7 +172,7 @@ impl Code {
         let mut op = at;
         while !self.ops[op].kind.ends_block() {
             op += 1;
-            left += u64::from(self.ops[op].kind != Kind::Fall);
+            left += u64::from(self.ops[op].kind != OpKind::Fall);
         }
         left
     }

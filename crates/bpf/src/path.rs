@@ -8,7 +8,7 @@ const MOST_PLACES: usize = 1 << 20;
 
 /// A number inside a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct NumberPlace {
     /// Bytes from the value's start.
     pub(crate) offset: u32,
     pub(crate) scalar: Scalar,
@@ -110,7 +110,7 @@ pub(crate) fn split(text: &str) -> (&str, &str) {
 }
 
 /// The numbers that `path` names in a value of type `ty`, which messages call `name`.
-pub(crate) fn places(name: &str, ty: &Type, path: &str) -> Result<Vec<Place>, PathError> {
+pub(crate) fn places(name: &str, ty: &Type, path: &str) -> Result<Vec<NumberPlace>, PathError> {
     let mut walk = Walk {
         name,
         path,
@@ -131,7 +131,7 @@ pub(crate) fn places(name: &str, ty: &Type, path: &str) -> Result<Vec<Place>, Pa
     }
     match walk.ty {
         Type::Scalar(scalar) => {
-            let place = |offset| Place {
+            let place = |offset| NumberPlace {
                 offset,
                 scalar: *scalar,
             };

@@ -7,7 +7,7 @@ use crate::stop::Spot;
 
 /// A place in a program's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLine {
     /// The function of the object.
     pub function: String,
     /// The file in which the function begins, if the object has line information.
@@ -61,7 +61,7 @@ impl<H: Host> Instance<H> {
     /// A line of another file is that of a function which the compiler has built in; the line that
     /// stands before it in the function's own file is the one that names it.
     #[must_use]
-    pub fn place(&self, here: u32) -> Option<Place> {
+    pub fn place(&self, here: u32) -> Option<SourceLine> {
         let slot = *self.code.origin.get(here as usize)?;
         let function = self.image.function_of(slot)?;
         let lines = &self.image.lines;
@@ -70,7 +70,7 @@ impl<H: Host> Instance<H> {
         let own = lines.get(first..after).unwrap_or_default();
         let file = own.first().map(|line| &line.file);
         let line = own.iter().rev().find(|line| Some(&line.file) == file);
-        Some(Place {
+        Some(SourceLine {
             function: function.name.clone(),
             file: file.map(ToString::to_string),
             line: line.map_or(0, |line| line.line),

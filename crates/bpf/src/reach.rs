@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::image::{Image, Insn, Member};
+use crate::image::{Image, Insn, MemberValue};
 use crate::isa::{CALL, CALL_LOCAL, LD_IMM64, ld_imm64};
 
 /// The functions that a kernel loads, what they call, and callbacks whose address they take. With
@@ -37,7 +37,7 @@ pub(crate) fn entries(image: &Image) -> impl Iterator<Item = u32> + '_ {
 fn callbacks(image: &Image) -> impl Iterator<Item = u32> + '_ {
     let members = image.struct_ops.iter().flat_map(|table| &table.members);
     members.filter_map(|(_, member)| match member {
-        Member::Program(program) => Some(image.programs.get(*program as usize)?.function),
+        MemberValue::Program(program) => Some(image.programs.get(*program as usize)?.function),
         _ => None,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::globals::SetError;
 use crate::image::{Image, MapDef, MapKind, Type};
-use crate::object::Limits;
+use crate::object::ObjectLimits;
 
 impl Image {
     /// Gives the array `name`, the last variable of its data section, so many elements. New ones
@@ -36,7 +36,7 @@ impl Image {
         let len: u32 = text.parse().unwrap_or(0);
         let size = u64::from(len) * u64::from(*stride);
         let whole = u64::from(symbol.offset) + size;
-        if len == 0 || whole > Limits::default().zero_bytes {
+        if len == 0 || whole > ObjectLimits::default().zero_bytes {
             return Err(refuse(
                 "the number of elements is no number of 1 or more that fits",
             ));

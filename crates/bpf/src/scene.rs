@@ -10,7 +10,7 @@ use crate::{
 
 /// A host whose answers a test sets, and that keeps what it hears.
 #[derive(Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct SceneWorld {
     pub(crate) cpu: u32,
     /// Address of the current task's name.
     pub(crate) comm: u64,
@@ -24,7 +24,7 @@ pub(crate) struct World {
     pub(crate) words: BTreeMap<u64, u64>,
 }
 
-impl Host for World {
+impl Host for SceneWorld {
     fn cpu(&self) -> u32 {
         self.cpu
     }
@@ -165,7 +165,7 @@ pub(crate) mod insn {
 
 /// An object under construction.
 #[derive(Default)]
-pub(crate) struct Object {
+pub(crate) struct SceneObject {
     pub(crate) code: Vec<Insn>,
     functions: Vec<Function>,
     maps: Vec<MapDef>,
@@ -173,7 +173,7 @@ pub(crate) struct Object {
     types: Vec<OwnType>,
 }
 
-impl Object {
+impl SceneObject {
     pub(crate) fn function(mut self, parts: &[&[Insn]]) -> Self {
         let code = parts.concat();
         self.functions.push(Function {
@@ -255,7 +255,7 @@ impl Object {
     }
 
     /// Makes it ready to run on 4 CPUs.
-    pub(crate) fn instance(self, backend: Backend) -> Instance<World> {
+    pub(crate) fn instance(self, backend: Backend) -> Instance<SceneWorld> {
         self.with(
             backend,
             &[],
@@ -269,9 +269,9 @@ impl Object {
     pub(crate) fn with(
         self,
         backend: Backend,
-        table: &[HostFunction<World>],
+        table: &[HostFunction<SceneWorld>],
         mut config: Config,
-    ) -> Instance<World> {
+    ) -> Instance<SceneWorld> {
         config.backend = backend;
         Instance::new(self.image(), table, config).expect("a good object")
     }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::decode::atomic;
 use crate::frame::FRAME_BYTES;
 use crate::isa::TO_USER;
-use crate::op::{Code, Kind, Op};
+use crate::op::{Code, Op, OpKind};
 
 /// What is known of a register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,13 +31,13 @@ enum Register {
 
 /// What is known where a block begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct State {
+struct BlockState {
     registers: [Register; 11],
     /// The words of the frame that hold pointers into the arena, the lowest one first.
     slots: u64,
 }
 
-/// The result's bit in [`Entry::arena`](crate::op::Entry::arena); argument N has the bit N.
+/// The result's bit in [`Entry::arena`](crate::op::FunctionEntry::arena); argument N has the bit N.
 const RESULT: u8 = 1;
 
 /// Marks the operations of the functions from `first` on, and again of others that they call.
@@ -69,8 +69,8 @@ pub(crate) fn mark(code: &mut Code, first: usize) {
 /// Whether a pointer into the arena can come up in `function` at all.
 fn may_touch(code: &Code, function: usize) -> bool {
     let comes_up = |op: &Op| match op.kind {
-        Kind::CastArena => op.imm != TO_USER,
-        Kind::CallLocal => code.entries[op.imm as usize].arena & RESULT != 0,
+        OpKind::CastArena => op.imm != TO_USER,
+        OpKind::CallLocal => code.entries[op.imm as usize].arena & RESULT != 0,
         _ => false,
     };
     let has_argument = code.entries[function].arena & !RESULT != 0;
@@ -78,7 +78,7 @@ fn may_touch(code: &Code, function: usize) -> bool {
 }
 
 fn callers(code: &Code, callee: usize) -> impl Iterator<Item = usize> + '_ {
-    let calls = move |op: &Op| op.kind == Kind::CallLocal && op.imm as usize == callee;
+    let calls = move |op: &Op| op.kind == OpKind::CallLocal && op.imm as usize == callee;
     let all = 0..code.entries.len();
     all.filter(move |function| code.ops_of(*function as u32).iter().any(calls))
 }
@@ -96,7 +96,7 @@ struct Walk {
 impl Walk {
     fn of(code: &Code, function: usize) -> Self {
         let entry = code.entries[function];
-        let mut begin = State::default();
+        let mut begin = BlockState::default();
         begin.registers[10] = Register::Frame(0);
         for argument in 1..=5 {
             if entry.arena & 1 << argument != 0 {
@@ -122,19 +122,21 @@ impl Walk {
     }
 
     /// Follows the block that begins at operation `at`; where blocks begin that can be next.
-    fn block(&mut self, code: &Code, mut at: usize, state: &mut State) -> Vec<usize> {
+    fn block(&mut self, code: &Code, mut at: usize, state: &mut BlockState) -> Vec<usize> {
         loop {
             let op = code.ops[at];
             match op.kind {
-                Kind::Exit => {
+                OpKind::Exit => {
                     self.returns |= state.registers[0] == Register::Arena;
                     return Vec::new();
                 }
-                Kind::Poison => return Vec::new(),
-                Kind::Jump => return vec![op.off as usize],
-                Kind::CallLocal => self.call(code, op, state),
-                Kind::CallHost | Kind::CallHelper => state.registers[..=5].fill(Register::Other),
-                Kind::Fall => {}
+                OpKind::Poison => return Vec::new(),
+                OpKind::Jump => return vec![op.off as usize],
+                OpKind::CallLocal => self.call(code, op, state),
+                OpKind::CallHost | OpKind::CallHelper => {
+                    state.registers[..=5].fill(Register::Other)
+                }
+                OpKind::Fall => {}
                 kind if kind.ends_block() => return vec![at + 1, op.off as usize],
                 _ => {
                     let base = if op.kind.is_load() { op.src } else { op.dst };
@@ -152,7 +154,7 @@ impl Walk {
         }
     }
 
-    fn call(&mut self, code: &Code, op: Op, state: &mut State) {
+    fn call(&mut self, code: &Code, op: Op, state: &mut BlockState) {
         let callee = op.imm as usize;
         let given = (1..=5_u8).filter(|register| state.get(*register) == Register::Arena);
         let arguments = given.fold(0, |all, register| all | 1 << register);
@@ -166,7 +168,7 @@ impl Walk {
     }
 }
 
-impl State {
+impl BlockState {
     fn get(&self, register: u8) -> Register {
         self.registers[usize::from(register)]
     }
@@ -195,10 +197,10 @@ impl State {
     /// Executes an operation that ends no block.
     fn step(&mut self, op: Op) {
         match op.kind {
-            Kind::CastArena if op.imm == TO_USER => self.set(op.dst, Register::Other),
-            Kind::CastArena => self.set(op.dst, Register::Arena),
-            Kind::Mov64X => self.set(op.dst, self.get(op.src)),
-            Kind::Atomic32 | Kind::Atomic64 => {
+            OpKind::CastArena if op.imm == TO_USER => self.set(op.dst, Register::Other),
+            OpKind::CastArena => self.set(op.dst, Register::Arena),
+            OpKind::Mov64X => self.set(op.dst, self.get(op.src)),
+            OpKind::Atomic32 | OpKind::Atomic64 => {
                 self.spill(op, Register::Other);
                 match op.imm as i32 {
                     atomic::CMPXCHG => self.set(0, Register::Other),
@@ -207,7 +209,7 @@ impl State {
                 }
             }
             kind if kind.is_store() => {
-                let whole = kind == Kind::StoreX64;
+                let whole = kind == OpKind::StoreX64;
                 let stored = if whole {
                     self.get(op.src)
                 } else {
@@ -218,7 +220,7 @@ impl State {
             kind if kind.is_load() => {
                 let slot = self.slot(op.src, op.off);
                 let held = slot.is_some_and(|slot| self.slots & 1 << slot != 0);
-                let fills = held && kind == Kind::LoadU64;
+                let fills = held && kind == OpKind::LoadU64;
                 self.set(
                     op.dst,
                     if fills {
@@ -233,7 +235,7 @@ impl State {
                 let from = kind.has_source().then(|| self.get(op.src));
                 let result = match (self.get(op.dst), from) {
                     (Register::Arena, _) | (_, Some(Register::Arena)) => Register::Arena,
-                    (Register::Frame(at), None) if kind == Kind::Add64K => {
+                    (Register::Frame(at), None) if kind == OpKind::Add64K => {
                         Register::Frame(at.saturating_add(op.imm))
                     }
                     _ => Register::Other,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::LoadError;
-use crate::btf::{Btf, Kind, MAX_DEPTH, Name, Steps, TypeId, essential};
-use crate::object::{Elf, Limits};
+use crate::btf::{Btf, BtfKind, MAX_DEPTH, Name, Steps, TypeId, essential};
+use crate::object::{Elf, ObjectLimits};
 
 /// Members that the search for one field looks at; the largest kernel structures have hundreds.
 const MAX_MEMBERS: u32 = 1 << 20;
@@ -44,7 +44,7 @@ impl Names {
             if !name.is_empty() {
                 types.push((hash(essential(name)), id));
             }
-            if let Kind::Enum(list) = &ty.kind {
+            if let BtfKind::Enum(list) = &ty.kind {
                 for value in &list.values {
                     let number = enumerators.len() as u32;
                     enumerators.push((hash(btf.text(value.0)), number, *value));
@@ -87,7 +87,7 @@ pub enum Kconfig {
 
 /// Where a field lies in a kernel structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct TargetField {
     /// Bytes from the start of the structure.
     pub offset: u32,
     /// Bytes.
@@ -105,7 +105,7 @@ impl Target {
     /// [`LoadError`] if `types` is neither.
     pub fn new(name: &str, version: (u8, u8, u8), types: &[u8]) -> Result<Self, LoadError> {
         let bytes: Arc<[u8]> = if types.starts_with(b"\x7fELF") {
-            let elf = Elf::parse(types, &Limits::default())?;
+            let elf = Elf::parse(types, &ObjectLimits::default())?;
             let section = elf
                 .section(".BTF")
                 .ok_or(LoadError::NotBpf("it has no types"))?;
@@ -181,7 +181,7 @@ impl Target {
         let mut ids: Vec<TypeId> = self.names.types.iter().map(|&(_, id)| id).collect();
         ids.sort_by_key(|&id| (essential(self.btf.name(id)), id));
         ids.into_iter().filter_map(|id| {
-            let is_function = matches!(self.btf.get(id).kind, Kind::Func { .. });
+            let is_function = matches!(self.btf.get(id).kind, BtfKind::Func { .. });
             let prototype = self.btf.prototype(id).filter(|_| is_function)?;
             Some((self.btf.name(id), prototype))
         })
@@ -212,7 +212,7 @@ impl Target {
     ///
     /// # Errors
     /// [`LoadError::NoSuchType`], also for a bit field, which has no place of whole bytes.
-    pub fn field(&self, structure: &str, path: &str) -> Result<Field, LoadError> {
+    pub fn field(&self, structure: &str, path: &str) -> Result<TargetField, LoadError> {
         let absent = || self.no_such_type(format!("{structure}.{path}"));
         let mut id = self.value_type(structure).ok_or_else(absent)?;
         let mut bits = 0;
@@ -226,7 +226,7 @@ impl Target {
         }
         let size = self.btf.size(id).ok_or_else(absent)?;
         let offset = u32::try_from(bits / 8).map_err(|_| absent())?;
-        Ok(Field { offset, size })
+        Ok(TargetField { offset, size })
     }
 
     fn member(&self, id: TypeId, name: &str, depth: u32, steps: &Steps) -> Option<(u64, TypeId)> {
@@ -257,7 +257,7 @@ impl Target {
         ids.filter(move |&id| essential(self.btf.name(id)) == name)
     }
 
-    fn find(&self, name: &str, is_wanted: impl Fn(&Kind) -> bool) -> Option<TypeId> {
+    fn find(&self, name: &str, is_wanted: impl Fn(&BtfKind) -> bool) -> Option<TypeId> {
         let all = with_hash(&self.names.types, hash(essential(name)), |entry| entry.0);
         let mut ids = all.iter().map(|&(_, id)| id);
         ids.find(|&id| {
@@ -270,24 +270,24 @@ impl Target {
         self.find(name, |kind| {
             matches!(
                 kind,
-                Kind::Struct(_) | Kind::Union(_) | Kind::Enum(_) | Kind::Typedef(_)
+                BtfKind::Struct(_) | BtfKind::Union(_) | BtfKind::Enum(_) | BtfKind::Typedef(_)
             )
         })
     }
 
     /// The structure of exactly this name.
     pub(crate) fn structure(&self, name: &str) -> Option<TypeId> {
-        self.find(name, |kind| matches!(kind, Kind::Struct(_)))
+        self.find(name, |kind| matches!(kind, BtfKind::Struct(_)))
     }
 
     /// The function of exactly this name.
     pub(crate) fn function(&self, name: &str) -> Option<TypeId> {
-        self.find(name, |kind| matches!(kind, Kind::Func { .. }))
+        self.find(name, |kind| matches!(kind, BtfKind::Func { .. }))
     }
 
     /// The variable of exactly this name.
     pub(crate) fn variable(&self, name: &str) -> Option<TypeId> {
-        self.find(name, |kind| matches!(kind, Kind::Var { .. }))
+        self.find(name, |kind| matches!(kind, BtfKind::Var { .. }))
     }
 
     /// Whether the kernel keeps one instance of the variable for each CPU.

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use bpf::{Image, Member, Prepared, Unfinished};
+use bpf::{Image, MemberValue, Prepared, Unfinished};
 use model::{Advice, Caller, CpuId, EventKind, Op, TaskId, What};
 
 use crate::context::{Context, Directly, Locked};
@@ -173,14 +173,14 @@ impl Ops {
         image: &Image,
         table: &str,
         member: &str,
-        value: &Member,
+        value: &MemberValue,
     ) -> Result<(), OpsError> {
         let number = match value {
-            Member::Int(number) => *number,
+            MemberValue::Int(number) => *number,
             _ => 0,
         };
         match (member, value) {
-            ("name", Member::Bytes(bytes)) => {
+            ("name", MemberValue::Bytes(bytes)) => {
                 self.name = String::from_utf8_lossy(bytes).into_owned();
             }
             ("flags", _) => self.flags = number,
@@ -202,7 +202,7 @@ impl Ops {
                 })?;
                 self.batch = batch.unsigned_abs();
             }
-            (name, Member::Program(program)) => {
+            (name, MemberValue::Program(program)) => {
                 let op = Op::ALL
                     .into_iter()
                     .find(|op| op.name() == name)

@@ -42,7 +42,7 @@ pub(crate) struct Change {
     /// The variable and the time, as the user wrote them, and the value.
     text: String,
     when: SimTime,
-    value: bpf::Value,
+    value: bpf::GlobalValue,
     is_made: bool,
 }
 

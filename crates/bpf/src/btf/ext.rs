@@ -4,7 +4,7 @@
 use super::parse::{Header, header, malformed};
 use super::{Btf, TypeId};
 use crate::LoadError;
-use crate::bytes::{self, Reader};
+use crate::bytes::{self, ByteReader};
 
 /// The parts of `.BTF.ext` that a loader needs, in the order of the file.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +70,7 @@ impl Ext {
     }
 }
 
-fn line(section: u32, record: &mut Reader<'_>) -> Option<ExtLine> {
+fn line(section: u32, record: &mut ByteReader<'_>) -> Option<ExtLine> {
     let (offset, file, _text) = (record.u32()?, record.u32()?, record.u32()?);
     // The column is in the low 10 bits.
     Some(ExtLine {
@@ -81,7 +81,7 @@ fn line(section: u32, record: &mut Reader<'_>) -> Option<ExtLine> {
     })
 }
 
-fn reloc(section: u32, record: &mut Reader<'_>, btf: &Btf) -> Option<CoreReloc> {
+fn reloc(section: u32, record: &mut ByteReader<'_>, btf: &Btf) -> Option<CoreReloc> {
     let (offset, ty, access) = (record.u32()?, btf.id(record.u32()?)?, record.u32()?);
     Some(CoreReloc {
         section,
@@ -95,13 +95,13 @@ fn reloc(section: u32, record: &mut Reader<'_>, btf: &Btf) -> Option<CoreReloc> 
 /// A table: the size of a record, then for each section its name, a count, and the records.
 fn records<T>(
     table: &[u8],
-    mut one: impl FnMut(u32, &mut Reader<'_>) -> Option<T>,
+    mut one: impl FnMut(u32, &mut ByteReader<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let mut list = Vec::new();
     if table.is_empty() {
         return Some(list);
     }
-    let mut reader = Reader::new(table);
+    let mut reader = ByteReader::new(table);
     let size = usize::try_from(reader.u32()?).ok()?;
     while !reader.is_empty() {
         let (section, count) = (reader.u32()?, reader.u32()?);
@@ -109,7 +109,7 @@ fn records<T>(
             if list.len() >= MAX_RECORDS {
                 return None;
             }
-            list.push(one(section, &mut Reader::new(reader.take(size)?))?);
+            list.push(one(section, &mut ByteReader::new(reader.take(size)?))?);
         }
     }
     Some(list)

@@ -36,11 +36,11 @@ pub(crate) struct Name(u32);
 #[derive(Clone, Debug)]
 pub(crate) struct Type {
     pub(crate) name: Name,
-    pub(crate) kind: Kind,
+    pub(crate) kind: BtfKind,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum BtfKind {
     Void,
     Int(Int),
     Ptr(TypeId),
@@ -106,11 +106,11 @@ pub(crate) struct Int {
 pub(crate) struct Composite {
     /// Bytes.
     pub(crate) size: u32,
-    pub(crate) members: Box<[Member]>,
+    pub(crate) members: Box<[BtfMember]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
+pub(crate) struct BtfMember {
     pub(crate) name: Name,
     pub(crate) ty: TypeId,
     /// Offset in the structure, in bits.

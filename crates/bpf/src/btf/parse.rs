@@ -1,11 +1,11 @@
 //! Bytes to [`Btf`].
 
 use super::{
-    Btf, Composite, Enum, Int, Kind, Linkage, MAX_DEPTH, Member, Name, SectionVariable, Type,
+    Btf, BtfKind, BtfMember, Composite, Enum, Int, Linkage, MAX_DEPTH, Name, SectionVariable, Type,
     TypeId,
 };
 use crate::LoadError;
-use crate::bytes::{self, Reader};
+use crate::bytes::{self, ByteReader};
 
 /// A distribution's kernel has about 150,000.
 const MAX_TYPES: usize = 1 << 21;
@@ -17,14 +17,14 @@ const MAGIC: u16 = 0xeb9f;
 /// Where the parts of a `.BTF` or `.BTF.ext` section lie.
 pub(super) struct Header<'a> {
     /// Little-endian numbers that follow the header's length.
-    pub(super) fields: Reader<'a>,
+    pub(super) fields: ByteReader<'a>,
     /// All bytes after the header.
     pub(super) body: &'a [u8],
 }
 
 /// Reads the start that `.BTF` and `.BTF.ext` share.
 pub(super) fn header<'a>(section: &str, bytes: &'a [u8]) -> Result<Header<'a>, LoadError> {
-    let mut fields = Reader::new(bytes);
+    let mut fields = ByteReader::new(bytes);
     let fault = |offset: usize, problem| malformed(section, offset, problem);
     if fields.u16() != Some(MAGIC) {
         return Err(fault(
@@ -67,7 +67,7 @@ impl Btf {
     pub(crate) fn empty() -> Self {
         let void = Type {
             name: Name(0),
-            kind: Kind::Void,
+            kind: BtfKind::Void,
         };
         Self {
             types: vec![void],
@@ -92,7 +92,7 @@ impl Btf {
             strings: strings.to_vec(),
             ..Self::empty()
         };
-        let mut reader = Reader::new(types);
+        let mut reader = ByteReader::new(types);
         while !reader.is_empty() {
             if btf.types.len() >= MAX_TYPES {
                 return Err(LoadError::TooLarge {
@@ -167,7 +167,7 @@ impl Btf {
     }
 }
 
-impl Kind {
+impl BtfKind {
     /// The type that a modifier or typedef stands for.
     pub(crate) fn modified(&self) -> Option<TypeId> {
         match *self {
@@ -230,7 +230,7 @@ struct Head {
     size_or_type: u32,
 }
 
-fn parse_type(reader: &mut Reader<'_>) -> Option<Type> {
+fn parse_type(reader: &mut ByteReader<'_>) -> Option<Type> {
     let name = Name(reader.u32()?);
     let packed = reader.u32()?;
     let head = Head {
@@ -245,44 +245,44 @@ fn parse_type(reader: &mut Reader<'_>) -> Option<Type> {
     })
 }
 
-fn parse_kind(head: &Head, reader: &mut Reader<'_>) -> Option<Kind> {
+fn parse_kind(head: &Head, reader: &mut ByteReader<'_>) -> Option<BtfKind> {
     let id = TypeId(head.size_or_type);
     let size = head.size_or_type;
     // The numbers are BTF_KIND_* of include/uapi/linux/btf.h, kernel 6.18.
     Some(match head.kind {
-        1 => Kind::Int(parse_int(size, reader.u32()?)),
-        2 => Kind::Ptr(id),
+        1 => BtfKind::Int(parse_int(size, reader.u32()?)),
+        2 => BtfKind::Ptr(id),
         3 => parse_array(reader)?,
-        4 => Kind::Struct(parse_composite(head, reader)?),
-        5 => Kind::Union(parse_composite(head, reader)?),
-        6 => Kind::Enum(parse_enum(head, reader)?),
-        7 => Kind::Fwd {
+        4 => BtfKind::Struct(parse_composite(head, reader)?),
+        5 => BtfKind::Union(parse_composite(head, reader)?),
+        6 => BtfKind::Enum(parse_enum(head, reader)?),
+        7 => BtfKind::Fwd {
             is_union: head.flag,
         },
-        8 => Kind::Typedef(id),
-        9 => Kind::Volatile(id),
-        10 => Kind::Const(id),
-        11 => Kind::Restrict(id),
-        12 => Kind::Func {
+        8 => BtfKind::Typedef(id),
+        9 => BtfKind::Volatile(id),
+        10 => BtfKind::Const(id),
+        11 => BtfKind::Restrict(id),
+        12 => BtfKind::Func {
             prototype: id,
             linkage: linkage(head.vlen)?,
         },
-        13 => Kind::FuncProto {
+        13 => BtfKind::FuncProto {
             result: id,
             params: parse_params(head, reader)?,
         },
-        14 => Kind::Var {
+        14 => BtfKind::Var {
             ty: id,
             linkage: linkage(reader.u32()?)?,
         },
-        15 => Kind::Datasec(parse_datasec(head, reader)?),
-        16 => Kind::Float { size },
-        17 => Kind::DeclTag {
+        15 => BtfKind::Datasec(parse_datasec(head, reader)?),
+        16 => BtfKind::Float { size },
+        17 => BtfKind::DeclTag {
             target: id,
             component: reader.u32()?.cast_signed(),
         },
-        18 => Kind::TypeTag(id),
-        19 => Kind::Enum(parse_enum64(head, reader)?),
+        18 => BtfKind::TypeTag(id),
+        19 => BtfKind::Enum(parse_enum64(head, reader)?),
         _ => return None,
     })
 }
@@ -307,17 +307,17 @@ fn parse_int(size: u32, packed: u32) -> Int {
     }
 }
 
-fn parse_array(reader: &mut Reader<'_>) -> Option<Kind> {
+fn parse_array(reader: &mut ByteReader<'_>) -> Option<BtfKind> {
     let element = TypeId(reader.u32()?);
     let _index_type = reader.u32()?;
-    Some(Kind::Array {
+    Some(BtfKind::Array {
         element,
         len: reader.u32()?,
     })
 }
 
-fn parse_composite(head: &Head, reader: &mut Reader<'_>) -> Option<Composite> {
-    let member = |reader: &mut Reader<'_>| {
+fn parse_composite(head: &Head, reader: &mut ByteReader<'_>) -> Option<Composite> {
+    let member = |reader: &mut ByteReader<'_>| {
         let (name, ty, place) = (Name(reader.u32()?), TypeId(reader.u32()?), reader.u32()?);
         // With the kind flag, the top byte of the offset is the width of a bit field.
         let (bits, bit_offset) = if head.flag {
@@ -325,7 +325,7 @@ fn parse_composite(head: &Head, reader: &mut Reader<'_>) -> Option<Composite> {
         } else {
             (0, place)
         };
-        Some(Member {
+        Some(BtfMember {
             name,
             ty,
             bit_offset,
@@ -338,8 +338,8 @@ fn parse_composite(head: &Head, reader: &mut Reader<'_>) -> Option<Composite> {
     })
 }
 
-fn parse_enum(head: &Head, reader: &mut Reader<'_>) -> Option<Enum> {
-    let value = |reader: &mut Reader<'_>| {
+fn parse_enum(head: &Head, reader: &mut ByteReader<'_>) -> Option<Enum> {
+    let value = |reader: &mut ByteReader<'_>| {
         let (name, bits) = (Name(reader.u32()?), reader.u32()?);
         Some((
             name,
@@ -358,8 +358,8 @@ fn parse_enum(head: &Head, reader: &mut Reader<'_>) -> Option<Enum> {
     })
 }
 
-fn parse_enum64(head: &Head, reader: &mut Reader<'_>) -> Option<Enum> {
-    let value = |reader: &mut Reader<'_>| {
+fn parse_enum64(head: &Head, reader: &mut ByteReader<'_>) -> Option<Enum> {
+    let value = |reader: &mut ByteReader<'_>| {
         let (name, low, high) = (Name(reader.u32()?), reader.u32()?, reader.u32()?);
         Some((name, (u64::from(high) << 32 | u64::from(low)).cast_signed()))
     };
@@ -371,14 +371,14 @@ fn parse_enum64(head: &Head, reader: &mut Reader<'_>) -> Option<Enum> {
     })
 }
 
-fn parse_params(head: &Head, reader: &mut Reader<'_>) -> Option<Box<[TypeId]>> {
+fn parse_params(head: &Head, reader: &mut ByteReader<'_>) -> Option<Box<[TypeId]>> {
     list(head, reader, |reader| {
         let _name = reader.u32()?;
         reader.u32().map(TypeId)
     })
 }
 
-fn parse_datasec(head: &Head, reader: &mut Reader<'_>) -> Option<Box<[SectionVariable]>> {
+fn parse_datasec(head: &Head, reader: &mut ByteReader<'_>) -> Option<Box<[SectionVariable]>> {
     list(head, reader, |reader| {
         // Offset and size are zero in what clang writes; a loader's library fills them in.
         Some(SectionVariable {
@@ -391,8 +391,8 @@ fn parse_datasec(head: &Head, reader: &mut Reader<'_>) -> Option<Box<[SectionVar
 
 fn list<'a, T>(
     head: &Head,
-    reader: &mut Reader<'a>,
-    mut one: impl FnMut(&mut Reader<'a>) -> Option<T>,
+    reader: &mut ByteReader<'a>,
+    mut one: impl FnMut(&mut ByteReader<'a>) -> Option<T>,
 ) -> Option<Box<[T]>> {
     (0..head.vlen).map(|_| one(reader)).collect()
 }

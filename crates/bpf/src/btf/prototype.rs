@@ -1,6 +1,6 @@
 //! Prototypes in a normal form that text can be compared with.
 
-use super::{Btf, Kind, TypeId};
+use super::{Btf, BtfKind, TypeId};
 
 /// Kernel functions that programs may call have 12 at most (kernel 6.18, `MAX_BPF_FUNC_ARGS`).
 const MAX_PARAMS: usize = 64;
@@ -10,13 +10,13 @@ impl Btf {
     /// [`Target::prototype`](crate::Target::prototype); `None` for any other type.
     pub(crate) fn prototype(&self, id: TypeId) -> Option<String> {
         match &self.get(id).kind {
-            Kind::Func { prototype, .. } => self.prototype_text(*prototype),
+            BtfKind::Func { prototype, .. } => self.prototype_text(*prototype),
             _ => self.prototype_text(id),
         }
     }
 
     fn prototype_text(&self, id: TypeId) -> Option<String> {
-        let Kind::FuncProto { result, params } = &self.get(id).kind else {
+        let BtfKind::FuncProto { result, params } = &self.get(id).kind else {
             return None;
         };
         if params.len() > MAX_PARAMS {
@@ -25,7 +25,7 @@ impl Btf {
         let last = params.len().saturating_sub(1);
         let word = |(at, &param): (usize, &TypeId)| match self.stripped(param) {
             // A last parameter of no type is how BTF spells `...`.
-            Kind::Void if at == last => "...",
+            BtfKind::Void if at == last => "...",
             _ => self.word(param),
         };
         let params: Vec<_> = params.iter().enumerate().map(word).collect();
@@ -35,12 +35,12 @@ impl Btf {
     /// One word for a parameter's or result's type.
     pub(crate) fn word(&self, id: TypeId) -> &'static str {
         match self.stripped(id) {
-            Kind::Void => "void",
-            Kind::Int(int) if int.bool => "bool",
-            Kind::Int(int) => integer(int.size, int.signed),
-            Kind::Enum(list) => integer(list.size, list.signed),
-            Kind::Ptr(_) | Kind::Array { .. } | Kind::FuncProto { .. } => "ptr",
-            Kind::Float { .. } => "float",
+            BtfKind::Void => "void",
+            BtfKind::Int(int) if int.bool => "bool",
+            BtfKind::Int(int) => integer(int.size, int.signed),
+            BtfKind::Enum(list) => integer(list.size, list.signed),
+            BtfKind::Ptr(_) | BtfKind::Array { .. } | BtfKind::FuncProto { .. } => "ptr",
+            BtfKind::Float { .. } => "float",
             _ => "struct",
         }
     }

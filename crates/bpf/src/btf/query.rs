@@ -1,6 +1,6 @@
 //! Questions to a [`Btf`].
 
-use super::{Btf, Composite, Enum, Kind, MAX_DEPTH, Type, TypeId};
+use super::{Btf, BtfKind, Composite, Enum, MAX_DEPTH, Type, TypeId};
 
 /// The name without its flavour: `task_struct` of `task_struct___old`.
 ///
@@ -48,14 +48,14 @@ impl Btf {
     }
 
     /// The kind of [`Btf::strip`].
-    pub(crate) fn stripped(&self, id: TypeId) -> &Kind {
+    pub(crate) fn stripped(&self, id: TypeId) -> &BtfKind {
         &self.get(self.strip(id)).kind
     }
 
     /// Structure or union beneath typedefs and modifiers.
     pub(crate) fn composite(&self, id: TypeId) -> Option<&Composite> {
         match self.stripped(id) {
-            Kind::Struct(composite) | Kind::Union(composite) => Some(composite),
+            BtfKind::Struct(composite) | BtfKind::Union(composite) => Some(composite),
             _ => None,
         }
     }
@@ -63,7 +63,7 @@ impl Btf {
     /// Enumeration beneath typedefs and modifiers.
     pub(crate) fn enumeration(&self, id: TypeId) -> Option<&Enum> {
         match self.stripped(id) {
-            Kind::Enum(list) => Some(list),
+            BtfKind::Enum(list) => Some(list),
             _ => None,
         }
     }
@@ -74,17 +74,17 @@ impl Btf {
         let mut count = 1u32;
         for _ in 0..MAX_DEPTH {
             let size = match self.stripped(id) {
-                Kind::Array { element, len } => {
+                BtfKind::Array { element, len } => {
                     count = count.checked_mul(*len)?;
                     id = *element;
                     continue;
                 }
-                Kind::Ptr(_) => 8,
-                Kind::Int(int) => int.size,
-                Kind::Struct(composite) | Kind::Union(composite) => composite.size,
-                Kind::Enum(list) => list.size,
-                Kind::Float { size } => *size,
-                Kind::Var { ty, .. } => {
+                BtfKind::Ptr(_) => 8,
+                BtfKind::Int(int) => int.size,
+                BtfKind::Struct(composite) | BtfKind::Union(composite) => composite.size,
+                BtfKind::Enum(list) => list.size,
+                BtfKind::Float { size } => *size,
+                BtfKind::Var { ty, .. } => {
                     id = *ty;
                     continue;
                 }
@@ -98,7 +98,7 @@ impl Btf {
     /// The type that a pointer points to.
     pub(crate) fn pointee(&self, id: TypeId) -> Option<TypeId> {
         match self.stripped(id) {
-            Kind::Ptr(to) => Some(*to),
+            BtfKind::Ptr(to) => Some(*to),
             _ => None,
         }
     }
@@ -107,12 +107,12 @@ impl Btf {
     pub(crate) fn section_variables(&self, name: &str) -> Vec<(TypeId, TypeId)> {
         self.iter()
             .filter_map(|(id, ty)| match &ty.kind {
-                Kind::Datasec(list) if self.name(id) == name => Some(list),
+                BtfKind::Datasec(list) if self.name(id) == name => Some(list),
                 _ => None,
             })
             .flat_map(|list| list.iter())
             .filter_map(|variable| match self.get(variable.ty).kind {
-                Kind::Var { ty, .. } => Some((variable.ty, ty)),
+                BtfKind::Var { ty, .. } => Some((variable.ty, ty)),
                 _ => None,
             })
             .collect()

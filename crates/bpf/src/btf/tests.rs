@@ -1,6 +1,6 @@
 //! Types written by hand: the kinds that compilers rarely emit, and the lies that none tells.
 
-use super::{Btf, Kind, Steps, TypeId};
+use super::{Btf, BtfKind, Steps, TypeId};
 use crate::{LoadError, Target};
 
 /// A `.BTF` section under construction.
@@ -95,7 +95,7 @@ fn modifiers_are_stripped_and_a_chain_of_them_must_end() {
         .add("", (CONST, 0), 1, &[])
         .add("number", (TYPEDEF, 0), 2, &[]);
     let btf = chain.parse().unwrap();
-    assert!(matches!(btf.stripped(TypeId(3)), Kind::Int(_)));
+    assert!(matches!(btf.stripped(TypeId(3)), BtfKind::Int(_)));
     let circle = Section::default()
         .add("a", (TYPEDEF, 0), 2, &[])
         .add("b", (TYPEDEF, 0), 1, &[]);

@@ -3,7 +3,7 @@
 use super::line::Line;
 use crate::Errno;
 use crate::host::{CallCtx, Host};
-use crate::map::Store;
+use crate::map::MapStore;
 use crate::memory::Pages;
 use crate::stop::Stop;
 
@@ -18,7 +18,7 @@ pub(super) fn table<H: Host>() -> [Line<H>; 3] {
 fn is_arena<H: Host>(ctx: &mut CallCtx<'_, H>, handle: u64) -> Result<bool, Stop> {
     Ok(matches!(
         ctx.vm.maps.by_handle(handle)?.store,
-        Store::Arena(_)
+        MapStore::Arena(_)
     ))
 }
 

@@ -3,7 +3,7 @@
 use super::line::{Line, argument, deliver};
 use crate::Errno;
 use crate::host::{CallCtx, Host};
-use crate::map::Store;
+use crate::map::MapStore;
 use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 5] {
@@ -46,11 +46,11 @@ fn for_each<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, St
     let map = ctx.vm.maps.by_handle(handle)?;
     match &map.store {
         _ if flags != 0 => Ok(Errno::EINVAL.to_r0()),
-        Store::Array(array) => {
+        MapStore::Array(array) => {
             let indices = 0..u64::from(array.len());
             visit(ctx, handle, indices, callback, context)
         }
-        Store::Hash(hash) if !map.kind.is_storage() => {
+        MapStore::Hash(hash) if !map.kind.is_storage() => {
             let addresses = hash.walk();
             ctx.vm.spend(8 * addresses.len() as u64);
             visit(ctx, handle, addresses.into_iter(), callback, context)
@@ -90,7 +90,7 @@ fn element_of<H: Host>(
     let cpu = ctx.host.cpu();
     let index = ctx.vm.map_index(handle)?;
     let map = ctx.vm.maps.by_handle(handle)?;
-    if matches!(map.store, Store::Array(_)) {
+    if matches!(map.store, MapStore::Array(_)) {
         let value = ctx
             .vm
             .map_value_addr(index, &(element as u32).to_le_bytes(), cpu);

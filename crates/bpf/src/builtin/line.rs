@@ -2,7 +2,7 @@
 
 use crate::host::{Body, Direct, Host};
 use crate::map::hash::InsertError;
-use crate::memory::Verdict;
+use crate::memory::StoreVerdict;
 use crate::stop::Stop;
 use crate::{Errno, Instance};
 
@@ -63,9 +63,9 @@ fn deliver_elsewhere<H: Host>(
     bytes: &[u8],
 ) -> Result<(), Stop> {
     match vm.memory.verdict(address, bytes.len() as u64) {
-        Verdict::Allowed => vm.memory.write(address, bytes),
-        Verdict::Dropped => {}
-        Verdict::Protected | Verdict::Wild => {
+        StoreVerdict::Allowed => vm.memory.write(address, bytes),
+        StoreVerdict::Dropped => {}
+        StoreVerdict::Protected | StoreVerdict::Wild => {
             let size = u8::try_from(bytes.len()).unwrap_or(u8::MAX);
             return Err(Stop::WildStore { address, size });
         }

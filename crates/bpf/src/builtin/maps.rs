@@ -3,7 +3,7 @@
 use super::line::{Line, argument, inserted};
 use crate::errno::status;
 use crate::host::{CallCtx, Host};
-use crate::map::{Store, Update};
+use crate::map::{MapStore, Update};
 use crate::stop::Stop;
 
 pub(super) fn table<H: Host>() -> [Line<H>; 4] {
@@ -39,7 +39,7 @@ fn lookup_on<H: Host>(ctx: &mut CallCtx<'_, H>, map: u64, key: u64, cpu: u32) ->
             "map key at {key:#x} lies outside memory"
         )));
     };
-    if matches!(entry.store, Store::Nested(_)) {
+    if matches!(entry.store, MapStore::Nested(_)) {
         return Ok(vm.maps.inner(index, bytes).unwrap_or(0));
     }
     if entry.kind.is_storage() {

@@ -2,7 +2,7 @@
 
 use super::BACKEND;
 use crate::scene::insn::{EXIT, address, call, copy, load, mov};
-use crate::scene::{Object, World};
+use crate::scene::{SceneObject, SceneWorld};
 use crate::{Insn, Instance, MapKind, Stop, Update};
 
 /// The type: a key, a tree's node, a list's node, a kernel pointer.
@@ -35,8 +35,8 @@ const FUNCTIONS: [(&str, &str); 12] = [
 const EINVAL: u64 = 0xffff_ffea;
 
 struct Scene {
-    vm: Instance<World>,
-    host: World,
+    vm: Instance<SceneWorld>,
+    host: SceneWorld,
     /// The value of a hash map under the key 0.
     value: u64,
     less: u64,
@@ -44,7 +44,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let mut object = Object::default()
+        let mut object = SceneObject::default()
             .map(MapKind::Hash, 4, VALUE, 2)
             .own_type(TYPE, BYTES, &[POINTER as u32])
             .import("bpf_spin_lock", "")
@@ -79,7 +79,7 @@ impl Scene {
         }
         let mut scene = Self {
             vm: object.instance(BACKEND),
-            host: World::default(),
+            host: SceneWorld::default(),
             value: 0,
             less: 0,
         };

@@ -3,7 +3,7 @@
 use super::line::{Line, argument, deliver};
 use crate::errno::status;
 use crate::host::{CallCtx, Host};
-use crate::map::Store;
+use crate::map::MapStore;
 use crate::stop::Stop;
 use crate::{Errno, Instance};
 
@@ -21,7 +21,7 @@ fn push<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> 
     let value = argument(ctx.vm, value, size, "map value")?.to_vec();
     let Instance { maps, memory, .. } = &mut *ctx.vm;
     let map = maps.by_handle(handle)?;
-    let Store::Queue(queue) = &mut map.store else {
+    let MapStore::Queue(queue) = &mut map.store else {
         return Ok(Errno::EINVAL.to_r0());
     };
     Ok(status(queue.push(memory, &map.shape, &value, flags)))
@@ -44,8 +44,8 @@ fn take<H: Host>(
     let map = ctx.vm.maps.by_handle(handle)?;
     let size = map.shape.value_size;
     let from = match &mut map.store {
-        Store::Queue(queue) if remove => queue.pop(&map.shape),
-        Store::Queue(queue) => queue.peek(&map.shape),
+        MapStore::Queue(queue) if remove => queue.pop(&map.shape),
+        MapStore::Queue(queue) => queue.peek(&map.shape),
         _ => return Ok(Errno::EINVAL.to_r0()),
     };
     let mut value = vec![0; size as usize];

@@ -2,7 +2,7 @@
 
 use super::line::{Line, argument};
 use crate::host::{CallCtx, Host};
-use crate::map::Store;
+use crate::map::MapStore;
 use crate::map::ring::{FORCE_WAKEUP, NO_WAKEUP, Next, Ring};
 use crate::stop::Stop;
 use crate::{Errno, Instance};
@@ -23,8 +23,8 @@ fn reserve<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Sto
     let Instance { maps, memory, .. } = &mut *ctx.vm;
     memory.forget_refusal();
     let record = match &mut maps.by_handle(handle)?.store {
-        Store::Ringbuf(ring) if flags == 0 => ring.reserve(memory, len),
-        Store::Ring(ring) if flags == 0 => ring.reserve(memory, len),
+        MapStore::Ringbuf(ring) if flags == 0 => ring.reserve(memory, len),
+        MapStore::Ring(ring) if flags == 0 => ring.reserve(memory, len),
         _ => None,
     };
     memory.within_limit()?;
@@ -48,8 +48,8 @@ fn finish<H: Host>(
     let Instance { maps, memory, .. } = &mut *ctx.vm;
     for (_, map) in maps.iter_mut() {
         let found = match &mut map.store {
-            Store::Ringbuf(ring) => ring.finish(record, discard),
-            Store::Ring(ring) => ring.finish(memory, record, discard, flags),
+            MapStore::Ringbuf(ring) => ring.finish(record, discard),
+            MapStore::Ring(ring) => ring.finish(memory, record, discard, flags),
             _ => false,
         };
         if found {
@@ -73,8 +73,8 @@ fn output<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
     let store = &mut maps.by_handle(handle)?.store;
     memory.forget_refusal();
     let record = match store {
-        Store::Ringbuf(ring) => ring.reserve(memory, len),
-        Store::Ring(ring) => ring.reserve(memory, len),
+        MapStore::Ringbuf(ring) => ring.reserve(memory, len),
+        MapStore::Ring(ring) => ring.reserve(memory, len),
         _ => return Ok(Errno::EINVAL.to_r0()),
     };
     memory.within_limit()?;
@@ -88,8 +88,8 @@ fn output<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
         .unwrap_or_default();
     memory.write(record, &bytes);
     match store {
-        Store::Ringbuf(ring) => ring.finish(record, false),
-        Store::Ring(ring) => ring.finish(memory, record, false, flags),
+        MapStore::Ringbuf(ring) => ring.finish(record, false),
+        MapStore::Ring(ring) => ring.finish(memory, record, false, flags),
         _ => false,
     };
     Ok(0)
@@ -98,8 +98,8 @@ fn output<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop
 fn query<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop> {
     let [handle, what, ..] = args;
     match &ctx.vm.maps.by_handle(handle)?.store {
-        Store::Ringbuf(ring) => Ok(ring.query(what)),
-        Store::Ring(ring) => Ok(ring.query(&ctx.vm.memory, what)),
+        MapStore::Ringbuf(ring) => Ok(ring.query(what)),
+        MapStore::Ring(ring) => Ok(ring.query(&ctx.vm.memory, what)),
         _ => Ok(0),
     }
 }
@@ -135,7 +135,7 @@ fn drain<H: Host>(ctx: &mut CallCtx<'_, H>, args: [u64; 5]) -> Result<u64, Stop>
 
 fn ring_of<H: Host>(vm: &mut Instance<H>, map: u32) -> Option<&mut Ring> {
     match &mut vm.maps.get_mut(map)?.store {
-        Store::Ring(ring) => Some(ring),
+        MapStore::Ring(ring) => Some(ring),
         _ => None,
     }
 }
@@ -151,7 +151,7 @@ fn drain_all<H: Host>(
     for _ in 0..MAX_SAMPLES {
         ctx.vm.spend(64);
         let Instance { maps, memory, .. } = &mut *ctx.vm;
-        let Some(Store::Ring(ring)) = maps.get_mut(map).map(|map| &mut map.store) else {
+        let Some(MapStore::Ring(ring)) = maps.get_mut(map).map(|map| &mut map.store) else {
             break;
         };
         let (sample, len) = match ring.next(memory) {
@@ -167,7 +167,7 @@ fn drain_all<H: Host>(
             .call_function(callback, [dynptr, context, 0, 0, 0], ctx.host)?;
         samples += 1;
         let Instance { maps, memory, .. } = &mut *ctx.vm;
-        if let Some(Store::Ring(ring)) = maps.get_mut(map).map(|map| &mut map.store) {
+        if let Some(MapStore::Ring(ring)) = maps.get_mut(map).map(|map| &mut map.store) {
             ring.release(memory, len);
         }
         if said != 0 {

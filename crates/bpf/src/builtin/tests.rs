@@ -1,21 +1,21 @@
 //! The built-in functions, called by programs of one call.
 
 use super::BACKEND;
-use crate::map::Store;
+use crate::map::MapStore;
 use crate::scene::insn::{EXIT, add, address, call, copy, load, mov, store_u32};
-use crate::scene::{Object, World};
+use crate::scene::{SceneObject, SceneWorld};
 use crate::{Errno, Instance, MapKind, Prices, Stop, Update};
 
 /// An object whose functions call one import each with the words of their context.
 struct Calls {
-    vm: Instance<World>,
-    host: World,
+    vm: Instance<SceneWorld>,
+    host: SceneWorld,
     names: Vec<(&'static str, &'static str)>,
 }
 
 impl Calls {
     /// Function `n` calls `names[n]`; maps and callbacks stand behind in `object`.
-    fn of(names: &[(&'static str, &'static str)], object: Object) -> Self {
+    fn of(names: &[(&'static str, &'static str)], object: SceneObject) -> Self {
         let mut object = names.iter().fold(object, |object, (name, prototype)| {
             object.import(name, prototype)
         });
@@ -30,7 +30,7 @@ impl Calls {
         }
         Self {
             vm: object.instance(BACKEND),
-            host: World::default(),
+            host: SceneWorld::default(),
             names: names.to_vec(),
         }
     }
@@ -81,7 +81,7 @@ const QUEUE: [(&str, &str); 3] = [
 
 /// Pushes 1, 2, 3 into room for two, with and without overwriting, and pops all.
 fn pushed_and_popped(kind: MapKind) -> Vec<Result<u64, Errno>> {
-    let mut calls = Calls::of(&QUEUE, Object::default().map(kind, 0, 8, 2));
+    let mut calls = Calls::of(&QUEUE, SceneObject::default().map(kind, 0, 8, 2));
     let map = calls.handle();
     let place = calls.buffer(&[0; 8]);
     let mut seen = Vec::new();
@@ -134,7 +134,10 @@ fn a_ring_buffer_is_full_until_it_is_read() {
         ("bpf_ringbuf_output", ""),
         ("bpf_ringbuf_query", ""),
     ];
-    let mut calls = Calls::of(&names, Object::default().map(MapKind::Ringbuf, 0, 0, 64));
+    let mut calls = Calls::of(
+        &names,
+        SceneObject::default().map(MapKind::Ringbuf, 0, 0, 64),
+    );
     let map = calls.handle();
     let first = calls.call("bpf_ringbuf_reserve", &[map, 8, 0]);
     let second = calls.call("bpf_ringbuf_reserve", &[map, 20, 0]);
@@ -179,7 +182,7 @@ fn the_number_iterator_counts_from_start_to_end() {
         ("bpf_iter_num_next", "ptr(ptr)"),
         ("bpf_iter_num_destroy", "void(ptr)"),
     ];
-    let mut calls = Calls::of(&names, Object::default());
+    let mut calls = Calls::of(&names, SceneObject::default());
     let iterator = calls.buffer(&[0; 8]);
     let mut numbers = |start: i32, end: i32| {
         let args = [
@@ -206,7 +209,7 @@ fn the_number_iterator_counts_from_start_to_end() {
 }
 
 /// Function 0 adds its first argument (`bpf_loop`) to the context, and stops at 3.
-fn sum_until_three() -> Object {
+fn sum_until_three() -> SceneObject {
     use crate::Insn;
     let add = Insn {
         code: 0xdb,
@@ -221,7 +224,7 @@ fn sum_until_three() -> Object {
         imm: 3,
         ..Insn::default()
     };
-    Object::default().function(&[&[add, mov(0, 0), is_three, mov(0, 1), EXIT]])
+    SceneObject::default().function(&[&[add, mov(0, 0), is_three, mov(0, 1), EXIT]])
 }
 
 #[test]
@@ -247,7 +250,7 @@ fn a_loop_ends_when_its_callback_says_so() {
 }
 
 /// Function 0 appends the byte of its key to the 64-bit word at the context.
-fn collect_keys(kind: MapKind) -> Object {
+fn collect_keys(kind: MapKind) -> SceneObject {
     use crate::Insn;
     let shift = Insn {
         code: 0x67,
@@ -273,7 +276,7 @@ fn collect_keys(kind: MapKind) -> Object {
         src: 6,
         ..Insn::default()
     };
-    Object::default().map(kind, 4, 8, 4).function(&[&[
+    SceneObject::default().map(kind, 4, 8, 4).function(&[&[
         load(6, 4, 0),
         shift,
         key,
@@ -310,7 +313,7 @@ fn probing_reads_copy_or_zero_the_buffer() {
         ("bpf_probe_read", ""),
         ("bpf_probe_read_str", ""),
     ];
-    let mut calls = Calls::of(&names, Object::default());
+    let mut calls = Calls::of(&names, SceneObject::default());
     let from = calls.buffer(b"kernel\0rest");
     let to = calls.buffer(&[0xff; 8]);
     assert_eq!(calls.call("bpf_probe_read_str", &[to, 8, from]), 7);
@@ -347,7 +350,7 @@ fn probing_reads_copy_or_zero_the_buffer() {
 
 #[test]
 fn strings_compare_up_to_a_length() {
-    let mut calls = Calls::of(&[("bpf_strncmp", "")], Object::default());
+    let mut calls = Calls::of(&[("bpf_strncmp", "")], SceneObject::default());
     let [left, right] = [b"abc\0x", b"abd\0y"].map(|text| calls.buffer(text));
     assert_eq!(
         calls.call("bpf_strncmp", &[left, 5, right]).cast_signed(),
@@ -365,7 +368,7 @@ fn printing_reaches_the_host_and_snprintf_the_buffer() {
         ("bpf_trace_vprintk", ""),
         ("bpf_snprintf", ""),
     ];
-    let mut calls = Calls::of(&names, Object::default());
+    let mut calls = Calls::of(&names, SceneObject::default());
     let pattern = calls.buffer(b"%d of %s\0");
     let name = calls.buffer(b"four\0");
     assert_eq!(calls.call("bpf_trace_printk", &[pattern, 9, 3, name]), 9);
@@ -382,7 +385,7 @@ fn printing_reaches_the_host_and_snprintf_the_buffer() {
 #[test]
 fn the_current_task_has_a_name_and_the_cpu_a_node() {
     let names = [("bpf_get_current_comm", ""), ("bpf_get_numa_node_id", "")];
-    let mut calls = Calls::of(&names, Object::default());
+    let mut calls = Calls::of(&names, SceneObject::default());
     calls.host.comm = calls.buffer(b"a-rather-long-name\0");
     let to = calls.buffer(&[7; 24]);
     assert_eq!(calls.status("bpf_get_current_comm", &[to, 20]), Ok(()));
@@ -399,7 +402,7 @@ fn the_current_task_has_a_name_and_the_cpu_a_node() {
 #[test]
 fn an_iterators_text_is_printed() {
     let names = [("bpf_seq_write", ""), ("bpf_seq_printf", "")];
-    let mut calls = Calls::of(&names, Object::default());
+    let mut calls = Calls::of(&names, SceneObject::default());
     let (text, number) = (
         calls.buffer(b"%d rows\0"),
         calls.buffer(&[5, 0, 0, 0, 0, 0, 0, 0]),
@@ -418,7 +421,7 @@ fn an_iterators_text_is_printed() {
 
 #[test]
 fn a_kernel_pointer_changes_hands() {
-    let mut calls = Calls::of(&[("bpf_kptr_xchg", "")], Object::default());
+    let mut calls = Calls::of(&[("bpf_kptr_xchg", "")], SceneObject::default());
     let place = calls.buffer(&[0; 8]);
     assert_eq!(calls.call("bpf_kptr_xchg", &[place, 77]), 0);
     assert_eq!(calls.call("bpf_kptr_xchg", &[place, 0]), 77);
@@ -433,7 +436,7 @@ fn the_world_answers_through_the_host() {
         ("bpf_get_prandom_u32", ""),
         ("bpf_get_current_pid_tgid", ""),
     ];
-    let mut calls = Calls::of(&names, Object::default());
+    let mut calls = Calls::of(&names, SceneObject::default());
     calls.host.cpu = 3;
     let answers = names.map(|(name, _)| calls.call(name, &[]));
     assert_eq!(answers, [1234, 3, 4, 0x7_0000_0008]);
@@ -446,7 +449,7 @@ fn arena_pages_are_zero_and_forget_what_was_written() {
         ("bpf_arena_free_pages", "void(ptr,ptr,u32)"),
     ];
     // Function 0 writes to, function 1 reads from the address in its context.
-    let object = Object::default()
+    let object = SceneObject::default()
         .map(MapKind::Arena, 0, 0, 10)
         .function(&[&[load(1, 1, 0), store_u32(1, 8, 5), mov(0, 0), EXIT]])
         .function(&[&[load(1, 1, 0), load(0, 1, 8), EXIT]]);
@@ -479,7 +482,7 @@ fn a_timer_must_be_one_of_its_map() {
         ("bpf_timer_start", ""),
         ("bpf_timer_cancel", ""),
     ];
-    let object = Object::default()
+    let object = SceneObject::default()
         .map(MapKind::Array, 4, 32, 2)
         .last_map(|map| map.timer_at = Some(8))
         .function(&[&[EXIT]]);
@@ -526,7 +529,7 @@ fn a_timer_must_be_one_of_its_map() {
 
 #[test]
 fn a_map_of_maps_gives_the_inner_maps_handle() {
-    let object = Object::default()
+    let object = SceneObject::default()
         .map(MapKind::ArrayOfMaps, 4, 4, 2)
         .last_map(|map| map.inner = Some((1, vec![(1, 1)])))
         .map(MapKind::Array, 4, 8, 1);
@@ -544,7 +547,7 @@ fn a_map_of_maps_gives_the_inner_maps_handle() {
 
 #[test]
 fn a_pointer_that_is_no_map_or_key_is_refused() {
-    let object = Object::default().map(MapKind::Array, 4, 8, 1);
+    let object = SceneObject::default().map(MapKind::Array, 4, 8, 1);
     let mut calls = Calls::of(&[("bpf_map_lookup_elem", "")], object);
     let map = calls.handle();
     assert!(matches!(
@@ -576,11 +579,13 @@ fn work_inside_built_in_functions_uses_up_the_budget() {
         mov(0, 0),
         back,
     ];
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .import("bpf_strncmp", "")
         .function(&[&turn])
         .instance(BACKEND);
-    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    let fault = vm
+        .call_program(0, &[], &mut SceneWorld::default())
+        .unwrap_err();
     assert_eq!(
         fault.stop,
         Stop::Budget {
@@ -592,7 +597,7 @@ fn work_inside_built_in_functions_uses_up_the_budget() {
 
 #[test]
 fn every_function_stands_in_the_table_once() {
-    let table = crate::builtin::table::<World>(&Prices::new(|name| name.len() as u64));
+    let table = crate::builtin::table::<SceneWorld>(&Prices::new(|name| name.len() as u64));
     let mut names: Vec<_> = table.iter().map(|function| function.name).collect();
     names.sort_unstable();
     let count = names.len();
@@ -607,13 +612,13 @@ fn every_function_stands_in_the_table_once() {
 
 #[test]
 fn storage_is_no_plain_map_to_programs() {
-    let object = Object::default().map(MapKind::TaskStorage, 4, 8, 0);
+    let object = SceneObject::default().map(MapKind::TaskStorage, 4, 8, 0);
     let mut calls = Calls::of(&[("bpf_map_lookup_elem", "")], object);
     let map = calls.handle();
     let key = calls.buffer(&[0; 8]);
     assert!(matches!(
         calls.vm.maps.by_handle(map).unwrap().store,
-        Store::Hash(_)
+        MapStore::Hash(_)
     ));
     assert_eq!(calls.call("bpf_map_lookup_elem", &[map, key]), 0);
 }
@@ -627,7 +632,7 @@ fn sections_without_interrupts_nest_and_end_in_reverse_order() {
     // Function 0 opens two sections and closes them in the order of its context's word.
     let save = |slot: i16| [copy(1, 10), add(1, slot.into()), call(0)];
     let restore = |slot: i16| [copy(1, 10), add(1, slot.into()), call(1)];
-    let object = Object::default()
+    let object = SceneObject::default()
         .function(&[
             &save(-8),
             &save(-16),

@@ -1,9 +1,9 @@
 //! When a type of the object may stand for a type of the kernel.
 
-use crate::btf::{Btf, Kind, MAX_DEPTH, Steps, TypeId, essential};
+use crate::btf::{Btf, BtfKind, MAX_DEPTH, Steps, TypeId, essential};
 
 /// The same kind of type; enumerations of any width are one kind.
-pub(super) fn same_kind(one: &Kind, other: &Kind) -> bool {
+pub(super) fn same_kind(one: &BtfKind, other: &BtfKind) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other)
 }
 
@@ -21,15 +21,15 @@ pub(super) fn fields_are_compatible(
     while steps.take().is_some() {
         (ours, theirs) = (local.strip(ours), target.strip(theirs));
         return match (&local.get(ours).kind, &target.get(theirs).kind) {
-            (Kind::Struct(_) | Kind::Union(_), Kind::Struct(_) | Kind::Union(_))
-            | (Kind::Ptr(_), Kind::Ptr(_))
-            | (Kind::Float { .. }, Kind::Float { .. }) => true,
-            (Kind::Int(one), Kind::Int(other)) => one.offset == 0 && other.offset == 0,
-            (Kind::Enum(_), Kind::Enum(_)) | (Kind::Fwd { .. }, Kind::Fwd { .. }) => {
+            (BtfKind::Struct(_) | BtfKind::Union(_), BtfKind::Struct(_) | BtfKind::Union(_))
+            | (BtfKind::Ptr(_), BtfKind::Ptr(_))
+            | (BtfKind::Float { .. }, BtfKind::Float { .. }) => true,
+            (BtfKind::Int(one), BtfKind::Int(other)) => one.offset == 0 && other.offset == 0,
+            (BtfKind::Enum(_), BtfKind::Enum(_)) | (BtfKind::Fwd { .. }, BtfKind::Fwd { .. }) => {
                 let (one, other) = (local.name(ours), target.name(theirs));
                 one.is_empty() || other.is_empty() || essential(one) == essential(other)
             }
-            (Kind::Array { element: one, .. }, Kind::Array { element: other, .. }) => {
+            (BtfKind::Array { element: one, .. }, BtfKind::Array { element: other, .. }) => {
                 (ours, theirs) = (*one, *other);
                 continue;
             }
@@ -69,16 +69,16 @@ impl Pair<'_> {
         for depth in (0..depth).rev() {
             self.steps.take()?;
             match (self.local.stripped(ours), self.target.stripped(theirs)) {
-                (Kind::Ptr(one), Kind::Ptr(other))
-                | (Kind::Array { element: one, .. }, Kind::Array { element: other, .. }) => {
+                (BtfKind::Ptr(one), BtfKind::Ptr(other))
+                | (BtfKind::Array { element: one, .. }, BtfKind::Array { element: other, .. }) => {
                     (ours, theirs) = (*one, *other);
                 }
                 (
-                    Kind::FuncProto {
+                    BtfKind::FuncProto {
                         result: one,
                         params: list,
                     },
-                    Kind::FuncProto {
+                    BtfKind::FuncProto {
                         result: other,
                         params: others,
                     },
@@ -93,7 +93,7 @@ impl Pair<'_> {
                     }
                     (ours, theirs) = (*one, *other);
                 }
-                (Kind::Int(one), Kind::Int(other)) => {
+                (BtfKind::Int(one), BtfKind::Int(other)) => {
                     return Some(one.offset == 0 && other.offset == 0);
                 }
                 (one, other) => return Some(is_leaf(one) && same_kind(one, other)),
@@ -104,9 +104,13 @@ impl Pair<'_> {
 }
 
 /// Types that agree when their kind does.
-fn is_leaf(kind: &Kind) -> bool {
+fn is_leaf(kind: &BtfKind) -> bool {
     matches!(
         kind,
-        Kind::Void | Kind::Struct(_) | Kind::Union(_) | Kind::Enum(_) | Kind::Fwd { .. }
+        BtfKind::Void
+            | BtfKind::Struct(_)
+            | BtfKind::Union(_)
+            | BtfKind::Enum(_)
+            | BtfKind::Fwd { .. }
     )
 }

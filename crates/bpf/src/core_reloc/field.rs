@@ -2,10 +2,10 @@
 
 use super::path::{Path, Step};
 use super::{Access, Answer};
-use crate::btf::{Btf, Kind, MAX_DEPTH, TypeId};
+use crate::btf::{Btf, BtfKind, MAX_DEPTH, TypeId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measure {
+pub(crate) enum FieldMeasure {
     /// Bytes from the start of the root to the integer that holds the field.
     ByteOffset,
     /// Bytes of the integer that holds the field.
@@ -35,10 +35,10 @@ pub(super) fn compare(
     here: &Path,
     target: &Btf,
     there: Option<&Path>,
-    measure: Measure,
+    measure: FieldMeasure,
 ) -> Option<Answer> {
     let Some(there) = there else {
-        let is_answer = measure == Measure::Exists;
+        let is_answer = measure == FieldMeasure::Exists;
         return is_answer.then_some(Answer {
             old: None,
             new: 0,
@@ -72,20 +72,20 @@ pub(super) fn compare(
 
 fn is_zero_extended(btf: &Btf, ty: TypeId) -> bool {
     match btf.stripped(ty) {
-        Kind::Ptr(_) => true,
-        Kind::Int(int) => !int.signed,
+        BtfKind::Ptr(_) => true,
+        BtfKind::Int(int) => !int.signed,
         _ => false,
     }
 }
 
-fn measured(btf: &Btf, path: &Path, measure: Measure) -> Option<Measured> {
+fn measured(btf: &Btf, path: &Path, measure: FieldMeasure) -> Option<Measured> {
     let plain = |value| Measured {
         value,
         lies_there: None,
         reach: None,
         is_bit_field: false,
     };
-    if measure == Measure::Exists {
+    if measure == FieldMeasure::Exists {
         return Some(plain(1));
     }
     if let Some(member) = path.last_member(btf) {
@@ -96,15 +96,15 @@ fn measured(btf: &Btf, path: &Path, measure: Measure) -> Option<Measured> {
         return None;
     };
     let value = match measure {
-        Measure::ByteOffset => path.bits / 8,
-        Measure::ByteSize => btf.size(*ty)?.into(),
+        FieldMeasure::ByteOffset => path.bits / 8,
+        FieldMeasure::ByteSize => btf.size(*ty)?.into(),
         _ => return None,
     };
-    let lies_there = access_size(btf, *ty).filter(|_| measure == Measure::ByteOffset);
+    let lies_there = access_size(btf, *ty).filter(|_| measure == FieldMeasure::ByteOffset);
     Some(Measured {
         lies_there,
         // From one element a program may go on to its neighbours.
-        reach: (measure == Measure::ByteOffset).then_some(u32::MAX),
+        reach: (measure == FieldMeasure::ByteOffset).then_some(u32::MAX),
         ..plain(value)
     })
 }
@@ -113,7 +113,7 @@ fn measured(btf: &Btf, path: &Path, measure: Measure) -> Option<Measured> {
 fn access_size(btf: &Btf, mut ty: TypeId) -> Option<(u32, TypeId)> {
     for _ in 0..MAX_DEPTH {
         match btf.stripped(ty) {
-            Kind::Array { element, .. } => ty = *element,
+            BtfKind::Array { element, .. } => ty = *element,
             _ => return Some((btf.size(ty)?, btf.strip(ty))),
         }
     }
@@ -169,36 +169,36 @@ impl Field {
         }
     }
 
-    fn measure(&self, btf: &Btf, measure: Measure) -> Option<Measured> {
+    fn measure(&self, btf: &Btf, measure: FieldMeasure) -> Option<Measured> {
         let value = match measure {
-            Measure::ByteOffset => self.byte_offset,
-            Measure::ByteSize => self.byte_size,
-            Measure::Exists => 1,
-            Measure::Signed => match btf.stripped(self.ty) {
-                Kind::Int(int) => int.signed.into(),
-                Kind::Enum(list) => list.signed.into(),
+            FieldMeasure::ByteOffset => self.byte_offset,
+            FieldMeasure::ByteSize => self.byte_size,
+            FieldMeasure::Exists => 1,
+            FieldMeasure::Signed => match btf.stripped(self.ty) {
+                BtfKind::Int(int) => int.signed.into(),
+                BtfKind::Enum(list) => list.signed.into(),
                 _ => return None,
             },
             // Positions within the holding integer; BPF objects here are little-endian.
-            Measure::LeftShift => {
+            FieldMeasure::LeftShift => {
                 64u64.checked_sub(self.bits + self.width - self.byte_offset * 8)?
             }
-            Measure::RightShift => 64u64.checked_sub(self.width)?,
+            FieldMeasure::RightShift => 64u64.checked_sub(self.width)?,
         };
-        let is_plain_offset = measure == Measure::ByteOffset && !self.is_bit_field;
+        let is_plain_offset = measure == FieldMeasure::ByteOffset && !self.is_bit_field;
         let lies_there = if is_plain_offset {
             access_size(btf, self.ty)
         } else {
             None
         };
         let reach = match btf.stripped(self.ty) {
-            Kind::Struct(_) | Kind::Union(_) | Kind::Array { .. } => u32::MAX,
+            BtfKind::Struct(_) | BtfKind::Union(_) | BtfKind::Array { .. } => u32::MAX,
             _ => u32::try_from(self.byte_size).unwrap_or(u32::MAX),
         };
         Some(Measured {
             value,
             lies_there,
-            reach: (measure == Measure::ByteOffset).then_some(reach),
+            reach: (measure == FieldMeasure::ByteOffset).then_some(reach),
             is_bit_field: self.is_bit_field,
         })
     }

@@ -2,7 +2,7 @@
 //! target's type, by names and exact integer types.
 
 use super::compat::same_kind;
-use crate::btf::{Btf, Composite, Enum, Kind, MAX_DEPTH, Name, Steps, TypeId, essential};
+use crate::btf::{Btf, BtfKind, Composite, Enum, MAX_DEPTH, Name, Steps, TypeId, essential};
 
 /// Whether the object's type matches the target's. `None` when the search takes too long.
 pub(super) fn matches(
@@ -42,23 +42,23 @@ impl Pair<'_> {
                 return Some(false);
             }
             match (&one.kind, &other.kind) {
-                (Kind::Ptr(one), Kind::Ptr(other)) => {
+                (BtfKind::Ptr(one), BtfKind::Ptr(other)) => {
                     behind_pointer = true;
                     (ours, theirs) = (*one, *other);
                 }
                 (
-                    Kind::Array { element: one, len },
-                    Kind::Array {
+                    BtfKind::Array { element: one, len },
+                    BtfKind::Array {
                         element: other,
                         len: other_len,
                     },
                 ) if len == other_len => (ours, theirs) = (*one, *other),
                 (
-                    Kind::FuncProto {
+                    BtfKind::FuncProto {
                         result: one,
                         params: list,
                     },
-                    Kind::FuncProto {
+                    BtfKind::FuncProto {
                         result: other,
                         params: others,
                     },
@@ -78,33 +78,32 @@ impl Pair<'_> {
 
     fn leaves_match(
         &self,
-        one: &Kind,
-        other: &Kind,
+        one: &BtfKind,
+        other: &BtfKind,
         behind_pointer: bool,
         depth: u32,
     ) -> Option<bool> {
         Some(match (one, other) {
-            (Kind::Void, Kind::Void) => true,
-            (Kind::Int(one), Kind::Int(other)) => {
+            (BtfKind::Void, BtfKind::Void) => true,
+            (BtfKind::Int(one), BtfKind::Int(other)) => {
                 (one.bits, one.signed) == (other.bits, other.signed)
             }
-            (Kind::Enum(one), Kind::Enum(other)) => return self.enums_match(one, other),
-            (Kind::Fwd { is_union: one }, Kind::Fwd { is_union: other }) => one == other,
+            (BtfKind::Enum(one), BtfKind::Enum(other)) => return self.enums_match(one, other),
+            (BtfKind::Fwd { is_union: one }, BtfKind::Fwd { is_union: other }) => one == other,
             // Behind a pointer, a forward declaration stands for its structure.
-            (Kind::Fwd { is_union }, Kind::Struct(_))
-            | (Kind::Struct(_), Kind::Fwd { is_union }) => behind_pointer && !is_union,
-            (Kind::Fwd { is_union }, Kind::Union(_)) | (Kind::Union(_), Kind::Fwd { is_union }) => {
-                behind_pointer && *is_union
-            }
-            (Kind::Struct(ours), Kind::Struct(theirs))
-            | (Kind::Union(ours), Kind::Union(theirs)) => {
+            (BtfKind::Fwd { is_union }, BtfKind::Struct(_))
+            | (BtfKind::Struct(_), BtfKind::Fwd { is_union }) => behind_pointer && !is_union,
+            (BtfKind::Fwd { is_union }, BtfKind::Union(_))
+            | (BtfKind::Union(_), BtfKind::Fwd { is_union }) => behind_pointer && *is_union,
+            (BtfKind::Struct(ours), BtfKind::Struct(theirs))
+            | (BtfKind::Union(ours), BtfKind::Union(theirs)) => {
                 return if behind_pointer {
                     Some(true)
                 } else {
                     self.members_match(ours, theirs, depth)
                 };
             }
-            (Kind::Float { .. }, _) => same_kind(one, other),
+            (BtfKind::Float { .. }, _) => same_kind(one, other),
             _ => false,
         })
     }

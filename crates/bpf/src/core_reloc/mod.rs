@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use crate::Target;
 use crate::btf::{Btf, CoreReloc, Steps, TypeId, essential};
 use crate::image::FieldRead;
-use field::Measure;
+use field::FieldMeasure;
 use path::Path;
 
 /// Steps for all relocations of an object together. A relocation against a full kernel takes about
@@ -33,8 +33,8 @@ const MAX_STEPS: u32 = 50_000_000;
 /// What one record asks for. The numbers are `enum bpf_core_relo_kind` of the kernel's
 /// `include/uapi/linux/bpf.h` (6.18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
-    Field(Measure),
+pub(crate) enum RelocKind {
+    Field(FieldMeasure),
     LocalTypeId,
     TargetTypeId,
     TypeExists,
@@ -44,15 +44,15 @@ pub(crate) enum Question {
     TypeMatches,
 }
 
-impl Question {
+impl RelocKind {
     fn from_number(number: u32) -> Option<Self> {
         Some(match number {
-            0 => Self::Field(Measure::ByteOffset),
-            1 => Self::Field(Measure::ByteSize),
-            2 => Self::Field(Measure::Exists),
-            3 => Self::Field(Measure::Signed),
-            4 => Self::Field(Measure::LeftShift),
-            5 => Self::Field(Measure::RightShift),
+            0 => Self::Field(FieldMeasure::ByteOffset),
+            1 => Self::Field(FieldMeasure::ByteSize),
+            2 => Self::Field(FieldMeasure::Exists),
+            3 => Self::Field(FieldMeasure::Signed),
+            4 => Self::Field(FieldMeasure::LeftShift),
+            5 => Self::Field(FieldMeasure::RightShift),
             6 => Self::LocalTypeId,
             7 => Self::TargetTypeId,
             8 => Self::TypeExists,
@@ -68,7 +68,7 @@ impl Question {
     /// enumerator's value.
     fn is_zero_if_absent(self) -> bool {
         match self {
-            Self::Field(measure) => measure == Measure::Exists,
+            Self::Field(measure) => measure == FieldMeasure::Exists,
             Self::EnumeratorValue => false,
             _ => true,
         }
@@ -123,14 +123,14 @@ impl<'a> Relocator<'a> {
 
     /// The target's number for a record, or why there is none.
     pub(crate) fn answer(&mut self, reloc: &CoreReloc) -> Result<Answer, Reason> {
-        let question = Question::from_number(reloc.kind)
+        let question = RelocKind::from_number(reloc.kind)
             .ok_or_else(|| format!("unknown CO-RE relocation kind {}", reloc.kind))?;
         let path = self
             .local
             .text_at(reloc.access)
             .and_then(|text| Path::parse(self.local, reloc.ty, text, question))
             .ok_or("a CO-RE relocation has an unreadable path")?;
-        if question == Question::LocalTypeId {
+        if question == RelocKind::LocalTypeId {
             // A static linker renumbers types and leaves the instruction as it was.
             let new = reloc.ty.0.into();
             return Ok(Answer {
@@ -171,8 +171,8 @@ impl<'a> Relocator<'a> {
 
     /// What a record that has got `answer` lets the program read.
     pub(crate) fn reads(&self, reloc: &CoreReloc, answer: &Answer) -> Option<FieldRead> {
-        let (at, len) = match (Question::from_number(reloc.kind)?, answer.reach) {
-            (Question::TypeSize, _) => (0, u32::MAX),
+        let (at, len) = match (RelocKind::from_number(reloc.kind)?, answer.reach) {
+            (RelocKind::TypeSize, _) => (0, u32::MAX),
             (_, reach) => (u32::try_from(answer.new).ok()?, reach?),
         };
         let structure = essential(self.local.name(self.local.strip(reloc.ty)));
@@ -196,14 +196,14 @@ impl<'a> Relocator<'a> {
         list
     }
 
-    fn follow(&self, path: &Path, question: Question, candidate: TypeId) -> Option<Path> {
+    fn follow(&self, path: &Path, question: RelocKind, candidate: TypeId) -> Option<Path> {
         let (local, target) = (self.local, &self.target.btf);
         let is_it = match question {
-            Question::Field(_) => return path.follow(local, target, candidate, &self.steps),
-            Question::EnumeratorExists | Question::EnumeratorValue => {
+            RelocKind::Field(_) => return path.follow(local, target, candidate, &self.steps),
+            RelocKind::EnumeratorExists | RelocKind::EnumeratorValue => {
                 return path.same_enumerator(local, target, candidate);
             }
-            Question::TypeMatches => {
+            RelocKind::TypeMatches => {
                 matches::matches(local, path.root, target, candidate, &self.steps)
             }
             _ => are_compatible(local, path.root, target, candidate, &self.steps),
@@ -213,11 +213,11 @@ impl<'a> Relocator<'a> {
 
     fn compare(
         &self,
-        question: Question,
+        question: RelocKind,
         here: &Path,
         there: Option<&Path>,
     ) -> Result<Answer, Reason> {
-        if let Question::Field(measure) = question {
+        if let RelocKind::Field(measure) = question {
             return field::compare(self.local, here, &self.target.btf, there, measure)
                 .ok_or_else(|| self.absent(here));
         }
@@ -229,7 +229,7 @@ impl<'a> Relocator<'a> {
         let old = value(self.local, Some(here));
         let new = value(&self.target.btf, there).ok_or_else(|| self.absent(here))?;
         // clang writes 1 for every question of existence, and for type ids its own numbers.
-        let old = old.filter(|_| question != Question::TargetTypeId);
+        let old = old.filter(|_| question != RelocKind::TargetTypeId);
         Ok(Answer {
             old,
             new,
@@ -247,12 +247,12 @@ impl<'a> Relocator<'a> {
     }
 }
 
-fn type_value(btf: &Btf, path: &Path, question: Question) -> Option<u64> {
+fn type_value(btf: &Btf, path: &Path, question: RelocKind) -> Option<u64> {
     match question {
-        Question::TypeExists | Question::TypeMatches | Question::EnumeratorExists => Some(1),
-        Question::TypeSize => btf.size(path.root).map(u64::from),
-        Question::TargetTypeId => Some(path.root.0.into()),
-        Question::EnumeratorValue => path.enumerator(btf).map(|(_, value)| value.cast_unsigned()),
-        Question::LocalTypeId | Question::Field(_) => None,
+        RelocKind::TypeExists | RelocKind::TypeMatches | RelocKind::EnumeratorExists => Some(1),
+        RelocKind::TypeSize => btf.size(path.root).map(u64::from),
+        RelocKind::TargetTypeId => Some(path.root.0.into()),
+        RelocKind::EnumeratorValue => path.enumerator(btf).map(|(_, value)| value.cast_unsigned()),
+        RelocKind::LocalTypeId | RelocKind::Field(_) => None,
     }
 }

@@ -1,8 +1,8 @@
 //! A path into a type: `0:2:1` of the object, and what it leads to in the target.
 
-use super::Question;
+use super::RelocKind;
 use super::compat::fields_are_compatible;
-use crate::btf::{Btf, Kind, MAX_DEPTH, Member, Name, Steps, TypeId, essential};
+use crate::btf::{Btf, BtfKind, BtfMember, MAX_DEPTH, Name, Steps, TypeId, essential};
 
 /// Steps of a path; clang writes at most a dozen.
 const MAX_STEPS: usize = 64;
@@ -40,13 +40,13 @@ impl Path {
     }
 
     /// Reads the text of a record; `None` if it does not fit the type.
-    pub(super) fn parse(btf: &Btf, root: TypeId, text: &str, question: Question) -> Option<Self> {
+    pub(super) fn parse(btf: &Btf, root: TypeId, text: &str, question: RelocKind) -> Option<Self> {
         let mut numbers = text.split(':').map(|number| number.parse::<u32>().ok());
         let first = numbers.next()??;
         let mut path = Self::of_type(root);
         match question {
-            Question::Field(_) => {}
-            Question::EnumeratorExists | Question::EnumeratorValue => {
+            RelocKind::Field(_) => {}
+            RelocKind::EnumeratorExists | RelocKind::EnumeratorValue => {
                 path.enumerator = first;
                 path.enumerator(btf)?;
                 return numbers.next().is_none().then_some(path);
@@ -58,8 +58,8 @@ impl Path {
         for number in numbers {
             let number = number?;
             ty = match btf.stripped(ty) {
-                Kind::Struct(_) | Kind::Union(_) => path.enter_member(btf, ty, number)?,
-                Kind::Array { element, len } => {
+                BtfKind::Struct(_) | BtfKind::Union(_) => path.enter_member(btf, ty, number)?,
+                BtfKind::Array { element, len } => {
                     let is_inside = number < *len || path.is_flexible(btf, *len);
                     path.enter_element(btf, *element, number)
                         .filter(|()| is_inside)?;
@@ -136,7 +136,7 @@ impl Path {
                     ty
                 }
                 Step::Element { index, .. } => {
-                    let Kind::Array { element, len } = *target.stripped(ty) else {
+                    let BtfKind::Array { element, len } = *target.stripped(ty) else {
                         return None;
                     };
                     let is_inside = index < len || path.is_flexible(target, len);
@@ -172,7 +172,7 @@ impl Path {
     }
 
     /// The last step's member, if it is one.
-    pub(super) fn last_member(&self, btf: &Btf) -> Option<Member> {
+    pub(super) fn last_member(&self, btf: &Btf) -> Option<BtfMember> {
         match self.steps.last()? {
             Step::Member { of, index } => btf.composite(*of)?.members.get(*index as usize).copied(),
             Step::Element { .. } => None,
@@ -213,7 +213,7 @@ impl Path {
 /// The search for one member of the object in the target.
 struct Search<'a> {
     local: &'a Btf,
-    wanted: &'a Member,
+    wanted: &'a BtfMember,
     target: &'a Btf,
     steps: &'a Steps,
 }

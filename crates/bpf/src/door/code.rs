@@ -10,7 +10,7 @@ use model::user_space::{BpfId, ProgLoad};
 use super::elements::found;
 use super::program::Info;
 use super::{CallError, Door, EACCES, EBADF};
-use crate::btf::Kind;
+use crate::btf::BtfKind;
 use crate::helper_names::helper_name;
 use crate::host::Host;
 use crate::image::Import;
@@ -303,7 +303,7 @@ impl<H: Host> Code<'_, H> {
         };
         match (self.door.variables.get(&number), &btf.get(id).kind) {
             (Some(variable), _) => Ok((ld_imm64::VARIABLE, *variable, 0)),
-            (None, Kind::Func { .. }) => {
+            (None, BtfKind::Func { .. }) => {
                 let address = KERNEL_TEXT + u64::from(number) * 16;
                 Ok((ld_imm64::CONSTANT, address as u32, (address >> 32) as u32))
             }
@@ -348,7 +348,7 @@ impl<H: Host> Code<'_, H> {
         }
         let function = btf
             .id(number)
-            .filter(|id| matches!(btf.get(*id).kind, Kind::Func { .. }));
+            .filter(|id| matches!(btf.get(*id).kind, BtfKind::Func { .. }));
         let Some(function) = function else {
             let why = format!("kernel btf_id {number} is not a function");
             return refuse(Errno::EINVAL, why);

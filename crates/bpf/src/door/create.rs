@@ -4,7 +4,7 @@ use model::user_space::{BpfAnswer, BpfId, MapCreate};
 
 use super::objects::{Declared, Object, UserMap};
 use super::{CallError, Door, ENOTSUPP, ERANGE};
-use crate::btf::Kind;
+use crate::btf::BtfKind;
 use crate::host::Host;
 use crate::image::Symbol;
 use crate::link::ValueFields;
@@ -145,7 +145,7 @@ impl<H: Host> Door<H> {
         let Some(section) = btf.id(asked.value_type) else {
             return;
         };
-        let Kind::Datasec(variables) = &btf.get(section).kind else {
+        let BtfKind::Datasec(variables) = &btf.get(section).kind else {
             return;
         };
         let symbols = variables.iter().map(|variable| Symbol {
@@ -174,7 +174,7 @@ impl<H: Host> Door<H> {
         let sized = |number: u32, size: u32| {
             let id = btf.id(number)?;
             // The types of data sections have no size here.
-            let is_section = matches!(btf.get(id).kind, Kind::Datasec(_));
+            let is_section = matches!(btf.get(id).kind, BtfKind::Datasec(_));
             (is_section || btf.size(id) == Some(size)).then_some(id)
         };
         let key_fits = asked.key_type == 0 || sized(asked.key_type, asked.key_size).is_some();

@@ -6,7 +6,7 @@ use super::create::flag;
 use super::objects::UserMap;
 use super::{CallError, Door, EBADF, ENOTSUPP};
 use crate::host::Host;
-use crate::map::{Map, Store, index_of};
+use crate::map::{Map, MapStore, index_of};
 use crate::{Errno, Instance, MapKind, Memory, Update};
 
 /// `BPF_NOEXIST`, `BPF_EXIST` and `BPF_F_LOCK` (include/uapi/linux/bpf.h).
@@ -73,7 +73,7 @@ impl<H: Host> Door<H> {
         let entry = maps.get_mut(index).ok_or(EBADF)?;
         let kind = entry.kind;
         let bytes = match (&mut entry.store, delete) {
-            (Store::Queue(queue), _) => {
+            (MapStore::Queue(queue), _) => {
                 let at = if delete {
                     queue.pop(&entry.shape)
                 } else {
@@ -81,19 +81,19 @@ impl<H: Host> Door<H> {
                 }?;
                 copy(memory, at, entry.shape.value_size)
             }
-            (Store::Nested(_), false) => {
+            (MapStore::Nested(_), false) => {
                 let inner = inner.ok_or(Errno::ENOENT)?;
                 inner.0.to_le_bytes().to_vec()
             }
-            (Store::Array(_), false) | (Store::Hash(_), _) if !kind.is_storage() => {
+            (MapStore::Array(_), false) | (MapStore::Hash(_), _) if !kind.is_storage() => {
                 read(entry, memory, key).ok_or(Errno::ENOENT)?
             }
             // Storage is found by a file descriptor of its owner.
-            (Store::Hash(_), _) => return Err(Errno::EOPNOTSUPP.into()),
-            (Store::Arena(_), _) => return Err(Errno::EINVAL.into()),
+            (MapStore::Hash(_), _) => return Err(Errno::EOPNOTSUPP.into()),
+            (MapStore::Arena(_), _) => return Err(Errno::EINVAL.into()),
             _ => return Err(ENOTSUPP.into()),
         };
-        if delete && matches!(entry.store, Store::Hash(_)) {
+        if delete && matches!(entry.store, MapStore::Hash(_)) {
             vm.map_delete(index, key, host)?;
         }
         Ok(BpfAnswer::Bytes(bytes))
@@ -121,10 +121,10 @@ impl<H: Host> Door<H> {
             return Err(Errno::EINVAL.into());
         }
         match &entry.store {
-            Store::Nested(_) => return self.set_inner(vm, id, change),
-            Store::Queue(_) => return push(vm, index, change),
-            Store::Array(_) | Store::Hash(_) if !entry.kind.is_storage() => {}
-            Store::Hash(_) | Store::Arena(_) => return Err(Errno::EOPNOTSUPP.into()),
+            MapStore::Nested(_) => return self.set_inner(vm, id, change),
+            MapStore::Queue(_) => return push(vm, index, change),
+            MapStore::Array(_) | MapStore::Hash(_) if !entry.kind.is_storage() => {}
+            MapStore::Hash(_) | MapStore::Arena(_) => return Err(Errno::EOPNOTSUPP.into()),
             _ => return Err(ENOTSUPP.into()),
         }
         set(vm, host, index, change)?;
@@ -187,16 +187,16 @@ impl<H: Host> Door<H> {
         map.check_key(key)?;
         let index = map.index()?;
         match &mut vm.maps.get_mut(index).ok_or(EBADF)?.store {
-            Store::Nested(entries) => {
+            MapStore::Nested(entries) => {
                 map.entries.remove(key);
                 entries.remove(key).ok_or(Errno::ENOENT)?;
             }
-            Store::Hash(_) if MapKind::is_storage_number(map.shape.kind) => {
+            MapStore::Hash(_) if MapKind::is_storage_number(map.shape.kind) => {
                 return Err(Errno::EOPNOTSUPP.into());
             }
-            Store::Hash(_) => vm.map_delete(index, key, host)?,
-            Store::Array(_) | Store::Queue(_) => return Err(Errno::EINVAL.into()),
-            Store::Arena(_) => return Err(Errno::EOPNOTSUPP.into()),
+            MapStore::Hash(_) => vm.map_delete(index, key, host)?,
+            MapStore::Array(_) | MapStore::Queue(_) => return Err(Errno::EINVAL.into()),
+            MapStore::Arena(_) => return Err(Errno::EOPNOTSUPP.into()),
             _ => return Err(ENOTSUPP.into()),
         }
         Ok(BpfAnswer::Done)
@@ -227,19 +227,19 @@ impl<H: Host> Door<H> {
         };
         let entry = vm.maps.get(index).ok_or(EBADF)?;
         let next = match &entry.store {
-            Store::Array(array) => {
+            MapStore::Array(array) => {
                 let after = key.and_then(index_of).filter(|key| *key < array.len());
                 let next = after.map_or(0, |key| key + 1);
                 let within = (next < array.len()).then_some(next);
                 within.map(|next| next.to_le_bytes().to_vec())
             }
-            Store::Nested(_) if map.shape.kind == MapKind::ArrayOfMaps as u32 => {
+            MapStore::Nested(_) if map.shape.kind == MapKind::ArrayOfMaps as u32 => {
                 let most = map.shape.max_entries;
                 let next = key.and_then(index_of).filter(|key| *key < most);
                 let next = next.map_or(0, |key| key + 1);
                 (next < most).then(|| next.to_le_bytes().to_vec())
             }
-            Store::Nested(entries) => {
+            MapStore::Nested(entries) => {
                 let after = key.filter(|key| entries.contains_key(*key));
                 match after {
                     None => entries.keys().next().cloned(),
@@ -249,11 +249,11 @@ impl<H: Host> Door<H> {
                     }
                 }
             }
-            Store::Hash(hash) if !entry.kind.is_storage() => {
+            MapStore::Hash(hash) if !entry.kind.is_storage() => {
                 hash.key_after(&vm.memory, key, entry.shape.key_size)
             }
-            Store::Queue(_) => return Err(Errno::EINVAL.into()),
-            Store::Hash(_) | Store::Arena(_) => return Err(Errno::EOPNOTSUPP.into()),
+            MapStore::Queue(_) => return Err(Errno::EINVAL.into()),
+            MapStore::Hash(_) | MapStore::Arena(_) => return Err(Errno::EOPNOTSUPP.into()),
             _ => return Err(ENOTSUPP.into()),
         };
         Ok(BpfAnswer::Bytes(next.ok_or(Errno::ENOENT)?))
@@ -296,7 +296,7 @@ pub(super) fn found(fds: &Fds, fd: u32) -> Option<BpfId> {
 /// Bytes of a value as user space has it: of a per-CPU map one for each CPU, padded.
 fn user_size(map: &Map) -> u64 {
     match (&map.store, is_percpu(map)) {
-        (Store::Nested(_), _) => 4,
+        (MapStore::Nested(_), _) => 4,
         (_, true) => map.shape.stride * map.shape.copies,
         (_, false) => map.shape.value_size,
     }
@@ -334,7 +334,7 @@ fn push<H: Host>(
 ) -> Result<BpfAnswer, CallError> {
     let Instance { maps, memory, .. } = vm;
     let map = maps.get_mut(map).ok_or(EBADF)?;
-    if let Store::Queue(queue) = &mut map.store {
+    if let MapStore::Queue(queue) = &mut map.store {
         queue.push(memory, &map.shape, change.value, change.flags)?;
     }
     Ok(BpfAnswer::Done)

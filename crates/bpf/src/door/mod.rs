@@ -26,7 +26,7 @@ pub use error::CallError;
 pub use links::Attached;
 pub use objects::Attachment;
 
-use crate::btf::Kind;
+use crate::btf::BtfKind;
 use crate::builtin;
 use crate::config::Config;
 use crate::host::{Host, HostFunction};
@@ -78,7 +78,7 @@ impl<H: Host> Door<H> {
         image.reads = structures(&target);
         let mut variables = BTreeMap::new();
         for (id, ty) in target.btf.iter() {
-            let Kind::Var { ty: value, .. } = ty.kind else {
+            let BtfKind::Var { ty: value, .. } = ty.kind else {
                 continue;
             };
             variables.insert(id.0, image.variables.len() as u32);
@@ -234,7 +234,7 @@ fn blank() -> Image {
 /// Programs that somebody else has relocated may read any field.
 fn structures(target: &Target) -> Vec<FieldRead> {
     let all = target.btf.iter();
-    let structures = all.filter(|(_, ty)| matches!(ty.kind, Kind::Struct(_)));
+    let structures = all.filter(|(_, ty)| matches!(ty.kind, BtfKind::Struct(_)));
     let names = structures.map(|(id, _)| target.btf.name(id));
     let names = names.filter(|name| !name.is_empty());
     names
@@ -251,7 +251,7 @@ fn kfuncs(target: &Target) -> BTreeSet<u32> {
     let all = target.btf.iter();
     all.filter(|(id, _)| target.btf.name(*id) == "bpf_kfunc")
         .filter_map(|(_, ty)| match ty.kind {
-            Kind::DeclTag { target, .. } => Some(target.0),
+            BtfKind::DeclTag { target, .. } => Some(target.0),
             _ => None,
         })
         .collect()

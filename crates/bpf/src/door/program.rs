@@ -9,10 +9,10 @@ use super::code::Code;
 use super::create::is_name;
 use super::objects::{Object, UserProgram};
 use super::{CallError, Door};
-use crate::btf::{Btf, Kind, TypeId};
-use crate::bytes::Reader;
+use crate::btf::{Btf, BtfKind, TypeId};
+use crate::bytes::ByteReader;
 use crate::host::Host;
-use crate::image::Program;
+use crate::image::EntryPoint;
 use crate::isa::SLOT;
 use crate::{Errno, Insn, Instance};
 
@@ -111,7 +111,7 @@ impl<H: Host> Door<H> {
         };
         let sleeps = asked.flags & SLEEPABLE != 0;
         let name = vm.image().functions[function as usize].name.clone();
-        vm.image_mut().programs.push(Program {
+        vm.image_mut().programs.push(EntryPoint {
             section: section(asked.kind, sleeps, &name),
             name,
             function,
@@ -138,19 +138,20 @@ impl<H: Host> Door<H> {
         let name = btf.name(id);
         let kind = &btf.get(id).kind;
         match (asked.kind, asked.attach_type, kind) {
-            (STRUCT_OPS, member, Kind::Struct(composite)) => {
+            (STRUCT_OPS, member, BtfKind::Struct(composite)) => {
                 let member = composite.members.get(member as usize);
                 match member {
                     Some(member) => Ok(btf.text(member.name).to_owned()),
                     None => refuse("attach to invalid member idx of struct"),
                 }
             }
-            (TRACING, RAW_TRACEPOINT, Kind::Typedef(_)) => match name.strip_prefix("btf_trace_") {
+            (TRACING, RAW_TRACEPOINT, BtfKind::Typedef(_)) => match name.strip_prefix("btf_trace_")
+            {
                 Some(name) => Ok(name.to_owned()),
                 None => refuse("attach_btf_id points to wrong type name"),
             },
-            (TRACING, ENTRY | EXIT, Kind::Func { .. }) => Ok(name.to_owned()),
-            (TRACING, ITERATOR, Kind::Func { .. }) => match name.strip_prefix("bpf_iter_") {
+            (TRACING, ENTRY | EXIT, BtfKind::Func { .. }) => Ok(name.to_owned()),
+            (TRACING, ITERATOR, BtfKind::Func { .. }) => match name.strip_prefix("bpf_iter_") {
                 Some(name) => Ok(name.to_owned()),
                 None => refuse("attach_btf_id points to wrong type name"),
             },
@@ -170,7 +171,7 @@ impl<H: Host> Door<H> {
         let btf = Arc::clone(&self.objects.types(types)?.btf);
         let functions = records(&asked.functions, 8, |record| {
             let (start, ty) = (record.u32()?, btf.id(record.u32()?)?);
-            matches!(btf.get(ty).kind, Kind::Func { .. }).then_some(FunctionInfo { start, ty })
+            matches!(btf.get(ty).kind, BtfKind::Func { .. }).then_some(FunctionInfo { start, ty })
         })?;
         let mut files = std::collections::BTreeMap::<u32, Arc<str>>::new();
         let lines = records(&asked.lines, 16, |record| {
@@ -207,7 +208,7 @@ const MOST_RECORD: u32 = 252;
 fn records<T>(
     (bytes, size): &(Vec<u8>, u32),
     least: u32,
-    mut one: impl FnMut(&mut Reader<'_>) -> Option<T>,
+    mut one: impl FnMut(&mut ByteReader<'_>) -> Option<T>,
 ) -> Result<Vec<T>, Errno> {
     if bytes.is_empty() {
         return Ok(Vec::new());
@@ -219,7 +220,7 @@ fn records<T>(
     }
     let records = bytes.chunks(size);
     let all: Option<Vec<T>> = records
-        .map(|record| one(&mut Reader::new(record)))
+        .map(|record| one(&mut ByteReader::new(record)))
         .collect();
     all.ok_or(Errno::EINVAL)
 }

@@ -8,7 +8,7 @@ use model::user_space::{BpfId, Mappable};
 use super::create::{check_arena, flag, place_arena};
 use super::{CallError, Door};
 use crate::host::Host;
-use crate::map::Store;
+use crate::map::MapStore;
 use crate::memory::Pages;
 use crate::{Errno, Instance, MapKind};
 
@@ -133,8 +133,8 @@ impl<H: Host> Door<H> {
         let map = self.objects.map(map).ok().and_then(|map| map.index);
         let map = map.and_then(|index| vm.maps.get(index));
         match map.map(|map| (map.kind, &map.store)) {
-            Some((MapKind::UserRingbuf, Store::Ring(ring))) => ring.has_room(&vm.memory),
-            Some((_, Store::Ring(ring))) => ring.has_data(&vm.memory),
+            Some((MapKind::UserRingbuf, MapStore::Ring(ring))) => ring.has_room(&vm.memory),
+            Some((_, MapStore::Ring(ring))) => ring.has_data(&vm.memory),
             _ => false,
         }
     }
@@ -145,7 +145,7 @@ impl<H: Host> Door<H> {
             let index = self.objects.map(*id).ok().and_then(|map| map.index);
             let map = index.and_then(|index| vm.maps.get_mut(index));
             match map.map(|map| &mut map.store) {
-                Some(Store::Ring(ring)) => std::mem::take(&mut ring.notified),
+                Some(MapStore::Ring(ring)) => std::mem::take(&mut ring.notified),
                 _ => false,
             }
         };

@@ -6,10 +6,10 @@ use super::create::flag;
 use super::elements::{Change, found};
 use super::objects::{Declared, Object, Table, UserMap};
 use super::{CallError, Door, EBADF, ENOTSUPP};
-use crate::btf::Kind;
+use crate::btf::BtfKind;
 use crate::bytes;
 use crate::host::Host;
-use crate::image::{Member, StructOps};
+use crate::image::{MemberValue, StructOps};
 use crate::map::index_of;
 use crate::{Errno, Instance};
 
@@ -58,7 +58,7 @@ impl<H: Host> Door<H> {
     fn table(&self, asked: &MapCreate) -> Result<Table, CallError> {
         let btf = &self.target.btf;
         let value = btf.id(asked.kernel_value_type).ok_or(ENOTSUPP)?;
-        let Kind::Struct(composite) = &btf.get(value).kind else {
+        let BtfKind::Struct(composite) = &btf.get(value).kind else {
             return Err(ENOTSUPP.into());
         };
         let structure = btf.name(value).strip_prefix(PREFIX).ok_or(ENOTSUPP)?;
@@ -126,7 +126,7 @@ impl<H: Host> Door<H> {
         vm: &Instance<H>,
         table: &Table,
         change: &Change<'_>,
-    ) -> Result<(Vec<(String, Member)>, Vec<BpfId>), CallError> {
+    ) -> Result<(Vec<(String, MemberValue)>, Vec<BpfId>), CallError> {
         let btf = &self.target.btf;
         let composite = btf.composite(table.structure).ok_or(Errno::EINVAL)?;
         let (mut members, mut programs) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ impl<H: Host> Door<H> {
             };
             let name = btf.text(member.name).to_owned();
             let value = match btf.stripped(member.ty) {
-                Kind::Ptr(to) if matches!(btf.stripped(*to), Kind::FuncProto { .. }) => {
+                BtfKind::Ptr(to) if matches!(btf.stripped(*to), BtfKind::FuncProto { .. }) => {
                     let fd = index_of(bytes).ok_or(Errno::EINVAL)?;
                     let id = found(change.fds, fd).ok_or(EBADF)?;
                     let program = self.objects.program(id)?;
@@ -148,14 +148,14 @@ impl<H: Host> Door<H> {
                     }
                     programs.push(id);
                     debug_assert!((program.index as usize) < vm.image().programs.len());
-                    Member::Program(program.index)
+                    MemberValue::Program(program.index)
                 }
                 // A pointer of user space means nothing to a kernel.
-                Kind::Ptr(_) => return Err(Errno::EINVAL.into()),
-                Kind::Int(_) | Kind::Enum(_) => {
-                    Member::Int(bytes::number(bytes).ok_or(Errno::EINVAL)?)
+                BtfKind::Ptr(_) => return Err(Errno::EINVAL.into()),
+                BtfKind::Int(_) | BtfKind::Enum(_) => {
+                    MemberValue::Int(bytes::number(bytes).ok_or(Errno::EINVAL)?)
                 }
-                _ => Member::Bytes(bytes[..=last].to_vec()),
+                _ => MemberValue::Bytes(bytes[..=last].to_vec()),
             };
             members.push((name, value));
         }

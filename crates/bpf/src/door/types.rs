@@ -6,7 +6,7 @@ use model::user_space::BpfAnswer;
 
 use super::objects::{Object, Types};
 use super::{CallError, Door};
-use crate::btf::{Btf, Kind};
+use crate::btf::{Btf, BtfKind};
 use crate::host::Host;
 use crate::image::OwnType;
 use crate::link::ValueFields;
@@ -50,7 +50,7 @@ impl<H: Host> Door<H> {
         }
         let btf = Arc::clone(&types.btf);
         let own = btf.iter().filter_map(|(ty, entry)| {
-            let Kind::Struct(composite) = &entry.kind else {
+            let BtfKind::Struct(composite) = &entry.kind else {
                 return None;
             };
             let size = composite.size;

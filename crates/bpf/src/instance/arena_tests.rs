@@ -2,7 +2,7 @@
 
 use super::BACKEND;
 use crate::scene::insn::{EXIT, add, address, call, cast, copy, load, mov, store, store_u32};
-use crate::scene::{Object, World};
+use crate::scene::{SceneObject, SceneWorld};
 use crate::{ArenaFault, Config, Insn, Instance, MapKind, Pages, Stop};
 
 /// An atomic operation of 64 bits: `imm` says which.
@@ -26,7 +26,7 @@ const fn load_of(code: u8, dst: u8, src: u8, off: i16) -> Insn {
 
 /// An arena of 10 pages at a multiple of 4 GiB. Function 0 allocates the page at the address in
 /// its context, or any one; function 1 is `code`.
-fn with_arena(code: &[Insn]) -> Instance<World> {
+fn with_arena(code: &[Insn]) -> Instance<SceneWorld> {
     let alloc = [
         load(2, 1, 0),
         mov(3, 1),
@@ -35,7 +35,7 @@ fn with_arena(code: &[Insn]) -> Instance<World> {
         call(0),
         EXIT,
     ];
-    Object::default()
+    SceneObject::default()
         .map(MapKind::Arena, 0, 0, 10)
         .import("bpf_arena_alloc_pages", "ptr(ptr,ptr,u32,s32,u64)")
         .function(&[&alloc[..1], &address(1, 1, 0), &alloc[1..]])
@@ -50,26 +50,26 @@ fn with_arena(code: &[Insn]) -> Instance<World> {
         )
 }
 
-fn base(vm: &mut Instance<World>) -> u64 {
+fn base(vm: &mut Instance<SceneWorld>) -> u64 {
     vm.memory().arena().expect("an arena").base()
 }
 
 /// Allocates a page, at `at` bytes from the arena's begin or anywhere.
-fn allocate(vm: &mut Instance<World>, at: Option<u64>) -> u64 {
+fn allocate(vm: &mut Instance<SceneWorld>, at: Option<u64>) -> u64 {
     let wanted = at.map_or(0, |at| base(vm) + at);
-    vm.call_program(0, &[wanted], &mut World::default())
+    vm.call_program(0, &[wanted], &mut SceneWorld::default())
         .expect("there is room")
 }
 
 /// Calls the code with a word in its context.
-fn run(vm: &mut Instance<World>, word: u64) -> u64 {
-    let result = vm.call_program(1, &[word], &mut World::default());
+fn run(vm: &mut Instance<SceneWorld>, word: u64) -> u64 {
+    let result = vm.call_program(1, &[word], &mut SceneWorld::default());
     result.expect("an access to the arena ends nothing")
 }
 
 /// Whether each fault is a store, where it was from the arena's begin, its instruction, and how
 /// often.
-fn faults(vm: &mut Instance<World>) -> Vec<(bool, i64, u32, u64)> {
+fn faults(vm: &mut Instance<SceneWorld>) -> Vec<(bool, i64, u32, u64)> {
     let base = base(vm);
     let at = |fault: ArenaFault| {
         let at = fault.address.wrapping_sub(base).cast_signed();
@@ -268,7 +268,7 @@ fn what_a_kernel_would_not_take_for_the_arena_is_a_wild_store_still() {
     let wild = |code: &[Insn]| {
         let mut vm = with_arena(code);
         allocate(&mut vm, None);
-        let fault = vm.call_program(1, &[0], &mut World::default());
+        let fault = vm.call_program(1, &[0], &mut SceneWorld::default());
         let fault = fault.expect_err("a verifier would refuse it");
         assert_eq!(faults(&mut vm), []);
         fault.stop

@@ -112,7 +112,7 @@ impl<H: Host> Instance<H> {
         }
     }
 
-    fn take_native(&mut self, program: Arc<jit::Program>) {
+    fn take_native(&mut self, program: Arc<jit::NativeProgram>) {
         if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
             self.scratch.rest(self.stack.frame_limit());
             self.entries = program.program_entries::<H>();

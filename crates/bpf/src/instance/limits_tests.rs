@@ -2,11 +2,11 @@
 
 use super::BACKEND;
 use crate::scene::insn::{EXIT, add, address, call, copy, ja, load, mov, store};
-use crate::scene::{Object, World};
+use crate::scene::{SceneObject, SceneWorld};
 use crate::{CallCtx, Config, Errno, HostFunction, Insn, Instance, MapKind, Stop, Update};
 
 /// How often the import `name` was called.
-fn calls_of(vm: &Instance<World>, name: &str) -> u64 {
+fn calls_of(vm: &Instance<SceneWorld>, name: &str) -> u64 {
     vm.calls()
         .filter(|(other, _)| *other == name)
         .map(|(_, calls)| calls)
@@ -32,14 +32,14 @@ fn pages_that_are_looked_at_and_not_freed_use_up_the_budget() {
         ..Config::default()
     };
     let handle = address(1, 1, 0);
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .map(MapKind::Arena, 0, 0, 1 << 20)
         .import("bpf_arena_alloc_pages", "ptr(ptr,ptr,u32,s32,u64)")
         .import("bpf_arena_free_pages", "void(ptr,ptr,u32)")
         .function(&[&alloc[..1], &handle, &alloc[1..]])
         .function(&[&[load(6, 1, 0)], &handle, &free])
         .with(BACKEND, &[], config);
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     let base = vm.memory().arena().expect("an arena").base();
     let last = base + ((1 << 20) - 17) * 4096;
     assert_eq!(vm.call_program(0, &[last], host), Ok(last));
@@ -51,7 +51,7 @@ fn pages_that_are_looked_at_and_not_freed_use_up_the_budget() {
 
 #[test]
 fn a_block_of_any_length_is_one_whether_it_fits_into_the_budget_ends_or_fails() {
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     for len in [254, 255, 256, 257, 511, 512, 513, 5000] {
         let adds = vec![add(0, 1); len];
         let with = |budget, rest: &[Insn]| {
@@ -59,7 +59,7 @@ fn a_block_of_any_length_is_one_whether_it_fits_into_the_budget_ends_or_fails() 
                 budget,
                 ..Config::default()
             };
-            let object = Object::default().function(&[&[mov(0, 0)], &adds, rest]);
+            let object = SceneObject::default().function(&[&[mov(0, 0)], &adds, rest]);
             object.with(BACKEND, &[], config)
         };
         let len = len as u64;
@@ -88,11 +88,13 @@ fn the_budget_of_the_whole_run_ends_it_with_its_own_name() {
         total_budget: Some(25),
         ..Config::default()
     };
-    let object = Object::default().function(&[&code]);
+    let object = SceneObject::default().function(&[&code]);
     let mut vm = object.with(BACKEND, &[], config);
     let mut stops = Vec::new();
     for _ in 0..4 {
-        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        let fault = vm
+            .call_program(0, &[], &mut SceneWorld::default())
+            .unwrap_err();
         stops.push(fault.stop);
     }
     let (own, whole) = (
@@ -112,11 +114,11 @@ fn what_functions_do_for_a_program_counts_into_the_budget_of_the_whole_run() {
         total_budget: Some(300_000),
         ..Config::default()
     };
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .import("bpf_strncmp", "")
         .function(&[&address(1, 0, 0), &compare])
         .with(BACKEND, &[], config);
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     assert_eq!(vm.call_program(0, &[], host), Ok(0));
     assert_eq!(vm.call_program(0, &[], host), Ok(0));
     let fault = vm.call_program(0, &[], host).unwrap_err();
@@ -124,7 +126,7 @@ fn what_functions_do_for_a_program_counts_into_the_budget_of_the_whole_run() {
 }
 
 /// A host that keeps something for each iterator, of 48 bytes as the one over a queue.
-fn iterators() -> [HostFunction<World>; 2] {
+fn iterators() -> [HostFunction<SceneWorld>; 2] {
     let function = |name, body| HostFunction {
         name,
         prototype: "void()",
@@ -132,16 +134,16 @@ fn iterators() -> [HostFunction<World>; 2] {
         body: Some(body),
         direct: None,
     };
-    let new: crate::Body<World> =
-        |ctx: &mut CallCtx<'_, World>, _| ctx.vm.open_iterator(48).map(|()| 0);
-    let destroy: crate::Body<World> =
-        |ctx: &mut CallCtx<'_, World>, _| ctx.vm.close_iterator().map(|()| 0);
+    let new: crate::Body<SceneWorld> =
+        |ctx: &mut CallCtx<'_, SceneWorld>, _| ctx.vm.open_iterator(48).map(|()| 0);
+    let destroy: crate::Body<SceneWorld> =
+        |ctx: &mut CallCtx<'_, SceneWorld>, _| ctx.vm.close_iterator().map(|()| 0);
     [function("new", new), function("destroy", destroy)]
 }
 
 #[test]
 fn an_iterator_must_be_ended_and_few_can_be_open() {
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .import("new", "void()")
         .import("destroy", "void()")
         .function(&[&[call(0), call(1), mov(0, 0), EXIT]])
@@ -149,15 +151,15 @@ fn an_iterator_must_be_ended_and_few_can_be_open() {
         .function(&[&[call(0), ja(-2)]])
         .function(&[&[call(1), EXIT]])
         .with(BACKEND, &iterators(), Config::default());
-    let refusal = |vm: &mut Instance<World>, function| match vm.call_program(
+    let refusal = |vm: &mut Instance<SceneWorld>, function| match vm.call_program(
         function,
         &[],
-        &mut World::default(),
+        &mut SceneWorld::default(),
     ) {
         Err(fault) => fault.stop.to_string(),
         Ok(result) => panic!("function {function} gave {result}"),
     };
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(0));
+    assert_eq!(vm.call_program(0, &[], &mut SceneWorld::default()), Ok(0));
     assert_eq!(
         refusal(&mut vm, 1),
         "the program ended and left an open iterator"
@@ -167,13 +169,13 @@ fn an_iterator_must_be_ended_and_few_can_be_open() {
         refusal(&mut vm, 3),
         "an iterator was released and is not held"
     );
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(0));
+    assert_eq!(vm.call_program(0, &[], &mut SceneWorld::default()), Ok(0));
 }
 
 #[test]
 fn objects_pages_and_elements_share_one_limit_and_end_the_program_that_reaches_it() {
     let object = |function: &[Insn]| {
-        Object::default()
+        SceneObject::default()
             .map(MapKind::Arena, 0, 0, 1 << 20)
             .map(MapKind::Hash, 8, 8, 1 << 20)
             .map(MapKind::TaskStorage, 4, 64, 0)
@@ -211,13 +213,15 @@ fn objects_pages_and_elements_share_one_limit_and_end_the_program_that_reaches_i
         let code = [&ask[..], &[EXIT]].concat();
         let mut vm = object(&code).with(BACKEND, &[], config());
         // Without the others there is room.
-        let given = vm.call_program(0, &[], &mut World::default());
+        let given = vm.call_program(0, &[], &mut SceneWorld::default());
         assert!(given.is_ok(), "{given:?}");
         let mut vm = object(&code).with(BACKEND, &[], config());
         for size in [4096, 16] {
             while vm.memory().alloc_map(size).is_ok() {}
         }
-        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        let fault = vm
+            .call_program(0, &[], &mut SceneWorld::default())
+            .unwrap_err();
         let limit = config().memory_bytes;
         assert_eq!(fault.stop, Stop::OutOfMemory { limit });
         assert_eq!(fault.insn as usize, ask.len() - 1, "where it asked");
@@ -227,7 +231,7 @@ fn objects_pages_and_elements_share_one_limit_and_end_the_program_that_reaches_i
 #[test]
 fn what_user_space_was_refused_ends_no_program() {
     let ask = [mov(1, 40), mov(2, 0), call(0), EXIT];
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .map(MapKind::Hash, 8, 8, 1 << 20)
         .own_type(40, 40, &[])
         .import("bpf_obj_new_impl", "ptr(u64,ptr)")
@@ -245,10 +249,10 @@ fn what_user_space_was_refused_ends_no_program() {
         while vm.memory().alloc_map(size).is_ok() {}
     }
     let (key, value) = (7_u64.to_le_bytes(), [0; 8]);
-    let refused = vm.map_update(0, &Update::new(&key, &value), &mut World::default());
+    let refused = vm.map_update(0, &Update::new(&key, &value), &mut SceneWorld::default());
     assert_eq!(refused, Err(Errno::ENOMEM));
     vm.memory().free_map(room, 40);
-    let made = vm.call_program(0, &[], &mut World::default());
+    let made = vm.call_program(0, &[], &mut SceneWorld::default());
     assert!(made.as_ref().is_ok_and(|it| *it != 0), "{made:?}");
 }
 
@@ -258,10 +262,10 @@ fn an_arena_that_is_full_gives_null_as_in_a_kernel() {
         &address(1, 1, 0)[..],
         &[mov(2, 0), mov(3, 3), mov(4, 0), mov(5, 0), call(0), EXIT],
     ];
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .map(MapKind::Arena, 0, 0, 2)
         .import("bpf_arena_alloc_pages", "ptr(ptr,ptr,u32,s32,u64)")
         .function(&[&ask.concat()])
         .with(BACKEND, &[], Config::default());
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(0));
+    assert_eq!(vm.call_program(0, &[], &mut SceneWorld::default()), Ok(0));
 }

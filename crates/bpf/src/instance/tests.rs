@@ -7,7 +7,7 @@ use super::BACKEND;
 use crate::scene::insn::{
     EXIT, add, address, call, copy, ja, load, may_goto, mov, store, store_u32,
 };
-use crate::scene::{Object, World};
+use crate::scene::{SceneObject, SceneWorld};
 use crate::{
     CallCtx, Config, Direct, Errno, HostFunction, Insn, Instance, InstanceError, MapKind, Stop,
     Update,
@@ -15,9 +15,9 @@ use crate::{
 
 fn host_function(
     name: &'static str,
-    body: crate::Body<World>,
-    direct: Option<Direct<World>>,
-) -> HostFunction<World> {
+    body: crate::Body<SceneWorld>,
+    direct: Option<Direct<SceneWorld>>,
+) -> HostFunction<SceneWorld> {
     HostFunction {
         name,
         prototype: "void()",
@@ -29,12 +29,15 @@ fn host_function(
 
 #[test]
 fn a_callback_finds_its_arguments_behind_r1_and_cannot_change_them() {
-    let read = Object::default().function(&[&[load(0, 1, 8), EXIT]]);
+    let read = SceneObject::default().function(&[&[load(0, 1, 8), EXIT]]);
     let mut vm = read.instance(BACKEND);
-    assert_eq!(vm.call_program(0, &[5, 6], &mut World::default()), Ok(6));
+    assert_eq!(
+        vm.call_program(0, &[5, 6], &mut SceneWorld::default()),
+        Ok(6)
+    );
 
-    let write = Object::default().function(&[&[store_u32(1, 0, 1), EXIT]]);
-    let mut host = World::default();
+    let write = SceneObject::default().function(&[&[store_u32(1, 0, 1), EXIT]]);
+    let mut host = SceneWorld::default();
     let fault = write
         .instance(BACKEND)
         .call_program(0, &[5], &mut host)
@@ -44,7 +47,7 @@ fn a_callback_finds_its_arguments_behind_r1_and_cannot_change_them() {
 }
 
 /// Panics in the third of calls that call each other.
-fn calls_until_it_panics(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+fn calls_until_it_panics(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
     assert!(ctx.vm.stack.depth < 3, "deep enough");
     Ok(ctx.vm.call_program(0, &[], ctx.host)?)
 }
@@ -53,28 +56,30 @@ fn calls_until_it_panics(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u6
 fn a_panic_of_the_host_leaves_every_call_that_was_entered() {
     let table = [host_function("panics", calls_until_it_panics, None)];
     let calls = [call(0), EXIT];
-    let object = Object::default()
+    let object = SceneObject::default()
         .function(&[&calls])
         .function(&[&[mov(0, 7), EXIT]])
         .import("panics", "void()");
     let mut vm = object.with(BACKEND, &table, Config::default());
     let before = (vm.stack.progress.fuel, vm.stack.progress.frame);
-    let call = AssertUnwindSafe(|| vm.call_program(0, &[], &mut World::default()));
+    let call = AssertUnwindSafe(|| vm.call_program(0, &[], &mut SceneWorld::default()));
     let panic = catch_unwind(call).expect_err("the host panics");
     assert_eq!(panic.downcast_ref(), Some(&"deep enough"));
     assert_eq!(vm.stack.depth, 0);
     assert_eq!((vm.stack.progress.fuel, vm.stack.progress.frame), before);
-    assert_eq!(vm.call_program(1, &[], &mut World::default()), Ok(7));
+    assert_eq!(vm.call_program(1, &[], &mut SceneWorld::default()), Ok(7));
 }
 
 #[test]
 fn a_fault_counts_up_to_the_failing_instruction_and_names_its_place() {
     let code = [mov(2, 1), mov(3, 0), store(3, 0, 2), mov(0, 0), EXIT];
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .function(&[&[EXIT]])
         .function(&[&code])
         .instance(BACKEND);
-    let fault = vm.call_program(1, &[], &mut World::default()).unwrap_err();
+    let fault = vm
+        .call_program(1, &[], &mut SceneWorld::default())
+        .unwrap_err();
     assert_eq!((fault.program.as_str(), fault.insn), ("function1", 2));
     assert_eq!(vm.retired(), 3);
 }
@@ -87,11 +92,13 @@ fn the_budget_ends_a_program_before_the_block_that_would_exceed_it() {
         budget: 12,
         ..Config::default()
     };
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .function(&[&code])
         .with(BACKEND, &[], config);
     for call in 1..=2 {
-        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        let fault = vm
+            .call_program(0, &[], &mut SceneWorld::default())
+            .unwrap_err();
         assert_eq!(fault.stop, Stop::Budget { budget: 12 });
         assert_eq!(fault.insn, 1);
         assert_eq!(
@@ -105,32 +112,35 @@ fn the_budget_ends_a_program_before_the_block_that_would_exceed_it() {
 #[test]
 fn may_goto_lets_a_loop_turn_eight_mebi_times() {
     let code = [mov(0, 0), may_goto(2), add(0, 1), ja(-3), EXIT];
-    let mut vm = Object::default().function(&[&code]).instance(BACKEND);
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(8 << 20));
+    let mut vm = SceneObject::default().function(&[&code]).instance(BACKEND);
+    assert_eq!(
+        vm.call_program(0, &[], &mut SceneWorld::default()),
+        Ok(8 << 20)
+    );
 }
 
 /// Calls function 1 of the object, and hands on what it gives.
-fn nest(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+fn nest(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
     let before = ctx.vm.retired();
     let result = ctx.vm.call_program(1, &[before], ctx.host)?;
     Ok(result)
 }
 
 /// As native code calls it directly, and as it calls a function that it only has a pointer to.
-fn nest_both_ways() -> [HostFunction<World>; 2] {
+fn nest_both_ways() -> [HostFunction<SceneWorld>; 2] {
     [None, Some(Direct::of(nest))].map(|direct| host_function("nest", nest, direct))
 }
 
 #[test]
 fn a_host_function_may_call_a_program_and_counts_are_exact_meanwhile() {
     for nest in nest_both_ways() {
-        let object = Object::default()
+        let object = SceneObject::default()
             .import("nest", "void()")
             .function(&[&[mov(6, 1), call(0), add(0, 1000), EXIT]])
             .function(&[&[load(0, 1, 0), EXIT]]);
         let mut vm = object.with(BACKEND, &[nest], Config::default());
         for turn in 0..3 {
-            let result = vm.call_program(0, &[], &mut World::default());
+            let result = vm.call_program(0, &[], &mut SceneWorld::default());
             assert_eq!(result, Ok(6 * turn + 1002), "2 more were retired");
             assert_eq!(vm.retired(), 6 * (turn + 1));
             assert_eq!(vm.charged(), 700 * (turn + 1));
@@ -141,13 +151,13 @@ fn a_host_function_may_call_a_program_and_counts_are_exact_meanwhile() {
 #[test]
 fn a_nested_call_leaves_the_outer_ones_arguments_alone_and_is_over_with_it() {
     for nest in nest_both_ways() {
-        let object = Object::default()
+        let object = SceneObject::default()
             .import("nest", "void()")
             .function(&[&[copy(6, 1), call(0), load(0, 6, 0), EXIT]])
             .function(&[&[mov(0, 0), EXIT]]);
         let mut vm = object.with(BACKEND, &[nest], Config::default());
         for argument in [77, 78] {
-            let result = vm.call_program(0, &[argument], &mut World::default());
+            let result = vm.call_program(0, &[argument], &mut SceneWorld::default());
             assert_eq!((result, vm.stack.depth), (Ok(argument), 0));
         }
     }
@@ -156,30 +166,32 @@ fn a_nested_call_leaves_the_outer_ones_arguments_alone_and_is_over_with_it() {
 #[test]
 fn a_nested_fault_is_reported_where_it_happened() {
     for nest in nest_both_ways() {
-        let object = Object::default()
+        let object = SceneObject::default()
             .import("nest", "void()")
             .function(&[&[call(0), EXIT]])
             .function(&[&[mov(0, 0), store(0, 0, 0), EXIT]]);
         let mut vm = object.with(BACKEND, &[nest], Config::default());
-        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        let fault = vm
+            .call_program(0, &[], &mut SceneWorld::default())
+            .unwrap_err();
         assert_eq!((fault.program.as_str(), fault.insn), ("function1", 1));
     }
 }
 
 #[test]
 fn a_nested_fault_that_the_host_keeps_to_itself_is_forgotten() {
-    fn swallow(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+    fn swallow(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
         let fault = ctx.vm.call_program(1, &[], ctx.host).unwrap_err();
         Ok(fault.insn.into())
     }
-    let object = Object::default()
+    let object = SceneObject::default()
         .import("swallow", "void()")
         .function(&[&[call(0), EXIT]])
         .function(&[&[mov(0, 0), store(0, 0, 0), EXIT]])
         .function(&[&[mov(1, 1), mov(0, 0), store(0, 0, 0), EXIT]]);
     let swallow = host_function("swallow", swallow, Some(Direct::of(swallow)));
     let mut vm = object.with(BACKEND, &[swallow], Config::default());
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     assert_eq!(vm.call_program(0, &[], host), Ok(1));
     let fault = vm.call_program(2, &[], host).unwrap_err();
     assert_eq!((fault.program.as_str(), fault.insn), ("function2", 2));
@@ -189,7 +201,7 @@ fn a_nested_fault_that_the_host_keeps_to_itself_is_forgotten() {
 
 #[test]
 fn a_lock_is_still_held_behind_a_nested_fault() {
-    fn swallow(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+    fn swallow(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
         Ok(ctx.vm.call_program(2, &[], ctx.host).is_err().into())
     }
     let call_self = Insn {
@@ -199,7 +211,7 @@ fn a_lock_is_still_held_behind_a_nested_fault() {
         ..Insn::default()
     };
     let swallow = host_function("swallow", swallow, Some(Direct::of(swallow)));
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .import("swallow", "void()")
         .import("bpf_rcu_read_lock", "void()")
         .import("bpf_rcu_read_unlock", "void()")
@@ -207,7 +219,7 @@ fn a_lock_is_still_held_behind_a_nested_fault() {
         .function(&[&[call(1), call(0), copy(6, 0), call(2), copy(0, 6), EXIT]])
         .function(&[&[call(1), call_self, EXIT]])
         .with(BACKEND, &[swallow], Config::default());
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     let kept = vm.call_program(0, &[], host).unwrap_err().stop;
     let message = "the program ended and left the RCU read lock";
     assert_eq!(kept, Stop::Refused(message.into()));
@@ -217,14 +229,16 @@ fn a_lock_is_still_held_behind_a_nested_fault() {
 #[test]
 fn nesting_ends_at_its_limit_and_shares_one_budget() {
     let object = || {
-        Object::default()
+        SceneObject::default()
             .import("nest", "void()")
             .function(&[&[call(0), EXIT]])
             .function(&[&[call(0), EXIT]])
     };
     for nest in nest_both_ways() {
         let mut vm = object().with(BACKEND, &[nest], Config::default());
-        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        let fault = vm
+            .call_program(0, &[], &mut SceneWorld::default())
+            .unwrap_err();
         assert_eq!(fault.stop, Stop::CallDepth { limit: 8 });
         assert_eq!(vm.retired(), 9);
     }
@@ -234,7 +248,9 @@ fn nesting_ends_at_its_limit_and_shares_one_budget() {
             ..Config::default()
         };
         let mut vm = object().with(BACKEND, &[nest], config);
-        let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+        let fault = vm
+            .call_program(0, &[], &mut SceneWorld::default())
+            .unwrap_err();
         assert_eq!(fault.stop, Stop::Budget { budget: 5 });
         assert_eq!(vm.retired(), 5);
     }
@@ -252,10 +268,12 @@ fn frames_of_all_nested_calls_share_one_stack() {
         stack_bytes: 1024,
         ..Config::default()
     };
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .function(&[&[call_self, EXIT]])
         .with(BACKEND, &[], config);
-    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    let fault = vm
+        .call_program(0, &[], &mut SceneWorld::default())
+        .unwrap_err();
     assert_eq!(fault.stop, Stop::StackOverflow { limit: 1024 });
 }
 
@@ -265,10 +283,12 @@ fn a_stack_without_room_for_a_frame_lets_nothing_run() {
         stack_bytes: 511,
         ..Config::default()
     };
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .function(&[&[mov(0, 1), EXIT]])
         .with(BACKEND, &[], config);
-    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    let fault = vm
+        .call_program(0, &[], &mut SceneWorld::default())
+        .unwrap_err();
     assert_eq!(fault.stop, Stop::StackOverflow { limit: 511 });
     assert_eq!(vm.retired(), 0);
 }
@@ -276,13 +296,13 @@ fn a_stack_without_room_for_a_frame_lets_nothing_run() {
 #[test]
 fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
     let object = || {
-        Object::default()
+        SceneObject::default()
             .import("bpf_rcu_read_lock", "void(u32)")
             .import("bpf_ktime_get_ns", "")
             .import("scx_bpf_now", "u64()")
             .function(&[&[call(2), EXIT]])
     };
-    let refused = Instance::<World>::new(object().image(), &[], Config::default());
+    let refused = Instance::<SceneWorld>::new(object().image(), &[], Config::default());
     let Err(InstanceError::Missing(missing)) = refused else {
         panic!("nothing is missing")
     };
@@ -304,7 +324,9 @@ fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
             ..Config::default()
         },
     );
-    let fault = vm.call_program(0, &[], &mut World::default()).unwrap_err();
+    let fault = vm
+        .call_program(0, &[], &mut SceneWorld::default())
+        .unwrap_err();
     assert_eq!(
         fault.stop,
         Stop::Poison("function `scx_bpf_now` is not simulated".into())
@@ -313,14 +335,14 @@ fn all_missing_functions_are_reported_at_once_with_the_prototypes_that_exist() {
 
 /// An object of two programs, the second of which calls a function that nobody offers.
 fn with_a_program_in(section: &str) -> crate::Image {
-    let object = Object::default().import("scx_bpf_now", "u64()");
+    let object = SceneObject::default().import("scx_bpf_now", "u64()");
     let object = object.function(&[&[mov(0, 3), EXIT]]);
     let mut image = Arc::unwrap_or_clone(object.function(&[&[call(0), EXIT]]).image());
     image.imports[0].callers = vec!["function1".into()];
     let programs = [("syscall", 0), (section, 1)];
     image.programs.extend(programs.map(|(section, function)| {
         let (name, section) = (format!("function{function}"), section.to_owned());
-        crate::Program {
+        crate::EntryPoint {
             name,
             section,
             function,
@@ -339,7 +361,7 @@ fn a_function_that_only_an_uncalled_program_needs_ends_the_run_where_it_is_reach
     };
     let image = Arc::new(with_a_program_in("tp_btf/sched_switch"));
     let mut vm = Instance::new(image, &[], config()).expect("nobody calls what is missing");
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     assert_eq!(vm.call_program(0, &[], host), Ok(3));
     let fault = vm.call_program(1, &[], host).unwrap_err();
     let reason = "function `scx_bpf_now` is not simulated";
@@ -347,23 +369,23 @@ fn a_function_that_only_an_uncalled_program_needs_ends_the_run_where_it_is_reach
 
     // A set-up program is called by a loader.
     let image = Arc::new(with_a_program_in("syscall"));
-    let refused = Instance::<World>::new(image, &[], config());
+    let refused = Instance::<SceneWorld>::new(image, &[], config());
     assert!(matches!(refused, Err(InstanceError::Missing(_))));
 }
 
 #[test]
 fn a_callback_address_is_a_function_or_a_fault() {
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .function(&[&[copy(0, 2), EXIT]])
         .instance(BACKEND);
     let at = vm.function_address(0).unwrap();
     assert_eq!(
-        vm.call_function(at, [1, 2, 3, 4, 5], &mut World::default()),
+        vm.call_function(at, [1, 2, 3, 4, 5], &mut SceneWorld::default()),
         Ok(2)
     );
     for wild in [0, at + 8, at + 16] {
         let fault = vm
-            .call_function(wild, [0; 5], &mut World::default())
+            .call_function(wild, [0; 5], &mut SceneWorld::default())
             .unwrap_err();
         assert_eq!(fault.stop, Stop::WildCall(wild));
     }
@@ -371,12 +393,12 @@ fn a_callback_address_is_a_function_or_a_fault() {
 
 #[test]
 fn a_syscall_program_changes_its_context() {
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .function(&[&[store_u32(1, 4, 7), mov(0, 3), EXIT]])
         .instance(BACKEND);
     let mut context = [1; 8];
     assert_eq!(
-        vm.run_syscall(0, &mut context, &mut World::default()),
+        vm.run_syscall(0, &mut context, &mut SceneWorld::default()),
         Ok(3)
     );
     assert_eq!(context, [1, 1, 1, 1, 7, 0, 0, 0]);
@@ -386,7 +408,7 @@ fn a_syscall_program_changes_its_context() {
 fn a_large_data_section_of_zeros_is_written_where_programs_write() {
     // As large as the variables of scx_layered.
     let size = 165_706_292;
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .map(MapKind::Array, 4, size, 1)
         .last_map(|map| map.initial = Some(Arc::from(&[9][..])))
         .function(&[
@@ -396,7 +418,7 @@ fn a_large_data_section_of_zeros_is_written_where_programs_write() {
         ])
         .instance(BACKEND);
     let zero = 0_u32.to_le_bytes();
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(9));
+    assert_eq!(vm.call_program(0, &[], &mut SceneWorld::default()), Ok(9));
     let value = vm.map_value(0, &zero, 0).unwrap();
     assert_eq!(value.len(), size as usize);
     assert_eq!(value[value.len() - 8..], 9_u64.to_le_bytes());
@@ -406,7 +428,7 @@ fn a_large_data_section_of_zeros_is_written_where_programs_write() {
 #[test]
 fn data_sections_have_their_initial_bytes_and_frozen_ones_are_protected() {
     let section = |frozen| {
-        Object::default()
+        SceneObject::default()
             .map(MapKind::Array, 4, 8, 1)
             .last_map(|map| {
                 map.initial = Some(Arc::from(&[9, 0, 0, 0, 0, 0, 0, 0][..]));
@@ -418,11 +440,11 @@ fn data_sections_have_their_initial_bytes_and_frozen_ones_are_protected() {
             ])
     };
     let mut vm = section(false).instance(BACKEND);
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(9));
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(5));
+    assert_eq!(vm.call_program(0, &[], &mut SceneWorld::default()), Ok(9));
+    assert_eq!(vm.call_program(0, &[], &mut SceneWorld::default()), Ok(5));
     let fault = section(true)
         .instance(BACKEND)
-        .call_program(0, &[], &mut World::default());
+        .call_program(0, &[], &mut SceneWorld::default());
     assert!(matches!(
         fault.unwrap_err().stop,
         Stop::WildStore { size: 4, .. }
@@ -431,14 +453,14 @@ fn data_sections_have_their_initial_bytes_and_frozen_ones_are_protected() {
 
 #[test]
 fn a_program_that_keeps_a_lock_is_refused() {
-    let object = Object::default()
+    let object = SceneObject::default()
         .import("bpf_rcu_read_lock", "void()")
         .import("bpf_rcu_read_unlock", "void()")
         .function(&[&[call(0), call(1), mov(0, 0), EXIT]])
         .function(&[&[call(0), EXIT]])
         .function(&[&[call(1), EXIT]]);
     let mut vm = object.instance(BACKEND);
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     assert_eq!(vm.call_program(0, &[], host), Ok(0));
     let kept = vm.call_program(1, &[], host).unwrap_err().stop;
     assert_eq!(
@@ -482,8 +504,8 @@ fn update_and_look_up() -> [Insn; 18] {
     ]
 }
 
-fn map_object(kind: MapKind, entries: u32) -> Object {
-    Object::default()
+fn map_object(kind: MapKind, entries: u32) -> SceneObject {
+    SceneObject::default()
         .map(kind, 4, 8, entries)
         .import("bpf_map_update_elem", "")
         .import("bpf_map_lookup_elem", "")
@@ -499,9 +521,9 @@ fn a_program_updates_and_finds_a_value_of_its_cpu() {
         MapKind::PercpuHash,
     ] {
         let mut vm = map_object(kind, 2).instance(BACKEND);
-        let mut host = World {
+        let mut host = SceneWorld {
             cpu: 2,
-            ..World::default()
+            ..SceneWorld::default()
         };
         let value = vm.call_program(0, &[0], &mut host).unwrap();
         assert_eq!(vm.memory().load_u64(value), 7, "{kind:?}");
@@ -520,7 +542,7 @@ fn a_program_updates_and_finds_a_value_of_its_cpu() {
 
 #[test]
 fn the_host_sees_the_kernels_errors() {
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     let mut vm = map_object(MapKind::Hash, 1).instance(BACKEND);
     let (one, two) = (1_u32.to_le_bytes(), 2_u32.to_le_bytes());
     assert_eq!(vm.map_update(0, &Update::new(&one, &[1; 8]), host), Ok(()));
@@ -552,7 +574,10 @@ fn flags_of_an_update_mean_what_they_mean_in_the_kernel() {
         let mut object = map_object(kind, 4);
         object.code = code.to_vec();
         let mut vm = object.instance(BACKEND);
-        flags.map(|flags| vm.call_program(0, &[flags], &mut World::default()).unwrap() as i64)
+        flags.map(|flags| {
+            vm.call_program(0, &[flags], &mut SceneWorld::default())
+                .unwrap() as i64
+        })
     };
     assert_eq!(status(MapKind::Hash, [0, 0]), [0, 0]);
     assert_eq!(status(MapKind::Hash, [1, 1]), [0, -17]);
@@ -588,7 +613,7 @@ fn a_replaced_value_stays_readable_until_the_outermost_call_returns() {
     let mut object = map_object(MapKind::Hash, 4);
     object = object.function(&[&code]);
     let mut vm = object.instance(BACKEND);
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     let first = vm.call_program(0, &[0], host).unwrap();
     assert_eq!(vm.call_program(1, &[], host), Ok(7), "the old value");
     assert_eq!(
@@ -605,13 +630,13 @@ fn a_replaced_value_stays_readable_until_the_outermost_call_returns() {
 fn storage_goes_with_its_owner_and_drops_what_it_holds() {
     let [map, high] = address(1, 1, 0);
     let get = [map, high, mov(2, 4096), mov(3, 0), mov(4, 1), call(0), EXIT];
-    let object = Object::default()
+    let object = SceneObject::default()
         .map(MapKind::TaskStorage, 4, 16, 0)
         .last_map(|map| map.kptrs_at = vec![8])
         .import("bpf_task_storage_get", "")
         .function(&[&get]);
     let mut vm = object.instance(BACKEND);
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     let value = vm.call_program(0, &[], host).unwrap();
     assert_eq!(vm.call_program(0, &[], host), Ok(value));
     vm.memory().poke_u64(value + 8, 0xabc);
@@ -623,7 +648,7 @@ fn storage_goes_with_its_owner_and_drops_what_it_holds() {
 }
 
 /// Function 0 arms the timer in map 0; function 1, its callback, gives the key.
-fn timer_object(kind: MapKind) -> Object {
+fn timer_object(kind: MapKind) -> SceneObject {
     let [map, high] = address(2, 1, 0);
     let [callback, callback_high] = address(2, 4, 1);
     let arm = [
@@ -652,7 +677,7 @@ fn timer_object(kind: MapKind) -> Object {
         mov(0, 0),
         EXIT,
     ];
-    Object::default()
+    SceneObject::default()
         .map(kind, 4, 32, 3)
         .last_map(|map| map.timer_at = Some(8))
         .import("bpf_timer_init", "")
@@ -666,7 +691,7 @@ fn timer_object(kind: MapKind) -> Object {
 fn a_timers_callback_gets_map_key_and_value() {
     for kind in [MapKind::Array, MapKind::Hash] {
         let mut vm = timer_object(kind).instance(BACKEND);
-        let host = &mut World::default();
+        let host = &mut SceneWorld::default();
         let key = 2_u32.to_le_bytes();
         vm.map_update(0, &Update::new(&key, &[0; 32]), host)
             .unwrap();
@@ -681,7 +706,7 @@ fn a_timers_callback_gets_map_key_and_value() {
 #[test]
 fn a_deleted_value_takes_its_timer_along() {
     let mut vm = timer_object(MapKind::Hash).instance(BACKEND);
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     let key = 2_u32.to_le_bytes();
     vm.map_update(0, &Update::new(&key, &[0; 32]), host)
         .unwrap();
@@ -698,7 +723,7 @@ fn a_deleted_value_takes_its_timer_along() {
 fn an_instance_repeats_itself() {
     let run = || {
         let mut vm = map_object(MapKind::Hash, 100).instance(BACKEND);
-        let host = &mut World::default();
+        let host = &mut SceneWorld::default();
         let values: Vec<_> = (0..5).map(|_| vm.call_program(0, &[0], host)).collect();
         (values, vm.retired(), vm.map_keys(0))
     };
@@ -708,7 +733,7 @@ fn an_instance_repeats_itself() {
 #[test]
 fn calls_of_host_functions_are_counted_by_name_when_asked() {
     // Also of those that native code would enter without passing the counter.
-    let body = |_: &mut CallCtx<'_, World>, _: [u64; 5]| Ok(0);
+    let body = |_: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]| Ok(0);
     let table = [
         host_function("often", body, Some(Direct::of(body))),
         host_function("never", body, None),
@@ -718,21 +743,21 @@ fn calls_of_host_functions_are_counted_by_name_when_asked() {
         ..Config::default()
     };
     let code = [call(0), call(1), call(0), EXIT];
-    let mut vm = Object::default()
+    let mut vm = SceneObject::default()
         .import("often", "void()")
         .import("bpf_ktime_get_ns", "")
         .import("never", "void()")
         .function(&[&code])
         .with(BACKEND, &table, config);
     for _ in 0..3 {
-        vm.call_program(0, &[], &mut World::default()).unwrap();
+        vm.call_program(0, &[], &mut SceneWorld::default()).unwrap();
     }
     let calls: Vec<_> = vm.calls().collect();
     assert_eq!(calls, [("often", 6), ("bpf_ktime_get_ns", 3), ("never", 0)]);
 }
 
 /// Remembers where the program is that calls it.
-fn where_it_is(ctx: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+fn where_it_is(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
     ctx.host.released.push(ctx.vm.here().into());
     Ok(0)
 }
@@ -750,7 +775,7 @@ fn a_program_is_where_it_called_or_chose_last() {
         name,
         prototype: "void()",
         cost_ps: 0,
-        body: Some(where_it_is as crate::Body<World>),
+        body: Some(where_it_is as crate::Body<SceneWorld>),
         direct: None,
     };
     // Calls that only end something are behind all others, and say nothing.
@@ -764,7 +789,7 @@ fn a_program_is_where_it_called_or_chose_last() {
         call(1),
         EXIT,
     ];
-    let object = Object::default()
+    let object = SceneObject::default()
         .import("host", "void()")
         .import("host_release", "void()")
         .function(&[&program]);
@@ -772,7 +797,7 @@ fn a_program_is_where_it_called_or_chose_last() {
         places: true,
         ..Config::default()
     };
-    let (mut vm, mut host) = (object.with(BACKEND, &table, config), World::default());
+    let (mut vm, mut host) = (object.with(BACKEND, &table, config), SceneWorld::default());
     vm.begin_place(0);
     assert_eq!(vm.here(), 0);
     assert_eq!(vm.call_program(0, &[], &mut host), Ok(0));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cell::{Cell, Cells, Reg};
+use super::cell::{Cells, OpCell, Reg};
 use super::table;
 use crate::op::{Code, Op};
 use crate::{Host, Instance};
@@ -32,7 +32,7 @@ pub(super) fn cells<H: Host>(vm: &mut Instance<H>) -> Arc<Cells<H>> {
         }
         cells.push(cell);
     }
-    cells.push(Cell {
+    cells.push(OpCell {
         run: table::behind_the_last::<H>,
         arg: 0,
         len: 0,
@@ -44,15 +44,15 @@ pub(super) fn cells<H: Host>(vm: &mut Instance<H>) -> Arc<Cells<H>> {
     cells
 }
 
-fn cell<H: Host>(vm: &Instance<H>, at: usize, op: Op, len: u32) -> Cell<H> {
+fn cell<H: Host>(vm: &Instance<H>, at: usize, op: Op, len: u32) -> OpCell<H> {
     let arg = match op.kind {
         kind if kind.is_load() => i64::from(op.off).cast_unsigned(),
-        kind if kind.stores_immediate() => Cell::<H>::both(op.imm, op.off),
+        kind if kind.stores_immediate() => OpCell::<H>::both(op.imm, op.off),
         kind if kind.is_store() => i64::from(op.off).cast_unsigned(),
-        kind if kind.is_jump() => Cell::<H>::both(op.imm, distance::<H>(vm, at, op)),
+        kind if kind.is_jump() => OpCell::<H>::both(op.imm, distance::<H>(vm, at, op)),
         _ => op.imm.cast_unsigned(),
     };
-    Cell {
+    OpCell {
         run: table::function(vm, op),
         arg,
         len,
@@ -66,5 +66,5 @@ fn distance<H: Host>(vm: &Instance<H>, at: usize, op: Op) -> i32 {
     let target = op.off as usize;
     assert!(target < vm.code.ops.len(), "a jump leads to an operation");
     let cells = target as i64 - at as i64;
-    i32::try_from(cells * size_of::<Cell<H>>() as i64).expect("no object has so many operations")
+    i32::try_from(cells * size_of::<OpCell<H>>() as i64).expect("no object has so many operations")
 }

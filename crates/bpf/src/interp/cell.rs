@@ -37,9 +37,9 @@ impl Reg {
 }
 
 /// An operation.
-pub(crate) struct Cell<H: Executed> {
+pub(crate) struct OpCell<H: Executed> {
     pub(crate) run: H::Run,
-    /// The immediate, an offset, or both; see [`Cell::both`].
+    /// The immediate, an offset, or both; see [`OpCell::both`].
     pub(crate) arg: u64,
     /// Instructions from here to the end of the block.
     pub(crate) len: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Cell<H: Executed> {
     pub(crate) src: Reg,
 }
 
-impl<H: Executed> Cell<H> {
+impl<H: Executed> OpCell<H> {
     /// An immediate of 32 bits and the offset, or the distance of the jump.
     pub(crate) const fn both(imm: i64, off: i32) -> u64 {
         (off as u32 as u64) << 32 | imm as u32 as u64
@@ -67,7 +67,7 @@ impl<H: Executed> Cell<H> {
 }
 
 /// Where an activation is: at a cell.
-pub(crate) struct Pc<'a, H: Executed>(NonNull<Cell<H>>, PhantomData<&'a Cells<H>>);
+pub(crate) struct Pc<'a, H: Executed>(NonNull<OpCell<H>>, PhantomData<&'a Cells<H>>);
 
 /// Where an activation goes on; `None`: it is over.
 pub(crate) type Next<'a, H> = Option<Pc<'a, H>>;
@@ -83,7 +83,7 @@ impl<H: Executed> Copy for Pc<'_, H> {}
 impl<'a, H: Executed> Pc<'a, H> {
     /// The cell.
     #[inline(always)]
-    pub(crate) const fn cell(self) -> &'a Cell<H> {
+    pub(crate) const fn cell(self) -> &'a OpCell<H> {
         // SAFETY: It is one of the cells that are borrowed, and these never change.
         unsafe { self.0.as_ref() }
     }
@@ -112,7 +112,7 @@ impl<'a, H: Executed> Pc<'a, H> {
 
 /// All operations of an instance, and behind them a cell that goes nowhere.
 pub(crate) struct Cells<H: Executed> {
-    cells: Box<[Cell<H>]>,
+    cells: Box<[OpCell<H>]>,
     /// What executes the operations at which the chain returns within a block.
     held: BTreeMap<usize, H::Run>,
 }
@@ -125,7 +125,7 @@ impl<H: Executed> std::fmt::Debug for Cells<H> {
 
 impl<H: Executed> Cells<H> {
     /// What was made by `build.rs`: `cells` ends with one that goes nowhere.
-    pub(crate) fn new(cells: Vec<Cell<H>>, held: BTreeMap<usize, H::Run>) -> Self {
+    pub(crate) fn new(cells: Vec<OpCell<H>>, held: BTreeMap<usize, H::Run>) -> Self {
         Self {
             cells: cells.into(),
             held,
@@ -139,7 +139,7 @@ impl<H: Executed> Cells<H> {
     #[inline]
     pub(crate) fn at(&self, op: usize) -> Pc<'_, H> {
         assert!(op < self.cells.len(), "there is such an operation");
-        let first = NonNull::from(&*self.cells).cast::<Cell<H>>();
+        let first = NonNull::from(&*self.cells).cast::<OpCell<H>>();
         // SAFETY: There are more cells than that. The pointer is made from all of them, so that
         // it may go to the others.
         Pc(unsafe { first.add(op) }, PhantomData)
@@ -147,7 +147,7 @@ impl<H: Executed> Cells<H> {
 
     /// The operation that is executed at `pc`.
     pub(crate) fn op(&self, pc: Pc<'_, H>) -> usize {
-        (pc.0.addr().get() - self.cells.as_ptr().addr()) / size_of::<Cell<H>>()
+        (pc.0.addr().get() - self.cells.as_ptr().addr()) / size_of::<OpCell<H>>()
     }
 
     /// What executes the cell at `pc`, at which the chain has returned within a block.

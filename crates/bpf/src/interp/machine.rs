@@ -2,22 +2,22 @@
 
 use super::cell::{Cells, Executed, Next, Pc, Reg};
 use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES, MAY_GOTO_TURNS, Trap};
-use crate::op::Entry;
+use crate::op::FunctionEntry;
 use crate::{Host, Instance, Stop};
 
 /// Executes a cell and what follows it. Gets the instructions that may be executed before the
 /// chain must return, and returns where to go on.
-pub(crate) type Run<H> =
-    for<'m, 'a> unsafe fn(Pc<'a, H>, &'m mut Machine<'a, H>, i64) -> Next<'a, H>;
+pub(crate) type RunCell<H> =
+    for<'m, 'a> unsafe fn(Pc<'a, H>, &'m mut CellActivation<'a, H>, i64) -> Next<'a, H>;
 
 impl<H: Host> Executed for H {
-    type Run = Run<H>;
+    type Run = RunCell<H>;
 }
 
 impl<'a, H: Host> Pc<'a, H> {
     /// Executes from here on.
     #[inline(always)]
-    pub(super) fn run(self, machine: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+    pub(super) fn run(self, machine: &mut CellActivation<'a, H>, fuel: i64) -> Next<'a, H> {
         // SAFETY: It is the function of this cell.
         unsafe { (self.cell().run)(self, machine, fuel) }
     }
@@ -28,7 +28,7 @@ impl<'a, H: Host> Pc<'a, H> {
 const SLICE: i64 = 512;
 
 /// An activation.
-pub(crate) struct Machine<'a, H: Host> {
+pub(crate) struct CellActivation<'a, H: Host> {
     regs: [u64; 16],
     /// What is left of the budget, beside what the chain has got. A block is charged when it is
     /// entered.
@@ -45,7 +45,7 @@ pub(crate) struct Machine<'a, H: Host> {
     trap: Option<Box<Trap>>,
 }
 
-impl<'a, H: Host> Machine<'a, H> {
+impl<'a, H: Host> CellActivation<'a, H> {
     #[inline(always)]
     pub(super) fn new(
         vm: &'a mut Instance<H>,
@@ -89,7 +89,7 @@ impl<'a, H: Host> Machine<'a, H> {
 
     /// Runs from the beginning of a function until it exits.
     #[inline(always)]
-    pub(super) fn run(mut self, entry: Entry) -> Result<u64, Box<Trap>> {
+    pub(super) fn run(mut self, entry: FunctionEntry) -> Result<u64, Box<Trap>> {
         let op = entry.op as usize;
         if let Err(stop) = self.push_stack(entry.clear) {
             return Err(Box::new(Trap { stop, op }));

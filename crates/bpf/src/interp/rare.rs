@@ -1,11 +1,11 @@
 //! Operations that programs seldom have: atomic ones, and those on the arena.
 
 use super::cell::{Next, Pc};
-use super::machine::Machine;
+use super::machine::CellActivation;
 use super::slow_store;
 use super::table::next;
 use crate::decode::atomic;
-use crate::op::{Kind, Op};
+use crate::op::{Op, OpKind};
 use crate::{Host, Stop};
 
 /// An atomic operation, or one on the arena.
@@ -15,14 +15,14 @@ use crate::{Host, Stop};
 /// As `table.rs` says.
 pub(super) unsafe fn run<'a, H: Host>(
     pc: Pc<'a, H>,
-    m: &mut Machine<'a, H>,
+    m: &mut CellActivation<'a, H>,
     fuel: i64,
 ) -> Next<'a, H> {
     let at = m.op(pc);
     let op = m.vm.code.ops[at];
     let done = match op.kind {
-        Kind::Atomic32 => m.atomic::<4>(pc, at, op),
-        Kind::Atomic64 => m.atomic::<8>(pc, at, op),
+        OpKind::Atomic32 => m.atomic::<4>(pc, at, op),
+        OpKind::Atomic64 => m.atomic::<8>(pc, at, op),
         kind if kind.is_load() => {
             m.load_arena(pc, at, kind);
             Ok(())
@@ -36,12 +36,12 @@ pub(super) unsafe fn run<'a, H: Host>(
     }
 }
 
-impl<H: Host> Machine<'_, H> {
-    fn load_arena(&mut self, pc: Pc<'_, H>, at: usize, kind: Kind) {
+impl<H: Host> CellActivation<'_, H> {
+    fn load_arena(&mut self, pc: Pc<'_, H>, at: usize, kind: OpKind) {
         let len = match kind {
-            Kind::LoadU8 | Kind::LoadS8 => 1,
-            Kind::LoadU16 | Kind::LoadS16 => 2,
-            Kind::LoadU32 | Kind::LoadS32 => 4,
+            OpKind::LoadU8 | OpKind::LoadS8 => 1,
+            OpKind::LoadU16 | OpKind::LoadS16 => 2,
+            OpKind::LoadU32 | OpKind::LoadS32 => 4,
             _ => 8,
         };
         let cell = pc.cell();
@@ -55,7 +55,7 @@ impl<H: Host> Machine<'_, H> {
         let above = 64 - 8 * len;
         let low = found << above;
         let value = match kind {
-            Kind::LoadS8 | Kind::LoadS16 | Kind::LoadS32 => {
+            OpKind::LoadS8 | OpKind::LoadS16 | OpKind::LoadS32 => {
                 (low.cast_signed() >> above).cast_unsigned()
             }
             _ => low >> above,
@@ -71,11 +71,13 @@ impl<H: Host> Machine<'_, H> {
             self.get(cell.src)
         };
         match op.kind {
-            Kind::StoreK8 | Kind::StoreX8 => self.store_there(pc, at, (value as u8).to_le_bytes()),
-            Kind::StoreK16 | Kind::StoreX16 => {
+            OpKind::StoreK8 | OpKind::StoreX8 => {
+                self.store_there(pc, at, (value as u8).to_le_bytes())
+            }
+            OpKind::StoreK16 | OpKind::StoreX16 => {
                 self.store_there(pc, at, (value as u16).to_le_bytes())
             }
-            Kind::StoreK32 | Kind::StoreX32 => {
+            OpKind::StoreK32 | OpKind::StoreX32 => {
                 self.store_there(pc, at, (value as u32).to_le_bytes())
             }
             _ => self.store_there(pc, at, value.to_le_bytes()),

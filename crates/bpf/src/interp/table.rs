@@ -9,17 +9,17 @@
 
 use super::arithmetic::{arsh32, arsh64, sdiv32, sdiv64, signed, signed32, smod32, smod64};
 use super::cell::{Next, Pc};
-use super::machine::{Machine, Run};
+use super::machine::{CellActivation, RunCell};
 use super::{rare, slow_store};
 use crate::intrinsic::Intrinsic;
-use crate::op::{Kind, Op};
+use crate::op::{Op, OpKind};
 use crate::{Host, Instance, Stop};
 
 /// Goes on behind the cell at `pc`, within its block.
 #[inline(always)]
 pub(super) unsafe fn next<'a, H: Host>(
     pc: Pc<'a, H>,
-    m: &mut Machine<'a, H>,
+    m: &mut CellActivation<'a, H>,
     fuel: i64,
 ) -> Next<'a, H> {
     // SAFETY: The caller says so.
@@ -28,7 +28,7 @@ pub(super) unsafe fn next<'a, H: Host>(
 
 /// Begins the block at `to`, which is charged as a whole.
 #[inline(always)]
-fn enter<'a, H: Host>(to: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+fn enter<'a, H: Host>(to: Pc<'a, H>, m: &mut CellActivation<'a, H>, fuel: i64) -> Next<'a, H> {
     let left = fuel - i64::from(to.cell().len);
     if left < 0 {
         return pause(to, m, fuel);
@@ -39,13 +39,17 @@ fn enter<'a, H: Host>(to: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<
 /// Returns from the chain; `pc` comes next.
 #[cold]
 #[inline(never)]
-fn pause<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+fn pause<'a, H: Host>(pc: Pc<'a, H>, m: &mut CellActivation<'a, H>, fuel: i64) -> Next<'a, H> {
     m.rest += fuel;
     Some(pc)
 }
 
 /// Returns from the chain within a block.
-pub(super) fn hold<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+pub(super) fn hold<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     m.holds = true;
     pause(pc, m, fuel)
 }
@@ -53,14 +57,14 @@ pub(super) fn hold<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64
 /// Stands behind the last operation, which goes nowhere.
 pub(super) fn behind_the_last<'a, H: Host>(
     _: Pc<'a, H>,
-    _: &mut Machine<'a, H>,
+    _: &mut CellActivation<'a, H>,
     _: i64,
 ) -> Next<'a, H> {
     unreachable!("every function ends with an exit or a jump")
 }
 
 /// The function that executes `op`.
-pub(super) fn function<H: Host>(vm: &Instance<H>, op: Op) -> Run<H> {
+pub(super) fn function<H: Host>(vm: &Instance<H>, op: Op) -> RunCell<H> {
     if op.arena {
         return rare::run;
     }
@@ -68,7 +72,7 @@ pub(super) fn function<H: Host>(vm: &Instance<H>, op: Op) -> Run<H> {
         return run;
     }
     match (op.kind, vm.config.places) {
-        (Kind::CallHost, places) => call(vm, op.imm as usize, places),
+        (OpKind::CallHost, places) => call(vm, op.imm as usize, places),
         (kind, false) => control::<H, false>(kind),
         (kind, true) => control::<H, true>(kind),
     }
@@ -80,7 +84,7 @@ macro_rules! arithmetic {
     ($m:ident, $cell:ident, $dst:ty, $b:expr, $f:expr) => {{
         unsafe fn run<'a, H: Host>(
             pc: Pc<'a, H>,
-            $m: &mut Machine<'a, H>,
+            $m: &mut CellActivation<'a, H>,
             fuel: i64,
         ) -> Next<'a, H> {
             let $cell = pc.cell();
@@ -115,80 +119,80 @@ macro_rules! x32 {
 
 #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
 #[rustfmt::skip]
-fn arithmetic<H: Host>(kind: Kind) -> Option<Run<H>> {
+fn arithmetic<H: Host>(kind: OpKind) -> Option<RunCell<H>> {
     Some(match kind {
-        Kind::Add64K => k64!(u64::wrapping_add),
-        Kind::Add64X => x64!(u64::wrapping_add),
-        Kind::Add32K => k32!(u32::wrapping_add),
-        Kind::Add32X => x32!(u32::wrapping_add),
-        Kind::Sub64K => k64!(u64::wrapping_sub),
-        Kind::Sub64X => x64!(u64::wrapping_sub),
-        Kind::Sub32K => k32!(u32::wrapping_sub),
-        Kind::Sub32X => x32!(u32::wrapping_sub),
-        Kind::Mul64K => k64!(u64::wrapping_mul),
-        Kind::Mul64X => x64!(u64::wrapping_mul),
-        Kind::Mul32K => k32!(u32::wrapping_mul),
-        Kind::Mul32X => x32!(u32::wrapping_mul),
+        OpKind::Add64K => k64!(u64::wrapping_add),
+        OpKind::Add64X => x64!(u64::wrapping_add),
+        OpKind::Add32K => k32!(u32::wrapping_add),
+        OpKind::Add32X => x32!(u32::wrapping_add),
+        OpKind::Sub64K => k64!(u64::wrapping_sub),
+        OpKind::Sub64X => x64!(u64::wrapping_sub),
+        OpKind::Sub32K => k32!(u32::wrapping_sub),
+        OpKind::Sub32X => x32!(u32::wrapping_sub),
+        OpKind::Mul64K => k64!(u64::wrapping_mul),
+        OpKind::Mul64X => x64!(u64::wrapping_mul),
+        OpKind::Mul32K => k32!(u32::wrapping_mul),
+        OpKind::Mul32X => x32!(u32::wrapping_mul),
         // RFC 9669, section 4.1: division by zero gives zero, modulo by zero the dividend.
-        Kind::Div64K => k64!(|a: u64, b| a.checked_div(b).unwrap_or(0)),
-        Kind::Div64X => x64!(|a: u64, b| a.checked_div(b).unwrap_or(0)),
-        Kind::Div32K => k32!(|a: u32, b| a.checked_div(b).unwrap_or(0)),
-        Kind::Div32X => x32!(|a: u32, b| a.checked_div(b).unwrap_or(0)),
-        Kind::Sdiv64K => k64!(sdiv64),
-        Kind::Sdiv64X => x64!(sdiv64),
-        Kind::Sdiv32K => k32!(sdiv32),
-        Kind::Sdiv32X => x32!(sdiv32),
-        Kind::Mod64K => k64!(|a: u64, b| a.checked_rem(b).unwrap_or(a)),
-        Kind::Mod64X => x64!(|a: u64, b| a.checked_rem(b).unwrap_or(a)),
-        Kind::Mod32K => k32!(|a: u32, b| a.checked_rem(b).unwrap_or(a)),
-        Kind::Mod32X => x32!(|a: u32, b| a.checked_rem(b).unwrap_or(a)),
-        Kind::Smod64K => k64!(smod64),
-        Kind::Smod64X => x64!(smod64),
-        Kind::Smod32K => k32!(smod32),
-        Kind::Smod32X => x32!(smod32),
-        Kind::Or64K => k64!(|a, b| a | b),
-        Kind::Or64X => x64!(|a, b| a | b),
-        Kind::Or32K => k32!(|a, b| a | b),
-        Kind::Or32X => x32!(|a, b| a | b),
-        Kind::And64K => k64!(|a, b| a & b),
-        Kind::And64X => x64!(|a, b| a & b),
-        Kind::And32K => k32!(|a, b| a & b),
-        Kind::And32X => x32!(|a, b| a & b),
-        Kind::Xor64K => k64!(|a, b| a ^ b),
-        Kind::Xor64X => x64!(|a, b| a ^ b),
-        Kind::Xor32K => k32!(|a, b| a ^ b),
-        Kind::Xor32X => x32!(|a, b| a ^ b),
+        OpKind::Div64K => k64!(|a: u64, b| a.checked_div(b).unwrap_or(0)),
+        OpKind::Div64X => x64!(|a: u64, b| a.checked_div(b).unwrap_or(0)),
+        OpKind::Div32K => k32!(|a: u32, b| a.checked_div(b).unwrap_or(0)),
+        OpKind::Div32X => x32!(|a: u32, b| a.checked_div(b).unwrap_or(0)),
+        OpKind::Sdiv64K => k64!(sdiv64),
+        OpKind::Sdiv64X => x64!(sdiv64),
+        OpKind::Sdiv32K => k32!(sdiv32),
+        OpKind::Sdiv32X => x32!(sdiv32),
+        OpKind::Mod64K => k64!(|a: u64, b| a.checked_rem(b).unwrap_or(a)),
+        OpKind::Mod64X => x64!(|a: u64, b| a.checked_rem(b).unwrap_or(a)),
+        OpKind::Mod32K => k32!(|a: u32, b| a.checked_rem(b).unwrap_or(a)),
+        OpKind::Mod32X => x32!(|a: u32, b| a.checked_rem(b).unwrap_or(a)),
+        OpKind::Smod64K => k64!(smod64),
+        OpKind::Smod64X => x64!(smod64),
+        OpKind::Smod32K => k32!(smod32),
+        OpKind::Smod32X => x32!(smod32),
+        OpKind::Or64K => k64!(|a, b| a | b),
+        OpKind::Or64X => x64!(|a, b| a | b),
+        OpKind::Or32K => k32!(|a, b| a | b),
+        OpKind::Or32X => x32!(|a, b| a | b),
+        OpKind::And64K => k64!(|a, b| a & b),
+        OpKind::And64X => x64!(|a, b| a & b),
+        OpKind::And32K => k32!(|a, b| a & b),
+        OpKind::And32X => x32!(|a, b| a & b),
+        OpKind::Xor64K => k64!(|a, b| a ^ b),
+        OpKind::Xor64X => x64!(|a, b| a ^ b),
+        OpKind::Xor32K => k32!(|a, b| a ^ b),
+        OpKind::Xor32X => x32!(|a, b| a ^ b),
         // Wrapping shifts mask the count to the width, as the RFC demands.
-        Kind::Lsh64K => k64!(|a: u64, b| a.wrapping_shl(b as u32)),
-        Kind::Lsh64X => x64!(|a: u64, b| a.wrapping_shl(b as u32)),
-        Kind::Lsh32K => k32!(u32::wrapping_shl),
-        Kind::Lsh32X => x32!(u32::wrapping_shl),
-        Kind::Rsh64K => k64!(|a: u64, b| a.wrapping_shr(b as u32)),
-        Kind::Rsh64X => x64!(|a: u64, b| a.wrapping_shr(b as u32)),
-        Kind::Rsh32K => k32!(u32::wrapping_shr),
-        Kind::Rsh32X => x32!(u32::wrapping_shr),
-        Kind::Arsh64K => k64!(arsh64),
-        Kind::Arsh64X => x64!(arsh64),
-        Kind::Arsh32K => k32!(arsh32),
-        Kind::Arsh32X => x32!(arsh32),
-        Kind::Neg64 => k64!(|a: u64, _| a.wrapping_neg()),
-        Kind::Neg32 => k32!(|a: u32, _| a.wrapping_neg()),
-        Kind::Mov64K => k64!(|_, b| b),
-        Kind::Mov64X => x64!(|_, b| b),
-        Kind::Mov32K => k32!(|_, b| b),
-        Kind::Mov32X => x32!(|_, b| b),
-        Kind::Movs64X8 => x64!(|_, b| i64::from(b as i8).cast_unsigned()),
-        Kind::Movs64X16 => x64!(|_, b| i64::from(b as i16).cast_unsigned()),
-        Kind::Movs64X32 => x64!(|_, b| i64::from(b as i32).cast_unsigned()),
-        Kind::Movs32X8 => x32!(|_, b| i32::from(b as i8).cast_unsigned()),
-        Kind::Movs32X16 => x32!(|_, b| i32::from(b as i16).cast_unsigned()),
+        OpKind::Lsh64K => k64!(|a: u64, b| a.wrapping_shl(b as u32)),
+        OpKind::Lsh64X => x64!(|a: u64, b| a.wrapping_shl(b as u32)),
+        OpKind::Lsh32K => k32!(u32::wrapping_shl),
+        OpKind::Lsh32X => x32!(u32::wrapping_shl),
+        OpKind::Rsh64K => k64!(|a: u64, b| a.wrapping_shr(b as u32)),
+        OpKind::Rsh64X => x64!(|a: u64, b| a.wrapping_shr(b as u32)),
+        OpKind::Rsh32K => k32!(u32::wrapping_shr),
+        OpKind::Rsh32X => x32!(u32::wrapping_shr),
+        OpKind::Arsh64K => k64!(arsh64),
+        OpKind::Arsh64X => x64!(arsh64),
+        OpKind::Arsh32K => k32!(arsh32),
+        OpKind::Arsh32X => x32!(arsh32),
+        OpKind::Neg64 => k64!(|a: u64, _| a.wrapping_neg()),
+        OpKind::Neg32 => k32!(|a: u32, _| a.wrapping_neg()),
+        OpKind::Mov64K => k64!(|_, b| b),
+        OpKind::Mov64X => x64!(|_, b| b),
+        OpKind::Mov32K => k32!(|_, b| b),
+        OpKind::Mov32X => x32!(|_, b| b),
+        OpKind::Movs64X8 => x64!(|_, b| i64::from(b as i8).cast_unsigned()),
+        OpKind::Movs64X16 => x64!(|_, b| i64::from(b as i16).cast_unsigned()),
+        OpKind::Movs64X32 => x64!(|_, b| i64::from(b as i32).cast_unsigned()),
+        OpKind::Movs32X8 => x32!(|_, b| i32::from(b as i8).cast_unsigned()),
+        OpKind::Movs32X16 => x32!(|_, b| i32::from(b as i16).cast_unsigned()),
         // The simulated machine is little endian whatever the host is.
-        Kind::Le16 => k64!(|a, _| a & 0xffff),
-        Kind::Le32 => k32!(|a, _| a),
-        Kind::Le64 => k64!(|a, _| a),
-        Kind::Be16 | Kind::Swap16 => k64!(|a, _| u64::from((a as u16).swap_bytes())),
-        Kind::Be32 | Kind::Swap32 => k32!(|a: u32, _| a.swap_bytes()),
-        Kind::Be64 | Kind::Swap64 => k64!(|a: u64, _| a.swap_bytes()),
+        OpKind::Le16 => k64!(|a, _| a & 0xffff),
+        OpKind::Le32 => k32!(|a, _| a),
+        OpKind::Le64 => k64!(|a, _| a),
+        OpKind::Be16 | OpKind::Swap16 => k64!(|a, _| u64::from((a as u16).swap_bytes())),
+        OpKind::Be32 | OpKind::Swap32 => k32!(|a: u32, _| a.swap_bytes()),
+        OpKind::Be64 | OpKind::Swap64 => k64!(|a: u64, _| a.swap_bytes()),
         _ => return None,
     })
 }
@@ -197,7 +201,7 @@ macro_rules! load {
     ($load:ident, $narrow:ty) => {{
         unsafe fn run<'a, H: Host>(
             pc: Pc<'a, H>,
-            m: &mut Machine<'a, H>,
+            m: &mut CellActivation<'a, H>,
             fuel: i64,
         ) -> Next<'a, H> {
             let cell = pc.cell();
@@ -215,7 +219,7 @@ macro_rules! store {
     ($cell:ident, $m:ident, $off:expr, $value:expr, $width:ty) => {{
         unsafe fn run<'a, H: Host>(
             pc: Pc<'a, H>,
-            $m: &mut Machine<'a, H>,
+            $m: &mut CellActivation<'a, H>,
             fuel: i64,
         ) -> Next<'a, H> {
             let $cell = pc.cell();
@@ -246,25 +250,25 @@ macro_rules! store_x {
 }
 
 #[rustfmt::skip]
-fn access<H: Host>(kind: Kind) -> Option<Run<H>> {
+fn access<H: Host>(kind: OpKind) -> Option<RunCell<H>> {
     Some(match kind {
-        Kind::LoadU8 => load!(load_u8, i64),
-        Kind::LoadU16 => load!(load_u16, i64),
-        Kind::LoadU32 => load!(load_u32, i64),
-        Kind::LoadU64 => load!(load_u64, i64),
-        Kind::LoadS8 => load!(load_u8, i8),
-        Kind::LoadS16 => load!(load_u16, i16),
-        Kind::LoadS32 => load!(load_u32, i32),
-        Kind::StoreK8 => store_k!(u8),
-        Kind::StoreK16 => store_k!(u16),
-        Kind::StoreK32 => store_k!(u32),
-        Kind::StoreK64 => store_k!(u64),
-        Kind::StoreX8 => store_x!(u8),
-        Kind::StoreX16 => store_x!(u16),
-        Kind::StoreX32 => store_x!(u32),
-        Kind::StoreX64 => store_x!(u64),
-        Kind::Atomic32 | Kind::Atomic64 => rare::run,
-        Kind::CastArena => cast_arena,
+        OpKind::LoadU8 => load!(load_u8, i64),
+        OpKind::LoadU16 => load!(load_u16, i64),
+        OpKind::LoadU32 => load!(load_u32, i64),
+        OpKind::LoadU64 => load!(load_u64, i64),
+        OpKind::LoadS8 => load!(load_u8, i8),
+        OpKind::LoadS16 => load!(load_u16, i16),
+        OpKind::LoadS32 => load!(load_u32, i32),
+        OpKind::StoreK8 => store_k!(u8),
+        OpKind::StoreK16 => store_k!(u16),
+        OpKind::StoreK32 => store_k!(u32),
+        OpKind::StoreK64 => store_k!(u64),
+        OpKind::StoreX8 => store_x!(u8),
+        OpKind::StoreX16 => store_x!(u16),
+        OpKind::StoreX32 => store_x!(u32),
+        OpKind::StoreX64 => store_x!(u64),
+        OpKind::Atomic32 | OpKind::Atomic64 => rare::run,
+        OpKind::CastArena => cast_arena,
         _ => return None,
     })
 }
@@ -273,7 +277,7 @@ fn access<H: Host>(kind: Kind) -> Option<Run<H>> {
 #[inline(never)]
 unsafe fn store_slowly<'a, H: Host, const N: usize>(
     pc: Pc<'a, H>,
-    m: &mut Machine<'a, H>,
+    m: &mut CellActivation<'a, H>,
     fuel: i64,
     (address, bytes): (u64, [u8; N]),
 ) -> Next<'a, H> {
@@ -285,7 +289,11 @@ unsafe fn store_slowly<'a, H: Host, const N: usize>(
     }
 }
 
-unsafe fn cast_arena<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+unsafe fn cast_arena<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     let cell = pc.cell();
     let value = m.vm.cast_arena(m.get(cell.src), cell.arg.cast_signed());
     m.set(cell.dst, value);
@@ -298,7 +306,7 @@ macro_rules! jump {
     ($cell:ident, $m:ident, $p:expr, $taken:expr) => {{
         unsafe fn run<'a, H: Host, const P: bool>(
             pc: Pc<'a, H>,
-            $m: &mut Machine<'a, H>,
+            $m: &mut CellActivation<'a, H>,
             fuel: i64,
         ) -> Next<'a, H> {
             let $cell = pc.cell();
@@ -350,73 +358,77 @@ macro_rules! end_of_loop {
 }
 
 #[rustfmt::skip]
-fn control<H: Host, const P: bool>(kind: Kind) -> Run<H> {
+fn control<H: Host, const P: bool>(kind: OpKind) -> RunCell<H> {
     match kind {
-        Kind::Jump => always,
-        Kind::MayGoto => may_goto::<H, P>,
-        Kind::Jeq64K => jump_k64!(u64::eq),
-        Kind::Jeq64X => jump_x64!(u64::eq),
-        Kind::Jeq32K => jump_k32!(u32::eq),
-        Kind::Jeq32X => jump_x32!(u32::eq),
-        Kind::Jne64K => jump_k64!(u64::ne),
-        Kind::JeqNext => end_of_loop!(u64::eq),
-        Kind::JneNext => end_of_loop!(u64::ne),
-        Kind::Jne64X => jump_x64!(u64::ne),
-        Kind::Jne32K => jump_k32!(u32::ne),
-        Kind::Jne32X => jump_x32!(u32::ne),
-        Kind::Jgt64K => jump_k64!(u64::gt),
-        Kind::Jgt64X => jump_x64!(u64::gt),
-        Kind::Jgt32K => jump_k32!(u32::gt),
-        Kind::Jgt32X => jump_x32!(u32::gt),
-        Kind::Jge64K => jump_k64!(u64::ge),
-        Kind::Jge64X => jump_x64!(u64::ge),
-        Kind::Jge32K => jump_k32!(u32::ge),
-        Kind::Jge32X => jump_x32!(u32::ge),
-        Kind::Jlt64K => jump_k64!(u64::lt),
-        Kind::Jlt64X => jump_x64!(u64::lt),
-        Kind::Jlt32K => jump_k32!(u32::lt),
-        Kind::Jlt32X => jump_x32!(u32::lt),
-        Kind::Jle64K => jump_k64!(u64::le),
-        Kind::Jle64X => jump_x64!(u64::le),
-        Kind::Jle32K => jump_k32!(u32::le),
-        Kind::Jle32X => jump_x32!(u32::le),
-        Kind::Jset64K => jump_k64!(|a: &u64, b: &u64| a & b != 0),
-        Kind::Jset64X => jump_x64!(|a: &u64, b: &u64| a & b != 0),
-        Kind::Jset32K => jump_k32!(|a: &u32, b: &u32| a & b != 0),
-        Kind::Jset32X => jump_x32!(|a: &u32, b: &u32| a & b != 0),
-        Kind::Jsgt64K => jump_k64!(|a: &u64, b: &u64| signed(*a) > signed(*b)),
-        Kind::Jsgt64X => jump_x64!(|a: &u64, b: &u64| signed(*a) > signed(*b)),
-        Kind::Jsgt32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) > signed32(*b)),
-        Kind::Jsgt32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) > signed32(*b)),
-        Kind::Jsge64K => jump_k64!(|a: &u64, b: &u64| signed(*a) >= signed(*b)),
-        Kind::Jsge64X => jump_x64!(|a: &u64, b: &u64| signed(*a) >= signed(*b)),
-        Kind::Jsge32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) >= signed32(*b)),
-        Kind::Jsge32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) >= signed32(*b)),
-        Kind::Jslt64K => jump_k64!(|a: &u64, b: &u64| signed(*a) < signed(*b)),
-        Kind::Jslt64X => jump_x64!(|a: &u64, b: &u64| signed(*a) < signed(*b)),
-        Kind::Jslt32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) < signed32(*b)),
-        Kind::Jslt32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) < signed32(*b)),
-        Kind::Jsle64K => jump_k64!(|a: &u64, b: &u64| signed(*a) <= signed(*b)),
-        Kind::Jsle64X => jump_x64!(|a: &u64, b: &u64| signed(*a) <= signed(*b)),
-        Kind::Jsle32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
-        Kind::Jsle32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
-        Kind::CallHelper => call_helper,
-        Kind::CallLocal => call_local,
-        Kind::Poison => poison,
-        Kind::Exit => exit,
-        Kind::Fall => fall,
+        OpKind::Jump => always,
+        OpKind::MayGoto => may_goto::<H, P>,
+        OpKind::Jeq64K => jump_k64!(u64::eq),
+        OpKind::Jeq64X => jump_x64!(u64::eq),
+        OpKind::Jeq32K => jump_k32!(u32::eq),
+        OpKind::Jeq32X => jump_x32!(u32::eq),
+        OpKind::Jne64K => jump_k64!(u64::ne),
+        OpKind::JeqNext => end_of_loop!(u64::eq),
+        OpKind::JneNext => end_of_loop!(u64::ne),
+        OpKind::Jne64X => jump_x64!(u64::ne),
+        OpKind::Jne32K => jump_k32!(u32::ne),
+        OpKind::Jne32X => jump_x32!(u32::ne),
+        OpKind::Jgt64K => jump_k64!(u64::gt),
+        OpKind::Jgt64X => jump_x64!(u64::gt),
+        OpKind::Jgt32K => jump_k32!(u32::gt),
+        OpKind::Jgt32X => jump_x32!(u32::gt),
+        OpKind::Jge64K => jump_k64!(u64::ge),
+        OpKind::Jge64X => jump_x64!(u64::ge),
+        OpKind::Jge32K => jump_k32!(u32::ge),
+        OpKind::Jge32X => jump_x32!(u32::ge),
+        OpKind::Jlt64K => jump_k64!(u64::lt),
+        OpKind::Jlt64X => jump_x64!(u64::lt),
+        OpKind::Jlt32K => jump_k32!(u32::lt),
+        OpKind::Jlt32X => jump_x32!(u32::lt),
+        OpKind::Jle64K => jump_k64!(u64::le),
+        OpKind::Jle64X => jump_x64!(u64::le),
+        OpKind::Jle32K => jump_k32!(u32::le),
+        OpKind::Jle32X => jump_x32!(u32::le),
+        OpKind::Jset64K => jump_k64!(|a: &u64, b: &u64| a & b != 0),
+        OpKind::Jset64X => jump_x64!(|a: &u64, b: &u64| a & b != 0),
+        OpKind::Jset32K => jump_k32!(|a: &u32, b: &u32| a & b != 0),
+        OpKind::Jset32X => jump_x32!(|a: &u32, b: &u32| a & b != 0),
+        OpKind::Jsgt64K => jump_k64!(|a: &u64, b: &u64| signed(*a) > signed(*b)),
+        OpKind::Jsgt64X => jump_x64!(|a: &u64, b: &u64| signed(*a) > signed(*b)),
+        OpKind::Jsgt32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) > signed32(*b)),
+        OpKind::Jsgt32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) > signed32(*b)),
+        OpKind::Jsge64K => jump_k64!(|a: &u64, b: &u64| signed(*a) >= signed(*b)),
+        OpKind::Jsge64X => jump_x64!(|a: &u64, b: &u64| signed(*a) >= signed(*b)),
+        OpKind::Jsge32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) >= signed32(*b)),
+        OpKind::Jsge32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) >= signed32(*b)),
+        OpKind::Jslt64K => jump_k64!(|a: &u64, b: &u64| signed(*a) < signed(*b)),
+        OpKind::Jslt64X => jump_x64!(|a: &u64, b: &u64| signed(*a) < signed(*b)),
+        OpKind::Jslt32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) < signed32(*b)),
+        OpKind::Jslt32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) < signed32(*b)),
+        OpKind::Jsle64K => jump_k64!(|a: &u64, b: &u64| signed(*a) <= signed(*b)),
+        OpKind::Jsle64X => jump_x64!(|a: &u64, b: &u64| signed(*a) <= signed(*b)),
+        OpKind::Jsle32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
+        OpKind::Jsle32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
+        OpKind::CallHelper => call_helper,
+        OpKind::CallLocal => call_local,
+        OpKind::Poison => poison,
+        OpKind::Exit => exit,
+        OpKind::Fall => fall,
         _ => unreachable!("arithmetic and accesses have functions, too"),
     }
 }
 
-unsafe fn always<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+unsafe fn always<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     // SAFETY: This cell is that of a jump.
     enter(unsafe { pc.target() }, m, fuel)
 }
 
 unsafe fn may_goto<'a, H: Host, const P: bool>(
     pc: Pc<'a, H>,
-    m: &mut Machine<'a, H>,
+    m: &mut CellActivation<'a, H>,
     fuel: i64,
 ) -> Next<'a, H> {
     if P {
@@ -430,12 +442,16 @@ unsafe fn may_goto<'a, H: Host, const P: bool>(
 }
 
 /// No instruction: a block ends that a jump leads behind.
-unsafe fn fall<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+unsafe fn fall<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     // SAFETY: This cell is that of an operation.
     enter(unsafe { pc.next() }, m, fuel)
 }
 
-fn exit<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+fn exit<'a, H: Host>(pc: Pc<'a, H>, m: &mut CellActivation<'a, H>, fuel: i64) -> Next<'a, H> {
     if m.is_called() {
         return exit_to_caller(pc, m, fuel);
     }
@@ -444,12 +460,16 @@ fn exit<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'
 }
 
 #[inline(never)]
-fn exit_to_caller<'a, H: Host>(_: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+fn exit_to_caller<'a, H: Host>(
+    _: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     let back = m.return_to_caller();
     enter(back, m, fuel)
 }
 
-fn call_local<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+fn call_local<'a, H: Host>(pc: Pc<'a, H>, m: &mut CellActivation<'a, H>, fuel: i64) -> Next<'a, H> {
     match m.call_local(pc.cell().arg as usize, pc) {
         Ok(entry) => enter(entry, m, fuel),
         Err(stop) => m.fail(pc, fuel, stop),
@@ -457,14 +477,14 @@ fn call_local<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> 
 }
 
 #[cold]
-fn poison<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+fn poison<'a, H: Host>(pc: Pc<'a, H>, m: &mut CellActivation<'a, H>, fuel: i64) -> Next<'a, H> {
     let text = m.vm.image().poisons[pc.cell().arg as usize].clone();
     m.fail(pc, fuel, Stop::Poison(text))
 }
 
 unsafe fn call_helper<'a, H: Host>(
     pc: Pc<'a, H>,
-    m: &mut Machine<'a, H>,
+    m: &mut CellActivation<'a, H>,
     fuel: i64,
 ) -> Next<'a, H> {
     m.vm.stack.progress.place = m.op(pc) as u32;
@@ -476,7 +496,7 @@ unsafe fn call_helper<'a, H: Host>(
 }
 
 /// What calls the host's function number `import`. `places` says whether anybody asks for places.
-fn call<H: Host>(vm: &Instance<H>, import: usize, places: bool) -> Run<H> {
+fn call<H: Host>(vm: &Instance<H>, import: usize, places: bool) -> RunCell<H> {
     let binding = &vm.bindings[import];
     match binding.intrinsic {
         _ if places && !binding.ends => call_host::<H, true>,
@@ -489,7 +509,7 @@ fn call<H: Host>(vm: &Instance<H>, import: usize, places: bool) -> Run<H> {
 
 unsafe fn call_host<'a, H: Host, const P: bool>(
     pc: Pc<'a, H>,
-    m: &mut Machine<'a, H>,
+    m: &mut CellActivation<'a, H>,
     fuel: i64,
 ) -> Next<'a, H> {
     if P {
@@ -502,7 +522,7 @@ unsafe fn call_host<'a, H: Host, const P: bool>(
 #[inline(always)]
 unsafe fn call_import<'a, H: Host>(
     pc: Pc<'a, H>,
-    m: &mut Machine<'a, H>,
+    m: &mut CellActivation<'a, H>,
     fuel: i64,
     import: usize,
 ) -> Next<'a, H> {
@@ -519,7 +539,11 @@ unsafe fn call_import<'a, H: Host>(
 /// What the host has left is too little for the block at `pc`, or it has stopped the program.
 #[cold]
 #[inline(never)]
-fn end_or_pause<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+fn end_or_pause<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     if m.is_stopped() {
         return None;
     }
@@ -527,7 +551,11 @@ fn end_or_pause<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -
 }
 
 /// A look-up in an array; in any other map it is the host's.
-unsafe fn lookup<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+unsafe fn lookup<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     let found = m.look_up_in_array();
     // SAFETY: This cell is that of an operation, a call.
     unsafe {
@@ -538,13 +566,17 @@ unsafe fn lookup<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) 
     }
 }
 
-unsafe fn clock<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+unsafe fn clock<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
     let now = m.host.now_ns();
     // SAFETY: This cell is that of an operation.
     unsafe { answer(pc, m, fuel, now) }
 }
 
-unsafe fn cpu<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> Next<'a, H> {
+unsafe fn cpu<'a, H: Host>(pc: Pc<'a, H>, m: &mut CellActivation<'a, H>, fuel: i64) -> Next<'a, H> {
     let cpu = m.host.cpu();
     // SAFETY: This cell is that of an operation.
     unsafe { answer(pc, m, fuel, cpu.into()) }
@@ -554,7 +586,7 @@ unsafe fn cpu<'a, H: Host>(pc: Pc<'a, H>, m: &mut Machine<'a, H>, fuel: i64) -> 
 #[inline(always)]
 unsafe fn answer<'a, H: Host>(
     pc: Pc<'a, H>,
-    m: &mut Machine<'a, H>,
+    m: &mut CellActivation<'a, H>,
     fuel: i64,
     value: u64,
 ) -> Next<'a, H> {

@@ -18,11 +18,11 @@ use super::known::Known;
 use crate::BASE;
 use crate::decode::atomic;
 use crate::frame::FRAME_BYTES;
-use crate::op::{Kind, Op};
+use crate::op::{Op, OpKind};
 
 /// Where an access goes.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum AccessPlace {
     /// A host address that needs no check, and an offset.
     Direct(Value, i32),
     /// A guest address that needs none either, and the host address.
@@ -34,7 +34,7 @@ pub(super) enum Place {
 /// Where a store goes, and from where.
 #[derive(Clone, Copy)]
 struct Target {
-    place: Place,
+    place: AccessPlace,
     /// In the arena: of an atomic operation, whose load has told where nothing is.
     arena: Option<Access>,
     ty: Type,
@@ -49,31 +49,31 @@ impl Translator<'_, '_> {
     pub(super) fn memory(&mut self, op: Op, at: usize) -> bool {
         match op.kind {
             kind if op.arena => return self.arena_access(op, kind, at),
-            Kind::LoadU8 => self.load(op, I8, false),
-            Kind::LoadU16 => self.load(op, I16, false),
-            Kind::LoadU32 => self.load(op, I32, false),
-            Kind::LoadU64 => self.load(op, I64, false),
-            Kind::LoadS8 => self.load(op, I8, true),
-            Kind::LoadS16 => self.load(op, I16, true),
-            Kind::LoadS32 => self.load(op, I32, true),
-            Kind::StoreK8 => self.store_immediate(op, I8, at),
-            Kind::StoreK16 => self.store_immediate(op, I16, at),
-            Kind::StoreK32 => self.store_immediate(op, I32, at),
-            Kind::StoreK64 => self.store_immediate(op, I64, at),
-            Kind::StoreX8 => self.store_register(op, I8, at),
-            Kind::StoreX16 => self.store_register(op, I16, at),
-            Kind::StoreX32 => self.store_register(op, I32, at),
-            Kind::StoreX64 => self.store_register(op, I64, at),
-            Kind::Atomic32 => self.atomic(op, I32, at),
-            Kind::Atomic64 => self.atomic(op, I64, at),
+            OpKind::LoadU8 => self.load(op, I8, false),
+            OpKind::LoadU16 => self.load(op, I16, false),
+            OpKind::LoadU32 => self.load(op, I32, false),
+            OpKind::LoadU64 => self.load(op, I64, false),
+            OpKind::LoadS8 => self.load(op, I8, true),
+            OpKind::LoadS16 => self.load(op, I16, true),
+            OpKind::LoadS32 => self.load(op, I32, true),
+            OpKind::StoreK8 => self.store_immediate(op, I8, at),
+            OpKind::StoreK16 => self.store_immediate(op, I16, at),
+            OpKind::StoreK32 => self.store_immediate(op, I32, at),
+            OpKind::StoreK64 => self.store_immediate(op, I64, at),
+            OpKind::StoreX8 => self.store_register(op, I8, at),
+            OpKind::StoreX16 => self.store_register(op, I16, at),
+            OpKind::StoreX32 => self.store_register(op, I32, at),
+            OpKind::StoreX64 => self.store_register(op, I64, at),
+            OpKind::Atomic32 => self.atomic(op, I32, at),
+            OpKind::Atomic64 => self.atomic(op, I64, at),
             _ => return false,
         }
         true
     }
 
     /// Translates an access to the arena.
-    fn arena_access(&mut self, op: Op, kind: Kind, at: usize) -> bool {
-        use Kind::*;
+    fn arena_access(&mut self, op: Op, kind: OpKind, at: usize) -> bool {
+        use OpKind::*;
         let (ty, signed) = match kind {
             LoadU8 | StoreK8 | StoreX8 => (I8, false),
             LoadU16 | StoreK16 | StoreX16 => (I16, false),
@@ -155,24 +155,24 @@ impl Translator<'_, '_> {
     }
 
     /// Where an access of type `ty` at `offset` from `register` goes.
-    pub(super) fn place(&mut self, register: u8, offset: i32, ty: Type) -> Place {
+    pub(super) fn place(&mut self, register: u8, offset: i32, ty: Type) -> AccessPlace {
         let size = i64::from(ty.bytes());
         match self.known(register).plus(offset.into()) {
             Known::Frame(at) if (-(FRAME_BYTES as i64)..=-size).contains(&at) => {
-                Place::Direct(self.frame, at as i32)
+                AccessPlace::Direct(self.frame, at as i32)
             }
             Known::Number(address) if self.plan.memory.bytes(address, size as u64).is_some() => {
                 let guest = self.number(address);
                 let host = self.host_address(guest);
-                Place::Fixed(address, host)
+                AccessPlace::Fixed(address, host)
             }
             Known::Element(at, len) if at >= 0 && at.cast_unsigned() + size as u64 <= len => {
                 let base = self.get(register);
-                Place::Direct(self.host_address(base), offset)
+                AccessPlace::Direct(self.host_address(base), offset)
             }
             _ => {
                 let base = self.get(register);
-                Place::Somewhere(self.b.ins().iadd_imm_s(base, i64::from(offset)))
+                AccessPlace::Somewhere(self.b.ins().iadd_imm_s(base, i64::from(offset)))
             }
         }
     }
@@ -180,9 +180,9 @@ impl Translator<'_, '_> {
     /// Loads a value of type `ty` at `offset` from `register`; 0 outside the region.
     fn load_at(&mut self, register: u8, offset: i32, ty: Type) -> Value {
         let (host, offset) = match self.place(register, offset, ty) {
-            Place::Direct(host, offset) => (host, offset),
-            Place::Fixed(_, host) => (host, 0),
-            Place::Somewhere(_) => self.checked(register, offset),
+            AccessPlace::Direct(host, offset) => (host, offset),
+            AccessPlace::Fixed(_, host) => (host, 0),
+            AccessPlace::Somewhere(_) => self.checked(register, offset),
         };
         self.b.ins().load(ty, guest_flags(), host, offset)
     }
@@ -273,7 +273,7 @@ impl Translator<'_, '_> {
         };
         Target {
             place: if op.arena {
-                Place::Somewhere(self.get(op.dst))
+                AccessPlace::Somewhere(self.get(op.dst))
             } else {
                 self.place(op.dst, op.off, ty)
             },
@@ -303,18 +303,18 @@ impl Translator<'_, '_> {
         };
         let start = self.plan.memory.writable_start();
         let address = match place {
-            Place::Direct(host, offset) => {
+            AccessPlace::Direct(host, offset) => {
                 self.b.ins().store(guest_flags(), low, host, offset);
                 return;
             }
-            Place::Fixed(address, host) => {
+            AccessPlace::Fixed(address, host) => {
                 if self.plan.is_writable(address, ty.bytes().into()) {
                     self.b.ins().store(guest_flags(), low, host, 0);
                     return;
                 }
                 self.number(address)
             }
-            Place::Somewhere(address) => address,
+            AccessPlace::Somewhere(address) => address,
         };
         let done = self.b.create_block();
         // Of a store that it hears of later, nobody could say where it was.

@@ -8,7 +8,7 @@ use cranelift_frontend::FunctionBuilder;
 use super::function::Translator;
 use super::known::Known;
 use crate::isa::TO_USER;
-use crate::op::{Kind, Op};
+use crate::op::{Op, OpKind};
 
 /// Emits an operation on two values of one width.
 type Emit = fn(&mut FunctionBuilder<'_>, Value, Value) -> Value;
@@ -17,7 +17,7 @@ impl Translator<'_, '_> {
     /// Translates `op` if it is arithmetic.
     #[rustfmt::skip]
     pub(super) fn arithmetic(&mut self, op: Op) -> bool {
-        use Kind::*;
+        use OpKind::*;
         match op.kind {
             Mov64K => self.set_number(op.dst, op.imm.cast_unsigned()),
             Mov32K => self.set_number(op.dst, u64::from(op.imm as u32)),
@@ -86,7 +86,7 @@ impl Translator<'_, '_> {
 
     /// Translates `op` if it extends, cuts or swaps a register.
     fn conversion(&mut self, op: Op) -> bool {
-        use Kind::*;
+        use OpKind::*;
         match op.kind {
             Movs64X8 => self.extend(op, I8, I64),
             Movs64X16 => self.extend(op, I16, I64),
@@ -109,7 +109,7 @@ impl Translator<'_, '_> {
     /// Whether the conditional jump `op` is taken.
     #[rustfmt::skip]
     pub(super) fn comparison(&mut self, op: Op) -> Value {
-        use Kind::*;
+        use OpKind::*;
         let (condition, wide, register) = match op.kind {
             Jeq64K | JeqNext => (IntCC::Equal, true, false),
             Jeq64X => (IntCC::Equal, true, true),

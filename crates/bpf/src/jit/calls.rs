@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Inst, InstBuilder, Value};
 
-use super::access::Place;
+use super::access::AccessPlace;
 use super::entry::stop;
 use super::function::{Translator, guest_flags};
 use super::known::Known;
@@ -193,7 +193,7 @@ impl Translator<'_, '_> {
             return self.call_import(import);
         };
         match self.place(2, 0, I32) {
-            Place::Somewhere(key) => {
+            AccessPlace::Somewhere(key) => {
                 // Exact, because a key that is only partly in the region is refused.
                 let base = self.number(BASE);
                 let distance = self.b.ins().isub(key, base);
@@ -207,11 +207,11 @@ impl Translator<'_, '_> {
                     t.value_of(array, host, 0)
                 });
             }
-            Place::Direct(host, offset) => {
+            AccessPlace::Direct(host, offset) => {
                 self.built_in(import, |t| t.value_of(array, host, offset));
                 self.found(array);
             }
-            Place::Fixed(_, host) => {
+            AccessPlace::Fixed(_, host) => {
                 self.built_in(import, |t| t.value_of(array, host, 0));
                 self.found(array);
             }
@@ -255,7 +255,8 @@ impl Translator<'_, '_> {
 
     /// `bpf_iter_num_*` on an iterator in the frame; elsewhere it is Rust's.
     fn iterate(&mut self, import: usize) {
-        let (Known::Frame(_), Place::Direct(host, offset)) = (self.known(1), self.place(1, 0, I64))
+        let (Known::Frame(_), AccessPlace::Direct(host, offset)) =
+            (self.known(1), self.place(1, 0, I64))
         else {
             return self.call_import(import);
         };

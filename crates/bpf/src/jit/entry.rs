@@ -9,16 +9,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::stack::Room;
 use crate::{CallCtx, Host, Instance, Stop};
 
-pub(super) type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> Ending;
+pub(super) type Code = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64) -> NativeEnding;
 
 /// A program's: it has a context and no other argument.
-pub(super) type ProgramCode = unsafe extern "C" fn(*mut c_void, u64) -> Ending;
+pub(super) type ProgramCode = unsafe extern "C" fn(*mut c_void, u64) -> NativeEnding;
 
 /// What native code and the functions that it calls return, in two registers. If the program has
 /// come to a stop, [`Scratch`] says why.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct Ending {
+pub(crate) struct NativeEnding {
     /// `r0`, if the program was not stopped.
     pub(super) value: u64,
     /// What is left of the budget, see `Progress::fuel`. [`NO_FUEL`] from a function of the host
@@ -32,9 +32,9 @@ const NO_FUEL: i64 = i64::MIN;
 
 /// Where a function's native code begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry(pub(super) Code);
+pub(crate) struct NativeEntry(pub(super) Code);
 
-impl Entry {
+impl NativeEntry {
     /// # Safety
     /// `code` is finished code with the signature of `signature.rs`.
     pub(super) unsafe fn new(code: *const u8) -> Self {
@@ -51,7 +51,7 @@ pub(crate) struct ProgramEntry(pub(super) ProgramCode);
 impl ProgramEntry {
     /// # Safety
     /// `entry` is that of a program, which expects an address in the region as its only argument.
-    pub(super) unsafe fn of(entry: Entry) -> Self {
+    pub(super) unsafe fn of(entry: NativeEntry) -> Self {
         // SAFETY: Only the parameters differ; the caller says that there are no others.
         Self(unsafe { std::mem::transmute::<Code, ProgramCode>(entry.0) })
     }
@@ -95,7 +95,7 @@ pub(crate) struct Scratch {
     /// What it has loaded.
     pub(super) arena_value: u64,
     /// With [`stop::HOST`].
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<NativeOutcome>,
     room: Room,
 }
 
@@ -114,15 +114,15 @@ pub(super) struct Activation {
     pub(super) host: usize,
 }
 
-pub(super) enum Outcome {
+pub(super) enum NativeOutcome {
     Stop(Stop),
     Panic(Box<dyn Any + Send>),
 }
 
 // SAFETY: A panic's payload is `Send` and taken out by value; no reference to it is handed out.
-unsafe impl Sync for Outcome {}
+unsafe impl Sync for NativeOutcome {}
 
-impl std::fmt::Debug for Outcome {
+impl std::fmt::Debug for NativeOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Stop(stop) => stop.fmt(f),
@@ -148,7 +148,7 @@ impl<H: Host> Instance<H> {
     /// Native code is to return, because of `outcome`.
     #[cold]
     #[inline(never)]
-    fn stop_native(&mut self, outcome: Outcome) {
+    fn stop_native(&mut self, outcome: NativeOutcome) {
         self.scratch.stop = stop::HOST;
         self.scratch.outcome = Some(outcome);
         self.stack.progress.put_aside();
@@ -156,12 +156,12 @@ impl<H: Host> Instance<H> {
 }
 
 /// Stands in the table of programs for what `run_outermost` cannot run.
-unsafe extern "C" fn absent<H: Host>(vm: *mut c_void, _: u64) -> Ending {
+unsafe extern "C" fn absent<H: Host>(vm: *mut c_void, _: u64) -> NativeEnding {
     // SAFETY: The pointer is that of `run_outermost`, which does not use the instance meanwhile.
     let vm = unsafe { &mut *vm.cast::<Instance<H>>() };
     vm.scratch.stop = stop::ABSENT;
     vm.stack.progress.put_aside();
-    Ending {
+    NativeEnding {
         value: 0,
         fuel: vm.stack.progress.fuel,
     }
@@ -216,7 +216,7 @@ fn report_many<H: Host>(vm: &mut Instance<H>, host: &mut H, waiting: usize) {
 pub(super) fn leave_native<H: Host>(
     vm: *mut Instance<H>,
     body: impl FnOnce(&mut Instance<H>, &mut H) -> Result<u64, Stop>,
-) -> Ending {
+) -> NativeEnding {
     // SAFETY: The pointer is that of `call`, which has the instance borrowed mutably and does not
     // use it before native code returns; the same goes for the host.
     let vm = unsafe { &mut *vm };
@@ -230,16 +230,16 @@ pub(super) fn leave_native<H: Host>(
         match body(vm, host) {
             Ok(value) => (value, vm.stack.progress.fuel),
             Err(stop) => {
-                vm.stop_native(Outcome::Stop(stop));
+                vm.stop_native(NativeOutcome::Stop(stop));
                 (0, NO_FUEL)
             }
         }
     }));
     match result {
-        Ok((value, fuel)) => Ending { value, fuel },
+        Ok((value, fuel)) => NativeEnding { value, fuel },
         Err(panic) => {
-            vm.stop_native(Outcome::Panic(panic));
-            Ending {
+            vm.stop_native(NativeOutcome::Panic(panic));
+            NativeEnding {
                 value: 0,
                 fuel: NO_FUEL,
             }
@@ -249,7 +249,7 @@ pub(super) fn leave_native<H: Host>(
 
 /// A host function as native code calls it.
 pub(crate) type HostEntry<H> =
-    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> Ending;
+    unsafe extern "C" fn(*mut Instance<H>, u64, u64, u64, u64, u64) -> NativeEnding;
 
 /// Made for the one body whose type is `F`, of which there is a value.
 pub(crate) const fn host_entry<H, F>(_: F) -> HostEntry<H>
@@ -269,7 +269,7 @@ unsafe extern "C" fn call_direct<H, F>(
     c: u64,
     d: u64,
     e: u64,
-) -> Ending
+) -> NativeEnding
 where
     H: Host,
     F: Fn(&mut CallCtx<'_, H>, [u64; 5]) -> Result<u64, Stop> + Copy,

@@ -17,13 +17,13 @@ use cranelift_module::{FuncId, Module};
 
 use super::entry::stop;
 use super::known::Known;
-use super::plan::Plan;
+use super::plan::InstancePlan;
 use crate::frame::{FRAME_BYTES, MAY_GOTO_TURNS};
-use crate::op::{Kind, Op};
+use crate::op::{Op, OpKind};
 
 /// A function that is about to be translated.
 pub(super) struct Start<'a> {
-    pub(super) plan: &'a Plan<'a>,
+    pub(super) plan: &'a InstancePlan<'a>,
     pub(super) module: &'a mut JITModule,
     pub(super) ids: &'a BTreeMap<u32, FuncId>,
     /// Functions that store values of 1, 2, 4 and 8 bytes.
@@ -35,7 +35,7 @@ pub(super) struct Start<'a> {
 
 /// A function under translation.
 pub(super) struct Translator<'a, 'b> {
-    pub(super) plan: &'a Plan<'a>,
+    pub(super) plan: &'a InstancePlan<'a>,
     pub(super) b: FunctionBuilder<'b>,
     /// The address of the instance.
     pub(super) context: Value,
@@ -84,9 +84,9 @@ impl Start<'_> {
         let range = entry.op as usize..(entry.op + entry.len) as usize;
         let called = self.plan.code.ops[range.clone()]
             .iter()
-            .filter(|op| op.kind == Kind::CallLocal)
+            .filter(|op| op.kind == OpKind::CallLocal)
             .map(|op| op.imm as u32);
-        let uses_frame = |op: &Op| op.kind == Kind::CallLocal || op.dst == 10 || op.src == 10;
+        let uses_frame = |op: &Op| op.kind == OpKind::CallLocal || op.dst == 10 || op.src == 10;
         let needs_frame = self.plan.code.ops[range.clone()].iter().any(uses_frame);
         let mut callees = BTreeMap::new();
         for callee in called {
@@ -122,7 +122,7 @@ impl Start<'_> {
 
 impl<'a, 'b> Translator<'a, 'b> {
     fn new(
-        plan: &'a Plan<'a>,
+        plan: &'a InstancePlan<'a>,
         mut b: FunctionBuilder<'b>,
         callees: BTreeMap<u32, FuncRef>,
         (signature, stores, arena): (SigRef, [FuncRef; 4], ([FuncRef; 4], [FuncRef; 4])),
@@ -250,7 +250,7 @@ impl<'a, 'b> Translator<'a, 'b> {
         let before = at
             .checked_sub(1)
             .map(|before| self.plan.code.ops[before].kind);
-        if let Some(Kind::CallHost | Kind::CallHelper) = before {
+        if let Some(OpKind::CallHost | OpKind::CallHelper) = before {
             // No fuel, or the function has stopped the program.
             let stopped = self.shared(I32, self.plan.at.stop);
             let (host, budget) = (self.b.create_block(), self.b.create_block());
@@ -273,28 +273,28 @@ impl<'a, 'b> Translator<'a, 'b> {
             return true;
         }
         match op.kind {
-            Kind::CallHost => {
+            OpKind::CallHost => {
                 if !self.plan.imports[op.imm as usize].ends {
                     self.note_place(at);
                 }
                 self.call_host(op.imm as usize);
             }
-            Kind::CallHelper => {
+            OpKind::CallHelper => {
                 self.note_place(at);
                 self.call_helper(op);
             }
-            Kind::CallLocal => self.call_local(op, at),
-            Kind::Fall => {}
-            Kind::Poison => {
+            OpKind::CallLocal => self.call_local(op, at),
+            OpKind::Fall => {}
+            OpKind::Poison => {
                 self.stop(stop::POISON, at);
                 return false;
             }
-            Kind::Exit => {
+            OpKind::Exit => {
                 let (result, fuel) = (self.get(0), self.b.use_var(self.fuel));
                 self.b.ins().return_(&[result, fuel]);
                 return false;
             }
-            Kind::Jump => {
+            OpKind::Jump => {
                 let target = self.blocks[&(op.off as usize)];
                 self.b.ins().jump(target, &[]);
                 return false;
@@ -313,11 +313,11 @@ impl<'a, 'b> Translator<'a, 'b> {
     }
 
     fn conditional(&mut self, op: Op, at: usize) -> bool {
-        if !matches!(op.kind, Kind::JeqNext | Kind::JneNext) {
+        if !matches!(op.kind, OpKind::JeqNext | OpKind::JneNext) {
             self.note_place(at);
         }
         let taken = match op.kind {
-            Kind::MayGoto => self.exhausted(),
+            OpKind::MayGoto => self.exhausted(),
             _ => self.comparison(op),
         };
         let target = self.blocks[&(op.off as usize)];
@@ -337,7 +337,7 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     /// Whether `op` jumps if the result of a look-up is null.
     fn is_null_test(&self, op: Op) -> bool {
-        matches!(op.kind, Kind::Jeq64K | Kind::JeqNext)
+        matches!(op.kind, OpKind::Jeq64K | OpKind::JeqNext)
             && op.imm == 0
             && matches!(self.known(op.dst), Known::MaybeElement(_))
     }

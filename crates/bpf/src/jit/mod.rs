@@ -45,9 +45,9 @@ use crate::{Host, Instance};
 pub(crate) use entry::report_stores_behind;
 pub(crate) use entry::{HostEntry, ProgramEntry, Scratch, host_entry};
 pub(crate) use native::{is_plain, put_arguments, run, run_outermost, settle_outermost};
-use plan::Plan;
-pub(crate) use program::Program;
-pub(crate) use shared::Known;
+use plan::InstancePlan;
+pub(crate) use program::NativeProgram;
+pub(crate) use shared::KnownCode;
 use signature::{generator, signature};
 use stack::MAX_FRAME;
 
@@ -58,7 +58,7 @@ const CODE_ROOM: usize = 128 << 20;
 pub(crate) fn translate<H: Host>(
     vm: &Instance<H>,
     functions: &BTreeSet<u32>,
-) -> Result<Arc<Program>, Refusal> {
+) -> Result<Arc<NativeProgram>, Refusal> {
     let instructions = vm.code.instructions(functions);
     let limit = vm.config.native_limit;
     if instructions > u64::from(limit) {
@@ -67,7 +67,7 @@ pub(crate) fn translate<H: Host>(
             limit,
         });
     }
-    let plan = Plan::new(vm);
+    let plan = InstancePlan::new(vm);
     let key = shared::Key::new(&plan);
     if let Some(program) = shared::look(&key, functions).program {
         return Ok(program);
@@ -77,7 +77,7 @@ pub(crate) fn translate<H: Host>(
     let built = catch_unwind(AssertUnwindSafe(|| build(&plan, functions)));
     let (module, entries, bytes) =
         built.unwrap_or_else(|_| Err(Refusal::Generator("it panicked".into())))?;
-    let program = Arc::new(Program {
+    let program = Arc::new(NativeProgram {
         module: Some(module),
         entries,
         contexts: plan.contexts,
@@ -92,19 +92,19 @@ pub(crate) fn translate<H: Host>(
 }
 
 /// What instances of this process with the same code have made of it.
-pub(crate) fn known<H: Host>(vm: &Instance<H>, functions: &BTreeSet<u32>) -> Known {
-    shared::look(&shared::Key::new(&Plan::new(vm)), functions)
+pub(crate) fn known<H: Host>(vm: &Instance<H>, functions: &BTreeSet<u32>) -> KnownCode {
+    shared::look(&shared::Key::new(&InstancePlan::new(vm)), functions)
 }
 
 /// An instance ends that has interpreted so many instructions without native code for them.
 pub(crate) fn remember<H: Host>(vm: &Instance<H>, interpreted: u64) {
-    shared::warm(shared::Key::new(&Plan::new(vm)), interpreted);
+    shared::warm(shared::Key::new(&InstancePlan::new(vm)), interpreted);
 }
 
-type Built = (JITModule, Vec<Option<entry::Entry>>, u32);
+type Built = (JITModule, Vec<Option<entry::NativeEntry>>, u32);
 
 /// Generates all code, and makes it executable.
-fn build(plan: &Plan<'_>, functions: &BTreeSet<u32>) -> Result<Built, Refusal> {
+fn build(plan: &InstancePlan<'_>, functions: &BTreeSet<u32>) -> Result<Built, Refusal> {
     let mut builder = JITBuilder::with_isa(isa()?, default_libcall_names());
     // One piece of address space, so that every function can reach every other.
     let room = ArenaMemoryProvider::new_with_size(CODE_ROOM).map_err(generator)?;
@@ -116,7 +116,7 @@ fn build(plan: &Plan<'_>, functions: &BTreeSet<u32>) -> Result<Built, Refusal> {
             for (function, id) in &bytes.ids {
                 let code = module.get_finalized_function(*id);
                 // SAFETY: The code is finished and has the signature of `signature`.
-                entries[*function as usize] = Some(unsafe { entry::Entry::new(code) });
+                entries[*function as usize] = Some(unsafe { entry::NativeEntry::new(code) });
             }
             Ok((module, entries, bytes.bytes))
         }
@@ -135,7 +135,7 @@ struct Defined {
 
 fn define_all(
     module: &mut JITModule,
-    plan: &Plan<'_>,
+    plan: &InstancePlan<'_>,
     functions: &BTreeSet<u32>,
 ) -> Result<Defined, Refusal> {
     let mut ids = BTreeMap::new();

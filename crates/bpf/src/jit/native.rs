@@ -17,7 +17,8 @@ use std::mem::offset_of;
 use std::panic::resume_unwind;
 
 use super::entry::{
-    Activation, Ending, Entry, Outcome, ProgramEntry, Scratch, leave_native, report_stores, stop,
+    Activation, NativeEnding, NativeEntry, NativeOutcome, ProgramEntry, Scratch, leave_native,
+    report_stores, stop,
 };
 use crate::frame::{FRAME_BYTES, MAX_FRAMES, Trap};
 use crate::interp::slow_store;
@@ -95,7 +96,7 @@ impl Offsets {
 pub(crate) fn run<H: Host>(
     vm: &mut Instance<H>,
     host: &mut H,
-    entry: Entry,
+    entry: NativeEntry,
     function: u32,
     args: [u64; 5],
 ) -> Result<u64, Trap> {
@@ -198,7 +199,7 @@ pub(crate) fn settle_outermost<H: Host>(
 }
 
 #[inline]
-fn call<H: Host>(vm: &mut Instance<H>, entry: Entry, args: [u64; 5]) -> Ending {
+fn call<H: Host>(vm: &mut Instance<H>, entry: NativeEntry, args: [u64; 5]) -> NativeEnding {
     let [a, b, c, d, e] = args;
     let pointer: *mut Instance<H> = vm;
     // SAFETY: The code was made for this instance or one like it, by `translate`. It touches the
@@ -225,8 +226,8 @@ fn trap<H: Host>(vm: &mut Instance<H>, first: u64) -> Trap {
         stop::POISON => Stop::Poison(vm.image().poisons[vm.code.ops[op].imm as usize].clone()),
         stop::FRAMES => frame_stop(vm, first),
         _ => match outcome {
-            Some(Outcome::Stop(stop)) => stop,
-            Some(Outcome::Panic(panic)) => resume_unwind(panic),
+            Some(NativeOutcome::Stop(stop)) => stop,
+            Some(NativeOutcome::Panic(panic)) => resume_unwind(panic),
             None => unreachable!("native code stopped for no reason"),
         },
     };
@@ -295,7 +296,7 @@ unsafe extern "C" fn call_import<H: Host>(
     c: u64,
     d: u64,
     e: u64,
-) -> Ending {
+) -> NativeEnding {
     leave_native(vm, |vm, host| {
         let import = vm.scratch.callee as usize;
         vm.call_import(host, import, [a, b, c, d, e])
@@ -310,7 +311,7 @@ unsafe extern "C" fn call_helper<H: Host>(
     c: u64,
     d: u64,
     e: u64,
-) -> Ending {
+) -> NativeEnding {
     leave_native(vm, |vm, host| {
         let import = vm.helper(vm.scratch.callee)?;
         vm.call_import(host, import, [a, b, c, d, e])
@@ -323,7 +324,7 @@ unsafe extern "C" fn store<H: Host, const N: usize>(
     vm: *mut Instance<H>,
     address: u64,
     value: u64,
-) -> Ending {
+) -> NativeEnding {
     leave_native(vm, |vm, host| {
         let bytes = value.to_le_bytes();
         let low = bytes
@@ -340,7 +341,7 @@ unsafe extern "C" fn load_arena<H: Host, const N: u64>(
     vm: *mut Instance<H>,
     address: u64,
     is_store: u64,
-) -> Ending {
+) -> NativeEnding {
     leave_native(vm, |vm, _| {
         let there = vm.arena_touch(vm.scratch.arena_op, address, (N, is_store != 0));
         let value = if there {
@@ -359,7 +360,7 @@ unsafe extern "C" fn store_arena<H: Host, const N: u64>(
     vm: *mut Instance<H>,
     address: u64,
     value: u64,
-) -> Ending {
+) -> NativeEnding {
     leave_native(vm, |vm, _| {
         if vm.arena_touch(vm.scratch.arena_op, address, (N, true)) {
             vm.memory.write(address, &value.to_le_bytes()[..N as usize]);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::intrinsic::Intrinsic;
-use crate::map::{Map, Maps, Store};
+use crate::map::{Map, MapStore, Maps};
 use crate::memory::Memory;
 use crate::op::Code;
 use crate::reach::mentioned;
@@ -13,7 +13,7 @@ use crate::{Host, Image, Instance};
 use super::native::{Callees, Offsets};
 
 /// An instance as the translator sees it. Nothing here changes as long as the instance lives.
-pub(super) struct Plan<'a> {
+pub(super) struct InstancePlan<'a> {
     pub(super) image: &'a Image,
     pub(super) code: &'a Arc<Code>,
     pub(super) memory: &'a Memory,
@@ -52,7 +52,7 @@ pub(super) struct ArrayPlan {
     pub(super) copies: u64,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> InstancePlan<'a> {
     pub(super) fn new<H: Host>(vm: &'a Instance<H>) -> Self {
         let imports = vm.bindings.iter().map(|binding| ImportPlan {
             intrinsic: binding.intrinsic,
@@ -111,7 +111,7 @@ fn contexts(image: &Image) -> BTreeSet<u32> {
 /// The values of an array that programs may write.
 fn array(map: &Map, memory: &Memory) -> Option<ArrayPlan> {
     match &map.store {
-        Store::Array(array) if array.base() >= memory.writable_start() => Some(ArrayPlan {
+        MapStore::Array(array) if array.base() >= memory.writable_start() => Some(ArrayPlan {
             base: array.base(),
             count: array.len(),
             stride: map.shape.stride,

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::native::{Callees, Offsets};
-use super::plan::{ArrayPlan, ImportPlan, Plan};
-use super::program::Program;
+use super::plan::{ArrayPlan, ImportPlan, InstancePlan};
+use super::program::NativeProgram;
 use crate::op::Code;
 
 /// Programs that are kept when no instance runs them, and codes that nobody has translated yet.
@@ -38,7 +38,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn new(plan: &Plan<'_>) -> Self {
+    pub(super) fn new(plan: &InstancePlan<'_>) -> Self {
         Self {
             code: Arc::clone(plan.code),
             imports: plan.imports.clone(),
@@ -61,35 +61,35 @@ impl Key {
 
 /// What instances of this process have made of some code.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownCode {
     /// Native code that has the functions asked for.
-    pub(crate) program: Option<Arc<Program>>,
+    pub(crate) program: Option<Arc<NativeProgram>>,
     /// Instructions that instances have interpreted that ended without native code.
     pub(crate) interpreted: u64,
 }
 
 /// What is remembered of one code.
 #[derive(Debug)]
-struct Entry {
+struct SharedCode {
     key: Key,
     /// Each with its functions.
-    programs: Vec<(BTreeSet<u32>, Arc<Program>)>,
+    programs: Vec<(BTreeSet<u32>, Arc<NativeProgram>)>,
     interpreted: u64,
 }
 
 /// Codes that this process has run, the one used last at the end.
-static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static ENTRIES: Mutex<Vec<SharedCode>> = Mutex::new(Vec::new());
 
 /// What is known of `key`, with a program that has all of `functions` if there is one.
-pub(super) fn look(key: &Key, functions: &BTreeSet<u32>) -> Known {
+pub(super) fn look(key: &Key, functions: &BTreeSet<u32>) -> KnownCode {
     let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(at) = entries.iter().position(|entry| entry.key == *key) else {
-        return Known::default();
+        return KnownCode::default();
     };
     entries[at..].rotate_left(1);
     let entry = entries.last().expect("one was found");
-    let fits = |program: &&(BTreeSet<u32>, Arc<Program>)| functions.is_subset(&program.0);
-    Known {
+    let fits = |program: &&(BTreeSet<u32>, Arc<NativeProgram>)| functions.is_subset(&program.0);
+    KnownCode {
         program: entry.programs.iter().find(fits).map(|it| Arc::clone(&it.1)),
         interpreted: entry.interpreted,
     }
@@ -97,7 +97,7 @@ pub(super) fn look(key: &Key, functions: &BTreeSet<u32>) -> Known {
 
 /// Keeps `program` for the next instance, in place of those that have less. Another thread may have
 /// made the same meanwhile; then there are two of them for a time.
-pub(super) fn keep(key: Key, functions: BTreeSet<u32>, program: &Arc<Program>) {
+pub(super) fn keep(key: Key, functions: BTreeSet<u32>, program: &Arc<NativeProgram>) {
     with_entry(key, |entry| {
         entry
             .programs
@@ -114,7 +114,7 @@ pub(super) fn warm(key: Key, interpreted: u64) {
     });
 }
 
-fn with_entry(key: Key, change: impl FnOnce(&mut Entry)) {
+fn with_entry(key: Key, change: impl FnOnce(&mut SharedCode)) {
     let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     match entries.iter().position(|entry| entry.key == key) {
         Some(at) => entries[at..].rotate_left(1),
@@ -122,7 +122,7 @@ fn with_entry(key: Key, change: impl FnOnce(&mut Entry)) {
             if entries.len() >= KEPT {
                 entries.remove(0);
             }
-            entries.push(Entry {
+            entries.push(SharedCode {
                 key,
                 programs: Vec::new(),
                 interpreted: 0,

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use crate::scene::insn::{
     EXIT, add, add_register, address, call, copy, ja, load, mov, store, store_u32,
 };
-use crate::scene::{Object, World};
+use crate::scene::{SceneObject, SceneWorld};
 use crate::{
     BASE, Backend, CallCtx, Config, Direct, Execution, HostFunction, Insn, Instance, InstanceError,
     MapKind, PRICE, Refusal, Stop,
 };
 
-fn table(body: crate::Body<World>) -> [HostFunction<World>; 1] {
+fn table(body: crate::Body<SceneWorld>) -> [HostFunction<SceneWorld>; 1] {
     table_with(body, None)
 }
 
-fn table_with(body: crate::Body<World>, direct: Option<Direct<World>>) -> [HostFunction<World>; 1] {
+fn table_with(
+    body: crate::Body<SceneWorld>,
+    direct: Option<Direct<SceneWorld>>,
+) -> [HostFunction<SceneWorld>; 1] {
     [HostFunction {
         name: "host",
         prototype: "void()",
@@ -27,19 +30,19 @@ fn table_with(body: crate::Body<World>, direct: Option<Direct<World>>) -> [HostF
 }
 
 /// Function 0 calls the host, function 1 gives 7.
-fn caller() -> Object {
-    Object::default()
+fn caller() -> SceneObject {
+    SceneObject::default()
         .import("host", "void()")
         .function(&[&[mov(6, 1), call(0), copy(0, 6), EXIT]])
         .function(&[&[mov(0, 7), EXIT]])
 }
 
-fn panicking(_: &mut CallCtx<'_, World>, _: [u64; 5]) -> Result<u64, Stop> {
+fn panicking(_: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
     std::panic::panic_any("out of the host");
 }
 
 /// Calls function 0 again, until that goes too deep, and then panics.
-fn deep(ctx: &mut CallCtx<'_, World>, args: [u64; 5]) -> Result<u64, Stop> {
+fn deep(ctx: &mut CallCtx<'_, SceneWorld>, args: [u64; 5]) -> Result<u64, Stop> {
     match ctx.vm.call_program(0, &[], ctx.host) {
         Err(fault) if fault.stop == (Stop::CallDepth { limit: 8 }) => panicking(ctx, args),
         result => Ok(result?),
@@ -55,7 +58,7 @@ fn a_panic_of_a_host_function_goes_on_behind_native_code() {
         table_with(deep, Some(Direct::of(deep))),
     ] {
         let mut vm = caller().with(Backend::Jit, &table, Config::default());
-        let call = AssertUnwindSafe(|| vm.call_program(0, &[], &mut World::default()));
+        let call = AssertUnwindSafe(|| vm.call_program(0, &[], &mut SceneWorld::default()));
         let panic = catch_unwind(call).expect_err("the host panics");
         assert_eq!(panic.downcast_ref(), Some(&"out of the host"));
     }
@@ -86,16 +89,19 @@ fn an_object_above_the_limit_is_interpreted_and_says_so() {
             ..mov(0, 0)
         },
     ];
-    let object = || Object::default().function(&[&looping, &[EXIT, EXIT, EXIT]]);
+    let object = || SceneObject::default().function(&[&looping, &[EXIT, EXIT, EXIT]]);
     let mut vm = object().with(Backend::Auto, &[], config(Backend::Auto));
     for _ in 0..2 {
-        assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(200_000));
+        assert_eq!(
+            vm.call_program(0, &[], &mut SceneWorld::default()),
+            Ok(200_000)
+        );
     }
     assert_eq!(vm.execution(), Execution::Refused(refusal));
 }
 
 /// Counts to `turns` and gives that; `extra` makes the code another one.
-fn counting_to(turns: i32, extra: i32) -> Object {
+fn counting_to(turns: i32, extra: i32) -> SceneObject {
     let turn = Insn {
         code: 0xa5,
         off: -2,
@@ -103,17 +109,17 @@ fn counting_to(turns: i32, extra: i32) -> Object {
         ..mov(0, 0)
     };
     let body = [mov(3, extra), mov(0, 0), add(0, 1), turn, EXIT];
-    Object::default()
+    SceneObject::default()
         .function(&[&body])
         .function(&[&[mov(0, 7), EXIT]])
 }
 
 /// Calls `function` until there is native code. Gives the calls before.
-fn calls_until_native(vm: &mut Instance<World>, function: u32, most: u32) -> u32 {
-    let is_native = |vm: &Instance<World>| matches!(vm.execution(), Execution::Native { .. });
+fn calls_until_native(vm: &mut Instance<SceneWorld>, function: u32, most: u32) -> u32 {
+    let is_native = |vm: &Instance<SceneWorld>| matches!(vm.execution(), Execution::Native { .. });
     let mut calls = 0;
     while !is_native(vm) && calls < most {
-        let result = vm.call_program(function, &[], &mut World::default());
+        let result = vm.call_program(function, &[], &mut SceneWorld::default());
         result.expect("it counts");
         calls += 1;
     }
@@ -128,7 +134,7 @@ fn functions_are_translated_when_interpreting_them_has_taken_as_long() {
     let calls = calls_until_native(&mut vm, 0, 100);
     let first_look = (crate::FIRST_LOOK / PRICE) as u32;
     assert!((5..=5 + first_look).contains(&calls), "{calls}");
-    let translated = |vm: &Instance<World>| match vm.execution() {
+    let translated = |vm: &Instance<SceneWorld>| match vm.execution() {
         Execution::Native {
             functions,
             instructions,
@@ -138,7 +144,7 @@ fn functions_are_translated_when_interpreting_them_has_taken_as_long() {
     };
     assert_eq!(translated(&vm), (1, 5), "what nobody called stays as it is");
     // The other function is interpreted until it has become worth it, too.
-    let mut host = World::default();
+    let mut host = SceneWorld::default();
     while translated(&vm).0 == 1 && vm.retired() < 1_000_000 {
         assert_eq!(vm.call_program(1, &[], &mut host), Ok(7));
     }
@@ -176,8 +182,8 @@ fn a_thread_without_stack_enough_interprets() {
         Ok(0)
     });
     let mut vm = caller().with(Backend::Jit, &table, Config::default());
-    let roomy = |vm: &mut Instance<World>| {
-        let mut world = World::default();
+    let roomy = |vm: &mut Instance<SceneWorld>| {
+        let mut world = SceneWorld::default();
         assert_eq!(vm.call_program(0, &[], &mut world), Ok(1));
         world.cpu
     };
@@ -203,7 +209,7 @@ fn loads_around_the_ends_of_the_region_give_what_lies_there() {
         .each_ref()
         .map(|step| [&loads[..], std::slice::from_ref(step)].concat());
     let body = [&first[..], &parts.concat()].concat();
-    let object = || Object::default().function(&[&body]);
+    let object = || SceneObject::default().function(&[&body]);
     let [mut interpreted, mut native] = [Backend::Interpreter, Backend::Jit]
         .map(|backend| object().with(backend, &[], Config::default()));
     let known = [&mut interpreted, &mut native].map(|vm| {
@@ -240,8 +246,9 @@ fn loads_around_the_ends_of_the_region_give_what_lies_there() {
         ] {
             for step in [0, 1, 0x1_0000_0000, u64::MAX] {
                 let args = [end.wrapping_add_signed(near), step];
-                let on =
-                    |vm: &mut Instance<World>| vm.call_program(0, &args, &mut World::default());
+                let on = |vm: &mut Instance<SceneWorld>| {
+                    vm.call_program(0, &args, &mut SceneWorld::default())
+                };
                 let expected = on(&mut interpreted);
                 assert_eq!(on(&mut native), expected, "{args:x?}");
                 found += u32::from(expected != Ok(0));
@@ -258,11 +265,11 @@ fn a_program_can_be_called_with_something_else_than_a_context() {
     let body = [load(0, 1, 8), EXIT];
     let mut results = Vec::new();
     for backend in [Backend::Interpreter, Backend::Jit] {
-        let mut image = Object::default().function(&[&body]).image();
+        let mut image = SceneObject::default().function(&[&body]).image();
         let programs = &mut Arc::get_mut(&mut image)
             .expect("nobody else has it")
             .programs;
-        programs.push(crate::Program {
+        programs.push(crate::EntryPoint {
             name: "program".into(),
             section: "syscall".into(),
             function: 0,
@@ -274,7 +281,7 @@ fn a_program_can_be_called_with_something_else_than_a_context() {
             ..Config::default()
         };
         let mut vm = Instance::new(image, &[], config).expect("a good object");
-        let mut world = World::default();
+        let mut world = SceneWorld::default();
         assert_eq!(vm.call_program(0, &[1, 2], &mut world), Ok(2));
         let address = vm.function_address(0).expect("it has one");
         for first in [0, 1 << 40, BASE - 8, BASE, u64::MAX - 15, !BASE] {
@@ -286,7 +293,7 @@ fn a_program_can_be_called_with_something_else_than_a_context() {
 
 #[test]
 fn a_frozen_section_changes_for_nobody() {
-    let section = Object::default()
+    let section = SceneObject::default()
         .import("bpf_map_update_elem", "")
         .map(MapKind::Array, 4, 8, 1)
         .last_map(|map| {
@@ -306,7 +313,7 @@ fn a_frozen_section_changes_for_nobody() {
         .function(&[&address(1, 2, 0), &[load(0, 1, 0), EXIT]])
         .function(&[&address(1, 2, 0), &[mov(2, 1), store(1, 0, 2), EXIT]]);
     let mut vm = object.instance(Backend::Jit);
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     let refused = crate::Errno::EPERM.to_r0();
     assert_eq!(vm.call_program(0, &[], host), Ok(refused));
     let fault = vm.call_program(2, &[], host).unwrap_err();
@@ -316,14 +323,14 @@ fn a_frozen_section_changes_for_nobody() {
 }
 
 /// Adds `step` to a counter and a constant to that.
-fn counting(step: i32, constant: u8) -> Object {
+fn counting(step: i32, constant: u8) -> SceneObject {
     let section = |bytes: [u8; 8], frozen| {
         move |map: &mut crate::MapDef| {
             map.initial = Some(bytes.into());
             map.frozen = frozen;
         }
     };
-    Object::default()
+    SceneObject::default()
         .map(MapKind::Array, 4, 8, 1)
         .last_map(section([5, 0, 0, 0, 0, 0, 0, 0], false))
         .map(MapKind::Array, 4, 8, 1)
@@ -347,8 +354,8 @@ const ADD_R2: Insn = Insn {
 
 #[test]
 fn instances_of_one_object_share_their_code_and_nothing_else() {
-    let native = |object: Object| object.with(Backend::Jit, &[], Config::default());
-    let host = &mut World::default();
+    let native = |object: SceneObject| object.with(Backend::Jit, &[], Config::default());
+    let host = &mut SceneWorld::default();
     let (mut first, mut second) = (native(counting(1, 100)), native(counting(1, 100)));
     assert!(Arc::ptr_eq(
         first.native.as_ref().expect("native code"),
@@ -363,7 +370,7 @@ fn instances_of_one_object_share_their_code_and_nothing_else() {
 
 #[test]
 fn what_the_code_was_made_of_tells_instances_apart() {
-    let host = &mut World::default();
+    let host = &mut SceneWorld::default();
     let two_cpus = Config {
         cpus: 2,
         ..Config::default()
@@ -381,16 +388,16 @@ fn what_the_code_was_made_of_tells_instances_apart() {
 
 #[test]
 fn a_dearer_or_other_host_function_is_not_that_of_an_earlier_instance() {
-    let host = &mut World::default();
-    let one: crate::Body<World> = |_, _| Ok(1);
-    let two: crate::Body<World> = |_, _| Ok(2);
+    let host = &mut SceneWorld::default();
+    let one: crate::Body<SceneWorld> = |_, _| Ok(1);
+    let two: crate::Body<SceneWorld> = |_, _| Ok(2);
     for (body, cost_ps, result) in [(one, 0, 1), (two, 0, 2), (one, 50, 1)] {
         let [function] = table(body);
         let dear = HostFunction {
             cost_ps,
             ..function
         };
-        let object = Object::default().import("host", "void()");
+        let object = SceneObject::default().import("host", "void()");
         let object = object.function(&[&[call(0), EXIT]]);
         let mut vm = object.with(Backend::Jit, &[dear], Config::default());
         assert_eq!(vm.call_program(0, &[], host), Ok(result));
@@ -399,7 +406,7 @@ fn a_dearer_or_other_host_function_is_not_that_of_an_earlier_instance() {
 }
 
 /// A kernel object of 64 bytes in which the word at 8 and that at 24 are open.
-fn object_with_words(vm: &mut Instance<World>) -> u64 {
+fn object_with_words(vm: &mut Instance<SceneWorld>) -> u64 {
     let object = vm.memory().alloc_kernel(64, 64).expect("a little memory");
     vm.memory().open_word(object + 8);
     vm.memory().open_word(object + 24);
@@ -407,7 +414,7 @@ fn object_with_words(vm: &mut Instance<World>) -> u64 {
 }
 
 /// Gives a word that the host has a copy of.
-fn copied(ctx: &mut CallCtx<'_, World>, args: [u64; 5]) -> Result<u64, Stop> {
+fn copied(ctx: &mut CallCtx<'_, SceneWorld>, args: [u64; 5]) -> Result<u64, Stop> {
     Ok(ctx.host.words.get(&args[0]).copied().unwrap_or(0))
 }
 
@@ -425,9 +432,9 @@ fn only_a_whole_open_word_is_stored_without_asking() {
     for (turn, insn) in wide.chain(narrow).enumerate() {
         let run = |backend| {
             let program = [load(1, 1, 0), mov(2, 77), insn, mov(0, 1), EXIT];
-            let object = Object::default().function(&[&program]);
+            let object = SceneObject::default().function(&[&program]);
             let mut vm = object.with(backend, &[], Config::default());
-            let (at, mut host) = (object_with_words(&mut vm), World::default());
+            let (at, mut host) = (object_with_words(&mut vm), SceneWorld::default());
             let result = vm.call_program(0, &[at], &mut host);
             let bytes = vm.memory().bytes(at, 80).expect("it exists").to_vec();
             (
@@ -451,9 +458,9 @@ fn only_a_whole_open_word_is_stored_without_asking() {
 #[test]
 fn a_freed_object_has_no_open_words() {
     let program = [load(1, 1, 0), mov(2, 77), store(1, 8, 2), mov(0, 1), EXIT];
-    let object = Object::default().function(&[&program]);
+    let object = SceneObject::default().function(&[&program]);
     let mut vm = object.with(Backend::Jit, &[], Config::default());
-    let (at, mut host) = (object_with_words(&mut vm), World::default());
+    let (at, mut host) = (object_with_words(&mut vm), SceneWorld::default());
     vm.memory().free_kernel(at, 64);
     assert_eq!(vm.memory().alloc_kernel(64, 64), Ok(at));
     assert_eq!(vm.call_program(0, &[at], &mut host), Ok(1));
@@ -490,7 +497,7 @@ fn the_host_knows_of_a_store_before_it_is_called_and_when_the_call_ends() {
         EXIT,
     ];
     let run = |backend| {
-        let object = Object::default()
+        let object = SceneObject::default()
             .import("host", "void()")
             .import("nest", "void()");
         let object = object
@@ -509,7 +516,7 @@ fn the_host_knows_of_a_store_before_it_is_called_and_when_the_call_ends() {
             ..Config::default()
         };
         let mut vm = object.with(backend, &[host, nest], config);
-        let (at, mut host) = (object_with_words(&mut vm), World::default());
+        let (at, mut host) = (object_with_words(&mut vm), SceneWorld::default());
         let results = [0, 1, 2].map(|function| {
             let result = vm.call_program(function, &[at], &mut host);
             (result, host.words.clone(), vm.retired())
@@ -528,7 +535,7 @@ fn the_host_knows_of_a_store_before_it_is_called_and_when_the_call_ends() {
 }
 
 /// Calls function 0 on the same object; what it gives must have followed what the caller stored.
-fn nested(ctx: &mut CallCtx<'_, World>, args: [u64; 5]) -> Result<u64, Stop> {
+fn nested(ctx: &mut CallCtx<'_, SceneWorld>, args: [u64; 5]) -> Result<u64, Stop> {
     assert_eq!(ctx.host.words.get(&(args[0] + 8)), Some(&5));
     let result = ctx.vm.call_program(0, &args[..1], ctx.host)?;
     assert_eq!(ctx.host.words.get(&(args[0] + 8)), Some(&result));
@@ -549,21 +556,24 @@ fn a_store_to_every_page_of_an_arena_commits_none() {
             ..mov(0, 0)
         },
     ];
-    let object = Object::default()
+    let object = SceneObject::default()
         .map(MapKind::Arena, 0, 0, 1 << 20)
         .function(&[&address(2, 2, 0), &[mov(0, 0)], &turn, &[EXIT]])
         .function(&[&address(2, 2, 0), &[load(0, 2, 8), EXIT]])
         .function(&[&[ja(-1), EXIT]]);
     let mut vm = object.instance(Backend::Jit);
     let before = resident();
-    assert_eq!(vm.call_program(0, &[], &mut World::default()), Ok(1 << 20));
+    assert_eq!(
+        vm.call_program(0, &[], &mut SceneWorld::default()),
+        Ok(1 << 20)
+    );
     assert!(
         resident() < before + (64 << 20),
         "{} bytes, then {}",
         before,
         resident()
     );
-    assert_eq!(vm.call_program(1, &[], &mut World::default()), Ok(0));
+    assert_eq!(vm.call_program(1, &[], &mut SceneWorld::default()), Ok(0));
 }
 
 /// Memory of this process that is in use now, bytes.

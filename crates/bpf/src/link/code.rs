@@ -11,7 +11,7 @@ use crate::core_reloc::{Relocator, apply};
 use crate::helper_names::helper_name;
 use crate::image::{FieldRead, Import, Insn};
 use crate::isa::{CALL, CALL_LOCAL, LD_IMM64, SLOT, ld_imm64};
-use crate::object::{Function, Place, Reloc};
+use crate::object::{Function, Reloc, SectionPlace};
 use crate::verify::Violation;
 use crate::{LoadError, Object, Target};
 
@@ -138,12 +138,12 @@ impl<'a> Linker<'a> {
         // The addend is in the instruction.
         let offset = symbol.value.wrapping_add_signed(insn.imm.into());
         let (src, low, high) = match symbol.place {
-            Place::Undefined => self.load_extern(site, reloc, insn)?,
-            Place::Section(section) => {
+            SectionPlace::Undefined => self.load_extern(site, reloc, insn)?,
+            SectionPlace::Section(section) => {
                 let loaded = self.load_address(section, offset);
                 loaded.ok_or_else(|| self.fault(site, "the address of something unknown"))?
             }
-            Place::Nowhere => return Err(self.fault(site, "the address of nothing")),
+            SectionPlace::Nowhere => return Err(self.fault(site, "the address of nothing")),
         };
         insns[site.at] = Insn {
             src,
@@ -211,12 +211,12 @@ impl<'a> Linker<'a> {
             Some(reloc) => {
                 let symbol = &self.object.elf.symbols[reloc.symbol];
                 match symbol.place {
-                    Place::Undefined => return self.call_extern(site, insns, reloc),
-                    Place::Section(section) => {
+                    SectionPlace::Undefined => return self.call_extern(site, insns, reloc),
+                    SectionPlace::Section(section) => {
                         let slot = i64::try_from(symbol.value / SLOT as u64).unwrap_or(i64::MAX);
                         (section, slot.saturating_add(distance))
                     }
-                    Place::Nowhere => return Err(self.fault(site, "a call of nothing")),
+                    SectionPlace::Nowhere => return Err(self.fault(site, "a call of nothing")),
                 }
             }
         };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::maps::{Declared, problem};
 use super::types::Types;
-use crate::btf::{Btf, Kind, TypeId};
+use crate::btf::{Btf, BtfKind, TypeId};
 use crate::image::{MapDef, MapKind, Symbol, Type};
-use crate::object::{Place, Section, SectionKind, SymbolKind};
+use crate::object::{Section, SectionKind, SectionPlace, SymbolKind};
 use crate::{LoadError, MapProblem, Object, Target};
 
 /// Source: kernel 6.18, `include/uapi/linux/bpf.h`.
@@ -86,7 +86,7 @@ impl Data {
         let types = variable_types(&object.btf);
         let mut known = Types::new(&object.btf);
         for symbol in &object.elf.symbols {
-            let Place::Section(section) = symbol.place else {
+            let SectionPlace::Section(section) = symbol.place else {
                 continue;
             };
             let Some(&map) = self.of_section.get(&section) else {
@@ -150,11 +150,11 @@ fn is_variables(section: &str) -> bool {
 pub(super) fn variable_types(btf: &Btf) -> BTreeMap<(&str, &str), TypeId> {
     let mut types = BTreeMap::new();
     for (id, section) in btf.iter() {
-        let Kind::Datasec(variables) = &section.kind else {
+        let BtfKind::Datasec(variables) = &section.kind else {
             continue;
         };
         for variable in variables.iter().map(|variable| variable.ty) {
-            if let Kind::Var { ty, .. } = btf.get(variable).kind {
+            if let BtfKind::Var { ty, .. } = btf.get(variable).kind {
                 types.insert((btf.name(id), btf.name(variable)), ty);
             }
         }

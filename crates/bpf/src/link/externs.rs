@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::btf::{Btf, Kind, Linkage, Steps, TypeId, essential};
+use crate::btf::{Btf, BtfKind, Linkage, Steps, TypeId, essential};
 use crate::core_reloc::are_compatible;
 use crate::image::Variable;
-use crate::object::Place;
+use crate::object::SectionPlace;
 use crate::target::Kconfig;
 use crate::{ExternKind, LoadError, MissingExtern, Object, Target};
 
@@ -48,7 +48,7 @@ impl Externs {
         let mut by_symbol = BTreeMap::new();
         let mut missing = Vec::new();
         for (index, symbol) in object.elf.symbols.iter().enumerate() {
-            if symbol.place != Place::Undefined || symbol.name.is_empty() {
+            if symbol.place != SectionPlace::Undefined || symbol.name.is_empty() {
                 continue;
             }
             let (kind, wanted, resolved) = resolver.resolve(&symbol.name);
@@ -103,10 +103,10 @@ fn declarations(btf: &Btf) -> BTreeMap<&str, TypeId> {
         .filter(|(_, ty)| {
             matches!(
                 ty.kind,
-                Kind::Func {
+                BtfKind::Func {
                     linkage: Linkage::Extern,
                     ..
-                } | Kind::Var {
+                } | BtfKind::Var {
                     linkage: Linkage::Extern,
                     ..
                 }
@@ -134,7 +134,7 @@ fn users(object: &Object) -> BTreeMap<usize, Vec<String>> {
             .iter()
             .take_while(|reloc| reloc.offset < range.end)
         {
-            let is_extern = object.elf.symbols[reloc.symbol].place == Place::Undefined;
+            let is_extern = object.elf.symbols[reloc.symbol].place == SectionPlace::Undefined;
             let names = users.entry(reloc.symbol).or_default();
             if is_extern && names.last() != Some(&function.name) {
                 names.push(function.name.clone());
@@ -162,15 +162,15 @@ impl Resolver<'_> {
             .get(name)
             .map(|&id| (id, &local.get(id).kind));
         match declared {
-            Some((id, Kind::Var { ty, .. })) if self.kconfig.contains(&id) => {
+            Some((id, BtfKind::Var { ty, .. })) if self.kconfig.contains(&id) => {
                 (ExternKind::Kconfig, String::new(), self.kconfig(name, *ty))
             }
-            Some((_, Kind::Var { ty, .. })) => (
+            Some((_, BtfKind::Var { ty, .. })) => (
                 ExternKind::Variable,
                 String::new(),
                 self.variable(name, *ty),
             ),
-            Some((id, Kind::Func { prototype, .. })) => {
+            Some((id, BtfKind::Func { prototype, .. })) => {
                 let wanted = local.prototype(id).unwrap_or_default();
                 (
                     ExternKind::Function,
@@ -188,7 +188,7 @@ impl Resolver<'_> {
     fn function(&self, name: &str, ours: TypeId) -> Resolved {
         let target = &self.target.btf;
         let function = self.target.function(essential(name)).ok_or(None)?;
-        let Kind::Func {
+        let BtfKind::Func {
             prototype: theirs, ..
         } = target.get(function).kind
         else {
@@ -205,11 +205,11 @@ impl Resolver<'_> {
         let local = &self.object.btf;
         let target = &self.target.btf;
         let variable = self.target.variable(essential(name)).ok_or(None)?;
-        let Kind::Var { ty: theirs, .. } = target.get(variable).kind else {
+        let BtfKind::Var { ty: theirs, .. } = target.get(variable).kind else {
             return Err(None);
         };
         // `extern const void name __ksym` asks for the address only.
-        let is_typeless = matches!(local.stripped(ours), Kind::Void);
+        let is_typeless = matches!(local.stripped(ours), BtfKind::Void);
         let fits = are_compatible(local, ours, target, theirs, &self.steps);
         if !is_typeless && fits != Some(true) {
             return Err(Some(format!("{} {name}", target.word(theirs))));
@@ -249,13 +249,13 @@ const MAX_TEXT: u32 = 4096;
 /// cannot hold it.
 fn encode(btf: &Btf, ty: TypeId, value: &Kconfig) -> Option<Vec<u8>> {
     match (btf.stripped(ty), value) {
-        (Kind::Int(int), Kconfig::Bool(value)) if int.bool => Some(vec![u8::from(*value)]),
+        (BtfKind::Int(int), Kconfig::Bool(value)) if int.bool => Some(vec![u8::from(*value)]),
         // A `char` holds the letter of the configuration file.
-        (Kind::Int(int), Kconfig::Bool(value)) if int.size == 1 => {
+        (BtfKind::Int(int), Kconfig::Bool(value)) if int.size == 1 => {
             Some(vec![if *value { b'y' } else { b'n' }])
         }
-        (Kind::Int(int), Kconfig::Module) if int.size == 1 && !int.bool => Some(vec![b'm']),
-        (Kind::Int(int), Kconfig::Int(value)) if !int.bool => {
+        (BtfKind::Int(int), Kconfig::Module) if int.size == 1 && !int.bool => Some(vec![b'm']),
+        (BtfKind::Int(int), Kconfig::Int(value)) if !int.bool => {
             let size = usize::try_from(int.size)
                 .ok()
                 .filter(|size| matches!(size, 1 | 2 | 4 | 8))?;
@@ -268,14 +268,14 @@ fn encode(btf: &Btf, ty: TypeId, value: &Kconfig) -> Option<Vec<u8>> {
             fits.then(|| value.to_le_bytes()[..size].to_vec())
         }
         // `enum libbpf_tristate`: no, yes, module.
-        (Kind::Enum(list), Kconfig::Bool(_) | Kconfig::Module) if list.size == 4 => {
+        (BtfKind::Enum(list), Kconfig::Bool(_) | Kconfig::Module) if list.size == 4 => {
             let number = match value {
                 Kconfig::Bool(value) => u32::from(*value),
                 _ => 2,
             };
             Some(number.to_le_bytes().to_vec())
         }
-        (Kind::Array { element, len }, Kconfig::Text(text)) => {
+        (BtfKind::Array { element, len }, Kconfig::Text(text)) => {
             if btf.size(*element) != Some(1) || !(1..=MAX_TEXT).contains(len) {
                 return None;
             }

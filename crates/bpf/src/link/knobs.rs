@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::btf::{Kind, TypeId};
+use crate::btf::{BtfKind, TypeId};
 use crate::image::{Image, Knob, Scalar, Symbol};
 use crate::{KnobProblem, LoadError, Object};
 
@@ -38,7 +38,7 @@ fn tags(object: &Object) -> BTreeMap<&str, Vec<&str>> {
     let mut tags = BTreeMap::<&str, Vec<&str>>::new();
     for (id, ty) in btf.iter() {
         // Component -1 is the variable itself.
-        let Kind::DeclTag {
+        let BtfKind::DeclTag {
             target,
             component: -1,
         } = ty.kind

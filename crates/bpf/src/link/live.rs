@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::image::{Image, Insn, Member};
+use crate::image::{Image, Insn, MemberValue};
 use crate::isa::CALL;
 use crate::reach;
 
@@ -62,7 +62,7 @@ fn is_import(insn: Insn) -> bool {
 fn autoload_callbacks(image: &mut Image) {
     for table in image.struct_ops.iter().filter(|table| table.autoload) {
         for (_, member) in &table.members {
-            if let Member::Program(program) = member {
+            if let MemberValue::Program(program) = member {
                 image.programs[*program as usize].autoload = true;
             }
         }

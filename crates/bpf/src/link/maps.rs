@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 
 use super::value_fields::ValueFields;
-use crate::btf::{Btf, Kind, TypeId};
+use crate::btf::{Btf, BtfKind, TypeId};
 use crate::image::{MapDef, MapKind};
-use crate::object::{Place, SectionKind, SymbolKind};
+use crate::object::{SectionKind, SectionPlace, SymbolKind};
 use crate::{LoadError, MapProblem, Object};
 
 /// More than the kernel lets one program use (`MAX_USED_MAPS`, 64) for any number of programs.
@@ -68,7 +68,7 @@ impl Declared {
             .elf
             .symbols
             .iter()
-            .filter(|symbol| symbol.place == Place::Section(section))
+            .filter(|symbol| symbol.place == SectionPlace::Section(section))
             .filter(|symbol| symbol.kind == SymbolKind::Object)
             .collect();
         symbols.sort_by_key(|symbol| symbol.value);
@@ -138,7 +138,7 @@ impl Declared {
         {
             let symbol = &object.elf.symbols[reloc.symbol];
             let inner = Some(symbol)
-                .filter(|symbol| symbol.place == Place::Section(section))
+                .filter(|symbol| symbol.place == SectionPlace::Section(section))
                 .and_then(|symbol| self.at.get(&symbol.value))
                 .copied();
             let slot = (reloc.offset - place.start) / 8;
@@ -234,14 +234,14 @@ fn set<T: PartialEq + Copy>(attribute: &mut Option<T>, value: T) -> bool {
 
 fn number(btf: &Btf, ty: TypeId) -> Option<u32> {
     match btf.stripped(btf.pointee(ty)?) {
-        Kind::Array { len, .. } => Some(*len),
+        BtfKind::Array { len, .. } => Some(*len),
         _ => None,
     }
 }
 
 fn values(btf: &Btf, ty: TypeId) -> Option<TypeId> {
     match btf.stripped(ty) {
-        Kind::Array { element, .. } => btf.pointee(*element),
+        BtfKind::Array { element, .. } => btf.pointee(*element),
         _ => None,
     }
 }

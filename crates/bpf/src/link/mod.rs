@@ -19,7 +19,7 @@ pub(crate) use value_fields::ValueFields;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::image::{Function, Image, Line, Program};
+use crate::image::{EntryPoint, Function, Image, Line};
 use crate::isa::SLOT;
 use crate::{LoadError, MissingExtern, Object, Target};
 use data::Data;
@@ -88,12 +88,12 @@ fn functions(object: &Object) -> Vec<Function> {
     list
 }
 
-fn programs(object: &Object) -> Vec<Program> {
+fn programs(object: &Object) -> Vec<EntryPoint> {
     let functions = (0..).zip(&object.functions);
     let programs = functions.filter(|(_, function)| function.is_program);
     let mut types = types::Types::new(&object.btf);
     programs
-        .map(|(index, function)| Program {
+        .map(|(index, function)| EntryPoint {
             name: function.name.clone(),
             section: object.section_of(function).name.clone(),
             function: index,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::data::variable_types;
 use super::types::scalar;
-use crate::btf::{Btf, Kind, TypeId, essential};
+use crate::btf::{Btf, BtfKind, TypeId, essential};
 use crate::bytes;
-use crate::image::{Member, StructOps};
-use crate::object::{Place, Section, Symbol, SymbolKind};
+use crate::image::{MemberValue, StructOps};
+use crate::object::{Section, SectionPlace, Symbol, SymbolKind};
 use crate::{LoadError, Object, StructOpsProblem, Target};
 
 /// Members of one table; `sched_ext_ops` has about 40.
@@ -33,7 +33,7 @@ pub(super) fn tables(object: &Object, target: &Target) -> Result<Vec<StructOps>,
         .iter()
         .filter(|symbol| symbol.kind == SymbolKind::Object)
     {
-        let Place::Section(index) = symbol.place else {
+        let SectionPlace::Section(index) = symbol.place else {
             continue;
         };
         let section = &object.elf.sections[index];
@@ -84,7 +84,7 @@ impl Table<'_> {
         let whole = |problem| self.problem("", problem);
         let no_type = || whole(StructOpsProblem::NoType);
         let ty = btf.strip(ty.ok_or_else(no_type)?);
-        let Kind::Struct(composite) = &btf.get(ty).kind else {
+        let BtfKind::Struct(composite) = &btf.get(ty).kind else {
             return Err(no_type());
         };
         if composite.members.len() > MAX_MEMBERS {
@@ -145,11 +145,11 @@ impl Table<'_> {
     }
 
     /// What a member holds; `None` if nothing.
-    fn value(&self, slot: &Slot<'_>) -> Result<Option<Member>, LoadError> {
+    fn value(&self, slot: &Slot<'_>) -> Result<Option<MemberValue>, LoadError> {
         let not_a_program = || self.problem(slot.name, StructOpsProblem::NotAProgram);
         if let Some(reloc) = self.section.reloc_at(slot.offset) {
             let symbol = &self.object.elf.symbols[reloc.symbol];
-            let Place::Section(section) = symbol.place else {
+            let SectionPlace::Section(section) = symbol.place else {
                 return Err(not_a_program());
             };
             // The addend is in the data.
@@ -162,7 +162,7 @@ impl Table<'_> {
                 .trim_start_matches('?')
                 .starts_with("struct_ops");
             let program = program.filter(|_| is_callback).ok_or_else(not_a_program)?;
-            return Ok(Some(Member::Program(*program)));
+            return Ok(Some(MemberValue::Program(*program)));
         }
         let len = slot
             .bytes
@@ -173,9 +173,11 @@ impl Table<'_> {
             return Ok(None);
         }
         match self.object.btf.stripped(slot.ty) {
-            Kind::Int(_) | Kind::Enum(_) => Ok(bytes::number(slot.bytes).map(Member::Int)),
-            Kind::Ptr(_) => Err(not_a_program()),
-            _ => Ok(Some(Member::Bytes(slot.bytes[..len].to_vec()))),
+            BtfKind::Int(_) | BtfKind::Enum(_) => {
+                Ok(bytes::number(slot.bytes).map(MemberValue::Int))
+            }
+            BtfKind::Ptr(_) => Err(not_a_program()),
+            _ => Ok(Some(MemberValue::Bytes(slot.bytes[..len].to_vec()))),
         }
     }
 
@@ -191,7 +193,7 @@ impl Table<'_> {
 /// The kernel copies members as they are, so kind and size must agree.
 fn same_shape(local: &Btf, ours: TypeId, kernel: &Btf, theirs: TypeId) -> bool {
     let (one, other) = (local.stripped(ours), kernel.stripped(theirs));
-    let is_number = |kind: &Kind| matches!(kind, Kind::Int(_) | Kind::Enum(_));
+    let is_number = |kind: &BtfKind| matches!(kind, BtfKind::Int(_) | BtfKind::Enum(_));
     let same_kind = std::mem::discriminant(one) == std::mem::discriminant(other);
     (same_kind || is_number(one) && is_number(other)) && local.size(ours) == kernel.size(theirs)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::maps::problem;
 use super::value_fields::ValueFields;
-use crate::btf::{Btf, Composite, Kind, MAX_DEPTH, TypeId};
+use crate::btf::{Btf, BtfKind, Composite, MAX_DEPTH, TypeId};
 use crate::image::{OwnType, Scalar, Type, TypeField};
 use crate::{LoadError, MapProblem, Object};
 
@@ -39,13 +39,13 @@ impl<'a> Types<'a> {
         let functions = self.functions.get_or_insert_with(|| {
             let all = btf.iter();
             all.filter_map(|(id, ty)| match ty.kind {
-                Kind::Func { prototype, .. } => Some((btf.name(id), prototype)),
+                BtfKind::Func { prototype, .. } => Some((btf.name(id), prototype)),
                 _ => None,
             })
             .collect()
         });
         let prototype = *functions.get(name)?;
-        let Kind::FuncProto { params, .. } = &btf.get(prototype).kind else {
+        let BtfKind::FuncProto { params, .. } = &btf.get(prototype).kind else {
             return None;
         };
         self.of(btf.pointee(*params.first()?)?)
@@ -59,8 +59,8 @@ impl<'a> Types<'a> {
         }
         self.known.insert(ty, None);
         let described = match &self.btf.get(ty).kind {
-            Kind::Array { element, len } => self.array(*element, *len, depth),
-            Kind::Struct(composite) | Kind::Union(composite) => {
+            BtfKind::Array { element, len } => self.array(*element, *len, depth),
+            BtfKind::Struct(composite) | BtfKind::Union(composite) => {
                 Some(self.composite(composite, depth))
             }
             kind => scalar(kind).map(Type::Scalar),
@@ -121,11 +121,11 @@ impl<'a> Types<'a> {
 const MAX_FIELDS: usize = 4096;
 
 /// A number's type.
-pub(super) fn scalar(kind: &Kind) -> Option<Scalar> {
+pub(super) fn scalar(kind: &BtfKind) -> Option<Scalar> {
     let (size, signed) = match kind {
-        Kind::Int(int) if int.bool && int.size == 1 => return Some(Scalar::Bool),
-        Kind::Int(int) => (int.size, int.signed),
-        Kind::Enum(list) => (list.size, list.signed),
+        BtfKind::Int(int) if int.bool && int.size == 1 => return Some(Scalar::Bool),
+        BtfKind::Int(int) => (int.size, int.signed),
+        BtfKind::Enum(list) => (list.size, list.signed),
         _ => return None,
     };
     let size = u8::try_from(size)
@@ -154,7 +154,7 @@ pub(super) fn allocated(object: &Object) -> Result<Vec<OwnType>, LoadError> {
     ids.dedup();
     let mut types = Vec::new();
     for id in ids {
-        let Kind::Struct(composite) = &object.btf.get(id).kind else {
+        let BtfKind::Struct(composite) = &object.btf.get(id).kind else {
             continue;
         };
         if composite.size == 0 || composite.size > MOST_BYTES {

@@ -1,6 +1,6 @@
 //! Fields of a map's value that the kernel itself looks after: timers, locks, kernel pointers.
 
-use crate::btf::{Btf, Kind, MAX_DEPTH, Steps, TypeId};
+use crate::btf::{Btf, BtfKind, MAX_DEPTH, Steps, TypeId};
 
 /// Source: kernel 6.18, `include/linux/bpf.h`, `BTF_FIELDS_MAX`.
 const MAX_FIELDS: usize = 11;
@@ -47,17 +47,17 @@ impl Search<'_> {
         let Self { btf, found, .. } = self;
         let ty = btf.strip(ty);
         match &btf.get(ty).kind {
-            Kind::Struct(_) if btf.name(ty) == "bpf_timer" => only(&mut found.timer_at, at),
-            Kind::Struct(_) if btf.name(ty) == "bpf_spin_lock" => only(&mut found.lock_at, at),
-            Kind::Struct(composite) => composite.members.iter().try_for_each(|member| {
+            BtfKind::Struct(_) if btf.name(ty) == "bpf_timer" => only(&mut found.timer_at, at),
+            BtfKind::Struct(_) if btf.name(ty) == "bpf_spin_lock" => only(&mut found.lock_at, at),
+            BtfKind::Struct(composite) => composite.members.iter().try_for_each(|member| {
                 let inside = at.checked_add(member.bit_offset / 8)?;
                 self.visit(member.ty, inside, depth)
             }),
-            Kind::Ptr(to) if is_kernel_pointer(btf, *to) => {
+            BtfKind::Ptr(to) if is_kernel_pointer(btf, *to) => {
                 found.kptrs_at.push(at);
                 (found.kptrs_at.len() <= MAX_FIELDS).then_some(())
             }
-            Kind::Array { element, len } => self.visit_array((*element, *len), at, depth),
+            BtfKind::Array { element, len } => self.visit_array((*element, *len), at, depth),
             _ => Some(()),
         }
     }
@@ -90,12 +90,12 @@ fn only(field: &mut Option<u32>, at: u32) -> Option<()> {
 fn is_kernel_pointer(btf: &Btf, mut ty: TypeId) -> bool {
     loop {
         let kind = &btf.get(ty).kind;
-        let is_tag = matches!(kind, Kind::TypeTag(_));
+        let is_tag = matches!(kind, BtfKind::TypeTag(_));
         if is_tag && matches!(btf.name(ty), "kptr" | "kptr_untrusted" | "percpu_kptr") {
             return true;
         }
         match kind.modified() {
-            Some(next) if !matches!(kind, Kind::Typedef(_)) => ty = next,
+            Some(next) if !matches!(kind, BtfKind::Typedef(_)) => ty = next,
             _ => return false,
         }
     }

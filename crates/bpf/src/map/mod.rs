@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use array::Array;
 use hash::{Hash, InsertError, Removed};
-use queue::Queue;
+use queue::ValueQueue;
 use ring::Ring;
 use ringbuf::Ringbuf;
 use shape::Shape;
@@ -92,10 +92,10 @@ pub(crate) struct Leftover {
 
 /// The elements of a map.
 #[derive(Debug)]
-pub(crate) enum Store {
+pub(crate) enum MapStore {
     Array(Array),
     Hash(Hash),
-    Queue(Queue),
+    Queue(ValueQueue),
     Ringbuf(Ringbuf),
     /// A ring buffer that user space maps, of either direction.
     Ring(Ring),
@@ -112,7 +112,7 @@ pub(crate) enum Store {
 pub(crate) struct Map {
     pub(crate) kind: MapKind,
     pub(crate) shape: Shape,
-    pub(crate) store: Store,
+    pub(crate) store: MapStore,
     /// Special fields inside a value.
     pub(crate) timer_at: Option<u32>,
     pub(crate) kptrs_at: Vec<u32>,
@@ -135,17 +135,17 @@ impl Map {
                 let bytes = u64::from(def.max_entries).saturating_mul(shape.stride);
                 let base = memory.alloc_pages(bytes, read_only)?;
                 let array = Array::at(base, def.max_entries);
-                (Store::Array(array), Some((base, bytes)))
+                (MapStore::Array(array), Some((base, bytes)))
             }
             MapKind::Ringbuf | MapKind::UserRingbuf => {
                 let bytes = Ring::bytes(def.max_entries.into());
                 let base = memory.alloc_pages(bytes, false)?;
                 let ring = Ring::new(memory, base, def.max_entries.into())?;
-                (Store::Ring(ring), Some((base, bytes)))
+                (MapStore::Ring(ring), Some((base, bytes)))
             }
             MapKind::Arena => {
                 memory.open_user_arena(def.max_entries);
-                (Store::Arena(0), None)
+                (MapStore::Arena(0), None)
             }
             _ => return Self::new(memory, def, cpus),
         };
@@ -164,17 +164,19 @@ impl Map {
         let count = def.max_entries;
         let store = match def.kind {
             MapKind::Array | MapKind::PercpuArray => {
-                Store::Array(Array::new(memory, &shape, count, def.frozen)?)
+                MapStore::Array(Array::new(memory, &shape, count, def.frozen)?)
             }
-            MapKind::Hash | MapKind::PercpuHash => Store::Hash(Hash::new(count, false)),
-            MapKind::LruHash => Store::Hash(Hash::new(count, true)),
-            MapKind::TaskStorage | MapKind::CgrpStorage => Store::Hash(Hash::new(u32::MAX, false)),
-            MapKind::Queue => Store::Queue(Queue::new(memory, &shape, count, false)?),
-            MapKind::Stack => Store::Queue(Queue::new(memory, &shape, count, true)?),
-            MapKind::Ringbuf => Store::Ringbuf(Ringbuf::new(count)),
-            MapKind::ArrayOfMaps | MapKind::HashOfMaps => Store::Nested(nested_entries(def)),
-            MapKind::Arena => Store::Arena(memory.open_arena(def)?),
-            MapKind::PerfEventArray | MapKind::UserRingbuf => Store::Inert,
+            MapKind::Hash | MapKind::PercpuHash => MapStore::Hash(Hash::new(count, false)),
+            MapKind::LruHash => MapStore::Hash(Hash::new(count, true)),
+            MapKind::TaskStorage | MapKind::CgrpStorage => {
+                MapStore::Hash(Hash::new(u32::MAX, false))
+            }
+            MapKind::Queue => MapStore::Queue(ValueQueue::new(memory, &shape, count, false)?),
+            MapKind::Stack => MapStore::Queue(ValueQueue::new(memory, &shape, count, true)?),
+            MapKind::Ringbuf => MapStore::Ringbuf(Ringbuf::new(count)),
+            MapKind::ArrayOfMaps | MapKind::HashOfMaps => MapStore::Nested(nested_entries(def)),
+            MapKind::Arena => MapStore::Arena(memory.open_arena(def)?),
+            MapKind::PerfEventArray | MapKind::UserRingbuf => MapStore::Inert,
         };
         let map = Self {
             kind: def.kind,
@@ -186,12 +188,12 @@ impl Map {
         };
         if let (Some(bytes), Some(first)) = (&def.initial, map.first_value()) {
             let len = match map.store {
-                Store::Arena(_) => bytes.len(),
+                MapStore::Arena(_) => bytes.len(),
                 _ => bytes.len().min(def.value_size as usize),
             };
             memory.write(first, &bytes[..len]);
         }
-        if let (true, Store::Array(array)) = (def.frozen, &map.store) {
+        if let (true, MapStore::Array(array)) = (def.frozen, &map.store) {
             let bytes = u64::from(def.max_entries) * map.shape.copies * map.shape.stride;
             memory.freeze(array.base(), bytes);
         }
@@ -201,8 +203,8 @@ impl Map {
     /// The address of a data section's value, or of the arena's globals.
     pub(crate) fn first_value(&self) -> Option<u64> {
         match &self.store {
-            Store::Array(array) => array.value(&self.shape, 0, 0),
-            Store::Arena(address) => Some(*address),
+            MapStore::Array(array) => array.value(&self.shape, 0, 0),
+            MapStore::Arena(address) => Some(*address),
             _ => None,
         }
     }
@@ -212,8 +214,8 @@ impl Map {
     pub(crate) fn lookup(&mut self, memory: &Memory, key: &[u8], cpu: u32) -> Option<u64> {
         let copy = self.copy_of(cpu)?;
         match &mut self.store {
-            Store::Array(array) => array.value(&self.shape, index_of(key)?, copy),
-            Store::Hash(hash) => {
+            MapStore::Array(array) => array.value(&self.shape, index_of(key)?, copy),
+            MapStore::Hash(hash) => {
                 let value = hash.lookup(memory, &self.shape, key)?;
                 Some(value + copy * self.shape.stride)
             }
@@ -224,7 +226,7 @@ impl Map {
     /// As [`Map::lookup`] in the storage of tasks or cgroups, by the address of `owner`.
     pub(crate) fn of_owner(&mut self, memory: &Memory, owner: u64) -> Option<u64> {
         match &mut self.store {
-            Store::Hash(hash) => hash.of_owner(memory, &self.shape, owner),
+            MapStore::Hash(hash) => hash.of_owner(memory, &self.shape, owner),
             _ => None,
         }
     }
@@ -233,8 +235,8 @@ impl Map {
     pub(crate) fn peek(&self, memory: &Memory, key: &[u8], cpu: u32) -> Option<u64> {
         let copy = self.copy_of(cpu)?;
         match &self.store {
-            Store::Array(array) => array.value(&self.shape, index_of(key)?, copy),
-            Store::Hash(hash) => {
+            MapStore::Array(array) => array.value(&self.shape, index_of(key)?, copy),
+            MapStore::Hash(hash) => {
                 Some(hash.peek(memory, &self.shape, key)? + copy * self.shape.stride)
             }
             _ => None,
@@ -248,8 +250,8 @@ impl Map {
             .and_then(|at| timer.checked_sub(u64::from(at)));
         let Some(value) = value else { return false };
         match &self.store {
-            Store::Array(array) => array.index_of(&self.shape, value).is_some(),
-            Store::Hash(hash) => hash.is_value(memory, &self.shape, value),
+            MapStore::Array(array) => array.index_of(&self.shape, value).is_some(),
+            MapStore::Hash(hash) => hash.is_value(memory, &self.shape, value),
             _ => false,
         }
     }
@@ -279,7 +281,7 @@ impl Map {
         let in_place = self.shape.copies > 1 || flags & LOCK != 0;
         let Self { shape, store, .. } = self;
         match store {
-            Store::Array(array) => {
+            MapStore::Array(array) => {
                 let index = index_of(key).ok_or(Errno::EINVAL)?;
                 let reset = array.place(shape, index, copy, existing)?;
                 shape.put(memory, reset, value);
@@ -288,7 +290,7 @@ impl Map {
                     removed: None,
                 })
             }
-            Store::Hash(hash) => {
+            MapStore::Hash(hash) => {
                 let old = hash.lookup(memory, shape, key).filter(|_| in_place);
                 if let Some(old) = old {
                     existing.check(true)?;
@@ -315,8 +317,8 @@ impl Map {
             shape,
             ..
         } = self;
-        let store = std::mem::replace(store, Store::Inert);
-        if let Store::Ring(ring) = &store {
+        let store = std::mem::replace(store, MapStore::Inert);
+        if let MapStore::Ring(ring) = &store {
             memory.free_object(ring.dynptr, 16);
         }
         if let Some((address, bytes)) = pages.take() {
@@ -325,14 +327,14 @@ impl Map {
             return;
         }
         match store {
-            Store::Array(array) => array.free(memory, shape),
-            Store::Queue(queue) => queue.free(memory, shape),
-            Store::Hash(hash) => {
+            MapStore::Array(array) => array.free(memory, shape),
+            MapStore::Queue(queue) => queue.free(memory, shape),
+            MapStore::Hash(hash) => {
                 for element in hash.walk() {
                     memory.free_map(element, hash::element_bytes(shape));
                 }
             }
-            Store::Arena(_) => {
+            MapStore::Arena(_) => {
                 let _kept = memory.close_arena();
             }
             _ => {}
@@ -341,7 +343,7 @@ impl Map {
 
     /// User space sees the arena at `address`.
     pub(crate) const fn place_arena(&mut self, address: u64) {
-        if let Store::Arena(at) = &mut self.store {
+        if let MapStore::Arena(at) = &mut self.store {
             *at = address;
         }
     }
@@ -349,10 +351,10 @@ impl Map {
     /// Addresses of all values, the first copy of each.
     pub(crate) fn values(&self) -> Vec<u64> {
         match &self.store {
-            Store::Array(array) => (0..array.len())
+            MapStore::Array(array) => (0..array.len())
                 .filter_map(|index| array.value(&self.shape, index, 0))
                 .collect(),
-            Store::Hash(hash) => {
+            MapStore::Hash(hash) => {
                 let values = hash.walk().into_iter();
                 values.map(|at| at + self.shape.key_room()).collect()
             }
@@ -363,7 +365,7 @@ impl Map {
     /// User space will not change its values any more: programs that only read them may have them
     /// built in.
     pub(crate) fn freeze(&mut self, memory: &mut Memory) {
-        if let (Some((address, bytes)), Store::Array(array)) = (self.pages, &mut self.store) {
+        if let (Some((address, bytes)), MapStore::Array(array)) = (self.pages, &mut self.store) {
             array.freeze();
             memory.freeze(address, bytes);
         }
@@ -372,7 +374,7 @@ impl Map {
     /// Deletes the element under `key`.
     pub(crate) fn delete(&mut self, memory: &Memory, key: &[u8]) -> Result<Removed, Errno> {
         match &mut self.store {
-            Store::Hash(hash) => hash.remove(memory, &self.shape, key),
+            MapStore::Hash(hash) => hash.remove(memory, &self.shape, key),
             _ => Err(Errno::EINVAL),
         }
     }

@@ -5,7 +5,7 @@ use crate::{Errno, Memory, OutOfMemory};
 
 /// A ring of values; a stack takes from the end where a queue takes from the beginning.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct ValueQueue {
     base: u64,
     capacity: u64,
     head: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Queue {
 /// `BPF_EXIST` on a push: the oldest value makes room.
 const OVERWRITE: u64 = 2;
 
-impl Queue {
+impl ValueQueue {
     pub(crate) fn new(
         memory: &mut Memory,
         shape: &Shape,
@@ -80,7 +80,7 @@ impl Queue {
         ))
     }
 
-    /// As [`Queue::peek`], and takes it out. Its bytes stay until the next push.
+    /// As [`ValueQueue::peek`], and takes it out. Its bytes stay until the next push.
     pub(crate) const fn pop(&mut self, shape: &Shape) -> Result<u64, Errno> {
         let address = self.peek(shape);
         if address.is_ok() {

@@ -15,7 +15,7 @@ const HEADER: u64 = 8;
 const MAX_RECORD: u64 = (u32::MAX / 4) as u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RingState {
     /// Reserved by a program that has not submitted it yet.
     Busy,
     Submitted,
@@ -26,7 +26,7 @@ enum State {
 struct Record {
     address: u64,
     len: u64,
-    state: State,
+    state: RingState,
 }
 
 /// A ring buffer.
@@ -73,7 +73,7 @@ impl Ringbuf {
         self.records.push_back(Record {
             address,
             len,
-            state: State::Busy,
+            state: RingState::Busy,
         });
         Some(address)
     }
@@ -84,9 +84,9 @@ impl Ringbuf {
             return false;
         };
         let state = if discard {
-            State::Discarded
+            RingState::Discarded
         } else {
-            State::Submitted
+            RingState::Submitted
         };
         self.records[number - self.first].state = state;
         true
@@ -95,10 +95,10 @@ impl Ringbuf {
     /// Takes out all records up to the first that is still reserved.
     pub(crate) fn drain(&mut self, memory: &mut Memory) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
-        while let Some(record) = self.records.pop_front_if(|r| r.state != State::Busy) {
+        while let Some(record) = self.records.pop_front_if(|r| r.state != RingState::Busy) {
             self.first += 1;
             self.consumed += Self::room(record.len);
-            if record.state == State::Submitted {
+            if record.state == RingState::Submitted {
                 let bytes = memory.bytes(record.address, record.len);
                 taken.push(bytes.expect("records lie in the region").to_vec());
             }

@@ -1,6 +1,6 @@
 //! All maps of an instance, found by the handles that programs hold.
 
-use super::{Map, Store, shape};
+use super::{Map, MapStore, shape};
 use crate::memory::Memory;
 use crate::{Image, InstanceError, Stop};
 
@@ -114,7 +114,7 @@ impl Maps {
         let at = handle.wrapping_sub(self.handles);
         let map = self.list.get((at / HANDLE_BYTES) as usize)?;
         match &map.store {
-            Store::Hash(hash) if at.is_multiple_of(HANDLE_BYTES) => hash.of_recent_owner(owner),
+            MapStore::Hash(hash) if at.is_multiple_of(HANDLE_BYTES) => hash.of_recent_owner(owner),
             _ => None,
         }
     }
@@ -131,7 +131,7 @@ impl Maps {
     ) -> Option<u64> {
         let at = handle.wrapping_sub(self.handles);
         let map = self.list.get((at / HANDLE_BYTES) as usize)?;
-        let Store::Array(array) = &map.store else {
+        let MapStore::Array(array) = &map.store else {
             return None;
         };
         let key = memory
@@ -168,7 +168,7 @@ impl Maps {
     /// The handle of the map that stands under `key` in a map of maps.
     pub(crate) fn inner(&self, map: u32, key: &[u8]) -> Option<u64> {
         match &self.get(map)?.store {
-            Store::Nested(entries) => self.handle(*entries.get(key)?),
+            MapStore::Nested(entries) => self.handle(*entries.get(key)?),
             _ => None,
         }
     }

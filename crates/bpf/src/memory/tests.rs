@@ -26,7 +26,7 @@ fn a_store_is_taken_only_where_something_was_allocated() {
     );
     assert!(!memory.store(block - 1, [0xff; 1]));
     assert_eq!(memory.load_u64(block + 8), u64::MAX);
-    assert_eq!(memory.verdict(block + 16, 1), Verdict::Wild);
+    assert_eq!(memory.verdict(block + 16, 1), StoreVerdict::Wild);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn the_lower_half_is_protected_from_programs_but_not_from_the_host() {
     let object = memory.alloc_kernel(64, 64).unwrap();
     assert_eq!(object % 64, 0);
     assert!(!memory.store(object, [1; 4]));
-    assert_eq!(memory.verdict(object, 4), Verdict::Protected);
+    assert_eq!(memory.verdict(object, 4), StoreVerdict::Protected);
     memory.poke_u32(object, 0x0102_0304);
     assert_eq!(memory.load_u32(object), 0x0102_0304);
 }
@@ -114,15 +114,23 @@ fn short_cuts_decide_as_the_whole_question_does() {
             let is_object = memory.is_kernel_object(address, len);
             assert_eq!(
                 is_object,
-                verdict == Verdict::Protected,
+                verdict == StoreVerdict::Protected,
                 "{address:#x} {len}"
             );
             let stored = memory.store_bytes(address, &[7; 8][..len as usize]);
-            assert_eq!(stored, verdict == Verdict::Allowed, "{address:#x} {len}");
+            assert_eq!(
+                stored,
+                verdict == StoreVerdict::Allowed,
+                "{address:#x} {len}"
+            );
             seen.push(verdict);
         }
     }
-    for verdict in [Verdict::Protected, Verdict::Allowed, Verdict::Wild] {
+    for verdict in [
+        StoreVerdict::Protected,
+        StoreVerdict::Allowed,
+        StoreVerdict::Wild,
+    ] {
         assert!(seen.contains(&verdict), "{verdict:?} did not occur");
     }
 }

@@ -12,7 +12,7 @@ use crate::bytes;
 
 /// How large an object may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ObjectLimits {
     /// Bytes of the file, and of the sections that are kept, without what the next field counts.
     pub file_bytes: u64,
     /// Bytes of variables that begin as zeros (`.bss`). They take memory only where programs
@@ -20,7 +20,7 @@ pub struct Limits {
     pub zero_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ObjectLimits {
     /// Room for the biggest schedulers known: cake has 9 MB of zeros in its arena, layered
     /// 165,706,292 bytes of variables.
     fn default() -> Self {
@@ -82,7 +82,7 @@ pub(crate) struct Reloc {
 #[derive(Clone, Debug)]
 pub(crate) struct Symbol {
     pub(crate) name: String,
-    pub(crate) place: Place,
+    pub(crate) place: SectionPlace,
     /// Offset in its section.
     pub(crate) value: u64,
     /// Bytes.
@@ -94,7 +94,7 @@ pub(crate) struct Symbol {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SectionPlace {
     /// Defined elsewhere: in the kernel.
     Undefined,
     /// Index into [`Elf::sections`].
@@ -112,7 +112,7 @@ pub(crate) enum SymbolKind {
 }
 
 impl Elf {
-    pub(crate) fn parse(file: &[u8], limits: &Limits) -> Result<Self, LoadError> {
+    pub(crate) fn parse(file: &[u8], limits: &ObjectLimits) -> Result<Self, LoadError> {
         if file.len() as u64 > limits.file_bytes {
             return Err(LoadError::TooLarge {
                 what: "bytes",
@@ -289,7 +289,7 @@ struct Used {
 }
 
 impl Used {
-    fn check(&self, limits: &Limits) -> Result<(), LoadError> {
+    fn check(&self, limits: &ObjectLimits) -> Result<(), LoadError> {
         let pairs = [
             (self.kept, "bytes in its sections", limits.file_bytes),
             (self.zeros, "bytes of zeroed variables", limits.zero_bytes),
@@ -321,13 +321,13 @@ fn symbols(table: &Sections<'_>, file: &[u8]) -> Result<Vec<Symbol>, LoadError> 
             .symbol_section(ENDIAN, symbol, index)
             .map_err(|_| fault("a symbol lies in an absent section"))?;
         let place = match section {
-            Some(SectionIndex(section)) if section < table.len() => Place::Section(section),
+            Some(SectionIndex(section)) if section < table.len() => SectionPlace::Section(section),
             Some(_) => return Err(fault("a symbol lies in an absent section")),
-            None if symbol.is_undefined(ENDIAN) => Place::Undefined,
+            None if symbol.is_undefined(ENDIAN) => SectionPlace::Undefined,
             None if symbol.is_common(ENDIAN) => {
                 return Err(fault("a common symbol; compile with -fno-common"));
             }
-            None => Place::Nowhere,
+            None => SectionPlace::Nowhere,
         };
         symbols.push(Symbol {
             name: name.to_owned(),

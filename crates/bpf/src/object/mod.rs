@@ -2,8 +2,8 @@
 
 mod elf;
 
-pub use elf::Limits;
-pub(crate) use elf::{Elf, Place, Reloc, Section, SectionKind, Symbol, SymbolKind};
+pub use elf::ObjectLimits;
+pub(crate) use elf::{Elf, Reloc, Section, SectionKind, SectionPlace, Symbol, SymbolKind};
 
 use std::collections::BTreeMap;
 
@@ -58,14 +58,14 @@ impl Object {
     /// # Errors
     /// [`LoadError`] says which part of the file is not as it should be.
     pub fn parse(file: &[u8]) -> Result<Self, LoadError> {
-        Self::parse_within(file, &Limits::default())
+        Self::parse_within(file, &ObjectLimits::default())
     }
 
     /// Parses an object within `limits`.
     ///
     /// # Errors
     /// The errors of [`Object::parse`].
-    pub fn parse_within(file: &[u8], limits: &Limits) -> Result<Self, LoadError> {
+    pub fn parse_within(file: &[u8], limits: &ObjectLimits) -> Result<Self, LoadError> {
         let elf = Elf::parse(file, limits)?;
         let btf = match elf.section(".BTF") {
             Some((_, section)) => Btf::parse(&section.bytes)?,
@@ -115,7 +115,7 @@ impl Object {
         };
         let tables = self.elf.symbols.iter().filter(|symbol| {
             symbol.kind == SymbolKind::Object
-                && matches!(symbol.place, Place::Section(section) if is_table(section))
+                && matches!(symbol.place, SectionPlace::Section(section) if is_table(section))
         });
         tables.map(|symbol| symbol.name.clone()).collect()
     }
@@ -127,7 +127,7 @@ impl Object {
     /// loaders fill them one by one; the name alone says what belongs there.
     pub fn constants<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = (&'a str, i64)> {
         let is_constant = |symbol: &&Symbol| {
-            let Place::Section(section) = symbol.place else {
+            let SectionPlace::Section(section) = symbol.place else {
                 return false;
             };
             let section = &self.elf.sections[section].name;
@@ -187,7 +187,7 @@ fn functions(elf: &Elf) -> Result<Vec<Function>, LoadError> {
     check_code_sections(elf)?;
     let mut functions = Vec::new();
     for symbol in &elf.symbols {
-        let Place::Section(section) = symbol.place else {
+        let SectionPlace::Section(section) = symbol.place else {
             continue;
         };
         let is_code = elf.sections[section].kind == SectionKind::Code;

@@ -1,4 +1,4 @@
-use crate::scene::Object;
+use crate::scene::SceneObject;
 use crate::scene::insn::{EXIT, add, address, cast, copy, ja, load, mov, store};
 use crate::{Backend, Insn, MapKind};
 
@@ -24,7 +24,7 @@ const fn jump_if_null(register: u8, off: i16) -> Insn {
 
 /// Slots of the instructions of these functions that access the arena.
 fn marked(functions: &[&[Insn]]) -> Vec<u32> {
-    let object = Object::default().map(MapKind::Arena, 0, 0, 10);
+    let object = SceneObject::default().map(MapKind::Arena, 0, 0, 10);
     let object = functions
         .iter()
         .fold(object, |object, code| object.function(&[*code]));
@@ -106,7 +106,7 @@ fn functions_get_and_give_pointers() {
 #[test]
 fn without_an_arena_nothing_is_marked() {
     let object =
-        Object::default().function(&[&address(1, 0, 5), &[cast(1, 1), load(0, 1, 0), EXIT]]);
+        SceneObject::default().function(&[&address(1, 0, 5), &[cast(1, 1), load(0, 1, 0), EXIT]]);
     let vm = object.instance(Backend::Interpreter);
     assert!(vm.code.ops.iter().all(|op| !op.arena));
 }

@@ -1,7 +1,7 @@
 //! Maps, globals, functions, tables and lines of a linked object.
 
 use super::{Image, bytes, code, linked, object, target};
-use bpf::{Limits, LoadError, MapDef, MapKind, Member, Object, StructOpsProblem};
+use bpf::{LoadError, MapDef, MapKind, MemberValue, Object, ObjectLimits, StructOpsProblem};
 use model::Advice as _;
 
 fn map<'a>(image: &'a Image, name: &str) -> &'a MapDef {
@@ -58,9 +58,9 @@ fn data_sections_are_maps_of_one_value() {
 #[test]
 fn many_zeroed_variables_take_no_bytes_of_the_image_and_count_apart() {
     let file = bytes("large.bpf.c");
-    let limits = Limits {
+    let limits = ObjectLimits {
         file_bytes: 1 << 20,
-        ..Limits::default()
+        ..ObjectLimits::default()
     };
     let object = Object::parse_within(&file, &limits).expect("zeros do not count as bytes");
     let mut image = object.link(&target()).expect("the fixture links");
@@ -79,9 +79,9 @@ fn many_zeroed_variables_take_no_bytes_of_the_image_and_count_apart() {
         Some(&[0, 0, 0, 5][..])
     );
 
-    let limits = Limits {
+    let limits = ObjectLimits {
         zero_bytes: 165_706_291,
-        ..Limits::default()
+        ..ObjectLimits::default()
     };
     let refused = Object::parse_within(&file, &limits).expect_err("one byte too many");
     let message = "object too large: it has more than 165706291 bytes of zeroed variables";
@@ -170,10 +170,10 @@ fn a_table_holds_callbacks_and_settings_and_drops_unset_members() {
         ("table", "table", true)
     );
     let expected = [
-        ("start".to_owned(), Member::Program(0)),
-        ("stop".to_owned(), Member::Program(1)),
-        ("flags".to_owned(), Member::Int(6)),
-        ("name".to_owned(), Member::Bytes(b"whole".to_vec())),
+        ("start".to_owned(), MemberValue::Program(0)),
+        ("stop".to_owned(), MemberValue::Program(1)),
+        ("flags".to_owned(), MemberValue::Int(6)),
+        ("name".to_owned(), MemberValue::Bytes(b"whole".to_vec())),
     ];
     assert_eq!(table.members, expected);
 }

@@ -1,7 +1,7 @@
 //! Setting what lies inside variables, tables and the arguments of set-up programs.
 
 use super::{Image, linked};
-use bpf::{Member, PathError, SetError, SetUpError};
+use bpf::{MemberValue, PathError, SetError, SetUpError};
 use model::Advice as _;
 
 fn paths() -> Image {
@@ -139,7 +139,7 @@ fn numbers_of_a_table_are_set_before_it_is_loaded() {
     assert_eq!(member(&image, "flags"), (None, 0));
     for flags in [6, 9] {
         image.set_global("paths.flags", &flags.to_string()).unwrap();
-        assert_eq!(member(&image, "flags"), (Some(Member::Int(flags)), 0));
+        assert_eq!(member(&image, "flags"), (Some(MemberValue::Int(flags)), 0));
     }
     let error = image.set_global("paths.begin", "1").unwrap_err();
     assert!(

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bpf::{Image, LoadError, Member, Object};
+use bpf::{Image, LoadError, MemberValue, Object};
 use clap::Args;
 use model::{Kernel, MachineSpec};
 use sim::PolicyError;
@@ -184,9 +184,9 @@ fn callbacks(image: &Image) -> Table {
         let mut name = format!("{} ({})", ops.name, ops.type_name);
         for (member, value) in &ops.members {
             let value = match value {
-                Member::Program(at) => image.programs[*at as usize].name.clone(),
-                Member::Int(number) => number.to_string(),
-                Member::Bytes(bytes) => format!("\"{}\"", String::from_utf8_lossy(bytes)),
+                MemberValue::Program(at) => image.programs[*at as usize].name.clone(),
+                MemberValue::Int(number) => number.to_string(),
+                MemberValue::Bytes(bytes) => format!("\"{}\"", String::from_utf8_lossy(bytes)),
             };
             table.row([std::mem::take(&mut name), member.clone(), value]);
         }

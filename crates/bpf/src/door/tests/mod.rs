@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use model::user_space::{BpfAnswer, BpfCall, BpfId, Fds, MapCreate, ProgLoad};
 
 use super::{Attachment, CallError, Door};
-use crate::scene::{World, insn};
+use crate::scene::{SceneWorld, insn};
 use crate::{Backend, Config, Insn, Instance, MapKind, Target};
 
 /// The kernel of our simulator, which has all that loaders look up.
@@ -24,9 +24,9 @@ fn target() -> Target {
 
 /// A loader of two lines: what it makes has the file descriptor 100 and its number.
 struct Loader {
-    door: Door<World>,
-    vm: Instance<World>,
-    world: World,
+    door: Door<SceneWorld>,
+    vm: Instance<SceneWorld>,
+    world: SceneWorld,
 }
 
 const BACKENDS: [Backend; 2] = [
@@ -55,7 +55,7 @@ impl Loader {
             ..Config::default()
         };
         let (door, vm) = Door::open(target(), Vec::new(), config).expect("an empty kernel");
-        let world = World::default();
+        let world = SceneWorld::default();
         Self { door, vm, world }
     }
 
@@ -658,9 +658,12 @@ fn a_table_holds_programs_by_file_descriptor_and_is_attached_by_a_link() {
     let program = &loader.vm.image().programs[0];
     assert_eq!(program.section, "struct_ops.s/tried");
     let expected = [
-        ("init".to_owned(), crate::Member::Program(0)),
-        ("timeout_ms".to_owned(), crate::Member::Int(5000)),
-        ("name".to_owned(), crate::Member::Bytes(b"tried".to_vec())),
+        ("init".to_owned(), crate::MemberValue::Program(0)),
+        ("timeout_ms".to_owned(), crate::MemberValue::Int(5000)),
+        (
+            "name".to_owned(),
+            crate::MemberValue::Bytes(b"tried".to_vec()),
+        ),
     ];
     assert_eq!(ops.members, expected);
     // The program lives as long as the table, and the table as long as the link.
