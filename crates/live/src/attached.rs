@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
-use crate::ending::{Ending, Note, text_of};
+use crate::ending::{Note, PolicyEnding, text_of};
 use crate::kernel_log::KernelLog;
 use crate::pins::{self, Pins};
 use crate::variables::{self, Variable};
-use crate::{Error, SchedExt, State, libbpf_log};
+use crate::{ClassState, Error, SchedExt, libbpf_log};
 
 /// Detaching waits for tasks to leave the policy, which a loaded machine does slowly.
 const DETACH_PATIENCE: Duration = Duration::from_secs(30);
@@ -73,7 +73,7 @@ impl Loaded {
         drop(maps);
         let link = link.map_err(|source| {
             let said = log_from_now.ending().map(|ending| {
-                let Ending {
+                let PolicyEnding {
                     reason, message, ..
                 } = ending;
                 format!("{log}\nthe kernel says: {reason}: {message}")
@@ -97,7 +97,7 @@ impl Loaded {
 
     /// How the policy ended, as its exit callback has noted; `None` if it has not ended, or does
     /// not report.
-    fn ending(&self) -> Result<Option<Ending>, Error> {
+    fn ending(&self) -> Result<Option<PolicyEnding>, Error> {
         let Some(note) = &self.parts.note else {
             return Ok(None);
         };
@@ -167,12 +167,14 @@ impl Attached {
     /// Whether the policy still schedules: the kernel has neither ejected nor replaced it.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.kernel.state() == Some(State::Enabled) && self.kernel.enable_seq() == self.sequence
+        self.kernel.state() == Some(ClassState::Enabled)
+            && self.kernel.enable_seq() == self.sequence
     }
 
     /// Whether the kernel has taken the policy away. Somebody else's may be there already.
     fn is_gone(&self) -> bool {
-        self.kernel.state() == Some(State::Disabled) || self.kernel.enable_seq() != self.sequence
+        self.kernel.state() == Some(ClassState::Disabled)
+            || self.kernel.enable_seq() != self.sequence
     }
 
     /// The kernel's event counters for the policy.
@@ -233,7 +235,7 @@ impl Attached {
     ///
     /// # Errors
     /// When the kernel does not come to rest within 30 s, or the policy's own note cannot be read.
-    pub fn detach(mut self) -> Result<Option<Ending>, Error> {
+    pub fn detach(mut self) -> Result<Option<PolicyEnding>, Error> {
         let link = self.link.take();
         // The call comes back when the policy is gone, which may be never. So a thread of its own
         // makes it, and this one can say so.

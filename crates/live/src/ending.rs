@@ -14,7 +14,7 @@ const SCX_VARIABLE: &str = "uei";
 
 /// How the kernel says that a policy ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ending {
+pub struct PolicyEnding {
     /// `enum scx_exit_kind`; 0 when the policy does not report it.
     pub kind: i64,
     /// Of `scx_bpf_exit()`, or the kernel's own.
@@ -44,7 +44,7 @@ struct Layout {
     message: usize,
 }
 
-impl Ending {
+impl PolicyEnding {
     /// Detached from user space: `SCX_EXIT_UNREG` (kernel 6.18).
     #[must_use]
     pub fn is_normal(&self) -> bool {
@@ -94,7 +94,7 @@ impl Note {
     }
 
     /// Reads the variable's bytes; `None` while the policy has not ended.
-    pub fn read(&self, bytes: &[u8]) -> Option<Ending> {
+    pub fn read(&self, bytes: &[u8]) -> Option<PolicyEnding> {
         let number = |at: usize, size: usize| match size {
             4 => Some(i32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?).into()),
             _ => Some(i64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?)),
@@ -106,7 +106,7 @@ impl Note {
             reason,
             message,
         } = self.layout;
-        let ending = Ending {
+        let ending = PolicyEnding {
             kind: number(kind, kind_size)?,
             code: number(code, 8)?,
             reason: text_of(bytes.get(reason..message)?),
@@ -141,7 +141,7 @@ mod tests {
         bytes[8..16].copy_from_slice(&(-5_i64).to_ne_bytes());
         bytes[16..21].copy_from_slice(b"stall");
         bytes[144..150].copy_from_slice(b"no run");
-        let want = Ending {
+        let want = PolicyEnding {
             kind: 1026,
             code: -5,
             reason: "stall".to_owned(),
@@ -188,10 +188,10 @@ mod tests {
     #[test]
     fn only_the_kernels_own_end_after_a_change_of_cpus_becomes_a_restart() {
         let asks = |kind, code, cpus_changed| {
-            let mut ending = Ending {
+            let mut ending = PolicyEnding {
                 kind,
                 code,
-                ..Ending::default()
+                ..PolicyEnding::default()
             };
             ending.complete(cpus_changed);
             ending.asks_for_restart()

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use crate::ending::Ending;
+use crate::ending::PolicyEnding;
 
 /// The log from some moment on.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl KernelLog {
     }
 
     /// How the log says that a policy ended; `None` when it says nothing of it.
-    pub fn ending(&mut self) -> Option<Ending> {
+    pub fn ending(&mut self) -> Option<PolicyEnding> {
         parse(&self.messages())
     }
 
@@ -62,7 +62,7 @@ impl KernelLog {
 
 /// Reads `sched_ext: BPF scheduler "NAME" disabled (REASON)` and, behind it, `sched_ext: NAME:
 /// MESSAGE` (`scx_disable_workfn()` in kernel/sched/ext.c, 6.18).
-fn parse(messages: &[String]) -> Option<Ending> {
+fn parse(messages: &[String]) -> Option<PolicyEnding> {
     let (at, name, reason) = messages.iter().enumerate().find_map(|(at, message)| {
         let rest = message.strip_prefix("sched_ext: BPF scheduler \"")?;
         let (name, reason) = rest.split_once("\" disabled (")?;
@@ -81,7 +81,7 @@ fn parse(messages: &[String]) -> Option<Ending> {
         model::ExitKind::ErrorStall,
     ];
     let kind = kinds.into_iter().find(|kind| kind.reason() == reason);
-    Some(Ending {
+    Some(PolicyEnding {
         kind: kind.unwrap_or(model::ExitKind::Error) as i64,
         code: 0,
         reason: reason.to_owned(),

@@ -29,10 +29,10 @@ mod variables;
 
 pub use attached::{Attached, Loaded};
 pub use dump::Dump;
-pub use ending::Ending;
+pub use ending::PolicyEnding;
 pub use error::Error;
 pub use holder::Holder;
 pub use policy::Policy;
-pub use scx::{SchedExt, State};
+pub use scx::{ClassState, SchedExt};
 pub use timed::{Timed, TimedEnd};
-pub use tree::{TaskCounts, Tree, TreeCounts};
+pub use tree::{ProcessTree, TaskCounts, TreeCounts};

@@ -1,7 +1,7 @@
 //! What stands in the way of a policy, said before anything is attached.
 //!
-//! Looking and judging are apart: [`Facts`] are read from files below a root that tests choose,
-//! and [`judge`] knows only facts.
+//! Looking and judging are apart: [`MachineFacts`] are read from files below a root that tests
+//! choose, and [`judge`] knows only facts.
 
 mod config;
 mod functions;
@@ -10,7 +10,7 @@ mod groups;
 use std::fs;
 use std::path::Path;
 
-use crate::{Holder, SchedExt, State};
+use crate::{ClassState, Holder, SchedExt};
 
 pub use functions::{FunctionFault, function_faults};
 pub use groups::GroupRule;
@@ -24,11 +24,11 @@ const CAP_SYS_ADMIN: u32 = 21;
 
 /// Facts about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct MachineFacts {
     /// The kernel's version as it calls itself, such as `6.18.15+deb13-amd64`.
     pub release: String,
     /// Phase of the kernel's sched_ext; `None`: the kernel has none.
-    pub state: Option<State>,
+    pub state: Option<ClassState>,
     /// The policy that is attached now.
     pub attached: Option<String>,
     /// The process that has attached it.
@@ -71,7 +71,7 @@ pub enum Severity {
 
 /// Something that the user should know beforehand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct PreflightFinding {
     /// How bad it is.
     pub severity: Severity,
     /// What was found.
@@ -80,7 +80,7 @@ pub struct Finding {
     pub way_out: String,
 }
 
-impl Facts {
+impl MachineFacts {
     /// Looks at the machine through the files below `root`, which is `/` but in tests.
     #[must_use]
     pub fn below(root: &Path) -> Self {
@@ -108,7 +108,7 @@ impl Facts {
 
 /// What the facts mean for whoever wants to attach a policy; the worst first.
 #[must_use]
-pub fn judge(facts: &Facts) -> Vec<Finding> {
+pub fn judge(facts: &MachineFacts) -> Vec<PreflightFinding> {
     let mut findings = of_the_kernel(facts);
     findings.extend(of_the_system(facts));
     for rule in [GroupRule::Quota, GroupRule::Weight, GroupRule::Clamp] {
@@ -121,8 +121,8 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-fn finding(severity: Severity, what: impl Into<String>, way_out: &str) -> Finding {
-    Finding {
+fn finding(severity: Severity, what: impl Into<String>, way_out: &str) -> PreflightFinding {
+    PreflightFinding {
         severity,
         what: what.into(),
         way_out: way_out.to_owned(),
@@ -130,7 +130,7 @@ fn finding(severity: Severity, what: impl Into<String>, way_out: &str) -> Findin
 }
 
 /// Why the kernel takes no policy.
-fn of_the_kernel(facts: &Facts) -> Vec<Finding> {
+fn of_the_kernel(facts: &MachineFacts) -> Vec<PreflightFinding> {
     let mut findings = Vec::new();
     match facts.state {
         None => findings.push(finding(
@@ -139,7 +139,7 @@ fn of_the_kernel(facts: &Facts) -> Vec<Finding> {
             "boot a kernel of 6.16 or newer with CONFIG_SCHED_CLASS_EXT=y, or try the policy in \
              one: runslice vm -- runslice run POLICY",
         )),
-        Some(State::Disabled) => {}
+        Some(ClassState::Disabled) => {}
         Some(_) => findings.push(finding(
             Severity::Blocks,
             occupied(facts),
@@ -177,7 +177,7 @@ fn of_the_kernel(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Why the system, as it is set up, takes no policy from this process.
-fn of_the_system(facts: &Facts) -> Vec<Finding> {
+fn of_the_system(facts: &MachineFacts) -> Vec<PreflightFinding> {
     let mut findings = Vec::new();
     let mut find =
         |what: &str, way_out: &str| findings.push(finding(Severity::Blocks, what, way_out));
@@ -214,7 +214,7 @@ fn of_the_system(facts: &Facts) -> Vec<Finding> {
 }
 
 /// What does not keep a policy out but makes a difference to it.
-fn changes(facts: &Facts) -> Vec<Finding> {
+fn changes(facts: &MachineFacts) -> Vec<PreflightFinding> {
     let mut findings = Vec::new();
     let mut find =
         |what: &str, way_out: &str| findings.push(finding(Severity::Changes, what, way_out));
@@ -245,7 +245,7 @@ fn changes(facts: &Facts) -> Vec<Finding> {
 }
 
 /// That there is no sched_ext, and the options that it is missing for.
-fn no_sched_ext(facts: &Facts) -> String {
+fn no_sched_ext(facts: &MachineFacts) -> String {
     let missing: Vec<&str> = config::NEEDED
         .into_iter()
         .filter(|option| facts.lacking.contains(option))
@@ -259,7 +259,7 @@ fn no_sched_ext(facts: &Facts) -> String {
 
 /// Who schedules already, in words; of use when a policy is attached.
 #[must_use]
-pub fn occupied(facts: &Facts) -> String {
+pub fn occupied(facts: &MachineFacts) -> String {
     let name = facts.attached.as_deref().unwrap_or("of somebody else");
     let by = facts.holder.as_ref().map_or_else(String::new, |holder| {
         let service = holder.service.as_ref();

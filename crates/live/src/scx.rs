@@ -15,7 +15,7 @@ pub struct SchedExt {
 
 /// Which phase of its life the class is in (`scx_enable_state_str`, kernel 6.18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ClassState {
     /// No policy: the kernel's own scheduler has all tasks.
     Disabled,
     /// A policy is being attached.
@@ -26,7 +26,7 @@ pub enum State {
     Disabling,
 }
 
-impl State {
+impl ClassState {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "disabled" => Some(Self::Disabled),
@@ -38,7 +38,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ClassState {
     /// The kernel's own word.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -67,8 +67,8 @@ impl SchedExt {
 
     /// The phase; `None` when the kernel has no sched_ext or says something unknown.
     #[must_use]
-    pub fn state(&self) -> Option<State> {
-        State::parse(&self.read("state")?)
+    pub fn state(&self) -> Option<ClassState> {
+        ClassState::parse(&self.read("state")?)
     }
 
     /// The attached policy's name; `None` when there is none.

@@ -3,7 +3,7 @@
 //!
 //! [`TraceRecorder::start`] makes a trace buffer of its own (an *instance*), which leaves all other
 //! tracing of the machine alone. Its pages go from the kernel to files as they are; nothing looks
-//! at single events. [`Recorded::write`] puts these files together as trace-cmd would.
+//! at single events. [`EndedRecording::write`] puts these files together as trace-cmd would.
 
 mod cost;
 mod events;
@@ -15,9 +15,9 @@ mod probe;
 mod recorder;
 mod trace_dat;
 
-pub use events::Wanted;
+pub use events::WantedEvents;
 pub use facts::{TraceFacts, obstacles};
-pub use recorder::{Asked, Ended, Recorded, TraceRecorder};
+pub use recorder::{EndedRecording, RecorderEnd, TraceOptions, TraceRecorder};
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Numbers of all tasks that a process starts while this value lives, and of those that they
 /// start.
 #[derive(Debug)]
-pub struct Tree {
+pub struct ProcessTree {
     _links: Vec<Link>,
     object: Object,
 }
@@ -58,7 +58,7 @@ pub struct TreeCounts {
     pub counts: TaskCounts,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Follows what this process starts from now on.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use super::trace::{Stay, Trace};
 use super::{Cell, Error, Outcome, Table, count, micros};
 use crate::play::spin::Spin;
 use crate::play::sys;
-use live::record::{self, Depth, Kind, Others, Raw, Recorder, Records};
+use live::record::{self, Depth, Others, Raw, RecordKind, Recorder, Records};
 use live::{SchedExt, process};
 
 /// A phase is gone through so often at most: its steps are kept one by one.
@@ -165,7 +165,7 @@ impl Levels {
             time: started,
             pid: pid.cast_unsigned(),
             cpu: 0,
-            kind: Kind::Born,
+            kind: RecordKind::Born,
             flags: 0,
             c: 0,
             a: group,

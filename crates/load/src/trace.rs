@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use live::record::{Kind, Raw, Recording};
+use live::record::{Raw, RecordKind, Recording};
 
 /// `PF_KTHREAD` (linux/sched.h, 6.18).
 const PF_KTHREAD: u32 = 0x0020_0000;
@@ -67,7 +67,10 @@ impl Trace {
         raws.sort_by_key(|raw| raw.time);
         let mut names = HashMap::new();
         for raw in &raws {
-            let has_facts = matches!(raw.kind, Kind::Fork | Kind::Rename | Kind::Snapshot);
+            let has_facts = matches!(
+                raw.kind,
+                RecordKind::Fork | RecordKind::Rename | RecordKind::Snapshot
+            );
             let facts = usize::try_from(raw.c)
                 .ok()
                 .and_then(|at| records.facts.get(at));
@@ -106,7 +109,7 @@ impl Trace {
         let mut waits: Option<u64> = None;
         for raw in &self.raws {
             match raw.kind {
-                Kind::Report if raw.pid == pid => {
+                RecordKind::Report if raw.pid == pid => {
                     let now = Said {
                         prio: raw.a,
                         level: raw.b,
@@ -127,7 +130,7 @@ impl Trace {
                         None => said = Some(now),
                     }
                 }
-                Kind::Switch if raw.a == pid && open => {
+                RecordKind::Switch if raw.a == pid && open => {
                     open = false;
                     let stay = stays.last_mut().expect("it is open");
                     stay.to = raw.time;
@@ -135,10 +138,10 @@ impl Trace {
                     stay.is_forced = raw.b == 0 || raw.flags & 1 != 0;
                     waits = stay.is_forced.then_some(raw.time);
                 }
-                Kind::Wakeup if raw.pid == pid && !open && waits.is_none() => {
+                RecordKind::Wakeup if raw.pid == pid && !open && waits.is_none() => {
                     waits = Some(raw.time);
                 }
-                Kind::Switch if raw.pid == pid => {
+                RecordKind::Switch if raw.pid == pid => {
                     open = true;
                     stays.push(Stay {
                         from: raw.time,
@@ -164,11 +167,11 @@ impl Trace {
         let mut came: HashMap<u16, Vec<(u32, u64)>> = HashMap::new();
         for raw in &self.raws {
             match (raw.kind, woken) {
-                (Kind::Wakeup, None) if raw.pid == pid => {
+                (RecordKind::Wakeup, None) if raw.pid == pid => {
                     woken = Some(raw.time);
                     came.clear();
                 }
-                (Kind::Switch, Some(since)) if raw.pid == pid => {
+                (RecordKind::Switch, Some(since)) if raw.pid == pid => {
                     let came = came.remove(&raw.cpu).unwrap_or_default();
                     let ends = came.iter().skip(1).map(|(_, at)| *at).chain([raw.time]);
                     let spans = came.iter().zip(ends);
@@ -181,7 +184,7 @@ impl Trace {
                     });
                     woken = None;
                 }
-                (Kind::Switch, Some(_)) => {
+                (RecordKind::Switch, Some(_)) => {
                     came.entry(raw.cpu).or_default().push((raw.pid, raw.time));
                 }
                 _ => {}
@@ -194,13 +197,13 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use live::record::{Facts, Records};
+    use live::record::{RecordFacts, Records};
 
     const ME: u32 = 7;
     const HOG: u32 = 8;
     const KWORKER: u32 = 9;
 
-    fn raw(time: u64, kind: Kind, pid: u32) -> Raw {
+    fn raw(time: u64, kind: RecordKind, pid: u32) -> Raw {
         Raw {
             time,
             pid,
@@ -218,15 +221,15 @@ mod tests {
         Raw {
             a: prev,
             b: state,
-            ..raw(time, Kind::Switch, next)
+            ..raw(time, RecordKind::Switch, next)
         }
     }
 
     fn trace(raws: Vec<Raw>) -> Trace {
-        let facts = vec![Facts {
+        let facts = vec![RecordFacts {
             flags: PF_KTHREAD,
             comm: "kworker/0:1".to_owned(),
-            ..Facts::default()
+            ..RecordFacts::default()
         }];
         let records = Records {
             raws,
@@ -245,13 +248,13 @@ mod tests {
     #[test]
     fn a_response_is_from_the_wakeup_to_the_turn_and_tells_who_was_between() {
         let trace = trace(vec![
-            raw(0, Kind::Snapshot, KWORKER),
-            raw(10, Kind::Wakeup, ME),
+            raw(0, RecordKind::Snapshot, KWORKER),
+            raw(10, RecordKind::Wakeup, ME),
             switch(14, HOG, 0, ME),
             switch(20, ME, 1, HOG),
-            raw(100, Kind::Wakeup, ME),
+            raw(100, RecordKind::Wakeup, ME),
             // A second one finds it runnable.
-            raw(105, Kind::Wakeup, ME),
+            raw(105, RecordKind::Wakeup, ME),
             switch(110, HOG, 0, KWORKER),
             switch(140, KWORKER, 1, ME),
         ]);
@@ -270,7 +273,7 @@ mod tests {
             a: 120,
             b: 3,
             c: 1,
-            ..raw(14, Kind::Report, ME)
+            ..raw(14, RecordKind::Report, ME)
         };
         let trace = trace(vec![
             report,
@@ -301,7 +304,7 @@ mod tests {
     fn what_the_policy_says_of_a_task_that_goes_on_begins_a_stay() {
         let report = |time, level| Raw {
             b: level,
-            ..raw(time, Kind::Report, ME)
+            ..raw(time, RecordKind::Report, ME)
         };
         let trace = trace(vec![
             report(14, 0),
@@ -330,15 +333,15 @@ mod tests {
     #[test]
     fn a_wait_is_from_the_wakeup_or_from_the_loss_of_the_cpu() {
         let trace = trace(vec![
-            raw(0, Kind::Snapshot, KWORKER),
+            raw(0, RecordKind::Snapshot, KWORKER),
             switch(5, HOG, 0, ME),
             // It sleeps; the wakeup begins the wait, a second one does not.
             switch(20, ME, 1, HOG),
-            raw(40, Kind::Wakeup, ME),
-            raw(45, Kind::Wakeup, ME),
+            raw(40, RecordKind::Wakeup, ME),
+            raw(45, RecordKind::Wakeup, ME),
             switch(60, HOG, 0, ME),
             // One of a task that runs is none.
-            raw(65, Kind::Wakeup, ME),
+            raw(65, RecordKind::Wakeup, ME),
             // It loses the CPU and waits from then on.
             switch(70, ME, 0, HOG),
             switch(100, HOG, 0, ME),

@@ -14,7 +14,7 @@ use object::Endianness;
 use object::elf::{FileHeader64, STB_WEAK};
 use object::read::elf::{FileHeader as _, Sym as _};
 
-use super::{Finding, Severity};
+use super::{PreflightFinding, Severity};
 use crate::libbpf_log;
 
 /// Where a kernel describes its types.
@@ -50,7 +50,7 @@ pub fn function_faults(root: &Path, object: &[u8]) -> Vec<FunctionFault> {
 impl FunctionFault {
     /// What it means for whoever wants to attach the object to the kernel `release`.
     #[must_use]
-    pub fn finding(&self, release: &str) -> Finding {
+    pub fn finding(&self, release: &str) -> PreflightFinding {
         let Self {
             name,
             is_weak,
@@ -78,7 +78,7 @@ impl FunctionFault {
             }
             (_, false) => "boot another build of the kernel",
         };
-        Finding {
+        PreflightFinding {
             severity: if *is_weak {
                 Severity::Untested
             } else {

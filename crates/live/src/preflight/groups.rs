@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Finding, Severity, read};
+use super::{PreflightFinding, Severity, read};
 
 /// How many groups a finding names.
 const NAMED: usize = 3;
@@ -21,7 +21,7 @@ pub enum GroupRule {
 
 impl GroupRule {
     /// What it means that the groups `names` have this rule; `None` when there are none.
-    pub(super) fn finding(self, names: &[&str]) -> Option<Finding> {
+    pub(super) fn finding(self, names: &[&str]) -> Option<PreflightFinding> {
         let (severity, what, way_out) = match self {
             Self::Quota => (
                 Severity::Breaks,
@@ -49,7 +49,7 @@ impl GroupRule {
             [_] => format!("the group {who} has {what}"),
             _ => format!("the groups {who} have {what}"),
         };
-        Some(Finding {
+        Some(PreflightFinding {
             severity,
             what,
             way_out: way_out.to_owned(),

@@ -1,9 +1,9 @@
 use super::*;
 
-fn good() -> Facts {
-    Facts {
+fn good() -> MachineFacts {
+    MachineFacts {
         release: "6.18.15+deb13-amd64".to_owned(),
-        state: Some(State::Disabled),
+        state: Some(ClassState::Disabled),
         attached: None,
         holder: None,
         lacking: Vec::new(),
@@ -19,7 +19,7 @@ fn good() -> Facts {
 }
 
 /// The only finding's severity and text.
-fn only(facts: &Facts) -> (Severity, String) {
+fn only(facts: &MachineFacts) -> (Severity, String) {
     match judge(facts).as_slice() {
         [finding] => (finding.severity, finding.what.clone()),
         findings => panic!("{findings:?}"),
@@ -35,50 +35,50 @@ fn nothing_stands_in_the_way_on_a_machine_that_has_all() {
 fn each_obstacle_is_named() {
     let obstacles = [
         (
-            Facts {
+            MachineFacts {
                 state: None,
                 ..good()
             },
             "has no sched_ext",
         ),
         (
-            Facts {
-                state: Some(State::Enabled),
+            MachineFacts {
+                state: Some(ClassState::Enabled),
                 attached: Some("lavd".to_owned()),
                 ..good()
             },
             "the scheduler lavd is attached already",
         ),
         (
-            Facts {
+            MachineFacts {
                 has_types: false,
                 ..good()
             },
             "does not describe its types",
         ),
         (
-            Facts {
+            MachineFacts {
                 is_administrator: false,
                 ..good()
             },
             "may not administer",
         ),
         (
-            Facts {
+            MachineFacts {
                 is_interpreting: true,
                 ..good()
             },
             "net.core.bpf_jit_enable=0",
         ),
         (
-            Facts {
+            MachineFacts {
                 is_locked_down: true,
                 ..good()
             },
             "locked down",
         ),
         (
-            Facts {
+            MachineFacts {
                 isolated: "2-3".to_owned(),
                 ..good()
             },
@@ -94,7 +94,7 @@ fn each_obstacle_is_named() {
 
 #[test]
 fn options_that_the_kernel_was_built_without_are_named() {
-    let (severity, what) = only(&Facts {
+    let (severity, what) = only(&MachineFacts {
         state: None,
         lacking: vec!["CONFIG_BPF_JIT", "CONFIG_SCHED_CLASS_EXT"],
         ..good()
@@ -102,7 +102,7 @@ fn options_that_the_kernel_was_built_without_are_named() {
     assert_eq!(severity, Severity::Blocks);
     let want = "has no sched_ext; it is built without CONFIG_SCHED_CLASS_EXT, CONFIG_BPF_JIT";
     assert!(what.ends_with(want), "{what}");
-    let (severity, what) = only(&Facts {
+    let (severity, what) = only(&MachineFacts {
         lacking: vec!["CONFIG_BPF_EVENTS"],
         ..good()
     });
@@ -112,7 +112,7 @@ fn options_that_the_kernel_was_built_without_are_named() {
 
 #[test]
 fn an_old_kernel_is_refused_unless_asked_for() {
-    let old = Facts {
+    let old = MachineFacts {
         release: "6.12.1".to_owned(),
         ..good()
     };
@@ -123,7 +123,7 @@ fn an_old_kernel_is_refused_unless_asked_for() {
 
 #[test]
 fn a_kernel_that_is_newer_than_the_tested_ones_is_named_and_takes_policies() {
-    let new = |release: &str| Facts {
+    let new = |release: &str| MachineFacts {
         release: release.to_owned(),
         ..good()
     };
@@ -138,8 +138,8 @@ fn a_kernel_that_is_newer_than_the_tested_ones_is_named_and_takes_policies() {
 #[test]
 fn whoever_holds_the_scheduler_is_named_with_the_way_past_it() {
     let found = |name: &str, service: Option<&str>| {
-        let found = judge(&Facts {
-            state: Some(State::Enabled),
+        let found = judge(&MachineFacts {
+            state: Some(ClassState::Enabled),
             attached: Some("lavd".to_owned()),
             holder: Some(Holder {
                 pid: 31,
@@ -190,7 +190,7 @@ fn sysrq_s_is_let_through_by_all_or_by_its_own_bit() {
     ] {
         assert_eq!(sysrq_detaches(setting), want, "{setting}");
     }
-    let (severity, what) = only(&Facts {
+    let (severity, what) = only(&MachineFacts {
         has_sysrq: false,
         ..good()
     });
@@ -204,7 +204,7 @@ fn a_quota_breaks_and_a_weight_only_changes() {
         ("/a".to_owned(), GroupRule::Weight),
         ("/b".to_owned(), GroupRule::Quota),
     ];
-    let found = judge(&Facts {
+    let found = judge(&MachineFacts {
         groups,
         tickless: "1".to_owned(),
         ..good()
@@ -250,11 +250,11 @@ fn facts_are_read_from_the_kernels_files() {
     write("sys/fs/cgroup/web/cpu.weight", "100\n");
     write("sys/fs/cgroup/idle/cpu.max", "max 100000\n");
     write("sys/fs/cgroup/idle/cpu.weight", "10\n");
-    let facts = Facts::below(&root);
+    let facts = MachineFacts::below(&root);
     fs::remove_dir_all(&root).unwrap();
-    let want = Facts {
+    let want = MachineFacts {
         release: "6.18.15".to_owned(),
-        state: Some(State::Enabled),
+        state: Some(ClassState::Enabled),
         attached: Some("lavd".to_owned()),
         holder: Some(Holder {
             pid: 31,

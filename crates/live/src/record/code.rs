@@ -19,7 +19,7 @@ const TABLE: &str = "bpf_struct_ops_sched_ext_ops";
 
 /// The machine code of all loaded programs.
 #[derive(Debug, Default)]
-pub struct Code {
+pub struct KernelCode {
     /// By the first address.
     functions: BTreeMap<u64, Function>,
     /// By the address of the first instruction: the place.
@@ -38,7 +38,7 @@ struct Function {
     caller: Caller,
 }
 
-impl Code {
+impl KernelCode {
     /// Reads what the kernel tells of its programs; empty without the right to that.
     pub fn read() -> Self {
         let callbacks = callbacks();
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_decision_is_where_the_innermost_program_is_and_of_whom_the_outermost_was() {
-        let mut code = Code::default();
+        let mut code = KernelCode::default();
         let callback = Caller::Callback(Op::Enqueue);
         for (start, caller) in [(0x1000, callback), (0x2000, Caller::Program)] {
             let place = code.place("whole", None, 0);

@@ -11,8 +11,8 @@ use model::{
     TaskGroup, TaskId, Text, WakeCause, Wakeup, What,
 };
 
-use super::decided::{Decided, Decisions};
-use super::raw::{self, Facts, Kind, READER, Raw};
+use super::decided::{Decided, RecordedDecisions};
+use super::raw::{self, READER, Raw, RecordFacts, RecordKind};
 use decide::Decider;
 use early::Early;
 
@@ -24,8 +24,8 @@ mod early;
 pub struct Records {
     /// The records.
     pub raws: Vec<Raw>,
-    /// What [`Kind::Fork`], [`Kind::Rename`] and [`Kind::Snapshot`] refer to.
-    pub facts: Vec<Facts>,
+    /// What [`RecordKind::Fork`], [`RecordKind::Rename`] and [`RecordKind::Snapshot`] refer to.
+    pub facts: Vec<RecordFacts>,
     /// `CLOCK_MONOTONIC` when the events begin, nanoseconds. Earlier records tell how it begins.
     pub began: u64,
     /// And when it ends.
@@ -33,7 +33,7 @@ pub struct Records {
     /// CPUs of the machine when it ended: one that was there may have gone offline.
     pub cpus: u16,
     /// What the policy decided, if that was recorded.
-    pub decisions: Decisions,
+    pub decisions: RecordedDecisions,
 }
 
 impl Records {
@@ -42,8 +42,8 @@ impl Records {
         let number = |word: u32| u16::try_from(word).unwrap_or(0);
         let raws = self.raws.iter().map(|raw| match raw.kind {
             // Where the task is woken or goes to, and came from.
-            Kind::Wakeup | Kind::Start => raw.cpu.max(number(raw.a)),
-            Kind::Migrate => raw.cpu.max(number(raw.a)).max(number(raw.b)),
+            RecordKind::Wakeup | RecordKind::Start => raw.cpu.max(number(raw.a)),
+            RecordKind::Migrate => raw.cpu.max(number(raw.a)).max(number(raw.b)),
             _ => raw.cpu,
         });
         let decisions = self.decisions.records.iter().map(|it| it.cpu);
@@ -99,7 +99,7 @@ pub fn convert(records: &Records, groups: &[TaskGroup], others: Others) -> Conve
     let early = raws.partition_point(|raw| raw.time < records.began);
     let mut raws = Early::fold(&raws[..early]).apply(&raws);
     raws.retain(|raw| {
-        let facts = matches!(raw.kind, Kind::Born | Kind::Snapshot);
+        let facts = matches!(raw.kind, RecordKind::Born | RecordKind::Snapshot);
         facts || (records.began..=records.ended).contains(&raw.time)
     });
     for raw in &mut raws {
@@ -174,21 +174,21 @@ struct Tasks {
 
 impl Tasks {
     fn of(raws: &[Raw], records: &Records) -> Self {
-        let mut first_kind: HashMap<u32, Kind> = HashMap::new();
-        for raw in raws.iter().filter(|raw| raw.kind != Kind::Snapshot) {
+        let mut first_kind: HashMap<u32, RecordKind> = HashMap::new();
+        for raw in raws.iter().filter(|raw| raw.kind != RecordKind::Snapshot) {
             first_kind.entry(raw.pid).or_insert(raw.kind);
-            if raw.kind == Kind::Switch {
+            if raw.kind == RecordKind::Switch {
                 first_kind.entry(raw.a).or_insert(raw.kind);
             }
         }
         let mut tasks = Self { seen: Vec::new() };
         let mut who = HashMap::new();
-        for raw in raws.iter().filter(|raw| raw.kind == Kind::Snapshot) {
+        for raw in raws.iter().filter(|raw| raw.kind == RecordKind::Snapshot) {
             let facts = records.facts.get(facts_index(raw));
             let exiting = facts.is_some_and(|facts| facts.flags & raw::PF_EXITING != 0);
             let first = first_kind.get(&raw.pid);
             // Forked while the snapshot was taken, or as good as gone.
-            if raw.pid == 0 || first == Some(&Kind::Fork) || (exiting && first.is_none()) {
+            if raw.pid == 0 || first == Some(&RecordKind::Fork) || (exiting && first.is_none()) {
                 continue;
             }
             let at = tasks.place_of(&mut who, raw.pid);
@@ -224,7 +224,7 @@ impl Tasks {
 
     fn look(&mut self, who: &mut HashMap<u32, usize>, raw: &Raw) {
         match raw.kind {
-            Kind::Switch => {
+            RecordKind::Switch => {
                 if raw.a != 0 {
                     self.reveal(who, raw.a, First::Running(raw.cpu));
                     if is_last(raw) {
@@ -235,33 +235,33 @@ impl Tasks {
                     self.reveal(who, raw.pid, First::Runnable(raw.cpu));
                 }
             }
-            Kind::Wakeup | Kind::Start => self.reveal(who, raw.pid, First::Asleep),
-            Kind::Migrate => {
+            RecordKind::Wakeup | RecordKind::Start => self.reveal(who, raw.pid, First::Asleep),
+            RecordKind::Migrate => {
                 let at = self.place_of(who, raw.pid);
                 let one = &mut self.seen[at];
                 if one.first.is_none() && one.from.is_none() {
                     one.from = u16::try_from(raw.b).ok();
                 }
             }
-            Kind::Fork => {
+            RecordKind::Fork => {
                 who.remove(&raw.pid);
                 let at = self.place_of(who, raw.pid);
                 self.seen[at].forked = true;
                 self.seen[at].first = Some(First::Asleep);
                 self.seen[at].facts = Some(facts_index(raw));
             }
-            Kind::Rename => {
+            RecordKind::Rename => {
                 let at = self.place_of(who, raw.pid);
                 self.seen[at].facts = Some(facts_index(raw));
             }
-            Kind::Born => {
+            RecordKind::Born => {
                 let at = self.place_of(who, raw.pid);
                 self.seen[at].part = Some((raw.a, raw.b));
             }
-            Kind::Change | Kind::Report | Kind::Mark => {
+            RecordKind::Change | RecordKind::Report | RecordKind::Mark => {
                 self.place_of(who, raw.pid);
             }
-            Kind::Snapshot | Kind::Waking => {}
+            RecordKind::Snapshot | RecordKind::Waking => {}
         }
     }
 
@@ -284,7 +284,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(tasks: &Tasks, facts: &[Facts], groups: &[TaskGroup], others: Others) -> Self {
+    fn of(tasks: &Tasks, facts: &[RecordFacts], groups: &[TaskGroup], others: Others) -> Self {
         let mut names = Self {
             groups: groups.to_vec(),
             parts: Vec::new(),
@@ -306,7 +306,7 @@ impl Names {
     fn other(
         &mut self,
         known: &mut BTreeMap<String, u32>,
-        facts: Option<&Facts>,
+        facts: Option<&RecordFacts>,
         others: Others,
     ) -> (u32, u32) {
         let comm = facts.map_or("", |facts| facts.comm.as_str());
@@ -352,7 +352,7 @@ fn is_last(raw: &Raw) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ThreadState {
     Asleep,
     Runnable,
     Running(u16),
@@ -360,7 +360,7 @@ enum State {
 
 /// A task that has come to be.
 struct Told {
-    state: State,
+    state: ThreadState,
     /// Its CPU; `None` before the first wakeup.
     place: Option<u16>,
     forked: bool,
@@ -443,7 +443,7 @@ impl<'a> Converter<'a> {
         let (group, index) = self.names.parts[at];
         self.who.insert(pid, task);
         self.told.push(Told {
-            state: State::Asleep,
+            state: ThreadState::Asleep,
             place: None,
             forked,
             waker: None,
@@ -485,7 +485,7 @@ impl<'a> Converter<'a> {
             return;
         }
         match raw.kind {
-            Kind::Fork => {
+            RecordKind::Fork => {
                 let one = self.waiting.get_mut(&raw.pid).and_then(Vec::pop);
                 let parent = self.who.get(&raw.a).copied().unwrap_or(TaskId::NONE);
                 if let Some(one) = one {
@@ -493,39 +493,39 @@ impl<'a> Converter<'a> {
                 }
                 return;
             }
-            Kind::Switch => return self.switched(raw),
-            Kind::Snapshot | Kind::Rename | Kind::Born => return,
+            RecordKind::Switch => return self.switched(raw),
+            RecordKind::Snapshot | RecordKind::Rename | RecordKind::Born => return,
             _ => {}
         }
         let Some(&task) = self.who.get(&raw.pid) else {
             return;
         };
         match raw.kind {
-            Kind::Waking => {
+            RecordKind::Waking => {
                 let in_interrupt = raw.flags & (raw::FLAG_HARDIRQ | raw::FLAG_SOFTIRQ) != 0;
                 let waker = self.who.get(&raw.b).filter(|_| !in_interrupt);
                 let waker = waker.copied().unwrap_or(TaskId::NONE);
                 let sync = !in_interrupt && raw.flags & raw::FLAG_SYNC != 0;
                 self.told[task.index()].waker = Some(wakeup(waker, raw.cpu, sync));
             }
-            Kind::Wakeup | Kind::Start => {
+            RecordKind::Wakeup | RecordKind::Start => {
                 if let Some(cpu) = self.cpu(raw.a) {
                     self.woken(task, cpu);
                 }
             }
-            Kind::Migrate => {
+            RecordKind::Migrate => {
                 if let Some(cpu) = self.cpu(raw.a) {
                     self.migrated(task, cpu);
                 }
             }
-            Kind::Change => {
+            RecordKind::Change => {
                 let change = match raw.a {
                     raw::CHANGE_NICE => Change::Nice(raw.b.cast_signed().into()),
                     _ => Change::Affinity(raw.b.into()),
                 };
                 self.push(task, raw.cpu, What::Change(change));
             }
-            Kind::Report => {
+            RecordKind::Report => {
                 let report = What::Report {
                     priority: raw.a,
                     level: raw.b,
@@ -533,7 +533,7 @@ impl<'a> Converter<'a> {
                 };
                 self.push(task, raw.cpu, report);
             }
-            Kind::Mark => self.marked(task, raw),
+            RecordKind::Mark => self.marked(task, raw),
             _ => {}
         }
     }
@@ -572,7 +572,7 @@ impl<'a> Converter<'a> {
 
     fn woken(&mut self, task: TaskId, cpu: u16) {
         // The kernel also reports a wakeup of a task that has not left its CPU yet.
-        if self.told[task.index()].state == State::Asleep {
+        if self.told[task.index()].state == ThreadState::Asleep {
             if self.told[task.index()]
                 .place
                 .is_some_and(|place| place != cpu)
@@ -589,7 +589,7 @@ impl<'a> Converter<'a> {
         let is_start = told.forked && told.place.is_none();
         let nobody = wakeup(TaskId::NONE, cpu, false);
         let waker = told.waker.take().unwrap_or(nobody);
-        told.state = State::Runnable;
+        told.state = ThreadState::Runnable;
         told.place = Some(cpu);
         let wakeup = Wakeup {
             new: is_start,
@@ -604,7 +604,7 @@ impl<'a> Converter<'a> {
         let Some(from) = told.place.filter(|place| *place != cpu) else {
             return;
         };
-        if matches!(told.state, State::Running(_)) {
+        if matches!(told.state, ThreadState::Running(_)) {
             return;
         }
         told.place = Some(cpu);
@@ -642,11 +642,11 @@ impl<'a> Converter<'a> {
     /// Mends what keeps `task` from being picked on `cpu`.
     fn make_ready(&mut self, task: Option<TaskId>, cpu: u16) {
         let Some(task) = task else { return };
-        if let State::Running(elsewhere) = self.told[task.index()].state {
+        if let ThreadState::Running(elsewhere) = self.told[task.index()].state {
             self.mended.switches += 1;
             self.switch_to(elsewhere, None, PrevState::Runnable);
         }
-        if self.told[task.index()].state == State::Asleep {
+        if self.told[task.index()].state == ThreadState::Asleep {
             self.mended.wakeups += 1;
             self.woken(task, cpu);
         }
@@ -669,12 +669,12 @@ impl<'a> Converter<'a> {
         };
         if let Some(prev) = prev {
             self.told[prev.index()].state = match left {
-                PrevState::Runnable => State::Runnable,
-                _ => State::Asleep,
+                PrevState::Runnable => ThreadState::Runnable,
+                _ => ThreadState::Asleep,
             };
         }
         if let Some(next) = next {
-            self.told[next.index()].state = State::Running(cpu);
+            self.told[next.index()].state = ThreadState::Running(cpu);
         }
         self.on[usize::from(cpu)] = next;
         let [prev, next] = [prev, next].map(|task| task.unwrap_or(TaskId::NONE));

@@ -12,7 +12,7 @@ use libbpf_rs::btf::types::{Func, FuncProto};
 use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use model::{Caller, ExitKind, NOWHERE, Text};
 
-use super::code::Code;
+use super::code::KernelCode;
 use super::pace::drain;
 use crate::variables;
 use crate::{Error, libbpf_log};
@@ -119,7 +119,7 @@ pub struct Decided {
 
 /// Decisions in any order, and the places that they name.
 #[derive(Clone, Debug, Default)]
-pub struct Decisions {
+pub struct RecordedDecisions {
     /// The records.
     pub records: Vec<Decided>,
     /// [`Text::Place`]s by number.
@@ -130,7 +130,7 @@ pub struct Decisions {
     pub missing: Vec<&'static str>,
 }
 
-impl Decisions {
+impl RecordedDecisions {
     /// The end of the policy's time, if an error brought it.
     #[must_use]
     pub fn ejection(&self) -> Option<(u64, ExitKind, i64)> {
@@ -145,7 +145,7 @@ impl Decisions {
 }
 
 /// Reads one record; `None` if the bytes are no record.
-fn parse(bytes: &[u8], code: &Code) -> Option<Decided> {
+fn parse(bytes: &[u8], code: &KernelCode) -> Option<Decided> {
     let long = |at: usize| -> Option<u64> {
         Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
     };
@@ -174,7 +174,7 @@ pub struct DecisionRecorder {
     links: Vec<Link>,
     missing: Vec<&'static str>,
     stop: Arc<AtomicBool>,
-    reader: JoinHandle<Result<Decisions, libbpf_rs::Error>>,
+    reader: JoinHandle<Result<RecordedDecisions, libbpf_rs::Error>>,
 }
 
 /// Programs whose decisions are missing where the kernel lacks their function, with what they
@@ -209,7 +209,7 @@ impl DecisionRecorder {
     /// # Errors
     /// When the kernel refuses the programs: they need root and a kernel with sched_ext.
     pub fn start() -> Result<Self, Error> {
-        let code = Code::read();
+        let code = KernelCode::read();
         let (object, missing) = load_what_works(&code)?;
         let mut snapshot = Vec::new();
         let mut links = Vec::new();
@@ -257,7 +257,7 @@ impl DecisionRecorder {
     ///
     /// # Panics
     /// If the thread that reads has panicked.
-    pub fn stop(mut self) -> Result<Decisions, Error> {
+    pub fn stop(mut self) -> Result<RecordedDecisions, Error> {
         let lost = {
             let (map, offset) = variable(&self.object, "lost")?;
             let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
@@ -299,15 +299,15 @@ fn variable(object: &Object, name: &str) -> Result<(MapHandle, usize), Error> {
 /// The thread that empties the ring buffer.
 fn read(
     object: &Object,
-    code: Code,
+    code: KernelCode,
     snapshot: Vec<u8>,
     stop: Arc<AtomicBool>,
-) -> Result<JoinHandle<Result<Decisions, libbpf_rs::Error>>, Error> {
+) -> Result<JoinHandle<Result<RecordedDecisions, libbpf_rs::Error>>, Error> {
     let map = object.maps().find(|map| *map.name() == *"decisions");
     let map = map.expect("the object has the map");
     let handle = MapHandle::try_from(&map).map_err(|source| map_error("decisions", source))?;
     Ok(thread::spawn(move || {
-        let mut decisions = Decisions::default();
+        let mut decisions = RecordedDecisions::default();
         let mut keep = |bytes: &[u8]| {
             let is_full = decisions.records.len() >= KEPT_MAX;
             match parse(bytes, &code).filter(|_| !is_full) {
@@ -323,7 +323,7 @@ fn read(
 }
 
 /// Loads; without the programs at the policy's own if the kernel refuses those.
-fn load_what_works(code: &Code) -> Result<(Object, Vec<&'static str>), Error> {
+fn load_what_works(code: &KernelCode) -> Result<(Object, Vec<&'static str>), Error> {
     let dispatch = code.dispatch();
     match load(dispatch.as_ref()) {
         Err(Error::Refused { .. }) if dispatch.is_some() => load(None),
@@ -433,7 +433,7 @@ mod tests {
         bytes.extend([Decision::Kick as u8, 0]);
         bytes.extend(5_u64.to_ne_bytes());
         bytes.extend(1_u64.to_ne_bytes());
-        let read = parse(&bytes, &Code::default()).unwrap();
+        let read = parse(&bytes, &KernelCode::default()).unwrap();
         let want = Decided {
             time: 7,
             pid: 42,
@@ -445,9 +445,9 @@ mod tests {
             caller: Caller::Kernel,
         };
         assert_eq!(read, want);
-        assert_eq!(parse(&bytes[..20], &Code::default()), None);
+        assert_eq!(parse(&bytes[..20], &KernelCode::default()), None);
         bytes[14] = Decision::ALL.len() as u8;
-        assert_eq!(parse(&bytes, &Code::default()), None);
+        assert_eq!(parse(&bytes, &KernelCode::default()), None);
     }
 
     #[test]

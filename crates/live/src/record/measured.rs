@@ -163,7 +163,7 @@ fn largest_of(bucket: u32) -> u64 {
 
 /// What the tasks of one name experienced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Measured {
+pub struct MeasuredTask {
     /// From a wakeup until the task got a CPU.
     pub wakeup: Distribution,
     /// From losing the CPU while runnable until getting one.
@@ -176,7 +176,7 @@ pub struct Measured {
     pub migrations: u64,
 }
 
-impl Measured {
+impl MeasuredTask {
     /// The sum over CPUs; values of another size are left out.
     pub(super) fn sum(cpus: &[Vec<u8>]) -> Self {
         let mut measured = Self::default();
@@ -323,7 +323,7 @@ mod tests {
             4_u64.to_ne_bytes().to_vec(),
         ]
         .concat();
-        let measured = Measured::sum(&[cpu.clone(), cpu]);
+        let measured = MeasuredTask::sum(&[cpu.clone(), cpu]);
         assert_eq!(measured.wakeup.count, 4);
         assert_eq!(measured.wakeup.mean().unwrap().get(), 502);
         assert_eq!(measured.runslice.max().unwrap().get(), 7);

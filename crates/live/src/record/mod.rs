@@ -15,10 +15,10 @@ mod recorder;
 
 pub use convert::{Converted, Mended, Others, Records, convert};
 pub use cost::{Cost, ProgramCost};
-pub use decided::{Decided, Decision, DecisionRecorder, Decisions};
-pub use measured::{Distribution, Measured, Totals};
+pub use decided::{Decided, Decision, DecisionRecorder, RecordedDecisions};
+pub use measured::{Distribution, MeasuredTask, Totals};
 pub use pace::{Bound, Pace, be_urgent};
-pub use raw::{Facts, Kind, Raw};
+pub use raw::{Raw, RecordFacts, RecordKind};
 #[cfg(test)]
 pub(crate) use recorder::OBJECT;
 pub use recorder::{

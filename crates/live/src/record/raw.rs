@@ -3,7 +3,7 @@
 /// What a record is about: `enum kind` in record.bpf.c, and behind it what the player says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     /// A CPU changed its task. `pid`: the next, 0 for idle; `a`: the previous; `b`: the state in
     /// which that left (`prev_state` of the tracepoint).
     Switch,
@@ -16,12 +16,12 @@ pub enum Kind {
     Start,
     /// A task's CPU changed. `a`: the new one; `b`: the old one.
     Migrate,
-    /// A task was forked. `a`: the parent's pid; `c`: index of its [`Facts`].
+    /// A task was forked. `a`: the parent's pid; `c`: index of its [`RecordFacts`].
     Fork,
-    /// A task has another name. `c`: index of its [`Facts`].
+    /// A task has another name. `c`: index of its [`RecordFacts`].
     Rename,
     /// A task that was there when the recording began. `cpu`: its CPU; `c`: index of its
-    /// [`Facts`].
+    /// [`RecordFacts`].
     Snapshot,
     /// Nice value or affinity changed. `a`: 0 nice, 1 affinity; `b`: the value.
     Change,
@@ -44,7 +44,7 @@ pub struct Raw {
     /// Where it happened.
     pub cpu: u16,
     /// What happened; fixes the meaning of the words below.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// `FLAG_*`.
     pub flags: u8,
     /// Third word.
@@ -57,7 +57,7 @@ pub struct Raw {
 
 /// What a record of a task says besides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct RecordFacts {
     /// Its thread group.
     pub tgid: u32,
     /// Its nice value.
@@ -96,7 +96,7 @@ pub const SCHED_FIFO: u32 = 1;
 pub const SCHED_RR: u32 = 2;
 /// By deadlines (linux/sched.h, 6.18).
 pub const SCHED_DEADLINE: u32 = 6;
-/// Subject of a [`Kind::Change`], in [`Raw::a`], if it is not the affinity (`CHANGE_NICE` of
+/// Subject of a [`RecordKind::Change`], in [`Raw::a`], if it is not the affinity (`CHANGE_NICE` of
 /// `record.bpf.c`).
 pub const CHANGE_NICE: u32 = 0;
 /// `prev_state` of a task that left its CPU for the last time (`TASK_DEAD`, 6.18).
@@ -108,7 +108,7 @@ pub const TASK_SIZE: usize = EVENT_SIZE + 32;
 /// `static_prio` of nice 0 (`DEFAULT_PRIO`, linux/sched/prio.h, 6.18).
 const NICE_0_PRIO: i64 = 120;
 
-impl Kind {
+impl RecordKind {
     /// Those that the kernel's side writes.
     const WRITTEN: [Self; 10] = [
         Self::Switch,
@@ -129,14 +129,14 @@ impl Kind {
 }
 
 /// Reads one record; one with facts appends them to `facts`. `None` if the bytes are no record.
-pub fn parse(bytes: &[u8], facts: &mut Vec<Facts>) -> Option<Raw> {
+pub fn parse(bytes: &[u8], facts: &mut Vec<RecordFacts>) -> Option<Raw> {
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
     };
     let long = |at: usize| -> Option<u64> {
         Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
     };
-    let kind = *Kind::WRITTEN.get(usize::from(*bytes.get(14)?))?;
+    let kind = *RecordKind::WRITTEN.get(usize::from(*bytes.get(14)?))?;
     let mut raw = Raw {
         time: long(0)?,
         pid: word(8)?,
@@ -155,7 +155,7 @@ pub fn parse(bytes: &[u8], facts: &mut Vec<Facts>) -> Option<Raw> {
             .unwrap_or(text.len());
         let nice = i64::from(word(EVENT_SIZE)?) - NICE_0_PRIO;
         raw.c = facts.len() as u64;
-        facts.push(Facts {
+        facts.push(RecordFacts {
             tgid: raw.b,
             // A real-time task keeps the nice value that it had before.
             nice: i8::try_from(nice.clamp(-20, 19)).expect("clamped to a nice value"),
@@ -182,7 +182,7 @@ mod tests {
         bytes.extend(7_u64.to_ne_bytes());
         bytes.extend(42_u32.to_ne_bytes());
         bytes.extend(3_u16.to_ne_bytes());
-        bytes.extend([Kind::Fork as u8, 0]);
+        bytes.extend([RecordKind::Fork as u8, 0]);
         bytes.extend(0_u64.to_ne_bytes());
         bytes.extend(41_u32.to_ne_bytes());
         bytes.extend(40_u32.to_ne_bytes());
@@ -190,14 +190,14 @@ mod tests {
             bytes.extend(word.to_ne_bytes());
         }
         bytes.extend(b"hog.1\0\0\0\0\0\0\0\0\0\0\0");
-        let mut facts = vec![Facts::default()];
+        let mut facts = vec![RecordFacts::default()];
         let raw = parse(&bytes, &mut facts).unwrap();
         assert_eq!(
             (raw.time, raw.pid, raw.cpu, raw.a, raw.c),
             (7, 42, 3, 41, 1)
         );
-        assert_eq!(raw.kind, Kind::Fork);
-        let want = Facts {
+        assert_eq!(raw.kind, RecordKind::Fork);
+        let want = RecordFacts {
             tgid: 40,
             nice: 5,
             policy: 0,
@@ -214,8 +214,8 @@ mod tests {
     #[test]
     fn kinds_and_fields_lie_where_the_object_has_them() {
         let btf = Btf::from_raw("record", OBJECT).unwrap().unwrap();
-        let name = |it: &Kind| format!("{it:?}").to_lowercase();
-        let ours = Kind::WRITTEN.iter().map(|it| (name(it), *it as i64));
+        let name = |it: &RecordKind| format!("{it:?}").to_lowercase();
+        let ours = RecordKind::WRITTEN.iter().map(|it| (name(it), *it as i64));
         assert_eq!(
             variables::enumerators(&btf, "kind"),
             ours.collect::<Vec<_>>()

@@ -16,9 +16,9 @@ use libbpf_rs::{
 };
 
 use super::convert::{Converted, Others, Records, convert};
-use super::measured::{Measured, Totals};
+use super::measured::{MeasuredTask, Totals};
 use super::pace::drain;
-use super::raw::{self, Facts, READER, Raw};
+use super::raw::{self, READER, Raw, RecordFacts};
 use super::{ProgramCost, clock};
 use crate::variables::{self, Variable};
 use crate::{Error, libbpf_log};
@@ -70,12 +70,12 @@ pub struct Recorder {
     /// The moment before it was paused.
     ended: Option<u64>,
     snapshot: Vec<u8>,
-    reader: Option<Reader>,
+    reader: Option<RingReader>,
 }
 
 /// The thread that empties the ring buffer.
 #[derive(Debug)]
-struct Reader {
+struct RingReader {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Spool, libbpf_rs::Error>>,
 }
@@ -84,7 +84,7 @@ struct Reader {
 #[derive(Debug, Default)]
 struct Spool {
     raws: Vec<Raw>,
-    facts: Vec<Facts>,
+    facts: Vec<RecordFacts>,
     /// Records that were not kept or not understood.
     dropped: u64,
 }
@@ -96,7 +96,7 @@ pub struct Recording {
     pub records: Records,
     /// By task name, up to a dot, slash or colon; empty unless histograms were asked for. The
     /// name is empty for tasks that came after all names were given away.
-    pub measured: Vec<(String, Measured)>,
+    pub measured: Vec<(String, MeasuredTask)>,
     /// Numbers; of events only how many were lost.
     pub totals: Totals,
     /// What the records of events have beyond the least.
@@ -224,7 +224,7 @@ impl Recorder {
         Ok(values.unwrap_or_default())
     }
 
-    fn measured(&self) -> Result<Vec<(String, Measured)>, Error> {
+    fn measured(&self) -> Result<Vec<(String, MeasuredTask)>, Error> {
         let names = self.object.maps().find(|map| *map.name() == *"slots");
         let names = names.ok_or_else(|| missing("slots"))?;
         let mut slots = vec![(String::new(), 0)];
@@ -240,7 +240,7 @@ impl Recorder {
         }
         let mut measured = Vec::new();
         for (name, slot) in slots {
-            let sum = Measured::sum(&self.lookup("measured", slot)?);
+            let sum = MeasuredTask::sum(&self.lookup("measured", slot)?);
             if !sum.is_empty() {
                 measured.push((name, sum));
             }
@@ -423,7 +423,7 @@ fn attach(object: &Object) -> Result<(Vec<Link>, Vec<Link>), Error> {
     Ok((links, snapshots))
 }
 
-fn read_events(object: &Object) -> Result<Reader, Error> {
+fn read_events(object: &Object) -> Result<RingReader, Error> {
     let map = object.maps().find(|map| *map.name() == *"events");
     let map = map.ok_or_else(|| missing("events"))?;
     let handle = MapHandle::try_from(&map).map_err(|source| map_error("events", source))?;
@@ -436,7 +436,7 @@ fn read_events(object: &Object) -> Result<Reader, Error> {
         Ok(spool)
     });
     let thread = thread.map_err(|source| map_error("events", source.into()))?;
-    Ok(Reader { stop, thread })
+    Ok(RingReader { stop, thread })
 }
 
 /// Ticks a second of this kernel, from how far jiffies come in the time `passed` between two

@@ -44,7 +44,7 @@ const NAMED: usize = 64;
 
 /// What is to be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedEvents {
     /// Interrupts and timers, too.
     pub interrupts: bool,
     /// System calls of locks, too.
@@ -64,7 +64,7 @@ pub struct Event {
 
 /// What is recorded, and what the kernel does not have of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenEvents {
     pub events: Vec<Event>,
     pub missing: Vec<String>,
 }
@@ -88,12 +88,12 @@ impl Event {
     }
 }
 
-impl Wanted {
+impl WantedEvents {
     /// The events of the kernel whose trace files are below `tracefs`.
     ///
     /// # Errors
     /// When the user has named an event that is not there.
-    pub fn choose(&self, tracefs: &Path) -> Result<Chosen, Error> {
+    pub fn choose(&self, tracefs: &Path) -> Result<ChosenEvents, Error> {
         let mut texts: Vec<String> = SCHEDULER.map(str::to_owned).to_vec();
         if self.interrupts {
             texts.extend(INTERRUPTS.map(str::to_owned));
@@ -103,7 +103,7 @@ impl Wanted {
             let both = |call| ["enter", "exit"].map(|way| format!("syscalls/sys_{way}_{call}"));
             texts.extend(calls.flat_map(both));
         }
-        let mut chosen = Chosen::default();
+        let mut chosen = ChosenEvents::default();
         for text in texts {
             let event = Event::of(&text);
             match event.folder(tracefs).join("format").is_file() {
@@ -210,7 +210,7 @@ mod tests {
         folder
     }
 
-    fn names(chosen: &Chosen) -> Vec<String> {
+    fn names(chosen: &ChosenEvents) -> Vec<String> {
         let name = |event: &Event| format!("{}:{}", event.system, event.name);
         chosen.events.iter().map(name).collect()
     }
@@ -222,7 +222,7 @@ mod tests {
             "irq/softirq_entry",
             "syscalls/sys_enter_futex",
         ]);
-        let wanted = Wanted {
+        let wanted = WantedEvents {
             interrupts: true,
             futex: true,
             named: Vec::new(),
@@ -243,7 +243,7 @@ mod tests {
         );
         // It came with 6.7: nobody misses it.
         assert!(!chosen.missing.iter().any(|it| it.contains("futex_wait")));
-        let none = Wanted::default().choose(folder.path()).unwrap();
+        let none = WantedEvents::default().choose(folder.path()).unwrap();
         assert_eq!(names(&none), ["sched:sched_switch"]);
     }
 
@@ -254,7 +254,7 @@ mod tests {
             "irq/softirq_entry",
             "irq/softirq_raise",
         ]);
-        let named = |text: &str, interrupts| Wanted {
+        let named = |text: &str, interrupts| WantedEvents {
             interrupts,
             futex: false,
             named: vec![text.to_owned()],
@@ -277,9 +277,9 @@ mod tests {
             let error = named(bad, false).choose(folder.path()).unwrap_err();
             assert!(error.to_string().contains(want), "{bad}: {error}");
         }
-        let many = Wanted {
+        let many = WantedEvents {
             named: vec!["irq".to_owned(); 65],
-            ..Wanted::default()
+            ..WantedEvents::default()
         };
         let error = many.choose(folder.path()).unwrap_err().to_string();
         assert!(error.contains("at most 64"), "{error}");

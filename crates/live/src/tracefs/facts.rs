@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::preflight::{Finding, Severity};
+use crate::preflight::{PreflightFinding, Severity};
 
 /// Where trace files are, the newer place first.
 const PLACES: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
@@ -72,13 +72,13 @@ fn usable(place: &Path) -> io::Result<()> {
 
 /// What keeps a recording from using tracefs, and what to do; empty if nothing does.
 #[must_use]
-pub fn obstacles(facts: &TraceFacts) -> Vec<Finding> {
+pub fn obstacles(facts: &TraceFacts) -> Vec<PreflightFinding> {
     if facts.tracefs.is_some() {
         return Vec::new();
     }
     let mut findings = Vec::new();
     let mut find = |what: &str, way_out: &str| {
-        findings.push(Finding {
+        findings.push(PreflightFinding {
             severity: Severity::Blocks,
             what: what.to_owned(),
             way_out: way_out.to_owned(),

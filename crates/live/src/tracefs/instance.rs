@@ -22,14 +22,14 @@ const ENTRIES: usize = 1 << 14;
 
 /// A trace buffer. Goes away with this value, and its contents with it.
 #[derive(Debug)]
-pub struct Instance {
+pub struct TraceInstance {
     folder: PathBuf,
     /// When the last process that has it open is gone, the kernel stops to record and gives the
     /// memory back: after a SIGKILL, too.
     keeper: Option<File>,
 }
 
-impl Instance {
+impl TraceInstance {
     /// Makes one below `tracefs`, switched off. `root` is `/` but in tests.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl Drop for TraceInstance {
     fn drop(&mut self) {
         self.keeper = None;
         if !self.folder.as_os_str().is_empty() {

@@ -25,12 +25,12 @@ const LIST: u64 = 1 << 20;
 
 /// The probe; goes away with this value. What records through it has to end before.
 #[derive(Debug)]
-pub struct Probe {
+pub struct KernelProbe {
     list: PathBuf,
     system: String,
 }
 
-impl Probe {
+impl KernelProbe {
     /// Sets it in the kernel whose trace files are below `tracefs`. `root` is `/` but in tests.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Probe {
     }
 }
 
-impl Drop for Probe {
+impl Drop for KernelProbe {
     fn drop(&mut self) {
         // The next recording finds what could not be removed, and tries again.
         let _ = self.put(&format!("-:{}/{NAME}", self.system));
@@ -91,7 +91,7 @@ pub fn remove_left(root: &Path, tracefs: &Path) {
         if let Some(system) = system
             && Process::is_left(&system.replace('_', "-"), root)
         {
-            drop(Probe {
+            drop(KernelProbe {
                 list: list.clone(),
                 system: system.to_owned(),
             });
@@ -112,13 +112,16 @@ mod tests {
         let list = root.join("kprobe_events");
         let own = "p:mine/own do_exit\n";
         fs::write(&list, own).unwrap();
-        assert!(Probe::set(root.path(), root.path()).is_err(), "no types");
+        assert!(
+            KernelProbe::set(root.path(), root.path()).is_err(),
+            "no types"
+        );
         // Types of a kernel, as far as our own recorder asks for them.
         fs::create_dir_all(root.join("sys/kernel/btf")).unwrap();
         fs::write(root.join("sys/kernel/btf/vmlinux"), OBJECT).unwrap();
         let btf = Btf::from_raw("recorder", OBJECT).unwrap().unwrap();
         let at = member(&btf, "task_struct", "pid").unwrap();
-        let probe = Probe::set(root.path(), root.path()).unwrap();
+        let probe = KernelProbe::set(root.path(), root.path()).unwrap();
         let system = probe.event().system;
         drop(probe);
         assert_eq!(

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::events::{Event, Wanted};
+use super::events::{Event, WantedEvents};
 use super::formats::Formats;
-use super::instance::{self, Instance};
+use super::instance::{self, TraceInstance};
 use super::pages::{CpuPages, Mover};
-use super::probe::{self, Probe};
+use super::probe::{self, KernelProbe};
 use super::{cost, read_up_to};
 use crate::Error;
 use crate::record::be_urgent;
@@ -33,7 +33,7 @@ const RESERVE: u64 = 4 << 20;
 
 /// How a recording is made.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct TraceOptions<'a> {
     /// Where `/` is; another folder in tests.
     pub root: &'a Path,
     /// The folder of trace files.
@@ -41,7 +41,7 @@ pub struct Asked<'a> {
     /// Where files without a name are made: in the folder of the result.
     pub folder: &'a Path,
     /// Which events.
-    pub wanted: &'a Wanted,
+    pub wanted: &'a WantedEvents,
     /// The size of a CPU's buffer in KiB; `None`: 8 MiB, less on a small machine.
     pub buffer_kib: Option<u64>,
     /// Bytes of records after which the recording ends.
@@ -50,7 +50,7 @@ pub struct Asked<'a> {
 
 /// Why a recording has ended by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RecorderEnd {
     /// It has as many bytes as it may have.
     Limit,
     /// The disk is full.
@@ -63,10 +63,10 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct TraceRecorder {
     /// Ended before the buffer goes away.
-    reader: Reader,
-    instance: Instance,
+    reader: TraceReader,
+    instance: TraceInstance,
     /// Taken away after the buffer that records through it.
-    probe: Option<Probe>,
+    probe: Option<KernelProbe>,
     formats: Formats,
     clock: String,
     tracefs: PathBuf,
@@ -79,7 +79,7 @@ pub struct TraceRecorder {
 
 /// The thread that empties the buffers.
 #[derive(Debug)]
-struct Reader {
+struct TraceReader {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Emptied>>,
 }
@@ -88,7 +88,7 @@ struct Reader {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    /// An [`Ended`], or 0.
+    /// An [`RecorderEnd`], or 0.
     ended: AtomicU8,
     bytes: AtomicU64,
     failure: Mutex<Option<io::Error>>,
@@ -104,7 +104,7 @@ struct Emptied {
 
 /// A recording that is over.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct EndedRecording {
     pub(super) formats: Formats,
     pub(super) clock: String,
     pub(super) pages: Vec<CpuPages>,
@@ -124,7 +124,7 @@ pub struct Recorded {
     /// CPU time that the recording of an event takes, where it can be seen.
     pub event_cost: Option<Duration>,
     /// Why it ended by itself, if it did.
-    pub ended: Option<Ended>,
+    pub ended: Option<RecorderEnd>,
     /// Events that the kernel does not have.
     pub missing: Vec<String>,
     /// Buffers of earlier recordings that were removed.
@@ -140,17 +140,17 @@ impl TraceRecorder {
     ///
     /// # Errors
     /// When the kernel refuses, an event is not there, or no file can be made.
-    pub fn start(asked: &Asked<'_>) -> Result<Self, Error> {
+    pub fn start(asked: &TraceOptions<'_>) -> Result<Self, Error> {
         let removed = instance::remove_left(asked.root, asked.tracefs);
         probe::remove_left(asked.root, asked.tracefs);
         let mut chosen = asked.wanted.choose(asked.tracefs)?;
-        let instance = Instance::make(asked.root, asked.tracefs)?;
+        let instance = TraceInstance::make(asked.root, asked.tracefs)?;
         // Nothing depends on it, and a kernel may refuse it only when it is switched on.
-        let probe = Probe::set(asked.root, asked.tracefs).ok();
+        let probe = KernelProbe::set(asked.root, asked.tracefs).ok();
         let probe = probe.filter(|probe| instance.enable(&probe.event()).is_ok());
         match &probe {
             Some(probe) => chosen.events.push(probe.event()),
-            None => chosen.missing.push(Probe::absent()),
+            None => chosen.missing.push(KernelProbe::absent()),
         }
         let mut recorder = Self::start_in(instance, asked, chosen.events)?;
         (recorder.missing, recorder.removed) = (chosen.missing, removed);
@@ -159,8 +159,8 @@ impl TraceRecorder {
     }
 
     pub(super) fn start_in(
-        instance: Instance,
-        asked: &Asked<'_>,
+        instance: TraceInstance,
+        asked: &TraceOptions<'_>,
         events: Vec<Event>,
     ) -> Result<Self, Error> {
         let formats = Formats::read(asked.tracefs, &events)?;
@@ -183,7 +183,7 @@ impl TraceRecorder {
             instance.enable(event)?;
         }
         let recorder = Self {
-            reader: Reader::start(mover, pages, asked.bytes_most),
+            reader: TraceReader::start(mover, pages, asked.bytes_most),
             clock,
             formats,
             tracefs: asked.tracefs.to_owned(),
@@ -201,11 +201,11 @@ impl TraceRecorder {
 
     /// Why it has ended by itself; `None` as long as it goes on.
     #[must_use]
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<RecorderEnd> {
         match self.reader.shared.ended.load(Ordering::Relaxed) {
-            1 => Some(Ended::Limit),
-            2 => Some(Ended::DiskFull),
-            3 => Some(Ended::Failed),
+            1 => Some(RecorderEnd::Limit),
+            2 => Some(RecorderEnd::DiskFull),
+            3 => Some(RecorderEnd::Failed),
             _ => None,
         }
     }
@@ -229,7 +229,7 @@ impl TraceRecorder {
     ///
     /// # Panics
     /// If the thread that reads has panicked.
-    pub fn stop(mut self) -> Result<Recorded, Error> {
+    pub fn stop(mut self) -> Result<EndedRecording, Error> {
         // What does not switch off is removed all the same.
         let _ = self.instance.write("tracing_on", "0");
         let length = self.began.elapsed();
@@ -238,7 +238,7 @@ impl TraceRecorder {
         let cpus = emptied.pages.iter().map(|pages| pages.cpu);
         let counted: Vec<String> = cpus.map(|cpu| self.instance.counted(cpu)).collect();
         let names = names(&self.tracefs);
-        let mut recorded = Recorded {
+        let mut recorded = EndedRecording {
             formats: std::mem::take(&mut self.formats),
             clock: std::mem::take(&mut self.clock),
             events: sum(&counted, &["read events"]),
@@ -274,7 +274,7 @@ impl TraceRecorder {
     }
 }
 
-impl Recorded {
+impl EndedRecording {
     /// Names threads that the kernel's own list does not name: numbers and names.
     pub fn name<'a>(&mut self, names: impl IntoIterator<Item = (u32, &'a str)>) {
         for (pid, comm) in names {
@@ -283,7 +283,7 @@ impl Recorded {
     }
 }
 
-impl Reader {
+impl TraceReader {
     fn start(mut mover: Mover, mut pages: Vec<CpuPages>, most: u64) -> Self {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
@@ -335,7 +335,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for TraceReader {
     fn drop(&mut self) {
         if self.thread.is_some() {
             let _ = self.end();

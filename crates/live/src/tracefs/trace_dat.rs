@@ -10,7 +10,7 @@ use model::snapshot::SNAPSHOT_OPTION;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::pages::CpuPages;
-use super::recorder::Recorded;
+use super::recorder::EndedRecording;
 
 /// Options of trace-cmd.
 const CPU_STATISTICS: u16 = 2;
@@ -21,7 +21,7 @@ const CPU_COUNT: u16 = 8;
 /// Bytes that are copied before the room that they took is given back.
 const PORTION: u64 = 64 << 20;
 
-impl Recorded {
+impl EndedRecording {
     /// Writes all as a `trace.dat` of version 6, with `snapshot` as an option of ours. Returns how
     /// many bytes it has.
     ///
@@ -33,13 +33,18 @@ impl Recorded {
 }
 
 /// CPUs of the machine: one more than the number of the last one that was recorded.
-fn cpus(recorded: &Recorded) -> usize {
+fn cpus(recorded: &EndedRecording) -> usize {
     let cpus = recorded.pages.iter().map(|pages| pages.cpu as usize + 1);
     cpus.max().unwrap_or(0)
 }
 
 /// Writes `recorded` to `to`, from its begin. Returns how many bytes it has.
-fn write(mut recorded: Recorded, to: &mut File, kernel: &str, snapshot: &[u8]) -> io::Result<u64> {
+fn write(
+    mut recorded: EndedRecording,
+    to: &mut File,
+    kernel: &str,
+    snapshot: &[u8],
+) -> io::Result<u64> {
     recorded.reserve = None;
     to.seek(SeekFrom::Start(0))?;
     let head = head(&recorded, kernel, snapshot);
@@ -90,7 +95,7 @@ fn move_to(pages: &mut CpuPages, bytes: u64, to: &mut File) -> io::Result<()> {
 }
 
 /// All that stands before the table of places.
-fn head(recorded: &Recorded, kernel: &str, snapshot: &[u8]) -> Vec<u8> {
+fn head(recorded: &EndedRecording, kernel: &str, snapshot: &[u8]) -> Vec<u8> {
     let formats = &recorded.formats;
     let mut to = b"\x17\x08\x44tracing6\0".to_vec();
     to.push(u8::from(cfg!(target_endian = "big")));
@@ -135,7 +140,7 @@ fn head(recorded: &Recorded, kernel: &str, snapshot: &[u8]) -> Vec<u8> {
 }
 
 /// Numbers and names of threads, a line each.
-fn names(recorded: &Recorded) -> Vec<u8> {
+fn names(recorded: &EndedRecording) -> Vec<u8> {
     let mut text = Vec::new();
     for (pid, name) in &recorded.names {
         text.extend(format!("{pid} ").bytes());

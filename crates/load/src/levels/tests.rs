@@ -162,7 +162,7 @@ impl Sink for Seen {
 
 #[test]
 fn events_are_of_the_tasks_by_their_names_from_the_start_on() {
-    let raw = |time: u64, kind: Kind, pid: u32, [a, b]: [u32; 2]| Raw {
+    let raw = |time: u64, kind: RecordKind, pid: u32, [a, b]: [u32; 2]| Raw {
         time,
         pid,
         cpu: 0,
@@ -175,10 +175,10 @@ fn events_are_of_the_tasks_by_their_names_from_the_start_on() {
     let records = Records {
         raws: vec![
             // Pid 41 works, then 40; the policy has 40 on level 3.
-            raw(110, Kind::Switch, 41, [0, 0]),
-            raw(150, Kind::Report, 40, [120, 3]),
-            raw(150, Kind::Switch, 40, [41, 0]),
-            raw(190, Kind::Switch, 0, [40, 1]),
+            raw(110, RecordKind::Switch, 41, [0, 0]),
+            raw(150, RecordKind::Report, 40, [120, 3]),
+            raw(150, RecordKind::Switch, 40, [41, 0]),
+            raw(190, RecordKind::Switch, 0, [40, 1]),
         ],
         ended: 200,
         ..Records::default()

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::shared::{Plan, Shared};
-use live::record::{Kind, Raw};
+use live::record::{Raw, RecordKind};
 
 /// Marks that the ring holds; the player empties it as `Pace` says.
 pub const ENTRIES: u64 = 1 << 17;
@@ -68,7 +68,7 @@ impl Marks {
     }
 
     /// Writes a mark, or counts it as lost when the ring is full. `raw` is of the kind
-    /// [`Kind::Born`] or [`Kind::Mark`].
+    /// [`RecordKind::Born`] or [`RecordKind::Mark`].
     pub fn push(&self, raw: &Raw) {
         let mut number = self.heads()[0].load(Ordering::Relaxed);
         loop {
@@ -95,7 +95,7 @@ impl Marks {
                     let words = [
                         raw.time,
                         u64::from(raw.pid) | u64::from(raw.a) << 32,
-                        u64::from(raw.b) | u64::from(raw.kind == Kind::Born) << 32,
+                        u64::from(raw.b) | u64::from(raw.kind == RecordKind::Born) << 32,
                         raw.c,
                     ];
                     for (to, word) in entry[1..].iter().zip(words) {
@@ -123,8 +123,8 @@ impl Marks {
                 pid: low(who),
                 cpu: 0,
                 kind: match what >> 32 {
-                    0 => Kind::Mark,
-                    _ => Kind::Born,
+                    0 => RecordKind::Mark,
+                    _ => RecordKind::Born,
                 },
                 flags: 0,
                 c,
@@ -152,7 +152,11 @@ mod tests {
             time: c + 1,
             pid,
             cpu: 0,
-            kind: if c == 0 { Kind::Born } else { Kind::Mark },
+            kind: if c == 0 {
+                RecordKind::Born
+            } else {
+                RecordKind::Mark
+            },
             flags: 0,
             c,
             a: pid + 7,

@@ -37,7 +37,7 @@ pub use run::{AsItIs, Detached, How, OfKernel, Scheduler, play};
 
 use crate::Error;
 use cgroups::Cgroups;
-use live::record::{Kind, Pace, Raw, be_urgent, clock};
+use live::record::{Pace, Raw, RecordKind, be_urgent, clock};
 use state::{Failure, Overdue, SharedState};
 use sys::Forked;
 
@@ -267,14 +267,14 @@ impl Drop for Player {
 
 /// Says of each task what it did not do in time. It will not do it, because it was ended.
 fn skip(overdue: &[Overdue], at: u64, said: &mut Vec<Raw>) {
-    let born = said.iter().filter(|raw| raw.kind == Kind::Born);
+    let born = said.iter().filter(|raw| raw.kind == RecordKind::Born);
     let pids: BTreeMap<[u32; 2], u32> = born.map(|raw| ([raw.a, raw.b], raw.pid)).collect();
     said.extend(overdue.iter().filter_map(|it| {
         Some(Raw {
             time: at,
             pid: *pids.get(&[it.group, it.index])?,
             cpu: 0,
-            kind: Kind::Mark,
+            kind: RecordKind::Mark,
             flags: 0,
             c: it.count,
             a: it.deadline,
@@ -440,9 +440,9 @@ mod tests {
             b,
         };
         let mut said = vec![
-            raw(Kind::Born, 41, 1, 0),
-            raw(Kind::Born, 42, 1, 2),
-            raw(Kind::Mark, 41, 1, 2),
+            raw(RecordKind::Born, 41, 1, 0),
+            raw(RecordKind::Born, 42, 1, 2),
+            raw(RecordKind::Mark, 41, 1, 2),
         ];
         let overdue = |index| Overdue {
             group: 1,
@@ -456,6 +456,6 @@ mod tests {
         let last = said[3];
         assert_eq!((last.time, last.pid, last.a, last.c), (99, 42, 5, 9));
         assert_eq!(last.b, EventKind::Skipped as u32);
-        assert_eq!(last.kind, Kind::Mark);
+        assert_eq!(last.kind, RecordKind::Mark);
     }
 }

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use live::Ending;
+use live::PolicyEnding;
 use live::record::{
-    self, Cost, Depth, Extras, Measured, Mended, Others, ProgramCost, Recorder, Records, Totals,
+    self, Cost, Depth, Extras, MeasuredTask, Mended, Others, ProgramCost, Recorder, Records, Totals,
 };
 use model::{Exit, ExitKind, MachineSpec, Nanos, SimTime, Sink, Summary};
 use workload::RunSpec;
@@ -67,7 +67,7 @@ impl Scheduler for AsItIs {}
 #[derive(Clone, Debug, Default)]
 pub struct Detached {
     /// How the kernel says that it ended; `None` if it did not say.
-    pub ending: Option<Ending>,
+    pub ending: Option<PolicyEnding>,
     /// What it counted.
     pub counters: Vec<(String, u64)>,
 }
@@ -78,7 +78,7 @@ pub struct OfKernel {
     /// The machine, with the tick that was measured.
     pub machine: MachineSpec,
     /// By task name, what the kernel measured itself; empty unless histograms were asked for.
-    pub measured: Vec<(String, Measured)>,
+    pub measured: Vec<(String, MeasuredTask)>,
     /// Numbers of the whole machine; of [`Depth::Events`] only how many were lost.
     pub totals: Totals,
     /// What the records of events have beyond the least; `None` without them.
@@ -96,7 +96,7 @@ pub struct OfKernel {
     /// How long the tasks had slept under their scheduler before it began.
     pub before: Nanos,
     /// How the policy ended.
-    pub ending: Option<Ending>,
+    pub ending: Option<PolicyEnding>,
     /// Whether it ended before the play did.
     pub ejected: bool,
 }
@@ -214,7 +214,7 @@ fn trace(
 }
 
 /// The result in the words of the simulated machine; what the kernel does not count is empty.
-fn summary(ending: Ending, counters: Vec<(String, u64)>, end: SimTime) -> Summary {
+fn summary(ending: PolicyEnding, counters: Vec<(String, u64)>, end: SimTime) -> Summary {
     let kinds = [
         ExitKind::Unreg,
         ExitKind::UnregBpf,
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_result_has_the_kernels_kind_and_message() {
-        let ending = Ending {
+        let ending = PolicyEnding {
             kind: 1026,
             code: 7,
             reason: "runnable task stall".to_owned(),
@@ -274,7 +274,7 @@ mod tests {
             (SimTime::from_nanos(9), counters)
         );
         // Without a word of the kernel it was detached as everybody is.
-        let quiet = super::summary(Ending::default(), Vec::new(), SimTime::ZERO);
+        let quiet = super::summary(PolicyEnding::default(), Vec::new(), SimTime::ZERO);
         assert_eq!(quiet.exit.kind, ExitKind::Unreg);
     }
 }

@@ -12,7 +12,7 @@ use super::devices::put;
 use super::state::{Failure, Member, SharedState};
 use super::sys::{self, Ended, Forked};
 use super::{names, shared, spin};
-use live::record::{Kind, Raw, clock};
+use live::record::{Raw, RecordKind, clock};
 
 /// Stack of a thread; performing commands needs little.
 const STACK: usize = 256 << 10;
@@ -190,10 +190,10 @@ impl Task {
         self.me()
             .tid()
             .store(sys::tid().cast_unsigned(), Ordering::Release);
-        self.tell(Kind::Born, self.group, self.index, 0);
+        self.tell(RecordKind::Born, self.group, self.index, 0);
     }
 
-    fn tell(&self, kind: Kind, a: u32, b: u32, c: u64) {
+    fn tell(&self, kind: RecordKind, a: u32, b: u32, c: u64) {
         self.state.marks.push(&Raw {
             time: clock(),
             pid: self.pid,
@@ -311,7 +311,7 @@ impl Task {
                 kind,
                 number,
                 value,
-            } => self.tell(Kind::Mark, number, kind as u32, value),
+            } => self.tell(RecordKind::Mark, number, kind as u32, value),
             _ => self.device(command)?,
         }
         Ok(())

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use live::pins::Pins;
-use live::preflight::{self, Facts, Finding, Severity, function_faults};
-use live::{Attached, Ending, Holder, Policy, SchedExt, State, process};
+use live::preflight::{self, MachineFacts, PreflightFinding, Severity, function_faults};
+use live::{Attached, ClassState, Holder, Policy, PolicyEnding, SchedExt, process};
 use model::{Advised, PolicySpec};
 
 use crate::exit::{UnsupportedError, UsageError};
@@ -70,7 +70,7 @@ pub struct Attaching<'a> {
 }
 
 /// A finding and what to do, on two lines.
-pub fn told(finding: &Finding) -> String {
+pub fn told(finding: &PreflightFinding) -> String {
     let mark = match finding.severity {
         Severity::Blocks => "blocks",
         Severity::Untested => "untested",
@@ -91,13 +91,13 @@ impl Attaching<'_> {
     /// # Errors
     /// When something stands in the way; with the ways out.
     pub fn preflight(&self, spec: &PolicySpec) -> anyhow::Result<Option<Holder>> {
-        let mut facts = Facts::below(self.root);
+        let mut facts = MachineFacts::below(self.root);
         let holder = facts
             .holder
             .clone()
             .filter(|holder| self.replace && holder.can_be_replaced());
         if holder.is_some() {
-            facts.state = Some(State::Disabled);
+            facts.state = Some(ClassState::Disabled);
         }
         let mut findings = preflight::judge(&facts);
         if facts.state.is_some() {
@@ -114,7 +114,7 @@ impl Attaching<'_> {
     }
 
     /// Whether a finding stands in the way, and is not only said.
-    pub fn refuses(&self, finding: &Finding) -> bool {
+    pub fn refuses(&self, finding: &PreflightFinding) -> bool {
         match finding.severity {
             Severity::Blocks => true,
             Severity::Untested => !self.untested,
@@ -245,7 +245,7 @@ fn is_shipped(spec: &PolicySpec) -> bool {
 }
 
 /// An error with what stands in the way and the ways out, if anything does.
-pub fn refuse(refused: &[&Finding]) -> Result<(), UnsupportedError> {
+pub fn refuse(refused: &[&PreflightFinding]) -> Result<(), UnsupportedError> {
     if refused.is_empty() {
         return Ok(());
     }
@@ -272,15 +272,15 @@ pub fn open(spec: &PolicySpec, knobs: &[(String, Vec<u8>)]) -> anyhow::Result<Po
 }
 
 /// Why the kernel ended a policy, in one line.
-pub fn cause(ending: Option<&Ending>) -> String {
+pub fn cause(ending: Option<&PolicyEnding>) -> String {
     match ending {
-        Some(Ending {
+        Some(PolicyEnding {
             reason,
             message,
             kind,
             ..
         }) if message.is_empty() => format!("{reason} (kind {kind})"),
-        Some(Ending {
+        Some(PolicyEnding {
             reason,
             message,
             kind,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use live::{SchedExt, State, Timed, TimedEnd, process};
+use live::{ClassState, SchedExt, Timed, TimedEnd, process};
 use model::Advised;
 
 /// How long a program may take until its policy is attached; on a CPU that an emulator pretends,
@@ -76,7 +76,7 @@ impl Loader {
     }
 
     fn is_attached(&self) -> bool {
-        self.kernel.state() == Some(State::Enabled)
+        self.kernel.state() == Some(ClassState::Enabled)
     }
 
     /// Why the policy is not there any more; `None` while it is. A program that attaches its policy
@@ -138,7 +138,10 @@ impl Loader {
         // Kills what did not end.
         drop(child);
         let limit = Instant::now() + STOP_PATIENCE;
-        while kernel.state().is_some_and(|state| state != State::Disabled) {
+        while kernel
+            .state()
+            .is_some_and(|state| state != ClassState::Disabled)
+        {
             if Instant::now() >= limit {
                 bail!(Advised::new(
                     format!("{name} has ended and a policy is still attached"),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{First, is_last};
-use crate::record::raw::{self, Kind, Raw};
+use crate::record::raw::{self, Raw, RecordKind};
 
 /// What came before the events: it decides how they begin.
 #[derive(Default)]
@@ -22,7 +22,7 @@ impl Early {
         for (at, raw) in raws.iter().enumerate() {
             let on = |cpu: u32| First::Runnable(u16::try_from(cpu).unwrap_or(0));
             match raw.kind {
-                Kind::Switch => {
+                RecordKind::Switch => {
                     let left = match raw.b {
                         _ if is_last(raw) => None,
                         0 => Some(First::Runnable(raw.cpu)),
@@ -32,23 +32,23 @@ impl Early {
                     early.last.insert(raw.a, left);
                     early.last.insert(raw.pid, Some(First::Running(raw.cpu)));
                 }
-                Kind::Wakeup | Kind::Start => {
+                RecordKind::Wakeup | RecordKind::Start => {
                     let last = early.last.entry(raw.pid).or_insert(Some(First::Asleep));
                     if *last == Some(First::Asleep) {
                         *last = Some(on(raw.a));
                     }
                 }
-                Kind::Migrate => {
+                RecordKind::Migrate => {
                     if let Some(Some(First::Runnable(_))) = early.last.get(&raw.pid) {
                         early.last.insert(raw.pid, Some(on(raw.a)));
                     }
                 }
-                Kind::Fork => {
+                RecordKind::Fork => {
                     early.forks.insert(raw.pid, at);
                     early.last.insert(raw.pid, Some(First::Asleep));
                     early.names.remove(&raw.pid);
                 }
-                Kind::Rename => {
+                RecordKind::Rename => {
                     early.names.insert(raw.pid, (raw.time, raw.c));
                 }
                 _ => {}
@@ -62,7 +62,7 @@ impl Early {
         let mut told = Vec::with_capacity(raws.len());
         for raw in raws {
             let mut raw = *raw;
-            if raw.kind == Kind::Snapshot {
+            if raw.kind == RecordKind::Snapshot {
                 self.forks.remove(&raw.pid);
                 match self.last.get(&raw.pid) {
                     None => {}
@@ -79,7 +79,7 @@ impl Early {
         for (pid, at) in forks {
             if let Some(Some(last)) = self.last.get(&pid) {
                 let mut raw = Raw {
-                    kind: Kind::Snapshot,
+                    kind: RecordKind::Snapshot,
                     ..raws[at]
                 };
                 set_state(&mut raw, *last);

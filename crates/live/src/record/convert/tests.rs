@@ -9,7 +9,7 @@ const BEGAN: u64 = 1_000_000;
 const ASLEEP: u32 = 1;
 
 #[expect(clippy::too_many_arguments, reason = "the fields of a record")]
-fn raw(at: u64, cpu: u16, kind: Kind, pid: u32, a: u32, b: u32) -> Raw {
+fn raw(at: u64, cpu: u16, kind: RecordKind, pid: u32, a: u32, b: u32) -> Raw {
     Raw {
         time: BEGAN + at,
         pid,
@@ -23,11 +23,11 @@ fn raw(at: u64, cpu: u16, kind: Kind, pid: u32, a: u32, b: u32) -> Raw {
 }
 
 fn switch(at: u64, cpu: u16, prev: u32, state: u32, next: u32) -> Raw {
-    raw(at, cpu, Kind::Switch, next, prev, state)
+    raw(at, cpu, RecordKind::Switch, next, prev, state)
 }
 
 fn wakeup(at: u64, cpu: u16, pid: u32) -> Raw {
-    raw(at, cpu, Kind::Wakeup, pid, cpu.into(), 0)
+    raw(at, cpu, RecordKind::Wakeup, pid, cpu.into(), 0)
 }
 
 /// Records of 2 CPUs and `length` ns; each snapshot is a pid, its flags and its name.
@@ -41,12 +41,12 @@ fn records(length: u64, snapshot: &[(u32, u8, &str)], raws: Vec<Raw>) -> Records
         ..Records::default()
     };
     for &(pid, flags, comm) in snapshot {
-        let mut raw = raw(0, 0, Kind::Snapshot, pid, 1, 0);
+        let mut raw = raw(0, 0, RecordKind::Snapshot, pid, 1, 0);
         (raw.flags, raw.c) = (flags, records.facts.len() as u64);
         records.raws.push(raw);
-        records.facts.push(Facts {
+        records.facts.push(RecordFacts {
             comm: comm.to_owned(),
-            ..Facts::default()
+            ..RecordFacts::default()
         });
     }
     records
@@ -236,7 +236,7 @@ fn the_waker_is_a_task_unless_it_was_an_interrupt() {
     ];
     let waking = |at, pid, flags| Raw {
         flags,
-        ..raw(at, 0, Kind::Waking, pid, 0, 1)
+        ..raw(at, 0, RecordKind::Waking, pid, 0, 1)
     };
     let (converted, _) = told(&records(
         100,
@@ -277,15 +277,15 @@ fn a_forked_task_starts_lives_and_exits_and_its_pid_may_come_again() {
     for (index, at) in [100, 500].into_iter().enumerate() {
         list.raws.push(Raw {
             c: 1 + index as u64,
-            ..raw(at, 0, Kind::Fork, 8, 1, 0)
+            ..raw(at, 0, RecordKind::Fork, 8, 1, 0)
         });
-        list.facts.push(Facts {
+        list.facts.push(RecordFacts {
             comm: format!("cc.{index}"),
-            ..Facts::default()
+            ..RecordFacts::default()
         });
         // A new task is placed without a wakeup, and that is no migration.
-        list.raws.push(raw(at + 5, 0, Kind::Migrate, 8, 1, 0));
-        list.raws.push(raw(at + 10, 0, Kind::Start, 8, 1, 0));
+        list.raws.push(raw(at + 5, 0, RecordKind::Migrate, 8, 1, 0));
+        list.raws.push(raw(at + 10, 0, RecordKind::Start, 8, 1, 0));
         list.raws.push(switch(at + 20, 1, 0, 0, 8));
         list.raws.push(switch(at + 120, 1, 8, raw::TASK_DEAD, 0));
     }
@@ -321,15 +321,15 @@ fn the_players_tasks_are_in_their_groups_and_speak() {
             (10, 0, "runslice-reader"),
         ],
         vec![
-            raw(10, 0, Kind::Mark, 5, 0, EventKind::Count as u32),
-            raw(20, 0, Kind::Mark, 5, 0, EventKind::Switch as u32),
+            raw(10, 0, RecordKind::Mark, 5, 0, EventKind::Count as u32),
+            raw(20, 0, RecordKind::Mark, 5, 0, EventKind::Switch as u32),
         ],
     );
     list.raws[0].c = 3;
     list.facts[2].flags = raw::PF_KTHREAD;
     // Born before the recording began.
-    list.raws.push(raw(0, 0, Kind::Born, 5, 0, 1));
-    list.raws.push(raw(0, 0, Kind::Born, 6, 0, 0));
+    list.raws.push(raw(0, 0, RecordKind::Born, 5, 0, 1));
+    list.raws.push(raw(0, 0, RecordKind::Born, 6, 0, 0));
     list.raws[7].time = 5;
     let converted = convert(&list, &groups, Others::Together);
     let names: Vec<_> = converted
@@ -350,9 +350,9 @@ fn what_came_before_the_first_event_decides_how_the_stream_begins() {
     let mut early = vec![
         switch(0, 0, 1, ASLEEP, 2),
         wakeup(0, 1, 3),
-        raw(0, 0, Kind::Migrate, 3, 0, 1),
-        raw(0, 0, Kind::Fork, 4, 1, 0),
-        raw(0, 0, Kind::Start, 4, 1, 0),
+        raw(0, 0, RecordKind::Migrate, 3, 0, 1),
+        raw(0, 0, RecordKind::Fork, 4, 1, 0),
+        raw(0, 0, RecordKind::Start, 4, 1, 0),
         switch(0, 1, 0, 0, 4),
         switch(0, 1, 4, raw::TASK_DEAD, 5),
     ];
@@ -384,10 +384,10 @@ fn what_came_before_the_first_event_decides_how_the_stream_begins() {
 #[test]
 fn a_name_that_came_before_the_first_event_and_after_the_list_counts() {
     let mut early = vec![
-        raw(0, 0, Kind::Rename, 1, 0, 0),
-        raw(0, 0, Kind::Rename, 2, 0, 0),
-        raw(0, 0, Kind::Fork, 3, 1, 0),
-        raw(0, 0, Kind::Rename, 3, 0, 0),
+        raw(0, 0, RecordKind::Rename, 1, 0, 0),
+        raw(0, 0, RecordKind::Rename, 2, 0, 0),
+        raw(0, 0, RecordKind::Fork, 3, 1, 0),
+        raw(0, 0, RecordKind::Rename, 3, 0, 0),
     ];
     for ((raw, before), facts) in early.iter_mut().zip([10, 90, 50, 40]).zip([2, 2, 0, 3]) {
         (raw.time, raw.c) = (BEGAN - before, facts);
@@ -399,7 +399,11 @@ fn a_name_that_came_before_the_first_event_and_after_the_list_counts() {
         (10, 0, "child"),
     ];
     let mut list = records(100, &snapshot, early);
-    for raw in list.raws.iter_mut().filter(|it| it.kind == Kind::Snapshot) {
+    for raw in list
+        .raws
+        .iter_mut()
+        .filter(|it| it.kind == RecordKind::Snapshot)
+    {
         raw.time = BEGAN - 70;
     }
     let (converted, _) = told(&list);
@@ -439,7 +443,8 @@ fn random(seed: u64) -> Records {
                 let pid = asleep.swap_remove(pick(&mut rng, asleep.len()));
                 if let Some(place) = places.get(&pid).filter(|place| **place != cpu) {
                     let (new, old) = (cpu.into(), (*place).into());
-                    list.raws.push(raw(at, cpu, Kind::Migrate, pid, new, old));
+                    list.raws
+                        .push(raw(at, cpu, RecordKind::Migrate, pid, new, old));
                 }
                 list.raws.push(wakeup(at, cpu, pid));
                 runnable.push((pid, cpu));
@@ -447,11 +452,11 @@ fn random(seed: u64) -> Records {
             1 if next_pid < 40 => {
                 list.raws.push(Raw {
                     c: list.facts.len() as u64,
-                    ..raw(at, cpu, Kind::Fork, next_pid, on[0], 0)
+                    ..raw(at, cpu, RecordKind::Fork, next_pid, on[0], 0)
                 });
-                list.facts.push(Facts::default());
+                list.facts.push(RecordFacts::default());
                 list.raws
-                    .push(raw(at + 1, cpu, Kind::Start, next_pid, cpu.into(), 0));
+                    .push(raw(at + 1, cpu, RecordKind::Start, next_pid, cpu.into(), 0));
                 runnable.push((next_pid, cpu));
                 next_pid += 1;
             }
@@ -462,7 +467,8 @@ fn random(seed: u64) -> Records {
                         let (pid, place) = runnable.swap_remove(pick(&mut rng, length));
                         if place != cpu {
                             let (new, old) = (cpu.into(), place.into());
-                            list.raws.push(raw(at, cpu, Kind::Migrate, pid, new, old));
+                            list.raws
+                                .push(raw(at, cpu, RecordKind::Migrate, pid, new, old));
                         }
                         pid
                     }

@@ -183,8 +183,8 @@ impl Fake {
     }
 
     fn start(&self, bytes_most: u64) -> Result<TraceRecorder, Error> {
-        let wanted = Wanted::default();
-        let asked = Asked {
+        let wanted = WantedEvents::default();
+        let asked = TraceOptions {
             root: self.folder.path(),
             tracefs: self.folder.path(),
             folder: self.folder.path(),
@@ -194,7 +194,7 @@ impl Fake {
         };
         let chosen = wanted.choose(self.folder.path())?;
         TraceRecorder::start_in(
-            Instance::at(self.folder.join("instance")),
+            TraceInstance::at(self.folder.join("instance")),
             &asked,
             chosen.events,
         )
@@ -289,7 +289,7 @@ fn a_recording_ends_by_itself_at_its_limit() {
         thread::yield_now();
     }
     let recorded = recorder.stop().unwrap();
-    assert_eq!(recorded.ended, Some(Ended::Limit));
+    assert_eq!(recorded.ended, Some(RecorderEnd::Limit));
     assert!(recorded.bytes >= 4096);
 }
 

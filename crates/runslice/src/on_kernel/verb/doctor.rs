@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use live::preflight::{self, Facts, Finding, Severity, function_faults};
+use live::preflight::{self, MachineFacts, PreflightFinding, Severity, function_faults};
 use live::tracefs::{self, TraceFacts};
 
 use crate::exit::Status;
@@ -25,7 +25,7 @@ pub struct Doctor {
 /// # Errors
 /// When standard output is closed.
 pub fn run(request: &Doctor) -> anyhow::Result<Status> {
-    let facts = Facts::below(&request.root);
+    let facts = MachineFacts::below(&request.root);
     let mut findings = preflight::judge(&facts);
     if facts.state.is_some() {
         findings.extend(faults(&request.root, &facts.release));
@@ -65,7 +65,7 @@ pub fn run(request: &Doctor) -> anyhow::Result<Status> {
 }
 
 /// The kernel's functions that do not fit a shipped policy's calls, each once.
-fn faults(root: &Path, release: &str) -> Vec<Finding> {
+fn faults(root: &Path, release: &str) -> Vec<PreflightFinding> {
     let all = policies::ALL.iter();
     let faults: BTreeSet<_> = all
         .flat_map(|policy| function_faults(root, policy.object))
@@ -78,14 +78,16 @@ fn recording(root: &Path) -> String {
     let found = tracefs::obstacles(&TraceFacts::below(root));
     match found.first() {
         None => "through tracefs".to_owned(),
-        Some(Finding { what, way_out, .. }) => format!("not through tracefs: {what}; {way_out}"),
+        Some(PreflightFinding { what, way_out, .. }) => {
+            format!("not through tracefs: {what}; {way_out}")
+        }
     }
 }
 
-fn scheduler(facts: &Facts) -> String {
+fn scheduler(facts: &MachineFacts) -> String {
     match (facts.state, &facts.attached) {
         (None, _) => "not in this kernel".to_owned(),
-        (Some(live::State::Disabled), _) => "there, no policy attached".to_owned(),
+        (Some(live::ClassState::Disabled), _) => "there, no policy attached".to_owned(),
         (Some(_), Some(name)) => format!("{name} is attached"),
         (Some(state), None) => format!("{state:?}").to_lowercase(),
     }

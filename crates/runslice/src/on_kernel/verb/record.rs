@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use live::preflight::{Finding, Severity};
-use live::tracefs::{Asked, Ended, TraceFacts, TraceRecorder, Wanted, obstacles};
+use live::preflight::{PreflightFinding, Severity};
+use live::tracefs::{
+    RecorderEnd, TraceFacts, TraceOptions, TraceRecorder, WantedEvents, obstacles,
+};
 use live::{Timed, process, snapshot};
 use model::{Nanos, Snapshot, span};
 
@@ -146,7 +148,7 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
 fn choose(request: &Record, facts: &TraceFacts) -> anyhow::Result<With> {
     let tracefs = obstacles(facts);
     let bpf = || by_bpf::obstacles(&request.root);
-    let refuse = |findings: &[Finding]| {
+    let refuse = |findings: &[PreflightFinding]| {
         let told: Vec<String> = findings.iter().map(told).collect();
         Err(UnsupportedError::new(told.join("\n")).into())
     };
@@ -182,12 +184,12 @@ fn by_tracefs(
     file: ResultFile,
     mut snapshot: Snapshot,
 ) -> anyhow::Result<Status> {
-    let wanted = Wanted {
+    let wanted = WantedEvents {
         interrupts: !request.no_interrupts,
         futex: request.futex,
         named: request.event.clone(),
     };
-    let recorder = TraceRecorder::start(&Asked {
+    let recorder = TraceRecorder::start(&TraceOptions {
         root: &request.root,
         tracefs,
         folder: file.folder(),
@@ -290,16 +292,16 @@ impl Record {
 }
 
 /// Why the recording ended by itself, for people.
-fn why_ended(ended: Ended) -> &'static str {
+fn why_ended(ended: RecorderEnd) -> &'static str {
     match ended {
-        Ended::Limit => "it has as many bytes as it may have; --most allows more",
-        Ended::DiskFull => "the disk is full; what was recorded before is kept",
-        Ended::Failed => "the records could not be read",
+        RecorderEnd::Limit => "it has as many bytes as it may have; --most allows more",
+        RecorderEnd::DiskFull => "the disk is full; what was recorded before is kept",
+        RecorderEnd::Failed => "the records could not be read",
     }
 }
 
-fn blocking(what: impl Into<String>, way_out: &str) -> Finding {
-    Finding {
+fn blocking(what: impl Into<String>, way_out: &str) -> PreflightFinding {
+    PreflightFinding {
         severity: Severity::Blocks,
         what: what.into(),
         way_out: way_out.to_owned(),

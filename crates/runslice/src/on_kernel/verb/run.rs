@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use live::{Attached, Ending, Loaded, Timed, Tree, process};
+use live::{Attached, Loaded, PolicyEnding, ProcessTree, Timed, process};
 use model::{Advised, Nanos, PolicySpec};
 
 use crate::exit::{Status, UnsupportedError};
@@ -202,7 +202,7 @@ impl Job<'_> {
             drop(pins);
             let ending = attached.detach()?;
             let again = matches!(reason, Reason::Ejected)
-                && ending.as_ref().is_some_and(Ending::asks_for_restart);
+                && ending.as_ref().is_some_and(PolicyEnding::asks_for_restart);
             if again && restarts.allow(Instant::now()) {
                 record.restarts = restarts.count();
                 say(&format!(
@@ -304,11 +304,11 @@ impl Run {
         mut outcome: Outcome,
         reason: &Reason,
         child: Option<Timed>,
-        tree: Option<&Tree>,
+        tree: Option<&ProcessTree>,
     ) -> anyhow::Result<Status> {
         outcome.end = command::end(child, matches!(reason, Reason::Signal))?;
         if outcome.end.is_some() {
-            outcome.tree = tree.map(Tree::counts).transpose()?;
+            outcome.tree = tree.map(ProcessTree::counts).transpose()?;
         }
         let mut to = io::stdout().lock();
         outcome.write(self.format, &mut to)?;
@@ -327,11 +327,11 @@ impl Run {
 }
 
 /// Follows what the command will start; without it there is nothing to follow.
-fn follow(command: &[String]) -> Option<Tree> {
+fn follow(command: &[String]) -> Option<ProcessTree> {
     if command.is_empty() {
         return None;
     }
-    match Tree::of_this_process() {
+    match ProcessTree::of_this_process() {
         Ok(tree) => Some(tree),
         Err(error) => {
             say(&format!("no figures of the command's tasks: {error}"));
@@ -450,7 +450,7 @@ fn newest(attached: &Attached, before: Vec<(String, u64)>) -> Vec<(String, u64)>
 }
 
 /// The cause, if the kernel has ended the policy.
-fn ejection(reason: &Reason, ending: Option<&Ending>) -> Option<String> {
+fn ejection(reason: &Reason, ending: Option<&PolicyEnding>) -> Option<String> {
     match ending {
         Some(ending) if ending.is_normal() => None,
         Some(_) => Some(cause(ending)),
@@ -460,7 +460,7 @@ fn ejection(reason: &Reason, ending: Option<&Ending>) -> Option<String> {
 }
 
 /// The cause, if the policy has asked for one restart too many.
-fn too_often(ending: Option<&Ending>) -> String {
+fn too_often(ending: Option<&PolicyEnding>) -> String {
     format!(
         "more than {} restarts in a minute: {}",
         restarts::MOST,
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn only_a_normal_end_is_no_ejection() {
-        let ending = |kind| Ending {
+        let ending = |kind| PolicyEnding {
             kind,
             code: 0,
             reason: "runnable task stall".to_owned(),

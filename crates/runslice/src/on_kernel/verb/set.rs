@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use bpf::Knob;
 use clap::Args;
 use live::pins::Section;
-use live::preflight::{self, Facts};
+use live::preflight::{self, MachineFacts};
 use live::process;
 use model::Advised;
 
@@ -90,7 +90,7 @@ fn running(request: &Set, place: &Place) -> anyhow::Result<Record> {
             Err(UsageError::new(format!("{} is attached, not {wanted}", record.name())).into())
         }
         Found::Nobody | Found::Left(_) => {
-            let facts = Facts::below(&request.root);
+            let facts = MachineFacts::below(&request.root);
             if facts.state.is_none()
                 && let Some(finding) = preflight::judge(&facts).first()
             {

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use live::pins::Section;
-use live::preflight::{self, Facts};
+use live::preflight::{self, MachineFacts};
 use live::{Holder, SchedExt};
 use serde::Serialize;
 
@@ -104,7 +104,7 @@ pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
     let place = Place::below(&request.root);
     // First, for it waits for one that is attaching: what the kernel says must not be older.
     let found = place.find()?;
-    let facts = Facts::below(&request.root);
+    let facts = MachineFacts::below(&request.root);
     if facts.state.is_none()
         && let Some(finding) = preflight::judge(&facts).first()
     {
@@ -128,7 +128,7 @@ pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
 }
 
 impl Situation {
-    fn of(facts: Facts, kernel: &SchedExt, runslice: Option<Own>) -> Self {
+    fn of(facts: MachineFacts, kernel: &SchedExt, runslice: Option<Own>) -> Self {
         let state = facts
             .state
             .map_or_else(String::new, |state| state.to_string());

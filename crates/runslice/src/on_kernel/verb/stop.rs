@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use live::preflight::{self, Facts};
-use live::{SchedExt, State, process};
+use live::preflight::{self, MachineFacts};
+use live::{ClassState, SchedExt, process};
 use model::Advised;
 
 use crate::exit::{Status, UnsupportedError};
@@ -39,7 +39,7 @@ pub fn run(request: &Stop) -> anyhow::Result<Status> {
     let mut to = output::open(None)?;
     if let Some(pid) = place.attaching() {
         end(pid, "is attaching a policy", &place)?;
-        refuse_foreign(&Facts::below(&request.root))?;
+        refuse_foreign(&MachineFacts::below(&request.root))?;
         writeln!(to, "process {pid} was attaching a policy and has ended")?;
         to.flush()?;
         return Ok(Status::Done);
@@ -53,7 +53,7 @@ pub fn run(request: &Stop) -> anyhow::Result<Status> {
             if let Found::Left(record) = found {
                 writeln!(to, "{}", left_said(record.as_deref()))?;
             }
-            refuse_foreign(&Facts::below(&request.root))?;
+            refuse_foreign(&MachineFacts::below(&request.root))?;
             writeln!(to, "no policy is attached")?;
         }
     }
@@ -89,7 +89,7 @@ fn end(pid: u32, does: &str, place: &Place) -> anyhow::Result<()> {
 fn gone(record: &Record, kernel: &SchedExt) -> anyhow::Result<String> {
     let name = &record.policy;
     match kernel.state() {
-        Some(State::Disabled) => Ok(format!(
+        Some(ClassState::Disabled) => Ok(format!(
             "{name} is detached: the kernel's own scheduler has all tasks"
         )),
         _ if kernel.enable_seq() != record.sequence => Ok(format!(
@@ -107,7 +107,7 @@ fn gone(record: &Record, kernel: &SchedExt) -> anyhow::Result<String> {
 }
 
 /// A policy that is attached is somebody else's here.
-fn refuse_foreign(facts: &Facts) -> anyhow::Result<()> {
+fn refuse_foreign(facts: &MachineFacts) -> anyhow::Result<()> {
     let findings = preflight::judge(facts);
     match facts.state {
         None => {
@@ -116,7 +116,7 @@ fn refuse_foreign(facts: &Facts) -> anyhow::Result<()> {
             };
             Err(UnsupportedError::new(format!("{}\n  {}", finding.what, finding.way_out)).into())
         }
-        Some(State::Disabled) => Ok(()),
+        Some(ClassState::Disabled) => Ok(()),
         Some(_) => Err(anyhow!(
             "{}, which is not runslice's\n  {}",
             preflight::occupied(facts),

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use live::preflight::{self, Facts, function_faults};
-use live::{Attached, SchedExt, Timed, TimedEnd, Tree, TreeCounts, process};
+use live::preflight::{self, MachineFacts, function_faults};
+use live::{Attached, ProcessTree, SchedExt, Timed, TimedEnd, TreeCounts, process};
 use load::play::Player;
 use stats::compare::CommandFigures;
 
@@ -50,7 +50,7 @@ impl Host {
         let words = read("proc/cmdline");
         let counts = words.split_whitespace().any(|word| word == "norandmaps");
         Self {
-            kernel: Facts::below(root).release,
+            kernel: MachineFacts::below(root).release,
             counts: counts && cpu.starts_with("QEMU"),
             cpu,
         }
@@ -82,7 +82,7 @@ impl<'a> Machine<'a> {
                        root: try sudo, or `runslice vm -- runslice bench ...`";
             return Err(UnsupportedError::new(way).into());
         }
-        let facts = Facts::below(root);
+        let facts = MachineFacts::below(root);
         let mut findings = preflight::judge(&facts);
         for policy in arms.iter().filter_map(|arm| arm.policy.as_ref()) {
             if let Some(program) = &policy.program {
@@ -172,7 +172,7 @@ impl Under {
             Self::Own => Ok(None),
             Self::Policy(attached) => {
                 let ending = attached.detach()?;
-                let normal = alive && ending.as_ref().is_none_or(live::Ending::is_normal);
+                let normal = alive && ending.as_ref().is_none_or(live::PolicyEnding::is_normal);
                 Ok((!normal).then(|| cause(ending.as_ref())))
             }
             Self::Program(loader) => {
@@ -213,7 +213,7 @@ impl Runner for Machine<'_> {
         let under = self.attach(arm, at, log)?;
         let mut player = self.beside.map(Beside::prepare).transpose()?;
         // The workload's tasks are there before, so that the sums are of the command's alone.
-        let tree = Tree::of_this_process()?;
+        let tree = ProcessTree::of_this_process()?;
         let sequence = kernel.enable_seq();
         if let Some(player) = &player {
             player.start();

@@ -1,6 +1,6 @@
 //! Tables from what the kernel has measured itself, without events.
 
-use live::record::{Distribution, Measured};
+use live::record::{Distribution, MeasuredTask};
 use load::play::{OfKernel, name_stem};
 use model::Nanos;
 use stats::{GroupReport, Histogram, Millionths, Report, Spread, Tails};
@@ -9,9 +9,9 @@ use workload::Workload;
 /// Fills in what only the kernel's histograms know. `report` has what the tasks said.
 pub fn fill(report: &mut Report, load: &Workload, take: &OfKernel) {
     let time = u128::from(report.machine.elapsed.get()) * u128::from(report.machine.cpus);
-    let mut all = Measured::default();
-    let mut others = Measured::default();
-    let mut own = vec![Measured::default(); load.groups.len()];
+    let mut all = MeasuredTask::default();
+    let mut others = MeasuredTask::default();
+    let mut own = vec![MeasuredTask::default(); load.groups.len()];
     for (name, measured) in &take.measured {
         all.merge(measured);
         match group_of(load, name) {
@@ -78,7 +78,7 @@ pub fn waits(load: &Workload, take: &OfKernel) -> Tails {
     Tails::new(groups)
 }
 
-fn put(row: &mut GroupReport, measured: &Measured, time: u128) {
+fn put(row: &mut GroupReport, measured: &MeasuredTask, time: u128) {
     row.wakeup = spread(&measured.wakeup);
     row.preempt = spread(&measured.preempt);
     row.delay = spread(&measured.delay());

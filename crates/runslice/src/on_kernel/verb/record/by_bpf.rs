@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use live::preflight::Finding;
+use live::preflight::PreflightFinding;
 use live::process;
 use live::record::{
     Converted, Cost, DecisionRecorder, Depth, Others, ProgramCost, Recorder, Records,
@@ -22,7 +22,7 @@ use super::{Record, blocking, say};
 use crate::exit::Status;
 
 /// What keeps the recorder's programs out; empty if nothing is seen that does.
-pub fn obstacles(root: &Path) -> Vec<Finding> {
+pub fn obstacles(root: &Path) -> Vec<PreflightFinding> {
     let mut findings = Vec::new();
     if !root.join("sys/kernel/btf/vmlinux").is_file() {
         findings.push(blocking(
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_kernel_without_types_is_said_to_lack_them() {
         let root = folder::OwnFolder::new().unwrap();
-        let told = |findings: &[Finding]| {
+        let told = |findings: &[PreflightFinding]| {
             let all = findings.iter().map(|finding| finding.what.as_str());
             all.collect::<Vec<_>>().join("\n")
         };

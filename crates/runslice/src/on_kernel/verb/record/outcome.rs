@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use live::tracefs::{Ended, Recorded};
+use live::tracefs::{EndedRecording, RecorderEnd};
 use model::{Nanos, Snapshot};
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ struct Document<'a> {
 
 impl Outcome {
     /// Of a recording through tracefs.
-    pub fn of(recorded: &Recorded, snapshot: &Snapshot) -> Self {
+    pub fn of(recorded: &EndedRecording, snapshot: &Snapshot) -> Self {
         Self {
             with: "tracefs",
             length: recorded.length,
@@ -72,7 +72,7 @@ impl Outcome {
     }
 
     /// Says what the user must know before the figures.
-    pub fn warn(&self, recorded: &Recorded, snapshot: &Snapshot) {
+    pub fn warn(&self, recorded: &EndedRecording, snapshot: &Snapshot) {
         if recorded.removed > 0 {
             let of = if recorded.removed == 1 {
                 "buffer"
@@ -98,7 +98,7 @@ impl Outcome {
         if let Some(ended) = recorded.ended {
             say(&format!("the recording ended early: {}", why_ended(ended)));
         }
-        if recorded.ended != Some(Ended::DiskFull) && self.lost > 0 {
+        if recorded.ended != Some(RecorderEnd::DiskFull) && self.lost > 0 {
             say(&format!(
                 "{} events were lost: --buffer makes room for more, --no-interrupts makes fewer",
                 self.lost

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
-use live::{Holder, SchedExt, State};
+use live::{ClassState, Holder, SchedExt};
 use model::Advised;
 
 use super::say;
@@ -44,7 +44,7 @@ pub fn stop(holder: Holder) -> anyhow::Result<Replaced> {
         is_back: false,
     };
     systemctl("stop", &replaced.unit)?;
-    if !becomes(State::Disabled, STOP_PATIENCE) {
+    if !becomes(ClassState::Disabled, STOP_PATIENCE) {
         bail!(
             "{} was stopped, and its policy is still attached",
             replaced.unit
@@ -71,7 +71,7 @@ impl Replaced {
         }
         let unit = &self.unit;
         match systemctl("start", unit) {
-            Ok(()) if becomes(State::Enabled, START_PATIENCE) => {
+            Ok(()) if becomes(ClassState::Enabled, START_PATIENCE) => {
                 let policy = SchedExt::of_this_kernel().policy().unwrap_or_default();
                 say(&format!("{unit} runs again; {policy} is the scheduler"));
             }
@@ -123,7 +123,7 @@ fn succeeds(command: &mut Command, text: &str, patience: Duration) -> anyhow::Re
     ))
 }
 
-fn becomes(state: State, patience: Duration) -> bool {
+fn becomes(state: ClassState, patience: Duration) -> bool {
     let kernel = SchedExt::of_this_kernel();
     let end = Instant::now() + patience;
     while kernel.state() != Some(state) {

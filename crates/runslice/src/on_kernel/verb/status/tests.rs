@@ -52,7 +52,7 @@ const LAVD: [(&str, &str); 7] = [
 ];
 
 fn written(root: &Path, own: Option<Own>, form: Form) -> String {
-    let situation = Situation::of(Facts::below(root), &SchedExt::below(root), own);
+    let situation = Situation::of(MachineFacts::below(root), &SchedExt::below(root), own);
     let mut text = Vec::new();
     situation.write(form, &mut text).unwrap();
     String::from_utf8(text).unwrap()
