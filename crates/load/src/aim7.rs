@@ -17,7 +17,7 @@ use std::time::Duration;
 use model::Rng;
 
 use super::processes::Processes;
-use super::{Cell, Error, Outcome, Table, Usage, count, own_folder, percent, rate};
+use super::{Error, LoadCell, LoadOutcome, LoadTable, Usage, count, own_folder, percent, rate};
 use folder::OwnFolder;
 
 /// A mix.
@@ -73,20 +73,20 @@ impl Aim7 {
     ///
     /// # Errors
     /// When a size cannot be, a file cannot be written, or a job fails.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         if self.users.is_empty() || self.users.contains(&0) || self.jobs == 0 || self.percent == 0 {
             let wrong = "a mix has at least one user, one job and one percent";
             return Err(Error::Size(wrong.to_owned()));
         }
         let folder = own_folder(&self.folder)?;
-        let mut table = Table {
+        let mut table = LoadTable {
             name: "users".to_owned(),
             columns: vec!["users", "time_us", "jobs_per_min"],
             rows: Vec::new(),
         };
         let (mut peak, mut peak_users) = (0.0, 0);
         let mut sum = Usage::default();
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         for users in &self.users {
             let (usage, time) = self.run_with(*users, &folder)?;
             sum += usage;
@@ -97,10 +97,10 @@ impl Aim7 {
                 (peak, peak_users) = (per_min, *users);
             }
             let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-            let whole = |value: f64| Cell::Word(format!("{value:.1}"));
+            let whole = |value: f64| LoadCell::Word(format!("{value:.1}"));
             let row = vec![
-                Cell::Number(u64::from(*users)),
-                Cell::Number(time_us),
+                LoadCell::Number(u64::from(*users)),
+                LoadCell::Number(time_us),
                 whole(per_min),
             ];
             table.rows.push(row);

@@ -16,8 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
 use super::processes::{Gate, Processes};
-use super::{Error, Outcome, count, rate};
-use crate::play::shared::Plan;
+use super::{Error, LoadOutcome, count, rate};
+use crate::play::shared::MemoryPlan;
 use crate::play::sys;
 
 /// What one writer sends and one reader reads at a time.
@@ -27,7 +27,7 @@ const STACK: usize = 128 << 10;
 
 /// Whether the four of a user share their memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChatKind {
     /// All of the chat are threads of one process; queues are monitors.
     Thread,
     /// Each is a process; queues are pipes.
@@ -50,7 +50,7 @@ pub struct Chat {
     /// All speak at once instead of in turn.
     pub flood: bool,
     /// Threads or processes.
-    pub kind: Kind,
+    pub kind: ChatKind,
 }
 
 impl Default for Chat {
@@ -63,7 +63,7 @@ impl Default for Chat {
             bytes: 100,
             yields: true,
             flood: false,
-            kind: Kind::Thread,
+            kind: ChatKind::Thread,
         }
     }
 }
@@ -76,10 +76,10 @@ impl Chat {
     ///
     /// # Panics
     /// If a message was lost or heard twice.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         self.check()?;
         sys::raise_file_limit();
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.longs(2);
         let [yields, heard] = plan.build()?.longs else {
             unreachable!("two were asked for");
@@ -88,11 +88,11 @@ impl Chat {
         let users = self.connect()?;
         let mut processes = Processes::new()?;
         let expected = match self.kind {
-            Kind::Thread => {
+            ChatKind::Thread => {
                 processes.spawn("chat", |gate| self.all_as_threads(&users, totals, gate))?;
                 1
             }
-            Kind::Process => {
+            ChatKind::Process => {
                 for part in self.parts(&users) {
                     let name = part.role.name();
                     processes.spawn(name, |gate| {
@@ -110,7 +110,7 @@ impl Chat {
         let read = totals.heard.load(Ordering::SeqCst);
         let others = u64::from(self.users - 1);
         assert_eq!(read, sent * others, "each heard what all others said");
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         outcome.add("time", "s", time.as_secs_f64());
         outcome.add("messages", "", count(sent + read));
         outcome.add("messages_per_s", "1/s", rate(sent + read, time));
@@ -383,10 +383,10 @@ enum Queue {
 }
 
 impl Queue {
-    fn new(kind: Kind) -> io::Result<Self> {
+    fn new(kind: ChatKind) -> io::Result<Self> {
         Ok(match kind {
-            Kind::Thread => Self::Monitor(Mutex::default(), Condvar::new()),
-            Kind::Process => {
+            ChatKind::Thread => Self::Monitor(Mutex::default(), Condvar::new()),
+            ChatKind::Process => {
                 let (reader, writer) = io::pipe()?;
                 Self::Pipe(reader, writer)
             }
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn everybody_hears_what_all_others_of_the_room_say() {
-        for kind in [Kind::Thread, Kind::Process] {
+        for kind in [ChatKind::Thread, ChatKind::Process] {
             for flood in [false, true] {
                 let chat = Chat {
                     kind,

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use super::kernbench::{Builder, Jobs, Prepared, sync};
 use super::processes::Processes;
-use super::{Cell, Error, Outcome, Table, Usage, count, own_folder, percent};
-use crate::play::shared::Plan;
+use super::{Error, LoadCell, LoadOutcome, LoadTable, Usage, count, own_folder, percent};
+use crate::play::shared::MemoryPlan;
 use folder::OwnFolder;
 
 /// Bytes of a write or a read of the loads that stream.
@@ -35,15 +35,16 @@ pub struct Contest {
     /// Jobs of the build, and how many processes a load of several has.
     pub cpus: u32,
     /// The rows, in order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ContestRow>,
     /// Bytes that loads stream or touch: the original takes the memory's size, and 110 percent
-    /// of it for [`Row::Mem`].
+    /// of it for [`ContestRow::Mem`].
     pub bytes: u64,
     /// The folder below which loads write, in a folder of their own.
     pub folder: PathBuf,
-    /// The same for [`Row::IoOther`]; the original takes another disk. `None`: as the others.
+    /// The same for [`ContestRow::IoOther`]; the original takes another disk. `None`: as the
+    /// others.
     pub other_folder: Option<PathBuf>,
-    /// What [`Row::List`] walks through.
+    /// What [`ContestRow::List`] walks through.
     pub listed: PathBuf,
     /// How long a load runs before the build begins.
     pub lead: Duration,
@@ -51,7 +52,7 @@ pub struct Contest {
 
 /// What runs beside the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum ContestRow {
     /// Nothing; the first build.
     NoLoad,
     /// Nothing; all files were read just now.
@@ -74,7 +75,7 @@ pub enum Row {
     Mem,
 }
 
-impl Row {
+impl ContestRow {
     /// All, in the order in which contest prints them.
     pub const ALL: [Self; 10] = [
         Self::NoLoad,
@@ -123,14 +124,14 @@ impl Contest {
     ///
     /// # Errors
     /// When a program is missing or fails, or a load cannot run.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         if self.bytes < CHUNK as u64 || self.cpus == 0 {
             let wrong = "loads have at least 1024 bytes and one CPU";
             return Err(Error::Size(wrong.to_owned()));
         }
         let sources = self.builder.prepare()?;
-        let mut outcome = Outcome::default();
-        let mut table = Table {
+        let mut outcome = LoadOutcome::default();
+        let mut table = LoadTable {
             name: "rows".to_owned(),
             columns: vec!["row", "time_us", "build_cpu_us", "loads", "load_cpu_us"],
             rows: Vec::new(),
@@ -147,20 +148,21 @@ impl Contest {
             let share = percent(finished.build.cpu(), finished.time);
             outcome.add(format!("{name}_cpu"), "%", share);
             outcome.add(format!("{name}_ratio"), "", time / reference);
-            if !matches!(row, Row::NoLoad | Row::CacheRun) {
+            if !matches!(row, ContestRow::NoLoad | ContestRow::CacheRun) {
                 let loads = count(finished.loads);
                 outcome.add(format!("{name}_loads"), "", loads);
                 outcome.add(format!("{name}_loads_per_s"), "1/s", loads / time);
                 let share = percent(finished.load.0, finished.load.1);
                 outcome.add(format!("{name}_load_cpu"), "%", share);
             }
-            let micros =
-                |span: Duration| Cell::Number(u64::try_from(span.as_micros()).unwrap_or(u64::MAX));
+            let micros = |span: Duration| {
+                LoadCell::Number(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
+            };
             table.rows.push(vec![
-                Cell::Word(name.to_owned()),
+                LoadCell::Word(name.to_owned()),
                 micros(finished.time),
                 micros(finished.build.cpu()),
-                Cell::Number(finished.loads),
+                LoadCell::Number(finished.loads),
                 micros(finished.load.0),
             ]);
         }
@@ -173,9 +175,9 @@ impl Contest {
         Ok(outcome)
     }
 
-    fn finish(&self, row: Row, sources: &Prepared) -> Result<Finished, Error> {
+    fn finish(&self, row: ContestRow, sources: &Prepared) -> Result<Finished, Error> {
         let jobs = Jobs::AtMost(4 * self.cpus);
-        if let Row::NoLoad | Row::CacheRun = row {
+        if let ContestRow::NoLoad | ContestRow::CacheRun = row {
             let (build, time) = sources.build(jobs)?;
             return Ok(Finished {
                 time,
@@ -185,7 +187,7 @@ impl Contest {
             });
         }
         let place = self.place(row, sources)?;
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.longs(1);
         let turns = &plan.build()?.longs[0];
         let mut processes = Processes::new()?;
@@ -210,12 +212,16 @@ impl Contest {
     }
 
     /// The place of a row's load: a folder of its own.
-    fn place<'a>(&self, row: Row, sources: &'a Prepared) -> Result<Place<'a>, Error> {
+    fn place<'a>(
+        &self,
+        row: ContestRow,
+        sources: &'a Prepared,
+    ) -> Result<SourceFolders<'a>, Error> {
         let parent = match (row, &self.other_folder) {
-            (Row::IoOther, Some(other)) => other,
+            (ContestRow::IoOther, Some(other)) => other,
             _ => &self.folder,
         };
-        Ok(Place {
+        Ok(SourceFolders {
             sources,
             folder: own_folder(parent)?,
         })
@@ -224,21 +230,21 @@ impl Contest {
     /// Forks what makes the load.
     fn begin(
         &self,
-        row: Row,
-        place: &Place<'_>,
+        row: ContestRow,
+        place: &SourceFolders<'_>,
         processes: &mut Processes,
         turns: &'static AtomicU64,
     ) -> Result<(), Error> {
         let name = row.name();
-        if row == Row::Process {
+        if row == ContestRow::Process {
             return self.begin_ring(processes, turns);
         }
         let (sources, bytes, listed) = (place.sources.sources(), self.bytes, &self.listed);
         let path = &place.folder.join("load");
-        if row == Row::Read {
+        if row == ContestRow::Read {
             write_file(path, bytes, |_| {}).map_err(Error::file("write", path))?;
         }
-        if row == Row::Xtar {
+        if row == ContestRow::Xtar {
             archive(&sources, path).map_err(Error::file("write", path))?;
         }
         let turn = move || {
@@ -249,14 +255,18 @@ impl Contest {
             gate.pass();
             loop {
                 match row {
-                    Row::Ctar => archive(&sources, path).map(|()| turn())?,
-                    Row::Xtar => extract(path).map(|()| turn())?,
+                    ContestRow::Ctar => archive(&sources, path).map(|()| turn())?,
+                    ContestRow::Xtar => extract(path).map(|()| turn())?,
                     // A turn of those that stream is a mebibyte.
-                    Row::Io | Row::IoOther => write_file(path, bytes, every(mebibyte, turn))?,
-                    Row::Read => read_file(path, every(mebibyte, turn))?,
-                    Row::List => list(listed).map(|()| turn())?,
-                    Row::Mem => touch(bytes, every(mebibyte, turn)),
-                    Row::NoLoad | Row::CacheRun | Row::Process => return Ok(()),
+                    ContestRow::Io | ContestRow::IoOther => {
+                        write_file(path, bytes, every(mebibyte, turn))?
+                    }
+                    ContestRow::Read => read_file(path, every(mebibyte, turn))?,
+                    ContestRow::List => list(listed).map(|()| turn())?,
+                    ContestRow::Mem => touch(bytes, every(mebibyte, turn)),
+                    ContestRow::NoLoad | ContestRow::CacheRun | ContestRow::Process => {
+                        return Ok(());
+                    }
                 }
             }
         })?;
@@ -274,7 +284,7 @@ impl Contest {
         let pipes = pipes.map_err(Error::doing("make a ring of pipes"))?;
         for at in 0..number {
             let (mut from, mut to) = (&pipes[at].0, &pipes[(at + 1) % number].1);
-            processes.spawn(Row::Process.name(), move |gate| {
+            processes.spawn(ContestRow::Process.name(), move |gate| {
                 gate.pass();
                 let mut chunk = [0; CHUNK];
                 if at == 0 {
@@ -295,7 +305,7 @@ impl Contest {
 
 /// What a load reads, and the folder that it writes into.
 #[derive(Debug)]
-struct Place<'a> {
+struct SourceFolders<'a> {
     sources: &'a Prepared,
     folder: OwnFolder,
 }
@@ -405,14 +415,14 @@ fn touch(bytes: u64, mut done: impl FnMut(u64)) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::Tree;
+    use super::super::tree::SourceTree;
     use super::*;
 
-    fn contest(folder: &OwnFolder, rows: &[Row]) -> Contest {
+    fn contest(folder: &OwnFolder, rows: &[ContestRow]) -> Contest {
         Contest {
             builder: Builder {
                 parent: folder.path().to_owned(),
-                tree: Tree {
+                tree: SourceTree {
                     files: 4,
                     functions: 2,
                     seed: 1,
@@ -466,8 +476,8 @@ mod tests {
         let folder = OwnFolder::new().unwrap();
         let contest = contest(&folder, &[]);
         let sources = contest.builder.prepare().unwrap();
-        for row in &Row::ALL[2..] {
-            let mut plan = Plan::default();
+        for row in &ContestRow::ALL[2..] {
+            let mut plan = MemoryPlan::default();
             plan.longs(1);
             let turns = &plan.build().unwrap().longs[0];
             let place = contest.place(*row, &sources).unwrap();
@@ -490,7 +500,14 @@ mod tests {
     #[test]
     fn both_columns_are_told_and_the_first_row_is_the_reference() {
         let folder = OwnFolder::new().unwrap();
-        let contest = contest(&folder, &[Row::NoLoad, Row::CacheRun, Row::Process]);
+        let contest = contest(
+            &folder,
+            &[
+                ContestRow::NoLoad,
+                ContestRow::CacheRun,
+                ContestRow::Process,
+            ],
+        );
         let outcome = contest.run().unwrap();
         assert_eq!(outcome.value("no_load_ratio"), Some(1.0));
         let time = |row: &str| outcome.value(&format!("{row}_time")).unwrap();

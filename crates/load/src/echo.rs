@@ -20,8 +20,8 @@ use super::kernbench::{Builder, Jobs, Prepared};
 use super::processes::Processes;
 use super::terminal::Terminal;
 use super::trace::{Response, Trace};
-use super::{Cell, Error, Outcome, Table, count, mean, micros};
-use crate::play::shared::Plan;
+use super::{Error, LoadCell, LoadOutcome, LoadTable, count, mean, micros};
+use crate::play::shared::MemoryPlan;
 use crate::play::spin::{PAUSE_EVERY, Spin};
 use crate::play::sys;
 use live::process;
@@ -97,7 +97,7 @@ impl Echo {
     ///
     /// # Errors
     /// When there is no terminal, or a process cannot be started.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         if self.samples == 0 || self.period.is_zero() {
             let wrong = "a key is pressed at least once, and a period is not 0";
             return Err(Error::Size(wrong.to_owned()));
@@ -132,7 +132,7 @@ impl Echo {
             }
             Ok(())
         })?;
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         let mut fingers = Processes::new()?;
         let is_urgent = process::is_root();
         fingers.spawn("finger", |gate| {
@@ -167,7 +167,7 @@ impl Echo {
 
     fn stamps(&self) -> Result<Stamps, Error> {
         let number = self.samples as usize;
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         let [pressed, seen, shown] = [0; 3].map(|_| plan.longs(number));
         let longs = plan.build()?.longs;
         Ok(Stamps {
@@ -196,7 +196,7 @@ impl Echo {
     }
 
     /// The kernel's trace, or a note why there is none.
-    fn record(&self, outcome: &mut Outcome) -> Result<Option<Recorder>, Error> {
+    fn record(&self, outcome: &mut LoadOutcome) -> Result<Option<Recorder>, Error> {
         if process::is_root() {
             record::be_urgent();
             return Ok(Some(Recorder::start(Depth::Events, false)?));
@@ -242,7 +242,7 @@ impl Echo {
 
     fn tell(
         &self,
-        outcome: &mut Outcome,
+        outcome: &mut LoadOutcome,
         stamps: &Stamps,
         responses: &[Response],
         classes: &Classes,
@@ -272,7 +272,7 @@ impl Echo {
             answers.iter().map(|it| it.took).collect(),
         );
         let mut of_class: BTreeMap<Between, Vec<u64>> = BTreeMap::new();
-        let mut table = Table {
+        let mut table = LoadTable {
             name: "responses".to_owned(),
             columns: vec!["at_ns", "response_ns", "between"],
             rows: Vec::new(),
@@ -281,9 +281,9 @@ impl Echo {
             let class = classes.of(answer);
             of_class.entry(class).or_default().push(answer.took);
             table.rows.push(vec![
-                Cell::Number(answer.woken.saturating_sub(first)),
-                Cell::Number(answer.took),
-                Cell::Word(class.name().to_owned()),
+                LoadCell::Number(answer.woken.saturating_sub(first)),
+                LoadCell::Number(answer.took),
+                LoadCell::Word(class.name().to_owned()),
             ]);
         }
         let of = |class: &Between| of_class.get(class).cloned().unwrap_or_default();
@@ -313,7 +313,7 @@ fn begin_builds(processes: &mut Processes, builds: &[Prepared]) -> Result<(), Er
 }
 
 /// Mean, extremes and quantiles of spans in microseconds. Of none, there is nothing to tell.
-fn tell_spans(outcome: &mut Outcome, name: &str, mut spans: Vec<u64>) {
+fn tell_spans(outcome: &mut LoadOutcome, name: &str, mut spans: Vec<u64>) {
     spans.sort_unstable();
     outcome.add(format!("{name}_number"), "", count(spans.len() as u64));
     if spans.is_empty() {

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::processes;
-use super::{Error, Outcome, count};
+use super::{Error, LoadOutcome, count};
 
 /// Senders of a group, and receivers, each with a socket of its own (hackbench of rt-tests 2.4).
 const SIDE: u64 = 20;
@@ -26,7 +26,7 @@ impl Hackbench {
     ///
     /// # Errors
     /// When it is not there, fails, or does not say its time.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         if self.groups == 0 || self.messages == 0 {
             let wrong = "hackbench has at least one group and one message";
             return Err(Error::Size(wrong.to_owned()));
@@ -47,7 +47,7 @@ impl Hackbench {
             words: format!("it does not say its time but: {}", said.trim()),
         })?;
         let messages = u64::from(self.groups) * SIDE * SIDE * u64::from(self.messages);
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         outcome.add("time", "s", time);
         outcome.add("messages", "", count(messages));
         let per_s = if time > 0.0 {

@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::tree::{MAKEFILE, Tree, Written};
-use super::{Cell, Error, Outcome, Table, Usage, count, percent, processes};
+use super::tree::{MAKEFILE, SourceTree, Written};
+use super::{Error, LoadCell, LoadOutcome, LoadTable, Usage, count, percent, processes};
 
 /// How a tree is built.
 #[derive(Clone, Debug)]
 pub struct Builder {
     /// The sources.
-    pub tree: Tree,
+    pub tree: SourceTree,
     /// The folder below which the tree's own folder is made.
     pub parent: PathBuf,
     /// The C compiler, a name or a path.
@@ -136,12 +136,12 @@ pub struct Kernbench {
     /// Whether there is a build that nobody measures.
     pub warm_up: bool,
     /// Which loads.
-    pub loads: Vec<Load>,
+    pub loads: Vec<JobCount>,
 }
 
 /// How many jobs for so many CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
+pub enum JobCount {
     /// Half as many as CPUs, 3 instead of 2. There is none on less than 4 CPUs.
     Half,
     /// Four for each CPU.
@@ -150,7 +150,7 @@ pub enum Load {
     Maximal,
 }
 
-impl Load {
+impl JobCount {
     /// All, in order.
     pub const ALL: [Self; 3] = [Self::Half, Self::Optimal, Self::Maximal];
 
@@ -184,7 +184,7 @@ impl Kernbench {
     ///
     /// # Errors
     /// When a program is missing or fails.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         if self.runs == 0 || self.cpus == 0 {
             let wrong = "builds are for at least one CPU and run at least once";
             return Err(Error::Size(wrong.to_owned()));
@@ -193,8 +193,8 @@ impl Kernbench {
         if self.warm_up {
             sources.build(Jobs::AtMost(4 * self.cpus))?;
         }
-        let mut outcome = Outcome::default();
-        let mut table = Table {
+        let mut outcome = LoadOutcome::default();
+        let mut table = LoadTable {
             name: "builds".to_owned(),
             columns: vec!["load", "time_us", "user_us", "system_us"],
             rows: Vec::new(),
@@ -242,15 +242,16 @@ impl Kernbench {
     }
 }
 
-fn row(load: Load, usage: Usage, time: Duration) -> Vec<Cell> {
-    let micros = |span: Duration| Cell::Number(u64::try_from(span.as_micros()).unwrap_or(u64::MAX));
+fn row(load: JobCount, usage: Usage, time: Duration) -> Vec<LoadCell> {
+    let micros =
+        |span: Duration| LoadCell::Number(u64::try_from(span.as_micros()).unwrap_or(u64::MAX));
     vec![
-        Cell::Word(load.name().to_owned()),
+        LoadCell::Word(load.name().to_owned()),
         micros(time),
         micros(usage.user),
         micros(usage.system),
-        Cell::Number(usage.voluntary),
-        Cell::Number(usage.forced),
+        LoadCell::Number(usage.voluntary),
+        LoadCell::Number(usage.forced),
     ]
 }
 
@@ -267,7 +268,7 @@ mod tests {
     fn builder(parent: &OwnFolder) -> Builder {
         Builder {
             parent: parent.path().to_owned(),
-            tree: Tree {
+            tree: SourceTree {
                 files: 4,
                 functions: 2,
                 seed: 1,
@@ -279,11 +280,11 @@ mod tests {
 
     #[test]
     fn loads_have_the_jobs_that_kernbench_gives_them() {
-        assert_eq!([1, 2, 3].map(|cpus| Load::Half.jobs(cpus)), [None; 3]);
-        assert_eq!(Load::Half.jobs(4), Some(Jobs::AtMost(3)));
-        assert_eq!(Load::Half.jobs(16), Some(Jobs::AtMost(8)));
-        assert_eq!(Load::Optimal.jobs(16), Some(Jobs::AtMost(64)));
-        assert_eq!(Load::Maximal.jobs(1), Some(Jobs::All));
+        assert_eq!([1, 2, 3].map(|cpus| JobCount::Half.jobs(cpus)), [None; 3]);
+        assert_eq!(JobCount::Half.jobs(4), Some(Jobs::AtMost(3)));
+        assert_eq!(JobCount::Half.jobs(16), Some(Jobs::AtMost(8)));
+        assert_eq!(JobCount::Optimal.jobs(16), Some(Jobs::AtMost(64)));
+        assert_eq!(JobCount::Maximal.jobs(1), Some(Jobs::All));
     }
 
     #[test]
@@ -295,16 +296,16 @@ mod tests {
             runs: 2,
             pause: Duration::ZERO,
             warm_up: false,
-            loads: Load::ALL.to_vec(),
+            loads: JobCount::ALL.to_vec(),
         };
         let outcome = bench.run().unwrap();
         assert_eq!(outcome.notes, ["there is no half load on 2 CPUs"]);
         let rows = &outcome.tables[0].rows;
         assert_eq!(rows.len(), 4);
         let mean = outcome.value("optimal_time").unwrap();
-        let micros = |row: &Vec<Cell>| match row[1] {
-            Cell::Number(micros) => count(micros) / 1e6,
-            Cell::Word(_) => panic!("a time is a number"),
+        let micros = |row: &Vec<LoadCell>| match row[1] {
+            LoadCell::Number(micros) => count(micros) / 1e6,
+            LoadCell::Word(_) => panic!("a time is a number"),
         };
         let sum: f64 = rows[..2].iter().map(micros).sum();
         assert!((sum / 2.0 - mean).abs() < 1e-5, "{outcome:?}");

@@ -11,7 +11,7 @@ use workload::{CpuSet, SchedPolicy};
 use super::clock::Clock;
 use super::processes::{Gate, Processes};
 use super::trace::{Stay, Trace};
-use super::{Cell, Error, Outcome, Table, count, micros};
+use super::{Error, LoadCell, LoadOutcome, LoadTable, count, micros};
 use crate::play::spin::Spin;
 use crate::play::sys;
 use live::record::{self, Depth, Others, Raw, RecordKind, Recorder, Records};
@@ -49,12 +49,12 @@ pub struct Behaviour {
     /// The CPU that it is bound to.
     pub cpu: Option<CpuId>,
     /// What it does: each phase once, the last one again and again.
-    pub phases: Vec<Vec<Step>>,
+    pub phases: Vec<Vec<RuleStep>>,
 }
 
 /// A step of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RuleStep {
     /// So much CPU time.
     Run(Duration),
     /// Works for ever.
@@ -85,7 +85,7 @@ impl Levels {
     ///
     /// # Errors
     /// When there is no task, two have one name, a phase has no step, or a process fails.
-    pub fn run(&self, events: Option<&mut dyn Sink>) -> Result<Outcome, Error> {
+    pub fn run(&self, events: Option<&mut dyn Sink>) -> Result<LoadOutcome, Error> {
         self.check()?;
         let spin = Spin::calibrate();
         let mut processes = Processes::new()?;
@@ -102,7 +102,7 @@ impl Levels {
             // Tasks may starve all others, and somebody must end them.
             record::be_urgent();
         }
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         let recorder = match (self.follow, process::is_root()) {
             (true, true) => Some(Recorder::start(Depth::Events, true)?),
             (true, false) => {
@@ -230,7 +230,7 @@ impl Levels {
         Ok(())
     }
 
-    fn tell_shares(&self, outcome: &mut Outcome, counted: &[TaskCounters]) {
+    fn tell_shares(&self, outcome: &mut LoadOutcome, counted: &[TaskCounters]) {
         let whole: u64 = counted.iter().map(|it| it.cpu_time).sum();
         for (task, counted) in self.tasks.iter().zip(counted) {
             let name = &task.name;
@@ -245,9 +245,9 @@ impl Levels {
 
     /// Every slice goes into the table, and every part of one of which the policy says something
     /// new; figures are of those after the time to settle.
-    fn tell_stays(&self, outcome: &mut Outcome, started: u64, stays: &[Vec<Stay>]) {
+    fn tell_stays(&self, outcome: &mut LoadOutcome, started: u64, stays: &[Vec<Stay>]) {
         let settle = u64::try_from(self.settle.as_nanos()).unwrap_or(u64::MAX);
-        let mut table = Table {
+        let mut table = LoadTable {
             name: "slices".to_owned(),
             columns: vec![
                 "task", "at_ns", "run_ns", "prio", "level", "flags", "forced",
@@ -260,13 +260,13 @@ impl Levels {
             for stay in &stays {
                 let Some(said) = stay.said else { continue };
                 table.rows.push(vec![
-                    Cell::Word(task.name.clone()),
-                    Cell::Number(stay.from - started),
-                    Cell::Number(stay.to - stay.from),
-                    Cell::Number(said.prio.into()),
-                    Cell::Number(said.level.into()),
-                    Cell::Number(said.flags),
-                    Cell::Number(stay.is_forced.into()),
+                    LoadCell::Word(task.name.clone()),
+                    LoadCell::Number(stay.from - started),
+                    LoadCell::Number(stay.to - stay.from),
+                    LoadCell::Number(said.prio.into()),
+                    LoadCell::Number(said.level.into()),
+                    LoadCell::Number(said.flags),
+                    LoadCell::Number(stay.is_forced.into()),
                 ]);
             }
             let settled = stays.iter().filter(|stay| stay.from >= started + settle);
@@ -283,7 +283,7 @@ impl Levels {
 }
 
 /// How long the task waited at most when it had lost its CPU and wanted to go on.
-fn tell_forced_wait(outcome: &mut Outcome, name: &str, stays: &[&Stay]) {
+fn tell_forced_wait(outcome: &mut LoadOutcome, name: &str, stays: &[&Stay]) {
     let pairs = stays.windows(2).filter(|pair| pair[0].is_forced);
     let longest = pairs.map(|pair| pair[1].from.saturating_sub(pair[0].to));
     if let Some(longest) = longest.max() {
@@ -307,7 +307,7 @@ fn traced(stays: &[Stay], from: u64, to: u64) -> TaskCounters {
 
 /// Mean run and mean wait of a slice, if there was one: "The Cursor Wiggles Faster" (Lindsley,
 /// 2004), section 3, calls them runslice and latency.
-fn tell_means(outcome: &mut Outcome, name: &str, counted: TaskCounters) {
+fn tell_means(outcome: &mut LoadOutcome, name: &str, counted: TaskCounters) {
     if counted.pcnt == 0 {
         return;
     }
@@ -317,7 +317,7 @@ fn tell_means(outcome: &mut Outcome, name: &str, counted: TaskCounters) {
 }
 
 /// On which levels slices began, and how often the policy called the task interactive.
-fn tell_levels<'a>(outcome: &mut Outcome, name: &str, stays: impl Iterator<Item = &'a Stay>) {
+fn tell_levels<'a>(outcome: &mut LoadOutcome, name: &str, stays: impl Iterator<Item = &'a Stay>) {
     let said: Vec<_> = stays.filter_map(|stay| stay.said).collect();
     if said.is_empty() {
         return;
@@ -385,9 +385,9 @@ impl Behaviour {
         if self.phases.iter().any(Vec::is_empty) {
             return wrong("every phase of a task has a step");
         }
-        let takes_time = |step: &Step| match step {
-            Step::Run(time) | Step::Sleep(time) => !time.is_zero(),
-            Step::Hog => true,
+        let takes_time = |step: &RuleStep| match step {
+            RuleStep::Run(time) | RuleStep::Sleep(time) => !time.is_zero(),
+            RuleStep::Hog => true,
         };
         if last.iter().any(takes_time) {
             Ok(())
@@ -462,7 +462,7 @@ impl Behaviour {
 fn steps(
     phase: &str,
     span: &impl Fn(&str) -> Result<Duration, String>,
-) -> Result<Vec<Step>, String> {
+) -> Result<Vec<RuleStep>, String> {
     let mut steps = Vec::new();
     let mut words = phase.split_whitespace().peekable();
     let times = match words.next_if(|word| word.starts_with(|first: char| first.is_ascii_digit())) {
@@ -473,9 +473,9 @@ fn steps(
         let time = words.next_if(|next| !matches!(*next, "run" | "sleep"));
         let time = time.map(span).transpose()?;
         steps.push(match (word, time) {
-            ("run", None) => Step::Hog,
-            ("run", Some(time)) => Step::Run(time),
-            ("sleep", Some(time)) => Step::Sleep(time),
+            ("run", None) => RuleStep::Hog,
+            ("run", Some(time)) => RuleStep::Run(time),
+            ("sleep", Some(time)) => RuleStep::Sleep(time),
             _ => {
                 return Err(format!(
                     "`{word}` is no step: they are `run`, `run SPAN` and `sleep SPAN`"
@@ -497,7 +497,7 @@ fn times(word: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("`{word}`: a phase is gone through `1x` to `{TIMES_MAX}x`"))
 }
 
-impl Step {
+impl RuleStep {
     fn take(self, spin: Spin) {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         match self {

@@ -2,9 +2,9 @@
 //! judged by: chats, builds, echoes, mixes.
 //!
 //! [`mod@play`] plays a workload file. Each other module is one program: a value with its sizes and
-//! a function `run`, which gives an [`Outcome`]: figures with their units. Each forks what it needs
-//! and leaves nothing behind. Programs know no policy: whoever wants them under one attaches it
-//! before.
+//! a function `run`, which gives an [`LoadOutcome`]: figures with their units. Each forks what it
+//! needs and leaves nothing behind. Programs know no policy: whoever wants them under one attaches
+//! it before.
 //!
 //! **Invariant:** a program does a fixed piece of work or lasts a fixed time, and which it is does
 //! not depend on how fast anything is.
@@ -41,11 +41,11 @@ pub use processes::Usage;
 
 /// Outcome of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// The figures, in the order in which people read them.
     pub figures: Vec<Figure>,
     /// Lists that figures were made of.
-    pub tables: Vec<Table>,
+    pub tables: Vec<LoadTable>,
     /// What one must know to read the figures.
     pub notes: Vec<String>,
 }
@@ -63,25 +63,25 @@ pub struct Figure {
 
 /// A list of rows, all of the same length.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
+pub struct LoadTable {
     /// Its name; unique in an outcome.
     pub name: String,
     /// Names of the columns, with their units at the end.
     pub columns: Vec<&'static str>,
     /// The rows.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<LoadCell>>,
 }
 
 /// What stands in a table.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum LoadCell {
     /// A whole number.
     Number(u64),
     /// A word.
     Word(String),
 }
 
-impl Outcome {
+impl LoadOutcome {
     /// Adds a figure.
     ///
     /// # Panics
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_figure_is_found_by_its_name() {
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         outcome.add("time", "s", 1.5);
         assert_eq!(outcome.value("time"), Some(1.5));
         assert_eq!(outcome.value("times"), None);
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "two figures are called time")]
     fn a_name_is_given_once() {
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         outcome.add("time", "s", 1.5);
         outcome.add("time", "s", 1.5);
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::processes;
 use super::server::{Root, Server};
-use super::{Error, Outcome, behind, own_folder};
+use super::{Error, LoadOutcome, behind, own_folder};
 
 /// How long the server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -40,7 +40,7 @@ impl Oltp {
     ///
     /// # Errors
     /// When a program is missing or fails.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         if self.threads == 0 || self.transactions == 0 || self.rows == 0 {
             let wrong = "there is at least one thread, one transaction and one row";
             return Err(Error::Size(wrong.to_owned()));
@@ -79,7 +79,7 @@ impl Oltp {
         ask("prepare")?;
         let said = ask("run")?;
         drop(running);
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         tell(&said, &mut outcome).ok_or_else(|| Error::Tool {
             program: "sysbench".to_owned(),
             words: format!("its answer is not understood: {}", said.trim()),
@@ -113,7 +113,7 @@ fn server_command(root: &Root, program: &Path, folder: &Path) -> Command {
 }
 
 /// Reads sysbench's report (1.0.20). `None` if it is not one.
-fn tell(said: &str, outcome: &mut Outcome) -> Option<()> {
+fn tell(said: &str, outcome: &mut LoadOutcome) -> Option<()> {
     let line = |begin| behind(said, begin);
     let first = |text: &str| -> Option<f64> {
         let word = text.split_whitespace().next()?;
@@ -164,7 +164,7 @@ Latency (ms):
 
     #[test]
     fn the_report_of_sysbench_is_read() {
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         tell(REPORT, &mut outcome).unwrap();
         let of = |name: &str| outcome.value(name).unwrap();
         assert_eq!((of("time"), of("transactions_per_s")), (4.3243, 92.5));
@@ -174,7 +174,7 @@ Latency (ms):
         );
         assert_eq!(of("deadlocks"), 1.0);
         assert_eq!(
-            tell("FATAL: unable to connect\n", &mut Outcome::default()),
+            tell("FATAL: unable to connect\n", &mut LoadOutcome::default()),
             None
         );
     }

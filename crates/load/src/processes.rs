@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, setpgid};
 
 use super::Error;
-use crate::play::shared::{self, Plan, Shared};
+use crate::play::shared::{self, MemoryPlan, Shared};
 use crate::play::sys::{self, Forked};
 
 /// What the system counted for processes that have ended, and for those that they waited for.
@@ -89,7 +89,7 @@ impl Processes {
     /// # Errors
     /// When there is no memory.
     pub fn new() -> Result<Self, Error> {
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.words(2);
         let Shared { words, .. } = plan.build()?;
         Ok(Self {
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn members_begin_together_and_what_they_used_is_known() {
         let mut processes = Processes::new().unwrap();
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.words(1);
         let passed = &plan.build().unwrap().words[0];
         for _ in 0..3 {

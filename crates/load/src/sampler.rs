@@ -12,7 +12,7 @@ use std::time::Duration;
 use model::Rng;
 
 use super::processes::{self, Gate, Processes};
-use super::{Error, Outcome, count, percent};
+use super::{Error, LoadOutcome, count, percent};
 use crate::play::spin::Spin;
 use crate::play::sys;
 use live::record;
@@ -26,7 +26,7 @@ const WAIT_NS: (u64, u64) = (2_000_000, 12_000_000);
 
 /// A sampler and what it looks at.
 #[derive(Clone, Debug)]
-pub struct Sampler {
+pub struct LoadSampler {
     /// How long the script sleeps between two readings.
     pub every: Duration,
     /// Intervals, at least 1.
@@ -50,12 +50,12 @@ struct Reading {
     ran: Duration,
 }
 
-impl Sampler {
+impl LoadSampler {
     /// Samples.
     ///
     /// # Errors
     /// When there is no interval, the script fails, or the kernel has no such counters.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         if self.intervals == 0 || self.every.is_zero() {
             let wrong = "there is at least one interval, and it takes some time";
             return Err(Error::Size(wrong.to_owned()));
@@ -102,9 +102,9 @@ impl Sampler {
         )
     }
 
-    fn tell(&self, readings: &[Reading], cpus: u16) -> Outcome {
+    fn tell(&self, readings: &[Reading], cpus: u16) -> LoadOutcome {
         let pairs = || readings.windows(2);
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         let lengths: Vec<f64> = pairs()
             .map(|two| (two[1].at.saturating_sub(two[0].at)).as_secs_f64())
             .collect();
@@ -177,8 +177,8 @@ fn wait(spin: Spin, gate: Gate, mut rng: Rng) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn sampler(intervals: u32, every_ms: u64) -> Sampler {
-        Sampler {
+    fn sampler(intervals: u32, every_ms: u64) -> LoadSampler {
+        LoadSampler {
             every: Duration::from_millis(every_ms),
             intervals,
             hogs: 1,

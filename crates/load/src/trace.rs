@@ -25,7 +25,7 @@ pub struct Stay {
     /// When it ended.
     pub to: u64,
     /// What the policy said of the task; `None` without such a policy.
-    pub said: Option<Said>,
+    pub said: Option<PolicyReport>,
     /// It wanted to go on.
     pub is_forced: bool,
     /// How long it had waited for it, nanoseconds; `None` if the wait was not seen to begin.
@@ -36,7 +36,7 @@ pub struct Stay {
 
 /// A policy's report on a task that begins to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct PolicyReport {
     /// Priority.
     pub prio: u32,
     /// Queue or level in the policy's own numbers.
@@ -110,7 +110,7 @@ impl Trace {
         for raw in &self.raws {
             match raw.kind {
                 RecordKind::Report if raw.pid == pid => {
-                    let now = Said {
+                    let now = PolicyReport {
                         prio: raw.a,
                         level: raw.b,
                         flags: raw.c,
@@ -284,7 +284,7 @@ mod tests {
             switch(60, HOG, 0, ME),
         ]);
         let stays = trace.stays(ME);
-        let said = Said {
+        let said = PolicyReport {
             prio: 120,
             level: 3,
             flags: 1,

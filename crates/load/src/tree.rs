@@ -14,7 +14,7 @@ use folder::OwnFolder;
 
 /// A tree of sources, to be written.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct SourceTree {
     /// C files, at least 1.
     pub files: u32,
     /// Functions of each file, at least 1.
@@ -33,7 +33,7 @@ pub struct Written {
 /// The file that says how the tree is built.
 pub const MAKEFILE: &str = "Makefile";
 
-impl Tree {
+impl SourceTree {
     /// Writes the files into a new folder below `parent`.
     ///
     /// # Errors
@@ -139,8 +139,8 @@ fn statement(rng: &mut Rng) -> String {
 mod tests {
     use super::*;
 
-    fn tree(seed: u64) -> Tree {
-        Tree {
+    fn tree(seed: u64) -> SourceTree {
+        SourceTree {
             files: 3,
             functions: 4,
             seed,
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(fs::read_to_string(third).unwrap(), tree(7).source(2));
         drop((one, two));
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
-        let none = Tree {
+        let none = SourceTree {
             files: 0,
             ..tree(7)
         };

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::processes::{Gate, Processes};
-use super::{Error, Outcome, Usage, count};
-use crate::play::shared::Plan;
+use super::{Error, LoadOutcome, Usage, count};
+use crate::play::shared::MemoryPlan;
 use crate::play::spin::Spin;
-use crate::play::sys::{self, Ended, Forked};
+use crate::play::sys::{self, ChildEnd, Forked};
 use live::record;
 
 /// What runs together.
@@ -46,13 +46,13 @@ impl Turnaround {
     ///
     /// # Errors
     /// When nothing is to run, or a process cannot be started.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         let numbers = [self.hogs, self.interactive, self.compiles];
         if numbers == [0; 3] {
             return Err(Error::Size("at least one task is to run".to_owned()));
         }
         let total = numbers.iter().map(|number| *number as usize).sum();
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.longs(total);
         let ends = plan.build()?.longs;
         let spin = Spin::calibrate();
@@ -108,17 +108,17 @@ impl Turnaround {
             sys::exit(0);
         }
         match sys::wait_child(true) {
-            Some(Ended::Exited) => Ok(()),
+            Some(ChildEnd::Exited) => Ok(()),
             _ => Err(io::Error::other("a compilation was ended")),
         }
     }
 }
 
 /// When the last of each kind was done, and all.
-fn tell(numbers: [u32; 3], began: u64, ends: &[AtomicU64], usage: Usage) -> Outcome {
+fn tell(numbers: [u32; 3], began: u64, ends: &[AtomicU64], usage: Usage) -> LoadOutcome {
     let ends: Vec<u64> = ends.iter().map(|end| end.load(Ordering::SeqCst)).collect();
     let seconds = |end: u64| Duration::from_nanos(end.saturating_sub(began)).as_secs_f64();
-    let mut outcome = Outcome::default();
+    let mut outcome = LoadOutcome::default();
     outcome.add(
         "time",
         "s",

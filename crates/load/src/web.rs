@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::levels::Behaviour;
 use super::processes::{self, Processes};
 use super::server::{Root, Server, listens, wait_until_free};
-use super::{Error, Outcome, behind, own_folder};
+use super::{Error, LoadOutcome, behind, own_folder};
 use crate::play::spin::Spin;
 use folder::OwnFolder;
 
@@ -31,7 +31,7 @@ const MODULES: [(&str, &str); 2] = [
 
 /// Which server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum WebServer {
     /// Apache with PHP if both are there, else our own.
     Best,
     /// Our own.
@@ -54,7 +54,7 @@ pub struct Web {
     /// The port on the loopback.
     pub port: u16,
     /// Which server.
-    pub which: Which,
+    pub which: WebServer,
     /// The folder below which the run writes, in folders of its own.
     pub folder: PathBuf,
     /// Tasks that go on beside it by their rules. ab does not wait for them.
@@ -66,7 +66,7 @@ impl Web {
     ///
     /// # Errors
     /// When ab is missing, or a program fails.
-    pub fn run(&self) -> Result<Outcome, Error> {
+    pub fn run(&self) -> Result<LoadOutcome, Error> {
         if self.clients == 0 || self.requests < self.clients || self.workers == 0 {
             let wrong = "there is at least one client and worker, and a request for each client";
             return Err(Error::Size(wrong.to_owned()));
@@ -74,10 +74,10 @@ impl Web {
         self.beside.iter().try_for_each(Behaviour::check)?;
         let root = Root(self.root.clone());
         let ab = root.program("ab", "apache2-utils")?;
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         let apache = match self.which {
-            Which::Best => Apache::find(&root),
-            Which::Own => Err("it was asked for".to_owned()),
+            WebServer::Best => Apache::find(&root),
+            WebServer::Own => Err("it was asked for".to_owned()),
         };
         let (mut own, mut server, mut places) = (None, None, None);
         match apache {
@@ -275,7 +275,7 @@ impl Apache {
 }
 
 /// Reads ab's report. `None` if it is not one.
-fn tell(said: &str, outcome: &mut Outcome) -> Option<()> {
+fn tell(said: &str, outcome: &mut LoadOutcome) -> Option<()> {
     let line = |begin| behind(said, begin);
     let first = |text: &str| -> Option<f64> { text.split_whitespace().next()?.parse().ok() };
     outcome.add("time", "s", first(line("Time taken for tests:")?)?);
@@ -342,7 +342,7 @@ Percentage of the requests served within a certain time (ms)
             workers: 1,
             work: Duration::ZERO,
             port: 8099,
-            which: Which::Own,
+            which: WebServer::Own,
             folder: std::env::temp_dir(),
             beside: Vec::new(),
         }
@@ -350,7 +350,7 @@ Percentage of the requests served within a certain time (ms)
 
     #[test]
     fn the_report_of_ab_is_read() {
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         tell(REPORT, &mut outcome).unwrap();
         let of = |name: &str| outcome.value(name).unwrap();
         assert_eq!(
@@ -360,7 +360,10 @@ Percentage of the requests served within a certain time (ms)
         assert_eq!((of("request_max"), of("request_p95")), (23.0, 7.0));
         assert_eq!((of("max_less_min"), of("p95_less_min")), (21.0, 5.0));
         assert_eq!(
-            tell("apr_socket_connect(): refused\n", &mut Outcome::default()),
+            tell(
+                "apr_socket_connect(): refused\n",
+                &mut LoadOutcome::default()
+            ),
             None
         );
     }
@@ -374,7 +377,7 @@ Percentage of the requests served within a certain time (ms)
             workers: 2,
             work: Duration::from_micros(10),
             port: 0,
-            which: Which::Own,
+            which: WebServer::Own,
             folder: std::env::temp_dir(),
             beside: Vec::new(),
         };
@@ -412,7 +415,7 @@ Percentage of the requests served within a certain time (ms)
             workers: 4,
             work: Duration::ZERO,
             port: 8099,
-            which: Which::Best,
+            which: WebServer::Best,
             folder: std::env::temp_dir(),
             beside: Vec::new(),
         };

@@ -1,6 +1,6 @@
 use model::{Event, EventKind, EventMask, SimTime, TaskId, What};
 
-use super::super::trace::Said;
+use super::super::trace::PolicyReport;
 use super::*;
 
 fn millis(text: &str) -> Result<Duration, String> {
@@ -30,19 +30,19 @@ fn levels(texts: &[&str]) -> Levels {
 fn a_rule_is_read_and_what_is_wrong_is_said() {
     let read = task("change/5: sleep 20ms; run 5ms sleep 1ms");
     let at = Duration::from_millis;
-    let first = vec![Step::Sleep(at(20))];
-    let then = vec![Step::Run(at(5)), Step::Sleep(at(1))];
+    let first = vec![RuleStep::Sleep(at(20))];
+    let then = vec![RuleStep::Run(at(5)), RuleStep::Sleep(at(1))];
     assert_eq!((read.nice, read.phases), (5, vec![first, then]));
-    assert_eq!(task("hog: run").phases, [[Step::Hog]]);
+    assert_eq!(task("hog: run").phases, [[RuleStep::Hog]]);
     let bound = task("hog/10@3: run");
     assert_eq!(
         (&*bound.name, bound.nice, bound.cpu),
         ("hog", 10, Some(CpuId(3)))
     );
     assert_eq!(task("hog: run").cpu, None);
-    let nap = [Step::Sleep(at(10)), Step::Run(at(2))];
+    let nap = [RuleStep::Sleep(at(10)), RuleStep::Run(at(2))];
     let thrice = task("t: 3x sleep 10ms run 2ms; run").phases;
-    assert_eq!(thrice, [[nap, nap, nap].concat(), vec![Step::Hog]]);
+    assert_eq!(thrice, [[nap, nap, nap].concat(), vec![RuleStep::Hog]]);
     for (text, part) in [
         ("hog", "NAME: STEPS"),
         ("hog/20: run", "nice"),
@@ -129,10 +129,10 @@ fn the_longest_wait_is_of_one_that_wanted_to_go_on() {
         stay(27_000, 30_000, false),
         stay(930_000, 940_000, true),
     ];
-    let mut outcome = Outcome::default();
+    let mut outcome = LoadOutcome::default();
     tell_forced_wait(&mut outcome, "x", &stays.iter().collect::<Vec<_>>());
     assert_eq!(outcome.value("x_forced_wait_max"), Some(7.0));
-    let mut none = Outcome::default();
+    let mut none = LoadOutcome::default();
     tell_forced_wait(&mut none, "x", &[&stays[2], &stays[3]]);
     assert_eq!(none.value("x_forced_wait_max"), None);
 }
@@ -217,7 +217,7 @@ fn a_slice_is_a_row_with_what_the_policy_said() {
             name: "a".to_owned(),
             nice: 0,
             cpu: None,
-            phases: vec![vec![Step::Hog]],
+            phases: vec![vec![RuleStep::Hog]],
         }],
         time: Duration::from_secs(1),
         settle: Duration::ZERO,
@@ -228,7 +228,7 @@ fn a_slice_is_a_row_with_what_the_policy_said() {
     let stay = Stay {
         from: 150,
         to: 190,
-        said: Some(Said {
+        said: Some(PolicyReport {
             prio: 120,
             level: 3,
             flags: 1,
@@ -241,7 +241,7 @@ fn a_slice_is_a_row_with_what_the_policy_said() {
         from: 90,
         ..stay.clone()
     };
-    let mut outcome = Outcome::default();
+    let mut outcome = LoadOutcome::default();
     levels.tell_stays(&mut outcome, 100, &[vec![early, stay]]);
     let table = &outcome.tables[0];
     // Experiments read these columns.
@@ -249,8 +249,8 @@ fn a_slice_is_a_row_with_what_the_policy_said() {
         "task", "at_ns", "run_ns", "prio", "level", "flags", "forced",
     ];
     assert_eq!((&*table.name, &table.columns[..]), ("slices", &columns[..]));
-    let numbers = [50, 40, 120, 3, 1, 1].map(Cell::Number);
-    let row: Vec<Cell> = [Cell::Word("a".to_owned())]
+    let numbers = [50, 40, 120, 3, 1, 1].map(LoadCell::Number);
+    let row: Vec<LoadCell> = [LoadCell::Word("a".to_owned())]
         .into_iter()
         .chain(numbers)
         .collect();
@@ -262,7 +262,7 @@ fn levels_are_told_by_how_many_slices_began_there() {
     let stay = |level, flags| Stay {
         from: 0,
         to: 1,
-        said: Some(Said {
+        said: Some(PolicyReport {
             prio: 100 + level,
             level,
             flags,
@@ -272,7 +272,7 @@ fn levels_are_told_by_how_many_slices_began_there() {
         goes_on: false,
     };
     let stays = [stay(1, 1), stay(2, 0), stay(2, 0), stay(2, 0)];
-    let mut outcome = Outcome::default();
+    let mut outcome = LoadOutcome::default();
     tell_levels(&mut outcome, "x", stays.iter());
     assert_eq!(outcome.value("x_level_1_part"), Some(25.0));
     assert_eq!(outcome.value("x_level_2_part"), Some(75.0));
@@ -306,7 +306,7 @@ fn the_trace_counts_a_wait_when_it_ends_and_a_slice_when_it_begins() {
     ];
     let sum = traced(&stays, 100, 200);
     assert_eq!((sum.cpu_time, sum.run_delay, sum.pcnt), (60, 26, 2));
-    let mut outcome = Outcome::default();
+    let mut outcome = LoadOutcome::default();
     tell_means(&mut outcome, "x_traced", sum);
     assert_eq!(outcome.value("x_traced_runslice"), Some(0.03));
     assert_eq!(outcome.value("x_traced_latency"), Some(0.013));

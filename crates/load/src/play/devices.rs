@@ -11,10 +11,10 @@ use workload::{CgroupChange, Command, Instance, LockKind};
 
 use super::cgroups;
 use super::state::{Failure, system};
-use super::task::{Failed, Task};
+use super::task::{Failed, PlayTask};
 use super::{shared, sys};
 
-impl Task {
+impl PlayTask {
     pub(super) fn device(&mut self, command: &Command) -> Result<(), Failed> {
         match *command {
             Command::LockShared(lock) => self.lock_shared(lock)?,
@@ -102,8 +102,8 @@ impl Task {
         words[3].store(sys::tid().cast_unsigned(), Ordering::Relaxed);
     }
 
-    /// Gives back what [`Task::lock_shared`] or [`Task::lock_to_write`] took; whether there was
-    /// something.
+    /// Gives back what [`PlayTask::lock_shared`] or [`PlayTask::lock_to_write`] took; whether there
+    /// was something.
     pub(super) fn unlock_rw(&mut self, lock: Instance, words: &[AtomicU32]) -> bool {
         if words[3].load(Ordering::Relaxed) == sys::tid().cast_unsigned() {
             words[3].store(0, Ordering::Relaxed);

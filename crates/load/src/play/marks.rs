@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::shared::{Plan, Shared};
+use super::shared::{MemoryPlan, Shared};
 use live::record::{Raw, RecordKind};
 
 /// Marks that the ring holds; the player empties it as `Pace` says.
@@ -26,14 +26,14 @@ pub struct Marks {
 
 /// Where the ring will be.
 #[derive(Debug)]
-pub struct Place {
+pub struct RingPlace {
     entries: Range<usize>,
     heads: Range<usize>,
 }
 
-impl Place {
+impl RingPlace {
     /// Asks for the ring's memory.
-    pub fn plan(plan: &mut Plan) -> Self {
+    pub fn plan(plan: &mut MemoryPlan) -> Self {
         let length = usize::try_from(ENTRIES * WORDS).expect("a ring fits the address space");
         Self {
             entries: plan.longs(length),
@@ -44,8 +44,8 @@ impl Place {
 
 impl Marks {
     /// The empty ring.
-    pub fn new(shared: Shared, place: Place) -> Self {
-        let Place { entries, heads } = place;
+    pub fn new(shared: Shared, place: RingPlace) -> Self {
+        let RingPlace { entries, heads } = place;
         let marks = Self {
             shared,
             entries,
@@ -165,8 +165,8 @@ mod tests {
     }
 
     fn ring() -> Marks {
-        let mut plan = Plan::default();
-        let place = Place::plan(&mut plan);
+        let mut plan = MemoryPlan::default();
+        let place = RingPlace::plan(&mut plan);
         Marks::new(plan.build().unwrap(), place)
     }
 

@@ -33,7 +33,7 @@ use workload::{
 
 pub use names::stem as name_stem;
 pub use refuse::{notes, refusals};
-pub use run::{AsItIs, Detached, How, OfKernel, Scheduler, play};
+pub use run::{AsItIs, Detached, OfKernel, PlayOptions, PlayScheduler, play};
 
 use crate::Error;
 use cgroups::Cgroups;
@@ -335,7 +335,7 @@ fn be_first(state: &'static SharedState) -> ! {
     // Its end is everybody's, and it must not wait for a CPU behind those whom it ends.
     be_urgent();
     while let Some(ended) = sys::wait_child(true) {
-        if let sys::Ended::Killed(signal) = ended {
+        if let sys::ChildEnd::Killed(signal) = ended {
             state.fail(Failure::Killed, [0; 3], signal.into());
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use workload::{Capacity, Channel};
 
-use super::shared::{self, Plan, Shared};
+use super::shared::{self, MemoryPlan, Shared};
 use super::state::Failure;
 
 /// Messages that a queue may hold, "unbounded" or not.
@@ -14,15 +14,15 @@ pub const QUEUE_MAX: u64 = 1 << 16;
 /// Words: lock, messages, readers and writers that wait, two sequences. Longs: the next message to
 /// take, the times of the messages.
 #[derive(Debug)]
-pub struct Queue {
+pub struct PlayQueue {
     words: Range<usize>,
     longs: Range<usize>,
     room: u64,
 }
 
-impl Queue {
+impl PlayQueue {
     /// Plans its places in shared memory.
-    pub fn plan(plan: &mut Plan, channel: &Channel) -> Self {
+    pub fn plan(plan: &mut MemoryPlan, channel: &Channel) -> Self {
         let room = match channel.capacity {
             Capacity::Messages(room) => room.clamp(1, QUEUE_MAX),
             Capacity::Bytes(bytes) => (bytes / channel.msg.max(1)).clamp(1, QUEUE_MAX),

@@ -19,19 +19,19 @@ use crate::Error;
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// How a workload is played, besides what its [`RunSpec`] says.
-pub struct How<'a> {
+pub struct PlayOptions<'a> {
     /// How much is recorded.
     pub depth: Depth,
     /// Also measures what recording costs.
     pub measure_cost: bool,
     /// The scheduler under which it is played.
-    pub scheduler: &'a mut dyn Scheduler,
+    pub scheduler: &'a mut dyn PlayScheduler,
     /// Asked every few milliseconds whether to end the play.
     pub stop: &'a mut dyn FnMut() -> bool,
 }
 
 /// The scheduler of a play. Whoever attaches policies implements it.
-pub trait Scheduler {
+pub trait PlayScheduler {
     /// Attaches it, when all tasks exist and sleep. Tasks that were forked under it would be
     /// children of whoever started the play, and begin with what such a parent leaves to them,
     /// which is another thing in each play. These begin as those of a simulated machine do.
@@ -61,7 +61,7 @@ pub trait Scheduler {
 #[derive(Clone, Copy, Debug)]
 pub struct AsItIs;
 
-impl Scheduler for AsItIs {}
+impl PlayScheduler for AsItIs {}
 
 /// What is left of a scheduler.
 #[derive(Clone, Debug, Default)]
@@ -110,8 +110,8 @@ struct Traced {
 }
 
 /// Plays the workload of `spec` with real processes: the counterpart of `sim::run`. The policy of
-/// `spec` is what [`How::scheduler`] attaches; without an object it only has the name of the
-/// scheduler that is there. Events go to `sink` when the play is over: with
+/// `spec` is what [`PlayOptions::scheduler`] attaches; without an object it only has the name of
+/// the scheduler that is there. Events go to `sink` when the play is over: with
 /// [`Depth::Histograms`] those of the tasks only.
 ///
 /// The calling process must have one thread, because tasks are forked from it.
@@ -121,12 +121,12 @@ struct Traced {
 /// when a task cannot go on. A policy that the kernel ejects is no error.
 pub fn play(
     spec: &RunSpec,
-    how: How<'_>,
+    how: PlayOptions<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(Summary, OfKernel), Error> {
     let limit = [spec.duration, spec.workload.stop.after];
     let limit = limit.into_iter().flatten().min();
-    let How {
+    let PlayOptions {
         depth,
         measure_cost,
         scheduler,

@@ -18,12 +18,12 @@ const BETWEEN_PROCESSES: futex::Flags = futex::Flags::empty();
 
 /// How much is needed: handed out range by range before the memory exists.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct MemoryPlan {
     words: usize,
     longs: usize,
 }
 
-impl Plan {
+impl MemoryPlan {
     /// `count` words of 32 bits.
     pub fn words(&mut self, count: usize) -> Range<usize> {
         self.words += count;
@@ -286,7 +286,7 @@ mod tests {
 
     /// Threads add to an unguarded sum under a lock; returns how much got lost.
     fn lost(lock: impl Fn(&Shared) + Sync, unlock: impl Fn(&Shared) + Sync) -> u32 {
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.words(4);
         let shared = plan.build().unwrap();
         thread::scope(|scope| {
@@ -322,7 +322,7 @@ mod tests {
             |s| unlock_written(&s.words[..3]),
         );
         assert_eq!(lost, 0);
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.words(5);
         let shared = plan.build().unwrap();
         thread::scope(|scope| {
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn readers_are_in_together() {
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.words(5);
         let shared = plan.build().unwrap();
         thread::scope(|scope| {
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn tokens_are_kept_and_none_is_given_twice() {
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.words(3);
         let shared = plan.build().unwrap();
         // Two tokens: never more than two are inside.
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_signal_wakes_the_first_and_is_lost_when_nobody_waits() {
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.words(3);
         let shared = plan.build().unwrap();
         let [next, served, woken] = shared.words else {
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_barrier_opens_for_all_and_closes_again() {
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         plan.words(3);
         let shared = plan.build().unwrap();
         thread::scope(|scope| {
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn ranges_do_not_overlap_and_hold_what_was_asked_for() {
-        let mut plan = Plan::default();
+        let mut plan = MemoryPlan::default();
         assert_eq!((plan.words(3), plan.words(2)), (0..3, 3..5));
         assert_eq!((plan.longs(1), plan.longs(7)), (0..1, 1..8));
         let shared = plan.build().unwrap();

@@ -13,8 +13,8 @@ use model::SimTime;
 use workload::{ChannelKind, Code, Fault, Handoff, Instance, Workload};
 
 use super::marks::{self, Marks};
-use super::queue::{QUEUE_MAX, Queue};
-use super::shared::{self, Plan, Shared};
+use super::queue::{PlayQueue, QUEUE_MAX};
+use super::shared::{self, MemoryPlan, Shared};
 use super::spin::Spin;
 use super::{refuse, sys};
 use crate::Error;
@@ -91,16 +91,16 @@ enum Pipe {
     /// Descriptors to read from and to write to.
     Stream { read: OwnedFd, write: OwnedFd },
     /// A queue in shared memory.
-    Queue(Queue),
+    Queue(PlayQueue),
 }
 
 /// One task, as others see it.
-pub struct Member<'a>(&'a [AtomicU32]);
+pub struct MemberState<'a>(&'a [AtomicU32]);
 
 const MEMBER_WORDS: usize = 3;
 const LOCK_WORDS: usize = 4;
 
-impl Member<'_> {
+impl MemberState<'_> {
     /// Its number within the play, 0 before its birth.
     pub fn tid(&self) -> &AtomicU32 {
         &self.0[0]
@@ -217,8 +217,8 @@ impl SharedState {
         tell_counts: bool,
         cgroups: Vec<PathBuf>,
     ) -> Result<Self, Error> {
-        let mut plan = Plan::default();
-        let marks = marks::Place::plan(&mut plan);
+        let mut plan = MemoryPlan::default();
+        let marks = marks::RingPlace::plan(&mut plan);
         let groups = workload.groups.len();
         let at = Places {
             common: plan.words(4),
@@ -248,7 +248,7 @@ impl SharedState {
         let mut channels = Vec::new();
         for channel in &workload.channels {
             let instances = (0..channel.count).map(|_| match channel.kind {
-                ChannelKind::Queue => Ok(Pipe::Queue(Queue::plan(&mut plan, channel))),
+                ChannelKind::Queue => Ok(Pipe::Queue(PlayQueue::plan(&mut plan, channel))),
                 kind => {
                     stream(kind).map_err(Error::doing(format!("open the channel {}", channel.name)))
                 }
@@ -398,12 +398,12 @@ impl SharedState {
     }
 
     /// The words of a member; `None` if there can be none of that index.
-    pub fn member(&self, group: u32, index: i64) -> Option<Member<'_>> {
+    pub fn member(&self, group: u32, index: i64) -> Option<MemberState<'_>> {
         let index = usize::try_from(index)
             .ok()
             .filter(|index| *index < MEMBERS_MAX)?;
         let words = &self.shared.words[self.at.members[group as usize].clone()];
-        Some(Member(
+        Some(MemberState(
             &words[MEMBER_WORDS * index..MEMBER_WORDS * (index + 1)],
         ))
     }

@@ -273,7 +273,7 @@ pub fn switches() -> u64 {
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ChildEnd {
     /// By itself.
     Exited,
     /// By this signal.
@@ -282,7 +282,7 @@ pub enum Ended {
 
 /// Waits for a child of this thread to end, or looks whether one has. `None`: there is none, or
 /// none has ended.
-pub fn wait_child(block: bool) -> Option<Ended> {
+pub fn wait_child(block: bool) -> Option<ChildEnd> {
     let mut status = 0;
     let flags = libc::__WNOTHREAD | if block { 0 } else { libc::WNOHANG };
     loop {
@@ -293,8 +293,10 @@ pub fn wait_child(block: bool) -> Option<Ended> {
             0 => return None,
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             -1 => return None,
-            _ if libc::WIFSIGNALED(status) => return Some(Ended::Killed(libc::WTERMSIG(status))),
-            _ => return Some(Ended::Exited),
+            _ if libc::WIFSIGNALED(status) => {
+                return Some(ChildEnd::Killed(libc::WTERMSIG(status)));
+            }
+            _ => return Some(ChildEnd::Exited),
         }
     }
 }

@@ -9,8 +9,8 @@ use model::{EventKind, SimTime};
 use workload::{Command, Fault, Instance, Stepper, TaskKind, TaskRef, World};
 
 use super::devices::put;
-use super::state::{Failure, Member, SharedState};
-use super::sys::{self, Ended, Forked};
+use super::state::{Failure, MemberState, SharedState};
+use super::sys::{self, ChildEnd, Forked};
 use super::{names, shared, spin};
 use live::record::{Raw, RecordKind, clock};
 
@@ -24,7 +24,7 @@ const REHEARSED_MAX: u32 = 1_000;
 pub(super) type Failed = (Failure, i64);
 
 /// A task's own state. Nothing here is allocated after its birth.
-pub(super) struct Task {
+pub(super) struct PlayTask {
     state: &'static SharedState,
     group: u32,
     index: u32,
@@ -47,7 +47,7 @@ struct Family {
 }
 
 /// What the stepper sees of the machine.
-struct View<'a>(&'a mut Task);
+struct View<'a>(&'a mut PlayTask);
 
 impl World for View<'_> {
     fn now(&self) -> SimTime {
@@ -109,7 +109,7 @@ impl World for Rehearsal {
 /// Is member `index` of `group` from its birth to its end. With `initial` it waits for the start
 /// of the play. The caller then ends thread or process; `true` if threads of this task go on.
 pub fn live(state: &'static SharedState, group: u32, index: u32, initial: bool) -> bool {
-    let mut task = Task::new(state, group, index);
+    let mut task = PlayTask::new(state, group, index);
     if let Err(error) = task.dress() {
         task.fail(
             (Failure::System, error.raw_os_error().unwrap_or(0).into()),
@@ -136,7 +136,7 @@ pub fn live(state: &'static SharedState, group: u32, index: u32, initial: bool) 
     task.family.threads > task.family.joined
 }
 
-impl Task {
+impl PlayTask {
     fn new(state: &'static SharedState, group: u32, index: u32) -> Self {
         Self {
             state,
@@ -153,7 +153,7 @@ impl Task {
         self.state
     }
 
-    fn me(&self) -> Member<'static> {
+    fn me(&self) -> MemberState<'static> {
         let me = self.state.member(self.group, self.index.into());
         me.expect("only admitted tasks live")
     }
@@ -366,7 +366,7 @@ impl Task {
     }
 
     /// The task that a command acts on; `None` if it was not born.
-    fn target(&self, task: TaskRef) -> Option<Member<'static>> {
+    fn target(&self, task: TaskRef) -> Option<MemberState<'static>> {
         let (group, index) = match task {
             TaskRef::Me => (self.group, self.index.into()),
             TaskRef::Member { group, index } => (group, index),
@@ -426,7 +426,7 @@ impl Task {
                 return false;
             };
             self.family.processes -= 1;
-            if let Ended::Killed(signal) = ended {
+            if let ChildEnd::Killed(signal) = ended {
                 self.fail((Failure::Killed, signal.into()), 0);
             }
             return true;
@@ -472,7 +472,7 @@ const fn failed(fault: &Fault) -> Failed {
 }
 
 /// Ends another task's `suspend`, or its next one.
-pub fn resume(member: &Member<'_>) {
+pub fn resume(member: &MemberState<'_>) {
     member.resumed().store(1, Ordering::Release);
     shared::wake(member.resumed(), 1);
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use load::{Cell, Error, Outcome};
+use load::{Error, LoadCell, LoadOutcome};
 use model::{Advised, Nanos};
 use serde_json::{Map, Value, json};
 
@@ -108,7 +108,7 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
 }
 
 impl What {
-    fn outcome(&self) -> Result<Outcome, Error> {
+    fn outcome(&self) -> Result<LoadOutcome, Error> {
         match self {
             Self::Chat(it) => it.load().run(),
             Self::Aim(it) => it.load().run(),
@@ -136,7 +136,7 @@ fn explain(error: Error) -> anyhow::Error {
 }
 
 /// The figures as a table, and the notes. Lists are for programs.
-fn human(outcome: &Outcome) -> String {
+fn human(outcome: &LoadOutcome) -> String {
     let mut table = Table::default()
         .names("figure")
         .numbers("value")
@@ -155,7 +155,7 @@ fn human(outcome: &Outcome) -> String {
 
 /// Everything, for programs: `figures` by name, each with its value and unit; `tables` by name,
 /// each with its columns and rows.
-fn document(name: &str, outcome: &Outcome) -> Value {
+fn document(name: &str, outcome: &LoadOutcome) -> Value {
     let figures = outcome.figures.iter().map(|figure| {
         let it = json!({ "value": figure.value, "unit": figure.unit });
         (figure.name.clone(), it)
@@ -179,10 +179,10 @@ fn document(name: &str, outcome: &Outcome) -> Value {
     })
 }
 
-fn cell(cell: &Cell) -> Value {
+fn cell(cell: &LoadCell) -> Value {
     match cell {
-        Cell::Number(number) => json!(number),
-        Cell::Word(word) => json!(word),
+        LoadCell::Number(number) => json!(number),
+        LoadCell::Word(word) => json!(word),
     }
 }
 
@@ -197,13 +197,13 @@ mod tests {
 
     #[test]
     fn programs_get_every_figure_with_its_unit_and_every_row() {
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         outcome.add("time", "s", 1.25);
         outcome.add("yields", "", 3.0);
-        outcome.tables.push(load::Table {
+        outcome.tables.push(load::LoadTable {
             name: "rows".to_owned(),
             columns: vec!["who", "at_ns"],
-            rows: vec![vec![Cell::Word("a".to_owned()), Cell::Number(7)]],
+            rows: vec![vec![LoadCell::Word("a".to_owned()), LoadCell::Number(7)]],
         });
         outcome.notes.push("A note.".to_owned());
         let document = document("chat", &outcome);

@@ -9,7 +9,7 @@ use clap::Args;
 use live::pins::Pins;
 use live::record::{self, Depth, Mended};
 use live::{Attached, Dump, Loaded, process};
-use load::play::{self, AsItIs, Detached, How, OfKernel, Scheduler};
+use load::play::{self, AsItIs, Detached, OfKernel, PlayOptions, PlayScheduler};
 use model::{MachineSpec, Nanos, PolicySpec, Sink, Summary};
 use stats::compare::machines;
 use stats::{Metrics, Report, Tails};
@@ -177,7 +177,7 @@ struct Held<'a> {
     spec: &'a PolicySpec,
 }
 
-impl Scheduler for Held<'_> {
+impl PlayScheduler for Held<'_> {
     fn attach(&mut self) -> Result<(), load::Error> {
         let Some(loaded) = self.loaded.take() else {
             return Ok(());
@@ -279,7 +279,7 @@ impl Play {
             None => None,
         };
         let mut as_it_is = AsItIs;
-        let how = How {
+        let how = PlayOptions {
             depth,
             measure_cost: self.overhead,
             scheduler: match &mut held {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use live::record::{Cost, ProgramCost};
-use load::{Error, Outcome};
+use load::{Error, LoadOutcome};
 use model::Advised;
 
 use super::explain;
@@ -42,7 +42,10 @@ impl Around {
     ///
     /// # Errors
     /// When the kernel refuses what was asked for, or the load fails.
-    pub fn run(&self, load: impl FnOnce() -> Result<Outcome, Error>) -> anyhow::Result<Outcome> {
+    pub fn run(
+        &self,
+        load: impl FnOnce() -> Result<LoadOutcome, Error>,
+    ) -> anyhow::Result<LoadOutcome> {
         let turned = self
             .schedstats
             .map(|to| Turned::to(PathBuf::from(SCHEDSTATS), to))
@@ -65,7 +68,7 @@ impl Around {
 }
 
 /// Adds what the callbacks have cost in between.
-fn tell(outcome: &mut Outcome, before: &ProgramCost, after: &ProgramCost) {
+fn tell(outcome: &mut LoadOutcome, before: &ProgramCost, after: &ProgramCost) {
     // Counts of a policy that has gone are gone, too.
     let grown = |now: u64, then: u64| now.saturating_sub(then);
     let runs = grown(after.runs, before.runs);
@@ -144,11 +147,11 @@ mod tests {
             runs,
             ns,
         };
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadOutcome::default();
         tell(&mut outcome, &at(10, 5_000), &at(30, 9_000));
         assert_eq!(outcome.value("callbacks"), Some(20.0));
         assert_eq!(outcome.value("callbacks_time"), Some(4.0));
-        let mut none = Outcome::default();
+        let mut none = LoadOutcome::default();
         tell(&mut none, &at(0, 0), &at(0, 0));
         assert_eq!(none.value("callbacks"), None);
         assert_eq!(none.notes.len(), 1);
@@ -159,8 +162,8 @@ mod tests {
         let mut ran = 0;
         let outcome = Around::default().run(|| {
             ran += 1;
-            Ok(Outcome::default())
+            Ok(LoadOutcome::default())
         });
-        assert_eq!((outcome.unwrap(), ran), (Outcome::default(), 1));
+        assert_eq!((outcome.unwrap(), ran), (LoadOutcome::default(), 1));
     }
 }

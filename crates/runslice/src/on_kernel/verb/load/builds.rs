@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::{Args, ValueEnum};
-use load::contest::{self, Row};
+use load::contest::{self, ContestRow};
 use load::kernbench::{self, Builder};
-use load::tree::Tree;
+use load::tree::SourceTree;
 use model::Nanos;
 
 use super::{To, duration};
@@ -53,7 +53,7 @@ impl Sources {
     pub fn builder(&self) -> Builder {
         Builder {
             parent: self.tree.clone().unwrap_or_else(env::temp_dir),
-            tree: Tree {
+            tree: SourceTree {
                 files: self.files,
                 functions: self.functions,
                 seed: self.tree_seed,
@@ -115,9 +115,9 @@ pub struct Kernbench {
 impl Kernbench {
     pub(super) fn load(&self) -> kernbench::Kernbench {
         let load = |jobs: &Jobs| match jobs {
-            Jobs::Half => kernbench::Load::Half,
-            Jobs::Optimal => kernbench::Load::Optimal,
-            Jobs::Maximal => kernbench::Load::Maximal,
+            Jobs::Half => kernbench::JobCount::Half,
+            Jobs::Optimal => kernbench::JobCount::Optimal,
+            Jobs::Maximal => kernbench::JobCount::Maximal,
         };
         kernbench::Kernbench {
             builder: self.sources.builder(),
@@ -144,7 +144,7 @@ pub struct Contest {
     /// Loads to run beside the build: `no_load`, `cacherun`, `process_load`, `ctar_load`,
     /// `xtar_load`, `io_load`, `io_other`, `read_load`, `list_load`, `mem_load`. Default: all.
     #[arg(long, value_name = "ROW,...", value_delimiter = ',', value_parser = row)]
-    rows: Vec<Row>,
+    rows: Vec<ContestRow>,
 
     /// Data that the loads read, write or touch, in MiB. The original used the size of the memory.
     #[arg(long, value_name = "MIB", default_value_t = 64)]
@@ -174,15 +174,20 @@ pub struct Contest {
     pub(super) to: To,
 }
 
-fn row(text: &str) -> Result<Row, String> {
-    let found = Row::ALL.into_iter().find(|row| row.name() == text);
-    found.ok_or_else(|| format!("rows are {}", Row::ALL.map(Row::name).join(", ")))
+fn row(text: &str) -> Result<ContestRow, String> {
+    let found = ContestRow::ALL.into_iter().find(|row| row.name() == text);
+    found.ok_or_else(|| {
+        format!(
+            "rows are {}",
+            ContestRow::ALL.map(ContestRow::name).join(", ")
+        )
+    })
 }
 
 impl Contest {
     pub(super) fn load(&self) -> contest::Contest {
         let rows = if self.rows.is_empty() {
-            Row::ALL.to_vec()
+            ContestRow::ALL.to_vec()
         } else {
             self.rows.clone()
         };

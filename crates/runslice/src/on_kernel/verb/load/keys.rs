@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use load::levels::Behaviour;
-use load::{Error, Outcome, echo, levels, sampler, turnaround};
+use load::{Error, LoadOutcome, echo, levels, sampler, turnaround};
 use model::Nanos;
 use traces::JsonLines;
 
@@ -127,7 +127,7 @@ impl Levels {
         self.events.as_deref()
     }
 
-    pub(super) fn run(&self) -> Result<Outcome, Error> {
+    pub(super) fn run(&self) -> Result<LoadOutcome, Error> {
         let Some(path) = &self.events else {
             return self.load().run(None);
         };
@@ -191,8 +191,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn load(&self) -> sampler::Sampler {
-        sampler::Sampler {
+    pub(super) fn load(&self) -> sampler::LoadSampler {
+        sampler::LoadSampler {
             every: duration(self.every),
             intervals: self.intervals,
             hogs: self.hogs,

@@ -102,9 +102,9 @@ impl Web {
             work: duration(self.work),
             port: self.port,
             which: if self.own {
-                web::Which::Own
+                web::WebServer::Own
             } else {
-                web::Which::Best
+                web::WebServer::Best
             },
             folder: self.folder.clone().unwrap_or_else(env::temp_dir),
             beside: self.beside.clone(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use load::aim7;
-use load::chat::{self, Kind};
+use load::chat::{self, ChatKind};
 
 use super::To;
 
@@ -55,9 +55,9 @@ impl Chat {
             yields: !self.no_yield,
             flood: self.flood,
             kind: if self.processes {
-                Kind::Process
+                ChatKind::Process
             } else {
-                Kind::Thread
+                ChatKind::Thread
             },
         }
     }
