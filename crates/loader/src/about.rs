@@ -8,8 +8,8 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::paths::{Place, Resolved};
-use crate::state::{Context, Errno, State};
+use crate::paths::{PathOwner, Resolved};
+use crate::state::{CallContext, Errno, LoaderState};
 
 /// Files that tell how the host ran the program: they do not exist, as in kernels without them.
 const HIDDEN: &[&str] = &[
@@ -32,8 +32,8 @@ const HIDDEN: &[&str] = &[
 ///
 /// # Errors
 /// `ENOENT` of a file that does not exist here. If the host's file cannot be read.
-pub fn text(cx: &Context<'_>, found: &Resolved) -> Result<Option<String>, Errno> {
-    if found.place != Place::Process {
+pub fn text(cx: &CallContext<'_>, found: &Resolved) -> Result<Option<String>, Errno> {
+    if found.place != PathOwner::Process {
         return Ok(None);
     }
     let Some((real, name)) = file_of(&found.below) else {
@@ -48,7 +48,7 @@ pub fn text(cx: &Context<'_>, found: &Resolved) -> Result<Option<String>, Errno>
 }
 
 /// The host's own text. A thread may give itself a name that is no UTF-8.
-fn read(state: &State, found: &Resolved) -> Result<String, Errno> {
+fn read(state: &LoaderState, found: &Resolved) -> Result<String, Errno> {
     let mut text = Vec::new();
     let file = found.open(state, OFlags::RDONLY, Mode::empty())?;
     File::from(file).read_to_end(&mut text)?;
@@ -68,7 +68,7 @@ fn file_of(host: &Path) -> Option<(i32, &str)> {
 }
 
 /// The number that the program knows a process or a thread by. The parent of all is 1.
-fn shown(state: &State, real: i32) -> u32 {
+fn shown(state: &LoaderState, real: i32) -> u32 {
     let thread = state.living(real).map(|at| &state.threads[at]);
     let process = state.processes.iter().find(|it| it.real == real);
     let shown = thread.map(|it| it.shown).or(process.map(|it| it.shown));
@@ -77,7 +77,7 @@ fn shown(state: &State, real: i32) -> u32 {
 
 /// `/proc/PID/status` as calls answer, whoever the user is: the program is root and has the
 /// simulated machine's numbers. What only the supervisor does to it is not told.
-fn status(state: &State, text: &str) -> String {
+fn status(state: &LoaderState, text: &str) -> String {
     let number = |real: &str| shown(state, real.trim().parse().unwrap_or(0));
     let line = |line: &str| {
         let (name, value) = line.split_once(':')?;
@@ -99,7 +99,7 @@ fn status(state: &State, text: &str) -> String {
 }
 
 /// `/proc/PID/stat`: who it is and what it was charged; all that is the host's is 0.
-fn stat(state: &State, real: i32, text: &str) -> String {
+fn stat(state: &LoaderState, real: i32, text: &str) -> String {
     /// Fields of the file, Linux 6.18, fs/proc/array.c.
     const FIELDS: usize = 52;
     let name = text.split_once('(').and_then(|(_, it)| it.rsplit_once(')'));

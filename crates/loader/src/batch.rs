@@ -4,7 +4,7 @@ use model::user_space::{BpfCall, BpfId, MapCreate};
 
 use crate::attr::Attr;
 use crate::bpf;
-use crate::state::{Context, Errno, Reply};
+use crate::state::{CallContext, Errno, Reply};
 use crate::work;
 
 type Answer = Result<Reply, Errno>;
@@ -28,7 +28,7 @@ struct Batch {
     most: u32,
 }
 
-fn batch(cx: &Context<'_>, attr: &Attr) -> Result<Batch, Errno> {
+fn batch(cx: &CallContext<'_>, attr: &Attr) -> Result<Batch, Errno> {
     let (id, map) = bpf::map(cx, attr.u32(36))?;
     let len = (u64::from(map.key_size), bpf::value_len(cx, &map));
     let fit = BYTES_MAX / len.0.saturating_add(len.1).max(1);
@@ -44,7 +44,7 @@ fn batch(cx: &Context<'_>, attr: &Attr) -> Result<Batch, Errno> {
 }
 
 /// A batch that changes the map: all of it is done, or nothing if that would be too much.
-fn changes(cx: &mut Context<'_>, attr: &Attr) -> Result<Batch, Errno> {
+fn changes(cx: &mut CallContext<'_>, attr: &Attr) -> Result<Batch, Errno> {
     let batch = batch(cx, attr)?;
     if batch.count <= batch.most {
         return Ok(batch);
@@ -64,14 +64,14 @@ fn nth(base: u64, n: u32, size: u64) -> u64 {
 }
 
 /// Tells how many elements were done.
-fn count(cx: &Context<'_>, attr: &Attr, done: u32) -> Result<(), Errno> {
+fn count(cx: &CallContext<'_>, attr: &Attr, done: u32) -> Result<(), Errno> {
     cx.write(attr.at.wrapping_add(32), &done.to_le_bytes())
 }
 
 /// `BPF_MAP_LOOKUP_BATCH` and `BPF_MAP_LOOKUP_AND_DELETE_BATCH`. The place to go on from is the
 /// last key; when elements are deleted, the first that is left. Fewer elements than there is room
 /// for are no error: the program asks for the rest.
-pub fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
+pub fn lookup(cx: &mut CallContext<'_>, attr: &Attr, delete: bool) -> Answer {
     let batch = batch(cx, attr)?;
     let (key_len, value_len) = batch.len;
     let mut key = match attr.u64(0) {
@@ -126,7 +126,7 @@ pub fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
 }
 
 /// `BPF_MAP_UPDATE_BATCH`.
-pub fn update(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+pub fn update(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let batch = changes(cx, attr)?;
     let (key_len, value_len) = batch.len;
     let fds = bpf::fds_of(cx, &batch.map);
@@ -142,7 +142,7 @@ pub fn update(cx: &mut Context<'_>, attr: &Attr) -> Answer {
 }
 
 /// `BPF_MAP_DELETE_BATCH`.
-pub fn delete(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+pub fn delete(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let batch = changes(cx, attr)?;
     let key_len = batch.len.0;
     each(cx, attr, batch.count, |cx, n| {
@@ -155,10 +155,10 @@ pub fn delete(cx: &mut Context<'_>, attr: &Attr) -> Answer {
 
 /// Makes so many calls, up to the first that is refused.
 fn each(
-    cx: &mut Context<'_>,
+    cx: &mut CallContext<'_>,
     attr: &Attr,
     calls: u32,
-    call: impl Fn(&Context<'_>, u32) -> Result<BpfCall, Errno>,
+    call: impl Fn(&CallContext<'_>, u32) -> Result<BpfCall, Errno>,
 ) -> Answer {
     for n in 0..calls {
         cx.state.work.add(work::ELEMENT);

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::deaths::{self, PATIENCE, is_there};
-use crate::state::{Errno, State};
-use crate::sys::{self, Call, Watched};
+use crate::state::{Errno, LoaderState};
+use crate::sys::{self, InterceptedCall, Watched};
 
 /// Outcome of a call that makes a thread or a process.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub enum Born {
     /// The kernel has refused it, and the maker goes on.
     Refused,
     /// The new thread stands at its first call; its maker stands until [`let_go`].
-    Calls(Call),
+    Calls(InterceptedCall),
     /// The new process has ended before its first call; its maker goes on.
     Stillborn,
     /// The new thread makes no call.
@@ -36,7 +36,7 @@ pub enum Born {
 ///
 /// # Errors
 /// If the kernel allows no tracing.
-pub fn make(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
+pub fn make(state: &mut LoaderState, at: usize, call: &InterceptedCall) -> Result<Born, Errno> {
     let Ok(_spare) = sys::pidfd_open(state.processes[0].real) else {
         let _ = state.listener.answer(call.id, -i64::from(libc::EAGAIN));
         return Ok(Born::Refused);
@@ -47,7 +47,7 @@ pub fn make(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
     }
 }
 
-fn make_watched(state: &mut State, at: usize, call: &Call) -> Result<Born, Errno> {
+fn make_watched(state: &mut LoaderState, at: usize, call: &InterceptedCall) -> Result<Born, Errno> {
     let maker = call.tid;
     sys::watch_births(maker)?;
     state.listener.go_on(call.id)?;
@@ -91,7 +91,7 @@ pub fn process_of(tid: i32) -> io::Result<i32> {
 }
 
 /// Whether a call makes a thread, and no process.
-pub fn is_thread(call: &Call) -> bool {
+pub fn is_thread(call: &InterceptedCall) -> bool {
     call.nr == libc::SYS_clone && call.args[0] & libc::CLONE_THREAD as u64 != 0
 }
 
@@ -103,7 +103,7 @@ pub fn let_go(maker: i32) {
 
 /// Lets a new process or thread run to its first call.
 fn first_call(
-    state: &mut State,
+    state: &mut LoaderState,
     at: usize,
     (child, is_thread): (i32, bool),
 ) -> Result<Born, Errno> {
@@ -157,7 +157,7 @@ fn first_call(
 }
 
 /// Waits for a call, or for the end of the new process or its maker's: whether there is a call.
-fn look_out(state: &State, at: usize, own: Option<&OwnedFd>) -> bool {
+fn look_out(state: &LoaderState, at: usize, own: Option<&OwnedFd>) -> bool {
     let maker = &state.processes[state.threads[at].process].fd;
     let end = own.unwrap_or(maker);
     let mut polled = [

@@ -14,8 +14,8 @@ use crate::attr::Attr;
 use crate::batch;
 use crate::bpf_tell;
 use crate::pins;
-use crate::state::{Context, Errno, Kind, Object, Reply, u32_at};
-use crate::sys::{self, Call};
+use crate::state::{CallContext, Errno, ObjectKind, BpfObject, Reply, u32_at};
+use crate::sys::{self, InterceptedCall};
 
 type Answer = Result<Reply, Errno>;
 
@@ -32,12 +32,12 @@ const PER_CPU: [u32; 4] = [5, 6, 10, 21];
 const LINK_CREATE: i32 = 28;
 
 /// Whether the call attaches something.
-pub const fn attaches(call: &Call) -> bool {
+pub const fn attaches(call: &InterceptedCall) -> bool {
     call.nr == libc::SYS_bpf && call.args[0] as i32 == LINK_CREATE
 }
 
 /// A call of bpf(2).
-pub fn call(cx: &mut Context<'_>) -> Answer {
+pub fn call(cx: &mut CallContext<'_>) -> Answer {
     let size = cx.arg(2) as u32;
     if size > 4096 {
         return Err(Errno(libc::E2BIG));
@@ -90,18 +90,18 @@ pub fn call(cx: &mut Context<'_>) -> Answer {
 }
 
 /// Asks the simulated machine.
-pub fn ask(cx: &mut Context<'_>, call: BpfCall) -> Result<BpfAnswer, Refused> {
+pub fn ask(cx: &mut CallContext<'_>, call: BpfCall) -> Result<BpfAnswer, Refused> {
     let thread = cx.id();
     cx.kernel.bpf(thread, call)
 }
 
 /// Asks what answers with nothing but an error.
-fn ask_done(cx: &mut Context<'_>, call: BpfCall) -> Result<(), Errno> {
+fn ask_done(cx: &mut CallContext<'_>, call: BpfCall) -> Result<(), Errno> {
     ask(cx, call).map(drop).map_err(|it| Errno(it.errno))
 }
 
 /// Asks what answers with bytes, so many of them.
-pub fn ask_bytes(cx: &mut Context<'_>, call: BpfCall) -> Result<Vec<u8>, Errno> {
+pub fn ask_bytes(cx: &mut CallContext<'_>, call: BpfCall) -> Result<Vec<u8>, Errno> {
     match ask(cx, call) {
         Ok(BpfAnswer::Bytes(bytes)) => Ok(bytes),
         Ok(_) => Err(Errno(libc::EINVAL)),
@@ -110,16 +110,16 @@ pub fn ask_bytes(cx: &mut Context<'_>, call: BpfCall) -> Result<Vec<u8>, Errno> 
 }
 
 /// The description of a map behind a descriptor.
-pub fn map(cx: &Context<'_>, fd: u32) -> Result<(BpfId, MapCreate), Errno> {
+pub fn map(cx: &CallContext<'_>, fd: u32) -> Result<(BpfId, MapCreate), Errno> {
     let object = cx.object(fd.cast_signed()).ok_or(Errno(libc::EBADF))?;
     match &object.kind {
-        Kind::Map(map, _) => Ok((object.id, (**map).clone())),
+        ObjectKind::Map(map, _) => Ok((object.id, (**map).clone())),
         _ => Err(Errno(libc::EINVAL)),
     }
 }
 
 /// Bytes of a value as the program has it.
-pub fn value_len(cx: &Context<'_>, map: &MapCreate) -> u64 {
+pub fn value_len(cx: &CallContext<'_>, map: &MapCreate) -> u64 {
     let cpus = cx.state.settings.shown.machine.cpus;
     match map.kind {
         // Inside is a descriptor, or a number.
@@ -132,7 +132,7 @@ pub fn value_len(cx: &Context<'_>, map: &MapCreate) -> u64 {
 }
 
 /// The descriptors that stand in a value.
-pub fn fds_of(cx: &Context<'_>, map: &MapCreate) -> Fds {
+pub fn fds_of(cx: &CallContext<'_>, map: &MapCreate) -> Fds {
     if HOLDS_FDS.contains(&map.kind) {
         cx.state.object_fds(cx.call.tid)
     } else {
@@ -141,8 +141,8 @@ pub fn fds_of(cx: &Context<'_>, map: &MapCreate) -> Fds {
 }
 
 /// Makes the descriptor of a new object.
-fn hand_out(cx: &mut Context<'_>, id: BpfId, kind: Kind) -> Answer {
-    let is_object = !matches!(kind, Kind::Iter(..));
+fn hand_out(cx: &mut CallContext<'_>, id: BpfId, kind: ObjectKind) -> Answer {
+    let is_object = !matches!(kind, ObjectKind::Iter(..));
     let handed = describe(cx, id, kind);
     if handed.is_err() && is_object {
         // Nobody has a descriptor of it, and nobody ever will.
@@ -151,10 +151,10 @@ fn hand_out(cx: &mut Context<'_>, id: BpfId, kind: Kind) -> Answer {
     handed
 }
 
-fn describe(cx: &mut Context<'_>, id: BpfId, kind: Kind) -> Answer {
+fn describe(cx: &mut CallContext<'_>, id: BpfId, kind: ObjectKind) -> Answer {
     let file = sys::memory_file(&format!("runslice-bpf-{}", id.0))?;
     let mappable = match kind {
-        Kind::Map(..) => cx.kernel.mappable(id),
+        ObjectKind::Map(..) => cx.kernel.mappable(id),
         _ => None,
     };
     let fixed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
@@ -163,12 +163,12 @@ fn describe(cx: &mut Context<'_>, id: BpfId, kind: Kind) -> Answer {
         // Should the program shorten it, the simulator's own mapping would be cut.
         sys::seal(&file, fixed)?;
         cx.kernel.share(id, file.try_clone()?)?;
-    } else if !matches!(kind, Kind::Iter(..)) {
+    } else if !matches!(kind, ObjectKind::Iter(..)) {
         sys::seal(&file, fixed | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL)?;
     }
     let fd = OwnedFd::from(file.try_clone()?);
     let stat = rustix::fs::fstat(&file)?;
-    let object = Object { id, file, kind };
+    let object = BpfObject { id, file, kind };
     cx.state.objects.insert((stat.st_dev, stat.st_ino), object);
     Ok(Reply::Fd(fd, true))
 }
@@ -182,14 +182,14 @@ fn created(asked: Result<BpfAnswer, Refused>) -> Result<BpfId, Errno> {
 }
 
 /// An object that is named by its descriptor, 0 for none.
-fn optional(cx: &Context<'_>, fd: u32) -> Result<Option<BpfId>, Errno> {
+fn optional(cx: &CallContext<'_>, fd: u32) -> Result<Option<BpfId>, Errno> {
     match fd {
         0 => Ok(None),
         fd => cx.object_id(fd).map(Some),
     }
 }
 
-fn map_create(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn map_create(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let kind = attr.u32(0);
     let is_nested = matches!(kind, 12 | 13);
     let map = MapCreate {
@@ -207,14 +207,14 @@ fn map_create(cx: &mut Context<'_>, attr: &Attr) -> Answer {
         extra: attr.u64(64),
     };
     let id = created(ask(cx, BpfCall::MapCreate(map.clone())))?;
-    hand_out(cx, id, Kind::Map(Box::new(map), false))
+    hand_out(cx, id, ObjectKind::Map(Box::new(map), false))
 }
 
-fn key(cx: &Context<'_>, map: &MapCreate, at: u64) -> Result<Vec<u8>, Errno> {
+fn key(cx: &CallContext<'_>, map: &MapCreate, at: u64) -> Result<Vec<u8>, Errno> {
     cx.read(at, map.key_size.into())
 }
 
-fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
+fn lookup(cx: &mut CallContext<'_>, attr: &Attr, delete: bool) -> Answer {
     let (id, map) = map(cx, attr.u32(0))?;
     let len = value_len(cx, &map);
     let call = BpfCall::Lookup {
@@ -231,7 +231,7 @@ fn lookup(cx: &mut Context<'_>, attr: &Attr, delete: bool) -> Answer {
     Ok(Reply::Value(0))
 }
 
-fn update(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn update(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let (id, map) = map(cx, attr.u32(0))?;
     let call = BpfCall::Update {
         map: id,
@@ -244,14 +244,14 @@ fn update(cx: &mut Context<'_>, attr: &Attr) -> Answer {
     Ok(Reply::Value(0))
 }
 
-fn delete(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn delete(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let (id, map) = map(cx, attr.u32(0))?;
     let key = key(cx, &map, attr.u64(8))?;
     ask_done(cx, BpfCall::Delete { map: id, key })?;
     Ok(Reply::Value(0))
 }
 
-fn next_key(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn next_key(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let (id, map) = map(cx, attr.u32(0))?;
     let key = match attr.u64(8) {
         0 => None,
@@ -266,7 +266,7 @@ fn next_key(cx: &mut Context<'_>, attr: &Attr) -> Answer {
 }
 
 /// Whether a process of the program has the file mapped for writing.
-fn is_mapped_writable(cx: &Context<'_>, inode: u64) -> bool {
+fn is_mapped_writable(cx: &CallContext<'_>, inode: u64) -> bool {
     let lives = cx.state.processes.iter().filter(|it| it.lives);
     let paths = lives.map(|it| format!("/proc/{}/maps", it.real));
     let maps = paths.filter_map(|path| std::fs::read_to_string(path).ok());
@@ -280,7 +280,7 @@ fn is_mapped_writable(cx: &Context<'_>, inode: u64) -> bool {
     })
 }
 
-fn freeze(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn freeze(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let (id, _) = map(cx, attr.u32(0))?;
     let stat = {
         let object = cx.object(attr.u32(0).cast_signed());
@@ -291,7 +291,7 @@ fn freeze(cx: &mut Context<'_>, attr: &Attr) -> Answer {
         return Err(Errno(libc::EBUSY));
     }
     let object = cx.state.objects.get_mut(&(stat.st_dev, stat.st_ino));
-    let Some(Object { file, kind: Kind::Map(_, frozen), .. }) = object else {
+    let Some(BpfObject { file, kind: ObjectKind::Map(_, frozen), .. }) = object else {
         return Err(Errno(libc::EBADF));
     };
     if *frozen {
@@ -306,7 +306,7 @@ fn freeze(cx: &mut Context<'_>, attr: &Attr) -> Answer {
 }
 
 /// Writes a log as the program asked for it: where, and into how many bytes.
-fn write_log(cx: &Context<'_>, (at, size): (u64, u32), log: &str) -> Result<(), Errno> {
+fn write_log(cx: &CallContext<'_>, (at, size): (u64, u32), log: &str) -> Result<(), Errno> {
     if at == 0 || size == 0 {
         return Ok(());
     }
@@ -317,7 +317,7 @@ fn write_log(cx: &Context<'_>, (at, size): (u64, u32), log: &str) -> Result<(), 
 }
 
 /// The instructions, with descriptors in place of indexes into `fd_array`, and what they are.
-fn instructions(cx: &Context<'_>, attr: &Attr) -> Result<(Vec<u8>, Fds), Errno> {
+fn instructions(cx: &CallContext<'_>, attr: &Attr) -> Result<(Vec<u8>, Fds), Errno> {
     /// Instructions of a program of a privileged user.
     const COUNT_MAX: u32 = 1_000_000;
     const LOAD_IMM64: u8 = 0x18;
@@ -347,7 +347,7 @@ fn instructions(cx: &Context<'_>, attr: &Attr) -> Result<(Vec<u8>, Fds), Errno> 
     Ok((code, fds))
 }
 
-fn prog_load(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn prog_load(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     /// `MAX_FUNCINFO_REC_SIZE` and `MAX_LINEINFO_REC_SIZE`; the kernel reads no more of a record.
     /// Linux 6.18, kernel/bpf/verifier.c.
     const RECORD_MAX: u32 = 252;
@@ -376,7 +376,7 @@ fn prog_load(cx: &mut Context<'_>, attr: &Attr) -> Answer {
         fds,
     };
     let len = program.code.len() as u32;
-    let kind = Kind::Program(program.kind, program.name.clone(), program.btf, len);
+    let kind = ObjectKind::Program(program.kind, program.name.clone(), program.btf, len);
     let asked = ask(cx, BpfCall::ProgLoad(Box::new(program)));
     let log = asked.as_ref().err().map_or("", |it| it.log.as_str()).to_owned();
     if attr.u32(24) > 0 || !log.is_empty() {
@@ -386,7 +386,7 @@ fn prog_load(cx: &mut Context<'_>, attr: &Attr) -> Answer {
     hand_out(cx, id, kind)
 }
 
-fn btf_load(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn btf_load(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     /// `BTF_MAX_SIZE`, Linux 6.18, include/linux/btf.h.
     const SIZE_MAX: u32 = 16 << 20;
     if attr.u32(16) > SIZE_MAX {
@@ -402,10 +402,10 @@ fn btf_load(cx: &mut Context<'_>, attr: &Attr) -> Answer {
         write_log(cx, (attr.u64(8), attr.u32(20)), &log)?;
     }
     let id = created(asked)?;
-    hand_out(cx, id, Kind::Btf(bytes))
+    hand_out(cx, id, ObjectKind::Btf(bytes))
 }
 
-fn link(cx: &mut Context<'_>, target: u32, (attach, name): (u32, String), flags: u32) -> Answer {
+fn link(cx: &mut CallContext<'_>, target: u32, (attach, name): (u32, String), flags: u32) -> Answer {
     let target = cx.object_id(target)?;
     let call = BpfCall::LinkCreate {
         target,
@@ -414,14 +414,14 @@ fn link(cx: &mut Context<'_>, target: u32, (attach, name): (u32, String), flags:
         flags,
     };
     let id = created(ask(cx, call))?;
-    hand_out(cx, id, Kind::Link(target, attach))
+    hand_out(cx, id, ObjectKind::Link(target, attach))
 }
 
-fn link_create(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn link_create(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     link(cx, attr.u32(0), (attr.u32(8), String::new()), attr.u32(12))
 }
 
-fn raw_tracepoint(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn raw_tracepoint(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     const RAW_TP: u32 = 23;
     let name = match attr.u64(0) {
         0 => Vec::new(),
@@ -431,11 +431,11 @@ fn raw_tracepoint(cx: &mut Context<'_>, attr: &Attr) -> Answer {
     link(cx, attr.u32(8), (RAW_TP, name), 0)
 }
 
-fn link_of(cx: &Context<'_>, fd: u32) -> Result<BpfId, Errno> {
+fn link_of(cx: &CallContext<'_>, fd: u32) -> Result<BpfId, Errno> {
     match cx.object(fd.cast_signed()) {
-        Some(Object {
+        Some(BpfObject {
             id,
-            kind: Kind::Link(..),
+            kind: ObjectKind::Link(..),
             ..
         }) => Ok(*id),
         Some(_) => Err(Errno(libc::EINVAL)),
@@ -443,18 +443,18 @@ fn link_of(cx: &Context<'_>, fd: u32) -> Result<BpfId, Errno> {
     }
 }
 
-fn link_detach(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn link_detach(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let link = link_of(cx, attr.u32(0))?;
     ask_done(cx, BpfCall::LinkDetach { link })?;
     Ok(Reply::Value(0))
 }
 
-fn iter_create(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn iter_create(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let link = link_of(cx, attr.u32(0))?;
-    hand_out(cx, BpfId(0), Kind::Iter(link, false))
+    hand_out(cx, BpfId(0), ObjectKind::Iter(link, false))
 }
 
-fn test_run(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn test_run(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let (at, len) = (attr.u64(48), attr.u32(40));
     // Packets are another subsystem's.
     if len > 4096 || attr.u32(8) != 0 {
@@ -483,7 +483,7 @@ fn test_run(cx: &mut Context<'_>, attr: &Attr) -> Answer {
     }
 }
 
-fn stream_read(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn stream_read(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let len = attr.u32(8).min(1 << 20);
     let call = BpfCall::StreamRead {
         program: cx.object_id(attr.u32(16))?,
@@ -497,14 +497,14 @@ fn stream_read(cx: &mut Context<'_>, attr: &Attr) -> Answer {
 }
 
 /// A second descriptor for an object of the program's own.
-fn by_number(cx: &mut Context<'_>, attr: &Attr) -> Answer {
+fn by_number(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     let found = cx.state.object_by_id(BpfId(attr.u32(0)));
     let object = found.filter(|it| it.id.0 != 0).ok_or(Errno(libc::ENOENT))?;
     Ok(Reply::Fd(OwnedFd::from(object.file.try_clone()?), true))
 }
 
 /// An arena is mapped: at the address that it has, or at one that it gets now.
-pub fn arena_at(cx: &mut Context<'_>, id: BpfId, mappable: Mappable) -> Answer {
+pub fn arena_at(cx: &mut CallContext<'_>, id: BpfId, mappable: Mappable) -> Answer {
     /// Arenas of no address of their own begin here, 4 GiB apart: far from what `mmap()` gives
     /// out, and none crosses a border of 4 GiB.
     const FIRST: u64 = 0x1000_0000_0000;
@@ -533,12 +533,12 @@ pub fn arena_at(cx: &mut Context<'_>, id: BpfId, mappable: Mappable) -> Answer {
 }
 
 /// An object has no descriptor any more.
-pub fn end(cx: &mut Context<'_>, key: (u64, u64)) {
+pub fn end(cx: &mut CallContext<'_>, key: (u64, u64)) {
     let Some(object) = cx.state.objects.remove(&key) else {
         return;
     };
     cx.state.rings.remove(&object.id);
-    if !matches!(object.kind, Kind::Iter(..)) {
+    if !matches!(object.kind, ObjectKind::Iter(..)) {
         // The kernel's last word: there is nobody to tell of a refusal.
         let _ = ask(cx, BpfCall::Close { object: object.id });
     }

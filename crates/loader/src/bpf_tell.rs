@@ -6,7 +6,7 @@
 use model::user_space::BpfId;
 
 use crate::attr::Attr;
-use crate::state::{Context, Errno, Kind, Reply, u32_at, u64_at};
+use crate::state::{CallContext, Errno, ObjectKind, Reply, u32_at, u64_at};
 
 /// A structure being filled.
 struct Structure(Vec<u8>);
@@ -28,7 +28,7 @@ impl Structure {
 }
 
 /// The call.
-pub fn tell(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
+pub fn tell(cx: &mut CallContext<'_>, attr: &Attr) -> Result<Reply, Errno> {
     let (room, at) = (attr.u32(4), attr.u64(8));
     if room > 4096 {
         return Err(Errno(libc::E2BIG));
@@ -39,7 +39,7 @@ pub fn tell(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
     let (id, kind) = (object.id, object.kind.clone());
     let number = |id: Option<BpfId>| id.map_or(0, |it| it.0);
     let told = match kind {
-        Kind::Map(map, _) => {
+        ObjectKind::Map(map, _) => {
             let mut told = Structure(vec![0; 104]);
             let head = [map.kind, id.0, map.key_size, map.value_size, map.max_entries, map.flags];
             for (n, value) in head.into_iter().enumerate() {
@@ -53,7 +53,7 @@ pub fn tell(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
             told.u64(80, map.extra);
             told
         }
-        Kind::Program(kind, name, btf, len) => {
+        ObjectKind::Program(kind, name, btf, len) => {
             let mut told = Structure(vec![0; 232]);
             told.u32(0, kind);
             told.u32(4, id.0);
@@ -64,8 +64,8 @@ pub fn tell(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
             told.u32(128, number(btf));
             told
         }
-        Kind::Btf(bytes) => return btf(cx, attr, (id, &bytes), &given),
-        Kind::Link(target, attach) => {
+        ObjectKind::Btf(bytes) => return btf(cx, attr, (id, &bytes), &given),
+        ObjectKind::Link(target, attach) => {
             /// `BPF_STRUCT_OPS` of the attach types; of links it is type 9, tracing type 2.
             const STRUCT_OPS: u32 = 44;
             let is_table = attach == STRUCT_OPS;
@@ -76,14 +76,14 @@ pub fn tell(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
             told.u32(16, if is_table { target.0 } else { attach });
             told
         }
-        Kind::Iter(..) => return Err(Errno(libc::EINVAL)),
+        ObjectKind::Iter(..) => return Err(Errno(libc::EINVAL)),
     };
     answer(cx, attr, told)
 }
 
 /// Types: their bytes too, if the program has given room for them.
 fn btf(
-    cx: &Context<'_>,
+    cx: &CallContext<'_>,
     attr: &Attr,
     (id, bytes): (BpfId, &[u8]),
     given: &[u8],
@@ -99,7 +99,7 @@ fn btf(
     answer(cx, attr, told)
 }
 
-fn answer(cx: &Context<'_>, attr: &Attr, mut told: Structure) -> Result<Reply, Errno> {
+fn answer(cx: &CallContext<'_>, attr: &Attr, mut told: Structure) -> Result<Reply, Errno> {
     told.0.truncate(attr.u32(4) as usize);
     cx.write(attr.u64(8), &told.0)?;
     cx.write(attr.at.wrapping_add(4), &(told.0.len() as u32).to_le_bytes())?;

@@ -28,7 +28,7 @@ impl Advice for FilterError {
 
 /// How the accumulator is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Test {
+pub enum FilterTest {
     /// It is this value.
     Equal(u32),
     /// It has one of these bits.
@@ -39,9 +39,9 @@ const INSTRUCTIONS_MAX: usize = 4096;
 
 /// A program being built.
 #[derive(Debug, Default)]
-pub struct Code(Vec<sock_filter>);
+pub struct FilterCode(Vec<sock_filter>);
 
-impl Code {
+impl FilterCode {
     fn step(&mut self, code: u32, k: u32) {
         self.0.push(sock_filter {
             code: code as u16,
@@ -67,12 +67,12 @@ impl Code {
     /// What `body` says, and [`FilterError::TooFar`] if it is too long.
     pub fn when(
         &mut self,
-        test: Test,
+        test: FilterTest,
         body: impl FnOnce(&mut Self) -> Result<(), FilterError>,
     ) -> Result<(), FilterError> {
         let (comparison, k) = match test {
-            Test::Equal(value) => (libc::BPF_JEQ, value),
-            Test::HasAny(bits) => (libc::BPF_JSET, bits),
+            FilterTest::Equal(value) => (libc::BPF_JEQ, value),
+            FilterTest::HasAny(bits) => (libc::BPF_JSET, bits),
         };
         let jump = self.0.len();
         self.step(libc::BPF_JMP | comparison | libc::BPF_K, k);
@@ -86,7 +86,7 @@ impl Code {
     ///
     /// # Errors
     /// None: the jump is over one instruction.
-    pub fn answer_when(&mut self, test: Test, action: u32) -> Result<(), FilterError> {
+    pub fn answer_when(&mut self, test: FilterTest, action: u32) -> Result<(), FilterError> {
         self.when(test, |code| {
             code.answer(action);
             Ok(())
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
 
     fn with_body(len: usize) -> Result<Vec<sock_filter>, FilterError> {
-        let mut code = Code::default();
-        code.when(Test::Equal(1), |code| {
+        let mut code = FilterCode::default();
+        code.when(FilterTest::Equal(1), |code| {
             (0..len).for_each(|_| code.load(0));
             Ok(())
         })?;
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_program_that_no_kernel_takes_is_an_error() {
         let of = |len: usize| {
-            let mut code = Code::default();
+            let mut code = FilterCode::default();
             (0..len).for_each(|_| code.answer(0));
             code.finish()
         };

@@ -9,7 +9,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::processes::has_signal;
-use crate::state::{Errno, State};
+use crate::state::{Errno, LoaderState};
 use crate::sys::{self, Watched};
 
 /// How long the host may take for what is done without the program.
@@ -28,7 +28,7 @@ const HARMLESS: [i32; 8] = [
     libc::SIGTTOU,
 ];
 
-impl State {
+impl LoaderState {
     /// Gives a thread the signals that have come for it. Whether one of them ends its process: then
     /// the call at which it stands must not be done, since the kernel would do it or not by chance.
     pub fn give_signals(&mut self, at: usize) -> bool {

@@ -18,7 +18,7 @@ use rustix::net::{SendFlags, SocketType};
 
 use crate::bpf;
 use crate::growth;
-use crate::state::{Context, Errno, Kind, Reply, Then, Watch, u32_at, u64_at};
+use crate::state::{CallContext, Errno, ObjectKind, Reply, Then, Watch, u32_at, u64_at};
 use crate::sys;
 use crate::time::{later, timespec};
 use crate::work;
@@ -32,7 +32,7 @@ const SOCKET_CHUNK: u64 = 1 << 20;
 /// How long a call waits until it asks again where nothing tells when there is room.
 pub const ROOM_AGAIN: Nanos = Nanos::from_millis(1);
 
-fn stat(cx: &Context<'_>, fd: i32) -> Result<rustix::fs::Stat, Errno> {
+fn stat(cx: &CallContext<'_>, fd: i32) -> Result<rustix::fs::Stat, Errno> {
     let path = format!("/proc/{}/fd/{fd}", cx.call.tid);
     rustix::fs::stat(path).map_err(|_| Errno(libc::EBADF))
 }
@@ -47,7 +47,7 @@ fn can_wait(mode: u32) -> bool {
 }
 
 /// Lets the kernel do a call on `fd` once the file is ready for it.
-pub fn when_ready(cx: &mut Context<'_>, fd: i32, flags: PollFlags, dont_wait: bool) -> Answer {
+pub fn when_ready(cx: &mut CallContext<'_>, fd: i32, flags: PollFlags, dont_wait: bool) -> Answer {
     let file = cx.duplicate(fd)?;
     if dont_wait || fcntl_getfl(&file)?.contains(OFlags::NONBLOCK) {
         return Ok(Reply::Continue);
@@ -60,14 +60,14 @@ pub fn when_ready(cx: &mut Context<'_>, fd: i32, flags: PollFlags, dont_wait: bo
 }
 
 /// `read()` and `readv()`.
-pub fn read(cx: &mut Context<'_>) -> Answer {
+pub fn read(cx: &mut CallContext<'_>) -> Answer {
     let fd = cx.int(0);
     match cx.object(fd).map(|it| &it.kind) {
-        Some(Kind::Iter(link, false)) => {
+        Some(ObjectKind::Iter(link, false)) => {
             let link = *link;
             return fill(cx, fd, link);
         }
-        Some(Kind::Iter(_, true)) => return Ok(Reply::Continue),
+        Some(ObjectKind::Iter(_, true)) => return Ok(Reply::Continue),
         Some(_) => return Err(Errno(libc::EINVAL)),
         None => {}
     }
@@ -79,13 +79,13 @@ pub fn read(cx: &mut Context<'_>) -> Answer {
     when_ready(cx, fd, PollFlags::IN, false)
 }
 
-fn is_anonymous(cx: &Context<'_>, fd: i32) -> bool {
+fn is_anonymous(cx: &CallContext<'_>, fd: i32) -> bool {
     let link = fs::read_link(format!("/proc/{}/fd/{fd}", cx.call.tid));
     link.is_ok_and(|it| it.to_string_lossy().starts_with("anon_inode:"))
 }
 
 /// The text of an iterator is made when it is read first.
-fn fill(cx: &mut Context<'_>, fd: i32, link: BpfId) -> Answer {
+fn fill(cx: &mut CallContext<'_>, fd: i32, link: BpfId) -> Answer {
     let thread = cx.id();
     let asked = cx.kernel.bpf(thread, BpfCall::IterRead { link });
     let Ok(BpfAnswer::Bytes(text)) = asked else {
@@ -94,14 +94,14 @@ fn fill(cx: &mut Context<'_>, fd: i32, link: BpfId) -> Answer {
     let stat = stat(cx, fd)?;
     let key = (stat.st_dev, stat.st_ino);
     let object = cx.state.objects.get_mut(&key).ok_or(Errno(libc::EBADF))?;
-    object.kind = Kind::Iter(link, true);
+    object.kind = ObjectKind::Iter(link, true);
     object.file.write_all(&text)?;
     rustix::fs::seek(&object.file, rustix::fs::SeekFrom::Start(0))?;
     Ok(Reply::Continue)
 }
 
 /// `write()` and `writev()`.
-pub fn write(cx: &mut Context<'_>) -> Answer {
+pub fn write(cx: &mut CallContext<'_>) -> Answer {
     let fd = cx.int(0);
     let stat = stat(cx, fd)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -120,7 +120,7 @@ pub fn write(cx: &mut Context<'_>) -> Answer {
 
 /// Writes what fits: the rest would make the thread wait inside of the kernel. On a socket with
 /// `flags`.
-pub fn in_part(cx: &mut Context<'_>, fd: i32, flags: Option<SendFlags>) -> Answer {
+pub fn in_part(cx: &mut CallContext<'_>, fd: i32, flags: Option<SendFlags>) -> Answer {
     let reply = when_ready(cx, fd, PollFlags::OUT, false)?;
     let file = cx.duplicate(fd)?;
     if matches!(reply, Reply::Park(..)) || fcntl_getfl(&file)?.contains(OFlags::NONBLOCK) {
@@ -149,12 +149,12 @@ pub fn in_part(cx: &mut Context<'_>, fd: i32, flags: Option<SendFlags>) -> Answe
 }
 
 /// A call waits, though nothing tells when it could go on.
-pub fn ask_again(cx: &Context<'_>) -> Reply {
+pub fn ask_again(cx: &CallContext<'_>) -> Reply {
     Reply::Park(Then::Files(Vec::new()), Some(later(cx.now(), ROOM_AGAIN)))
 }
 
 /// Nobody reads any more: the thread gets its signal, if it is to have one.
-fn broken(cx: &mut Context<'_>, flags: Option<SendFlags>) -> Answer {
+fn broken(cx: &mut CallContext<'_>, flags: Option<SendFlags>) -> Answer {
     let is_stream = match flags {
         Some(_) => {
             let socket = cx.duplicate(cx.int(0))?;
@@ -188,7 +188,7 @@ pub fn without_waiting<T>(
 }
 
 /// Calls that receive or accept on a socket.
-pub fn receive(cx: &mut Context<'_>) -> Answer {
+pub fn receive(cx: &mut CallContext<'_>) -> Answer {
     let flags = match cx.call.nr {
         libc::SYS_recvfrom => cx.int(3),
         libc::SYS_recvmsg => cx.int(2),
@@ -213,7 +213,7 @@ pub fn receive(cx: &mut Context<'_>) -> Answer {
 }
 
 /// What `poll()` asks of a descriptor; `None` of one that is not open.
-fn watch(cx: &mut Context<'_>, fd: i32, flags: PollFlags) -> Option<Watch> {
+fn watch(cx: &mut CallContext<'_>, fd: i32, flags: PollFlags) -> Option<Watch> {
     cx.state.work.add(work::LOOK);
     if let Some(object) = cx.object(fd) {
         return Some(Watch::Map(object.id));
@@ -222,7 +222,7 @@ fn watch(cx: &mut Context<'_>, fd: i32, flags: PollFlags) -> Option<Watch> {
 }
 
 /// What of `flags` is true of a watch now; 0 if nothing.
-fn told(cx: &Context<'_>, watch: &Watch, flags: PollFlags) -> u16 {
+fn told(cx: &CallContext<'_>, watch: &Watch, flags: PollFlags) -> u16 {
     match watch {
         Watch::Map(map) if cx.kernel.is_ready(*map) => {
             (flags & (PollFlags::IN | PollFlags::OUT)).bits()
@@ -243,12 +243,12 @@ fn told(cx: &Context<'_>, watch: &Watch, flags: PollFlags) -> u16 {
 }
 
 /// The end of a wait of so many milliseconds; negative: for ever.
-fn after_millis(cx: &Context<'_>, millis: i32) -> Option<Nanos> {
+fn after_millis(cx: &CallContext<'_>, millis: i32) -> Option<Nanos> {
     let millis = u64::try_from(millis).ok()?;
     Some(later(cx.now(), Nanos::from_millis(millis)))
 }
 
-fn after_timespec(cx: &Context<'_>, at: u64) -> Result<Option<Nanos>, Errno> {
+fn after_timespec(cx: &CallContext<'_>, at: u64) -> Result<Option<Nanos>, Errno> {
     if at == 0 {
         return Ok(None);
     }
@@ -257,7 +257,7 @@ fn after_timespec(cx: &Context<'_>, at: u64) -> Result<Option<Nanos>, Errno> {
 }
 
 /// The answer of a call that found nothing: it waits, or its time is over.
-fn park_or_end(cx: &mut Context<'_>, watches: Vec<Watch>, until: Option<Nanos>) -> Reply {
+fn park_or_end(cx: &mut CallContext<'_>, watches: Vec<Watch>, until: Option<Nanos>) -> Reply {
     if until.is_some_and(|it| it <= cx.now()) {
         Reply::Value(0)
     } else {
@@ -266,7 +266,7 @@ fn park_or_end(cx: &mut Context<'_>, watches: Vec<Watch>, until: Option<Nanos>) 
 }
 
 /// `poll()` and `ppoll()`.
-pub fn poll(cx: &mut Context<'_>) -> Answer {
+pub fn poll(cx: &mut CallContext<'_>) -> Answer {
     let count = cx.arg(1);
     if count > 4096 {
         return Err(Errno(libc::EINVAL));
@@ -303,7 +303,7 @@ pub fn poll(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `select()` and `pselect6()`.
-pub fn select(cx: &mut Context<'_>) -> Answer {
+pub fn select(cx: &mut CallContext<'_>) -> Answer {
     let count = cx.arg(0);
     if count > 1024 {
         return Err(Errno(libc::EINVAL));
@@ -353,7 +353,7 @@ pub fn select(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `epoll_ctl()`: a ring buffer is represented by a descriptor of the supervisor's.
-pub fn epoll_ctl(cx: &mut Context<'_>) -> Answer {
+pub fn epoll_ctl(cx: &mut CallContext<'_>) -> Answer {
     let Some(map) = cx.object(cx.int(2)).map(|it| it.id) else {
         return Ok(Reply::Continue);
     };
@@ -375,7 +375,7 @@ pub fn epoll_ctl(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `epoll_wait()`, `epoll_pwait()` and `epoll_pwait2()`.
-pub fn epoll_wait(cx: &mut Context<'_>) -> Answer {
+pub fn epoll_wait(cx: &mut CallContext<'_>) -> Answer {
     let max = usize::try_from(cx.int(2)).unwrap_or(0);
     if max == 0 {
         return Err(Errno(libc::EINVAL));
@@ -398,13 +398,13 @@ pub fn epoll_wait(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `close()`: the last one ends an object.
-pub fn close(cx: &mut Context<'_>) -> Answer {
+pub fn close(cx: &mut CallContext<'_>) -> Answer {
     close_range_of(cx, cx.arg(0) as u32, cx.arg(0) as u32);
     Ok(Reply::Continue)
 }
 
 /// `close_range()`.
-pub fn close_range(cx: &mut Context<'_>) -> Answer {
+pub fn close_range(cx: &mut CallContext<'_>) -> Answer {
     const CLOEXEC: u64 = 4;
     const UNSHARE: u64 = 2;
     if cx.arg(2) & UNSHARE != 0 {
@@ -417,7 +417,7 @@ pub fn close_range(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `dup2()` and `dup3()`: what the new number was is closed.
-pub fn dup2(cx: &mut Context<'_>) -> Answer {
+pub fn dup2(cx: &mut CallContext<'_>) -> Answer {
     if cx.int(0) != cx.int(1) && stat(cx, cx.int(0)).is_ok() {
         close_range_of(cx, cx.arg(1) as u32, cx.arg(1) as u32);
     }
@@ -425,7 +425,7 @@ pub fn dup2(cx: &mut Context<'_>) -> Answer {
 }
 
 /// Ends the objects that no descriptor but those from `first` to `last` of this process is for.
-fn close_range_of(cx: &mut Context<'_>, first: u32, last: u32) {
+fn close_range_of(cx: &mut CallContext<'_>, first: u32, last: u32) {
     if first == last && cx.object(first.cast_signed()).is_none() {
         return;
     }
@@ -452,7 +452,7 @@ fn close_range_of(cx: &mut Context<'_>, first: u32, last: u32) {
 }
 
 /// `mmap()` of a descriptor.
-pub fn mmap(cx: &mut Context<'_>) -> Answer {
+pub fn mmap(cx: &mut CallContext<'_>) -> Answer {
     let fd = cx.int(4);
     let Some(id) = cx.object(fd).map(|it| it.id) else {
         return Ok(Reply::Continue);
@@ -465,7 +465,7 @@ pub fn mmap(cx: &mut Context<'_>) -> Answer {
     }
     let is_arena = matches!(
         cx.object(fd).map(|it| &it.kind),
-        Some(Kind::Map(map, _)) if map.kind == bpf::ARENA
+        Some(ObjectKind::Map(map, _)) if map.kind == bpf::ARENA
     );
     if !is_arena {
         return Ok(Reply::Continue);

@@ -1,13 +1,13 @@
 //! Which function answers which call.
 
-use crate::state::{Context, Errno, Reply};
+use crate::state::{CallContext, Errno, Reply};
 use crate::{bpf, descriptors, files, growth, locks, processes, scheduling, sockets, time};
 
 /// Answers a call.
 ///
 /// # Errors
 /// What the program gets as `errno`.
-pub fn dispatch(cx: &mut Context<'_>) -> Result<Reply, Errno> {
+pub fn dispatch(cx: &mut CallContext<'_>) -> Result<Reply, Errno> {
     match cx.call.nr {
         libc::SYS_bpf => bpf::call(cx),
         libc::SYS_clock_gettime => time::clock_gettime(cx),
@@ -41,13 +41,13 @@ pub fn dispatch(cx: &mut Context<'_>) -> Result<Reply, Errno> {
 }
 
 /// `alarm()` cannot fail; no signal will come.
-fn alarm(cx: &mut Context<'_>) -> Result<Reply, Errno> {
+fn alarm(cx: &mut CallContext<'_>) -> Result<Reply, Errno> {
     cx.state.note("alarm() is not simulated; its signal will not come".into());
     Ok(Reply::Value(0))
 }
 
 /// Calls that may wait, and calls on descriptors.
-fn waits(cx: &mut Context<'_>, nr: i64) -> Option<Result<Reply, Errno>> {
+fn waits(cx: &mut CallContext<'_>, nr: i64) -> Option<Result<Reply, Errno>> {
     Some(match nr {
         libc::SYS_poll | libc::SYS_ppoll => descriptors::poll(cx),
         libc::SYS_select | libc::SYS_pselect6 => descriptors::select(cx),
@@ -83,7 +83,7 @@ fn waits(cx: &mut Context<'_>, nr: i64) -> Option<Result<Reply, Errno>> {
 }
 
 /// Calls about the program and its threads.
-fn program(cx: &mut Context<'_>, nr: i64) -> Option<Result<Reply, Errno>> {
+fn program(cx: &mut CallContext<'_>, nr: i64) -> Option<Result<Reply, Errno>> {
     Some(match nr {
         libc::SYS_getpid
         | libc::SYS_gettid
@@ -122,7 +122,7 @@ fn program(cx: &mut Context<'_>, nr: i64) -> Option<Result<Reply, Errno>> {
 }
 
 /// Calls that name files.
-fn named(cx: &mut Context<'_>, nr: i64) -> Result<Reply, Errno> {
+fn named(cx: &mut CallContext<'_>, nr: i64) -> Result<Reply, Errno> {
     match nr {
         libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => files::open(cx),
         libc::SYS_stat | libc::SYS_lstat | libc::SYS_fstat | libc::SYS_newfstatat => {

@@ -10,7 +10,7 @@ use crate::output::last_lines;
 use crate::processes::{interrupt, receiver};
 use crate::state::Then;
 use crate::supervisor::Supervisor;
-use crate::sys::{self, Call};
+use crate::sys::{self, InterceptedCall};
 
 impl Supervisor {
     /// Keeps the status of the program itself, which the kernel tells only once.
@@ -24,7 +24,7 @@ impl Supervisor {
     pub(crate) fn exit(
         &mut self,
         at: usize,
-        call: &Call,
+        call: &InterceptedCall,
         kernel: &mut dyn Kernel,
     ) -> Result<(), UserSpaceError> {
         drop(self.state.listener.go_on(call.id));

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::deaths::{self, PATIENCE};
 use crate::executable::{self, Executable};
 use crate::paths::PATH_MAX;
-use crate::state::{Errno, State, Then, u64_at};
-use crate::sys::{self, Call, Watched};
+use crate::state::{Errno, LoaderState, Then, u64_at};
+use crate::sys::{self, InterceptedCall, Watched};
 
 /// Outcome of an `execve()`.
 pub enum Executed {
@@ -46,8 +46,8 @@ const RESTARTNOINTR: i64 = -513;
 impl StoppedThread {
     /// Stops a thread at its call, or tells the status with which it has died.
     fn stop(
-        state: &State,
-        call: &Call,
+        state: &LoaderState,
+        call: &InterceptedCall,
         real: i32,
     ) -> Result<Result<Self, Option<i32>>, Errno> {
         sys::watch(call.tid)?;
@@ -78,7 +78,7 @@ impl StoppedThread {
 
     /// Makes the thread do a call. The registers are the kernel's by then: nobody can change what
     /// is done.
-    fn call(&mut self, state: &mut State, nr: i64, args: [u64; 6]) -> Result<CallEnd, Errno> {
+    fn call(&mut self, state: &mut LoaderState, nr: i64, args: [u64; 6]) -> Result<CallEnd, Errno> {
         /// Bytes of the instruction `syscall`.
         const SYSCALL: u64 = 2;
         let mut registers = self.registers;
@@ -157,9 +157,9 @@ impl StoppedThread {
 /// # Errors
 /// If the kernel allows no tracing.
 pub fn exec(
-    state: &mut State,
+    state: &mut LoaderState,
     at: usize,
-    call: &Call,
+    call: &InterceptedCall,
     program: &Executable,
 ) -> Result<Executed, Errno> {
     match exec_watched(state, at, call, program) {
@@ -171,13 +171,13 @@ pub fn exec(
 }
 
 fn exec_watched(
-    state: &mut State,
+    state: &mut LoaderState,
     at: usize,
-    call: &Call,
+    call: &InterceptedCall,
     program: &Executable,
 ) -> Result<Executed, Errno> {
     let real = state.processes[state.threads[at].process].real;
-    let refused = |state: &State, Errno(errno)| {
+    let refused = |state: &LoaderState, Errno(errno)| {
         let _ = state.listener.answer(call.id, -i64::from(errno));
         Ok(Executed::Refused(Errno(errno)))
     };
@@ -227,7 +227,7 @@ fn exec_watched(
 }
 
 /// Where the arguments, the environment and an empty string lie of an `execve()` or `execveat()`.
-fn strings(call: &Call) -> Result<(u64, u64, u64), Errno> {
+fn strings(call: &InterceptedCall) -> Result<(u64, u64, u64), Errno> {
     let [first, second, third, fourth, ..] = call.args;
     let (path, arguments, environment) = match call.nr {
         libc::SYS_execve => (first, second, third),
@@ -240,7 +240,7 @@ fn strings(call: &Call) -> Result<(u64, u64, u64), Errno> {
 /// Puts the arguments of a script's interpreter into the memory of a thread: where they are, or
 /// with which error the call ends. The pages are lost if it shares its memory (`vfork()`).
 fn place_words(
-    state: &mut State,
+    state: &mut LoaderState,
     thread: &mut StoppedThread,
     program: &Executable,
     given: u64,
@@ -274,7 +274,7 @@ fn place_words(
 /// # Errors
 /// Why it must not run.
 fn begin(
-    state: &mut State,
+    state: &mut LoaderState,
     at: usize,
     real: i32,
     program: &Executable,
@@ -300,7 +300,7 @@ fn begin(
 }
 
 /// Threads that waited in `vfork()` for one of these go on up to their next calls.
-pub fn release(state: &mut State, children: &[usize]) {
+pub fn release(state: &mut LoaderState, children: &[usize]) {
     let waits = state.parked(|it| matches!(it.then, Then::Vfork(of) if children.contains(&of)));
     for at in waits {
         let (began, process) = (Instant::now(), state.threads[at].process);
@@ -325,7 +325,7 @@ pub fn release(state: &mut State, children: &[usize]) {
 
 /// A thread that nobody let go on has made a call: its wait for the end of `vfork()` is over, or it
 /// makes a call again that was interrupted.
-pub fn take_in(state: &mut State, call: Call) -> Option<usize> {
+pub fn take_in(state: &mut LoaderState, call: InterceptedCall) -> Option<usize> {
     let from = state.living(call.tid)?;
     let parked = state.threads[from].parked.as_ref();
     if parked.is_some_and(|it| !matches!(it.then, Then::Vfork(_) | Then::Freed)) {
@@ -371,7 +371,7 @@ fn change_auxiliary(tid: i32) -> Result<(), Errno> {
 ///
 /// # Errors
 /// If the kernel allows no tracing.
-pub fn place(state: &State, call: &Call, address: u64) -> Result<(), Errno> {
+pub fn place(state: &LoaderState, call: &InterceptedCall, address: u64) -> Result<(), Errno> {
     sys::watch(call.tid)?;
     sys::stop_watched(call.tid)?;
     state.listener.answer(call.id, RESTARTNOINTR)?;
@@ -390,7 +390,7 @@ pub fn place(state: &State, call: &Call, address: u64) -> Result<(), Errno> {
     Err(Errno(libc::EIO))
 }
 
-impl State {
+impl LoaderState {
     /// Whether a call comes in within that time.
     pub fn is_called(&self, patience: Duration) -> bool {
         self.look_out(None, patience).0

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 use crate::anchor;
 use crate::paths::{PATH_MAX, path, resolve};
-use crate::state::{Context, Errno, State, u64_at};
+use crate::state::{CallContext, Errno, LoaderState, u64_at};
 
 /// A file that may be executed. One that the user may not read is refused: no descriptor of it can
 /// be handed over.
@@ -33,7 +33,7 @@ impl Executable {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn of_call(cx: &mut Context<'_>) -> Result<Self, Errno> {
+    pub fn of_call(cx: &mut CallContext<'_>) -> Result<Self, Errno> {
         let by_fd = cx.call.nr == libc::SYS_execveat;
         let (fd, at, flags) = if by_fd {
             (cx.int(0), cx.arg(1), cx.int(4))
@@ -67,7 +67,7 @@ impl Executable {
     /// # Errors
     /// The kernel's error.
     pub fn of_file(
-        state: &State,
+        state: &LoaderState,
         tid: i32,
         mut file: OwnedFd,
         mut named: Vec<u8>,

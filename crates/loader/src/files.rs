@@ -12,14 +12,14 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat, StatxFlags};
 use crate::about;
 use crate::anchor;
 use crate::growth;
-use crate::paths::{PATH_MAX, Place, Resolved, path, path_of, resolve};
+use crate::paths::{PATH_MAX, PathOwner, Resolved, path, path_of, resolve};
 use crate::pins;
-use crate::state::{Context, Errno, Reply, u64_at};
+use crate::state::{CallContext, Errno, Reply, u64_at};
 use crate::sys;
 
 type Answer = Result<Reply, Errno>;
 
-pub fn open(cx: &mut Context<'_>) -> Answer {
+pub fn open(cx: &mut CallContext<'_>) -> Answer {
     let (fd, at, flags, mode) = match cx.call.nr {
         libc::SYS_open => (libc::AT_FDCWD, 0, cx.arg(1), cx.arg(2)),
         libc::SYS_creat => {
@@ -39,7 +39,7 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
     let found = path(cx, fd, at, follow)?;
     let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
         || flags.contains(OFlags::TMPFILE);
-    let is_own_pipe = found.place == Place::Process && is_nameless(cx, &found);
+    let is_own_pipe = found.place == PathOwner::Process && is_nameless(cx, &found);
     if writes && !is_own_pipe && found.writable().is_err() {
         // `O_CREAT` of what is there and only read is not a write.
         let reads = !flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
@@ -81,14 +81,14 @@ pub fn open(cx: &mut Context<'_>) -> Answer {
 }
 
 /// Counts the file that an `open()` is about to make.
-fn makes(cx: &mut Context<'_>, found: &Resolved, flags: OFlags) -> Result<(), Errno> {
+fn makes(cx: &mut CallContext<'_>, found: &Resolved, flags: OFlags) -> Result<(), Errno> {
     let is_new = flags.contains(OFlags::TMPFILE)
         || flags.contains(OFlags::CREATE) && !found.exists(cx.state);
     if is_new { growth::name(cx, found) } else { Ok(()) }
 }
 
 /// The flags as the program gave them.
-fn flags_of(cx: &Context<'_>) -> OFlags {
+fn flags_of(cx: &CallContext<'_>) -> OFlags {
     let flags = match cx.call.nr {
         libc::SYS_open => cx.arg(1),
         libc::SYS_openat => cx.arg(2),
@@ -99,12 +99,12 @@ fn flags_of(cx: &Context<'_>) -> OFlags {
 }
 
 /// Whether a link of `/proc/self/fd` leads to a pipe or the like.
-fn is_nameless(cx: &Context<'_>, found: &Resolved) -> bool {
+fn is_nameless(cx: &CallContext<'_>, found: &Resolved) -> bool {
     found.read_link(cx.state).is_ok_and(|it| !it.is_absolute())
 }
 
 /// Everything of the tree belongs to root, and cgroups have the ids of the simulated ones.
-fn shown_stat(cx: &Context<'_>, below: Option<&Path>, stat: &mut Stat) {
+fn shown_stat(cx: &CallContext<'_>, below: Option<&Path>, stat: &mut Stat) {
     let Some(below) = below else { return };
     (stat.st_uid, stat.st_gid) = (0, 0);
     if let Some(id) = cx.state.tree.cgroup_id(below) {
@@ -112,7 +112,7 @@ fn shown_stat(cx: &Context<'_>, below: Option<&Path>, stat: &mut Stat) {
     }
 }
 
-fn write_stat(cx: &Context<'_>, at: u64, stat: &Stat) -> Answer {
+fn write_stat(cx: &CallContext<'_>, at: u64, stat: &Stat) -> Answer {
     // Linux 6.18, arch/x86/include/uapi/asm/stat.h.
     let mut bytes = [0; 144];
     let mut put = |at: usize, value: u64| {
@@ -133,7 +133,7 @@ fn write_stat(cx: &Context<'_>, at: u64, stat: &Stat) -> Answer {
 }
 
 /// `stat()`, `lstat()`, `fstat()` and `newfstatat()`.
-pub fn stat(cx: &mut Context<'_>) -> Answer {
+pub fn stat(cx: &mut CallContext<'_>) -> Answer {
     let (fd, at, to, flags) = match cx.call.nr {
         libc::SYS_stat => (libc::AT_FDCWD, cx.arg(0), cx.arg(1), 0),
         libc::SYS_lstat => (libc::AT_FDCWD, cx.arg(0), cx.arg(1), libc::AT_SYMLINK_NOFOLLOW),
@@ -146,7 +146,7 @@ pub fn stat(cx: &mut Context<'_>) -> Answer {
 }
 
 /// Whether the call is about the descriptor itself.
-fn is_empty(cx: &Context<'_>, at: u64, flags: i32) -> Result<bool, Errno> {
+fn is_empty(cx: &CallContext<'_>, at: u64, flags: i32) -> Result<bool, Errno> {
     if flags & libc::AT_EMPTY_PATH == 0 {
         return Ok(false);
     }
@@ -155,7 +155,7 @@ fn is_empty(cx: &Context<'_>, at: u64, flags: i32) -> Result<bool, Errno> {
 
 /// What is known of a file, and its path below the tree's root if it is in the tree.
 fn find_stat(
-    cx: &mut Context<'_>,
+    cx: &mut CallContext<'_>,
     (fd, at): (i32, u64),
     flags: i32,
 ) -> Result<(Option<PathBuf>, Stat), Errno> {
@@ -166,16 +166,16 @@ fn find_stat(
         return Ok((cx.state.below_tree(&path), stat));
     }
     let found = path(cx, fd, at, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?;
-    let stat = if found.place == Place::Process && is_nameless(cx, &found) {
+    let stat = if found.place == PathOwner::Process && is_nameless(cx, &found) {
         rustix::fs::stat(Path::new("/").join(&found.below))?
     } else {
         found.stat(cx.state)?
     };
-    Ok(((found.place == Place::Tree).then_some(found.below), stat))
+    Ok(((found.place == PathOwner::Tree).then_some(found.below), stat))
 }
 
 /// `statx()`.
-pub fn statx(cx: &mut Context<'_>) -> Answer {
+pub fn statx(cx: &mut CallContext<'_>) -> Answer {
     let flags = cx.int(2);
     let (below, mut stat) = find_stat(cx, (cx.int(0), cx.arg(1)), flags)?;
     shown_stat(cx, below.as_deref(), &mut stat);
@@ -200,7 +200,7 @@ pub fn statx(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `statfs()`: of the folders whose file system programs look for.
-pub fn statfs(cx: &mut Context<'_>) -> Answer {
+pub fn statfs(cx: &mut CallContext<'_>) -> Answer {
     let found = path(cx, libc::AT_FDCWD, cx.arg(0), true)?;
     found.stat(cx.state)?;
     let kinds = [
@@ -220,7 +220,7 @@ pub fn statfs(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `access()`, `faccessat()` and `faccessat2()`: root may do all but write on the host.
-pub fn access(cx: &mut Context<'_>) -> Answer {
+pub fn access(cx: &mut CallContext<'_>) -> Answer {
     let (fd, at, mode) = match cx.call.nr {
         libc::SYS_access => (libc::AT_FDCWD, cx.arg(0), cx.int(1)),
         _ => (cx.int(0), cx.arg(1), cx.int(2)),
@@ -237,7 +237,7 @@ pub fn access(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `readlink()` and `readlinkat()`.
-pub fn readlink(cx: &mut Context<'_>) -> Answer {
+pub fn readlink(cx: &mut CallContext<'_>) -> Answer {
     let (fd, at, to, room) = match cx.call.nr {
         libc::SYS_readlink => (libc::AT_FDCWD, cx.arg(0), cx.arg(1), cx.int(2)),
         _ => (cx.int(0), cx.arg(1), cx.arg(2), cx.int(3)),
@@ -247,7 +247,7 @@ pub fn readlink(cx: &mut Context<'_>) -> Answer {
     let found = path(cx, fd, at, false)?;
     let target = found.read_link(cx.state)?;
     let target = match found.shown.file_name().and_then(OsStr::to_str) {
-        Some("cwd") if found.place == Place::Process => cx.process().cwd.clone(),
+        Some("cwd") if found.place == PathOwner::Process => cx.process().cwd.clone(),
         _ => cx.state.shown_path(&target),
     };
     let bytes = target.as_os_str().as_bytes();
@@ -257,7 +257,7 @@ pub fn readlink(cx: &mut Context<'_>) -> Answer {
 }
 
 /// Calls that change one file by its path.
-pub fn change(cx: &mut Context<'_>) -> Answer {
+pub fn change(cx: &mut CallContext<'_>) -> Answer {
     let nr = cx.call.nr;
     let (fd, first) = match nr {
         libc::SYS_mkdirat
@@ -317,23 +317,23 @@ pub fn change(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-fn remove(cx: &Context<'_>, found: &Resolved, flags: AtFlags) -> Result<(), Errno> {
+fn remove(cx: &CallContext<'_>, found: &Resolved, flags: AtFlags) -> Result<(), Errno> {
     let (folder, name) = found.folder(cx.state)?;
     Ok(rustix::fs::unlinkat(folder, name, flags)?)
 }
 
-fn truncate(cx: &mut Context<'_>, found: &Resolved, len: u64) -> Answer {
+fn truncate(cx: &mut CallContext<'_>, found: &Resolved, len: u64) -> Answer {
     found.writable()?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = found.open(cx.state, flags, Mode::empty())?;
     let stat = rustix::fs::fstat(&file)?;
-    growth::lengthen(cx, &stat, len, found.place == Place::Given)?;
+    growth::lengthen(cx, &stat, len, found.place == PathOwner::Given)?;
     rustix::fs::ftruncate(file, len)?;
     Ok(Reply::Value(0))
 }
 
 /// Calls that change an open file beyond its content: what was opened to be read may be the host's.
-pub fn change_open(cx: &mut Context<'_>) -> Answer {
+pub fn change_open(cx: &mut CallContext<'_>) -> Answer {
     let shown = path_of(cx, cx.int(0))?;
     let name = shown.as_os_str().as_bytes();
     let found = resolve(cx.state, cx.call.tid, Path::new("/"), name, false)?;
@@ -352,7 +352,7 @@ pub fn change_open(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `rename()` and its relatives.
-pub fn rename(cx: &mut Context<'_>) -> Answer {
+pub fn rename(cx: &mut CallContext<'_>) -> Answer {
     let (from, to) = match cx.call.nr {
         libc::SYS_rename => ((libc::AT_FDCWD, cx.arg(0)), (libc::AT_FDCWD, cx.arg(1))),
         libc::SYS_renameat2 if cx.arg(4) != 0 => return Err(Errno(libc::EINVAL)),
@@ -368,7 +368,7 @@ pub fn rename(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `symlink()` and `symlinkat()`: where the link leads is looked at when it is followed.
-pub fn symlink(cx: &mut Context<'_>) -> Answer {
+pub fn symlink(cx: &mut CallContext<'_>) -> Answer {
     let (fd, at) = match cx.call.nr {
         libc::SYS_symlink => (libc::AT_FDCWD, cx.arg(1)),
         _ => (cx.int(1), cx.arg(2)),
@@ -383,7 +383,7 @@ pub fn symlink(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `chdir()` and `fchdir()`: the supervisor remembers, the process stays where it is.
-pub fn chdir(cx: &mut Context<'_>) -> Answer {
+pub fn chdir(cx: &mut CallContext<'_>) -> Answer {
     let found = match cx.call.nr {
         libc::SYS_chdir => path(cx, libc::AT_FDCWD, cx.arg(0), true)?,
         _ => {
@@ -399,7 +399,7 @@ pub fn chdir(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn getcwd(cx: &mut Context<'_>) -> Answer {
+pub fn getcwd(cx: &mut CallContext<'_>) -> Answer {
     let mut bytes = cx.process().cwd.as_os_str().as_bytes().to_vec();
     bytes.push(0);
     if bytes.len() as u64 > cx.arg(1) {
@@ -409,7 +409,7 @@ pub fn getcwd(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(bytes.len() as i64))
 }
 
-pub fn inotify_add_watch(cx: &mut Context<'_>) -> Answer {
+pub fn inotify_add_watch(cx: &mut CallContext<'_>) -> Answer {
     let found = path(cx, libc::AT_FDCWD, cx.arg(1), true)?;
     let inotify = cx.duplicate(cx.int(0))?;
     let flags = rustix::fs::inotify::WatchFlags::from_bits_retain(cx.arg(2) as u32);

@@ -8,7 +8,7 @@
 use libc::{c_long, sock_filter};
 
 pub use crate::classic::FilterError;
-use crate::classic::{Code, Test};
+use crate::classic::{FilterCode, FilterTest};
 
 /// Passes untouched: memory, and what works on descriptors that were handed out.
 pub const PASS: &[c_long] = &[
@@ -388,7 +388,7 @@ pub const MADVISE_DENIED: &[u32] = &[100, 101];
 /// # Errors
 /// If there is no such program: see [`FilterError`].
 pub fn filter(net: bool) -> Result<Vec<sock_filter>, FilterError> {
-    let mut code = Code::default();
+    let mut code = FilterCode::default();
     code.load(ARCH);
     code.answer_unless(AUDIT_ARCH_X86_64, refuse(libc::ENOSYS));
     code.load(NR);
@@ -404,7 +404,7 @@ pub fn filter(net: bool) -> Result<Vec<sock_filter>, FilterError> {
         // Memory without a file is the program's own affair.
         const ANONYMOUS: u32 = 0x20;
         code.load(arg(3));
-        code.answer_when(Test::HasAny(ANONYMOUS), ALLOW)?;
+        code.answer_when(FilterTest::HasAny(ANONYMOUS), ALLOW)?;
         code.answer(NOTIFY);
         Ok(())
     })?;
@@ -413,7 +413,7 @@ pub fn filter(net: bool) -> Result<Vec<sock_filter>, FilterError> {
     code.when(is(libc::SYS_fcntl)?, fcntl)?;
     code.when(is(libc::SYS_setsockopt)?, |code| {
         code.load(arg(1));
-        code.when(Test::Equal(libc::SOL_SOCKET.cast_unsigned()), |code| {
+        code.when(FilterTest::Equal(libc::SOL_SOCKET.cast_unsigned()), |code| {
             code.load(arg(2));
             answer_each(code, SOCKET_DENIED, refuse(libc::ENOPROTOOPT))
         })?;
@@ -429,8 +429,8 @@ pub fn filter(net: bool) -> Result<Vec<sock_filter>, FilterError> {
 }
 
 /// The call of that number.
-fn is(nr: c_long) -> Result<Test, FilterError> {
-    u32::try_from(nr).map(Test::Equal).map_err(|_| FilterError::Number(nr))
+fn is(nr: c_long) -> Result<FilterTest, FilterError> {
+    u32::try_from(nr).map(FilterTest::Equal).map_err(|_| FilterError::Number(nr))
 }
 
 /// Calls whose arguments the filter looks at.
@@ -441,28 +441,28 @@ fn is_special(nr: c_long) -> bool {
 /// `clone()`, whose flags stand in a register. Memory is shared by threads, and by a child while
 /// its maker waits for it (`vfork()`); any other child that shares it would be a thread that no
 /// process shows.
-fn clone(code: &mut Code) -> Result<(), FilterError> {
+fn clone(code: &mut FilterCode) -> Result<(), FilterError> {
     let [vm, thread, vfork] =
         [libc::CLONE_VM, libc::CLONE_THREAD, libc::CLONE_VFORK].map(i32::cast_unsigned);
     let denied = refuse(libc::EPERM);
     code.load(arg(0));
-    code.answer_when(Test::HasAny(CLONE_DENIED), denied)?;
-    code.when(Test::HasAny(thread), |code| {
-        code.answer_when(Test::HasAny(vfork), denied)?;
+    code.answer_when(FilterTest::HasAny(CLONE_DENIED), denied)?;
+    code.when(FilterTest::HasAny(thread), |code| {
+        code.answer_when(FilterTest::HasAny(vfork), denied)?;
         // The supervisor finds a descriptor by its process: a thread with a table of its own would
         // be asked about one file and use another.
-        code.answer_when(Test::HasAny(libc::CLONE_FILES.cast_unsigned()), NOTIFY)?;
+        code.answer_when(FilterTest::HasAny(libc::CLONE_FILES.cast_unsigned()), NOTIFY)?;
         code.answer(denied);
         Ok(())
     })?;
-    code.answer_when(Test::HasAny(vfork), NOTIFY)?;
-    code.answer_when(Test::HasAny(vm), denied)?;
+    code.answer_when(FilterTest::HasAny(vfork), NOTIFY)?;
+    code.answer_when(FilterTest::HasAny(vm), denied)?;
     code.answer(NOTIFY);
     Ok(())
 }
 
 /// `fcntl()`, by its command.
-fn fcntl(code: &mut Code) -> Result<(), FilterError> {
+fn fcntl(code: &mut FilterCode) -> Result<(), FilterError> {
     code.load(arg(1));
     answer_each(code, FCNTL_DENIED, refuse(libc::EPERM))?;
     answer_each(code, FCNTL_WAITS, refuse(libc::ENOLCK))?;
@@ -472,13 +472,13 @@ fn fcntl(code: &mut Code) -> Result<(), FilterError> {
 }
 
 /// Ends with that action if what is loaded is one of these values.
-fn answer_each(code: &mut Code, values: &[u32], action: u32) -> Result<(), FilterError> {
-    values.iter().try_for_each(|value| code.answer_when(Test::Equal(*value), action))
+fn answer_each(code: &mut FilterCode, values: &[u32], action: u32) -> Result<(), FilterError> {
+    values.iter().try_for_each(|value| code.answer_when(FilterTest::Equal(*value), action))
 }
 
 /// Allows a call whose argument is one of these values, and refuses it otherwise.
 fn choose(
-    code: &mut Code,
+    code: &mut FilterCode,
     nr: c_long,
     (n, values): (u32, &[u32]),
     errno: i32,
@@ -493,7 +493,7 @@ fn choose(
 
 /// Refuses a call whose argument is one of these values with `EPERM`, and allows it otherwise.
 fn forbid(
-    code: &mut Code,
+    code: &mut FilterCode,
     nr: c_long,
     (n, values): (u32, &[u32]),
 ) -> Result<(), FilterError> {

@@ -10,8 +10,8 @@ use std::os::fd::AsFd as _;
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, seek};
 
 use crate::anchor;
-use crate::paths::{Place, Resolved};
-use crate::state::{Context, Errno, Reply, u64_at};
+use crate::paths::{PathOwner, Resolved};
+use crate::state::{CallContext, Errno, Reply, u64_at};
 use crate::sys::FILE_MAX;
 
 type Answer = Result<Reply, Errno>;
@@ -27,7 +27,7 @@ pub const OUTPUT_MAX: u64 = 16 << 20;
 ///
 /// # Errors
 /// `ENOSPC` if it is too much.
-fn charge(cx: &mut Context<'_>, bytes: u64) -> Result<(), Errno> {
+fn charge(cx: &mut CallContext<'_>, bytes: u64) -> Result<(), Errno> {
     let grown = cx.state.grown.saturating_add(bytes);
     if grown > GROWTH_MAX {
         let most = GROWTH_MAX >> 30;
@@ -44,8 +44,8 @@ fn charge(cx: &mut Context<'_>, bytes: u64) -> Result<(), Errno> {
 ///
 /// # Errors
 /// `ENOSPC` if there are too many.
-pub fn name(cx: &mut Context<'_>, found: &Resolved) -> Result<(), Errno> {
-    if found.place == Place::Tree { charge(cx, NAME) } else { Ok(()) }
+pub fn name(cx: &mut CallContext<'_>, found: &Resolved) -> Result<(), Errno> {
+    if found.place == PathOwner::Tree { charge(cx, NAME) } else { Ok(()) }
 }
 
 /// Counts a file that is about to have that length.
@@ -53,7 +53,7 @@ pub fn name(cx: &mut Context<'_>, found: &Resolved) -> Result<(), Errno> {
 /// # Errors
 /// `EFBIG`, `ENOSPC`.
 pub fn lengthen(
-    cx: &mut Context<'_>,
+    cx: &mut CallContext<'_>,
     stat: &Stat,
     end: u64,
     is_given: bool,
@@ -83,7 +83,7 @@ struct Grown {
 
 impl Grown {
     /// `None` of what is no file.
-    fn of(cx: &mut Context<'_>, fd: i32) -> Result<Option<Self>, Errno> {
+    fn of(cx: &mut CallContext<'_>, fd: i32) -> Result<Option<Self>, Errno> {
         let file = cx.duplicate(fd)?;
         let stat = fstat(&file)?;
         if !FileType::from_raw_mode(stat.st_mode).is_file() {
@@ -112,7 +112,7 @@ impl Grown {
     }
 
     /// Whether a call may write up to that end; what goes beyond the output that is kept is lost.
-    fn write(&self, cx: &mut Context<'_>, end: u64, len: u64) -> Answer {
+    fn write(&self, cx: &mut CallContext<'_>, end: u64, len: u64) -> Answer {
         if !self.is_output {
             lengthen(cx, &self.stat, end, self.is_given)?;
         } else if end > OUTPUT_MAX {
@@ -122,7 +122,7 @@ impl Grown {
     }
 
     /// Whether a call may give the file that length.
-    fn resize(&self, cx: &mut Context<'_>, end: u64) -> Answer {
+    fn resize(&self, cx: &mut CallContext<'_>, end: u64) -> Answer {
         if self.is_output && end > OUTPUT_MAX {
             return Err(Errno(libc::EFBIG));
         }
@@ -134,7 +134,7 @@ impl Grown {
 }
 
 /// `write()` and `writev()` of so many bytes.
-pub fn write(cx: &mut Context<'_>, fd: i32, len: u64) -> Answer {
+pub fn write(cx: &mut CallContext<'_>, fd: i32, len: u64) -> Answer {
     match Grown::of(cx, fd)? {
         Some(file) => file.write(cx, file.at.saturating_add(len), len),
         None => Ok(Reply::Continue),
@@ -145,7 +145,7 @@ pub fn write(cx: &mut Context<'_>, fd: i32, len: u64) -> Answer {
 ///
 /// # Errors
 /// `EINVAL`, `EFAULT`.
-pub fn len_of_parts(cx: &Context<'_>, at: u64, parts: u64) -> Result<u64, Errno> {
+pub fn len_of_parts(cx: &CallContext<'_>, at: u64, parts: u64) -> Result<u64, Errno> {
     /// `UIO_MAXIOV`, Linux 6.18, include/uapi/linux/uio.h.
     const PARTS_MAX: u64 = 1024;
     if parts > PARTS_MAX {
@@ -164,7 +164,7 @@ pub fn len_of_parts(cx: &Context<'_>, at: u64, parts: u64) -> Result<u64, Errno>
 ///
 /// # Errors
 /// `EINVAL`, `EFAULT`.
-pub fn parts(cx: &Context<'_>, at: u64, parts: u64, max: u64) -> Result<Vec<u8>, Errno> {
+pub fn parts(cx: &CallContext<'_>, at: u64, parts: u64, max: u64) -> Result<Vec<u8>, Errno> {
     len_of_parts(cx, at, parts)?;
     let mut bytes = Vec::new();
     for part in cx.read(at, parts * 16)?.chunks_exact(16) {
@@ -175,7 +175,7 @@ pub fn parts(cx: &Context<'_>, at: u64, parts: u64, max: u64) -> Result<Vec<u8>,
 }
 
 /// `pwrite64()`, `pwritev()` and `pwritev2()`.
-pub fn write_at(cx: &mut Context<'_>) -> Answer {
+pub fn write_at(cx: &mut CallContext<'_>) -> Answer {
     let len = match cx.call.nr {
         libc::SYS_pwrite64 => cx.arg(2).min(i64::MAX as u64),
         _ => len_of_parts(cx, cx.arg(1), cx.arg(2))?,
@@ -193,7 +193,7 @@ pub fn write_at(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `ftruncate()`.
-pub fn truncate(cx: &mut Context<'_>) -> Answer {
+pub fn truncate(cx: &mut CallContext<'_>) -> Answer {
     match Grown::of(cx, cx.int(0))? {
         Some(file) => file.resize(cx, cx.arg(1)),
         None => Ok(Reply::Continue),
@@ -201,7 +201,7 @@ pub fn truncate(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `fallocate()`: room at the end, or a hole.
-pub fn allocate(cx: &mut Context<'_>) -> Answer {
+pub fn allocate(cx: &mut CallContext<'_>) -> Answer {
     const KEEP_SIZE: i32 = libc::FALLOC_FL_KEEP_SIZE;
     const HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP_SIZE;
     if !matches!(cx.int(1), 0 | KEEP_SIZE | HOLE) {

@@ -19,11 +19,11 @@ use crate::executable::Executable;
 use crate::filter::{self, FilterError};
 use crate::output::{Printed, last_lines};
 use crate::processes::random;
-use crate::state::{Errno, Process, Settings, State, Then, Thread};
+use crate::state::{Errno, Process, Settings, LoaderState, Then, Thread};
 use crate::sys::{self, Start, StartFailed};
-use crate::tree::Tree;
+use crate::tree::FolderTree;
 use crate::watcher::Watcher;
-use crate::work::Work;
+use crate::work::WorkDone;
 
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,7 @@ fn environment(settings: &Settings) -> Result<Vec<CString>, NulError> {
 
 /// The folders and files of a run.
 struct Opened {
-    tree: Tree,
+    tree: FolderTree,
     host: Anchor,
     given: Option<(PathBuf, Anchor)>,
     beside: Anchor,
@@ -136,7 +136,7 @@ fn open(settings: &Settings, random: &[u8]) -> io::Result<Opened> {
         let anchor = Anchor::at(&folder)?;
         io::Result::Ok((folder, anchor))
     });
-    let tree = Tree::new(&settings.shown)?;
+    let tree = FolderTree::new(&settings.shown)?;
     let beside = Anchor::at(tree.folder().path())?;
     beside.write(Path::new("random"), random)?;
     let (out, to_out) = Printed::new(&beside, "stdout")?;
@@ -159,7 +159,7 @@ pub fn launch(
     program: &Path,
     args: &[String],
     settings: Settings,
-) -> Result<(State, String), StartError> {
+) -> Result<(LoaderState, String), StartError> {
     let (found, program_file) = find(program)?;
     let mut seed = 0;
     let Opened { tree, host, given, beside, output, stdio } =
@@ -191,14 +191,14 @@ pub fn launch(
     // Where the user is, so that names of files on the command line mean what they mean in a shell.
     let begun_in = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let (process, thread) = first(&settings, &name, begun_in, (pid, fd));
-    let state = State {
+    let state = LoaderState {
         settings,
         tree,
         host,
         given,
         beside,
         grown: 0,
-        work: Work::default(),
+        work: WorkDone::default(),
         listener,
         processes: vec![process],
         threads: vec![thread],
@@ -260,11 +260,11 @@ fn first(
 
 /// Lets the program execute, up to its first call.
 fn begin(
-    mut state: State,
+    mut state: LoaderState,
     name: String,
     program: &Executable,
     found: &Path,
-) -> Result<(State, String), StartError> {
+) -> Result<(LoaderState, String), StartError> {
     let tracing = |error| StartError::Step("exec", error);
     let call = loop {
         match state.look_out(Some(0), PATIENCE) {
@@ -303,7 +303,7 @@ fn not_executed(found: &Path, errno: Errno) -> StartError {
     StartError::Program(found.to_owned(), io::Error::from_raw_os_error(errno.0))
 }
 
-fn ended(state: &State, name: String) -> StartError {
+fn ended(state: &LoaderState, name: String) -> StartError {
     state.kill_all();
     // Its end is awaited, so that no zombie stays.
     state.look_out(Some(0), PATIENCE);

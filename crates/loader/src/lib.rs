@@ -58,5 +58,5 @@ here! {
     pub use clock::{EPOCH, Prices};
     pub use supervisor::{Settings, StartError, Supervisor};
     pub use tree::Shown;
-    pub use work::Limits;
+    pub use work::ProgramLimits;
 }

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fstat};
 
 use crate::anchor;
 use crate::paths::resolve;
-use crate::state::{Context, Errno, Reply, Then};
+use crate::state::{CallContext, Errno, Reply, Then};
 use crate::time::later;
 
 type Answer = Result<Reply, Errno>;
@@ -18,7 +18,7 @@ type Answer = Result<Reply, Errno>;
 const AGAIN: Nanos = Nanos::from_millis(1);
 
 /// Refuses the files of the computer. What may be written is the program's own.
-fn is_own(cx: &Context<'_>, file: &OwnedFd) -> Result<(), Errno> {
+fn is_own(cx: &CallContext<'_>, file: &OwnedFd) -> Result<(), Errno> {
     let flags = fcntl_getfl(file)?;
     if flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
         return Ok(());
@@ -35,7 +35,7 @@ fn is_own(cx: &Context<'_>, file: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// `flock()`: done on a second descriptor, to which the lock belongs as well.
-pub fn flock(cx: &mut Context<'_>) -> Answer {
+pub fn flock(cx: &mut CallContext<'_>) -> Answer {
     let file = cx.duplicate(cx.int(0))?;
     let operation = match cx.int(1) & !libc::LOCK_NB {
         libc::LOCK_SH => FlockOperation::NonBlockingLockShared,
@@ -54,7 +54,7 @@ pub fn flock(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `fcntl()` with a lock that does not wait: the kernel knows its owner by the call.
-pub fn range(cx: &mut Context<'_>) -> Answer {
+pub fn range(cx: &mut CallContext<'_>) -> Answer {
     let file = cx.duplicate(cx.int(0))?;
     is_own(cx, &file)?;
     Ok(Reply::Continue)

@@ -14,13 +14,13 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 
 use crate::anchor::Anchor;
-use crate::state::{Context, Errno, State};
+use crate::state::{CallContext, Errno, LoaderState};
 use crate::tree::{OWN, SCRATCH};
 use crate::work;
 
 /// Owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PathOwner {
     /// The tree's: it may be written.
     Tree,
     /// In the folder that the user has given: it may be written.
@@ -40,18 +40,18 @@ pub enum Place {
 pub struct Resolved {
     /// As the program would name it.
     pub shown: PathBuf,
-    /// Where it is, from the folder of its place: see [`State::anchor`].
+    /// Where it is, from the folder of its place: see [`LoaderState::anchor`].
     pub below: PathBuf,
     /// Whose it is.
-    pub place: Place,
+    pub place: PathOwner,
 }
 
 impl Resolved {
     /// Refuses what may not be written.
     pub const fn writable(&self) -> Result<(), Errno> {
         match self.place {
-            Place::Tree | Place::Given | Place::Null => Ok(()),
-            Place::Host | Place::Process | Place::Beside => Err(Errno(libc::EACCES)),
+            PathOwner::Tree | PathOwner::Given | PathOwner::Null => Ok(()),
+            PathOwner::Host | PathOwner::Process | PathOwner::Beside => Err(Errno(libc::EACCES)),
         }
     }
 
@@ -59,7 +59,7 @@ impl Resolved {
     /// program may write below it.
     pub fn changeable(&self) -> Result<(), Errno> {
         self.writable()?;
-        if self.place == Place::Null || self.below.as_os_str().is_empty() {
+        if self.place == PathOwner::Null || self.below.as_os_str().is_empty() {
             return Err(Errno(libc::EACCES));
         }
         Ok(())
@@ -69,7 +69,7 @@ impl Resolved {
     ///
     /// # Errors
     /// `ELOOP` of a link.
-    pub fn open(&self, state: &State, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    pub fn open(&self, state: &LoaderState, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         Ok(state.anchor(self.place).open(&self.below, flags, mode)?)
     }
 
@@ -77,12 +77,12 @@ impl Resolved {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn stat(&self, state: &State) -> Result<Stat, Errno> {
+    pub fn stat(&self, state: &LoaderState) -> Result<Stat, Errno> {
         Ok(state.anchor(self.place).stat(&self.below)?)
     }
 
     /// Whether it is there.
-    pub fn exists(&self, state: &State) -> bool {
+    pub fn exists(&self, state: &LoaderState) -> bool {
         state.anchor(self.place).has(&self.below)
     }
 
@@ -90,7 +90,7 @@ impl Resolved {
     ///
     /// # Errors
     /// `EINVAL` of what is no link.
-    pub fn read_link(&self, state: &State) -> Result<PathBuf, Errno> {
+    pub fn read_link(&self, state: &LoaderState) -> Result<PathBuf, Errno> {
         Ok(state.anchor(self.place).read_link(&self.below)?)
     }
 
@@ -98,20 +98,20 @@ impl Resolved {
     ///
     /// # Errors
     /// As [`Resolved::changeable`]. As the kernel refuses it.
-    pub fn folder(&self, state: &State) -> Result<(OwnedFd, &std::ffi::OsStr), Errno> {
+    pub fn folder(&self, state: &LoaderState) -> Result<(OwnedFd, &std::ffi::OsStr), Errno> {
         self.changeable()?;
         Ok(state.anchor(self.place).folder_of(&self.below)?)
     }
 }
 
-impl State {
+impl LoaderState {
     /// The folder from which the paths of a place go.
-    pub fn anchor(&self, place: Place) -> &Anchor {
+    pub fn anchor(&self, place: PathOwner) -> &Anchor {
         match (place, &self.given) {
-            (Place::Tree, _) => self.tree.anchor(),
-            (Place::Beside, _) => &self.beside,
-            (Place::Given, Some((_, anchor))) => anchor,
-            (Place::Given | Place::Null | Place::Host | Place::Process, _) => &self.host,
+            (PathOwner::Tree, _) => self.tree.anchor(),
+            (PathOwner::Beside, _) => &self.beside,
+            (PathOwner::Given, Some((_, anchor))) => anchor,
+            (PathOwner::Given | PathOwner::Null | PathOwner::Host | PathOwner::Process, _) => &self.host,
         }
     }
 }
@@ -129,7 +129,7 @@ const PARTS_MAX: usize = 1000;
 /// # Errors
 /// `ENOENT`, `ELOOP`, `ENOTDIR`; `ENAMETOOLONG` beyond [`DEPTH_MAX`] and [`PARTS_MAX`].
 pub fn resolve(
-    state: &State,
+    state: &LoaderState,
     tid: i32,
     base: &Path,
     path: &[u8],
@@ -167,7 +167,7 @@ pub fn resolve(
             }
             let target = state.shown_path(&found.read_link(state)?);
             // What has no path of its own: a pipe, a deleted file.
-            if found.place == Place::Process && !target.is_absolute() && is_last {
+            if found.place == PathOwner::Process && !target.is_absolute() && is_last {
                 return Ok(found);
             }
             if target.is_absolute() {
@@ -200,7 +200,7 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 }
 
 /// Where a path without links is on the host.
-fn locate(state: &State, tid: i32, shown: &Path) -> Resolved {
+fn locate(state: &LoaderState, tid: i32, shown: &Path) -> Resolved {
     let at = |below: &Path, place| Resolved {
         shown: shown.to_owned(),
         below: below.to_owned(),
@@ -209,7 +209,7 @@ fn locate(state: &State, tid: i32, shown: &Path) -> Resolved {
     if let Some((given, _)) = &state.given
         && let Ok(below) = shown.strip_prefix(given)
     {
-        return at(below, Place::Given);
+        return at(below, PathOwner::Given);
     }
     let host = shown.strip_prefix("/").unwrap_or(shown);
     let tree = match host.strip_prefix("var/run") {
@@ -221,27 +221,27 @@ fn locate(state: &State, tid: i32, shown: &Path) -> Resolved {
     {
         let stands_for = Path::new("proc/self").join(below);
         return if state.tree.anchor().has(&stands_for) {
-            at(&stands_for, Place::Tree)
+            at(&stands_for, PathOwner::Tree)
         } else {
-            at(&process, Place::Process)
+            at(&process, PathOwner::Process)
         };
     }
     if OWN.iter().any(|it| tree.starts_with(it)) {
-        return at(&tree, Place::Tree);
+        return at(&tree, PathOwner::Tree);
     }
     if SCRATCH.iter().any(|it| tree.starts_with(it)) {
         let is_hosts = !state.tree.anchor().has(&tree) && state.host.has(host);
         // A new file below a folder of the host's is the host's, too.
         let parent = tree.parent().is_some_and(|it| state.tree.anchor().has_folder(it));
         return if is_hosts || !parent {
-            at(host, Place::Host)
+            at(host, PathOwner::Host)
         } else {
-            at(&tree, Place::Tree)
+            at(&tree, PathOwner::Tree)
         };
     }
     // A computer of few files may have no such folder, and programs make `/var/run/scx`.
     if tree == Path::new("var") && !state.host.has(host) {
-        return at(&tree, Place::Tree);
+        return at(&tree, PathOwner::Tree);
     }
     match device(&tree) {
         (place, Some(name)) => at(Path::new(name), place),
@@ -250,20 +250,20 @@ fn locate(state: &State, tid: i32, shown: &Path) -> Resolved {
 }
 
 /// Whose a file outside of the program's folders is, and its name if it has another one.
-fn device(path: &Path) -> (Place, Option<&'static str>) {
+fn device(path: &Path) -> (PathOwner, Option<&'static str>) {
     match path.to_str() {
-        Some("dev/null" | "dev/zero" | "dev/full") => (Place::Null, None),
-        Some("dev/urandom" | "dev/random") => (Place::Beside, Some("random")),
+        Some("dev/null" | "dev/zero" | "dev/full") => (PathOwner::Null, None),
+        Some("dev/urandom" | "dev/random") => (PathOwner::Beside, Some("random")),
         // The link to the program's own descriptors.
-        Some("dev" | "dev/fd" | "dev/stdin" | "dev/stdout" | "dev/stderr") => (Place::Host, None),
+        Some("dev" | "dev/fd" | "dev/stdin" | "dev/stdout" | "dev/stderr") => (PathOwner::Host, None),
         // No other device is there.
-        _ if path.starts_with("dev") => (Place::Beside, Some("no-device")),
-        _ => (Place::Host, None),
+        _ if path.starts_with("dev") => (PathOwner::Beside, Some("no-device")),
+        _ => (PathOwner::Host, None),
     }
 }
 
 /// The host's path of a thread of the program, from the root, and the path below its process.
-fn own(state: &State, tid: i32, rest: &Path) -> Option<(PathBuf, PathBuf)> {
+fn own(state: &LoaderState, tid: i32, rest: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut parts = rest.components();
     let first = parts.next()?.as_os_str().to_str()?;
     let mut below = parts.as_path().to_owned();
@@ -295,7 +295,7 @@ fn own(state: &State, tid: i32, rest: &Path) -> Option<(PathBuf, PathBuf)> {
 pub const PATH_MAX: usize = 4096;
 
 /// The folder from which a path goes: of `AT_FDCWD` the current one.
-fn base(cx: &mut Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
+fn base(cx: &mut CallContext<'_>, fd: i32) -> Result<PathBuf, Errno> {
     if fd == libc::AT_FDCWD {
         return Ok(cx.process().cwd.clone());
     }
@@ -306,7 +306,7 @@ fn base(cx: &mut Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
 ///
 /// # Errors
 /// `EBADF` if it is not open.
-pub fn path_of(cx: &Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
+pub fn path_of(cx: &CallContext<'_>, fd: i32) -> Result<PathBuf, Errno> {
     let link = fs::read_link(format!("/proc/{}/fd/{fd}", cx.call.tid));
     let path = link.map_err(|_| Errno(libc::EBADF))?;
     Ok(cx.state.shown_path(&path))
@@ -317,7 +317,7 @@ pub fn path_of(cx: &Context<'_>, fd: i32) -> Result<PathBuf, Errno> {
 /// # Errors
 /// What the program gets as `errno`.
 pub fn path(
-    cx: &mut Context<'_>,
+    cx: &mut CallContext<'_>,
     fd: i32,
     at: u64,
     follow: bool,
@@ -332,7 +332,7 @@ pub fn path(
 }
 
 /// Brings files up to date that tell of the machine as it is now.
-fn refresh(cx: &mut Context<'_>, name: &[u8]) {
+fn refresh(cx: &mut CallContext<'_>, name: &[u8]) {
     // They are looked at seldom; a failure shows as an old content.
     let has = |part: &[u8]| name.windows(part.len()).any(|it| it == part);
     if has(b"stat") || has(b"uptime") {
@@ -350,7 +350,7 @@ fn refresh(cx: &mut Context<'_>, name: &[u8]) {
 mod tests {
     use super::*;
 
-    fn at(place: Place, below: &str) -> Resolved {
+    fn at(place: PathOwner, below: &str) -> Resolved {
         Resolved {
             shown: "/x".into(),
             below: below.into(),
@@ -365,20 +365,20 @@ mod tests {
         let devices = ["null", "zero", "full", "random", "urandom", "tty", "kmsg", "sda", "fd/x"];
         for name in devices {
             let place = device(&Path::new("dev").join(name)).0;
-            assert_ne!(place, Place::Tree, "{name}");
+            assert_ne!(place, PathOwner::Tree, "{name}");
             assert_eq!(at(place, name).changeable(), refused, "{name}");
         }
         for path in ["dev", "dev/stdin", "etc/passwd", "home"] {
-            assert_eq!(device(Path::new(path)), (Place::Host, None), "{path}");
+            assert_eq!(device(Path::new(path)), (PathOwner::Host, None), "{path}");
         }
-        for place in [Place::Null, Place::Host, Place::Process, Place::Beside] {
+        for place in [PathOwner::Null, PathOwner::Host, PathOwner::Process, PathOwner::Beside] {
             assert_eq!(at(place, "x").changeable(), refused, "{place:?}");
         }
-        for place in [Place::Host, Place::Process, Place::Beside] {
+        for place in [PathOwner::Host, PathOwner::Process, PathOwner::Beside] {
             assert_eq!(at(place, "x").writable(), refused, "{place:?}");
         }
-        assert_eq!(at(Place::Null, "dev/null").writable(), Ok(()));
-        for place in [Place::Tree, Place::Given] {
+        assert_eq!(at(PathOwner::Null, "dev/null").writable(), Ok(()));
+        for place in [PathOwner::Tree, PathOwner::Given] {
             assert_eq!(at(place, "x").changeable(), Ok(()));
             assert_eq!(at(place, "").changeable(), refused, "the folder itself stays");
         }

@@ -9,22 +9,22 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::attr::Attr;
 use crate::bpf::end;
-use crate::paths::{self, Place, Resolved};
-use crate::state::{Context, Errno, Reply};
+use crate::paths::{self, PathOwner, Resolved};
+use crate::state::{CallContext, Errno, Reply};
 
 /// `BPF_F_PATH_FD`: the path goes from a folder that is named by its descriptor.
 const PATH_FD: u32 = 1 << 14;
 
-fn path(cx: &mut Context<'_>, attr: &Attr) -> Result<Resolved, Errno> {
+fn path(cx: &mut CallContext<'_>, attr: &Attr) -> Result<Resolved, Errno> {
     let has_folder = attr.u32(12) & PATH_FD != 0;
     let folder = if has_folder { attr.u32(16).cast_signed() } else { libc::AT_FDCWD };
     let found = paths::path(cx, folder, attr.u64(0), true)?;
-    let is_ours = found.place == Place::Tree && found.shown.starts_with("/sys/fs/bpf");
+    let is_ours = found.place == PathOwner::Tree && found.shown.starts_with("/sys/fs/bpf");
     // As on every other file system.
     is_ours.then_some(found).ok_or(Errno(libc::EPERM))
 }
 
-fn inode(cx: &Context<'_>, found: &Resolved) -> Result<(u64, u64), Errno> {
+fn inode(cx: &CallContext<'_>, found: &Resolved) -> Result<(u64, u64), Errno> {
     let stat = found.stat(cx.state)?;
     Ok((stat.st_dev, stat.st_ino))
 }
@@ -33,7 +33,7 @@ fn inode(cx: &Context<'_>, found: &Resolved) -> Result<(u64, u64), Errno> {
 ///
 /// # Errors
 /// What the program gets as `errno`.
-pub fn pin(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
+pub fn pin(cx: &mut CallContext<'_>, attr: &Attr) -> Result<Reply, Errno> {
     if attr.u32(12) & !PATH_FD != 0 {
         return Err(Errno(libc::EINVAL));
     }
@@ -53,7 +53,7 @@ pub fn pin(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
 ///
 /// # Errors
 /// What the program gets as `errno`.
-pub fn get(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
+pub fn get(cx: &mut CallContext<'_>, attr: &Attr) -> Result<Reply, Errno> {
     let found = path(cx, attr)?;
     let pinned = cx.state.pins.get(&inode(cx, &found)?);
     let object = pinned.and_then(|key| cx.state.objects.get(key));
@@ -62,13 +62,13 @@ pub fn get(cx: &mut Context<'_>, attr: &Attr) -> Result<Reply, Errno> {
 }
 
 /// The inode of a file that is about to be unlinked, if it is a name.
-pub fn named(cx: &Context<'_>, found: &Resolved) -> Option<(u64, u64)> {
+pub fn named(cx: &CallContext<'_>, found: &Resolved) -> Option<(u64, u64)> {
     let key = inode(cx, found).ok()?;
     cx.state.pins.contains_key(&key).then_some(key)
 }
 
 /// A name is gone, and its object too, unless somebody has it by another name or a descriptor.
-pub fn unlinked(cx: &mut Context<'_>, name: (u64, u64)) {
+pub fn unlinked(cx: &mut CallContext<'_>, name: (u64, u64)) {
     let Some(object) = cx.state.pins.remove(&name) else {
         return;
     };

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::executable::Executable;
-use crate::state::{Context, Errno, Parked, Reply, State, Then};
+use crate::state::{CallContext, Errno, Parked, Reply, LoaderState, Then};
 use crate::sys;
 use crate::work;
 
@@ -12,7 +12,7 @@ use model::user_space::SetSched;
 type Answer = Result<Reply, Errno>;
 
 /// Calls without arguments that tell who the program is.
-pub fn identity(cx: &mut Context<'_>) -> Answer {
+pub fn identity(cx: &mut CallContext<'_>) -> Answer {
     let group = |it: u32| Reply::Value(it.into());
     Ok(match cx.call.nr {
         libc::SYS_getpid => group(cx.process().shown),
@@ -31,7 +31,7 @@ pub fn identity(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `getresuid()` and `getresgid()`.
-pub fn getres(cx: &mut Context<'_>) -> Answer {
+pub fn getres(cx: &mut CallContext<'_>) -> Answer {
     for n in 0..3 {
         cx.write(cx.arg(n), &[0; 4])?;
     }
@@ -39,7 +39,7 @@ pub fn getres(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `capget()`: root has all 41.
-pub fn capget(cx: &mut Context<'_>) -> Answer {
+pub fn capget(cx: &mut CallContext<'_>) -> Answer {
     /// `_LINUX_CAPABILITY_VERSION_3`, Linux 6.18, include/uapi/linux/capability.h.
     const VERSION: u32 = 0x2008_0522;
     if cx.read_u32(cx.arg(0))? != VERSION {
@@ -57,7 +57,7 @@ pub fn capget(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn uname(cx: &mut Context<'_>) -> Answer {
+pub fn uname(cx: &mut CallContext<'_>) -> Answer {
     let release = crate::tree::release(&cx.state.settings.shown.machine);
     let fields = ["Linux", "runslice", &release, "#1 SMP PREEMPT_DYNAMIC", "x86_64", "(none)"];
     let mut bytes = [0; 6 * 65];
@@ -82,7 +82,7 @@ pub fn random(state: &mut u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-pub fn getrandom(cx: &mut Context<'_>) -> Answer {
+pub fn getrandom(cx: &mut CallContext<'_>) -> Answer {
     let len = cx.arg(1).min(1 << 20);
     let bytes = random(&mut cx.state.random, len as usize);
     cx.write(cx.arg(0), &bytes)?;
@@ -90,14 +90,14 @@ pub fn getrandom(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `set_tid_address()`: the number must be the shown one, so the supervisor clears the word itself.
-pub fn set_tid_address(cx: &mut Context<'_>) -> Answer {
+pub fn set_tid_address(cx: &mut CallContext<'_>) -> Answer {
     let address = cx.arg(0);
     let thread = cx.thread();
     thread.clear = Some((address, false));
     Ok(Reply::Value(thread.shown.into()))
 }
 
-pub fn prctl(cx: &mut Context<'_>) -> Answer {
+pub fn prctl(cx: &mut CallContext<'_>) -> Answer {
     match cx.int(0) {
         libc::PR_SET_NAME => {
             let mut bytes = cx.read_string(cx.arg(1), 4096)?;
@@ -116,7 +116,7 @@ pub fn prctl(cx: &mut Context<'_>) -> Answer {
     }
 }
 
-fn name(cx: &mut Context<'_>, name: String) {
+fn name(cx: &mut CallContext<'_>, name: String) {
     cx.thread().name.clone_from(&name);
     let thread = cx.id();
     // A name is no wish that could be refused.
@@ -124,7 +124,7 @@ fn name(cx: &mut Context<'_>, name: String) {
 }
 
 /// `seccomp()`: filters of the program's own, but no second listener.
-pub fn seccomp(cx: &mut Context<'_>) -> Answer {
+pub fn seccomp(cx: &mut CallContext<'_>) -> Answer {
     const NEW_LISTENER: u64 = 1 << 3;
     if cx.arg(1) & NEW_LISTENER != 0 {
         return Err(Errno(libc::EBUSY));
@@ -133,7 +133,7 @@ pub fn seccomp(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `personality()`: addresses stay as they are.
-pub fn personality(cx: &mut Context<'_>) -> Answer {
+pub fn personality(cx: &mut CallContext<'_>) -> Answer {
     if cx.arg(0) as u32 == u32::MAX {
         return Ok(Reply::Value(0));
     }
@@ -141,7 +141,7 @@ pub fn personality(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `execve()` and `execveat()`.
-pub fn exec(cx: &mut Context<'_>) -> Answer {
+pub fn exec(cx: &mut CallContext<'_>) -> Answer {
     let program = Executable::of_call(cx)?;
     let mut text = program.name.clone();
     while text.len() > 15 {
@@ -152,7 +152,7 @@ pub fn exec(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `kill()`, `tkill()` and `tgkill()`: within the program.
-pub fn kill(cx: &mut Context<'_>) -> Answer {
+pub fn kill(cx: &mut CallContext<'_>) -> Answer {
     let (number, signal) = match cx.call.nr {
         libc::SYS_tgkill => (cx.int(1), cx.int(2)),
         _ => (cx.int(0), cx.int(1)),
@@ -187,7 +187,7 @@ pub fn kill(cx: &mut Context<'_>) -> Answer {
 
 /// Which thread of a process takes a signal: the first that does not block it, else one that waits
 /// for it, else the first.
-pub fn receiver(state: &State, process: usize, signal: i32) -> Option<usize> {
+pub fn receiver(state: &LoaderState, process: usize, signal: i32) -> Option<usize> {
     let each = || {
         let each = state.threads.iter().enumerate();
         each.filter(|(_, it)| it.lives && it.process == process)
@@ -207,7 +207,7 @@ pub fn has_signal(tid: i32, set: &str, signal: i32) -> bool {
 }
 
 /// A thread gets a signal at its next turn; its wait is over if the signal is one that ends waits.
-pub fn interrupt(state: &mut State, at: usize, signal: i32) {
+pub fn interrupt(state: &mut LoaderState, at: usize, signal: i32) {
     let thread = &mut state.threads[at];
     let waits_for_it = matches!(&thread.parked, Some(it) if matches!(it.then, Then::Signal));
     let ends = !has_signal(thread.tid, "SigIgn:", signal)
@@ -258,7 +258,7 @@ fn interrupted(parked: Option<&Parked>) -> Then {
 
 /// `pause()`, `rt_sigsuspend()` and `rt_sigtimedwait()`: the kernel does them when there is a
 /// signal, so that they do not wait.
-pub fn wait_signal(cx: &mut Context<'_>) -> Answer {
+pub fn wait_signal(cx: &mut CallContext<'_>) -> Answer {
     if !cx.thread().signals.is_empty() {
         return Ok(Reply::Continue);
     }
@@ -281,7 +281,7 @@ pub fn wait_signal(cx: &mut Context<'_>) -> Answer {
 }
 
 /// Whether a signal is already there.
-fn pending(cx: &Context<'_>) -> bool {
+fn pending(cx: &CallContext<'_>) -> bool {
     let text = fs::read_to_string(format!("/proc/{}/status", cx.call.tid)).unwrap_or_default();
     let sets = ["SigPnd:", "ShdPnd:"];
     text.lines().any(|line| {
@@ -291,7 +291,7 @@ fn pending(cx: &Context<'_>) -> bool {
 }
 
 /// `wait4()` and `waitid()`: the kernel does them once they would not wait.
-pub fn wait_child(cx: &mut Context<'_>) -> Answer {
+pub fn wait_child(cx: &mut CallContext<'_>) -> Answer {
     let options = match cx.call.nr {
         libc::SYS_wait4 => cx.int(2),
         _ => cx.int(3),

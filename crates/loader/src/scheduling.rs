@@ -2,20 +2,20 @@
 
 use model::user_space::{Kernel, SetSched, ThreadId};
 
-use crate::state::{Context, Errno, Reply, Thread, thread_id, u32_at, u64_at};
+use crate::state::{CallContext, Errno, Reply, Thread, thread_id, u32_at, u64_at};
 use crate::sys;
 
 type Answer = Result<Reply, Errno>;
 
 /// The thread of that number, 0 for the one that calls.
-fn target(cx: &Context<'_>, number: i32) -> Result<usize, Errno> {
+fn target(cx: &CallContext<'_>, number: i32) -> Result<usize, Errno> {
     match number {
         0 => Ok(cx.at),
         number => cx.state.find_thread(number).ok_or(Errno(libc::ESRCH)),
     }
 }
 
-fn set(cx: &mut Context<'_>, at: usize, change: SetSched) -> Result<(), Errno> {
+fn set(cx: &mut CallContext<'_>, at: usize, change: SetSched) -> Result<(), Errno> {
     let thread: ThreadId = thread_id(at);
     let done = cx.kernel.set_sched(thread, change);
     done.map_err(|it| Errno(it.errno))
@@ -36,7 +36,7 @@ pub fn inherit(kernel: &mut dyn Kernel, thread: ThreadId, of: &Thread, cpus: u16
     }
 }
 
-pub fn set_affinity(cx: &mut Context<'_>) -> Answer {
+pub fn set_affinity(cx: &mut CallContext<'_>) -> Answer {
     let at = target(cx, cx.int(0))?;
     let mask = cx.read(cx.arg(2), cx.arg(1).min(128))?;
     let cpus = cx.state.settings.shown.machine.cpus;
@@ -53,7 +53,7 @@ pub fn set_affinity(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn get_affinity(cx: &mut Context<'_>) -> Answer {
+pub fn get_affinity(cx: &mut CallContext<'_>) -> Answer {
     let at = target(cx, cx.int(0))?;
     // As many bytes as `nr_cpu_ids` take, in whole words.
     let len = usize::from(cx.state.settings.shown.machine.cpus).div_ceil(64) * 8;
@@ -70,7 +70,7 @@ pub fn get_affinity(cx: &mut Context<'_>) -> Answer {
 
 /// `getcpu()`: where the thread runs, within a turn the same; of one that takes no CPU the first
 /// CPU that it may run on.
-pub fn getcpu(cx: &mut Context<'_>) -> Answer {
+pub fn getcpu(cx: &mut CallContext<'_>) -> Answer {
     let first = cx.thread().affinity.first().copied();
     let cpu = cx.kernel.cpu().or(first).unwrap_or(0);
     let node = cpu / cx.state.settings.shown.machine.node_size();
@@ -83,7 +83,7 @@ pub fn getcpu(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `sched_setscheduler()` and `sched_setparam()`.
-pub fn set_scheduler(cx: &mut Context<'_>) -> Answer {
+pub fn set_scheduler(cx: &mut CallContext<'_>) -> Answer {
     const RESET_ON_FORK: u32 = 0x4000_0000;
     let at = target(cx, cx.int(0))?;
     let (policy, place) = match cx.call.nr {
@@ -96,7 +96,7 @@ pub fn set_scheduler(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn get_scheduler(cx: &mut Context<'_>) -> Answer {
+pub fn get_scheduler(cx: &mut CallContext<'_>) -> Answer {
     let at = target(cx, cx.int(0))?;
     let (policy, priority) = cx.state.threads[at].policy;
     if cx.call.nr == libc::SYS_sched_getscheduler {
@@ -107,7 +107,7 @@ pub fn get_scheduler(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `sched_setattr()`: policy, nice value and priority of `struct sched_attr`.
-pub fn set_attr(cx: &mut Context<'_>) -> Answer {
+pub fn set_attr(cx: &mut CallContext<'_>) -> Answer {
     let at = target(cx, cx.int(0))?;
     let size = cx.read_u32(cx.arg(1))?.clamp(48, 4096);
     let attr = cx.read(cx.arg(1), size.into())?;
@@ -120,7 +120,7 @@ pub fn set_attr(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn get_attr(cx: &mut Context<'_>) -> Answer {
+pub fn get_attr(cx: &mut CallContext<'_>) -> Answer {
     let at = target(cx, cx.int(0))?;
     let Thread { policy, nice, .. } = &cx.state.threads[at];
     let mut attr = [0; 56];
@@ -138,7 +138,7 @@ fn clamp(nice: i32) -> i8 {
 }
 
 /// `setpriority()` and `getpriority()`: of a thread, also by the number of its process.
-pub fn priority(cx: &mut Context<'_>) -> Answer {
+pub fn priority(cx: &mut CallContext<'_>) -> Answer {
     const PRIO_PROCESS: i32 = 0;
     if cx.int(0) != PRIO_PROCESS {
         return Err(Errno(libc::EINVAL));
@@ -155,7 +155,7 @@ pub fn priority(cx: &mut Context<'_>) -> Answer {
 
 /// `getrlimit()`, `setrlimit()` and `prlimit64()`: root has no limits but those of the stack and
 /// of descriptors, and setting one changes nothing.
-pub fn limits(cx: &mut Context<'_>) -> Answer {
+pub fn limits(cx: &mut CallContext<'_>) -> Answer {
     let (resource, old, new) = match cx.call.nr {
         libc::SYS_getrlimit => (cx.arg(0), cx.arg(1), 0),
         libc::SYS_setrlimit => (cx.arg(0), 0, cx.arg(1)),

@@ -24,8 +24,8 @@ use rustix::net::{
 use crate::anchor::link_to;
 use crate::descriptors::{ask_again, in_part, when_ready, without_waiting};
 use crate::growth;
-use crate::paths::{Place, Resolved, resolve};
-use crate::state::{Context, Errno, Reply, State, Then, Watch, u32_at, u64_at};
+use crate::paths::{PathOwner, Resolved, resolve};
+use crate::state::{CallContext, Errno, Reply, LoaderState, Then, Watch, u32_at, u64_at};
 use crate::sys;
 
 type Answer = Result<Reply, Errno>;
@@ -47,7 +47,7 @@ fn address_of(fd: &OwnedFd, below: Option<&OsStr>) -> Result<SocketAddrUnix, Err
 }
 
 /// A socket of the program's own, at a path below the tree.
-fn reach(state: &State, path: &Path) -> Result<OwnedFd, Errno> {
+fn reach(state: &LoaderState, path: &Path) -> Result<OwnedFd, Errno> {
     let file = state.tree.anchor().name(path)?;
     let stat = rustix::fs::fstat(&file)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
@@ -63,7 +63,7 @@ fn reach(state: &State, path: &Path) -> Result<OwnedFd, Errno> {
 ///
 /// # Errors
 /// `EACCES` if the program has not bound it, `EAGAIN` if its queue of connections is full.
-pub fn connect_from_outside(state: &State, path: &Path) -> io::Result<UnixStream> {
+pub fn connect_from_outside(state: &LoaderState, path: &Path) -> io::Result<UnixStream> {
     let error = |it: Errno| io::Error::from_raw_os_error(it.0);
     let file = reach(state, path).map_err(error)?;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -74,7 +74,7 @@ pub fn connect_from_outside(state: &State, path: &Path) -> io::Result<UnixStream
 }
 
 /// Where a name leads that stands in an address: below the tree.
-fn place(cx: &mut Context<'_>, address: &[u8], unnamed: i32) -> Result<Resolved, Errno> {
+fn place(cx: &mut CallContext<'_>, address: &[u8], unnamed: i32) -> Result<Resolved, Errno> {
     if family(address) != libc::AF_UNIX {
         return Err(Errno(libc::EINVAL));
     }
@@ -86,7 +86,7 @@ fn place(cx: &mut Context<'_>, address: &[u8], unnamed: i32) -> Result<Resolved,
     }
     let cwd = cx.process().cwd.clone();
     let found = resolve(cx.state, cx.call.tid, &cwd, &name[..end], true)?;
-    if found.place == Place::Tree { Ok(found) } else { Err(Errno(libc::EACCES)) }
+    if found.place == PathOwner::Tree { Ok(found) } else { Err(Errno(libc::EACCES)) }
 }
 
 fn family(address: &[u8]) -> i32 {
@@ -113,7 +113,7 @@ fn inet(address: &[u8]) -> Result<SocketAddr, Errno> {
 }
 
 /// The address of `bind()` or `connect()`, and the socket.
-fn named(cx: &mut Context<'_>) -> Result<(Vec<u8>, OwnedFd, AddressFamily), Errno> {
+fn named(cx: &mut CallContext<'_>) -> Result<(Vec<u8>, OwnedFd, AddressFamily), Errno> {
     let len = cx.arg(2) & 0xffff_ffff;
     if !(2..=ADDRESS_MAX).contains(&len) {
         return Err(Errno(libc::EINVAL));
@@ -125,7 +125,7 @@ fn named(cx: &mut Context<'_>) -> Result<(Vec<u8>, OwnedFd, AddressFamily), Errn
 }
 
 /// `bind()`.
-pub fn bind(cx: &mut Context<'_>) -> Answer {
+pub fn bind(cx: &mut CallContext<'_>) -> Answer {
     let (address, socket, domain) = named(cx)?;
     if domain != AddressFamily::UNIX {
         rustix::net::bind(&socket, &inet(&address)?)?;
@@ -148,7 +148,7 @@ pub fn bind(cx: &mut Context<'_>) -> Answer {
 }
 
 /// `connect()`, without waiting inside of the kernel.
-pub fn connect(cx: &mut Context<'_>) -> Answer {
+pub fn connect(cx: &mut CallContext<'_>) -> Answer {
     let (address, socket, domain) = named(cx)?;
     if family(&address) == libc::AF_UNSPEC {
         rustix::net::connect_unspec(&socket)?;
@@ -190,7 +190,7 @@ struct Message {
 }
 
 /// Calls that send on a socket.
-pub fn send(cx: &mut Context<'_>) -> Answer {
+pub fn send(cx: &mut CallContext<'_>) -> Answer {
     let fd = cx.int(0);
     let flags = match cx.call.nr {
         libc::SYS_sendto => cx.int(3),
@@ -247,7 +247,7 @@ fn part(len: u64, stream: bool) -> Result<u64, Errno> {
     }
 }
 
-fn name(cx: &Context<'_>, at: u64, len: u64) -> Result<Vec<u8>, Errno> {
+fn name(cx: &CallContext<'_>, at: u64, len: u64) -> Result<Vec<u8>, Errno> {
     let len = len & 0xffff_ffff;
     match (at, len) {
         (0, _) | (_, 0) => Ok(Vec::new()),
@@ -257,7 +257,7 @@ fn name(cx: &Context<'_>, at: u64, len: u64) -> Result<Vec<u8>, Errno> {
 }
 
 /// The message of a `sendmsg()`: `struct msghdr`, Linux 6.18, include/linux/socket.h.
-fn gather(cx: &mut Context<'_>, stream: bool) -> Result<Message, Errno> {
+fn gather(cx: &mut CallContext<'_>, stream: bool) -> Result<Message, Errno> {
     /// `UIO_MAXIOV`, Linux 6.18, include/uapi/linux/uio.h.
     const PARTS_MAX: u64 = 1024;
     let head = cx.read(cx.arg(1), 56)?;
@@ -305,7 +305,7 @@ fn rights(control: &[u8]) -> Result<Vec<i32>, Errno> {
 
 /// Sends the copy of a message.
 fn transmit(
-    cx: &mut Context<'_>,
+    cx: &mut CallContext<'_>,
     socket: &OwnedFd,
     message: &Message,
     flags: SendFlags,

@@ -16,10 +16,10 @@ use crate::anchor::Anchor;
 use crate::clock::{Clock, Prices};
 use crate::executable::Executable;
 use crate::output::Printed;
-use crate::sys::{self, Call, Listener};
-use crate::tree::{Shown, Tree};
+use crate::sys::{self, InterceptedCall, FilterListener};
+use crate::tree::{Shown, FolderTree};
 use crate::watcher::Watcher;
-use crate::work::{self, Limits, Work};
+use crate::work::{self, ProgramLimits, WorkDone};
 
 /// A number of `errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub enum Watch {
 #[derive(Debug)]
 pub struct Parked {
     /// The call.
-    pub call: Call,
+    pub call: InterceptedCall,
     /// What becomes of it.
     pub then: Then,
     /// When its wait is over.
@@ -166,7 +166,7 @@ pub struct Thread {
 
 /// Kind of an object of bpf(2).
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum ObjectKind {
     /// A map, and whether user space writes it no more.
     Map(Box<MapCreate>, bool),
     /// A program: its type, name, types, and bytes of code.
@@ -181,13 +181,13 @@ pub enum Kind {
 
 /// An object of bpf(2).
 #[derive(Debug)]
-pub struct Object {
+pub struct BpfObject {
     /// Its number; 0 of an iterator.
     pub id: BpfId,
     /// File that the program's descriptors refer to.
     pub file: File,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ObjectKind,
 }
 
 /// Settings of the supervisor.
@@ -205,18 +205,18 @@ pub struct Settings {
     /// time moves.
     pub reached: bool,
     /// What it may have its supervisor do.
-    pub limits: Limits,
+    pub limits: ProgramLimits,
     /// Environment beside `PATH`, `HOME` and `LANG`.
     pub environment: Vec<(String, String)>,
 }
 
 /// All of it.
 #[derive(Debug)]
-pub struct State {
+pub struct LoaderState {
     /// As it was told.
     pub settings: Settings,
     /// The files of the simulated machine.
-    pub tree: Tree,
+    pub tree: FolderTree,
     /// The root of the host, to read.
     pub host: Anchor,
     /// The folder of the host in which the program may write, with its path.
@@ -226,15 +226,15 @@ pub struct State {
     /// Bytes by which the program has made files grow, so far.
     pub grown: u64,
     /// What the supervisor has done for it.
-    pub work: Work,
+    pub work: WorkDone,
     /// Where calls come in.
-    pub listener: Listener,
+    pub listener: FilterListener,
     /// The first is the program itself.
     pub processes: Vec<Process>,
     /// By [`ThreadId`].
     pub threads: Vec<Thread>,
     /// By device and inode of their files.
-    pub objects: BTreeMap<(u64, u64), Object>,
+    pub objects: BTreeMap<(u64, u64), BpfObject>,
     /// Objects that have a name: by the device and inode of the name, those of the object.
     pub pins: BTreeMap<(u64, u64), (u64, u64)>,
     /// Descriptors that stand for ring buffers in the program's epoll sets, and their levels.
@@ -259,13 +259,13 @@ pub struct State {
 }
 
 /// A call of a thread, and all that its answer may need.
-pub struct Context<'a> {
+pub struct CallContext<'a> {
     /// What is known.
-    pub state: &'a mut State,
+    pub state: &'a mut LoaderState,
     /// The thread that calls.
     pub at: usize,
     /// The call.
-    pub call: Call,
+    pub call: InterceptedCall,
     /// The simulated machine.
     pub kernel: &'a mut dyn Kernel,
     /// The end of its wait, if the call has waited before.
@@ -275,7 +275,7 @@ pub struct Context<'a> {
 /// No call of the program copies more than this at once.
 const COPY_MAX: u64 = 256 << 20;
 
-impl Context<'_> {
+impl CallContext<'_> {
     /// An argument.
     pub const fn arg(&self, n: usize) -> u64 {
         self.call.args[n]
@@ -340,7 +340,7 @@ impl Context<'_> {
     }
 
     /// The object behind a descriptor of the program's.
-    pub fn object(&self, fd: i32) -> Option<&Object> {
+    pub fn object(&self, fd: i32) -> Option<&BpfObject> {
         self.state.object(self.call.tid, fd)
     }
 
@@ -410,14 +410,14 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     found.map_or(0, u64::from_le_bytes)
 }
 
-impl State {
+impl LoaderState {
     /// The object behind a descriptor of a thread.
-    pub fn object(&self, tid: i32, fd: i32) -> Option<&Object> {
+    pub fn object(&self, tid: i32, fd: i32) -> Option<&BpfObject> {
         self.objects.get(&inode(tid, fd)?)
     }
 
     /// The object with that number.
-    pub fn object_by_id(&self, id: BpfId) -> Option<&Object> {
+    pub fn object_by_id(&self, id: BpfId) -> Option<&BpfObject> {
         self.objects.values().find(|it| it.id == id)
     }
 
@@ -569,7 +569,7 @@ impl State {
     }
 
     /// A call that was interrupted and is made again. Whether its thread is known.
-    pub fn take_again(&mut self, call: Call) -> bool {
+    pub fn take_again(&mut self, call: InterceptedCall) -> bool {
         let Some(known) = self.living(call.tid) else {
             return false;
         };
@@ -616,7 +616,7 @@ impl State {
     }
 
     /// A thread stands at a call.
-    pub fn park(&mut self, at: usize, call: Call, then: Then, until: Option<Nanos>) {
+    pub fn park(&mut self, at: usize, call: InterceptedCall, then: Then, until: Option<Nanos>) {
         let waited = !matches!(then, Then::Handle | Then::Answer(_));
         self.order += 1;
         self.threads[at].parked = Some(Parked {

@@ -18,8 +18,8 @@ use crate::exec::{self, Executed};
 use crate::executable::Executable;
 use crate::growth::OUTPUT_MAX;
 use crate::processes::{interrupt, receiver};
-use crate::state::{Context, Errno, Parked, Process, Reply, State, Then, Thread, thread_id};
-use crate::sys::{self, Call};
+use crate::state::{CallContext, Errno, Parked, Process, Reply, LoaderState, Then, Thread, thread_id};
+use crate::sys::{self, InterceptedCall};
 use crate::{bpf, launch, scheduling, sockets, work};
 
 pub use crate::launch::StartError;
@@ -29,7 +29,7 @@ pub use crate::state::Settings;
 /// thread that drives it, since the kernel kills the program at that thread's end.
 #[derive(Debug)]
 pub struct Supervisor {
-    pub(crate) state: State,
+    pub(crate) state: LoaderState,
     name: String,
     launched: bool,
     pub(crate) end: Option<ProgramEnd>,
@@ -41,7 +41,7 @@ pub struct Supervisor {
 
 /// How the time between two calls of a thread ended.
 enum Next {
-    Call(Call),
+    Call(InterceptedCall),
     /// The thread has died, and others of its process live.
     Gone,
     /// The process has died.
@@ -170,8 +170,8 @@ impl Supervisor {
     }
 
     /// A call of the thread, for messages.
-    fn last(&self, at: usize) -> Call {
-        Call {
+    fn last(&self, at: usize) -> InterceptedCall {
+        InterceptedCall {
             id: 0,
             tid: self.state.threads[at].tid,
             nr: -1,
@@ -186,7 +186,7 @@ impl Supervisor {
         &mut self,
         at: usize,
         parked: Parked,
-    ) -> Result<Result<(Call, Option<Option<Nanos>>), Option<Stop>>, UserSpaceError> {
+    ) -> Result<Result<(InterceptedCall, Option<Option<Nanos>>), Option<Stop>>, UserSpaceError> {
         let now = self.state.clock.now();
         let id = parked.call.id;
         if !matches!(parked.then, Then::Vfork(_)) && self.state.give_signals(at) {
@@ -228,10 +228,10 @@ impl Supervisor {
     fn answer(
         &mut self,
         at: usize,
-        (call, waited): (Call, Option<Option<Nanos>>),
+        (call, waited): (InterceptedCall, Option<Option<Nanos>>),
         kernel: &mut dyn Kernel,
     ) -> Result<Result<(), Stop>, UserSpaceError> {
-        let reply = dispatch(&mut Context {
+        let reply = dispatch(&mut CallContext {
             state: &mut self.state,
             at,
             call,
@@ -289,7 +289,7 @@ impl Supervisor {
     fn exec(
         &mut self,
         at: usize,
-        call: &Call,
+        call: &InterceptedCall,
         program: &Executable,
         kernel: &mut dyn Kernel,
     ) -> Result<Result<(), Stop>, UserSpaceError> {
@@ -317,7 +317,7 @@ impl Supervisor {
     fn make(
         &mut self,
         at: usize,
-        call: &Call,
+        call: &InterceptedCall,
         kernel: &mut dyn Kernel,
     ) -> Result<Result<(), Stop>, UserSpaceError> {
         match birth::make(&mut self.state, at, call) {
@@ -404,7 +404,7 @@ impl Supervisor {
     fn adopt(
         &mut self,
         cloning: &Cloning,
-        call: Call,
+        call: InterceptedCall,
         kernel: &mut dyn Kernel,
     ) -> Result<Option<usize>, UserSpaceError> {
         let born = birth::process_of(call.tid).and_then(|real| match self.state.known(real) {
@@ -471,7 +471,7 @@ impl Supervisor {
     pub(crate) fn end_orphans(&mut self, at: usize, kernel: &mut dyn Kernel) {
         for key in self.state.orphans() {
             let call = self.last(at);
-            let mut cx = Context {
+            let mut cx = CallContext {
                 state: &mut self.state,
                 at,
                 call,
@@ -497,7 +497,7 @@ fn rest_of_sleep(parked: &Parked, now: Nanos) {
 }
 
 impl Cloning {
-    fn of(parent: usize, call: &Call) -> Self {
+    fn of(parent: usize, call: &InterceptedCall) -> Self {
         let flags = match call.nr {
             libc::SYS_clone => call.args[0],
             libc::SYS_vfork => libc::CLONE_VFORK as u64,

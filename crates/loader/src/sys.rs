@@ -18,7 +18,7 @@ use model::Advice;
 
 /// A call as the filter has intercepted it.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct InterceptedCall {
     /// The listener's number of it.
     pub id: u64,
     /// The thread, by the host's number.
@@ -62,14 +62,14 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
 
 /// The end of the filter at which calls wait for their answers.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct FilterListener(OwnedFd);
 
-impl Listener {
+impl FilterListener {
     /// The next call; `None` if its thread has died since it was announced.
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn receive(&self) -> io::Result<Option<Call>> {
+    pub fn receive(&self) -> io::Result<Option<InterceptedCall>> {
         // SAFETY: a structure of integers; all zero is what the kernel asks for.
         let mut request: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };
         // SAFETY: the structure has the size that is part of the request's number.
@@ -81,7 +81,7 @@ impl Listener {
                 _ => Err(error),
             };
         }
-        Ok(Some(Call {
+        Ok(Some(InterceptedCall {
             id: request.id,
             tid: i32::try_from(request.pid).unwrap_or(0),
             nr: i64::from(request.data.nr),
@@ -556,7 +556,7 @@ const STEPS: [&str; 5] = ["fork", "standard streams", "no_new_privs", "filter", 
 ///
 /// # Errors
 /// [`StartFailed`].
-pub fn start(program: &Start) -> Result<(i32, OwnedFd, Listener), StartFailed> {
+pub fn start(program: &Start) -> Result<(i32, OwnedFd, FilterListener), StartFailed> {
     let step = |error| StartFailed::Step(STEPS[0], error);
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         let each = strings.iter().map(|it| it.as_ptr());
@@ -596,7 +596,7 @@ pub fn start(program: &Start) -> Result<(i32, OwnedFd, Listener), StartFailed> {
 }
 
 /// Waits for the child's filter and takes its listener.
-fn adopt(pid: i32, board: &Board) -> Result<(i32, OwnedFd, Listener), StartFailed> {
+fn adopt(pid: i32, board: &Board) -> Result<(i32, OwnedFd, FilterListener), StartFailed> {
     let began = Instant::now();
     let failed = |error| StartFailed::Step(STEPS[0], error);
     loop {
@@ -606,7 +606,7 @@ fn adopt(pid: i32, board: &Board) -> Result<(i32, OwnedFd, Listener), StartFaile
         if word > 0 && end.is_none() {
             let process = pidfd_open(pid).map_err(failed)?;
             let listener = pidfd_getfd(&process, word - 1).map_err(failed)?;
-            return Ok((pid, process, Listener(listener)));
+            return Ok((pid, process, FilterListener(listener)));
         }
         let is_late = began.elapsed() > PATIENCE;
         if word < 0 || end.is_some() || is_late {

@@ -3,7 +3,7 @@
 use model::Nanos;
 
 use crate::clock::EPOCH;
-use crate::state::{Context, Errno, Reply, Then, u64_at};
+use crate::state::{CallContext, Errno, Reply, Then, u64_at};
 
 type Answer = Result<Reply, Errno>;
 
@@ -40,12 +40,12 @@ pub fn later(from: Nanos, span: Nanos) -> Nanos {
     Nanos::new(from.get().saturating_add(span.get()).min(i64::MAX.cast_unsigned()))
 }
 
-fn wall(cx: &Context<'_>) -> Nanos {
+fn wall(cx: &CallContext<'_>) -> Nanos {
     cx.now() + EPOCH
 }
 
 /// What a clock tells. A thread's time and a process's are what they were charged.
-fn clock(cx: &mut Context<'_>, clock: i32) -> Result<Nanos, Errno> {
+fn clock(cx: &mut CallContext<'_>, clock: i32) -> Result<Nanos, Errno> {
     let charged = cx.state.clock.charged();
     match clock {
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => Ok(wall(cx)),
@@ -61,13 +61,13 @@ fn clock(cx: &mut Context<'_>, clock: i32) -> Result<Nanos, Errno> {
     }
 }
 
-pub fn clock_gettime(cx: &mut Context<'_>) -> Answer {
+pub fn clock_gettime(cx: &mut CallContext<'_>) -> Answer {
     let time = clock(cx, cx.int(0))?;
     cx.write(cx.arg(1), &to_timespec(time))?;
     Ok(Reply::Value(0))
 }
 
-pub fn clock_getres(cx: &mut Context<'_>) -> Answer {
+pub fn clock_getres(cx: &mut CallContext<'_>) -> Answer {
     clock(cx, cx.int(0))?;
     if cx.arg(1) != 0 {
         cx.write(cx.arg(1), &to_timespec(Nanos::new(1)))?;
@@ -75,7 +75,7 @@ pub fn clock_getres(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn gettimeofday(cx: &mut Context<'_>) -> Answer {
+pub fn gettimeofday(cx: &mut CallContext<'_>) -> Answer {
     if cx.arg(0) != 0 {
         cx.write(cx.arg(0), &to_timeval(wall(cx)))?;
     }
@@ -85,7 +85,7 @@ pub fn gettimeofday(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn time(cx: &mut Context<'_>) -> Answer {
+pub fn time(cx: &mut CallContext<'_>) -> Answer {
     let seconds = wall(cx).get() / 1_000_000_000;
     if cx.arg(0) != 0 {
         cx.write(cx.arg(0), &seconds.to_le_bytes())?;
@@ -93,7 +93,7 @@ pub fn time(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(seconds.cast_signed()))
 }
 
-pub fn times(cx: &mut Context<'_>) -> Answer {
+pub fn times(cx: &mut CallContext<'_>) -> Answer {
     let ticks = |time: Nanos| time.get() / 10_000_000;
     if cx.arg(0) != 0 {
         let mut bytes = [0; 32];
@@ -103,7 +103,7 @@ pub fn times(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(ticks(cx.now()).cast_signed()))
 }
 
-pub fn getrusage(cx: &mut Context<'_>) -> Answer {
+pub fn getrusage(cx: &mut CallContext<'_>) -> Answer {
     let who = cx.int(0);
     let mut bytes = [0; 144];
     let used = match who {
@@ -117,7 +117,7 @@ pub fn getrusage(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn sysinfo(cx: &mut Context<'_>) -> Answer {
+pub fn sysinfo(cx: &mut CallContext<'_>) -> Answer {
     let mut bytes = [0; 112];
     let mut put = |at: usize, value: u64| {
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
@@ -132,12 +132,12 @@ pub fn sysinfo(cx: &mut Context<'_>) -> Answer {
     Ok(Reply::Value(0))
 }
 
-pub fn nanosleep(cx: &mut Context<'_>) -> Answer {
+pub fn nanosleep(cx: &mut CallContext<'_>) -> Answer {
     let span = timespec(&cx.read(cx.arg(0), 16)?)?;
     Ok(sleep(later(cx.now(), span)))
 }
 
-pub fn clock_nanosleep(cx: &mut Context<'_>) -> Answer {
+pub fn clock_nanosleep(cx: &mut CallContext<'_>) -> Answer {
     const ABSOLUTE: i32 = 1;
     let time = timespec(&cx.read(cx.arg(2), 16)?)?;
     if cx.int(1) & ABSOLUTE == 0 {
@@ -162,7 +162,7 @@ const REALTIME: i32 = 256;
 
 /// `futex()`: waits and wakeups of one process, in the order of parking. Futexes between processes
 /// and those with priority inheritance do not exist.
-pub fn futex(cx: &mut Context<'_>) -> Answer {
+pub fn futex(cx: &mut CallContext<'_>) -> Answer {
     let (address, op) = (cx.arg(0), cx.int(1));
     if address & 3 != 0 {
         return Err(Errno(libc::EINVAL));
@@ -188,7 +188,7 @@ fn woken(count: u64) -> Reply {
     Reply::Value(count.cast_signed())
 }
 
-fn wait(cx: &mut Context<'_>, absolute: bool, mask: u32) -> Answer {
+fn wait(cx: &mut CallContext<'_>, absolute: bool, mask: u32) -> Answer {
     if mask == 0 {
         return Err(Errno(libc::EINVAL));
     }
@@ -210,7 +210,7 @@ fn wait(cx: &mut Context<'_>, absolute: bool, mask: u32) -> Answer {
     Ok(Reply::Park(Then::Futex(process, cx.arg(0), mask), until))
 }
 
-fn requeue(cx: &mut Context<'_>, expected: Option<u32>) -> Answer {
+fn requeue(cx: &mut CallContext<'_>, expected: Option<u32>) -> Answer {
     if expected.is_some_and(|it| cx.read_u32(cx.arg(0)) != Ok(it)) {
         return Err(Errno(libc::EAGAIN));
     }
@@ -235,7 +235,7 @@ fn requeue(cx: &mut Context<'_>, expected: Option<u32>) -> Answer {
 }
 
 /// `FUTEX_WAKE_OP`: changes a second word, and wakes there if its old value compares.
-fn wake_op(cx: &mut Context<'_>) -> Answer {
+fn wake_op(cx: &mut CallContext<'_>) -> Answer {
     let (second, code) = (cx.arg(4), cx.arg(5) as u32);
     let old = cx.read_u32(second)?;
     let field = |shift: u32| ((code >> shift & 0xfff) << 20).cast_signed() >> 20;

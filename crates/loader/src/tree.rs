@@ -40,14 +40,14 @@ const KHZ: u32 = 3_000_000;
 /// The folder. The program may rename what is in it and put links there, so nothing is read or
 /// written by a path from the host's root: see [`Anchor`].
 #[derive(Debug)]
-pub struct Tree {
+pub struct FolderTree {
     folder: OwnFolder,
     root: PathBuf,
     anchor: Anchor,
     cgroups: Vec<(String, u64)>,
 }
 
-impl Tree {
+impl FolderTree {
     /// Makes the folder and all files.
     ///
     /// # Errors

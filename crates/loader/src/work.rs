@@ -26,7 +26,7 @@ const BYTES: u64 = 4096;
 
 /// What a program may ask for in one run. What exceeds a limit ends the run, and the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProgramLimits {
     /// Steps of work for all its processes together: 20 million plain calls.
     pub steps: u64,
     /// More of them for each second of simulated time: 100,000 calls. Programs that are
@@ -38,7 +38,7 @@ pub struct Limits {
     pub births: usize,
 }
 
-impl Default for Limits {
+impl Default for ProgramLimits {
     fn default() -> Self {
         Self {
             steps: 200_000_000,
@@ -51,14 +51,14 @@ impl Default for Limits {
 
 /// What has been done so far.
 #[derive(Debug, Default)]
-pub struct Work {
+pub struct WorkDone {
     steps: Cell<u64>,
     births: usize,
     /// The uptime at which the program has begun.
     began: Option<Nanos>,
 }
 
-impl Work {
+impl WorkDone {
     /// Counts steps.
     pub fn add(&self, steps: u64) {
         self.steps.set(self.steps.get().saturating_add(steps));
@@ -73,7 +73,7 @@ impl Work {
     ///
     /// # Errors
     /// Names the limit.
-    pub fn check(&mut self, limits: &Limits, now: Nanos, name: &str) -> Result<(), UserSpaceError> {
+    pub fn check(&mut self, limits: &ProgramLimits, now: Nanos, name: &str) -> Result<(), UserSpaceError> {
         let began = *self.began.get_or_insert(now);
         let seconds = now.saturating_sub(began).get() / 1_000_000_000;
         let most = limits.steps.saturating_add(limits.steps_per_second.saturating_mul(seconds));
@@ -93,7 +93,7 @@ impl Work {
     /// Names the limit.
     pub fn birth(
         &mut self,
-        limits: &Limits,
+        limits: &ProgramLimits,
         living: usize,
         name: &str,
     ) -> Result<(), UserSpaceError> {
@@ -123,12 +123,12 @@ mod tests {
 
     #[test]
     fn steps_are_allowed_at_once_and_for_each_second() {
-        let limits = Limits {
+        let limits = ProgramLimits {
             steps: 100,
             steps_per_second: 10,
-            ..Limits::default()
+            ..ProgramLimits::default()
         };
-        let mut work = Work::default();
+        let mut work = WorkDone::default();
         let at = |seconds: u64| Nanos::from_secs(3600 + seconds);
         work.add(100);
         assert!(work.check(&limits, at(0), "x").is_ok());
@@ -144,12 +144,12 @@ mod tests {
 
     #[test]
     fn processes_are_limited_at_once_and_in_all() {
-        let limits = Limits {
+        let limits = ProgramLimits {
             processes: 2,
             births: 3,
-            ..Limits::default()
+            ..ProgramLimits::default()
         };
-        let mut work = Work::default();
+        let mut work = WorkDone::default();
         let error = work.birth(&limits, 3, "x").unwrap_err().to_string();
         assert!(error.contains("more than 2 processes at once"), "{error}");
         assert!(work.birth(&limits, 2, "x").is_ok());

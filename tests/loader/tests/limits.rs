@@ -7,7 +7,7 @@ mod support;
 
 use std::fs;
 
-use loader::{Limits, Supervisor};
+use loader::{ProgramLimits, Supervisor};
 use model::Nanos;
 use model::user_space::UserSpace as _;
 use support::{Driven, settings};
@@ -30,7 +30,7 @@ fn running(case: &str) -> usize {
 }
 
 /// Runs a case that must end by a limit: the error, and the calls that were answered.
-fn ends_by(case: &str, limits: Limits) -> (String, u64) {
+fn ends_by(case: &str, limits: ProgramLimits) -> (String, u64) {
     let mut settings = settings(4);
     settings.limits = limits;
     let mut driven: Driven<Supervisor> = Driven::subject(&[case], settings);
@@ -64,7 +64,7 @@ fn a_path_of_very_many_parts_is_too_long() {
 
 #[test]
 fn processes_that_make_processes_without_end_end_the_run() {
-    let (error, _) = ends_by("bomb", Limits::default());
+    let (error, _) = ends_by("bomb", ProgramLimits::default());
     assert!(
         error.contains("it has more than 256 processes at once"),
         "{error}"
@@ -73,9 +73,9 @@ fn processes_that_make_processes_without_end_end_the_run() {
 
 #[test]
 fn children_one_after_another_without_end_end_the_run() {
-    let limits = Limits {
+    let limits = ProgramLimits {
         births: 50,
-        ..Limits::default()
+        ..ProgramLimits::default()
     };
     for case in ["one after another", "stillborn one after another"] {
         let (error, _) = ends_by(case, limits);
@@ -86,10 +86,10 @@ fn children_one_after_another_without_end_end_the_run() {
 
 #[test]
 fn calls_without_end_end_the_run_at_the_same_call_every_time() {
-    let limits = Limits {
+    let limits = ProgramLimits {
         steps: 20_000,
         steps_per_second: 10,
-        ..Limits::default()
+        ..ProgramLimits::default()
     };
     let (error, calls) = ends_by("calls for ever", limits);
     assert!(error.contains("more than 20000 steps"), "{error}");

@@ -1,7 +1,7 @@
 use super::*;
 
-fn tree(machine: MachineSpec) -> Tree {
-    Tree::new(&Shown {
+fn tree(machine: MachineSpec) -> FolderTree {
+    FolderTree::new(&Shown {
         machine,
         btf: b"types".to_vec(),
         config: "CONFIG_PREEMPT_RCU=y\n".into(),
@@ -21,7 +21,7 @@ fn the_configuration_is_that_of_the_simulated_kernel() {
     }
 }
 
-fn read(tree: &Tree, path: &str) -> String {
+fn read(tree: &FolderTree, path: &str) -> String {
     fs::read_to_string(tree.root().join(path)).unwrap()
 }
 
@@ -100,7 +100,7 @@ fn the_kernel_tells_its_types_its_times_and_its_policy() {
 }
 
 /// Every file and folder below a folder of the tree, by the paths below the root.
-fn all(tree: &Tree, below: &Path, found: &mut Vec<PathBuf>) {
+fn all(tree: &FolderTree, below: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(tree.root().join(below)).unwrap().flatten() {
         let path = below.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
@@ -111,7 +111,7 @@ fn all(tree: &Tree, below: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Writes what changes, and files that are made once.
-fn write_all(tree: &Tree, files: &[&PathBuf]) {
+fn write_all(tree: &FolderTree, files: &[&PathBuf]) {
     for attached in [None, Some("late".into()), None] {
         let now = SchedExt {
             attached,
