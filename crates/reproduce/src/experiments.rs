@@ -24,21 +24,21 @@ pub use catalog::Catalog;
 pub use draft::Figure;
 pub use error::{Cause, Error};
 
-use cells::Results;
-use claim::{Finding, Rules, Verdict, judge, together};
+use cells::ExperimentResults;
+use claim::{ClaimFinding, ClaimVerdict, Rules, judge, together};
 use experiment::{Experiment, Statement};
 
 /// A statement with what the runs say of it.
 #[derive(Debug)]
-pub struct Judged<'a> {
+pub struct JudgedClaim<'a> {
     /// Index of its experiment among those that were judged.
     pub experiment: usize,
     /// What is said.
     pub statement: &'a Statement,
     /// Its parts, with their names.
-    pub parts: Vec<(String, Finding)>,
+    pub parts: Vec<(String, ClaimFinding)>,
     /// All parts together.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
 }
 
 /// Judges every statement of some experiments, whose results come from a machine of that `kind`.
@@ -46,18 +46,18 @@ pub struct Judged<'a> {
 /// changes nothing.
 pub fn judge_all<'a>(
     experiments: &'a [Experiment],
-    results: &[Results],
+    results: &[ExperimentResults],
     kind: &str,
     rules: &Rules,
-) -> Vec<Judged<'a>> {
+) -> Vec<JudgedClaim<'a>> {
     let mut judged = Vec::new();
     for (index, (experiment, results)) in experiments.iter().zip(results).enumerate() {
         for statement in &experiment.statements {
             let asked = questions::of(experiment, statement, results, (kind, rules.quick));
             let findings = judge(&asked, rules);
             let names = asked.into_iter().map(|(name, _)| name);
-            let parts: Vec<(String, Finding)> = names.zip(findings).collect();
-            judged.push(Judged {
+            let parts: Vec<(String, ClaimFinding)> = names.zip(findings).collect();
+            judged.push(JudgedClaim {
                 experiment: index,
                 statement,
                 verdict: together(parts.iter().map(|(_, finding)| finding.verdict)),
@@ -69,7 +69,7 @@ pub fn judge_all<'a>(
 }
 
 /// How many of these statements are expected to be refuted by chance at most, were all true.
-pub fn false_refutations(judged: &[Judged<'_>], rules: &Rules) -> f64 {
+pub fn false_refutations(judged: &[JudgedClaim<'_>], rules: &Rules) -> f64 {
     let counted = judged.iter().filter(|it| it.verdict.counts()).count();
     counted as f64 * rules.alpha
 }

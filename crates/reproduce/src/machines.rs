@@ -21,7 +21,7 @@ use crate::experiments::{Catalog, Cause};
 
 /// How experiments are rerun.
 #[derive(Clone, Copy, Debug)]
-pub struct How<'a> {
+pub struct RerunOptions<'a> {
     /// A few runs of each kind.
     pub quick: bool,
     /// Where results are kept.
@@ -35,16 +35,16 @@ pub struct How<'a> {
 pub mod on_kernel {
     use runslice::door::{KernelPlace, without_kernel};
 
-    use super::How;
-    use crate::experiments::cells::Results;
+    use super::RerunOptions;
+    use crate::experiments::cells::ExperimentResults;
     use crate::experiments::experiment::Experiment;
 
     /// No experiment can be run on a kernel.
     pub fn run(
         _: KernelPlace,
         _: &[Experiment],
-        _: How<'_>,
-        _: &mut [Results],
+        _: RerunOptions<'_>,
+        _: &mut [ExperimentResults],
     ) -> anyhow::Result<bool> {
         without_kernel("use --machine sim")
     }
@@ -52,9 +52,9 @@ pub mod on_kernel {
 
 /// The policies and workloads that this program has or finds.
 #[derive(Clone, Copy, Debug)]
-pub struct Program;
+pub struct ProgramFiles;
 
-impl Catalog for Program {
+impl Catalog for ProgramFiles {
     fn policy(&self, words: &str) -> Result<PolicySpec, Cause> {
         Ok(policy::find(&COMPUTER, words)?)
     }
@@ -96,8 +96,8 @@ pub fn calibration(files: &Files) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use crate::experiments::cells::Results;
-    use crate::experiments::claim::{Rules, Verdict};
+    use crate::experiments::cells::ExperimentResults;
+    use crate::experiments::claim::{ClaimVerdict, Rules};
     use crate::experiments::{experiment, judge_all};
 
     use super::*;
@@ -107,7 +107,7 @@ mod tests {
     fn every_experiment_of_the_project_is_right() {
         let files = Files::embedded();
         for name in files.experiments() {
-            let experiment = experiment::read(&files, name, &Program).unwrap();
+            let experiment = experiment::read(&files, name, &ProgramFiles).unwrap();
             let experiments = [experiment];
             assert!(files.get(&format!("{name}/README.md")).is_some(), "{name}");
             assert!(
@@ -131,17 +131,17 @@ mod tests {
     fn every_experiment_on_kernels_is_right() {
         let files = Files::embedded();
         for name in files.on_kernels() {
-            experiment::read_real(&files, name, &Program).unwrap();
+            experiment::read_real(&files, name, &ProgramFiles).unwrap();
         }
     }
 
     /// What the project's experiments ask on the simulated machine, with the verdict on no runs.
-    fn asked() -> Vec<(String, Verdict)> {
+    fn asked() -> Vec<(String, ClaimVerdict)> {
         let files = Files::embedded();
         let mut asked = Vec::new();
         for name in files.experiments() {
-            let experiments = [experiment::read(&files, name, &Program).unwrap()];
-            let none = [Results::default()];
+            let experiments = [experiment::read(&files, name, &ProgramFiles).unwrap()];
+            let none = [ExperimentResults::default()];
             let judged = judge_all(&experiments, &none, "sim", &Rules::default());
             let parts = judged.into_iter().flat_map(|it| it.parts);
             asked.extend(parts.map(|(name, finding)| (name, finding.verdict)));
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn what_holds_whatever_schedulers_do_is_not_counted() {
-        let free = |(name, verdict): (String, Verdict)| {
+        let free = |(name, verdict): (String, ClaimVerdict)| {
             let id = name.split(' ').next().unwrap_or_default().to_owned();
-            (verdict == Verdict::CannotFail).then_some(id)
+            (verdict == ClaimVerdict::CannotFail).then_some(id)
         };
         let ids: BTreeSet<String> = asked().into_iter().filter_map(free).collect();
         let want = [
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_model_that_was_changed_after_its_result_is_disclosed_where_it_is_reported() {
         let files = Files::embedded();
-        let servers = experiment::read(&files, "000-servers", &Program).unwrap();
+        let servers = experiment::read(&files, "000-servers", &ProgramFiles).unwrap();
         let told = |it: &&String| it.contains("A5 and A8 (ab) are explorations");
         let note = servers.notes.iter().find(told).unwrap();
         let readme = include_str!("../../../experiments/000-servers/README.md");
@@ -195,7 +195,10 @@ mod tests {
         }
         assert_eq!(deciding.len(), 60);
         for name in files.experiments() {
-            for statement in experiment::read(&files, name, &Program).unwrap().statements {
+            for statement in experiment::read(&files, name, &ProgramFiles)
+                .unwrap()
+                .statements
+            {
                 deciding.get_mut(&statement.id).unwrap().push(name);
             }
         }

@@ -9,12 +9,12 @@ use runslice::door::{
 };
 use show::figure::Chart;
 
-use crate::experiments::cells::Results;
+use crate::experiments::cells::ExperimentResults;
 use crate::experiments::claim::Rules;
 use crate::experiments::experiment::{self, Experiment};
 use crate::experiments::files::Files;
-use crate::experiments::{Judged, judge_all};
-use crate::machines::{How, Program, calibration, on_kernel, simulate};
+use crate::experiments::{JudgedClaim, judge_all};
+use crate::machines::{ProgramFiles, RerunOptions, calibration, on_kernel, simulate};
 use crate::results::page::Page;
 use crate::results::{figures, human, json, page};
 
@@ -30,25 +30,28 @@ const fn name(machine: Machine) -> &'static str {
 struct Rerun {
     machine: Machine,
     experiments: Vec<Experiment>,
-    results: Vec<Results>,
+    results: Vec<ExperimentResults>,
 }
 
 impl Rerun {
     fn new(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Self> {
         let names = chosen(request, machine, files)?;
         let read = |name: &String| match machine {
-            Machine::Sim => experiment::read(files, name, &Program),
-            Machine::Vm | Machine::Host => experiment::read_real(files, name, &Program),
+            Machine::Sim => experiment::read(files, name, &ProgramFiles),
+            Machine::Vm | Machine::Host => experiment::read_real(files, name, &ProgramFiles),
         };
         let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self {
             machine,
-            results: experiments.iter().map(|_| Results::default()).collect(),
+            results: experiments
+                .iter()
+                .map(|_| ExperimentResults::default())
+                .collect(),
             experiments,
         })
     }
 
-    fn judged(&self, rules: &Rules) -> Vec<Judged<'_>> {
+    fn judged(&self, rules: &Rules) -> Vec<JudgedClaim<'_>> {
         judge_all(&self.experiments, &self.results, name(self.machine), rules)
     }
 
@@ -60,7 +63,7 @@ impl Rerun {
 
     /// Makes the runs that the store does not have. Says whether anything could be run.
     fn run(&mut self, request: &Reproduce, store: &Store) -> anyhow::Result<bool> {
-        let how = How {
+        let how = RerunOptions {
             quick: request.quick,
             store,
             jobs: request.jobs,

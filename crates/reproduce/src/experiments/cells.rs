@@ -30,7 +30,7 @@ pub struct Sequence {
 
 /// What one run gave.
 #[derive(Clone, Debug, Default)]
-pub struct Sample {
+pub struct RunSample {
     /// Numbers by the names that formulas use.
     pub numbers: BTreeMap<String, f64>,
     /// Sequences of levels by the name of their probe.
@@ -45,12 +45,12 @@ pub struct Sample {
 
 /// What the runs of an experiment gave, in the order of their seeds.
 #[derive(Debug, Default)]
-pub struct Results {
+pub struct ExperimentResults {
     /// Cells that were run.
-    pub cells: BTreeMap<CellId, Vec<Sample>>,
+    pub cells: BTreeMap<CellId, Vec<RunSample>>,
 }
 
-impl Sample {
+impl RunSample {
     /// Reads a run as it is kept: the document of a run in `sim`'s results, with `probes`,
     /// `finished` and `tasks` beside it.
     pub fn of(document: &Value) -> Self {
@@ -196,7 +196,7 @@ fn flatten(prefix: &str, value: &Value, put: &mut impl FnMut(String, f64)) {
     }
 }
 
-impl Results {
+impl ExperimentResults {
     /// A metric of every run of a cell, in the order of the seeds; one over several points has the
     /// same values at each of them.
     ///
@@ -263,7 +263,7 @@ impl Results {
     /// Why there is none, in words: a run that failed has gone through no levels, neither the
     /// right ones nor wrong ones.
     pub fn traces(&self, id: CellId, probe: &str) -> Result<Vec<Sequence>, String> {
-        let of = |sample: &Sample| {
+        let of = |sample: &RunSample| {
             sample.check()?;
             let trace = sample.traces.get(probe).cloned();
             trace.ok_or_else(|| format!("there is nothing that the probe `{probe}` could look at"))
@@ -271,7 +271,7 @@ impl Results {
         self.samples(id)?.iter().map(of).collect()
     }
 
-    fn samples(&self, id: CellId) -> Result<&[Sample], String> {
+    fn samples(&self, id: CellId) -> Result<&[RunSample], String> {
         let samples = self.cells.get(&id).filter(|samples| !samples.is_empty());
         samples
             .map(Vec::as_slice)
@@ -314,7 +314,7 @@ mod tests {
                               "points": [[3, 4]]}},
             "ejected": false,
         });
-        let sample = Sample::of(&document);
+        let sample = RunSample::of(&document);
         for (name, want) in [
             ("machine.elapsed_ns", 5.0),
             ("cc.delay_ns_p99", 8.0),
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(sample.points["p"], [(3, 4)]);
         assert_eq!(sample.ejection, None);
         let ejected = json!({"ejected": true, "exit": {"reason": "stall", "message": "A waits"}});
-        let ejected = Sample::of(&ejected);
+        let ejected = RunSample::of(&ejected);
         assert_eq!(ejected.ejection.as_deref(), Some("stall: A waits"));
         let formula = Formula::parse("1").unwrap();
         assert!(ejected.value(&formula).unwrap_err().contains("ejected"));

@@ -8,7 +8,7 @@ use crate::experiments::files::Files;
 
 /// A row of the table, below the heading of its document.
 #[derive(Debug)]
-struct Row {
+struct CoverageRow {
     document: String,
     /// Place and content, for messages.
     name: String,
@@ -33,13 +33,13 @@ fn between(text: &str, mark: char) -> Vec<String> {
 }
 
 /// The row of a table's line below a document's heading.
-fn row(document: &str, line: &str) -> Result<Row, String> {
+fn row(document: &str, line: &str) -> Result<CoverageRow, String> {
     let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
     let [place, what, statements, figures, command] = cells[..] else {
         return Err(format!("{} cells instead of 5: {line}", cells.len()));
     };
     let name = format!("{place}: {what}");
-    let mut row = Row {
+    let mut row = CoverageRow {
         document: document.to_owned(),
         statements: statements.split_whitespace().map(str::to_owned).collect(),
         figures: between(figures, '"'),
@@ -67,7 +67,7 @@ fn row(document: &str, line: &str) -> Result<Row, String> {
 }
 
 /// All rows of the part called Coverage, and its sentence that counts them.
-fn table(readme: &str) -> Result<(Vec<Row>, &str), String> {
+fn table(readme: &str) -> Result<(Vec<CoverageRow>, &str), String> {
     let part = readme.split("\n## Coverage\n").nth(1);
     let part = part.ok_or("there is no part Coverage")?;
     let part = part.split("\n## ").next().unwrap_or(part);
@@ -88,7 +88,7 @@ fn table(readme: &str) -> Result<(Vec<Row>, &str), String> {
 
 /// What is wrong with a table, a line each.
 fn faults(
-    rows: &[Row],
+    rows: &[CoverageRow],
     counted: &str,
     all: &BTreeMap<&str, Has>,
     on_kernels: &[&str],

@@ -50,13 +50,13 @@ impl std::fmt::Display for PublishedDocument {
 pub struct Draft {
     pub experiment: Head,
     #[serde(default)]
-    pub machine: Machine,
+    pub machine: DraftMachine,
     #[serde(default)]
-    pub arm: BTreeMap<Spanned<String>, Arm>,
+    pub arm: BTreeMap<Spanned<String>, DraftArm>,
     #[serde(default)]
     pub runs: BTreeMap<Spanned<String>, Runs>,
     #[serde(default)]
-    pub probe: BTreeMap<Spanned<String>, Probe>,
+    pub probe: BTreeMap<Spanned<String>, DraftProbe>,
     #[serde(default)]
     pub metric: BTreeMap<Spanned<String>, Metric>,
     #[serde(default)]
@@ -91,7 +91,7 @@ pub struct Head {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Machine {
+pub struct DraftMachine {
     pub profile: Option<Spanned<String>>,
     pub cpus: Option<u16>,
     pub hz: Option<u32>,
@@ -104,7 +104,7 @@ pub struct Machine {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Arm {
+pub struct DraftArm {
     pub policy: Spanned<String>,
     pub label: Option<String>,
 }
@@ -122,7 +122,7 @@ pub struct Runs {
     /// Names of points that are left out: `hogs=64 jobs=2`.
     #[serde(default)]
     pub without: Vec<BTreeMap<Spanned<String>, i64>>,
-    pub machine: Option<Machine>,
+    pub machine: Option<DraftMachine>,
     pub seeds: Option<Spanned<u32>>,
     pub duration: Option<Spanned<String>>,
     #[serde(default = "yes")]
@@ -171,7 +171,7 @@ impl OneOrMore {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Probe {
+pub struct DraftProbe {
     /// Required by all but counters of the policy.
     pub who: Option<Spanned<String>>,
     pub runs: Option<Vec<Spanned<String>>>,
@@ -228,7 +228,7 @@ pub struct Across {
 pub struct Statement {
     pub id: Spanned<String>,
     #[serde(default)]
-    pub test: Vec<Test>,
+    pub test: Vec<DraftTest>,
     /// Why it is not reproduced, if it is not.
     pub cause: Option<String>,
     pub note: Option<String>,
@@ -237,7 +237,7 @@ pub struct Statement {
 /// What kind of question a test is; experiments/README.md describes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum TestKind {
     Ratio,
     Equal,
     Within,
@@ -259,8 +259,8 @@ pub enum Kind {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Test {
-    pub kind: Spanned<Kind>,
+pub struct DraftTest {
+    pub kind: Spanned<TestKind>,
     pub name: Option<String>,
     pub runs: Option<Spanned<String>>,
     pub metric: Option<Spanned<String>>,

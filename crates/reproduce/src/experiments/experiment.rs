@@ -12,7 +12,7 @@ use stats::probe::Wanted;
 use toml::Spanned;
 use workload::Workload;
 
-pub use real::{DEFAULT, Guest, Program, read as read_real};
+pub use real::{DEFAULT, Guest, RealProgram, read as read_real};
 
 use super::draft::{self, Draft};
 use super::expected::{self, Expected};
@@ -112,14 +112,14 @@ pub struct Point {
     /// Names of those that vary within the set, with values: `hogs 8`.
     pub label: String,
     /// What is run.
-    pub work: Work,
+    pub work: PointWork,
     /// On what.
     pub machine: MachineSpec,
 }
 
 /// What is run at a point.
 #[derive(Debug)]
-pub enum Work {
+pub enum PointWork {
     /// A model, which is simulated.
     Load(Arc<Workload>),
     /// A command, which a kernel runs.
@@ -346,7 +346,7 @@ pub fn read(files: &Files, name: &str, catalog: &dyn Catalog) -> Result<Experime
         .ok_or_else(|| Error::Missing(file.clone()))?;
     let known = statements(files)?;
     let draft: Draft = file::read(&Source { file: &file, text })?;
-    let reader = Reader {
+    let reader = ExperimentReader {
         files,
         folder: name,
         source: Source { file: &file, text },
@@ -362,7 +362,7 @@ pub fn read(files: &Files, name: &str, catalog: &dyn Catalog) -> Result<Experime
     reader.experiment(&known, arms, sets, expected)
 }
 
-struct Reader<'a> {
+struct ExperimentReader<'a> {
     files: &'a Files,
     folder: &'a str,
     source: Source<'a>,
@@ -383,7 +383,7 @@ fn varies(lists: &[(String, Vec<i64>)]) -> Vec<&str> {
     many.map(|(key, _)| key.as_str()).collect()
 }
 
-impl Reader<'_> {
+impl ExperimentReader<'_> {
     /// The experiment of these runs, with what is said of them. It is simulated.
     fn experiment(
         &self,
@@ -447,7 +447,7 @@ impl Reader<'_> {
 
     /// The arms, whose policies `find` knows by their words.
     fn arms(&self, find: impl Fn(&str) -> Result<PolicySpec, Cause>) -> Result<Vec<Arm>> {
-        let arm = |(name, arm): (&Spanned<String>, &draft::Arm)| {
+        let arm = |(name, arm): (&Spanned<String>, &draft::DraftArm)| {
             let found = find(arm.policy.get_ref());
             Ok(Arm {
                 name: name.get_ref().clone(),
@@ -642,7 +642,7 @@ impl Reader<'_> {
             settings,
             scale,
             label: labels.join(", "),
-            work: Work::Load(Arc::new(load)),
+            work: PointWork::Load(Arc::new(load)),
             machine,
         })
     }
@@ -738,7 +738,7 @@ impl Reader<'_> {
     }
 
     /// The test with the sequence that its file has. Lines that begin with `#` say nothing.
-    fn with_file(&self, test: &draft::Test) -> Result<draft::Test> {
+    fn with_file(&self, test: &draft::DraftTest) -> Result<draft::DraftTest> {
         let mut test = test.clone();
         if let Some(name) = &test.want_file {
             let path = Files::resolve(self.folder, name.get_ref());

@@ -1,18 +1,18 @@
 //! Gives the questions of a statement's tests the values of runs.
 
-use crate::experiments::cells::{CellId, Results};
-use crate::experiments::claim::{Cell, Question};
+use crate::experiments::cells::{CellId, ExperimentResults};
+use crate::experiments::claim::{ClaimCell, ClaimQuestion};
 use crate::experiments::experiment::{Experiment, Statement};
-use crate::experiments::test::{Asked, Place, Test, Traced, across};
+use crate::experiments::test::{AskedQuestion, CellPlace, Test, Traced, across};
 
 /// The questions of a statement by name, with the values of `results`, which come from a machine
 /// of this `kind`; `quick` says that some runs were left out.
 pub fn of(
     experiment: &Experiment,
     statement: &Statement,
-    results: &Results,
+    results: &ExperimentResults,
     (kind, quick): (&str, bool),
-) -> Vec<(String, Question)> {
+) -> Vec<(String, ClaimQuestion)> {
     let runs = Runs {
         experiment,
         results,
@@ -39,31 +39,31 @@ pub fn of(
 
 struct Runs<'a> {
     experiment: &'a Experiment,
-    results: &'a Results,
+    results: &'a ExperimentResults,
     quick: bool,
 }
 
 impl Runs<'_> {
-    fn questions(&self, test: &Test, kind: &str) -> Vec<(String, Question)> {
+    fn questions(&self, test: &Test, kind: &str) -> Vec<(String, ClaimQuestion)> {
         if !test.machines.is_empty() && !test.machines.iter().any(|it| it == kind) {
             let why = test.why.as_ref();
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             let why = format!("needs --machine {}{why}", test.machines.join(" or "));
-            return vec![(test.name.clone(), Question::NotTestable { why })];
+            return vec![(test.name.clone(), ClaimQuestion::NotTestable { why })];
         }
-        let question = |(label, asked): &(String, Asked)| {
+        let question = |(label, asked): &(String, AskedQuestion)| {
             let name = format!("{} {label}", test.name).trim().to_owned();
             (name, self.fill(test, asked))
         };
         test.questions.iter().map(question).collect()
     }
 
-    fn fill(&self, test: &Test, asked: &Asked) -> Question {
+    fn fill(&self, test: &Test, asked: &AskedQuestion) -> ClaimQuestion {
         let filled = asked.fill(&|place| self.cell(*place), &|traced| self.got(traced));
-        let question = filled.unwrap_or_else(|why| Question::Lacking { why });
+        let question = filled.unwrap_or_else(|why| ClaimQuestion::Lacking { why });
         match (&test.cannot_fail, question) {
-            (None, question) | (_, question @ Question::NotTestable { .. }) => question,
-            (Some(why), question) => Question::CannotFail {
+            (None, question) | (_, question @ ClaimQuestion::NotTestable { .. }) => question,
+            (Some(why), question) => ClaimQuestion::CannotFail {
                 why: why.clone(),
                 question: Box::new(question),
             },
@@ -81,11 +81,11 @@ impl Runs<'_> {
     }
 
     /// A cell's values; the error says what the runs lack.
-    fn cell(&self, place: Place) -> Result<Cell, String> {
-        let Place { id, metric, .. } = place;
+    fn cell(&self, place: CellPlace) -> Result<ClaimCell, String> {
+        let CellPlace { id, metric, .. } = place;
         self.left_out(id.set)?;
         let x = across(self.experiment, metric);
-        let name = Results::name(self.experiment, id, x);
+        let name = ExperimentResults::name(self.experiment, id, x);
         let metric = &self.experiment.metrics[metric];
         let values = self.results.values(self.experiment, id, metric);
         let values = values.map_err(|why| format!("{name}: {why}"))?;
@@ -94,7 +94,7 @@ impl Runs<'_> {
         } else {
             name
         };
-        Ok(Cell { name, values })
+        Ok(ClaimCell { name, values })
     }
 
     /// What a probe found in each run of a cell; the error says what the runs lack.
@@ -103,7 +103,7 @@ impl Runs<'_> {
         self.left_out(id.set)?;
         let traces = self.results.traces(id, &traced.probe);
         let traces = traces.map_err(|why| {
-            let name = Results::name(self.experiment, id, None);
+            let name = ExperimentResults::name(self.experiment, id, None);
             format!("{name}: {why}")
         })?;
         let text = traces

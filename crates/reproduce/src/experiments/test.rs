@@ -8,8 +8,8 @@ use stats::probe::{Form, Steps, Wanted};
 use toml::Spanned;
 
 use crate::experiments::cells::CellId;
-use crate::experiments::claim::{Question, Side, Tolerance};
-use crate::experiments::draft::{self, Base, Kind, OneOrMore};
+use crate::experiments::claim::{ClaimQuestion, Side, Tolerance};
+use crate::experiments::draft::{self, Base, OneOrMore, TestKind};
 use crate::experiments::error::{Error, Result, wrong};
 use crate::experiments::experiment::{Experiment, Made, Point};
 
@@ -23,11 +23,11 @@ const EQUAL: f64 = 0.03;
 pub const MACHINES: [&str; 3] = ["sim", "vm", "host"];
 
 /// A question whose values the runs will have.
-pub type Asked = Question<Place, Traced>;
+pub type AskedQuestion = ClaimQuestion<CellPlace, Traced>;
 
 /// Where an experiment's numbers of a cell are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CellPlace {
     /// The cell.
     pub id: CellId,
     /// Index of the metric.
@@ -59,15 +59,15 @@ pub struct Test {
     /// Why it holds whatever the schedulers do, if so.
     pub cannot_fail: Option<String>,
     /// Its questions, each with what tells it from the others.
-    pub questions: Vec<(String, Asked)>,
+    pub questions: Vec<(String, AskedQuestion)>,
 }
 
 /// Reads a test of an experiment that is whole but for its statements.
 ///
 /// # Errors
 /// What is wrong with it, with file, line and column.
-pub fn read(experiment: &Experiment, source: Source<'_>, test: &draft::Test) -> Result<Test> {
-    let reader = Reader {
+pub fn read(experiment: &Experiment, source: Source<'_>, test: &draft::DraftTest) -> Result<Test> {
+    let reader = TestReader {
         experiment,
         source,
         test,
@@ -87,10 +87,10 @@ pub fn read(experiment: &Experiment, source: Source<'_>, test: &draft::Test) -> 
     })
 }
 
-struct Reader<'a> {
+struct TestReader<'a> {
     experiment: &'a Experiment,
     source: Source<'a>,
-    test: &'a draft::Test,
+    test: &'a draft::DraftTest,
 }
 
 /// What the base of a ratio, or the test itself, names.
@@ -102,9 +102,9 @@ struct Chosen {
 }
 
 impl Chosen {
-    const fn at(self, point: usize) -> Place {
+    const fn at(self, point: usize) -> CellPlace {
         let Self { set, arm, metric } = self;
-        Place {
+        CellPlace {
             id: CellId { set, arm, point },
             metric,
             says_metric: false,
@@ -112,7 +112,7 @@ impl Chosen {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TestReader<'a> {
     fn wrong(&self, what: impl Into<Advised>) -> Error {
         wrong(&self.source, &self.test.kind, what)
     }
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         if let Some(margin) = test.margin.as_ref().filter(|it| *it.get_ref() <= 0.0) {
             return Err(wrong(&self.source, margin, "a margin is above 0"));
         }
-        let is_trace = *test.kind.get_ref() == Kind::Trace;
+        let is_trace = *test.kind.get_ref() == TestKind::Trace;
         if let Some(within) = test.within.as_ref().filter(|_| !is_trace) {
             let what = Advised::new("`within` is for times of a trace", "others have `margin`");
             return Err(wrong(&self.source, within, what));
@@ -181,19 +181,19 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn questions(&self) -> Result<Vec<(String, Asked)>> {
+    fn questions(&self) -> Result<Vec<(String, AskedQuestion)>> {
         match self.test.kind.get_ref() {
-            Kind::Untestable => {
+            TestKind::Untestable => {
                 let why = self.need(self.test.why.clone(), "why")?;
-                return Ok(vec![(String::new(), Question::NotTestable { why })]);
+                return Ok(vec![(String::new(), ClaimQuestion::NotTestable { why })]);
             }
-            Kind::Trace => return self.traces(),
+            TestKind::Trace => return self.traces(),
             _ => {}
         }
         let arm = match (self.test.kind.get_ref(), &self.test.arm, &self.test.arms) {
             (_, Some(arm), _) => arm,
-            (Kind::Order, None, Some(arms)) if arms.len() > 1 => &arms[0],
-            (Kind::Order, ..) => return self.need(None, "arms"),
+            (TestKind::Order, None, Some(arms)) if arms.len() > 1 => &arms[0],
+            (TestKind::Order, ..) => return self.need(None, "arms"),
             _ => return self.need(None, "arm"),
         };
         let chosen = Chosen {
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         }
         let Some(x) = &self.test.x else {
             return Ok(match self.test.kind.get_ref() {
-                Kind::Every | Kind::Flat => vec![points],
+                TestKind::Every | TestKind::Flat => vec![points],
                 _ => points.into_iter().map(|point| vec![point]).collect(),
             });
         };
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The base's cell for a point of the arm's set: the same point unless the file says another.
-    fn base(&self, chosen: Chosen, point: usize) -> Result<Place> {
+    fn base(&self, chosen: Chosen, point: usize) -> Result<CellPlace> {
         let whole = self.need(self.test.base.as_ref(), "base")?;
         let placed = |name: &String| Spanned::new(whole.span(), name.clone());
         let other = match whole.get_ref() {
@@ -353,21 +353,21 @@ impl<'a> Reader<'a> {
                 "say more in its `at`",
             )));
         }
-        Ok(Place {
+        Ok(CellPlace {
             says_metric: base.metric != chosen.metric,
             ..base.at(found[0])
         })
     }
 
     /// A cell, with that of the base if there is one.
-    fn pair(&self, chosen: Chosen, point: usize) -> Result<(Place, Option<Place>)> {
+    fn pair(&self, chosen: Chosen, point: usize) -> Result<(CellPlace, Option<CellPlace>)> {
         let has_base = self.test.base.is_some();
         let base = has_base.then(|| self.base(chosen, point)).transpose()?;
         Ok((chosen.at(point), base))
     }
 
     /// The cells of all arms but the test's.
-    fn others(&self, chosen: Chosen, point: usize) -> Result<Vec<Place>> {
+    fn others(&self, chosen: Chosen, point: usize) -> Result<Vec<CellPlace>> {
         let arms = match &self.test.arms {
             Some(names) => names
                 .iter()
@@ -384,28 +384,28 @@ impl<'a> Reader<'a> {
     }
 
     /// The question about some points.
-    fn question(&self, chosen: Chosen, points: &[usize]) -> Result<Asked> {
+    fn question(&self, chosen: Chosen, points: &[usize]) -> Result<AskedQuestion> {
         let first = points[0];
         let test = self.test;
         let margin = test.margin.as_ref().map_or(EQUAL, |it| *it.get_ref());
         let ties = test.ties.unwrap_or(0.0);
         let kind = *test.kind.get_ref();
         Ok(match kind {
-            Kind::Ratio => self.ratio(chosen, first)?,
-            Kind::Equal => Question::Equal {
+            TestKind::Ratio => self.ratio(chosen, first)?,
+            TestKind::Equal => ClaimQuestion::Equal {
                 arm: chosen.at(first),
                 base: self.base(chosen, first)?,
                 margin,
             },
-            Kind::Agree => Question::Agree {
+            TestKind::Agree => ClaimQuestion::Agree {
                 left: chosen.at(first),
                 right: self.base(chosen, first)?,
                 margin,
             },
-            Kind::Within => {
+            TestKind::Within => {
                 let (cell, base) = self.pair(chosen, first)?;
                 let (low, high) = self.limits()?;
-                Question::Within {
+                ClaimQuestion::Within {
                     cell,
                     base,
                     low,
@@ -413,26 +413,26 @@ impl<'a> Reader<'a> {
                     published: test.published,
                 }
             }
-            Kind::Every => {
+            TestKind::Every => {
                 let (low, high) = self.limits()?;
                 let cells = points.iter().map(|at| chosen.at(*at)).collect();
-                Question::Every { cells, low, high }
+                ClaimQuestion::Every { cells, low, high }
             }
-            Kind::Flat => Question::Flat {
+            TestKind::Flat => ClaimQuestion::Flat {
                 points: points.iter().map(|at| chosen.at(*at)).collect(),
                 margin,
             },
-            Kind::Order => {
+            TestKind::Order => {
                 let mut cells = vec![chosen.at(first)];
                 cells.extend(self.others(chosen, first)?);
-                Question::Order { cells, ties }
+                ClaimQuestion::Order { cells, ties }
             }
-            Kind::Lowest | Kind::Highest => {
+            TestKind::Lowest | TestKind::Highest => {
                 let others = self.others(chosen, first)?;
                 if others.is_empty() {
                     return Err(self.wrong("the runs have no other arm"));
                 }
-                Question::Extreme {
+                ClaimQuestion::Extreme {
                     cell: chosen.at(first),
                     others,
                     side: kind.side(),
@@ -444,25 +444,25 @@ impl<'a> Reader<'a> {
     }
 
     /// The question about points that differ in `x`.
-    fn along(&self, kind: Kind, chosen: Chosen, points: &[usize]) -> Result<Asked> {
+    fn along(&self, kind: TestKind, chosen: Chosen, points: &[usize]) -> Result<AskedQuestion> {
         self.x()?;
         let pairs = points.iter().map(|at| self.pair(chosen, *at));
-        let pairs: Vec<(Place, Option<Place>)> = pairs.collect::<Result<_>>()?;
+        let pairs: Vec<(CellPlace, Option<CellPlace>)> = pairs.collect::<Result<_>>()?;
         Ok(match kind {
-            Kind::Slope => Question::Slope {
+            TestKind::Slope => ClaimQuestion::Slope {
                 points: self.with_places(chosen, points, pairs)?,
                 log: self.test.log_y,
                 low: self.test.low.unwrap_or(f64::NEG_INFINITY),
                 high: self.test.high.unwrap_or(f64::INFINITY),
             },
-            Kind::Rises | Kind::Falls => Question::Monotone {
+            TestKind::Rises | TestKind::Falls => ClaimQuestion::Monotone {
                 points: pairs,
                 side: kind.side(),
             },
-            Kind::LowestAt | Kind::HighestAt => {
+            TestKind::LowestAt | TestKind::HighestAt => {
                 let inside = self.among(chosen.set, points)?;
                 let cells = pairs.into_iter().map(|(cell, _)| cell);
-                Question::Turn {
+                ClaimQuestion::Turn {
                     points: cells.zip(inside).collect(),
                     side: kind.side(),
                 }
@@ -477,7 +477,7 @@ impl<'a> Reader<'a> {
                     let side = if inside { first } else { first.other() };
                     Ok((arm, base, side))
                 });
-                Question::Signs {
+                ClaimQuestion::Signs {
                     pairs: pairs.collect::<Result<_>>()?,
                 }
             }
@@ -520,8 +520,8 @@ impl<'a> Reader<'a> {
         &self,
         chosen: Chosen,
         points: &[usize],
-        pairs: Vec<(Place, Option<Place>)>,
-    ) -> Result<Vec<(f64, Place, Option<Place>)>> {
+        pairs: Vec<(CellPlace, Option<CellPlace>)>,
+    ) -> Result<Vec<(f64, CellPlace, Option<CellPlace>)>> {
         let x = self.x()?.get_ref();
         let set = &self.experiment.sets[chosen.set];
         let place = |at: &usize| {
@@ -532,9 +532,9 @@ impl<'a> Reader<'a> {
         Ok(places.map(|(x, (cell, base))| (x, cell, base)).collect())
     }
 
-    fn ratio(&self, chosen: Chosen, point: usize) -> Result<Asked> {
+    fn ratio(&self, chosen: Chosen, point: usize) -> Result<AskedQuestion> {
         let (arm, base) = (chosen.at(point), self.base(chosen, point)?);
-        let number = |Place { id, metric, .. }: Place| {
+        let number = |CellPlace { id, metric, .. }: CellPlace| {
             let metric = &self.experiment.metrics[metric].name;
             let row = self.experiment.published(id.set, id.point, id.arm, metric);
             row.and_then(|row| row.value.number())
@@ -551,7 +551,7 @@ impl<'a> Reader<'a> {
                 return Err(self.wrong(what));
             }
         };
-        Ok(Question::Ratio {
+        Ok(ClaimQuestion::Ratio {
             arm,
             base,
             side,
@@ -587,7 +587,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One question for each point.
-    fn traces(&self) -> Result<Vec<(String, Asked)>> {
+    fn traces(&self) -> Result<Vec<(String, AskedQuestion)>> {
         let set = self.set(self.need(self.test.runs.as_ref(), "runs")?)?;
         let arm = self.arm(self.need(self.test.arm.as_ref(), "arm")?)?;
         let probe = self.need(self.test.probe.as_ref(), "probe")?;
@@ -611,7 +611,7 @@ impl<'a> Reader<'a> {
                 probe: probe.get_ref().clone(),
                 exact: within.is_some(),
             };
-            let question = Question::Trace {
+            let question = ClaimQuestion::Trace {
                 want: want.clone(),
                 got,
                 within,
@@ -631,7 +631,7 @@ pub fn across(experiment: &Experiment, metric: usize) -> Option<&str> {
     }
 }
 
-impl Kind {
+impl TestKind {
     /// Where the arm, or the line, is said to go.
     const fn side(self) -> Side {
         match self {

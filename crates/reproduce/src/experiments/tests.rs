@@ -6,7 +6,7 @@ use model::{MachineSpec, PolicySpec};
 use workload::Workload;
 
 use super::*;
-use crate::experiments::cells::{CellId, Sample};
+use crate::experiments::cells::{CellId, RunSample};
 use crate::experiments::error::Result;
 use crate::experiments::files::Files;
 
@@ -64,16 +64,16 @@ fn read(more: &str, expected: &str) -> Result<Experiment> {
 
 /// An experiment with a test of this text, and cells whose metric `m` is 100 times the hogs,
 /// less a tenth under `b`.
-fn judged(test: &str, expected: &str) -> Result<Vec<(String, Finding)>> {
+fn judged(test: &str, expected: &str) -> Result<Vec<(String, ClaimFinding)>> {
     let more = format!("[[statement]]\nid = \"C1\"\n[[statement.test]]\n{test}");
     let experiments = [read(&more, expected)?];
-    let mut results = Results::default();
+    let mut results = ExperimentResults::default();
     for arm in 0..2 {
         for (point, hogs) in [1.0, 2.0, 4.0].into_iter().enumerate() {
             let value = 100.0 * hogs * (1.0 - 0.1 * arm as f64);
-            let sample = Sample {
+            let sample = RunSample {
                 numbers: BTreeMap::from([("machine.switches".to_owned(), value)]),
-                ..Sample::default()
+                ..RunSample::default()
             };
             let cell = CellId { set: 0, arm, point };
             results.cells.insert(cell, vec![sample.clone(), sample]);
@@ -85,7 +85,7 @@ fn judged(test: &str, expected: &str) -> Result<Vec<(String, Finding)>> {
     Ok(parts.collect())
 }
 
-fn verdicts(test: &str, expected: &str) -> Vec<Verdict> {
+fn verdicts(test: &str, expected: &str) -> Vec<ClaimVerdict> {
     let parts = judged(test, expected).unwrap();
     parts
         .into_iter()
@@ -97,18 +97,18 @@ fn verdicts(test: &str, expected: &str) -> Vec<Verdict> {
 fn a_test_without_x_is_a_question_for_each_point() {
     let test = "kind = \"ratio\"\nruns = \"r\"\nmetric = \"m\"\narm = \"b\"\nbase = \"a\"\n";
     let below = format!("{test}side = \"below\"\n");
-    assert_eq!(verdicts(&below, ""), [Verdict::Reproduced; 3]);
+    assert_eq!(verdicts(&below, ""), [ClaimVerdict::Reproduced; 3]);
     let names = judged(&below, "").unwrap();
     assert_eq!(names[1].0, "C1 hogs 2");
     let chosen = format!("{below}at = {{ hogs = [1, 4] }}\n");
-    assert_eq!(verdicts(&chosen, ""), [Verdict::Reproduced; 2]);
+    assert_eq!(verdicts(&chosen, ""), [ClaimVerdict::Reproduced; 2]);
     // The published ratio is that of the table, at each point.
     let table = "T,r,hogs=1,a,m,10,\nT,r,hogs=1,b,m,9,\nT,r,hogs=2,a,m,10,\nT,r,hogs=2,b,m,5,\n\
                  T,r,hogs=4,a,m,10,\nT,r,hogs=4,b,m,20,\n";
     let want = [
-        Verdict::Reproduced,
-        Verdict::SameDirection,
-        Verdict::NotReproduced,
+        ClaimVerdict::Reproduced,
+        ClaimVerdict::SameDirection,
+        ClaimVerdict::NotReproduced,
     ];
     assert_eq!(verdicts(test, table), want);
 }
@@ -122,14 +122,14 @@ fn a_statement_is_judged_as_if_it_were_alone() {
     let one = || read(&more, "").unwrap();
     // 6 % lower, with a spread that leaves p near 0.01.
     let results = |shift: f64| {
-        let mut results = Results::default();
+        let mut results = ExperimentResults::default();
         for arm in 0..2 {
             let sample = |run: u32| {
                 let spread = f64::from(run * 7 % 20) - 9.5;
                 let value = 1000.0 + 14.0 * spread - shift * f64::from(arm);
-                Sample {
+                RunSample {
                     numbers: BTreeMap::from([("machine.switches".to_owned(), value)]),
-                    ..Sample::default()
+                    ..RunSample::default()
                 }
             };
             let id = CellId {
@@ -145,13 +145,13 @@ fn a_statement_is_judged_as_if_it_were_alone() {
     let alone = judge_all(&[one()], &[results(60.0)], "sim", &rules)[0]
         .parts
         .clone();
-    assert_eq!(alone[0].1.verdict, Verdict::NotReproduced, "{alone:?}");
+    assert_eq!(alone[0].1.verdict, ClaimVerdict::NotReproduced, "{alone:?}");
     let experiments: Vec<Experiment> = (0..52).map(|_| one()).collect();
-    let all: Vec<Results> = [60.0].into_iter().chain([0.0; 51]).map(results).collect();
+    let all: Vec<ExperimentResults> = [60.0].into_iter().chain([0.0; 51]).map(results).collect();
     let judged = judge_all(&experiments, &all, "sim", &rules);
     assert_eq!(judged[0].parts, alone);
-    assert_eq!(judged[0].verdict, Verdict::NotReproduced);
-    assert_eq!(judged[1].verdict, Verdict::Undecided);
+    assert_eq!(judged[0].verdict, ClaimVerdict::NotReproduced);
+    assert_eq!(judged[1].verdict, ClaimVerdict::Undecided);
     assert!((false_refutations(&judged, &rules) - 2.6).abs() < 1e-9);
 }
 
@@ -162,98 +162,98 @@ fn every_kind_of_test_is_a_question() {
     for (test, want) in [
         (
             "kind = \"equal\"\narm = \"b\"\nbase = \"a\"\nat = { hogs = 1 }",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
         (
             "kind = \"equal\"\narm = \"b\"\nbase = \"a\"\nmargin = 0.2\nat = { hogs = 1 }",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"within\"\narm = \"a\"\nlow = 90\nhigh = 110\nat = { hogs = 1 }",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"within\"\narm = \"a\"\npublished = 120\nmargin = 0.1\nat = { hogs = 1 }",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
         (
             "kind = \"within\"\narm = \"a\"\npublished = 300\nmargin = 0.1\nat = { hogs = 4 }",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
         (
             "kind = \"within\"\narm = \"a\"\nlow = 3.9\nhigh = 4.1\nat = { hogs = 4 }\n\
              base = { at = { hogs = 1 } }",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"every\"\narm = \"b\"\nlow = 90\nhigh = 360",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"every\"\narm = \"b\"\nhigh = 359",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
-        ("kind = \"flat\"\narm = \"a\"", Verdict::NotReproduced),
+        ("kind = \"flat\"\narm = \"a\"", ClaimVerdict::NotReproduced),
         (
             "kind = \"slope\"\narm = \"a\"\nx = \"hogs\"\nlow = 99\nhigh = 101",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"slope\"\narm = \"a\"\nx = \"hogs\"\nlow = 0.68\nhigh = 0.7\n\
              log_x = true\nlog_y = true",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"rises\"\narm = \"a\"\nx = \"hogs\"",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"falls\"\narm = \"a\"\nx = \"hogs\"",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
         (
             "kind = \"order\"\narms = [\"b\", \"a\"]\nat = { hogs = 1 }",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"order\"\narms = [\"a\", \"b\"]\nat = { hogs = 1 }",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
         (
             "kind = \"lowest\"\narm = \"b\"\nat = { hogs = 1 }",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"highest\"\narm = \"b\"\nat = { hogs = 1 }",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
         (
             "kind = \"lowest-at\"\narm = \"a\"\nx = \"hogs\"\namong = [1, 2]",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"highest-at\"\narm = \"a\"\nx = \"hogs\"\namong = [1, 2]",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
         (
             "kind = \"crosses\"\narm = \"b\"\nbase = \"a\"\nx = \"hogs\"\namong = [1]",
-            Verdict::NotReproduced,
+            ClaimVerdict::NotReproduced,
         ),
         (
             "kind = \"agree\"\narm = \"a\"\nat = { hogs = 4 }\nbase = { metric = \"most\" }",
-            Verdict::Reproduced,
+            ClaimVerdict::Reproduced,
         ),
         (
             "kind = \"rises\"\narm = \"a\"\nx = \"hogs\"\ncannot_fail = \"so made\"",
-            Verdict::CannotFail,
+            ClaimVerdict::CannotFail,
         ),
         (
             "kind = \"untestable\"\nwhy = \"no disk\"",
-            Verdict::NotTestable,
+            ClaimVerdict::NotTestable,
         ),
         (
             "kind = \"equal\"\narm = \"b\"\nbase = \"a\"\nmachines = [\"vm\"]",
-            Verdict::NotTestable,
+            ClaimVerdict::NotTestable,
         ),
     ] {
         let text = if test.contains("untestable") {
@@ -278,8 +278,8 @@ fn a_test_of_runs_that_lack_something_is_undecided_and_says_why() {
                 [[statement.test]]\nkind = \"every\"\nruns = \"rare\"\n\
                 metric = \"m\"\narm = \"a\"\nlow = 1\n";
     let experiments = [read(more, "").unwrap()];
-    let said = |sample: Sample, quick: bool| -> Vec<(Verdict, String)> {
-        let mut results = Results::default();
+    let said = |sample: RunSample, quick: bool| -> Vec<(ClaimVerdict, String)> {
+        let mut results = ExperimentResults::default();
         let [arm, point] = [0; 2];
         let set = experiments[0].sets.iter().position(|set| set.name == "r");
         let set = set.unwrap();
@@ -293,32 +293,32 @@ fn a_test_of_runs_that_lack_something_is_undecided_and_says_why() {
         let parts = judged.into_iter().flat_map(|it| it.parts);
         parts.map(|(_, it)| (it.verdict, it.words)).collect()
     };
-    let failed = Sample {
+    let failed = RunSample {
         failure: Some("no kernel 6.18".to_owned()),
-        ..Sample::default()
+        ..RunSample::default()
     };
     let all = said(failed, true);
     assert!(
         all.iter()
-            .all(|(verdict, _)| *verdict == Verdict::Undecided)
+            .all(|(verdict, _)| *verdict == ClaimVerdict::Undecided)
     );
     assert!(all[0].1.ends_with("no kernel 6.18"), "{all:?}");
     for (_, words) in &all[1..] {
         assert_eq!(words, "--quick leaves out the runs `rare`");
     }
-    let (verdict, words) = &said(Sample::default(), false)[0];
-    assert_eq!(*verdict, Verdict::Undecided);
+    let (verdict, words) = &said(RunSample::default(), false)[0];
+    assert_eq!(*verdict, ClaimVerdict::Undecided);
     assert!(words.contains("probe `p`"), "{words}");
     let sequence = cells::Sequence {
         rounded: "1 2".to_owned(),
         exact: String::new(),
     };
-    let traced = Sample {
+    let traced = RunSample {
         traces: BTreeMap::from([("p".to_owned(), sequence)]),
-        ..Sample::default()
+        ..RunSample::default()
     };
     let all = said(traced, false);
-    assert_eq!(all[0].0, Verdict::Reproduced, "{all:?}");
+    assert_eq!(all[0].0, ClaimVerdict::Reproduced, "{all:?}");
     assert!(all[1].1.ends_with("it was not run"), "{all:?}");
 }
 
@@ -332,15 +332,15 @@ fn times_of_a_trace_may_be_off_as_far_as_its_test_says_and_each_point_is_named()
              probe = \"p\"\narm = \"a\"\nwant = \"1:10 2:20\"\n{test}"
         );
         let experiments = [read(&more, "").unwrap()];
-        let mut results = Results::default();
+        let mut results = ExperimentResults::default();
         for point in 0..3 {
             let sequence = cells::Sequence {
                 rounded: "1:10 2:23".to_owned(),
                 exact: "1:10000000 2:23000000".to_owned(),
             };
-            let sample = Sample {
+            let sample = RunSample {
                 traces: BTreeMap::from([("p".to_owned(), sequence)]),
-                ..Sample::default()
+                ..RunSample::default()
             };
             let [set, arm] = [0; 2];
             results
@@ -355,10 +355,10 @@ fn times_of_a_trace_may_be_off_as_far_as_its_test_says_and_each_point_is_named()
     };
     let one = "at = { hogs = 1 }\n";
     let said = |verdict| [("C1".to_owned(), verdict)];
-    assert_eq!(traced(one), said(Verdict::NotReproduced));
+    assert_eq!(traced(one), said(ClaimVerdict::NotReproduced));
     let within = |span: &str| format!("{one}within = \"{span}\"\n");
-    assert_eq!(traced(&within("4ms")), said(Verdict::Reproduced));
-    assert_eq!(traced(&within("2ms")), said(Verdict::NotReproduced));
+    assert_eq!(traced(&within("4ms")), said(ClaimVerdict::Reproduced));
+    assert_eq!(traced(&within("2ms")), said(ClaimVerdict::NotReproduced));
     let names: Vec<String> = traced("").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["C1 hogs 1", "C1 hogs 2", "C1 hogs 4"]);
 }
@@ -389,7 +389,7 @@ fn another_metric_than_the_tests_is_named_beside_its_cell() {
 fn a_metric_over_several_points_is_one_number() {
     let test = "kind = \"within\"\nruns = \"r\"\nmetric = \"most\"\narm = \"b\"\n\
                 low = 359\nhigh = 361\n";
-    assert_eq!(verdicts(test, ""), [Verdict::Reproduced]);
+    assert_eq!(verdicts(test, ""), [ClaimVerdict::Reproduced]);
 }
 
 #[test]
@@ -398,15 +398,15 @@ fn a_ratio_of_two_points_is_made_in_every_run() {
                   from = 1\nto = 4\n";
     let experiment = read(across, "").unwrap();
     let metric = experiment.metric("growth").unwrap();
-    let mut results = Results::default();
+    let mut results = ExperimentResults::default();
     // The runs of a seed belong together: 30 / 10 and 28 / 8.
     for (point, values) in [[10.0, 8.0], [20.0, 20.0], [30.0, 28.0]]
         .into_iter()
         .enumerate()
     {
-        let samples = values.map(|value| Sample {
+        let samples = values.map(|value| RunSample {
             numbers: BTreeMap::from([("machine.switches".to_owned(), value)]),
-            ..Sample::default()
+            ..RunSample::default()
         });
         let cell = CellId {
             set: 0,

@@ -16,9 +16,9 @@ use stats::probe::{Probe, Wanted};
 use traces::Tee;
 use workload::RunSpec;
 
-use crate::experiments::cells::{CellId, Results, Sample};
-use crate::experiments::experiment::{Experiment, Wished, Work};
-use crate::machines::{How, found};
+use crate::experiments::cells::{CellId, ExperimentResults, RunSample};
+use crate::experiments::experiment::{Experiment, PointWork, Wished};
+use crate::machines::{RerunOptions, found};
 
 /// Runs with more tasks than this do not keep what single tasks did.
 const TASKS_MAX: usize = 64;
@@ -45,7 +45,7 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
             let set = &experiment.sets[cell.set];
             let point = &set.points[cell.point];
             // Commands are for kernels.
-            let Work::Load(load) = &point.work else {
+            let PointWork::Load(load) = &point.work else {
                 continue;
             };
             let spec = RunSpec {
@@ -82,8 +82,8 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Planned<'a>> {
 /// When a run cannot be made or kept.
 pub fn run(
     experiments: &[Experiment],
-    how: How<'_>,
-    results: &mut [Results],
+    how: RerunOptions<'_>,
+    results: &mut [ExperimentResults],
 ) -> anyhow::Result<()> {
     let runs = plan(experiments, how.quick);
     let mut seen = BTreeSet::new();
@@ -103,7 +103,7 @@ pub fn run(
         cells
             .entry(run.cell)
             .or_default()
-            .push(Sample::of(&document));
+            .push(RunSample::of(&document));
     }
     if missing.len() < seen.len() {
         let (had, all) = (seen.len() - missing.len(), seen.len());

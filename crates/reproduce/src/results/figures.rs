@@ -5,16 +5,16 @@ use show::figure::{Axis, Body, Chart, Curve, DotPanel, DotRow, Ink, Join, Quanti
 use stats::probe::Form;
 
 use super::words::number;
-use crate::experiments::cells::{CellId, Results};
-use crate::experiments::claim::Part;
+use crate::experiments::cells::{CellId, ExperimentResults};
+use crate::experiments::claim::AnswerPart;
 use crate::experiments::experiment::{Experiment, Metric};
-use crate::experiments::{Figure, Judged};
+use crate::experiments::{Figure, JudgedClaim};
 
 /// Every figure of an experiment that has something to draw.
 ///
 /// # Errors
 /// When a figure names what the experiment does not have.
-pub fn charts(experiment: &Experiment, results: &Results) -> anyhow::Result<Vec<Chart>> {
+pub fn charts(experiment: &Experiment, results: &ExperimentResults) -> anyhow::Result<Vec<Chart>> {
     let mut charts = Vec::new();
     for (index, figure) in experiment.figures.iter().enumerate() {
         let drawing = Drawing {
@@ -37,7 +37,7 @@ const PANELS_MAX: usize = 24;
 
 /// Every published number that ours are held against: a hollow mark beside our estimate with its
 /// interval, a panel for each statement.
-pub fn published(judged: &[Judged<'_>]) -> Option<Chart> {
+pub fn published(judged: &[JudgedClaim<'_>]) -> Option<Chart> {
     let with_number = judged.iter().filter_map(|judged| {
         let parts = judged.parts.iter().filter_map(|(name, finding)| {
             let (published, ours) = (finding.published?, finding.parts.first()?);
@@ -72,7 +72,7 @@ pub fn published(judged: &[Judged<'_>]) -> Option<Chart> {
     })
 }
 
-fn published_row(id: &str, name: &str, (published, ours): (f64, &Part)) -> DotRow {
+fn published_row(id: &str, name: &str, (published, ours): (f64, &AnswerPart)) -> DotRow {
     let place = |value: f64| (value * STEPS).round().min(1e18) as u64;
     let name = name.strip_prefix(id).unwrap_or(name).trim();
     let text = format!(
@@ -128,7 +128,7 @@ fn published_panel(name: String, rows: Vec<DotRow>) -> DotPanel {
 
 struct Drawing<'a> {
     experiment: &'a Experiment,
-    results: &'a Results,
+    results: &'a ExperimentResults,
     figure: &'a Figure,
 }
 

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use crate::experiments::claim::{Finding, Rules, Verdict};
+use crate::experiments::claim::{ClaimFinding, ClaimVerdict, Rules};
 
-use crate::experiments::cells::{CellId, Results};
+use crate::experiments::cells::{CellId, ExperimentResults};
 use crate::experiments::expected::Published;
 use crate::experiments::experiment::{Experiment, Made, Metric};
-use crate::experiments::{Judged, false_refutations};
+use crate::experiments::{JudgedClaim, false_refutations};
 
 use super::page::Page;
 use super::sides;
@@ -115,7 +115,7 @@ fn one(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
 /// baseline.
 pub fn table(
     experiment: &Experiment,
-    results: &Results,
+    results: &ExperimentResults,
     numbers: fn(Table, &'static str) -> Table,
 ) -> Table {
     let names = ["runs", "metric", "scheduler"];
@@ -164,7 +164,7 @@ pub fn table(
 
 fn row(
     experiment: &Experiment,
-    results: &Results,
+    results: &ExperimentResults,
     id: CellId,
     metric: &Metric,
     place: String,
@@ -256,7 +256,7 @@ fn deviation(values: &[f64]) -> f64 {
     (squares.sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
 }
 
-fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
+fn statement(judged: &JudgedClaim<'_>, to: &mut dyn Write) -> io::Result<()> {
     let statement = judged.statement;
     writeln!(
         to,
@@ -276,7 +276,10 @@ fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
     if let Some(note) = &statement.note {
         writeln!(to, "  note: {note}")?;
     }
-    let is_well = matches!(judged.verdict, Verdict::Reproduced | Verdict::SameDirection);
+    let is_well = matches!(
+        judged.verdict,
+        ClaimVerdict::Reproduced | ClaimVerdict::SameDirection
+    );
     if let Some(cause) = statement.cause.as_ref().filter(|_| !is_well) {
         writeln!(to, "  cause: {cause}")?;
     }
@@ -285,7 +288,7 @@ fn statement(judged: &Judged<'_>, to: &mut dyn Write) -> io::Result<()> {
 
 /// A part in sentences: what was tried, its numbers beside the published one, what else there is to
 /// say, and how probable that is by chance. `id` is that of the statement.
-pub fn part(id: &str, name: &str, finding: &Finding) -> String {
+pub fn part(id: &str, name: &str, finding: &ClaimFinding) -> String {
     let numbers: Vec<String> = finding
         .parts
         .iter()
@@ -335,10 +338,13 @@ fn sentence(words: &str) -> String {
 }
 
 /// How many statements got which verdict, and how many of them by chance.
-pub fn summary(judged: &[Judged<'_>], rules: &Rules) -> String {
-    let counts = Verdict::ALL.into_iter().filter_map(|verdict| {
+pub fn summary(judged: &[JudgedClaim<'_>], rules: &Rules) -> String {
+    let counts = ClaimVerdict::ALL.into_iter().filter_map(|verdict| {
         let count = judged.iter().filter(|it| it.verdict == verdict).count();
-        let is_rare = matches!(verdict, Verdict::OppositeDirection | Verdict::CannotFail);
+        let is_rare = matches!(
+            verdict,
+            ClaimVerdict::OppositeDirection | ClaimVerdict::CannotFail
+        );
         (count > 0 || !is_rare).then(|| format!("{count} {}", verdict.words()))
     });
     let counts: Vec<String> = counts.collect();

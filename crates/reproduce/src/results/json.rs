@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::page::Page;
 use crate::experiments::cells::CellId;
-use crate::experiments::{Judged, false_refutations};
+use crate::experiments::{JudgedClaim, false_refutations};
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -67,8 +67,8 @@ fn experiment(page: &Page<'_>, index: usize) -> Value {
     })
 }
 
-fn statement(judged: &Judged<'_>) -> Value {
-    let part = |(name, finding): &(String, crate::experiments::claim::Finding)| {
+fn statement(judged: &JudgedClaim<'_>) -> Value {
+    let part = |(name, finding): &(String, crate::experiments::claim::ClaimFinding)| {
         let numbers: Vec<Value> = finding
             .parts
             .iter()

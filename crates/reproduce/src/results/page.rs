@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::experiments::Judged;
-use crate::experiments::cells::Results;
-use crate::experiments::claim::{Rules, Verdict};
+use crate::experiments::JudgedClaim;
+use crate::experiments::cells::ExperimentResults;
+use crate::experiments::claim::{ClaimVerdict, Rules};
 use crate::experiments::experiment::Experiment;
 use ask::words::counted;
 use maud::{Markup, html};
@@ -23,9 +23,9 @@ pub struct Page<'a> {
     /// What was rerun.
     pub experiments: &'a [Experiment],
     /// What it gave, one entry an experiment.
-    pub results: &'a [Results],
+    pub results: &'a [ExperimentResults],
     /// What it says.
-    pub judged: Vec<Judged<'a>>,
+    pub judged: Vec<JudgedClaim<'a>>,
     /// The figures of each experiment.
     pub charts: Vec<Vec<Chart>>,
     /// How it was judged.
@@ -34,14 +34,14 @@ pub struct Page<'a> {
     pub calibration: &'a str,
 }
 
-const fn class(verdict: Verdict) -> &'static str {
+const fn class(verdict: ClaimVerdict) -> &'static str {
     match verdict {
-        Verdict::Reproduced => "v reproduced",
-        Verdict::SameDirection => "v same-direction",
-        Verdict::Undecided => "v undecided",
-        Verdict::NotReproduced => "v not-reproduced",
-        Verdict::OppositeDirection => "v opposite-direction",
-        Verdict::CannotFail | Verdict::NotTestable => "v not-testable",
+        ClaimVerdict::Reproduced => "v reproduced",
+        ClaimVerdict::SameDirection => "v same-direction",
+        ClaimVerdict::Undecided => "v undecided",
+        ClaimVerdict::NotReproduced => "v not-reproduced",
+        ClaimVerdict::OppositeDirection => "v opposite-direction",
+        ClaimVerdict::CannotFail | ClaimVerdict::NotTestable => "v not-testable",
     }
 }
 
@@ -166,15 +166,15 @@ fn about(pages: &[Page<'_>]) -> Vec<(String, String)> {
 impl Page<'_> {
     /// The verdict in a sentence.
     fn verdict(&self, names_machine: bool) -> String {
-        let count = |is: &[Verdict]| {
+        let count = |is: &[ClaimVerdict]| {
             let all = self.judged.iter();
             all.filter(|it| is.contains(&it.verdict)).count()
         };
         let tried = self.judged.iter().filter(|it| it.verdict.counts()).count();
-        let reproduced = count(&[Verdict::Reproduced]);
-        let same = count(&[Verdict::SameDirection]);
-        let open = count(&[Verdict::Undecided]);
-        let not = count(&[Verdict::NotReproduced, Verdict::OppositeDirection]);
+        let reproduced = count(&[ClaimVerdict::Reproduced]);
+        let same = count(&[ClaimVerdict::SameDirection]);
+        let open = count(&[ClaimVerdict::Undecided]);
+        let not = count(&[ClaimVerdict::NotReproduced, ClaimVerdict::OppositeDirection]);
         let machine = if names_machine {
             format!("{}: ", self.machine)
         } else {
@@ -217,7 +217,7 @@ impl Page<'_> {
 
     fn experiment(&self, index: usize, prefix: &str) -> Fold {
         let experiment = &self.experiments[index];
-        let judged: Vec<&Judged<'_>> = self
+        let judged: Vec<&JudgedClaim<'_>> = self
             .judged
             .iter()
             .filter(|it| it.experiment == index)
@@ -246,7 +246,7 @@ impl Page<'_> {
     }
 }
 
-fn statement(judged: &Judged<'_>, prefix: &str) -> Markup {
+fn statement(judged: &JudgedClaim<'_>, prefix: &str) -> Markup {
     let statement = judged.statement;
     html! {
         p id=(format!("{prefix}{}", statement.id)) {
@@ -264,7 +264,7 @@ fn statement(judged: &Judged<'_>, prefix: &str) -> Markup {
 }
 
 /// The table of numbers, and the published ones that nothing is held against.
-fn numbers(experiment: &Experiment, results: &Results) -> Markup {
+fn numbers(experiment: &Experiment, results: &ExperimentResults) -> Markup {
     let table = table(experiment, results, Table::numbers);
     let alone = experiment.expected.iter().filter(|row| row.runs.is_empty());
     let alone: Vec<String> = alone

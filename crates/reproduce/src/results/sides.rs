@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use super::page::Page;
 use super::words::number;
-use crate::experiments::Judged;
+use crate::experiments::JudgedClaim;
 
 /// A statement, and what each machine that decides it says.
-pub struct Said<'a> {
+pub struct SidesSaid<'a> {
     /// Its name.
     pub id: &'a str,
     /// What is said.
     pub text: &'a str,
     /// Machine and verdict, in the order of the machines.
-    pub by: Vec<(&'static str, &'a Judged<'a>)>,
+    pub by: Vec<(&'static str, &'a JudgedClaim<'a>)>,
 }
 
 /// All statements by document and number.
-pub fn of<'a>(pages: &'a [Page<'_>]) -> Vec<Said<'a>> {
-    let mut all: BTreeMap<(&str, u32), Said<'a>> = BTreeMap::new();
+pub fn of<'a>(pages: &'a [Page<'_>]) -> Vec<SidesSaid<'a>> {
+    let mut all: BTreeMap<(&str, u32), SidesSaid<'a>> = BTreeMap::new();
     for page in pages {
         for judged in &page.judged {
             let (id, text) = (&judged.statement.id, &judged.statement.text);
             let digits = id.find(|it: char| it.is_ascii_digit()).unwrap_or(id.len());
             let key = (&id[..digits], id[digits..].parse().unwrap_or(u32::MAX));
-            let said = all.entry(key).or_insert(Said {
+            let said = all.entry(key).or_insert(SidesSaid {
                 id,
                 text,
                 by: Vec::new(),
@@ -36,7 +36,7 @@ pub fn of<'a>(pages: &'a [Page<'_>]) -> Vec<Said<'a>> {
 }
 
 /// The numbers that were published, each with ours; where there are none, how many parts there are.
-pub fn numbers(judged: &Judged<'_>) -> String {
+pub fn numbers(judged: &JudgedClaim<'_>) -> String {
     let held = judged.parts.iter().filter_map(|(_, finding)| {
         let (published, ours) = (finding.published?, finding.parts.first()?);
         let (published, ours) = (number(published), number(ours.value));
@@ -55,7 +55,7 @@ mod tests {
     use crate::experiments::claim::Rules;
 
     use super::*;
-    use crate::experiments::cells::{CellId, Results, Sample};
+    use crate::experiments::cells::{CellId, ExperimentResults, RunSample};
     use crate::experiments::experiment::{self, Experiment};
     use crate::experiments::files::Files;
     use crate::experiments::judge_all;
@@ -107,16 +107,16 @@ mod tests {
                 "[workload]\nname = \"l\"\nstop = \"duration:1s\"\n[task.t]\ndo = \"run(inf)\"\n",
             ),
         ]);
-        [experiment::read(&files, "x", &crate::machines::Program).expect("an experiment")]
+        [experiment::read(&files, "x", &crate::machines::ProgramFiles).expect("an experiment")]
     }
 
     /// Results whose `b` has this ratio to `a`.
-    fn results(ratio: f64) -> [Results; 1] {
-        let mut results = Results::default();
+    fn results(ratio: f64) -> [ExperimentResults; 1] {
+        let mut results = ExperimentResults::default();
         for (arm, value) in [(0, 100.0), (1, 100.0 * ratio)] {
-            let sample = Sample {
+            let sample = RunSample {
                 numbers: BTreeMap::from([("machine.switches".to_owned(), value)]),
-                ..Sample::default()
+                ..RunSample::default()
             };
             let id = CellId {
                 set: 0,

@@ -80,7 +80,7 @@ impl Formula {
     /// # Errors
     /// What is wrong, and where.
     pub fn parse(text: &str) -> Result<Self, FormulaError> {
-        let mut reader = Reader {
+        let mut reader = FormulaReader {
             text,
             at: 0,
             depth: 0,
@@ -129,13 +129,13 @@ impl Node {
     }
 }
 
-struct Reader<'a> {
+struct FormulaReader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormulaReader<'a> {
     fn error(&self, what: &str) -> FormulaError {
         FormulaError {
             at: self.at,

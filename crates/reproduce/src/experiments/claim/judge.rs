@@ -1,9 +1,9 @@
 //! Answers questions about runs.
 
 use super::contrast::{Contrast, Estimate, Scale, Term};
-use super::question::{Cell, Question, Side};
+use super::question::{ClaimCell, ClaimQuestion, Side};
 use super::sequence;
-use super::verdict::Verdict;
+use super::verdict::ClaimVerdict;
 use stats::compare::holm;
 
 /// How questions are judged.
@@ -37,7 +37,7 @@ impl Default for Rules {
 
 /// A number that an answer rests on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct AnswerPart {
     /// What it is: `mlfq / o1, hogs 8`.
     pub name: String,
     /// Its value.
@@ -50,11 +50,11 @@ pub struct Part {
 
 /// The answer to a question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
+pub struct ClaimFinding {
     /// What it says.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// The numbers that it rests on.
-    pub parts: Vec<Part>,
+    pub parts: Vec<AnswerPart>,
     /// How probable such runs are if this part of the statement is wrong; `None` where nothing was
     /// left to chance.
     pub p: Option<f64>,
@@ -74,7 +74,7 @@ struct Evidence {
     exact: bool,
     /// Whether a statement that holds also holds in its size.
     close: bool,
-    parts: Vec<Part>,
+    parts: Vec<AnswerPart>,
     words: String,
 }
 
@@ -90,8 +90,8 @@ struct Evidence {
 /// Source: Berger (1982), "Multiparameter hypothesis testing and acceptance sampling", for the
 /// first half; Holm (1979), "A simple sequentially rejective multiple test procedure", for the
 /// second.
-pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
-    let weighed: Vec<Result<Evidence, Finding>> = questions
+pub fn judge(questions: &[(String, ClaimQuestion)], rules: &Rules) -> Vec<ClaimFinding> {
+    let weighed: Vec<Result<Evidence, ClaimFinding>> = questions
         .iter()
         .map(|(name, question)| Scales { name, rules }.weigh(question))
         .collect();
@@ -113,7 +113,7 @@ pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
             Ok(evidence) => answer(evidence),
             Err(finding) => finding,
         };
-        findings.push(Finding {
+        findings.push(ClaimFinding {
             published: question.published(),
             ..finding
         });
@@ -122,25 +122,25 @@ pub fn judge(questions: &[(String, Question)], rules: &Rules) -> Vec<Finding> {
 }
 
 impl Evidence {
-    fn decide(self, p_against: f64, rules: &Rules) -> Finding {
+    fn decide(self, p_against: f64, rules: &Rules) -> ClaimFinding {
         let verdict = if self.p_for < rules.alpha {
             if self.close {
-                Verdict::Reproduced
+                ClaimVerdict::Reproduced
             } else {
-                Verdict::SameDirection
+                ClaimVerdict::SameDirection
             }
         } else if p_against < rules.alpha {
-            Verdict::NotReproduced
+            ClaimVerdict::NotReproduced
         } else {
-            Verdict::Undecided
+            ClaimVerdict::Undecided
         };
         let verdict = match (rules.quick, verdict) {
-            (true, Verdict::Reproduced) => Verdict::SameDirection,
-            (true, Verdict::NotReproduced) if self.opposite => Verdict::OppositeDirection,
-            (true, Verdict::NotReproduced) => Verdict::Undecided,
+            (true, ClaimVerdict::Reproduced) => ClaimVerdict::SameDirection,
+            (true, ClaimVerdict::NotReproduced) if self.opposite => ClaimVerdict::OppositeDirection,
+            (true, ClaimVerdict::NotReproduced) => ClaimVerdict::Undecided,
             (_, verdict) => verdict,
         };
-        Finding {
+        ClaimFinding {
             verdict,
             parts: self.parts,
             p: (!self.exact && !rules.quick).then_some(self.p_for),
@@ -150,8 +150,8 @@ impl Evidence {
     }
 }
 
-fn finding(verdict: Verdict, words: &str) -> Finding {
-    Finding {
+fn finding(verdict: ClaimVerdict, words: &str) -> ClaimFinding {
+    ClaimFinding {
         verdict,
         parts: Vec::new(),
         p: None,
@@ -183,7 +183,7 @@ struct All {
     opposite: bool,
     count: usize,
     exact: bool,
-    parts: Vec<Part>,
+    parts: Vec<AnswerPart>,
 }
 
 impl All {
@@ -196,7 +196,7 @@ impl All {
     }
 
     /// The probabilities are those for the estimate and against it.
-    fn add(&mut self, estimate: &Estimate, (p_for, p_against): (f64, f64), part: Part) {
+    fn add(&mut self, estimate: &Estimate, (p_for, p_against): (f64, f64), part: AnswerPart) {
         self.p_for = self.p_for.max(p_for);
         self.p_against = self.p_against.min(p_against);
         self.opposite |= p_against == 0.0;
@@ -224,24 +224,24 @@ struct Scales<'a> {
     rules: &'a Rules,
 }
 
-type Weighed = Result<Evidence, Finding>;
+type Weighed = Result<Evidence, ClaimFinding>;
 
 impl Scales<'_> {
-    fn weigh(&self, question: &Question) -> Weighed {
+    fn weigh(&self, question: &ClaimQuestion) -> Weighed {
         match question {
-            Question::Ratio { .. } => self.ratio(question),
-            Question::Equal { arm, base, margin } => {
+            ClaimQuestion::Ratio { .. } => self.ratio(question),
+            ClaimQuestion::Equal { arm, base, margin } => {
                 let limit = log_margin(*margin);
                 self.between(arm, Some(base), (-limit, limit), Scale::Log)
             }
-            Question::Within {
+            ClaimQuestion::Within {
                 cell,
                 base: None,
                 low,
                 high,
                 ..
             } => self.between(cell, None, (*low, *high), Scale::Linear),
-            Question::Within {
+            ClaimQuestion::Within {
                 cell,
                 base,
                 low,
@@ -251,36 +251,36 @@ impl Scales<'_> {
                 let limits = (libm::log(low.max(0.0)), libm::log(high.max(0.0)));
                 self.between(cell, base.as_ref(), limits, Scale::Log)
             }
-            Question::Every { cells, low, high } => Ok(every(cells, *low, *high)),
-            Question::Slope {
+            ClaimQuestion::Every { cells, low, high } => Ok(every(cells, *low, *high)),
+            ClaimQuestion::Slope {
                 points,
                 log,
                 low,
                 high,
             } => self.slope(points, *log, (*low, *high)),
-            Question::Flat { points, margin } => self.flat(points, *margin),
-            Question::Monotone { points, side } => self.monotone(points, *side),
-            Question::Order { cells, ties } => {
+            ClaimQuestion::Flat { points, margin } => self.flat(points, *margin),
+            ClaimQuestion::Monotone { points, side } => self.monotone(points, *side),
+            ClaimQuestion::Order { cells, ties } => {
                 let pairs = cells.windows(2).map(|pair| (&pair[0], &pair[1]));
                 self.sides(pairs.map(|(low, high)| (low, high, Side::Below)), *ties)
             }
-            Question::Extreme {
+            ClaimQuestion::Extreme {
                 cell,
                 others,
                 side,
                 ties,
             } => self.sides(others.iter().map(|other| (cell, other, *side)), *ties),
-            Question::Turn { points, side } => self.turn(points, *side),
-            Question::Signs { pairs } => {
+            ClaimQuestion::Turn { points, side } => self.turn(points, *side),
+            ClaimQuestion::Signs { pairs } => {
                 let pairs = pairs.iter().map(|(arm, base, side)| (arm, base, *side));
                 self.sides(pairs, 0.0)
             }
-            Question::Agree {
+            ClaimQuestion::Agree {
                 left,
                 right,
                 margin,
             } => agree(left, right, *margin),
-            Question::Trace {
+            ClaimQuestion::Trace {
                 want,
                 got,
                 within,
@@ -289,14 +289,14 @@ impl Scales<'_> {
                 let (holds, words) = sequence::compare(want, got, *within, *prefix);
                 Ok(settled(holds, Vec::new(), words))
             }
-            Question::CannotFail { why, question } => Err(self.cannot_fail(why, question)),
-            Question::NotTestable { why } => Err(finding(Verdict::NotTestable, why)),
-            Question::Lacking { why } => Err(finding(Verdict::Undecided, why)),
+            ClaimQuestion::CannotFail { why, question } => Err(self.cannot_fail(why, question)),
+            ClaimQuestion::NotTestable { why } => Err(finding(ClaimVerdict::NotTestable, why)),
+            ClaimQuestion::Lacking { why } => Err(finding(ClaimVerdict::Undecided, why)),
         }
     }
 
     /// One that fails although it cannot says so.
-    fn cannot_fail(&self, why: &str, question: &Question) -> Finding {
+    fn cannot_fail(&self, why: &str, question: &ClaimQuestion) -> ClaimFinding {
         let alone = match self.weigh(question) {
             Ok(evidence) => {
                 let against = evidence.p_against;
@@ -305,14 +305,14 @@ impl Scales<'_> {
             Err(finding) => finding,
         };
         let verdict = match alone.verdict {
-            Verdict::Reproduced | Verdict::SameDirection | Verdict::Undecided => {
-                Verdict::CannotFail
+            ClaimVerdict::Reproduced | ClaimVerdict::SameDirection | ClaimVerdict::Undecided => {
+                ClaimVerdict::CannotFail
             }
             other => other,
         };
         let words = [why, alone.words.as_str()];
         let words = words.into_iter().filter(|words| !words.is_empty());
-        Finding {
+        ClaimFinding {
             verdict,
             words: words.collect::<Vec<_>>().join("; "),
             p: None,
@@ -323,10 +323,10 @@ impl Scales<'_> {
     /// A weighted sum over cells; `number` keeps those of one question apart.
     fn estimate(
         &self,
-        terms: &[(f64, &Cell)],
+        terms: &[(f64, &ClaimCell)],
         scale: Scale,
         number: usize,
-    ) -> Result<Estimate, Finding> {
+    ) -> Result<Estimate, ClaimFinding> {
         let means: Vec<[f64; 1]> = terms
             .iter()
             .map(|(_, cell)| [cell.values.iter().sum::<f64>() / cell.values.len() as f64])
@@ -348,16 +348,21 @@ impl Scales<'_> {
         };
         contrast.estimate().ok_or_else(|| {
             let words = "the values allow no estimate: fewer than 5 runs, or no ratio of them";
-            finding(Verdict::Undecided, words)
+            finding(ClaimVerdict::Undecided, words)
         })
     }
 
-    fn log_ratio(&self, arm: &Cell, base: &Cell, number: usize) -> Result<Estimate, Finding> {
+    fn log_ratio(
+        &self,
+        arm: &ClaimCell,
+        base: &ClaimCell,
+        number: usize,
+    ) -> Result<Estimate, ClaimFinding> {
         self.estimate(&[(1.0, arm), (-1.0, base)], Scale::Log, number)
     }
 
-    fn ratio(&self, question: &Question) -> Weighed {
-        let Question::Ratio {
+    fn ratio(&self, question: &ClaimQuestion) -> Weighed {
+        let ClaimQuestion::Ratio {
             arm,
             base,
             side,
@@ -405,8 +410,8 @@ impl Scales<'_> {
 
     fn between(
         &self,
-        cell: &Cell,
-        base: Option<&Cell>,
+        cell: &ClaimCell,
+        base: Option<&ClaimCell>,
         (low, high): (f64, f64),
         scale: Scale,
     ) -> Weighed {
@@ -426,7 +431,7 @@ impl Scales<'_> {
 
     fn slope(
         &self,
-        points: &[(f64, Cell, Option<Cell>)],
+        points: &[(f64, ClaimCell, Option<ClaimCell>)],
         log: bool,
         (low, high): (f64, f64),
     ) -> Weighed {
@@ -435,7 +440,7 @@ impl Scales<'_> {
         let squares: f64 = points.iter().map(|(x, ..)| (x - mean) * (x - mean)).sum();
         if squares == 0.0 {
             let words = "a slope needs two places on the x axis";
-            return Err(finding(Verdict::Undecided, words));
+            return Err(finding(ClaimVerdict::Undecided, words));
         }
         let mut terms = Vec::new();
         for (x, cell, base) in points {
@@ -456,13 +461,13 @@ impl Scales<'_> {
     }
 
     /// Each point against the mean of all.
-    fn flat(&self, points: &[Cell], margin: f64) -> Weighed {
+    fn flat(&self, points: &[ClaimCell], margin: f64) -> Weighed {
         let limit = log_margin(margin);
         let share = 1.0 / points.len() as f64;
         let mut all = All::new();
         for at in 0..points.len() {
             let weight = |other: usize| if other == at { 1.0 - share } else { -share };
-            let terms: Vec<(f64, &Cell)> = points
+            let terms: Vec<(f64, &ClaimCell)> = points
                 .iter()
                 .enumerate()
                 .map(|(other, cell)| (weight(other), cell))
@@ -475,7 +480,7 @@ impl Scales<'_> {
         Ok(all.evidence())
     }
 
-    fn monotone(&self, points: &[(Cell, Option<Cell>)], side: Side) -> Weighed {
+    fn monotone(&self, points: &[(ClaimCell, Option<ClaimCell>)], side: Side) -> Weighed {
         let middle = (points.len() as f64 - 1.0) / 2.0;
         let mut trend = Vec::new();
         for (at, (cell, base)) in points.iter().enumerate() {
@@ -533,7 +538,7 @@ impl Scales<'_> {
     /// Pairs whose ratio is on a side of 1, or beyond it by no more than `ties`.
     fn sides<'a>(
         &self,
-        pairs: impl Iterator<Item = (&'a Cell, &'a Cell, Side)>,
+        pairs: impl Iterator<Item = (&'a ClaimCell, &'a ClaimCell, Side)>,
         ties: f64,
     ) -> Weighed {
         let mut all = All::new();
@@ -552,8 +557,8 @@ impl Scales<'_> {
     }
 
     /// The best of those inside against each outside; and the other way round.
-    fn turn(&self, points: &[(Cell, bool)], side: Side) -> Weighed {
-        let mean = |cell: &Cell| cell.values.iter().sum::<f64>() / cell.values.len() as f64;
+    fn turn(&self, points: &[(ClaimCell, bool)], side: Side) -> Weighed {
+        let mean = |cell: &ClaimCell| cell.values.iter().sum::<f64>() / cell.values.len() as f64;
         let best = |inside: bool| {
             let of = points.iter().filter(|(_, it)| *it == inside);
             let cells = of.map(|(cell, _)| cell);
@@ -564,7 +569,7 @@ impl Scales<'_> {
         };
         let (Some(inside), Some(outside)) = (best(true), best(false)) else {
             let words = "there must be points on both sides";
-            return Err(finding(Verdict::Undecided, words));
+            return Err(finding(ClaimVerdict::Undecided, words));
         };
         let others = points.iter().filter(|(_, is)| !is);
         let pairs = others.map(|(cell, _)| (inside, cell, side));
@@ -613,17 +618,17 @@ impl Side {
     }
 }
 
-fn over(arm: &Cell, base: &Cell) -> String {
+fn over(arm: &ClaimCell, base: &ClaimCell) -> String {
     format!("{} / {}", arm.name, base.name)
 }
 
-fn part_of(it: &Estimate, scale: Scale, name: String) -> Part {
+fn part_of(it: &Estimate, scale: Scale, name: String) -> AnswerPart {
     let (low, high) = it.interval(950);
     let [value, low, high] = match scale {
         Scale::Log => [it.value, low, high].map(libm::exp),
         Scale::Linear => [it.value, low, high],
     };
-    Part {
+    AnswerPart {
         name,
         value,
         low,
@@ -632,7 +637,7 @@ fn part_of(it: &Estimate, scale: Scale, name: String) -> Part {
 }
 
 /// Evidence that no chance is in.
-fn settled(holds: bool, parts: Vec<Part>, words: String) -> Evidence {
+fn settled(holds: bool, parts: Vec<AnswerPart>, words: String) -> Evidence {
     let p = |it: bool| if it { 0.0 } else { 1.0 };
     Evidence {
         p_for: p(holds),
@@ -649,12 +654,12 @@ fn settled(holds: bool, parts: Vec<Part>, words: String) -> Evidence {
 /// 100.00000000000001.
 const ROUNDING: f64 = 1e-9;
 
-fn every(cells: &[Cell], low: f64, high: f64) -> Evidence {
-    let parts: Vec<Part> = cells
+fn every(cells: &[ClaimCell], low: f64, high: f64) -> Evidence {
+    let parts: Vec<AnswerPart> = cells
         .iter()
         .map(|cell| {
             let values = cell.values.iter().copied();
-            Part {
+            AnswerPart {
                 name: cell.name.clone(),
                 value: values.clone().sum::<f64>() / cell.values.len() as f64,
                 low: values.clone().fold(f64::INFINITY, f64::min),
@@ -667,17 +672,17 @@ fn every(cells: &[Cell], low: f64, high: f64) -> Evidence {
     settled(holds, parts, "lowest and highest of all runs".to_owned())
 }
 
-fn agree(left: &Cell, right: &Cell, margin: f64) -> Weighed {
+fn agree(left: &ClaimCell, right: &ClaimCell, margin: f64) -> Weighed {
     if left.values.len() != right.values.len() {
         let words = "the two numbers are not of the same runs";
-        return Err(finding(Verdict::Undecided, words));
+        return Err(finding(ClaimVerdict::Undecided, words));
     }
     let pairs = left.values.iter().zip(&right.values);
     let ratios: Vec<f64> = pairs
         .map(|(a, b)| if a == b { 1.0 } else { a / b })
         .collect();
     let holds = ratios.iter().all(|ratio| (ratio - 1.0).abs() <= margin);
-    let part = Part {
+    let part = AnswerPart {
         name: over(left, right),
         value: ratios.iter().sum::<f64>() / ratios.len() as f64,
         low: ratios.iter().copied().fold(f64::INFINITY, f64::min),

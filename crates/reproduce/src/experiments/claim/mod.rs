@@ -1,7 +1,7 @@
 //! Whether published statements hold for measured runs.
 //!
-//! A statement is put as one or more [`Question`]s about values of runs; [`judge`] answers all of
-//! a table at once, so that their number is accounted for, and gives each a [`Verdict`].
+//! A statement is put as one or more [`ClaimQuestion`]s about values of runs; [`judge`] answers all
+//! of a table at once, so that their number is accounted for, and gives each a [`ClaimVerdict`].
 //! [`Formula`] makes values of a run's numbers. experiments/README.md describes all of it for those
 //! who write experiments.
 //!
@@ -17,7 +17,7 @@ mod tests;
 mod verdict;
 
 pub use formula::Formula;
-pub use judge::{Finding, Part, Rules, judge};
-pub use question::{Cell, Question, Side};
+pub use judge::{AnswerPart, ClaimFinding, Rules, judge};
+pub use question::{ClaimCell, ClaimQuestion, Side};
 pub use sequence::Tolerance;
-pub use verdict::{Verdict, together};
+pub use verdict::{ClaimVerdict, together};

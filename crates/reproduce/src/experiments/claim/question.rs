@@ -4,7 +4,7 @@ use super::Tolerance;
 
 /// The values of one arm at one point, one a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct ClaimCell {
     /// How tables call it: `mlfq, hogs 8`.
     pub name: String,
     /// At least one.
@@ -23,7 +23,7 @@ pub enum Side {
 /// A part of a statement, as something that runs can decide. Means are those over runs, ratios
 /// those of means.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Question<C = Cell, T = Vec<String>> {
+pub enum ClaimQuestion<C = ClaimCell, T = Vec<String>> {
     /// The ratio of `arm` by `base` is on `side` of 1. *Reproduced*: it and its effect (ratio - 1)
     /// are within the factor `margin` of the published ones, if there are any, and it is beyond
     /// the factor `beyond` of 1. A ratio that is within `same` of 1 contradicts a published one
@@ -169,7 +169,7 @@ pub enum Question<C = Cell, T = Vec<String>> {
     },
 }
 
-impl<C, T> Question<C, T> {
+impl<C, T> ClaimQuestion<C, T> {
     /// The same question about what is found at its places. `cell` finds the values of a cell,
     /// `got` the sequences of a probe.
     ///
@@ -180,7 +180,7 @@ impl<C, T> Question<C, T> {
         &self,
         cell: &impl Fn(&C) -> Result<D, String>,
         got: &impl Fn(&T) -> Result<U, String>,
-    ) -> Result<Question<D, U>, String> {
+    ) -> Result<ClaimQuestion<D, U>, String> {
         let maybe = |base: &Option<C>| base.as_ref().map(cell).transpose();
         let all = |cells: &[C]| cells.iter().map(cell).collect::<Result<Vec<D>, String>>();
         Ok(match self {
@@ -191,7 +191,7 @@ impl<C, T> Question<C, T> {
                 published,
                 margin,
                 beyond,
-            } => Question::Ratio {
+            } => ClaimQuestion::Ratio {
                 arm: cell(arm)?,
                 base: cell(base)?,
                 side: *side,
@@ -199,7 +199,7 @@ impl<C, T> Question<C, T> {
                 margin: *margin,
                 beyond: *beyond,
             },
-            Self::Equal { arm, base, margin } => Question::Equal {
+            Self::Equal { arm, base, margin } => ClaimQuestion::Equal {
                 arm: cell(arm)?,
                 base: cell(base)?,
                 margin: *margin,
@@ -210,14 +210,14 @@ impl<C, T> Question<C, T> {
                 low,
                 high,
                 published,
-            } => Question::Within {
+            } => ClaimQuestion::Within {
                 cell: cell(one)?,
                 base: maybe(base)?,
                 low: *low,
                 high: *high,
                 published: *published,
             },
-            Self::Every { cells, low, high } => Question::Every {
+            Self::Every { cells, low, high } => ClaimQuestion::Every {
                 cells: all(cells)?,
                 low: *low,
                 high: *high,
@@ -230,25 +230,25 @@ impl<C, T> Question<C, T> {
             } => {
                 let point =
                     |(x, one, base): &(f64, C, Option<C>)| Ok((*x, cell(one)?, maybe(base)?));
-                Question::Slope {
+                ClaimQuestion::Slope {
                     points: points.iter().map(point).collect::<Result<_, String>>()?,
                     log: *log,
                     low: *low,
                     high: *high,
                 }
             }
-            Self::Flat { points, margin } => Question::Flat {
+            Self::Flat { points, margin } => ClaimQuestion::Flat {
                 points: all(points)?,
                 margin: *margin,
             },
             Self::Monotone { points, side } => {
                 let point = |(one, base): &(C, Option<C>)| Ok((cell(one)?, maybe(base)?));
-                Question::Monotone {
+                ClaimQuestion::Monotone {
                     points: points.iter().map(point).collect::<Result<_, String>>()?,
                     side: *side,
                 }
             }
-            Self::Order { cells, ties } => Question::Order {
+            Self::Order { cells, ties } => ClaimQuestion::Order {
                 cells: all(cells)?,
                 ties: *ties,
             },
@@ -257,7 +257,7 @@ impl<C, T> Question<C, T> {
                 others,
                 side,
                 ties,
-            } => Question::Extreme {
+            } => ClaimQuestion::Extreme {
                 cell: cell(one)?,
                 others: all(others)?,
                 side: *side,
@@ -265,14 +265,14 @@ impl<C, T> Question<C, T> {
             },
             Self::Turn { points, side } => {
                 let point = |(one, is): &(C, bool)| Ok((cell(one)?, *is));
-                Question::Turn {
+                ClaimQuestion::Turn {
                     points: points.iter().map(point).collect::<Result<_, String>>()?,
                     side: *side,
                 }
             }
             Self::Signs { pairs } => {
                 let pair = |(arm, base, side): &(C, C, Side)| Ok((cell(arm)?, cell(base)?, *side));
-                Question::Signs {
+                ClaimQuestion::Signs {
                     pairs: pairs.iter().map(pair).collect::<Result<_, String>>()?,
                 }
             }
@@ -280,7 +280,7 @@ impl<C, T> Question<C, T> {
                 left,
                 right,
                 margin,
-            } => Question::Agree {
+            } => ClaimQuestion::Agree {
                 left: cell(left)?,
                 right: cell(right)?,
                 margin: *margin,
@@ -290,18 +290,18 @@ impl<C, T> Question<C, T> {
                 got: traced,
                 within,
                 prefix,
-            } => Question::Trace {
+            } => ClaimQuestion::Trace {
                 want: want.clone(),
                 got: got(traced)?,
                 within: *within,
                 prefix: *prefix,
             },
-            Self::CannotFail { why, question } => Question::CannotFail {
+            Self::CannotFail { why, question } => ClaimQuestion::CannotFail {
                 why: why.clone(),
                 question: Box::new(question.fill(cell, got)?),
             },
-            Self::NotTestable { why } => Question::NotTestable { why: why.clone() },
-            Self::Lacking { why } => Question::Lacking { why: why.clone() },
+            Self::NotTestable { why } => ClaimQuestion::NotTestable { why: why.clone() },
+            Self::Lacking { why } => ClaimQuestion::Lacking { why: why.clone() },
         })
     }
 }
@@ -316,7 +316,7 @@ impl Side {
     }
 }
 
-impl Question {
+impl ClaimQuestion {
     /// The published number that the runs are held against, where there is one.
     pub const fn published(&self) -> Option<f64> {
         match self {

@@ -13,14 +13,14 @@ pub struct Tolerance {
 
 /// An entry with its times: `120@40:3`, `120:3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry<'a> {
+struct SequenceEntry<'a> {
     /// With its flags.
     level: &'a str,
     begin: Option<u64>,
     length: u64,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> SequenceEntry<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let (head, length) = text.split_once(':')?;
         let (level, begin) = match head.split_once('@') {
@@ -43,7 +43,7 @@ impl Tolerance {
     /// The first entry that has none.
     pub fn check(want: &str) -> Result<(), &str> {
         let mut entries = want.split_whitespace();
-        match entries.find(|entry| Entry::parse(entry).is_none()) {
+        match entries.find(|entry| SequenceEntry::parse(entry).is_none()) {
             Some(entry) => Err(entry),
             None => Ok(()),
         }
@@ -52,7 +52,7 @@ impl Tolerance {
     /// How far the times of `got`, nanoseconds, are from those of `want`, at most. `None` if they
     /// are too far, or it is another level.
     fn off(self, want: &str, got: &str) -> Option<Nanos> {
-        let (want, got) = (Entry::parse(want)?, Entry::parse(got)?);
+        let (want, got) = (SequenceEntry::parse(want)?, SequenceEntry::parse(got)?);
         let said = |units: u64| units.saturating_mul(self.unit.get());
         let begins = match (want.begin, got.begin) {
             (Some(want), Some(got)) => said(want).abs_diff(got),
@@ -65,7 +65,7 @@ impl Tolerance {
 
     /// An entry whose times are nanoseconds, for people.
     fn show(entry: &str) -> String {
-        let Some(it) = Entry::parse(entry) else {
+        let Some(it) = SequenceEntry::parse(entry) else {
             return entry.to_owned();
         };
         let begin = it.begin.map(|at| format!(" from {}", Nanos::new(at)));

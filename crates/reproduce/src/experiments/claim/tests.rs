@@ -5,19 +5,19 @@ use model::Nanos;
 use super::*;
 
 /// Twenty values around `mean` with a spread of about 2 %.
-fn cell(name: &str, mean: f64) -> Cell {
+fn cell(name: &str, mean: f64) -> ClaimCell {
     let part = |at: u32| 1.0 + (f64::from(at * 7 % 20) - 9.5) * 0.0035;
-    Cell {
+    ClaimCell {
         name: name.to_owned(),
         values: (0..20).map(|at| mean * part(at)).collect(),
     }
 }
 
-fn verdict(question: Question) -> Verdict {
+fn verdict(question: ClaimQuestion) -> ClaimVerdict {
     finding(question).verdict
 }
 
-fn finding(question: Question) -> Finding {
+fn finding(question: ClaimQuestion) -> ClaimFinding {
     let rules = Rules {
         resamples: 2_000,
         ..Rules::default()
@@ -25,8 +25,8 @@ fn finding(question: Question) -> Finding {
     judge(&[("q".to_owned(), question)], &rules).remove(0)
 }
 
-fn ratio(arm: f64, side: Side, published: Option<f64>) -> Question {
-    Question::Ratio {
+fn ratio(arm: f64, side: Side, published: Option<f64>) -> ClaimQuestion {
+    ClaimQuestion::Ratio {
         arm: cell("arm", arm),
         base: cell("base", 100.0),
         side,
@@ -36,7 +36,7 @@ fn ratio(arm: f64, side: Side, published: Option<f64>) -> Question {
     }
 }
 
-use Verdict::{
+use ClaimVerdict::{
     CannotFail, NotReproduced, NotTestable, OppositeDirection, Reproduced, SameDirection, Undecided,
 };
 
@@ -55,7 +55,7 @@ fn a_ratio_is_reproduced_in_its_size_or_its_direction_or_not_at_all() {
     // A published difference of 1 % is none that "no difference" could contradict.
     assert_eq!(verdict(ratio(100.1, Side::Below, Some(0.99))), Undecided);
     let mut noisy = ratio(99.0, Side::Below, Some(0.85));
-    if let Question::Ratio { arm, .. } = &mut noisy {
+    if let ClaimQuestion::Ratio { arm, .. } = &mut noisy {
         arm.values = (0..6).map(|at| 60.0 + 15.0 * f64::from(at)).collect();
     }
     assert_eq!(verdict(noisy), Undecided);
@@ -63,7 +63,7 @@ fn a_ratio_is_reproduced_in_its_size_or_its_direction_or_not_at_all() {
 
 #[test]
 fn a_ratio_must_be_as_far_from_one_as_is_said() {
-    let beyond = |arm| Question::Ratio {
+    let beyond = |arm| ClaimQuestion::Ratio {
         arm: cell("arm", arm),
         base: cell("base", 100.0),
         side: Side::Above,
@@ -78,7 +78,7 @@ fn a_ratio_must_be_as_far_from_one_as_is_said() {
 
 #[test]
 fn equals_are_within_their_margin_and_not_merely_undecided() {
-    let equal = |arm| Question::Equal {
+    let equal = |arm| ClaimQuestion::Equal {
         arm: cell("arm", arm),
         base: cell("base", 100.0),
         margin: 0.03,
@@ -91,7 +91,7 @@ fn equals_are_within_their_margin_and_not_merely_undecided() {
 
 #[test]
 fn a_mean_or_a_ratio_is_between_two_numbers() {
-    let within = |low, high, base: Option<f64>| Question::Within {
+    let within = |low, high, base: Option<f64>| ClaimQuestion::Within {
         cell: cell("arm", 200.0),
         base: base.map(|base| cell("base", base)),
         low,
@@ -111,7 +111,7 @@ fn a_mean_or_a_ratio_is_between_two_numbers() {
     );
     let share = finding(within(18.0, 22.0, Some(10.0)));
     assert!((share.parts[0].value - 20.0).abs() < 0.1, "{share:?}");
-    let every = |high| Question::Every {
+    let every = |high| ClaimQuestion::Every {
         cells: vec![cell("a", 100.0), cell("b", 101.0)],
         low: 0.0,
         high,
@@ -124,8 +124,8 @@ fn a_mean_or_a_ratio_is_between_two_numbers() {
 /// A share of all time was 100.00000000000001 % in one of ten runs in a guest, and that refuted C6.
 #[test]
 fn a_bound_is_not_missed_by_the_rounding_of_a_sum() {
-    let run_of = |value| Question::Every {
-        cells: vec![Cell {
+    let run_of = |value| ClaimQuestion::Every {
+        cells: vec![ClaimCell {
             values: vec![100.0, value],
             ..cell("a", 100.0)
         }],
@@ -142,7 +142,7 @@ fn a_bound_is_not_missed_by_the_rounding_of_a_sum() {
 
 #[test]
 fn a_slope_is_that_of_the_line_through_the_means() {
-    let slope = |step: f64, low, high| Question::Slope {
+    let slope = |step: f64, low, high| ClaimQuestion::Slope {
         points: (0..5_u32)
             .map(|at| (f64::from(at), cell("p", 100.0 + step * f64::from(at)), None))
             .collect(),
@@ -159,7 +159,7 @@ fn a_slope_is_that_of_the_line_through_the_means() {
 
 #[test]
 fn a_flat_line_has_no_point_far_from_its_mean() {
-    let flat = |last| Question::Flat {
+    let flat = |last| ClaimQuestion::Flat {
         points: [100.0, 101.0, 99.0, last]
             .map(|mean| cell("p", mean))
             .to_vec(),
@@ -172,7 +172,7 @@ fn a_flat_line_has_no_point_far_from_its_mean() {
 
 #[test]
 fn a_trend_with_a_step_back_is_a_direction_only() {
-    let rises = |means: [f64; 4]| Question::Monotone {
+    let rises = |means: [f64; 4]| ClaimQuestion::Monotone {
         points: means
             .map(|mean| (cell("p", mean), Some(cell("b", 100.0))))
             .to_vec(),
@@ -189,7 +189,7 @@ fn a_trend_with_a_step_back_is_a_direction_only() {
 fn a_trend_does_not_depend_on_the_unit() {
     let trend = |unit: f64, means: &[f64]| {
         let points = means.iter().map(|mean| (cell("p", mean * unit), None));
-        let question = Question::Monotone {
+        let question = ClaimQuestion::Monotone {
             points: points.collect(),
             side: Side::Above,
         };
@@ -238,7 +238,7 @@ fn a_finding_says_what_was_published_and_how_far_two_numbers_agree() {
         Some(0.85)
     );
     assert_eq!(finding(ratio(88.0, Side::Below, None)).published, None);
-    let agree = Question::Agree {
+    let agree = ClaimQuestion::Agree {
         left: constant("left", 102.0),
         right: constant("right", 100.0),
         margin: 0.05,
@@ -253,7 +253,7 @@ fn a_finding_says_what_was_published_and_how_far_two_numbers_agree() {
 
 #[test]
 fn an_order_may_allow_ties() {
-    let order = |middle, ties| Question::Order {
+    let order = |middle, ties| ClaimQuestion::Order {
         cells: [100.0, middle, 120.0].map(|mean| cell("p", mean)).to_vec(),
         ties,
     };
@@ -265,7 +265,7 @@ fn an_order_may_allow_ties() {
 
 #[test]
 fn the_lowest_is_below_each_other() {
-    let lowest = |second| Question::Extreme {
+    let lowest = |second| ClaimQuestion::Extreme {
         cell: cell("it", 100.0),
         others: vec![cell("a", 130.0), cell("b", second)],
         side: Side::Below,
@@ -278,7 +278,7 @@ fn the_lowest_is_below_each_other() {
 
 #[test]
 fn the_turning_point_is_one_of_those_that_are_said() {
-    let turn = |means: [f64; 4]| Question::Turn {
+    let turn = |means: [f64; 4]| ClaimQuestion::Turn {
         points: means
             .iter()
             .zip([false, true, true, false])
@@ -293,7 +293,7 @@ fn the_turning_point_is_one_of_those_that_are_said() {
 
 #[test]
 fn every_sign_must_be_right() {
-    let signs = |last| Question::Signs {
+    let signs = |last| ClaimQuestion::Signs {
         pairs: vec![
             (cell("a", 105.0), cell("b", 100.0), Side::Above),
             (cell("c", last), cell("d", 100.0), Side::Below),
@@ -306,12 +306,12 @@ fn every_sign_must_be_right() {
 
 #[test]
 fn two_numbers_agree_in_every_run() {
-    let agree = |margin| Question::Agree {
-        left: Cell {
+    let agree = |margin| ClaimQuestion::Agree {
+        left: ClaimCell {
             name: "a".to_owned(),
             values: vec![100.0, 101.0],
         },
-        right: Cell {
+        right: ClaimCell {
             name: "b".to_owned(),
             values: vec![100.0, 100.0],
         },
@@ -323,7 +323,7 @@ fn two_numbers_agree_in_every_run() {
 
 #[test]
 fn a_sequence_is_exactly_as_said_or_the_first_difference_is_told() {
-    let trace = |got: &[&str], prefix| Question::Trace {
+    let trace = |got: &[&str], prefix| ClaimQuestion::Trace {
         want: "0 2  1 1".to_owned(),
         got: got.iter().map(ToString::to_string).collect(),
         within: None,
@@ -345,7 +345,7 @@ fn a_sequence_is_exactly_as_said_or_the_first_difference_is_told() {
 #[test]
 fn times_of_a_sequence_may_be_off_by_a_tick_and_no_more() {
     let of = |want: &str, got: &[&str], prefix| {
-        let question = Question::Trace {
+        let question = ClaimQuestion::Trace {
             want: want.to_owned(),
             got: got.iter().map(ToString::to_string).collect(),
             within: Some(Tolerance {
@@ -420,21 +420,21 @@ fn times_of_a_sequence_may_be_off_by_a_tick_and_no_more() {
 #[test]
 fn what_cannot_be_tried_is_told_apart_from_what_lacks_runs() {
     let why = "it needs a kernel".to_owned();
-    let it = finding(Question::NotTestable { why });
+    let it = finding(ClaimQuestion::NotTestable { why });
     assert_eq!(
         (it.verdict, it.words.as_str()),
         (NotTestable, "it needs a kernel")
     );
     let why = "not run".to_owned();
-    assert_eq!(verdict(Question::Lacking { why }), Undecided);
+    assert_eq!(verdict(ClaimQuestion::Lacking { why }), Undecided);
 }
 
 /// A part that is refuted by a hair, and one that says nothing.
-fn weak(name: &str) -> (String, Question) {
+fn weak(name: &str) -> (String, ClaimQuestion) {
     (name.to_owned(), ratio(101.3, Side::Below, Some(0.99)))
 }
 
-fn noise(at: u32) -> (String, Question) {
+fn noise(at: u32) -> (String, ClaimQuestion) {
     (format!("n{at}"), ratio(100.0, Side::Below, Some(0.99)))
 }
 
@@ -449,7 +449,7 @@ fn evidence_against_is_corrected_for_the_tests_of_its_statement_and_exact_ones_d
     let many: Vec<_> = (0..60).map(noise).chain([weak("q")]).collect();
     assert_eq!(judge(&many, &rules)[60].verdict, Undecided);
     let exact = |at: u32| {
-        let question = Question::Trace {
+        let question = ClaimQuestion::Trace {
             want: "1".to_owned(),
             got: vec!["1".to_owned()],
             within: None,
@@ -476,11 +476,11 @@ fn a_statement_is_supported_when_each_of_its_tests_is_without_a_correction() {
 
 /// Twenty values whose mean's interval of 95 % is nearly this one: they lie evenly around its
 /// middle, and 2.09 standard errors reach its ends.
-fn with_interval(name: &str, low: f64, high: f64) -> Cell {
+fn with_interval(name: &str, low: f64, high: f64) -> ClaimCell {
     let middle = (low + high) / 2.0;
     // The standard deviation of 0, 1, ..., 19 is the square root of 35.
     let step = (high - low) / 2.0 / 2.09 * 20_f64.sqrt() / 35_f64.sqrt();
-    Cell {
+    ClaimCell {
         name: name.to_owned(),
         values: (0..20)
             .map(|at| middle + step * (f64::from(at) - 9.5))
@@ -488,8 +488,8 @@ fn with_interval(name: &str, low: f64, high: f64) -> Cell {
     }
 }
 
-fn constant(name: &str, value: f64) -> Cell {
-    Cell {
+fn constant(name: &str, value: f64) -> ClaimCell {
+    ClaimCell {
         name: name.to_owned(),
         values: vec![value; 20],
     }
@@ -499,8 +499,8 @@ fn constant(name: &str, value: f64) -> Cell {
 /// took 1.45 times as long, \[1.26, 1.67\].
 #[test]
 fn a_load_that_takes_half_as_long_again_refutes_that_all_are_shorter() {
-    let load = |name: &str, arm: Cell, published| {
-        let question = Question::Ratio {
+    let load = |name: &str, arm: ClaimCell, published| {
+        let question = ClaimQuestion::Ratio {
             arm,
             base: constant("o1", 1.0),
             side: Side::Below,
@@ -532,7 +532,7 @@ fn a_load_that_takes_half_as_long_again_refutes_that_all_are_shorter() {
 #[test]
 fn less_than_what_was_asked_for_is_refuted_by_what_was_asked_for() {
     let peak = |low, high, beyond| {
-        verdict(Question::Ratio {
+        verdict(ClaimQuestion::Ratio {
             arm: with_interval("staircase5", low, high),
             base: constant("o1", 1.0),
             side: Side::Above,
@@ -579,11 +579,11 @@ fn a_quick_look_says_that_the_means_are_the_other_way_round() {
         ..Rules::default()
     };
     let of = |question| judge(&[("q".to_owned(), question)], &rules)[0].verdict;
-    let few = |name: &str, mean: f64| Cell {
+    let few = |name: &str, mean: f64| ClaimCell {
         name: name.to_owned(),
         values: [0.9, 1.0, 1.1].map(|part| part * mean).to_vec(),
     };
-    let lowest = |o1: f64| Question::Extreme {
+    let lowest = |o1: f64| ClaimQuestion::Extreme {
         cell: few("o1", o1),
         others: vec![few("off", 492.0), few("on", 2000.0)],
         side: Side::Below,
@@ -601,7 +601,7 @@ fn what_cannot_fail_is_not_counted_unless_it_fails() {
     let of = |question| {
         let question = Box::new(question);
         let why = "nothing idles".to_owned();
-        finding(Question::CannotFail { why, question })
+        finding(ClaimQuestion::CannotFail { why, question })
     };
     let held = of(ratio(88.0, Side::Below, Some(0.85)));
     assert_eq!(held.verdict, CannotFail);
@@ -616,7 +616,7 @@ fn what_cannot_fail_is_not_counted_unless_it_fails() {
         NotReproduced
     );
     let why = "not run".to_owned();
-    assert_eq!(of(Question::Lacking { why }).verdict, CannotFail);
+    assert_eq!(of(ClaimQuestion::Lacking { why }).verdict, CannotFail);
     // It takes nothing from the others.
     let rules = Rules {
         resamples: 2_000,
@@ -626,7 +626,7 @@ fn what_cannot_fail_is_not_counted_unless_it_fails() {
     let free = |at: u32| {
         let (name, question) = noise(at);
         let (why, question) = (String::new(), Box::new(question));
-        (name, Question::CannotFail { why, question })
+        (name, ClaimQuestion::CannotFail { why, question })
     };
     let many: Vec<_> = (0..60).map(free).chain([weak("q")]).collect();
     assert_eq!(judge(&many, &rules)[60], alone[0]);
@@ -636,7 +636,7 @@ fn what_cannot_fail_is_not_counted_unless_it_fails() {
 fn a_hair_is_no_difference_where_nothing_is_left_to_chance() {
     let exact = |arm: f64, published| {
         let mut question = ratio(arm, Side::Above, published);
-        if let Question::Ratio {
+        if let ClaimQuestion::Ratio {
             arm: cell, base, ..
         } = &mut question
         {
@@ -658,7 +658,7 @@ fn a_hair_is_no_difference_where_nothing_is_left_to_chance() {
     assert_eq!(look(exact(110.0, Some(1.27))), SameDirection);
     // Ten times as many were said, without a number.
     let mut many = exact(101.6, None);
-    if let Question::Ratio { beyond, .. } = &mut many {
+    if let ClaimQuestion::Ratio { beyond, .. } = &mut many {
         *beyond = 10.0;
     }
     assert_eq!(look(many), Undecided);
@@ -679,8 +679,8 @@ fn a_quick_look_says_no_more_than_the_direction() {
 
 #[test]
 fn a_probability_is_told_only_where_something_was_left_to_chance() {
-    let p = |arm: Cell, base: Cell, quick| {
-        let question = Question::Ratio {
+    let p = |arm: ClaimCell, base: ClaimCell, quick| {
+        let question = ClaimQuestion::Ratio {
             arm,
             base,
             side: Side::Below,

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Verdict on a published statement, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// It holds here, and where a number was published, ours is within the margin of it.
     Reproduced,
     /// It holds here, but not in its size; or a quick look saw no more.
@@ -22,7 +22,7 @@ pub enum Verdict {
     NotTestable,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// Every verdict, in the order of tables.
     pub const ALL: [Self; 7] = [
         Self::Reproduced,
@@ -56,11 +56,11 @@ impl Verdict {
 /// Verdict of a statement whose parts have these verdicts: that of the worst part. Parts that
 /// cannot fail or cannot be tried do not count unless there are no others; no part at all cannot be
 /// tried.
-pub fn together(parts: impl IntoIterator<Item = Verdict>) -> Verdict {
+pub fn together(parts: impl IntoIterator<Item = ClaimVerdict>) -> ClaimVerdict {
     let (counted, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|it| it.counts());
     let worst = counted.into_iter().max();
     let rest = worst.or_else(|| others.into_iter().min());
-    rest.unwrap_or(Verdict::NotTestable)
+    rest.unwrap_or(ClaimVerdict::NotTestable)
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_as_strong_as_its_weakest_part() {
-        use Verdict::{
+        use ClaimVerdict::{
             CannotFail, NotReproduced, NotTestable, OppositeDirection, Reproduced, SameDirection,
             Undecided,
         };

@@ -4,13 +4,17 @@ use model::Nanos;
 use stats::probe::{Form, Steps, Wanted};
 use toml::Spanned;
 
-use super::{Made, Metric, Reader, RunSet, Take, ordered};
+use super::{ExperimentReader, Made, Metric, RunSet, Take, ordered};
 use crate::experiments::claim::Formula;
 use crate::experiments::draft;
 use crate::experiments::error::{Result, wrong};
 
-impl Reader<'_> {
-    pub(super) fn probe(&self, name: &Spanned<String>, probe: &draft::Probe) -> Result<Wanted> {
+impl ExperimentReader<'_> {
+    pub(super) fn probe(
+        &self,
+        name: &Spanned<String>,
+        probe: &draft::DraftProbe,
+    ) -> Result<Wanted> {
         let form = match (&probe.waits, &probe.levels, &probe.spans, &probe.every) {
             (Some(classes), None, None, None) => Form::Waits {
                 longer: match &probe.longer {
@@ -56,7 +60,7 @@ impl Reader<'_> {
         })
     }
 
-    fn rate(&self, every: &Spanned<String>, probe: &draft::Probe) -> Result<Form> {
+    fn rate(&self, every: &Spanned<String>, probe: &draft::DraftProbe) -> Result<Form> {
         let length = self.span(every)?;
         // A run has at least as many events as spans, and keeps each of its spans.
         if length < Nanos::from_millis(1) {

@@ -12,7 +12,8 @@ use toml::Spanned;
 use super::super::draft::{self, Draft, OneOrMore};
 use super::super::files::Files;
 use super::{
-    Arm, Experiment, Point, QUICK_REAL, Reader, RunSet, Work, ordered, statements, varies,
+    Arm, Experiment, ExperimentReader, Point, PointWork, QUICK_REAL, RunSet, ordered, statements,
+    varies,
 };
 use crate::experiments::catalog::Catalog;
 use crate::experiments::error::{Cause, Error, Result, wrong};
@@ -30,11 +31,11 @@ struct RealDraft {
     #[serde(default)]
     guest: Guest,
     #[serde(default)]
-    arm: BTreeMap<Spanned<String>, draft::Arm>,
+    arm: BTreeMap<Spanned<String>, draft::DraftArm>,
     #[serde(default)]
     runs: BTreeMap<Spanned<String>, Runs>,
     #[serde(default)]
-    probe: BTreeMap<Spanned<String>, draft::Probe>,
+    probe: BTreeMap<Spanned<String>, draft::DraftProbe>,
     #[serde(default)]
     metric: BTreeMap<Spanned<String>, draft::Metric>,
     #[serde(default)]
@@ -58,7 +59,7 @@ pub struct Guest {
     /// How long a run may take, in the guest's seconds.
     pub timeout_s: u64,
     /// Programs that commands start.
-    pub with: Vec<Program>,
+    pub with: Vec<RealProgram>,
     /// Packages that are unpacked into a folder, which commands call `{root}`.
     pub packages: Vec<String>,
     /// What of that folder a guest gets: files and whole folders.
@@ -71,7 +72,7 @@ pub struct Guest {
     untagged,
     expecting = "expected a program's name, or a table with program and package"
 )]
-pub enum Program {
+pub enum RealProgram {
     /// One that is installed.
     Installed(String),
     /// One that is fetched from the distribution where it is not installed.
@@ -83,7 +84,7 @@ pub enum Program {
     },
 }
 
-impl Program {
+impl RealProgram {
     /// Its name.
     pub fn name(&self) -> &str {
         match self {
@@ -154,7 +155,7 @@ pub fn read(files: &Files, name: &str, catalog: &dyn Catalog) -> Result<Experime
     } = file::read(&source)?;
     let draft = Draft {
         experiment: head,
-        machine: draft::Machine::default(),
+        machine: draft::DraftMachine::default(),
         arm,
         runs: BTreeMap::new(),
         probe,
@@ -163,7 +164,7 @@ pub fn read(files: &Files, name: &str, catalog: &dyn Catalog) -> Result<Experime
         statement,
         figure,
     };
-    let reader = Reader {
+    let reader = ExperimentReader {
         files,
         folder: name,
         source,
@@ -197,7 +198,12 @@ fn find(words: &str, catalog: &dyn Catalog) -> Result<PolicySpec, Cause> {
     })
 }
 
-fn set(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs, arms: &[Arm]) -> Result<RunSet> {
+fn set(
+    reader: &ExperimentReader<'_>,
+    name: &Spanned<String>,
+    runs: &Runs,
+    arms: &[Arm],
+) -> Result<RunSet> {
     let seeds = reader.seeds(runs.seeds.as_ref(), RUNS)?;
     let chosen = reader.chosen(runs.arms.as_deref(), arms)?;
     let mut probes = ordered(&reader.draft.probe).into_iter();
@@ -226,7 +232,11 @@ fn set(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs, arms: &[Arm]) -
 }
 
 /// Every combination.
-fn points(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs) -> Result<Vec<Point>> {
+fn points(
+    reader: &ExperimentReader<'_>,
+    name: &Spanned<String>,
+    runs: &Runs,
+) -> Result<Vec<Point>> {
     let mut lists: Vec<(String, Vec<i64>)> = ordered(&runs.scale)
         .into_iter()
         .map(|(name, values)| (name.get_ref().clone(), values.list()))
@@ -256,7 +266,7 @@ fn points(reader: &Reader<'_>, name: &Spanned<String>, runs: &Runs) -> Result<Ve
         Ok(Point {
             scale: Vec::new(),
             label: labels.join(", "),
-            work: Work::Command(command),
+            work: PointWork::Command(command),
             machine: MachineSpec {
                 cpus,
                 ..MachineSpec::default()

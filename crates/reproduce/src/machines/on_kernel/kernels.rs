@@ -27,9 +27,9 @@ use vm::{Pace, Request, Speed};
 
 use super::missing::{Missing, lock};
 use super::probed;
-use crate::experiments::cells::{CellId, Results, Sample};
-use crate::experiments::experiment::{DEFAULT, Experiment, Guest, Wished, Work};
-use crate::machines::How;
+use crate::experiments::cells::{CellId, ExperimentResults, RunSample};
+use crate::experiments::experiment::{DEFAULT, Experiment, Guest, PointWork, Wished};
+use crate::machines::RerunOptions;
 
 /// The plan's file in the shared folder.
 const PLAN: &str = "plan.json";
@@ -74,7 +74,7 @@ fn plan<'a>(experiments: &'a [Experiment], quick: bool) -> Vec<Boot<'a>> {
         for Wished { cell, number, seed } in experiment.runs(quick) {
             let set = &experiment.sets[cell.set];
             let point = &set.points[cell.point];
-            let Work::Command(command) = &point.work else {
+            let PointWork::Command(command) = &point.work else {
                 continue;
             };
             let seed = seed.to_string();
@@ -188,8 +188,8 @@ impl Boot<'_> {
 pub fn run(
     place: KernelPlace,
     experiments: &[Experiment],
-    how: How<'_>,
-    results: &mut [Results],
+    how: RerunOptions<'_>,
+    results: &mut [ExperimentResults],
 ) -> anyhow::Result<bool> {
     if place == KernelPlace::Host {
         check_host()?;
@@ -444,7 +444,7 @@ fn on_host(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Res
 }
 
 /// Puts the results of a boot into their cells.
-fn read(boot: &Boot<'_>, document: &Value, results: &mut Results) {
+fn read(boot: &Boot<'_>, document: &Value, results: &mut ExperimentResults) {
     let ran = document["ran"].as_array().into_iter().flatten();
     let ran = ran.filter_map(|ran| serde_json::from_value::<Ran>(ran.clone()).ok());
     let by_id: BTreeMap<String, Ran> = ran.map(|ran| (ran.id.clone(), ran)).collect();
@@ -462,24 +462,24 @@ fn read(boot: &Boot<'_>, document: &Value, results: &mut Results) {
     }
 }
 
-fn failed(why: &str) -> Sample {
-    Sample {
+fn failed(why: &str) -> RunSample {
+    RunSample {
         failure: Some(why.to_owned()),
-        ..Sample::default()
+        ..RunSample::default()
     }
 }
 
 /// What one run gave. A run is void whose policy was not the same all the time.
-fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &Value) -> Sample {
+fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &Value) -> RunSample {
     let has_policy = boot.policy != DEFAULT;
     let stayed = ran
         .policy
         .iter()
         .all(|now| Some(now) == first && now.0.is_some() == has_policy);
     if has_policy && !stayed {
-        return Sample {
+        return RunSample {
             ejection: Some("the policy was ejected before the run was over".to_owned()),
-            ..Sample::default()
+            ..RunSample::default()
         };
     }
     if !stayed {
@@ -496,7 +496,7 @@ fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &Value)
     if let Some(why) = probes["failure"].as_str() {
         return failed(why);
     }
-    let mut sample = Sample::of(&json!({ "probes": probes }));
+    let mut sample = RunSample::of(&json!({ "probes": probes }));
     sample.numbers.insert("run.time_s".to_owned(), ran.time_s);
     for (name, figure) in told["figures"].as_object().into_iter().flatten() {
         if let Some(value) = figure["value"].as_f64() {
@@ -564,7 +564,7 @@ margin = 0.1
         .unwrap();
         let files = Files::of_folder(&folder).unwrap();
         assert_eq!(files.on_kernels(), ["002-x"]);
-        let read = experiment::read_real(&files, "002-x", &crate::machines::Program);
+        let read = experiment::read_real(&files, "002-x", &crate::machines::ProgramFiles);
         fs::remove_dir_all(folder).unwrap();
         read.unwrap()
     }
@@ -676,10 +676,10 @@ margin = 0.1
     fn what_a_guest_did_not_run_is_lacking_with_the_reason() {
         let experiments = [experiment()];
         let boots = plan(&experiments, true);
-        let mut results = Results::default();
+        let mut results = ExperimentResults::default();
         let document = json!({ "report": { "failure": "no kernel" }, "ran": [] });
         read(&boots[0], &document, &mut results);
-        let samples: Vec<&Sample> = results.cells.values().flatten().collect();
+        let samples: Vec<&RunSample> = results.cells.values().flatten().collect();
         assert_eq!(samples.len(), 2);
         assert!(
             samples

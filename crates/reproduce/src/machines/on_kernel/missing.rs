@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 
 use runslice::door::{in_full, say};
 
-use crate::experiments::experiment::Program;
+use crate::experiments::experiment::RealProgram;
 
 /// What cannot be had in this call. It is looked for once: a mirror that does not answer takes
 /// minutes to say so.
@@ -43,7 +43,7 @@ impl Missing {
     }
 
     /// The path of a program, if it is not one of the guest's own.
-    pub fn program(&mut self, program: &Program) -> anyhow::Result<Option<PathBuf>> {
+    pub fn program(&mut self, program: &RealProgram) -> anyhow::Result<Option<PathBuf>> {
         let name = program.name();
         self.look(&format!("program {name}"), || {
             find(program).with_context(|| format!("no {name}"))
@@ -65,13 +65,13 @@ impl Missing {
 }
 
 /// Where a program is that is not on the PATH; `None` where it is.
-fn find(program: &Program) -> anyhow::Result<Option<PathBuf>> {
+fn find(program: &RealProgram) -> anyhow::Result<Option<PathBuf>> {
     if vm::is_installed(program.name()) {
         return Ok(None);
     }
     match program {
-        Program::Installed(name) => bail!("the program `{name}` is not installed"),
-        Program::Packaged { program, package } => {
+        RealProgram::Installed(name) => bail!("the program `{name}` is not installed"),
+        RealProgram::Packaged { program, package } => {
             let path = vm::fetch_program(program, package, &mut |step| say("reproduce", step))?;
             Ok(Some(path))
         }

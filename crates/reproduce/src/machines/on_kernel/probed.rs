@@ -37,7 +37,7 @@ pub fn look(probes: &[Wanted], events: Option<&[u8]>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiments::cells::Sample;
+    use crate::experiments::cells::RunSample;
     use model::{
         CpuId, Event, Header, MachineSpec, Nanos, PrevState, SimTime, Sink as _, TaskGroup, TaskId,
         What,
@@ -120,10 +120,10 @@ mod tests {
         written(&events)
     }
 
-    fn sample(probes: &[Wanted]) -> Sample {
+    fn sample(probes: &[Wanted]) -> RunSample {
         let found = look(probes, Some(&slices()));
         assert_eq!(found["failure"], Value::Null);
-        Sample::of(&json!({ "probes": found }))
+        RunSample::of(&json!({ "probes": found }))
     }
 
     #[test]
