@@ -14,7 +14,7 @@ use model::Sink;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use show::figure::Collector;
-use show::report::page::{self, Part};
+use show::report::page::{self, PagePart};
 use show::report::{self, TableName, checks, human, json};
 use show::{Look, Origin};
 use stats::{Metrics, Tails};
@@ -249,7 +249,7 @@ impl Run {
             }
             tails.push((spec.policy.name.clone(), all));
         }
-        let part = Part {
+        let part = PagePart {
             results: &self.simulated.results,
             tails,
             collected,

@@ -16,7 +16,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
-use show::export::{ExportTable, Form, Kind};
+use show::export::{ColumnKind, ExportTable, Form};
 use traces::EventColumns;
 
 use crate::errors::Error;
@@ -183,22 +183,22 @@ fn list<'py>(py: Python<'py>, column: &dyn Array) -> PyResult<Bound<'py, PyList>
 }
 
 /// The cells of one column.
-fn column<'a>(kind: Kind, cells: impl Iterator<Item = &'a str>) -> ArrayRef {
+fn column<'a>(kind: ColumnKind, cells: impl Iterator<Item = &'a str>) -> ArrayRef {
     match kind {
-        Kind::Text => {
+        ColumnKind::Text => {
             let mut column = StringBuilder::new();
             cells.for_each(|cell| column.append_value(cell));
             Arc::new(column.finish())
         }
-        Kind::Whole => Arc::new(UInt64Array::from_iter(cells.map(|cell| some(cell, kind)))),
-        Kind::Signed => Arc::new(Int64Array::from_iter(cells.map(|cell| some(cell, kind)))),
-        Kind::Real => Arc::new(Float64Array::from_iter(cells.map(|cell| some(cell, kind)))),
-        Kind::Truth => Arc::new(BooleanArray::from_iter(cells.map(|cell| some(cell, kind)))),
+        ColumnKind::Whole => Arc::new(UInt64Array::from_iter(cells.map(|cell| some(cell, kind)))),
+        ColumnKind::Signed => Arc::new(Int64Array::from_iter(cells.map(|cell| some(cell, kind)))),
+        ColumnKind::Real => Arc::new(Float64Array::from_iter(cells.map(|cell| some(cell, kind)))),
+        ColumnKind::Truth => Arc::new(BooleanArray::from_iter(cells.map(|cell| some(cell, kind)))),
     }
 }
 
 /// A cell's value; `None` of an empty one.
-fn some<T: std::str::FromStr>(cell: &str, kind: Kind) -> Option<T> {
+fn some<T: std::str::FromStr>(cell: &str, kind: ColumnKind) -> Option<T> {
     (!cell.is_empty()).then(|| {
         cell.parse()
             .unwrap_or_else(|_| panic!("`{cell}` in a column of {kind:?}"))

@@ -10,7 +10,7 @@ use serde::Serialize;
 use stats::compare::{Better, Extent, Judged, Measure, Outlier, Row, SAMPLES_MAX, Scale, Verdict};
 
 use crate::Origin;
-use crate::export::{ExportTable, Kind};
+use crate::export::{ColumnKind, ExportTable};
 
 pub use human::write as text;
 pub use page::{Compared, page, verdict};
@@ -192,27 +192,27 @@ fn plain(value: f64) -> String {
 }
 
 /// The columns of the exported table.
-const COLUMNS: [(&str, Kind); 20] = [
-    ("schema", Kind::Text),
-    ("version", Kind::Text),
-    ("command", Kind::Text),
-    ("place", Kind::Text),
-    ("metric", Kind::Text),
-    ("baseline", Kind::Text),
-    ("against", Kind::Text),
-    ("baseline_runs", Kind::Whole),
-    ("baseline_median", Kind::Real),
-    ("against_runs", Kind::Whole),
-    ("against_median", Kind::Real),
-    ("ratio", Kind::Real),
-    ("ratio_low", Kind::Real),
-    ("ratio_high", Kind::Real),
-    ("difference", Kind::Real),
-    ("difference_low", Kind::Real),
-    ("difference_high", Kind::Real),
-    ("p_holm", Kind::Real),
-    ("verdict", Kind::Text),
-    ("refused", Kind::Text),
+const COLUMNS: [(&str, ColumnKind); 20] = [
+    ("schema", ColumnKind::Text),
+    ("version", ColumnKind::Text),
+    ("command", ColumnKind::Text),
+    ("place", ColumnKind::Text),
+    ("metric", ColumnKind::Text),
+    ("baseline", ColumnKind::Text),
+    ("against", ColumnKind::Text),
+    ("baseline_runs", ColumnKind::Whole),
+    ("baseline_median", ColumnKind::Real),
+    ("against_runs", ColumnKind::Whole),
+    ("against_median", ColumnKind::Real),
+    ("ratio", ColumnKind::Real),
+    ("ratio_low", ColumnKind::Real),
+    ("ratio_high", ColumnKind::Real),
+    ("difference", ColumnKind::Real),
+    ("difference_low", ColumnKind::Real),
+    ("difference_high", ColumnKind::Real),
+    ("p_holm", ColumnKind::Real),
+    ("verdict", ColumnKind::Text),
+    ("refused", ColumnKind::Text),
 ];
 
 /// The rows as a table for programs.

@@ -10,7 +10,7 @@ use model::MachineSpec;
 
 /// What the cells of a column hold. An empty cell of any kind but text is one without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// A text in UTF-8.
     Text,
     /// A whole number from 0 to 2^64 - 1.
@@ -24,14 +24,14 @@ pub enum Kind {
 }
 
 /// The columns of a machine.
-pub const MACHINE: [(&str, Kind); 7] = [
-    ("machine_cpus", Kind::Whole),
-    ("machine_smt", Kind::Whole),
-    ("machine_llc", Kind::Whole),
-    ("machine_node", Kind::Whole),
-    ("machine_hz", Kind::Whole),
-    ("machine_kernel", Kind::Text),
-    ("machine_profile", Kind::Text),
+pub const MACHINE: [(&str, ColumnKind); 7] = [
+    ("machine_cpus", ColumnKind::Whole),
+    ("machine_smt", ColumnKind::Whole),
+    ("machine_llc", ColumnKind::Whole),
+    ("machine_node", ColumnKind::Whole),
+    ("machine_hz", ColumnKind::Whole),
+    ("machine_kernel", ColumnKind::Text),
+    ("machine_profile", ColumnKind::Text),
 ];
 
 /// Its cells in the columns of [`MACHINE`].
@@ -73,13 +73,13 @@ impl Form {
 /// A table that is written when it is whole.
 #[derive(Clone, Debug, Default)]
 pub struct ExportTable {
-    columns: Vec<(&'static str, Kind)>,
+    columns: Vec<(&'static str, ColumnKind)>,
     rows: Vec<Vec<String>>,
 }
 
 impl ExportTable {
     /// A table with these columns and no rows.
-    pub fn new(columns: impl IntoIterator<Item = (&'static str, Kind)>) -> Self {
+    pub fn new(columns: impl IntoIterator<Item = (&'static str, ColumnKind)>) -> Self {
         Self {
             columns: columns.into_iter().collect(),
             rows: Vec::new(),
@@ -88,7 +88,7 @@ impl ExportTable {
 
     /// Names and kinds of the columns.
     #[must_use]
-    pub fn columns(&self) -> &[(&'static str, Kind)] {
+    pub fn columns(&self) -> &[(&'static str, ColumnKind)] {
         &self.columns
     }
 
@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn every_table_escapes_its_names() {
-        let mut table = ExportTable::new([("name", Kind::Text), ("change", Kind::Real)]);
+        let mut table =
+            ExportTable::new([("name", ColumnKind::Text), ("change", ColumnKind::Real)]);
         table.row(["=1+1".to_owned(), "-3.5".to_owned()]);
         let mut text = Vec::new();
         table.write(Form::Csv, &mut text).unwrap();

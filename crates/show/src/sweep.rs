@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use stats::compare::{Choice, Extent, Role, Set, Settings, compare, measures};
 
 use crate::comparison::{self, Compared};
-use crate::export::{ExportTable, Kind, MACHINE, machine_cells};
+use crate::export::{ColumnKind, ExportTable, MACHINE, machine_cells};
 use crate::figure::{Shown, every_run};
 use crate::page::Page;
 use crate::report::runs;
@@ -151,9 +151,9 @@ pub fn forecast(forecast: &Forecast, folder: &str, to: &mut dyn Write) -> io::Re
 #[must_use]
 pub fn table(sets: &[Set], origin: &Origin) -> ExportTable {
     let names = ["schema", "version", "command", "place", "policy", "metric"];
-    let names = names.map(|name| (name, Kind::Text));
-    let numbers = ["median", "min", "max"].map(|name| (name, Kind::Real));
-    let columns = names.into_iter().chain([("runs", Kind::Whole)]);
+    let names = names.map(|name| (name, ColumnKind::Text));
+    let numbers = ["median", "min", "max"].map(|name| (name, ColumnKind::Real));
+    let columns = names.into_iter().chain([("runs", ColumnKind::Whole)]);
     let mut table = ExportTable::new(columns.chain(numbers));
     for set in sets {
         for series in &set.series {
@@ -171,25 +171,25 @@ pub fn table(sets: &[Set], origin: &Origin) -> ExportTable {
 }
 
 /// The columns of a part: which run it is, its machine, and what was measured.
-const RUN: [(&str, Kind); 9] = [
-    ("schema", Kind::Text),
-    ("version", Kind::Text),
-    ("run", Kind::Whole),
-    ("key", Kind::Text),
-    ("place", Kind::Text),
-    ("policy", Kind::Text),
-    ("knobs", Kind::Text),
-    ("workload", Kind::Text),
-    ("scale", Kind::Text),
+const RUN: [(&str, ColumnKind); 9] = [
+    ("schema", ColumnKind::Text),
+    ("version", ColumnKind::Text),
+    ("run", ColumnKind::Whole),
+    ("key", ColumnKind::Text),
+    ("place", ColumnKind::Text),
+    ("policy", ColumnKind::Text),
+    ("knobs", ColumnKind::Text),
+    ("workload", ColumnKind::Text),
+    ("scale", ColumnKind::Text),
 ];
-const MEASURED: [(&str, Kind); 7] = [
-    ("seed", Kind::Whole),
-    ("duration_ns", Kind::Whole),
-    ("exit", Kind::Text),
-    ("metric", Kind::Text),
-    ("measure", Kind::Text),
-    ("better", Kind::Text),
-    ("value", Kind::Real),
+const MEASURED: [(&str, ColumnKind); 7] = [
+    ("seed", ColumnKind::Whole),
+    ("duration_ns", ColumnKind::Whole),
+    ("exit", ColumnKind::Text),
+    ("metric", ColumnKind::Text),
+    ("measure", ColumnKind::Text),
+    ("better", ColumnKind::Text),
+    ("value", ColumnKind::Real),
 ];
 
 /// Version of these columns; it grows when one is removed or changes its meaning.

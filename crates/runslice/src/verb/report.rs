@@ -17,7 +17,7 @@ use crate::about::About;
 use crate::exit::Status;
 use crate::kind::{self, WordKind};
 use crate::page::{Fold, Page};
-use crate::report::page::{self, Part};
+use crate::report::page::{self, PagePart};
 use crate::report::{Outcome, Results, World};
 use crate::{input, output, schedstat};
 use model::span;
@@ -169,9 +169,9 @@ fn page_of(input: Input) -> Page {
             .outcomes
             .push(Outcome::of_events(policy, run.report));
     }
-    let parts: Vec<Part<'_>> = places
+    let parts: Vec<PagePart<'_>> = places
         .iter_mut()
-        .map(|(_, results, tails, collected)| Part {
+        .map(|(_, results, tails, collected)| PagePart {
             results,
             tails: std::mem::take(tails),
             collected: std::mem::take(collected),

@@ -24,7 +24,7 @@ use crate::look::LookOptions;
 use crate::policy::Found;
 use crate::progress::Progress;
 use crate::recording_options::RecordingOptions;
-use crate::report::page::{self, Part};
+use crate::report::page::{self, PagePart};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
 use crate::run_options::RunOptions;
 use crate::runner::Runner;
@@ -366,7 +366,7 @@ fn write_for_readers(
         .into_iter()
         .map(|it| ((it.policy, it.tails), it.collected))
         .unzip();
-    let part = Part {
+    let part = PagePart {
         results,
         tails,
         collected: collected.into_iter().flatten().collect(),

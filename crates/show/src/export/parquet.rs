@@ -11,7 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::{ExportTable, Kind};
+use super::{ColumnKind, ExportTable};
 
 /// Writes `table` as one group of rows.
 ///
@@ -50,11 +50,11 @@ fn schema(table: &ExportTable) -> Result<TypePtr, ParquetError> {
     let fields = table.columns.iter().map(|&(name, kind)| {
         let whole = |is_signed| Some(LogicalType::integer(64, is_signed));
         let (physical, logical) = match kind {
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Whole => (Physical::INT64, whole(false)),
-            Kind::Signed => (Physical::INT64, whole(true)),
-            Kind::Real => (Physical::DOUBLE, None),
-            Kind::Truth => (Physical::BOOLEAN, None),
+            ColumnKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ColumnKind::Whole => (Physical::INT64, whole(false)),
+            ColumnKind::Signed => (Physical::INT64, whole(true)),
+            ColumnKind::Real => (Physical::DOUBLE, None),
+            ColumnKind::Truth => (Physical::BOOLEAN, None),
         };
         let field = Type::primitive_type_builder(name, physical)
             .with_logical_type(logical)
@@ -71,7 +71,7 @@ fn put(table: &ExportTable, at: usize, to: &mut ColumnWriter<'_>) -> Result<(), 
     let kind = table.columns[at].1;
     let cells: Vec<&str> = table.rows.iter().map(|row| row[at].as_str()).collect();
     // Level 1: there is a value; an empty text is one.
-    let has_value = |cell: &&str| kind == Kind::Text || !cell.is_empty();
+    let has_value = |cell: &&str| kind == ColumnKind::Text || !cell.is_empty();
     let levels: Vec<i16> = cells.iter().map(|it| i16::from(has_value(it))).collect();
     let levels = Some(levels.as_slice());
     let there = || cells.iter().copied().filter(has_value);
@@ -83,7 +83,7 @@ fn put(table: &ExportTable, at: usize, to: &mut ColumnWriter<'_>) -> Result<(), 
         }
         ColumnWriter::Int64ColumnWriter(to) => {
             let number = |cell: &str| match kind {
-                Kind::Whole => cell.parse::<u64>().map(u64::cast_signed),
+                ColumnKind::Whole => cell.parse::<u64>().map(u64::cast_signed),
                 _ => cell.parse::<i64>(),
             };
             let values = there().map(|cell| number(cell).unwrap_or_else(|_| bad(cell)));
@@ -124,11 +124,11 @@ mod tests {
     #[test]
     fn every_kind_comes_back_with_its_type_and_gaps_stay_gaps() {
         let mut table = ExportTable::new([
-            ("text", Kind::Text),
-            ("whole", Kind::Whole),
-            ("signed", Kind::Signed),
-            ("real", Kind::Real),
-            ("truth", Kind::Truth),
+            ("text", ColumnKind::Text),
+            ("whole", ColumnKind::Whole),
+            ("signed", ColumnKind::Signed),
+            ("real", ColumnKind::Real),
+            ("truth", ColumnKind::Truth),
         ]);
         let most = u64::MAX.to_string();
         table.row(["a \"b\", c", &most, "-20", "0.125", "true"].map(str::to_owned));
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_is_a_file_with_columns() {
-        let table = ExportTable::new([("text", Kind::Text)]);
+        let table = ExportTable::new([("text", ColumnKind::Text)]);
         assert!(read_back(&table, "no-rows").is_empty());
     }
 }

@@ -105,7 +105,7 @@ pub(super) struct TaskRecord {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Task {
+struct FigureTask {
     group: u32,
     cpu: usize,
     /// It is at a CPU: runnable or running.
@@ -140,7 +140,7 @@ pub struct Collector {
     /// Whether changes of priorities were left out, because there were too many.
     pub(super) changes_cut: bool,
     changes: usize,
-    tasks: Vec<Task>,
+    tasks: Vec<FigureTask>,
     cpus: Vec<Cpu>,
     /// How many CPUs have a run queue of each length.
     lengths: BTreeMap<u32, u32>,
@@ -223,7 +223,7 @@ impl Collector {
         let header = self.header.as_ref().expect("a header comes first");
         let name = task_name(header, group, index);
         if self.tasks.len() <= at {
-            self.tasks.resize(at + 1, Task::default());
+            self.tasks.resize(at + 1, FigureTask::default());
             self.records.resize(at + 1, TaskRecord::default());
         }
         self.tasks[at].group = group;

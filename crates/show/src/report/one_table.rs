@@ -4,23 +4,23 @@ use ask::outcome::Results;
 use stats::{Column, Report, Unit};
 
 use crate::Origin;
-use crate::export::{ExportTable, Kind, MACHINE, machine_cells};
+use crate::export::{ColumnKind, ExportTable, MACHINE, machine_cells};
 
 /// Version of the columns; it grows when one is removed or changes its meaning.
 const VERSION: u32 = 2;
 
 /// What stands in front of every row: where it comes from, on which machine it was made, and which
 /// run of it.
-const ORIGIN: [(&str, Kind); 4] = [
-    ("schema", Kind::Text),
-    ("version", Kind::Text),
-    ("command", Kind::Text),
-    ("workload", Kind::Text),
+const ORIGIN: [(&str, ColumnKind); 4] = [
+    ("schema", ColumnKind::Text),
+    ("version", ColumnKind::Text),
+    ("command", ColumnKind::Text),
+    ("workload", ColumnKind::Text),
 ];
-const RUN: [(&str, Kind); 3] = [
-    ("seed", Kind::Whole),
-    ("policy", Kind::Text),
-    ("knobs", Kind::Text),
+const RUN: [(&str, ColumnKind); 3] = [
+    ("seed", ColumnKind::Whole),
+    ("policy", ColumnKind::Text),
+    ("knobs", ColumnKind::Text),
 ];
 
 /// Tables for CSV and Parquet, by what has a row in them.
@@ -143,10 +143,10 @@ fn rows<Row>(
     table
 }
 
-const fn kind(unit: Unit) -> Kind {
+const fn kind(unit: Unit) -> ColumnKind {
     match unit {
-        Unit::Text => Kind::Text,
-        Unit::Signed => Kind::Signed,
-        Unit::Count | Unit::Nanos | Unit::Millionths | Unit::Thousandths => Kind::Whole,
+        Unit::Text => ColumnKind::Text,
+        Unit::Signed => ColumnKind::Signed,
+        Unit::Count | Unit::Nanos | Unit::Millionths | Unit::Thousandths => ColumnKind::Whole,
     }
 }

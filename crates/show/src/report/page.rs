@@ -17,7 +17,7 @@ use crate::{Origin, VERSION};
 
 /// Runs of one load on one machine, and what is drawn of them.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct PagePart<'a> {
     /// The runs.
     pub results: &'a Results,
     /// How long tasks waited, for each policy in the order of the results.
@@ -29,7 +29,7 @@ pub struct Part<'a> {
 /// The page of these runs. With several parts each has an answer of its own; `is_many` says that
 /// there are many runs of each policy.
 #[must_use]
-pub fn page(parts: &[Part<'_>], is_many: bool, origin: &Origin) -> Page {
+pub fn page(parts: &[PagePart<'_>], is_many: bool, origin: &Origin) -> Page {
     let answers: Vec<Answer> = parts
         .iter()
         .map(|part| goals::answer(part.results, is_many))
@@ -71,7 +71,12 @@ pub fn page(parts: &[Part<'_>], is_many: bool, origin: &Origin) -> Page {
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(part: Part<'_>, is_many: bool, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(
+    part: PagePart<'_>,
+    is_many: bool,
+    origin: &Origin,
+    to: &mut dyn Write,
+) -> io::Result<()> {
     page(&[part], is_many, origin).write(to)
 }
 
@@ -100,7 +105,7 @@ pub fn write_answer(
     goals::in_short(&answer, width, to)
 }
 
-fn heading(part: &Part<'_>, answer: &Answer, is_many: bool) -> String {
+fn heading(part: &PagePart<'_>, answer: &Answer, is_many: bool) -> String {
     if is_many {
         runs::heading(part.results, &answer.sets)
     } else {
@@ -108,7 +113,7 @@ fn heading(part: &Part<'_>, answer: &Answer, is_many: bool) -> String {
     }
 }
 
-fn pictures(parts: &[Part<'_>], answers: &[Answer], headings: &[String]) -> Vec<Chart> {
+fn pictures(parts: &[PagePart<'_>], answers: &[Answer], headings: &[String]) -> Vec<Chart> {
     let mut sets: Vec<Set> = Vec::new();
     let mut shown: Vec<Shown> = Vec::new();
     for (answer, heading) in answers.iter().zip(headings) {
@@ -144,7 +149,7 @@ fn pictures(parts: &[Part<'_>], answers: &[Answer], headings: &[String]) -> Vec<
 }
 
 /// The tables of one part.
-fn folds(part: &Part<'_>, (at, all): (usize, usize), answer: &Answer, page: &mut Page) {
+fn folds(part: &PagePart<'_>, (at, all): (usize, usize), answer: &Answer, page: &mut Page) {
     let results = part.results;
     let end = match all {
         1 => String::new(),
@@ -179,7 +184,7 @@ fn folds(part: &Part<'_>, (at, all): (usize, usize), answer: &Answer, page: &mut
 }
 
 /// What happened when: of all runs over each other, and of each alone.
-fn over_time(parts: &[Part<'_>]) -> Vec<Fold> {
+fn over_time(parts: &[PagePart<'_>]) -> Vec<Fold> {
     let runs: Vec<&Collector> = parts.iter().flat_map(|part| &part.collected).collect();
     if runs.is_empty() {
         return Vec::new();
@@ -199,7 +204,7 @@ fn over_time(parts: &[Part<'_>]) -> Vec<Fold> {
 }
 
 /// Where the page comes from.
-fn about(parts: &[Part<'_>], origin: &Origin) -> Vec<(String, String)> {
+fn about(parts: &[PagePart<'_>], origin: &Origin) -> Vec<(String, String)> {
     let mut about = vec![
         ("program".to_owned(), format!("runslice {VERSION}")),
         ("command".to_owned(), origin.command()),

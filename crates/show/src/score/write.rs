@@ -10,7 +10,7 @@ use stats::compare::skill::Interval;
 
 use super::words;
 use crate::Origin;
-use crate::export::{ExportTable, Kind};
+use crate::export::{ColumnKind, ExportTable};
 
 /// Writes one document.
 ///
@@ -42,28 +42,28 @@ pub fn json(scored: &Scored, origin: &Origin, to: &mut dyn Write) -> io::Result<
 }
 
 /// The columns of the exported table.
-const COLUMNS: [(&str, Kind); 21] = [
-    ("schema", Kind::Text),
-    ("version", Kind::Text),
-    ("command", Kind::Text),
-    ("part", Kind::Text),
-    ("verdict", Kind::Text),
-    ("error_simulated", Kind::Real),
-    ("error_null", Kind::Real),
-    ("error_itself", Kind::Real),
-    ("skill", Kind::Real),
-    ("skill_low", Kind::Real),
-    ("skill_high", Kind::Real),
-    ("ceiling", Kind::Real),
-    ("ceiling_low", Kind::Real),
-    ("ceiling_high", Kind::Real),
-    ("reach", Kind::Real),
-    ("reach_low", Kind::Real),
-    ("reach_high", Kind::Real),
-    ("excess", Kind::Real),
-    ("excess_low", Kind::Real),
-    ("excess_high", Kind::Real),
-    ("covered", Kind::Real),
+const COLUMNS: [(&str, ColumnKind); 21] = [
+    ("schema", ColumnKind::Text),
+    ("version", ColumnKind::Text),
+    ("command", ColumnKind::Text),
+    ("part", ColumnKind::Text),
+    ("verdict", ColumnKind::Text),
+    ("error_simulated", ColumnKind::Real),
+    ("error_null", ColumnKind::Real),
+    ("error_itself", ColumnKind::Real),
+    ("skill", ColumnKind::Real),
+    ("skill_low", ColumnKind::Real),
+    ("skill_high", ColumnKind::Real),
+    ("ceiling", ColumnKind::Real),
+    ("ceiling_low", ColumnKind::Real),
+    ("ceiling_high", ColumnKind::Real),
+    ("reach", ColumnKind::Real),
+    ("reach_low", ColumnKind::Real),
+    ("reach_high", ColumnKind::Real),
+    ("excess", ColumnKind::Real),
+    ("excess_low", ColumnKind::Real),
+    ("excess_high", ColumnKind::Real),
+    ("covered", ColumnKind::Real),
 ];
 
 /// A row for each part.

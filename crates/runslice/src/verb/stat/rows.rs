@@ -7,7 +7,7 @@ use serde::Serialize;
 use stats::Millionths;
 use stats::schedstat::{CpuInterval, Figures, Interval};
 
-use crate::export::{ExportTable, Kind};
+use crate::export::{ColumnKind, ExportTable};
 use crate::report::Format;
 use crate::table::Table;
 
@@ -164,20 +164,20 @@ fn imbalance(figures: &Figures) -> String {
 }
 
 /// The columns of the exported table; an imbalance of a kind that the version lacks is empty.
-const COLUMNS: [(&str, Kind); 13] = [
-    ("until_s", Kind::Real),
-    ("interval_s", Kind::Real),
-    ("of", Kind::Text),
-    ("busy_ppm", Kind::Whole),
-    ("slices", Kind::Whole),
-    ("latency_ns", Kind::Whole),
-    ("runslice_ns", Kind::Whole),
-    ("schedule_calls_per_s", Kind::Real),
-    ("balance_calls_per_s", Kind::Real),
-    ("imbalance_kind", Kind::Text),
-    ("imbalance_per_call_millionths", Kind::Whole),
-    ("imbalance_per_found_millionths", Kind::Whole),
-    ("restarted", Kind::Truth),
+const COLUMNS: [(&str, ColumnKind); 13] = [
+    ("until_s", ColumnKind::Real),
+    ("interval_s", ColumnKind::Real),
+    ("of", ColumnKind::Text),
+    ("busy_ppm", ColumnKind::Whole),
+    ("slices", ColumnKind::Whole),
+    ("latency_ns", ColumnKind::Whole),
+    ("runslice_ns", ColumnKind::Whole),
+    ("schedule_calls_per_s", ColumnKind::Real),
+    ("balance_calls_per_s", ColumnKind::Real),
+    ("imbalance_kind", ColumnKind::Text),
+    ("imbalance_per_call_millionths", ColumnKind::Whole),
+    ("imbalance_per_found_millionths", ColumnKind::Whole),
+    ("restarted", ColumnKind::Truth),
 ];
 
 /// One line for each kind of imbalance, as a table of one kind of row must have it.

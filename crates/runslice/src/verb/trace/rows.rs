@@ -8,7 +8,7 @@ use model::{PrevState, SimTime, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::Call;
-use crate::export::{ExportTable, Kind};
+use crate::export::{ColumnKind, ExportTable};
 
 /// Version of the JSON document; it grows when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -60,10 +60,10 @@ pub fn export(call: Call, tracer: &Tracer) -> ExportTable {
 }
 
 /// What a column holds.
-fn kind(column: &str) -> Kind {
+fn kind(column: &str) -> ColumnKind {
     match column {
-        "task" | "why" | "behind" | "left_as" | "event" | "known" => Kind::Text,
-        _ => Kind::Whole,
+        "task" | "why" | "behind" | "left_as" | "event" | "known" => ColumnKind::Text,
+        _ => ColumnKind::Whole,
     }
 }
 

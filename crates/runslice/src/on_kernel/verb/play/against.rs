@@ -10,7 +10,7 @@ use stats::{Metrics, Value};
 use workload::RunSpec;
 
 use crate::computer::COMPUTER;
-use crate::export::{ExportTable, Kind};
+use crate::export::{ColumnKind, ExportTable};
 use crate::fidelity::simulated::compared;
 use crate::report::Format;
 use crate::runner::Runner;
@@ -82,8 +82,8 @@ pub fn write(
 }
 
 fn export(rows: &[Row<'_>]) -> ExportTable {
-    let names = ["group", "figure"].map(|name| (name, Kind::Text));
-    let numbers = ["played", "simulated"].map(|name| (name, Kind::Whole));
+    let names = ["group", "figure"].map(|name| (name, ColumnKind::Text));
+    let numbers = ["played", "simulated"].map(|name| (name, ColumnKind::Whole));
     let mut table = ExportTable::new(names.into_iter().chain(numbers));
     for row in rows {
         let names = [row.group.clone(), row.figure.to_owned()];
