@@ -5,7 +5,7 @@ mod family;
 use std::path::PathBuf;
 
 use model::{Advice as _, Advised};
-use stats::compare::{Choice, Limit, Outcome, Row, Series, Settings, Verdict, compare};
+use stats::compare::{Choice, Limit, LimitOutcome, MetricRow, Series, Settings, Verdict, compare};
 
 use crate::error::{Error, UsageError};
 use crate::goal::matches;
@@ -41,7 +41,7 @@ pub struct Judged {
     /// What was held against what.
     pub family: Family,
     /// A row for each comparison.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MetricRow>,
     /// How it was judged.
     pub settings: Settings,
     /// How it ends.
@@ -118,7 +118,7 @@ impl Compare {
 ///
 /// # Errors
 /// Names the reason of each.
-pub fn refuse_nothing(rows: &[Row]) -> anyhow::Result<()> {
+pub fn refuse_nothing(rows: &[MetricRow]) -> anyhow::Result<()> {
     let mut reasons = Vec::new();
     for row in rows {
         let Err(refusal) = &row.result else {
@@ -161,15 +161,15 @@ impl FailIf {
     }
 
     /// How a goal stands to this.
-    fn judge(self, row: &Row) -> Outcome {
+    fn judge(self, row: &MetricRow) -> LimitOutcome {
         let Ok(judged) = &row.result else {
-            return Outcome::Unknown;
+            return LimitOutcome::Unknown;
         };
         match (self, judged.verdict) {
             (Self::Slower(limit), _) => limit.judge(judged, row.better),
-            (Self::Different, Some(Verdict::NoDifference)) => Outcome::Kept,
-            (Self::Different, Some(Verdict::Undecided(_)) | None) => Outcome::Unknown,
-            (Self::Different, _) => Outcome::Exceeded,
+            (Self::Different, Some(Verdict::NoDifference)) => LimitOutcome::Kept,
+            (Self::Different, Some(Verdict::Undecided(_)) | None) => LimitOutcome::Unknown,
+            (Self::Different, _) => LimitOutcome::Exceeded,
         }
     }
 }
@@ -188,7 +188,7 @@ pub fn parse_percent(text: &str) -> Result<f64, String> {
 
 /// Whether a goal is decided.
 #[must_use]
-pub fn is_decided(row: &Row) -> bool {
+pub fn is_decided(row: &MetricRow) -> bool {
     let verdict = row.result.as_ref().ok().and_then(|it| it.verdict);
     verdict.is_some_and(|it| !matches!(it, Verdict::Undecided(_)))
 }
@@ -196,7 +196,7 @@ pub fn is_decided(row: &Row) -> bool {
 impl Ending {
     /// How a comparison with these rows ends.
     #[must_use]
-    pub fn of(rows: &[Row], fail_if: Option<FailIf>) -> Self {
+    pub fn of(rows: &[MetricRow], fail_if: Option<FailIf>) -> Self {
         let Some(fail_if) = fail_if else {
             return if rows.iter().any(is_decided) {
                 Self::Decided
@@ -205,10 +205,10 @@ impl Ending {
             };
         };
         let goals = rows.iter().filter(|row| row.is_goal);
-        let outcomes: Vec<Outcome> = goals.map(|row| fail_if.judge(row)).collect();
-        if outcomes.contains(&Outcome::Exceeded) {
+        let outcomes: Vec<LimitOutcome> = goals.map(|row| fail_if.judge(row)).collect();
+        if outcomes.contains(&LimitOutcome::Exceeded) {
             Self::Exceeded
-        } else if outcomes.contains(&Outcome::Unknown) {
+        } else if outcomes.contains(&LimitOutcome::Unknown) {
             Self::Inconclusive
         } else {
             Self::Decided
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_refusal_of_all_rows_says_what_each_takes() {
-        let row = Row {
+        let row = MetricRow {
             metric: "m".to_owned(),
             measure: Measure::Nanos,
             better: Better::Lower,

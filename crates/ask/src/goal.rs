@@ -6,8 +6,8 @@ mod words;
 use std::fmt;
 
 use model::{Advised, suggest};
-use stats::compare::{Better, Measure, Measured, Role};
-use stats::{Kind, Metrics, Millionths, Report};
+use stats::compare::{Better, Measure, MeasuredNumber, Role};
+use stats::{Metrics, Millionths, Report, SpanKind};
 
 use fidelity::Class;
 pub use words::{matches, wait_limit};
@@ -110,13 +110,13 @@ impl Spans {
         }
     }
 
-    fn kind(&self) -> Kind<'_> {
+    fn kind(&self) -> SpanKind<'_> {
         match self {
-            Self::Wait => Kind::Wakeup,
-            Self::Delay => Kind::Delay,
-            Self::Slice => Kind::Runslice,
-            Self::Sleep => Kind::Sleep,
-            Self::Named(name) => Kind::Span(name),
+            Self::Wait => SpanKind::Wakeup,
+            Self::Delay => SpanKind::Delay,
+            Self::Slice => SpanKind::Runslice,
+            Self::Sleep => SpanKind::Sleep,
+            Self::Named(name) => SpanKind::Span(name),
         }
     }
 
@@ -340,8 +340,8 @@ impl Goal {
     /// The number beside its value that says that it grew in this run, if it did.
     /// [`stats::compare::Set::grows`] reads it, so that a comparison makes no verdict of it.
     #[must_use]
-    pub fn growth(&self, report: &Report) -> Option<Measured> {
-        self.grows(report).then(|| Measured {
+    pub fn growth(&self, report: &Report) -> Option<MeasuredNumber> {
+        self.grows(report).then(|| MeasuredNumber {
             name: format!("{self}.grows"),
             measure: Measure::Count,
             better: Better::Neither,
@@ -352,8 +352,13 @@ impl Goal {
 
     /// Its value as a comparison takes it.
     #[must_use]
-    pub fn measured(&self, role: Role, metrics: &Metrics, report: &Report) -> Option<Measured> {
-        Some(Measured {
+    pub fn measured(
+        &self,
+        role: Role,
+        metrics: &Metrics,
+        report: &Report,
+    ) -> Option<MeasuredNumber> {
+        Some(MeasuredNumber {
             name: self.to_string(),
             measure: self.measure(),
             better: self.better(),

@@ -27,7 +27,7 @@ pub struct Outcome {
     /// What is left besides the events.
     pub summary: Summary,
     /// What `fidelity` compares, of a run that was played.
-    pub compared: Option<machines::Run>,
+    pub compared: Option<machines::MachineRun>,
 }
 
 impl Outcome {

@@ -408,7 +408,7 @@ fn told(wakeups: Wakeups) -> String {
         from_outside,
     } = wakeups;
     let all = by_tasks + by_timers + from_outside;
-    let share = stats::Value::Share(stats::Millionths::of(by_timers.into(), all.into()));
+    let share = stats::ColumnValue::Share(stats::Millionths::of(by_timers.into(), all.into()));
     let mut text = format!(
         "{all} wakeups: {by_tasks} wait for the task that woke, {by_timers} stay timers ({share})"
     );

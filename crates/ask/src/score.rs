@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use model::Advised;
-use stats::compare::skill::{self, Row, Verdict};
+use stats::compare::skill::{self, PartVerdict, SkillRow};
 use traces::foreign::Window;
 
 use crate::error::{Error, UsageError};
@@ -48,17 +48,17 @@ pub struct Scored {
     /// What was held against what.
     pub held: Held,
     /// A row for each part of what is asked of a load.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SkillRow>,
 }
 
 impl Scored {
     /// Whether something can be said of a part.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        let is_open = |row: &Row| {
+        let is_open = |row: &SkillRow| {
             matches!(
                 row.verdict,
-                Verdict::Undecided | Verdict::CannotBeTold | Verdict::Grows
+                PartVerdict::Undecided | PartVerdict::CannotBeTold | PartVerdict::Grows
             )
         };
         !self.rows.iter().all(is_open)
@@ -124,7 +124,7 @@ impl Score {
     pub fn ask(&self, services: &Services<'_>) -> Result<Scored, Error> {
         let mut held = Held::make(self, services)?;
         let rows = skill::score(&held.trial, self.resample_seed);
-        if rows.iter().any(|row| row.verdict == Verdict::Grows) {
+        if rows.iter().any(|row| row.verdict == PartVerdict::Grows) {
             held.notes.push(
                 "No verdict on waits and responses: these figures grow with the duration, because \
                  tasks were forked faster than they were done."

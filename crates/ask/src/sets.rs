@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use model::Fnv1a;
 use serde_json::Value;
-use stats::compare::{Measured, Reported, Set};
+use stats::compare::{MeasuredNumber, Reported, Set};
 
 use crate::error::UsageError;
 use crate::input;
@@ -57,7 +57,7 @@ enum Figures {
     /// In a run of the simulated machine or of `play`.
     Report(Box<Reported>),
     /// By whatever else.
-    Measured(Vec<Measured>),
+    Measured(Vec<MeasuredNumber>),
 }
 
 impl File {

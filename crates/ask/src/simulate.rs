@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use model::Nanos;
 use stats::Metrics;
-use stats::compare::{Measured, Role, Set};
+use stats::compare::{MeasuredNumber, Role, Set};
 use workload::RunSpec;
 
 use crate::error::{Error, UsageError};
@@ -182,7 +182,7 @@ impl Simulated {
                 continue;
             }
             let measured = asked.iter().zip(values).filter_map(|(goal, value)| {
-                Some(Measured {
+                Some(MeasuredNumber {
                     name: goal.to_string(),
                     measure: goal.measure(),
                     better: goal.better(),

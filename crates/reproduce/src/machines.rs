@@ -13,7 +13,7 @@ use ask::{policy, workload_arg};
 use model::{MachineSpec, PolicySpec};
 use runslice::door::{COMPUTER, Store};
 use serde_json::{Value, json};
-use stats::probe::{Probe, Wanted};
+use stats::probe::{Probe, WantedProbe};
 use workload::Workload;
 
 use crate::experiments::files::Files;
@@ -69,7 +69,7 @@ impl Catalog for ProgramFiles {
 }
 
 /// What `probes` found, each under the name that `wanted` gives it.
-pub fn found(wanted: &[Wanted], probes: &[Probe]) -> Value {
+pub fn found(wanted: &[WantedProbe], probes: &[Probe]) -> Value {
     let all = wanted.iter().zip(probes).map(|(wanted, probe)| {
         let found = probe.found();
         let values: BTreeMap<_, _> = found.values.into_iter().collect();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ask::compare::{Compare as Question, Ending};
 use clap::{Args, ValueEnum};
 use show::comparison;
-use stats::compare::{Row, Settings};
+use stats::compare::{MetricRow, Settings};
 
 use crate::about::About;
 use crate::exit::{Status, UsageError};
@@ -162,7 +162,7 @@ impl Judging {
 }
 
 /// How a comparison ends.
-pub fn status(rows: &[Row], fail_if: Option<FailIf>) -> Status {
+pub fn status(rows: &[MetricRow], fail_if: Option<FailIf>) -> Status {
     Ending::of(rows, fail_if).into()
 }
 

@@ -7,7 +7,9 @@ use std::io::{self, Write};
 
 use model::Advice;
 use serde::Serialize;
-use stats::compare::{Better, Extent, Judged, Measure, Outlier, Row, SAMPLES_MAX, Scale, Verdict};
+use stats::compare::{
+    Better, Extent, JudgedSets, Measure, MetricRow, Outlier, SAMPLES_MAX, Scale, Verdict,
+};
 
 use crate::Origin;
 use crate::export::{ColumnKind, ExportTable};
@@ -91,8 +93,8 @@ struct Found {
     runs_needed: Option<usize>,
 }
 
-impl From<&Judged> for Found {
-    fn from(judged: &Judged) -> Self {
+impl From<&JudgedSets> for Found {
+    fn from(judged: &JudgedSets) -> Self {
         let effect = &judged.effect;
         let of = |scale: Scale, shift: f64| {
             let value = Some(scale.said(shift));
@@ -132,8 +134,8 @@ impl From<&Judged> for Found {
     }
 }
 
-impl<'a> From<&'a Row> for Comparison<'a> {
-    fn from(row: &'a Row) -> Self {
+impl<'a> From<&'a MetricRow> for Comparison<'a> {
+    fn from(row: &'a MetricRow) -> Self {
         let side = |name, extent, outliers: &[Outlier]| Side {
             name,
             extent,
@@ -217,7 +219,7 @@ const COLUMNS: [(&str, ColumnKind); 20] = [
 
 /// The rows as a table for programs.
 #[must_use]
-pub fn table_of(rows: &[Row], origin: &Origin) -> ExportTable {
+pub fn table_of(rows: &[MetricRow], origin: &Origin) -> ExportTable {
     let mut table = ExportTable::new(COLUMNS);
     for row in rows {
         let side = |extent: Option<Extent>| match extent {

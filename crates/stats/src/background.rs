@@ -23,7 +23,7 @@ const SHORTEST_GAP: u64 = 10_000;
 
 /// A group of tasks that is in the background.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct BackgroundGroup {
     /// Its name in the recording.
     pub group: String,
     /// Its real-time priority, 1 to 99, which no event says.
@@ -36,11 +36,11 @@ pub struct Chosen {
 /// its CPU.
 #[derive(Debug)]
 pub struct Turns {
-    chosen: Vec<Chosen>,
+    chosen: Vec<BackgroundGroup>,
     cpus: u16,
     /// Which of them each group of the recording is, if any, and its nice value.
     groups: Vec<(Option<usize>, i8)>,
-    tasks: BTreeMap<TaskId, Task>,
+    tasks: BTreeMap<TaskId, BackgroundTask>,
     /// Who has each CPU since when.
     running: BTreeMap<CpuId, (TaskId, SimTime)>,
     end: SimTime,
@@ -48,7 +48,7 @@ pub struct Turns {
 
 /// What is known of a task.
 #[derive(Debug)]
-struct Task {
+struct BackgroundTask {
     chosen: usize,
     nice: i8,
     /// Where it ran first, and whether it ever ran elsewhere.
@@ -73,7 +73,7 @@ struct Sum {
 impl Turns {
     /// Of these groups.
     #[must_use]
-    pub fn of(chosen: Vec<Chosen>) -> Self {
+    pub fn of(chosen: Vec<BackgroundGroup>) -> Self {
         Self {
             chosen,
             cpus: 1,
@@ -121,7 +121,7 @@ impl Turns {
             .collect()
     }
 
-    fn group(&self, chosen: &Chosen, mut tasks: Vec<&Task>) -> Vec<Background> {
+    fn group(&self, chosen: &BackgroundGroup, mut tasks: Vec<&BackgroundTask>) -> Vec<Background> {
         tasks.sort_by_key(|task| std::cmp::Reverse(task.count));
         let busy = tasks.iter().take_while(|task| task.turns.len() >= FEWEST);
         let (alone, others) = tasks.split_at(busy.take(ALONE).count());
@@ -141,8 +141,9 @@ impl Turns {
                 )
             })
             .collect();
-        let moves = |task: &&&Task| task.has_moved || chosen.real_time.is_some();
-        let (moving, bound): (Vec<&Task>, Vec<&Task>) = others.iter().partition(moves);
+        let moves = |task: &&&BackgroundTask| task.has_moved || chosen.real_time.is_some();
+        let (moving, bound): (Vec<&BackgroundTask>, Vec<&BackgroundTask>) =
+            others.iter().partition(moves);
         let rest = [
             (format!("{group}-each"), true, Sum::of(&bound)),
             (group, false, Sum::of(&moving)),
@@ -154,7 +155,13 @@ impl Turns {
         entries
     }
 
-    fn entry(&self, chosen: &Chosen, name: String, each_cpu: bool, mut sum: Sum) -> Background {
+    fn entry(
+        &self,
+        chosen: &BackgroundGroup,
+        name: String,
+        each_cpu: bool,
+        mut sum: Sum,
+    ) -> Background {
         let threads = if each_cpu { self.cpus.into() } else { 1 };
         let elapsed = self.end.as_nanos().saturating_mul(threads);
         sum.turns.sort_unstable();
@@ -173,7 +180,7 @@ impl Turns {
         let group = self.groups.get(group as usize);
         let id = task;
         if let Some(&(Some(chosen), nice)) = group {
-            let task = Task {
+            let task = BackgroundTask {
                 chosen,
                 nice,
                 cpu: None,
@@ -203,7 +210,7 @@ impl Turns {
 }
 
 impl Sum {
-    fn of(tasks: &[&Task]) -> Self {
+    fn of(tasks: &[&BackgroundTask]) -> Self {
         let mut sum = Self::default();
         for task in tasks {
             let room = KEPT.saturating_sub(sum.turns.len());
@@ -216,7 +223,7 @@ impl Sum {
     }
 }
 
-impl Task {
+impl BackgroundTask {
     /// It has run for `ran`, and is now in `state`.
     fn leaves(&mut self, ran: u64, state: PrevState) {
         self.so_far = self.so_far.saturating_add(ran);
@@ -320,7 +327,7 @@ mod tests {
     }
 
     fn turns() -> Turns {
-        let chosen = Chosen {
+        let chosen = BackgroundGroup {
             group: "kernel".to_owned(),
             real_time: Some(1),
         };
@@ -380,7 +387,7 @@ mod tests {
 
     /// Four threads with `FEWEST` - 1 turns each, the first two of which never move.
     fn slow(real_time: Option<u8>) -> Vec<(String, bool, u64)> {
-        let chosen = Chosen {
+        let chosen = BackgroundGroup {
             group: "kernel".to_owned(),
             real_time,
         };
@@ -460,7 +467,7 @@ mod tests {
             ("kernel-1", false, None)
         );
         assert_eq!(entries[0].gap_ns, (120 * MS - 12 * 5_000) / 12);
-        let other = Chosen {
+        let other = BackgroundGroup {
             group: "rcu".to_owned(),
             real_time: None,
         };

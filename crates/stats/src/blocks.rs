@@ -14,7 +14,7 @@ const BEYOND: u64 = 64;
 
 /// Spans of one kind: lengths in nanoseconds, rounded by less than 1/32 of them, and how often each
 /// occurs.
-pub type Lengths = BTreeMap<u64, u64>;
+pub type BlockLengths = BTreeMap<u64, u64>;
 
 /// The kinds of spans that a block has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Spans {
 /// What the tasks of a family went through in one stretch of time. A span counts where it ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    spans: [Lengths; 3],
+    spans: [BlockLengths; 3],
     /// How often a task left its CPU and could have gone on.
     pub preemptions: u64,
     /// How often a task's CPU changed.
@@ -42,7 +42,7 @@ pub struct Block {
 impl Block {
     /// The spans of one kind that ended here.
     #[must_use]
-    pub const fn spans(&self, kind: Spans) -> &Lengths {
+    pub const fn spans(&self, kind: Spans) -> &BlockLengths {
         &self.spans[kind as usize]
     }
 
@@ -70,7 +70,7 @@ impl Block {
 
 /// Tasks of one name, numbers apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Family {
+pub struct TaskFamily {
     /// Its name.
     pub name: String,
     /// Results, block by block.
@@ -99,16 +99,16 @@ enum Cause {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BlockState {
     Asleep,
     Ready(SimTime, Cause),
     Running(SimTime),
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Task {
+struct BlockTask {
     family: usize,
-    state: State,
+    state: BlockState,
     /// Since when it has not slept, if that is known.
     awake: Option<SimTime>,
     started: bool,
@@ -122,9 +122,9 @@ pub struct Blocks {
     length: u64,
     count: u64,
     family_of: fn(&str) -> &str,
-    families: Vec<Family>,
+    families: Vec<TaskFamily>,
     of_group: Vec<usize>,
-    tasks: Vec<Task>,
+    tasks: Vec<BlockTask>,
     end: SimTime,
     /// Tasks that run or wait for a CPU.
     runnable: Level,
@@ -165,7 +165,7 @@ impl Blocks {
     /// The blocks from number `from` on, so many of them, those that never came as empty ones.
     #[must_use]
     pub fn part(&self, from: usize, count: usize) -> Half {
-        let of = |family: &Family| {
+        let of = |family: &TaskFamily| {
             let its = (from..from + count).map(|at| family.blocks.get(at).cloned());
             (
                 family.name.clone(),
@@ -246,9 +246,9 @@ impl Blocks {
 
     /// Books what a task has run until `now`.
     fn settle(&mut self, task: usize, now: SimTime) {
-        let Some(Task {
+        let Some(BlockTask {
             family,
-            state: State::Running(since),
+            state: BlockState::Running(since),
             ..
         }) = self.tasks.get(task).copied()
         else {
@@ -266,7 +266,7 @@ impl Blocks {
             self.block(family, at).run += next - from;
             from = next;
         }
-        self.tasks[task].state = State::Running(since.max(now));
+        self.tasks[task].state = BlockState::Running(since.max(now));
     }
 
     fn take(&mut self, event: &Event) {
@@ -279,9 +279,9 @@ impl Blocks {
                 } else {
                     self.forked.insert(family);
                 }
-                self.tasks.push(Task {
+                self.tasks.push(BlockTask {
                     family,
-                    state: State::Asleep,
+                    state: BlockState::Asleep,
                     awake: None,
                     started: false,
                 });
@@ -297,7 +297,7 @@ impl Blocks {
             }
             What::Steal { span } => {
                 self.settle(task, event.time);
-                if let Some(State::Running(since)) =
+                if let Some(BlockState::Running(since)) =
                     self.tasks.get_mut(task).map(|it| &mut it.state)
                 {
                     *since = (*since).max(event.time + span);
@@ -317,7 +317,7 @@ impl Blocks {
         let Some(task) = self.tasks.get_mut(event.task.index()) else {
             return;
         };
-        if task.state != State::Asleep {
+        if task.state != BlockState::Asleep {
             return;
         }
         let is_first = !std::mem::replace(&mut task.started, true);
@@ -329,7 +329,7 @@ impl Blocks {
             () if is_child => Cause::Start,
             () => Cause::Wakeup,
         };
-        task.state = State::Ready(event.time, cause);
+        task.state = BlockState::Ready(event.time, cause);
         task.awake = (cause != Cause::Before).then_some(event.time);
         self.runnable.step(event.time, true);
     }
@@ -339,18 +339,18 @@ impl Blocks {
         let prev = prev.index();
         self.settle(prev, now);
         if let Some(mut task) = self.tasks.get(prev).copied() {
-            if (task.state == State::Asleep) != (state != PrevState::Runnable) {
+            if (task.state == BlockState::Asleep) != (state != PrevState::Runnable) {
                 self.runnable.step(now, state == PrevState::Runnable);
             }
             let block = self.at(task.family, now);
             if state == PrevState::Runnable {
                 block.preemptions += 1;
-                task.state = State::Ready(now, Cause::Preemption);
+                task.state = BlockState::Ready(now, Cause::Preemption);
             } else {
                 if let Some(since) = task.awake.take() {
                     block.add(Spans::Response, now.since(since));
                 }
-                task.state = State::Asleep;
+                task.state = BlockState::Asleep;
             }
             self.tasks[prev] = task;
         }
@@ -362,10 +362,10 @@ impl Blocks {
         let Some(mut task) = self.tasks.get(next).copied() else {
             return;
         };
-        if task.state == State::Asleep {
+        if task.state == BlockState::Asleep {
             self.runnable.step(now, true);
         }
-        if let State::Ready(since, cause) = task.state
+        if let BlockState::Ready(since, cause) = task.state
             && cause != Cause::Before
         {
             let block = self.at(task.family, now);
@@ -374,7 +374,7 @@ impl Blocks {
                 block.add(Spans::Wait, now.since(since));
             }
         }
-        task.state = State::Running(now + overhead);
+        task.state = BlockState::Running(now + overhead);
         self.tasks[next] = task;
     }
 }
@@ -391,7 +391,7 @@ impl Sink for Blocks {
         for group in &header.groups {
             let name = (self.family_of)(&group.name);
             let number = *numbers.entry(name).or_insert_with(|| {
-                self.families.push(Family {
+                self.families.push(TaskFamily {
                     name: name.to_owned(),
                     blocks: Vec::new(),
                 });
@@ -400,7 +400,7 @@ impl Sink for Blocks {
             self.of_group.push(number);
         }
         if self.families.is_empty() {
-            self.families.push(Family::default());
+            self.families.push(TaskFamily::default());
         }
     }
 

@@ -26,7 +26,7 @@ pub struct Column<Row: 'static> {
     /// The unit of its values in files.
     pub unit: Unit,
     /// Finds the value in a row.
-    pub value: fn(&Row) -> Value,
+    pub value: fn(&Row) -> ColumnValue,
 }
 
 /// What a number in a file counts.
@@ -48,7 +48,7 @@ pub enum Unit {
 
 /// A value of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum ColumnValue {
     /// A name.
     Text(String),
     /// A number of things.
@@ -63,7 +63,7 @@ pub enum Value {
     Average(Thousandths),
 }
 
-impl Value {
+impl ColumnValue {
     /// The value for CSV: a bare number in the column's unit, empty when nothing was measured.
     /// Text is not quoted.
     #[must_use]
@@ -92,7 +92,7 @@ impl Value {
     }
 }
 
-impl Serialize for Value {
+impl Serialize for ColumnValue {
     /// As [`Self::plain`], but numbers are numbers, and what was not measured is nothing.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -142,7 +142,7 @@ serialised! {
     CpuReport: cpu_columns();
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ColumnValue {
     /// Prints for people: spans with the unit that fits, shares in per cent with one digit,
     /// averages with two; `-` when nothing was measured.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -172,7 +172,7 @@ macro_rules! columns {
             title: $title,
             about: $about,
             unit: columns!(@unit $kind),
-            value: |$row| Value::$kind($value),
+            value: |$row| ColumnValue::$kind($value),
         }),*]
     };
     (@unit Text) => { Unit::Text };

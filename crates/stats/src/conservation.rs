@@ -153,7 +153,7 @@ pub struct Conservation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum TaskState {
     Unstarted,
     Asleep,
     Runnable,
@@ -164,7 +164,7 @@ enum State {
 
 #[derive(Debug)]
 struct TaskAccount {
-    state: State,
+    state: TaskState,
     /// When the state began. Meaningless while the task is running.
     since: SimTime,
     born: SimTime,
@@ -176,11 +176,11 @@ struct TaskAccount {
 
 impl TaskAccount {
     /// Ends the state, and books its time.
-    fn enter(&mut self, state: State, now: SimTime) {
+    fn enter(&mut self, state: TaskState, now: SimTime) {
         match self.state {
-            State::Unstarted | State::Asleep => self.times.sleep += now.since(self.since),
-            State::Runnable => self.times.wait += now.since(self.since),
-            State::Running(_) | State::Dead | State::Exited => {}
+            TaskState::Unstarted | TaskState::Asleep => self.times.sleep += now.since(self.since),
+            TaskState::Runnable => self.times.wait += now.since(self.since),
+            TaskState::Running(_) | TaskState::Dead | TaskState::Exited => {}
         }
         (self.state, self.since) = (state, now);
     }
@@ -298,7 +298,7 @@ impl Conservation {
             What::Exit => self.exited(event),
             // A policy hears of a task's end after the end.
             What::Callback { .. } => Ok(()),
-            _ if state == State::Exited => Err(Violation::Exited { time, task, kind }),
+            _ if state == TaskState::Exited => Err(Violation::Exited { time, task, kind }),
             What::Wakeup(wakeup) => self.woken(event, wakeup.new),
             What::Migrate { from } => self.migrated(event, from),
             _ => Ok(()),
@@ -332,7 +332,7 @@ impl Conservation {
             return Err(Violation::Birth { time, task, next });
         }
         self.tasks.push(TaskAccount {
-            state: State::Unstarted,
+            state: TaskState::Unstarted,
             since: time,
             born: time,
             exited: None,
@@ -353,15 +353,15 @@ impl Conservation {
         } = event;
         let account = self.task(time, task)?;
         let (place, state) = (account.place, account.state);
-        if !matches!(state, State::Asleep | State::Unstarted) {
+        if !matches!(state, TaskState::Asleep | TaskState::Unstarted) {
             return Err(Violation::WokenAwake { time, task });
         }
-        let may_start = state == State::Unstarted;
+        let may_start = state == TaskState::Unstarted;
         let must_start = may_start && account.forked;
         if !new && must_start || new && !may_start {
             return Err(Violation::WrongNew { time, task });
         }
-        if state == State::Asleep && cpu != place {
+        if state == TaskState::Asleep && cpu != place {
             return Err(Violation::WrongPlace {
                 time,
                 task,
@@ -371,7 +371,7 @@ impl Conservation {
             });
         }
         account.place = cpu;
-        account.enter(State::Runnable, time);
+        account.enter(TaskState::Runnable, time);
         Ok(())
     }
 
@@ -385,7 +385,7 @@ impl Conservation {
         } = event;
         let account = self.task(time, task)?;
         let place = account.place;
-        if matches!(account.state, State::Running(_)) || cpu == place {
+        if matches!(account.state, TaskState::Running(_)) || cpu == place {
             return Err(Violation::NoMigration { time, task, cpu });
         }
         if from != place {
@@ -409,7 +409,7 @@ impl Conservation {
         };
         self.dying.swap_remove(dying);
         let account = self.task(time, task)?;
-        account.enter(State::Exited, time);
+        account.enter(TaskState::Exited, time);
         account.exited = Some(time);
         Ok(())
     }
@@ -459,11 +459,11 @@ impl Conservation {
 
     fn switched_out(&mut self, prev: TaskId, state: PrevState, now: SimTime) {
         let state = match state {
-            PrevState::Runnable => State::Runnable,
-            PrevState::Sleeping => State::Asleep,
+            PrevState::Runnable => TaskState::Runnable,
+            PrevState::Sleeping => TaskState::Asleep,
             PrevState::Idle | PrevState::Dead => {
                 self.dying.push((prev, now));
-                State::Dead
+                TaskState::Dead
             }
         };
         self.tasks[prev.index()].enter(state, now);
@@ -474,25 +474,27 @@ impl Conservation {
         let account = self.task(time, task)?;
         let place = account.place;
         match account.state {
-            State::Runnable if place == cpu => {
-                account.enter(State::Running(cpu), time);
+            TaskState::Runnable if place == cpu => {
+                account.enter(TaskState::Running(cpu), time);
                 Ok(())
             }
-            State::Runnable => Err(Violation::WrongPlace {
+            TaskState::Runnable => Err(Violation::WrongPlace {
                 time,
                 task,
                 kind,
                 cpu,
                 place,
             }),
-            State::Unstarted | State::Asleep => Err(Violation::RunAsleep { time, task, cpu }),
-            State::Running(on) => Err(Violation::TwoCpus {
+            TaskState::Unstarted | TaskState::Asleep => {
+                Err(Violation::RunAsleep { time, task, cpu })
+            }
+            TaskState::Running(on) => Err(Violation::TwoCpus {
                 time,
                 task,
                 cpu,
                 on,
             }),
-            State::Dead | State::Exited => Err(Violation::Exited { time, task, kind }),
+            TaskState::Dead | TaskState::Exited => Err(Violation::Exited { time, task, kind }),
         }
     }
 

@@ -27,15 +27,15 @@ mod report;
 pub mod schedstat;
 mod tails;
 
-pub use blocks::{Block, Blocks, Family, Half, Lengths as SpanLengths, Spans};
+pub use blocks::{Block, BlockLengths, Blocks, Half, Spans, TaskFamily};
 pub use columns::{
-    Column, Unit, Value, columns, counter_columns, cpu_columns, deadline_columns, machine_columns,
-    nice_columns, phase_columns, span_columns, task_columns,
+    Column, ColumnValue, Unit, columns, counter_columns, cpu_columns, deadline_columns,
+    machine_columns, nice_columns, phase_columns, span_columns, task_columns,
 };
 pub use conservation::{Conservation, Violation};
 pub use flight::Flight;
 pub use histogram::Histogram;
-pub use metrics::{Kind, Metrics};
+pub use metrics::{Metrics, SpanKind};
 pub use report::{
     CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
     NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,

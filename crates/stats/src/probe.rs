@@ -18,7 +18,7 @@ use rate::Rate;
 
 /// What to look for in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedProbe {
     /// How its numbers begin: `response` for `probe.response.all.mean_ns`.
     pub name: String,
     /// A task, or a group and so all of its tasks; nobody where the policy's counters are
@@ -27,12 +27,12 @@ pub struct Wanted {
     /// What happens before this does not count.
     pub after: Nanos,
     /// What of it.
-    pub form: Form,
+    pub form: ProbeForm,
 }
 
 /// What a probe looks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ProbeForm {
     /// Waits from a wakeup to the first instruction after it, by who had the CPU meanwhile.
     Waits {
         /// Names of classes, and the groups that are in them. A wait belongs to the class that had
@@ -101,10 +101,10 @@ pub struct Probed {
 /// Looks for one thing in a run.
 #[derive(Debug)]
 pub struct Probe {
-    wanted: Wanted,
+    wanted: WantedProbe,
     header: Option<Header>,
     /// By number.
-    tasks: Vec<Task>,
+    tasks: Vec<ProbedTask>,
     /// By number: who has it, and since when.
     cpus: Vec<(TaskId, SimTime)>,
     /// Tasks whose wait is under way.
@@ -118,7 +118,7 @@ pub struct Probe {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Task {
+struct ProbedTask {
     watched: bool,
     /// Index of its class; `None` for a task of none.
     class: Option<usize>,
@@ -163,7 +163,7 @@ struct Levels {
 impl Probe {
     /// A probe for one run.
     #[must_use]
-    pub fn new(wanted: Wanted) -> Self {
+    pub fn new(wanted: WantedProbe) -> Self {
         Self {
             wanted,
             header: None,
@@ -182,7 +182,7 @@ impl Probe {
     #[must_use]
     pub fn interval(&self) -> Option<Nanos> {
         match &self.wanted.form {
-            Form::Rate { counters, every } => (!counters.is_empty()).then_some(*every),
+            ProbeForm::Rate { counters, every } => (!counters.is_empty()).then_some(*every),
             _ => None,
         }
     }
@@ -190,7 +190,7 @@ impl Probe {
     /// Takes the policy's counters, as a [`model::Sampler`] does; samples between those that
     /// [`Self::interval`] asks for change nothing.
     pub fn sample(&mut self, sample: &Sample) {
-        let Form::Rate { counters, every } = &self.wanted.form else {
+        let ProbeForm::Rate { counters, every } = &self.wanted.form else {
             return;
         };
         let counts = sample.policy.iter();
@@ -201,8 +201,8 @@ impl Probe {
 
     fn classes(&self) -> usize {
         match &self.wanted.form {
-            Form::Waits { classes, .. } => classes.len(),
-            Form::Levels { .. } | Form::Spans { .. } | Form::Rate { .. } => 0,
+            ProbeForm::Waits { classes, .. } => classes.len(),
+            ProbeForm::Levels { .. } | ProbeForm::Spans { .. } | ProbeForm::Rate { .. } => 0,
         }
     }
 
@@ -212,18 +212,18 @@ impl Probe {
         let who = self.wanted.who.as_str();
         let watched = group_name == Some(who) || task_name(header, group, index) == who;
         let class = match &self.wanted.form {
-            Form::Waits { classes, .. } => classes
+            ProbeForm::Waits { classes, .. } => classes
                 .iter()
                 .position(|(_, groups)| groups.iter().any(|it| Some(it.as_str()) == group_name)),
-            Form::Levels { .. } | Form::Spans { .. } | Form::Rate { .. } => None,
+            ProbeForm::Levels { .. } | ProbeForm::Spans { .. } | ProbeForm::Rate { .. } => None,
         };
-        self.tasks.push(Task {
+        self.tasks.push(ProbedTask {
             watched,
             class,
             wait: None,
             standing: None,
         });
-        if let Form::Rate { counters, every } = &self.wanted.form
+        if let ProbeForm::Rate { counters, every } = &self.wanted.form
             && counters.is_empty()
             && watched
         {
@@ -267,7 +267,7 @@ impl Probe {
     fn switched(&mut self, event: &Event, state: PrevState, overhead: Nanos) {
         let (cpu, now) = (event.cpu.index(), event.time);
         let (before, since) = self.cpus[cpu];
-        if matches!(self.wanted.form, Form::Waits { .. }) {
+        if matches!(self.wanted.form, ProbeForm::Waits { .. }) {
             self.settle(cpu, now);
             self.cpus[cpu] = (event.task, now);
             self.end_wait(event, overhead);
@@ -293,7 +293,7 @@ impl Probe {
 
     /// A task begins to run, or is put elsewhere while it runs.
     fn note(&mut self, task: TaskId, now: SimTime) {
-        let Form::Levels { flags, steps, .. } = self.wanted.form else {
+        let ProbeForm::Levels { flags, steps, .. } = self.wanted.form else {
             return;
         };
         let standing = self.tasks.get(task.index()).and_then(|task| task.standing);
@@ -311,7 +311,7 @@ impl Probe {
         let Some(wait) = task.wait.take() else { return };
         self.waiting.retain(|waiting| *waiting != event.task);
         let length = event.time.since(wait.ready) + overhead;
-        let Form::Waits { classes, least, .. } = &self.wanted.form else {
+        let ProbeForm::Waits { classes, least, .. } = &self.wanted.form else {
             return;
         };
         // The first of equals: an order of the file, not of chance.
@@ -328,7 +328,7 @@ impl Probe {
     }
 
     fn reported(&mut self, event: &Event, (number, level): (u32, u32), flags: u64) {
-        let Form::Levels { priority, .. } = self.wanted.form else {
+        let ProbeForm::Levels { priority, .. } = self.wanted.form else {
             return;
         };
         let task = &mut self.tasks[event.task.index()];
@@ -350,10 +350,10 @@ impl Probe {
     #[must_use]
     pub fn found(&self) -> Probed {
         match &self.wanted.form {
-            Form::Waits { classes, .. } => self.found_waits(classes),
-            Form::Levels { steps, .. } => self.levels.found(*steps, self.wanted.after),
-            Form::Spans { .. } => self.found_spans(),
-            Form::Rate { every, .. } => self.rate.found(self.wanted.after, *every),
+            ProbeForm::Waits { classes, .. } => self.found_waits(classes),
+            ProbeForm::Levels { steps, .. } => self.levels.found(*steps, self.wanted.after),
+            ProbeForm::Spans { .. } => self.found_spans(),
+            ProbeForm::Rate { every, .. } => self.rate.found(self.wanted.after, *every),
         }
     }
 
@@ -378,7 +378,7 @@ impl Probe {
     }
 
     fn ended_span(&mut self, event: &Event, number: u32, length: Nanos) {
-        let Form::Spans { span } = &self.wanted.form else {
+        let ProbeForm::Spans { span } = &self.wanted.form else {
             return;
         };
         let header = self.header.as_ref().expect("a header comes first");
@@ -399,7 +399,7 @@ impl Probe {
             .record(length);
         let shortest = self.shortest.entry(name.to_owned()).or_insert(length);
         *shortest = length.min(*shortest);
-        if let Form::Waits { longer, .. } = self.wanted.form
+        if let ProbeForm::Waits { longer, .. } = self.wanted.form
             && length > longer
         {
             let long = self.long.entry(name.to_owned()).or_default();
@@ -444,10 +444,10 @@ impl Sink for Probe {
     fn wants(&self) -> EventMask {
         let both = EventMask::NONE.with(EventKind::New).with(EventKind::Switch);
         match self.wanted.form {
-            Form::Waits { .. } => both.with(EventKind::Wakeup).with(EventKind::Migrate),
-            Form::Levels { .. } => both.with(EventKind::Report),
-            Form::Spans { .. } => both.with(EventKind::SpanEnd),
-            Form::Rate { .. } => EventMask::NONE.with(EventKind::New),
+            ProbeForm::Waits { .. } => both.with(EventKind::Wakeup).with(EventKind::Migrate),
+            ProbeForm::Levels { .. } => both.with(EventKind::Report),
+            ProbeForm::Spans { .. } => both.with(EventKind::SpanEnd),
+            ProbeForm::Rate { .. } => EventMask::NONE.with(EventKind::New),
         }
     }
 
@@ -484,7 +484,7 @@ impl Sink for Probe {
     }
 
     fn finish(&mut self, now: SimTime) {
-        if let Form::Rate { counters, every } = &self.wanted.form
+        if let ProbeForm::Rate { counters, every } = &self.wanted.form
             && counters.is_empty()
         {
             self.rate.ended(now, *every);

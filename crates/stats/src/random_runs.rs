@@ -9,7 +9,7 @@ use crate::{Conservation, Metrics, Report};
 use traces::testing::Stream;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum RandomState {
     Unstarted,
     Asleep,
     Runnable,
@@ -17,8 +17,8 @@ enum State {
     Exited,
 }
 
-struct Task {
-    state: State,
+struct RandomTask {
+    state: RandomState,
     place: u16,
 }
 
@@ -36,7 +36,7 @@ struct Machine {
     rng: Rng,
     now: u64,
     cpus: Vec<Cpu>,
-    tasks: Vec<Task>,
+    tasks: Vec<RandomTask>,
     stream: Stream,
     cpu_times: Vec<CpuTimes>,
     task_times: Vec<TaskTimes>,
@@ -100,16 +100,17 @@ impl Machine {
         }
         for (task, times) in self.tasks.iter().zip(&mut self.task_times) {
             match task.state {
-                State::Unstarted | State::Asleep => times.sleep += one,
-                State::Runnable => times.wait += one,
-                State::Running | State::Exited => {}
+                RandomState::Unstarted | RandomState::Asleep => times.sleep += one,
+                RandomState::Runnable => times.wait += one,
+                RandomState::Running | RandomState::Exited => {}
             }
         }
         self.count_queues();
     }
 
     fn count_queues(&mut self) {
-        let is_queued = |task: &&Task| matches!(task.state, State::Runnable | State::Running);
+        let is_queued =
+            |task: &&RandomTask| matches!(task.state, RandomState::Runnable | RandomState::Running);
         let mut lengths = vec![0_u64; self.cpus.len()];
         let queued = self.tasks.iter().filter(is_queued);
         queued.for_each(|task| lengths[usize::from(task.place)] += 1);
@@ -129,7 +130,7 @@ impl Machine {
     }
 
     /// A random task in one of `states`.
-    fn pick(&mut self, states: &[State]) -> Option<u32> {
+    fn pick(&mut self, states: &[RandomState]) -> Option<u32> {
         let fitting = self
             .tasks
             .iter()
@@ -148,8 +149,8 @@ impl Machine {
     fn bear(&mut self) {
         let (now, number) = (self.now, self.tasks.len() as u32);
         if self.tasks.len() < MOST_TASKS {
-            self.tasks.push(Task {
-                state: State::Unstarted,
+            self.tasks.push(RandomTask {
+                state: RandomState::Unstarted,
                 place: 0,
             });
             self.task_times.push(TaskTimes::default());
@@ -159,12 +160,12 @@ impl Machine {
 
     fn wake(&mut self) {
         let (now, cpu) = (self.now, self.some_cpu());
-        let Some(number) = self.pick(&[State::Unstarted, State::Asleep]) else {
+        let Some(number) = self.pick(&[RandomState::Unstarted, RandomState::Asleep]) else {
             return;
         };
         let task = &mut self.tasks[number as usize];
-        let (new, from) = (task.state == State::Unstarted, task.place);
-        (task.state, task.place) = (State::Runnable, cpu);
+        let (new, from) = (task.state == RandomState::Unstarted, task.place);
+        (task.state, task.place) = (RandomState::Runnable, cpu);
         self.tell(|stream| match (new, cpu == from) {
             (true, _) => stream.start(now, number, cpu),
             (false, true) => stream.wakeup(now, number, cpu),
@@ -184,7 +185,7 @@ impl Machine {
 
     fn migrate(&mut self) {
         let (now, to) = (self.now, self.some_cpu());
-        let Some(number) = self.pick(&[State::Runnable]) else {
+        let Some(number) = self.pick(&[RandomState::Runnable]) else {
             return;
         };
         let from = std::mem::replace(&mut self.tasks[number as usize].place, to);
@@ -199,21 +200,21 @@ impl Machine {
         if self.cpus[at].overhead + self.cpus[at].stolen > 0 {
             return;
         }
-        let next = self.pick(&[State::Runnable]);
+        let next = self.pick(&[RandomState::Runnable]);
         let next = next.filter(|next| self.tasks[*next as usize].place == cpu);
         let prev = self.cpus[at].task;
         if prev.is_none() && next.is_none() {
             return;
         }
         let (state, detail) = match self.rng.below(8) {
-            0 => (State::Exited, PrevState::Dead),
-            1..4 => (State::Asleep, PrevState::Sleeping),
-            _ => (State::Runnable, PrevState::Runnable),
+            0 => (RandomState::Exited, PrevState::Dead),
+            1..4 => (RandomState::Asleep, PrevState::Sleeping),
+            _ => (RandomState::Runnable, PrevState::Runnable),
         };
         prev.into_iter()
             .for_each(|prev| self.tasks[prev as usize].state = state);
         next.into_iter()
-            .for_each(|next| self.tasks[next as usize].state = State::Running);
+            .for_each(|next| self.tasks[next as usize].state = RandomState::Running);
         let overhead = self.rng.below(5);
         self.cpus[at] = Cpu {
             task: next,
@@ -225,7 +226,7 @@ impl Machine {
             let named = prev.map(|prev| (prev, detail));
             stream.switch(now, cpu, named, next).overhead(overhead)
         });
-        if let (Some(prev), State::Exited) = (prev, state) {
+        if let (Some(prev), RandomState::Exited) = (prev, state) {
             self.tell(|stream| stream.exit(now, prev, cpu));
         }
     }

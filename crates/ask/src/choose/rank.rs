@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use stats::compare::{Better, Choice, Effect, Row, Scale, Set, Settings, Verdict, compare};
+use stats::compare::{Better, Choice, Effect, MetricRow, Scale, Set, Settings, Verdict, compare};
 
 use super::runs::Field;
 use crate::compare::Family;
@@ -63,7 +63,7 @@ pub struct Ranking {
     /// The sets of runs that are judged; `None` if every candidate but the baseline failed.
     pub family: Option<Family>,
     /// Every candidate against the baseline, goal by goal.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MetricRow>,
     /// By goal.
     pub margins: Vec<Margin>,
     /// By candidate.
@@ -77,7 +77,7 @@ pub struct Ranking {
     /// Those that differ from the winner, but perhaps by less than what is not modelled.
     pub close: Vec<usize>,
     /// What is worse under the winner than under the baseline.
-    pub worse: Vec<Row>,
+    pub worse: Vec<MetricRow>,
     /// How many other figures were looked at for that.
     pub looked_at: usize,
 }
@@ -170,7 +170,7 @@ impl Margin {
 
 /// What a comparison says, held against what is not modelled.
 #[must_use]
-pub fn said(row: &Row, margin: &Margin) -> Said {
+pub fn said(row: &MetricRow, margin: &Margin) -> Said {
     let Ok(judged) = &row.result else {
         return Said::Undecided;
     };
@@ -247,7 +247,7 @@ impl Ranking {
 
     /// The comparison of candidate `at` at a goal, if it was made.
     #[must_use]
-    pub fn row(&self, field: &Field, at: usize, goal: usize) -> Option<&Row> {
+    pub fn row(&self, field: &Field, at: usize, goal: usize) -> Option<&MetricRow> {
         find(&self.rows, field, at, goal)
     }
 
@@ -257,7 +257,7 @@ impl Ranking {
         self.said_of(field, at, &self.rows)
     }
 
-    fn said_of(&self, field: &Field, at: usize, rows: &[Row]) -> Vec<Said> {
+    fn said_of(&self, field: &Field, at: usize, rows: &[MetricRow]) -> Vec<Said> {
         let goals = self.margins.iter().enumerate();
         let said = goals.map(|(goal, margin)| {
             find(rows, field, at, goal).map_or(Said::Undecided, |row| said(row, margin))
@@ -321,7 +321,7 @@ fn worth(set: &Set, goal: &Goal) -> f64 {
     }
 }
 
-fn find<'a>(rows: &'a [Row], field: &Field, at: usize, goal: usize) -> Option<&'a Row> {
+fn find<'a>(rows: &'a [MetricRow], field: &Field, at: usize, goal: usize) -> Option<&'a MetricRow> {
     let metric = field.goals[goal].to_string();
     let arm = field.name(at);
     rows.iter()
@@ -334,7 +334,7 @@ fn judge(
     base: usize,
     others: &[usize],
     settings: &Settings,
-) -> anyhow::Result<(Option<Family>, Vec<Row>)> {
+) -> anyhow::Result<(Option<Family>, Vec<MetricRow>)> {
     let others = others.iter().filter(|at| **at != base);
     let all: Vec<Set> = [&base]
         .into_iter()

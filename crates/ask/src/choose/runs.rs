@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use anyhow::bail;
 use model::{Advised, MachineSpec, Nanos, Summary};
-use stats::compare::{Better, Measure, Measured, Role, Set, Settings, runs_to_decide};
+use stats::compare::{Better, Measure, MeasuredNumber, Role, Set, Settings, runs_to_decide};
 use stats::{Metrics, Report};
 use workload::{RunSpec, Workload};
 
@@ -51,8 +51,8 @@ pub struct Field {
 
 /// What is kept of a run.
 struct Run {
-    goals: Vec<Measured>,
-    rest: Vec<Measured>,
+    goals: Vec<MeasuredNumber>,
+    rest: Vec<MeasuredNumber>,
     failure: Option<String>,
 }
 
@@ -341,8 +341,8 @@ fn others(
 }
 
 /// The values of a run that is over, and a number that differs wherever anything does.
-fn of_run(goals: &[Goal], role: Role, metrics: &Metrics, report: &Report) -> Vec<Measured> {
-    let switches = Measured {
+fn of_run(goals: &[Goal], role: Role, metrics: &Metrics, report: &Report) -> Vec<MeasuredNumber> {
+    let switches = MeasuredNumber {
         name: "machine.switches".to_owned(),
         measure: Measure::Count,
         better: Better::Neither,

@@ -259,7 +259,7 @@ fn one_world(files: &[File]) -> Result<(), UsageError> {
 
 #[cfg(test)]
 mod tests {
-    use stats::compare::{Better, Measure, Measured, Role};
+    use stats::compare::{Better, Measure, MeasuredNumber, Role};
 
     use super::*;
 
@@ -329,7 +329,7 @@ mod tests {
     fn the_same_runs_in_two_files_are_noticed() {
         let of = |stem: &str, elapsed: f64| {
             let mut file = file(stem, &[("a", "x")]);
-            let measured = Measured {
+            let measured = MeasuredNumber {
                 name: "machine.elapsed_ns".to_owned(),
                 measure: Measure::Millionths,
                 better: Better::Lower,

@@ -19,7 +19,7 @@ struct RunDocument<'a> {
     rest: Rest<'a>,
     /// The figures by which another machine is compared, with the distributions of waits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<&'a machines::Run>,
+    compared: Option<&'a machines::MachineRun>,
 }
 
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use serde_json::Value;
-use stats::compare::{Better, Measure, Measured, Role};
+use stats::compare::{Better, Measure, MeasuredNumber, Role};
 
 use super::{Entry, Figures};
 
@@ -21,8 +21,14 @@ const NUMBERS: [(&str, &str, &str, Measure); 4] = [
     ),
 ];
 
-fn measured(name: &str, measure: Measure, better: Better, is_goal: bool, value: f64) -> Measured {
-    Measured {
+fn measured(
+    name: &str,
+    measure: Measure,
+    better: Better,
+    is_goal: bool,
+    value: f64,
+) -> MeasuredNumber {
+    MeasuredNumber {
         name: name.to_owned(),
         measure,
         better,
@@ -58,7 +64,7 @@ pub fn hyperfine(document: &Value) -> anyhow::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn of_times(times: &[Value], codes: &Value) -> Vec<Option<Vec<Measured>>> {
+fn of_times(times: &[Value], codes: &Value) -> Vec<Option<Vec<MeasuredNumber>>> {
     let runs = times.iter().enumerate().map(|(at, time)| {
         let failed = codes.get(at).is_some_and(|code| *code != 0);
         let time = time.as_f64().filter(|_| !failed)? * NANOS_PER_SECOND;
@@ -73,7 +79,7 @@ fn of_times(times: &[Value], codes: &Value) -> Vec<Option<Vec<Measured>>> {
     runs.collect()
 }
 
-fn of_measurement(run: &Value) -> Option<Vec<Measured>> {
+fn of_measurement(run: &Value) -> Option<Vec<MeasuredNumber>> {
     if run.get("exit_code").is_some_and(|code| *code != 0) {
         return None;
     }
@@ -144,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    fn measured_of(run: &Figures) -> &[Measured] {
+    fn measured_of(run: &Figures) -> &[MeasuredNumber] {
         match run {
             Figures::Measured(run) => run,
             Figures::Report(_) => panic!("not of another program"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::file::{self, Source};
 use model::{Advised, Kernel, MachineSpec, Nanos, PolicySpec, Profile, seeds, span, suggest};
-use stats::probe::Wanted;
+use stats::probe::WantedProbe;
 use toml::Spanned;
 use workload::Workload;
 
@@ -97,7 +97,7 @@ pub struct RunSet {
     /// When each run ends at the latest.
     pub duration: Option<Nanos>,
     /// What is looked for in each run's events.
-    pub probes: Vec<Wanted>,
+    pub probes: Vec<WantedProbe>,
     /// Runs of each cell in a quick look; 0: it leaves the set out.
     pub quick: usize,
 }
@@ -515,7 +515,7 @@ impl ExperimentReader<'_> {
     }
 
     /// What is looked for in the runs of that name.
-    fn probes_of(&self, runs: &Spanned<String>) -> Result<Vec<Wanted>> {
+    fn probes_of(&self, runs: &Spanned<String>) -> Result<Vec<WantedProbe>> {
         let mut probes = Vec::new();
         for (name, probe) in ordered(&self.draft.probe) {
             let mut wanted = probe.runs.iter().flatten().map(Spanned::get_ref);

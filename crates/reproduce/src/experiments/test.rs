@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::file::Source;
 use model::{Advised, span, suggest};
-use stats::probe::{Form, Steps, Wanted};
+use stats::probe::{ProbeForm, Steps, WantedProbe};
 use toml::Spanned;
 
 use crate::experiments::cells::CellId;
@@ -562,13 +562,13 @@ impl<'a> TestReader<'a> {
     }
 
     /// How far times of the sequence that `probe` finds may be from those that are said.
-    fn tolerance(&self, probe: &Wanted, want: &str) -> Result<Option<Tolerance>> {
+    fn tolerance(&self, probe: &WantedProbe, want: &str) -> Result<Option<Tolerance>> {
         let Some(text) = &self.test.within else {
             return Ok(None);
         };
         let within = span::parse(text.get_ref());
         let within = within.map_err(|error| wrong(&self.source, text, error))?;
-        let Form::Levels {
+        let ProbeForm::Levels {
             steps: Steps::Times(unit) | Steps::Stays(unit),
             ..
         } = probe.form

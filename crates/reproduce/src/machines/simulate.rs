@@ -12,7 +12,7 @@ use model::{Event, EventKind, EventMask, Header, Nanos, Sampler, SimTime, Sink, 
 use runslice::door::{COMPUTER, SIMULATES, say};
 use serde_json::{Value, json};
 use stats::Metrics;
-use stats::probe::{Probe, Wanted};
+use stats::probe::{Probe, WantedProbe};
 use traces::Tee;
 use workload::RunSpec;
 
@@ -31,7 +31,7 @@ struct Planned<'a> {
     cell: CellId,
     spec: RunSpec,
     scale: &'a [(String, i64)],
-    probes: &'a [Wanted],
+    probes: &'a [WantedProbe],
     key: Key,
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use show::figure::{Axis, Body, Chart, Curve, DotPanel, DotRow, Ink, Join, Quantity};
-use stats::probe::Form;
+use stats::probe::ProbeForm;
 
 use super::words::number;
 use crate::experiments::cells::{CellId, ExperimentResults};
@@ -335,7 +335,7 @@ impl Drawing<'_> {
         let whole = &self.experiment.sets[set];
         let wanted = whole.probes.iter().find(|it| it.name == probe);
         let wanted = wanted.ok_or_else(|| self.lacks("probe", probe))?;
-        let rate = matches!(wanted.form, Form::Rate { .. });
+        let rate = matches!(wanted.form, ProbeForm::Rate { .. });
         let mut curves = Vec::new();
         let arms = self.arms(set)?;
         let labels = arms

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use model::{ExitKind, MachineSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stats::compare::machines::Run;
+use stats::compare::machines::MachineRun;
 
 use super::Brought;
 use super::asked::{Play, Request};
@@ -26,7 +26,7 @@ pub struct Kept {
     /// The machine, with the tick that was measured.
     pub machine: MachineSpec,
     /// What is compared.
-    pub run: Run,
+    pub run: MachineRun,
 }
 
 impl Kept {
@@ -76,10 +76,10 @@ impl Kept {
                 value => Ok(value.clone()),
             }
         };
-        let compared: Run = serde_json::from_value(take(&run["compared"], "compared")?)?;
+        let compared: MachineRun = serde_json::from_value(take(&run["compared"], "compared")?)?;
         Ok(Self {
             machine: serde_json::from_value(take(&document["machine"], "machine")?)?,
-            run: Run {
+            run: MachineRun {
                 load: request.asked.workloads[play.workload].clone(),
                 policy: request.label(play),
                 seed: play.seed,
@@ -182,7 +182,7 @@ mod tests {
             hz: 1000,
             ..MachineSpec::default()
         };
-        let nothing = Run {
+        let nothing = MachineRun {
             load: String::new(),
             policy: String::new(),
             seed: 0,
@@ -197,7 +197,7 @@ mod tests {
         };
         let spec = simulated::spec(request, play, &kept, &Profile::default()).unwrap();
         let (mut outcome, metrics) = Runner::new(&spec, &COMPUTER).measure().unwrap();
-        outcome.compared = Some(Run::new(&metrics.report(), &metrics.waits()));
+        outcome.compared = Some(MachineRun::new(&metrics.report(), &metrics.waits()));
         let results = Results {
             world: World::Played,
             workload: "load".to_owned(),

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use model::file::{self, Source};
 use model::{Advised, suggest};
 use serde::Deserialize;
-use stats::compare::machines::{Measure, Score};
+use stats::compare::machines::{MachineMeasure, MachinesScore};
 
 use crate::exit::UsageError;
 use crate::input;
@@ -40,17 +40,17 @@ impl Limits {
         [("order", self.order), ("clear", self.clear)]
     }
 
-    fn factors(&self) -> [(Measure, Option<f64>); Measure::SCORED.len()] {
+    fn factors(&self) -> [(MachineMeasure, Option<f64>); MachineMeasure::SCORED.len()] {
         let limit = |measure| match measure {
-            Measure::Share => self.share,
-            Measure::Runs => self.runs,
-            Measure::WakeupP50 => self.wakeup_p50,
-            Measure::WakeupP99 => self.wakeup_p99,
-            Measure::Waits => self.waits,
-            Measure::Switches => self.switches,
+            MachineMeasure::Share => self.share,
+            MachineMeasure::Runs => self.runs,
+            MachineMeasure::WakeupP50 => self.wakeup_p50,
+            MachineMeasure::WakeupP99 => self.wakeup_p99,
+            MachineMeasure::Waits => self.waits,
+            MachineMeasure::Switches => self.switches,
             _ => None,
         };
-        Measure::SCORED.map(|measure| (measure, limit(measure)))
+        MachineMeasure::SCORED.map(|measure| (measure, limit(measure)))
     }
 }
 
@@ -89,7 +89,7 @@ impl Least {
     ///
     /// # Errors
     /// When the file names a row that the table does not have.
-    pub fn missed(&self, rows: &[(String, Score)]) -> Result<Vec<String>, UsageError> {
+    pub fn missed(&self, rows: &[(String, MachinesScore)]) -> Result<Vec<String>, UsageError> {
         let mut missed = Vec::new();
         for (name, limits) in &self.0 {
             let Some((_, score)) = rows.iter().find(|(row, _)| row == name) else {
@@ -138,8 +138,8 @@ mod tests {
 
     use super::*;
 
-    fn rows() -> Vec<(String, Score)> {
-        let score = Score {
+    fn rows() -> Vec<(String, MachinesScore)> {
+        let score = MachinesScore {
             order: Order {
                 pairs: 10,
                 alike: 8,

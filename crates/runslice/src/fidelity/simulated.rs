@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use model::{MachineSpec, Nanos, Profile, Sink};
 use stats::Metrics;
-use stats::compare::machines::Run;
+use stats::compare::machines::MachineRun;
 use workload::{RunSpec, Workload};
 
 use super::asked::{Play, Request};
@@ -58,14 +58,14 @@ pub fn run(
     play: &Play,
     kept: &Kept,
     profile: &Profile,
-) -> anyhow::Result<Result<Run, String>> {
+) -> anyhow::Result<Result<MachineRun, String>> {
     let spec = spec(request, play, kept, profile)?;
     let mut metrics = Metrics::new();
     let summary = feed(&spec, &mut metrics, play)?;
     if let Some(line) = ejection(&request.label(play), &summary.exit) {
         return Ok(Err(line));
     }
-    Ok(Ok(Run {
+    Ok(Ok(MachineRun {
         load: request.asked.workloads[play.workload].clone(),
         policy: request.label(play),
         seed: play.seed,
@@ -76,12 +76,12 @@ pub fn run(
 
 /// What is compared of the simulated run of `load`: of its own tasks, not of threads that stand for
 /// what a kernel does.
-pub fn compared(metrics: &Metrics, load: &Workload) -> Run {
+pub fn compared(metrics: &Metrics, load: &Workload) -> MachineRun {
     let is_own = |name: &str| {
         let mut groups = load.groups.iter();
         groups.any(|group| !group.background && group.name == name)
     };
-    Run::new(&metrics.report(), &metrics.waits()).only(is_own)
+    MachineRun::new(&metrics.report(), &metrics.waits()).only(is_own)
 }
 
 /// Sends the events of a simulated play to `sink`, from its begin on.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use model::{Advised, Background, Profile, Sink};
 use stats::Flight;
-use stats::background::{Chosen, FEWEST, Turns};
+use stats::background::{BackgroundGroup, FEWEST, Turns};
 use traces::Tee;
 
 use crate::exit::{Status, UsageError};
@@ -30,7 +30,7 @@ pub struct Calibrate {
     /// After `=` stands the real-time priority, 1 to 99, which no event says. May be repeated.
     /// Default: kernel.
     #[arg(long, value_name = "NAME[=PRIORITY]", value_parser = parse_group)]
-    group: Vec<Chosen>,
+    group: Vec<BackgroundGroup>,
 
     /// Measure costs from this recording instead: of a load whose CPUs idle and wake each other.
     #[arg(long, value_name = "FILE")]
@@ -49,7 +49,7 @@ pub struct Calibrate {
     output: Option<PathBuf>,
 }
 
-fn parse_group(text: &str) -> Result<Chosen, String> {
+fn parse_group(text: &str) -> Result<BackgroundGroup, String> {
     let (group, real_time) = match text.split_once('=') {
         None => (text, None),
         Some((group, priority)) => {
@@ -62,7 +62,7 @@ fn parse_group(text: &str) -> Result<Chosen, String> {
     if group.is_empty() {
         return Err("it has no name".to_owned());
     }
-    Ok(Chosen {
+    Ok(BackgroundGroup {
         group: group.to_owned(),
         real_time,
     })

@@ -7,7 +7,7 @@ use ask::choose::rank::{Ranking, Said, Standing};
 use ask::choose::runs::Field;
 use ask::words::counted;
 use model::{Advice as _, Nanos};
-use stats::compare::{Effect, Measure, Refusal, Row, Scale};
+use stats::compare::{Effect, Measure, MetricRow, Refusal, Scale};
 
 use crate::report::runs::shown_value;
 use crate::table::{Table, wrapped};
@@ -113,7 +113,7 @@ fn won(field: &Field, ranking: &Ranking, winner: usize) -> String {
 }
 
 /// A value instead of the baseline's, with the change and its interval.
-fn instead(row: &Row) -> Option<String> {
+fn instead(row: &MetricRow) -> Option<String> {
     let effect = &row.result.as_ref().ok()?.effect;
     let [shift, low, high] = [effect.shift, effect.low, effect.high];
     let [shift, low, high] = [shift, low, high].map(|it| change(effect, row.measure, it));

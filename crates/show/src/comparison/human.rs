@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use ask::words::counted;
 use model::Advice as _;
-use stats::compare::{Effect, Extent, Measure, Row, Scale, Settings, TRIM_PERCENT, Verdict};
+use stats::compare::{Effect, Extent, Measure, MetricRow, Scale, Settings, TRIM_PERCENT, Verdict};
 
 use super::Compared;
 use crate::report::runs::shown_value;
@@ -35,7 +35,7 @@ pub fn write(compared: &Compared<'_>, width: Option<usize>, to: &mut dyn Write) 
     for place in distinct(rows.iter().map(|row| row.place.as_str())) {
         let mut shown = |is_goal| {
             let here = rows.iter().filter(|row| row.place == place);
-            let here: Vec<&Row> = here.filter(|row| row.is_goal == is_goal).collect();
+            let here: Vec<&MetricRow> = here.filter(|row| row.is_goal == is_goal).collect();
             let (text, has_all) = fitted(&here, width);
             is_whole &= has_all;
             text
@@ -64,7 +64,7 @@ pub fn write(compared: &Compared<'_>, width: Option<usize>, to: &mut dyn Write) 
 }
 
 /// What else is to be said of a comparison, as lines.
-pub fn told(rows: &[Row], settings: &Settings) -> Vec<String> {
+pub fn told(rows: &[MetricRow], settings: &Settings) -> Vec<String> {
     [
         noise(rows),
         outliers(rows),
@@ -75,7 +75,7 @@ pub fn told(rows: &[Row], settings: &Settings) -> Vec<String> {
 }
 
 /// What could not be compared.
-fn refused(rows: &[Row]) -> Vec<String> {
+fn refused(rows: &[MetricRow]) -> Vec<String> {
     let refused = rows.iter().filter_map(|row| {
         let refusal = row.result.as_ref().err()?;
         Some(format!(
@@ -124,7 +124,7 @@ fn columns(table: Table, shown: &[usize]) -> Table {
 
 /// The baseline's row once for each metric, and for each that is held against it a row and one
 /// without the ends.
-pub fn table(rows: &[&Row]) -> Table {
+pub fn table(rows: &[&MetricRow]) -> Table {
     whole(&lines(rows))
 }
 
@@ -139,7 +139,7 @@ fn whole(lines: &[Line]) -> Table {
 
 /// The table, where it is too wide with each metric on a line of its own and without the columns
 /// that matter least; and whether it has all columns.
-fn fitted(rows: &[&Row], width: Option<usize>) -> (String, bool) {
+fn fitted(rows: &[&MetricRow], width: Option<usize>) -> (String, bool) {
     let lines = lines(rows);
     if lines.is_empty() {
         return (String::new(), true);
@@ -185,7 +185,7 @@ fn below_metrics(lines: &[Line], shown: &[usize]) -> String {
 /// The cells of a row, with its metric where that is another one than before.
 type Line = (String, Vec<String>);
 
-fn lines(rows: &[&Row]) -> Vec<Line> {
+fn lines(rows: &[&MetricRow]) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut last: Option<(&str, &str)> = None;
     for row in rows {
@@ -225,7 +225,7 @@ fn lines(rows: &[&Row]) -> Vec<Line> {
 }
 
 /// How many runs of both sets lie far from the others, and how probable that is by chance.
-fn far(row: &Row, p: f64) -> String {
+fn far(row: &MetricRow, p: f64) -> String {
     let [ours, theirs] = [0, 1].map(|at| row.outliers[at].len());
     match ours + theirs {
         0 => "no outliers".to_owned(),
@@ -264,7 +264,7 @@ pub fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
 }
 
 /// What two arms of the same scheduler differed by.
-fn noise(rows: &[Row]) -> Vec<String> {
+fn noise(rows: &[MetricRow]) -> Vec<String> {
     let parts = rows.iter().filter_map(|row| {
         let judged = row.result.as_ref().ok()?;
         let floor = judged.floor?;
@@ -285,7 +285,7 @@ fn noise(rows: &[Row]) -> Vec<String> {
 
 /// Simulated runs that lie far from the others: nothing but the scheduler and the seed can be the
 /// reason.
-fn outliers(rows: &[Row]) -> Vec<String> {
+fn outliers(rows: &[MetricRow]) -> Vec<String> {
     let simulated = rows
         .iter()
         .filter(|row| row.is_goal && row.world == "simulated");
@@ -318,7 +318,7 @@ fn outliers(rows: &[Row]) -> Vec<String> {
 }
 
 /// One line a scheduler: how often it is what, and why it is undecided where it is.
-fn summary(rows: &[Row]) -> Vec<String> {
+fn summary(rows: &[MetricRow]) -> Vec<String> {
     let arms = distinct(rows.iter().map(|row| (row.arm.as_str(), row.base.as_str())));
     let lines = arms.into_iter().map(|(arm, base)| {
         let here = rows.iter().filter(|row| row.arm == arm && row.base == base);
@@ -366,7 +366,7 @@ fn summary(rows: &[Row]) -> Vec<String> {
 }
 
 /// How it was compared.
-fn method(rows: &[Row], settings: &Settings) -> Vec<String> {
+fn method(rows: &[MetricRow], settings: &Settings) -> Vec<String> {
     let made: Vec<&Effect> = rows
         .iter()
         .filter_map(|row| Some(&row.result.as_ref().ok()?.effect))
@@ -377,7 +377,7 @@ fn method(rows: &[Row], settings: &Settings) -> Vec<String> {
         _ if pairs == made.len() => "by flipping pairs of runs with the same seed",
         _ => "by relabeling the runs, or flipping pairs of the same seed",
     };
-    let is_tested = |row: &&Row| {
+    let is_tested = |row: &&MetricRow| {
         let judged = row.result.as_ref().ok();
         row.is_goal && judged.is_some_and(|it| it.effect.p_least < 1.0)
     };
@@ -401,7 +401,7 @@ fn method(rows: &[Row], settings: &Settings) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use stats::compare::{
-        Better, Choice, Measured, Question, Role, Set, Settings, Values, compare, effect,
+        Better, Choice, MeasuredNumber, Question, Role, Set, Settings, Values, compare, effect,
     };
 
     use super::*;
@@ -426,11 +426,11 @@ mod tests {
     }
 
     /// Rows of `b` against `a`, whose values are those of the seeds from 0.
-    fn rows(world: &str, base: &[f64], other: &[f64]) -> Vec<Row> {
+    fn rows(world: &str, base: &[f64], other: &[f64]) -> Vec<MetricRow> {
         let set = |arm: &str, values: &[f64]| {
             let mut set = Set::new(arm, "", world);
             for (seed, value) in (0..).zip(values) {
-                let measured = Measured {
+                let measured = MeasuredNumber {
                     name: "missed".to_owned(),
                     measure: Measure::Count,
                     better: Better::Lower,
@@ -471,7 +471,7 @@ mod tests {
     fn a_narrow_terminal_gets_fewer_columns_and_each_metric_a_line_of_its_own() {
         let other = BASE.map(|it| it + 20.0);
         let rows = rows("simulated", &BASE, &other);
-        let rows: Vec<&Row> = rows.iter().collect();
+        let rows: Vec<&MetricRow> = rows.iter().collect();
         let whole = fitted(&rows, None);
         assert_eq!(whole, (table(&rows).to_string(), true));
         assert_eq!(fitted(&rows, Some(200)), whole);

@@ -3,7 +3,7 @@
 use ask::compare::Family;
 use ask::words::counted;
 use maud::html;
-use stats::compare::{Effect, Measure, Row, Scale, Set, Settings, Verdict};
+use stats::compare::{Effect, Measure, MetricRow, Scale, Set, Settings, Verdict};
 
 use super::human;
 use crate::Origin;
@@ -20,7 +20,7 @@ pub struct Compared<'a> {
     /// What was held against what.
     pub family: &'a Family,
     /// Its outcome.
-    pub rows: &'a [Row],
+    pub rows: &'a [MetricRow],
     /// How it was judged.
     pub settings: &'a Settings,
 }
@@ -53,7 +53,7 @@ pub fn page(compared: &Compared<'_>, origin: &Origin) -> Page {
         ..Page::default()
     };
     for (at, place) in places.iter().enumerate() {
-        let here = |is_goal| -> Vec<&Row> {
+        let here = |is_goal| -> Vec<&MetricRow> {
             let here = rows.iter().filter(|row| row.place == *place);
             here.filter(|row| row.is_goal == is_goal).collect()
         };
@@ -100,7 +100,7 @@ fn title(sets: &[&Set], places: &[&str]) -> String {
 }
 
 /// The goals that are drawn: those in which any run differs from any other, unless there are none.
-fn shown(rows: &[Row]) -> Vec<Shown> {
+fn shown(rows: &[MetricRow]) -> Vec<Shown> {
     let goals = || rows.iter().filter(|row| row.is_goal);
     let differing = goals().filter(|row| !is_alike(row));
     let mut metrics = human::distinct(differing.map(|row| row.metric.as_str()));
@@ -115,7 +115,7 @@ fn shown(rows: &[Row]) -> Vec<Shown> {
 }
 
 /// Whether all runs of both sets have one value: of a load that ends by the clock its length.
-fn is_alike(row: &Row) -> bool {
+fn is_alike(row: &MetricRow) -> bool {
     let extents = [row.base_extent, row.arm_extent];
     let [Some(base), Some(arm)] = extents else {
         return false;
@@ -155,13 +155,13 @@ fn spoken(metric: &str) -> String {
 
 /// One sentence for each scheduler that was held against a baseline.
 #[must_use]
-pub fn verdict(rows: &[Row]) -> Vec<String> {
+pub fn verdict(rows: &[MetricRow]) -> Vec<String> {
     let places = human::distinct(rows.iter().map(|row| row.place.as_str())).len();
     let pairs = human::distinct(rows.iter().map(|row| (row.arm.as_str(), row.base.as_str())));
     let sentences = pairs.into_iter().map(|(arm, base)| {
         let here = rows.iter().filter(|row| row.arm == arm && row.base == base);
-        let goals: Vec<&Row> = here.filter(|row| row.is_goal && !is_alike(row)).collect();
-        let of = |is: &dyn Fn(Verdict) -> bool| -> Vec<&Row> {
+        let goals: Vec<&MetricRow> = here.filter(|row| row.is_goal && !is_alike(row)).collect();
+        let of = |is: &dyn Fn(Verdict) -> bool| -> Vec<&MetricRow> {
             let judged = goals.iter().copied();
             judged
                 .filter(|row| {
@@ -204,7 +204,7 @@ pub fn verdict(rows: &[Row]) -> Vec<String> {
 
 /// Some goals by name with their changes, and how many more there are; of several loads, in how
 /// many of them.
-fn named(rows: &[&Row], places: usize) -> String {
+fn named(rows: &[&MetricRow], places: usize) -> String {
     if places > 1 {
         let metrics = human::distinct(rows.iter().map(|row| row.metric.as_str()));
         let told = metrics.iter().map(|metric| {
@@ -240,7 +240,7 @@ fn changed(effect: &Effect, measure: Measure) -> String {
 }
 
 /// Each goal with its change, interval and verdict.
-fn answers(rows: &[Row]) -> Vec<(String, String)> {
+fn answers(rows: &[MetricRow]) -> Vec<(String, String)> {
     let goals = rows.iter().filter(|row| row.is_goal && !is_alike(row));
     let places = human::distinct(rows.iter().map(|row| row.place.as_str()));
     let told = goals.filter_map(|row| {
@@ -273,9 +273,9 @@ fn answers(rows: &[Row]) -> Vec<(String, String)> {
     told.take(4 * NAMED).collect()
 }
 
-fn pictures(sets: &[&Set], rows: &[Row], settings: &Settings, shown: &[Shown]) -> Vec<Chart> {
-    let drawn = |row: &&Row| shown.iter().any(|it| it.metric == row.metric);
-    let drawn: Vec<Row> = rows.iter().filter(drawn).cloned().collect();
+fn pictures(sets: &[&Set], rows: &[MetricRow], settings: &Settings, shown: &[Shown]) -> Vec<Chart> {
+    let drawn = |row: &&MetricRow| shown.iter().any(|it| it.metric == row.metric);
+    let drawn: Vec<MetricRow> = rows.iter().filter(drawn).cloned().collect();
     let mut charts = vec![
         every_run(sets, shown, rows, shown_value),
         changes(&drawn, settings, shown, shown_value),

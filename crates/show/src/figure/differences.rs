@@ -6,7 +6,7 @@
 use super::chart::{Body, Chart, DotPanel, DotRow};
 use super::ink::Ink;
 use super::scale::{Axis, Quantity};
-use stats::compare::{Extent, Measure, Row, Scale, Set, Settings};
+use stats::compare::{Extent, Measure, MetricRow, Scale, Set, Settings};
 
 /// Panels of one figure.
 const PANELS_MAX: usize = 24;
@@ -74,7 +74,7 @@ pub fn told_apart(place: &str, places: &[&str]) -> String {
 /// set has, and a row for each set. `rows` are the comparisons, if some were made: their interval
 /// is drawn around the place where the baseline's mean would be under the other scheduler.
 #[must_use]
-pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[Row], says: Says) -> Chart {
+pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says) -> Chart {
     let inks = Ink::of_schedulers(sets.iter().map(|set| set.arm.as_str()));
     let mut places: Vec<&str> = sets.iter().map(|set| set.place.as_str()).collect();
     places.dedup();
@@ -151,7 +151,7 @@ const fn unit(measure: Measure) -> &'static str {
     }
 }
 
-fn run_row(set: &Set, ink: Ink, shown: &Shown, row: Option<&Row>, says: Says) -> DotRow {
+fn run_row(set: &Set, ink: Ink, shown: &Shown, row: Option<&MetricRow>, says: Says) -> DotRow {
     let series = set.find(&shown.metric);
     let values = series.map_or(&[][..], |it| &it.values);
     let measure = series.map_or(Measure::Count, |it| it.measure);
@@ -176,7 +176,7 @@ fn run_row(set: &Set, ink: Ink, shown: &Shown, row: Option<&Row>, says: Says) ->
 }
 
 /// The interval of a difference, around where the baseline is: both ends.
-fn bar(row: &Row, measure: Measure) -> Option<(u64, u64)> {
+fn bar(row: &MetricRow, measure: Measure) -> Option<(u64, u64)> {
     let effect = &row.result.as_ref().ok()?.effect;
     if !effect.low.is_finite() || !effect.high.is_finite() {
         return None;
@@ -229,8 +229,8 @@ fn fit(panel: &mut DotPanel) {
 /// How far each scheduler is from the baseline: the estimate with its interval, a panel for each
 /// goal, with a line at no difference and a band of those that are too small to matter.
 #[must_use]
-pub fn changes(rows: &[Row], settings: &Settings, titles: &[Shown], says: Says) -> Chart {
-    let goals: Vec<&Row> = rows
+pub fn changes(rows: &[MetricRow], settings: &Settings, titles: &[Shown], says: Says) -> Chart {
+    let goals: Vec<&MetricRow> = rows
         .iter()
         .filter(|row| row.is_goal && row.result.is_ok())
         .collect();
@@ -245,11 +245,11 @@ pub fn changes(rows: &[Row], settings: &Settings, titles: &[Shown], says: Says) 
             .position(|it| *it == arm)
             .map_or(Ink::GREY, |at| inks[at])
     };
-    let mut panels: Vec<(&Row, Vec<&Row>)> = Vec::new();
+    let mut panels: Vec<(&MetricRow, Vec<&MetricRow>)> = Vec::new();
     for row in goals {
-        let same = |(first, _): &&mut (&Row, Vec<&Row>)| {
+        let same = |(first, _): &&mut (&MetricRow, Vec<&MetricRow>)| {
             // Differences and shares have axes of their own.
-            let scale = |row: &Row| row.result.as_ref().ok().map(|it| it.effect.scale);
+            let scale = |row: &MetricRow| row.result.as_ref().ok().map(|it| it.effect.scale);
             (&first.metric, &first.place, &first.base, scale(first))
                 == (&row.metric, &row.place, &row.base, scale(row))
         };
@@ -292,7 +292,7 @@ pub fn changes(rows: &[Row], settings: &Settings, titles: &[Shown], says: Says) 
     }
 }
 
-fn baseline(rows: &[Row]) -> String {
+fn baseline(rows: &[MetricRow]) -> String {
     let mut names: Vec<&str> = rows.iter().map(|row| row.base.as_str()).collect();
     names.dedup();
     names.sort_unstable();
@@ -334,7 +334,7 @@ fn ratio(ratio: f64) -> String {
     }
 }
 
-fn change_row(row: &Row, ink: Ink, says: Says) -> DotRow {
+fn change_row(row: &MetricRow, ink: Ink, says: Says) -> DotRow {
     let found = row.result.as_ref().ok();
     let middle = found.map(|judged| {
         let effect = &judged.effect;
@@ -366,7 +366,7 @@ fn change_row(row: &Row, ink: Ink, says: Says) -> DotRow {
     }
 }
 
-fn change_panel(name: String, row: &Row, rows: Vec<DotRow>, settings: &Settings) -> DotPanel {
+fn change_panel(name: String, row: &MetricRow, rows: Vec<DotRow>, settings: &Settings) -> DotPanel {
     let scale = row.result.as_ref().map_or(Scale::Log, |it| it.effect.scale);
     let margin = steps(scale, row.measure, scale.margin(settings, row.measure)).abs();
     // An end that so few runs do not set is no part of the axis; the bar goes to its edge.
@@ -461,12 +461,12 @@ fn difference_marks((low, high): (f64, f64), measure: Measure) -> Vec<(u64, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stats::compare::{Better, Choice, Measured, Question, Role, compare};
+    use stats::compare::{Better, Choice, MeasuredNumber, Question, Role, compare};
 
     fn set(arm: &str, values: &[f64]) -> Set {
         let mut set = Set::new(arm, "desk", "simulated");
         for (seed, value) in (0..).zip(values) {
-            let measured = |name: &str, measure, value| Measured {
+            let measured = |name: &str, measure, value| MeasuredNumber {
                 name: name.to_owned(),
                 measure,
                 better: Better::Lower,
@@ -495,7 +495,7 @@ mod tests {
             .to_vec()
     }
 
-    fn compared() -> (Set, Set, Vec<Row>) {
+    fn compared() -> (Set, Set, Vec<MetricRow>) {
         let base = set("fifo", &[4.0, 5.0, 6.0, 5.0, 4.0, 6.0, 5.0, 4.0]);
         let other = set("mlfq", &[0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0]);
         let question = Question {

@@ -11,7 +11,7 @@ use std::iter;
 
 use ask::outcome::Results;
 use stats::compare::{
-    Better, Choice, Extent, Measure, Question, Row, Series, Set, Settings, Verdict, compare,
+    Better, Choice, Extent, Measure, MetricRow, Question, Series, Set, Settings, Verdict, compare,
 };
 
 use ask::stated::{ALL, StatedGoal as Goal, goals, sets};
@@ -485,7 +485,7 @@ fn leader<'a>(goal: &Goal, sets: &'a [Set]) -> Option<Leader<'a>> {
 }
 
 /// Every goal's leader against all others: one family for the correction.
-fn tested(found: &[Found<'_>], leaders: &[Option<Leader<'_>>]) -> Vec<Row> {
+fn tested(found: &[Found<'_>], leaders: &[Option<Leader<'_>>]) -> Vec<MetricRow> {
     let questions = found.iter().zip(leaders).filter_map(|(it, leader)| {
         let (base, others) = leader.as_ref()?;
         Some(Question {
@@ -510,7 +510,7 @@ fn tested(found: &[Found<'_>], leaders: &[Option<Leader<'_>>]) -> Vec<Row> {
 fn decided(
     found: &Found<'_>,
     leader: Option<&Leader<'_>>,
-    (sets, rows, first): (&[Set], &[Row], &[usize]),
+    (sets, rows, first): (&[Set], &[MetricRow], &[usize]),
 ) -> String {
     if let Some(grows) = growing(found, sets) {
         return grows;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use ask::outcome::{Outcome, ROWS, Results};
 use ask::words::counted;
 use model::{MachineSpec, Nanos, Profile};
-use stats::{CounterReport, DeadlineReport, GroupReport, Millionths, SpanReport, Value};
+use stats::{ColumnValue, CounterReport, DeadlineReport, GroupReport, Millionths, SpanReport};
 
 use super::goals;
 use crate::Look;
@@ -156,11 +156,11 @@ fn compare<T>(
 }
 
 fn span(value: Option<Nanos>) -> String {
-    Value::Nanos(value).to_string()
+    ColumnValue::Nanos(value).to_string()
 }
 
 fn share(value: Millionths) -> String {
-    Value::Share(value).to_string()
+    ColumnValue::Share(value).to_string()
 }
 
 /// What a group's deadline, span or counter is called.

@@ -7,7 +7,7 @@ use ask::words::counted;
 use model::Nanos;
 use serde::Serialize;
 use stats::compare::{Better, Extent, Measure, Role, Series, Set};
-use stats::{Millionths, Thousandths, Value};
+use stats::{ColumnValue, Millionths, Thousandths};
 
 use super::goals;
 use crate::Look;
@@ -170,8 +170,8 @@ pub fn shown_value(measure: Measure, value: f64) -> String {
         Measure::Nanos => Nanos::new(whole).to_string(),
         Measure::Count => whole.to_string(),
         Measure::Rate => format!("{value:.1}/s"),
-        Measure::Millionths => Value::Share(Millionths(whole)).to_string(),
-        Measure::Thousandths => Value::Average(Thousandths(whole)).to_string(),
+        Measure::Millionths => ColumnValue::Share(Millionths(whole)).to_string(),
+        Measure::Thousandths => ColumnValue::Average(Thousandths(whole)).to_string(),
         Measure::Bytes => format!("{:.1} MiB", value / MIB),
     }
 }

@@ -6,7 +6,7 @@ use ask::score::Scored;
 use ask::score::trial::{Held, NULL};
 use ask::words::counted;
 use model::Nanos;
-use stats::compare::skill::{Apart, Part, Row, Verdict};
+use stats::compare::skill::{Apart, PartVerdict, SkillPart, SkillRow};
 
 use crate::table::{Table, wrapped};
 
@@ -42,14 +42,14 @@ pub fn write(scored: &Scored, width: usize, to: &mut dyn Write) -> io::Result<()
 }
 
 /// What a part answers.
-const fn question(part: Part) -> &'static str {
+const fn question(part: SkillPart) -> &'static str {
     match part {
-        Part::Wait => "waits after wakeups",
-        Part::Delay => "all waits for a CPU",
-        Part::Response => "how long work takes that a wakeup begins",
-        Part::Preemptions => "how often tasks are preempted",
-        Part::Migrations => "how often tasks move to another CPU",
-        Part::Elapsed => "how long the load takes",
+        SkillPart::Wait => "waits after wakeups",
+        SkillPart::Delay => "all waits for a CPU",
+        SkillPart::Response => "how long work takes that a wakeup begins",
+        SkillPart::Preemptions => "how often tasks are preempted",
+        SkillPart::Migrations => "how often tasks move to another CPU",
+        SkillPart::Elapsed => "how long the load takes",
     }
 }
 
@@ -58,30 +58,30 @@ const fn question(part: Part) -> &'static str {
 pub fn answer(scored: &Scored) -> String {
     let Scored { held, rows } = scored;
     let name = &held.name;
-    let of = |verdict: Verdict, with: &dyn Fn(&Row) -> String| {
+    let of = |verdict: PartVerdict, with: &dyn Fn(&SkillRow) -> String| {
         let its = rows.iter().filter(|row| row.verdict == verdict);
         its.map(|row| format!("{} ({})", question(row.part), with(row)))
             .collect::<Vec<_>>()
     };
-    let off = |row: &Row| format!("off by a factor of {:.2}", row.factors.simulated);
-    let short = |row: &Row| row.reach.map_or_else(|| off(row), |it| percent(it.value));
-    let reach = |row: &Row| match row.reach {
+    let off = |row: &SkillRow| format!("off by a factor of {:.2}", row.factors.simulated);
+    let short = |row: &SkillRow| row.reach.map_or_else(|| off(row), |it| percent(it.value));
+    let reach = |row: &SkillRow| match row.reach {
         Some(_) => format!("{} of the way from {NULL} to the kernel itself", short(row)),
         None => off(row),
     };
     let mut said: Vec<String> = Vec::new();
     let mut is_explained = false;
     let parts = [
-        (Verdict::Trusted, format!("Trust {name} for")),
+        (PartVerdict::Trusted, format!("Trust {name} for")),
         (
-            Verdict::Roughly,
+            PartVerdict::Roughly,
             "Believe only changes beyond the factor in brackets:".to_owned(),
         ),
-        (Verdict::NotTrusted, format!("Do not trust {name} for")),
-        (Verdict::Undecided, "Too short to decide".to_owned()),
+        (PartVerdict::NotTrusted, format!("Do not trust {name} for")),
+        (PartVerdict::Undecided, "Too short to decide".to_owned()),
     ];
     for (verdict, begin) in parts {
-        if verdict == Verdict::Roughly {
+        if verdict == PartVerdict::Roughly {
             let its = of(verdict, &|row| format!("{:.2}", row.factors.simulated));
             if !its.is_empty() {
                 said.push(format!("{begin} {}.", listed(&its)));
@@ -100,7 +100,7 @@ pub fn answer(scored: &Scored) -> String {
     }
     let silent = rows
         .iter()
-        .filter(|row| row.verdict == Verdict::CannotBeTold);
+        .filter(|row| row.verdict == PartVerdict::CannotBeTold);
     let silent: Vec<String> = silent.map(|row| question(row.part).to_owned()).collect();
     if !silent.is_empty() {
         said.push(format!(
@@ -136,7 +136,7 @@ fn heading(held: &Held) -> String {
 }
 
 /// Errors are factors; skills and reaches are parts of 1.
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[SkillRow]) -> Table {
     let mut table = Table::default()
         .names("part")
         .numbers_of("error", "sim")
@@ -164,12 +164,16 @@ fn table(rows: &[Row]) -> Table {
 }
 
 /// The families that are farthest off, of parts that are not trusted.
-fn farthest(rows: &[Row]) -> Vec<String> {
-    let bad = |row: &&Row| {
-        let no_verdict = [Verdict::Trusted, Verdict::CannotBeTold, Verdict::Grows];
+fn farthest(rows: &[SkillRow]) -> Vec<String> {
+    let bad = |row: &&SkillRow| {
+        let no_verdict = [
+            PartVerdict::Trusted,
+            PartVerdict::CannotBeTold,
+            PartVerdict::Grows,
+        ];
         !no_verdict.contains(&row.verdict)
     };
-    let of = |row: &Row| {
+    let of = |row: &SkillRow| {
         let far = row.families.iter().take(TOLD);
         let far = far.filter(|it| it.factors.simulated >= FAR);
         let far: Vec<String> = far.map(|it| told(row.part, it)).collect();
@@ -178,10 +182,10 @@ fn farthest(rows: &[Row]) -> Vec<String> {
     rows.iter().filter(bad).filter_map(of).collect()
 }
 
-fn told(part: Part, apart: &Apart) -> String {
+fn told(part: SkillPart, apart: &Apart) -> String {
     let shown = |value: f64| match part {
-        Part::Preemptions | Part::Migrations => format!("{value:.1}/s"),
-        Part::Elapsed => format!("{value:.3} CPUs"),
+        SkillPart::Preemptions | SkillPart::Migrations => format!("{value:.1}/s"),
+        SkillPart::Elapsed => format!("{value:.3} CPUs"),
         _ => Nanos::new(value.round() as u64).to_string(),
     };
     format!(
@@ -194,8 +198,8 @@ fn told(part: Part, apart: &Apart) -> String {
 }
 
 /// What could not be compared, if that is much.
-fn uncovered(rows: &[Row]) -> Vec<String> {
-    let of = |row: &Row| {
+fn uncovered(rows: &[SkillRow]) -> Vec<String> {
+    let of = |row: &SkillRow| {
         (row.covered < COVERED).then(|| {
             format!(
                 "  {}: {} of the second half is of tasks that another side lacks, and left out.",

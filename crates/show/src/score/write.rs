@@ -6,7 +6,7 @@ use ask::score::Scored;
 use ask::score::trial::{NULL, kernel};
 use ask::score_file::VERSION;
 use serde_json::json;
-use stats::compare::skill::Interval;
+use stats::compare::skill::ConfidenceInterval;
 
 use super::words;
 use crate::Origin;
@@ -79,7 +79,7 @@ pub fn table(scored: &Scored, origin: &Origin) -> ExportTable {
     };
     for row in &scored.rows {
         let factors = [row.factors.simulated, row.factors.null, row.factors.itself];
-        let none = Interval {
+        let none = ConfidenceInterval {
             value: f64::NAN,
             low: f64::NAN,
             high: f64::NAN,

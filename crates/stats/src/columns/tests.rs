@@ -91,25 +91,25 @@ fn names_in_a_table_are_unique_and_say_their_unit() {
 
 #[test]
 fn values_print_for_people_and_for_programs() {
-    let both = |value: Value| (value.to_string(), value.plain());
+    let both = |value: ColumnValue| (value.to_string(), value.plain());
     let pair = |human: &str, plain: &str| (human.to_owned(), plain.to_owned());
     assert_eq!(
-        both(Value::Nanos(Some(Nanos::new(3_416)))),
+        both(ColumnValue::Nanos(Some(Nanos::new(3_416)))),
         pair("3.42 us", "3416")
     );
-    assert_eq!(both(Value::Nanos(None)), pair("-", ""));
+    assert_eq!(both(ColumnValue::Nanos(None)), pair("-", ""));
     assert_eq!(
-        both(Value::Share(Millionths(123_456))),
+        both(ColumnValue::Share(Millionths(123_456))),
         pair("12.3 %", "123456")
     );
     assert_eq!(
-        both(Value::Share(Millionths(999_950))),
+        both(ColumnValue::Share(Millionths(999_950))),
         pair("100.0 %", "999950")
     );
     assert_eq!(
-        both(Value::Average(Thousandths(2_995))),
+        both(ColumnValue::Average(Thousandths(2_995))),
         pair("3.00", "2995")
     );
-    assert_eq!(both(Value::Signed(-5)), pair("-5", "-5"));
-    assert_eq!(format!("[{:>6}]", Value::Count(42)), "[    42]");
+    assert_eq!(both(ColumnValue::Signed(-5)), pair("-5", "-5"));
+    assert_eq!(format!("[{:>6}]", ColumnValue::Count(42)), "[    42]");
 }

@@ -80,7 +80,7 @@ struct Call<'a> {
 impl Call<'_> {
     /// The rows of call number `seed`. What two runs of the same seed have in common doubles half
     /// of all values.
-    fn rows(&self, seed: u64) -> Vec<Row> {
+    fn rows(&self, seed: u64) -> Vec<MetricRow> {
         let mut rng = Rng::new(seed, self.runs as u64);
         let [mut base, mut other] = ["a", "b"].map(|arm| Set::new(arm, "", ""));
         for run in 0..self.runs as u64 {
@@ -98,7 +98,7 @@ impl Call<'_> {
                 let values = common.iter().enumerate().map(|(at, common)| {
                     let value = common * self.noise.draw(&mut rng);
                     let is_first = is_second && at == 0;
-                    Measured {
+                    MeasuredNumber {
                         name: at.to_string(),
                         measure: Measure::Count,
                         better: Better::Lower,
@@ -131,7 +131,7 @@ impl Call<'_> {
     fn claims(&self, calls: u64) -> [usize; 2] {
         let mut claims = [0; 2];
         for seed in 0..calls {
-            let is_claim = |row: &Row| {
+            let is_claim = |row: &MetricRow| {
                 let verdict = row.result.as_ref().ok().and_then(|it| it.verdict);
                 matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
             };
@@ -251,7 +251,7 @@ fn the_table_of_the_document_says_how_many_runs_one_metric_takes() {
             let [base, other] = [("a", of(1.0)), ("b", of(scale))].map(|(arm, values)| {
                 let mut set = Set::new(arm, "", "");
                 for value in values {
-                    let measured = Measured {
+                    let measured = MeasuredNumber {
                         name: "time".to_owned(),
                         measure: Measure::Nanos,
                         better: Better::Lower,

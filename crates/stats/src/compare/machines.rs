@@ -1,16 +1,16 @@
 //! How far apart two machines are that ran the same load under the same policy.
 //!
-//! A [`Run`] has what is compared, of a simulated machine or of a real one. [`cells`] holds one run
-//! against another, figure by figure; [`Score`] sums up many such pairs. A factor is
-//! `max(a / b, b / a)`: 1 is exact, whichever of the two is larger. docs/fidelity.md says how the
-//! table that is made of it is read.
+//! A [`MachineRun`] has what is compared, of a simulated machine or of a real one. [`cells`] holds
+//! one run against another, figure by figure; [`MachinesScore`] sums up many such pairs. A factor
+//! is `max(a / b, b / a)`: 1 is exact, whichever of the two is larger. docs/fidelity.md says how
+//! the table that is made of it is read.
 
 use std::cmp::Ordering;
 
 use model::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupReport, Histogram, Millionths, Report, Tails, Thousandths, Value};
+use crate::{ColumnValue, GroupReport, Histogram, Millionths, Report, Tails, Thousandths};
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ impl Waits {
 
     /// Each wait's logarithm, shorter ones than the floor as the floor.
     fn logs(&self) -> impl Iterator<Item = (f64, u128)> {
-        let floor = Measure::Waits.floor();
+        let floor = MachineMeasure::Waits.floor();
         let log = move |value: u64| libm::log(value.max(floor) as f64);
         self.0
             .iter()
@@ -107,7 +107,7 @@ impl From<&Histogram> for Waits {
 /// What is compared of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub struct MachineRun {
     /// Name of the load.
     pub load: String,
     /// The policy with its knobs.
@@ -156,7 +156,7 @@ pub struct Group {
     pub counters: Vec<(String, u64)>,
 }
 
-impl Run {
+impl MachineRun {
     /// The compared figures of a report. `waits` has the waits after wakeups and preemptions of
     /// each group: [`Metrics::waits`](crate::Metrics::waits), or those of a kernel's histograms.
     #[must_use]
@@ -202,22 +202,22 @@ impl Group {
     }
 
     /// A figure of the group; `None` where it was not measured or does not apply.
-    fn value(&self, measure: Measure) -> Option<u64> {
+    fn value(&self, measure: MachineMeasure) -> Option<u64> {
         let some = |count: u64| Some(count).filter(|count| *count > 0);
         match measure {
-            Measure::Share => Some(self.share),
-            Measure::Runs => {
+            MachineMeasure::Share => Some(self.share),
+            MachineMeasure::Runs => {
                 let tasks = some(self.tasks)?;
                 Some(Thousandths::of(self.runs.into(), tasks.into()).0)
             }
-            Measure::WakeupP50 => self.wakeup_p50_ns,
-            Measure::WakeupP99 => self.wakeup_p99_ns,
-            Measure::Waits => self.waits.mean(),
-            Measure::RunsliceP50 => self.runslice_p50_ns,
-            Measure::PreemptP50 => self.preempt_p50_ns,
-            Measure::Met => some(self.met),
-            Measure::Missed => some(self.missed),
-            Measure::Count | Measure::Switches | Measure::Elapsed => None,
+            MachineMeasure::WakeupP50 => self.wakeup_p50_ns,
+            MachineMeasure::WakeupP99 => self.wakeup_p99_ns,
+            MachineMeasure::Waits => self.waits.mean(),
+            MachineMeasure::RunsliceP50 => self.runslice_p50_ns,
+            MachineMeasure::PreemptP50 => self.preempt_p50_ns,
+            MachineMeasure::Met => some(self.met),
+            MachineMeasure::Missed => some(self.missed),
+            MachineMeasure::Count | MachineMeasure::Switches | MachineMeasure::Elapsed => None,
         }
     }
 }
@@ -225,7 +225,7 @@ impl Group {
 /// A figure that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Measure {
+pub enum MachineMeasure {
     /// Share of all CPU time, in millionths.
     Share,
     /// Turns on a CPU for each task, in thousandths.
@@ -252,8 +252,8 @@ pub enum Measure {
     Elapsed,
 }
 
-impl Measure {
-    /// Those that a [`Score`] sums up, in the order of its columns.
+impl MachineMeasure {
+    /// Those that a [`MachinesScore`] sums up, in the order of its columns.
     pub const SCORED: [Self; 6] = [
         Self::Share,
         Self::Runs,
@@ -315,12 +315,12 @@ impl Measure {
 
     /// A value with its unit.
     #[must_use]
-    pub const fn shown(self, value: u64) -> Value {
+    pub const fn shown(self, value: u64) -> ColumnValue {
         match self {
-            Self::Share => Value::Share(Millionths(value)),
-            Self::Runs => Value::Average(Thousandths(value)),
-            Self::Switches | Self::Met | Self::Missed | Self::Count => Value::Count(value),
-            _ => Value::Nanos(Some(Nanos::new(value))),
+            Self::Share => ColumnValue::Share(Millionths(value)),
+            Self::Runs => ColumnValue::Average(Thousandths(value)),
+            Self::Switches | Self::Met | Self::Missed | Self::Count => ColumnValue::Count(value),
+            _ => ColumnValue::Nanos(Some(Nanos::new(value))),
         }
     }
 
@@ -332,11 +332,11 @@ impl Measure {
 
 /// One figure on both machines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cell {
+pub struct FigurePair {
     /// The group of tasks; `all` for the whole machine.
     pub group: String,
     /// The figure.
-    pub measure: Measure,
+    pub measure: MachineMeasure,
     /// Which counter, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<String>,
@@ -349,8 +349,8 @@ pub struct Cell {
     pub factor: Option<f64>,
 }
 
-impl Cell {
-    fn new(group: &str, measure: Measure, [reference, other]: [Option<u64>; 2]) -> Self {
+impl FigurePair {
+    fn new(group: &str, measure: MachineMeasure, [reference, other]: [Option<u64>; 2]) -> Self {
         Self {
             group: group.to_owned(),
             measure,
@@ -369,16 +369,16 @@ const ALL: &str = "all";
 /// Every figure of the groups that both runs have, and of the machine. Figures that neither has are
 /// left out.
 #[must_use]
-pub fn cells(reference: &Run, other: &Run) -> Vec<Cell> {
+pub fn cells(reference: &MachineRun, other: &MachineRun) -> Vec<FigurePair> {
     let mut cells = Vec::new();
     for theirs in &other.groups {
         let Some(ours) = reference.groups.iter().find(|it| it.name == theirs.name) else {
             continue;
         };
-        for measure in Measure::OF_GROUPS {
+        for measure in MachineMeasure::OF_GROUPS {
             let values = [ours, theirs].map(|group| group.value(measure));
-            let mut cell = Cell::new(&ours.name, measure, values);
-            if measure == Measure::Waits {
+            let mut cell = FigurePair::new(&ours.name, measure, values);
+            if measure == MachineMeasure::Waits {
                 cell.factor = ours.waits.distance(&theirs.waits).map(libm::exp);
             }
             cells.push(cell);
@@ -386,16 +386,22 @@ pub fn cells(reference: &Run, other: &Run) -> Vec<Cell> {
         for (name, total) in &theirs.counters {
             let same = ours.counters.iter().find(|(known, _)| known == name);
             let values = [same.map(|(_, total)| *total), Some(*total)];
-            let mut cell = Cell::new(&ours.name, Measure::Count, values);
+            let mut cell = FigurePair::new(&ours.name, MachineMeasure::Count, values);
             cell.counter = Some(name.clone());
             cells.push(cell);
         }
     }
     let whole = [
-        (Measure::Switches, [reference.switches, other.switches]),
-        (Measure::Elapsed, [reference.elapsed_ns, other.elapsed_ns]),
+        (
+            MachineMeasure::Switches,
+            [reference.switches, other.switches],
+        ),
+        (
+            MachineMeasure::Elapsed,
+            [reference.elapsed_ns, other.elapsed_ns],
+        ),
     ];
-    cells.extend(whole.map(|(measure, values)| Cell::new(ALL, measure, values.map(Some))));
+    cells.extend(whole.map(|(measure, values)| FigurePair::new(ALL, measure, values.map(Some))));
     cells.retain(|cell| cell.reference.is_some() || cell.other.is_some());
     cells
 }
@@ -404,19 +410,19 @@ pub fn cells(reference: &Run, other: &Run) -> Vec<Cell> {
 #[derive(Clone, Debug)]
 pub struct Pair<'a> {
     /// Of the reference machine.
-    pub reference: &'a Run,
+    pub reference: &'a MachineRun,
     /// Of the other.
-    pub other: &'a Run,
+    pub other: &'a MachineRun,
     /// Their figures.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<FigurePair>,
     /// The reference machine's figures beside those of its run with another seed, if there is one.
-    again: Vec<Cell>,
+    again: Vec<FigurePair>,
 }
 
 impl<'a> Pair<'a> {
     /// Holds one run against the other.
     #[must_use]
-    pub fn new(reference: &'a Run, other: &'a Run) -> Self {
+    pub fn new(reference: &'a MachineRun, other: &'a MachineRun) -> Self {
         Self {
             reference,
             other,
@@ -428,7 +434,7 @@ impl<'a> Pair<'a> {
     /// With the reference machine's run of the same load and policy that has another seed. It says
     /// which policies that machine puts in the same order whatever the seed.
     #[must_use]
-    pub fn again(mut self, run: &Run) -> Self {
+    pub fn again(mut self, run: &MachineRun) -> Self {
         self.again = cells(self.reference, run);
         self
     }
@@ -464,7 +470,7 @@ impl Order {
 
 /// Whether the other machine puts two policies in the same order by a figure; `None` if they are
 /// not [`APART`] on the reference machine.
-fn is_alike(first: &Cell, second: &Cell) -> Option<bool> {
+fn is_alike(first: &FigurePair, second: &FigurePair) -> Option<bool> {
     let measure = first.measure;
     let (a, b) = (first.reference?, second.reference?);
     if measure.factor(a, b) < APART {
@@ -479,33 +485,36 @@ fn is_alike(first: &Cell, second: &Cell) -> Option<bool> {
 
 /// How far apart two machines are over many runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Score {
+pub struct MachinesScore {
     /// How alike they order policies.
     pub order: Order,
     /// The same of those pairs alone that a second run of the reference machine, with another seed,
     /// orders as the first does.
     pub clear: Order,
-    /// The median factor of each of [`Measure::SCORED`], in that order; `None` without values.
-    pub medians: [Option<f64>; Measure::SCORED.len()],
+    /// The median factor of each of [`MachineMeasure::SCORED`], in that order; `None` without
+    /// values.
+    pub medians: [Option<f64>; MachineMeasure::SCORED.len()],
     /// Figures that have a factor.
     pub cells: usize,
     /// Figures that only one of the machines has.
     pub lacking: usize,
 }
 
-impl Score {
+impl MachinesScore {
     /// The score of the pairs that `keep` wants. The order counts pairs of policies of which one is
     /// kept.
     #[must_use]
     pub fn of<'p>(all: &[Pair<'p>], keep: impl Fn(&Pair<'p>) -> bool) -> Self {
         let mut score = Self::default();
-        let mut factors: [Vec<f64>; Measure::SCORED.len()] = Default::default();
+        let mut factors: [Vec<f64>; MachineMeasure::SCORED.len()] = Default::default();
         for cell in all
             .iter()
             .filter(|pair| keep(pair))
             .flat_map(|it| &it.cells)
         {
-            let place = Measure::SCORED.iter().position(|it| *it == cell.measure);
+            let place = MachineMeasure::SCORED
+                .iter()
+                .position(|it| *it == cell.measure);
             match (place, cell.factor) {
                 (Some(place), Some(factor)) => factors[place].push(factor),
                 (Some(_), None) => score.lacking += 1,
@@ -524,7 +533,7 @@ impl Score {
     }
 
     fn order_of(&mut self, first: &Pair<'_>, second: &Pair<'_>) {
-        let scored = |cell: &&Cell| Measure::SCORED.contains(&cell.measure);
+        let scored = |cell: &&FigurePair| MachineMeasure::SCORED.contains(&cell.measure);
         for cell in first.cells.iter().filter(scored) {
             let same = |cells| same_figure(cells, cell);
             let Some(is_alike_here) = same(&second.cells).and_then(|it| is_alike(cell, it)) else {
@@ -540,15 +549,17 @@ impl Score {
 
     /// The median factor of a figure.
     #[must_use]
-    pub fn median(&self, measure: Measure) -> Option<f64> {
-        let place = Measure::SCORED.iter().position(|it| *it == measure)?;
+    pub fn median(&self, measure: MachineMeasure) -> Option<f64> {
+        let place = MachineMeasure::SCORED
+            .iter()
+            .position(|it| *it == measure)?;
         self.medians[place]
     }
 }
 
 /// The figure of the same group among `cells`.
-fn same_figure<'c>(cells: &'c [Cell], like: &Cell) -> Option<&'c Cell> {
-    let is_same = |it: &&Cell| (&it.group, it.measure) == (&like.group, like.measure);
+fn same_figure<'c>(cells: &'c [FigurePair], like: &FigurePair) -> Option<&'c FigurePair> {
+    let is_same = |it: &&FigurePair| (&it.group, it.measure) == (&like.group, like.measure);
     cells.iter().find(is_same)
 }
 
@@ -566,11 +577,11 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 /// The scored figures of all pairs that are not exact, the worst first, each with the index of its
 /// pair; of equal ones the first.
 #[must_use]
-pub fn worst<'p>(pairs: &'p [Pair<'_>]) -> Vec<(usize, &'p Cell)> {
+pub fn worst<'p>(pairs: &'p [Pair<'_>]) -> Vec<(usize, &'p FigurePair)> {
     let cells = pairs.iter().enumerate();
     let cells = cells.flat_map(|(at, pair)| pair.cells.iter().map(move |cell| (at, cell)));
-    let is_off = |cell: &Cell| cell.factor.is_none_or(|factor| factor > 1.0);
-    let scored = |cell: &Cell| Measure::SCORED.contains(&cell.measure);
+    let is_off = |cell: &FigurePair| cell.factor.is_none_or(|factor| factor > 1.0);
+    let scored = |cell: &FigurePair| MachineMeasure::SCORED.contains(&cell.measure);
     let mut worst: Vec<_> = cells.filter(|(_, it)| scored(it) && is_off(it)).collect();
     worst.sort_by(|(_, a), (_, b)| by_factor(b.factor, a.factor));
     worst

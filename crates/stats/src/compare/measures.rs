@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::reported::{Reported, measure};
-use super::{Better, Measure, Measured, Role};
+use super::{Better, Measure, MeasuredNumber, Role};
 
 use Better::{Lower, Neither};
 use Role::{Goal, Other, Shown};
@@ -36,7 +36,7 @@ pub struct CommandFigures {
 /// The metrics of a command: latency and runslice are waiting and running time by slice, as
 /// /proc/schedstat counts them.
 #[must_use]
-pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
+pub fn command_measures(figures: &CommandFigures) -> Vec<MeasuredNumber> {
     let mean = |sum: Option<u64>| match (sum, figures.slices) {
         (Some(sum), Some(slices)) if slices > 0 => Some(sum as f64 / slices as f64),
         _ => None,
@@ -72,7 +72,7 @@ pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
     let some = all
         .into_iter()
         .filter_map(|(name, measure, better, role, value)| {
-            Some(Measured {
+            Some(MeasuredNumber {
                 name: name.to_owned(),
                 measure,
                 better,
@@ -87,10 +87,10 @@ pub fn command_measures(figures: &CommandFigures) -> Vec<Measured> {
 /// `all.`, `GROUP.` and `machine.` with a column; `deadline.`, `span.`, `counter.` and `phase.`
 /// with group, name and column. What was not measured in the run is left out.
 #[must_use]
-pub fn measures(report: &Value) -> Vec<Measured> {
+pub fn measures(report: &Value) -> Vec<MeasuredNumber> {
     let mut found = Vec::new();
     Reported::of(report).each(|it| {
-        found.push(Measured {
+        found.push(MeasuredNumber {
             name: it.name(),
             measure: measure(it.column),
             better: it.better,
@@ -104,7 +104,7 @@ pub fn measures(report: &Value) -> Vec<Measured> {
 /// The metrics of a workload that was played beside a command, which lasts as long as that does: of
 /// deadlines the share that was missed is compared and not the number, which grows with the time.
 #[must_use]
-pub fn played_measures(report: &Value) -> Vec<Measured> {
+pub fn played_measures(report: &Value) -> Vec<MeasuredNumber> {
     let of_tasks = |name: &str| name.starts_with("deadline.") || name.starts_with("span.");
     let mut found = measures(report);
     found.retain(|it| of_tasks(&it.name));

@@ -30,11 +30,11 @@ mod verdict;
 
 pub use effect::{Effect, RUNS_MIN, Scale, Values, effect};
 pub use measures::{CommandFigures, command_measures, measures, played_measures};
-pub use reported::{Found, Reported};
+pub use reported::{Reported, ReportedMetric};
 pub use robust::{TRIM_PERCENT, Trimmed, fisher};
-pub use set::{Better, Extent, Measure, Measured, Role, Series, Set};
+pub use set::{Better, Extent, Measure, MeasuredNumber, Role, Series, Set};
 pub use shift::SAMPLES_MAX;
-pub use verdict::{Doubt, Limit, Outcome, Verdict};
+pub use verdict::{Doubt, Limit, LimitOutcome, Verdict};
 
 /// How sets are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,7 +135,7 @@ impl Advice for Refusal {
 
 /// One metric of one set against the baseline's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct MetricRow {
     /// The metric.
     pub metric: String,
     /// What its values are.
@@ -159,7 +159,7 @@ pub struct Row {
     /// Runs that lie far from the others, of the baseline and of the other set.
     pub outliers: [Vec<Outlier>; 2],
     /// Its outcome.
-    pub result: Result<Judged, Refusal>,
+    pub result: Result<JudgedSets, Refusal>,
 }
 
 /// A run that lies far from all others of its set.
@@ -173,7 +173,7 @@ pub struct Outlier {
 
 /// A comparison that could be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Judged {
+pub struct JudgedSets {
     /// Shift and interval.
     pub effect: Effect,
     /// The probability after Holm's correction for the number of goals; that of a metric that is
@@ -215,12 +215,16 @@ pub enum Choice<'a> {
 }
 
 /// A row that is not yet judged, and its noise floor.
-type Pending = (Row, Option<f64>);
+type Pending = (MetricRow, Option<f64>);
 
 /// Compares every metric that is chosen. The goals of all questions are one family for Holm's
 /// correction.
 #[must_use]
-pub fn compare(questions: &[Question<'_>], choice: Choice<'_>, settings: &Settings) -> Vec<Row> {
+pub fn compare(
+    questions: &[Question<'_>],
+    choice: Choice<'_>,
+    settings: &Settings,
+) -> Vec<MetricRow> {
     let mut rows: Vec<Pending> = Vec::new();
     for question in questions {
         let states_none = states_none(question);
@@ -286,7 +290,7 @@ fn floor(series: &Series, again: &Series, scale: Scale) -> Option<f64> {
     Some(shift.abs()).filter(|floor| floor.is_finite())
 }
 
-fn row(series: &Series, base: &Set, other: &Set, settings: &Settings) -> Row {
+fn row(series: &Series, base: &Set, other: &Set, settings: &Settings) -> MetricRow {
     let theirs = other.find(&series.name);
     let values = theirs.map_or(&[][..], |it| &it.values);
     let stream = stream(&[&series.name, &base.arm, &other.arm, &base.place]);
@@ -318,7 +322,7 @@ fn row(series: &Series, base: &Set, other: &Set, settings: &Settings) -> Row {
         let [first, second] = both.map(|(out, all)| [out.len(), all.len()]);
         fisher(first, second)
     };
-    Row {
+    MetricRow {
         metric: series.name.clone(),
         measure: series.measure,
         better: series.better,
@@ -329,7 +333,7 @@ fn row(series: &Series, base: &Set, other: &Set, settings: &Settings) -> Row {
         world: base.world.clone(),
         base_extent: Extent::of(&series.values),
         arm_extent: Extent::of(values),
-        result: result.map(|effect| Judged {
+        result: result.map(|effect| JudgedSets {
             effect,
             p_holm: effect.p,
             p_same_holm: effect.p_same,
@@ -368,7 +372,7 @@ fn correct(rows: &mut [Pending], settings: &Settings) {
         });
     // Where all values are one and the same no test can find anything, whoever is better: it is
     // none of the family.
-    let is_same = |it: &Judged| it.effect.p_least >= 1.0;
+    let is_same = |it: &JudgedSets| it.effect.p_least >= 1.0;
     let (same, mut made): (Vec<_>, Vec<_>) = made.partition(|(it, ..)| is_same(it));
     for (judged, ..) in same {
         judged.verdict = Some(Verdict::NoDifference);

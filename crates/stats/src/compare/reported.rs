@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::set::Places;
 use super::{Better, Measure, Role, Series, Set};
-use crate::columns::{self, Column, Value};
+use crate::columns::{self, Column, ColumnValue};
 use crate::report::Report;
 
 /// A number of the report: its column, which way is good, what it is to the load.
@@ -110,8 +110,8 @@ const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)]
 #[serde(default)]
 pub struct Reported {
     seed: Lenient<Seed>,
-    machine: Lenient<Row<Machine>>,
-    all: Lenient<Row<Group>>,
+    machine: Lenient<ReportedRow<Machine>>,
+    all: Lenient<ReportedRow<Group>>,
     deadlines: Rows<Deadline>,
     spans: Rows<Span>,
     counters: Rows<Counter>,
@@ -121,7 +121,7 @@ pub struct Reported {
 
 /// One metric of a report.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct ReportedMetric<'a> {
     /// What stands before the column in the metric's name, in parts that dots join.
     place: &'a [&'a str],
     /// The column.
@@ -134,7 +134,7 @@ pub struct Found<'a> {
     pub value: f64,
 }
 
-impl Found<'_> {
+impl ReportedMetric<'_> {
     /// The metric's name.
     #[must_use]
     pub fn name(&self) -> String {
@@ -181,7 +181,7 @@ impl Reported {
 
     /// Calls `take` for each metric that was measured: of the machine, of all tasks, of deadlines,
     /// spans, counters and phases, of each group.
-    pub fn each(&self, mut take: impl FnMut(Found<'_>)) {
+    pub fn each(&self, mut take: impl FnMut(ReportedMetric<'_>)) {
         let take = &mut take;
         self.machine.0.each(&["machine"], None, take);
         self.all.0.each(&["all"], None, take);
@@ -200,11 +200,14 @@ impl From<&Report> for Reported {
     fn from(report: &Report) -> Self {
         Self {
             seed: Lenient(Seed(Some(report.seed))),
-            machine: Lenient(Row::of(
+            machine: Lenient(ReportedRow::of(
                 &report.machine,
                 &keys::<Machine, _>(columns::machine_columns()),
             )),
-            all: Lenient(Row::of(&report.all, &keys::<Group, _>(columns::columns()))),
+            all: Lenient(ReportedRow::of(
+                &report.all,
+                &keys::<Group, _>(columns::columns()),
+            )),
             deadlines: Rows::of(&report.deadlines, columns::deadline_columns()),
             spans: Rows::of(&report.spans, columns::span_columns()),
             counters: Rows::of(&report.counters, columns::counter_columns()),
@@ -215,13 +218,13 @@ impl From<&Report> for Reported {
 }
 
 /// What the values of some columns stand for.
-type Keys<R> = Vec<(Key, fn(&R) -> Value)>;
+type Keys<R> = Vec<(Key, fn(&R) -> ColumnValue)>;
 
 /// The columns that rows of this kind read.
 fn keys<C: Columns, R>(columns: &[Column<R>]) -> Keys<R> {
     let mut next = 0;
     let known = columns.iter().filter_map(|column| {
-        let key = Row::<C>::key(column.name, next);
+        let key = ReportedRow::<C>::key(column.name, next);
         if let Key::Column(at) = key {
             next = at + 1;
         }
@@ -301,20 +304,20 @@ columns! {
 
 /// The values of a row in the order of its kind's columns.
 #[derive(Debug)]
-struct Row<C> {
+struct ReportedRow<C> {
     group: String,
     name: String,
     values: Vec<Option<f64>>,
     kind: PhantomData<C>,
 }
 
-impl<C: Columns> Row<C> {
+impl<C: Columns> ReportedRow<C> {
     fn of<R>(row: &R, keys: &Keys<R>) -> Self {
         let mut read = Self::empty();
         for (key, value) in keys {
             match (key, value(row)) {
-                (Key::Group, Value::Text(text)) => read.group = text,
-                (Key::Name, Value::Text(text)) => read.name = text,
+                (Key::Group, ColumnValue::Text(text)) => read.group = text,
+                (Key::Name, ColumnValue::Text(text)) => read.name = text,
                 (Key::Column(at), value) => read.values[*at] = value.number(),
                 _ => {}
             }
@@ -331,10 +334,10 @@ impl<C: Columns> Row<C> {
         }
     }
 
-    fn each(&self, place: &[&str], role: Option<Role>, take: &mut impl FnMut(Found<'_>)) {
+    fn each(&self, place: &[&str], role: Option<Role>, take: &mut impl FnMut(ReportedMetric<'_>)) {
         for (&(column, better, of_column), value) in C::KNOWN.iter().zip(&self.values) {
             if let Some(value) = *value {
-                take(Found {
+                take(ReportedMetric {
                     place,
                     column,
                     better,
@@ -366,7 +369,7 @@ impl<C: Columns> Row<C> {
     }
 }
 
-impl<C> Default for Row<C> {
+impl<C> Default for ReportedRow<C> {
     fn default() -> Self {
         Self {
             group: String::new(),
@@ -379,7 +382,7 @@ impl<C> Default for Row<C> {
 
 /// Rows of one kind.
 #[derive(Debug)]
-struct Rows<C>(Vec<Row<C>>);
+struct Rows<C>(Vec<ReportedRow<C>>);
 
 impl<C> Default for Rows<C> {
     fn default() -> Self {
@@ -390,10 +393,10 @@ impl<C> Default for Rows<C> {
 impl<C: Columns> Rows<C> {
     fn of<R>(rows: &[R], columns: &[Column<R>]) -> Self {
         let keys = keys::<C, R>(columns);
-        Self(rows.iter().map(|row| Row::of(row, &keys)).collect())
+        Self(rows.iter().map(|row| ReportedRow::of(row, &keys)).collect())
     }
 
-    fn each(&self, kind: &str, take: &mut impl FnMut(Found<'_>)) {
+    fn each(&self, kind: &str, take: &mut impl FnMut(ReportedMetric<'_>)) {
         for row in &self.0 {
             row.each(&[kind, &row.group, &row.name], None, take);
         }
@@ -431,19 +434,19 @@ trait Read: Default {
 
 impl<'de, T: Read> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Reader(PhantomData)).map(Self)
+        from.deserialize_any(RowReader(PhantomData)).map(Self)
     }
 }
 
 impl<'de, C: Columns> Deserialize<'de> for Rows<C> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Reader(PhantomData))
+        from.deserialize_any(RowReader(PhantomData))
     }
 }
 
-struct Reader<T>(PhantomData<T>);
+struct RowReader<T>(PhantomData<T>);
 
-impl<'de, T: Read> Visitor<'de> for Reader<T> {
+impl<'de, T: Read> Visitor<'de> for RowReader<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -521,7 +524,7 @@ enum Key {
     Other,
 }
 
-impl<C: Columns> Row<C> {
+impl<C: Columns> ReportedRow<C> {
     /// Columns come in their order most often, so the one after the last is looked at first.
     fn key(name: &str, next: usize) -> Key {
         let known = C::KNOWN;
@@ -553,11 +556,11 @@ impl<C: Columns> Visitor<'_> for KeyOf<C> {
     }
 
     fn visit_str<E>(self, it: &str) -> Result<Key, E> {
-        Ok(Row::<C>::key(it, self.0))
+        Ok(ReportedRow::<C>::key(it, self.0))
     }
 }
 
-impl<C: Columns> Read for Row<C> {
+impl<C: Columns> Read for ReportedRow<C> {
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut row = Self::empty();
         let mut next = 0;
@@ -606,7 +609,7 @@ mod tests {
 
     #[test]
     fn a_metric_has_one_name_and_no_part_of_it_is_another() {
-        let found = Found {
+        let found = ReportedMetric {
             place: &["span", "ab", "request"],
             column: "length_ns_mean",
             better: Lower,

@@ -52,7 +52,7 @@ pub enum Role {
 
 /// One number of one run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredNumber {
     /// The metric: its path in the run's results, such as `all.wakeup_ns_p99`.
     pub name: String,
     /// What the value is.
@@ -142,11 +142,11 @@ impl Set {
 
     /// Adds a run that counts. `seed` is what alone makes it differ from others, as in simulation;
     /// runs of two sets with the same one are compared as a pair.
-    pub fn add(&mut self, run: Vec<Measured>, seed: Option<u64>) {
+    pub fn add(&mut self, run: Vec<MeasuredNumber>, seed: Option<u64>) {
         self.runs += 1;
         let mut places = Places::default();
         for it in run {
-            let Measured {
+            let MeasuredNumber {
                 measure,
                 better,
                 role,
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_metric_adds_no_value_to_it() {
-        let measured = |name: &str, value| Measured {
+        let measured = |name: &str, value| MeasuredNumber {
             name: name.to_owned(),
             measure: Measure::Nanos,
             better: Better::Lower,
@@ -318,7 +318,7 @@ mod tests {
     fn series(runs: &[(Option<u64>, f64)]) -> Series {
         let mut set = Set::new("", "", "");
         for (seed, value) in runs {
-            let measured = Measured {
+            let measured = MeasuredNumber {
                 name: "a".to_owned(),
                 measure: Measure::Count,
                 better: Better::Lower,

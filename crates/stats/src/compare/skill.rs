@@ -42,7 +42,7 @@ const LEAST_SHARE: f64 = 0.001;
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum SkillPart {
     /// Waits after wakeups.
     Wait,
     /// Every wait for a CPU.
@@ -57,7 +57,7 @@ pub enum Part {
     Elapsed,
 }
 
-impl Part {
+impl SkillPart {
     /// All of them, in the order of tables.
     pub const ALL: [Self; 6] = [
         Self::Wait,
@@ -107,7 +107,7 @@ pub struct Trial {
 
 /// A number with its interval of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// The number.
     pub value: f64,
     /// Where the interval begins.
@@ -116,7 +116,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// Of a value, and of what draws gave, in any order. The value lies in its interval.
     fn of(value: f64, mut drawn: Vec<f64>) -> Self {
         drawn.retain(|it| it.is_finite());
@@ -133,7 +133,7 @@ impl Interval {
 /// What is said of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum PartVerdict {
     /// The simulation is nearer to the machine than to the null model, and about as near to the
     /// second half as the first half is.
     Trusted,
@@ -152,7 +152,7 @@ pub enum Verdict {
     Grows,
 }
 
-impl Verdict {
+impl PartVerdict {
     /// In tables.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -207,22 +207,22 @@ pub struct Apart {
 
 /// What is said of one part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct SkillRow {
     /// Which.
-    pub part: Part,
+    pub part: SkillPart,
     /// Errors over all families.
     pub factors: Factors,
     /// `1 - error / error of the null model`.
-    pub skill: Interval,
+    pub skill: ConfidenceInterval,
     /// The skill of the first half itself.
-    pub ceiling: Interval,
+    pub ceiling: ConfidenceInterval,
     /// The part of the way from the null model to the first half; `None` if the first half is no
     /// nearer.
-    pub reach: Option<Interval>,
+    pub reach: Option<ConfidenceInterval>,
     /// How many times farther from the second half the simulation is than the first half.
-    pub excess: Interval,
+    pub excess: ConfidenceInterval,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: PartVerdict,
     /// The part of the second half, 0 to 1, that is of families which all sides have.
     pub covered: f64,
     /// The families, the one with most weight times error first.
@@ -274,7 +274,7 @@ impl Sides<'_> {
     }
 
     /// `None` if a side has nothing of the kind.
-    fn error(&self, part: Part, draw: &Draw, lasted: &[f64; 4]) -> Option<Error> {
+    fn error(&self, part: SkillPart, draw: &Draw, lasted: &[f64; 4]) -> Option<Error> {
         if let Some(kind) = part.spans() {
             return self.distance(kind, draw);
         }
@@ -283,11 +283,11 @@ impl Sides<'_> {
             return None;
         }
         let count = |side: usize| match part {
-            Part::Migrations => self.sum(side, draw, |it| it.migrations),
+            SkillPart::Migrations => self.sum(side, draw, |it| it.migrations),
             _ => self.sum(side, draw, |it| it.preemptions),
         };
         let (values, least) = match part {
-            Part::Elapsed => {
+            SkillPart::Elapsed => {
                 let share = |side: usize| run[side] / lasted[side].max(1.0);
                 ([SECOND, SIMULATED, NULL, FIRST].map(share), LEAST_SHARE)
             }
@@ -333,7 +333,7 @@ impl Sides<'_> {
 /// What one draw comes to: the errors of the simulation, the null model and the first half.
 fn errors(
     sides: &[Sides<'_>],
-    part: Part,
+    part: SkillPart,
     draw: &Draw,
     lasted: &[Vec<u64>; 4],
 ) -> Option<[f64; 3]> {
@@ -377,17 +377,17 @@ fn skills(errors: [f64; 3]) -> [f64; 4] {
 
 /// What follows of the intervals of skill, ceiling, reach and excess; `error` is the simulation's,
 /// as a factor.
-fn verdict([skill, ceiling, reach, excess]: &[Interval; 4], error: f64) -> Verdict {
+fn verdict([skill, ceiling, reach, excess]: &[ConfidenceInterval; 4], error: f64) -> PartVerdict {
     let can_be_told = ceiling.value >= CEILING && ceiling.low > 0.0;
     // Where the halves differ, a simulation that is as far off as the first half did nothing wrong.
     let is_wrong = skill.high < 0.0 && error >= CLOSE && excess.value >= CLOSE;
     match () {
-        () if !can_be_told && is_wrong => Verdict::NotTrusted,
-        () if !can_be_told => Verdict::CannotBeTold,
-        () if reach.low >= REACH && excess.high <= CLOSE => Verdict::Trusted,
-        () if reach.low >= REACH => Verdict::Roughly,
-        () if reach.high < REACH => Verdict::NotTrusted,
-        () => Verdict::Undecided,
+        () if !can_be_told && is_wrong => PartVerdict::NotTrusted,
+        () if !can_be_told => PartVerdict::CannotBeTold,
+        () if reach.low >= REACH && excess.high <= CLOSE => PartVerdict::Trusted,
+        () if reach.low >= REACH => PartVerdict::Roughly,
+        () if reach.high < REACH => PartVerdict::NotTrusted,
+        () => PartVerdict::Undecided,
     }
 }
 
@@ -396,7 +396,7 @@ fn verdict([skill, ceiling, reach, excess]: &[Interval; 4], error: f64) -> Verdi
 /// # Panics
 /// If a half has not [`BLOCKS`] blocks.
 #[must_use]
-pub fn score(trial: &Trial, seed: u64) -> Vec<Row> {
+pub fn score(trial: &Trial, seed: u64) -> Vec<SkillRow> {
     let halves = [&trial.second, &trial.simulated, &trial.null, &trial.first];
     for half in halves {
         assert_eq!(half.lengths.len(), BLOCKS, "blocks of a half");
@@ -412,16 +412,16 @@ pub fn score(trial: &Trial, seed: u64) -> Vec<Row> {
     });
     let sides: Vec<Sides<'_>> = sides.collect();
     let lasted = halves.map(|half| half.lengths.clone());
-    let of = |part: Part| row(part, &sides, trial, (&lasted, seed));
-    Part::ALL.into_iter().filter_map(of).collect()
+    let of = |part: SkillPart| row(part, &sides, trial, (&lasted, seed));
+    SkillPart::ALL.into_iter().filter_map(of).collect()
 }
 
 fn row(
-    part: Part,
+    part: SkillPart,
     sides: &[Sides<'_>],
     trial: &Trial,
     (lasted, seed): (&[Vec<u64>; 4], u64),
-) -> Option<Row> {
+) -> Option<SkillRow> {
     let all = errors(sides, part, &Draw::ALL, lasted)?;
     let mut families = apart(part, sides, lasted);
     // Nothing of the kind ever happened.
@@ -444,7 +444,7 @@ fn row(
     }
     let values = skills(all);
     let mut at = values.into_iter();
-    let intervals = drawn.map(|drawn| Interval::of(at.next().unwrap_or(f64::NAN), drawn));
+    let intervals = drawn.map(|drawn| ConfidenceInterval::of(at.next().unwrap_or(f64::NAN), drawn));
     let factors = Factors::of(all);
     let by_cost = |it: &Apart| it.weight * libm::log(it.factors.simulated);
     families.sort_by(|a, b| by_cost(b).total_cmp(&by_cost(a)));
@@ -453,12 +453,12 @@ fn row(
         recorded.iter().any(|half| half.grown.contains(it.name))
     };
     let verdict = if part.spans().is_some() && sides.iter().any(grows) {
-        Verdict::Grows
+        PartVerdict::Grows
     } else {
         verdict(&intervals, factors.simulated)
     };
     let [skill, ceiling, reach, excess] = intervals;
-    Some(Row {
+    Some(SkillRow {
         part,
         factors,
         skill,
@@ -471,7 +471,7 @@ fn row(
     })
 }
 
-fn apart(part: Part, sides: &[Sides<'_>], lasted: &[Vec<u64>; 4]) -> Vec<Apart> {
+fn apart(part: SkillPart, sides: &[Sides<'_>], lasted: &[Vec<u64>; 4]) -> Vec<Apart> {
     let lasted = lengths(lasted, &Draw::ALL);
     let found: Vec<(&str, Error)> = sides
         .iter()
@@ -489,7 +489,7 @@ fn apart(part: Part, sides: &[Sides<'_>], lasted: &[Vec<u64>; 4]) -> Vec<Apart> 
 }
 
 /// The part of the second half's spans, or CPU time, that the families have.
-fn covered(part: Part, families: &[Apart], trial: &Trial) -> f64 {
+fn covered(part: SkillPart, families: &[Apart], trial: &Trial) -> f64 {
     let of = |blocks: &[Block]| -> u64 {
         let one = |block: &Block| match part.spans() {
             Some(kind) => block.spans(kind).values().sum(),

@@ -5,8 +5,8 @@ use model::Rng;
 use super::*;
 
 /// One run: name and value of each metric.
-fn run(values: &[(&str, f64)]) -> Vec<Measured> {
-    let measured = values.iter().map(|(name, value)| Measured {
+fn run(values: &[(&str, f64)]) -> Vec<MeasuredNumber> {
+    let measured = values.iter().map(|(name, value)| MeasuredNumber {
         name: (*name).to_owned(),
         measure: Measure::Count,
         better: Better::Lower,
@@ -38,7 +38,7 @@ fn seeded(arm: &str, values: &[f64]) -> Set {
     set
 }
 
-fn rows(base: &Set, others: &[Set], again: Option<&Set>) -> Vec<Row> {
+fn rows(base: &Set, others: &[Set], again: Option<&Set>) -> Vec<MetricRow> {
     let question = Question {
         base,
         others,
@@ -48,7 +48,7 @@ fn rows(base: &Set, others: &[Set], again: Option<&Set>) -> Vec<Row> {
     compare(&[question], Choice::Stated, &Settings::default())
 }
 
-fn judged(base: &Set, other: Set) -> Judged {
+fn judged(base: &Set, other: Set) -> JudgedSets {
     rows(base, &[other], None)[0]
         .result
         .expect("can be compared")

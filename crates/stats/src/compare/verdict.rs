@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Better, Judged, Settings, runs_to_decide};
+use super::{Better, JudgedSets, Settings, runs_to_decide};
 
 /// What a comparison says of the second set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,7 +49,7 @@ pub struct Limit {
 
 /// How a comparison stands to a [`Limit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LimitOutcome {
     /// It is not worse than the limit, as far as is of interest.
     Kept,
     /// It is worse, for sure.
@@ -87,7 +87,12 @@ impl Doubt {
 }
 
 /// Judges a comparison whose probabilities are corrected for the number of `comparisons`.
-pub fn judge(judged: &Judged, better: Better, comparisons: usize, settings: &Settings) -> Verdict {
+pub fn judge(
+    judged: &JudgedSets,
+    better: Better,
+    comparisons: usize,
+    settings: &Settings,
+) -> Verdict {
     let (effect, level) = (&judged.effect, settings.level());
     if judged.p_same_holm < level {
         return Verdict::NoDifference;
@@ -118,7 +123,7 @@ pub fn judge(judged: &Judged, better: Better, comparisons: usize, settings: &Set
 /// margin after n (half-width / margin)^2 of them. A probability falls by the same factor with
 /// every further run.
 pub fn runs_needed(
-    judged: &Judged,
+    judged: &JudgedSets,
     verdict: Verdict,
     comparisons: usize,
     settings: &Settings,
@@ -145,20 +150,20 @@ pub fn runs_needed(
 impl Limit {
     /// How a comparison stands to this limit. What is good neither way keeps every limit.
     #[must_use]
-    pub fn judge(self, judged: &Judged, better: Better) -> Outcome {
+    pub fn judge(self, judged: &JudgedSets, better: Better) -> LimitOutcome {
         let effect = &judged.effect;
         let (worse, least, most) = match better {
             Better::Lower => (effect.shift_of(self.part), effect.low, effect.high),
             Better::Higher => (effect.shift_of(self.part), -effect.high, -effect.low),
-            Better::Neither => return Outcome::Kept,
+            Better::Neither => return LimitOutcome::Kept,
         };
         if judged.verdict == Some(Verdict::Slower) && least > worse {
-            return Outcome::Exceeded;
+            return LimitOutcome::Exceeded;
         }
         if most > worse.max(effect.margin) {
-            return Outcome::Unknown;
+            return LimitOutcome::Unknown;
         }
-        Outcome::Kept
+        LimitOutcome::Kept
     }
 }
 
@@ -168,7 +173,7 @@ mod tests {
     use crate::compare::{Effect, Scale, Trimmed};
 
     /// A comparison of 10 runs each, on logarithms.
-    fn judged(low: f64, high: f64, p_holm: f64, p_same: f64) -> Judged {
+    fn judged(low: f64, high: f64, p_holm: f64, p_same: f64) -> JudgedSets {
         let [low, high] = [low, high].map(libm::log);
         let shift = f64::midpoint(low, high);
         let trimmed = Trimmed { shift, low, high };
@@ -187,7 +192,7 @@ mod tests {
             p_least: 2.0 / 184_756.0,
             trimmed,
         };
-        Judged {
+        JudgedSets {
             effect,
             p_holm,
             p_same_holm: p_same,
@@ -198,7 +203,7 @@ mod tests {
         }
     }
 
-    fn verdict(judged: &Judged) -> Verdict {
+    fn verdict(judged: &JudgedSets) -> Verdict {
         judge(judged, Better::Lower, 4, &Settings::default())
     }
 
@@ -266,7 +271,7 @@ mod tests {
 
     #[test]
     fn it_says_how_many_runs_might_decide() {
-        let of = |judged: &Judged, doubt, comparisons| {
+        let of = |judged: &JudgedSets, doubt, comparisons| {
             let verdict = Verdict::Undecided(doubt);
             runs_needed(judged, verdict, comparisons, &Settings::default())
         };
@@ -297,13 +302,13 @@ mod tests {
             judged.verdict = Some(verdict(&judged));
             Limit { part }.judge(&judged, Better::Lower)
         };
-        assert_eq!(of(0.0, 1.001, 1.08), Outcome::Exceeded);
-        assert_eq!(of(0.05, 1.001, 1.08), Outcome::Unknown);
-        assert_eq!(of(0.05, 1.06, 1.08), Outcome::Exceeded);
-        assert_eq!(of(0.05, 1.01, 1.04), Outcome::Kept);
-        assert_eq!(of(0.0, 0.98, 1.02), Outcome::Kept);
-        assert_eq!(of(0.0, 0.9, 1.02), Outcome::Kept);
-        assert_eq!(of(0.0, 0.98, 1.08), Outcome::Unknown);
+        assert_eq!(of(0.0, 1.001, 1.08), LimitOutcome::Exceeded);
+        assert_eq!(of(0.05, 1.001, 1.08), LimitOutcome::Unknown);
+        assert_eq!(of(0.05, 1.06, 1.08), LimitOutcome::Exceeded);
+        assert_eq!(of(0.05, 1.01, 1.04), LimitOutcome::Kept);
+        assert_eq!(of(0.0, 0.98, 1.02), LimitOutcome::Kept);
+        assert_eq!(of(0.0, 0.9, 1.02), LimitOutcome::Kept);
+        assert_eq!(of(0.0, 0.98, 1.08), LimitOutcome::Unknown);
     }
 
     #[test]
@@ -313,12 +318,12 @@ mod tests {
             judged.verdict = Some(judge(&judged, Better::Higher, 1, &Settings::default()));
             Limit { part }.judge(&judged, Better::Higher)
         };
-        assert_eq!(of(0.05, 0.90, 0.94), Outcome::Exceeded);
-        assert_eq!(of(0.05, 0.90, 0.97), Outcome::Unknown);
-        assert_eq!(of(0.05, 0.97, 1.30), Outcome::Kept);
+        assert_eq!(of(0.05, 0.90, 0.94), LimitOutcome::Exceeded);
+        assert_eq!(of(0.05, 0.90, 0.97), LimitOutcome::Unknown);
+        assert_eq!(of(0.05, 0.97, 1.30), LimitOutcome::Kept);
         let neither = judged(1.5, 2.0, 0.01, 0.5);
         let outcome = Limit { part: 0.0 }.judge(&neither, Better::Neither);
-        assert_eq!(outcome, Outcome::Kept);
+        assert_eq!(outcome, LimitOutcome::Kept);
     }
 
     #[test]
@@ -329,9 +334,9 @@ mod tests {
         (it.effect.low, it.effect.high, it.effect.margin) = (11.0, 19.0, 1.0);
         it.verdict = Some(verdict(&it));
         let of = |part| Limit { part }.judge(&it, Better::Lower);
-        assert_eq!(of(0.05), Outcome::Exceeded);
-        assert_eq!(of(0.06), Outcome::Unknown);
-        assert_eq!(of(0.10), Outcome::Kept);
+        assert_eq!(of(0.05), LimitOutcome::Exceeded);
+        assert_eq!(of(0.06), LimitOutcome::Unknown);
+        assert_eq!(of(0.10), LimitOutcome::Kept);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use model::{
 use crate::ledger::{CpuLedger, Portion};
 use crate::{GroupReport, Histogram, Report, Tails};
 use queues::Queues;
-use tasks::{Group, InPhase, State, Task, Wait};
+use tasks::{Group, InPhase, LifeState, TaskMetrics, Wait};
 
 /// The accounts that so many events need are loaded together: of 10,000 tasks nothing is in the
 /// processor's cache when its turn comes, and it takes hardly longer to wait for many than for one.
@@ -31,7 +31,7 @@ const NICE_MIN: i64 = -20;
 
 /// The kinds of spans of time that [`Metrics::pooled`] gives; docs/events.md defines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind<'a> {
+pub enum SpanKind<'a> {
     /// From a wakeup until the task got a CPU.
     Wakeup,
     /// All waits for a CPU: after wakeups, of new tasks, after preemptions.
@@ -51,21 +51,22 @@ pub enum Kind<'a> {
 /// the tasks concerned are wrong, and [`Conservation`](crate::Conservation) says where.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    run: Option<Run>,
+    run: Option<MeasuredRun>,
 }
 
 /// The state of one run.
 #[derive(Debug)]
-struct Run {
+struct MeasuredRun {
     header: Header,
     cpus: Vec<CpuLedger>,
-    tasks: Vec<Task>,
+    tasks: Vec<TaskMetrics>,
     groups: Vec<Group>,
     /// What happened to no task: deadlines and counters of the workload's interrupts.
     nobody: Group,
     queues: Queues,
-    /// What tasks ran with each nice value that they have no more; see [`Run::run_by_nice`]. Summed
-    /// at changes and at the end, because nice values change seldom and switches are many.
+    /// What tasks ran with each nice value that they have no more; see
+    /// [`MeasuredRun::run_by_nice`]. Summed at changes and at the end, because nice values change
+    /// seldom and switches are many.
     nice_run: [Nanos; NICE_LEVELS],
     kicks: u64,
     /// Tasks that nobody forked.
@@ -132,13 +133,13 @@ impl Metrics {
     /// # Panics
     /// As [`Self::report`].
     #[must_use]
-    pub fn pooled(&self, kind: Kind<'_>, wanted: &dyn Fn(&str) -> bool) -> Histogram {
+    pub fn pooled(&self, kind: SpanKind<'_>, wanted: &dyn Fn(&str) -> bool) -> Histogram {
         let run = self.run.as_ref().filter(|run| run.end.is_some());
         run.expect("a distribution needs a run that is over")
             .pooled(kind, wanted)
     }
 
-    fn run(&mut self) -> &mut Run {
+    fn run(&mut self) -> &mut MeasuredRun {
         self.run.as_mut().expect("a header comes before the events")
     }
 }
@@ -149,7 +150,7 @@ impl Sink for Metrics {
     }
 
     fn begin(&mut self, header: &Header) {
-        self.run = Some(Run::new(header));
+        self.run = Some(MeasuredRun::new(header));
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -168,7 +169,7 @@ impl Sink for Metrics {
     }
 }
 
-impl Run {
+impl MeasuredRun {
     fn new(header: &Header) -> Self {
         let cpus = header.machine.cpus;
         Self {
@@ -286,7 +287,7 @@ impl Run {
     }
 
     #[inline]
-    fn task(&mut self, task: TaskId) -> &mut Task {
+    fn task(&mut self, task: TaskId) -> &mut TaskMetrics {
         &mut self.tasks[task.index()]
     }
 
@@ -306,12 +307,13 @@ impl Run {
             "tasks are numbered without gaps"
         );
         let nice = self.header.groups[group as usize].nice;
-        self.tasks.push(Task::new(event, [group, index, pid], nice));
+        self.tasks
+            .push(TaskMetrics::new(event, [group, index, pid], nice));
     }
 
     fn exited(&mut self, event: &Event) {
         let (id, now) = (event.task, event.time);
-        if let State::Running(cpu) = self.task(id).state {
+        if let LifeState::Running(cpu) = self.task(id).state {
             self.settle_cpu(cpu, now);
         }
         self.leave_phase(id, now);
@@ -319,8 +321,8 @@ impl Run {
         task.leave_state(now);
         task.exited = Some(now);
         let (queued, place) = (task.is_queued(), task.place);
-        if !matches!(task.state, State::Running(_)) {
-            task.state = State::Dead;
+        if !matches!(task.state, LifeState::Running(_)) {
+            task.state = LifeState::Dead;
             if queued {
                 self.queues.settle(now);
                 self.queues.remove(place);
@@ -332,14 +334,14 @@ impl Run {
     fn woken(&mut self, event: &Event, is_new: bool) {
         let now = event.time;
         let task = &mut self.tasks[event.task.index()];
-        let State::Asleep { since, fell_asleep } = task.state else {
+        let LifeState::Asleep { since, fell_asleep } = task.state else {
             return;
         };
         task.leave_state(now);
         task.wakeups += 1;
         task.place = event.cpu;
         let why = if is_new { Wait::Start } else { Wait::Wakeup };
-        task.state = State::Runnable { since: now, why };
+        task.state = LifeState::Runnable { since: now, why };
         let group = task.group;
         if fell_asleep {
             let slept = now.since(since);
@@ -375,14 +377,14 @@ impl Run {
         let was_queued = task.is_queued();
         task.turn = Nanos::ZERO;
         task.state = if state == PrevState::Runnable {
-            State::Runnable {
+            LifeState::Runnable {
                 since: now,
                 why: Wait::Preempted,
             }
         } else if state == PrevState::Dead || task.exited.is_some() {
-            State::Dead
+            LifeState::Dead
         } else {
-            State::Asleep {
+            LifeState::Asleep {
                 since: now,
                 fell_asleep: true,
             }
@@ -400,7 +402,7 @@ impl Run {
         let task = self.task(next);
         let (was_queued, place, group) = (task.is_queued(), task.place, task.group);
         let wait = task.leave_state(now);
-        task.state = State::Running(cpu);
+        task.state = LifeState::Running(cpu);
         task.place = cpu;
         task.runs += 1;
         if let Some(wait) = wait {
@@ -470,7 +472,7 @@ impl Run {
     }
 
     fn settle_task(&mut self, id: TaskId, now: SimTime) {
-        if let State::Running(cpu) = self.task(id).state {
+        if let LifeState::Running(cpu) = self.task(id).state {
             self.settle_cpu(cpu, now);
         }
     }

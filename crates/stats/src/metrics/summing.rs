@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use model::{Nanos, SimTime, TaskTimes};
 
-use super::tasks::{Group, Task};
-use super::{Kind, NICE_LEVELS, NICE_MIN, Run};
+use super::tasks::{Group, TaskMetrics};
+use super::{MeasuredRun, NICE_LEVELS, NICE_MIN, SpanKind};
 use crate::Histogram;
 use crate::report::{
     CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
@@ -17,7 +17,7 @@ use traces::task_name;
 /// Stands for the group where an interrupt did something.
 const NOBODY: &str = "-";
 
-impl Run {
+impl MeasuredRun {
     pub(super) fn report(&self) -> Report {
         Report {
             policy: self.header.policy.clone(),
@@ -62,16 +62,16 @@ impl Run {
     }
 
     /// The spans of one kind of all groups whose name is `wanted`.
-    pub(super) fn pooled(&self, kind: Kind<'_>, wanted: &dyn Fn(&str) -> bool) -> Histogram {
+    pub(super) fn pooled(&self, kind: SpanKind<'_>, wanted: &dyn Fn(&str) -> bool) -> Histogram {
         let mut pooled = Histogram::new();
         let groups = self.header.groups.iter().zip(&self.groups);
         for (_, group) in groups.filter(|(named, _)| wanted(&named.name)) {
             match kind {
-                Kind::Wakeup => pooled.merge(&group.wakeup),
-                Kind::Delay => pooled.merge(&delay(group)),
-                Kind::Runslice => pooled.merge(&group.runslice),
-                Kind::Sleep => pooled.merge(&group.sleep),
-                Kind::Span(name) => {
+                SpanKind::Wakeup => pooled.merge(&group.wakeup),
+                SpanKind::Delay => pooled.merge(&delay(group)),
+                SpanKind::Runslice => pooled.merge(&group.runslice),
+                SpanKind::Sleep => pooled.merge(&group.sleep),
+                SpanKind::Span(name) => {
                     let is_it = |at: u32| {
                         self.header
                             .spans
@@ -335,7 +335,7 @@ impl Run {
     /// What all tasks ran with each nice value.
     fn run_by_nice(&self) -> [Nanos; NICE_LEVELS] {
         let mut run_by_nice = self.nice_run;
-        for (level, run) in self.tasks.iter().map(Task::run_with_nice) {
+        for (level, run) in self.tasks.iter().map(TaskMetrics::run_with_nice) {
             run_by_nice[level] += run;
         }
         run_by_nice
@@ -354,7 +354,7 @@ impl Run {
     }
 
     fn task_reports(&self) -> Vec<TaskReport> {
-        let report = |(number, task): (u32, &Task)| TaskReport {
+        let report = |(number, task): (u32, &TaskMetrics)| TaskReport {
             task: number,
             name: task_name(&self.header, task.group, task.index),
             pid: task.pid,
@@ -386,7 +386,7 @@ struct Members {
 }
 
 impl Members {
-    fn add(&mut self, task: &Task) {
+    fn add(&mut self, task: &TaskMetrics) {
         self.tasks += 1;
         self.exited += u64::from(task.exited.is_some());
         self.runs += task.runs;

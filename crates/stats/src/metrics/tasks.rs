@@ -22,7 +22,7 @@ pub(super) enum Wait {
 
 /// Where a task is in its life (rule 5 of docs/events.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum LifeState {
     /// Not runnable. `fell_asleep`: it was on a CPU before.
     Asleep { since: SimTime, fell_asleep: bool },
     /// Waits for a CPU.
@@ -48,8 +48,8 @@ pub(super) struct InPhase {
 /// stays there until their next turn.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub(super) struct Task {
-    pub state: State,
+pub(super) struct TaskMetrics {
+    pub state: LifeState,
     pub times: TaskTimes,
     /// Its run time since it got its CPU.
     pub turn: Nanos,
@@ -69,7 +69,7 @@ pub(super) struct Task {
     pub phase: Option<InPhase>,
 }
 
-impl Task {
+impl TaskMetrics {
     /// The task that `event`, a `New`, speaks of; `nice` is its group's.
     pub fn new(event: &Event, [group, index, pid]: [u32; 3], nice: i8) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Task {
             born: event.time,
             exited: None,
             place: event.cpu,
-            state: State::Asleep {
+            state: LifeState::Asleep {
                 since: event.time,
                 fell_asleep: false,
             },
@@ -108,7 +108,8 @@ impl Task {
         self.nice
     }
 
-    /// It has another nice value from now on. Returns what [`Task::run_with_nice`] said before.
+    /// It has another nice value from now on. Returns what [`TaskMetrics::run_with_nice`] said
+    /// before.
     pub fn set_nice(&mut self, nice: i8) -> (usize, Nanos) {
         let before = self.run_with_nice();
         (self.nice, self.run_before) = (nice, self.times.run);
@@ -122,21 +123,24 @@ impl Task {
 
     /// Whether it counts in a run queue.
     pub const fn is_queued(&self) -> bool {
-        matches!(self.state, State::Runnable { .. } | State::Running(_))
+        matches!(
+            self.state,
+            LifeState::Runnable { .. } | LifeState::Running(_)
+        )
     }
 
     /// Books the time of a state that ends at `now`, and returns it if it was a wait.
     #[inline]
     pub fn leave_state(&mut self, now: SimTime) -> Option<(Nanos, Wait)> {
         match self.state {
-            State::Asleep { since, .. } => self.times.sleep += now.since(since),
-            State::Runnable { since, why } => {
+            LifeState::Asleep { since, .. } => self.times.sleep += now.since(since),
+            LifeState::Runnable { since, why } => {
                 let wait = now.since(since);
                 self.times.wait += wait;
                 self.wait_max = self.wait_max.max(wait);
                 return Some((wait, why));
             }
-            State::Running(_) | State::Dead => {}
+            LifeState::Running(_) | LifeState::Dead => {}
         }
         None
     }

@@ -376,11 +376,14 @@ fn spans_of_several_groups_are_put_together_by_kind() {
     let [solo, pair] = &report.groups[..] else {
         panic!("two groups")
     };
-    assert_eq!(of(Kind::Wakeup, &|_| true), (1, 20));
-    assert_eq!(of(Kind::Wakeup, &|name| name == pair.name), (0, 0));
+    assert_eq!(of(SpanKind::Wakeup, &|_| true), (1, 20));
+    assert_eq!(of(SpanKind::Wakeup, &|name| name == pair.name), (0, 0));
     let both = solo.delay.count + pair.delay.count;
-    assert_eq!(of(Kind::Delay, &|_| true).0, both);
-    assert_eq!(of(Kind::Runslice, &|name| name == solo.name).0, solo.runs);
-    assert_eq!(of(Kind::Sleep, &|name| name == solo.name), (1, 40));
-    assert_eq!(of(Kind::Span("none"), &|_| true), (0, 0));
+    assert_eq!(of(SpanKind::Delay, &|_| true).0, both);
+    assert_eq!(
+        of(SpanKind::Runslice, &|name| name == solo.name).0,
+        solo.runs
+    );
+    assert_eq!(of(SpanKind::Sleep, &|name| name == solo.name), (1, 40));
+    assert_eq!(of(SpanKind::Span("none"), &|_| true), (0, 0));
 }

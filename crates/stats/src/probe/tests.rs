@@ -6,7 +6,7 @@ use super::*;
 use traces::testing::{Stream, event, header, with};
 
 /// A run of `solo` on CPU 0, with the tasks of `pair` as company.
-fn probed(wanted: Wanted, stream: &Stream) -> Probed {
+fn probed(wanted: WantedProbe, stream: &Stream) -> Probed {
     let mut probe = Probe::new(wanted);
     probe.begin(&header(1));
     probe.events(&stream.events);
@@ -29,11 +29,11 @@ fn switch(ns: u64, to: Option<u32>, from: PrevState, overhead: u64) -> Event {
 
 #[test]
 fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
-    let wanted = Wanted {
+    let wanted = WantedProbe {
         name: "w".to_owned(),
         who: "solo".to_owned(),
         after: Nanos::new(50),
-        form: Form::Waits {
+        form: ProbeForm::Waits {
             classes: vec![("others".to_owned(), vec!["pair".to_owned()])],
             least: Nanos::new(10),
             longer: Nanos::new(7),
@@ -94,11 +94,11 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
             .push(switch(60, Some(0), PrevState::Idle, 0))
     };
     let of = |priority, steps| {
-        let wanted = Wanted {
+        let wanted = WantedProbe {
             name: "l".to_owned(),
             who: "solo".to_owned(),
             after: Nanos::ZERO,
-            form: Form::Levels {
+            form: ProbeForm::Levels {
                 priority,
                 flags: false,
                 steps,
@@ -152,11 +152,11 @@ fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
         .push(switch(15, None, PrevState::Runnable, 0))
         .push(report(20, model::report::INTERACTIVE))
         .push(switch(20, Some(0), PrevState::Idle, 0));
-    let wanted = Wanted {
+    let wanted = WantedProbe {
         name: "l".to_owned(),
         who: "solo".to_owned(),
         after: Nanos::ZERO,
-        form: Form::Levels {
+        form: ProbeForm::Levels {
             priority: true,
             flags: true,
             steps: Steps::Changes,
@@ -167,11 +167,11 @@ fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
 
 #[test]
 fn spans_of_a_name_have_a_shortest_and_a_longest() {
-    let wanted = Wanted {
+    let wanted = WantedProbe {
         name: "s".to_owned(),
         who: "pair".to_owned(),
         after: Nanos::new(5),
-        form: Form::Spans {
+        form: ProbeForm::Spans {
             span: "request".to_owned(),
         },
     };
@@ -217,11 +217,11 @@ fn a_stay_ends_when_a_running_task_is_put_elsewhere() {
         .push(switch(50, None, PrevState::Runnable, 0))
         .push(report(50, 3))
         .push(switch(50, Some(0), PrevState::Idle, 0));
-    let wanted = Wanted {
+    let wanted = WantedProbe {
         name: "l".to_owned(),
         who: "solo".to_owned(),
         after: Nanos::ZERO,
-        form: Form::Levels {
+        form: ProbeForm::Levels {
             priority: false,
             flags: false,
             steps: Steps::Stays(Nanos::new(1)),
@@ -230,12 +230,12 @@ fn a_stay_ends_when_a_running_task_is_put_elsewhere() {
     assert_eq!(probed(wanted, &stream).trace, "0@0:10 1@12:30 2@42:8");
 }
 
-fn rate(counters: &[&str]) -> Wanted {
-    Wanted {
+fn rate(counters: &[&str]) -> WantedProbe {
+    WantedProbe {
         name: "r".to_owned(),
         who: "pair".to_owned(),
         after: Nanos::new(1),
-        form: Form::Rate {
+        form: ProbeForm::Rate {
             counters: counters.iter().map(|&it| it.to_owned()).collect(),
             every: Nanos::new(250_000),
         },

@@ -27,7 +27,7 @@ pub struct Bookkeeper<W> {
     bookkeeping: Bookkeeping,
     output: Output<W>,
     cpus: Vec<Cpu>,
-    tasks: Vec<Task>,
+    tasks: Vec<BookedTask>,
     /// Whether the file says its HZ.
     says_hz: bool,
 }
@@ -51,7 +51,7 @@ struct Cpu {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Task {
+struct BookedTask {
     /// Since when it waits for a CPU, if that counts.
     queued: Option<u64>,
     waits: bool,
@@ -92,7 +92,7 @@ impl<W: Write> Bookkeeper<W> {
             What::New { .. } => {
                 let index = event.task.index();
                 if self.tasks.len() <= index {
-                    self.tasks.resize(index + 1, Task::default());
+                    self.tasks.resize(index + 1, BookedTask::default());
                 }
             }
             What::Wakeup(wakeup) => {
@@ -190,7 +190,7 @@ impl<W: Write> Bookkeeper<W> {
             cpu.pcnt += 1;
         }
         if let Some(task) = self.tasks.get_mut(event.task.index()) {
-            *task = Task::default();
+            *task = BookedTask::default();
         }
     }
 }

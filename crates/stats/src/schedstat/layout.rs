@@ -10,7 +10,7 @@ pub const VERSIONS: [u32; 12] = [3, 4, 5, 7, 9, 10, 11, 12, 14, 15, 16, 17];
 
 /// One counter of a CPU or of a scheduling domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct LayoutField {
     /// Its name; the suffix `_idle`, `_busy` or `_newidle` is the CPU's state at the call.
     pub name: &'static str,
     /// What it counts.
@@ -46,9 +46,9 @@ pub struct Layout {
     /// The number in the file's first line.
     pub version: u32,
     /// The counters of a `cpu` line, in their order.
-    pub cpu: Vec<Field>,
+    pub cpu: Vec<LayoutField>,
     /// The counters of a domain, in their order; empty when the version has no domains.
-    pub domain: Vec<Field>,
+    pub domain: Vec<LayoutField>,
     /// Whether domains stand on the line of their CPU (version 7) or on lines of their own.
     pub domains_inline: bool,
     /// Whether a domain has a name before its mask (version 17).
@@ -145,7 +145,7 @@ fn layout(version: u32) -> Layout {
     clippy::too_many_lines,
     reason = "a table of the fields of all versions"
 )]
-fn cpu_fields(version: u32) -> Vec<Field> {
+fn cpu_fields(version: u32) -> Vec<LayoutField> {
     const YIELD: &[&str] = &[
         "yld_both_empty",
         "yld_act_empty",
@@ -246,7 +246,7 @@ macro_rules! block {
 }
 
 /// The counters of a domain, from the same sources.
-fn domain_fields(version: u32) -> Vec<Field> {
+fn domain_fields(version: u32) -> Vec<LayoutField> {
     macro_rules! for_states {
         ([$($state:literal)*] $names:tt) => { [$(for_states!(@ $state $names)),*].concat() };
         (@ $state:literal [$($name:literal)*]) => { block!($state: $($name)*) };
@@ -315,13 +315,13 @@ fn domain_fields(version: u32) -> Vec<Field> {
     names.into_iter().map(field).collect()
 }
 
-fn field(name: &'static str) -> Field {
+fn field(name: &'static str) -> LayoutField {
     let unit = match name {
         "cpu_time" | "run_delay" => FieldUnit::Time,
         _ if name.starts_with("lb_imbalance") => FieldUnit::Imbalance,
         _ => FieldUnit::Count,
     };
-    Field { name, unit }
+    LayoutField { name, unit }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub use hz::{HzEvidence, HzFound};
 pub use interval::{
     Counted, CpuInterval, DomainInterval, Figures, Imbalance, Interval, IntervalError,
 };
-pub use layout::{Field, FieldUnit, Layout, TimeUnit, VERSIONS};
+pub use layout::{FieldUnit, Layout, LayoutField, TimeUnit, VERSIONS};
 pub use reader::{SchedstatError, SchedstatReader};
 pub use snapshot::{CpuCounters, DomainCounters, Snapshot};
 pub use version4::{Bookkeeping, HZ as HZ_OF_4, MachineCounts, version_4};

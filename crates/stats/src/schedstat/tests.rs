@@ -379,7 +379,7 @@ fn counters_that_are_switched_off_are_no_zeros() {
         let layout = Layout::of(version).unwrap();
         let snapshot = |timestamp, calls: u64, slices: u64| {
             let mut snapshot = Snapshot::new(layout, timestamp);
-            let value = |field: &Field| match field.name {
+            let value = |field: &LayoutField| match field.name {
                 "sched_cnt" => calls,
                 "pcnt" => slices,
                 _ => 0,

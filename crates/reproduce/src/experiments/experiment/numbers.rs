@@ -1,7 +1,7 @@
 //! What is looked for in runs, and the numbers that are made of them.
 
 use model::Nanos;
-use stats::probe::{Form, Steps, Wanted};
+use stats::probe::{ProbeForm, Steps, WantedProbe};
 use toml::Spanned;
 
 use super::{ExperimentReader, Made, Metric, RunSet, Take, ordered};
@@ -14,9 +14,9 @@ impl ExperimentReader<'_> {
         &self,
         name: &Spanned<String>,
         probe: &draft::DraftProbe,
-    ) -> Result<Wanted> {
+    ) -> Result<WantedProbe> {
         let form = match (&probe.waits, &probe.levels, &probe.spans, &probe.every) {
-            (Some(classes), None, None, None) => Form::Waits {
+            (Some(classes), None, None, None) => ProbeForm::Waits {
                 longer: match &probe.longer {
                     Some(text) => self.span(text)?,
                     None => Nanos::MAX,
@@ -27,12 +27,12 @@ impl ExperimentReader<'_> {
                     None => Nanos::from_micros(20),
                 },
             },
-            (None, Some(levels), None, None) => Form::Levels {
+            (None, Some(levels), None, None) => ProbeForm::Levels {
                 priority: probe.priority,
                 flags: probe.flags,
                 steps: self.steps(levels, probe.unit.as_ref())?,
             },
-            (None, None, Some(span), None) => Form::Spans {
+            (None, None, Some(span), None) => ProbeForm::Spans {
                 span: span.get_ref().clone(),
             },
             (None, None, None, Some(every)) => self.rate(every, probe)?,
@@ -49,7 +49,7 @@ impl ExperimentReader<'_> {
                 return Err(wrong(&self.source, name, what));
             }
         };
-        Ok(Wanted {
+        Ok(WantedProbe {
             name: name.get_ref().clone(),
             who,
             after: match &probe.after {
@@ -60,14 +60,14 @@ impl ExperimentReader<'_> {
         })
     }
 
-    fn rate(&self, every: &Spanned<String>, probe: &draft::DraftProbe) -> Result<Form> {
+    fn rate(&self, every: &Spanned<String>, probe: &draft::DraftProbe) -> Result<ProbeForm> {
         let length = self.span(every)?;
         // A run has at least as many events as spans, and keeps each of its spans.
         if length < Nanos::from_millis(1) {
             return Err(wrong(&self.source, every, "a span of 1ms or more"));
         }
         let counters = probe.counters.iter().flatten();
-        Ok(Form::Rate {
+        Ok(ProbeForm::Rate {
             counters: counters.map(|it| it.get_ref().clone()).collect(),
             every: length,
         })

@@ -22,7 +22,7 @@ use runslice::door::on_kernel::{
 };
 use runslice::door::{COMPUTER, KernelPlace, RUNS_REAL, Store, in_full, say};
 use serde_json::{Value, json};
-use stats::probe::Wanted;
+use stats::probe::WantedProbe;
 use vm::{Pace, Request, Speed};
 
 use super::missing::{Missing, lock};
@@ -60,7 +60,7 @@ struct Planned<'a> {
     cell: CellId,
     command: Vec<String>,
     /// What is looked for in the events that the command writes.
-    probes: &'a [Wanted],
+    probes: &'a [WantedProbe],
 }
 
 /// Which boots some experiments take.

@@ -1,7 +1,7 @@
 //! The events that a run of `runslice load levels` writes, and what probes find in them.
 
 use serde_json::{Value, json};
-use stats::probe::{Probe, Wanted};
+use stats::probe::{Probe, WantedProbe};
 use traces::Tee;
 
 use crate::machines::found;
@@ -18,7 +18,7 @@ pub fn has_events(command: &[String]) -> bool {
 }
 
 /// What `probes` find in a file of events, or why they cannot, as `failure`.
-pub fn look(probes: &[Wanted], events: Option<&[u8]>) -> Value {
+pub fn look(probes: &[WantedProbe], events: Option<&[u8]>) -> Value {
     let Some(events) = events else {
         return json!({ "failure": "it wrote no events" });
     };
@@ -42,17 +42,17 @@ mod tests {
         CpuId, Event, Header, MachineSpec, Nanos, PrevState, SimTime, Sink as _, TaskGroup, TaskId,
         What,
     };
-    use stats::probe::{Form, Steps};
+    use stats::probe::{ProbeForm, Steps};
     use traces::JsonLines;
 
     use super::*;
 
-    fn wanted(who: &str, steps: Steps) -> Wanted {
-        Wanted {
+    fn wanted(who: &str, steps: Steps) -> WantedProbe {
+        WantedProbe {
             name: "place".to_owned(),
             who: who.to_owned(),
             after: Nanos::ZERO,
-            form: Form::Levels {
+            form: ProbeForm::Levels {
                 priority: false,
                 flags: false,
                 steps,
@@ -120,7 +120,7 @@ mod tests {
         written(&events)
     }
 
-    fn sample(probes: &[Wanted]) -> RunSample {
+    fn sample(probes: &[WantedProbe]) -> RunSample {
         let found = look(probes, Some(&slices()));
         assert_eq!(found["failure"], Value::Null);
         RunSample::of(&json!({ "probes": found }))

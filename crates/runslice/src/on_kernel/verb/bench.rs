@@ -16,7 +16,7 @@ use clap::Args;
 use live::process;
 use model::Nanos;
 use serde_json::{Value, json};
-use stats::compare::{Choice, CommandFigures, Row, Settings, compare};
+use stats::compare::{Choice, CommandFigures, MetricRow, Settings, compare};
 
 use crate::comparison::{Compared, Form, Judging, form_of, page, status, write};
 use crate::computer::COMPUTER;
@@ -317,7 +317,7 @@ impl Bench {
     }
 
     /// All runs of the folder, compared.
-    fn judge(&self) -> anyhow::Result<(Family, Vec<Row>, Settings)> {
+    fn judge(&self) -> anyhow::Result<(Family, Vec<MetricRow>, Settings)> {
         let file = File::read(&COMPUTER, &self.folder)?;
         let settings = self.judging.settings(file.looks);
         let family = Family::of(vec![file], None, None)?;

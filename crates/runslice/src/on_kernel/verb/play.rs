@@ -140,9 +140,9 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
     let outcome = Outcome {
         policy: spec.policy.name.clone(),
         set: spec.policy.set.clone(),
-        compared: Some(machines::Run {
+        compared: Some(machines::MachineRun {
             before_ns: take.before.get(),
-            ..machines::Run::new(&report, &waits)
+            ..machines::MachineRun::new(&report, &waits)
         }),
         report,
         families: Vec::new(),

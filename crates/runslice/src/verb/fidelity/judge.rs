@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use model::Profile;
-use stats::compare::machines::{Cell, Pair, Run, Score, worst};
+use stats::compare::machines::{FigurePair, MachineRun, MachinesScore, Pair, worst};
 
 use super::{Fidelity, Lacking, make};
 use crate::computer::COMPUTER;
@@ -21,11 +21,11 @@ pub struct Judged {
     /// What was done, for the line above the tables.
     pub headline: String,
     /// What was compared: each profile, then the kernel with itself.
-    pub compared: Vec<(String, Score)>,
+    pub compared: Vec<(String, MachinesScore)>,
     /// The same by policy.
-    pub policies: Vec<(String, Vec<(String, Score)>)>,
+    pub policies: Vec<(String, Vec<(String, MachinesScore)>)>,
     /// The same by workload.
-    pub workloads: Vec<(String, Vec<(String, Score)>)>,
+    pub workloads: Vec<(String, Vec<(String, MachinesScore)>)>,
     /// The figures that are farthest apart.
     pub worst: Vec<Worst>,
     /// What could not be compared, with the reason.
@@ -44,7 +44,7 @@ pub struct Worst {
     /// Seed of the run.
     pub seed: u64,
     /// The figure.
-    pub cell: Cell,
+    pub cell: FigurePair,
     /// The factor between two plays with other seeds.
     pub ceiling: Option<f64>,
     /// The command that plays it again and simulates it beside.
@@ -117,7 +117,7 @@ impl Judged {
     }
 
     /// The rows of the first table.
-    pub fn rows(&self) -> Vec<(String, Score)> {
+    pub fn rows(&self) -> Vec<(String, MachinesScore)> {
         self.compared.clone()
     }
 
@@ -208,10 +208,14 @@ fn headline(request: &Request, plays: usize) -> String {
     )
 }
 
-fn against<'a>(name: &'a str, plays: &'a Plays, runs: &'a [Result<Run, String>]) -> Against<'a> {
+fn against<'a>(
+    name: &'a str,
+    plays: &'a Plays,
+    runs: &'a [Result<MachineRun, String>],
+) -> Against<'a> {
     let both = plays.iter().zip(runs).enumerate();
     let both = both.filter_map(|(at, ((_, kept), run))| Some((at, kept, run.as_ref().ok()?)));
-    let pair = |(at, kept, run): (usize, &'a Kept, &'a Run)| {
+    let pair = |(at, kept, run): (usize, &'a Kept, &'a MachineRun)| {
         let pair = Pair::new(&kept.run, run);
         let pair = match other_seed(plays, at) {
             Some(other) => pair.again(&plays[other].1.run),
@@ -245,8 +249,11 @@ fn ceiling(plays: &Plays) -> Against<'_> {
     found
 }
 
-fn scores(rows: &[Against<'_>], keep: impl Fn(&Run) -> bool) -> Vec<(String, Score)> {
-    let score = |row: &Against<'_>| Score::of(&row.pairs, |pair| keep(pair.reference));
+fn scores(
+    rows: &[Against<'_>],
+    keep: impl Fn(&MachineRun) -> bool,
+) -> Vec<(String, MachinesScore)> {
+    let score = |row: &Against<'_>| MachinesScore::of(&row.pairs, |pair| keep(pair.reference));
     rows.iter()
         .map(|row| (row.name.to_owned(), score(row)))
         .collect()
@@ -262,7 +269,7 @@ fn far(
     let Some((ceiling, simulated)) = rows.split_last() else {
         return Ok(Vec::new());
     };
-    let mut all: Vec<(&Against<'_>, usize, &Cell)> = Vec::new();
+    let mut all: Vec<(&Against<'_>, usize, &FigurePair)> = Vec::new();
     for row in simulated {
         all.extend(
             worst(&row.pairs)
@@ -271,7 +278,7 @@ fn far(
         );
     }
     // Stable: of equal figures that of the first row.
-    let factor = |cell: &Cell| cell.factor.unwrap_or(0.0);
+    let factor = |cell: &FigurePair| cell.factor.unwrap_or(0.0);
     all.sort_by(|(.., a), (.., b)| factor(b).total_cmp(&factor(a)));
     let shown = all.into_iter().take(options.worst);
     let shown = shown.map(|(row, at, cell)| {
@@ -292,12 +299,12 @@ fn far(
 }
 
 /// The factor of the same figure between the two plays of the same workload under the same policy.
-fn of_ceiling(ceiling: &Against<'_>, run: &Run, cell: &Cell) -> Option<f64> {
+fn of_ceiling(ceiling: &Against<'_>, run: &MachineRun, cell: &FigurePair) -> Option<f64> {
     let same = |pair: &&Pair<'_>| {
         (&pair.reference.load, &pair.reference.policy) == (&run.load, &run.policy)
     };
     let cells = &ceiling.pairs.iter().find(same)?.cells;
-    let same = |it: &&Cell| it.group == cell.group && it.measure == cell.measure;
+    let same = |it: &&FigurePair| it.group == cell.group && it.measure == cell.measure;
     cells.iter().find(same)?.factor
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use stats::compare::machines::{Measure, Score};
+use stats::compare::machines::{MachineMeasure, MachinesScore};
 
 use super::judge::{Judged, Worst};
 use crate::about::About;
@@ -94,7 +94,7 @@ fn tables(judged: &Judged) -> Vec<Titled> {
     for (row, score) in &judged.compared {
         all.row(cells(&[row], score));
     }
-    let of = |kind: &'static str, parts: &[(String, Vec<(String, Score)>)]| {
+    let of = |kind: &'static str, parts: &[(String, Vec<(String, MachinesScore)>)]| {
         let mut table = scored([kind]);
         for (part, rows) in parts {
             for (at, (row, score)) in rows.iter().enumerate() {
@@ -125,13 +125,13 @@ fn scored<'a>(names: impl IntoIterator<Item = &'a str>) -> Table {
     for part in ["order", "of", "clear", "of"] {
         table = table.numbers(part);
     }
-    for measure in Measure::SCORED {
+    for measure in MachineMeasure::SCORED {
         table = table.numbers(measure.name());
     }
     table.numbers("figures").numbers("on one side")
 }
 
-fn cells(names: &[&str], score: &Score) -> Vec<String> {
+fn cells(names: &[&str], score: &MachinesScore) -> Vec<String> {
     let mut cells: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     for order in [score.order, score.clear] {
         let part = order.part();
@@ -213,12 +213,12 @@ pub fn json(
     missed: &[String],
     to: &mut dyn Write,
 ) -> io::Result<()> {
-    let rows = |rows: &[(String, Score)]| -> Vec<Value> {
+    let rows = |rows: &[(String, MachinesScore)]| -> Vec<Value> {
         rows.iter()
             .map(|(name, score)| of_score(name, score))
             .collect()
     };
-    let parts = |parts: &[(String, Vec<(String, Score)>)]| -> Vec<Value> {
+    let parts = |parts: &[(String, Vec<(String, MachinesScore)>)]| -> Vec<Value> {
         let part = |(name, of): &(String, Vec<_>)| json!({ "name": name, "rows": rows(of) });
         parts.iter().map(part).collect()
     };
@@ -238,7 +238,7 @@ pub fn json(
     writeln!(to)
 }
 
-fn of_score(name: &str, score: &Score) -> Value {
+fn of_score(name: &str, score: &MachinesScore) -> Value {
     let mut row = json!({
         "name": name,
         "order": score.order.part(),
@@ -250,7 +250,7 @@ fn of_score(name: &str, score: &Score) -> Value {
         "figures": score.cells,
         "figures_on_one_side": score.lacking,
     });
-    for (measure, factor) in Measure::SCORED.iter().zip(score.medians) {
+    for (measure, factor) in MachineMeasure::SCORED.iter().zip(score.medians) {
         // The name of the measure as the document has it.
         if let Ok(Value::String(key)) = serde_json::to_value(measure) {
             row[key] = json!(factor);

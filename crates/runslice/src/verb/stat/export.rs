@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use model::Advised;
-use stats::schedstat::{Field, FieldUnit, HzEvidence, Layout, SchedstatReader, Snapshot, TimeUnit};
+use stats::schedstat::{
+    FieldUnit, HzEvidence, Layout, LayoutField, SchedstatReader, Snapshot, TimeUnit,
+};
 
 use super::processes;
 use crate::exit::{Status, UsageError};
@@ -371,7 +373,7 @@ fn head(out: &mut String, name: &str, kind: Kind, help: &str) {
 }
 
 /// Times in seconds, all else as it is.
-fn value(field: &Field, value: u64, layout: &Layout, hz: u32) -> String {
+fn value(field: &LayoutField, value: u64, layout: &Layout, hz: u32) -> String {
     if field.unit != FieldUnit::Time {
         return value.to_string();
     }

@@ -304,8 +304,8 @@ fn nanoseconds(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn share(part: u64, whole: u64) -> stats::Value {
-    stats::Value::Share(stats::Millionths::of(part.into(), whole.into()))
+fn share(part: u64, whole: u64) -> stats::ColumnValue {
+    stats::ColumnValue::Share(stats::Millionths::of(part.into(), whole.into()))
 }
 
 /// A row for each CPU; `hz` tells how long a jiffy is where times are in jiffies.

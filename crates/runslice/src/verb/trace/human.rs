@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use explain::trace::{Known, Standing, Step, Tracer, Turn, Visit, Waiting, What};
 use model::report::{EXPIRED, INTERACTIVE};
 use model::{Nanos, SimTime, TaskId};
-use stats::{Histogram, Spread, Value};
+use stats::{ColumnValue, Histogram, Spread};
 
 use super::rows::left_as;
 use super::{Call, RUNNING_SYSTEM};
@@ -77,7 +77,7 @@ fn pid(tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
         .numbers("p50")
         .numbers("p99")
         .numbers("max");
-    let span = |value: Option<Nanos>| Value::Nanos(value).to_string();
+    let span = |value: Option<Nanos>| ColumnValue::Nanos(value).to_string();
     let mut row = |name: &str, is_interfered| {
         let mut histogram = Histogram::new();
         let waits = tracer.waits(is_interfered);

@@ -19,8 +19,8 @@ fn group(name: &str) -> Group {
     }
 }
 
-fn run(policy: &str, groups: &[Group]) -> Run {
-    Run {
+fn run(policy: &str, groups: &[Group]) -> MachineRun {
+    MachineRun {
         load: "load".to_owned(),
         policy: policy.to_owned(),
         seed: 1,
@@ -31,7 +31,7 @@ fn run(policy: &str, groups: &[Group]) -> Run {
     }
 }
 
-fn of(cells: &[Cell], measure: Measure) -> &Cell {
+fn of(cells: &[FigurePair], measure: MachineMeasure) -> &FigurePair {
     let mut found = cells.iter().filter(|cell| cell.measure == measure);
     found.next().expect("it is compared")
 }
@@ -51,10 +51,10 @@ fn a_factor_is_the_same_in_both_directions_and_one_of_the_same_run() {
     );
     for (first, second) in [(&few, &many), (&many, &few)] {
         let cells = cells(first, second);
-        assert_eq!(of(&cells, Measure::Runs).factor, Some(2.5));
-        assert_eq!(of(&cells, Measure::Share).factor, Some(2.0));
-        assert_eq!(of(&cells, Measure::WakeupP50).factor, Some(1.0));
-        assert_eq!(of(&cells, Measure::Switches).factor, Some(1.0));
+        assert_eq!(of(&cells, MachineMeasure::Runs).factor, Some(2.5));
+        assert_eq!(of(&cells, MachineMeasure::Share).factor, Some(2.0));
+        assert_eq!(of(&cells, MachineMeasure::WakeupP50).factor, Some(1.0));
+        assert_eq!(of(&cells, MachineMeasure::Switches).factor, Some(1.0));
     }
     let same = cells(&many, &many);
     assert!(same.iter().all(|cell| cell.factor == Some(1.0)), "{same:?}");
@@ -68,7 +68,7 @@ fn runs_are_those_of_a_task_so_that_numbers_of_tasks_do_not_count() {
         ..group("t")
     };
     let cells = cells(&run("fifo", &[group("t")]), &run("fifo", &[twice]));
-    let cell = of(&cells, Measure::Runs);
+    let cell = of(&cells, MachineMeasure::Runs);
     assert_eq!((cell.reference, cell.factor), (Some(20_000), Some(1.0)));
 }
 
@@ -83,14 +83,14 @@ fn what_is_below_the_floor_on_both_machines_is_exact() {
         &run("fifo", &[short(7_000, 900)]),
         &run("fifo", &[short(0, 0)]),
     );
-    assert_eq!(of(&cells, Measure::WakeupP50).factor, Some(1.0));
-    assert_eq!(of(&cells, Measure::Share).factor, Some(1.0));
+    assert_eq!(of(&cells, MachineMeasure::WakeupP50).factor, Some(1.0));
+    assert_eq!(of(&cells, MachineMeasure::Share).factor, Some(1.0));
     let long = super::cells(
         &run("fifo", &[short(40_000, 4_000)]),
         &run("fifo", &[short(0, 0)]),
     );
-    assert_eq!(of(&long, Measure::WakeupP50).factor, Some(4.0));
-    assert_eq!(of(&long, Measure::Share).factor, Some(4.0));
+    assert_eq!(of(&long, MachineMeasure::WakeupP50).factor, Some(4.0));
+    assert_eq!(of(&long, MachineMeasure::Share).factor, Some(4.0));
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn a_figure_that_one_machine_lacks_has_no_factor_and_is_counted() {
         run("fifo", &[never]),
     );
     let pairs = [Pair::new(&ours, &theirs)];
-    let score = Score::of(&pairs, |_| true);
+    let score = MachinesScore::of(&pairs, |_| true);
     // Share, runs and waits of the group, and the machine's switches.
     assert_eq!((score.cells, score.lacking), (4, 2));
-    assert_eq!(score.median(Measure::WakeupP50), None);
+    assert_eq!(score.median(MachineMeasure::WakeupP50), None);
     assert!(
         pairs[0].cells.iter().all(|cell| cell.group != "rest"),
         "only one has it"
@@ -158,7 +158,7 @@ fn the_distance_is_the_area_between_quantiles_also_of_unequal_numbers() {
 }
 
 /// Runs of policies whose shares are these, with all else alike.
-fn shares(shares: &[(&str, u64)]) -> Vec<Run> {
+fn shares(shares: &[(&str, u64)]) -> Vec<MachineRun> {
     let of = |(policy, share): &(&str, u64)| {
         run(
             policy,
@@ -190,13 +190,13 @@ fn the_order_counts_pairs_of_policies_that_are_a_fifth_apart() {
         .zip(&other)
         .map(|(ours, theirs)| Pair::new(ours, theirs))
         .collect();
-    let score = Score::of(&pairs, |_| true);
+    let score = MachinesScore::of(&pairs, |_| true);
     // a and b are not apart. Of the other five only c and d are in another order.
     assert_eq!(score.order, Order { pairs: 5, alike: 4 });
     // Of the pairs in which c takes part: a, b, and d in another order.
-    let of_c = Score::of(&pairs, |pair| pair.reference.policy == "c");
+    let of_c = MachinesScore::of(&pairs, |pair| pair.reference.policy == "c");
     assert_eq!(of_c.order, Order { pairs: 3, alike: 2 });
-    assert_eq!(of_c.median(Measure::Share), Some(400.0 / 240.0));
+    assert_eq!(of_c.median(MachineMeasure::Share), Some(400.0 / 240.0));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn clear_pairs_are_those_that_the_reference_orders_alike_with_another_seed() {
     let pairs: Vec<_> = runs
         .map(|((ours, again), theirs)| Pair::new(ours, theirs).again(again))
         .collect();
-    let score = Score::of(&pairs, |_| true);
+    let score = MachinesScore::of(&pairs, |_| true);
     // a and b alike, a and c not; b and c are not clear.
     assert_eq!(score.order, Order { pairs: 3, alike: 1 });
     assert_eq!(score.clear, Order { pairs: 2, alike: 1 });
@@ -218,7 +218,7 @@ fn clear_pairs_are_those_that_the_reference_orders_alike_with_another_seed() {
         .iter()
         .map(|pair| Pair::new(pair.reference, pair.other))
         .collect();
-    let score = Score::of(&alone, |_| true);
+    let score = MachinesScore::of(&alone, |_| true);
     assert_eq!(score.clear, Order::default(), "no other seed was played");
 }
 
@@ -228,10 +228,10 @@ fn policies_are_ordered_within_one_load_and_one_seed_only() {
     let mut elsewhere = reference.clone();
     elsewhere[1].seed = 2;
     let pairs: Vec<_> = elsewhere.iter().map(|it| Pair::new(it, it)).collect();
-    assert_eq!(Score::of(&pairs, |_| true).order, Order::default());
+    assert_eq!(MachinesScore::of(&pairs, |_| true).order, Order::default());
     let same: Vec<_> = reference.iter().map(|it| Pair::new(it, it)).collect();
     assert_eq!(
-        Score::of(&same, |_| true).order,
+        MachinesScore::of(&same, |_| true).order,
         Order { pairs: 1, alike: 1 }
     );
 }
@@ -246,7 +246,7 @@ fn what_the_other_machine_makes_equal_is_not_in_the_same_order() {
         .map(|(a, b)| Pair::new(a, b))
         .collect();
     assert_eq!(
-        Score::of(&pairs, |_| true).order,
+        MachinesScore::of(&pairs, |_| true).order,
         Order { pairs: 1, alike: 0 }
     );
 }
@@ -282,7 +282,7 @@ fn a_run_is_the_same_when_it_was_written_and_read() {
     };
     let run = run("fifo:slice_ns=5000000", &[whole]);
     let text = serde_json::to_string(&run).unwrap();
-    assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
+    assert_eq!(serde_json::from_str::<MachineRun>(&text).unwrap(), run);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn trial(simulated: Half) -> Trial {
     }
 }
 
-fn row_of(trial: &Trial, part: Part) -> Row {
+fn row_of(trial: &Trial, part: SkillPart) -> SkillRow {
     let rows = score(trial, 1);
     let found = rows.into_iter().find(|it| it.part == part);
     found.expect("a row")
@@ -65,10 +65,15 @@ fn row_of(trial: &Trial, part: Part) -> Row {
 #[test]
 fn a_simulation_that_does_what_the_machine_did_goes_all_the_way() {
     let trial = trial(half("t", 500_000, 5));
-    for part in [Part::Wait, Part::Delay, Part::Response, Part::Preemptions] {
+    for part in [
+        SkillPart::Wait,
+        SkillPart::Delay,
+        SkillPart::Response,
+        SkillPart::Preemptions,
+    ] {
         let row = row_of(&trial, part);
-        assert_eq!(row.verdict, Verdict::Trusted, "{row:?}");
-        let all = Interval {
+        assert_eq!(row.verdict, PartVerdict::Trusted, "{row:?}");
+        let all = ConfidenceInterval {
             value: 1.0,
             low: 1.0,
             high: 1.0,
@@ -77,7 +82,7 @@ fn a_simulation_that_does_what_the_machine_did_goes_all_the_way() {
         assert!(row.ceiling.value > 0.8, "{row:?}");
     }
     // 520 us for 500, and 2500: the distance of logarithms is that of the medians.
-    let waits = row_of(&trial, Part::Wait).factors;
+    let waits = row_of(&trial, SkillPart::Wait).factors;
     assert!((waits.simulated / 1.04 - 1.0).abs() < 0.02, "{waits:?}");
     assert!(
         (waits.null / (2500.0 / 520.0) - 1.0).abs() < 0.02,
@@ -98,24 +103,27 @@ fn waits_of_a_recording_whose_queue_grew_get_no_verdict() {
     first.first = grown();
     second.second = grown();
     for trial in [first, second] {
-        for part in [Part::Wait, Part::Delay, Part::Response] {
-            assert_eq!(row_of(&trial, part).verdict, Verdict::Grows, "{part:?}");
+        for part in [SkillPart::Wait, SkillPart::Delay, SkillPart::Response] {
+            assert_eq!(row_of(&trial, part).verdict, PartVerdict::Grows, "{part:?}");
         }
-        assert_eq!(row_of(&trial, Part::Preemptions).verdict, Verdict::Trusted);
+        assert_eq!(
+            row_of(&trial, SkillPart::Preemptions).verdict,
+            PartVerdict::Trusted
+        );
     }
     // A simulation whose queue grows where the machine's did not is simply wrong.
     assert_eq!(
-        row_of(&trial(grown()), Part::Wait).verdict,
-        Verdict::Trusted
+        row_of(&trial(grown()), SkillPart::Wait).verdict,
+        PartVerdict::Trusted
     );
 }
 
 #[test]
 fn a_simulation_that_does_what_the_null_model_does_has_no_skill() {
     let trial = trial(half("t", 2_500_000, 1));
-    for part in [Part::Wait, Part::Delay, Part::Preemptions] {
+    for part in [SkillPart::Wait, SkillPart::Delay, SkillPart::Preemptions] {
         let row = row_of(&trial, part);
-        assert_eq!(row.verdict, Verdict::NotTrusted, "{row:?}");
+        assert_eq!(row.verdict, PartVerdict::NotTrusted, "{row:?}");
         let most = row.reach.map(|it| it.high);
         assert_eq!((row.skill.value, most), (0.0, Some(0.0)), "{row:?}");
     }
@@ -125,13 +133,20 @@ fn a_simulation_that_does_what_the_null_model_does_has_no_skill() {
 fn where_the_null_model_is_as_good_as_the_machine_nothing_can_be_told() {
     // Everything uses the same share of the CPU, and nobody moves.
     let same = trial(half("t", 500_000, 5));
-    assert_eq!(row_of(&same, Part::Elapsed).verdict, Verdict::CannotBeTold);
-    assert!(score(&same, 1).iter().all(|it| it.part != Part::Migrations));
+    assert_eq!(
+        row_of(&same, SkillPart::Elapsed).verdict,
+        PartVerdict::CannotBeTold
+    );
+    assert!(
+        score(&same, 1)
+            .iter()
+            .all(|it| it.part != SkillPart::Migrations)
+    );
     // But a simulation that is surely worse is not trusted.
     let mut worse = trial(half("t", 3_000_000, 5));
     worse.null = worse.first.clone();
-    let row = row_of(&worse, Part::Wait);
-    assert_eq!(row.verdict, Verdict::NotTrusted, "{row:?}");
+    let row = row_of(&worse, SkillPart::Wait);
+    assert_eq!(row.verdict, PartVerdict::NotTrusted, "{row:?}");
     assert!(row.skill.high < 0.0 && row.ceiling.value == 0.0, "{row:?}");
     assert_eq!(row.reach, None);
 }
@@ -141,7 +156,7 @@ fn what_only_one_side_has_is_left_out_and_said() {
     let mut trial = trial(half("t", 500_000, 5));
     let other = half("u", 500_000, 5).families.remove("u").expect("u");
     trial.second.families.insert("u".to_owned(), other);
-    let row = row_of(&trial, Part::Wait);
+    let row = row_of(&trial, SkillPart::Wait);
     assert_eq!(row.covered, 0.5, "{row:?}");
     assert_eq!(row.families.len(), 1);
     assert_eq!(row.families[0].weight, 1.0);
@@ -151,12 +166,12 @@ fn what_only_one_side_has_is_left_out_and_said() {
 fn rates_are_by_cpu_time_and_one_event_is_the_least() {
     let mut trial = trial(half("t", 500_000, 5));
     // 50 ms of CPU time: ten preemptions are 200 a second.
-    let row = row_of(&trial, Part::Preemptions);
+    let row = row_of(&trial, SkillPart::Preemptions);
     assert!((row.families[0].second - 200.0).abs() < 1e-6, "{row:?}");
     assert!((row.factors.null - 5.0).abs() < 1e-6, "{row:?}");
     // None counts as one.
     trial.null = half("t", 2_500_000, 1_000);
-    let row = row_of(&trial, Part::Preemptions);
+    let row = row_of(&trial, SkillPart::Preemptions);
     assert!((row.factors.null - 10.0).abs() < 1e-6, "{row:?}");
 }
 
@@ -172,16 +187,16 @@ fn the_draws_are_the_same_for_the_same_seed() {
     assert_ne!(a.skill, b.skill);
 }
 
-fn row_of_seed(trial: &Trial, seed: u64) -> Row {
+fn row_of_seed(trial: &Trial, seed: u64) -> SkillRow {
     let rows = score(trial, seed);
     rows.into_iter()
-        .find(|it| it.part == Part::Wait)
+        .find(|it| it.part == SkillPart::Wait)
         .expect("a row")
 }
 
 #[test]
 fn the_thresholds_decide() {
-    use Verdict::{CannotBeTold, NotTrusted, Roughly, Trusted, Undecided};
+    use PartVerdict::{CannotBeTold, NotTrusted, Roughly, Trusted, Undecided};
     // Skill, ceiling, reach and excess, from low to high.
     let cases = [
         ([0.9, 0.9], [0.1, 0.3], [0.5, 0.9], [0.9, 1.25], Trusted),
@@ -211,7 +226,7 @@ fn the_thresholds_decide() {
             CannotBeTold,
         ),
     ];
-    let interval = |[low, high]: [f64; 2]| Interval {
+    let interval = |[low, high]: [f64; 2]| ConfidenceInterval {
         value: f64::midpoint(low, high),
         low,
         high,
@@ -227,8 +242,8 @@ fn the_thresholds_decide() {
 #[test]
 fn a_simulation_of_another_scheduler_that_is_still_better_than_nothing_is_rough() {
     let trial = trial(half("t", 900_000, 5));
-    let row = row_of(&trial, Part::Wait);
-    assert_eq!(row.verdict, Verdict::Roughly, "{row:?}");
+    let row = row_of(&trial, SkillPart::Wait);
+    assert_eq!(row.verdict, PartVerdict::Roughly, "{row:?}");
     let reach = row.reach.expect("a reach");
     assert!(reach.low >= REACH && row.excess.low > CLOSE, "{row:?}");
 }

@@ -137,7 +137,7 @@ pub fn table(arms: &[Arm], runs: &[Value]) -> Table {
             arms[arm].name.clone(),
             met.to_string(),
             missed.to_string(),
-            stats::Value::Share(share).to_string(),
+            stats::ColumnValue::Share(share).to_string(),
             word.to_owned(),
         ]);
     }

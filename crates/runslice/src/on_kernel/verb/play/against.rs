@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use anyhow::Context as _;
 use model::Nanos;
 use serde::Serialize;
-use stats::compare::machines::{self, Cell, Measure};
-use stats::{Metrics, Value};
+use stats::compare::machines::{self, FigurePair, MachineMeasure};
+use stats::{ColumnValue, Metrics};
 use workload::RunSpec;
 
 use crate::computer::COMPUTER;
@@ -25,11 +25,11 @@ struct Row<'a> {
     simulated: Option<u64>,
     factor: Option<f64>,
     #[serde(skip)]
-    cell: &'a Cell,
+    cell: &'a FigurePair,
 }
 
-impl<'a> From<&'a Cell> for Row<'a> {
-    fn from(cell: &'a Cell) -> Self {
+impl<'a> From<&'a FigurePair> for Row<'a> {
+    fn from(cell: &'a FigurePair) -> Self {
         Self {
             group: match &cell.counter {
                 Some(counter) => format!("{}: {counter}", cell.group),
@@ -46,7 +46,7 @@ impl<'a> From<&'a Cell> for Row<'a> {
 
 /// Simulates what was played: same policy, CPUs, tick, seed and length, threads for interrupts, and
 /// tasks that had slept for `before`.
-pub fn run(run: &RunSpec, before: Nanos) -> anyhow::Result<machines::Run> {
+pub fn run(run: &RunSpec, before: Nanos) -> anyhow::Result<machines::MachineRun> {
     let mut metrics = Metrics::new();
     let played = run.as_played(before);
     let summary = Runner::new(&played, &COMPUTER)
@@ -64,8 +64,8 @@ pub fn run(run: &RunSpec, before: Nanos) -> anyhow::Result<machines::Run> {
 /// # Errors
 /// When `to` does not take it.
 pub fn write(
-    played: &machines::Run,
-    simulated: &machines::Run,
+    played: &machines::MachineRun,
+    simulated: &machines::MachineRun,
     format: Format,
     to: &mut dyn Write,
 ) -> io::Result<()> {
@@ -120,8 +120,8 @@ fn table(rows: &[Row<'_>]) -> Table {
     table
 }
 
-fn shown(measure: Measure, value: Option<u64>) -> String {
-    let value: Option<Value> = value.map(|value| measure.shown(value));
+fn shown(measure: MachineMeasure, value: Option<u64>) -> String {
+    let value: Option<ColumnValue> = value.map(|value| measure.shown(value));
     value.map_or_else(dash, |value| value.to_string())
 }
 
@@ -131,13 +131,13 @@ fn dash() -> String {
 
 #[cfg(test)]
 mod tests {
-    use stats::compare::machines::{Group, Run};
+    use stats::compare::machines::{Group, MachineRun};
 
     use super::*;
 
     #[test]
     fn both_machines_stand_side_by_side_with_the_factor_between_them() {
-        let run = |share: u64, counted: u64| Run {
+        let run = |share: u64, counted: u64| MachineRun {
             load: "desk".to_owned(),
             policy: "fifo".to_owned(),
             seed: 1,
