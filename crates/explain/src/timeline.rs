@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_row_has_the_name_that_its_task_has_everywhere() {
         let mut timeline = Timeline::new(at(100), at(200), 4);
-        let stream = traces::testing::Stream::new();
+        let stream = traces::testing::StreamWriter::new();
         let stream = stream.born(0, 0, 0, 0).born(0, 1, 1, 0).born(0, 2, 1, 1);
         stream.feed(&mut timeline, 1, 300);
         let names: Vec<&str> = timeline.rows().map(|row| row.name.as_str()).collect();

@@ -6,7 +6,7 @@ use model::{
 };
 
 use crate::{Conservation, Metrics, Report};
-use traces::testing::Stream;
+use traces::testing::StreamWriter;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RandomState {
@@ -37,7 +37,7 @@ struct Machine {
     now: u64,
     cpus: Vec<Cpu>,
     tasks: Vec<RandomTask>,
-    stream: Stream,
+    stream: StreamWriter,
     cpu_times: Vec<CpuTimes>,
     task_times: Vec<TaskTimes>,
     /// Sums over nanoseconds: runnable or running tasks, waiting tasks, longest queue less the
@@ -56,7 +56,7 @@ impl Machine {
             now: 0,
             cpus: vec![Cpu::default(); cpus],
             tasks: Vec::new(),
-            stream: Stream::new(),
+            stream: StreamWriter::new(),
             cpu_times: vec![CpuTimes::default(); cpus],
             task_times: Vec::new(),
             queues: [0; 4],
@@ -125,7 +125,7 @@ impl Machine {
             .for_each(|(sum, now)| *sum += now);
     }
 
-    fn tell(&mut self, add: impl FnOnce(Stream) -> Stream) {
+    fn tell(&mut self, add: impl FnOnce(StreamWriter) -> StreamWriter) {
         self.stream = add(std::mem::take(&mut self.stream));
     }
 
@@ -401,7 +401,7 @@ fn no_stream_makes_a_sink_panic() {
             .iter()
             .filter(|e| e.kind != model::EventKind::New);
         let events = births.into_iter().chain(rest.copied()).collect();
-        let stream = Stream { events };
+        let stream = StreamWriter { events };
         let cpus = machine.cpus.len() as u16;
         let mut metrics = Metrics::new();
         stream.feed(&mut metrics, cpus, machine.now);

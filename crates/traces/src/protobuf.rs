@@ -4,7 +4,7 @@
 
 mod read;
 
-pub(crate) use read::{Column, Damaged, Fields, Small, Value};
+pub(crate) use read::{Column, Damaged, FieldValue, Fields, Small};
 
 /// A message under construction. Fields are written in the order of the calls.
 #[derive(Clone, Debug, Default)]
@@ -144,7 +144,7 @@ fn long_varint(mut value: u64, to: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn fields(message: &[u8]) -> Vec<(u64, Value<'_>)> {
+    fn fields(message: &[u8]) -> Vec<(u64, FieldValue<'_>)> {
         let fields: Result<_, _> = Fields::of(message).collect();
         fields.expect("it was written here")
     }
@@ -167,13 +167,13 @@ mod tests {
         let outer = Message::new().message(7, |inner| {
             inner.number(114, u64::MAX).text(1, "a").number(15, 0)
         });
-        let Value::Bytes(inner) = fields(outer.as_bytes())[0].1 else {
+        let FieldValue::Bytes(inner) = fields(outer.as_bytes())[0].1 else {
             panic!("a message has a length");
         };
         let want = vec![
-            (114, Value::Number(u64::MAX)),
-            (1, Value::Bytes(b"a")),
-            (15, Value::Number(0)),
+            (114, FieldValue::Number(u64::MAX)),
+            (1, FieldValue::Bytes(b"a")),
+            (15, FieldValue::Number(0)),
         ];
         assert_eq!(fields(inner), want);
     }
@@ -195,7 +195,7 @@ mod tests {
     fn every_length_of_a_number_reads_back() {
         for bits in 0..64 {
             for value in [1 << bits, (1 << bits) - 1, u64::MAX >> bits] {
-                let want = vec![(1, Value::Number(value)), (2, Value::Number(7))];
+                let want = vec![(1, FieldValue::Number(value)), (2, FieldValue::Number(7))];
                 assert_eq!(
                     fields(&Message::new().number(1, value).number(2, 7).0),
                     want

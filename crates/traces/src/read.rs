@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::json_lines::{HeaderLine, TextLine};
-use crate::words::{self, Form, Names, Word};
+use crate::words::{self, Names, Word, WordForm};
 
 /// Longest line that is read, in bytes.
 const LINE_MAX: u64 = 16 << 20;
@@ -310,30 +310,30 @@ impl<R: BufRead> EventReader<R> {
     fn word(&self, fields: &mut Fields, word: &Word) -> Result<u64, ReadError> {
         let Word { name, part, form } = *word;
         match form {
-            Form::Number => fields.number(name, part.max()),
-            Form::Cpu => self.cpu(fields, name).map(|cpu| cpu.0.into()),
-            Form::Maybe => match fields.object.get(name) {
+            WordForm::Number => fields.number(name, part.max()),
+            WordForm::Cpu => self.cpu(fields, name).map(|cpu| cpu.0.into()),
+            WordForm::Maybe => match fields.object.get(name) {
                 Some(Value::Null) => {
                     fields.take(name);
                     Ok(NOWHERE.into())
                 }
                 _ => fields.number(name, part.max()),
             },
-            Form::Flag if !fields.object.contains_key(name) => Ok(0),
-            Form::Flag => fields.number(name, 1),
-            Form::Task => self.task(fields, name, false).map(|task| task.0.into()),
-            Form::Signed => {
+            WordForm::Flag if !fields.object.contains_key(name) => Ok(0),
+            WordForm::Flag => fields.number(name, 1),
+            WordForm::Task => self.task(fields, name, false).map(|task| task.0.into()),
+            WordForm::Signed => {
                 let value = fields.take(name);
                 let number = value.as_i64().map(i64::cast_unsigned);
                 number.ok_or_else(|| fields.wrong(name, &value, "a whole number".to_owned()))
             }
-            Form::Name(names) => {
+            WordForm::Name(names) => {
                 let value = fields.take(name);
                 let at = names.iter().position(|name| value.as_str() == Some(name));
                 let at = at.map(|at| at as u64);
                 at.ok_or_else(|| fields.wrong(name, &value, format!("one of {}", names.join(", "))))
             }
-            Form::Index(list) => {
+            WordForm::Index(list) => {
                 let value = fields.take(name);
                 let length = self.names(list) as u64;
                 let index = value.as_u64().filter(|index| *index < length);

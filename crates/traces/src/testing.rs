@@ -64,12 +64,12 @@ pub fn event(ns: u64, kind: EventKind, cpu: u16, task: TaskId) -> Event {
 
 /// Writes a stream down in the order of its events. Every method appends one event.
 #[derive(Default)]
-pub struct Stream {
+pub struct StreamWriter {
     /// The events so far.
     pub events: Vec<Event>,
 }
 
-impl Stream {
+impl StreamWriter {
     /// Without events.
     #[must_use]
     pub fn new() -> Self {

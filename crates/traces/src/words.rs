@@ -13,14 +13,14 @@ pub(crate) struct Word {
     /// Its name in a file; a unit comes last.
     pub name: &'static str,
     /// Where it stands in the event.
-    pub part: Part,
+    pub part: PayloadPart,
     /// What it means.
-    pub form: Form,
+    pub form: WordForm,
 }
 
 /// A place in an event's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum PayloadPart {
     /// [`EventWords::detail`].
     Detail,
     /// All of [`EventWords::a`].
@@ -43,7 +43,7 @@ pub(crate) enum Part {
 
 /// What a word means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum WordForm {
     /// A number.
     Number,
     /// A number in two's complement.
@@ -72,7 +72,7 @@ pub(crate) enum Names {
     Phases,
 }
 
-impl Part {
+impl PayloadPart {
     /// Shift and width in bits.
     const fn bits(self) -> (u32, u32) {
         match self {
@@ -122,7 +122,7 @@ pub(crate) const fn payload(words: EventWords) -> [u64; 3] {
     [words.detail as u64, words.a, words.b]
 }
 
-const fn word(name: &'static str, part: Part, form: Form) -> Word {
+const fn word(name: &'static str, part: PayloadPart, form: WordForm) -> Word {
     Word { name, part, form }
 }
 
@@ -143,10 +143,10 @@ const CALLERS: [&str; Op::ALL.len() + 2] = {
     names
 };
 
-const CALLBACK: Word = word("callback", Part::Detail, Form::Name(&CALLERS));
-const QUEUE: Word = word("queue", Part::ALow, Form::Maybe);
-const DEPTH: Word = word("depth", Part::AHigh, Form::Number);
-const PLACE: Word = word("place", Part::BLow, Form::Maybe);
+const CALLBACK: Word = word("callback", PayloadPart::Detail, WordForm::Name(&CALLERS));
+const QUEUE: Word = word("queue", PayloadPart::ALow, WordForm::Maybe);
+const DEPTH: Word = word("depth", PayloadPart::AHigh, WordForm::Number);
+const PLACE: Word = word("place", PayloadPart::BLow, WordForm::Maybe);
 
 const LOOKED: [&str; 6] = [
     "move_to_local",
@@ -183,18 +183,18 @@ const OPS: [&str; Op::ALL.len()] = {
 };
 
 /// A kind, its name in files, its words.
-pub(crate) type Kind = (EventKind, &'static str, &'static [Word]);
+pub(crate) type KindRow = (EventKind, &'static str, &'static [Word]);
 
 /// Every kind, in the order of the declaration.
-pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
+pub(crate) const KINDS: [KindRow; EventKind::ALL.len()] = [
     (
         EventKind::New,
         "new",
         &[
-            word("group", Part::ALow, Form::Index(Names::Groups)),
-            word("index", Part::AHigh, Form::Number),
-            word("pid", Part::BLow, Form::Number),
-            word("parent", Part::BHigh, Form::Task),
+            word("group", PayloadPart::ALow, WordForm::Index(Names::Groups)),
+            word("index", PayloadPart::AHigh, WordForm::Number),
+            word("pid", PayloadPart::BLow, WordForm::Number),
+            word("parent", PayloadPart::BHigh, WordForm::Task),
         ],
     ),
     (EventKind::Exit, "exit", &[]),
@@ -202,105 +202,121 @@ pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
         EventKind::Wakeup,
         "wakeup",
         &[
-            word("waker", Part::ALow, Form::Task),
-            word("waker_cpu", Part::AThird, Form::Cpu),
-            word("new", Part::B, Form::Number),
-            word("sync", Part::ASync, Form::Flag),
+            word("waker", PayloadPart::ALow, WordForm::Task),
+            word("waker_cpu", PayloadPart::AThird, WordForm::Cpu),
+            word("new", PayloadPart::B, WordForm::Number),
+            word("sync", PayloadPart::ASync, WordForm::Flag),
         ],
     ),
     (
         EventKind::Switch,
         "switch",
         &[
-            word("prev_state", Part::Detail, Form::Name(&PREV_STATES)),
-            word("prev", Part::ALow, Form::Task),
-            word("overhead_ns", Part::B, Form::Number),
+            word(
+                "prev_state",
+                PayloadPart::Detail,
+                WordForm::Name(&PREV_STATES),
+            ),
+            word("prev", PayloadPart::ALow, WordForm::Task),
+            word("overhead_ns", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::Migrate,
         "migrate",
-        &[word("from", Part::A, Form::Cpu)],
+        &[word("from", PayloadPart::A, WordForm::Cpu)],
     ),
     (
         EventKind::Callback,
         "callback",
         &[
-            word("op", Part::Detail, Form::Name(&OPS)),
-            word("a", Part::A, Form::Number),
-            word("b", Part::B, Form::Number),
+            word("op", PayloadPart::Detail, WordForm::Name(&OPS)),
+            word("a", PayloadPart::A, WordForm::Number),
+            word("b", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::Steal,
         "steal",
-        &[word("span_ns", Part::A, Form::Number)],
+        &[word("span_ns", PayloadPart::A, WordForm::Number)],
     ),
     (
         EventKind::Report,
         "report",
         &[
-            word("priority", Part::ALow, Form::Number),
-            word("level", Part::AHigh, Form::Number),
-            word("flags", Part::B, Form::Number),
+            word("priority", PayloadPart::ALow, WordForm::Number),
+            word("level", PayloadPart::AHigh, WordForm::Number),
+            word("flags", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::SpanBegin,
         "span_begin",
-        &[word("span", Part::A, Form::Index(Names::Spans))],
+        &[word("span", PayloadPart::A, WordForm::Index(Names::Spans))],
     ),
     (
         EventKind::SpanEnd,
         "span_end",
         &[
-            word("span", Part::A, Form::Index(Names::Spans)),
-            word("length_ns", Part::B, Form::Number),
+            word("span", PayloadPart::A, WordForm::Index(Names::Spans)),
+            word("length_ns", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::Deadline,
         "deadline",
         &[
-            word("deadline", Part::A, Form::Index(Names::Deadlines)),
-            word("late_ns", Part::B, Form::Number),
+            word(
+                "deadline",
+                PayloadPart::A,
+                WordForm::Index(Names::Deadlines),
+            ),
+            word("late_ns", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::Skipped,
         "skipped",
         &[
-            word("deadline", Part::A, Form::Index(Names::Deadlines)),
-            word("periods", Part::B, Form::Number),
+            word(
+                "deadline",
+                PayloadPart::A,
+                WordForm::Index(Names::Deadlines),
+            ),
+            word("periods", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::Count,
         "count",
         &[
-            word("counter", Part::A, Form::Index(Names::Counters)),
-            word("by", Part::B, Form::Number),
+            word("counter", PayloadPart::A, WordForm::Index(Names::Counters)),
+            word("by", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::Phase,
         "phase",
-        &[word("phase", Part::A, Form::Index(Names::Phases))],
+        &[word(
+            "phase",
+            PayloadPart::A,
+            WordForm::Index(Names::Phases),
+        )],
     ),
     (
         EventKind::Kick,
         "kick",
         &[
-            word("flags", Part::A, Form::Number),
-            word("caller", Part::B, Form::Cpu),
+            word("flags", PayloadPart::A, WordForm::Number),
+            word("caller", PayloadPart::B, WordForm::Cpu),
         ],
     ),
     (
         EventKind::Change,
         "change",
         &[
-            word("what", Part::A, Form::Name(&CHANGES)),
-            word("value", Part::B, Form::Signed),
+            word("what", PayloadPart::A, WordForm::Name(&CHANGES)),
+            word("value", PayloadPart::B, WordForm::Signed),
         ],
     ),
     (
@@ -308,9 +324,9 @@ pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
         "queue",
         &[
             CALLBACK,
-            word("id", Part::A, Form::Number),
-            word("queue", Part::BLow, Form::Number),
-            word("exists", Part::BHigh, Form::Number),
+            word("id", PayloadPart::A, WordForm::Number),
+            word("queue", PayloadPart::BLow, WordForm::Number),
+            word("exists", PayloadPart::BHigh, WordForm::Number),
         ],
     ),
     (
@@ -321,7 +337,7 @@ pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
             QUEUE,
             DEPTH,
             PLACE,
-            word("flags", Part::BHigh, Form::Number),
+            word("flags", PayloadPart::BHigh, WordForm::Number),
         ],
     ),
     (
@@ -332,7 +348,7 @@ pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
             QUEUE,
             DEPTH,
             PLACE,
-            word("how", Part::BHigh, Form::Name(&LOOKED)),
+            word("how", PayloadPart::BHigh, WordForm::Name(&LOOKED)),
         ],
     ),
     (
@@ -343,37 +359,45 @@ pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
             QUEUE,
             DEPTH,
             PLACE,
-            word("why", Part::BHigh, Form::Name(&REMOVED)),
+            word("why", PayloadPart::BHigh, WordForm::Name(&REMOVED)),
         ],
     ),
     (
         EventKind::Ignored,
         "ignored",
-        &[CALLBACK, word("id", Part::A, Form::Number), PLACE],
+        &[
+            CALLBACK,
+            word("id", PayloadPart::A, WordForm::Number),
+            PLACE,
+        ],
     ),
     (
         EventKind::KickEnd,
         "kick_end",
         &[
             CALLBACK,
-            word("what", Part::A, Form::Name(&KICKED)),
+            word("what", PayloadPart::A, WordForm::Name(&KICKED)),
             PLACE,
-            word("caller", Part::BHigh, Form::Cpu),
+            word("caller", PayloadPart::BHigh, WordForm::Cpu),
         ],
     ),
     (
         EventKind::Idle,
         "idle",
-        &[CALLBACK, word("what", Part::A, Form::Name(&IDLE)), PLACE],
+        &[
+            CALLBACK,
+            word("what", PayloadPart::A, WordForm::Name(&IDLE)),
+            PLACE,
+        ],
     ),
     (
         EventKind::Slice,
         "slice",
         &[
             CALLBACK,
-            word("slice_ns", Part::A, Form::Number),
+            word("slice_ns", PayloadPart::A, WordForm::Number),
             PLACE,
-            word("why", Part::BHigh, Form::Name(&SLICED)),
+            word("why", PayloadPart::BHigh, WordForm::Name(&SLICED)),
         ],
     ),
     (
@@ -381,14 +405,18 @@ pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
         "allowed",
         &[
             CALLBACK,
-            word("cpus", Part::A, Form::Number),
-            word("mask", Part::B, Form::Number),
+            word("cpus", PayloadPart::A, WordForm::Number),
+            word("mask", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::Failed,
         "failed",
-        &[CALLBACK, word("kind", Part::A, Form::Number), PLACE],
+        &[
+            CALLBACK,
+            word("kind", PayloadPart::A, WordForm::Number),
+            PLACE,
+        ],
     ),
     (
         EventKind::Suspend,
@@ -396,35 +424,39 @@ pub(crate) const KINDS: [Kind; EventKind::ALL.len()] = [
         &[
             CALLBACK,
             PLACE,
-            word("until", Part::BHigh, Form::Name(&UNTIL)),
-            word("word", Part::A, Form::Number),
+            word("until", PayloadPart::BHigh, WordForm::Name(&UNTIL)),
+            word("word", PayloadPart::A, WordForm::Number),
         ],
     ),
     (
         EventKind::Resume,
         "resume",
-        &[CALLBACK, PLACE, word("lasted_ns", Part::A, Form::Number)],
+        &[
+            CALLBACK,
+            PLACE,
+            word("lasted_ns", PayloadPart::A, WordForm::Number),
+        ],
     ),
     (
         EventKind::Scheduler,
         "scheduler",
         &[
-            word("scheduler", Part::ALow, Form::Number),
-            word("cgroup", Part::B, Form::Number),
+            word("scheduler", PayloadPart::ALow, WordForm::Number),
+            word("cgroup", PayloadPart::B, WordForm::Number),
         ],
     ),
     (
         EventKind::Frequency,
         "frequency",
         &[
-            word("khz", Part::A, Form::Number),
-            word("rate", Part::BLow, Form::Number),
+            word("khz", PayloadPart::A, WordForm::Number),
+            word("rate", PayloadPart::BLow, WordForm::Number),
         ],
     ),
 ];
 
 /// What files say of the kind `kind`.
-pub(crate) const fn of(kind: EventKind) -> &'static Kind {
+pub(crate) const fn of(kind: EventKind) -> &'static KindRow {
     &KINDS[kind as usize]
 }
 
@@ -517,17 +549,17 @@ mod tests {
         }
     }
 
-    fn meaning(form: Form) -> String {
+    fn meaning(form: WordForm) -> String {
         match form {
-            Form::Number => String::new(),
-            Form::Signed => "number, can be negative".to_owned(),
-            Form::Task => "task or `null`".to_owned(),
-            Form::Cpu => "CPU".to_owned(),
-            Form::Maybe => "or `null`".to_owned(),
-            Form::Flag => "1, or not there".to_owned(),
-            Form::Name(names) if names.len() > LOOKED.len() => "callback".to_owned(),
-            Form::Name(names) => format!("`\"{}\"`", names.join("\"`, `\"")),
-            Form::Index(list) => format!("index into `{list:?}`").to_lowercase(),
+            WordForm::Number => String::new(),
+            WordForm::Signed => "number, can be negative".to_owned(),
+            WordForm::Task => "task or `null`".to_owned(),
+            WordForm::Cpu => "CPU".to_owned(),
+            WordForm::Maybe => "or `null`".to_owned(),
+            WordForm::Flag => "1, or not there".to_owned(),
+            WordForm::Name(names) if names.len() > LOOKED.len() => "callback".to_owned(),
+            WordForm::Name(names) => format!("`\"{}\"`", names.join("\"`, `\"")),
+            WordForm::Index(list) => format!("index into `{list:?}`").to_lowercase(),
         }
     }
 

@@ -194,7 +194,7 @@ impl Sink for Decider {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use traces::testing::{Stream, event, header, with};
+    use traces::testing::{StreamWriter, event, header, with};
 
     #[test]
     fn only_decisions_about_the_chosen_task_are_kept_with_their_lines() {
@@ -220,7 +220,7 @@ mod tests {
                 (0, 3 << 32 | 2, 4),
             )
         };
-        let born = Stream::new().born(0, 0, 0, 0).born(0, 1, 0, 1).events;
+        let born = StreamWriter::new().born(0, 0, 0, 0).born(0, 1, 0, 1).events;
         decider.events(&born);
         decider.events(&[queue, insert(0), insert(1)]);
         let [only] = decider.decided() else {
@@ -240,7 +240,7 @@ mod tests {
                 queues: None,
             });
             decider.begin(&header(1));
-            let born = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
+            let born = StreamWriter::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
             decider.events(&born.born(0, 2, 1, 1).events);
             let remove = |task| event(5, EventKind::Remove, 0, TaskId(task));
             // A slice that comes with an insert is part of that.

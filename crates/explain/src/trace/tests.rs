@@ -3,17 +3,17 @@ use model::PrevState::{Runnable, Sleeping};
 use model::report::INTERACTIVE;
 
 use super::*;
-use traces::testing::{Stream, with};
+use traces::testing::{StreamWriter, with};
 
 /// Three tasks on one CPU: task 0 (`solo`), tasks 1 and 2 (`pair`).
-fn born() -> Stream {
-    Stream::new()
+fn born() -> StreamWriter {
+    StreamWriter::new()
         .born(0, 0, 0, 0)
         .born(0, 1, 1, 0)
         .born(0, 2, 1, 1)
 }
 
-fn trace(which: Which, stream: &Stream, end: u64) -> Tracer {
+fn trace(which: Which, stream: &StreamWriter, end: u64) -> Tracer {
     let mut tracer = Tracer::new(Selection {
         which,
         children: false,
@@ -40,7 +40,7 @@ fn told(priority: u32, level: u32) -> Standing {
 }
 
 /// `pair.0` runs from 0 to 30, then `pair.1` until 50, then `solo`, which was woken at 10.
-fn behind_two() -> Stream {
+fn behind_two() -> StreamWriter {
     let report = |priority: u64, level: u64| level << 32 | priority;
     born()
         .start(0, 1, 0)

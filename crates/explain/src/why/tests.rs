@@ -1,7 +1,7 @@
 use model::{CpuId, EventKind, Looked, Nanos, PrevState, TaskId};
 
 use super::*;
-use traces::testing::{Stream, event, header, with};
+use traces::testing::{StreamWriter, event, header, with};
 
 const QUEUE: u64 = 7;
 
@@ -33,7 +33,7 @@ fn begin() -> Vec<Event> {
         decision(0, EventKind::Queue, 0, TaskId::NONE, words)
     };
     let mut events = vec![named(0, 3 << 62), named(1, (3 << 62) | 1), named(2, QUEUE)];
-    events.extend(Stream::new().born(0, 0, 0, 0).start(5, 0, 0).events);
+    events.extend(StreamWriter::new().born(0, 0, 0, 0).start(5, 0, 0).events);
     events
 }
 
@@ -90,7 +90,7 @@ fn a_wait_that_has_ended_is_among_the_worst_and_explains_itself() {
     ));
     let look = decision(900, EventKind::Look, 0, TaskId(0), (2, 1));
     events.push(look);
-    events.extend(Stream::new().switch(905, 0, None, Some(0)).events);
+    events.extend(StreamWriter::new().switch(905, 0, None, Some(0)).events);
     let worst = observe(&events, END).worst();
     assert_eq!(worst.len(), 1);
     assert_eq!(worst[0].span, Nanos::new(900));
@@ -99,7 +99,7 @@ fn a_wait_that_has_ended_is_among_the_worst_and_explains_itself() {
     assert_eq!(victim.put.as_ref().unwrap().time, SimTime::from_nanos(5));
     assert_eq!(worst[0].finding.fault, Fault::Waited);
     assert!(observe(&events, END).finding().is_none());
-    let off = Stream::new().switch(950, 0, Some((0, PrevState::Sleeping)), None);
+    let off = StreamWriter::new().switch(950, 0, Some((0, PrevState::Sleeping)), None);
     events.extend(off.events);
     assert_eq!(observe(&events, END).worst().len(), 1);
     assert_eq!(

@@ -429,13 +429,13 @@ mod tests {
     use model::EventKind;
 
     use super::*;
-    use traces::testing::Stream;
+    use traces::testing::StreamWriter;
 
     const MS: u64 = 1_000_000;
 
     /// Two CPUs; 0 has a task for 4 ms and then another for 6 ms, 1 has none.
-    fn stream() -> Stream {
-        Stream::new()
+    fn stream() -> StreamWriter {
+        StreamWriter::new()
             .born(0, 0, 0, 0)
             .born(0, 1, 1, 0)
             .wakeup(0, 0, 0)

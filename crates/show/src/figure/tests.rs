@@ -3,13 +3,13 @@
 use super::*;
 use model::{EventKind, PrevState};
 use stats::schedstat::{Interval, SchedstatReader};
-use traces::testing::Stream;
+use traces::testing::StreamWriter;
 
 const MS: u64 = 1_000_000;
 
 /// Two tasks take turns of 10 ms on a CPU for a second; the policy moves one up and down.
 fn collected() -> Collector {
-    let mut stream = Stream::new()
+    let mut stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .born(0, 1, 1, 0)
         .wakeup(0, 0, 0)
@@ -142,7 +142,7 @@ fn rates_are_calls_per_second_in_the_middle_of_their_piece_of_time() {
 
 #[test]
 fn calls_of_the_policy_and_kicks_have_curves_if_there_were_any() {
-    let mut stream = Stream::new();
+    let mut stream = StreamWriter::new();
     for at in 0..10 {
         stream = stream.on(at * 100 * MS, EventKind::Callback, 0, 0, 0);
         stream = stream.on(at * 100 * MS, EventKind::Kick, 0, 0, 0);
@@ -188,7 +188,7 @@ fn a_better_priority_is_drawn_above() {
 #[test]
 fn groups_beyond_the_colours_are_called_others_and_there_are_none_before() {
     let names = |groups: u32| {
-        let mut stream = Stream::new();
+        let mut stream = StreamWriter::new();
         for group in 0..groups {
             stream = stream.born(0, group, group, 0).wakeup(0, group, 0);
         }

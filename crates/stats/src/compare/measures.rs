@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
     use crate::compare::reported::{GROUP, MACHINE};
-    use traces::testing::Stream;
+    use traces::testing::StreamWriter;
 
     #[test]
     fn numbers_are_found_by_their_column_and_those_that_are_not_there_are_left_out() {
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_report_has_the_same_metrics_as_its_file() {
-        let stream = Stream::new()
+        let stream = StreamWriter::new()
             .born(0, 0, 0, 0)
             .born(0, 1, 1, 0)
             .start(5, 0, 0)

@@ -1,7 +1,7 @@
 use model::{CpuTimes, Exit, ExitKind};
 
 use super::*;
-use traces::testing::{self, Stream, event, raw};
+use traces::testing::{self, StreamWriter, event, raw};
 
 const RUNNABLE: PrevState = PrevState::Runnable;
 const SLEEPING: PrevState = PrevState::Sleeping;
@@ -11,13 +11,13 @@ fn at(ns: u64) -> SimTime {
     SimTime::from_nanos(ns)
 }
 
-fn checked(stream: &Stream) -> Conservation {
+fn checked(stream: &StreamWriter) -> Conservation {
     let mut check = Conservation::new();
     stream.feed(&mut check, 2, 100);
     check
 }
 
-fn violation(stream: &Stream) -> Violation {
+fn violation(stream: &StreamWriter) -> Violation {
     checked(stream)
         .violation()
         .expect("the stream breaks a rule")
@@ -25,15 +25,15 @@ fn violation(stream: &Stream) -> Violation {
 }
 
 /// A task that waits from 0 to 10 and then runs on CPU 0.
-fn running() -> Stream {
-    Stream::new()
+fn running() -> StreamWriter {
+    StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .switch(10, 0, None, Some(0))
 }
 
 /// A task that ran from 10 to 30, was cut short by an interrupt of 4, and sleeps.
-fn asleep() -> Stream {
+fn asleep() -> StreamWriter {
     running()
         .steal(15, 0, Some(0), 4)
         .switch(30, 0, Some((0, SLEEPING)), None)
@@ -142,7 +142,7 @@ fn a_task_is_born_once_in_turn_and_before_anything_else() {
             next: 1
         }
     );
-    let unborn = Stream::new().start(3, 0, 0);
+    let unborn = StreamWriter::new().start(3, 0, 0);
     assert_eq!(
         violation(&unborn),
         Violation::Unborn {
@@ -151,7 +151,7 @@ fn a_task_is_born_once_in_turn_and_before_anything_else() {
             next: 0
         }
     );
-    let unborn = Stream::new().switch(3, 0, None, Some(7));
+    let unborn = StreamWriter::new().switch(3, 0, None, Some(7));
     assert_eq!(
         violation(&unborn),
         Violation::Unborn {
@@ -198,7 +198,7 @@ fn wakeups_alternate_with_sleep() {
     let (time, task) = (at(20), TaskId(0));
     let running = running().wakeup(20, 0, 0);
     assert_eq!(violation(&running), Violation::WokenAwake { time, task });
-    let runnable = Stream::new()
+    let runnable = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .wakeup(20, 0, 0);
@@ -207,7 +207,7 @@ fn wakeups_alternate_with_sleep() {
 
 #[test]
 fn only_the_first_wakeup_is_a_start_and_that_of_a_fork_must_be() {
-    let child = |stream: Stream| {
+    let child = |stream: StreamWriter| {
         let at = (SimTime::from_nanos(20), CpuId(0), TaskId(1));
         // Its parent is task 0.
         stream.push(raw(at, EventKind::New, (0, 1, 1001)))
@@ -222,7 +222,7 @@ fn only_the_first_wakeup_is_a_start_and_that_of_a_fork_must_be() {
     );
     assert_eq!(checked(&child(running()).start(25, 1, 0)).violation(), None);
     // A task without a parent was there before the run, and may simply be woken.
-    let there = Stream::new().born(0, 0, 0, 0).wakeup(5, 0, 0);
+    let there = StreamWriter::new().born(0, 0, 0, 0).wakeup(5, 0, 0);
     assert_eq!(checked(&there).violation(), None);
     let second = asleep().start(40, 0, 0);
     assert_eq!(
@@ -298,7 +298,7 @@ fn a_switch_changes_the_task_and_says_in_which_state() {
             task: Some(TaskId(0))
         }
     );
-    let idle = Stream::new().switch(20, 0, None, None);
+    let idle = StreamWriter::new().switch(20, 0, None, None);
     assert_eq!(
         violation(&idle),
         Violation::NoSwitch {

@@ -2,13 +2,13 @@ use model::EventKind;
 
 use super::*;
 use crate::report::{GroupReport, Millionths, Thousandths};
-use traces::testing::Stream;
+use traces::testing::StreamWriter;
 
 const RUNNABLE: PrevState = PrevState::Runnable;
 const SLEEPING: PrevState = PrevState::Sleeping;
 const DEAD: PrevState = PrevState::Dead;
 
-fn report(stream: &Stream, cpus: u16, end: u64) -> Report {
+fn report(stream: &StreamWriter, cpus: u16, end: u64) -> Report {
     let mut metrics = Metrics::new();
     stream.feed(&mut metrics, cpus, end);
     metrics.report()
@@ -30,8 +30,8 @@ fn times(group: &GroupReport) -> [u64; 4] {
 /// solo  new run       sleep                wake ... run  wait  run  exit
 /// pair            start    run ........................  |  run |
 /// ```
-fn two_tasks_on_one_cpu() -> Stream {
-    Stream::new()
+fn two_tasks_on_one_cpu() -> StreamWriter {
+    StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .switch(10, 0, None, Some(0))
@@ -130,7 +130,7 @@ fn the_machine_has_switches_shares_and_queues() {
 
 #[test]
 fn kernel_time_is_no_part_of_a_runslice() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .switch(0, 0, None, Some(0))
@@ -149,7 +149,7 @@ fn kernel_time_is_no_part_of_a_runslice() {
 
 #[test]
 fn stolen_time_queues_behind_what_was_announced_before_and_ends_with_the_run() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .steal(10, 0, None, 10)
         .steal(15, 0, None, 10)
         .steal(90, 0, None, 50);
@@ -159,7 +159,7 @@ fn stolen_time_queues_behind_what_was_announced_before_and_ends_with_the_run() {
 
 #[test]
 fn a_task_that_starves_shows_although_its_wait_never_ends() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 1, 0)
         .born(0, 1, 1, 1)
         .start(0, 0, 0)
@@ -183,7 +183,7 @@ fn a_task_that_starves_shows_although_its_wait_never_ends() {
 
 #[test]
 fn a_migration_moves_the_load_and_a_first_placement_is_none() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 1, 0)
         .born(0, 1, 1, 1)
         .migrate(0, 0, 0, 1)
@@ -208,7 +208,7 @@ fn a_migration_moves_the_load_and_a_first_placement_is_none() {
 #[test]
 fn nice_values_beyond_the_last_are_the_last() {
     for (said, want) in [(i64::MAX, 19), (20, 19), (19, 19), (-20, -20), (-21, -20)] {
-        let stream = Stream::new()
+        let stream = StreamWriter::new()
             .born(0, 0, 0, 0)
             .start(0, 0, 0)
             .switch(0, 0, None, Some(0))
@@ -226,7 +226,7 @@ fn nice_values_beyond_the_last_are_the_last() {
 
 #[test]
 fn run_time_counts_for_the_nice_value_that_the_task_had_then() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .switch(0, 0, None, Some(0))
@@ -251,7 +251,7 @@ fn run_time_counts_for_the_nice_value_that_the_task_had_then() {
 
 #[test]
 fn deadlines_count_met_late_and_skipped() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .on(10, EventKind::Deadline, 0, 0, 0)
         .on(20, EventKind::Deadline, 0, 0, 400)
@@ -280,7 +280,7 @@ fn deadlines_count_met_late_and_skipped() {
 
 #[test]
 fn spans_counters_and_phases_have_their_own_tables() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .on(0, EventKind::SpanBegin, 0, 0, 0)
@@ -322,10 +322,13 @@ fn spans_counters_and_phases_have_their_own_tables() {
 #[test]
 fn what_an_interrupt_did_belongs_to_no_group() {
     let none = TaskId::NONE.0;
-    let stream =
-        Stream::new()
-            .on(10, EventKind::Count, none, 0, 4)
-            .on(10, EventKind::Deadline, none, 0, 9);
+    let stream = StreamWriter::new().on(10, EventKind::Count, none, 0, 4).on(
+        10,
+        EventKind::Deadline,
+        none,
+        0,
+        9,
+    );
     let report = report(&stream, 1, 50);
     assert_eq!(
         (report.counters[0].group.as_str(), report.counters[0].total),
@@ -339,7 +342,7 @@ fn what_an_interrupt_did_belongs_to_no_group() {
 
 #[test]
 fn a_wakeup_of_a_task_that_is_awake_starts_no_new_wait() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .wakeup(30, 0, 0)

@@ -3,10 +3,10 @@
 use model::{Event, EventKind, Nanos, PrevState, SimTime, Sink as _, TaskId};
 
 use super::*;
-use traces::testing::{Stream, event, header, with};
+use traces::testing::{StreamWriter, event, header, with};
 
 /// A run of `solo` on CPU 0, with the tasks of `pair` as company.
-fn probed(wanted: WantedProbe, stream: &Stream) -> Probed {
+fn probed(wanted: WantedProbe, stream: &StreamWriter) -> Probed {
     let mut probe = Probe::new(wanted);
     probe.begin(&header(1));
     probe.events(&stream.events);
@@ -39,7 +39,7 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
             longer: Nanos::new(7),
         },
     };
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .born(0, 1, 1, 0)
         .start(0, 0, 0)
@@ -78,7 +78,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
         )
     };
     let stream = || {
-        Stream::new()
+        StreamWriter::new()
             .born(0, 0, 0, 0)
             .start(0, 0, 0)
             .push(report(0, 120, 3, 1))
@@ -143,7 +143,7 @@ fn levels_are_followed_with_the_time_that_was_run_at_each() {
 #[test]
 fn a_flag_is_written_behind_its_level_where_it_is_asked_for() {
     let report = |ns, flags| with(event(ns, EventKind::Report, 0, TaskId(0)), (0, 120, flags));
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .push(report(0, 0))
         .push(switch(0, Some(0), PrevState::Idle, 0))
@@ -181,7 +181,7 @@ fn spans_of_a_name_have_a_shortest_and_a_longest() {
             (0, 0, length),
         )
     };
-    let mut stream = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
+    let mut stream = StreamWriter::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
     stream = stream.push(end(1, 1, 1)).push(end(10, 0, 7));
     for length in 1..=20 {
         stream = stream.push(end(10 + length, 1, length * 10));
@@ -206,7 +206,7 @@ fn a_stay_ends_when_a_running_task_is_put_elsewhere() {
             (0, level << 32, 0),
         )
     };
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .push(report(0, 0))
@@ -245,7 +245,7 @@ fn rate(counters: &[&str]) -> WantedProbe {
 #[test]
 fn tasks_that_begin_are_counted_in_whole_spans() {
     // The run ends after 1 ms: four spans, the first of which begins before `after`.
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .born(10, 1, 1, 0)
         .born(249_999, 2, 1, 1)

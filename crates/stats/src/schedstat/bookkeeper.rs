@@ -278,10 +278,10 @@ mod tests {
 
     use super::*;
     use crate::schedstat::SchedstatReader;
-    use traces::testing::{self, Stream, event, with};
+    use traces::testing::{self, StreamWriter, event, with};
 
     /// The last snapshot's run time, wait and count of CPU 0 in jiffies, at `end` nanoseconds.
-    fn books(bookkeeping: Bookkeeping, stream: &Stream, end: u64) -> [u64; 3] {
+    fn books(bookkeeping: Bookkeeping, stream: &StreamWriter, end: u64) -> [u64; 3] {
         let mut bookkeeper = Bookkeeper::new(bookkeeping, Vec::new());
         bookkeeper.begin(&testing::header(1));
         bookkeeper.events(&stream.events);
@@ -340,8 +340,8 @@ mod tests {
     }
 
     /// A runs, B takes the CPU for 5 ms, A runs on until 20 ms.
-    fn interrupted(before: &[Event]) -> Stream {
-        let stream = Stream::new()
+    fn interrupted(before: &[Event]) -> StreamWriter {
+        let stream = StreamWriter::new()
             .born(0, 0, 0, 0)
             .wakeup(0, 0, 0)
             .switch(0, 0, None, Some(0))
@@ -391,13 +391,14 @@ mod tests {
 
     #[test]
     fn a_pulled_task_is_queued_and_a_child_is_not() {
-        let child = Stream::new()
-            .born(0, 0, 0, 0)
-            .start(0, 0, 0)
-            .switch(7 * MS, 0, None, Some(0));
+        let child =
+            StreamWriter::new()
+                .born(0, 0, 0, 0)
+                .start(0, 0, 0)
+                .switch(7 * MS, 0, None, Some(0));
         assert_eq!(books(Bookkeeping::V4, &child, 9 * MS), [0, 0, 1]);
         assert_eq!(books(Bookkeeping::Full, &child, 9 * MS), [2, 7, 1]);
-        let pulled = Stream::new()
+        let pulled = StreamWriter::new()
             .born(0, 0, 0, 0)
             .start(0, 0, 1)
             .migrate(3 * MS, 0, 1, 0)
@@ -409,7 +410,7 @@ mod tests {
     fn jiffies_are_those_that_a_clock_of_jiffies_shows() {
         // 0.9 ms across a tick are one jiffy, and 0.9 ms between two ticks are none.
         let across = |from: u64| {
-            Stream::new()
+            StreamWriter::new()
                 .born(0, 0, 0, 0)
                 .wakeup(from, 0, 0)
                 .switch(from, 0, None, Some(0))

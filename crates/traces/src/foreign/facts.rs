@@ -15,7 +15,7 @@ const DEADLINE: u32 = 6;
 
 /// Scheduling attributes of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct SchedFacts {
     /// Its nice value as it was set.
     pub nice: i8,
     /// Its real-time priority, 1 to 99; `None` for other policies.
@@ -41,9 +41,9 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
 }
 
 /// The facts of each thread, by its number in `tasks`.
-pub fn of_tasks(tasks: &[Named], snapshot: &Snapshot) -> (Vec<Option<Facts>>, Coverage) {
+pub fn of_tasks(tasks: &[Named], snapshot: &Snapshot) -> (Vec<Option<SchedFacts>>, Coverage) {
     let online = model::snapshot::cpus_of(&snapshot.online);
-    let of = |threads: &[ThreadFacts]| -> HashMap<u32, Facts> {
+    let of = |threads: &[ThreadFacts]| -> HashMap<u32, SchedFacts> {
         let facts = threads
             .iter()
             .map(|thread| (thread.pid, facts(thread, &online)));
@@ -56,7 +56,7 @@ pub fn of_tasks(tasks: &[Named], snapshot: &Snapshot) -> (Vec<Option<Facts>>, Co
         last.insert(task.pid, id);
     }
     let mut coverage = Coverage::default();
-    let mut all: Vec<Option<Facts>> = Vec::with_capacity(tasks.len());
+    let mut all: Vec<Option<SchedFacts>> = Vec::with_capacity(tasks.len());
     for (id, task) in tasks.iter().enumerate() {
         let at_end = end
             .get(&task.pid)
@@ -85,7 +85,7 @@ pub fn of_tasks(tasks: &[Named], snapshot: &Snapshot) -> (Vec<Option<Facts>>, Co
     (all, coverage)
 }
 
-impl Facts {
+impl SchedFacts {
     /// The same for a task whose events show a priority: it may have set its own.
     fn with_priority_of(self, task: &Named) -> Self {
         match (task.prio, task.realtime()) {
@@ -100,12 +100,12 @@ impl Facts {
     }
 }
 
-fn facts(thread: &ThreadFacts, online: &[u16]) -> Facts {
+fn facts(thread: &ThreadFacts, online: &[u16]) -> SchedFacts {
     let own = model::snapshot::cpus_of(&thread.cpus);
     // No list of real CPUs is longer, and each task that inherits it reads it again.
     let is_list = !own.is_empty() && thread.cpus.len() <= 8 << 10;
     let is_bound = is_list && online.iter().any(|cpu| !own.contains(cpu));
-    Facts {
+    SchedFacts {
         nice: thread.nice.clamp(-20, 19),
         realtime: match thread.policy {
             policy if REALTIME.contains(&policy) => Some(thread.realtime.clamp(1, 99)),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::foreign::cursor::Endian;
 use crate::foreign::error::Error;
-use crate::foreign::record::{Comm, Context, Interrupt, Left, What, Who};
+use crate::foreign::record::{Comm, CpuContext, InterruptSource, Left, RecordWhat, Who};
 use crate::foreign::text::{is_timer, softirq_of, waking_sync};
 
 /// The descriptions of a file.
@@ -26,7 +26,7 @@ struct Common {
 
 #[derive(Debug)]
 struct Event {
-    kind: Kind,
+    kind: FieldKind,
     fields: Vec<Option<Field>>,
     states: Vec<(u64, u8)>,
 }
@@ -49,7 +49,7 @@ enum Form {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     Switch,
     Waking,
     WakingSync,
@@ -71,7 +71,7 @@ enum Kind {
 /// Fields that an event has at least, and fields that it may have.
 type Fields = (&'static [&'static str], &'static [&'static str]);
 
-impl Kind {
+impl FieldKind {
     fn of(name: &str) -> Option<(Self, &'static str, Fields)> {
         const WOKEN: Fields = (&["comm", "pid"], &["prio", "target_cpu"]);
         let all: &[(&'static str, Self, Fields)] = &[
@@ -147,7 +147,7 @@ impl Formats {
             let what = "the description of an event has no name or no ID";
             return Err(Error::Malformed { offset, what });
         };
-        let Some((kind, event, (needed, possible))) = Kind::of(name) else {
+        let Some((kind, event, (needed, possible))) = FieldKind::of(name) else {
             return Ok(());
         };
         let Ok(id) = id.parse() else {
@@ -189,17 +189,19 @@ impl Formats {
 
     /// Decodes an event: the thread that ran, the context, and what happened. `None` for events of
     /// no use, and for those that are too short.
-    pub fn decode(&self, data: &[u8]) -> Option<(u32, Context, What)> {
+    pub fn decode(&self, data: &[u8]) -> Option<(u32, CpuContext, RecordWhat)> {
         let common = self.common?;
         let number = |field: Field| self.number(data, field);
         let event = self.events.get(&number(common.kind)?.cast_unsigned())?;
         let flags = common.flags.and_then(number);
-        let context = flags.map_or(Context::Unsaid, |it| Context::of_flags(it.cast_unsigned()));
+        let context = flags.map_or(CpuContext::Unsaid, |it| {
+            CpuContext::of_flags(it.cast_unsigned())
+        });
         let pid = u32::try_from(number(common.pid)?).ok()?;
         Some((pid, context, self.what(event, data, pid)?))
     }
 
-    fn what(&self, event: &Event, data: &[u8], current: u32) -> Option<What> {
+    fn what(&self, event: &Event, data: &[u8], current: u32) -> Option<RecordWhat> {
         let field = |index: usize| event.fields.get(index).copied().flatten();
         let number = |index: usize| self.number(data, field(index)?);
         let small = |index: usize| u32::try_from(number(index)?).ok();
@@ -213,48 +215,48 @@ impl Formats {
             })
         };
         Some(match event.kind {
-            Kind::Switch => What::Switch {
+            FieldKind::Switch => RecordWhat::Switch {
                 prev: who(0, 1, 5)?,
                 left: left(number(2)?.cast_unsigned(), &event.states),
                 next: who(3, 4, 6)?,
             },
-            Kind::Waking => What::Waking(who(0, 1, 2)?, small(3)),
-            Kind::WakingSync => waking_sync(small(0)?, small(1)?)?,
-            Kind::Wakeup | Kind::WakeupNew => What::Wakeup {
+            FieldKind::Waking => RecordWhat::Waking(who(0, 1, 2)?, small(3)),
+            FieldKind::WakingSync => waking_sync(small(0)?, small(1)?)?,
+            FieldKind::Wakeup | FieldKind::WakeupNew => RecordWhat::Wakeup {
                 who: who(0, 1, 2)?,
                 cpu: small(3),
-                new: event.kind == Kind::WakeupNew,
+                new: event.kind == FieldKind::WakeupNew,
             },
-            Kind::Migrate => What::Migrate {
+            FieldKind::Migrate => RecordWhat::Migrate {
                 who: who(0, 1, 4)?,
                 from: small(2)?,
                 to: small(3)?,
             },
-            Kind::Fork => What::Fork {
+            FieldKind::Fork => RecordWhat::Fork {
                 parent: small(0)?,
                 child: who(1, 2, usize::MAX)?,
             },
-            Kind::Exec => What::Exec {
+            FieldKind::Exec => RecordWhat::Exec {
                 pid: small(0)?,
                 old: small(1)?,
             },
-            Kind::Exit => What::Exit(small(0)?),
-            Kind::Rename => What::Rename(Who {
+            FieldKind::Exit => RecordWhat::Exit(small(0)?),
+            FieldKind::Rename => RecordWhat::Rename(Who {
                 pid: small(1).unwrap_or(current),
                 comm: comm(0)?,
                 prio: None,
             }),
-            Kind::IrqEntry => What::Enter(Interrupt::Device {
+            FieldKind::IrqEntry => RecordWhat::Enter(InterruptSource::Device {
                 clock: field(0).is_some_and(|field| {
                     let name = self.bytes(data, field);
                     name.is_some_and(is_timer)
                 }),
             }),
-            Kind::IrqExit => What::Leave(Interrupt::Device { clock: false }),
-            Kind::SoftirqEntry => What::Enter(softirq_of(small(0)?.into())),
-            Kind::SoftirqExit => What::Leave(softirq_of(small(0)?.into())),
-            Kind::TimerEntry => What::Enter(Interrupt::Timer),
-            Kind::TimerExit => What::Leave(Interrupt::Timer),
+            FieldKind::IrqExit => RecordWhat::Leave(InterruptSource::Device { clock: false }),
+            FieldKind::SoftirqEntry => RecordWhat::Enter(softirq_of(small(0)?.into())),
+            FieldKind::SoftirqExit => RecordWhat::Leave(softirq_of(small(0)?.into())),
+            FieldKind::TimerEntry => RecordWhat::Enter(InterruptSource::Timer),
+            FieldKind::TimerExit => RecordWhat::Leave(InterruptSource::Timer),
         })
     }
 

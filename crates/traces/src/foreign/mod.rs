@@ -30,7 +30,7 @@ use std::io::{BufRead, BufReader, Read, Seek};
 use model::{Header, MachineSpec, SimTime, Snapshot, TaskGroup, TaskId};
 
 pub use error::Error;
-pub use facts::Facts;
+pub use facts::SchedFacts;
 pub use findings::{Causes, Coverage, Findings, Kinds};
 use priority::Priority;
 pub use stream::{MOST_CPUS, Out, Window};
@@ -48,7 +48,7 @@ pub struct Imported {
     /// The threads, by [`model::TaskId`].
     pub tasks: Vec<Named>,
     /// What is known of each besides, by its number; empty unless there is a snapshot.
-    pub facts: Vec<Option<Facts>>,
+    pub facts: Vec<Option<SchedFacts>>,
     /// What `runslice record` saw of the machine and its threads, if the trace is of it.
     pub snapshot: Option<Snapshot>,
     /// What was found, lost and guessed.
@@ -58,7 +58,7 @@ pub struct Imported {
 impl Imported {
     /// Facts about a task besides its events.
     #[must_use]
-    pub fn facts_of(&self, task: TaskId) -> Option<&Facts> {
+    pub fn facts_of(&self, task: TaskId) -> Option<&SchedFacts> {
         self.facts.get(task.index())?.as_ref()
     }
 
@@ -84,7 +84,7 @@ impl Imported {
 
 /// The formats that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TraceKind {
     PerfData,
     TraceDat,
     Perfetto,
@@ -110,18 +110,18 @@ pub fn is_foreign(begin: &[u8]) -> bool {
 pub fn is_trace(begin: &[u8]) -> bool {
     let begin = &begin[..begin.len().min(BEGIN)];
     match kind_of(begin) {
-        Ok(Kind::Text) => text::has_record(begin),
+        Ok(TraceKind::Text) => text::has_record(begin),
         Ok(_) => true,
         Err(_) => false,
     }
 }
 
-fn kind_of(begin: &[u8]) -> Result<Kind, Error> {
+fn kind_of(begin: &[u8]) -> Result<TraceKind, Error> {
     let unknown = |hint| Err(Error::Unknown { hint });
     match begin {
         [] => unknown(Some("it is empty: record again with `runslice record`")),
         [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
-        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => Ok(Kind::PerfData),
+        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => Ok(TraceKind::PerfData),
         [
             0x17,
             0x08,
@@ -134,11 +134,11 @@ fn kind_of(begin: &[u8]) -> Result<Kind, Error> {
             b'n',
             b'g',
             ..,
-        ] => Ok(Kind::TraceDat),
+        ] => Ok(TraceKind::TraceDat),
         [0x1f, 0x8b, ..] => unknown(Some("it is packed with gzip: unpack it first")),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => unknown(Some("it is packed with zstd: unpack it first")),
-        _ if text::is_text(begin) => Ok(Kind::Text),
-        [0x0a, ..] => Ok(Kind::Perfetto),
+        _ if text::is_text(begin) => Ok(TraceKind::Text),
+        [0x0a, ..] => Ok(TraceKind::Perfetto),
         _ => unknown(None),
     }
 }
@@ -163,16 +163,16 @@ pub fn read<'a, R: Read + Seek>(
     let kind = kind_of(&begin[..begin.len().min(BEGIN)])?;
     let disorder = match kind {
         // Its reader merges by time.
-        Kind::TraceDat => 0,
-        Kind::Text => 1 << 12,
-        Kind::PerfData | Kind::Perfetto => 1 << 20,
+        TraceKind::TraceDat => 0,
+        TraceKind::Text => 1 << 12,
+        TraceKind::PerfData | TraceKind::Perfetto => 1 << 20,
     };
     let mut stream = Stream::new(disorder, window, out);
     match kind {
-        Kind::PerfData => perf_data::read(&mut input, &mut stream)?,
-        Kind::TraceDat => trace_dat::read(&mut input, &mut stream)?,
-        Kind::Perfetto => perfetto::read(&mut input, &mut stream)?,
-        Kind::Text => text::read(&mut input, &mut stream)?,
+        TraceKind::PerfData => perf_data::read(&mut input, &mut stream)?,
+        TraceKind::TraceDat => trace_dat::read(&mut input, &mut stream)?,
+        TraceKind::Perfetto => perfetto::read(&mut input, &mut stream)?,
+        TraceKind::Text => text::read(&mut input, &mut stream)?,
     }
     stream.finish();
     if stream.tasks.named.len() > MOST_THREADS {
@@ -267,7 +267,7 @@ impl Named {
 }
 
 /// A group for each task. A name that several have gets the number of the thread.
-fn groups(tasks: &[Named], facts: &[Option<Facts>]) -> Vec<TaskGroup> {
+fn groups(tasks: &[Named], facts: &[Option<SchedFacts>]) -> Vec<TaskGroup> {
     let mut names: HashMap<String, u32> = HashMap::new();
     let own = |task: &Named| match task.comm.to_string() {
         name if name.is_empty() => "unnamed".to_owned(),

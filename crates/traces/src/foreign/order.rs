@@ -79,7 +79,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foreign::record::{Context, What};
+    use crate::foreign::record::{CpuContext, RecordWhat};
 
     #[test]
     fn records_of_one_moment_keep_their_order_and_late_ones_find_their_place() {
@@ -90,8 +90,8 @@ mod tests {
                 time,
                 cpu: 0,
                 pid,
-                context: Context::Unsaid,
-                what: What::Exit(0),
+                context: CpuContext::Unsaid,
+                what: RecordWhat::Exit(0),
             };
             times.extend(order.push(record).map(|it| (it.time, it.pid)));
         }

@@ -18,7 +18,7 @@ use crate::foreign::format::Formats;
 use crate::foreign::record::Record;
 use crate::foreign::stream::Stream;
 use crate::foreign::trace_dat::tracing_data;
-use sample::{Layout, Sample};
+use sample::{Layout, PerfSample};
 use unpacked::Unpacked;
 
 /// Most bytes of the descriptions of all events.
@@ -493,7 +493,7 @@ impl Records<'_> {
                 return Ok(());
             }
         };
-        let sample = Sample::of(body, layout, self.head.endian);
+        let sample = PerfSample::of(body, layout, self.head.endian);
         let sample = sample.map_err(|what| Error::Malformed { offset, what })?;
         let Some((pid, context, what)) = self.head.formats.decode(sample.raw) else {
             stream.told.skipped += 1;

@@ -5,14 +5,14 @@ mod compact;
 use std::io::{BufRead, BufReader, Read};
 
 use crate::foreign::error::Error;
-use crate::foreign::record::{Comm, Context, Interrupt, Left, Record, What, Who};
+use crate::foreign::record::{Comm, CpuContext, InterruptSource, Left, Record, RecordWhat, Who};
 use crate::foreign::stream::Stream;
 use crate::foreign::text::{is_timer, softirq_of};
 use crate::foreign::unpack::{Allowance, Packing, reader};
 use crate::perfetto::fields::{
     TRACE_PACKET, ftrace, interrupt, packet, process, sched, switch, system,
 };
-use crate::protobuf::{Damaged, Fields, LENGTH, Small, Value};
+use crate::protobuf::{Damaged, FieldValue, Fields, LENGTH, Small};
 
 /// Most bytes of one packet, packed or not. No more than two are in memory: one with packets in
 /// it, and one of these.
@@ -117,7 +117,7 @@ fn take(
     };
     for field in Fields::of(packet) {
         let field = field.map_err(damaged)?;
-        if let (packet::COMPRESSED_PACKETS, Value::Bytes(packed)) = field
+        if let (packet::COMPRESSED_PACKETS, FieldValue::Bytes(packed)) = field
             && take_packed(packed, at, allowance, stream)?
         {
             return Ok(true);
@@ -176,14 +176,14 @@ fn take_packed(
 fn take_plain(packet: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> {
     for field in Fields::of(packet) {
         match field? {
-            (packet::SYSTEM_INFO, Value::Bytes(info)) => {
+            (packet::SYSTEM_INFO, FieldValue::Bytes(info)) => {
                 if let Some(name) = Small::of(info)?.bytes(system::UTSNAME)? {
                     let release = Small::of(name)?.bytes(system::RELEASE)?;
                     let release = release.map(str::from_utf8).transpose();
                     stream.told.kernel = release.map_err(|_| Damaged)?.map(str::to_owned);
                 }
             }
-            (packet::FTRACE_EVENTS, Value::Bytes(bundle)) if take_bundle(bundle, stream)? => {
+            (packet::FTRACE_EVENTS, FieldValue::Bytes(bundle)) if take_bundle(bundle, stream)? => {
                 return Ok(true);
             }
             _ => {}
@@ -198,11 +198,13 @@ fn take_bundle(bundle: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> 
     let mut cpu = 0;
     for field in Fields::of(bundle) {
         match field? {
-            (ftrace::CPU, Value::Number(number)) => {
+            (ftrace::CPU, FieldValue::Number(number)) => {
                 cpu = u32::try_from(number).unwrap_or(u32::MAX);
             }
-            (ftrace::LOST_EVENTS, Value::Number(lost)) => stream.told.gaps += u64::from(lost != 0),
-            (ftrace::FTRACE_CLOCK, Value::Number(clock)) => {
+            (ftrace::LOST_EVENTS, FieldValue::Number(lost)) => {
+                stream.told.gaps += u64::from(lost != 0)
+            }
+            (ftrace::FTRACE_CLOCK, FieldValue::Number(clock)) => {
                 stream.told.clock = Some(clock_name(clock).to_owned());
             }
             _ => {}
@@ -210,7 +212,7 @@ fn take_bundle(bundle: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> 
     }
     for field in Fields::of(bundle) {
         match field? {
-            (ftrace::EVENT, Value::Bytes(event)) => {
+            (ftrace::EVENT, FieldValue::Bytes(event)) => {
                 let Some(record) = record(event, cpu)? else {
                     stream.told.skipped += 1;
                     continue;
@@ -219,7 +221,7 @@ fn take_bundle(bundle: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> 
                     return Ok(true);
                 }
             }
-            (ftrace::COMPACT_SCHED, Value::Bytes(compact))
+            (ftrace::COMPACT_SCHED, FieldValue::Bytes(compact))
                 if compact::push(compact, cpu, stream)? =>
             {
                 return Ok(true);
@@ -242,16 +244,16 @@ const fn clock_name(clock: u64) -> &'static str {
 
 /// The record of an event; `None` if it is of another kind than those that are read.
 pub fn record(event: &[u8], cpu: u32) -> Result<Option<Record>, Damaged> {
-    let (mut time, mut pid, mut context, mut what) = (0, 0, Context::Unsaid, None);
+    let (mut time, mut pid, mut context, mut what) = (0, 0, CpuContext::Unsaid, None);
     for field in Fields::of(event) {
         match field? {
-            (ftrace::TIMESTAMP, Value::Number(number)) => time = number,
-            (ftrace::PID, Value::Number(number)) => pid = number as u32,
-            (ftrace::COMMON_FLAGS, Value::Number(flags)) => {
-                context = Context::of_flags(flags & u64::from(u32::MAX));
+            (ftrace::TIMESTAMP, FieldValue::Number(number)) => time = number,
+            (ftrace::PID, FieldValue::Number(number)) => pid = number as u32,
+            (ftrace::COMMON_FLAGS, FieldValue::Number(flags)) => {
+                context = CpuContext::of_flags(flags & u64::from(u32::MAX));
             }
             (ftrace::TIMESTAMP | ftrace::PID | ftrace::COMMON_FLAGS, _) => return Err(Damaged),
-            (kind, Value::Bytes(message)) => {
+            (kind, FieldValue::Bytes(message)) => {
                 what = of_tasks(kind, message)?
                     .or(of_interrupts(kind, message)?)
                     .or(what);
@@ -287,7 +289,7 @@ fn number(of: &Small<'_>, field: u64) -> Result<Option<u32>, Damaged> {
 }
 
 /// What happened to tasks; `None` if `kind` is another, or the message speaks of no task.
-fn of_tasks(kind: u64, message: &[u8]) -> Result<Option<What>, Damaged> {
+fn of_tasks(kind: u64, message: &[u8]) -> Result<Option<RecordWhat>, Damaged> {
     let of = || Small::of(message);
     let first = [sched::COMM, sched::PID, sched::PRIO];
     let target = |of: &Small<'_>| {
@@ -300,41 +302,41 @@ fn of_tasks(kind: u64, message: &[u8]) -> Result<Option<What>, Damaged> {
             let next = [switch::NEXT_COMM, switch::NEXT_PID, switch::NEXT_PRIO];
             let left = Left::of_bits(of.number(switch::PREV_STATE)?.unwrap_or_default());
             let both = who(&of, first)?.zip(who(&of, next)?);
-            both.map(|(prev, next)| What::Switch { prev, left, next })
+            both.map(|(prev, next)| RecordWhat::Switch { prev, left, next })
         }
         ftrace::SCHED_WAKING => {
             let of = of()?;
             let cpu = target(&of)?;
-            who(&of, first)?.map(|who| What::Waking(who, cpu))
+            who(&of, first)?.map(|who| RecordWhat::Waking(who, cpu))
         }
         ftrace::SCHED_WAKEUP | ftrace::SCHED_WAKEUP_NEW => {
             let of = of()?;
             let (cpu, new) = (target(&of)?, kind == ftrace::SCHED_WAKEUP_NEW);
-            who(&of, first)?.map(|who| What::Wakeup { who, cpu, new })
+            who(&of, first)?.map(|who| RecordWhat::Wakeup { who, cpu, new })
         }
         ftrace::SCHED_MIGRATE_TASK => {
             let of = of()?;
             let from = number(&of, sched::MIGRATE_ORIG_CPU)?;
             let to = number(&of, sched::MIGRATE_DEST_CPU)?;
             let all = who(&of, first)?.zip(from).zip(to);
-            all.map(|((who, from), to)| What::Migrate { who, from, to })
+            all.map(|((who, from), to)| RecordWhat::Migrate { who, from, to })
         }
         ftrace::SCHED_PROCESS_FORK => {
             let of = of()?;
             let parent = number(&of, process::FORK_PARENT_PID)?;
             let child = named(&of, process::FORK_CHILD_COMM, process::FORK_CHILD_PID)?;
             let both = parent.zip(child);
-            both.map(|(parent, child)| What::Fork { parent, child })
+            both.map(|(parent, child)| RecordWhat::Fork { parent, child })
         }
         ftrace::SCHED_PROCESS_EXEC => {
             let of = of()?;
             let both = number(&of, process::EXEC_PID)?.zip(number(&of, process::EXEC_OLD_PID)?);
-            both.map(|(pid, old)| What::Exec { pid, old })
+            both.map(|(pid, old)| RecordWhat::Exec { pid, old })
         }
-        ftrace::SCHED_PROCESS_EXIT => number(&of()?, process::EXIT_PID)?.map(What::Exit),
+        ftrace::SCHED_PROCESS_EXIT => number(&of()?, process::EXIT_PID)?.map(RecordWhat::Exit),
         ftrace::TASK_RENAME => {
             let task = named(&of()?, process::RENAME_NEWCOMM, process::RENAME_PID)?;
-            task.map(What::Rename)
+            task.map(RecordWhat::Rename)
         }
         _ => None,
     })
@@ -349,7 +351,7 @@ fn named(of: &Small<'_>, comm: u64, pid: u64) -> Result<Option<Who>, Damaged> {
 }
 
 /// Interrupts that begin and end; `None` if `kind` is another.
-fn of_interrupts(kind: u64, message: &[u8]) -> Result<Option<What>, Damaged> {
+fn of_interrupts(kind: u64, message: &[u8]) -> Result<Option<RecordWhat>, Damaged> {
     let softirq = || {
         let vector = Small::of(message)?.number(interrupt::SOFTIRQ_VEC)?;
         Ok(softirq_of(vector.unwrap_or_default() & u64::from(u32::MAX)))
@@ -357,18 +359,18 @@ fn of_interrupts(kind: u64, message: &[u8]) -> Result<Option<What>, Damaged> {
     Ok(Some(match kind {
         ftrace::IRQ_HANDLER_ENTRY => {
             let name = Small::of(message)?.bytes(interrupt::IRQ_NAME)?;
-            What::Enter(Interrupt::Device {
+            RecordWhat::Enter(InterruptSource::Device {
                 clock: is_timer(name.unwrap_or_default()),
             })
         }
-        ftrace::IRQ_HANDLER_EXIT => What::Leave(Interrupt::Device { clock: false }),
-        ftrace::SOFTIRQ_ENTRY => What::Enter(softirq()?),
-        ftrace::SOFTIRQ_EXIT => What::Leave(softirq()?),
+        ftrace::IRQ_HANDLER_EXIT => RecordWhat::Leave(InterruptSource::Device { clock: false }),
+        ftrace::SOFTIRQ_ENTRY => RecordWhat::Enter(softirq()?),
+        ftrace::SOFTIRQ_EXIT => RecordWhat::Leave(softirq()?),
         ftrace::HRTIMER_EXPIRE_ENTRY | ftrace::TIMER_EXPIRE_ENTRY | ftrace::LOCAL_TIMER_ENTRY => {
-            What::Enter(Interrupt::Timer)
+            RecordWhat::Enter(InterruptSource::Timer)
         }
         ftrace::HRTIMER_EXPIRE_EXIT | ftrace::TIMER_EXPIRE_EXIT | ftrace::LOCAL_TIMER_EXIT => {
-            What::Leave(Interrupt::Timer)
+            RecordWhat::Leave(InterruptSource::Timer)
         }
         _ => return Ok(None),
     }))

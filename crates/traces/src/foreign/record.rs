@@ -13,9 +13,9 @@ pub struct Record {
     /// runs.
     pub pid: u32,
     /// In what context the CPU was.
-    pub context: Context,
+    pub context: CpuContext,
     /// What was reported.
-    pub what: What,
+    pub what: RecordWhat,
 }
 
 /// As a record's `pid`: whoever runs on the CPU.
@@ -24,7 +24,7 @@ pub const CURRENT: u32 = u32::MAX;
 /// In what context a CPU was when it reported something (`common_flags`, kernel 6.18,
 /// `kernel/trace/trace.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Context {
+pub enum CpuContext {
     /// The trace does not say.
     #[default]
     Unsaid,
@@ -36,7 +36,7 @@ pub enum Context {
     Soft,
 }
 
-impl Context {
+impl CpuContext {
     /// From the flags of a record.
     #[must_use]
     pub const fn of_flags(flags: u64) -> Self {
@@ -159,7 +159,7 @@ impl Left {
 
 /// Source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interrupt {
+pub enum InterruptSource {
     /// A device's interrupt; `clock` if its name says that it is a timer's.
     Device {
         /// Whether it is the clock's.
@@ -176,7 +176,7 @@ pub enum Interrupt {
 
 /// What a record reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum RecordWhat {
     /// `sched_switch`.
     Switch {
         /// Who leaves the CPU.
@@ -195,8 +195,8 @@ pub enum What {
     },
     /// `sched_waking`: in the context of who wakes. Its `target_cpu` is where the thread last was.
     Waking(Who, Option<u32>),
-    /// Of a probe that `runslice record` sets: the [`What::Waking`] of this thread that follows on
-    /// the same CPU is by one that is about to sleep.
+    /// Of a probe that `runslice record` sets: the [`RecordWhat::Waking`] of this thread that
+    /// follows on the same CPU is by one that is about to sleep.
     WakingSync(u32),
     /// `sched_wakeup`, or `sched_wakeup_new` if `new`: maybe on another CPU than the waker's.
     Wakeup {
@@ -235,9 +235,9 @@ pub enum What {
     /// `task_rename`.
     Rename(Who),
     /// An interrupt begins.
-    Enter(Interrupt),
+    Enter(InterruptSource),
     /// An interrupt ends.
-    Leave(Interrupt),
+    Leave(InterruptSource),
     /// So many records were lost before this one; 0 if it is not known how many.
     Lost(u64),
 }

@@ -6,7 +6,7 @@ use model::{Event, Nanos, Snapshot};
 
 use crate::foreign::findings::Findings;
 use crate::foreign::order::Order;
-use crate::foreign::record::{Comm, Record, What};
+use crate::foreign::record::{Comm, Record, RecordWhat};
 use crate::foreign::tasks::Tasks;
 
 /// CPUs from this number on are taken for damage.
@@ -124,7 +124,10 @@ impl<'a> Stream<'a> {
         let since = record.time.saturating_sub(base);
         // A part of a trace has the machine of the whole, and may be one in which nothing happens.
         self.tasks.has_cpus(record.cpu + 1);
-        self.has_switch |= matches!(record.what, What::Switch { .. } | What::SwitchTo { .. });
+        self.has_switch |= matches!(
+            record.what,
+            RecordWhat::Switch { .. } | RecordWhat::SwitchTo { .. }
+        );
         if since < self.window.from.get() || self.is_over {
             return;
         }
@@ -178,10 +181,10 @@ impl<'a> Stream<'a> {
 fn sound(mut record: Record) -> Option<Record> {
     let is_cpu = |cpu: &u32| *cpu < MOST_CPUS;
     match &mut record.what {
-        What::Waking(_, target) | What::Wakeup { cpu: target, .. } => {
+        RecordWhat::Waking(_, target) | RecordWhat::Wakeup { cpu: target, .. } => {
             *target = target.filter(is_cpu);
         }
-        What::Migrate { from, to, .. } if !is_cpu(from) || !is_cpu(to) => return None,
+        RecordWhat::Migrate { from, to, .. } if !is_cpu(from) || !is_cpu(to) => return None,
         _ => {}
     }
     is_cpu(&record.cpu).then_some(record)

@@ -11,7 +11,9 @@ use model::{
 
 use crate::foreign::findings::Findings;
 use crate::foreign::priority::Priority;
-use crate::foreign::record::{CURRENT, Comm, Context, Interrupt, Left, Record, What, Who};
+use crate::foreign::record::{
+    CURRENT, Comm, CpuContext, InterruptSource, Left, Record, RecordWhat, Who,
+};
 
 /// A thread that was woken while it still ran went to sleep within this time, in nanoseconds, or
 /// it was not that sleep which the wakeup ended.
@@ -60,7 +62,7 @@ impl Priorities {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ThreadState {
     Asleep(Left),
     Ready,
     Running(u32),
@@ -70,7 +72,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Live {
     id: TaskId,
-    state: State,
+    state: ThreadState,
     cpu: u32,
     forked: bool,
     /// Whether it was woken at all.
@@ -143,9 +145,9 @@ impl Tasks {
         let mut seen: HashMap<u32, ()> = HashMap::new();
         for record in first {
             match record.what {
-                What::Switch { next, .. } | What::SwitchTo { next, .. } => {
+                RecordWhat::Switch { next, .. } | RecordWhat::SwitchTo { next, .. } => {
                     let prev = match record.what {
-                        What::Switch { prev, .. } => prev,
+                        RecordWhat::Switch { prev, .. } => prev,
                         _ => Who::default(),
                     };
                     if self.cpu(record.cpu).current.is_none() {
@@ -157,7 +159,9 @@ impl Tasks {
                     }
                     seen.insert(prev.pid, ());
                 }
-                What::Waking(who, _) | What::Wakeup { who, .. } | What::Fork { child: who, .. } => {
+                RecordWhat::Waking(who, _)
+                | RecordWhat::Wakeup { who, .. }
+                | RecordWhat::Fork { child: who, .. } => {
                     seen.insert(who.pid, ());
                 }
                 _ => {}
@@ -219,15 +223,15 @@ impl Tasks {
 
     fn note_kind(&mut self, record: &Record) {
         let kinds = &mut self.findings.kinds;
-        kinds.contexts |= record.context != Context::Unsaid;
+        kinds.contexts |= record.context != CpuContext::Unsaid;
         match record.what {
-            What::Switch { .. } | What::SwitchTo { .. } => kinds.switch = true,
-            What::Waking(..) => kinds.waking = true,
-            What::Wakeup { new, .. } => kinds.wakeup |= !new,
-            What::Migrate { .. } => kinds.migrate = true,
-            What::Fork { .. } => kinds.fork = true,
-            What::Enter(Interrupt::Timer) => kinds.timers = true,
-            What::Enter(_) => kinds.interrupts = true,
+            RecordWhat::Switch { .. } | RecordWhat::SwitchTo { .. } => kinds.switch = true,
+            RecordWhat::Waking(..) => kinds.waking = true,
+            RecordWhat::Wakeup { new, .. } => kinds.wakeup |= !new,
+            RecordWhat::Migrate { .. } => kinds.migrate = true,
+            RecordWhat::Fork { .. } => kinds.fork = true,
+            RecordWhat::Enter(InterruptSource::Timer) => kinds.timers = true,
+            RecordWhat::Enter(_) => kinds.interrupts = true,
             _ => {}
         }
     }
@@ -242,7 +246,10 @@ impl Tasks {
             self.findings.late_ns_max = self.findings.late_ns_max.max(by);
         }
         self.now = self.now.max(record.time);
-        if !matches!(record.what, What::Switch { .. } | What::SwitchTo { .. }) {
+        if !matches!(
+            record.what,
+            RecordWhat::Switch { .. } | RecordWhat::SwitchTo { .. }
+        ) {
             self.runs_unswitched(record);
         }
         let current = self.cpu(record.cpu).current.unwrap_or(0);
@@ -254,45 +261,48 @@ impl Tasks {
             _ => *record,
         };
         // Ends of interrupts may be missing. None is open where a thread's own context is.
-        let in_thread = matches!(record.what, What::Switch { .. } | What::SwitchTo { .. });
-        if in_thread || record.context == Context::Task {
+        let in_thread = matches!(
+            record.what,
+            RecordWhat::Switch { .. } | RecordWhat::SwitchTo { .. }
+        );
+        if in_thread || record.context == CpuContext::Task {
             self.no_interrupt(record.cpu);
         }
         match record.what {
-            What::SwitchTo { left, next } => {
+            RecordWhat::SwitchTo { left, next } => {
                 let prev = Who {
                     pid: current,
                     ..Who::default()
                 };
                 self.switch(record.cpu, prev, left, next);
             }
-            What::Switch { prev, left, next } => self.switch(record.cpu, prev, left, next),
-            What::Waking(who, cpu) => {
+            RecordWhat::Switch { prev, left, next } => self.switch(record.cpu, prev, left, next),
+            RecordWhat::Waking(who, cpu) => {
                 self.prioritise(who);
                 self.waking(record, who, cpu);
             }
-            What::Wakeup { who, cpu, new } => {
+            RecordWhat::Wakeup { who, cpu, new } => {
                 self.prioritise(who);
                 self.wakeup(record, who, cpu, new);
             }
-            What::Migrate { who, from, to } => self.migrate(who, from, to),
-            What::Fork { parent, child } => self.fork(record.cpu, parent, child),
-            What::Exec { pid, old } => self.exec(pid, old),
+            RecordWhat::Migrate { who, from, to } => self.migrate(who, from, to),
+            RecordWhat::Fork { parent, child } => self.fork(record.cpu, parent, child),
+            RecordWhat::Exec { pid, old } => self.exec(pid, old),
             // Some kernels (6.18.15) leave out whom: the thread that renames itself.
-            What::Rename(who) if who.pid == 0 => self.learn(Who {
+            RecordWhat::Rename(who) if who.pid == 0 => self.learn(Who {
                 pid: record.pid,
                 ..who
             }),
-            What::Rename(who) => self.learn(who),
-            What::Enter(interrupt) => self.interrupt(record.cpu, interrupt, true),
-            What::Leave(interrupt) => self.interrupt(record.cpu, interrupt, false),
-            What::Lost(many) => {
+            RecordWhat::Rename(who) => self.learn(who),
+            RecordWhat::Enter(interrupt) => self.interrupt(record.cpu, interrupt, true),
+            RecordWhat::Leave(interrupt) => self.interrupt(record.cpu, interrupt, false),
+            RecordWhat::Lost(many) => {
                 self.findings.gaps += 1;
                 self.findings.lost = self.findings.lost.saturating_add(many);
                 self.no_interrupt(record.cpu);
             }
-            What::WakingSync(pid) => self.cpu(record.cpu).sync = Some(pid),
-            What::Exit(_) => {}
+            RecordWhat::WakingSync(pid) => self.cpu(record.cpu).sync = Some(pid),
+            RecordWhat::Exit(_) => {}
         }
     }
 
@@ -361,7 +371,7 @@ impl Tasks {
         self.findings.before += u64::from(parent.is_none());
         let live = Live {
             id,
-            state: State::Asleep(Left::Sleeping),
+            state: ThreadState::Asleep(Left::Sleeping),
             cpu,
             forked: parent.is_some(),
             started: false,
@@ -407,7 +417,7 @@ impl Tasks {
         let Some((live, prio)) = self.live.get_mut(&who.pid).zip(who.prio) else {
             return;
         };
-        if !matches!(live.state, State::Asleep(_)) {
+        if !matches!(live.state, ThreadState::Asleep(_)) {
             return;
         }
         let before = live.priorities.last;
@@ -454,7 +464,7 @@ impl Tasks {
         let live = self.live[&pid];
         let is_start = live.forked && !live.started;
         self.change(pid, |live| {
-            live.state = State::Ready;
+            live.state = ThreadState::Ready;
             live.started = true;
             live.waking = None;
         });
@@ -496,7 +506,7 @@ impl Tasks {
     fn enter(&mut self, pid: u32, cpu: u32) {
         self.place(pid, cpu);
         let id = self.live[&pid].id;
-        self.change(pid, |live| live.state = State::Running(cpu));
+        self.change(pid, |live| live.state = ThreadState::Running(cpu));
         self.cpu(cpu).current = Some(pid);
         self.emit_switch(cpu, (TaskId::NONE, PrevState::Idle), id);
     }
@@ -504,7 +514,7 @@ impl Tasks {
     /// Takes a thread off the CPU on which it runs, which idles then.
     fn leave(&mut self, pid: u32, cpu: u32) {
         let id = self.live[&pid].id;
-        self.change(pid, |live| live.state = State::Ready);
+        self.change(pid, |live| live.state = ThreadState::Ready);
         self.cpu(cpu).current = Some(0);
         self.emit_switch(cpu, (id, PrevState::Runnable), TaskId::NONE);
     }
@@ -530,7 +540,7 @@ impl Tasks {
         }
         self.emit_switch(cpu, (prev_id, state), wanted);
         if wanted != TaskId::NONE {
-            self.change(next.pid, |live| live.state = State::Running(cpu));
+            self.change(next.pid, |live| live.state = ThreadState::Running(cpu));
         }
         if prev_id != TaskId::NONE {
             self.has_left(cpu, prev.pid, prev_id, left);
@@ -567,11 +577,11 @@ impl Tasks {
     fn make_ready(&mut self, cpu: u32, who: Who) -> TaskId {
         let live = self.ensure(who, cpu);
         match live.state {
-            State::Running(elsewhere) => {
+            ThreadState::Running(elsewhere) => {
                 self.findings.mismatched += 1;
                 self.leave(who.pid, elsewhere);
             }
-            State::Asleep(_) => {
+            ThreadState::Asleep(_) => {
                 let known = self.findings.kinds.wakeup || self.findings.kinds.waking;
                 self.findings.unwoken += u64::from(known);
                 let waker = live
@@ -579,7 +589,7 @@ impl Tasks {
                     .map_or(Waker::nobody(WakeCause::Unsaid), |it| it.0);
                 self.wake(who.pid, waker, cpu);
             }
-            State::Ready => {}
+            ThreadState::Ready => {}
         }
         self.findings.unmoved += u64::from(self.live[&who.pid].cpu != cpu);
         self.place(who.pid, cpu);
@@ -590,7 +600,7 @@ impl Tasks {
     fn has_left(&mut self, cpu: u32, pid: u32, id: TaskId, left: Left) {
         match left {
             Left::Runnable => self.change(pid, |live| {
-                live.state = State::Ready;
+                live.state = ThreadState::Ready;
                 live.waking = None;
             }),
             Left::Dead => {
@@ -599,7 +609,7 @@ impl Tasks {
                 self.emit(id, cpu, model::What::Exit);
             }
             Left::Sleeping | Left::Blocked => {
-                self.change(pid, |live| live.state = State::Asleep(left));
+                self.change(pid, |live| live.state = ThreadState::Asleep(left));
                 let waking = self.live[&pid].waking;
                 let Some((waker, at)) = waking.filter(|_| !self.findings.kinds.wakeup) else {
                     return;
@@ -619,11 +629,11 @@ impl Tasks {
         let cpu = *self.cpu(record.cpu);
         let inside = cpu.devices > 0 || cpu.softs > 0 || cpu.timers > 0;
         let in_task = match record.context {
-            Context::Task => record.pid != 0,
+            CpuContext::Task => record.pid != 0,
             // What is left of softirqs wakes the thread that serves them: when the last one has
             // ended, so that no record encloses it (6.18, kernel/softirq.c, `handle_softirqs`).
-            Context::Unsaid => record.pid != 0 && !inside && !whom.comm.serves_softirqs(),
-            Context::Hard | Context::Soft => false,
+            CpuContext::Unsaid => record.pid != 0 && !inside && !whom.comm.serves_softirqs(),
+            CpuContext::Hard | CpuContext::Soft => false,
         };
         if in_task {
             let task = self
@@ -638,7 +648,7 @@ impl Tasks {
             };
         }
         // An interrupt that no device raised is the CPU's own timer, or a call from another CPU.
-        let local = record.context == Context::Hard && has_interrupts && cpu.devices == 0;
+        let local = record.context == CpuContext::Hard && has_interrupts && cpu.devices == 0;
         let by_clock = cpu.timers > 0 || cpu.device_clocks > 0 || cpu.soft_clocks > 0 || local;
         Waker::nobody(match left {
             _ if by_clock => WakeCause::Clock,
@@ -653,18 +663,18 @@ impl Tasks {
         }
         let live = self.ensure(who, cpu.unwrap_or(record.cpu));
         let left = match live.state {
-            State::Asleep(left) => left,
-            State::Ready | State::Running(_) => Left::Sleeping,
+            ThreadState::Asleep(left) => left,
+            ThreadState::Ready | ThreadState::Running(_) => Left::Sleeping,
         };
         let mut waker = self.waker(record, who, left);
         let sync = self.cpu(record.cpu).sync.take();
         waker.sync = waker.task != TaskId::NONE && sync == Some(who.pid);
         match live.state {
             // `target_cpu` is the previous CPU: the new one is seen at the switch.
-            State::Asleep(_) if !self.findings.kinds.wakeup => {
+            ThreadState::Asleep(_) if !self.findings.kinds.wakeup => {
                 self.wake(who.pid, waker, live.cpu);
             }
-            State::Ready if !self.findings.kinds.wakeup => {}
+            ThreadState::Ready if !self.findings.kinds.wakeup => {}
             _ => {
                 let now = self.now;
                 self.change(who.pid, |live| live.waking = Some((waker, now)));
@@ -677,7 +687,7 @@ impl Tasks {
             return;
         }
         let live = self.ensure(who, cpu.unwrap_or(record.cpu));
-        let State::Asleep(left) = live.state else {
+        let ThreadState::Asleep(left) = live.state else {
             // It had not left its CPU yet, or was woken by the one who forked it.
             self.change(who.pid, |live| live.waking = None);
             return;
@@ -699,8 +709,8 @@ impl Tasks {
         let live = self.ensure(who, from);
         match live.state {
             // It has left that CPU already, or will be seen at its next switch.
-            State::Running(_) => {}
-            State::Ready | State::Asleep(_) => self.place(who.pid, to),
+            ThreadState::Running(_) => {}
+            ThreadState::Ready | ThreadState::Asleep(_) => self.place(who.pid, to),
         }
     }
 
@@ -715,7 +725,7 @@ impl Tasks {
         let parent = (parent != 0).then(|| self.ensure(who, cpu).id);
         if let Some(old) = self.live.get(&child.pid).copied() {
             self.findings.reused += 1;
-            if let State::Running(cpu) = old.state {
+            if let ThreadState::Running(cpu) = old.state {
                 self.leave(child.pid, cpu);
             }
             self.live.remove(&child.pid);
@@ -732,7 +742,7 @@ impl Tasks {
             return;
         };
         if let Some(Live {
-            state: State::Running(cpu),
+            state: ThreadState::Running(cpu),
             ..
         }) = self.live.get(&pid).copied()
         {
@@ -740,12 +750,12 @@ impl Tasks {
         }
         self.named[live.id.index()].pid = pid;
         self.live.insert(pid, live);
-        if let State::Running(cpu) = live.state {
+        if let ThreadState::Running(cpu) = live.state {
             self.cpu(cpu).current = Some(pid);
         }
     }
 
-    fn interrupt(&mut self, cpu: u32, interrupt: Interrupt, begins: bool) {
+    fn interrupt(&mut self, cpu: u32, interrupt: InterruptSource, begins: bool) {
         let cpu = self.cpu(cpu);
         let count = |depth: &mut u8| {
             *depth = if begins {
@@ -755,19 +765,19 @@ impl Tasks {
             };
         };
         match interrupt {
-            Interrupt::Device { clock } => {
+            InterruptSource::Device { clock } => {
                 count(&mut cpu.devices);
                 if clock || !begins {
                     count(&mut cpu.device_clocks);
                 }
             }
-            Interrupt::Soft { clock } => {
+            InterruptSource::Soft { clock } => {
                 count(&mut cpu.softs);
                 if clock {
                     count(&mut cpu.soft_clocks);
                 }
             }
-            Interrupt::Timer => count(&mut cpu.timers),
+            InterruptSource::Timer => count(&mut cpu.timers),
         }
     }
 }

@@ -17,7 +17,7 @@ use prost::Message as _;
 
 use model::{Change, Event, EventKind, Sink as _, TaskClass, TaskId, WakeCause};
 
-use crate::foreign::record::{Context, Left, Record, What, Who};
+use crate::foreign::record::{CpuContext, Left, Record, RecordWhat, Who};
 use crate::foreign::{Error, Imported, Window, read};
 use messages as m;
 use story::{story, who};
@@ -173,16 +173,16 @@ fn no_task_wakes_the_thread_that_serves_softirqs() {
     let mut records = Vec::new();
     for (index, whom) in (0..).zip([served, server]) {
         let cpu = Some(0);
-        let wakeup = What::Wakeup {
+        let wakeup = RecordWhat::Wakeup {
             who: whom,
             cpu,
             new: false,
         };
         let idle = who(0, "swapper/0");
-        let switch = |prev, left, next| What::Switch { prev, left, next };
+        let switch = |prev, left, next| RecordWhat::Switch { prev, left, next };
         let steps = [
             switch(idle, Left::Runnable, main),
-            What::Waking(whom, cpu),
+            RecordWhat::Waking(whom, cpu),
             wakeup,
             switch(main, Left::Sleeping, whom),
             switch(whom, Left::Sleeping, idle),
@@ -191,7 +191,7 @@ fn no_task_wakes_the_thread_that_serves_softirqs() {
             time: 1_000_000_000 + 100_000 * index + 5_000 * step,
             cpu: 0,
             pid: 10,
-            context: Context::Unsaid,
+            context: CpuContext::Unsaid,
             what,
         }));
     }
@@ -213,12 +213,12 @@ fn no_task_wakes_the_thread_that_serves_softirqs() {
 fn a_wakeup_is_synchronous_if_the_probe_named_that_thread_just_before_it() {
     let (main, idle) = (who(10, "main"), who(0, "swapper/0"));
     let [named, plain, late] = [20, 30, 40].map(|pid| who(pid, "woken"));
-    let wakeup = |who| What::Wakeup {
+    let wakeup = |who| RecordWhat::Wakeup {
         who,
         cpu: Some(0),
         new: false,
     };
-    let switch = |prev, left, next| What::Switch { prev, left, next };
+    let switch = |prev, left, next| RecordWhat::Switch { prev, left, next };
     let mut steps = vec![switch(idle, Left::Runnable, main)];
     // 40 was awake when the probe named it, so that no wakeup followed.
     for (probed, woken) in [
@@ -227,9 +227,9 @@ fn a_wakeup_is_synchronous_if_the_probe_named_that_thread_just_before_it() {
         (Some(40), plain),
         (None, late),
     ] {
-        steps.extend(probed.map(What::WakingSync));
+        steps.extend(probed.map(RecordWhat::WakingSync));
         steps.extend([
-            What::Waking(woken, Some(0)),
+            RecordWhat::Waking(woken, Some(0)),
             wakeup(woken),
             switch(main, Left::Runnable, woken),
             switch(woken, Left::Sleeping, main),
@@ -241,7 +241,7 @@ fn a_wakeup_is_synchronous_if_the_probe_named_that_thread_just_before_it() {
             time: 1_000_000_000 + 5_000 * step,
             cpu: 0,
             pid: 10,
-            context: Context::Task,
+            context: CpuContext::Task,
             what,
         })
         .collect();
@@ -265,8 +265,8 @@ fn a_rename_that_does_not_say_whom_is_of_the_thread_that_ran_in_perfetto_and_in_
         time,
         cpu: 0,
         pid: 0,
-        context: Context::Task,
-        what: What::Switch {
+        context: CpuContext::Task,
+        what: RecordWhat::Switch {
             prev,
             left: Left::Sleeping,
             next,
@@ -396,23 +396,23 @@ fn a_priority_changes_where_a_wakeup_shows_another() {
                 time,
                 cpu: 0,
                 pid,
-                context: Context::Hard,
+                context: CpuContext::Hard,
                 what,
             }
         };
         let idle = who(0, "swapper/0");
-        let wakeup = What::Wakeup {
+        let wakeup = RecordWhat::Wakeup {
             who: shown(prio),
             cpu: Some(0),
             new: false,
         };
-        let switch = |prev, next| What::Switch {
+        let switch = |prev, next| RecordWhat::Switch {
             prev,
             left: Left::Sleeping,
             next,
         };
         [
-            at(0, What::Waking(shown(prio), Some(0))),
+            at(0, RecordWhat::Waking(shown(prio), Some(0))),
             at(0, wakeup),
             at(0, switch(idle, shown(prio))),
             at(20, switch(shown(boosted), idle)),
@@ -442,7 +442,7 @@ fn a_priority_changes_where_a_wakeup_shows_another() {
 fn a_used_number_a_lost_switch_and_a_late_record_are_counted_and_break_no_rule() {
     let mut records = story();
     // Another thread gets number 10 while it lives.
-    let fork = What::Fork {
+    let fork = RecordWhat::Fork {
         parent: 20,
         child: who(10, "again"),
     };
@@ -460,8 +460,8 @@ fn a_used_number_a_lost_switch_and_a_late_record_are_counted_and_break_no_rule()
         time: time + 1_000,
         cpu: 1,
         pid: 77,
-        context: Context::Task,
-        what: What::Switch {
+        context: CpuContext::Task,
+        what: RecordWhat::Switch {
             prev: who(77, "ghost"),
             left: Left::Sleeping,
             next: who(20, "server"),

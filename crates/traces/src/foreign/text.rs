@@ -12,7 +12,7 @@ use fields::{number, word};
 use std::io::{BufRead, Read as _};
 
 use crate::foreign::error::Error;
-use crate::foreign::record::{Comm, Context, Record};
+use crate::foreign::record::{Comm, CpuContext, Record};
 use crate::foreign::stream::Stream;
 
 /// Bytes of a line that are looked at.
@@ -178,7 +178,7 @@ fn after_bracket(line: &[u8], at: usize) -> Option<Line> {
     let end = rest.iter().take(11).position(|byte| *byte == b']')?;
     let cpu = number(&rest[..end])?;
     let (mut next, mut rest) = head_word(rest.get(end + 1..)?)?;
-    let mut context = Context::Unsaid;
+    let mut context = CpuContext::Unsaid;
     if next.last() != Some(&b':') {
         context = flags(next)?;
         (next, rest) = head_word(rest)?;
@@ -217,7 +217,7 @@ fn head_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 fn after_head(
     thread: &[u8],
     cpu: u64,
-    context: Context,
+    context: CpuContext,
     (time, rest): (&[u8], &[u8]),
 ) -> Option<Line> {
     let time = time.strip_suffix(b":")?;
@@ -276,15 +276,15 @@ fn pid(left: &[u8]) -> Option<(u32, Comm)> {
 }
 
 /// The context by the third of the flags, as in `d.h2.`.
-fn flags(flags: &[u8]) -> Option<Context> {
+fn flags(flags: &[u8]) -> Option<CpuContext> {
     let is_flag = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'+');
     if !(4..=8).contains(&flags.len()) || !flags.iter().all(is_flag) {
         return None;
     }
     Some(match flags[2] {
-        b'h' | b'H' | b'z' | b'Z' => Context::Hard,
-        b's' => Context::Soft,
-        _ => Context::Task,
+        b'h' | b'H' | b'z' | b'Z' => CpuContext::Hard,
+        b's' => CpuContext::Soft,
+        _ => CpuContext::Task,
     })
 }
 
@@ -302,7 +302,7 @@ fn nanos(text: &[u8]) -> Option<u64> {
 
 /// A record of `what` that nothing else is said of.
 #[cfg(test)]
-fn bare(line: &[u8]) -> Option<crate::foreign::record::What> {
+fn bare(line: &[u8]) -> Option<crate::foreign::record::RecordWhat> {
     match parse(line) {
         Line::Record(record, _) => Some(record.what),
         _ => None,

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use model::{Event, EventKind, EventWords, NOWHERE, SimTime, TaskId};
 
-use crate::words::{self, Form, KINDS, Word};
+use crate::words::{self, KINDS, Word, WordForm};
 
 /// No line is longer: the longest has a time, a CPU, a task and five words.
 pub(super) const LONGEST: usize = 512;
@@ -59,7 +59,7 @@ struct Value {
     texts: Vec<Piece>,
 }
 
-/// How a word is written, by its [`Form`].
+/// How a word is written, by its [`WordForm`].
 #[derive(Clone, Copy, Debug)]
 enum How {
     Number,
@@ -93,7 +93,7 @@ static LINES: LazyLock<[Line; KINDS.len()]> = LazyLock::new(|| {
 
 fn value(word: &'static Word) -> Value {
     let texts = match word.form {
-        Form::Name(names) => names,
+        WordForm::Name(names) => names,
         _ => &[],
     };
     let (number, shift) = word.part.place();
@@ -103,12 +103,12 @@ fn value(word: &'static Word) -> Value {
         shift,
         mask: word.part.max(),
         how: match word.form {
-            Form::Number | Form::Cpu | Form::Index(_) => How::Number,
-            Form::Signed => How::Signed,
-            Form::Task => How::Maybe(TaskId::NONE.0.into()),
-            Form::Maybe => How::Maybe(NOWHERE.into()),
-            Form::Flag => How::Flag,
-            Form::Name(_) => How::Name,
+            WordForm::Number | WordForm::Cpu | WordForm::Index(_) => How::Number,
+            WordForm::Signed => How::Signed,
+            WordForm::Task => How::Maybe(TaskId::NONE.0.into()),
+            WordForm::Maybe => How::Maybe(NOWHERE.into()),
+            WordForm::Flag => How::Flag,
+            WordForm::Name(_) => How::Name,
         },
         texts: texts
             .iter()
@@ -202,7 +202,7 @@ impl Lines {
             words::covers(event),
             "an event has bits that its kind does not have: {event:?}"
         );
-        let mut row = Row { bytes: to, len: 0 };
+        let mut row = LineWriter { bytes: to, len: 0 };
         if self.begin.len > 0 && self.time == event.time {
             row.piece(&self.begin);
         } else {
@@ -233,7 +233,7 @@ impl Lines {
         row.len
     }
 
-    fn begin(&mut self, time: SimTime, row: &mut Row<'_>) {
+    fn begin(&mut self, time: SimTime, row: &mut LineWriter<'_>) {
         let [last, now] = [self.time, time].map(SimTime::as_nanos);
         self.time = time;
         if self.tenth == 0 || last / EIGHT != now / EIGHT {
@@ -252,12 +252,12 @@ impl Lines {
 }
 
 /// A line under construction.
-struct Row<'a> {
+struct LineWriter<'a> {
     bytes: &'a mut [u8; LONGEST],
     len: usize,
 }
 
-impl Row<'_> {
+impl LineWriter<'_> {
     fn fixed<const N: usize>(&mut self, bytes: &[u8; N]) {
         self.put(bytes, N);
     }
@@ -405,7 +405,7 @@ mod tests {
 
     fn written(value: u64) -> String {
         let mut bytes = [0; LONGEST];
-        let mut row = Row {
+        let mut row = LineWriter {
             bytes: &mut bytes,
             len: 0,
         };

@@ -2,20 +2,20 @@ use model::{EventWords, NOWHERE, Rng, TaskId};
 
 use super::*;
 use crate::read::{EventReader, ReadError, replay};
-use crate::testing::{self, Stream};
-use crate::words::{Form, KINDS, Names};
+use crate::testing::{self, StreamWriter};
+use crate::words::{KINDS, Names, WordForm};
 
 const CPUS: u16 = 4;
 
-fn written(stream: &Stream, end: u64) -> String {
+fn written(stream: &StreamWriter, end: u64) -> String {
     written_by(JsonLines::new(Vec::new()), stream, end)
 }
 
-fn written_with_decisions(stream: &Stream, end: u64) -> String {
+fn written_with_decisions(stream: &StreamWriter, end: u64) -> String {
     written_by(JsonLines::with_decisions(Vec::new()), stream, end)
 }
 
-fn written_by(mut lines: JsonLines<Vec<u8>>, stream: &Stream, end: u64) -> String {
+fn written_by(mut lines: JsonLines<Vec<u8>>, stream: &StreamWriter, end: u64) -> String {
     stream.feed(&mut lines, CPUS, end);
     String::from_utf8(lines.close().unwrap()).unwrap()
 }
@@ -27,8 +27,8 @@ fn read(text: &str) -> Result<(Vec<Event>, Option<SimTime>), ReadError> {
 }
 
 /// A random event of each kind, with every word that the kind has, after three births.
-fn every_kind(rng: &mut Rng) -> Stream {
-    let mut stream = Stream::new()
+fn every_kind(rng: &mut Rng) -> StreamWriter {
+    let mut stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .born(0, 1, 1, 0)
         .born(0, 2, 1, 1);
@@ -41,16 +41,16 @@ fn every_kind(rng: &mut Rng) -> Stream {
         let mut numbers = EventWords::default();
         for word in words {
             let value = match word.form {
-                Form::Number | Form::Signed => rng.next_u64() & word.part.max(),
-                Form::Maybe if rng.below(4) == 0 => NOWHERE.into(),
-                Form::Maybe => rng.below(5),
-                Form::Flag => rng.below(2),
-                Form::Cpu => rng.below(CPUS.into()),
-                Form::Task if rng.below(4) == 0 => TaskId::NONE.0.into(),
-                Form::Task => rng.below(3),
-                Form::Name(names) => rng.below(names.len() as u64),
-                Form::Index(Names::Groups | Names::Phases) => rng.below(2),
-                Form::Index(_) => 0,
+                WordForm::Number | WordForm::Signed => rng.next_u64() & word.part.max(),
+                WordForm::Maybe if rng.below(4) == 0 => NOWHERE.into(),
+                WordForm::Maybe => rng.below(5),
+                WordForm::Flag => rng.below(2),
+                WordForm::Cpu => rng.below(CPUS.into()),
+                WordForm::Task if rng.below(4) == 0 => TaskId::NONE.0.into(),
+                WordForm::Task => rng.below(3),
+                WordForm::Name(names) => rng.below(names.len() as u64),
+                WordForm::Index(Names::Groups | Names::Phases) => rng.below(2),
+                WordForm::Index(_) => 0,
             };
             word.part.set(&mut numbers, value);
         }
@@ -114,7 +114,7 @@ fn the_header_survives_with_any_text_in_its_names() {
 
 #[test]
 fn lines_are_as_documented() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(5, 0, 1)
         .switch(7, 1, None, Some(0))
@@ -153,7 +153,7 @@ fn the_example_of_the_documentation_can_be_read() {
 
 #[test]
 fn replaying_a_file_gives_the_numbers_of_the_run() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(5, 0, 1)
         .switch(7, 1, None, Some(0))
@@ -167,7 +167,7 @@ fn replaying_a_file_gives_the_numbers_of_the_run() {
 
 /// The message for a file whose line after the header and a birth is `line`.
 fn message(line: &str) -> String {
-    let text = written(&Stream::new().born(10, 0, 0, 0), 20);
+    let text = written(&StreamWriter::new().born(10, 0, 0, 0), 20);
     let mut lines: Vec<&str> = text.lines().collect();
     lines.insert(2, line);
     read(&lines.join("\n")).unwrap_err().to_string()
@@ -243,7 +243,7 @@ fn a_wrong_line_is_named_with_its_number_and_what_was_expected() {
 
 #[test]
 fn a_file_that_was_cut_off_says_so() {
-    let text = written(&Stream::new().born(10, 0, 0, 0), 20);
+    let text = written(&StreamWriter::new().born(10, 0, 0, 0), 20);
     let cut: String = text
         .lines()
         .take(2)
@@ -260,7 +260,7 @@ fn a_file_that_was_cut_off_says_so() {
 
 #[test]
 fn only_a_header_of_this_version_is_accepted() {
-    let text = written(&Stream::new(), 20);
+    let text = written(&StreamWriter::new(), 20);
     let future = text.replace("\"runslice_events\":4", "\"runslice_events\":5,\"new\":0");
     let error = EventReader::new(future.as_bytes()).unwrap_err();
     let error = model::Advice::in_full(&error);
@@ -335,7 +335,7 @@ fn the_first_error_of_the_writer_ends_the_writing() {
     let mut lines = JsonLines::new(Full(500));
     assert!(lines.wants().has(model::EventKind::Kick));
     lines.begin(&testing::header(CPUS));
-    let birth = Stream::new().born(0, 0, 0, 0);
+    let birth = StreamWriter::new().born(0, 0, 0, 0);
     while lines.wants() != EventMask::NONE {
         lines.events(&birth.events);
     }

@@ -13,12 +13,12 @@ const LOCAL_ON: u64 = 3 << 62;
 
 /// What must be remembered to name queues and places.
 #[derive(Debug, Default)]
-pub struct Decisions {
+pub struct DecisionNames {
     places: BTreeMap<u32, String>,
     queues: BTreeMap<u32, String>,
 }
 
-impl Decisions {
+impl DecisionNames {
     pub const fn new() -> Self {
         Self {
             places: BTreeMap::new(),

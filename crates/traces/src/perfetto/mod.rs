@@ -17,7 +17,7 @@ use model::{
 
 use crate::names::task_name;
 use crate::protobuf::Message;
-use decisions::Decisions;
+use decisions::DecisionNames;
 use fields::{clocks, ftrace, packet, sched, switch, tree};
 use packets::Packets;
 use tracks::{Described, Mark, Track, Tracks};
@@ -35,7 +35,7 @@ pub struct Perfetto<W> {
     callbacks: bool,
     /// Set when decisions are written.
     decides: bool,
-    decisions: Decisions,
+    decisions: DecisionNames,
     header: Option<Header>,
     tasks: Vec<Named>,
     /// The idle task of each CPU that was idle.
@@ -89,7 +89,7 @@ impl<W: Write> Perfetto<W> {
             packets: Packets::new(writer),
             callbacks: false,
             decides: false,
-            decisions: Decisions::new(),
+            decisions: DecisionNames::new(),
             header: None,
             tasks: Vec::new(),
             idle: Vec::new(),

@@ -3,11 +3,11 @@ use std::fmt::Write as _;
 use model::{Nanos, Op};
 
 use super::*;
-use crate::protobuf::{Fields, Value};
-use crate::testing::{Stream, event, with};
+use crate::protobuf::{FieldValue, Fields};
+use crate::testing::{StreamWriter, event, with};
 
 /// A decoded message: fields by number, in their order.
-struct Decoded<'a>(Vec<(u64, Value<'a>)>);
+struct Decoded<'a>(Vec<(u64, FieldValue<'a>)>);
 
 impl<'a> Decoded<'a> {
     fn of(bytes: &'a [u8]) -> Self {
@@ -17,14 +17,14 @@ impl<'a> Decoded<'a> {
 
     fn number(&self, field: u64) -> Option<u64> {
         self.0.iter().find_map(|(at, value)| match value {
-            Value::Number(number) if *at == field => Some(*number),
+            FieldValue::Number(number) if *at == field => Some(*number),
             _ => None,
         })
     }
 
     fn all(&self, field: u64) -> Vec<Self> {
         let bytes = self.0.iter().filter_map(|(at, value)| match value {
-            Value::Bytes(bytes) if *at == field => Some(Self::of(bytes)),
+            FieldValue::Bytes(bytes) if *at == field => Some(Self::of(bytes)),
             _ => None,
         });
         bytes.collect()
@@ -32,13 +32,15 @@ impl<'a> Decoded<'a> {
 
     fn text(&self, field: u64) -> Option<String> {
         self.0.iter().find_map(|(at, value)| match value {
-            Value::Bytes(bytes) if *at == field => Some(String::from_utf8(bytes.to_vec()).unwrap()),
+            FieldValue::Bytes(bytes) if *at == field => {
+                Some(String::from_utf8(bytes.to_vec()).unwrap())
+            }
             _ => None,
         })
     }
 }
 
-fn written(stream: &Stream, trace: Perfetto<Vec<u8>>, end: u64) -> Vec<u8> {
+fn written(stream: &StreamWriter, trace: Perfetto<Vec<u8>>, end: u64) -> Vec<u8> {
     let mut trace = trace;
     stream.feed(&mut trace, 2, end);
     trace.close().unwrap()
@@ -152,7 +154,7 @@ fn decoded(bytes: &[u8]) -> String {
 
 #[test]
 fn scheduling_becomes_ftrace_events_with_named_threads() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .born(0, 1, 1, 0)
         .born(0, 2, 1, 1)
@@ -192,7 +194,10 @@ track 0x100000000000000 run
 fn a_wakeup_stands_on_the_cpu_of_its_waker() {
     let waker = 1_u64 << 32;
     let wakeup = with(event(5, EventKind::Wakeup, 0, TaskId(1)), (0, waker, 0));
-    let stream = Stream::new().born(0, 0, 0, 0).born(0, 1, 1, 0).push(wakeup);
+    let stream = StreamWriter::new()
+        .born(0, 0, 0, 0)
+        .born(0, 1, 1, 0)
+        .push(wakeup);
     let text = decoded(&written(&stream, Perfetto::new(Vec::new()), 9));
     assert!(
         text.contains("5 cpu1 by 1: waking pair.0/2 prio 125: 1, 0\n"),
@@ -203,7 +208,7 @@ fn a_wakeup_stands_on_the_cpu_of_its_waker() {
 #[test]
 fn the_workload_and_the_policy_have_tracks() {
     let report = |ns, word| event_with(ns, EventKind::Report, word);
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .on(1, EventKind::SpanBegin, 0, 0, 0)
         .on(2, EventKind::Phase, 0, 0, 0)
@@ -256,7 +261,9 @@ fn event_with(ns: u64, kind: EventKind, a: u64) -> Event {
 
 #[test]
 fn kernel_time_becomes_slices_that_do_not_overlap() {
-    let stream = Stream::new().steal(10, 0, None, 10).steal(15, 0, None, 4);
+    let stream = StreamWriter::new()
+        .steal(10, 0, None, 10)
+        .steal(15, 0, None, 4);
     let text = decoded(&written(&stream, Perfetto::new(Vec::new()), 40));
     let want = "\
 track 0x200000000000000 kernel, CPU 0
@@ -274,7 +281,7 @@ fn callbacks_are_written_when_asked_for() {
         event_with(3, EventKind::Callback, 0),
         (Op::Enqueue as u8, 0, 0),
     );
-    let stream = Stream::new().born(0, 0, 0, 0).push(call);
+    let stream = StreamWriter::new().born(0, 0, 0, 0).push(call);
     let [without, with] = [
         Perfetto::new(Vec::new()),
         Perfetto::new(Vec::new()).with_callbacks(),
@@ -295,7 +302,7 @@ fn callbacks_are_written_when_asked_for() {
 
 #[test]
 fn a_change_of_nice_shows_in_the_next_switch() {
-    let stream = Stream::new()
+    let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
         .start(0, 0, 0)
         .on(1, EventKind::Change, 0, 0, 19)
@@ -334,8 +341,8 @@ fn tracks_have_numbers_of_their_own() {
 fn a_long_run_reaches_the_writer_in_pieces() {
     let mut trace = Perfetto::new(Vec::new());
     trace.begin(&crate::testing::header(2));
-    trace.events(&Stream::new().born(0, 0, 0, 0).events);
-    let hop = Stream::new().switch(1, 0, None, Some(0)).switch(
+    trace.events(&StreamWriter::new().born(0, 0, 0, 0).events);
+    let hop = StreamWriter::new().switch(1, 0, None, Some(0)).switch(
         1,
         0,
         Some((0, PrevState::Sleeping)),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Change, CpuId, Event, Header, SimTime, TaskId, What};
 
-use super::decisions::Decisions;
+use super::decisions::DecisionNames;
 use super::fields::{event, track};
 use super::{Named, thread};
 use crate::protobuf::Message;
@@ -149,7 +149,7 @@ impl Tracks {
 pub struct Described<'a> {
     pub header: &'a Header,
     pub tasks: &'a [Named],
-    pub decisions: &'a Decisions,
+    pub decisions: &'a DecisionNames,
 }
 
 fn descriptor(of: Track, names: Described<'_>) -> Message {

@@ -9,7 +9,7 @@ pub struct Damaged;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum FieldValue<'a> {
     /// A number in the form of a varint.
     Number(u64),
     /// A text, a message, or packed numbers.
@@ -29,16 +29,16 @@ impl<'a> Fields<'a> {
         Self(message)
     }
 
-    fn field(&mut self) -> Result<(u64, Value<'a>), Damaged> {
+    fn field(&mut self) -> Result<(u64, FieldValue<'a>), Damaged> {
         let tag = varint(&mut self.0)?;
         let value = match tag & 7 {
-            VARINT => Value::Number(varint(&mut self.0)?),
-            1 => self.bytes(8).map(|_| Value::Fixed)?,
+            VARINT => FieldValue::Number(varint(&mut self.0)?),
+            1 => self.bytes(8).map(|_| FieldValue::Fixed)?,
             LENGTH => {
                 let long = varint(&mut self.0)?;
-                Value::Bytes(self.bytes(long)?)
+                FieldValue::Bytes(self.bytes(long)?)
             }
-            5 => self.bytes(4).map(|_| Value::Fixed)?,
+            5 => self.bytes(4).map(|_| FieldValue::Fixed)?,
             _ => return Err(Damaged),
         };
         Ok((tag >> 3, value))
@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u64, Value<'a>), Damaged>;
+    type Item = Result<(u64, FieldValue<'a>), Damaged>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -71,7 +71,7 @@ impl<'a> Iterator for Fields<'a> {
 const SMALL: usize = 8;
 
 /// A message of few fields, of which the last of each number counts.
-pub struct Small<'a>([Option<Value<'a>>; SMALL]);
+pub struct Small<'a>([Option<FieldValue<'a>>; SMALL]);
 
 impl<'a> Small<'a> {
     /// The fields of a message whose numbers are below [`SMALL`].
@@ -91,7 +91,7 @@ impl<'a> Small<'a> {
     pub fn number(&self, field: u64) -> Result<Option<u64>, Damaged> {
         match self.0[field as usize] {
             None => Ok(None),
-            Some(Value::Number(number)) => Ok(Some(number)),
+            Some(FieldValue::Number(number)) => Ok(Some(number)),
             Some(_) => Err(Damaged),
         }
     }
@@ -105,7 +105,7 @@ impl<'a> Small<'a> {
     pub fn bytes(&self, field: u64) -> Result<Option<&'a [u8]>, Damaged> {
         match self.0[field as usize] {
             None => Ok(None),
-            Some(Value::Bytes(bytes)) => Ok(Some(bytes)),
+            Some(FieldValue::Bytes(bytes)) => Ok(Some(bytes)),
             Some(_) => Err(Damaged),
         }
     }
@@ -155,8 +155,10 @@ impl Iterator for Column<'_> {
                 return varint(&mut self.packed).ok();
             }
             match self.fields.next()?.ok()? {
-                (number, Value::Number(value)) if number == self.number => return Some(value),
-                (number, Value::Bytes(packed)) if number == self.number => self.packed = packed,
+                (number, FieldValue::Number(value)) if number == self.number => return Some(value),
+                (number, FieldValue::Bytes(packed)) if number == self.number => {
+                    self.packed = packed
+                }
                 _ => {}
             }
         }
@@ -188,7 +190,7 @@ mod tests {
         }
         assert_eq!(
             Fields::of(&[0x09, 1, 2, 3, 4, 5, 6, 7, 8]).next(),
-            Some(Ok((1, Value::Fixed)))
+            Some(Ok((1, FieldValue::Fixed)))
         );
     }
 }

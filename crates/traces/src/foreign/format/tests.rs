@@ -1,7 +1,7 @@
 use super::Formats;
 use crate::foreign::Error;
 use crate::foreign::cursor::Endian;
-use crate::foreign::record::{Comm, Context, Left, What};
+use crate::foreign::record::{Comm, CpuContext, Left, RecordWhat};
 
 const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
                       \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -45,10 +45,10 @@ fn fields_and_states_are_where_and_what_the_description_says() {
     ];
     for (bits, want) in cases {
         let (pid, context, what) = formats.decode(&data(bits)).unwrap();
-        let What::Switch { prev, left, next } = what else {
+        let RecordWhat::Switch { prev, left, next } = what else {
             panic!("{what:?}");
         };
-        assert_eq!((pid, context, left), (9, Context::Soft, want));
+        assert_eq!((pid, context, left), (9, CpuContext::Soft, want));
         assert_eq!((prev.pid, prev.prio), (7, Some(-1)));
         assert_eq!((next.pid, next.prio), (8, None));
         assert_eq!(next.comm, Comm::new(b"xy"));
@@ -70,8 +70,8 @@ fn a_probe_of_wakers_that_are_about_to_sleep_tells_whom_they_wake() {
     data.extend([0x80; 8]);
     data.extend([20, 0, 0, 0, 16, 0, 0, 0]);
     let (pid, context, what) = formats.decode(&data).unwrap();
-    assert_eq!((pid, context), (9, Context::Task));
-    assert!(matches!(what, What::WakingSync(20)), "{what:?}");
+    assert_eq!((pid, context), (9, CpuContext::Task));
+    assert!(matches!(what, RecordWhat::WakingSync(20)), "{what:?}");
     data[20] = 8;
     assert!(formats.decode(&data).is_none(), "no such flag");
 }
@@ -116,7 +116,7 @@ fn a_rename_that_does_not_say_whom_is_of_the_thread_that_ran() {
         let mut formats = Formats::new(Endian::Little);
         formats.add(rename(pid).as_bytes(), 0).unwrap();
         let (_, _, what) = formats.decode(&data).unwrap();
-        let What::Rename(who) = what else {
+        let RecordWhat::Rename(who) = what else {
             panic!("{what:?}");
         };
         assert_eq!((who.pid, who.comm), (want, Comm::new(b"abc")));

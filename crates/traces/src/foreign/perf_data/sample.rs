@@ -31,14 +31,14 @@ pub struct Layout {
 
 /// What is needed of a sample.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample<'a> {
+pub struct PerfSample<'a> {
     pub time: u64,
     pub cpu: u32,
     /// The tracepoint's record.
     pub raw: &'a [u8],
 }
 
-impl<'a> Sample<'a> {
+impl<'a> PerfSample<'a> {
     /// Takes a body apart.
     ///
     /// # Errors

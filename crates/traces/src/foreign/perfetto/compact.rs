@@ -3,10 +3,10 @@
 //! A switch has its next thread only. The previous one is the next one of the switch before, on the
 //! same CPU; of a CPU's first switch it is not known.
 
-use crate::foreign::record::{CURRENT, Comm, Context, Left, Record, What, Who};
+use crate::foreign::record::{CURRENT, Comm, CpuContext, Left, Record, RecordWhat, Who};
 use crate::foreign::stream::Stream;
 use crate::perfetto::fields::compact as field;
-use crate::protobuf::{Column, Damaged, Fields, Value};
+use crate::protobuf::{Column, Damaged, FieldValue, Fields};
 
 /// Puts a bundle's records, of which every CPU's come in order. Whether enough was read.
 pub fn push(message: &[u8], cpu: u32, stream: &mut Stream<'_>) -> Result<bool, Damaged> {
@@ -42,9 +42,11 @@ fn names(message: &[u8]) -> Result<Vec<&[u8]>, Damaged> {
     let mut names = Vec::new();
     for field in Fields::of(message) {
         match field? {
-            (field::INTERN_TABLE, Value::Bytes(name)) if names.len() < NAMES => names.push(name),
+            (field::INTERN_TABLE, FieldValue::Bytes(name)) if names.len() < NAMES => {
+                names.push(name)
+            }
             (field::INTERN_TABLE, _) => return Err(Damaged),
-            (_, Value::Bytes(packed)) if packed.last().is_some_and(|byte| *byte >= 0x80) => {
+            (_, FieldValue::Bytes(packed)) if packed.last().is_some_and(|byte| *byte >= 0x80) => {
                 return Err(Damaged);
             }
             _ => {}
@@ -68,7 +70,7 @@ struct Rows<'a, Of> {
     of: Of,
 }
 
-impl<Of: FnMut(u64, Who) -> (Context, What)> Rows<'_, Of> {
+impl<Of: FnMut(u64, Who) -> (CpuContext, RecordWhat)> Rows<'_, Of> {
     /// The next record; `None` after the last row that every column has.
     fn record(&mut self, stream: &mut Stream<'_>) -> Option<Record> {
         loop {
@@ -110,7 +112,7 @@ fn switches<'a>(
     message: &'a [u8],
     names: &'a [&'a [u8]],
     cpu: u32,
-) -> Rows<'a, impl FnMut(u64, Who) -> (Context, What)> {
+) -> Rows<'a, impl FnMut(u64, Who) -> (CpuContext, RecordWhat)> {
     Rows {
         times: Column::of(message, field::SWITCH_TIMESTAMP),
         pids: Column::of(message, field::SWITCH_NEXT_PID),
@@ -122,7 +124,7 @@ fn switches<'a>(
         time: 0,
         of: |state, next| {
             let left = Left::of_bits(state);
-            (Context::Unsaid, What::SwitchTo { left, next })
+            (CpuContext::Unsaid, RecordWhat::SwitchTo { left, next })
         },
     }
 }
@@ -131,7 +133,7 @@ fn wakings<'a>(
     message: &'a [u8],
     names: &'a [&'a [u8]],
     cpu: u32,
-) -> Rows<'a, impl FnMut(u64, Who) -> (Context, What)> {
+) -> Rows<'a, impl FnMut(u64, Who) -> (CpuContext, RecordWhat)> {
     let mut flags = Column::of(message, field::WAKING_COMMON_FLAGS);
     Rows {
         times: Column::of(message, field::WAKING_TIMESTAMP),
@@ -144,8 +146,10 @@ fn wakings<'a>(
         time: 0,
         of: move |target, who| {
             // Older recorders have no flags.
-            let context = flags.next().map_or(Context::Unsaid, Context::of_flags);
-            (context, What::Waking(who, u32::try_from(target).ok()))
+            let context = flags
+                .next()
+                .map_or(CpuContext::Unsaid, CpuContext::of_flags);
+            (context, RecordWhat::Waking(who, u32::try_from(target).ok()))
         },
     }
 }

@@ -8,7 +8,7 @@ use prost::Message as _;
 use super::story::who;
 use super::trace_files::{head_of_pipe, long_trace_dat, one_page, samples};
 use super::written::{perfetto, text};
-use crate::foreign::record::{Context, Interrupt, Left, Record, What, Who};
+use crate::foreign::record::{CpuContext, InterruptSource, Left, Record, RecordWhat, Who};
 use crate::foreign::{Window, read};
 
 /// Formats for [`long`].
@@ -45,26 +45,34 @@ fn turn_of(turn: u64, cpu: u32) -> Vec<Record> {
         pid: 0,
         ..who(0, "swapper")
     };
-    let wakeup = What::Wakeup {
+    let wakeup = RecordWhat::Wakeup {
         who: task,
         cpu: Some(cpu),
         new: false,
     };
-    let switch = |prev, next| What::Switch {
+    let switch = |prev, next| RecordWhat::Switch {
         prev,
         left: Left::Sleeping,
         next,
     };
     let steps = [
-        (0, Context::Hard, What::Enter(Interrupt::Timer)),
-        (0, Context::Hard, What::Waking(task, Some(cpu))),
-        (0, Context::Hard, wakeup),
-        (0, Context::Hard, What::Leave(Interrupt::Timer)),
-        (0, Context::Task, switch(idle, task)),
-        (number, Context::Task, switch(task, idle)),
+        (
+            0,
+            CpuContext::Hard,
+            RecordWhat::Enter(InterruptSource::Timer),
+        ),
+        (0, CpuContext::Hard, RecordWhat::Waking(task, Some(cpu))),
+        (0, CpuContext::Hard, wakeup),
+        (
+            0,
+            CpuContext::Hard,
+            RecordWhat::Leave(InterruptSource::Timer),
+        ),
+        (0, CpuContext::Task, switch(idle, task)),
+        (number, CpuContext::Task, switch(task, idle)),
     ];
     let at = BEGIN_NS + turn * TURN_NS + u64::from(cpu) * 1_000;
-    let record = |(index, (pid, context, what)): (u64, (u32, Context, What))| Record {
+    let record = |(index, (pid, context, what)): (u64, (u32, CpuContext, RecordWhat))| Record {
         time: at + index * 5_000,
         cpu,
         pid,

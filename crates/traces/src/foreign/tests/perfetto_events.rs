@@ -4,7 +4,7 @@ use prost::Message as _;
 
 use super::messages::{self as m, event::Event as Of};
 use crate::foreign::perfetto::record;
-use crate::foreign::record::{Comm, Context, Interrupt, Record, What, Who};
+use crate::foreign::record::{Comm, CpuContext, InterruptSource, Record, RecordWhat, Who};
 
 fn read(event: Option<Of>) -> Option<Record> {
     let message = m::Event {
@@ -27,61 +27,67 @@ fn named(pid: u32) -> Who {
 #[test]
 fn every_event_is_found_by_the_number_that_its_message_declares() {
     let (pid, name) = (Some(5), Some(b"sh".to_vec()));
-    let device = |clock| Interrupt::Device { clock };
-    let soft = |clock| Interrupt::Soft { clock };
-    let timer = Interrupt::Timer;
+    let device = |clock| InterruptSource::Device { clock };
+    let soft = |clock| InterruptSource::Soft { clock };
+    let timer = InterruptSource::Timer;
     let cases = [
         (
             Of::SchedProcessExec(m::Exec {
                 pid,
                 old_pid: Some(6),
             }),
-            What::Exec { pid: 5, old: 6 },
+            RecordWhat::Exec { pid: 5, old: 6 },
         ),
-        (Of::SchedProcessExit(m::Pid { pid }), What::Exit(5)),
+        (Of::SchedProcessExit(m::Pid { pid }), RecordWhat::Exit(5)),
         (
             Of::SchedProcessFork(m::Fork {
                 parent_pid: Some(4),
                 child_comm: name.clone(),
                 child_pid: pid,
             }),
-            What::Fork {
+            RecordWhat::Fork {
                 parent: 4,
                 child: named(5),
             },
         ),
         (
             Of::TaskRename(m::Rename { pid, newcomm: name }),
-            What::Rename(named(5)),
+            RecordWhat::Rename(named(5)),
         ),
         (
             Of::IrqHandlerEntry(m::IrqEntry {
                 name: Some(b"timer".to_vec()),
             }),
-            What::Enter(device(true)),
+            RecordWhat::Enter(device(true)),
         ),
-        (Of::IrqHandlerExit(m::Empty {}), What::Leave(device(false))),
+        (
+            Of::IrqHandlerExit(m::Empty {}),
+            RecordWhat::Leave(device(false)),
+        ),
         (
             Of::SoftirqEntry(m::Softirq { vec: Some(1) }),
-            What::Enter(soft(true)),
+            RecordWhat::Enter(soft(true)),
         ),
         (
             Of::SoftirqExit(m::Softirq { vec: Some(3) }),
-            What::Leave(soft(false)),
+            RecordWhat::Leave(soft(false)),
         ),
-        (Of::HrtimerExpireEntry(m::Empty {}), What::Enter(timer)),
-        (Of::HrtimerExpireExit(m::Empty {}), What::Leave(timer)),
-        (Of::TimerExpireEntry(m::Empty {}), What::Enter(timer)),
-        (Of::TimerExpireExit(m::Empty {}), What::Leave(timer)),
-        (Of::LocalTimerEntry(m::Empty {}), What::Enter(timer)),
-        (Of::LocalTimerExit(m::Empty {}), What::Leave(timer)),
+        (
+            Of::HrtimerExpireEntry(m::Empty {}),
+            RecordWhat::Enter(timer),
+        ),
+        (Of::HrtimerExpireExit(m::Empty {}), RecordWhat::Leave(timer)),
+        (Of::TimerExpireEntry(m::Empty {}), RecordWhat::Enter(timer)),
+        (Of::TimerExpireExit(m::Empty {}), RecordWhat::Leave(timer)),
+        (Of::LocalTimerEntry(m::Empty {}), RecordWhat::Enter(timer)),
+        (Of::LocalTimerExit(m::Empty {}), RecordWhat::Leave(timer)),
     ];
     for (event, what) in cases {
         let want = Record {
             time: 7,
             cpu: 1,
             pid: 3,
-            context: Context::of_flags(0),
+            context: CpuContext::of_flags(0),
             what,
         };
         assert_eq!(read(Some(event)), Some(want));

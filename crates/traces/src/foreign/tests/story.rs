@@ -1,6 +1,6 @@
 //! The story: two CPUs, a fork, and wakeups of every kind.
 
-use crate::foreign::record::{Comm, Context, Interrupt, Left, Record, What, Who};
+use crate::foreign::record::{Comm, CpuContext, InterruptSource, Left, Record, RecordWhat, Who};
 
 pub fn who(pid: u32, comm: &str) -> Who {
     Who {
@@ -21,7 +21,7 @@ struct Teller {
 }
 
 impl Teller {
-    fn say(&mut self, (cpu, pid, context): (u32, u32, Context), what: What) {
+    fn say(&mut self, (cpu, pid, context): (u32, u32, CpuContext), what: RecordWhat) {
         self.time += 5_000;
         self.records.push(Record {
             time: self.time,
@@ -33,15 +33,15 @@ impl Teller {
     }
 
     fn switch(&mut self, cpu: u32, prev: Who, left: Left, next: Who) {
-        let what = What::Switch { prev, left, next };
-        self.say((cpu, prev.pid, Context::Task), what);
+        let what = RecordWhat::Switch { prev, left, next };
+        self.say((cpu, prev.pid, CpuContext::Task), what);
     }
 
     /// The waking of a thread in a context, and the wakeup that follows.
-    fn wake(&mut self, at: (u32, u32, Context), whom: Who, cpu: u32) {
-        self.say(at, What::Waking(whom, Some(cpu)));
+    fn wake(&mut self, at: (u32, u32, CpuContext), whom: Who, cpu: u32) {
+        self.say(at, RecordWhat::Waking(whom, Some(cpu)));
         let cpu = Some(cpu);
-        let wakeup = What::Wakeup {
+        let wakeup = RecordWhat::Wakeup {
             who: whom,
             cpu,
             new: false,
@@ -59,7 +59,7 @@ pub fn story() -> Vec<Record> {
         records: Vec::new(),
         time: 1_000_000_000,
     };
-    let in_main = (0, 10, Context::Task);
+    let in_main = (0, 10, CpuContext::Task);
     tell.wake(in_main, server, 1);
     tell.switch(1, idle(1), Left::Runnable, server);
     let unborn = Who {
@@ -68,12 +68,12 @@ pub fn story() -> Vec<Record> {
     };
     tell.say(
         in_main,
-        What::Fork {
+        RecordWhat::Fork {
             parent: 10,
             child: unborn,
         },
     );
-    let new = What::Wakeup {
+    let new = RecordWhat::Wakeup {
         who: child,
         cpu: Some(0),
         new: true,
@@ -81,36 +81,48 @@ pub fn story() -> Vec<Record> {
     tell.say(in_main, new);
     tell.switch(0, main, Left::Sleeping, child);
     // A clock ends main's sleep.
-    let hard = (0, 30, Context::Hard);
-    tell.say(hard, What::Enter(Interrupt::Timer));
+    let hard = (0, 30, CpuContext::Hard);
+    tell.say(hard, RecordWhat::Enter(InterruptSource::Timer));
     tell.wake(hard, main, 0);
-    tell.say(hard, What::Leave(Interrupt::Timer));
+    tell.say(hard, RecordWhat::Leave(InterruptSource::Timer));
     tell.switch(0, child, Left::Dead, main);
     tell.switch(1, server, Left::Sleeping, idle(1));
     tell.switch(0, main, Left::Blocked, idle(0));
     // A disk, then the network.
-    let soft = (0, 0, Context::Soft);
-    tell.say(soft, What::Enter(Interrupt::Soft { clock: false }));
+    let soft = (0, 0, CpuContext::Soft);
+    tell.say(
+        soft,
+        RecordWhat::Enter(InterruptSource::Soft { clock: false }),
+    );
     tell.wake(soft, main, 0);
-    tell.say(soft, What::Leave(Interrupt::Soft { clock: false }));
+    tell.say(
+        soft,
+        RecordWhat::Leave(InterruptSource::Soft { clock: false }),
+    );
     tell.switch(0, idle(0), Left::Runnable, main);
-    let soft = (1, 0, Context::Soft);
-    tell.say(soft, What::Enter(Interrupt::Soft { clock: false }));
-    tell.say(soft, What::Waking(server, Some(1)));
-    let to = What::Migrate {
+    let soft = (1, 0, CpuContext::Soft);
+    tell.say(
+        soft,
+        RecordWhat::Enter(InterruptSource::Soft { clock: false }),
+    );
+    tell.say(soft, RecordWhat::Waking(server, Some(1)));
+    let to = RecordWhat::Migrate {
         who: server,
         from: 1,
         to: 0,
     };
     tell.say(soft, to);
-    let wakeup = What::Wakeup {
+    let wakeup = RecordWhat::Wakeup {
         who: server,
         cpu: Some(0),
         new: false,
     };
     // It is reported where it takes effect: main wakes nobody.
-    tell.say((0, 10, Context::Hard), wakeup);
-    tell.say(soft, What::Leave(Interrupt::Soft { clock: false }));
+    tell.say((0, 10, CpuContext::Hard), wakeup);
+    tell.say(
+        soft,
+        RecordWhat::Leave(InterruptSource::Soft { clock: false }),
+    );
     tell.switch(0, main, Left::Runnable, server);
     tell.switch(0, server, Left::Sleeping, main);
     tell.records

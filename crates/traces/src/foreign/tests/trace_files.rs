@@ -1,7 +1,7 @@
 //! Writes `trace.dat` and `perf.data` by their documents, with the descriptions of the few events
 //! that the story has. Fields stand elsewhere than in any kernel: nobody can assume a place.
 
-use crate::foreign::record::{Context, Interrupt, Left, Record, What, Who};
+use crate::foreign::record::{CpuContext, InterruptSource, Left, Record, RecordWhat, Who};
 
 /// Numbers in the order of bytes of a file.
 #[derive(Clone, Copy)]
@@ -126,7 +126,7 @@ fn payload(order: Order, record: &Record) -> Vec<u8> {
 
 type Values = Vec<(&'static str, Who, u64)>;
 
-fn values(what: What) -> (&'static str, Values) {
+fn values(what: RecordWhat) -> (&'static str, Values) {
     let number = |name, number: u64| (name, Who::default(), number);
     let prio = |who: Who| i64::from(who.prio.unwrap_or(0)).cast_unsigned();
     let woken = |who: Who, cpu: Option<u32>| {
@@ -139,7 +139,7 @@ fn values(what: What) -> (&'static str, Values) {
     };
     let plain = |name, value: u64| vec![number(name, value)];
     match what {
-        What::Switch { prev, left, next } => {
+        RecordWhat::Switch { prev, left, next } => {
             let state = match left {
                 Left::Runnable => 0x100,
                 Left::Sleeping => 1,
@@ -157,8 +157,8 @@ fn values(what: What) -> (&'static str, Values) {
             ];
             ("sched_switch", values)
         }
-        What::Waking(who, cpu) => ("sched_waking", woken(who, cpu)),
-        What::Wakeup { who, cpu, new } => {
+        RecordWhat::Waking(who, cpu) => ("sched_waking", woken(who, cpu)),
+        RecordWhat::Wakeup { who, cpu, new } => {
             let name = if new {
                 "sched_wakeup_new"
             } else {
@@ -166,13 +166,13 @@ fn values(what: What) -> (&'static str, Values) {
             };
             (name, woken(who, cpu))
         }
-        What::Migrate { who, from, to } => {
+        RecordWhat::Migrate { who, from, to } => {
             let mut values = woken(who, Some(0));
             values.push(number("orig_cpu", from.into()));
             values.push(number("dest_cpu", to.into()));
             ("sched_migrate_task", values)
         }
-        What::Fork { parent, child } => {
+        RecordWhat::Fork { parent, child } => {
             let values = vec![
                 number("parent_pid", parent.into()),
                 ("child_comm", child, 0),
@@ -180,10 +180,10 @@ fn values(what: What) -> (&'static str, Values) {
             ];
             ("sched_process_fork", values)
         }
-        What::Enter(Interrupt::Timer) => ("hrtimer_expire_entry", plain("hrtimer", 1)),
-        What::Leave(Interrupt::Timer) => ("hrtimer_expire_exit", plain("hrtimer", 1)),
-        What::Enter(_) => ("softirq_entry", plain("vec", 3)),
-        What::Leave(_) => ("softirq_exit", plain("vec", 3)),
+        RecordWhat::Enter(InterruptSource::Timer) => ("hrtimer_expire_entry", plain("hrtimer", 1)),
+        RecordWhat::Leave(InterruptSource::Timer) => ("hrtimer_expire_exit", plain("hrtimer", 1)),
+        RecordWhat::Enter(_) => ("softirq_entry", plain("vec", 3)),
+        RecordWhat::Leave(_) => ("softirq_exit", plain("vec", 3)),
         other => panic!("{other:?} is not in the story"),
     }
 }
@@ -557,10 +557,10 @@ pub fn perf_data(records: &[Record], form: &str) -> Vec<u8> {
 }
 
 /// `common_flags` of a context.
-pub fn flags(context: Context) -> u32 {
+pub fn flags(context: CpuContext) -> u32 {
     match context {
-        Context::Hard => 0x08,
-        Context::Soft => 0x10,
+        CpuContext::Hard => 0x08,
+        CpuContext::Soft => 0x10,
         _ => 0,
     }
 }

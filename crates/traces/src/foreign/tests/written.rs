@@ -9,7 +9,7 @@ pub mod files;
 
 use super::messages::{self as m, event::Event as Of};
 use super::trace_files::{RELEASE, flags, perf_data, trace_dat};
-use crate::foreign::record::{Context, Interrupt, Left, Record, What, Who};
+use crate::foreign::record::{CpuContext, InterruptSource, Left, Record, RecordWhat, Who};
 
 /// Names for [`written`].
 pub const FORMATS: &[&str] = &[
@@ -61,8 +61,8 @@ pub fn text(format: &str, records: &[Record]) -> String {
             record.time % 1_000_000_000 / 1000,
         );
         let context = match record.context {
-            Context::Hard => 'h',
-            Context::Soft => 's',
+            CpuContext::Hard => 'h',
+            CpuContext::Soft => 's',
             _ => '.',
         };
         let written = match format {
@@ -102,7 +102,7 @@ fn bits(left: Left) -> i64 {
     }
 }
 
-fn line(format: &str, what: What) -> (&'static str, String) {
+fn line(format: &str, what: RecordWhat) -> (&'static str, String) {
     let prio = |who: Who| who.prio.unwrap_or(120);
     let woken = |who: Who, cpu: Option<u32>| match format {
         "trace-cmd report" => format!(
@@ -121,7 +121,7 @@ fn line(format: &str, what: What) -> (&'static str, String) {
         ),
     };
     match what {
-        What::Switch { prev, left, next } => {
+        RecordWhat::Switch { prev, left, next } => {
             let left = letters(left);
             let (a, b) = (prio(prev), prio(next));
             let text = match format {
@@ -137,12 +137,12 @@ fn line(format: &str, what: What) -> (&'static str, String) {
             };
             ("sched_switch", text)
         }
-        What::Waking(who, cpu) => ("sched_waking", woken(who, cpu)),
-        What::WakingSync(pid) => (
+        RecordWhat::Waking(who, cpu) => ("sched_waking", woken(who, cpu)),
+        RecordWhat::WakingSync(pid) => (
             "sched_waking_sync",
             format!("(try_to_wake_up+0x0/0x5d0) pid={pid} flags=16"),
         ),
-        What::Wakeup { who, cpu, new } => {
+        RecordWhat::Wakeup { who, cpu, new } => {
             let event = if new {
                 "sched_wakeup_new"
             } else {
@@ -150,7 +150,7 @@ fn line(format: &str, what: What) -> (&'static str, String) {
             };
             (event, woken(who, cpu))
         }
-        What::Migrate { who, from, to } => (
+        RecordWhat::Migrate { who, from, to } => (
             "sched_migrate_task",
             format!(
                 "comm={} pid={} prio={} orig_cpu={from} dest_cpu={to}",
@@ -159,7 +159,7 @@ fn line(format: &str, what: What) -> (&'static str, String) {
                 prio(who)
             ),
         ),
-        What::Fork { parent, child } => (
+        RecordWhat::Fork { parent, child } => (
             "sched_process_fork",
             format!(
                 "comm=any pid={parent} child_comm={} child_pid={}",
@@ -170,17 +170,21 @@ fn line(format: &str, what: What) -> (&'static str, String) {
     }
 }
 
-fn interrupt(what: What) -> (&'static str, String) {
+fn interrupt(what: RecordWhat) -> (&'static str, String) {
     match what {
-        What::Enter(Interrupt::Timer) => (
+        RecordWhat::Enter(InterruptSource::Timer) => (
             "hrtimer_expire_entry",
             "hrtimer=0x1 function=f now=1".to_owned(),
         ),
-        What::Leave(Interrupt::Timer) => ("hrtimer_expire_exit", "hrtimer=0x1".to_owned()),
-        What::Enter(Interrupt::Soft { .. }) => {
+        RecordWhat::Leave(InterruptSource::Timer) => {
+            ("hrtimer_expire_exit", "hrtimer=0x1".to_owned())
+        }
+        RecordWhat::Enter(InterruptSource::Soft { .. }) => {
             ("softirq_entry", "vec=3 [action=NET_RX]".to_owned())
         }
-        What::Leave(Interrupt::Soft { .. }) => ("softirq_exit", "vec=3 [action=NET_RX]".to_owned()),
+        RecordWhat::Leave(InterruptSource::Soft { .. }) => {
+            ("softirq_exit", "vec=3 [action=NET_RX]".to_owned())
+        }
         other => panic!("{other:?} is not in the story"),
     }
 }
@@ -196,7 +200,7 @@ fn comm(who: Who, cpu: Option<u32>) -> m::Comm {
 
 fn event(record: &Record) -> m::Event {
     let what = match record.what {
-        What::Switch { prev, left, next } => Of::SchedSwitch(m::SchedSwitch {
+        RecordWhat::Switch { prev, left, next } => Of::SchedSwitch(m::SchedSwitch {
             prev_comm: Some(prev.comm.bytes().to_vec()),
             prev_pid: Some(prev.pid.cast_signed()),
             prev_prio: prev.prio.map(i32::from),
@@ -205,29 +209,29 @@ fn event(record: &Record) -> m::Event {
             next_pid: Some(next.pid.cast_signed()),
             next_prio: next.prio.map(i32::from),
         }),
-        What::Waking(who, cpu) => Of::SchedWaking(comm(who, cpu)),
-        What::Wakeup {
+        RecordWhat::Waking(who, cpu) => Of::SchedWaking(comm(who, cpu)),
+        RecordWhat::Wakeup {
             who,
             cpu,
             new: true,
         } => Of::SchedWakeupNew(comm(who, cpu)),
-        What::Wakeup { who, cpu, .. } => Of::SchedWakeup(comm(who, cpu)),
-        What::Migrate { who, from, to } => Of::SchedMigrateTask(m::Migrate {
+        RecordWhat::Wakeup { who, cpu, .. } => Of::SchedWakeup(comm(who, cpu)),
+        RecordWhat::Migrate { who, from, to } => Of::SchedMigrateTask(m::Migrate {
             comm: Some(who.comm.bytes().to_vec()),
             pid: Some(who.pid.cast_signed()),
             prio: who.prio.map(i32::from),
             orig_cpu: Some(from.cast_signed()),
             dest_cpu: Some(to.cast_signed()),
         }),
-        What::Fork { parent, child } => Of::SchedProcessFork(m::Fork {
+        RecordWhat::Fork { parent, child } => Of::SchedProcessFork(m::Fork {
             parent_pid: Some(parent.cast_signed()),
             child_comm: Some(child.comm.bytes().to_vec()),
             child_pid: Some(child.pid.cast_signed()),
         }),
-        What::Enter(Interrupt::Timer) => Of::HrtimerExpireEntry(m::Empty {}),
-        What::Leave(Interrupt::Timer) => Of::HrtimerExpireExit(m::Empty {}),
-        What::Enter(_) => Of::SoftirqEntry(m::Softirq { vec: Some(3) }),
-        What::Leave(_) => Of::SoftirqExit(m::Softirq { vec: Some(3) }),
+        RecordWhat::Enter(InterruptSource::Timer) => Of::HrtimerExpireEntry(m::Empty {}),
+        RecordWhat::Leave(InterruptSource::Timer) => Of::HrtimerExpireExit(m::Empty {}),
+        RecordWhat::Enter(_) => Of::SoftirqEntry(m::Softirq { vec: Some(3) }),
+        RecordWhat::Leave(_) => Of::SoftirqExit(m::Softirq { vec: Some(3) }),
         other => panic!("{other:?} is not in the story"),
     };
     m::Event {
@@ -290,7 +294,7 @@ fn compact(records: &[Record]) -> files::Trace {
                 u32::try_from(table.len() - 1).unwrap()
             };
             match record.what {
-                What::Switch { left, next, .. } => {
+                RecordWhat::Switch { left, next, .. } => {
                     compact.switch_next_comm_index.push(name(next));
                     compact.switch_timestamp.push(record.time - switch);
                     switch = record.time;
@@ -298,7 +302,7 @@ fn compact(records: &[Record]) -> files::Trace {
                     compact.switch_next_pid.push(next.pid.cast_signed());
                     compact.switch_next_prio.push(next.prio.unwrap().into());
                 }
-                What::Waking(who, target) => {
+                RecordWhat::Waking(who, target) => {
                     compact.waking_comm_index.push(name(who));
                     compact.waking_timestamp.push(record.time - waking);
                     waking = record.time;

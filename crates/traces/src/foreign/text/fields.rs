@@ -1,6 +1,6 @@
 //! The fields of an event's line, as kernels print them, and as libtraceevent's plugins do.
 
-use crate::foreign::record::{Comm, Interrupt, Left, What, Who};
+use crate::foreign::record::{Comm, InterruptSource, Left, RecordWhat, Who};
 
 /// Events that are understood.
 pub fn is_known(event: &[u8]) -> bool {
@@ -23,7 +23,7 @@ pub fn has_name(event: &[u8]) -> bool {
 }
 
 /// What an event's line reports; `None` if it is of no use here.
-pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
+pub fn what(event: &[u8], text: &[u8]) -> Option<RecordWhat> {
     let text = text.trim_ascii();
     // libtraceevent writes so where it does not understand how the kernel prints an event, and the
     // raw fields behind it.
@@ -33,7 +33,7 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
         b"sched_switch" => switch(text)?,
         b"sched_waking" => {
             let (who, cpu) = woken(text)?;
-            What::Waking(who, cpu)
+            RecordWhat::Waking(who, cpu)
         }
         b"sched_waking_sync" => {
             let pid = narrow(value(text, b"pid=")?)?;
@@ -43,31 +43,31 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
         b"sched_wakeup" | b"sched_wakeup_new" => {
             let (who, cpu) = woken(text)?;
             let new = event.ends_with(b"_new");
-            What::Wakeup { who, cpu, new }
+            RecordWhat::Wakeup { who, cpu, new }
         }
-        b"sched_migrate_task" => What::Migrate {
+        b"sched_migrate_task" => RecordWhat::Migrate {
             who: by_names(text, b"comm=", b" pid=", b"prio=")?,
             from: narrow(value(text, b"orig_cpu=")?)?,
             to: narrow(value(text, b"dest_cpu=")?)?,
         },
         b"sched_process_fork" => fork(text)?,
-        b"sched_process_exec" => What::Exec {
+        b"sched_process_exec" => RecordWhat::Exec {
             pid: narrow(last_value(text, b" pid=")?)?,
             old: narrow(last_value(text, b"old_pid=")?)?,
         },
-        b"sched_process_exit" => What::Exit(narrow(last_value(text, b" pid=")?)?),
+        b"sched_process_exit" => RecordWhat::Exit(narrow(last_value(text, b" pid=")?)?),
         b"task_rename" => rename(text)?,
-        b"irq_handler_entry" => What::Enter(Interrupt::Device {
+        b"irq_handler_entry" => RecordWhat::Enter(InterruptSource::Device {
             clock: after(text, b"name=").is_some_and(is_timer),
         }),
-        b"irq_handler_exit" => What::Leave(Interrupt::Device { clock: false }),
-        b"softirq_entry" => What::Enter(softirq(text)?),
-        b"softirq_exit" => What::Leave(softirq(text)?),
+        b"irq_handler_exit" => RecordWhat::Leave(InterruptSource::Device { clock: false }),
+        b"softirq_entry" => RecordWhat::Enter(softirq(text)?),
+        b"softirq_exit" => RecordWhat::Leave(softirq(text)?),
         b"hrtimer_expire_entry" | b"timer_expire_entry" | b"local_timer_entry" => {
-            What::Enter(Interrupt::Timer)
+            RecordWhat::Enter(InterruptSource::Timer)
         }
         b"hrtimer_expire_exit" | b"timer_expire_exit" | b"local_timer_exit" => {
-            What::Leave(Interrupt::Timer)
+            RecordWhat::Leave(InterruptSource::Timer)
         }
         _ => return None,
     })
@@ -76,8 +76,8 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<What> {
 /// The record of the probe of wakers for a wakeup with these flags: `WF_SYNC` is 1 up to Linux
 /// 5.10, and 16 from 5.11 on, where 1 is not used. The probe has a filter, which may have been
 /// refused.
-pub fn waking_sync(pid: u32, flags: u32) -> Option<What> {
-    (flags & 17 != 0).then_some(What::WakingSync(pid))
+pub fn waking_sync(pid: u32, flags: u32) -> Option<RecordWhat> {
+    (flags & 17 != 0).then_some(RecordWhat::WakingSync(pid))
 }
 
 /// Whether a device's interrupt is a timer's, by its name.
@@ -88,17 +88,17 @@ pub fn is_timer(name: &[u8]) -> bool {
 }
 
 /// A softirq by its number (kernel 6.18, `include/linux/interrupt.h`): 1 is `TIMER`, 8 `HRTIMER`.
-pub const fn softirq_of(vector: u64) -> Interrupt {
-    Interrupt::Soft {
+pub const fn softirq_of(vector: u64) -> InterruptSource {
+    InterruptSource::Soft {
         clock: matches!(vector, 1 | 8),
     }
 }
 
-fn softirq(text: &[u8]) -> Option<Interrupt> {
+fn softirq(text: &[u8]) -> Option<InterruptSource> {
     Some(softirq_of(value(text, b"vec=")?))
 }
 
-fn switch(text: &[u8]) -> Option<What> {
+fn switch(text: &[u8]) -> Option<RecordWhat> {
     let arrow = b" ==> ";
     let at = text.windows(arrow.len()).position(|part| part == arrow);
     let (left, right) = match at {
@@ -107,14 +107,14 @@ fn switch(text: &[u8]) -> Option<What> {
         None => text.split_at(last(text, b" next_comm=")?),
     };
     if let Some(state) = after_last(left, b" prev_state=") {
-        return Some(What::Switch {
+        return Some(RecordWhat::Switch {
             prev: by_names(left, b"prev_comm=", b" prev_pid=", b"prev_prio=")?,
             left: left_by(word(state).0),
             next: by_names(right, b"next_comm=", b" next_pid=", b"next_prio=")?,
         });
     }
     let (prev, state) = by_colon(left)?;
-    Some(What::Switch {
+    Some(RecordWhat::Switch {
         prev,
         left: Left::of_letters(word(state).0),
         next: by_colon(right)?.0,
@@ -148,10 +148,10 @@ fn woken(text: &[u8]) -> Option<(Who, Option<u32>)> {
     Some((who, last_value(rest, b"CPU:").and_then(narrow)))
 }
 
-fn fork(text: &[u8]) -> Option<What> {
+fn fork(text: &[u8]) -> Option<RecordWhat> {
     let at = last(text, b" child_comm=")?;
     let (parent, child) = (&text[..at], &text[at..]);
-    Some(What::Fork {
+    Some(RecordWhat::Fork {
         parent: narrow(
             last_value(parent, b" pid=").or_else(|| last_value(parent, b" parent_pid="))?,
         )?,
@@ -162,11 +162,11 @@ fn fork(text: &[u8]) -> Option<What> {
     })
 }
 
-fn rename(text: &[u8]) -> Option<What> {
+fn rename(text: &[u8]) -> Option<RecordWhat> {
     let at = last(text, b" newcomm=")?;
     let end = last(text, b" oom_score_adj=").filter(|end| *end > at);
     let name = &text[at + b" newcomm=".len()..end.unwrap_or(text.len())];
-    Some(What::Rename(Who {
+    Some(RecordWhat::Rename(Who {
         // Some kernels leave out whom.
         pid: match value(&text[..at], b"pid=") {
             Some(pid) => narrow(pid)?,

@@ -1,5 +1,5 @@
 use super::{Line, bare, parse};
-use crate::foreign::record::{Comm, Context, Interrupt, Left, What, Who};
+use crate::foreign::record::{Comm, CpuContext, InterruptSource, Left, RecordWhat, Who};
 
 fn who(pid: u32, comm: &str, prio: i16) -> Who {
     Who {
@@ -10,7 +10,7 @@ fn who(pid: u32, comm: &str, prio: i16) -> Who {
 }
 
 /// The time, CPU, thread and context of a line.
-fn head(line: &str) -> (u64, u32, u32, Context) {
+fn head(line: &str) -> (u64, u32, u32, CpuContext) {
     match parse(line.as_bytes()) {
         Line::Record(it, _) => (it.time, it.cpu, it.pid, it.context),
         other => panic!("{line}: {other:?}"),
@@ -24,46 +24,46 @@ fn the_begin_of_a_line_is_read_in_every_form() {
         // ftrace of 6.x and of 4.19, and with `record-tgid`.
         (
             "  bash-12   [003] d..2. 7.000001: ",
-            (7_000_001_000, 3, 12, Context::Task),
+            (7_000_001_000, 3, 12, CpuContext::Task),
         ),
         (
             "  bash-12   [003] d.h2  7.000001: ",
-            (7_000_001_000, 3, 12, Context::Hard),
+            (7_000_001_000, 3, 12, CpuContext::Hard),
         ),
         (
             "  bash-12   (   11) [003] d.s2. 7.000001: ",
-            (7_000_001_000, 3, 12, Context::Soft),
+            (7_000_001_000, 3, 12, CpuContext::Soft),
         ),
         (
             "  <...>-12  (-----) [003] dNH3. 7.000001: ",
-            (7_000_001_000, 3, 12, Context::Hard),
+            (7_000_001_000, 3, 12, CpuContext::Hard),
         ),
         // trace-cmd report: with flags and without, with nanoseconds, with the buffer's name.
         (
             "  a:b-c-12   [1023] 7.000001: ",
-            (7_000_001_000, 1023, 12, Context::Unsaid),
+            (7_000_001_000, 1023, 12, CpuContext::Unsaid),
         ),
         (
             "top: kworker/0:1-12 [000] d..2. 7.000001002: ",
-            (7_000_001_002, 0, 12, Context::Task),
+            (7_000_001_002, 0, 12, CpuContext::Task),
         ),
         // A name with brackets and a number, as a CPU would have.
         (
             "  x [001] y-12  [002] .... 7.000001: ",
-            (7_000_001_000, 2, 12, Context::Task),
+            (7_000_001_000, 2, 12, CpuContext::Task),
         ),
         // perf script, with the process too.
         (
             "  Web Content  12 [002]  7.000001:  sched:",
-            (7_000_001_000, 2, 12, Context::Unsaid),
+            (7_000_001_000, 2, 12, CpuContext::Unsaid),
         ),
         (
             "  Web Content  11/12 [002]  7.000001: sched:",
-            (7_000_001_000, 2, 12, Context::Unsaid),
+            (7_000_001_000, 2, 12, CpuContext::Unsaid),
         ),
         (
             "swapper     0 [000] 24689.108402:       sched:",
-            (24_689_108_402_000, 0, 0, Context::Unsaid),
+            (24_689_108_402_000, 0, 0, CpuContext::Unsaid),
         ),
     ];
     for (begin, want) in cases {
@@ -96,13 +96,13 @@ fn what_is_no_record_is_passed_over() {
     assert_eq!(parse(counter), Line::Ticks);
 }
 
-fn what(fields: &str) -> Option<What> {
+fn what(fields: &str) -> Option<RecordWhat> {
     bare(format!("x-1 [000] .... 1.000000: {fields}").as_bytes())
 }
 
 #[test]
 fn a_switch_is_read_as_kernels_and_as_plugins_print_it() {
-    let want = |left| What::Switch {
+    let want = |left| RecordWhat::Switch {
         prev: who(7, "a b:[c] prev_pid=3", 120),
         left,
         next: who(0, "swapper/1", 120),
@@ -126,7 +126,7 @@ fn a_switch_is_read_as_kernels_and_as_plugins_print_it() {
         // A name has 16 bytes in a trace; this one is cut like any.
         assert_eq!(what(&kernel), Some(want(left)), "{state}");
         let plugin = format!("sched_switch: a b:7 [120] {state} ==> swapper/1:0 [120]");
-        let Some(What::Switch {
+        let Some(RecordWhat::Switch {
             prev, left: found, ..
         }) = what(&plugin)
         else {
@@ -142,16 +142,19 @@ fn wakeups_are_read_as_kernels_from_4_19_on_and_plugins_print_them() {
     let cases = [
         (
             "sched_waking: comm=x y pid=9 prio=98 target_cpu=003",
-            What::Waking(x, Some(3)),
+            RecordWhat::Waking(x, Some(3)),
         ),
         (
             "sched_waking: comm=x y pid=9 prio=98 success=1 target_cpu=003",
-            What::Waking(x, Some(3)),
+            RecordWhat::Waking(x, Some(3)),
         ),
-        ("sched_waking: x y:9 [98] CPU:003", What::Waking(x, Some(3))),
+        (
+            "sched_waking: x y:9 [98] CPU:003",
+            RecordWhat::Waking(x, Some(3)),
+        ),
         (
             "sched_wakeup: x y:9 [98] success=1 CPU:003",
-            What::Wakeup {
+            RecordWhat::Wakeup {
                 who: x,
                 cpu: Some(3),
                 new: false,
@@ -159,7 +162,7 @@ fn wakeups_are_read_as_kernels_from_4_19_on_and_plugins_print_them() {
         ),
         (
             "sched_wakeup_new: comm=x y pid=9 prio=98 target_cpu=003",
-            What::Wakeup {
+            RecordWhat::Wakeup {
                 who: x,
                 cpu: Some(3),
                 new: true,
@@ -170,7 +173,7 @@ fn wakeups_are_read_as_kernels_from_4_19_on_and_plugins_print_them() {
         assert_eq!(what(text), Some(want), "{text}");
     }
     let deadline = what("sched_waking: comm=d pid=9 prio=-1 target_cpu=003");
-    assert_eq!(deadline, Some(What::Waking(who(9, "d", -1), Some(3))));
+    assert_eq!(deadline, Some(RecordWhat::Waking(who(9, "d", -1), Some(3))));
 }
 
 #[test]
@@ -182,7 +185,7 @@ fn the_other_events_are_read() {
     let cases = [
         (
             "sched_migrate_task: comm=m n pid=9 prio=120 orig_cpu=2 dest_cpu=3",
-            What::Migrate {
+            RecordWhat::Migrate {
                 who: who(9, "m n", 120),
                 from: 2,
                 to: 3,
@@ -190,39 +193,39 @@ fn the_other_events_are_read() {
         ),
         (
             "sched_process_fork: comm=p q pid=5 child_comm=c d child_pid=6",
-            What::Fork { parent: 5, child },
+            RecordWhat::Fork { parent: 5, child },
         ),
         (
             "sched_process_exec: filename=/bin/a b pid=5 old_pid=4",
-            What::Exec { pid: 5, old: 4 },
+            RecordWhat::Exec { pid: 5, old: 4 },
         ),
         (
             "sched_process_exit: comm=x y pid=5 prio=120 group_dead=true",
-            What::Exit(5),
+            RecordWhat::Exit(5),
         ),
         (
             "task_rename: pid=6 oldcomm=a newcomm=c d oom_score_adj=0",
-            What::Rename(child),
+            RecordWhat::Rename(child),
         ),
         (
             "irq_handler_entry: irq=30 name=arch_timer",
-            What::Enter(Interrupt::Device { clock: true }),
+            RecordWhat::Enter(InterruptSource::Device { clock: true }),
         ),
         (
             "irq_handler_entry: irq=31 name=virtio0",
-            What::Enter(Interrupt::Device { clock: false }),
+            RecordWhat::Enter(InterruptSource::Device { clock: false }),
         ),
         (
             "softirq_entry: vec=1 [action=TIMER]",
-            What::Enter(Interrupt::Soft { clock: true }),
+            RecordWhat::Enter(InterruptSource::Soft { clock: true }),
         ),
         (
             "softirq_exit: vec=3 [action=NET_RX]",
-            What::Leave(Interrupt::Soft { clock: false }),
+            RecordWhat::Leave(InterruptSource::Soft { clock: false }),
         ),
         (
             "local_timer_entry: vector=236",
-            What::Enter(Interrupt::Timer),
+            RecordWhat::Enter(InterruptSource::Timer),
         ),
     ];
     for (text, want) in cases {
@@ -241,7 +244,7 @@ fn a_workload_that_names_its_cpus_is_no_trace() {
 /// What `trace-cmd report -R` writes, and `trace-cmd report` where libtraceevent fails.
 #[test]
 fn raw_fields_are_read_with_and_without_the_mark_of_libtraceevent() {
-    let want = |left| What::Switch {
+    let want = |left| RecordWhat::Switch {
         prev: who(7, "a b", 120),
         left,
         next: who(0, "swapper/1", 120),
@@ -268,7 +271,7 @@ fn raw_fields_are_read_with_and_without_the_mark_of_libtraceevent() {
         ..who(6, "c", 0)
     };
     let fork = "sched_process_fork: parent_comm=p parent_pid=5 child_comm=c child_pid=6";
-    assert_eq!(what(fork), Some(What::Fork { parent: 5, child }));
+    assert_eq!(what(fork), Some(RecordWhat::Fork { parent: 5, child }));
 }
 
 /// What `trace-cmd report -l` writes: the CPU and the flags are one word.
@@ -278,10 +281,16 @@ fn the_latency_format_is_read() {
     let cases = [
         (
             "trace-cm-1394    1dNh3  7.000001: ",
-            (1, 1394, Context::Hard),
+            (1, 1394, CpuContext::Hard),
         ),
-        ("  <idle>-0      12d..2  7.000001: ", (12, 0, Context::Task)),
-        ("a 1d..2 b-9     0d.s2.. 7.000001: ", (0, 9, Context::Soft)),
+        (
+            "  <idle>-0      12d..2  7.000001: ",
+            (12, 0, CpuContext::Task),
+        ),
+        (
+            "a 1d..2 b-9     0d.s2.. 7.000001: ",
+            (0, 9, CpuContext::Soft),
+        ),
     ];
     for (begin, (cpu, pid, context)) in cases {
         let want = (7_000_001_000, cpu, pid, context);

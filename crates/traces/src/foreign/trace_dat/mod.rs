@@ -12,12 +12,12 @@ use std::io::{BufReader, Read, Seek};
 use crate::foreign::error::Error;
 use crate::foreign::facts;
 use crate::foreign::format::Formats;
-use crate::foreign::record::{Context, Record, What};
+use crate::foreign::record::{CpuContext, Record, RecordWhat};
 use crate::foreign::stream::Stream;
 
 pub use meta::tracing_data;
 use meta::{Buffer, CpuData, Meta};
-use pages::{Budget, Found, Pages};
+use pages::{Budget, PageItem, Pages};
 
 /// Reads the records of every CPU, merged by time.
 pub fn read<R: Read + Seek>(
@@ -115,7 +115,7 @@ fn merge<R: Read + Seek>(
     while let Some(Reverse((_, index))) = next.pop() {
         let pages = &mut cpus[index];
         let record = pages.found.take().expect("it was put there");
-        if let What::Lost(many) = record.what {
+        if let RecordWhat::Lost(many) = record.what {
             lost = lost.saturating_add(many);
         }
         if stream.push(record).is_break() {
@@ -142,8 +142,8 @@ fn advance<R: Read + Seek>(
             return Ok(None);
         };
         let decoded = match found {
-            Found::Lost(many) => Some((0, Context::Unsaid, What::Lost(many))),
-            Found::Data => formats.decode(pages.data()),
+            PageItem::Lost(many) => Some((0, CpuContext::Unsaid, RecordWhat::Lost(many))),
+            PageItem::Data => formats.decode(pages.data()),
         };
         if let Some((pid, context, what)) = decoded {
             return Ok(Some(Record {

@@ -26,7 +26,7 @@ const LENGTH: u64 = (1 << 20) - 1;
 
 /// What a page has next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum PageItem {
     /// A record, which [`Pages::data`] has.
     Data,
     /// So many records were lost.
@@ -114,14 +114,14 @@ impl Pages {
         &mut self,
         input: &mut BufReader<R>,
         budget: &mut Budget,
-    ) -> Result<Option<(u64, Found)>, Error> {
+    ) -> Result<Option<(u64, PageItem)>, Error> {
         loop {
             if let Some(lost) = self.lost.take() {
-                return Ok(Some((self.nanos(), Found::Lost(lost))));
+                return Ok(Some((self.nanos(), PageItem::Lost(lost))));
             }
             if self.at < self.until {
                 if self.event()? {
-                    return Ok(Some((self.nanos(), Found::Data)));
+                    return Ok(Some((self.nanos(), PageItem::Data)));
                 }
             } else if !self.load(input, budget)? {
                 return Ok(None);

@@ -75,7 +75,7 @@ const MATCH_CODES: Codes = Codes {
 
 /// One state of a table: the code, and how the next state is found.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct TableState {
     code: u8,
     bits: u32,
     base: u64,
@@ -85,14 +85,14 @@ struct State {
 #[derive(Clone, Debug, Default)]
 struct Table {
     log: u32,
-    states: Vec<State>,
+    states: Vec<TableState>,
 }
 
 impl Table {
     /// The table of a distribution (RFC 8878, section 4.1.1).
     fn of(log: u32, counts: &[i32]) -> Option<Self> {
         let size = 1_usize << log;
-        let mut states = vec![State::default(); size];
+        let mut states = vec![TableState::default(); size];
         let mut high = size;
         let mut next = Vec::new();
         for (code, count) in (0..).zip(counts) {
@@ -131,9 +131,9 @@ impl Table {
             1 => {
                 let (code, rest) = bytes.split_first()?;
                 *bytes = rest;
-                let state = State {
+                let state = TableState {
                     code: *code,
-                    ..State::default()
+                    ..TableState::default()
                 };
                 *self = Self {
                     log: 0,
@@ -303,7 +303,7 @@ impl Blocks {
         let mut matching = state(&self.matches, &mut bits)?;
         let mut long = 0;
         for number in 1..=count {
-            let of = |table: &Table, state: u64| -> Option<State> {
+            let of = |table: &Table, state: u64| -> Option<TableState> {
                 table.states.get(usize::try_from(state).ok()?).copied()
             };
             let literal_state = of(&self.literals, literal)?;
