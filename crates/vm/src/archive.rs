@@ -89,7 +89,7 @@ impl Archive {
 
 /// A regular file of an archive that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ArchiveEntry {
     /// Path without a slash in front.
     pub path: String,
     /// Permission bits.
@@ -103,7 +103,7 @@ pub struct Entry {
 /// # Errors
 /// `UnexpectedEof` when the archive is cut off because its writer was interrupted; `InvalidData`
 /// when something else stands where a header should.
-pub fn read(mut bytes: &[u8]) -> io::Result<Vec<Entry>> {
+pub fn read(mut bytes: &[u8]) -> io::Result<Vec<ArchiveEntry>> {
     let mut entries = Vec::new();
     loop {
         let mut reader = NewcReader::new(bytes)?;
@@ -120,7 +120,7 @@ pub fn read(mut bytes: &[u8]) -> io::Result<Vec<Entry>> {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if mode & KIND == FILE {
-            entries.push(Entry {
+            entries.push(ArchiveEntry {
                 path,
                 mode: mode & 0o7777,
                 contents,

@@ -8,7 +8,7 @@ use folder::OwnFolder;
 
 /// Where a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -17,7 +17,10 @@ pub enum Stream {
 
 /// The streams with their files in the scratch folder; the guest has a device for each, in this
 /// order.
-pub const STREAMS: [(Stream, &str); 2] = [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")];
+pub const STREAMS: [(OutputStream, &str); 2] = [
+    (OutputStream::Stdout, "stdout"),
+    (OutputStream::Stderr, "stderr"),
+];
 
 /// Bytes that are handed on at once, at most.
 const PIECE: usize = 64 << 10;
@@ -39,7 +42,7 @@ pub fn read_on(path: &Path, read: &mut u64, mut hand_on: impl FnMut(&[u8])) {
 }
 
 /// Called with what was printed since the last time.
-pub type Listener<'a> = dyn FnMut(Stream, &[u8]) + 'a;
+pub type OutputListener<'a> = dyn FnMut(OutputStream, &[u8]) + 'a;
 
 /// Reads what a guest prints while it runs.
 #[derive(Debug, Default)]
@@ -49,7 +52,7 @@ pub struct Follower {
 
 impl Follower {
     /// Hands on what is new in the files of `scratch`.
-    pub fn look(&mut self, scratch: &OwnFolder, listener: &mut Listener) {
+    pub fn look(&mut self, scratch: &OwnFolder, listener: &mut OutputListener) {
         for (read, (stream, name)) in self.read.iter_mut().zip(STREAMS) {
             read_on(&scratch.join(name), read, |piece| listener(stream, piece));
         }
@@ -85,9 +88,9 @@ mod tests {
         fs::write(scratch.join("stderr"), "bad\n").unwrap();
         look(&mut follower);
         let want = [
-            (Stream::Stdout, "one\n"),
-            (Stream::Stdout, "two"),
-            (Stream::Stderr, "bad\n"),
+            (OutputStream::Stdout, "one\n"),
+            (OutputStream::Stdout, "two"),
+            (OutputStream::Stderr, "bad\n"),
         ];
         assert_eq!(seen, want.map(|(stream, text)| (stream, text.to_owned())));
         assert_eq!(follower.read(), [7, 4]);

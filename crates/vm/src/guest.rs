@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::archive::Archive;
-use super::{Pace, Request, VmError, programs};
+use super::{GuestRequest, Pace, VmError, programs};
 
 /// Where busybox's own programs are.
 const FOLDERS: [&str; 6] = [
@@ -39,7 +39,7 @@ struct Luggage {
 ///
 /// # Errors
 /// When busybox, a program or a library is missing, or a file cannot be read.
-pub fn archive(request: &Request) -> Result<Vec<u8>, VmError> {
+pub fn archive(request: &GuestRequest) -> Result<Vec<u8>, VmError> {
     let busybox = Busybox::find()?;
     let mut luggage = Luggage::default();
     for (index, word) in request.command.iter().enumerate() {
@@ -203,7 +203,7 @@ impl Busybox {
 }
 
 /// What the guest's first process must know, as shell.
-fn settings(request: &Request, luggage: &Luggage) -> String {
+fn settings(request: &GuestRequest, luggage: &Luggage) -> String {
     let result = match request.pace {
         Pace::Fast => "/dev/vport0p1",
         Pace::Counted { .. } => "/dev/ttyS1",

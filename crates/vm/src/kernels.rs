@@ -9,7 +9,7 @@ use super::{VmError, cache};
 
 /// A kernel to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct GuestKernel {
     /// How messages call it: the file, or the build, such as `6.18.15+deb13-amd64`.
     pub name: String,
     /// The image.
@@ -64,11 +64,11 @@ const MISDESCRIBED: &str = "its type information misdescribes several kernel fun
 /// that is not in the cache is downloaded; `progress` hears of it, since it takes a while.
 ///
 /// When Debian no longer has the build that tests know, the nearest one with sched_ext is taken,
-/// and [`Kernel::instead`] says so.
+/// and [`GuestKernel::instead`] says so.
 ///
 /// # Errors
 /// When there is no such file or version, or nothing can be downloaded.
-pub fn find(wanted: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+pub fn find(wanted: &str, progress: &mut dyn FnMut(&str)) -> Result<GuestKernel, VmError> {
     if wanted.contains('/') {
         return own(wanted);
     }
@@ -80,7 +80,7 @@ pub fn find(wanted: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmEr
     };
     let kernel = match cached(pin.build)? {
         Some(kernel) if kernel.config.is_some() || has_none(pin.build)? => kernel,
-        Some(kernel) => Kernel {
+        Some(kernel) => GuestKernel {
             config: late_config(pin, progress)?,
             ..kernel
         },
@@ -106,23 +106,23 @@ fn unknown(wanted: &str) -> String {
 }
 
 /// Adds what is wrong with a build, if something is.
-fn with_its_fault(kernel: Kernel) -> Kernel {
+fn with_its_fault(kernel: GuestKernel) -> GuestKernel {
     let is_misdescribed = Build::parse(&kernel.name).is_some_and(|it| it.is_misdescribed());
     if !is_misdescribed {
         return kernel;
     }
     let instead = kernel.instead.as_deref();
     let before = instead.map_or_else(String::new, |why| format!("{why}; "));
-    Kernel {
+    GuestKernel {
         instead: Some(format!("{before}{}: {MISDESCRIBED}", kernel.name)),
         ..kernel
     }
 }
 
-fn own(path: &str) -> Result<Kernel, VmError> {
+fn own(path: &str) -> Result<GuestKernel, VmError> {
     let image = PathBuf::from(path);
     fs::metadata(&image).map_err(VmError::file(&image))?;
-    Ok(Kernel {
+    Ok(GuestKernel {
         name: path.to_owned(),
         config: beside(&image),
         image,
@@ -148,10 +148,10 @@ fn place(build: &str) -> Result<PathBuf, VmError> {
     Ok(cache::folder("kernels")?.join(build))
 }
 
-fn cached(build: &str) -> Result<Option<Kernel>, VmError> {
+fn cached(build: &str) -> Result<Option<GuestKernel>, VmError> {
     let place = place(build)?;
     let (image, config) = (place.join("vmlinuz"), place.join("config"));
-    Ok(image.is_file().then(|| Kernel {
+    Ok(image.is_file().then(|| GuestKernel {
         name: build.to_owned(),
         image,
         config: config.is_file().then_some(config),
@@ -214,7 +214,7 @@ fn config_of(
     Some(kept)
 }
 
-fn download(pin: &Pin, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+fn download(pin: &Pin, progress: &mut dyn FnMut(&str)) -> Result<GuestKernel, VmError> {
     let mut seen = Vec::new();
     for name in pin.releases {
         let release = Release::open(name)?;
@@ -248,7 +248,7 @@ fn download(pin: &Pin, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError
         Some(kernel) => kernel,
         None => fetch(&Release::open(name)?, build, progress)?,
     };
-    Ok(Kernel {
+    Ok(GuestKernel {
         instead: Some(instead),
         ..kernel
     })
@@ -258,7 +258,7 @@ fn fetch(
     release: &Release,
     build: &Build,
     progress: &mut dyn FnMut(&str),
-) -> Result<Kernel, VmError> {
+) -> Result<GuestKernel, VmError> {
     let name = build.to_string();
     let place = place(&name)?;
     let size = release.size_mb(&build.package)?;
@@ -281,7 +281,7 @@ fn fetch(
     let kept = place.join("vmlinuz");
     fs::rename(&image, &kept).map_err(VmError::file(&kept))?;
     let config = config_of(release, build, &beside, &place);
-    Ok(Kernel {
+    Ok(GuestKernel {
         name,
         image: kept,
         config,
@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_misdescribed_build_says_so() {
-        let kernel = |name: &str, instead: Option<&str>| Kernel {
+        let kernel = |name: &str, instead: Option<&str>| GuestKernel {
             name: name.to_owned(),
             image: PathBuf::new(),
             config: None,

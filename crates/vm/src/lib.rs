@@ -25,13 +25,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use folder::OwnFolder;
-use follow::{Follower, Listener};
+use follow::{Follower, OutputListener};
 use watch::Watch;
 
 pub use error::VmError;
-pub use follow::Stream;
-pub use kernels::{Kernel, find as find_kernel};
-pub use outcome::{ChangedFile, End, Outcome};
+pub use follow::OutputStream;
+pub use kernels::{GuestKernel, find as find_kernel};
+pub use outcome::{ChangedFile, End, GuestOutcome};
 pub use packages::{Packages, fetch_program, is_installed};
 
 /// How the guest's time passes.
@@ -82,9 +82,9 @@ impl Speed {
 
 /// A kernel to boot and a command to run in it.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct GuestRequest {
     /// The kernel, from [`find_kernel`].
-    pub kernel: Kernel,
+    pub kernel: GuestKernel,
     /// CPUs of the guest, at least 1.
     pub cpus: u16,
     /// Memory of the guest in MiB.
@@ -113,7 +113,7 @@ pub struct Request {
     pub follow: bool,
 }
 
-impl Request {
+impl GuestRequest {
     fn is_followed(&self) -> bool {
         self.follow && self.pace == Pace::Fast
     }
@@ -134,11 +134,11 @@ pub fn check_tools() -> Result<(), VmError> {
 const ATTEMPTS: u32 = 4;
 
 /// Boots the kernel, runs the command, waits for both. A guest that the emulator itself broke is
-/// started again, a few times; [`Outcome::broken`] counts.
+/// started again, a few times; [`GuestOutcome::broken`] counts.
 ///
 /// # Errors
 /// When QEMU, busybox, a program or a library is missing, or a file cannot be read or written.
-pub fn run(request: &Request) -> Result<Outcome, VmError> {
+pub fn run(request: &GuestRequest) -> Result<GuestOutcome, VmError> {
     run_and_follow(request, &mut |_, _| {})
 }
 
@@ -147,7 +147,10 @@ pub fn run(request: &Request) -> Result<Outcome, VmError> {
 ///
 /// # Errors
 /// The errors of [`run`].
-pub fn run_and_follow(request: &Request, listener: &mut Listener) -> Result<Outcome, VmError> {
+pub fn run_and_follow(
+    request: &GuestRequest,
+    listener: &mut OutputListener,
+) -> Result<GuestOutcome, VmError> {
     let archive = guest::archive(request)?;
     let mut accelerator = qemu::accelerator(request.pace);
     let mut broken = 0;
@@ -159,25 +162,25 @@ pub fn run_and_follow(request: &Request, listener: &mut Listener) -> Result<Outc
             continue;
         }
         if !outcome.broke_by_itself() || broken + 1 == ATTEMPTS {
-            return Ok(Outcome { broken, ..outcome });
+            return Ok(GuestOutcome { broken, ..outcome });
         }
         broken += 1;
     }
 }
 
 fn run_once(
-    request: &Request,
+    request: &GuestRequest,
     archive: &[u8],
     accelerator: &'static str,
     broken: u32,
-    listener: &mut Listener,
-) -> Result<Outcome, VmError> {
+    listener: &mut OutputListener,
+) -> Result<GuestOutcome, VmError> {
     let scratch = OwnFolder::new().map_err(VmError::file(&std::env::temp_dir()))?;
-    let how = qemu::How {
+    let how = qemu::GuestOptions {
         accelerator,
         broken,
     };
-    let mut machine = qemu::Machine::new(request, &scratch, archive, how)?;
+    let mut machine = qemu::QemuMachine::new(request, &scratch, archive, how)?;
     let mut follower = Follower::default();
     let mut watch = (accelerator == qemu::TCG).then(Watch::default);
     let waited = machine.run(qemu::patience(request), &mut || {
@@ -185,7 +188,7 @@ fn run_once(
         (watch.as_mut()).is_some_and(|watch| watch.is_broken(&scratch, Instant::now()))
     })?;
     let outcome = outcome::read(&waited, &scratch, machine.accelerator())?;
-    Ok(Outcome {
+    Ok(GuestOutcome {
         followed: follower.read(),
         ..outcome
     })

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::VmError;
-use super::archive::{self, Entry};
+use super::archive::{self, ArchiveEntry};
 use super::qemu::{CONSOLE, RESULT, TCG, Waited};
 use folder::OwnFolder;
 
@@ -24,7 +24,7 @@ pub enum End {
 
 /// Outcome of a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct GuestOutcome {
     /// How the command ended.
     pub end: End,
     /// What it printed.
@@ -62,15 +62,15 @@ pub fn read(
     waited: &Waited,
     scratch: &OwnFolder,
     accelerator: &'static str,
-) -> Result<Outcome, VmError> {
+) -> Result<GuestOutcome, VmError> {
     let path = scratch.join(RESULT);
     let sent = fs::read(&path).map_err(VmError::file(&path))?;
     let console = fs::read(scratch.join(CONSOLE)).unwrap_or_default();
     let console = String::from_utf8_lossy(&console).into_owned();
     let parsed = archive::read(&sent)
         .ok()
-        .and_then(|entries| Outcome::parse(entries, accelerator));
-    Ok(parsed.unwrap_or_else(|| Outcome {
+        .and_then(|entries| GuestOutcome::parse(entries, accelerator));
+    Ok(parsed.unwrap_or_else(|| GuestOutcome {
         end: End::NoResult {
             reason: reason(waited, &console),
         },
@@ -84,10 +84,10 @@ pub fn read(
     }))
 }
 
-impl Outcome {
+impl GuestOutcome {
     /// `None`: the archive has no status. That is its last file, so that an archive that was cut
     /// off is no result.
-    fn parse(entries: Vec<Entry>, accelerator: &'static str) -> Option<Self> {
+    fn parse(entries: Vec<ArchiveEntry>, accelerator: &'static str) -> Option<Self> {
         let contents = |path: &str| {
             let found = entries.iter().find(|entry| entry.path == path)?;
             Some(found.contents.clone())
@@ -180,7 +180,7 @@ fn has_impossible_flags(line: &str) -> bool {
 }
 
 /// A file of the shared folder. A guest is not trusted: its paths stay inside.
-fn changed(entry: Entry) -> Option<ChangedFile> {
+fn changed(entry: ArchiveEntry) -> Option<ChangedFile> {
     let path = Path::new(&entry.path)
         .strip_prefix("share")
         .ok()?
@@ -221,8 +221,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(path: &str, contents: &str) -> Entry {
-        Entry {
+    fn entry(path: &str, contents: &str) -> ArchiveEntry {
+        ArchiveEntry {
             path: path.to_owned(),
             mode: 0o644,
             contents: contents.as_bytes().to_vec(),
@@ -232,11 +232,11 @@ mod tests {
     #[test]
     fn a_status_makes_a_result() {
         let entries = vec![entry("out/stdout", "hello\n"), entry("out/status", "7\n")];
-        let outcome = Outcome::parse(entries, "tcg").unwrap();
+        let outcome = GuestOutcome::parse(entries, "tcg").unwrap();
         assert_eq!(outcome.end, End::Exited(7));
         assert_eq!(outcome.stdout, b"hello\n");
         assert_eq!(
-            Outcome::parse(vec![entry("out/stdout", "hello\n")], "tcg"),
+            GuestOutcome::parse(vec![entry("out/stdout", "hello\n")], "tcg"),
             None
         );
     }
@@ -244,12 +244,15 @@ mod tests {
     #[test]
     fn a_command_that_ran_out_of_time_has_no_status_of_its_own() {
         let entries = vec![entry("out/status", "143\n"), entry("out/timed_out", "")];
-        assert_eq!(Outcome::parse(entries, "tcg").unwrap().end, End::TimedOut);
+        assert_eq!(
+            GuestOutcome::parse(entries, "tcg").unwrap().end,
+            End::TimedOut
+        );
     }
 
     #[test]
     fn only_what_no_processor_does_is_the_emulators_fault() {
-        let dead = |log: &str, accelerator| Outcome {
+        let dead = |log: &str, accelerator| GuestOutcome {
             end: End::NoResult {
                 reason: String::new(),
             },
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_process_that_was_killed_for_memory_is_named() {
-        let mut outcome = Outcome::parse(vec![entry("out/status", "137")], "tcg").unwrap();
+        let mut outcome = GuestOutcome::parse(vec![entry("out/status", "137")], "tcg").unwrap();
         assert_eq!(outcome.killed_for_memory(), None);
         outcome.kernel_log = "[1] x\n[ 12.3] Out of memory: Killed process 112 (runslice) \
                               total-vm:1, UID:0\n[13] y\n"
@@ -330,7 +333,7 @@ mod tests {
     #[test]
     fn warnings_in_the_kernels_log_are_found() {
         let log = "[1] ok\n[2] WARNING: CPU: 1 PID: 1 at x.c:1\n[3] rcu: INFO: stall\n";
-        let mut outcome = Outcome::parse(vec![entry("out/status", "0")], "tcg").unwrap();
+        let mut outcome = GuestOutcome::parse(vec![entry("out/status", "0")], "tcg").unwrap();
         outcome.kernel_log = log.to_owned();
         assert_eq!(outcome.kernel_complaints().len(), 2);
     }

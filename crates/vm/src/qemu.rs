@@ -15,7 +15,7 @@ use folder::OwnFolder;
 use rustix::process::Signal;
 
 use super::follow::STREAMS;
-use super::{Pace, Request, Speed, VmError, programs};
+use super::{GuestRequest, Pace, Speed, VmError, programs};
 
 /// Hardware runs the guest.
 pub const KVM: &str = "kvm";
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// How a guest is started, besides what was asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct How {
+pub struct GuestOptions {
     /// [`KVM`] or [`TCG`].
     pub accelerator: &'static str,
     /// How often the emulator has broken it before. A guest that counts would break again.
@@ -51,7 +51,7 @@ pub struct How {
 
 /// A virtual machine that has been started. Dropping it ends it.
 #[derive(Debug)]
-pub struct Machine {
+pub struct QemuMachine {
     child: Child,
     words: PathBuf,
     accelerator: &'static str,
@@ -74,7 +74,7 @@ pub enum Waited {
 }
 
 /// How long to wait for the guest of `request`, on the host's clock.
-pub fn patience(request: &Request) -> Duration {
+pub fn patience(request: &GuestRequest) -> Duration {
     match request.pace {
         Pace::Fast => OVERHEAD + request.timeout,
         Pace::Counted { speed, .. } => {
@@ -92,16 +92,16 @@ pub fn find() -> Result<PathBuf, VmError> {
     })
 }
 
-impl Machine {
+impl QemuMachine {
     /// Starts the guest.
     ///
     /// # Errors
     /// When QEMU is missing or a file cannot be written.
     pub fn new(
-        request: &Request,
+        request: &GuestRequest,
         scratch: &OwnFolder,
         archive: &[u8],
-        how: How,
+        how: GuestOptions,
     ) -> Result<Self, VmError> {
         let qemu = find()?;
         let path = scratch.join(ARCHIVE);
@@ -187,7 +187,7 @@ fn end_with_this(command: &mut Command) {
     }
 }
 
-impl Drop for Machine {
+impl Drop for QemuMachine {
     fn drop(&mut self) {
         // It may have ended already, and then nothing is left to do.
         let _ = self.child.kill();
@@ -227,7 +227,7 @@ fn has_virtualisation(cpuinfo: &str) -> bool {
 }
 
 /// All that QEMU is told. Paths of our own are relative to the scratch folder.
-fn arguments(request: &Request, how: How) -> Vec<String> {
+fn arguments(request: &GuestRequest, how: GuestOptions) -> Vec<String> {
     let image = std::path::absolute(&request.kernel.image);
     let image = image.unwrap_or_else(|_| request.kernel.image.clone());
     let mut words: Vec<String> = Vec::new();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use vm::{Pace, Request, Speed};
+use vm::{GuestRequest, Pace, Speed};
 use workload::Workload;
 
 use super::guest::{OWN_NAME, explain, failure, own_name};
@@ -108,7 +108,7 @@ fn in_guest(errand: &Errand) -> anyhow::Result<Option<String>> {
     let kernel = vm::find_kernel(&errand.kernel, &mut |step| say("fidelity", step));
     let timeouts = errand.commands.iter().map(|command| command.timeout_s);
     let words = [OWN_NAME, "load", "series", PLAN, "-o", RESULTS];
-    let request = Request {
+    let request = GuestRequest {
         kernel: kernel.map_err(explain)?,
         cpus: errand.cpus,
         memory_mib: MEMORY_MIB,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use model::Advised;
-use vm::{End, Outcome, VmError};
+use vm::{End, GuestOutcome, VmError};
 
 use crate::exit::{UnsupportedError, UsageError};
 use crate::programs;
@@ -32,7 +32,7 @@ pub fn explain(error: VmError) -> anyhow::Error {
 
 /// Why a guest has brought no results, in words; `text` is what it brought.
 #[must_use]
-pub fn failure(outcome: &Outcome, text: &str) -> Option<String> {
+pub fn failure(outcome: &GuestOutcome, text: &str) -> Option<String> {
     let words = String::from_utf8_lossy(&outcome.stderr);
     let last = words.lines().last().unwrap_or_default();
     match &outcome.end {

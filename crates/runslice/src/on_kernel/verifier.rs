@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use live::Policy;
-use vm::{End, Pace, Request};
+use vm::{End, GuestRequest, Pace};
 
 use crate::exit::{Status, UnsupportedError};
 use crate::on_kernel::guest::{OWN_NAME, explain, own_name};
@@ -63,7 +63,7 @@ fn ask_one(object: &str, name: &str, to: &mut dyn Write) -> anyhow::Result<Statu
     if let Some(instead) = &kernel.instead {
         say("vm", instead);
     }
-    let outcome = vm::run(&Request {
+    let outcome = vm::run(&GuestRequest {
         kernel,
         cpus: CPUS,
         memory_mib: MEMORY_MIB,

@@ -23,7 +23,7 @@ use runslice::door::on_kernel::{
 use runslice::door::{COMPUTER, KernelPlace, RUNS_REAL, Store, in_full, say};
 use serde_json::{Value, json};
 use stats::probe::WantedProbe;
-use vm::{Pace, Request, Speed};
+use vm::{GuestRequest, Pace, Speed};
 
 use super::missing::{Missing, lock};
 use super::probed;
@@ -312,7 +312,7 @@ fn in_guest(boot: &Boot<'_>, name: &str, missing: &Mutex<Missing>) -> anyhow::Re
     let speed = speed.with_context(|| format!("no guest has {} MIPS", boot.guest.mips))?;
     say("reproduce", &format!("{name}, {} runs", boot.runs.len()));
     let most = boot.runs.len() as u64 * boot.guest.timeout_s;
-    let request = Request {
+    let request = GuestRequest {
         kernel,
         cpus: boot.cpus,
         memory_mib: boot.guest.memory,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use model::Nanos;
-use vm::{ChangedFile, End, Outcome, Pace, Request, Speed, Stream};
+use vm::{ChangedFile, End, GuestOutcome, GuestRequest, OutputStream, Pace, Speed};
 
 use crate::exit::Status;
 use crate::on_kernel::guest::{explain, own_name};
@@ -87,7 +87,7 @@ pub fn run(request: &Vm) -> anyhow::Result<u8> {
     }
     // Where somebody looks. What a program reads comes once, also when a guest is started again.
     let is_seen = io::stdout().is_terminal();
-    let request_of_guest = Request {
+    let request_of_guest = GuestRequest {
         kernel,
         cpus: request.cpus,
         memory_mib: request.memory,
@@ -185,15 +185,15 @@ fn named(request: &Vm) -> anyhow::Result<Vec<(String, PathBuf)>> {
 }
 
 /// Shows what the command printed just now.
-fn show(stream: Stream, bytes: &[u8]) {
+fn show(stream: OutputStream, bytes: &[u8]) {
     // Somebody who has gone away is told at the end.
     let _ = match stream {
-        Stream::Stdout => io::stdout().write_all(bytes).and(io::stdout().flush()),
-        Stream::Stderr => io::stderr().write_all(bytes),
+        OutputStream::Stdout => io::stdout().write_all(bytes).and(io::stdout().flush()),
+        OutputStream::Stderr => io::stderr().write_all(bytes),
     };
 }
 
-fn print(request: &Vm, outcome: &Outcome) -> anyhow::Result<()> {
+fn print(request: &Vm, outcome: &GuestOutcome) -> anyhow::Result<()> {
     let [stdout, stderr] = outcome.followed;
     io::stdout().write_all(rest(&outcome.stdout, stdout))?;
     io::stdout().flush()?;
