@@ -13,7 +13,7 @@ use model::{
 use sim::Backend;
 use stats::Conservation;
 use traces::{JsonLines, Tee, TraceHash};
-use workload::{CostScale, Recorded, RunSpec, Workload, generate};
+use workload::{CostScale, RecordedLoad, RunSpec, Workload, generate};
 
 use crate::affinity::AffinityCheck;
 use crate::choices::Choices;
@@ -322,7 +322,7 @@ fn replay(seed: u64) -> Result<u64, String> {
     let name = names[(seed % names.len() as u64) as usize];
     let mut spec = hunted(name, seed, false)?;
     spec.duration = Some(RECORDED);
-    let (mut hash, mut load, mut written) = (TraceHash::new(), Recorded::new(), Vec::new());
+    let (mut hash, mut load, mut written) = (TraceHash::new(), RecordedLoad::new(), Vec::new());
     let mut lines = JsonLines::new(&mut written);
     let mut tee = Tee::new(vec![&mut hash, &mut load, &mut lines]);
     let recorded = sim::run(&spec, &mut tee).map_err(|error| error.to_string())?;

@@ -247,7 +247,7 @@ fn advice(error: &anyhow::Error, more: &[AdviceOf]) -> Option<String> {
         stats::compare::Refusal,
         stats::schedstat::IntervalError,
         stats::schedstat::SchedstatError,
-        workload::Fault,
+        workload::TaskFault,
         loader::recording::Damaged,
         std::io::Error,
     ];

@@ -13,8 +13,8 @@ use model::{
 };
 use traces::foreign::{Imported, Window};
 use workload::{
-    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, Known, Recorded, SchedPolicy, Wakeups,
-    Workload,
+    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, KnownTask, RecordedLoad, SchedPolicy,
+    Wakeups, Workload,
 };
 
 use crate::error::UsageError;
@@ -106,7 +106,7 @@ pub fn parts(
             from: at(part),
             until: Some(at(part + 1)),
         };
-        let mut recorded = Recorded::new();
+        let mut recorded = RecordedLoad::new();
         let file = BufReader::new(open()?);
         let taken = take(file, path, window, &mut recorded).with_context(|| name.clone())?;
         if taken.is_full {
@@ -139,7 +139,7 @@ const ONLY_OF_TRACES: &str = "--window is for traces of other programs, not for 
 /// it.
 pub fn load(services: &Services<'_>, path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
     let name = input::shown(path);
-    let mut recorded = Recorded::new();
+    let mut recorded = RecordedLoad::new();
     read(services, path, wanted.window, &mut recorded)?;
     let wakeups = recorded.wakeups();
     let workload = recorded.into_workload(&name, wanted.scale);
@@ -153,7 +153,7 @@ fn read(
     services: &Services<'_>,
     path: &Path,
     window: Window,
-    to: &mut Recorded,
+    to: &mut RecordedLoad,
 ) -> anyhow::Result<()> {
     let cannot = model::CannotRead::at(input::shown(path));
     let name = || input::shown(path);
@@ -262,7 +262,7 @@ pub fn to_toml(
             length: own.end.since(SimTime::ZERO),
             anonymous,
         };
-        let known = |task: usize| Known {
+        let known = |task: usize| KnownTask {
             realtime: own
                 .realtime
                 .contains(&task_of(task))
@@ -289,7 +289,7 @@ pub fn to_toml(
     };
     let known = |task: usize| {
         let task = task_of(task);
-        Known {
+        KnownTask {
             realtime: imported.mostly_realtime(task),
             cpus: affinity(&imported, task),
         }
@@ -319,7 +319,7 @@ fn take(
     file: BufReader<Box<dyn Content>>,
     path: &Path,
     window: Window,
-    to: &mut Recorded,
+    to: &mut RecordedLoad,
 ) -> anyhow::Result<Taken> {
     let mut is_full = false;
     let imported = traces::foreign::read(file, &stem(path), window, &mut |events| {
@@ -342,7 +342,7 @@ fn foreign(
     services: &Services<'_>,
     (file, path): (BufReader<Box<dyn Content>>, &Path),
     window: Window,
-    to: &mut Recorded,
+    to: &mut RecordedLoad,
 ) -> anyhow::Result<()> {
     let Taken { imported, is_full } = take(file, path, window, to)?;
     for sentence in imported.findings.sentences() {
@@ -363,7 +363,7 @@ fn foreign(
     Ok(())
 }
 
-fn set_policies(imported: &Imported, to: &mut Recorded) {
+fn set_policies(imported: &Imported, to: &mut RecordedLoad) {
     for (id, _) in (0..).zip(&imported.tasks) {
         let task = TaskId(id);
         if let Some(priority) = imported.realtime(task) {

@@ -1,7 +1,9 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
-use crate::{Binary, Expr, Operation, Place, Placed, Quick, Script, Scripted, Step, Workload};
+use crate::{
+    Binary, Expr, IndexedResource, Operation, Placed, Quick, Script, Scripted, Step, Workload,
+};
 
 /// One instruction.
 #[derive(Clone, Debug)]
@@ -192,7 +194,7 @@ impl Code {
     fn send_to_each(&mut self, of: u32, slot: u32, line: u32) {
         let index = Expr::Variable(slot);
         let send = Operation::Send {
-            to: Place { of, index },
+            to: IndexedResource { of, index },
             bytes: None,
             value: None,
         };

@@ -1,7 +1,7 @@
 //! What tasks share besides channels, mutexes and barriers: the tables that declare it and the
 //! operations that use it. docs/workload.md has the exact meaning.
 
-use crate::{Arrival, CgroupOp, Dist, Expr, Handoff, Interrupt, Place, Where};
+use crate::{Arrival, CgroupOp, Dist, Expr, Handoff, IndexedResource, Interrupt, Where};
 use model::{Nanos, Rng};
 
 /// Kind of a lock.
@@ -115,9 +115,9 @@ pub enum Demand {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entrance {
     /// Into a channel, as a message. The index is a number.
-    Channel(Place),
+    Channel(IndexedResource),
     /// To a listening socket, as a connection. The index is a number.
-    Listener(Place),
+    Listener(IndexedResource),
 }
 
 /// `[arrival.A]`: requests that come from outside of the machine.
@@ -144,40 +144,40 @@ pub struct Requests {
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceOp {
     /// Takes a read-write lock for reading.
-    LockShared(Place),
+    LockShared(IndexedResource),
     /// Takes a lock unless tasks would then wait for each other in a circle.
     TryLock {
         /// The lock.
-        lock: Place,
+        lock: IndexedResource,
         /// Variable that becomes 1 if they would, else 0.
         failed: u32,
     },
     /// Gives back everything that the task holds of a keyed lock; its declaration.
     UnlockAll(u32),
     /// Takes a token of a semaphore.
-    SemWait(Place),
+    SemWait(IndexedResource),
     /// Gives a token.
-    SemPost(Place),
+    SemPost(IndexedResource),
     /// Gives a lock back, sleeps until signalled, and takes the lock again.
     CondWait {
         /// The condition variable.
-        cond: Place,
+        cond: IndexedResource,
         /// The lock.
-        lock: Place,
+        lock: IndexedResource,
     },
     /// Wakes one task that waits for a condition.
-    Signal(Place),
+    Signal(IndexedResource),
     /// Wakes all of them.
-    Broadcast(Place),
+    Broadcast(IndexedResource),
     /// Connects to a listening socket.
     Connect {
         /// The socket.
-        to: Place,
+        to: IndexedResource,
         /// What the accepting task sees as `got`.
         value: Expr,
     },
     /// Accepts a connection.
-    Accept(Place),
+    Accept(IndexedResource),
     /// A request from outside is done.
     Done {
         /// Index of the arrivals' declaration.

@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::names::Names;
 use super::parser::Parser;
-use super::{Stop, Workload};
+use super::{StopRule, Workload};
 use model::file::{FileError, Problem};
 use model::file::{Source, Table, Value, text, texts};
 use model::{Advised, Kernel, MachineSpec, Nanos, Profile};
@@ -59,7 +59,7 @@ impl Workload {
             let at = error.span().map_or(0, |span| span.start);
             source.error(at, Problem::Toml(error.message().to_owned()))
         })?;
-        Reader::new(&source, root.get_ref(), scale)?.workload(profile)
+        FileReader::new(&source, root.get_ref(), scale)?.workload(profile)
     }
 }
 
@@ -69,7 +69,7 @@ type ProfileReader<'a> = &'a dyn Fn(&str) -> Result<Profile, Advised>;
 /// Tables of one kind, in the order of the file.
 type Entries<'a> = Vec<(&'a str, usize, Value<'a>)>;
 
-struct Reader<'a> {
+struct FileReader<'a> {
     source: &'a Source<'a>,
     names: Names,
     head: Table<'a>,
@@ -90,7 +90,7 @@ struct Reader<'a> {
     groups: Entries<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FileReader<'a> {
     fn new(
         source: &'a Source<'a>,
         root: &'a DeTable<'a>,
@@ -274,8 +274,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn stop(&mut self) -> Result<Stop, FileError> {
-        let mut stop = Stop::default();
+    fn stop(&mut self) -> Result<StopRule, FileError> {
+        let mut stop = StopRule::default();
         let Some(value) = self.head.get("stop") else {
             return Ok(stop);
         };

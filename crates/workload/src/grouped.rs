@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use model::{Event, PrevState, SimTime, TaskId, WakeCause, Wakeup, What};
 
-pub use kind::{AsFile, Known};
-use kind::{Kind, Task};
+pub use kind::{AsFile, KnownTask};
+use kind::{GroupHistory, TaskHistory};
 
 /// Collects what the tasks of a recording did. Memory grows with the tasks, not with the events.
 #[derive(Debug, Default)]
 pub struct Grouped {
-    tasks: Vec<Task>,
+    tasks: Vec<TaskHistory>,
 }
 
 impl Grouped {
@@ -63,11 +63,11 @@ impl Grouped {
         if let Some(parent) = parent {
             *self.tasks[parent].forks.entry(own).or_default() += 1;
         }
-        self.tasks.push(Task {
+        self.tasks.push(TaskHistory {
             group: group as usize,
             parent,
             asleep: now,
-            ..Task::default()
+            ..TaskHistory::default()
         });
     }
 
@@ -135,14 +135,14 @@ impl Grouped {
 
 /// What makes tasks alike: their name without numbers, their urgency and CPUs, whether they are
 /// forked, and what mostly ends their sleeps.
-type Likeness = (String, i8, Known, bool, u8);
+type Likeness = (String, i8, KnownTask, bool, u8);
 
 impl Grouped {
     /// The workload file. `known` gives what is known of a task besides, by its number.
     #[must_use]
-    pub fn to_toml(&self, file: &AsFile<'_>, known: &dyn Fn(usize) -> Known) -> String {
+    pub fn to_toml(&self, file: &AsFile<'_>, known: &dyn Fn(usize) -> KnownTask) -> String {
         let mut numbers: BTreeMap<Likeness, usize> = BTreeMap::new();
-        let mut kinds: Vec<Kind> = Vec::new();
+        let mut kinds: Vec<GroupHistory> = Vec::new();
         let mut kind_of: Vec<Option<usize>> = Vec::new();
         for (index, task) in self.tasks.iter().enumerate() {
             if task.bursts.many() == 0 {
@@ -156,12 +156,12 @@ impl Grouped {
             let forked = task.parent.is_some();
             let likeness = (called.clone(), nice, known.clone(), forked, mostly(task));
             let number = *numbers.entry(likeness).or_insert_with(|| {
-                kinds.push(Kind {
+                kinds.push(GroupHistory {
                     called,
                     nice,
                     known,
                     forked,
-                    ..Kind::default()
+                    ..GroupHistory::default()
                 });
                 kinds.len() - 1
             });
@@ -190,7 +190,7 @@ impl Grouped {
 }
 
 /// What mostly ends a task's sleeps: a wakeup, a clock, a device, nothing.
-fn mostly(task: &Task) -> u8 {
+fn mostly(task: &TaskHistory) -> u8 {
     let counts = [
         (task.waits.many(), 1),
         (task.clocks.many(), 2),
@@ -201,7 +201,7 @@ fn mostly(task: &Task) -> u8 {
         .map_or(0, |(_, which)| which)
 }
 
-fn add(kind: &mut Kind, task: &Task) {
+fn add(kind: &mut GroupHistory, task: &TaskHistory) {
     kind.tasks += 1;
     kind.ran_first += u64::from(task.ran_first);
     kind.sum.bursts.append(&task.bursts);

@@ -39,18 +39,19 @@ pub use cpuset::CpuSet;
 pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
 pub use expr::{Binary, Expr, Scope};
-pub use grouped::{AsFile, Grouped, Known};
+pub use grouped::{AsFile, Grouped, KnownTask};
 pub use irq::Source;
 pub use omission::LateSpan;
 pub use operations::{Info, OPERATIONS, Played};
 pub use played::{FORK_GAP, INTERRUPT_PRIORITY};
-pub use recorded::{CostScale, Recorded, Wakeups};
+pub use recorded::{CostScale, RecordedLoad, Wakeups};
 pub use release::{latest, overdue};
 pub use request::RunSpec;
 pub use script::{Script, Scripted};
 pub(crate) use stepper::Placed;
 pub use stepper::{
-    CgroupChange, Command, FOREVER, Fault, Instance, Quick, Stepper, TIME_MAX, TaskRef, World,
+    CgroupChange, Command, FOREVER, Quick, ResourceInstance, Stepper, TIME_MAX, TaskFault, TaskRef,
+    World,
 };
 pub use storage::*;
 pub use tree::*;

@@ -2,7 +2,7 @@
 
 use super::names::{self, Instances, Names};
 use super::token::{Token, tokens};
-use super::{Expr, Place, Target};
+use super::{Expr, IndexedResource, Target};
 use model::file::Problem;
 
 mod cgroup;
@@ -144,7 +144,7 @@ impl<'n> Parser<'n> {
     }
 
     /// `c[i]`, a channel.
-    pub fn channel(&mut self) -> Result<Place, Failure> {
+    pub fn channel(&mut self) -> Result<IndexedResource, Failure> {
         self.place("channel", |names| &names.channels)
     }
 
@@ -153,7 +153,7 @@ impl<'n> Parser<'n> {
         &mut self,
         what: &'static str,
         declared: impl Fn(&Names) -> &Instances,
-    ) -> Result<Place, Failure> {
+    ) -> Result<IndexedResource, Failure> {
         let (name, at) = self.name(&format!("the name of a {what}"))?;
         let instances = declared(self.names);
         let of = names::find(what, &name, instances.iter().map(|(name, _)| name.as_str()))
@@ -162,10 +162,10 @@ impl<'n> Parser<'n> {
         if self.accept("[") {
             let index = self.deeper(Self::expr)?;
             self.expect("]")?;
-            return Ok(Place { of, index });
+            return Ok(IndexedResource { of, index });
         }
         match count {
-            1 => Ok(Place {
+            1 => Ok(IndexedResource {
                 of,
                 index: Expr::Number(0),
             }),

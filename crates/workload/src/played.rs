@@ -4,7 +4,7 @@ use model::{CpuId, Nanos};
 
 use crate::{
     Amount, Barrier, Begin, Capacity, Channel, ChannelKind, CpuSet, Dist, Effect, Expr, Group,
-    Interrupt, Operation, Place, RunSpec, SchedPolicy, Step, Workload,
+    IndexedResource, Interrupt, Operation, RunSpec, SchedPolicy, Step, Workload,
 };
 
 /// Real-time priority of the threads that stand for interrupts: that of the kernel's own threads
@@ -177,8 +177,8 @@ fn thread(name: String, source: &Interrupt, of: u32) -> Group {
     }
 }
 
-fn first(of: u32) -> Place {
-    Place {
+fn first(of: u32) -> IndexedResource {
+    IndexedResource {
         of,
         index: Expr::Number(0),
     }

@@ -31,9 +31,9 @@ const WF_SYNC: u64 = 0x10;
 /// counters and phases stay. Policies and affinities are set by whoever knows them. What a
 /// recording does not have (deadlines, disks, locks as such) the workload does not have either.
 #[derive(Debug, Default)]
-pub struct Recorded {
+pub struct RecordedLoad {
     header: Option<Header>,
-    tasks: Vec<Task>,
+    tasks: Vec<RecordedTask>,
     wakeups: Wakeups,
     acts: u64,
 }
@@ -70,7 +70,7 @@ impl CostScale {
 }
 
 #[derive(Debug)]
-struct Task {
+struct RecordedTask {
     group: u32,
     index: u32,
     policy: SchedPolicy,
@@ -128,7 +128,7 @@ enum Waking {
     Sync,
 }
 
-impl Task {
+impl RecordedTask {
     /// Books what it has run until `now`.
     fn settle(&mut self, now: SimTime) {
         if let Some(since) = self.running.filter(|since| *since < now) {
@@ -152,7 +152,7 @@ impl Task {
     }
 }
 
-impl Recorded {
+impl RecordedLoad {
     /// A recording of which nothing is known.
     #[must_use]
     pub fn new() -> Self {
@@ -185,7 +185,7 @@ impl Recorded {
         }
     }
 
-    fn task(&mut self, task: TaskId) -> Option<&mut Task> {
+    fn task(&mut self, task: TaskId) -> Option<&mut RecordedTask> {
         self.tasks.get_mut(task.index())
     }
 
@@ -307,7 +307,7 @@ impl Recorded {
         if let Some(parent) = parent {
             parent.act(event.time, Act::Fork(event.task));
         }
-        self.tasks.push(Task {
+        self.tasks.push(RecordedTask {
             group,
             index,
             policy: SchedPolicy::Normal,
@@ -475,7 +475,7 @@ impl Recorded {
 }
 
 /// The recorded task's name.
-fn name(header: &Header, task: &Task) -> String {
+fn name(header: &Header, task: &RecordedTask) -> String {
     let Some(group) = header.groups.get(task.group as usize) else {
         return format!("task.{}", task.index);
     };
@@ -534,7 +534,7 @@ impl Maker {
     }
 }
 
-impl Sink for Recorded {
+impl Sink for RecordedLoad {
     fn wants(&self) -> EventMask {
         EventMask::ALL
     }

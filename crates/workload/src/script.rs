@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{Amount, Dist, Expr, Operation, Place, SchedPolicy, Target};
+use crate::{Amount, Dist, Expr, IndexedResource, Operation, SchedPolicy, Target};
 use model::Nanos;
 
 /// Operations without loops and conditions, shared by all who run them.
@@ -51,7 +51,7 @@ impl Scripted {
     #[must_use]
     pub fn operation(self) -> Operation {
         let amount = |span| Amount::once(Dist::Const(span));
-        let place = |of| Place {
+        let place = |of| IndexedResource {
             of,
             index: Expr::Number(0),
         };

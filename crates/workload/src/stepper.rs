@@ -17,8 +17,8 @@ mod resolve;
 
 pub(crate) use quick::Placed;
 pub use quick::Quick;
-use resolve::Turn;
-pub use resolve::{CgroupChange, Command, FOREVER, Instance, TaskRef};
+use resolve::StepperTurn;
+pub use resolve::{CgroupChange, Command, FOREVER, ResourceInstance, TaskRef};
 
 /// No run lasts longer: 292 years.
 pub const TIME_MAX: SimTime = SimTime::from_nanos(i64::MAX as u64);
@@ -32,7 +32,7 @@ pub trait World {
     fn cpus(&self) -> u16;
 
     /// Messages that wait in a channel.
-    fn queued(&self, channel: Instance) -> u64;
+    fn queued(&self, channel: ResourceInstance) -> u64;
 
     /// The task's children that have not exited. Those that have exited count as waited for.
     fn children(&mut self) -> u32;
@@ -45,7 +45,7 @@ pub trait World {
     ///
     /// # Errors
     /// Why the task may not go on: it has executed too many instructions without a pause.
-    fn count_instruction(&mut self) -> Result<(), Fault> {
+    fn count_instruction(&mut self) -> Result<(), TaskFault> {
         Ok(())
     }
 }
@@ -53,7 +53,7 @@ pub trait World {
 /// Why a task cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum TaskFault {
     /// An expression has no value.
     #[error(transparent)]
     Eval(#[from] EvalError),
@@ -98,7 +98,7 @@ pub enum Fault {
     TooLate,
 }
 
-impl Advice for Fault {
+impl Advice for TaskFault {
     fn advice(&self) -> Option<String> {
         match self {
             Self::Eval(error) => error.advice(),
@@ -109,7 +109,7 @@ impl Advice for Fault {
     }
 }
 
-impl Fault {
+impl TaskFault {
     /// `name` ends, but no `what(name)` was before it.
     #[must_use]
     pub fn not_begun(name: &str, what: &'static str) -> Self {
@@ -218,7 +218,7 @@ impl Stepper {
         code: &Code,
         workload: &Workload,
         world: &mut W,
-    ) -> Result<Command, Fault> {
+    ) -> Result<Command, TaskFault> {
         if !self.has_begun {
             self.has_begun = true;
             self.began = world.now();
@@ -227,7 +227,7 @@ impl Stepper {
             world.count_instruction()?;
             self.taken = self.at;
             self.at += 1;
-            let mut turn = Turn {
+            let mut turn = StepperTurn {
                 task: self,
                 workload,
                 world,

@@ -161,7 +161,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
         (workload.seed, workload.scale.as_slice()),
         (7, &[("n".to_owned(), 3)][..])
     );
-    let stop = Stop {
+    let stop = StopRule {
         after: Some(Nanos::from_secs(3)),
         groups: vec![0],
         requests: vec![],
@@ -196,7 +196,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
     );
     assert_eq!(
         irq.effect,
-        Effect::Send(Place {
+        Effect::Send(IndexedResource {
             of: 0,
             index: Expr::Number(3)
         })

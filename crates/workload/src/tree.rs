@@ -20,7 +20,7 @@ pub struct Workload {
     /// Seed of its random choices, unless the command line gives another.
     pub seed: u64,
     /// When it is over.
-    pub stop: Stop,
+    pub stop: StopRule,
     /// The machine that the file asks for, unless the command line asks for another.
     pub machine: MachineSpec,
     /// Each task that exists from the start begins by up to so much later, drawn evenly for each.
@@ -143,7 +143,7 @@ pub struct Begin {
 
 /// When a workload is over: at the first of these. It always is over when every task has exited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopRule {
     /// After this much time.
     pub after: Option<Nanos>,
     /// When every task of one of these groups has exited, and at least one had begun.
@@ -238,7 +238,7 @@ pub enum Effect {
     /// Nothing.
     None,
     /// Sends one message to a channel; lost when the channel is full. The index is a number.
-    Send(Place),
+    Send(IndexedResource),
     /// Resumes a task, as the operation `resume` does. A member whose index is a number.
     Resume(Target),
 }
@@ -397,7 +397,7 @@ impl Group {
 
 /// One resource of an indexed table: `c[i]`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct IndexedResource {
     /// Index of the table's entry: which channel, lock or barrier declaration.
     pub of: u32,
     /// Which of its instances.
@@ -501,14 +501,14 @@ pub enum Operation {
     /// Puts one message into a channel; blocks while the channel is full.
     Send {
         /// The channel.
-        to: Place,
+        to: IndexedResource,
         /// Bytes; `None`: the channel's own message size.
         bytes: Option<Expr>,
         /// What the receiver sees as `got`; `None`: the sender's index.
         value: Option<Expr>,
     },
     /// Takes one message out of a channel; blocks while it is empty.
-    Recv(Place),
+    Recv(IndexedResource),
     /// Sends one message to each instance of a channel in `first..end`, but not to `except`.
     Broadcast {
         /// Index of the channel's declaration.
@@ -523,11 +523,11 @@ pub enum Operation {
         slot: u32,
     },
     /// Takes a lock.
-    Lock(Place),
+    Lock(IndexedResource),
     /// Gives a lock back.
-    Unlock(Place),
+    Unlock(IndexedResource),
     /// Waits for the barrier's other parties.
-    Barrier(Place),
+    Barrier(IndexedResource),
     /// `sched_yield()`.
     Yield,
     /// Sleeps until resumed.

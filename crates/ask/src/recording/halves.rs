@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use model::{Advised, Event, EventMask, Header, Nanos, SimTime, Sink};
 use stats::Blocks;
 use traces::foreign::{Imported, Window};
-use workload::{CostScale, Recorded, Workload};
+use workload::{CostScale, RecordedLoad, Workload};
 
 use super::{MOST_OPERATIONS, set_policies, stem};
 use crate::error::UsageError;
@@ -95,7 +95,7 @@ impl Known {
         let name = self.path.display().to_string();
         let mut halves = Halves {
             blocks: Blocks::new(self.end.since(SimTime::ZERO), blocks, family),
-            load: Recorded::new(),
+            load: RecordedLoad::new(),
             until,
         };
         self.replay(services, &mut halves)
@@ -188,7 +188,7 @@ impl Sink for Ends {
 /// All events to the blocks, and those before a moment to the load.
 struct Halves {
     blocks: Blocks,
-    load: Recorded,
+    load: RecordedLoad,
     until: SimTime,
 }
 

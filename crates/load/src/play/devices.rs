@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use workload::{CgroupChange, Command, Instance, LockKind};
+use workload::{CgroupChange, Command, LockKind, ResourceInstance};
 
 use super::cgroups;
 use super::state::{Failure, system};
@@ -81,7 +81,7 @@ impl PlayTask {
     }
 
     /// Takes a read-write lock for reading.
-    fn lock_shared(&mut self, lock: Instance) -> Result<(), Failed> {
+    fn lock_shared(&mut self, lock: ResourceInstance) -> Result<(), Failed> {
         let words = self.state().lock(lock);
         let tid = sys::tid().cast_unsigned();
         if words[3].load(Ordering::Relaxed) == tid || self.reads(lock) {
@@ -92,7 +92,7 @@ impl PlayTask {
         Ok(())
     }
 
-    pub(super) fn reads(&self, lock: Instance) -> bool {
+    pub(super) fn reads(&self, lock: ResourceInstance) -> bool {
         self.reading.contains(&lock)
     }
 
@@ -104,7 +104,7 @@ impl PlayTask {
 
     /// Gives back what [`PlayTask::lock_shared`] or [`PlayTask::lock_to_write`] took; whether there
     /// was something.
-    pub(super) fn unlock_rw(&mut self, lock: Instance, words: &[AtomicU32]) -> bool {
+    pub(super) fn unlock_rw(&mut self, lock: ResourceInstance, words: &[AtomicU32]) -> bool {
         if words[3].load(Ordering::Relaxed) == sys::tid().cast_unsigned() {
             words[3].store(0, Ordering::Relaxed);
             shared::unlock_written(words);

@@ -28,7 +28,8 @@ use std::time::{Duration, Instant};
 
 use model::{Advised, EventKind, Nanos, Rng, SimTime};
 use workload::{
-    Effect, Expr, INTERRUPT_PRIORITY, Instance, SchedPolicy, Source, Target, TaskKind, Workload,
+    Effect, Expr, INTERRUPT_PRIORITY, ResourceInstance, SchedPolicy, Source, Target, TaskKind,
+    Workload,
 };
 
 pub use names::stem as name_stem;
@@ -394,7 +395,7 @@ fn interrupt(state: &'static SharedState, number: usize) {
                 let count = state.workload.channels[to.of as usize].count;
                 match u32::try_from(index) {
                     Ok(index) if index < count => {
-                        let to = Instance { of: to.of, index };
+                        let to = ResourceInstance { of: to.of, index };
                         state.send(to, &mut buffer, false)
                     }
                     _ => Err((Failure::Index, index)),

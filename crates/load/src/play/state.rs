@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use model::SimTime;
-use workload::{ChannelKind, Code, Fault, Handoff, Instance, Workload};
+use workload::{ChannelKind, Code, Handoff, ResourceInstance, TaskFault, Workload};
 
 use super::marks::{self, Marks};
 use super::queue::{PlayQueue, QUEUE_MAX};
@@ -180,7 +180,7 @@ impl Failure {
                 )
             }
             Self::Killed => format!("a process was killed by signal {value}"),
-            Self::TooLate => Fault::TooLate.to_string(),
+            Self::TooLate => TaskFault::TooLate.to_string(),
         }
     }
 }
@@ -567,22 +567,22 @@ impl SharedState {
 
     /// The four words of a lock: for a mutex two of [`shared`]'s locks and one for the holder, for
     /// a read-write lock three and one for who writes.
-    pub fn lock(&self, lock: Instance) -> &[AtomicU32] {
+    pub fn lock(&self, lock: ResourceInstance) -> &[AtomicU32] {
         self.instance(&self.at.locks, LOCK_WORDS, lock)
     }
 
     /// The two words of a semaphore.
-    pub fn semaphore(&self, semaphore: Instance) -> &[AtomicU32] {
+    pub fn semaphore(&self, semaphore: ResourceInstance) -> &[AtomicU32] {
         self.instance(&self.at.semaphores, 2, semaphore)
     }
 
     /// The two words of a condition variable.
-    pub fn condition(&self, condition: Instance) -> &[AtomicU32] {
+    pub fn condition(&self, condition: ResourceInstance) -> &[AtomicU32] {
         self.instance(&self.at.conditions, 2, condition)
     }
 
     /// A listening socket, and where it listens.
-    pub fn listener(&self, listener: Instance) -> &(TcpListener, SocketAddr) {
+    pub fn listener(&self, listener: ResourceInstance) -> &(TcpListener, SocketAddr) {
         &self.listeners[listener.of as usize][listener.index as usize]
     }
 
@@ -592,21 +592,21 @@ impl SharedState {
     }
 
     /// The two words of a barrier.
-    pub fn barrier(&self, barrier: Instance) -> &[AtomicU32] {
+    pub fn barrier(&self, barrier: ResourceInstance) -> &[AtomicU32] {
         self.instance(&self.at.barriers, 2, barrier)
     }
 
-    fn instance(&self, places: &[Range<usize>], size: usize, it: Instance) -> &[AtomicU32] {
+    fn instance(&self, places: &[Range<usize>], size: usize, it: ResourceInstance) -> &[AtomicU32] {
         let start = places[it.of as usize].start + size * it.index as usize;
         &self.shared.words[start..start + size]
     }
 
-    fn pipe(&self, channel: Instance) -> &Pipe {
+    fn pipe(&self, channel: ResourceInstance) -> &Pipe {
         &self.channels[channel.of as usize][channel.index as usize]
     }
 
     /// Messages that wait in a channel.
-    pub fn queued(&self, channel: Instance) -> u64 {
+    pub fn queued(&self, channel: ResourceInstance) -> u64 {
         match self.pipe(channel) {
             Pipe::Queue(queue) => queue.length(self.shared).into(),
             Pipe::Stream { read, .. } => {
@@ -621,7 +621,12 @@ impl SharedState {
     ///
     /// # Errors
     /// Why the task cannot go on, and the number that belongs to it.
-    pub fn send(&self, to: Instance, buffer: &mut [u8], block: bool) -> Result<(), (Failure, i64)> {
+    pub fn send(
+        &self,
+        to: ResourceInstance,
+        buffer: &mut [u8],
+        block: bool,
+    ) -> Result<(), (Failure, i64)> {
         let sent = self.now().as_nanos();
         match self.pipe(to) {
             Pipe::Queue(queue) => queue.send(self.shared, sent, block),
@@ -642,7 +647,11 @@ impl SharedState {
     ///
     /// # Errors
     /// The errors of [`SharedState::send`].
-    pub fn recv(&self, from: Instance, buffer: &mut [u8]) -> Result<SimTime, (Failure, i64)> {
+    pub fn recv(
+        &self,
+        from: ResourceInstance,
+        buffer: &mut [u8],
+    ) -> Result<SimTime, (Failure, i64)> {
         let now = || self.now().as_nanos();
         let sent = match self.pipe(from) {
             Pipe::Queue(queue) => queue.recv(self.shared),
@@ -764,7 +773,7 @@ mod tests {
                 .ended()
                 .store(1, Ordering::Relaxed);
             let mut buffer = vec![0; state.message_max()];
-            let channel = Instance { of: 0, index: 0 };
+            let channel = ResourceInstance { of: 0, index: 0 };
             let mut send = || state.send(channel, &mut buffer, true).unwrap();
             send();
             let before = state.now();

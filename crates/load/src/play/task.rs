@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use model::{EventKind, SimTime};
-use workload::{Command, Fault, Instance, Stepper, TaskKind, TaskRef, World};
+use workload::{Command, ResourceInstance, Stepper, TaskFault, TaskKind, TaskRef, World};
 
 use super::devices::put;
 use super::state::{Failure, MemberState, SharedState};
@@ -31,7 +31,7 @@ pub(super) struct PlayTask {
     /// As recordings know it.
     pid: u32,
     /// Read-write locks that it has taken to read.
-    pub(super) reading: Vec<Instance>,
+    pub(super) reading: Vec<ResourceInstance>,
     family: Family,
     buffer: Vec<u8>,
 }
@@ -58,7 +58,7 @@ impl World for View<'_> {
         self.0.state.cpus
     }
 
-    fn queued(&self, channel: Instance) -> u64 {
+    fn queued(&self, channel: ResourceInstance) -> u64 {
         self.0.state.queued(channel)
     }
 
@@ -88,7 +88,7 @@ impl World for Rehearsal {
         self.cpus
     }
 
-    fn queued(&self, _: Instance) -> u64 {
+    fn queued(&self, _: ResourceInstance) -> u64 {
         0
     }
 
@@ -96,10 +96,10 @@ impl World for Rehearsal {
         0
     }
 
-    fn count_instruction(&mut self) -> Result<(), Fault> {
+    fn count_instruction(&mut self) -> Result<(), TaskFault> {
         self.steps += 1;
         if self.steps > REHEARSED_MAX {
-            Err(Fault::NoProgress { steps: self.steps })
+            Err(TaskFault::NoProgress { steps: self.steps })
         } else {
             Ok(())
         }
@@ -318,7 +318,7 @@ impl PlayTask {
     }
 
     /// Who holds a lock is kept beside it, as its thread's number.
-    pub(super) fn lock(&mut self, lock: Instance) -> Result<(), Failed> {
+    pub(super) fn lock(&mut self, lock: ResourceInstance) -> Result<(), Failed> {
         let words = self.state.lock(lock);
         let tid = sys::tid().cast_unsigned();
         if self.is_rw(lock.of) {
@@ -340,7 +340,7 @@ impl PlayTask {
         Ok(())
     }
 
-    pub(super) fn unlock(&mut self, lock: Instance) -> Result<(), Failed> {
+    pub(super) fn unlock(&mut self, lock: ResourceInstance) -> Result<(), Failed> {
         let words = self.state.lock(lock);
         if self.is_rw(lock.of) {
             let held = self.unlock_rw(lock, words);
@@ -461,12 +461,12 @@ impl Family {
 }
 
 /// A fault as tasks tell it, and the number that belongs to it.
-const fn failed(fault: &Fault) -> Failed {
+const fn failed(fault: &TaskFault) -> Failed {
     match *fault {
-        Fault::Index { index, .. } => (Failure::Index, index),
-        Fault::Range { value, .. } => (Failure::Range, value),
-        Fault::NotBegun { .. } => (Failure::NotBegun, 0),
-        Fault::TooLate => (Failure::TooLate, 0),
+        TaskFault::Index { index, .. } => (Failure::Index, index),
+        TaskFault::Range { value, .. } => (Failure::Range, value),
+        TaskFault::NotBegun { .. } => (Failure::NotBegun, 0),
+        TaskFault::TooLate => (Failure::TooLate, 0),
         _ => (Failure::Eval, 0),
     }
 }

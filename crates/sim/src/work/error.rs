@@ -1,7 +1,7 @@
 //! What can go wrong in a workload while it runs.
 
 use model::Advice;
-use workload::Fault;
+use workload::TaskFault;
 
 /// Why a workload cannot go on. `place` is `file:line: task`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum WorkError {
         /// File, line and task.
         place: String,
         /// What is wrong.
-        source: Fault,
+        source: TaskFault,
     },
     /// The run does not end before the clock does.
     #[error("{place}: the run lasts longer than {years} years")]

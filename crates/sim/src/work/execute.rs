@@ -1,7 +1,7 @@
 //! Performs a task's commands until one of them takes time, leaves the CPU, or changes a task.
 
 use model::{EventKind, SimTime, TaskId};
-use workload::{Command, Expr, Fault, Instance, TIME_MAX, Target, TaskRef, World};
+use workload::{Command, Expr, ResourceInstance, TIME_MAX, Target, TaskFault, TaskRef, World};
 
 use super::channel::Queue;
 use super::task::Waits;
@@ -73,7 +73,11 @@ pub(super) fn step(
 
 /// What the task performs now: what it waited for, which is the second value, or its next command.
 #[inline]
-fn command(work: &mut Work, task: TaskId, now: SimTime) -> Result<(Command, Option<Waits>), Fault> {
+fn command(
+    work: &mut Work,
+    task: TaskId,
+    now: SimTime,
+) -> Result<(Command, Option<Waits>), TaskFault> {
     let state = &mut work.tasks[task.index()];
     if state.steps_since != now {
         (state.steps, state.steps_since) = (0, now);
@@ -117,7 +121,7 @@ impl World for View<'_> {
         self.cpus
     }
 
-    fn queued(&self, Instance { of, index }: Instance) -> u64 {
+    fn queued(&self, ResourceInstance { of, index }: ResourceInstance) -> u64 {
         self.channels[of as usize][index as usize].len() as u64
     }
 
@@ -126,17 +130,17 @@ impl World for View<'_> {
         self.children
     }
 
-    fn count_instruction(&mut self) -> Result<(), Fault> {
+    fn count_instruction(&mut self) -> Result<(), TaskFault> {
         *self.steps += 1;
         if *self.steps > STEPS_MAX {
-            return Err(Fault::NoProgress { steps: STEPS_MAX });
+            return Err(TaskFault::NoProgress { steps: STEPS_MAX });
         }
         Ok(())
     }
 }
 
 /// The task of a target whose index is a constant; `None` if it has exited or was not born.
-pub(super) fn constant_target(work: &Work, target: &Target) -> Result<Option<TaskId>, Fault> {
+pub(super) fn constant_target(work: &Work, target: &Target) -> Result<Option<TaskId>, TaskFault> {
     match target {
         Target::Member {
             group,
@@ -146,12 +150,12 @@ pub(super) fn constant_target(work: &Work, target: &Target) -> Result<Option<Tas
     }
 }
 
-fn member(work: &Work, group: u32, index: i64) -> Result<Option<TaskId>, Fault> {
+fn member(work: &Work, group: u32, index: i64) -> Result<Option<TaskId>, TaskFault> {
     let tasks = &work.groups[group as usize].tasks;
     let found = usize::try_from(index)
         .ok()
         .and_then(|index| tasks.get(index));
-    let found = found.ok_or_else(|| Fault::Index {
+    let found = found.ok_or_else(|| TaskFault::Index {
         name: work.workload.groups[group as usize].name.clone(),
         index,
         count: tasks.len() as u64,
@@ -174,7 +178,7 @@ impl Executor<'_> {
             Command::Run(span) | Command::Exec(span)
                 if span.get() > TIME_MAX.as_nanos().saturating_sub(self.now.as_nanos()) =>
             {
-                Err(self.fault(Fault::TooLate))
+                Err(self.fault(TaskFault::TooLate))
             }
             Command::Run(span) => Ok(Next::Act(Action::Run(span))),
             Command::Exec(span) => Ok(Next::Act(Action::Exec(span))),
@@ -227,7 +231,7 @@ impl Executor<'_> {
         self.work.place_of(self.task)
     }
 
-    fn fault(&self, source: Fault) -> WorkError {
+    fn fault(&self, source: TaskFault) -> WorkError {
         let place = self.place();
         WorkError::Task { place, source }
     }

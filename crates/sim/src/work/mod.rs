@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 use workload::{
-    Begin, Code, Command, CpuSet, Effect, Expr, FORK_GAP, Fault, Instance, Instr, Operation, Place,
-    Source, Stepper, TASKS_MAX, TaskKind, Workload, latest, receivers,
+    Begin, Code, Command, CpuSet, Effect, Expr, FORK_GAP, IndexedResource, Instr, Operation,
+    ResourceInstance, Source, Stepper, TASKS_MAX, TaskFault, TaskKind, Workload, latest, receivers,
 };
 
 mod action;
@@ -277,7 +277,7 @@ impl Work {
             let moves = sets.into_iter().flatten();
             let moves = moves.map(|cpus| Action::SetAffinity { task, cpus });
             state.pending.extend(moves);
-            state.again = Some(Command::Barrier(Instance {
+            state.again = Some(Command::Barrier(ResourceInstance {
                 of: begin.gate,
                 index: 0,
             }));
@@ -436,7 +436,10 @@ impl Work {
         Ok(Interrupt { steal, wakes, next })
     }
 
-    fn constant_place(&self, Place { of, index }: &Place) -> Result<(usize, usize), Fault> {
+    fn constant_place(
+        &self,
+        IndexedResource { of, index }: &IndexedResource,
+    ) -> Result<(usize, usize), TaskFault> {
         let Expr::Number(index) = *index else {
             unreachable!("the front end asks for a constant")
         };
@@ -444,7 +447,7 @@ impl Work {
         let fits = usize::try_from(index)
             .ok()
             .filter(|&index| index < declared.count as usize);
-        let index = fits.ok_or_else(|| Fault::Index {
+        let index = fits.ok_or_else(|| TaskFault::Index {
             name: declared.name.clone(),
             index,
             count: u64::from(declared.count),

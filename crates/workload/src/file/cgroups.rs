@@ -1,12 +1,12 @@
 //! Reads cgroups.
 
-use super::{Reader, small};
+use super::{FileReader, small};
 use crate::parser::{Parser, range};
 use crate::{Bandwidth, CGROUP_DEPTH_MAX, CGROUP_WEIGHTS, Cgroup, ROOT_CGROUP};
 use model::file::{FileError, Problem};
 use model::file::{Table, Text};
 
-impl<'a> Reader<'a> {
+impl<'a> FileReader<'a> {
     pub(super) fn cgroups(&mut self) -> Result<Vec<Cgroup>, FileError> {
         let mut cgroups: Vec<Cgroup> = Vec::new();
         for (name, at, value) in self.cgroups.clone() {

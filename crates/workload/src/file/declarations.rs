@@ -1,6 +1,6 @@
 //! Reads the tables that declare something.
 
-use super::{COUNT_MAX, Reader, small};
+use super::{COUNT_MAX, FileReader, small};
 use crate::names::number;
 use crate::parser::{Failure, Parser, range};
 use crate::{
@@ -14,7 +14,7 @@ use model::{CpuId, Nanos};
 /// Most bytes that a task uses of a cache: 16 GiB, as the largest cache.
 const FOOTPRINT_MAX: i64 = 16 << 30;
 
-impl<'a> Reader<'a> {
+impl<'a> FileReader<'a> {
     pub(super) fn channels(&mut self) -> Result<Vec<Channel>, FileError> {
         let mut channels = Vec::new();
         for (name, at, value) in self.channels.clone() {

@@ -1,6 +1,6 @@
 //! Reads the tables of what tasks share, and of what comes from outside.
 
-use super::{COUNT_MAX, Reader, small};
+use super::{COUNT_MAX, FileReader, small};
 use crate::names::intern;
 use crate::parser::{Parser, range};
 use crate::{
@@ -23,7 +23,7 @@ const RETRY: Nanos = Nanos::from_secs(1);
 /// `SOMAXCONN`, Linux 5.4 and later.
 const BACKLOG: u32 = 4096;
 
-impl<'a> Reader<'a> {
+impl<'a> FileReader<'a> {
     /// Kind of a lock, and how many there are.
     pub(super) fn lock_kind(
         &mut self,

@@ -1,6 +1,6 @@
 //! Reads the tables of disks and memory.
 
-use super::{Reader, small};
+use super::{FileReader, small};
 use crate::names::intern;
 use crate::parser::{Parser, range};
 use crate::{Cache, Disk, Dist, Elevator, Memory, PAGE};
@@ -25,7 +25,7 @@ const LOW_SHARE: u64 = 64;
 
 const _: () = assert!(PAGE == 4096, "sizes in messages speak of 4 KiB");
 
-impl<'a> Reader<'a> {
+impl<'a> FileReader<'a> {
     pub(super) fn disks(&mut self) -> Result<Vec<Disk>, FileError> {
         let mut disks = Vec::new();
         for (name, at, value) in self.disks.clone() {

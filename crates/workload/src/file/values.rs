@@ -4,14 +4,14 @@ use std::ops::RangeInclusive;
 
 use toml::de::DeValue;
 
-use super::{Reader, small};
+use super::{FileReader, small};
 use crate::names::Names;
 use crate::parser::{Failure, KEYWORDS, Parser, range};
 use model::Nanos;
 use model::file::{FileError, Problem};
 use model::file::{Table, Text, Value, describe, text};
 
-impl<'a> Reader<'a> {
+impl<'a> FileReader<'a> {
     /// Reads all of `text`.
     pub(super) fn read<'n, T>(
         &'n mut self,

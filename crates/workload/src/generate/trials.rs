@@ -11,10 +11,10 @@ use model::Nanos;
 use super::{Load, pick, pick_clone};
 
 /// Adds something to a load.
-type Kind = fn(&mut Load);
+type TrialKind = fn(&mut Load);
 
 /// What tasks do.
-const WORK: &[Kind] = &[
+const WORK: &[TrialKind] = &[
     |load| with_keys(load, Load::sleepers),
     |load| with_keys(load, Load::hogs),
     |load| with_keys(load, Load::late),
@@ -33,7 +33,7 @@ const WORK: &[Kind] = &[
 ];
 
 /// What disturbs them.
-const DISTURBANCES: &[Kind] = &[
+const DISTURBANCES: &[TrialKind] = &[
     affinities,
     nice_values,
     classes,
@@ -83,7 +83,7 @@ impl Load {
     }
 
     /// About half of them, at least one.
-    fn some(&mut self, kinds: &[Kind]) -> Vec<Kind> {
+    fn some(&mut self, kinds: &[TrialKind]) -> Vec<TrialKind> {
         let mut some = kinds.to_vec();
         some.retain(|_| self.below(2) == 0);
         if some.is_empty() {

@@ -8,9 +8,9 @@ use crate::CpuSet;
 
 /// Lengths of time, by powers of two in quarters: how many, and their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lengths(pub BTreeMap<u32, (u64, u128)>);
+pub struct LengthHistogram(pub BTreeMap<u32, (u64, u128)>);
 
-impl Lengths {
+impl LengthHistogram {
     pub fn add(&mut self, length: Nanos) {
         let ns = length.get().max(1);
         let power = ns.ilog2();
@@ -41,7 +41,7 @@ impl Lengths {
 
 /// History of a task.
 #[derive(Clone, Debug, Default)]
-pub struct Task {
+pub struct TaskHistory {
     pub group: usize,
     /// Its parent, if that task is part of the recording.
     pub parent: Option<usize>,
@@ -53,21 +53,21 @@ pub struct Task {
     pub started: bool,
     pub has_run: bool,
     /// Its run times from a wakeup to the next sleep.
-    pub bursts: Lengths,
+    pub bursts: LengthHistogram,
     /// How long it slept until a task woke it, or work from outside.
-    pub waits: Lengths,
+    pub waits: LengthHistogram,
     pub by_outside: u64,
     /// How often who woke it was about to sleep.
     pub synchronously: u64,
     /// Sleeps that a clock or a device ended.
-    pub clocks: Lengths,
-    pub devices: Lengths,
+    pub clocks: LengthHistogram,
+    pub devices: LengthHistogram,
     /// How often it woke which task, and which tasks it forked.
     pub wakes: BTreeMap<usize, u64>,
     pub forks: BTreeMap<usize, u64>,
 }
 
-impl Task {
+impl TaskHistory {
     pub fn settle(&mut self, now: SimTime) {
         if let Some(since) = self.running.filter(|since| *since < now) {
             self.burst += now.since(since);
@@ -100,7 +100,7 @@ pub struct AsFile<'a> {
 
 /// Facts about a task that its events do not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Known {
+pub struct KnownTask {
     /// Its real-time priority, 1 to 99; `None` for other tasks.
     pub realtime: Option<u8>,
     /// The CPUs that it is bound to; `None`: all.
@@ -109,16 +109,16 @@ pub struct Known {
 
 /// History of one group's tasks together.
 #[derive(Clone, Debug, Default)]
-pub struct Kind {
+pub struct GroupHistory {
     /// Its name in the file, and what its tasks were called.
     pub name: String,
     pub called: String,
     pub nice: i8,
-    pub known: Known,
+    pub known: KnownTask,
     pub forked: bool,
     pub tasks: u64,
     pub ran_first: u64,
-    pub sum: Task,
+    pub sum: TaskHistory,
     /// By the number of another kind.
     pub wakes: BTreeMap<usize, u64>,
     pub forks: BTreeMap<usize, u64>,
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn lengths_are_kept_in_rising_quarters_of_powers_of_two() {
-        let mut lengths = Lengths::default();
+        let mut lengths = LengthHistogram::default();
         let quarters = [8_u64, 10, 12, 14, 16, 20, 24, 28, 1 << 40, 3 << 39];
         for length in quarters.into_iter().chain([9, 15]).rev() {
             lengths.add(Nanos::new(length));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::kind::Kind;
+use super::kind::GroupHistory;
 
 /// A thread's name without the words that have digits, such as `kworker events` of
 /// `kworker/0:1-events`. All letters, if every word has digits.
@@ -19,7 +19,7 @@ pub fn stem(name: &str) -> String {
 }
 
 /// Names every kind: letters, digits and `_`, no two alike.
-pub fn name(kinds: &mut [Kind], anonymous: bool) {
+pub fn name(kinds: &mut [GroupHistory], anonymous: bool) {
     let mut given = BTreeSet::new();
     for (number, kind) in (1..).zip(kinds) {
         if anonymous {

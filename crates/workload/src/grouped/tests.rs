@@ -1,6 +1,6 @@
 use model::{Event, EventKind, Nanos, PrevState, SimTime, TaskGroup, TaskId, WakeCause};
 
-use super::{AsFile, Grouped, Known};
+use super::{AsFile, Grouped, KnownTask};
 use crate::recorded::tests::{detailed, event};
 use crate::{SchedPolicy, Workload};
 
@@ -84,7 +84,7 @@ fn toml(anonymous: bool) -> String {
         length: Nanos::from_millis(100),
         anonymous,
     };
-    let known = |task| Known {
+    let known = |task| KnownTask {
         realtime: (task == 0).then_some(7),
         cpus: crate::CpuSet::parse("0,2").filter(|_| task == 0),
     };
@@ -158,7 +158,7 @@ fn tasks_of_one_name_are_told_apart_by_what_ends_their_sleeps() {
         length: Nanos::from_millis(20),
         anonymous: false,
     };
-    let text = grouped.to_toml(&file, &|_| Known::default());
+    let text = grouped.to_toml(&file, &|_| KnownTask::default());
     let workload = Workload::parse(&text, "trace.toml").unwrap_or_else(|it| panic!("{it}\n{text}"));
     let counts: Vec<u32> = workload.groups.iter().map(|group| group.count).collect();
     assert_eq!(counts, [2, 1, 1], "{text}");
@@ -199,7 +199,7 @@ fn a_child_is_forked_by_its_own_parent_and_work_from_outside_has_a_source() {
         length: Nanos::from_millis(10),
         anonymous: false,
     };
-    let text = grouped.to_toml(&file, &|_| Known::default());
+    let text = grouped.to_toml(&file, &|_| KnownTask::default());
     let maker = text.split("[task.maker]").nth(1).expect("the maker");
     let maker = maker.split("[task").next().unwrap_or(maker);
     assert!(maker.contains("fork(child)"), "{text}");
@@ -231,7 +231,7 @@ fn what_an_interrupt_took_is_no_time_of_the_task() {
         length: Nanos::from_millis(1),
         anonymous: false,
     };
-    let text = grouped.to_toml(&file, &|_| Known::default());
+    let text = grouped.to_toml(&file, &|_| KnownTask::default());
     assert!(text.contains("run(260us)"), "{text}");
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use model::MachineSpec;
 
-use super::kind::{AsFile, Kind, Lengths};
+use super::kind::{AsFile, GroupHistory, LengthHistogram};
 
 /// Most lengths of a distribution.
 const LENGTHS: usize = 12;
@@ -13,7 +13,7 @@ const TURNS: u64 = 1000;
 /// How often a group of tasks that wait for others gets a message that nobody sent.
 const REFILL: &str = "100ms";
 
-pub fn write(kinds: &[Kind], file: &AsFile<'_>) -> String {
+pub fn write(kinds: &[GroupHistory], file: &AsFile<'_>) -> String {
     let name = if file.anonymous { "trace" } else { file.name };
     let name: String = (name.chars())
         .map(|c| {
@@ -33,7 +33,7 @@ pub fn write(kinds: &[Kind], file: &AsFile<'_>) -> String {
         file.machine.cpus
     );
     machine(&mut text, file);
-    let mut order: Vec<&Kind> = kinds.iter().collect();
+    let mut order: Vec<&GroupHistory> = kinds.iter().collect();
     order.sort_by_key(|kind| std::cmp::Reverse(kind.sum.bursts.sum()));
     for kind in order {
         if waits(kind) {
@@ -64,11 +64,11 @@ fn machine(text: &mut String, file: &AsFile<'_>) {
 
 /// Whether tasks of this kind wait for messages. Forked ones sleep as long as recorded instead:
 /// one that waited for ever would fill the machine with its brothers.
-fn waits(kind: &Kind) -> bool {
+fn waits(kind: &GroupHistory) -> bool {
     !kind.forked && kind.sum.waits.many() > 0
 }
 
-fn channel(text: &mut String, kind: &Kind, file: &AsFile<'_>) {
+fn channel(text: &mut String, kind: &GroupHistory, file: &AsFile<'_>) {
     let name = &kind.name;
     let outside = kind.sum.by_outside;
     let mut put = |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a string");
@@ -117,7 +117,7 @@ fn repeated(many: u64, turns: u64, op: &str) -> String {
     }
 }
 
-fn task(text: &mut String, kind: &Kind, kinds: &[Kind]) {
+fn task(text: &mut String, kind: &GroupHistory, kinds: &[GroupHistory]) {
     let turns = kind.sum.bursts.many();
     let each = (turns / kind.tasks).max(1);
     let mut lines = vec![format!("let i = self * {each}")];
@@ -150,7 +150,7 @@ fn task(text: &mut String, kind: &Kind, kinds: &[Kind]) {
     }
     lines.push("  i = i + 1".to_owned());
     lines.push("]".to_owned());
-    let Kind {
+    let GroupHistory {
         name,
         called,
         nice,
@@ -196,7 +196,7 @@ fn joined(lines: &[String]) -> String {
 }
 
 /// What a task does at the end of a turn, at most one line.
-fn wait(kind: &Kind, turns: u64) -> Vec<String> {
+fn wait(kind: &GroupHistory, turns: u64) -> Vec<String> {
     let sum = &kind.sum;
     let mut sleeps = Vec::new();
     for (lengths, is_wait) in [
@@ -234,7 +234,7 @@ fn wait(kind: &Kind, turns: u64) -> Vec<String> {
 }
 
 /// A distribution of at most [`LENGTHS`] lengths, each the mean of its part.
-fn distribution(lengths: &Lengths) -> String {
+fn distribution(lengths: &LengthHistogram) -> String {
     let mut parts: Vec<(u64, u128)> = lengths.0.values().copied().collect();
     while parts.len() > LENGTHS {
         // The two neighbours that are the fewest together become one.
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_distribution_has_few_lengths_and_loses_no_turn_and_no_time() {
-        let mut lengths = Lengths::default();
+        let mut lengths = LengthHistogram::default();
         for at in 0..200_u64 {
             (0..=at % 7).for_each(|_| lengths.add(Nanos::new(1_000 + at * at * 50)));
         }
@@ -307,7 +307,7 @@ mod tests {
         let want = u64::try_from(lengths.sum()).unwrap();
         // Each is rounded to three digits.
         assert!(sum.abs_diff(want) * 200 < want, "{sum} {want}");
-        let mut few = Lengths::default();
+        let mut few = LengthHistogram::default();
         for length in [7, 7, 900] {
             few.add(Nanos::new(length));
         }
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn of_many_lengths_the_rarest_neighbours_become_one() {
-        let mut lengths = Lengths::default();
+        let mut lengths = LengthHistogram::default();
         for power in 0..=LENGTHS {
             let many = if (2..4).contains(&power) { 1 } else { 50 };
             (0..many).for_each(|_| lengths.add(Nanos::new(1 << power)));

@@ -2,7 +2,7 @@
 
 use super::{Failure, Parser};
 use crate::names::{find, intern};
-use crate::{DeviceOp, Expr, Operation, Place, Where};
+use crate::{DeviceOp, Expr, IndexedResource, Operation, Where};
 use model::file::Problem;
 
 impl Parser<'_> {
@@ -65,22 +65,22 @@ impl Parser<'_> {
     }
 
     /// A lock.
-    pub fn lock_place(&mut self) -> Result<Place, Failure> {
+    pub fn lock_place(&mut self) -> Result<IndexedResource, Failure> {
         self.place("lock", |names| &names.locks)
     }
 
     /// A semaphore.
-    pub fn semaphore(&mut self) -> Result<Place, Failure> {
+    pub fn semaphore(&mut self) -> Result<IndexedResource, Failure> {
         self.place("semaphore", |names| &names.semaphores)
     }
 
     /// A condition variable.
-    pub fn condition(&mut self) -> Result<Place, Failure> {
+    pub fn condition(&mut self) -> Result<IndexedResource, Failure> {
         self.place("condition variable", |names| &names.conditions)
     }
 
     /// A listening socket.
-    pub fn listener(&mut self) -> Result<Place, Failure> {
+    pub fn listener(&mut self) -> Result<IndexedResource, Failure> {
         self.place("listening socket", |names| &names.listeners)
     }
 

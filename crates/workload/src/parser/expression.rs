@@ -2,7 +2,7 @@
 
 use super::{DEPTH_MAX, Failure, Parser};
 use crate::token::Token;
-use crate::{Binary, Expr, Place, Scope, Target};
+use crate::{Binary, Expr, IndexedResource, Scope, Target};
 use model::file::Problem;
 
 /// Operators by how weakly they bind; `not` stands between the second and the third row.
@@ -117,22 +117,23 @@ impl Parser<'_> {
     }
 
     /// `c[i]`, a channel, with a constant index.
-    pub fn constant_channel(&mut self) -> Result<Place, Failure> {
+    pub fn constant_channel(&mut self) -> Result<IndexedResource, Failure> {
         let at = self.offset();
-        let Place { of, index } = self.channel()?;
+        let IndexedResource { of, index } = self.channel()?;
         let index = value_before_the_run(&index).map_err(|problem| (problem, at))?;
-        Ok(Place {
+        Ok(IndexedResource {
             of,
             index: Expr::Number(index),
         })
     }
 
     /// `A[i]`, a listening socket, with a constant index.
-    pub fn constant_listener(&mut self) -> Result<Place, Failure> {
+    pub fn constant_listener(&mut self) -> Result<IndexedResource, Failure> {
         let at = self.offset();
-        let Place { of, index } = self.place("listening socket", |names| &names.listeners)?;
+        let IndexedResource { of, index } =
+            self.place("listening socket", |names| &names.listeners)?;
         let index = value_before_the_run(&index).map_err(|problem| (problem, at))?;
-        Ok(Place {
+        Ok(IndexedResource {
             of,
             index: Expr::Number(index),
         })

@@ -62,7 +62,7 @@ fn steadiest(between: &[u64]) -> Option<u64> {
 }
 
 /// What a task does from one end of a sleep to the next.
-struct Turn {
+struct PeriodTurn {
     /// CPU time.
     ran: u64,
     /// Periods from end to end.
@@ -118,7 +118,7 @@ pub fn with_missed(script: &[Act], period: Nanos, spare: &Cell<u64>) -> Vec<Act>
 }
 
 /// The turns between the sleeps by the clock.
-fn turns(script: &[Act], period: u64) -> Vec<Turn> {
+fn turns(script: &[Act], period: u64) -> Vec<PeriodTurn> {
     let mut turns = Vec::new();
     let (mut since, mut ran) = (None, 0);
     for act in script {
@@ -128,7 +128,7 @@ fn turns(script: &[Act], period: u64) -> Vec<Turn> {
                 if let Some(since) = since.replace(until) {
                     let lasted = until.get().saturating_sub(since.get());
                     let periods = (lasted + period / 2) / period;
-                    turns.push(Turn { ran, periods });
+                    turns.push(PeriodTurn { ran, periods });
                 }
                 ran = 0;
             }
@@ -138,7 +138,7 @@ fn turns(script: &[Act], period: u64) -> Vec<Turn> {
     turns
 }
 
-impl Turn {
+impl PeriodTurn {
     /// How much it has run at the end of each of its jobs but the last, and how many periods of the
     /// turn are over when the next one begins, if a turn of one period usually runs for `usual`;
     /// 0: not known. Jobs that are left out are evenly spread.

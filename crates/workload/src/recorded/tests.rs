@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Amount, Expr, Place, Target};
+use crate::{Amount, Expr, IndexedResource, Target};
 use model::{CpuId, EventKind, EventWords, MachineSpec, SYNC_BIT, TaskGroup};
 
 pub(crate) fn event(at: u64, kind: EventKind, task: u32, words: (u64, u64)) -> Event {
@@ -23,8 +23,8 @@ fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
     detailed(at, kind, next, (prev.into(), 0))
 }
 
-fn recorded(events: &[Event]) -> Recorded {
-    let mut recorded = Recorded::new();
+fn recorded(events: &[Event]) -> RecordedLoad {
+    let mut recorded = RecordedLoad::new();
     recorded.begin(&Header {
         policy: "p".to_owned(),
         workload: "w".to_owned(),
@@ -220,7 +220,7 @@ fn bursts_messages_timers_and_forks_are_found() {
     assert_eq!(names, ["t.0", "t.1", "t.3"]);
     let counts: Vec<_> = workload.groups.iter().map(|group| group.count).collect();
     assert_eq!(counts, [1, 1, 0]);
-    let place = |of| Place {
+    let place = |of| IndexedResource {
         of,
         index: Expr::Number(0),
     };
@@ -305,7 +305,7 @@ fn yields_and_synchronous_wakeups_are_kept_where_they_are_told() {
     let kinds: Vec<_> = workload.channels.iter().map(|it| it.kind).collect();
     let [queue, unix] = [ChannelKind::Queue, ChannelKind::Unix];
     assert_eq!(kinds, [queue, queue, unix, unix]);
-    let place = |of| Place {
+    let place = |of| IndexedResource {
         of,
         index: Expr::Number(0),
     };

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::super::{
-    CgroupOp, CpuSet, DeviceOp, Dist, Expr, Group, LockKind, Operation, Place, ROOT_CGROUP,
-    SchedPolicy, Step, Target, TaskKind, Workload,
+    CgroupOp, CpuSet, DeviceOp, Dist, Expr, Group, IndexedResource, LockKind, Operation,
+    ROOT_CGROUP, SchedPolicy, Step, Target, TaskKind, Workload,
 };
 use model::Nanos;
 
@@ -343,9 +343,9 @@ impl Exporter<'_> {
 
     fn device(&mut self, op: &DeviceOp, line: u32) -> Option<(&'static str, String)> {
         let workload = self.workload;
-        let semaphore = |place: &Place| &workload.semaphores[place.of as usize].name;
-        let condition = |place: &Place| &workload.conditions[place.of as usize].name;
-        let mut place = |event, place: &Place, name: &str| {
+        let semaphore = |place: &IndexedResource| &workload.semaphores[place.of as usize].name;
+        let condition = |place: &IndexedResource| &workload.conditions[place.of as usize].name;
+        let mut place = |event, place: &IndexedResource, name: &str| {
             self.place(place, name, line).map(|name| (event, name))
         };
         match op {
@@ -365,7 +365,7 @@ impl Exporter<'_> {
     fn named(
         &mut self,
         event: &'static str,
-        lock: &Place,
+        lock: &IndexedResource,
         line: u32,
     ) -> Option<(&'static str, String)> {
         let declared = &self.workload.locks[lock.of as usize];
@@ -377,7 +377,7 @@ impl Exporter<'_> {
     }
 
     /// The name of an instance, in quotes.
-    fn place(&mut self, place: &Place, name: &str, line: u32) -> Option<String> {
+    fn place(&mut self, place: &IndexedResource, name: &str, line: u32) -> Option<String> {
         match place.index {
             Expr::Number(0) => Some(format!("\"{name}\"")),
             Expr::Number(index) => Some(format!("\"{name}_{index}\"")),

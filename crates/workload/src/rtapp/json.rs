@@ -29,7 +29,7 @@ pub(super) enum Value {
 impl Json {
     /// Reads a whole file.
     pub fn parse(source: &Source) -> Result<Self, FileError> {
-        let mut reader = Reader { source, at: 0 };
+        let mut reader = JsonReader { source, at: 0 };
         let value = reader.value(0)?;
         reader.skip()?;
         match reader.peek() {
@@ -60,12 +60,12 @@ impl Json {
     }
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     source: &'a Source<'a>,
     at: usize,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn rest(&self) -> &str {
         &self.source.text[self.at..]
     }

@@ -1,9 +1,9 @@
 //! What the stepper asks of a machine, and how it makes that of one operation.
 
-use super::{Fault, Stepper, TIME_MAX, World};
+use super::{Stepper, TIME_MAX, TaskFault, World};
 use crate::{
-    Amount, Bandwidth, CGROUP_WEIGHTS, CgroupOp, Code, CpuSet, DRAW_MAX, DeviceOp, Expr, LockKind,
-    Operation, PAGE, Place, SchedPolicy, Scope, Target, Where, Workload,
+    Amount, Bandwidth, CGROUP_WEIGHTS, CgroupOp, Code, CpuSet, DRAW_MAX, DeviceOp, Expr,
+    IndexedResource, LockKind, Operation, PAGE, SchedPolicy, Scope, Target, Where, Workload,
 };
 use model::{EventKind, Nanos, SimTime};
 
@@ -28,54 +28,54 @@ pub enum Command {
     /// Puts a message into a channel.
     Send {
         /// The channel.
-        to: Instance,
+        to: ResourceInstance,
         /// Bytes, 1 or more.
         bytes: u64,
         /// What the receiver sees as `got`.
         value: i64,
     },
     /// Takes a message out of a channel; then [`Stepper::received`](crate::Stepper::received).
-    Recv(Instance),
+    Recv(ResourceInstance),
     /// Takes a lock.
-    Lock(Instance),
+    Lock(ResourceInstance),
     /// Takes a read-write lock for reading.
-    LockShared(Instance),
+    LockShared(ResourceInstance),
     /// Takes a lock unless tasks would then wait for each other in a circle; then
     /// [`Stepper::answer`](crate::Stepper::answer).
     TryLock {
         /// The lock.
-        lock: Instance,
+        lock: ResourceInstance,
         /// Variable to set: 1 if the lock was refused, else 0.
         failed: u32,
     },
     /// Gives a lock back.
-    Unlock(Instance),
+    Unlock(ResourceInstance),
     /// Gives back everything that the task holds of this lock declaration.
     UnlockAll(u32),
     /// Takes a token of a semaphore.
-    SemWait(Instance),
+    SemWait(ResourceInstance),
     /// Gives a semaphore a token.
-    SemPost(Instance),
+    SemPost(ResourceInstance),
     /// Gives the lock back, waits for a signal, takes the lock again.
     CondWait {
         /// The condition variable.
-        cond: Instance,
+        cond: ResourceInstance,
         /// The lock.
-        lock: Instance,
+        lock: ResourceInstance,
     },
     /// Wakes one task that waits for a condition.
-    Signal(Instance),
+    Signal(ResourceInstance),
     /// Wakes all of them.
-    Broadcast(Instance),
+    Broadcast(ResourceInstance),
     /// Connects to a listening socket.
     Connect {
         /// The socket.
-        to: Instance,
+        to: ResourceInstance,
         /// What the accepting task sees as `got`.
         value: i64,
     },
     /// Accepts a connection; then [`Stepper::received`](crate::Stepper::received).
-    Accept(Instance),
+    Accept(ResourceInstance),
     /// A request from outside is done.
     Done {
         /// Index of the arrivals' declaration.
@@ -115,7 +115,7 @@ pub enum Command {
     /// Waits until memory is short, and makes room.
     Reclaim,
     /// Waits for the other parties of a barrier.
-    Barrier(Instance),
+    Barrier(ResourceInstance),
     /// `sched_yield()`.
     Yield,
     /// Sleeps until resumed.
@@ -197,7 +197,7 @@ pub enum Command {
 
 /// An instance of something declared; it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instance {
+pub struct ResourceInstance {
     /// Index of the declaration.
     pub of: u32,
     /// Index of the instance, below the declared count.
@@ -230,7 +230,7 @@ pub enum CgroupChange {
 }
 
 /// One instruction of one task.
-pub(super) struct Turn<'a, W> {
+pub(super) struct StepperTurn<'a, W> {
     pub task: &'a mut Stepper,
     pub workload: &'a Workload,
     pub world: &'a mut W,
@@ -259,7 +259,7 @@ impl<W: World> Scope for Sight<'_, W> {
     fn queued(&self, of: u32, index: i64) -> Option<i64> {
         let count = self.workload.channels[of as usize].count;
         let index = u32::try_from(index).ok().filter(|index| *index < count)?;
-        i64::try_from(self.world.queued(Instance { of, index })).ok()
+        i64::try_from(self.world.queued(ResourceInstance { of, index })).ok()
     }
 
     fn got(&self) -> i64 {
@@ -278,16 +278,16 @@ impl<W: World> Scope for Sight<'_, W> {
     }
 }
 
-impl<W: World> Turn<'_, W> {
+impl<W: World> StepperTurn<'_, W> {
     /// The next command of a task whose operations are a script.
     #[inline(never)]
-    pub fn scripted(&mut self, code: &Code) -> Result<Option<Command>, Fault> {
+    pub fn scripted(&mut self, code: &Code) -> Result<Option<Command>, TaskFault> {
         self.operation(&code.scripted(self.task.taken))
     }
 
     /// The command that an operation of one instruction is; `None` if there is nothing to do.
     #[inline]
-    pub fn operation(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
+    pub fn operation(&mut self, op: &Operation) -> Result<Option<Command>, TaskFault> {
         Ok(Some(match op {
             Operation::Run(Some(amount)) => {
                 let span = self.span(amount)?;
@@ -343,7 +343,7 @@ impl<W: World> Turn<'_, W> {
 
     /// What tasks use together.
     #[inline]
-    fn device(&mut self, op: &DeviceOp) -> Result<Command, Fault> {
+    fn device(&mut self, op: &DeviceOp) -> Result<Command, TaskFault> {
         Ok(match op {
             DeviceOp::LockShared(lock) => Command::LockShared(self.lock(lock)?),
             DeviceOp::TryLock { lock, failed } => Command::TryLock {
@@ -397,7 +397,7 @@ impl<W: World> Turn<'_, W> {
     }
 
     /// Phases, spans, counters and deadlines.
-    fn measure(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
+    fn measure(&mut self, op: &Operation) -> Result<Option<Command>, TaskFault> {
         let (kind, number, value) = match *op {
             Operation::Phase(phase) => (EventKind::Phase, phase, 0),
             Operation::SpanBegin(span) => {
@@ -411,7 +411,7 @@ impl<W: World> Turn<'_, W> {
                 let spans = &mut self.task.kept().spans;
                 let Some(at) = spans.iter().position(|(open, _)| *open == span) else {
                     let name = &self.workload.spans[span as usize];
-                    return Err(Fault::not_begun(name, "span_begin"));
+                    return Err(TaskFault::not_begun(name, "span_begin"));
                 };
                 let (_, begin) = spans.swap_remove(at);
                 let length = self.world.now().since(begin).get();
@@ -425,7 +425,7 @@ impl<W: World> Turn<'_, W> {
             Operation::Complete(deadline) => {
                 let declared = &self.workload.deadlines[deadline as usize];
                 let Some(release) = self.task.kept().releases.complete(deadline) else {
-                    return Err(Fault::not_begun(&declared.name, "release"));
+                    return Err(TaskFault::not_begun(&declared.name, "release"));
                 };
                 self.world.released(deadline, None);
                 let due = later(release, declared.slack)?;
@@ -441,7 +441,7 @@ impl<W: World> Turn<'_, W> {
         }))
     }
 
-    pub fn eval(&mut self, expr: &Expr) -> Result<i64, Fault> {
+    pub fn eval(&mut self, expr: &Expr) -> Result<i64, TaskFault> {
         if let Expr::Number(value) = expr {
             return Ok(*value);
         }
@@ -460,12 +460,12 @@ impl<W: World> Turn<'_, W> {
         expr: &Expr,
         low: i64,
         high: i64,
-    ) -> Result<i64, Fault> {
+    ) -> Result<i64, TaskFault> {
         let value = self.eval(expr)?;
         if (low..=high).contains(&value) {
             return Ok(value);
         }
-        Err(Fault::Range {
+        Err(TaskFault::Range {
             what,
             value,
             low,
@@ -473,7 +473,7 @@ impl<W: World> Turn<'_, W> {
         })
     }
 
-    fn span(&mut self, amount: &Amount) -> Result<Nanos, Fault> {
+    fn span(&mut self, amount: &Amount) -> Result<Nanos, TaskFault> {
         let times = self.within("the factor", &amount.times, 0, i64::MAX)?;
         let draw = amount.dist.sample(&mut self.task.rng);
         Ok(Nanos::new(draw.get().saturating_mul(times.unsigned_abs())).min(DRAW_MAX))
@@ -481,7 +481,12 @@ impl<W: World> Turn<'_, W> {
 
     /// One step, unless the clock says that the poll is over. The variable holds when that is, or
     /// 0 before the first step.
-    fn poll(&mut self, span: &Amount, step: Nanos, slot: u32) -> Result<Option<Command>, Fault> {
+    fn poll(
+        &mut self,
+        span: &Amount,
+        step: Nanos,
+        slot: u32,
+    ) -> Result<Option<Command>, TaskFault> {
         let now = self.world.now();
         let kept = u64::try_from(self.task.variables[slot as usize]);
         let end = match kept.expect("only this operation writes it") {
@@ -492,14 +497,14 @@ impl<W: World> Turn<'_, W> {
             self.task.answer(slot, 0);
             return Ok(None);
         }
-        let kept = i64::try_from(end.as_nanos()).map_err(|_| Fault::TooLate)?;
+        let kept = i64::try_from(end.as_nanos()).map_err(|_| TaskFault::TooLate)?;
         self.task.answer(slot, kept);
         self.task.repeat();
         Ok(Some(Command::Run(step)))
     }
 
     /// The variable holds the last point of the grid, plus 1, or 0 before the first turn.
-    fn timer(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
+    fn timer(&mut self, op: &Operation) -> Result<Option<Command>, TaskFault> {
         let &Operation::Timer {
             period,
             grid,
@@ -532,7 +537,7 @@ impl<W: World> Turn<'_, W> {
             point
         };
         let kept = i64::try_from(base.as_nanos() + 1);
-        let kept = kept.map_err(|_| Fault::TooLate)?;
+        let kept = kept.map_err(|_| TaskFault::TooLate)?;
         self.task.answer(slot, kept);
         if let Some(deadline) = deadline {
             self.task.kept().releases.by_message(deadline, base);
@@ -542,7 +547,7 @@ impl<W: World> Turn<'_, W> {
     }
 
     /// Says once how late the work is that a timer's point at `last` released.
-    fn timed(&mut self, deadline: u32, last: SimTime) -> Result<Option<Command>, Fault> {
+    fn timed(&mut self, deadline: u32, last: SimTime) -> Result<Option<Command>, TaskFault> {
         let releases = &mut self.task.kept().releases;
         match releases.is_open(deadline) {
             Some(false) => return Ok(None),
@@ -561,10 +566,10 @@ impl<W: World> Turn<'_, W> {
 
     fn send(
         &mut self,
-        to: &Place,
+        to: &IndexedResource,
         bytes: Option<&Expr>,
         value: Option<&Expr>,
-    ) -> Result<Command, Fault> {
+    ) -> Result<Command, TaskFault> {
         let to = self.channel(to)?;
         let bytes = match bytes {
             Some(bytes) => self
@@ -578,7 +583,7 @@ impl<W: World> Turn<'_, W> {
 
     /// One turn of a pool: forks a child while there is room for one, then waits for those that
     /// are left. Children that the task forked outside the pool count too, as they do for `make`.
-    fn pool(&mut self, op: &Operation) -> Result<Option<Command>, Fault> {
+    fn pool(&mut self, op: &Operation) -> Result<Option<Command>, TaskFault> {
         let Operation::Pool {
             group,
             width,
@@ -604,7 +609,7 @@ impl<W: World> Turn<'_, W> {
         Ok(Some(Command::AwaitChild))
     }
 
-    fn release(&mut self, deadline: u32) -> Result<Option<Command>, Fault> {
+    fn release(&mut self, deadline: u32) -> Result<Option<Command>, TaskFault> {
         let declared = &self.workload.deadlines[deadline as usize];
         let Some(period) = declared.period else {
             let sent = self.task.message_sent;
@@ -628,7 +633,7 @@ impl<W: World> Turn<'_, W> {
     }
 
     /// The first page of a disk that an operation reads or writes, and how many.
-    fn transfer(&mut self, disk: u32, bytes: &Expr, at: &Where) -> Result<(u64, u64), Fault> {
+    fn transfer(&mut self, disk: u32, bytes: &Expr, at: &Where) -> Result<(u64, u64), TaskFault> {
         let bytes = self.within("the number of bytes", bytes, 1, TRANSFER_MAX)?;
         let size = self.workload.disks[disk as usize].pages;
         let byte = bytes.unsigned_abs();
@@ -646,7 +651,7 @@ impl<W: World> Turn<'_, W> {
         })
     }
 
-    fn touch(&mut self, bytes: &Expr, of: Option<&Expr>) -> Result<Command, Fault> {
+    fn touch(&mut self, bytes: &Expr, of: Option<&Expr>) -> Result<Command, TaskFault> {
         let bytes = self.within("the number of bytes", bytes, 0, MEMORY_MAX)?;
         let of = match of {
             Some(of) => Some(self.within("the memory's size", of, 1, MEMORY_MAX)?),
@@ -659,7 +664,7 @@ impl<W: World> Turn<'_, W> {
     }
 
     /// Changes a task.
-    fn change(&mut self, op: &Operation) -> Result<Command, Fault> {
+    fn change(&mut self, op: &Operation) -> Result<Command, TaskFault> {
         Ok(match op {
             Operation::SetNice { target, nice } => {
                 let nice = self.within("the nice value", nice, -20, 19)?;
@@ -679,7 +684,7 @@ impl<W: World> Turn<'_, W> {
         })
     }
 
-    fn cgroup(&mut self, op: &CgroupOp) -> Result<Command, Fault> {
+    fn cgroup(&mut self, op: &CgroupOp) -> Result<Command, TaskFault> {
         let (number, change) = match op {
             CgroupOp::Move {
                 target,
@@ -707,7 +712,7 @@ impl<W: World> Turn<'_, W> {
         Ok(Command::SetCgroup { number, change })
     }
 
-    fn target(&mut self, target: &Target) -> Result<TaskRef, Fault> {
+    fn target(&mut self, target: &Target) -> Result<TaskRef, TaskFault> {
         Ok(match target {
             Target::Me => TaskRef::Me,
             Target::Member { group, index } => TaskRef::Member {
@@ -717,27 +722,27 @@ impl<W: World> Turn<'_, W> {
         })
     }
 
-    fn channel(&mut self, place: &Place) -> Result<Instance, Fault> {
+    fn channel(&mut self, place: &IndexedResource) -> Result<ResourceInstance, TaskFault> {
         let declared = &self.workload.channels[place.of as usize];
         self.instance(place, declared.count, &declared.name)
     }
 
-    fn lock(&mut self, place: &Place) -> Result<Instance, Fault> {
+    fn lock(&mut self, place: &IndexedResource) -> Result<ResourceInstance, TaskFault> {
         let declared = &self.workload.locks[place.of as usize];
         self.instance(place, declared.count, &declared.name)
     }
 
-    fn semaphore(&mut self, place: &Place) -> Result<Instance, Fault> {
+    fn semaphore(&mut self, place: &IndexedResource) -> Result<ResourceInstance, TaskFault> {
         let declared = &self.workload.semaphores[place.of as usize];
         self.instance(place, declared.count, &declared.name)
     }
 
-    fn condition(&mut self, place: &Place) -> Result<Instance, Fault> {
+    fn condition(&mut self, place: &IndexedResource) -> Result<ResourceInstance, TaskFault> {
         let declared = &self.workload.conditions[place.of as usize];
         self.instance(place, declared.count, &declared.name)
     }
 
-    fn listener(&mut self, place: &Place) -> Result<Instance, Fault> {
+    fn listener(&mut self, place: &IndexedResource) -> Result<ResourceInstance, TaskFault> {
         let declared = &self.workload.listeners[place.of as usize];
         self.instance(place, declared.count, &declared.name)
     }
@@ -745,14 +750,14 @@ impl<W: World> Turn<'_, W> {
     /// An instance of a declaration with this count and name.
     fn instance(
         &mut self,
-        Place { of, index }: &Place,
+        IndexedResource { of, index }: &IndexedResource,
         count: u32,
         name: &str,
-    ) -> Result<Instance, Fault> {
+    ) -> Result<ResourceInstance, TaskFault> {
         let index = self.eval(index)?;
         match u32::try_from(index) {
-            Ok(index) if index < count => Ok(Instance { of: *of, index }),
-            _ => Err(Fault::Index {
+            Ok(index) if index < count => Ok(ResourceInstance { of: *of, index }),
+            _ => Err(TaskFault::Index {
                 name: name.to_owned(),
                 index,
                 count: count.into(),
@@ -762,10 +767,10 @@ impl<W: World> Turn<'_, W> {
 }
 
 /// `span` after `from`, if a run may last so long.
-fn later(from: SimTime, span: Nanos) -> Result<SimTime, Fault> {
+fn later(from: SimTime, span: Nanos) -> Result<SimTime, TaskFault> {
     let time = from.as_nanos().checked_add(span.get());
     let time = time
         .map(SimTime::from_nanos)
         .filter(|&time| time <= TIME_MAX);
-    time.ok_or(Fault::TooLate)
+    time.ok_or(TaskFault::TooLate)
 }

@@ -22,7 +22,7 @@ impl World for Still {
         2
     }
 
-    fn queued(&self, channel: Instance) -> u64 {
+    fn queued(&self, channel: ResourceInstance) -> u64 {
         u64::from(channel.index) + 5
     }
 
@@ -34,23 +34,23 @@ impl World for Still {
         self.released.push((deadline, release));
     }
 
-    fn count_instruction(&mut self) -> Result<(), Fault> {
+    fn count_instruction(&mut self) -> Result<(), TaskFault> {
         self.instructions += 1;
         match self.instructions {
-            1_000.. => Err(Fault::NoProgress { steps: 1_000 }),
+            1_000.. => Err(TaskFault::NoProgress { steps: 1_000 }),
             _ => Ok(()),
         }
     }
 }
 
 /// All commands of a task that does `ops`; the last is the fault that ended it, if one did.
-fn commands(ops: &str) -> (Vec<Command>, Option<Fault>) {
+fn commands(ops: &str) -> (Vec<Command>, Option<TaskFault>) {
     let (commands, fault, _) = watched(ops);
     (commands, fault)
 }
 
 /// As [`commands`], with what the machine saw.
-fn watched(ops: &str) -> (Vec<Command>, Option<Fault>, Still) {
+fn watched(ops: &str) -> (Vec<Command>, Option<TaskFault>, Still) {
     let workload = parse(&format!(
         "[chan.c]\nkind = \"unix\"\ncount = 2\n[deadline.d]\nperiod = \"2ms\"\n\
          [task.t]\ncount = 1\ndo = '{ops}'\n"
@@ -108,7 +108,7 @@ fn loops_conditions_and_expressions_are_behind_a_command() {
         "for(i, 2)[ if(i == 1)[ send(c[i], 9, len(c[i])) ] else [ recv(c[cpus - 2]) ] ], \
          run(const(1us) * got), sleep(0ms)",
     );
-    let instance = |index| Instance { of: 0, index };
+    let instance = |index| ResourceInstance { of: 0, index };
     let send = Command::Send {
         to: instance(1),
         bytes: 9,
@@ -200,7 +200,7 @@ fn a_time_that_no_run_reaches_is_a_fault() {
             released: Vec::new(),
         };
         let next = stepper.next(&code, &workload, &mut world);
-        assert_eq!(next, Err(Fault::TooLate), "{ops}");
+        assert_eq!(next, Err(TaskFault::TooLate), "{ops}");
     }
 }
 
@@ -209,7 +209,7 @@ fn a_machine_can_stop_a_task_that_goes_round() {
     for ops in ["loop(inf)[ let x = 1 ]", "loop(inf)[ poll(0ns, 1ns) ]"] {
         let (found, fault) = commands(ops);
         assert_eq!(found, [], "{ops}");
-        assert_eq!(fault, Some(Fault::NoProgress { steps: 1_000 }), "{ops}");
+        assert_eq!(fault, Some(TaskFault::NoProgress { steps: 1_000 }), "{ops}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::{EventKind, TaskId};
-use workload::{Command, Fault, Instance};
+use workload::{Command, ResourceInstance, TaskFault};
 
 use super::sharing::at;
 use super::{Executor, Next};
@@ -55,7 +55,7 @@ impl Executor<'_> {
 
     fn try_lock(
         &mut self,
-        lock: Instance,
+        lock: ResourceInstance,
         failed: u32,
         waited: Option<Waits>,
     ) -> Result<Next, WorkError> {
@@ -99,7 +99,7 @@ impl Executor<'_> {
         Ok(Next::Go)
     }
 
-    fn sem_wait(&mut self, semaphore: Instance) -> Next {
+    fn sem_wait(&mut self, semaphore: ResourceInstance) -> Next {
         let (of, index) = at(semaphore);
         if self.work.semaphores[of][index].take(self.task) {
             return Next::Go;
@@ -107,7 +107,7 @@ impl Executor<'_> {
         Next::Act(self.block(Waits::Token { of, index }))
     }
 
-    fn sem_post(&mut self, semaphore: Instance) -> Result<Next, WorkError> {
+    fn sem_post(&mut self, semaphore: ResourceInstance) -> Result<Next, WorkError> {
         let (of, index) = at(semaphore);
         let Ok(next) = self.work.semaphores[of][index].give() else {
             return Err(WorkError::Lock {
@@ -125,8 +125,8 @@ impl Executor<'_> {
     /// First the lock is given back and the signal awaited, then the lock is taken again.
     fn cond_wait(
         &mut self,
-        cond: Instance,
-        lock: Instance,
+        cond: ResourceInstance,
+        lock: ResourceInstance,
         waited: Option<Waits>,
     ) -> Result<Next, WorkError> {
         if let Some(waited) = waited {
@@ -139,7 +139,7 @@ impl Executor<'_> {
         Ok(Next::Again(self.block(Waits::Signal { of, index })))
     }
 
-    fn signal(&mut self, cond: Instance, all: bool) -> Next {
+    fn signal(&mut self, cond: ResourceInstance, all: bool) -> Next {
         let (of, index) = at(cond);
         let waiters = &mut self.work.conditions[of][index];
         let count = if all {
@@ -153,7 +153,7 @@ impl Executor<'_> {
     }
 
     /// The number of attempts is 0 again when the connection stands.
-    fn connect(&mut self, to: Instance, value: i64) -> Next {
+    fn connect(&mut self, to: ResourceInstance, value: i64) -> Next {
         let (of, index) = at(to);
         let now = self.now;
         if let Some(woken) = self.work.listeners[of][index].connect(value, now) {
@@ -173,7 +173,7 @@ impl Executor<'_> {
         Next::Again(Action::SleepUntil(now + wait))
     }
 
-    fn accept(&mut self, from: Instance) -> Next {
+    fn accept(&mut self, from: ResourceInstance) -> Next {
         let (of, index) = at(from);
         let task = self.task;
         let Some((value, since)) = self.work.listeners[of][index].accept(task) else {
@@ -215,7 +215,7 @@ impl Executor<'_> {
     fn keyed_span_end(&mut self, span: u32, key: i64) -> Result<Next, WorkError> {
         let Some(begin) = self.work.spans.remove(&(span, key)) else {
             let name = format!("{}, {key}", self.work.workload.spans[span as usize]);
-            return Err(self.fault(Fault::not_begun(&name, "span_begin")));
+            return Err(self.fault(TaskFault::not_begun(&name, "span_begin")));
         };
         let length = self.now.since(begin).get();
         Ok(self.record(EventKind::SpanEnd, u64::from(span), length))

@@ -1,7 +1,7 @@
 //! What tasks share: channels, locks, barriers, and one another's sleep.
 
 use model::SimTime;
-use workload::{Command, Instance, TaskRef};
+use workload::{Command, ResourceInstance, TaskRef};
 
 use super::{Executor, Next};
 use crate::work::channel::Wakes;
@@ -10,7 +10,7 @@ use crate::work::task::Waits;
 use crate::work::{Action, WorkError};
 
 /// Indices of a declaration and of its instance.
-pub(super) const fn at(instance: Instance) -> (usize, usize) {
+pub(super) const fn at(instance: ResourceInstance) -> (usize, usize) {
     (instance.of as usize, instance.index as usize)
 }
 
@@ -38,7 +38,7 @@ impl Executor<'_> {
     /// Sends a message of so many bytes with this value.
     pub(super) fn send(
         &mut self,
-        to: Instance,
+        to: ResourceInstance,
         (bytes, value): (u64, i64),
         waited: Option<Waits>,
     ) -> Next {
@@ -56,7 +56,7 @@ impl Executor<'_> {
         }
     }
 
-    pub(super) fn recv(&mut self, from: Instance, waited: Option<Waits>) -> Next {
+    pub(super) fn recv(&mut self, from: ResourceInstance, waited: Option<Waits>) -> Next {
         let (of, index) = at(from);
         match self.work.channels[of][index].recv(waited.is_some()) {
             Some(((value, sent), wakes)) => {
@@ -74,7 +74,7 @@ impl Executor<'_> {
     /// Takes a lock, for reading if `reads`.
     pub(super) fn lock(
         &mut self,
-        lock: Instance,
+        lock: ResourceInstance,
         reads: bool,
         waited: Option<Waits>,
     ) -> Result<Next, WorkError> {
@@ -96,7 +96,7 @@ impl Executor<'_> {
         }
     }
 
-    pub(super) fn unlock(&mut self, lock: Instance) -> Result<Next, WorkError> {
+    pub(super) fn unlock(&mut self, lock: ResourceInstance) -> Result<Next, WorkError> {
         self.give_lock(at(lock))?;
         Ok(Next::Go)
     }
@@ -114,7 +114,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn barrier(&mut self, barrier: Instance) -> Next {
+    pub(super) fn barrier(&mut self, barrier: ResourceInstance) -> Next {
         let (of, index) = at(barrier);
         let Some(tasks) = self.work.barriers[of][index].arrive(self.task) else {
             self.start_later(barrier);
@@ -125,7 +125,7 @@ impl Executor<'_> {
     }
 
     /// If the task waits for the run to begin, and itself begins later, it then goes on sleeping.
-    fn start_later(&mut self, barrier: Instance) {
+    fn start_later(&mut self, barrier: ResourceInstance) {
         let (workload, seed) = (&self.work.workload, self.work.seed);
         let Some(begin) = workload.begin.filter(|begin| begin.gate == barrier.of) else {
             return;
