@@ -10,33 +10,33 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use show::{Origin, choice};
 
-use crate::given::{Load, Policy};
+use crate::given::{PyLoad, PyPolicy};
 use crate::options::{Options, check_format, in_format, verb};
-use crate::table::{Table, form};
+use crate::table::{PyTable, form};
 use crate::verdict::FORMATS;
 use crate::wait::wait;
 
 /// What was chosen, and why.
-#[pyclass(frozen, module = "runslice._runslice")]
-pub struct Chosen {
+#[pyclass(frozen, name = "Chosen", module = "runslice._runslice")]
+pub struct PyChosen {
     words: Vec<String>,
     chosen: choose::Chosen,
 }
 
 #[pymethods]
-impl Chosen {
+impl PyChosen {
     #[staticmethod]
     fn of(
         py: Python<'_>,
-        candidates: Vec<PyRef<'_, Policy>>,
-        baseline: Option<PyRef<'_, Policy>>,
-        load: PyRef<'_, Load>,
+        candidates: Vec<PyRef<'_, PyPolicy>>,
+        baseline: Option<PyRef<'_, PyPolicy>>,
+        load: PyRef<'_, PyLoad>,
         options: Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let all: Vec<Policy> = candidates.iter().map(|it| Policy::clone(it)).collect();
-        let baseline = baseline.map(|it| Policy::clone(&it));
+        let all: Vec<PyPolicy> = candidates.iter().map(|it| PyPolicy::clone(it)).collect();
+        let baseline = baseline.map(|it| PyPolicy::clone(&it));
         let mut options = Options::new(options);
-        options.words.put(Load::option(&load.0), load.0.word());
+        options.words.put(PyLoad::option(&load.0), load.0.word());
         if let Some(baseline) = &baseline {
             options.words.put("baseline", baseline.word());
         }
@@ -55,10 +55,10 @@ impl Chosen {
             start_jitter: None,
             jobs: options.jobs()?,
         };
-        let front = verb("choose").chain(all.iter().flat_map(Policy::words));
+        let front = verb("choose").chain(all.iter().flat_map(PyPolicy::words));
         let words = options.words.behind(front.collect());
         let chosen = wait(py, move |services| {
-            let candidate = |it: &Policy| {
+            let candidate = |it: &PyPolicy| {
                 let found = it.asked(&programs)?;
                 anyhow::Ok(if it.is_program() {
                     Candidate::of(found)
@@ -74,7 +74,7 @@ impl Chosen {
                 }
             };
             let (own, named): (Vec<_>, Vec<_>) = all.iter().partition(|it| it.is_program());
-            let made = |of: Vec<&Policy>| of.into_iter().map(candidate).collect();
+            let made = |of: Vec<&PyPolicy>| of.into_iter().map(candidate).collect();
             let named: anyhow::Result<_> = made(named);
             let own: anyhow::Result<_> = made(own);
             let knobs = (knobs.as_deref().map(Path::new), &programs);
@@ -122,8 +122,8 @@ impl Chosen {
         Ok(PyBytes::new(py, &bytes?))
     }
 
-    fn table(&self) -> PyResult<Table> {
+    fn table(&self) -> PyResult<PyTable> {
         let origin = Origin::new(self.command("parquet"));
-        Table::of_cells(&choice::table(&self.chosen, &origin))
+        PyTable::of_cells(&choice::table(&self.chosen, &origin))
     }
 }

@@ -17,9 +17,9 @@ use crate::errors::{raise, usage};
 use crate::wait::at_once;
 
 /// A policy, and the word of the command line that names it.
-#[pyclass(frozen, module = "runslice._runslice")]
+#[pyclass(frozen, name = "Policy", module = "runslice._runslice")]
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct PyPolicy {
     #[pyo3(get)]
     word: String,
     pub found: Found,
@@ -28,7 +28,7 @@ pub struct Policy {
 /// Name, default, least and greatest value, unit, what it does.
 type Knob = (String, i64, i64, i64, String, String);
 
-impl Policy {
+impl PyPolicy {
     fn of(
         py: Python<'_>,
         word: &str,
@@ -70,7 +70,7 @@ impl Policy {
 }
 
 #[pymethods]
-impl Policy {
+impl PyPolicy {
     #[staticmethod]
     fn named(py: Python<'_>, word: &str) -> PyResult<Self> {
         Self::of(py, word, |services| policy::open(services, word))
@@ -141,10 +141,10 @@ impl Policy {
 }
 
 /// A workload.
-#[pyclass(frozen, module = "runslice._runslice")]
-pub struct Load(pub LoadSource);
+#[pyclass(frozen, name = "Load", module = "runslice._runslice")]
+pub struct PyLoad(pub LoadSource);
 
-impl Load {
+impl PyLoad {
     /// The option of the command line that names it.
     pub const fn option(source: &LoadSource) -> &'static str {
         match source {
@@ -155,7 +155,7 @@ impl Load {
 }
 
 #[pymethods]
-impl Load {
+impl PyLoad {
     #[staticmethod]
     fn named(word: &str) -> Self {
         Self(LoadSource::Named(word.into()))

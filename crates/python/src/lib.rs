@@ -35,23 +35,23 @@ mod _runslice {
     use stats::compare::Better;
 
     #[pymodule_export]
-    use super::chosen::Chosen;
+    use super::chosen::PyChosen;
     #[pymodule_export]
     use super::errors::{Error, UnsupportedError, UsageError};
     #[pymodule_export]
     use super::explained::Explained;
     #[pymodule_export]
-    use super::given::{Load, Policy};
+    use super::given::{PyLoad, PyPolicy};
     #[pymodule_export]
-    use super::plan::{Cell, Plan, Store};
+    use super::plan::{PyCell, PyPlan, PyStore};
     #[pymodule_export]
-    use super::run::{Request, Run};
+    use super::run::{PyRequest, PyRun};
     #[pymodule_export]
-    use super::scored::Scored;
+    use super::scored::PyScored;
     #[pymodule_export]
-    use super::table::Table;
+    use super::table::PyTable;
     #[pymodule_export]
-    use super::verdict::Verdict;
+    use super::verdict::PyVerdict;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -18,17 +18,17 @@ use show::export::Form;
 use show::sweep;
 
 use crate::errors::raise;
-use crate::run::Request;
+use crate::run::PyRequest;
 use crate::wait::{at_once, wait};
 
 /// The runs that a sweep's file or a list of requests asks for. What a cell of it is made of
 /// travels as two byte strings, its object and all the rest, so that a worker gets each of them
 /// once however many runs it makes.
-#[pyclass(frozen, module = "runslice._runslice")]
-pub struct Plan(Arc<SweepPlan>);
+#[pyclass(frozen, name = "Plan", module = "runslice._runslice")]
+pub struct PyPlan(Arc<SweepPlan>);
 
 #[pymethods]
-impl Plan {
+impl PyPlan {
     #[staticmethod]
     fn read(py: Python<'_>, file: PathBuf) -> PyResult<Self> {
         let question = Sweep {
@@ -44,7 +44,7 @@ impl Plan {
     }
 
     #[staticmethod]
-    fn of(py: Python<'_>, requests: Vec<PyRef<'_, Request>>) -> PyResult<Self> {
+    fn of(py: Python<'_>, requests: Vec<PyRef<'_, PyRequest>>) -> PyResult<Self> {
         let requests: Vec<Simulate> = requests.iter().map(|it| it.question.clone()).collect();
         let plan = wait(py, move |services| {
             let plan = SweepPlan::of_questions(services, &requests, SIMULATES);
@@ -81,8 +81,8 @@ impl Plan {
         Ok(at_once(py, |_| self.0.key(cell, seed))?.to_string())
     }
 
-    fn cell(&self, cell: usize) -> Option<Cell> {
-        self.0.cell(cell).ok().cloned().map(Cell)
+    fn cell(&self, cell: usize) -> Option<PyCell> {
+        self.0.cell(cell).ok().cloned().map(PyCell)
     }
 
     fn object<'py>(&self, py: Python<'py>, cell: usize) -> Bound<'py, PyBytes> {
@@ -102,7 +102,7 @@ impl Plan {
     fn part<'py>(
         &self,
         py: Python<'py>,
-        store: &Store,
+        store: &PyStore,
         begin: usize,
         end: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
@@ -122,7 +122,7 @@ impl Plan {
         Ok(PyBytes::new(py, &part))
     }
 
-    fn finish(&self, py: Python<'_>, store: &Store) -> PyResult<String> {
+    fn finish(&self, py: Python<'_>, store: &PyStore) -> PyResult<String> {
         at_once(py, |services| {
             let runs = self.0.select(services, None, None)?;
             let path = store.0.finish(SWEEP, runs.lines(&store.0))?;
@@ -132,11 +132,11 @@ impl Plan {
 }
 
 /// A cell that a worker makes runs of.
-#[pyclass(frozen, module = "runslice._runslice")]
-pub struct Cell(Planned);
+#[pyclass(frozen, name = "Cell", module = "runslice._runslice")]
+pub struct PyCell(Planned);
 
 #[pymethods]
-impl Cell {
+impl PyCell {
     #[staticmethod]
     fn of(py: Python<'_>, rest: &[u8], object: &[u8]) -> PyResult<Self> {
         at_once(py, |services| Planned::of_parts(services, rest, object)).map(Self)
@@ -151,11 +151,11 @@ impl Cell {
 }
 
 /// The folder of results that `runslice sweep` keeps.
-#[pyclass(frozen, module = "runslice._runslice")]
-pub struct Store(runslice::Store);
+#[pyclass(frozen, name = "Store", module = "runslice._runslice")]
+pub struct PyStore(runslice::Store);
 
 #[pymethods]
-impl Store {
+impl PyStore {
     #[staticmethod]
     fn open(folder: PathBuf) -> PyResult<Self> {
         runslice::Store::open(&folder).map(Self).map_err(raise)

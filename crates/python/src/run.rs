@@ -23,10 +23,10 @@ use workload::RunSpec;
 
 use crate::errors::{raise, usage};
 use crate::explained::Explained;
-use crate::given::{Load, Policy};
+use crate::given::{PyLoad, PyPolicy};
 use crate::options::{self, Options, Words, one_of};
-use crate::table::{Table, form};
-use crate::verdict::Verdict;
+use crate::table::{PyTable, form};
+use crate::verdict::PyVerdict;
 use crate::wait::wait;
 
 /// The formats of runs.
@@ -35,41 +35,41 @@ const FORMATS: [&str; 7] = [
 ];
 
 /// What is asked for.
-#[pyclass(frozen, module = "runslice._runslice")]
+#[pyclass(frozen, name = "Request", module = "runslice._runslice")]
 #[derive(Clone, Debug)]
-pub struct Request {
-    policies: Vec<Policy>,
+pub struct PyRequest {
+    policies: Vec<PyPolicy>,
     words: Words,
     pub question: Simulate,
 }
 
-impl Request {
+impl PyRequest {
     /// The command line that asks for the same.
     pub fn words(&self, verb: &str) -> Vec<String> {
         let front = options::verb(verb);
-        let policies = self.policies.iter().flat_map(Policy::words);
+        let policies = self.policies.iter().flat_map(PyPolicy::words);
         self.words.behind(front.chain(policies).collect())
     }
 }
 
 #[pymethods]
-impl Request {
+impl PyRequest {
     #[new]
     fn new(
-        policies: Vec<PyRef<'_, Policy>>,
-        load: Option<PyRef<'_, Load>>,
+        policies: Vec<PyRef<'_, PyPolicy>>,
+        load: Option<PyRef<'_, PyLoad>>,
         options: Bound<'_, PyDict>,
         goals: Vec<String>,
     ) -> PyResult<Self> {
         if policies.is_empty() {
             return Err(usage("there is no policy: give one or more"));
         }
-        let mut policies: Vec<Policy> = policies.iter().map(|it| Policy::clone(it)).collect();
+        let mut policies: Vec<PyPolicy> = policies.iter().map(|it| PyPolicy::clone(it)).collect();
         // As on the command line, where they are values of an option.
-        policies.sort_by_key(Policy::is_program);
+        policies.sort_by_key(PyPolicy::is_program);
         let mut options = Options::new(options);
         if let Some(load) = &load {
-            options.words.put(Load::option(&load.0), load.0.word());
+            options.words.put(PyLoad::option(&load.0), load.0.word());
         }
         let mut question = Simulate {
             load: load.map(|it| it.0.clone()),
@@ -104,11 +104,11 @@ impl Request {
         })
     }
 
-    fn simulate(&self, py: Python<'_>) -> PyResult<Run> {
+    fn simulate(&self, py: Python<'_>) -> PyResult<PyRun> {
         let request = self.clone();
         wait(py, move |services| {
             let simulated = request.question.ask(services);
-            Ok(Run {
+            Ok(PyRun {
                 simulated: simulated.map_err(ask::Error::into_cause)?,
                 request,
             })
@@ -152,10 +152,10 @@ impl Request {
 }
 
 /// Runs that are over.
-#[pyclass(frozen, module = "runslice._runslice")]
+#[pyclass(frozen, name = "Run", module = "runslice._runslice")]
 #[derive(Clone, Debug)]
-pub struct Run {
-    request: Request,
+pub struct PyRun {
+    request: PyRequest,
     simulated: Simulated,
 }
 
@@ -171,7 +171,7 @@ struct Shape {
 /// Policy, seed, nanoseconds, the kernel's words for an ejection, starved tasks, goals.
 type End = (String, u64, u64, Option<String>, usize, Vec<Option<f64>>);
 
-impl Run {
+impl PyRun {
     /// The command line that writes the same.
     fn words(&self, shape: &Shape) -> Vec<String> {
         let mut words = self.request.words("sim");
@@ -291,7 +291,7 @@ fn table_of(name: &str) -> Result<TableName, UsageError> {
 }
 
 #[pymethods]
-impl Run {
+impl PyRun {
     #[pyo3(signature = (format="", table="", wide=false, output=None))]
     fn command(
         &self,
@@ -355,7 +355,7 @@ impl Run {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    fn table(&self, name: &str) -> PyResult<Table> {
+    fn table(&self, name: &str) -> PyResult<PyTable> {
         let table = table_of(name).map_err(|error| raise(error.into()))?;
         let is_first = table == TableName::Groups;
         let words = self.words(&Shape {
@@ -369,7 +369,7 @@ impl Run {
             output: None,
         });
         let table = report::table(&self.simulated.results, table, &Origin::new(words));
-        Table::of_cells(&table)
+        PyTable::of_cells(&table)
     }
 
     #[staticmethod]
@@ -377,7 +377,7 @@ impl Run {
         TableName::ALL.map(|(_, name, _)| name).into()
     }
 
-    fn events(&self, py: Python<'_>, index: usize, decisions: bool) -> PyResult<Table> {
+    fn events(&self, py: Python<'_>, index: usize, decisions: bool) -> PyResult<PyTable> {
         let (_, spec) = self.spec(index).map_err(raise)?;
         let options = self.request.question.options;
         let events = wait(py, move |services| {
@@ -388,21 +388,21 @@ impl Run {
                 .start()?;
             Ok(events)
         })?;
-        Table::of_events(events)
+        PyTable::of_events(events)
     }
 
-    fn judge(&self, py: Python<'_>, options: Bound<'_, PyDict>) -> PyResult<Verdict> {
+    fn judge(&self, py: Python<'_>, options: Bound<'_, PyDict>) -> PyResult<PyVerdict> {
         let file = self.simulated.goal_file(&self.request.question.goals);
         let words = self.request.words("sim");
-        Verdict::judge(py, options, move |_| Ok((words, vec![file])))
+        PyVerdict::judge(py, options, move |_| Ok((words, vec![file])))
     }
 
-    fn alone(&self, index: usize) -> PyResult<Request> {
+    fn alone(&self, index: usize) -> PyResult<PyRequest> {
         let (policy, spec) = self.spec(index).map_err(raise)?;
         let request = &self.request;
         let mut words = request.words.without(&["runs", "jobs", "seed"]);
         words.put("seed", spec.seed.to_string());
-        Ok(Request {
+        Ok(PyRequest {
             policies: vec![request.policies[policy].clone()],
             words,
             question: Simulate {

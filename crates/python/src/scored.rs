@@ -10,21 +10,21 @@ use show::Origin;
 
 use crate::errors::usage;
 use crate::options::{Options, check_format, in_format, verb};
-use crate::table::{Table, form};
+use crate::table::{PyTable, form};
 use crate::wait::wait;
 
 /// The formats of a score.
 const FORMATS: [&str; 4] = ["human", "json", "csv", "parquet"];
 
 /// A score.
-#[pyclass(frozen, module = "runslice._runslice")]
-pub struct Scored {
+#[pyclass(frozen, name = "Scored", module = "runslice._runslice")]
+pub struct PyScored {
     words: Vec<String>,
     scored: score::Scored,
 }
 
 #[pymethods]
-impl Scored {
+impl PyScored {
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -82,8 +82,8 @@ impl Scored {
         Ok(PyBytes::new(py, &bytes?))
     }
 
-    fn table(&self) -> PyResult<Table> {
+    fn table(&self) -> PyResult<PyTable> {
         let origin = Origin::new(self.command("parquet"));
-        Table::of_cells(&show::score::table(&self.scored, &origin))
+        PyTable::of_cells(&show::score::table(&self.scored, &origin))
     }
 }

@@ -23,8 +23,8 @@ use crate::errors::Error;
 
 /// A table of Arrow columns. It hands its memory on through the Arrow `PyCapsule` interface, and
 /// nothing is copied for that.
-#[pyclass(frozen, module = "runslice._runslice")]
-pub struct Table(RecordBatch);
+#[pyclass(frozen, name = "Table", module = "runslice._runslice")]
+pub struct PyTable(RecordBatch);
 
 /// The form of a table in the format of this name; `None` if that has no table alone.
 pub fn form(format: &str) -> Option<Form> {
@@ -41,7 +41,7 @@ fn wrong(error: &ArrowError) -> PyErr {
 }
 
 #[pymethods]
-impl Table {
+impl PyTable {
     /// The stream of the Arrow C interface. A wished-for schema is not looked at, as the interface
     /// allows.
     #[pyo3(signature = (requested_schema=None))]
@@ -87,7 +87,7 @@ impl Table {
     }
 }
 
-impl Table {
+impl PyTable {
     /// The cells of a table of results. A cell of any kind but text that is empty is null.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Table {
     /// Events, whose lists become the columns as they are.
     ///
     /// # Errors
-    /// The errors of [`Table::of_cells`].
+    /// The errors of [`PyTable::of_cells`].
     pub fn of_events(events: EventColumns) -> PyResult<Self> {
         Self::events(events).map_err(|error| wrong(&error))
     }

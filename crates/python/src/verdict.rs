@@ -13,12 +13,12 @@ use show::Origin;
 use show::comparison::{self, Compared, verdict};
 
 use crate::options::{Options, check_format, in_format, verb};
-use crate::table::{Table, form};
+use crate::table::{PyTable, form};
 use crate::wait::wait;
 
 /// A comparison that was made.
-#[pyclass(frozen, module = "runslice._runslice")]
-pub struct Verdict {
+#[pyclass(frozen, name = "Verdict", module = "runslice._runslice")]
+pub struct PyVerdict {
     words: Vec<String>,
     judged: Judged,
 }
@@ -50,7 +50,7 @@ type Sets = (Vec<String>, Vec<File>);
 /// The formats of comparisons.
 pub const FORMATS: [&str; 5] = ["human", "html", "json", "csv", "parquet"];
 
-impl Verdict {
+impl PyVerdict {
     /// Compares the sets that `read` gives, with the command line before the options.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Verdict {
 }
 
 #[pymethods]
-impl Verdict {
+impl PyVerdict {
     #[staticmethod]
     fn of(py: Python<'_>, sets: Vec<Given>, options: Bound<'_, PyDict>) -> PyResult<Self> {
         Self::judge(py, options, move |services| {
@@ -131,8 +131,8 @@ impl Verdict {
         Ok(PyBytes::new(py, &bytes?))
     }
 
-    fn table(&self) -> PyResult<Table> {
+    fn table(&self) -> PyResult<PyTable> {
         let origin = Origin::new(self.command("parquet"));
-        Table::of_cells(&comparison::table_of(&self.judged.rows, &origin))
+        PyTable::of_cells(&comparison::table_of(&self.judged.rows, &origin))
     }
 }
