@@ -245,6 +245,9 @@ mod interpreted {
 
     #[path = "arena_tests.rs"]
     mod arena_tests;
+
+    #[path = "maps_tests.rs"]
+    mod maps_tests;
 }
 
 #[cfg(all(test, feature = "jit"))]
@@ -263,4 +266,8 @@ mod native {
     #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
     #[path = "arena_tests.rs"]
     mod arena_tests;
+
+    #[expect(clippy::duplicate_mod, reason = "the same tests with another back end")]
+    #[path = "maps_tests.rs"]
+    mod maps_tests;
 }

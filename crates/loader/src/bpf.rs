@@ -405,7 +405,12 @@ fn btf_load(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
     hand_out(cx, id, ObjectKind::Btf(bytes))
 }
 
-fn link(cx: &mut CallContext<'_>, target: u32, (attach, name): (u32, String), flags: u32) -> Answer {
+fn link(
+    cx: &mut CallContext<'_>,
+    target: u32,
+    (attach, name): (u32, String),
+    flags: u32,
+) -> Answer {
     let target = cx.object_id(target)?;
     let call = BpfCall::LinkCreate {
         target,

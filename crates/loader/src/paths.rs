@@ -111,7 +111,10 @@ impl LoaderState {
             (PathOwner::Tree, _) => self.tree.anchor(),
             (PathOwner::Beside, _) => &self.beside,
             (PathOwner::Given, Some((_, anchor))) => anchor,
-            (PathOwner::Given | PathOwner::Null | PathOwner::Host | PathOwner::Process, _) => &self.host,
+            (
+                PathOwner::Given | PathOwner::Null | PathOwner::Host | PathOwner::Process,
+                _,
+            ) => &self.host,
         }
     }
 }
@@ -255,7 +258,9 @@ fn device(path: &Path) -> (PathOwner, Option<&'static str>) {
         Some("dev/null" | "dev/zero" | "dev/full") => (PathOwner::Null, None),
         Some("dev/urandom" | "dev/random") => (PathOwner::Beside, Some("random")),
         // The link to the program's own descriptors.
-        Some("dev" | "dev/fd" | "dev/stdin" | "dev/stdout" | "dev/stderr") => (PathOwner::Host, None),
+        Some("dev" | "dev/fd" | "dev/stdin" | "dev/stdout" | "dev/stderr") => {
+            (PathOwner::Host, None)
+        }
         // No other device is there.
         _ if path.starts_with("dev") => (PathOwner::Beside, Some("no-device")),
         _ => (PathOwner::Host, None),

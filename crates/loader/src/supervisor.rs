@@ -18,7 +18,9 @@ use crate::exec::{self, Executed};
 use crate::executable::Executable;
 use crate::growth::OUTPUT_MAX;
 use crate::processes::{interrupt, receiver};
-use crate::state::{CallContext, Errno, Parked, Process, Reply, LoaderState, Then, Thread, thread_id};
+use crate::state::{
+    CallContext, Errno, LoaderState, Parked, Process, Reply, Then, Thread, thread_id,
+};
 use crate::sys::{self, InterceptedCall};
 use crate::{bpf, launch, scheduling, sockets, work};
 

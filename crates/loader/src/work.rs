@@ -73,7 +73,12 @@ impl WorkDone {
     ///
     /// # Errors
     /// Names the limit.
-    pub fn check(&mut self, limits: &ProgramLimits, now: Nanos, name: &str) -> Result<(), UserSpaceError> {
+    pub fn check(
+        &mut self,
+        limits: &ProgramLimits,
+        now: Nanos,
+        name: &str,
+    ) -> Result<(), UserSpaceError> {
         let began = *self.began.get_or_insert(now);
         let seconds = now.saturating_sub(began).get() / 1_000_000_000;
         let most = limits.steps.saturating_add(limits.steps_per_second.saturating_mul(seconds));
