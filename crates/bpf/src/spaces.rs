@@ -134,7 +134,7 @@ impl Walk {
                 OpKind::Jump => return vec![op.off as usize],
                 OpKind::CallLocal => self.call(code, op, state),
                 OpKind::CallHost | OpKind::CallHelper => {
-                    state.registers[..=5].fill(Register::Other)
+                    state.registers[..=5].fill(Register::Other);
                 }
                 OpKind::Fall => {}
                 kind if kind.ends_block() => return vec![at + 1, op.off as usize],

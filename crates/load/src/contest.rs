@@ -259,7 +259,7 @@ impl Contest {
                     ContestRow::Xtar => extract(path).map(|()| turn())?,
                     // A turn of those that stream is a mebibyte.
                     ContestRow::Io | ContestRow::IoOther => {
-                        write_file(path, bytes, every(mebibyte, turn))?
+                        write_file(path, bytes, every(mebibyte, turn))?;
                     }
                     ContestRow::Read => read_file(path, every(mebibyte, turn))?,
                     ContestRow::List => list(listed).map(|()| turn())?,

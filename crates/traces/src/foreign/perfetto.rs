@@ -202,7 +202,7 @@ fn take_bundle(bundle: &[u8], stream: &mut Stream<'_>) -> Result<bool, Damaged> 
                 cpu = u32::try_from(number).unwrap_or(u32::MAX);
             }
             (ftrace::LOST_EVENTS, FieldValue::Number(lost)) => {
-                stream.told.gaps += u64::from(lost != 0)
+                stream.told.gaps += u64::from(lost != 0);
             }
             (ftrace::FTRACE_CLOCK, FieldValue::Number(clock)) => {
                 stream.told.clock = Some(clock_name(clock).to_owned());

@@ -157,7 +157,7 @@ impl Iterator for Column<'_> {
             match self.fields.next()?.ok()? {
                 (number, FieldValue::Number(value)) if number == self.number => return Some(value),
                 (number, FieldValue::Bytes(packed)) if number == self.number => {
-                    self.packed = packed
+                    self.packed = packed;
                 }
                 _ => {}
             }

@@ -43,7 +43,7 @@ fn names(message: &[u8]) -> Result<Vec<&[u8]>, Damaged> {
     for field in Fields::of(message) {
         match field? {
             (field::INTERN_TABLE, FieldValue::Bytes(name)) if names.len() < NAMES => {
-                names.push(name)
+                names.push(name);
             }
             (field::INTERN_TABLE, _) => return Err(Damaged),
             (_, FieldValue::Bytes(packed)) if packed.last().is_some_and(|byte| *byte >= 0x80) => {

@@ -89,22 +89,14 @@ pub fn story() -> Vec<Record> {
     tell.switch(1, server, Left::Sleeping, idle(1));
     tell.switch(0, main, Left::Blocked, idle(0));
     // A disk, then the network.
+    let no_clock = InterruptSource::Soft { clock: false };
     let soft = (0, 0, CpuContext::Soft);
-    tell.say(
-        soft,
-        RecordWhat::Enter(InterruptSource::Soft { clock: false }),
-    );
+    tell.say(soft, RecordWhat::Enter(no_clock));
     tell.wake(soft, main, 0);
-    tell.say(
-        soft,
-        RecordWhat::Leave(InterruptSource::Soft { clock: false }),
-    );
+    tell.say(soft, RecordWhat::Leave(no_clock));
     tell.switch(0, idle(0), Left::Runnable, main);
     let soft = (1, 0, CpuContext::Soft);
-    tell.say(
-        soft,
-        RecordWhat::Enter(InterruptSource::Soft { clock: false }),
-    );
+    tell.say(soft, RecordWhat::Enter(no_clock));
     tell.say(soft, RecordWhat::Waking(server, Some(1)));
     let to = RecordWhat::Migrate {
         who: server,
@@ -119,10 +111,7 @@ pub fn story() -> Vec<Record> {
     };
     // It is reported where it takes effect: main wakes nobody.
     tell.say((0, 10, CpuContext::Hard), wakeup);
-    tell.say(
-        soft,
-        RecordWhat::Leave(InterruptSource::Soft { clock: false }),
-    );
+    tell.say(soft, RecordWhat::Leave(no_clock));
     tell.switch(0, main, Left::Runnable, server);
     tell.switch(0, server, Left::Sleeping, main);
     tell.records
