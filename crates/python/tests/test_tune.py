@@ -52,6 +52,7 @@ def test_it_finds_a_better_slice_and_judges_it_with_other_seeds() -> None:
     assert [it.workload for it in answer.elsewhere] == ["crowd"]
     assert answer.elsewhere[0].run.workload == "crowd"
     assert "Under crowd, which the search did not see:" in str(answer)
+    assert str(answer).splitlines()[1].startswith("best: fifo:slice_ns=")
     assert any(trial.pruned for trial in answer.trials), "nothing clearly worse was given up"
     assert "seeds that the search did not see" in str(answer)
 
@@ -109,7 +110,10 @@ def test_what_cannot_be_judged_is_said() -> None:
     answer = runslice.tune("fifo", same, "mean wait of ui", budget=30, search_runs=3)
     assert answer.best and answer.judged is not None and answer.judged.refused is not None
     assert answer.status == 6 and answer.judged.verdict is None
-    assert "no spread" in answer.judged.refused and answer.judged.refused in str(answer)
+    assert "no spread" in answer.judged.refused
+    said = str(answer)
+    assert said.index(answer.judged.refused) < said.index("first in the search, not shown to be")
+    assert "best:" not in said
 
 
 def test_a_figure_that_no_seed_changes_is_judged_if_the_runs_differ() -> None:

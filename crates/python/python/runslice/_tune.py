@@ -115,13 +115,24 @@ class Answer:
         if self.judged is None:
             lines.append("No setting was better than the defaults in the search.")
             return "\n".join(lines) + "\n"
-        for knobs in self.best:
-            words = ",".join(f"{name}={value}" for name, value in knobs.items())
-            lines.append(f"best: {self.policy}:{words}")
+        found = [
+            f"{self.policy}:{','.join(f'{name}={value}' for name, value in knobs.items())}"
+            for knobs in self.best
+        ]
         if self.importance:
             shares = (f"{name} {share:.0%}" for name, share in self.importance.items())
-            lines.append(f"importance of the knobs: {', '.join(shares)}")
-        lines += ["", "With seeds that the search did not see:", "", str(self.judged)]
+            importance = [f"importance of the knobs: {', '.join(shares)}"]
+        else:
+            importance = []
+        judged = ["With seeds that the search did not see:", "", str(self.judged)]
+        if self.judged.status == INCONCLUSIVE:
+            # A search always finds a setting; without a verdict it recommends none.
+            lines += [*judged, ""]
+            lines += [f"first in the search, not shown to be better: {it}" for it in found]
+            lines += importance
+        else:
+            lines += [f"best: {it}" for it in found]
+            lines += [*importance, "", *judged]
         for it in self.elsewhere:
             lines += ["", f"Under {it.workload}, which the search did not see:", "", str(it)]
         return "\n".join(lines) + "\n"
