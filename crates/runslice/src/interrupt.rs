@@ -26,6 +26,10 @@ enum Kept {
     },
     /// A file to which the same command adds.
     File(PathBuf),
+    /// A recording until the signal, which the same command does not add to.
+    Recording(PathBuf),
+    /// Results of the time until the signal, written where results go.
+    Results,
 }
 
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
@@ -54,6 +58,19 @@ pub fn keeps_file(file: &Path) {
     set(Kept::File(file.to_owned()));
 }
 
+/// Says that `file` keeps what was recorded until the signal, and that the same command records
+/// anew.
+#[cfg(feature = "live")]
+pub fn keeps_recording(file: &Path) {
+    set(Kept::Recording(file.to_owned()));
+}
+
+/// Says that results of the time until the signal are written, and that the same command begins
+/// anew.
+pub fn keeps_results() {
+    set(Kept::Results);
+}
+
 /// Counts so many more of the things of [`keeps`].
 pub fn made(more: u64) {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +97,7 @@ fn set(kept: Kept) {
 
 /// Listens to the signals of Ctrl-C and of `kill` from here on; once in the life of a process, and
 /// only in the program: in a library they belong to whoever calls it. A verb that must put a kernel
-/// back catches them itself.
+/// back catches them itself (`live::process::catch_signals`); the line is this one there, too.
 pub fn listen() {
     let ignored = ignored();
     let heard: Vec<i32> = [SIGINT, SIGTERM]
@@ -147,6 +164,13 @@ fn line(kept: Option<&Kept>, command: &str) -> String {
             "interrupted: what was recorded is kept in {}; `{command}` goes on behind it",
             file.display()
         ),
+        Some(Kept::Recording(file)) => format!(
+            "interrupted: what was recorded is kept in {}; `{command}` records anew",
+            file.display()
+        ),
+        Some(Kept::Results) => {
+            format!("interrupted: the results are of the time until then; `{command}` begins anew")
+        }
         Some(Kept::Folder {
             things,
             folder,
@@ -189,6 +213,14 @@ mod tests {
             (
                 Some(Kept::File("a.txt".into())),
                 "what was recorded is kept in a.txt; `runslice x` goes on behind it",
+            ),
+            (
+                Some(Kept::Recording("a.dat".into())),
+                "what was recorded is kept in a.dat; `runslice x` records anew",
+            ),
+            (
+                Some(Kept::Results),
+                "the results are of the time until then; `runslice x` begins anew",
             ),
         ];
         for (kept, want) in lines {

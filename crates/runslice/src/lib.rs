@@ -119,12 +119,17 @@ fn of_words(args: &[OsString], run: impl FnOnce(Verb) -> anyhow::Result<u8>) -> 
     };
     About::called(args, || {
         let result = run(cli.verb);
-        if interrupt::has_come() {
+        let status = match result {
             // What a verb says of work that was given up is no answer.
+            _ if interrupt::has_come() => Status::Interrupted as u8,
+            Ok(status) => status,
+            Err(error) => explain(&error) as u8,
+        };
+        let has_come = interrupt::has_come() || on_kernel::is_interrupted();
+        if has_come && status == Status::Interrupted as u8 {
             interrupt::say_once();
-            return Status::Interrupted as u8;
         }
-        result.unwrap_or_else(|error| explain(&error) as u8)
+        status
     })
 }
 
@@ -144,14 +149,18 @@ fn explain(error: &anyhow::Error) -> Status {
         // Whoever reads our output has seen enough: `runslice list | head -1` is no failure.
         return Status::Done;
     }
+    if Kind::of(error) == Kind::Cancelled {
+        // What was given up is said where the signal is.
+        return Status::Interrupted;
+    }
     let mut told = advised(error);
     told.advice = kind::of_missing_file(error).or(told.advice);
     say::say("runslice", &in_two_lines(&told));
     match Kind::of(error) {
         Kind::Usage => Status::Usage,
         Kind::Unsupported => Status::Unsupported,
-        // Nobody cancels the work of a program but by ending the process.
-        Kind::Input | Kind::Cancelled => Status::Failure,
+        Kind::Input => Status::Failure,
+        Kind::Cancelled => Status::Interrupted,
     }
 }
 

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use ask::error::Cancelled;
 use live::{ClassState, SchedExt, Timed, TimedEnd, process};
 use model::Advised;
 
@@ -61,7 +62,7 @@ impl Loader {
                 bail!("{name} attached no policy: it {why}");
             }
             if process::signal().is_some() {
-                bail!("interrupted before {name} had attached its policy");
+                return Err(Cancelled.into());
             }
             if Instant::now() >= limit {
                 let seconds = ATTACH_PATIENCE.as_secs();

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::exit::Status;
 use crate::on_kernel::session;
 use crate::programs;
-use crate::{input, output};
+use crate::{input, interrupt, output};
 
 /// From one look at signals to the next.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -95,6 +95,8 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
     let plan: Plan = serde_json::from_str(&text).with_context(cannot)?;
     let folder = OwnFolder::new()?;
     process::catch_signals();
+    // Whoever has started it says the line.
+    interrupt::leave_to_others();
     let mut to = output::open(request.output.as_deref())?;
     let mut failed = false;
     for run in &plan.runs {

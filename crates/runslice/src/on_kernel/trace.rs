@@ -11,6 +11,7 @@ use live::record::{self, Depth, Others, Recorder};
 use model::{Advised, Header, MachineSpec, Nanos, Sink as _};
 
 use crate::exit::UnsupportedError;
+use crate::interrupt;
 use crate::on_kernel::running;
 use crate::on_kernel::session::Place;
 
@@ -39,6 +40,7 @@ pub fn record(load: &str, length: Option<Nanos>, tracer: &mut Tracer) -> anyhow:
     while process::signal().is_none() && end.is_none_or(|end| Instant::now() < end) {
         thread::sleep(PAUSE);
     }
+    interrupt::keeps_results();
     let hz = record::hz_between(&before.0, &record::schedstat(), before.1.elapsed());
     let recording = recorder.stop()?;
     let lost = recording.totals.lost;

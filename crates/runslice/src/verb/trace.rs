@@ -207,6 +207,9 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
     if tracer.left_out() > 0 {
         say("runslice", &left_out(tracer.left_out()));
     }
+    if request.length.is_some() && on_kernel::is_interrupted() {
+        return Ok(Status::Interrupted);
+    }
     let Some(exit) = exit.filter(|exit| exit.kind.is_error()) else {
         return Ok(Status::Done);
     };

@@ -543,6 +543,49 @@ fn a_schedulers_own_program_is_started_awaited_and_interrupted() {
 
 #[test]
 #[ignore = "boots a kernel: make test-vm"]
+fn an_interrupted_verb_of_the_kernel_says_in_one_line_what_is_kept() {
+    let load = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hour.toml");
+    let text = "[workload]\nname = \"hour\"\n[task.t]\ndo = \"loop(inf)[run(1ms), sleep(9ms)]\"\n";
+    std::fs::write(&load, text).expect("writable");
+    let script = "\
+        cp \"$1\" hour.toml
+        # Ends the command once $1 looks for it in what the command does.
+        cut() {
+            far=$1; shift
+            \"$@\" >out 2>said & pid=$!
+            while ! eval \"$far\"; do sleep 0.1; done; sleep 1
+            kill -INT $pid; wait $pid; echo \"status $?\"; cat said
+        }
+        policy='grep -qx enabled /sys/kernel/sched_ext/state'
+        cut \"$policy\" runslice run fifo
+        cut \"$policy\" runslice play hour.toml --policy fifo
+        cut 'test -s b/runs.jsonl' runslice bench fifo --folder b -- sleep 1
+        cut 'sleep 3' runslice trace timeline init --for 1000s
+        cut 'test -s s.txt' runslice stat record s.txt --enable --every 100ms
+        cut 'sleep 3' runslice record -o r.dat --for 1000s";
+    let kernel = KERNELS[0];
+    let text = good(kernel, script, &[&load]);
+    let until = "the results are of the time until then; `runslice ";
+    has(
+        kernel,
+        &text,
+        &[
+            &format!("interrupted: {until}run fifo` begins anew"),
+            &format!("interrupted: {until}play hour.toml --policy fifo` begins anew"),
+            "interrupted: the runs that are done are kept, ",
+            " of this call, in b; `runslice bench fifo --folder b -- sleep 1` goes on from there",
+            &format!("interrupted: {until}trace timeline init --for 1000s` begins anew"),
+            "interrupted: what was recorded is kept in s.txt; `runslice stat record s.txt ",
+            "interrupted: what was recorded is kept in r.dat; `runslice record -o r.dat ",
+        ],
+    );
+    for said in ["interrupted", "status 130\n"] {
+        assert_eq!(text.matches(said).count(), 6, "{said}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "boots a kernel: make test-vm"]
 fn a_recording_has_its_events_on_other_kernels_and_programs_run_there() {
     let own = Path::new(env!("CARGO_BIN_EXE_runslice"));
     let bundle = Path::new(env!("CARGO_TARGET_TMPDIR")).join("on-other-kernels.bundle");

@@ -183,7 +183,6 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
         request.folder.display()
     ));
     let Some(runs) = request.watch(&mut machine, &arms, &looks, &mut folder)? else {
-        interrupt::say_once();
         return Ok(Status::Interrupted);
     };
     let mut to = output::open_form(form.export(), request.output.as_deref())?;

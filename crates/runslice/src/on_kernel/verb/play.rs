@@ -24,7 +24,7 @@ use crate::on_kernel::{dumps, running};
 use crate::output::To;
 use crate::report;
 use crate::report::{Outcome, Results, Shape, TableName, World};
-use crate::{output, policy, workload_arg};
+use crate::{interrupt, output, policy, workload_arg};
 use model::span;
 
 mod against;
@@ -411,7 +411,7 @@ fn status(name: &str, take: &OfKernel) -> Status {
     }
     match process::signal() {
         Some(_) => {
-            say("interrupted: the results are of the time until then; the same command plays anew");
+            interrupt::keeps_results();
             Status::Interrupted
         }
         None => Status::Done,

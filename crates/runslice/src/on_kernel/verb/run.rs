@@ -14,6 +14,7 @@ use live::{Attached, Loaded, PolicyEnding, ProcessTree, Timed, process};
 use model::{Advised, Nanos, PolicySpec};
 
 use crate::exit::{Status, UnsupportedError};
+use crate::interrupt;
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
 use crate::on_kernel::command;
 use crate::on_kernel::dumps;
@@ -127,7 +128,6 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
     // The verifier speaks before anything of somebody else's is stopped.
     let loaded = job.load()?;
     if process::signal().is_some() {
-        say("ended before the policy was attached");
         return Ok(Status::Interrupted);
     }
     let replaced = holder.map(replace::stop).transpose()?;
@@ -319,7 +319,10 @@ impl Run {
         }
         Ok(match reason {
             _ if outcome.ejection.is_some() => Status::Ejected,
-            Reason::Signal => Status::Interrupted,
+            Reason::Signal => {
+                interrupt::keeps_results();
+                Status::Interrupted
+            }
             _ if failed.is_some() => Status::Failure,
             _ => Status::Done,
         })

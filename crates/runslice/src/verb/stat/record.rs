@@ -82,8 +82,9 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
     }
     let mut tasks = request.tasks.as_deref().map(Tasks::create).transpose()?;
     let mut to = destination(&request.file)?;
-    if let Some(file) = to_file {
-        interrupt::keeps_file(file);
+    match to_file {
+        Some(file) => interrupt::keeps_file(file),
+        None => interrupt::keeps_results(),
     }
     let named = || format!("cannot write {}", request.file.display());
     let every = Duration::from_nanos(request.every.get().max(1));

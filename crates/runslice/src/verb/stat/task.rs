@@ -11,8 +11,8 @@ use stats::schedstat::{HZ_OF_4, TaskCounters};
 
 use super::rows::rounded;
 use crate::exit::{Status, UnsupportedError};
-use crate::output;
 use crate::schedstat::open;
+use crate::{interrupt, output};
 use model::span;
 
 /// Arguments of `runslice stat task`.
@@ -79,6 +79,7 @@ pub fn run(request: &Task) -> anyhow::Result<Status> {
         "until", "slices", "latency", "runslice", "busy"
     )?;
     to.flush()?;
+    interrupt::keeps_results();
     let mut last = begin;
     while end.is_none_or(|end| next <= end) {
         std::thread::sleep(next.saturating_duration_since(Instant::now()));

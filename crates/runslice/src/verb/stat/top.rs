@@ -17,9 +17,9 @@ use self::screen::{Asked, Interval, Row, Screen, Sort, What};
 use self::terminal::Terminal;
 use super::processes::{self, Process, Which};
 use crate::exit::Status;
-use crate::output;
 use crate::report::counted;
 use crate::schedstat::{hz_of, open, statistics};
+use crate::{interrupt, output};
 use model::span;
 
 /// Arguments of `runslice stat top`.
@@ -119,6 +119,7 @@ fn looks(request: &Top) -> anyhow::Result<impl Iterator<Item = anyhow::Result<In
     let end = request
         .length
         .map(|length| begin + Duration::from_nanos(length.get()));
+    interrupt::keeps_results();
     let mut before = Look::now(cpu_lines)?;
     let mut first = true;
     Ok(std::iter::from_fn(move || {
