@@ -195,21 +195,27 @@ impl std::iter::Sum for Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// Prints with the largest unit that keeps the number at 1 or more, and three digits:
-    /// `12 ns`, `3.42 us`, `20.0 ms`, `1.50 s`.
+    /// Prints with the largest unit that keeps the number at 1 or more, and three digits, rounded
+    /// to the nearest: `12 ns`, `3.42 us`, `20.0 ms`, `1.50 s`. Whole seconds are all there:
+    /// `1235 s`. Every table and sentence prints a time by this.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, scale) = match self.0 {
-            0..1_000 => return f.pad(&format!("{} ns", self.0)),
+        const SECOND: u128 = 1_000_000_000;
+        let ns = u128::from(self.0);
+        // In integers, so that the text is the same on every machine.
+        let step = 10_u128
+            .pow(ns.max(1).ilog10().saturating_sub(2))
+            .min(SECOND);
+        let ns = (ns + step / 2) / step * step;
+        let (unit, scale) = match ns {
+            0..1_000 => return f.pad(&format!("{ns} ns")),
             1_000..1_000_000 => ("us", 1_000),
-            1_000_000..1_000_000_000 => ("ms", 1_000_000),
-            _ => ("s", 1_000_000_000),
+            1_000_000..SECOND => ("ms", 1_000_000),
+            _ => ("s", SECOND),
         };
-        // Rounded in integers, so that the text is the same on every machine.
-        let hundredths = (u128::from(self.0) * 100 + scale / 2) / scale;
-        let (whole, rest) = (hundredths / 100, hundredths % 100);
+        let (whole, hundredths) = (ns / scale, ns % scale * 100 / scale);
         let text = match whole {
-            0..10 => format!("{whole}.{rest:02} {unit}"),
-            10..100 => format!("{whole}.{} {unit}", rest / 10),
+            0..10 => format!("{whole}.{hundredths:02} {unit}"),
+            10..100 => format!("{whole}.{} {unit}", hundredths / 10),
             _ => format!("{whole} {unit}"),
         };
         f.pad(&text)
@@ -233,22 +239,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_prints_three_digits_with_the_unit_that_fits() {
-        let shown = [
-            0,
-            999,
-            1_000,
-            3_416,
-            20_000_000,
-            999_999,
-            1_500_000_000,
-            12_345_000_000,
-        ]
-        .map(|ns| Nanos(ns).to_string());
-        let want = [
-            "0 ns", "999 ns", "1.00 us", "3.42 us", "20.0 ms", "1000 us", "1.50 s", "12.3 s",
+    fn a_span_prints_three_digits_with_the_unit_that_fits_and_is_rounded_to_the_nearest() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 us"),
+            (1_004, "1.00 us"),
+            (1_005, "1.01 us"),
+            (3_416, "3.42 us"),
+            (9_995, "10.0 us"),
+            (10_990, "11.0 us"),
+            (534_499, "534 us"),
+            (534_500, "535 us"),
+            (534_700, "535 us"),
+            (999_499, "999 us"),
+            (999_500, "1.00 ms"),
+            (20_000_000, "20.0 ms"),
+            (63_549_999, "63.5 ms"),
+            (63_550_000, "63.6 ms"),
+            (999_500_000, "1.00 s"),
+            (1_500_000_000, "1.50 s"),
+            (12_345_000_000, "12.3 s"),
+            (12_350_000_000, "12.4 s"),
+            (1_234_499_999_999, "1234 s"),
+            (1_234_500_000_000, "1235 s"),
+            (u64::MAX, "18446744074 s"),
         ];
-        assert_eq!(shown, want);
+        for (ns, want) in cases {
+            assert_eq!(Nanos(ns).to_string(), want, "{ns}");
+        }
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn figures(tally: &Tally) -> [String; 7] {
 }
 
 fn nanos(picos: u64) -> String {
-    format!("{} ns", picos / 1000)
+    format!("{} ns", (picos + 500) / 1000)
 }
 
 /// What the dearest decision called, one column a number of hogs.

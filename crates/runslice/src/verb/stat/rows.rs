@@ -122,21 +122,7 @@ fn share(share: Option<Millionths>) -> String {
 }
 
 fn span(span: Option<Nanos>) -> String {
-    span.map_or_else(dash, rounded)
-}
-
-/// A time with three digits, or with all whole seconds, rounded to the nearest.
-///
-/// Its own text cuts digits off, which makes 534 us of 534.7 us. A reader who computes a mean from
-/// the counters must find the one that stands here.
-pub fn rounded(span: Nanos) -> String {
-    /// A whole second is never cut.
-    const COARSEST: u64 = 1_000_000_000;
-    let ns = span.get();
-    let beyond = ns.max(1).ilog10().saturating_sub(2);
-    let step = 10_u64.pow(beyond).min(COARSEST);
-    let steps = ns / step + u64::from(ns % step >= step.div_ceil(2));
-    Nanos::new(steps.saturating_mul(step)).to_string()
+    span.map_or_else(dash, |span| span.to_string())
 }
 
 fn rate(rate: Option<f64>) -> String {
@@ -213,33 +199,4 @@ fn export(rows: &[Row]) -> ExportTable {
         }
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_three_digits_and_is_rounded_to_the_nearest() {
-        let cases = [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1_004, "1.00 us"),
-            (1_005, "1.01 us"),
-            (10_990, "11.0 us"),
-            (534_499, "534 us"),
-            (534_500, "535 us"),
-            (534_700, "535 us"),
-            (999_499, "999 us"),
-            (999_500, "1.00 ms"),
-            (63_549_999, "63.5 ms"),
-            (63_550_000, "63.6 ms"),
-            (1_234_499_999_999, "1234 s"),
-            (1_234_500_000_000, "1235 s"),
-        ];
-        for (ns, want) in cases {
-            assert_eq!(rounded(Nanos::new(ns)), want, "{ns}");
-        }
-        assert_eq!(rounded(Nanos::MAX), Nanos::MAX.to_string());
-    }
 }

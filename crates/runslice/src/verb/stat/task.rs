@@ -9,7 +9,6 @@ use clap::Args;
 use model::{Advised, Nanos};
 use stats::schedstat::{HZ_OF_4, TaskCounters};
 
-use super::rows::rounded;
 use crate::exit::{Status, UnsupportedError};
 use crate::schedstat::open;
 use crate::{interrupt, output};
@@ -170,7 +169,7 @@ fn figures(before: TaskCounters, after: TaskCounters) -> [String; 3] {
     let wait = after.run_delay.saturating_sub(before.run_delay);
     let mean = |sum: u64| {
         sum.checked_div(slices)
-            .map_or_else(|| "-".to_owned(), |mean| rounded(Nanos::new(mean)))
+            .map_or_else(|| "-".to_owned(), |mean| Nanos::new(mean).to_string())
     };
     [slices.to_string(), mean(wait), mean(run)]
 }
