@@ -48,10 +48,16 @@ KNOB_AT_LOAD(u32, node_cpus, 0, "CPUs",
 enum {
 	COUNT_LB_RESCHED = NR_PERCPU_COUNTERS,	/* a CPU is about to go idle */
 	COUNT_LB_IMBALANCE,
+	COUNT_LB_NODE,		/* from balance_node(); neither idle, busy nor resched */
+	COUNT_PULLED_NODE,	/* also in `pulled` */
+	COUNT_PULLED_NODE_FROM,	/* of the CPU that loses */
+	COUNT_NODE_LOOKS,
+	COUNT_NODE_LOOKS_IDLE,
 	NR_BALANCE_COUNTERS,
 };
 
-#define BALANCE_COUNTERS PERCPU_COUNTERS, "lb_resched", "lb_imbalance"
+#define BALANCE_COUNTERS PERCPU_COUNTERS, "lb_resched", "lb_imbalance", "lb_node",	\
+	"pulled_node", "pulled_node_from", "node_looks", "node_looks_idle"
 
 /* ---- Nodes ---- */
 
@@ -318,9 +324,8 @@ static bool pull_one(s32 from, s32 to, bool idle)
 }
 
 /* load_balance(): whether something was pulled from `node` to `cpu`; `why` counts it. */
-static bool load_balance(s32 cpu, u32 node, u32 why)
+static bool load_balance(s32 cpu, u32 node, bool idle, u32 why)
 {
-	bool idle = why != COUNT_LB_BUSY;
 	struct found found = find_busiest(cpu, node, idle);
 	bool pulled = false;
 	u32 pulls = 1;
@@ -340,12 +345,16 @@ static bool load_balance(s32 cpu, u32 node, u32 why)
 		if (!pull_one(found.cpu, cpu, idle))
 			break;
 		pulled = true;
+		if (why == COUNT_LB_NODE) {
+			count(COUNT_PULLED_NODE);
+			count_for(found.cpu, COUNT_PULLED_NODE_FROM);
+		}
 	}
 	return pulled;
 }
 
 /* balance_node(): once in a `period`, at the same times on all CPUs. */
-static bool balance_node(s32 cpu, u64 period, u32 why)
+static bool balance_node(s32 cpu, u64 period, bool idle)
 {
 	u64 now = scx_bpf_now();
 	u32 row = cpu;
@@ -355,8 +364,11 @@ static bool balance_node(s32 cpu, u64 period, u32 why)
 	if (nr_nodes < 2 || !last || now / period == last->looked_ns / period)
 		return false;
 	last->looked_ns = now;
+	count(COUNT_NODE_LOOKS);
+	if (idle)
+		count(COUNT_NODE_LOOKS_IDLE);
 	node = find_busiest_node(cpu);
-	return node >= 0 && load_balance(cpu, node, why);
+	return node >= 0 && load_balance(cpu, node, idle, COUNT_LB_NODE);
 }
 
 /*
@@ -370,8 +382,9 @@ static bool take_or_pull(s32 cpu, bool was_idle)
 	if (scx_bpf_dsq_move_to_local(cpu))
 		return true;
 	if (was_idle)
-		pulled = balance_node(cpu, IDLE_NODE_NS, COUNT_LB_IDLE);
-	pulled |= load_balance(cpu, node_of(cpu), was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED);
+		pulled = balance_node(cpu, IDLE_NODE_NS, true);
+	pulled |= load_balance(cpu, node_of(cpu), true,
+			       was_idle ? COUNT_LB_IDLE : COUNT_LB_RESCHED);
 	return pulled && scx_bpf_dsq_move_to_local(cpu);
 }
 
@@ -388,8 +401,8 @@ static void balance_busy(struct cpu_queue *cq, s32 cpu)
 	if (!balance_is_due(cq, now))
 		return;
 	cq->busy_at_ns = (now / period + 1) * period;
-	balance_node(cpu, 2 * period, COUNT_LB_BUSY);
-	load_balance(cpu, node_of(cpu), COUNT_LB_BUSY);
+	balance_node(cpu, 2 * period, false);
+	load_balance(cpu, node_of(cpu), false, COUNT_LB_BUSY);
 }
 
 /* In `tick`, at its end. */

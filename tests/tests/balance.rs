@@ -75,8 +75,13 @@ fn pulls_are_the_models(cpus: u16, node: u16, idle_ns: u32) {
             lb_imbalance: counted("lb_imbalance"),
             lb_not_found: counted("lb_not_found"),
             pulled: counted("pulled"),
+            lb_node: counted("lb_node"),
+            pulled_node: counted("pulled_node"),
+            node_looks: counted("node_looks"),
+            node_looks_idle: counted("node_looks_idle"),
         };
         assert_eq!(counters, model.looks, "{what}");
+        assert_eq!(counters.pulled_node, counted("pulled_node_from"), "{what}");
         if idle_ns > 0 {
             let idle: u64 = summary.cpus.iter().map(|cpu| cpu.idle.get()).sum();
             let least = (idle / u64::from(idle_ns)).saturating_sub(counters.lb_resched);
@@ -84,9 +89,11 @@ fn pulls_are_the_models(cpus: u16, node: u16, idle_ns: u32) {
         }
         decisions += model.decisions;
         all.pulled += counters.pulled;
+        all.pulled_node += counters.pulled_node;
         all.lb_busy += counters.lb_busy;
     }
     assert!(decisions > 8_000, "{cpus} CPUs: only {decisions} decisions");
+    assert_eq!(all.pulled_node > 0, node < cpus, "{all:?}");
     assert!(
         all.pulled > 150 && all.lb_busy > 500,
         "{cpus} CPUs, nodes of {node}: {all:?}"

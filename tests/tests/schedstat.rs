@@ -68,9 +68,13 @@ fn check(snapshot: &Snapshot, what: &str) {
         let what = format!("{what}, {} ms, cpu{}", snapshot.timestamp(), cpu.number());
         assert_eq!(
             f("lb_cnt"),
-            f("lb_idle") + f("lb_busy") + f("lb_resched"),
+            f("lb_idle") + f("lb_busy") + f("lb_resched") + f("lb_bnode"),
             "{what}"
         );
+        assert!(f("pt_node_gained") <= f("pt_gained"), "{what}");
+        assert!(f("pt_node_lost") <= f("pt_lost"), "{what}");
+        assert!(f("bn_idle") <= f("bn_cnt"), "{what}");
+        assert!(f("lb_bnode") <= f("bn_cnt"), "{what}");
         assert!(f("lb_nobusy") <= f("lb_cnt"), "{what}");
         assert_eq!(f("pcnt"), f("sched_noswitch"), "{what}");
         assert!(f("sched_switch") <= f("sched_noswitch"), "{what}");
@@ -124,6 +128,33 @@ fn the_counters_of_o1_keep_the_invariants_of_version_4() {
                 "{name} never moved: the run shows nothing"
             );
         }
+    }
+}
+
+#[test]
+fn what_moves_between_nodes_is_counted_where_it_comes_and_where_it_goes() {
+    for policy in ["o1", "mlfq", "staircase", "staircase5"] {
+        let mut spec = mixed(policy, 4);
+        let one = snapshots(&spec, Bookkeeping::Full);
+        spec.machine.node = 2;
+        let two = snapshots(&spec, Bookkeeping::Full);
+        let [one, two] = [&one, &two].map(|it| it.last().expect("snapshots"));
+        for name in [
+            "lb_bnode",
+            "pt_node_gained",
+            "pt_node_lost",
+            "bn_cnt",
+            "bn_idle",
+        ] {
+            assert_eq!(sum(one, name), 0, "{policy}: {name} of one node");
+            assert!(sum(two, name) > 0, "{policy}: {name} never moved");
+        }
+        check(two, policy);
+        assert_eq!(
+            sum(two, "pt_node_gained"),
+            sum(two, "pt_node_lost"),
+            "{policy}"
+        );
     }
 }
 

@@ -46,6 +46,14 @@ pub struct Looks {
     pub lb_not_found: u64,
     /// Tasks moved.
     pub pulled: u64,
+    /// Looks at the CPUs of another node; they are none of those above.
+    pub lb_node: u64,
+    /// Tasks moved between nodes.
+    pub pulled_node: u64,
+    /// Looks at the nodes.
+    pub node_looks: u64,
+    /// Those of idle CPUs.
+    pub node_looks_idle: u64,
 }
 
 /// Queues of a CPU, and what it remembers of the others.
@@ -103,6 +111,10 @@ impl Balance {
                 lb_imbalance: 0,
                 lb_not_found: 0,
                 pulled: 0,
+                lb_node: 0,
+                pulled_node: 0,
+                node_looks: 0,
+                node_looks_idle: 0,
             },
             decisions: 0,
             differs: None,
@@ -171,7 +183,11 @@ impl Balance {
         let before = std::mem::replace(&mut self.cpus[this].looked_at_nodes, now);
         if before / period == now / period {
             self.cpus[this].looked_at_nodes = before;
-        } else if let Some(node) = self.busiest_node(this) {
+            return;
+        }
+        self.looks.node_looks += 1;
+        self.looks.node_looks_idle += u64::from(why == Why::Idle);
+        if let Some(node) = self.busiest_node(this) {
             self.look(this, node, why);
         }
     }
@@ -205,7 +221,9 @@ impl Balance {
 
     /// `load_balance()`
     fn look(&mut self, this: usize, node: usize, why: Why) {
+        let is_own = this / self.node_cpus == node;
         match why {
+            _ if !is_own => self.looks.lb_node += 1,
             Why::Idle => self.looks.lb_idle += 1,
             Why::Leaving => self.looks.lb_resched += 1,
             Why::Busy => self.looks.lb_busy += 1,
@@ -231,6 +249,7 @@ impl Balance {
             self.cpus[this].queue.attach(task, state, true);
             self.tasks[task.index()].cpu = this;
             self.looks.pulled += 1;
+            self.looks.pulled_node += u64::from(!is_own);
         }
     }
 
@@ -334,7 +353,8 @@ impl Sink for Balance {
                 seen: vec![0; cpus.into()],
                 next_look: 0,
                 seen_nodes: vec![0; usize::from(cpus)],
-                looked_at_nodes: 0,
+                // Its first look is no repetition: the clock of a kernel does not begin at 0.
+                looked_at_nodes: u64::MAX,
                 running: None,
                 expected: None,
             })

@@ -64,7 +64,7 @@ fn version_4_of_a_live_o1_keeps_the_invariants() {
             let what = format!("{} ms, cpu{}: {text}", snapshot.timestamp(), cpu.number());
             assert_eq!(
                 f("lb_cnt"),
-                f("lb_idle") + f("lb_busy") + f("lb_resched"),
+                f("lb_idle") + f("lb_busy") + f("lb_resched") + f("lb_bnode"),
                 "{what}"
             );
             assert!(f("lb_nobusy") <= f("lb_cnt"), "{what}");

@@ -52,15 +52,15 @@ pub fn version_4(
     cpus: usize,
 ) -> Vec<u64> {
     let count = |name| policy(name).unwrap_or(0);
-    let [looked, busy, resched] = ["lb_idle", "lb_busy", "lb_resched"].map(count);
-    let found = (looked + busy + resched).saturating_sub(count("lb_not_found"));
+    let [looked, busy, resched, node] = ["lb_idle", "lb_busy", "lb_resched", "lb_node"].map(count);
+    let found = (looked + busy + resched + node).saturating_sub(count("lb_not_found"));
     let balances = cpus > 1 && policy("lb_busy").is_some();
     let idle = if balances {
         looked.max(machine.idle_jiffies)
     } else {
         looked
     };
-    let calls = idle + busy + resched;
+    let calls = idle + busy + resched + node;
     let Some(layout) = Layout::of(4) else {
         unreachable!("version 4 has a table");
     };
@@ -83,7 +83,7 @@ pub fn version_4(
         "cpu_time" => machine.cpu_time,
         "run_delay" => machine.run_delay,
         "pcnt" => machine.pcnt,
-        "lb_bnode" => count("lb_node"),
+        "lb_bnode" => node,
         "pt_node_gained" => count("pulled_node"),
         "pt_node_lost" => count("pulled_node_from"),
         "bn_cnt" => count("node_looks"),
@@ -128,10 +128,10 @@ mod tests {
         };
         let counters = version_4(&machine, balancer, 2);
         let fields = ["lb_idle", "lb_busy", "lb_resched", "lb_cnt", "lb_nobusy"];
-        // 6 calls found somebody, whatever is added.
+        // 13 calls found somebody, whatever is added.
         assert_eq!(
             fields.map(|name| at(&counters, name)),
-            [100, 2, 5, 107, 101]
+            [100, 2, 5, 114, 101]
         );
         assert_eq!(
             (at(&counters, "pt_gained"), at(&counters, "pt_lost")),
