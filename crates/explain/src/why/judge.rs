@@ -6,6 +6,7 @@ use super::OVERLONG;
 use super::finding::{
     Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
 };
+use super::message::fault_of;
 use super::state::{Deed, Kind, Queue, State, Where};
 use super::turn::LEAST_ROUND;
 
@@ -740,29 +741,5 @@ impl Judge<'_> {
             culprit: culprit.map(|deed| self.act(&deed)),
             ..self.finding(heavy.0)
         })
-    }
-}
-
-/// The class of an exit, by the kernel's message (kernels 6.18 and 7.2) or by what the object
-/// machine says.
-fn fault_of(exit: &Exit) -> Fault {
-    if matches!(exit.kind, ExitKind::ErrorBpf | ExitKind::UnregBpf) {
-        return Fault::OwnError;
-    }
-    if !exit.kind.is_error() {
-        return Fault::Restart;
-    }
-    let message = &*exit.message;
-    let has = |words: &str| message.contains(words);
-    match () {
-        () if has("endless loop") || has("instructions is spent") => Fault::EndlessLoop,
-        () if exit.fault.is_some() => Fault::WildAccess,
-        () if has("not allowed for") || has("cannot move migration disabled") => {
-            Fault::CpuNotAllowed
-        }
-        () if has("invalid CPU") => Fault::NoSuchCpu,
-        () if has("non-existent DSQ") || has("invalid DSQ ID") => Fault::NoSuchQueue,
-        () if has("already direct-dispatched") => Fault::InsertedTwice,
-        () => Fault::Misuse,
     }
 }

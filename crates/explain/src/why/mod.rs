@@ -10,6 +10,7 @@ mod follow;
 mod higher;
 mod judge;
 mod log;
+mod message;
 mod right;
 mod state;
 #[cfg(test)]
