@@ -411,7 +411,7 @@ fn dumps_take_what_their_lines_are_long() {
     ];
     for (name, text) in cases {
         within(name, 8 << 20, text.len(), || {
-            drop(explain::why::explain_dump(&text));
+            drop(explain::why::explain_dumps(&text));
         });
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use explain::why::{Act, Fault, Finding, Observer, Standing, explain_dump};
+use explain::why::{Act, Dumped, Fault, Finding, Observer, Standing, explain_dumps};
 use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, Sliced, Text};
 use runslice_tests::faulty::{
     BOUND, CASES, Case, HOGS, KEPT_ASIDE, LATER, MORE, SHELLS, WRONG_LINES, marked,
@@ -277,7 +277,11 @@ fn dump(name: &str) -> String {
 #[test]
 fn dumps_of_real_kernels_tell_who_waits_and_where() {
     for (name, fault, victim, standing, waiting) in DUMPS {
-        let (finding, missing) = explain_dump(&dump(name)).expect(name);
+        let mut dumps = explain_dumps(&dump(name)).expect(name);
+        assert_eq!(dumps.each.len(), 1, "{name}");
+        let Dumped {
+            finding, missing, ..
+        } = dumps.each.remove(0);
         let found = finding.victim.expect(name);
         assert_eq!(
             (
@@ -306,7 +310,7 @@ fn dumps_of_real_kernels_tell_who_waits_and_where() {
 fn a_dump_between_the_fronts_of_a_log_says_the_same() {
     for (name, ..) in DUMPS {
         let whole = dump(name);
-        let plain = explain_dump(&whole).expect(name);
+        let plain = explain_dumps(&whole).expect(name);
         let with = |front: &str| {
             let lines = whole.lines().map(|line| format!("{front}{line}"));
             lines.collect::<Vec<_>>()
@@ -321,7 +325,7 @@ fn a_dump_between_the_fronts_of_a_log_says_the_same() {
             reversed,
         ] {
             assert_eq!(
-                explain_dump(&lines.join("\r\n")).as_ref(),
+                explain_dumps(&lines.join("\r\n")).as_ref(),
                 Ok(&plain),
                 "{name}"
             );
@@ -336,10 +340,11 @@ fn a_dump_that_is_cut_or_garbled_anywhere_is_read_in_part_or_refused() {
         let whole = dump(name);
         for end in 0..whole.len() {
             // The answer may be anything that a shorter dump says; it has to come.
-            let _ = explain_dump(&whole[..end]);
+            let _ = explain_dumps(&whole[..end]);
         }
         let marked = format!("{}\n\n~~~~ TRUNCATED ~~~~\n", &whole[..whole.len() / 2]);
-        let (_, missing) = explain_dump(&marked).expect(name);
+        let dumps = explain_dumps(&marked).expect(name);
+        let missing = &dumps.each[0].missing;
         assert!(
             missing.iter().any(|it| it.contains("was cut")),
             "{name}: {missing:?}"
@@ -350,10 +355,10 @@ fn a_dump_that_is_cut_or_garbled_anywhere_is_read_in_part_or_refused() {
             ("-", "--"),
             ("CPU", "CPU 99999"),
         ] {
-            let _ = explain_dump(&whole.replace(from, to));
+            let _ = explain_dumps(&whole.replace(from, to));
         }
     }
-    assert!(explain_dump("a log that has nothing to do with it\n").is_err());
+    assert!(explain_dumps("a log that has nothing to do with it\n").is_err());
 }
 
 /// All events and texts of a run.

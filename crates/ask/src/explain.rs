@@ -4,7 +4,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use explain::why::{Finding, Observer, Wait, explain_dump};
+use explain::why::{Dumped, Dumps, Fault, Finding, Observer, Wait, explain_dumps};
 use model::SimTime;
 use workload::RunSpec;
 
@@ -49,8 +49,10 @@ pub struct Explanation {
     pub again: Option<String>,
     /// When the run was over, if it was made for the answer.
     pub end: Option<SimTime>,
-    /// It comes from a dump, which has no times of the run.
-    pub is_dump: bool,
+    /// The dumps of a text, in its order; `finding` is that of the last one that has a fault.
+    pub dumps: Vec<Dumped>,
+    /// Dumps in front of those, which are not explained.
+    pub dumps_left_out: usize,
 }
 
 impl Explanation {
@@ -71,7 +73,24 @@ impl Explanation {
             missing,
             again,
             end: None,
-            is_dump: false,
+            dumps: Vec::new(),
+            dumps_left_out: 0,
+        }
+    }
+
+    /// What dumps tell. One that somebody asked for may show that nothing is wrong.
+    #[must_use]
+    pub fn of_dumps(dumps: Dumps) -> Self {
+        let Dumps { each, left_out } = dumps;
+        let findings = each.iter().rev().map(|dumped| &dumped.finding);
+        let fault = findings
+            .clone()
+            .find(|finding| finding.fault != Fault::Waited);
+        Self {
+            finding: fault.cloned(),
+            dumps: each,
+            dumps_left_out: left_out,
+            ..Self::default()
         }
     }
 }
@@ -92,14 +111,9 @@ impl Explain {
             ExplainOf::Dump(path) => {
                 let bytes = input::bytes(services, path, input::OBJECT)?;
                 let text = String::from_utf8_lossy(&bytes);
-                let read = explain_dump(&text);
-                let (finding, missing) = read.with_context(|| path.display().to_string())?;
-                Ok(Explanation {
-                    finding: Some(finding),
-                    missing,
-                    is_dump: true,
-                    ..Explanation::default()
-                })
+                let read = explain_dumps(&text);
+                let dumps = read.with_context(|| path.display().to_string())?;
+                Ok(Explanation::of_dumps(dumps))
             }
             ExplainOf::Events(path) => {
                 let file = services.open(path);

@@ -81,6 +81,27 @@ fn a_dump_is_explained_and_anything_else_refused() {
         text.starts_with("stuck-in-queue: ") && text.contains("not in a dump"),
         "{text}"
     );
+    let second = dump
+        .replace("a[7]", "c[9]")
+        .replace("curr=b[8] class=ext", "curr=d[5] class=rt");
+    fs::write(folder.0.join("c.dump"), format!("{dump}\n{second}")).expect("writable");
+    let text = folder.said("explain --dump c.dump", 3);
+    assert!(
+        text.starts_with(
+            "The text has 2 dumps; each is explained.\n\nDump 1 of 2\nstuck-in-queue: "
+        ) && text.contains("\nDump 2 of 2\noutranked: "),
+        "{text}"
+    );
+    // SysRq-D shows a moment in which nobody waits for long: there is no fault.
+    let (_, states) = dump.split_once("CPU states").expect("it has them");
+    let calm = states.replace("-30000ms", "-30ms");
+    fs::write(
+        folder.0.join("d.dump"),
+        format!("Debug dump triggered by SysRq-D\n{calm}"),
+    )
+    .expect("writable");
+    let text = folder.said("explain --dump d.dump", 0);
+    assert!(text.starts_with("waited: "), "{text}");
     fs::write(folder.0.join("b.dump"), "hello\n").expect("writable");
     assert!(
         folder

@@ -17,7 +17,7 @@ mod state;
 mod tests;
 mod turn;
 
-pub use dump::{DumpError, explain_dump};
+pub use dump::{DumpError, Dumped, Dumps, explain_dumps};
 pub use finding::{
     Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
 };

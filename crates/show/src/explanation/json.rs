@@ -1,6 +1,6 @@
 //! An explanation for scripts.
 
-use explain::why::{Act, Finding, QueueView, Standing, Victim};
+use explain::why::{Act, Dumped, Finding, QueueView, Standing, Victim};
 use serde_json::{Value, json};
 
 use super::Explanation;
@@ -12,13 +12,29 @@ pub fn of(explanation: &Explanation) -> String {
         .waits
         .iter()
         .map(|wait| json!({ "waited_ns": wait.span.get(), "finding": finding(&wait.finding) }));
-    let all = json!({
+    let last = explanation.dumps.last();
+    let mut all = json!({
         "finding": explanation.finding.as_ref().map(finding),
         "waits": waits.collect::<Vec<_>>(),
-        "not_known": explanation.missing,
+        "not_known": last.map_or(&explanation.missing, |last| &last.missing),
         "again": explanation.again,
     });
+    if last.is_some() {
+        all["dumps"] = explanation.dumps.iter().map(dump).collect();
+        all["dumps_left_out"] = explanation.dumps_left_out.into();
+    }
     format!("{all:#}")
+}
+
+fn dump(dumped: &Dumped) -> Value {
+    json!({
+        "first": dumped.before,
+        "finding": finding(&dumped.finding),
+        "likely": dumped.is_likely,
+        "seen": dumped.seen,
+        "what_to_do": dumped.advice.unwrap_or_else(|| dumped.finding.fault.advice()),
+        "not_known": dumped.missing,
+    })
 }
 
 fn finding(finding: &Finding) -> Value {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use ask::words::counted;
-use explain::why::{Act, Fault, Finding, QueueView, Standing, Victim};
-use model::SimTime;
+use explain::why::{Act, Dumped, Fault, Finding, QueueView, Standing, Victim};
+use model::{Nanos, SimTime};
 
 use super::Explanation;
 
@@ -23,9 +23,10 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
     let mut text = Text {
         out: String::new(),
         width: columns.clamp(NARROWEST, WIDEST),
-        is_dump: explanation.is_dump,
+        is_dump: !explanation.dumps.is_empty(),
     };
     match &explanation.finding {
+        _ if text.is_dump => text.dumps(explanation),
         Some(finding) => text.finding(finding),
         None if explanation.waits.is_empty() => {
             text.line("Nothing to explain: no ejection, and no task waits for long at the end.");
@@ -91,12 +92,59 @@ impl Text {
         self.wrapped(&first, &" ".repeat(14), words);
     }
 
+    /// Each dump, the last one last: what people look at first stands at the prompt.
+    fn dumps(&mut self, explanation: &Explanation) {
+        let (dumps, over) = (&explanation.dumps, explanation.dumps_left_out);
+        if dumps.len() + over > 1 {
+            let of = match over {
+                0 => "each is explained".to_owned(),
+                _ => format!("the last {} are explained", dumps.len()),
+            };
+            self.line(&format!("The text has {} dumps; {of}.", dumps.len() + over));
+        }
+        for (at, dumped) in dumps.iter().enumerate() {
+            if dumps.len() > 1 {
+                self.line("");
+                self.line(&format!("Dump {} of {}", over + at + 1, over + dumps.len()));
+            }
+            self.dump(dumped);
+        }
+    }
+
+    fn dump(&mut self, dumped: &Dumped) {
+        let finding = &dumped.finding;
+        for words in &dumped.before {
+            self.line(&format!("First: {words}."));
+        }
+        let likely = if dumped.is_likely { " (likely)" } else { "" };
+        self.title(finding, likely);
+        self.scene(finding);
+        for words in &dumped.seen {
+            self.item("seen", words);
+        }
+        let advice = dumped.advice.unwrap_or_else(|| finding.fault.advice());
+        self.item("what to do", advice);
+        for missing in &dumped.missing {
+            self.item("not known", missing);
+        }
+    }
+
+    fn title(&mut self, finding: &Finding, likely: &str) {
+        let Finding { fault, .. } = finding;
+        self.line(&format!("{}{likely}: {}", fault.word(), fault.sentence()));
+    }
+
     fn finding(&mut self, finding: &Finding) {
-        self.line(&format!(
-            "{}: {}",
-            finding.fault.word(),
-            finding.fault.sentence()
-        ));
+        self.title(finding, "");
+        self.scene(finding);
+        if let Some(culprit) = &finding.culprit {
+            self.item("look at", &act(culprit));
+        }
+        self.item("what to do", finding.fault.advice());
+    }
+
+    /// The kernel's words, who waits where, and what the CPUs did.
+    fn scene(&mut self, finding: &Finding) {
         if let Some(message) = &finding.message {
             self.item("kernel", message);
         }
@@ -111,10 +159,6 @@ impl Text {
         }
         self.idle(finding);
         self.holders(finding);
-        if let Some(culprit) = &finding.culprit {
-            self.item("look at", &act(culprit));
-        }
-        self.item("what to do", finding.fault.advice());
     }
 
     fn victim(&mut self, victim: &Victim, waiting: usize) {
@@ -127,8 +171,10 @@ impl Text {
                     victim.waited
                 )
             }
-            (None, true) => format!("{name}[{pid}] has waited for {}", victim.waited),
-            (None, false) => format!("{name}[{pid}]"),
+            (None, true) if victim.waited > Nanos::ZERO => {
+                format!("{name}[{pid}] has waited for {}", victim.waited)
+            }
+            (None, _) => format!("{name}[{pid}]"),
         };
         let others = match waiting.saturating_sub(1) {
             0 => String::new(),
@@ -241,7 +287,7 @@ impl Text {
             };
             let slice = match holder.slice {
                 Some(u64::MAX) => ", with a slice that never ends".to_owned(),
-                Some(slice) => format!(", with a slice of {}", model::Nanos::new(slice)),
+                Some(slice) => format!(", with a slice of {}", Nanos::new(slice)),
                 None => String::new(),
             };
             format!("CPU {} has {}{since}{slice}", holder.cpu, holder.name)
