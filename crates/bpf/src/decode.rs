@@ -3,7 +3,7 @@
 use crate::frame::FRAME_BYTES;
 use crate::isa::LD_IMM64;
 use crate::op::{self, Code, FunctionEntry, Op, OpKind};
-use crate::{Function, Image, Insn, MapKind, spaces};
+use crate::{Function, Image, Insn, MapKind, header, spaces};
 use model::Advice;
 
 /// Guest addresses that a program's constants refer to.
@@ -71,6 +71,7 @@ pub(crate) fn decode_rest(
             });
         }
     }
+    header::mark(image, &mut code.entries, functions);
     count_blocks(code, ops);
     if image.maps.iter().any(|map| map.kind == MapKind::Arena) {
         spaces::mark(code, functions);
@@ -141,6 +142,7 @@ fn decode_function(
         clear: stack_reach(ops),
         begin: first_op + first_place(ops),
         arena: 0,
+        is_header: false,
     });
     Ok(())
 }

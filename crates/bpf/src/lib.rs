@@ -18,6 +18,7 @@ mod faults;
 mod format;
 mod frame;
 mod globals;
+mod header;
 mod helper_names;
 mod host;
 mod image;

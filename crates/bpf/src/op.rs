@@ -136,6 +136,8 @@ pub(crate) struct FunctionEntry {
     pub(crate) begin: u32,
     /// What points into the arena: the result (bit 0) and arguments (their bits); see `spaces.rs`.
     pub(crate) arena: u8,
+    /// It comes from a header of others: see `header.rs`.
+    pub(crate) is_header: bool,
 }
 
 /// A decoded object.
@@ -155,6 +157,21 @@ impl Code {
     pub(crate) fn ops_of(&self, function: u32) -> &[Op] {
         let FunctionEntry { op, len, .. } = self.entries[function as usize];
         &self.ops[op as usize..][..len as usize]
+    }
+
+    /// Whether operation `at` can be a place: it is none of a header's.
+    pub(crate) fn is_own(&self, at: usize) -> bool {
+        let after = self
+            .entries
+            .partition_point(|entry| entry.op as usize <= at);
+        let entry = after.checked_sub(1).map(|index| self.entries[index]);
+        entry.is_none_or(|entry| !entry.is_header)
+    }
+
+    /// Whether operation `at` calls a function of a header, whose place is the call.
+    pub(crate) fn calls_header(&self, at: usize) -> bool {
+        let op = self.ops[at];
+        op.kind == OpKind::CallLocal && self.entries[op.imm as usize].is_header && self.is_own(at)
     }
 
     /// Instructions of these functions.

@@ -149,6 +149,15 @@ pub(crate) mod insn {
         new(0x85, 0, 0, 0, import)
     }
 
+    pub(crate) const fn call_local(function: i32) -> Insn {
+        new(0x85, 0, 1, 0, function)
+    }
+
+    /// Skips the next instruction if the register is 0.
+    pub(crate) const fn jump_if_zero(register: u8) -> Insn {
+        new(0x15, register, 0, 1, 0)
+    }
+
     pub(crate) const fn ja(off: i16) -> Insn {
         new(0x05, 0, 0, off, 0)
     }

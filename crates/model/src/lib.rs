@@ -19,6 +19,7 @@ mod rng;
 mod sample;
 pub mod seeds;
 pub mod snapshot;
+pub mod source;
 pub mod span;
 mod spec;
 pub mod suggest;

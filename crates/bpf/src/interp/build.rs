@@ -53,7 +53,7 @@ fn cell<H: Host>(vm: &Instance<H>, at: usize, op: Op, len: u32) -> OpCell<H> {
         _ => op.imm.cast_unsigned(),
     };
     OpCell {
-        run: table::function(vm, op),
+        run: table::function(vm, at, op),
         arg,
         len,
         dst: Reg::of(op.dst),

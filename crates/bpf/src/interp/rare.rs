@@ -93,7 +93,9 @@ impl<H: Host> CellActivation<'_, H> {
         let pointer = self.get(pc.cell().dst);
         let (address, there) = self.vm.arena_access(at, pointer, (N as u64, true));
         if there && !self.vm.memory.store(address, bytes) {
-            self.vm.stack.progress.place = at as u32;
+            if self.vm.code.is_own(at) {
+                self.vm.stack.progress.place = at as u32;
+            }
             slow_store(self.vm, self.host, address, bytes)?;
         }
         Ok(())

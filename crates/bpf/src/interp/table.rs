@@ -64,14 +64,18 @@ pub(super) fn behind_the_last<'a, H: Host>(
 }
 
 /// The function that executes `op`.
-pub(super) fn function<H: Host>(vm: &Instance<H>, op: Op) -> RunCell<H> {
+pub(super) fn function<H: Host>(vm: &Instance<H>, at: usize, op: Op) -> RunCell<H> {
     if op.arena {
         return rare::run;
     }
     if let Some(run) = arithmetic(op.kind).or_else(|| access(op.kind)) {
         return run;
     }
-    match (op.kind, vm.config.places) {
+    let is_place = vm.config.places && vm.code.is_own(at);
+    match (op.kind, is_place) {
+        (OpKind::CallLocal, _) if vm.config.places && vm.code.calls_header(at) => {
+            call_local::<H, true>
+        }
         (OpKind::CallHost, places) => call(vm, op.imm as usize, places),
         (kind, false) => control::<H, false>(kind),
         (kind, true) => control::<H, true>(kind),
@@ -281,7 +285,10 @@ unsafe fn store_slowly<'a, H: Host, const N: usize>(
     fuel: i64,
     (address, bytes): (u64, [u8; N]),
 ) -> Next<'a, H> {
-    m.vm.stack.progress.place = m.op(pc) as u32;
+    let at = m.op(pc);
+    if m.vm.config.places && m.vm.code.is_own(at) {
+        m.vm.stack.progress.place = at as u32;
+    }
     match slow_store(m.vm, m.host, address, bytes) {
         // SAFETY: The caller says so.
         Ok(()) => unsafe { next(pc, m, fuel) },
@@ -408,8 +415,8 @@ fn control<H: Host, const P: bool>(kind: OpKind) -> RunCell<H> {
         OpKind::Jsle64X => jump_x64!(|a: &u64, b: &u64| signed(*a) <= signed(*b)),
         OpKind::Jsle32K => jump_k32!(|a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
         OpKind::Jsle32X => jump_x32!(|a: &u32, b: &u32| signed32(*a) <= signed32(*b)),
-        OpKind::CallHelper => call_helper,
-        OpKind::CallLocal => call_local,
+        OpKind::CallHelper => call_helper::<H, P>,
+        OpKind::CallLocal => call_local::<H, false>,
         OpKind::Poison => poison,
         OpKind::Exit => exit,
         OpKind::Fall => fall,
@@ -469,7 +476,14 @@ fn exit_to_caller<'a, H: Host>(
     enter(back, m, fuel)
 }
 
-fn call_local<'a, H: Host>(pc: Pc<'a, H>, m: &mut CellActivation<'a, H>, fuel: i64) -> Next<'a, H> {
+fn call_local<'a, H: Host, const P: bool>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
+    if P {
+        m.vm.stack.progress.place = m.op(pc) as u32;
+    }
     match m.call_local(pc.cell().arg as usize, pc) {
         Ok(entry) => enter(entry, m, fuel),
         Err(stop) => m.fail(pc, fuel, stop),
@@ -482,12 +496,14 @@ fn poison<'a, H: Host>(pc: Pc<'a, H>, m: &mut CellActivation<'a, H>, fuel: i64) 
     m.fail(pc, fuel, Stop::Poison(text))
 }
 
-unsafe fn call_helper<'a, H: Host>(
+unsafe fn call_helper<'a, H: Host, const P: bool>(
     pc: Pc<'a, H>,
     m: &mut CellActivation<'a, H>,
     fuel: i64,
 ) -> Next<'a, H> {
-    m.vm.stack.progress.place = m.op(pc) as u32;
+    if P {
+        m.vm.stack.progress.place = m.op(pc) as u32;
+    }
     match m.vm.helper(m.get(pc.cell().dst)) {
         // SAFETY: This cell is that of an operation.
         Ok(import) => unsafe { call_import(pc, m, fuel, import) },

@@ -283,7 +283,12 @@ impl<'a, 'b> Translator<'a, 'b> {
                 self.note_place(at);
                 self.call_helper(op);
             }
-            OpKind::CallLocal => self.call_local(op, at),
+            OpKind::CallLocal => {
+                if self.plan.code.calls_header(at) {
+                    self.note_place(at);
+                }
+                self.call_local(op, at);
+            }
             OpKind::Fall => {}
             OpKind::Poison => {
                 self.stop(stop::POISON, at);
@@ -306,7 +311,7 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     /// Notes that the program is at operation `at`, if anybody asks.
     pub(super) fn note_place(&mut self, at: usize) {
-        if self.plan.places {
+        if self.plan.places && self.plan.code.is_own(at) {
             let at = self.b.ins().iconst(I32, at as i64);
             self.set_shared(self.plan.at.place, at);
         }

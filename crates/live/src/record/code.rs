@@ -10,6 +10,7 @@ use libbpf_rs::query::{LineInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions
 use libbpf_rs::{
     AsRawLibbpf as _, MapCore as _, MapFlags, MapHandle, MapType, Program, ProgramType,
 };
+use model::source::folder;
 use model::{Caller, NOWHERE, Op, Text};
 
 use crate::variables;
@@ -33,6 +34,8 @@ pub struct KernelCode {
 #[derive(Debug)]
 struct Function {
     end: u64,
+    /// It comes from a header of others, whose caller tells more.
+    is_header: bool,
     /// The place of the function itself.
     place: u32,
     caller: Caller,
@@ -73,19 +76,47 @@ impl KernelCode {
             .jited_func_lens
             .iter()
             .map(|length| u64::from(*length));
+        // The folder of the program's first function.
+        let mut main = None;
         for (at, (start, length)) in starts.zip(lengths).enumerate() {
             let name = function_name(btf, program, at);
             let name = name.unwrap_or_else(|| program.name.to_string_lossy().into_owned());
             let place = self.place(&name, None, 0);
             let end = start.saturating_add(length);
-            self.functions
-                .insert(start, Function { end, place, caller });
             let addresses = program.jited_line_info.iter().map(|it| it.addr() as u64);
             let lines = addresses.zip(&program.line_info);
-            for (address, line) in lines.filter(|(address, _)| (start..end).contains(address)) {
-                let place = self.place(&name, file_name(btf, line), line.line_num);
-                self.lines.insert(address, place);
-            }
+            let lines = lines.filter(|(address, _)| (start..end).contains(address));
+            let lines: Vec<_> = lines
+                .map(|(address, line)| (address, file_name(btf, line), line.line_num))
+                .collect();
+            let file = lines.first().and_then(|(_, file, _)| file.clone());
+            let of = file.as_deref().map(folder);
+            let of: Option<Vec<_>> = of.map(|names| names.into_iter().map(str::to_owned).collect());
+            let main = main.get_or_insert_with(|| of.clone());
+            let function = Function {
+                end,
+                is_header: main.is_some() && of.is_some() && *main != of,
+                place,
+                caller,
+            };
+            self.functions.insert(start, function);
+            self.add_lines(&name, lines, file.as_deref());
+        }
+    }
+
+    /// Those of another file are of functions that the compiler has built in: the line in the
+    /// function's own `file` in front of them says where.
+    fn add_lines(
+        &mut self,
+        function: &str,
+        lines: Vec<(u64, Option<String>, u32)>,
+        file: Option<&str>,
+    ) {
+        let own = lines.into_iter().filter(|(_, it, _)| it.as_deref() == file);
+        for (address, file, line) in own {
+            let file = file.as_deref().and_then(last_name);
+            let place = self.place(function, file, line);
+            self.lines.insert(address, place);
         }
     }
 
@@ -104,6 +135,7 @@ impl KernelCode {
     /// outermost one.
     pub fn find(&self, frames: impl Iterator<Item = u64>) -> (u32, Caller) {
         let (mut place, mut caller) = (NOWHERE, Caller::Kernel);
+        let mut is_found = false;
         for frame in frames {
             // A return address stands behind the call, maybe behind the function.
             let call = frame.wrapping_sub(1);
@@ -111,9 +143,10 @@ impl KernelCode {
             let Some((start, function)) = before.filter(|(_, it)| call < it.end) else {
                 continue;
             };
-            if place == NOWHERE {
+            if !is_found {
                 let line = self.lines.range(*start..=call).next_back();
                 place = line.map_or(function.place, |(_, place)| *place);
+                is_found = !function.is_header;
             }
             caller = function.caller;
         }
@@ -204,7 +237,13 @@ fn function_name(btf: &Btf<'_>, program: &ProgramInfo, at: usize) -> Option<Stri
     Some(function.name()?.to_string_lossy().into_owned())
 }
 
-/// The last part of the name of the line's file.
+/// The last part of a file's name.
+fn last_name(name: &str) -> Option<String> {
+    let name = name.rsplit('/').next().unwrap_or_default();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// The name of the line's file, as the compiler wrote it.
 fn file_name(btf: &Btf<'_>, line: &LineInfo) -> Option<String> {
     #[expect(
         unsafe_code,
@@ -221,9 +260,7 @@ fn file_name(btf: &Btf<'_>, line: &LineInfo) -> Option<String> {
         }
         CStr::from_ptr(name)
     };
-    let name = name.to_string_lossy();
-    let name = name.rsplit('/').next().unwrap_or_default();
-    (!name.is_empty()).then(|| name.to_owned())
+    Some(name.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -243,16 +280,35 @@ mod tests {
     fn a_decision_is_where_the_innermost_program_is_and_of_whom_the_outermost_was() {
         let mut code = KernelCode::default();
         let callback = Caller::Callback(Op::Enqueue);
-        for (start, caller) in [(0x1000, callback), (0x2000, Caller::Program)] {
+        for (start, caller) in [
+            (0x1000, callback),
+            (0x2000, Caller::Program),
+            (0x4000, callback),
+        ] {
             let place = code.place("whole", None, 0);
-            let end = start + 0x100;
-            code.functions
-                .insert(start, Function { end, place, caller });
+            let function = Function {
+                end: start + 0x100,
+                is_header: start == 0x4000,
+                place,
+                caller,
+            };
+            code.functions.insert(start, function);
         }
-        for (address, line) in [(0x1000, 10), (0x1020, 11), (0x1080, 12), (0x2010, 20)] {
-            let place = code.place("part", Some("x.bpf.c".to_owned()), line);
-            code.lines.insert(address, place);
-        }
+        let file = Some("/a/x.bpf.c".to_owned());
+        let header = Some("/a/scx/compat.bpf.h".to_owned());
+        let lines = vec![
+            (0x1000, file.clone(), 10),
+            (0x1020, file.clone(), 11),
+            (0x1080, file.clone(), 12),
+            (0x10a0, header.clone(), 343),
+        ];
+        code.add_lines("part", lines, file.as_deref());
+        code.add_lines("part", vec![(0x2010, file.clone(), 20)], file.as_deref());
+        code.add_lines(
+            "wrapper",
+            vec![(0x4000, header.clone(), 343)],
+            header.as_deref(),
+        );
         let found = |frames: &[u64]| {
             let (place, caller) = code.find(frames.iter().copied());
             let place = code.places.get(place as usize).map(|place| match place {
@@ -265,6 +321,9 @@ mod tests {
         assert_eq!(found(&[0x1100]), (Some(12), callback), "a call at the end");
         assert_eq!(found(&[0x2008, 0x1001]), (Some(0), callback), "no line");
         assert_eq!(found(&[0x2090]), (Some(20), Caller::Program));
+        assert_eq!(found(&[0x10b0]), (Some(12), callback), "built in");
+        assert_eq!(found(&[0x4010, 0x1030]), (Some(11), callback), "called");
+        assert_eq!(found(&[0x4010]), (Some(343), callback), "of nobody known");
         assert_eq!(found(&[0, 0x3000]), (None, Caller::Kernel));
     }
 }
