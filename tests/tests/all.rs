@@ -37,6 +37,7 @@ mod neighbour;
 mod nodes;
 mod o1;
 mod operations;
+mod own_lines;
 mod own_profile;
 mod policies;
 mod profile;

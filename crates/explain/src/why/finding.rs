@@ -383,6 +383,8 @@ pub struct Finding {
     pub victim: Option<Victim>,
     /// The line to look at first.
     pub culprit: Option<Act>,
+    /// Another line that decided the same: who chose, where the first line inserted.
+    pub also: Option<Act>,
     /// Where the victim waits.
     pub queue: Option<QueueView>,
     /// CPUs that idle meanwhile.

@@ -138,6 +138,7 @@ impl Judge<'_> {
             stopped: None,
             victim: None,
             culprit: None,
+            also: None,
             queue: None,
             idle: self.idle(),
             holders: self.holders(None),
@@ -164,6 +165,7 @@ impl Judge<'_> {
             stopped: None,
             victim: Some(self.victim(task)),
             culprit: culprit.map(|deed| self.act(&deed)),
+            also: self.choice(task, fault),
             queue,
             idle: self.idle(),
             holders: self.holders(needed),
@@ -189,8 +191,19 @@ impl Judge<'_> {
         Finding {
             fault,
             culprit: culprit.map(|deed| self.act(&deed)),
+            also: self.choice(task, fault),
             ..self.finding(task)
         }
+    }
+
+    /// What chose another task in the queue of `id`, where a policy did that itself: the insert
+    /// alone does not make it pass others over then.
+    fn choice(&self, id: TaskId, fault: Fault) -> Option<Act> {
+        let (queue, _) = self
+            .state
+            .entry(id)
+            .filter(|_| fault == Fault::PassedOver)?;
+        queue.chosen.map(|deed| self.act(&deed))
     }
 
     fn act(&self, deed: &Deed) -> Act {

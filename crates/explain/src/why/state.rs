@@ -131,6 +131,8 @@ pub(super) struct Queue {
     pub id: u64,
     pub depth: u32,
     pub last_look: Option<Deed>,
+    /// The last move of a task that the policy chose itself, with an iterator.
+    pub chosen: Option<Deed>,
     pub looks: u64,
     /// CPUs that have ever looked at it.
     pub readers: BTreeSet<CpuId>,
@@ -507,6 +509,7 @@ impl State {
             id,
             depth: 0,
             last_look: None,
+            chosen: None,
             looks: 0,
             readers: BTreeSet::new(),
             skipped: BTreeMap::new(),
@@ -626,6 +629,9 @@ impl State {
         }
         if let Some(queue) = self.queues.get_mut(&index) {
             queue.last_look = Some(deed);
+            if takes {
+                queue.chosen = (how == Looked::Move).then_some(deed);
+            }
             queue.looks += 1;
             queue.readers.insert(deed.cpu);
             queue.depth = at.depth;

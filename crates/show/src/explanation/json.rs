@@ -63,6 +63,7 @@ fn finding(finding: &Finding) -> Value {
         "stopped_at": finding.stopped,
         "victim": finding.victim.as_ref().map(victim),
         "culprit": finding.culprit.as_ref().map(act),
+        "also": finding.also.as_ref().map(act),
         "queue": finding.queue.as_ref().map(queue),
         "idle": idle.collect::<Vec<_>>(),
         "running": holders.collect::<Vec<_>>(),

@@ -140,6 +140,9 @@ impl Text {
         if let Some(culprit) = &finding.culprit {
             self.item("look at", &act(culprit));
         }
+        if let Some(also) = &finding.also {
+            self.item("chosen", &act(also));
+        }
         self.item("what to do", finding.fault.advice());
     }
 

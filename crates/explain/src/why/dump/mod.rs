@@ -177,6 +177,7 @@ fn blank(fault: Fault) -> Dumped {
             stopped: None,
             victim: None,
             culprit: None,
+            also: None,
             queue: None,
             idle: Vec::new(),
             holders: Vec::new(),
