@@ -16,12 +16,14 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod verdict;
 
 pub use dump::{DumpError, Dumped, Dumps, explain_dumps};
 pub use finding::{
     Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
 };
 pub use follow::{Follower, Key, Scene};
+pub use verdict::{Lag, Tier};
 
 use std::collections::BTreeMap;
 
@@ -103,6 +105,35 @@ impl Observer {
         waits.sort_by_key(|wait| std::cmp::Reverse(wait.span));
         waits.truncate(self.keep);
         waits
+    }
+
+    /// CPU time that `task` had a right to in its present wait, of which it got none; zero while it
+    /// runs or sleeps. `None`: there is no such task.
+    #[must_use]
+    pub fn lag(&self, task: TaskId) -> Option<Nanos> {
+        let known = self.state.tasks.get(task.index())?;
+        let waits = known.runnable_since.is_some() && known.on.is_none();
+        let lag = || self.state.lag(task, self.end);
+        Some(if waits { lag() } else { Nanos::ZERO })
+    }
+
+    /// The lag above which the share of `task` is broken: one round, at least 100 ms.
+    #[must_use]
+    pub fn bound(&self, task: TaskId) -> Nanos {
+        self.state.round(task)
+    }
+
+    /// The lags of all tasks that wait, in the order of their births.
+    #[must_use]
+    pub fn lags(&self) -> Vec<Lag> {
+        let waiting = self.state.waiting().into_iter();
+        let lags = waiting.map(|task| Lag {
+            task,
+            name: self.state.name(task),
+            lag: self.state.lag(task, self.end),
+            bound: self.bound(task),
+        });
+        lags.collect()
     }
 
     /// Whether the stream has decisions. Without them hardly anything can be said.

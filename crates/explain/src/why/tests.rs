@@ -230,3 +230,25 @@ fn a_stall_that_the_watchdog_ended_is_never_a_task_that_waits_for_its_turn() {
     assert_eq!(finding.culprit, None);
     assert!(finding.message.unwrap().contains("failed to run"));
 }
+
+/// Two tasks wait on two CPUs that nobody uses: each has a right to a whole one.
+#[test]
+fn lags_are_told_by_task_and_one_that_runs_has_none() {
+    let mut events = begin();
+    events.extend(StreamWriter::new().born(5, 1, 0, 0).start(5, 1, 0).events);
+    for task in 0..2 {
+        let words = (2 | 1 << 32, 1);
+        events.push(decision(5, EventKind::Insert, 0, TaskId(task), words));
+    }
+    let ms = |ms: u64| ms * 1_000_000;
+    let lags = observe(&events, ms(300)).lags();
+    let told: Vec<_> = lags.iter().map(|it| (it.task, it.lag.get())).collect();
+    assert_eq!(told, [0, 1].map(|task| (TaskId(task), ms(300) - 5)));
+    assert_eq!(lags[0].bound, Nanos::from_millis(100));
+    events.extend(StreamWriter::new().switch(ms(301), 0, None, Some(0)).events);
+    let observer = observe(&events, ms(400));
+    assert_eq!(observer.lag(TaskId(0)), Some(Nanos::ZERO));
+    assert_eq!(observer.lag(TaskId(1)), Some(Nanos::new(ms(400) - 5)));
+    assert_eq!(observer.lag(TaskId(2)), None);
+    assert_eq!(observer.bound(TaskId(2)), Nanos::from_millis(100));
+}

@@ -34,7 +34,10 @@ impl State {
     /// One round: the slices of all that may use a CPU of `id`, shared by these CPUs. A slice
     /// counts for at most [`OVERLONG`], as a fault must not excuse itself, and for the default if
     /// the policy gave none.
-    fn round(&self, id: TaskId) -> Nanos {
+    pub fn round(&self, id: TaskId) -> Nanos {
+        if id.index() >= self.tasks.len() {
+            return LEAST_ROUND;
+        }
         let slices = self.rivals(id).map(|task| {
             let slice = task.slice.map_or(SLICE_DFL, |(slice, _)| slice);
             slice.min(OVERLONG)
