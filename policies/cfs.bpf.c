@@ -326,6 +326,8 @@ s32 OP_SLEEPABLE(cfs_init)
 	return create_queues();
 }
 
+POLICY_RIGHT("weight");
+
 POLICY(cfs_ops,
        .init_task	= (void *)cfs_init_task,
        .enable		= (void *)cfs_enable,

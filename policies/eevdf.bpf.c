@@ -404,6 +404,8 @@ s32 OP_SLEEPABLE(eevdf_init)
 	return create_queues();
 }
 
+POLICY_RIGHT("weight");
+
 POLICY(eevdf_ops,
        .init_task	= (void *)eevdf_init_task,
        .enable		= (void *)eevdf_enable,

@@ -544,4 +544,6 @@ void OP(mlfq_quiescent, struct task_struct *p, u64 deq_flags)
 		tctx->verdict = tctx->sank ? VERDICT_STAY : VERDICT_UP;
 }
 
+POLICY_RIGHT("rank");
+
 POLICY(mlfq_ops, LIFE_OPS(mlfq), BALANCE_OPS, .name = "mlfq");

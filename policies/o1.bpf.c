@@ -526,4 +526,6 @@ void OP(o1_quiescent, struct task_struct *p, u64 deq_flags)
 	begin_sleep(p, &tctx->sleep);
 }
 
+POLICY_RIGHT("weight");
+
 POLICY(o1_ops, LIFE_OPS(o1), BALANCE_OPS, .name = "o1");

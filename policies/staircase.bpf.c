@@ -546,4 +546,6 @@ void OP(staircase_quiescent, struct task_struct *p, u64 deq_flags)
 	tctx->deep_sleep = p->__state & TASK_UNINTERRUPTIBLE;
 }
 
+POLICY_RIGHT("weight");
+
 POLICY(staircase_ops, LIFE_OPS(staircase), BALANCE_OPS, .name = "staircase");

@@ -58,6 +58,9 @@ typedef _Bool bool;
 /* Kernel functions demand a licence that is compatible with the GPL. */
 #define BPF_LICENSE() char runslice_license[] SEC("license") = "GPL"
 
+/* The right by which a policy shares the CPUs: weight, cgroup, rank, deadline or none. */
+#define POLICY_RIGHT(word) char runslice_right[] SEC("right") = word
+
 /* ---- Constants that differ between kernels ---- */
 
 /*

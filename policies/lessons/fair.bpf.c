@@ -100,6 +100,8 @@ void OP(fair_enable, struct task_struct *p)
 		job->key = now_v;
 }
 
+POLICY_RIGHT("weight");
+
 LESSON(fair,
        .select_cpu	= (void *)fair_select_cpu,
        .enqueue		= (void *)fair_enqueue,

@@ -103,6 +103,8 @@ void OP(srtf_stopping, struct task_struct *p, bool runnable)
 	job_stops(job, runnable);
 }
 
+POLICY_RIGHT("rank");
+
 LESSON(srtf,
        .select_cpu	= (void *)srtf_select_cpu,
        .enqueue		= (void *)srtf_enqueue,

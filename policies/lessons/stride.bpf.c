@@ -94,6 +94,8 @@ void OP(stride_stopping, struct task_struct *p, bool runnable)
 	job_stops(job, runnable);
 }
 
+POLICY_RIGHT("weight");
+
 LESSON(stride,
        .select_cpu	= (void *)stride_select_cpu,
        .enqueue		= (void *)stride_enqueue,

@@ -10,6 +10,7 @@
 #include <scx.h>
 
 BPF_LICENSE();
+POLICY_RIGHT("weight");
 
 /* The queue of all tasks. */
 #define QUEUE 0

@@ -4,12 +4,13 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use explain::why::{Dumped, Dumps, Fault, Finding, Observer, Wait, explain_dumps};
+use explain::why::{Dumped, Dumps, Fault, Finding, Observer, Right, Wait, explain_dumps};
 use model::SimTime;
 use workload::RunSpec;
 
 use crate::error::Error;
 use crate::input;
+use crate::right;
 use crate::runner::Runner;
 use crate::runs::say_end;
 use crate::services::Services;
@@ -23,6 +24,8 @@ pub struct Explain {
     pub task: Option<String>,
     /// So many of the longest waits. Without it one if a task is named, else none.
     pub worst: Option<u16>,
+    /// The right by which shares are judged; `None`: the one that the policy declares.
+    pub right: Option<Right>,
 }
 
 /// What is explained.
@@ -106,7 +109,7 @@ impl Explain {
 
     fn explained(&self, services: &Services<'_>) -> anyhow::Result<Explanation> {
         let worst = self.worst.unwrap_or_else(|| u16::from(self.task.is_some()));
-        let mut observer = Observer::new(worst.into(), self.task.clone());
+        let mut observer = Observer::new(worst.into(), self.task.clone()).with_right(self.right);
         match &self.of {
             ExplainOf::Dump(path) => {
                 let bytes = input::bytes(services, path, input::OBJECT)?;
@@ -124,6 +127,7 @@ impl Explain {
             }
             ExplainOf::Run(spec, options) => {
                 say_end(services, spec);
+                observer = right::observer(spec, self.right, observer);
                 let runner = Runner::new(spec, services).with_options(*options);
                 let summary = runner.with_sink(&mut observer).start()?;
                 Ok(Explanation {

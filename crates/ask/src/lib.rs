@@ -28,6 +28,7 @@ pub mod policy;
 pub mod profile;
 pub mod program;
 pub mod recording;
+pub mod right;
 pub mod runner;
 pub mod runs;
 pub mod score;

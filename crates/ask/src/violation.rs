@@ -1,11 +1,12 @@
 //! What is wrong with a simulated run: that it starves, errs, or breaks a property that somebody
 //! states.
 
-use explain::why::{Fault, Finding, Observer};
+use explain::why::{Fault, Finding, Observer, Right, Tier};
 use model::Nanos;
 use workload::RunSpec;
 
 use crate::goal::wait_limit;
+use crate::right;
 use crate::runner::Runner;
 use crate::services::Services;
 
@@ -16,18 +17,29 @@ pub enum Property {
     Wait(Nanos),
     /// Of two tasks that always want the CPU, the one of more weight gets no less of it.
     Weights,
+    /// No share is broken, also if the policy declares no right.
+    Share,
+    /// Shares are judged by this right, whatever the policy declares.
+    Right(Right),
 }
 
 impl Property {
-    /// Reads `wait < TIME` or `weights`.
+    /// Reads `wait < TIME`, `weights`, `share` or `right WORD`.
     ///
     /// # Errors
     /// When it is neither.
     pub fn parse(text: &str) -> Result<Self, String> {
-        match wait_limit(text) {
-            Some(limit) => limit.map(Self::Wait),
-            None if text.trim() == "weights" => Ok(Self::Weights),
-            None => Err("write `wait < TIME`, such as `wait < 100ms`, or `weights`".to_owned()),
+        if let Some(limit) = wait_limit(text) {
+            return limit.map(Self::Wait);
+        }
+        let wrong = "write `wait < TIME`, such as `wait < 100ms`, or `weights`, or `share`";
+        match (text.trim(), text.trim().strip_prefix("right ")) {
+            ("weights", _) => Ok(Self::Weights),
+            ("share", _) => Ok(Self::Share),
+            (_, Some(word)) => right::parse(word)
+                .map(Self::Right)
+                .map_err(|error| error.to_string()),
+            _ => Err(wrong.to_owned()),
         }
     }
 
@@ -37,8 +49,20 @@ impl Property {
         match self {
             Self::Wait(time) => format!("wait < {time}"),
             Self::Weights => "weights".to_owned(),
+            Self::Share => "share".to_owned(),
+            Self::Right(right) => format!("right {}", right.word()),
         }
     }
+}
+
+/// The right that `properties` say, the last one of several.
+fn right_in(properties: &[Property]) -> Option<Right> {
+    let rights = properties.iter().rev();
+    let mut rights = rights.filter_map(|property| match property {
+        Property::Right(right) => Some(*right),
+        _ => None,
+    });
+    rights.next()
 }
 
 /// Waits that are looked at: no policy is blamed for one that a higher class explains.
@@ -56,7 +80,7 @@ pub fn find(
     spec: &RunSpec,
     properties: &[Property],
 ) -> anyhow::Result<Option<Finding>> {
-    let mut observer = Observer::new(WAITS, None);
+    let mut observer = right::observer(spec, right_in(properties), Observer::new(WAITS, None));
     let options = sim::Options {
         total_budget: Some(BUDGET),
         ..sim::Options::default()
@@ -66,18 +90,18 @@ pub fn find(
         .with_sink(&mut observer)
         .start()?;
     let own = observer.finding();
-    let weights = properties.contains(&Property::Weights);
-    let counts = |fault| match fault {
-        Fault::UnfairShare => weights,
-        Fault::Outranked => false,
-        _ => true,
+    let asks = |property| properties.contains(&property);
+    let counts = |own: &Finding| match (own.fault, own.tier()) {
+        (Fault::UnfairShare, _) => asks(Property::Weights),
+        (_, Some(Tier::Share)) => own.is_fault() || asks(Property::Share),
+        _ => own.is_fault(),
     };
-    if let Some(own) = own.filter(|own| counts(own.fault)) {
+    if let Some(own) = own.filter(counts) {
         return Ok(Some(own));
     }
     let limits = properties.iter().filter_map(|property| match property {
         Property::Wait(limit) => Some(*limit),
-        Property::Weights => None,
+        _ => None,
     });
     let mut longest = observer.worst().into_iter();
     let longest = longest.find(|wait| wait.finding.fault != Fault::Outranked);
@@ -128,7 +152,18 @@ mod tests {
         assert_eq!(Property::parse("wait<100ms"), Ok(wait));
         assert_eq!(Property::parse(&wait.text()), Ok(wait));
         assert_eq!(Property::parse(" weights "), Ok(Property::Weights));
-        for wrong in ["", "wait", "wait > 1s", "wait < 1", "fair"] {
+        for property in [Property::Share, Property::Right(Right::Cgroup)] {
+            assert_eq!(Property::parse(&property.text()), Ok(property));
+        }
+        for wrong in [
+            "",
+            "wait",
+            "wait > 1s",
+            "wait < 1",
+            "fair",
+            "right",
+            "right of way",
+        ] {
             Property::parse(wrong).unwrap_err();
         }
     }

@@ -140,7 +140,12 @@ impl PyRequest {
             let specs = question.specs(services).map_err(ask::Error::into_cause)?;
             let spec = specs.into_iter().next().context("one policy is one run")?;
             let of = ExplainOf::Run(Box::new(spec), question.options);
-            let explain = Explain { of, task, worst };
+            let explain = Explain {
+                of,
+                task,
+                worst,
+                right: None,
+            };
             explain.ask(services).map_err(ask::Error::into_cause)
         })?;
         Ok(Explained {

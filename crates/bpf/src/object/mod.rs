@@ -76,11 +76,7 @@ impl Object {
             None => Ext::default(),
         };
         let functions = functions(&elf)?;
-        let license = elf
-            .section("license")
-            .map_or(&[][..], |(_, section)| &section.bytes);
-        let text = license.split(|&byte| byte == 0).next().unwrap_or_default();
-        let license = String::from_utf8_lossy(text).into_owned();
+        let license = text_in(&elf, "license").unwrap_or_default();
         Ok(Self {
             elf,
             btf,
@@ -89,6 +85,13 @@ impl Object {
             license,
             autoload: BTreeMap::new(),
         })
+    }
+
+    /// The text in the ELF section of this name, up to its first zero byte; `None` if the object
+    /// has no such section. What is no UTF-8 is replaced.
+    #[must_use]
+    pub fn text(&self, section: &str) -> Option<String> {
+        text_in(&self.elf, section)
     }
 
     /// The programs, as (name, ELF section, whether a kernel loads it by itself).
@@ -262,4 +265,11 @@ fn malformed(section: &str, offset: usize, problem: &'static str) -> LoadError {
         offset: offset as u64,
         problem,
     }
+}
+
+/// The text in a section, as [`Object::text`] gives it.
+fn text_in(elf: &Elf, section: &str) -> Option<String> {
+    let (_, section) = elf.section(section)?;
+    let text = section.bytes.split(|&byte| byte == 0).next();
+    Some(String::from_utf8_lossy(text.unwrap_or_default()).into_owned())
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use model::{CpuId, Nanos, SimTime, TaskId, Text};
 
+use super::verdict::Verdict;
+
 /// What went wrong, told by how it came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -373,6 +375,8 @@ pub struct Holder {
 pub struct Finding {
     /// What went wrong.
     pub fault: Fault,
+    /// Whether and why that is a fault.
+    pub verdict: Verdict,
     /// When this was seen.
     pub time: SimTime,
     /// The kernel's message, if the policy was ejected.

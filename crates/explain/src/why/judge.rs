@@ -1,14 +1,15 @@
 //! From what was decided to what went wrong.
 
-use model::{Caller, CpuId, Exit, ExitKind, NOWHERE, Nanos, SimTime, TaskId};
+use model::{Caller, CpuId, Exit, ExitKind, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
 use super::finding::{
-    Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
+    Act, Fault, Finding, Holder, IdleCpu, Places, QueueView, Standing, Victim, Wait,
 };
 use super::message::fault_of;
 use super::state::{Deed, Kind, Queue, State, Where};
 use super::turn::LEAST_ROUND;
+use super::verdict::{Right, Share, Tier, Verdict};
 
 /// A wait of a second is long, or one of this part of a shorter run.
 pub(super) const LONG: Nanos = Nanos::from_secs(1);
@@ -27,6 +28,8 @@ const ALWAYS: u64 = 2;
 pub(super) struct Judge<'a> {
     pub state: &'a State,
     pub places: &'a Places,
+    /// What the policy declares.
+    pub right: Option<Right>,
     pub now: SimTime,
 }
 
@@ -51,16 +54,48 @@ impl Judge<'_> {
             .iter()
             .take(JUDGED)
             .map(|(_, task)| self.finding(*task));
-        // Nor does a wait that no policy could end say that the others are like it.
-        let mut outranked = None;
+        // Nor does a wait that no policy could end, or a share that nobody promised, say that the
+        // others are like it.
+        let (mut outranked, mut unpromised) = (None, None);
         for finding in findings {
             match finding.fault {
                 Fault::Waited => {}
                 Fault::Outranked => _ = outranked.get_or_insert(finding),
-                _ => return Some(finding),
+                _ if finding.is_fault() => return Some(finding),
+                _ => _ = unpromised.get_or_insert(finding),
             }
         }
-        outranked
+        unpromised.or(outranked)
+    }
+
+    /// Whether `task` lags behind the right that the policy declares.
+    fn is_owed(&self, task: TaskId) -> bool {
+        self.state.is_owed(task, self.now, self.right)
+    }
+
+    /// What makes `fault` of `task` a fault.
+    fn verdict(&self, task: TaskId, fault: Fault) -> Verdict {
+        match fault.tier() {
+            // A CPU that idles beside the task could have it at nobody's expense.
+            Some(Tier::Share) if !self.state.has_idle(task) => Verdict {
+                tier: Some(Tier::Share),
+                share: Some(self.share(task)),
+            },
+            Some(Tier::Share) => Verdict {
+                tier: Some(Tier::NoRival),
+                share: None,
+            },
+            tier => Verdict { tier, share: None },
+        }
+    }
+
+    fn share(&self, task: TaskId) -> Share {
+        Share {
+            right: self.right,
+            lag: self.state.lag(task, self.now),
+            lag_by_cgroup: self.state.grouped_lag(task, self.now),
+            bound: self.state.round(task),
+        }
     }
 
     /// The part of `task`'s wait in which tasks of other classes did not have all its CPUs, if
@@ -133,6 +168,7 @@ impl Judge<'_> {
     fn nothing(&self) -> Finding {
         Finding {
             fault: Fault::Unknown,
+            verdict: Verdict::default(),
             time: self.now,
             message: None,
             stopped: None,
@@ -160,6 +196,7 @@ impl Judge<'_> {
         };
         Finding {
             fault,
+            verdict: self.verdict(task, fault),
             time: self.now,
             message: None,
             stopped: None,
@@ -182,7 +219,7 @@ impl Judge<'_> {
     /// About a task that leaves its queue, to run: somebody has come for it in the end.
     pub fn leaving(&self, task: TaskId) -> Finding {
         let put = self.state.tasks[task.index()].put;
-        let found = match self.overtaken(task) > 0 && self.state.is_owed(task, self.now) {
+        let found = match self.overtaken(task) > 0 && self.is_owed(task) {
             _ if self.is_outranked(task) => (Fault::Outranked, None),
             true => (Fault::PassedOver, self.headed(task).or(put)),
             false => self.held(&self.state.usable(task), self.put_at(task), put),
@@ -190,6 +227,7 @@ impl Judge<'_> {
         let (fault, culprit) = self.in_turn(task, found);
         Finding {
             fault,
+            verdict: self.verdict(task, fault),
             culprit: culprit.map(|deed| self.act(&deed)),
             also: self.choice(task, fault),
             ..self.finding(task)
@@ -206,7 +244,7 @@ impl Judge<'_> {
         queue.chosen.map(|deed| self.act(&deed))
     }
 
-    fn act(&self, deed: &Deed) -> Act {
+    pub(super) fn act(&self, deed: &Deed) -> Act {
         Act {
             time: deed.time,
             cpu: deed.cpu,
@@ -399,7 +437,7 @@ impl Judge<'_> {
         }
         match self.grip(cpu, self.put_at(id)) {
             Some(given) => (Fault::CpuHeld, Some(given)),
-            None if overtaken > 0 && self.state.is_owed(id, self.now) => {
+            None if overtaken > 0 && self.is_owed(id) => {
                 (Fault::PassedOver, self.headed(id).or(put))
             }
             None if running.slice.is_none() => (Fault::CpuHeld, put),
@@ -471,7 +509,7 @@ impl Judge<'_> {
         let waited = self.now.since(self.put_at(id)).get();
         let is_read = looked.is_some_and(|look| self.now.since(look.time).get() <= waited / 2);
         if is_read && entry.takes == 0 {
-            let fault = if self.state.is_owed(id, self.now) {
+            let fault = if self.is_owed(id) {
                 Fault::PassedOver
             } else {
                 Fault::Waited
@@ -479,7 +517,7 @@ impl Judge<'_> {
             return (fault, put);
         }
         if is_read && self.overtaken(id) > 0 {
-            return if self.state.is_owed(id, self.now) {
+            return if self.is_owed(id) {
                 (Fault::PassedOver, self.headed(id).or(put))
             } else {
                 (Fault::Waited, put)
@@ -555,48 +593,6 @@ impl Judge<'_> {
         is_dispatched && own.any(sleeps)
     }
 
-    /// What to look at when no CPU of `usable` was kicked for `id`: a kick of another CPU; or the
-    /// claim of one that idles since, by the callback that put the task there; or what put it.
-    fn unkicked(&self, id: TaskId, usable: &[CpuId]) -> Option<Deed> {
-        let put = self.state.tasks[id.index()].put;
-        let claims = usable.iter().filter_map(|cpu| {
-            let cpu = &self.state.cpus[cpu.index()];
-            let claim = cpu.claimed.filter(|_| cpu.task.is_none())?;
-            let is_kicked = cpu.kicked.is_some_and(|time| time >= claim.time);
-            let is_with = |put: Deed| put.is_with_claim(&claim);
-            (!is_kicked && put.is_some_and(is_with)).then_some(claim)
-        });
-        let claim = claims.max_by_key(|claim| claim.number);
-        self.vain_kick(id).or(claim).or(put)
-    }
-
-    /// The insert that put another task in front of `id`, which had come before.
-    fn headed(&self, id: TaskId) -> Option<Deed> {
-        self.state.entry(id)?.1.headed
-    }
-
-    /// The last `dispatch` on one of `cpus` since `since` that ended without work at a condition
-    /// which stands in front of one of its looks: that is why it did not look.
-    fn guard_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
-        let empty = self.empty_dispatch_on(cpus, since)?;
-        let place = self.places.get(empty.place)?;
-        let looks = self.state.look_places.iter();
-        let mut looks = looks.filter_map(|look| self.places.get(*look));
-        let is_guard = |look: &Place| look.function == place.function && look.line > place.line;
-        let is_look = self.state.look_places.contains(&empty.place);
-        (!is_look && looks.any(is_guard)).then_some(empty)
-    }
-
-    /// The kick by the callback that put `id` into its queue, which woke a CPU that did not look
-    /// there.
-    fn vain_kick(&self, id: TaskId) -> Option<Deed> {
-        let task = &self.state.tasks[id.index()];
-        let (queue, entry) = self.state.entry(id)?;
-        let (kick, cpu) = task.kick?;
-        let looks = entry.readers.contains_key(&cpu) || queue.readers.contains(&cpu);
-        (!looks).then_some(kick)
-    }
-
     /// Whether `cpu` looks at `queue` at times, or takes from a queue at which a CPU looks that
     /// does: then both go through the same code.
     fn might_read(&self, queue: &Queue, cpu: CpuId) -> bool {
@@ -606,30 +602,6 @@ impl Judge<'_> {
         let other = other.filter(is_policys);
         queue.readers.contains(&cpu)
             || other.is_some_and(|other| !other.readers.is_disjoint(&queue.readers))
-    }
-
-    /// The last word of one of `cpus`: a `dispatch` that looked at `queue` since `since`, and ended
-    /// without work.
-    fn skipped_on(&self, cpus: &[CpuId], queue: &Queue, since: u64) -> Option<Deed> {
-        let left = cpus.iter().filter_map(|cpu| {
-            let left = queue.skipped.get(cpu)?;
-            let state = &self.state.cpus[cpu.index()];
-            // Who has a task may have chosen to keep it.
-            let began = state.dispatch.filter(|_| state.task.is_none())?;
-            (began > since && began < left.number).then_some(*left)
-        });
-        left.max_by_key(|deed| deed.number)
-    }
-
-    /// The last word of one of `cpus`: a `dispatch` that looked at no queue and ended without work
-    /// since `since`.
-    fn blind_dispatch_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
-        let blind = cpus.iter().map(|cpu| &self.state.cpus[cpu.index()]);
-        let blind = blind.filter(|cpu| cpu.is_blind);
-        let blind = blind.filter_map(|cpu| cpu.empty_dispatch);
-        blind
-            .filter(|deed| deed.number > since && deed.place != NOWHERE)
-            .max_by_key(|deed| deed.number)
     }
 
     /// The class, unless that says no more than that other tasks have the CPUs, and `id` is still
@@ -647,7 +619,11 @@ impl Judge<'_> {
                 | Fault::UnreachableQueue
                 | Fault::ForgottenKick
         );
-        let is_due = self.state.is_owed(id, self.now) || self.state.is_shut_out(id, self.now);
+        // Whatever a policy promises, a queue that nobody reads serves nobody.
+        let right = self.right.filter(|_| fault.tier() == Some(Tier::Share));
+        let has_shares = right.is_none_or(Right::has_shares);
+        let is_due = self.state.is_owed(id, self.now, right)
+            || has_shares && self.state.is_shut_out(id, self.now);
         if is_of_order && !self.state.has_idle(id) && !is_due {
             return (Fault::Waited, self.state.tasks[id.index()].put);
         }
@@ -665,54 +641,6 @@ impl Judge<'_> {
         )
     }
 
-    /// The last `dispatch` on one of `cpus` since `since` that ended without work.
-    fn empty_dispatch_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
-        let ends = cpus
-            .iter()
-            .filter_map(|cpu| self.state.cpus[cpu.index()].empty_dispatch);
-        ends.filter(|deed| deed.number > since)
-            .max_by_key(|deed| deed.number)
-    }
-
-    /// The last look on one of `cpus` since `since` that took a task.
-    fn other_look_on(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
-        let looks = cpus
-            .iter()
-            .filter_map(|cpu| self.state.cpus[cpu.index()].took);
-        let looks = looks.map(|(deed, _)| deed);
-        looks
-            .filter(|deed| deed.number > since)
-            .max_by_key(|deed| deed.number)
-    }
-
-    /// What to look at when nobody looks at `queue`: the program that did and has stopped, the
-    /// callback that came by without a look at it, or at any queue, or what put the task there.
-    fn unread(
-        &self,
-        queue: &Queue,
-        put: Option<Deed>,
-        (empty, blind): (Option<Deed>, Option<Deed>),
-    ) -> Option<Deed> {
-        match queue.last_look {
-            Some(look) if look.caller == Caller::Program => Some(look),
-            Some(_) => {
-                let empty = empty.filter(|deed| deed.place != NOWHERE);
-                empty.or(blind).or(put)
-            }
-            None => blind.or(put),
-        }
-    }
-
-    /// What the `dispatch` that ended without work did for the task that runs: it gave it a slice
-    /// in the place of looking for another task.
-    fn kept_by_dispatch(&self, empty: &Deed) -> Option<Deed> {
-        let cpu = self.state.cpus.get(empty.cpu.index())?;
-        let task = self.state.tasks.get(cpu.task?.index())?;
-        let (_, given) = task.slice.filter(|_| task.is_managed)?;
-        let is_by_it = given.time == empty.time && given.caller == empty.caller;
-        (is_by_it && given.cpu == empty.cpu && !given.is_kernels()).then_some(given)
-    }
-
     /// No CPU asks for work: somebody holds them all.
     fn held(&self, cpus: &[CpuId], since: SimTime, put: Option<Deed>) -> (Fault, Option<Deed>) {
         let slices = cpus.iter().filter_map(|cpu| self.grip(*cpu, since));
@@ -728,6 +656,9 @@ impl Judge<'_> {
     /// A task of more weight that got less CPU time than one of less, both of which wanted it
     /// nearly always.
     pub fn unfairness(&self) -> Option<Finding> {
+        if self.right.is_some_and(|right| right != Right::Weight) {
+            return None;
+        }
         let elapsed = self.now.since(SimTime::ZERO).get();
         let all = (0u32..).map(TaskId).zip(&self.state.tasks);
         let busy: Vec<_> = all
@@ -742,7 +673,7 @@ impl Judge<'_> {
                 && heavy.1.mask == light.1.mask
                 && light.2.0 > heavy.2.0 + heavy.2.0 / UNFAIR
         });
-        let (heavy, _) = unfair.max_by_key(|(heavy, light)| light.2.0 - heavy.2.0)?;
+        let (heavy, light) = unfair.max_by_key(|(heavy, light)| light.2.0 - heavy.2.0)?;
         let slice = heavy
             .1
             .slice
@@ -751,6 +682,15 @@ impl Judge<'_> {
         let culprit = heavy.1.inserted.or(slice).or(self.state.any_insert);
         Some(Finding {
             fault: Fault::UnfairShare,
+            verdict: Verdict {
+                tier: Some(Tier::Share),
+                share: Some(Share {
+                    right: self.right,
+                    lag: Nanos::new(light.2.0 - heavy.2.0),
+                    lag_by_cgroup: None,
+                    bound: Nanos::new(heavy.2.0 / UNFAIR),
+                }),
+            },
             culprit: culprit.map(|deed| self.act(&deed)),
             ..self.finding(heavy.0)
         })

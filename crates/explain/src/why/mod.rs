@@ -4,6 +4,7 @@
 //! the run, and at the end of each long wait, `judge` looks at that and names the fault, who
 //! suffers from it and which line of the policy made it. docs/explain.md says how.
 
+mod culprit;
 mod dump;
 mod finding;
 mod follow;
@@ -23,7 +24,8 @@ pub use finding::{
     Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
 };
 pub use follow::{Follower, Key, Scene};
-pub use verdict::{Lag, Tier};
+pub use right::Cgroups;
+pub use verdict::{Lag, Right, Share, Tier, Verdict};
 
 use std::collections::BTreeMap;
 
@@ -46,6 +48,8 @@ pub struct Observer {
     state: State,
     places: Places,
     exit: Option<Exit>,
+    /// What the policy declares.
+    right: Option<Right>,
     /// Of waits that have ended, the longest are kept, the longest first.
     keep: usize,
     /// Of these tasks only: a task's name, or its group's.
@@ -73,14 +77,32 @@ impl Observer {
         }
     }
 
+    /// The policy promises this right; without it no share is one that it breaks.
+    #[must_use]
+    pub const fn with_right(mut self, right: Option<Right>) -> Self {
+        self.right = right;
+        self
+    }
+
+    /// The load has these cgroups.
+    #[must_use]
+    pub fn with_cgroups(mut self, cgroups: Cgroups) -> Self {
+        self.state.set_cgroups(cgroups);
+        self
+    }
+
     /// The finding about the run: why the policy was ejected; or why the task waits that has
     /// waited longest at the end; or of waits of a second and more that have ended, the longest
     /// that was not the task's turn. `None` if nothing is wrong.
     #[must_use]
     pub fn finding(&self) -> Option<Finding> {
-        let judge = self.judge();
+        let mut judge = self.judge();
         match &self.exit {
-            Some(exit) if exit.kind != ExitKind::Unreg => Some(judge.ejection(exit)),
+            Some(exit) if exit.kind != ExitKind::Unreg => {
+                // The kernel asks for no right, so whatever explains the end counts.
+                judge.right = None;
+                Some(judge.ejection(exit))
+            }
             _ => {
                 let open = judge.longest_open();
                 let (outranked, open) = match open {
@@ -146,6 +168,7 @@ impl Observer {
         judge::Judge {
             state: &self.state,
             places: &self.places,
+            right: self.right,
             now: self.end,
         }
     }

@@ -15,9 +15,32 @@ use model::{CpuId, SimTime};
 /// Different claims that are followed. A task with another one has no known right.
 const MOST_CLAIMS: usize = 64;
 
-/// What makes two tasks have the same right: the CPUs that they may use (the lowest 64, as bits),
-/// and their nice value.
-pub(super) type Claim = (u64, i8);
+/// What makes two tasks have the same right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Claim {
+    /// The CPUs that they may use, the lowest 64, as bits.
+    pub mask: u64,
+    /// Their nice value.
+    pub nice: i8,
+    /// The number of their cgroup in the load, 0 for the root; 0 where cgroups do not count.
+    pub cgroup: u32,
+}
+
+impl Claim {
+    /// The same where cgroups do not count.
+    pub const fn flat(self) -> Self {
+        Self { cgroup: 0, ..self }
+    }
+}
+
+/// The cgroups of a load, and which of its tasks begin where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cgroups {
+    /// By number, the root first: its parent, which has a lower number, and its `cpu.weight`.
+    pub tree: Vec<(u32, u32)>,
+    /// By group of tasks: where they begin; `None`: where their parent is.
+    pub of_groups: Vec<Option<u32>>,
+}
 
 /// Follows the rights of a machine's tasks.
 #[derive(Debug, Default)]
@@ -25,6 +48,9 @@ pub(super) struct Rights {
     /// Whether the policy's tasks may have each CPU now.
     free: Vec<bool>,
     claims: BTreeMap<Claim, Claimants>,
+    /// Parent and weight of each cgroup, on the scale of [`weight`]; empty where all tasks are
+    /// equal members of the root.
+    tree: Vec<(usize, u128)>,
     now: SimTime,
 }
 
@@ -49,6 +75,20 @@ impl Rights {
         }
     }
 
+    /// The same, but what a cgroup gets is shared by those in it, as `cpu.weight` says.
+    pub fn by_cgroup(cpus: usize, cgroups: &Cgroups) -> Self {
+        let scaled = |(parent, weight): &(u32, u32)| {
+            // A weight of 100 is that of a task of nice 0 (`sched_weight_from_cgroup()`, kernel
+            // 6.18, kernel/sched/sched.h).
+            let weight = u128::from(*weight).max(1) * 1024 / 100;
+            (*parent as usize, weight.max(1))
+        };
+        Self {
+            tree: cgroups.tree.iter().map(scaled).collect(),
+            ..Self::of(cpus)
+        }
+    }
+
     /// From `now` on the policy's tasks may have this CPU, or may not.
     pub fn set_free(&mut self, cpu: CpuId, is_free: bool, now: SimTime) {
         let known = self.free.get(cpu.index());
@@ -57,8 +97,8 @@ impl Rights {
         }
         self.settle(now);
         self.free[cpu.index()] = is_free;
-        for ((mask, _), claimants) in &mut self.claims {
-            if may_use(*mask, cpu) {
+        for (claim, claimants) in &mut self.claims {
+            if may_use(claim.mask, cpu) {
                 claimants.cpus = if is_free {
                     claimants.cpus + 1
                 } else {
@@ -92,7 +132,7 @@ impl Rights {
     /// that is followed. Only differences mean something.
     pub fn total(&self, claim: Claim, now: SimTime) -> Option<f64> {
         let known = self.claims.get(&claim)?;
-        Some(known.right + self.rate(claim.0, known) * since(self.now, now))
+        Some(known.right + self.rate(claim, known) * since(self.now, now))
     }
 
     fn settle(&mut self, now: SimTime) {
@@ -101,28 +141,65 @@ impl Rights {
             return;
         }
         let claims = self.claims.iter();
-        let rates: Vec<f64> = claims.map(|((mask, _), it)| self.rate(*mask, it)).collect();
+        let rates: Vec<f64> = claims.map(|(claim, it)| self.rate(*claim, it)).collect();
         for (claimants, rate) in self.claims.values_mut().zip(rates) {
             claimants.right += rate * span;
         }
         self.now = now;
     }
 
-    /// The part of a CPU that is due to each runnable one of these, which have this mask.
-    fn rate(&self, mask: u64, of: &Claimants) -> f64 {
-        let rivals = self
-            .claims
-            .iter()
-            .filter(|((other, _), _)| self.meet(mask, *other));
-        let all: u128 = rivals.map(|(_, it)| it.weight * u128::from(it.tasks)).sum();
-        let share = f64::from(of.cpus) * of.weight as f64 / all.max(1) as f64;
-        share.min(1.0)
+    /// The part of a CPU that is due to each runnable one of these.
+    fn rate(&self, claim: Claim, of: &Claimants) -> f64 {
+        let rivals = self.claims.iter();
+        let rivals = rivals.filter(|(other, _)| self.meet(claim.mask, other.mask));
+        let part = if self.tree.is_empty() {
+            let all: u128 = rivals.map(|(_, it)| it.all()).sum();
+            of.weight as f64 / all.max(1) as f64
+        } else {
+            self.part(claim, of, rivals)
+        };
+        (f64::from(of.cpus) * part).min(1.0)
+    }
+
+    /// The part that one of these has of what all `rivals` get: that of its cgroup in the cgroup
+    /// above, and so on, and its own in its cgroup.
+    fn part<'a>(
+        &self,
+        claim: Claim,
+        of: &Claimants,
+        rivals: impl Iterator<Item = (&'a Claim, &'a Claimants)>,
+    ) -> f64 {
+        let place = |number: u32| (number as usize).min(self.tree.len() - 1);
+        let mut loads = vec![0_u128; self.tree.len()];
+        for (rival, it) in rivals {
+            loads[place(rival.cgroup)] += it.all();
+        }
+        // A cgroup has a higher number than its parent, so this goes from the leaves to the root.
+        for number in (1..self.tree.len()).rev() {
+            let (parent, weight) = self.tree[number];
+            if loads[number] > 0 && parent < number {
+                loads[parent] += weight;
+            }
+        }
+        let mut at = place(claim.cgroup);
+        let mut part = of.weight as f64 / loads[at].max(1) as f64;
+        while at > 0 && self.tree[at].0 < at {
+            let (parent, weight) = self.tree[at];
+            part *= weight as f64 / loads[parent].max(1) as f64;
+            at = parent;
+        }
+        part
     }
 }
 
 impl Claimants {
+    /// What all of them that are runnable weigh.
+    fn all(&self) -> u128 {
+        self.weight * u128::from(self.tasks)
+    }
+
     /// Nobody yet, on the CPUs that are `free`.
-    fn new((mask, nice): Claim, free: &[bool]) -> Self {
+    fn new(Claim { mask, nice, .. }: Claim, free: &[bool]) -> Self {
         let cpus = (0u16..).map(CpuId).zip(free);
         let cpus = cpus.filter(|(cpu, is_free)| **is_free && may_use(mask, *cpu));
         Self {
@@ -161,6 +238,11 @@ mod tests {
 
     const ALL: u64 = u64::MAX;
 
+    const fn claim(mask: u64, nice: i8) -> Claim {
+        let cgroup = 0;
+        Claim { mask, nice, cgroup }
+    }
+
     fn at(ms: u64) -> SimTime {
         SimTime::from_nanos(ms * 1_000_000)
     }
@@ -173,49 +255,75 @@ mod tests {
     #[test]
     fn a_crowd_shares_the_cpus_and_nobody_has_a_right_to_two() {
         let mut rights = Rights::of(2);
-        rights.change(None, Some((ALL, 0)), at(0));
-        assert_eq!(due(&rights, (ALL, 0), 10), 10, "one of two CPUs");
+        rights.change(None, Some(claim(ALL, 0)), at(0));
+        assert_eq!(due(&rights, claim(ALL, 0), 10), 10, "one of two CPUs");
         for _ in 0..3 {
-            rights.change(None, Some((ALL, 0)), at(10));
+            rights.change(None, Some(claim(ALL, 0)), at(10));
         }
-        assert_eq!(due(&rights, (ALL, 0), 20), 15, "four tasks on two CPUs");
-        rights.change(Some((ALL, 0)), None, at(20));
-        rights.change(Some((ALL, 0)), None, at(20));
-        assert_eq!(due(&rights, (ALL, 0), 30), 25);
+        assert_eq!(
+            due(&rights, claim(ALL, 0), 20),
+            15,
+            "four tasks on two CPUs"
+        );
+        rights.change(Some(claim(ALL, 0)), None, at(20));
+        rights.change(Some(claim(ALL, 0)), None, at(20));
+        assert_eq!(due(&rights, claim(ALL, 0), 30), 25);
     }
 
     #[test]
     fn weights_count_and_so_does_what_higher_classes_took() {
         let mut rights = Rights::of(1);
-        rights.change(None, Some((ALL, 0)), at(0));
-        rights.change(None, Some((ALL, -5)), at(0));
+        rights.change(None, Some(claim(ALL, 0)), at(0));
+        rights.change(None, Some(claim(ALL, -5)), at(0));
         // A nice value of -5 weighs three times as much: 1.25 to the power of 5.
-        let light = due(&rights, (ALL, 0), 4_000);
+        let light = due(&rights, claim(ALL, 0), 4_000);
         assert!((980..=1_000).contains(&light), "{light}");
         rights.set_free(CpuId(0), false, at(4_000));
-        assert_eq!(due(&rights, (ALL, 0), 9_000), light);
+        assert_eq!(due(&rights, claim(ALL, 0), 9_000), light);
         rights.set_free(CpuId(0), true, at(9_000));
-        assert!(due(&rights, (ALL, 0), 13_000) >= 2 * light - 1);
+        assert!(due(&rights, claim(ALL, 0), 13_000) >= 2 * light - 1);
     }
 
     #[test]
     fn tasks_of_other_cpus_are_no_rivals() {
         let mut rights = Rights::of(2);
-        rights.change(None, Some((0b01, 0)), at(0));
+        rights.change(None, Some(claim(0b01, 0)), at(0));
         for _ in 0..9 {
-            rights.change(None, Some((0b10, 0)), at(0));
+            rights.change(None, Some(claim(0b10, 0)), at(0));
         }
-        assert_eq!(due(&rights, (0b01, 0), 10), 10);
-        assert_eq!(due(&rights, (0b10, 0), 9), 1);
+        assert_eq!(due(&rights, claim(0b01, 0), 10), 10);
+        assert_eq!(due(&rights, claim(0b10, 0), 9), 1);
     }
 
     #[test]
     fn claims_beyond_those_that_are_followed_have_no_known_right() {
         let mut rights = Rights::of(1);
         for at in 0..100_u64 {
-            rights.change(None, Some((1 | at << 1, 0)), SimTime::ZERO);
+            rights.change(None, Some(claim(1 | at << 1, 0)), SimTime::ZERO);
         }
         assert_eq!(rights.claims.len(), MOST_CLAIMS);
-        assert_eq!(rights.total((1 | 99 << 1, 0), at(5)), None);
+        assert_eq!(rights.total(claim(1 | 99 << 1, 0), at(5)), None);
+    }
+
+    /// Nine tasks in a cgroup beside one at the root: by cgroup each side gets a half.
+    #[test]
+    fn a_cgroup_shares_what_its_weight_gets_it() {
+        let cgroups = |weight| Cgroups {
+            tree: vec![(0, 100), (0, weight), (1, 100)],
+            of_groups: Vec::new(),
+        };
+        let inner = Claim {
+            cgroup: 2,
+            ..claim(ALL, 0)
+        };
+        for (weight, root, each) in [(100, 9, 1), (200, 6, 1), (800, 2, 2)] {
+            let mut rights = Rights::by_cgroup(1, &cgroups(weight));
+            rights.change(None, Some(claim(ALL, 0)), at(0));
+            for _ in 0..9 {
+                rights.change(None, Some(inner), at(0));
+            }
+            assert_eq!(due(&rights, claim(ALL, 0), 18), root, "{weight}");
+            assert_eq!(due(&rights, inner, 18), each, "{weight}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::higher::Higher;
-use super::right::{Claim, Rights};
+use super::right::{Cgroups, Claim, Rights};
 use traces::task_name;
 
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
@@ -101,6 +101,10 @@ pub(super) struct Task {
     /// What it had a right to, since the begin, when it got its place in the order of tasks: its
     /// wait began, or something took it out of its queue and offered it again.
     right_anew: Option<f64>,
+    /// The same by cgroup.
+    grouped_anew: Option<f64>,
+    /// The number of its cgroup in the load.
+    cgroup: u32,
     /// What it claims while it is runnable.
     claims: Option<Claim>,
     /// The CPUs that it may use, the lowest 64, if that was told.
@@ -114,9 +118,18 @@ impl Task {
         !self.is_managed || self.is_away
     }
 
-    /// What it may claim: the CPUs that it may use, and its nice value.
+    /// What it may claim where cgroups count.
     fn claim(&self) -> Claim {
-        (self.mask.unwrap_or(u64::MAX), self.nice)
+        Claim {
+            mask: self.mask.unwrap_or(u64::MAX),
+            nice: self.nice,
+            cgroup: self.cgroup,
+        }
+    }
+
+    /// What it may claim where cgroups do not count.
+    fn flat(&self) -> Claim {
+        self.claim().flat()
     }
 
     /// How long it has run until `now`.
@@ -198,6 +211,9 @@ pub(super) struct State {
     /// When which CPUs had a task of another class.
     higher: Higher,
     rights: Rights,
+    /// The rights by cgroup, if the load has cgroups.
+    grouped: Option<Rights>,
+    cgroups: Cgroups,
     /// By CPU that decided: the last task that it moved, and the last kick, with the CPU that was
     /// kicked. A move is carried out at once, an insert behind the kicks of its callback.
     moved_on: BTreeMap<CpuId, (TaskId, Deed)>,
@@ -211,10 +227,17 @@ pub(super) struct State {
 }
 
 impl State {
+    /// The load has these cgroups. Called before the run begins.
+    pub fn set_cgroups(&mut self, cgroups: Cgroups) {
+        self.cgroups = cgroups;
+    }
+
     pub fn begin(&mut self, header: &Header) {
         let cpus = usize::from(header.machine.cpus);
         self.cpus.resize_with(cpus, Cpu::default);
         self.rights = Rights::of(cpus);
+        let has_cgroups = self.cgroups.tree.len() > 1;
+        self.grouped = has_cgroups.then(|| Rights::by_cgroup(cpus, &self.cgroups));
         self.header = Some(header.clone());
     }
 
@@ -248,8 +271,15 @@ impl State {
     pub fn lag(&self, task: TaskId, now: SimTime) -> Nanos {
         let known = self.tasks.get(task.index());
         let lag =
-            known.and_then(|task| Some(self.rights.total(task.claim(), now)? - task.right_anew?));
+            known.and_then(|task| Some(self.rights.total(task.flat(), now)? - task.right_anew?));
         Nanos::new(lag.unwrap_or(0.0).max(0.0) as u64)
+    }
+
+    /// The same where each cgroup has its own right; `None` if the load has no cgroups.
+    pub fn grouped_lag(&self, task: TaskId, now: SimTime) -> Option<Nanos> {
+        let (rights, task) = (self.grouped.as_ref()?, self.tasks.get(task.index())?);
+        let lag = rights.total(task.claim(), now)? - task.grouped_anew?;
+        Some(Nanos::new(lag.max(0.0) as u64))
     }
 
     /// The runnable tasks that may use one of the CPUs that `task` may use.
@@ -257,8 +287,8 @@ impl State {
         let mask = self
             .tasks
             .get(task.index())
-            .map_or(0, |task| task.claim().0);
-        let meets = move |claim: Claim| self.rights.meet(claim.0, mask);
+            .map_or(0, |task| task.claim().mask);
+        let meets = move |claim: Claim| self.rights.meet(claim.mask, mask);
         self.tasks
             .iter()
             .filter(move |task| task.claims.is_some_and(meets))
@@ -274,10 +304,24 @@ impl State {
         let claims = is_runnable.then(|| task.claim());
         let before = std::mem::replace(&mut task.claims, claims);
         if before != claims {
-            self.rights.change(before, claims, now);
+            let flat = |claim: Option<Claim>| claim.map(Claim::flat);
+            self.rights.change(flat(before), flat(claims), now);
+            if let Some(grouped) = &mut self.grouped {
+                grouped.change(before, claims, now);
+            }
         }
         if anew || before != claims {
-            task.right_anew = self.rights.total(task.claim(), now);
+            task.right_anew = self.rights.total(task.flat(), now);
+            let grouped = self.grouped.as_ref();
+            task.grouped_anew = grouped.and_then(|it| it.total(task.claim(), now));
+        }
+    }
+
+    /// From `now` on the policy's tasks may have this CPU, or may not.
+    fn set_free(&mut self, cpu: CpuId, is_free: bool, now: SimTime) {
+        self.rights.set_free(cpu, is_free, now);
+        if let Some(grouped) = &mut self.grouped {
+            grouped.set_free(cpu, is_free, now);
         }
     }
 
@@ -311,8 +355,11 @@ impl State {
         self.number += 1;
         match event.what() {
             What::New {
-                group, index, pid, ..
-            } => self.born(group, index, pid),
+                group,
+                index,
+                pid,
+                parent,
+            } => self.born((group, index), pid, parent),
             What::Wakeup(_) => {
                 self.with(event.task, |task| task.runnable_since = Some(event.time));
                 self.claim(event.task, event.time, true);
@@ -369,7 +416,14 @@ impl State {
         }
     }
 
-    fn born(&mut self, group: u32, index: u32, pid: u32) {
+    fn born(&mut self, (group, index): (u32, u32), pid: u32, parent: TaskId) {
+        let own = self
+            .cgroups
+            .of_groups
+            .get(group as usize)
+            .copied()
+            .flatten();
+        let parents = self.tasks.get(parent.index()).map(|it| it.cgroup);
         let header = self.header.as_ref();
         let name = header.map(|header| task_name(header, group, index));
         let group = header.and_then(|header| header.groups.get(group as usize));
@@ -377,6 +431,7 @@ impl State {
             name: name.unwrap_or_default(),
             nice: group.map_or(0, |group| group.nice),
             pid,
+            cgroup: own.or(parents).unwrap_or(0),
             ..Task::default()
         });
     }
@@ -435,8 +490,8 @@ impl State {
             return;
         }
         cpu.outranked = outranks.then_some(self.number);
-        self.rights
-            .set_free(number, !outranks && !cpu.is_offline, now);
+        let is_free = !outranks && !cpu.is_offline;
+        self.set_free(number, is_free, now);
         self.higher.note(number, outranks, now);
         if self.higher.is_long() {
             let waits = self.tasks.iter().filter(|task| task.on.is_none());
@@ -467,8 +522,14 @@ impl State {
                 if let Some(cpu) = self.cpus.get_mut(number.index()) {
                     cpu.is_offline = is_offline;
                     let is_free = !is_offline && cpu.outranked.is_none();
-                    self.rights.set_free(number, is_free, event.time);
+                    self.set_free(number, is_free, event.time);
                 }
+            }
+            Op::CgroupMove => {
+                // As programs see it, the root's number is 1.
+                let cgroup = u32::try_from(word.saturating_sub(1)).unwrap_or(0);
+                self.with(event.task, |task| task.cgroup = cgroup);
+                self.claim(event.task, event.time, false);
             }
             Op::CpuRelease => {
                 self.released = Some((event.time, event.cpu));

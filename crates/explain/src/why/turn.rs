@@ -5,6 +5,7 @@ use model::{CpuId, Nanos, SimTime, TaskId};
 use super::OVERLONG;
 use super::right::may_use;
 use super::state::{Kind, State};
+use super::verdict::Right;
 
 /// The slice of a task whose policy gives it none (`SCX_SLICE_DFL`, kernel 6.18), nanoseconds.
 const SLICE_DFL: u64 = 20_000_000;
@@ -27,8 +28,17 @@ impl State {
 
     /// Whether `id` lags behind by more than a round: in its wait it had a right to so much more
     /// CPU time than it got. Whoever is within that waits for its turn, however many others do.
-    pub fn is_owed(&self, id: TaskId, now: SimTime) -> bool {
-        self.lag(id, now) > self.round(id)
+    /// Of a policy that declares no `right` it must lag behind by weight and by cgroup.
+    pub fn is_owed(&self, id: TaskId, now: SimTime, right: Option<Right>) -> bool {
+        let by_weight = || self.lag(id, now);
+        let by_cgroup = || self.grouped_lag(id, now).unwrap_or_else(by_weight);
+        let lag = match right {
+            Some(Right::Weight) => by_weight(),
+            Some(Right::Cgroup) => by_cgroup(),
+            Some(Right::Rank | Right::Deadline | Right::Nothing) => return false,
+            None => by_weight().min(by_cgroup()),
+        };
+        lag > self.round(id)
     }
 
     /// One round: the slices of all that may use a CPU of `id`, shared by these CPUs. A slice

@@ -28,6 +28,78 @@ impl Tier {
     }
 }
 
+/// The right by which a policy shares the CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Right {
+    /// By the weight of each task.
+    Weight,
+    /// By `cpu.weight` of each cgroup, and in it by the weight of each task.
+    Cgroup,
+    /// A task of higher rank goes first for as long as it wants.
+    Rank,
+    /// The task with the earliest deadline goes first.
+    Deadline,
+    /// Nobody has a right to a share.
+    Nothing,
+}
+
+impl Right {
+    /// Every right.
+    pub const ALL: [Self; 5] = [
+        Self::Weight,
+        Self::Cgroup,
+        Self::Rank,
+        Self::Deadline,
+        Self::Nothing,
+    ];
+
+    /// As a policy declares it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Weight => "weight",
+            Self::Cgroup => "cgroup",
+            Self::Rank => "rank",
+            Self::Deadline => "deadline",
+            Self::Nothing => "none",
+        }
+    }
+
+    /// The right of this word; `None` if there is none.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.word() == word)
+    }
+
+    /// Whether a task that only lags may have something to complain of.
+    #[must_use]
+    pub const fn has_shares(self) -> bool {
+        matches!(self, Self::Weight | Self::Cgroup)
+    }
+}
+
+/// A share that is broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The right that the policy declares; `None`: it declares none, so nothing is promised.
+    pub right: Option<Right>,
+    /// CPU time that the victim had a right to in its wait, by the weights of all tasks.
+    pub lag: Nanos,
+    /// The same by cgroup; `None` if the load has none.
+    pub lag_by_cgroup: Option<Nanos>,
+    /// The lag above which the share is broken.
+    pub bound: Nanos,
+}
+
+/// Why a finding counts as a fault, or does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its tier, unless an error exit makes it a broken contract; `None`: no fault of a policy.
+    pub tier: Option<Tier>,
+    /// Of [`Tier::Share`]: by how much.
+    pub share: Option<Share>,
+}
+
 /// How far a task lags behind what it has a right to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lag {
@@ -74,7 +146,19 @@ impl Finding {
     pub const fn tier(&self) -> Option<Tier> {
         match self.message {
             Some(_) => Some(Tier::Contract),
-            None => self.fault.tier(),
+            None => self.verdict.tier,
+        }
+    }
+
+    /// Whether it is a fault. A broken share is one only if the policy declares the right that it
+    /// breaks.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        let share = self.verdict.share.as_ref();
+        match self.tier() {
+            None => false,
+            Some(Tier::Contract | Tier::NoRival) => true,
+            Some(Tier::Share) => share.is_some_and(|it| it.right.is_some()),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use ask::explain::{Explain as Question, ExplainOf};
 use clap::Args;
-use explain::why::{Fault, Finding};
+use explain::why::{Fault, Finding, Right};
 use model::{Nanos, SimTime};
 use workload::RunSpec;
 
@@ -85,6 +85,11 @@ pub struct Explain {
     #[arg(long, value_name = "FILE", requires = "policy", conflicts_with_all = ["task", "worst"])]
     shrink: Option<PathBuf>,
 
+    /// Right by which shares of the CPUs are judged: weight, cgroup, rank, deadline or none.
+    /// Default: the one that the policy declares in its section `right`.
+    #[arg(long, value_name = "RIGHT", value_parser = ask::right::parse, conflicts_with = "dump")]
+    right: Option<Right>,
+
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -112,8 +117,8 @@ pub fn run(request: &Explain) -> anyhow::Result<Status> {
         write!(to, "{}", text::of(&explanation, look::width()))?;
     }
     to.flush()?;
-    let is_found = explanation.finding.is_some();
-    Ok(if is_found {
+    let is_fault = |finding: &Finding| request.dump.is_some() || finding.is_fault();
+    Ok(if explanation.finding.as_ref().is_some_and(is_fault) {
         Status::Ejected
     } else {
         Status::Done
@@ -126,6 +131,7 @@ impl Explain {
             of,
             task: self.task.clone(),
             worst: self.worst,
+            right: self.right,
         };
         question.ask(&COMPUTER).map_err(ask::Error::into_cause)
     }
@@ -228,7 +234,7 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
             None => end,
         };
         let case = request.case(&found, &spec, end)?;
-        return smallest(case, finding.clone(), path);
+        return smallest(case, finding.clone(), (path, request.right));
     }
     Ok(Explanation {
         again: Some(About::again()),
@@ -237,14 +243,21 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
 }
 
 /// Makes the run as small as it shows the same, writes that into `path`, and explains it.
-fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explanation> {
-    let weights = [Property::Weights];
-    let properties: &[Property] = match finding.fault {
-        Fault::UnfairShare => &weights,
-        _ => &[],
+fn smallest(
+    case: Case,
+    finding: Finding,
+    (path, right): (&Path, Option<Right>),
+) -> anyhow::Result<Explanation> {
+    let own = match finding.fault {
+        Fault::UnfairShare => Property::Weights,
+        _ => Property::Share,
     };
+    let properties: Vec<_> = [own]
+        .into_iter()
+        .chain(right.map(Property::Right))
+        .collect();
     let before = case.size(&COMPUTER)?;
-    let shrunk = shrink((case, finding), properties, COMPUTER.jobs(None))?;
+    let shrunk = shrink((case, finding), &properties, COMPUTER.jobs(None))?;
     let (after, runs) = (shrunk.case.size(&COMPUTER)?, shrunk.runs);
     let mut to = output::create(path)?;
     let written = to.write_all(&shrunk.case.bundle().write());
@@ -257,7 +270,11 @@ fn smallest(case: Case, finding: Finding, path: &Path) -> anyhow::Result<Explana
     }
     Ok(Explanation {
         finding: Some(shrunk.finding),
-        again: Some(format!("runslice explain {}", path.display())),
+        again: Some(format!(
+            "runslice explain {}{}",
+            path.display(),
+            right.map_or_else(String::new, |it| format!(" --right {}", it.word()))
+        )),
         ..Explanation::default()
     })
 }

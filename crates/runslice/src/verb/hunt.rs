@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use ask::hunt::Hunt as Question;
 use clap::Args;
-use explain::why::Finding;
+use explain::why::{Finding, Right};
 use model::{Advised, PolicySpec, span};
 use serde_json::json;
 
@@ -34,11 +34,17 @@ pub struct Hunt {
 
     /// Also search for runs that break this property. May be repeated. `wait < 100ms`: no task
     /// waits so long for a CPU. `weights`: of two tasks that always want the CPU, the one of more
-    /// weight gets no less of it.
+    /// weight gets no less of it. `share`: no task lags behind by more than a round, also if the
+    /// policy declares no right.
     ///
     /// Without it, only a task that starves and an ejection count.
     #[arg(long, value_name = "PROPERTY", value_parser = Property::parse)]
     property: Vec<Property>,
+
+    /// Right by which shares of the CPUs are judged: weight, cgroup, rank, deadline or none.
+    /// Default: the one that the policy declares in its section `right`.
+    #[arg(long, value_name = "RIGHT", value_parser = ask::right::parse)]
+    right: Option<Right>,
 
     /// Seed of the trials. The same seed tries the same machines and loads.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -116,7 +122,7 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
     let question = Question {
         policy: found.policy,
         seed: request.seed,
-        properties: request.property.clone(),
+        properties: request.properties(),
     };
     let asked = question.key();
     let mut state = State::open(&folder, &asked)?;
@@ -144,6 +150,12 @@ impl Hunt {
         let name: String = policy.name.chars().map(plain).collect();
         let folder = || PathBuf::from(format!("hunt-{name}"));
         self.output.clone().unwrap_or_else(folder)
+    }
+
+    /// What a run is judged by.
+    fn properties(&self) -> Vec<Property> {
+        let own = self.property.iter().copied();
+        own.chain(self.right.map(Property::Right)).collect()
     }
 
     fn jobs(&self) -> NonZeroUsize {
@@ -197,7 +209,7 @@ impl Hunter<'_> {
             Bundle::read(&COMPUTER, &input::bytes(&file, input::OBJECT)?).with_context(named)?;
         let case = Case::of_bundle(bundle).with_context(named)?;
         let spec = case.spec(&COMPUTER).with_context(named)?;
-        let found = violation::find(&COMPUTER, &spec, &self.request.property)?;
+        let found = violation::find(&COMPUTER, &spec, &self.question.properties)?;
         if let Some(finding) = found {
             self.report_last(state, case, finding)?;
             state.write(&self.folder)?;
@@ -284,7 +296,11 @@ impl Hunter<'_> {
                 finding,
                 runs,
                 is_cut,
-            } = shrink((case, finding), &self.request.property, self.request.jobs())?;
+            } = shrink(
+                (case, finding),
+                &self.question.properties,
+                self.request.jobs(),
+            )?;
             output::write_whole(&file, &case.bundle().write())?;
             hunted.is_whole = false;
             (finding, Some((case.size(&COMPUTER)?, runs, is_cut)))
@@ -296,9 +312,14 @@ impl Hunter<'_> {
         let mut properties = self.request.property.iter();
         let asks = properties.any(|it| matches!(it, Property::Wait(_)));
         let worst = if asks { " --worst 1" } else { "" };
+        let right = self
+            .request
+            .right
+            .map(|it| format!(" --right {}", it.word()));
+        let right = right.unwrap_or_default();
         self.reports.push(Report {
             finding,
-            again: format!("runslice explain {}{worst}", file.display()),
+            again: format!("runslice explain {}{worst}{right}", file.display()),
             trial,
             size,
             shrunk,

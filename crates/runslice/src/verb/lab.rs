@@ -18,7 +18,7 @@ use workload::{RunSpec, Workload};
 use crate::exit::{Status, UsageError};
 use crate::{kernel, output, policy, workload_arg};
 
-use grade::Wanted;
+use grade::{Asked, Wanted};
 use questions::Question;
 use run::Course;
 
@@ -55,11 +55,17 @@ pub struct Lab {
 
     /// Property that an object must have. May be repeated. `wait < 100ms`: no task waits so long.
     /// `weights`: of two tasks that always want the CPU, the one of more weight gets no less.
-    /// `like POLICY`: every task ends when it does under that built-in policy.
+    /// `share`: no task lags behind by more than a round. `like POLICY`: every task ends when it
+    /// does under that built-in policy.
     ///
     /// That nobody starves and nothing errs is always asked for.
     #[arg(long, value_name = "PROPERTY", value_parser = Wanted::parse, requires = "grade")]
     property: Vec<Wanted>,
+
+    /// Right by which --grade judges shares of the CPUs: weight, cgroup, rank, deadline or none.
+    /// Default: the one that each object declares in its section `right`.
+    #[arg(long, value_name = "RIGHT", value_parser = ask::right::parse, requires = "grade")]
+    right: Option<explain::why::Right>,
 
     /// Number of loads made from the seed for --grade without --workload.
     #[arg(long, value_name = "NUMBER", default_value_t = 3, requires = "grade",
@@ -81,7 +87,14 @@ const LONGEST: Nanos = Nanos::from_secs(10);
 pub fn run(request: &Lab) -> anyhow::Result<Status> {
     if let Some(folder) = &request.grade {
         let loads = request.loads()?;
-        let report = grade::folder(folder, &loads, &request.property)?;
+        let report = grade::folder(
+            folder,
+            &Asked {
+                loads: &loads,
+                wanted: &request.property,
+                right: request.right,
+            },
+        )?;
         let mut to = output::open(None)?;
         writeln!(to, "{report:#}")?;
         to.flush()?;

@@ -1,6 +1,6 @@
 //! An explanation for scripts.
 
-use explain::why::{Act, Dumped, Finding, QueueView, Standing, Victim};
+use explain::why::{Act, Dumped, Finding, QueueView, Share, Standing, Victim};
 use serde_json::{Value, json};
 
 use super::Explanation;
@@ -58,6 +58,9 @@ fn finding(finding: &Finding) -> Value {
     json!({
         "fault": finding.fault.word(),
         "what": finding.fault.sentence(),
+        "tier": finding.tier().map(explain::why::Tier::word),
+        "is_fault": finding.is_fault(),
+        "share": finding.verdict.share.as_ref().map(share),
         "time_ns": finding.time.as_nanos(),
         "message": finding.message,
         "stopped_at": finding.stopped,
@@ -69,6 +72,15 @@ fn finding(finding: &Finding) -> Value {
         "running": holders.collect::<Vec<_>>(),
         "waiting": finding.waiting,
         "advice": finding.fault.advice(),
+    })
+}
+
+fn share(share: &Share) -> Value {
+    json!({
+        "right": share.right.map(explain::why::Right::word),
+        "lag_ns": share.lag.get(),
+        "lag_by_cgroup_ns": share.lag_by_cgroup.map(model::Nanos::get),
+        "bound_ns": share.bound.get(),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ask::words::counted;
-use explain::why::{Act, Dumped, Fault, Finding, QueueView, Standing, Victim};
+use explain::why::{Act, Dumped, Fault, Finding, QueueView, Share, Standing, Tier, Victim};
 use model::{Nanos, SimTime};
 
 use super::Explanation;
@@ -151,6 +151,7 @@ impl Text {
         if let Some(message) = &finding.message {
             self.item("kernel", message);
         }
+        self.verdict(finding);
         if let Some(stopped) = &finding.stopped {
             self.item("stopped at", stopped);
         }
@@ -162,6 +163,38 @@ impl Text {
         }
         self.idle(finding);
         self.holders(finding);
+    }
+
+    /// Why it is a fault, or is none.
+    fn verdict(&mut self, finding: &Finding) {
+        let words = match (finding.tier(), &finding.verdict.share) {
+            (Some(Tier::Contract), _) if finding.fault == Fault::Outranked => {
+                "the kernel's rule: before 7.0 its watchdog ends a policy whose tasks wait behind \
+                 real-time or deadline tasks"
+            }
+            (Some(Tier::NoRival), _) => {
+                "no rival: it could run on a CPU that idles, at nobody's expense"
+            }
+            (Some(Tier::Share), Some(share)) => return self.share(share),
+            _ => return,
+        };
+        self.item("verdict", words);
+    }
+
+    fn share(&mut self, share: &Share) {
+        let by_cgroup = share.lag_by_cgroup;
+        let by_cgroup = by_cgroup.map_or_else(String::new, |lag| format!(", {lag} by cgroup"));
+        let (lag, bound) = (share.lag, share.bound);
+        let lags = if lag > bound {
+            format!("it lags {lag} behind by weight{by_cgroup}, and a round is {bound}")
+        } else {
+            format!("a slice that never ends keeps it waiting for more than a round, {bound}")
+        };
+        let whose = match share.right {
+            Some(right) => format!("share: the policy declares the right `{}`", right.word()),
+            None => "share, no fault: the policy declares no right (--right)".to_owned(),
+        };
+        self.item("verdict", &format!("{whose}; {lags}"));
     }
 
     fn victim(&mut self, victim: &Victim, waiting: usize) {

@@ -172,6 +172,7 @@ fn blank(fault: Fault) -> Dumped {
         before: Vec::new(),
         finding: Finding {
             fault,
+            verdict: super::verdict::Verdict::default(),
             time: SimTime::ZERO,
             message: None,
             stopped: None,

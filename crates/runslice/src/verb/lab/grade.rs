@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use explain::why::Finding;
+use explain::why::{Finding, Right};
 use model::{Advised, PolicySpec};
 use serde_json::{Value, json};
 
@@ -56,12 +56,23 @@ impl Wanted {
     }
 }
 
+/// What every object is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The loads.
+    pub loads: &'a [Load],
+    /// What it must have besides that nobody starves and nothing errs.
+    pub wanted: &'a [Wanted],
+    /// The right by which shares are judged; `None`: the one that the object declares.
+    pub right: Option<Right>,
+}
+
 /// Grades every object of a folder, and every policy in C.
 ///
 /// # Errors
 /// When the folder cannot be read or has none of them, or a source cannot be compiled for a reason
 /// that is not its own.
-pub fn folder(folder: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Result<Value> {
+pub fn folder(folder: &Path, asked: &Asked<'_>) -> anyhow::Result<Value> {
     let entries = std::fs::read_dir(folder);
     let entries = entries.map_err(model::CannotRead::at(folder.display()))?;
     let is_object = |path: &Path| path.extension().is_some_and(|it| it == "o");
@@ -81,22 +92,22 @@ pub fn folder(folder: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Resul
         );
         return Err(UsageError::new(message).into());
     }
-    let graded = handed_in.iter().map(|path| object(path, loads, wanted));
+    let graded = handed_in.iter().map(|path| object(path, asked));
     let graded: Vec<_> = graded.collect::<anyhow::Result<_>>()?;
     let passed = graded.iter().filter(|it| it["passed"] == true).count();
     Ok(json!({ "objects": graded.len(), "passed": passed, "results": graded }))
 }
 
 /// Grades one object or source. What is wrong with it is a result, not an error.
-fn object(path: &Path, loads: &[Load], wanted: &[Wanted]) -> anyhow::Result<Value> {
+fn object(path: &Path, asked: &Asked<'_>) -> anyhow::Result<Value> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let policy = policy_in(path)?;
     let judge = |wanted| match &policy {
-        Ok(policy) => judge(policy, loads, wanted),
+        Ok(policy) => judge(policy, asked, wanted),
         Err(why) => Err(why.clone()),
     };
     let mut results = vec![result("no fault", judge(None))];
-    let others = wanted.iter();
+    let others = asked.wanted.iter();
     results.extend(others.map(|wanted| result(&wanted.text(), judge(Some(wanted)))));
     let passed = results.iter().all(|it| it["holds"] == true);
     Ok(json!({ "object": printable(&name), "passed": passed, "properties": results }))
@@ -140,11 +151,11 @@ fn result(property: &str, verdict: Result<(), String>) -> Value {
 }
 
 /// Whether the policy has a property under every load, or why not.
-fn judge(policy: &PolicySpec, loads: &[Load], wanted: Option<&Wanted>) -> Result<(), String> {
+fn judge(policy: &PolicySpec, asked: &Asked<'_>, wanted: Option<&Wanted>) -> Result<(), String> {
     let words = |error: anyhow::Error| crate::exit::in_full(&error);
-    for load in loads {
+    for load in asked.loads {
         let own = spec(policy.clone(), load);
-        let properties = match wanted {
+        let mut properties = match wanted {
             Some(Wanted::Like(name)) => {
                 like(name, load, &Course::of(&own).map_err(words)?).map_err(words)??;
                 continue;
@@ -152,6 +163,7 @@ fn judge(policy: &PolicySpec, loads: &[Load], wanted: Option<&Wanted>) -> Result
             Some(Wanted::Property(property)) => vec![*property],
             None => Vec::new(),
         };
+        properties.extend(asked.right.map(Property::Right));
         if let Some(finding) = violation::find(&COMPUTER, &own, &properties).map_err(words)? {
             return Err(why(&finding, load));
         }

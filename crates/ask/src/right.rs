@@ -1,0 +1,49 @@
+//! The right by which a policy shares the CPUs: what it declares, or what its user says.
+
+use bpf::Object;
+use explain::why::{Cgroups, Observer, Right};
+use model::{Advised, PolicySpec};
+use workload::RunSpec;
+
+/// The section of an object that names its right, as `license` names its licence. A loader passes
+/// over it: it is no map and no program.
+pub const SECTION: &str = "right";
+
+/// Reads `weight`, `cgroup`, `rank`, `deadline` or `none`.
+///
+/// # Errors
+/// When it is none of them.
+pub fn parse(text: &str) -> Result<Right, Advised> {
+    Right::of_word(text.trim()).ok_or_else(|| {
+        let words = Right::ALL.map(Right::word).join(", ");
+        Advised::new(
+            format!("`{text}` is no right"),
+            format!("write one of {words}"),
+        )
+    })
+}
+
+/// The right that the object of `policy` declares. `None`: it declares none, or a word that is no
+/// right, or it is a program, whose object is not known.
+#[must_use]
+pub fn declared(policy: &PolicySpec) -> Option<Right> {
+    let object = Object::parse(&policy.object).ok()?;
+    Right::of_word(object.text(SECTION)?.trim())
+}
+
+/// An observer of the run of `spec` that judges shares by `right`, or by what the policy declares.
+#[must_use]
+pub fn observer(spec: &RunSpec, right: Option<Right>, observer: Observer) -> Observer {
+    let right = right.or_else(|| declared(&spec.policy));
+    observer.with_right(right).with_cgroups(cgroups_of(spec))
+}
+
+fn cgroups_of(spec: &RunSpec) -> Cgroups {
+    let workload = &spec.workload;
+    let tree = workload.cgroups.iter();
+    let groups = workload.groups.iter();
+    Cgroups {
+        tree: tree.map(|it| (it.parent, it.weight)).collect(),
+        of_groups: groups.map(|group| group.cgroup).collect(),
+    }
+}
