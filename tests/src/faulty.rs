@@ -262,6 +262,14 @@ pub const LATER: &[Case] = &[
         "light",
     ),
     case(
+        "refills",
+        2,
+        "[task.hog]\ncount = 4\ndo = \"run(inf)\"\n\
+         [task.bound]\ncpus = \"1\"\ndo = \"sleep(1ms), run(inf)\"\n",
+        Fault::LocalRefilled,
+        "bound",
+    ),
+    case(
         "cgroup-move",
         1,
         "[cgroup.other]\n[task.moved]\n\

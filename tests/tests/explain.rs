@@ -152,6 +152,29 @@ fn shares_are_compared_among_tasks_that_may_use_the_same_cpus() {
     assert_eq!(observer.finding(), None);
 }
 
+/// A real-time task takes the CPU of a task that has others, too: nobody is at fault, whatever
+/// callbacks the policy has or lacks.
+#[test]
+fn a_wait_for_a_higher_class_is_told_by_what_ran_and_not_by_the_callbacks() {
+    let load = "[task.hog]\ncount = 2\ndo = \"loop(inf)[ run(367us) ]\"\n\
+        [task.rt]\ncpus = \"1\"\npolicy = \"rr:50\"\ndo = \"sleep(989912us), run(inf)\"\n";
+    for policy in ["no-select-cpu", "fifo", "eevdf"] {
+        let run = Run {
+            cpus: 2,
+            until: Nanos::from_secs(4),
+            ..Run::new(policy, load)
+        };
+        let mut observer = Observer::new(0, None);
+        let _summary = run.feed(&mut observer);
+        let finding = observer.finding();
+        let is_fine = finding
+            .as_ref()
+            .is_none_or(|it| it.fault == Fault::Outranked);
+        assert!(is_fine, "{policy}: {finding:?}");
+        assert!(!finding.is_some_and(|it| it.is_fault()), "{policy}");
+    }
+}
+
 #[test]
 fn a_policy_without_a_fault_is_not_accused() {
     let loads = [SHELLS, HOGS, BOUND];

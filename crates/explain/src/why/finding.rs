@@ -18,6 +18,9 @@ pub enum Fault {
     UnreadQueue,
     /// The task is in a queue that only CPUs look at where it may not run.
     UnreachableQueue,
+    /// The CPUs that would look at the queue are never asked for work: the policy inserts other
+    /// tasks into their local queues.
+    LocalRefilled,
     /// A CPU looked at the queue of the task, took nobody, and ended its `dispatch`.
     Skipped,
     /// Others that came later, or from other queues, are always taken first.
@@ -74,6 +77,7 @@ impl Fault {
             Self::InsertIgnored => "insert-ignored",
             Self::UnreadQueue => "unread-queue",
             Self::UnreachableQueue => "unreachable-queue",
+            Self::LocalRefilled => "local-refilled",
             Self::Skipped => "skipped",
             Self::PassedOver => "passed-over",
             Self::ForgottenKick => "forgotten-kick",
@@ -107,6 +111,10 @@ impl Fault {
             Self::UnreadQueue => "a runnable task is in a queue that nobody looks at",
             Self::UnreachableQueue => {
                 "a runnable task is in a queue that only CPUs look at where it may not run"
+            }
+            Self::LocalRefilled => {
+                "the CPUs that a runnable task waits for are not asked for work, because the \
+                 policy fills their local queues itself"
             }
             Self::Skipped => "a CPU that may run the task looked at its queue and took nobody",
             Self::PassedOver => "others are always taken before a runnable task",
@@ -158,6 +166,11 @@ impl Fault {
             Self::UnreachableQueue => {
                 "Choose the queue by a CPU of `p->cpus_ptr`, and let `set_cpumask` move what \
                  waits there already."
+            }
+            Self::LocalRefilled => {
+                "`dispatch` of a CPU is called only when its local queue is empty. Insert into it \
+                 directly only if no task waits in a queue that this CPU serves, or look there \
+                 in `tick`."
             }
             Self::Skipped => {
                 "Look at what ends the walk through the queue: a task at its head that may not \

@@ -7,7 +7,7 @@ use super::finding::{
     Act, Fault, Finding, Holder, IdleCpu, Places, QueueView, Standing, Victim, Wait,
 };
 use super::message::fault_of;
-use super::state::{Deed, Kind, Queue, State, Where};
+use super::state::{Cpu, Deed, Kind, Queue, State, Where};
 use super::turn::LEAST_ROUND;
 use super::verdict::{Right, Share, Tier, Verdict};
 
@@ -18,6 +18,9 @@ const LONG_PART: u64 = 4;
 const JUDGED: usize = 256;
 /// A CPU that idles for less than this while a task waits may be about to look for it.
 const SETTLED: Nanos = Nanos::from_millis(1);
+/// So many direct inserts into a local queue without a `dispatch` in between keep a CPU busy: the
+/// first one may have ended its idleness, and the second its turn.
+const REFILLS: u32 = 3;
 /// How much more CPU time the lighter of two tasks has, as a part of the heavier one's, before
 /// that is called unfair: an eighth, which slices cannot explain.
 const UNFAIR: u64 = 8;
@@ -419,12 +422,12 @@ impl Judge<'_> {
         };
         let overtaken = self.overtaken(id);
         if running.outranks() {
-            // Of another class: no slice of the policy ends it. A policy that is not asked when
-            // such a task comes cannot take back what was there before, and none gets back the
-            // task that ran, which the kernel puts there itself.
+            // Of another class: no slice of the policy ends it. What was there before is the
+            // higher class's doing, whatever callbacks the policy has, and so is the task that
+            // ran, which the kernel puts there itself.
             let came = holder.outranked.unwrap_or_default();
             let release = Caller::Callback(model::Op::CpuRelease);
-            let is_left = !self.state.has_release && self.put_number(id) < came;
+            let is_left = self.put_number(id) < came || put.is_some_and(|put| put.is_kernels());
             // Nor did the policy choose this CPU, if it claimed another one for the task and the
             // kernel did not go there, because that one goes offline.
             let is_elsewhere = task.claim.is_some_and(|claimed| claimed != cpu);
@@ -485,6 +488,9 @@ impl Judge<'_> {
         let (queue, entry) = self.state.entry(id).expect("the caller has seen it");
         let is_there = |cpu: &CpuId| !self.state.cpus[cpu.index()].is_offline;
         let usable = self.state.usable(id);
+        if let Some(refill) = self.refilled(&usable, self.put_number(id)) {
+            return (Fault::LocalRefilled, Some(refill));
+        }
         let looked = entry.readers.iter();
         let looked = looked.filter(|(cpu, _)| self.state.may_run(id, **cpu));
         let looked = looked.map(|(_, look)| *look).max_by_key(|it| it.number);
@@ -530,6 +536,19 @@ impl Judge<'_> {
         // Those before it were taken: what has happened since the last of them?
         let since = looked.or(put);
         self.unlooked(id, &usable, queue, (since, is_read))
+    }
+
+    /// The last direct insert into the local queue of one of `cpus`, if these run what the policy
+    /// inserts there and none of them was asked for work since `since`.
+    fn refilled(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
+        let mut cpus = cpus.iter().map(|cpu| &self.state.cpus[cpu.index()]);
+        let is_refilled = |cpu: &Cpu| {
+            let is_unasked = cpu.dispatch.is_none_or(|began| began <= since);
+            is_unasked && cpu.task.is_some() && cpu.refills >= REFILLS
+        };
+        let last = cpus.clone().filter_map(|cpu| cpu.refilled);
+        let last = last.max_by_key(|deed| deed.number);
+        last.filter(|_| cpus.all(is_refilled))
     }
 
     /// Nobody has looked at `queue` since `since`; `is_read`: somebody does so now and then.

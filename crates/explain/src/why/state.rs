@@ -182,6 +182,9 @@ pub(super) struct Cpu {
     pub empty_dispatch: Option<Deed>,
     /// That one had looked at no queue.
     pub is_blind: bool,
+    /// Direct inserts into its local queue since the last `dispatch` began, and the last of them.
+    pub refills: u32,
+    pub refilled: Option<Deed>,
     /// Queues at which it has looked since its last `dispatch` began.
     looked: Vec<u32>,
     /// The last look that took a task, and the queue.
@@ -206,8 +209,6 @@ pub(super) struct State {
     decisions: bool,
     offline: Option<SimTime>,
     released: Option<(SimTime, CpuId)>,
-    /// The policy is asked when a higher class takes a CPU.
-    pub has_release: bool,
     /// When which CPUs had a task of another class.
     higher: Higher,
     rights: Rights,
@@ -506,6 +507,7 @@ impl State {
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
                     cpu.dispatch = Some(self.number);
                     cpu.looked.clear();
+                    cpu.refills = 0;
                     if let Some((task, run)) = &mut cpu.stint
                         && let Some(task) = self.tasks.get(task.index())
                     {
@@ -533,7 +535,6 @@ impl State {
             }
             Op::CpuRelease => {
                 self.released = Some((event.time, event.cpu));
-                self.has_release = true;
             }
             _ => {}
         }
@@ -625,6 +626,14 @@ impl State {
         let Some(queue) = self.queues.get_mut(&index) else {
             return;
         };
+        if let Kind::Local(cpu) = Self::kind_of(queue.id)
+            && let Some(cpu) = self.cpus.get_mut(cpu.index())
+            && !by_kernel
+            && deed.caller != Caller::Callback(Op::Dispatch)
+        {
+            cpu.refills = cpu.refills.saturating_add(1);
+            cpu.refilled = Some(deed);
+        }
         queue.depth = into.depth;
         self.entries += 1;
         if flags & insert::HEAD != 0 && !by_kernel {

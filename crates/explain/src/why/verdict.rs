@@ -123,6 +123,7 @@ impl Fault {
             | Self::InsertIgnored
             | Self::UnreadQueue
             | Self::UnreachableQueue
+            | Self::LocalRefilled
             | Self::CpuNotAllowed
             | Self::NoSuchCpu
             | Self::NoSuchQueue
