@@ -37,6 +37,7 @@ pub mod services;
 pub mod sets;
 pub mod shrink;
 pub mod simulate;
+pub mod starvation;
 pub mod stated;
 pub mod sweep;
 mod until;

@@ -1,5 +1,6 @@
 //! One simulated run, of a policy or of a scheduler's own program.
 
+use explain::why::Right;
 use model::{Nanos, Sampler, Sink, Summary};
 use sim::{Options, Simulation};
 use stats::Metrics;
@@ -10,6 +11,7 @@ use crate::error::of_run;
 use crate::outcome::Outcome;
 use crate::program;
 use crate::services::Services;
+use crate::starvation;
 use crate::until::Until;
 
 /// A simulated run that is being asked for. Beside what [`Simulation`] offers, it starts the
@@ -20,6 +22,7 @@ pub struct Runner<'a> {
     spec: &'a RunSpec,
     services: Services<'a>,
     options: Options,
+    right: Option<Right>,
     sink: Option<&'a mut dyn Sink>,
     sampler: Option<(&'a mut dyn Sampler, Nanos)>,
 }
@@ -31,6 +34,7 @@ impl<'a> Runner<'a> {
             spec,
             services: *services,
             options: Options::default(),
+            right: None,
             sink: None,
             sampler: None,
         }
@@ -39,6 +43,13 @@ impl<'a> Runner<'a> {
     /// The run is computed as `options` say.
     pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Tasks that wait for long at the end are judged by `right`, or by what the policy declares.
+    /// Only [`Runner::measure`] judges.
+    pub const fn with_right(mut self, right: Option<Right>) -> Self {
+        self.right = right;
         self
     }
 
@@ -115,7 +126,8 @@ impl<'a> Runner<'a> {
         if let Some((sampler, every)) = self.sampler {
             runner = runner.sampled(sampler, every);
         }
-        let summary = runner.start()?;
+        let mut summary = runner.start()?;
+        starvation::judge(&self.services, spec, self.options, self.right, &mut summary)?;
         Ok((Outcome::of(spec, &metrics, summary), metrics))
     }
 }

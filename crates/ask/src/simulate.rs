@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
+use explain::why::Right;
 use model::Nanos;
 use stats::Metrics;
 use stats::compare::{MeasuredNumber, Role, Set};
@@ -46,6 +47,8 @@ pub struct Simulate {
     pub options: sim::Options,
     /// What is measured of each run besides.
     pub goals: Vec<Goal>,
+    /// The right by which tasks that wait for long are judged; `None`: what each policy declares.
+    pub right: Option<Right>,
 }
 
 /// Most memory of each policy that may be asked for, MiB.
@@ -117,7 +120,9 @@ impl Simulate {
         }
         runs::say_end(services, &specs[0]);
         let make = |spec: &RunSpec| {
-            let runner = Runner::new(spec, services).with_options(self.options);
+            let runner = Runner::new(spec, services)
+                .with_options(self.options)
+                .with_right(self.right);
             let (outcome, metrics) = runner.measure()?;
             let values = self.values(&metrics, &outcome)?;
             Ok((outcome, values))

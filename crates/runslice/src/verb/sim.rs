@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ask::load_source::LoadSource;
 use ask::simulate::Simulate;
+use ask::starvation;
 use clap::Args;
 use model::{Nanos, Sink};
 use show::figure::Collector;
@@ -68,6 +69,11 @@ pub struct Sim {
     #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_jitter,
         conflicts_with_all = ["audit", "schedstat"])]
     as_played: Option<Nanos>,
+
+    /// Right by which tasks that wait for long are judged: weight, cgroup, rank, deadline or none.
+    /// Default: the one that each policy declares in its section `right`.
+    #[arg(long, value_name = "RIGHT", value_parser = ask::right::parse)]
+    right: Option<explain::why::Right>,
 
     /// Check the simulator instead of printing results. Prints the hash of the events.
     ///
@@ -193,6 +199,7 @@ impl Sim {
             jobs: self.run.jobs,
             options: self.run.limits.options(),
             goals: Vec::new(),
+            right: self.right,
         };
         question.specs(&COMPUTER).map_err(ask::Error::into_cause)
     }
@@ -453,6 +460,7 @@ fn many(
     let run = |spec: &RunSpec| {
         let (outcome, metrics) = Runner::new(spec, &COMPUTER)
             .with_options(options)
+            .with_right(request.right)
             .measure()?;
         let at = specs
             .iter()
@@ -516,7 +524,9 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     if let Some(books) = &mut books {
         runner = runner.sampled(&mut books.keeper, request.books.schedstat_every);
     }
-    let summary = runner.start()?;
+    let mut summary = runner.start()?;
+    let options = request.run.limits.options();
+    starvation::judge(&COMPUTER, spec, options, request.right, &mut summary)?;
     if let Some(books) = books {
         books.close()?;
     }
