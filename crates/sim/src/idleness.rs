@@ -1,8 +1,9 @@
-//! CPUs that idle while tasks wait: what a policy looks like that forgets to kick.
+//! CPUs that idle while tasks wait.
 //!
 //! A CPU that idles asks the policy for nothing until somebody kicks it. A real machine has enough
-//! interrupts and kernel threads to hide that for a while; this one has none that the workload does
-//! not bring.
+//! interrupts and kernel threads to hide a forgotten kick for a while; this one has none that the
+//! workload does not bring. A CPU that was asked and took nobody is another matter: policies part
+//! their CPUs, save power and throttle tasks on purpose.
 
 use model::{CpuId, Nanos, SimTime, TaskId};
 
@@ -28,10 +29,27 @@ pub(crate) struct Idleness {
     due: SimTime,
     /// When the last one was.
     last: SimTime,
-    /// CPU time that idled while a task could have had it.
-    wasted: Nanos,
+    /// CPU time that idled while a task could have had it, and no CPU was asked for work.
+    unasked: Wasted,
+    /// The same where one was asked, and took nobody.
+    declined: Wasted,
+    /// By CPU: calls of its scheduler at the last look, and when they were last seen to grow.
+    calls: Vec<(u64, SimTime)>,
+}
+
+/// CPU time that idled beside tasks, by cause.
+#[derive(Debug)]
+struct Wasted {
+    time: Nanos,
     /// The first task of which that was seen, and when its wait had begun.
     first: Option<(TaskId, SimTime)>,
+}
+
+impl Wasted {
+    const NONE: Self = Self {
+        time: Nanos::ZERO,
+        first: None,
+    };
 }
 
 impl Idleness {
@@ -40,8 +58,9 @@ impl Idleness {
         Self {
             due: SimTime::ZERO,
             last: SimTime::ZERO,
-            wasted: Nanos::ZERO,
-            first: None,
+            unasked: Wasted::NONE,
+            declined: Wasted::NONE,
+            calls: Vec::new(),
         }
     }
 
@@ -66,6 +85,7 @@ impl Machine {
         if !self.watchdog.has_waiting() || !self.scheds.root.attachment.is_attached() {
             return;
         }
+        self.note_calls(now);
         let is_free = |cpu: &CpuId| {
             let state = &self.cpus[*cpu];
             let idles = state.curr() == Curr::Idle && state.mode == Mode::Idle;
@@ -79,11 +99,38 @@ impl Machine {
             .filter(kept)
             .take(free.len())
             .collect();
-        let Some(&task) = tasks.first() else { return };
-        let wasted = span.get().saturating_mul(tasks.len() as u64);
-        self.idleness.wasted += Nanos::new(wasted);
-        let since = self.task(task).phase_since;
-        self.idleness.first.get_or_insert((task, since));
+        for task in tasks {
+            let since = self.task(task).phase_since;
+            let is_asked = free.iter().any(|&cpu| self.is_asked(cpu, task, since));
+            let wasted = if is_asked {
+                &mut self.idleness.declined
+            } else {
+                &mut self.idleness.unasked
+            };
+            wasted.time += span;
+            wasted.first.get_or_insert((task, since));
+        }
+    }
+
+    /// Notes which CPUs' schedulers have been called since the last look.
+    fn note_calls(&mut self, now: SimTime) {
+        let cpus = usize::from(self.spec.cpus);
+        self.idleness.calls.resize(cpus, (0, SimTime::ZERO));
+        for number in (0..self.spec.cpus).map(CpuId) {
+            let calls = self.cpus[number].counts.schedules;
+            let (before, seen) = &mut self.idleness.calls[number.index()];
+            if *before != calls {
+                (*before, *seen) = (calls, now);
+            }
+        }
+    }
+
+    /// Whether `cpu`, which `task` may use and which idles, was asked for work since `since`, as
+    /// far as the looks tell.
+    fn is_asked(&self, cpu: CpuId, task: TaskId, since: SimTime) -> bool {
+        let (_, called) = self.idleness.calls[cpu.index()];
+        let is_asked = self.cpus[cpu].mode_since > since || called > since + EVERY;
+        self.masks.has(self.task(task).cpus, cpu) && is_asked
     }
 
     /// Whether a task has waited for long where any CPU may get it, while one of `free` could run
@@ -100,20 +147,32 @@ impl Machine {
     /// Says at the end of a run what was seen.
     pub(crate) fn note_idle_cpus(&mut self) {
         self.look_at_idle_cpus(self.now);
-        let Some((task, since)) = self.idleness.first else {
-            return;
+        let words = |wasted: &Wasted, why: &str| {
+            let (task, since) = wasted.first?;
+            let ms = wasted.time.get() / 1_000_000;
+            Some(format!(
+                "CPUs idled for {}.{:03} s in all while tasks that may run there had waited for \
+                 {} ms and longer, first {} from {since} s on: {why}",
+                ms / 1000,
+                ms % 1000,
+                LONG.get() / 1_000_000,
+                self.name(task),
+            ))
         };
-        let (name, wasted) = (self.name(task), self.idleness.wasted);
-        let wasted = wasted.get() / 1_000_000;
-        self.note(format!(
-            "CPUs idled for {}.{:03} s in all while tasks that may run there had waited for {} ms \
-             and longer, first {name} from {since} s on: nobody kicks a CPU for them. A policy \
-             that queues a task must call scx_bpf_kick_cpu() for a CPU that idles, and its \
-             ops.dispatch() must find the task there",
-            wasted / 1000,
-            wasted % 1000,
-            LONG.get() / 1_000_000,
-        ));
+        let unasked = words(
+            &self.idleness.unasked,
+            "no such CPU was asked for work meanwhile. Unless the policy parts its CPUs or saves \
+             power, it must call scx_bpf_kick_cpu() for a CPU that idles, and its ops.dispatch() \
+             must find the task there",
+        );
+        let declined = words(
+            &self.idleness.declined,
+            "ops.dispatch() was called there and took none of them, as in a policy that parts its \
+             CPUs, saves power or throttles tasks",
+        );
+        for note in unasked.into_iter().chain(declined) {
+            self.note(note);
+        }
     }
 
     /// The run lasts too long.
