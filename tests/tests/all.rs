@@ -47,6 +47,7 @@ mod setup;
 mod shares;
 mod shipped;
 mod soak;
+mod sound;
 mod staircase;
 mod staircase5;
 mod ticks;

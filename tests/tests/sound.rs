@@ -1,0 +1,135 @@
+//! Policies that let tasks wait for long by design, each within the bound that its source states:
+//! nobody accuses them, whether they declare a right or not.
+
+use ask::Services;
+use ask::hunt::Hunt;
+use ask::right;
+use explain::why::{Finding, Observer, Right};
+use model::{Nanos, PolicySpec};
+use runslice_tests::run::Run;
+
+const POLICIES: &[&str] = &[
+    "sound-rank",
+    "sound-order",
+    "sound-shortest",
+    "sound-deadline",
+    "sound-late",
+    "sound-compact",
+    "sound-parts",
+    "sound-corner",
+    "sound-batch",
+    "sound-budget",
+    "sound-purse",
+    "sound-to-the-end",
+];
+
+/// Overload at every rank, tasks that wake often beside ones that never sleep, and few tasks.
+const LOADS: &[&str] = &[
+    "[task.high]\ncount = 3\nnice = -5\ndo = \"loop(inf)[ run(6ms), sleep(1ms) ]\"\n\
+     [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
+     [task.low]\ncount = 4\nnice = 10\ndo = \"run(inf)\"\n",
+    "[task.shell]\ncount = 5\ndo = \"loop(inf)[ run(2ms), sleep(5ms) ]\"\n\
+     [task.bound]\ncpus = \"0\"\ncount = 2\ndo = \"loop(inf)[ run(20ms), sleep(10ms) ]\"\n\
+     [task.low]\ncount = 12\nnice = 5\ndo = \"run(inf)\"\n",
+    "[task.low]\ncount = 6\nnice = 5\ndo = \"loop(inf)[ run(50ms), sleep(5ms) ]\"\n",
+    "[task.crowd]\ncount = 60\ndo = \"run(inf)\"\n",
+];
+
+fn run<'a>(policy: &'a str, load: &'a str, cpus: u16) -> Run<'a> {
+    Run {
+        cpus,
+        until: Nanos::from_secs(6),
+        ..Run::new(policy, load)
+    }
+}
+
+/// What is found where the policy declares its own right, or none.
+fn found(run: &Run<'_>, declares: bool) -> Option<Finding> {
+    let spec = run.spec();
+    let declared = right::declared(&spec.policy);
+    assert!(declared.is_some(), "{} declares a right", run.policy);
+    let mut observer = Observer::new(0, None).with_right(declared.filter(|_| declares));
+    let _summary = run.feed(&mut observer);
+    observer.finding()
+}
+
+#[test]
+fn no_policy_that_is_sound_by_design_is_accused() {
+    let mut accused = Vec::new();
+    for policy in POLICIES {
+        for (load, cpus) in LOADS.iter().flat_map(|load| [(load, 1), (load, 4)]) {
+            let run = run(policy, load, cpus);
+            if let Some(finding) = found(&run, true) {
+                accused.push(format!("{policy}, {cpus} CPUs, {load}: {finding:?}"));
+            }
+            if let Some(finding) = found(&run, false).filter(Finding::is_fault) {
+                accused.push(format!(
+                    "{policy} undeclared, {cpus} CPUs, {load}: {finding:?}"
+                ));
+            }
+        }
+    }
+    assert!(accused.is_empty(), "{}", accused.join("\n"));
+}
+
+/// The machine itself claims of none of them that somebody forgot a kick.
+#[test]
+fn no_note_of_a_run_claims_that_a_sound_policy_forgot_a_kick() {
+    for policy in [
+        "sound-compact",
+        "sound-parts",
+        "sound-budget",
+        "sound-purse",
+    ] {
+        for load in LOADS {
+            let summary = run(policy, load, 4).feed(&mut Observer::new(0, None));
+            let notes = summary.notes.join("\n");
+            assert!(!notes.contains("nobody kicks"), "{policy}: {notes}");
+        }
+    }
+}
+
+fn policy(name: &str) -> PolicySpec {
+    Run::new(name, LOADS[0]).spec().policy
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn no_random_load_makes_a_sound_policy_look_faulty() {
+    let services = Services::default();
+    let mut accused = Vec::new();
+    for name in POLICIES {
+        let hunt = Hunt {
+            policy: policy(name),
+            seed: 1,
+            properties: Vec::new(),
+        };
+        for number in 0..60 {
+            let found = hunt.trial(&services, number).expect("the policy runs");
+            accused
+                .extend(found.map(|(_, finding)| format!("{name}, trial {number}: {finding:?}")));
+        }
+    }
+    assert!(accused.is_empty(), "{}", accused.join("\n"));
+}
+
+/// Who waits for long beside an order that nobody promised is told, and nobody is at fault.
+#[test]
+fn a_share_is_a_fault_only_of_a_policy_that_declares_it() {
+    let of = |right| {
+        let run = run("sound-rank", LOADS[0], 1);
+        let mut observer = Observer::new(0, None).with_right(right);
+        let _summary = run.feed(&mut observer);
+        observer.finding()
+    };
+    let undeclared = of(None).expect("the low rank starves");
+    assert!(!undeclared.is_fault(), "{undeclared:?}");
+    let share = undeclared
+        .verdict
+        .share
+        .as_ref()
+        .expect("it is one of shares");
+    assert!(share.lag > share.bound && share.right.is_none());
+    assert!(of(Some(Right::Weight)).is_some_and(|it| it.is_fault()));
+    assert_eq!(of(Some(Right::Rank)), None);
+}
