@@ -280,6 +280,12 @@ pub const LATER: &[Case] = &[
     ),
 ];
 
+/// Every case.
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    let first = CASES.iter().chain(MORE);
+    first.chain(KEPT_ASIDE).chain(LATER)
+}
+
 /// Policies of which `explain` names another line than the stated one, and that line.
 pub const WRONG_LINES: &[(&str, u32)] = &[("claims-twice", 14)];
 

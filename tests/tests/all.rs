@@ -25,6 +25,7 @@ mod guard;
 mod hand_over;
 mod hooks;
 mod hotplug;
+mod interventions;
 mod kernel_7_2;
 mod kernels;
 mod limits;

@@ -2,7 +2,7 @@
 
 use explain::why::Right;
 use model::{Nanos, Sampler, Sink, Summary};
-use sim::{Options, Simulation};
+use sim::{Intervention, Options, Simulation};
 use stats::Metrics;
 use traces::{Later, Tee};
 use workload::RunSpec;
@@ -25,6 +25,7 @@ pub struct Runner<'a> {
     right: Option<Right>,
     sink: Option<&'a mut dyn Sink>,
     sampler: Option<(&'a mut dyn Sampler, Nanos)>,
+    interventions: Vec<Intervention>,
 }
 
 impl<'a> Runner<'a> {
@@ -37,6 +38,7 @@ impl<'a> Runner<'a> {
             right: None,
             sink: None,
             sampler: None,
+            interventions: Vec::new(),
         }
     }
 
@@ -50,6 +52,12 @@ impl<'a> Runner<'a> {
     /// Only [`Runner::measure`] judges.
     pub const fn with_right(mut self, right: Option<Right>) -> Self {
         self.right = right;
+        self
+    }
+
+    /// Does `interventions` to the run: see [`Simulation::with_interventions`].
+    pub fn with_interventions(mut self, interventions: Vec<Intervention>) -> Self {
+        self.interventions = interventions;
         self
     }
 
@@ -92,6 +100,7 @@ impl<'a> Runner<'a> {
         };
         let mut simulation = Simulation::new(spec)
             .with_options(self.options)
+            .with_interventions(self.interventions)
             .with_sink(sink);
         let mut sampler;
         if let Some((inner, every)) = self.sampler {
@@ -122,6 +131,7 @@ impl<'a> Runner<'a> {
         let mut sinks = Tee::new(sinks);
         let mut runner = Runner::new(spec, &self.services)
             .with_options(self.options)
+            .with_interventions(self.interventions)
             .with_sink(&mut sinks);
         if let Some((sampler, every)) = self.sampler {
             runner = runner.sampled(sampler, every);

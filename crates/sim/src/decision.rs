@@ -115,6 +115,7 @@ impl Machine {
     fn decide_insert(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
         let by = self.turn.decisions.cause;
+        let wakes = flags & enq::WAKEUP != 0;
         let flags = bit(flags & enq::DSQ_PRIQ != 0, insert::VTIME)
             | bit(flags & enq::HEAD != 0, insert::HEAD)
             | bit(flags & enq::PREEMPT != 0, insert::PREEMPT)
@@ -122,6 +123,7 @@ impl Machine {
             | bit(by == Cause::KERNEL, insert::KERNEL);
         let into = self.in_queue(dsq);
         self.decide(id, self.turn.exec, What::Insert { by, into, flags });
+        self.obey_at_insert((dsq, id), wakes);
     }
 
     /// `ops.enqueue` has ended without a verdict about `id`.
@@ -158,10 +160,16 @@ impl Machine {
     /// `ops.dispatch` has ended; if it has neither moved nor inserted a task, that is told.
     #[inline]
     pub(crate) fn tell_nothing(&mut self) {
-        if self.turn.decisions.listens
-            && self.turn.buffer.len() == 0
-            && !self.turn.buffer.has_moved()
-        {
+        if self.turn.decisions.listens {
+            self.end_dispatch();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_dispatch(&mut self) {
+        self.take_by_trial();
+        if self.turn.buffer.len() == 0 && !self.turn.buffer.has_moved() {
             let by = self.turn.decisions.last;
             let outer = std::mem::replace(&mut self.turn.decisions.cause, by);
             let nothing = What::Look {
@@ -278,6 +286,7 @@ impl Machine {
     #[inline]
     pub(crate) fn tell_slice(&mut self, id: TaskId, why: Sliced) {
         if self.turn.decisions.listens {
+            self.bound_slice(id, why);
             let task = self.task(id);
             let (slice, cpu) = (Nanos::new(task.slice), task.cpu);
             let by = self.turn.decisions.cause;

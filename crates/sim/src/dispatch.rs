@@ -84,7 +84,7 @@ impl Machine {
     }
 
     /// Moves a waiting task to `target`'s run queue and its local queue. No callback is called.
-    fn migrate_to_local(&mut self, id: TaskId, target: CpuId, flags: u64) {
+    pub(crate) fn migrate_to_local(&mut self, id: TaskId, target: CpuId, flags: u64) {
         self.charge(|costs| costs.migration);
         let from = self.task(id).cpu;
         if from != self.turn.exec {

@@ -156,6 +156,7 @@ impl Machine {
             Pending::Program => self.run_free_threads(vm),
             Pending::Change { index } => self.make_change(vm, index),
             Pending::Watchdog => self.watch_over(),
+            Pending::Intervene { index } => self.intervene(vm, index),
             other => unreachable!("{other:?} is handled by the caller"),
         }
         is_of_timers(what.class())
@@ -427,6 +428,7 @@ impl Pending {
                 | Self::Reap { .. }
                 | Self::Watchdog
                 | Self::Change { .. }
+                | Self::Intervene { .. }
                 | Self::End
         )
     }

@@ -328,6 +328,14 @@ impl Dsqs {
         !(by_vtime && is_built_in) && self.clash(dsq, by_vtime).is_none()
     }
 
+    /// Whether inserts into the queue are ordered by vtime, as far as it tells: tasks are in it in
+    /// that order, or it is empty and some were.
+    #[cold]
+    pub fn is_by_vtime(&self, dsq: DsqIndex) -> bool {
+        let queue = self.queue(dsq);
+        queue.listed == 0 && queue.entries > 0
+    }
+
     /// Content of the queue with which an insert would clash.
     #[inline]
     pub fn clash(&self, dsq: DsqIndex, by_vtime: bool) -> Option<Mixed> {
@@ -383,6 +391,17 @@ impl Dsqs {
         queue.sorted.insert(key, task);
         let place = &mut self.places[task.index()];
         (place.key, place.sequence) = (Some(key), queue.sequence);
+    }
+
+    /// Puts `task`, which is in `dsq` by its vtime, behind all others there.
+    #[cold]
+    pub fn put_last(&mut self, dsq: DsqIndex, task: TaskId) {
+        self.remove_sorted(dsq, task);
+        let last = self.queue(dsq).sorted.last();
+        let last = last.and_then(|last| self.places[last.index()].key);
+        let base = self.queue(dsq).base;
+        let vtime = last.map_or(base, |(key, _)| base.wrapping_add_signed(key));
+        self.insert(dsq, task, vtime);
     }
 
     /// Takes `task` out of the queue it is in.

@@ -94,7 +94,8 @@ impl Machine {
         self.cpus[cpu].todo.strike(Todo::KICKS);
     }
 
-    fn end_slice(&mut self, target: CpuId) {
+    /// The slice of the policy's task on `target` is over.
+    pub(crate) fn end_slice(&mut self, target: CpuId) {
         if let Curr::Task(id) = self.cpus[target].curr()
             && self.task(id).class == Class::Ext
         {

@@ -36,6 +36,7 @@ mod host;
 mod hotplug;
 mod idle;
 mod idleness;
+mod intervention;
 mod kernels;
 mod kfunc;
 mod kick;
@@ -82,6 +83,7 @@ use workload::{Arrival, Group, Operation, RunSpec, Step};
 
 use crate::entries::Entries;
 pub use crate::entries::EntryError;
+pub use crate::intervention::{Deed, Intervention, Rule};
 use crate::kernels::rules_of;
 use crate::machine::{Machine, Vm};
 pub use crate::mirror::{MirrorError, cgroups};

@@ -24,6 +24,7 @@ use crate::dsq::{DsqIndex, Dsqs};
 use crate::flags::UPTIME_NS;
 use crate::idle::Idle;
 use crate::idleness::Idleness;
+use crate::intervention::Interventions;
 use crate::kernels::{KernelRules, rules_of};
 use crate::lock::Locks;
 use crate::log::Log;
@@ -132,6 +133,8 @@ pub struct Machine {
     pub(crate) log: Log,
     /// What those who listen know of places and queues; see [`crate::decision`].
     pub(crate) told: Told,
+    /// What a trial does; see [`crate::intervention`].
+    pub(crate) interventions: Option<Box<Interventions>>,
 }
 
 /// What a [`Machine`] is made from.
@@ -202,6 +205,7 @@ impl Machine {
             next_pid: 100,
             log: Log::default(),
             told: Told::default(),
+            interventions: None,
             moment: Moment::default(),
             idleness: Idleness::new(),
             halted: false,

@@ -35,6 +35,8 @@ pub enum Pending {
     Program,
     /// User space gives one of the policy's variables another value.
     Change { index: usize },
+    /// A trial does something.
+    Intervene { index: usize },
     /// The watchdog looks for stalled tasks.
     Watchdog,
     /// The run's time is over.
@@ -53,9 +55,11 @@ impl Pending {
             // High-resolution timers: see `is_of_timers`.
             Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
             Self::BpfTimer { .. } => 4,
-            Self::Interrupt { .. } | Self::Hotplug { .. } | Self::Program | Self::Change { .. } => {
-                5
-            }
+            Self::Interrupt { .. }
+            | Self::Hotplug { .. }
+            | Self::Program
+            | Self::Change { .. }
+            | Self::Intervene { .. } => 5,
             Self::Tick => 6,
             Self::Reap { .. } => 7,
             Self::Watchdog => 8,
@@ -117,6 +121,7 @@ impl Packed {
             Pending::Program => (13, TaskId(0), 0),
             Pending::Change { index } => (14, TaskId(0), index as u64),
             Pending::Watchdog => (15, TaskId(0), 0),
+            Pending::Intervene { index } => (16, TaskId(0), index as u64),
         };
         let head = variant as u64 | (task.0 as u64) << 32;
         Self { head, number }
@@ -165,7 +170,10 @@ impl Packed {
             14 => Pending::Change {
                 index: generation as usize,
             },
-            _ => Pending::Watchdog,
+            15 => Pending::Watchdog,
+            _ => Pending::Intervene {
+                index: generation as usize,
+            },
         }
     }
 }
@@ -194,6 +202,7 @@ mod tests {
             Pending::Program,
             Pending::Change { index: usize::MAX },
             Pending::Watchdog,
+            Pending::Intervene { index: usize::MAX },
             Pending::End,
         ];
         for what in all {

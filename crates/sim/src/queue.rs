@@ -319,6 +319,11 @@ impl EventQueue {
         }
     }
 
+    /// From now on `rng` draws the order of events that the kernel leaves open.
+    pub fn draw_ties(&mut self, rng: Rng) {
+        self.ties = Some(rng);
+    }
+
     /// Adds an event at `time`, which must not lie in the past.
     ///
     /// # Panics

@@ -9,6 +9,7 @@ use model::user_space::UserSpace;
 use model::{CpuId, EventMask, Nanos, Sampler, SimTime, Sink, Summary};
 use workload::RunSpec;
 
+use crate::intervention::Intervention;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
 use crate::ops::Ops;
@@ -47,6 +48,7 @@ pub struct Simulation<'a> {
     options: Options,
     tally: bool,
     user: Option<User>,
+    interventions: Vec<Intervention>,
 }
 
 /// A scheduler's own program, and whether its threads are no tasks and take no CPU.
@@ -74,6 +76,7 @@ impl<'a> Simulation<'a> {
             options: Options::default(),
             tally: false,
             user: None,
+            interventions: Vec::new(),
         }
     }
 
@@ -110,6 +113,14 @@ impl<'a> Simulation<'a> {
         self
     }
 
+    /// Does `interventions` to the run, which is another one from the first of them on. Only who
+    /// listens to decisions gets the whole effect of [`crate::Deed::Take`], [`crate::Deed::Keep`]
+    /// and [`crate::Deed::Rule`].
+    pub fn with_interventions(mut self, interventions: Vec<Intervention>) -> Self {
+        self.interventions = interventions;
+        self
+    }
+
     /// The policy is the one that a scheduler's own `program` attaches; that of the `spec` is a
     /// name only. The program's threads are tasks that are called as the policy is. If they are
     /// `free`, they are none and take no CPU.
@@ -132,6 +143,7 @@ impl<'a> Simulation<'a> {
             None => self.begin_policy(spec)?,
             Some(user) => self.begin_program(spec, user)?,
         };
+        machine.plan_interventions(self.interventions);
         let audience = &mut self.audience;
         go(spec, &mut machine, &mut vm, audience)?;
         // Detaching calls the policy, too, and that is no part of the run.
