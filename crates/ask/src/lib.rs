@@ -12,6 +12,7 @@ pub mod convert;
 pub mod embedded;
 pub mod error;
 pub mod explain;
+pub mod fidelity;
 pub mod goal;
 pub mod hunt;
 pub mod input;

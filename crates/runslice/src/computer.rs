@@ -99,25 +99,6 @@ pub mod input {
     }
 }
 
-/// Profiles of machines.
-pub mod profile {
-    use std::path::Path;
-
-    use model::{Advised, Profile};
-
-    pub use ask::profile::*;
-
-    use super::COMPUTER;
-
-    pub fn find(argument: &str) -> anyhow::Result<Profile> {
-        ask::profile::find(&COMPUTER, argument)
-    }
-
-    pub fn find_in(folder: &Path, name: &str) -> Result<Profile, Advised> {
-        ask::profile::find_in(&COMPUTER, folder, name)
-    }
-}
-
 /// Policies.
 pub mod policy {
     use std::path::Path;

@@ -1,11 +1,7 @@
-//! Workloads that a kernel played and that are simulated again: what is asked for, what is kept in
-//! a folder, and the same runs simulated. `verb::fidelity` prints; `on_kernel` plays.
+//! Workloads that a kernel plays for `fidelity`: what it is to run, and what is kept in a folder.
+//! `ask::fidelity` simulates and compares; `on_kernel` plays.
 
-pub mod asked;
-pub mod first;
-pub mod kept;
-pub mod least;
-pub mod simulated;
+pub mod keep;
 
 use std::path::PathBuf;
 

@@ -49,13 +49,13 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use ask::{Kind, bundle, embedded, goal, kernel, runner, runs, violation};
+use ask::{Kind, bundle, embedded, goal, kernel, profile, runner, runs, violation};
 use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
 use crate::cli::{Cli, Verb};
-use crate::computer::{input, policy, profile, recording, shrink, workload_arg};
+use crate::computer::{input, policy, recording, shrink, workload_arg};
 use crate::exit::{Status, advised, in_two_lines};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;

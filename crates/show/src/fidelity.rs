@@ -1,13 +1,13 @@
-//! The tables of `fidelity`, for people, as Markdown and as JSON.
+//! How far the simulated machine is from a kernel: tables for people, as Markdown and as JSON.
 
 use std::io::{self, Write};
 
+use ask::fidelity::asked::AskedPlays;
+use ask::fidelity::{JudgedPlays, WorstFigure};
 use serde_json::{Value, json};
 use stats::compare::machines::{MachineMeasure, MachinesScore};
 
-use super::judge::{Judged, Worst};
-use crate::about::About;
-use crate::fidelity::asked::Asked;
+use crate::origin::Origin;
 use crate::table::Table;
 
 /// Version of the JSON document; it grows when a field is removed or changes its meaning.
@@ -20,7 +20,7 @@ type Titled = (&'static str, Table);
 ///
 /// # Errors
 /// When `to` does not take them.
-pub fn human(judged: &Judged, to: &mut dyn Write) -> io::Result<()> {
+pub fn human(judged: &JudgedPlays, to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "{}", judged.headline)?;
     writeln!(to, "{LEGEND}")?;
     for (title, table) in tables(judged) {
@@ -46,7 +46,7 @@ pub fn human(judged: &Judged, to: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// The errors of [`human`].
-pub fn markdown(judged: &Judged, to: &mut dyn Write) -> io::Result<()> {
+pub fn markdown(judged: &JudgedPlays, to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "{}\n{LEGEND}", judged.headline)?;
     for (title, table) in tables(judged) {
         writeln!(to, "\n{title}\n")?;
@@ -89,7 +89,7 @@ fn write_markdown(table: &Table, to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn tables(judged: &Judged) -> Vec<Titled> {
+fn tables(judged: &JudgedPlays) -> Vec<Titled> {
     let mut all = scored([""; 0]);
     for (row, score) in &judged.compared {
         all.row(cells(&[row], score));
@@ -147,7 +147,7 @@ fn shown(factor: Option<f64>) -> String {
     factor.map_or_else(|| "-".to_owned(), |factor| format!("{factor:.2}"))
 }
 
-fn farthest(worst: &[Worst]) -> Table {
+fn farthest(worst: &[WorstFigure]) -> Table {
     let mut table = Table::default()
         .numbers("")
         .names("workload")
@@ -180,8 +180,8 @@ fn farthest(worst: &[Worst]) -> Table {
     table
 }
 
-fn name(worst: &Worst) -> String {
-    let Worst {
+fn name(worst: &WorstFigure) -> String {
+    let WorstFigure {
         workload,
         policy,
         seed,
@@ -192,7 +192,7 @@ fn name(worst: &Worst) -> String {
 }
 
 /// What stands behind a figure: commands, and where the runs part.
-fn behind(worst: &Worst) -> Vec<String> {
+fn behind(worst: &WorstFigure) -> Vec<String> {
     let mut lines = vec![worst.again.clone(), worst.simulate.clone()];
     lines.extend(
         worst
@@ -208,9 +208,9 @@ fn behind(worst: &Worst) -> Vec<String> {
 /// # Errors
 /// The errors of [`human`].
 pub fn json(
-    judged: &Judged,
-    asked: &Asked,
-    missed: &[String],
+    judged: &JudgedPlays,
+    asked: &AskedPlays,
+    origin: &Origin,
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let rows = |rows: &[(String, MachinesScore)]| -> Vec<Value> {
@@ -224,15 +224,15 @@ pub fn json(
     };
     let document = json!({
         "runslice_fidelity_results": VERSION,
-        "version": About::VERSION,
-        "command": About::words(),
+        "version": crate::VERSION,
+        "command": origin.words(),
         "asked": asked,
         "rows": rows(&judged.compared),
         "policies": parts(&judged.policies),
         "workloads": parts(&judged.workloads),
         "worst": judged.worst.iter().map(of_worst).collect::<Vec<_>>(),
         "missing": judged.missing,
-        "missed": missed,
+        "missed": judged.missed,
     });
     serde_json::to_writer_pretty(&mut *to, &document)?;
     writeln!(to)
@@ -259,7 +259,7 @@ fn of_score(name: &str, score: &MachinesScore) -> Value {
     row
 }
 
-fn of_worst(worst: &Worst) -> Value {
+fn of_worst(worst: &WorstFigure) -> Value {
     json!({
         "compared": worst.row,
         "workload": worst.workload,

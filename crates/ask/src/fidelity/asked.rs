@@ -1,24 +1,22 @@
 //! What is played and simulated: every workload under every policy, twice.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use model::{Advised, Nanos, seeds};
+use model::{Advised, seeds};
 use serde::{Deserialize, Serialize};
 use workload::Workload;
 
-use crate::computer::COMPUTER;
-use crate::exit::UsageError;
+use crate::error::UsageError;
+use crate::services::Services;
 use crate::workload_arg::Written;
-use crate::{input, output};
+use crate::{input, policy, profile};
 
 /// The file's name in a folder of plays.
 const FILE: &str = "fidelity.json";
 /// The version of its format.
-const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// The folder of the workloads, below it.
 const LOADS: &str = "loads";
 /// Most plays of a folder: at a second each they take three hours.
@@ -32,8 +30,9 @@ const TIMES: u64 = 2;
 /// What a folder of plays is for. Another request needs another folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
-    runslice_fidelity: u32,
+pub struct AskedPlays {
+    /// [`VERSION`].
+    pub runslice_fidelity: u32,
     /// `vm` or `host`.
     pub machine: String,
     /// The kernel that plays: the version that a guest boots, or the running kernel's release.
@@ -52,7 +51,7 @@ pub struct Asked {
     pub workloads: Vec<String>,
 }
 
-impl Asked {
+impl AskedPlays {
     /// Refuses more plays, or longer names, than a folder holds.
     fn refuse_many(&self) -> Result<(), UsageError> {
         let names = self.workloads.iter().chain(&self.policies);
@@ -79,25 +78,6 @@ impl Asked {
     }
 }
 
-/// What `Asked` is made of.
-#[derive(Debug)]
-pub struct Wanted<'a> {
-    /// `vm` or `host`.
-    pub machine: &'a str,
-    /// See [`Asked::kernel`].
-    pub kernel: String,
-    /// CPUs of the machine.
-    pub cpus: u16,
-    /// Length of each run.
-    pub duration: Nanos,
-    /// Seed of the first run.
-    pub seed: u64,
-    /// Whether events are kept.
-    pub events: bool,
-    /// The policies.
-    pub policies: Vec<String>,
-}
-
 /// One play of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Play {
@@ -113,72 +93,71 @@ pub struct Play {
 
 /// A request and the workloads that it names.
 #[derive(Debug)]
-pub struct Request {
+pub struct PlaysRequest {
     /// The request.
-    pub asked: Asked,
+    pub asked: AskedPlays,
     /// The text of each workload.
     pub texts: Vec<String>,
     /// Where it is kept.
     pub folder: PathBuf,
 }
 
-impl Request {
-    /// A new request, or the same as before: it is written to the folder, which may have it
-    /// already.
+impl PlaysRequest {
+    /// A request for plays that are to be kept in `folder`.
     ///
     /// # Errors
-    /// When two plays would have one name, the folder is for something else, or it takes no files.
+    /// When two plays would have one name, or there are more than a folder holds.
     pub fn new(
-        wanted: Wanted<'_>,
-        loads: &[(String, Written)],
+        services: &Services<'_>,
+        asked: AskedPlays,
+        texts: Vec<String>,
         folder: &Path,
-    ) -> anyhow::Result<Self> {
-        let asked = Asked {
-            runslice_fidelity: VERSION,
-            machine: wanted.machine.to_owned(),
-            kernel: wanted.kernel,
-            cpus: wanted.cpus,
-            duration_ns: wanted.duration.get(),
-            seed: wanted.seed,
-            events: wanted.events,
-            policies: wanted.policies,
-            workloads: loads.iter().map(|(name, _)| name.clone()).collect(),
-        };
+    ) -> Result<Self, UsageError> {
         let request = Self {
             asked,
-            texts: loads.iter().map(|(_, load)| load.text.clone()).collect(),
+            texts,
             folder: folder.to_owned(),
         };
         request.asked.refuse_many()?;
-        request.refuse_twins()?;
-        let path = folder.join(FILE);
-        match fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => request.write()?,
-            _ => {
-                let known = Self::read(folder)?;
-                if known.asked != request.asked || known.texts != request.texts {
-                    let message = format!(
-                        "{} has plays of another request: choose another folder with --folder, \
-                         or judge these with --from {}",
-                        folder.display(),
-                        folder.display()
-                    );
-                    return Err(UsageError::new(message).into());
-                }
-            }
-        }
+        request.refuse_twins(services)?;
         Ok(request)
+    }
+
+    /// The file that says what a folder is for.
+    #[must_use]
+    pub fn file(folder: &Path) -> PathBuf {
+        folder.join(FILE)
+    }
+
+    /// The files of its folder, in the order in which they must be written: the one that names the
+    /// workloads comes last, so that whoever is interrupted before begins anew.
+    ///
+    /// # Errors
+    /// When a name of a policy or workload is no text.
+    pub fn files(&self) -> serde_json::Result<Vec<(PathBuf, String)>> {
+        let names = self.asked.workloads.iter();
+        let loads = names.map(|name| load_file(&self.folder, name));
+        let mut files: Vec<_> = loads.zip(self.texts.iter().cloned()).collect();
+        let text = serde_json::to_string_pretty(&self.asked)?;
+        files.push((Self::file(&self.folder), text + "\n"));
+        Ok(files)
+    }
+
+    /// The folder of its workloads.
+    #[must_use]
+    pub fn loads(&self) -> PathBuf {
+        self.folder.join(LOADS)
     }
 
     /// The request of a folder.
     ///
     /// # Errors
     /// When there is none, or it is bad.
-    pub fn read(folder: &Path) -> anyhow::Result<Self> {
-        let path = folder.join(FILE);
+    pub fn read(services: &Services<'_>, folder: &Path) -> anyhow::Result<Self> {
+        let path = Self::file(folder);
         let name = path.display().to_string();
-        let text = input::text(&path, input::WRITTEN)?;
-        let asked: Asked = serde_json::from_str(&text).with_context(|| name.clone())?;
+        let text = input::text(services, &path, input::WRITTEN)?;
+        let asked: AskedPlays = serde_json::from_str(&text).with_context(|| name.clone())?;
         if asked.runslice_fidelity != VERSION {
             let version = asked.runslice_fidelity;
             bail!(Advised::new(
@@ -201,29 +180,19 @@ impl Request {
             asked,
         };
         // Each of the files is read once.
-        request.refuse_twins().with_context(|| name.clone())?;
+        request
+            .refuse_twins(services)
+            .with_context(|| name.clone())?;
         for name in &request.asked.workloads {
-            let text = input::text(&load_file(folder, name), input::WRITTEN)?;
+            let text = input::text(services, &load_file(folder, name), input::WRITTEN)?;
             request.texts.push(text);
         }
         Ok(request)
     }
 
-    fn write(&self) -> anyhow::Result<()> {
-        let loads = self.folder.join(LOADS);
-        output::make_folder(&loads)?;
-        for (name, text) in self.asked.workloads.iter().zip(&self.texts) {
-            let path = load_file(&self.folder, name);
-            output::write_whole(&path, text.as_bytes())?;
-        }
-        // What names the workloads comes last: whoever is interrupted before begins anew.
-        let text = serde_json::to_string_pretty(&self.asked)?;
-        output::write_whole(&self.folder.join(FILE), (text + "\n").as_bytes())
-    }
-
-    fn refuse_twins(&self) -> Result<(), UsageError> {
+    fn refuse_twins(&self, services: &Services<'_>) -> Result<(), UsageError> {
         let mut seen = BTreeSet::new();
-        for play in self.plays() {
+        for play in self.plays(services) {
             if !seen.insert(play.id.clone()) {
                 let message = format!(
                     "two plays would both be called {}: give each workload and policy once, and \
@@ -237,12 +206,13 @@ impl Request {
     }
 
     /// All plays: those of the first seed first.
-    pub fn plays(&self) -> Vec<Play> {
+    #[must_use]
+    pub fn plays(&self, services: &Services<'_>) -> Vec<Play> {
         let mut plays = Vec::new();
         for seed in self.seeds() {
             for (workload, name) in self.asked.workloads.iter().enumerate() {
                 for (policy, words) in self.asked.policies.iter().enumerate() {
-                    let label = crate::policy::label(words);
+                    let label = policy::label(services, words);
                     plays.push(Play {
                         id: format!("{name}.{}.{seed}", plain(&label)),
                         workload,
@@ -264,27 +234,29 @@ impl Request {
     ///
     /// # Errors
     /// When its file is wrong.
-    pub fn workload(&self, play: &Play) -> anyhow::Result<Workload> {
+    pub fn workload(&self, services: &Services<'_>, play: &Play) -> anyhow::Result<Workload> {
         let name = &self.asked.workloads[play.workload];
         let file = load_file(&self.folder, name);
-        let (text, folder) = (self.texts[play.workload].clone(), self.folder.join(LOADS));
+        let (text, folder) = (self.texts[play.workload].clone(), self.loads());
         let written = Written {
             file: file.to_string_lossy().into_owned(),
             text,
         };
-        written.parse(&COMPUTER, &[], &|name| {
-            crate::profile::find_in(&folder, name)
+        written.parse(services, &[], &|name| {
+            profile::find_in(services, &folder, name)
         })
     }
 
     /// The file of a play's workload.
+    #[must_use]
     pub fn load_file(&self, play: &Play) -> PathBuf {
         load_file(&self.folder, &self.asked.workloads[play.workload])
     }
 
     /// How tables call the policy of a play.
-    pub fn label(&self, play: &Play) -> String {
-        crate::policy::label(&self.asked.policies[play.policy])
+    #[must_use]
+    pub fn label(&self, services: &Services<'_>, play: &Play) -> String {
+        policy::label(services, &self.asked.policies[play.policy])
     }
 }
 
@@ -293,6 +265,7 @@ fn load_file(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// What of a name can stand in that of a file.
+#[must_use]
 pub fn plain(name: &str) -> String {
     let letter = |letter: char| match letter {
         '-' | '_' | '=' | ',' => letter,
@@ -300,122 +273,4 @@ pub fn plain(name: &str) -> String {
         _ => '-',
     };
     name.chars().map(letter).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use folder::OwnFolder;
-
-    use super::*;
-
-    fn wanted(policies: &[&str]) -> Wanted<'static> {
-        Wanted {
-            machine: "vm",
-            kernel: "6.18".to_owned(),
-            cpus: 2,
-            duration: Nanos::from_secs(1),
-            seed: 1,
-            events: false,
-            policies: policies.iter().map(|it| (*it).to_owned()).collect(),
-        }
-    }
-
-    fn load(name: &str) -> (String, Written) {
-        let text =
-            "[workload]\nname = \"x\"\n[task.t]\ndo = \"loop(inf)[ run(1ms), sleep(1ms) ]\"\n"
-                .to_owned();
-        let file = format!("{name}.toml");
-        (name.to_owned(), Written { file, text })
-    }
-
-    #[test]
-    fn every_workload_is_played_under_every_policy_with_two_seeds() {
-        let folder = OwnFolder::new().unwrap();
-        let loads = [load("a"), load("b")];
-        let asked = wanted(&["fifo", "mlfq:queues=3"]);
-        let request = Request::new(asked, &loads, folder.path()).unwrap();
-        let plays = request.plays();
-        let ids: Vec<&str> = plays.iter().map(|it| it.id.as_str()).collect();
-        let first = [
-            "a.fifo.1",
-            "a.mlfq-queues=3.1",
-            "b.fifo.1",
-            "b.mlfq-queues=3.1",
-        ];
-        assert_eq!(ids[..4], first);
-        assert_eq!(ids.len(), 8);
-        assert_ne!(plays[0].seed, plays[4].seed);
-        assert_eq!(request.workload(&plays[2]).unwrap().groups[0].name, "t");
-    }
-
-    #[test]
-    fn more_plays_and_longer_names_than_a_folder_holds_are_refused_before_any_is_read() {
-        let folder = OwnFolder::new().unwrap();
-        let request = Request::new(wanted(&["fifo"]), &[load("a")], folder.path()).unwrap();
-        let file = folder.path().join(FILE);
-        let refused = |change: &dyn Fn(&mut Asked)| {
-            let mut asked = request.asked.clone();
-            change(&mut asked);
-            fs::write(&file, serde_json::to_string(&asked).unwrap()).unwrap();
-            format!("{:#}", Request::read(folder.path()).unwrap_err())
-        };
-        let all = |letter: char| (0..100).map(|n| format!("{letter}{n}")).collect::<Vec<_>>();
-        let said = refused(&|asked| {
-            (asked.workloads, asked.policies) = (all('w'), all('p'));
-        });
-        let want = "100 workloads under 100 policies, 2 times each, are 20000 plays, and at most \
-                    10000 are possible";
-        assert!(said.ends_with(want), "{said}");
-        let said = refused(&|asked| asked.policies = vec!["x".repeat(1 << 20)]);
-        assert!(
-            said.contains("has 1048576 bytes, and at most 200"),
-            "{said}"
-        );
-        // No file of theirs is there: it is not looked for.
-        let said = refused(&|asked| asked.workloads = vec!["b".to_owned(); 2]);
-        assert!(
-            said.contains("two plays would both be called b.fifo."),
-            "{said}"
-        );
-        let error = Request::new(wanted(&["fifo"]), &[load(&"x".repeat(300))], folder.path());
-        assert!(error.unwrap_err().is::<UsageError>());
-    }
-
-    #[test]
-    fn the_same_request_goes_on_in_its_folder_and_another_is_refused() {
-        let folder = OwnFolder::new().unwrap();
-        let of = |policies: &[&str], loads: &[(String, Written)]| {
-            Request::new(wanted(policies), loads, folder.path())
-        };
-        let first = of(&["fifo"], &[load("a")]).unwrap();
-        assert_eq!(of(&["fifo"], &[load("a")]).unwrap().asked, first.asked);
-        assert_eq!(Request::read(folder.path()).unwrap().asked, first.asked);
-        let mut changed = load("a");
-        changed.1.text += "nice = 5\n";
-        for (policies, loads) in [
-            (["o1"], load("a")),
-            (["fifo"], load("b")),
-            (["fifo"], changed),
-        ] {
-            let error = of(&policies, &[loads]).unwrap_err();
-            assert!(error.is::<UsageError>(), "{error:#}");
-        }
-    }
-
-    #[test]
-    fn names_that_would_share_a_file_or_leave_the_folder_are_refused() {
-        let folder = OwnFolder::new().unwrap();
-        let twice = Request::new(wanted(&["fifo", "fifo"]), &[load("a")], folder.path());
-        assert!(twice.unwrap_err().is::<UsageError>());
-        let request = Request::new(wanted(&["fifo"]), &[load("a")], folder.path()).unwrap();
-        let text = serde_json::to_string(&request.asked).unwrap();
-        for (from, to) in [
-            ("\"a\"", "\"../a\""),
-            ("\"a\"", "\"\""),
-            ("\"runslice_fidelity\":1", "\"runslice_fidelity\":2"),
-        ] {
-            fs::write(folder.join(FILE), text.replace(from, to)).unwrap();
-            Request::read(folder.path()).unwrap_err();
-        }
-    }
 }

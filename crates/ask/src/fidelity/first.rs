@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -10,12 +9,14 @@ use anyhow::Context as _;
 use model::{CpuId, Event, EventKind, EventMask, Header, SimTime, Sink, TaskGroup, TaskId, What};
 use serde::Serialize;
 
+use crate::services::Services;
+
 /// Turns that are looked at: runs that agree for so long need no first difference.
 const MOST: usize = 1_000_000;
 
 /// A task of the workload gets a CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Turn {
+pub struct FirstTurn {
     /// When, in nanoseconds since the begin.
     pub time_ns: u64,
     /// Which CPU.
@@ -24,7 +25,7 @@ pub struct Turn {
     pub task: String,
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for FirstTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { time_ns, cpu, task } = self;
         write!(
@@ -41,16 +42,16 @@ pub struct First {
     /// Number of the turn, from 1. All before it are of the same tasks on the same CPUs.
     pub turn: usize,
     /// What the kernel did; `None` if it had no more turns.
-    pub played: Option<Turn>,
+    pub played: Option<FirstTurn>,
     /// Results of the simulated machine.
-    pub simulated: Option<Turn>,
+    pub simulated: Option<FirstTurn>,
 }
 
 impl fmt::Display for First {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = |turn: &Option<Turn>| {
+        let word = |turn: &Option<FirstTurn>| {
             let none = || "nothing more".to_owned();
-            turn.as_ref().map_or_else(none, Turn::to_string)
+            turn.as_ref().map_or_else(none, FirstTurn::to_string)
         };
         let (played, simulated) = (word(&self.played), word(&self.simulated));
         write!(
@@ -71,7 +72,7 @@ struct Member {
     index: Option<u32>,
 }
 
-/// A [`Turn`] of such a task.
+/// A [`FirstTurn`] of such a task.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     time: SimTime,
@@ -93,6 +94,7 @@ pub struct Turns {
 
 impl Turns {
     /// Turns of the tasks of groups with these names. Others are the machine's own.
+    #[must_use]
     pub fn of(groups: impl IntoIterator<Item = String>) -> Self {
         let groups: BTreeSet<String> = groups.into_iter().collect();
         Self {
@@ -107,14 +109,15 @@ impl Turns {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read(mut self, path: &Path) -> anyhow::Result<Self> {
+    pub fn read(mut self, services: &Services<'_>, path: &Path) -> anyhow::Result<Self> {
         let name = || path.display().to_string();
-        let file = File::open(path).with_context(name)?;
-        traces::replay(BufReader::new(file), &mut self).with_context(name)?;
+        let file = services.open(path).with_context(name)?;
+        traces::replay(BufReader::new(file.content), &mut self).with_context(name)?;
         Ok(self)
     }
 
     /// The first turn in which they differ. Times may differ: they always do.
+    #[must_use]
     pub fn differ(&self, simulated: &Self) -> Option<First> {
         let longest = self.turns.len().max(simulated.turns.len());
         // Both have the turns of the same groups.
@@ -131,10 +134,10 @@ impl Turns {
     }
 
     /// A turn, from 0.
-    fn at(&self, at: usize) -> Option<Turn> {
+    fn at(&self, at: usize) -> Option<FirstTurn> {
         let Taken { time, cpu, task } = *self.turns.get(at)?;
         let group = &self.groups[task.group as usize];
-        Some(Turn {
+        Some(FirstTurn {
             time_ns: time.as_nanos(),
             cpu: cpu.0,
             task: match task.index {
@@ -197,6 +200,7 @@ impl Sink for Turns {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::sync::Arc;
 
     use folder::OwnFolder;
@@ -205,14 +209,15 @@ mod tests {
     use workload::{RunSpec, Workload};
 
     use super::*;
-    use crate::computer::COMPUTER;
+    use crate::policy;
     use crate::runner::Runner;
+    use crate::services::tests::FILES;
 
     fn spec(policy: &str) -> RunSpec {
         let text = "[workload]\nname = \"load\"\n[task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
                     [task.short]\ndo = \"loop(inf)[ run(1ms), sleep(7ms) ]\"\n";
         RunSpec {
-            policy: crate::policy::find(policy).unwrap(),
+            policy: policy::find(&FILES, policy).unwrap(),
             machine: MachineSpec {
                 cpus: 2,
                 ..MachineSpec::default()
@@ -231,7 +236,7 @@ mod tests {
 
     fn turns(policy: &str) -> Turns {
         let mut turns = Turns::of(groups());
-        Runner::new(&spec(policy), &COMPUTER)
+        Runner::new(&spec(policy), &FILES)
             .with_sink(&mut turns)
             .start()
             .unwrap();
@@ -247,17 +252,17 @@ mod tests {
             JsonLines::new(File::create(&path).unwrap()),
         );
         let mut both = Tee::new(vec![&mut turns, &mut file]);
-        Runner::new(&spec("fifo"), &COMPUTER)
+        Runner::new(&spec("fifo"), &FILES)
             .with_sink(&mut both)
             .start()
             .unwrap();
         drop(both);
         file.close().unwrap();
         assert!(turns.turns.len() > 50);
-        let read = Turns::of(groups()).read(&path).unwrap();
+        let read = Turns::of(groups()).read(&FILES, &path).unwrap();
         assert_eq!(read.differ(&turns), None);
         std::fs::write(&path, "{}\n").unwrap();
-        Turns::of(groups()).read(&path).unwrap_err();
+        Turns::of(groups()).read(&FILES, &path).unwrap_err();
     }
 
     #[test]
@@ -276,7 +281,7 @@ mod tests {
     #[test]
     fn tasks_of_no_group_are_the_machines_own_and_do_not_count() {
         let mut hogs = Turns::of(["hog".to_owned()]);
-        Runner::new(&spec("fifo"), &COMPUTER)
+        Runner::new(&spec("fifo"), &FILES)
             .with_sink(&mut hogs)
             .start()
             .unwrap();

@@ -5,19 +5,21 @@ use std::path::Path;
 use model::Profile;
 use stats::compare::machines::{FigurePair, MachineRun, MachinesScore, Pair, worst};
 
-use super::{Fidelity, Lacking, make};
-use crate::computer::COMPUTER;
-use crate::fidelity::asked::{Play, Request};
-use crate::fidelity::first::{First, Turns};
-use crate::fidelity::kept::{Kept, events_file};
-use crate::fidelity::simulated;
+use super::Fidelity;
+use super::asked::{Play, PlaysRequest};
+use super::first::{First, Turns};
+use super::kept::{Kept, events_file};
+use super::simulated::{self, KeptPlay};
+use crate::policy;
+use crate::services::Services;
+use crate::words::counted;
 
 /// The row of the kernel against itself.
 pub const CEILING: &str = "ceiling";
 
 /// What the tables say.
 #[derive(Debug)]
-pub struct Judged {
+pub struct JudgedPlays {
     /// What was done, for the line above the tables.
     pub headline: String,
     /// What was compared: each profile, then the kernel with itself.
@@ -27,14 +29,16 @@ pub struct Judged {
     /// The same by workload.
     pub workloads: Vec<(String, Vec<(String, MachinesScore)>)>,
     /// The figures that are farthest apart.
-    pub worst: Vec<Worst>,
+    pub worst: Vec<WorstFigure>,
     /// What could not be compared, with the reason.
     pub missing: Vec<String>,
+    /// What does not reach the score that was asked for, a sentence each.
+    pub missed: Vec<String>,
 }
 
 /// A figure that is far from the kernel's.
 #[derive(Debug)]
-pub struct Worst {
+pub struct WorstFigure {
     /// The profile.
     pub row: String,
     /// The workload.
@@ -66,62 +70,55 @@ struct Against<'a> {
     plays: Vec<usize>,
 }
 
-impl Judged {
-    /// Simulates the plays of `request` with each profile, and compares.
-    ///
-    /// # Errors
-    /// When a file of the folder is bad, or a policy or the machine cannot be simulated.
-    pub fn new(
-        request: &Request,
-        lacking: &Lacking,
-        profiles: &[(String, Profile)],
-        options: &Fidelity,
-    ) -> anyhow::Result<Self> {
-        let (plays, mut missing) = plays(request, lacking)?;
-        let mut simulated = Vec::new();
-        for (name, profile) in profiles {
-            let run = |(play, kept): &(Play, Kept)| simulated::run(request, play, kept, profile);
-            let jobs = COMPUTER.jobs(options.jobs);
-            let runs = COMPUTER.map(&plays, jobs, "simulated runs", run)?;
-            for (run, (play, _)) in runs.iter().zip(&plays) {
-                if let Err(line) = run {
-                    missing.push(format!("{} with {name}: simulated: {line}", play.id));
-                }
+/// Simulates the plays with each profile, and compares.
+///
+/// # Errors
+/// When a file of the folder is bad, or a policy or the machine cannot be simulated.
+pub fn judged(asked: &Fidelity<'_>, services: &Services<'_>) -> anyhow::Result<JudgedPlays> {
+    let request = asked.plays;
+    let (plays, mut missing) = plays(asked, services)?;
+    let mut simulated = Vec::new();
+    for (name, profile) in &asked.profiles {
+        let run =
+            |(play, kept): &(Play, Kept)| simulated::run(services, (request, play, kept), profile);
+        let runs = services.map(&plays, services.jobs(asked.jobs), "simulated runs", run)?;
+        for (run, (play, _)) in runs.iter().zip(&plays) {
+            if let Err(line) = run {
+                missing.push(format!("{} with {name}: simulated: {line}", play.id));
             }
-            simulated.push(runs);
         }
-        let mut rows: Vec<Against<'_>> = Vec::new();
-        for ((name, _), runs) in profiles.iter().zip(&simulated) {
-            rows.push(against(name, &plays, runs));
-        }
-        rows.push(ceiling(&plays));
-        let mut judged = Self {
-            headline: headline(request, plays.len()),
-            compared: scores(&rows, |_| true),
-            policies: Vec::new(),
-            workloads: Vec::new(),
-            worst: far(request, &plays, &rows, options)?,
-            missing,
-        };
-        for words in &request.asked.policies {
-            let policy = crate::policy::label(words);
-            let scores = scores(&rows, |run| run.policy == policy);
-            judged.policies.push((policy, scores));
-        }
-        for load in &request.asked.workloads {
-            let scores = scores(&rows, |run| run.load == *load);
-            judged.workloads.push((load.clone(), scores));
-        }
-        judged.find_first(request, &plays, profiles)?;
-        Ok(judged)
+        simulated.push(runs);
     }
-
-    /// The rows of the first table.
-    pub fn rows(&self) -> Vec<(String, MachinesScore)> {
-        self.compared.clone()
+    let mut rows: Vec<Against<'_>> = Vec::new();
+    for ((name, _), runs) in asked.profiles.iter().zip(&simulated) {
+        rows.push(against(name, &plays, runs));
     }
+    rows.push(ceiling(&plays));
+    let mut judged = JudgedPlays {
+        headline: headline(request, plays.len()),
+        compared: scores(&rows, |_| true),
+        policies: Vec::new(),
+        workloads: Vec::new(),
+        worst: far(asked, services, &plays, &rows)?,
+        missing,
+        missed: Vec::new(),
+    };
+    for words in &request.asked.policies {
+        let policy = policy::label(services, words);
+        let scores = scores(&rows, |run| run.policy == policy);
+        judged.policies.push((policy, scores));
+    }
+    for load in &request.asked.workloads {
+        let scores = scores(&rows, |run| run.load == *load);
+        judged.workloads.push((load.clone(), scores));
+    }
+    judged.find_first(asked, services, &plays)?;
+    Ok(judged)
+}
 
+impl JudgedPlays {
     /// Whether nothing was compared.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.compared.iter().all(|(_, score)| score.cells == 0)
     }
@@ -129,9 +126,9 @@ impl Judged {
     /// Says of each figure that is shown where the two runs part, if the play's events are there.
     fn find_first(
         &mut self,
-        request: &Request,
+        asked: &Fidelity<'_>,
+        services: &Services<'_>,
         plays: &Plays,
-        profiles: &[(String, Profile)],
     ) -> anyhow::Result<()> {
         for worst in &mut self.worst {
             let is_its = |(play, kept): &&(Play, Kept)| {
@@ -139,13 +136,14 @@ impl Judged {
                 (&run.load, &run.policy, play.seed) == (&worst.workload, &worst.policy, worst.seed)
             };
             let its = plays.iter().find(is_its);
-            let profile = profiles.iter().find(|(name, _)| *name == worst.row);
+            let profile = asked.profiles.iter().find(|(name, _)| *name == worst.row);
             let (Some((play, kept)), Some((_, profile))) = (its, profile) else {
                 continue;
             };
-            let events = events_file(&request.folder, play);
-            if events.exists() {
-                worst.first = first(request, (play, kept), profile, &events)?;
+            let events = events_file(&asked.plays.folder, play);
+            if services.kind(&events).is_some() {
+                let of = (asked.plays, play, kept);
+                worst.first = first(services, of, profile, &events)?;
             }
         }
         Ok(())
@@ -153,33 +151,35 @@ impl Judged {
 }
 
 fn first(
-    request: &Request,
-    (play, kept): (&Play, &Kept),
+    services: &Services<'_>,
+    of: KeptPlay<'_>,
     profile: &Profile,
     events: &Path,
 ) -> anyhow::Result<Option<First>> {
-    let spec = simulated::spec(request, play, kept, profile)?;
+    let spec = simulated::spec(services, of, profile)?;
     let groups = || spec.workload.groups.iter().map(|group| group.name.clone());
-    let played = Turns::of(groups()).read(events)?;
+    let played = Turns::of(groups()).read(services, events)?;
     let mut simulated = Turns::of(groups());
-    simulated::feed(&spec, &mut simulated, play)?;
+    simulated::feed(services, (of.1, &spec), &mut simulated)?;
     Ok(played.differ(&simulated))
 }
 
 /// The plays of the folder, and a line for each that is not there.
-fn plays(request: &Request, lacking: &Lacking) -> anyhow::Result<(Plays, Vec<String>)> {
+fn plays(asked: &Fidelity<'_>, services: &Services<'_>) -> anyhow::Result<(Plays, Vec<String>)> {
+    let request = asked.plays;
     let (mut plays, mut missing) = (Vec::new(), Vec::new());
-    for play in request.plays() {
-        match Kept::read(request, &play)? {
+    for play in request.plays(services) {
+        match Kept::read(services, request, &play)? {
             Some(mut kept) => {
-                let workload = request.workload(&play)?;
+                let workload = request.workload(services, &play)?;
                 let is_its = |name: &str| workload.groups.iter().any(|group| group.name == name);
                 // Only the kernel has others, and the ceiling is to be one for what is simulated.
                 kept.run.groups.retain(|group| is_its(&group.name));
                 plays.push((play, kept));
             }
             None => {
-                let why = lacking
+                let why = asked
+                    .lacking
                     .get(&play.id)
                     .map_or("it was not played", String::as_str);
                 missing.push(format!("{}: {why}", play.id));
@@ -189,7 +189,7 @@ fn plays(request: &Request, lacking: &Lacking) -> anyhow::Result<(Plays, Vec<Str
     Ok((plays, missing))
 }
 
-fn headline(request: &Request, plays: usize) -> String {
+fn headline(request: &PlaysRequest, plays: usize) -> String {
     let asked = &request.asked;
     let place = match asked.machine.as_str() {
         "vm" => "counting VMs",
@@ -201,9 +201,9 @@ fn headline(request: &Request, plays: usize) -> String {
     };
     format!(
         "{plays} plays of {} under {policies}, {} each, on {} of {place} with Linux {}",
-        crate::report::counted(asked.workloads.len() as u64, "workload"),
+        counted(asked.workloads.len() as u64, "workload"),
         model::Nanos::new(asked.duration_ns),
-        crate::report::counted(asked.cpus.into(), "CPU"),
+        counted(asked.cpus.into(), "CPU"),
         asked.kernel,
     )
 }
@@ -261,11 +261,11 @@ fn scores(
 
 /// The figures that are farthest from the kernel's, over all profiles.
 fn far(
-    request: &Request,
+    asked: &Fidelity<'_>,
+    services: &Services<'_>,
     plays: &Plays,
     rows: &[Against<'_>],
-    options: &Fidelity,
-) -> anyhow::Result<Vec<Worst>> {
+) -> anyhow::Result<Vec<WorstFigure>> {
     let Some((ceiling, simulated)) = rows.split_last() else {
         return Ok(Vec::new());
     };
@@ -280,18 +280,18 @@ fn far(
     // Stable: of equal figures that of the first row.
     let factor = |cell: &FigurePair| cell.factor.unwrap_or(0.0);
     all.sort_by(|(.., a), (.., b)| factor(b).total_cmp(&factor(a)));
-    let shown = all.into_iter().take(options.worst);
+    let shown = all.into_iter().take(asked.worst);
     let shown = shown.map(|(row, at, cell)| {
         let (play, kept) = &plays[row.plays[at]];
-        Ok(Worst {
+        Ok(WorstFigure {
             row: row.name.to_owned(),
             workload: kept.run.load.clone(),
             policy: kept.run.policy.clone(),
             seed: play.seed,
             cell: cell.clone(),
             ceiling: of_ceiling(ceiling, &kept.run, cell),
-            again: again(request, play),
-            simulate: simulate(request, play, kept, row.name)?,
+            again: again(asked.plays, play),
+            simulate: simulate(services, (asked.plays, play, kept), row.name)?,
             first: None,
         })
     });
@@ -314,13 +314,13 @@ fn joined(words: &[&str]) -> String {
 }
 
 /// The command that plays it again and simulates it beside.
-fn again(request: &Request, play: &Play) -> String {
+fn again(request: &PlaysRequest, play: &Play) -> String {
     let asked = &request.asked;
     let file = request.load_file(play).display().to_string();
     let (cpus, seed, span) = (
         asked.cpus.to_string(),
         play.seed.to_string(),
-        make::span_of(request),
+        span_of(request),
     );
     let mut words = Vec::new();
     if asked.machine == "vm" {
@@ -347,12 +347,13 @@ fn again(request: &Request, play: &Play) -> String {
 }
 
 /// The command that simulates it.
-fn simulate(request: &Request, play: &Play, kept: &Kept, profile: &str) -> anyhow::Result<String> {
+fn simulate(services: &Services<'_>, of: KeptPlay<'_>, profile: &str) -> anyhow::Result<String> {
+    let (request, play, kept) = of;
     let machine = &kept.machine;
     let file = request.load_file(play).display().to_string();
-    let policy = simulated::policy(request, play, kept)?;
+    let policy = simulated::policy(services, of)?;
     let [cpus, hz] = [machine.cpus.to_string(), machine.hz.to_string()];
-    let (seed, span) = (play.seed.to_string(), make::span_of(request));
+    let (seed, span) = (play.seed.to_string(), span_of(request));
     let mut words = vec!["runslice", "sim", &policy, "-w", &file];
     words.extend([
         "--cpus",
@@ -364,8 +365,23 @@ fn simulate(request: &Request, play: &Play, kept: &Kept, profile: &str) -> anyho
     ]);
     words.extend(["--profile", profile, "--seed", &seed, "--duration", &span]);
     let before = format!("{}ns", kept.run.before_ns);
-    if kept.run.before_ns > 0 || !request.workload(play)?.interrupts.is_empty() {
+    if kept.run.before_ns > 0 || !request.workload(services, play)?.interrupts.is_empty() {
         words.extend(["--as-played", &before]);
     }
     Ok(joined(&words))
+}
+
+/// The length of each run as an option.
+#[must_use]
+pub fn span_of(request: &PlaysRequest) -> String {
+    let ns = request.asked.duration_ns;
+    let units = [
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    let whole = units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit));
+    let (unit, name) = whole.unwrap_or((1, "ns"));
+    format!("{}{name}", ns / unit)
 }

@@ -9,8 +9,9 @@ use model::{Advised, suggest};
 use serde::Deserialize;
 use stats::compare::machines::{MachineMeasure, MachinesScore};
 
-use crate::exit::UsageError;
+use crate::error::UsageError;
 use crate::input;
+use crate::services::Services;
 
 /// Limits by the name of a row of the table.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -59,8 +60,8 @@ impl Least {
     ///
     /// # Errors
     /// When it cannot be read or is wrong; the message names file and place.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = input::text(path, input::WRITTEN)?;
+    pub fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Self> {
+        let text = input::text(services, path, input::WRITTEN)?;
         Self::parse(&text, &path.display().to_string())
     }
 

@@ -1,24 +1,23 @@
 //! `runslice fidelity [POLICY...]`: how well the simulated machine stands for a kernel.
 
-mod judge;
 mod make;
-mod write;
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use ask::fidelity::asked::PlaysRequest;
+use ask::fidelity::least::Least;
+use ask::fidelity::{self, Lacking};
 use clap::{Args, ValueEnum};
 use model::{Nanos, span};
+use show::fidelity as shown;
 
-use crate::exit::{Status, UsageError};
-use crate::fidelity::asked::Request;
-use crate::fidelity::least::Least;
+use crate::about::About;
+use crate::computer::COMPUTER;
+use crate::exit::Status;
 use crate::say::say;
 use crate::{output, profile};
-
-use judge::Judged;
 
 /// Arguments of `runslice fidelity`.
 #[derive(Debug, Args)]
@@ -127,9 +126,6 @@ enum Format {
     Markdown,
 }
 
-/// Why a play is not there, by its name.
-type Lacking = BTreeMap<String, String>;
-
 /// Plays what is not there yet, compares, and writes the tables.
 ///
 /// # Errors
@@ -141,27 +137,31 @@ pub fn run(request: &Fidelity) -> anyhow::Result<Status> {
     let profiles = request.profile.iter();
     read.extend(profiles.map(|name| ("--profile", profile::file_of(name))));
     output::spare(&read, &[("--output", request.output.as_deref())])?;
-    let least = least.map(Least::read).transpose()?;
-    let profiles = request.profiles()?;
+    let least = least.map(|it| Least::read(&COMPUTER, it)).transpose()?;
+    let profiles = fidelity::profiles(&COMPUTER, &request.profile)?;
     let (plays, lacking) = match &request.from {
-        Some(folder) => (Request::read(folder)?, Lacking::default()),
+        Some(folder) => (PlaysRequest::read(&COMPUTER, folder)?, Lacking::default()),
         None => make::plays(request)?,
     };
-    let judged = Judged::new(&plays, &lacking, &profiles, request)?;
-    let rows = judged.rows();
-    let missed = match &least {
-        Some(least) => least.missed(&rows)?,
-        None => Vec::new(),
+    let question = fidelity::Fidelity {
+        plays: &plays,
+        lacking: &lacking,
+        profiles,
+        least,
+        worst: request.worst,
+        jobs: request.jobs,
     };
+    let judged = question.ask(&COMPUTER)?;
     let mut to = output::open(request.output.as_deref())?;
     match format {
-        Format::Human => write::human(&judged, &mut to)?,
-        Format::Markdown => write::markdown(&judged, &mut to)?,
-        Format::Json => write::json(&judged, &plays.asked, &missed, &mut to)?,
+        Format::Human => shown::human(&judged, &mut to)?,
+        Format::Markdown => shown::markdown(&judged, &mut to)?,
+        Format::Json => shown::json(&judged, &plays.asked, &About::origin(), &mut to)?,
     }
     to.flush()?;
-    missed.iter().for_each(|sentence| say("fidelity", sentence));
-    Ok(if !missed.is_empty() {
+    let missed = judged.missed.iter();
+    missed.for_each(|sentence| say("fidelity", sentence));
+    Ok(if !judged.missed.is_empty() {
         Status::Exceeded
     } else if judged.is_empty() {
         say("fidelity", "there is no play to compare");
@@ -178,22 +178,4 @@ pub fn run(request: &Fidelity) -> anyhow::Result<Status> {
     } else {
         Status::Done
     })
-}
-
-impl Fidelity {
-    /// What is simulated: the name of the row and the profile.
-    fn profiles(&self) -> anyhow::Result<Vec<(String, model::Profile)>> {
-        let mut profiles: Vec<(String, model::Profile)> = Vec::new();
-        for name in std::iter::once("ideal").chain(self.profile.iter().map(String::as_str)) {
-            let found = profile::find(name)?;
-            if name == judge::CEILING {
-                let message = "no profile can be called `ceiling`: a row of the table is";
-                return Err(UsageError::new(message).into());
-            }
-            if !profiles.iter().any(|(known, _)| known == name) {
-                profiles.push((name.to_owned(), found));
-            }
-        }
-        Ok(profiles)
-    }
 }

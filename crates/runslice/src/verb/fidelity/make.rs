@@ -4,15 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
+use ask::fidelity::asked::{AskedPlays, Play, PlaysRequest, VERSION, plain};
+use ask::fidelity::kept::{self, Kept};
+use ask::fidelity::{Lacking, span_of};
 use folder::OwnFolder;
 use workload::generate;
 
-use super::{Fidelity, Lacking, Machine};
+use super::{Fidelity, Machine};
 use crate::computer::COMPUTER;
 use crate::exit::UsageError;
-use crate::fidelity::asked::{Play, Request, Wanted};
-use crate::fidelity::kept::{self, Kept};
-use crate::fidelity::{Command, Errand, KernelPlace};
+use crate::fidelity::{Command, Errand, KernelPlace, keep};
 use crate::say::say;
 use crate::workload_arg::{SHIPPED, Written};
 use crate::{interrupt, on_kernel, policy};
@@ -30,7 +31,7 @@ const OVERHEAD_S: u64 = 60;
 ///
 /// # Errors
 /// When something that was asked for does not exist, or this computer cannot play.
-pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
+pub fn plays(request: &Fidelity) -> anyhow::Result<(PlaysRequest, Lacking)> {
     let place = match request.machine {
         Machine::Vm => KernelPlace::Guest,
         Machine::Host => KernelPlace::Host,
@@ -48,24 +49,27 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
         KernelPlace::Host => on_kernel::cpus(),
     };
     let loads = loads(request, cpus)?;
-    let wanted = Wanted {
+    let asked = AskedPlays {
+        runslice_fidelity: VERSION,
         machine: match request.machine {
-            Machine::Vm => "vm",
-            Machine::Host => "host",
+            Machine::Vm => "vm".to_owned(),
+            Machine::Host => "host".to_owned(),
         },
         kernel: on_kernel::kernel_of_plays(place, &request.kernel)?,
         cpus,
-        duration: request.duration,
+        duration_ns: request.duration.get(),
         seed: request.seed,
         events: request.events,
         policies: words,
+        workloads: loads.iter().map(|(name, _)| name.clone()).collect(),
     };
-    let asked = Request::new(wanted, &loads, &request.folder)?;
+    let texts = loads.into_iter().map(|(_, load)| load.text).collect();
+    let asked = keep::request(asked, texts, &request.folder)?;
     interrupt::keeps("plays", &request.folder);
-    let plays = asked.plays();
+    let plays = asked.plays(&COMPUTER);
     // What cannot be played is said before anything is.
     for play in plays.iter().filter(|play| play.seed == asked.asked.seed) {
-        let refusals = on_kernel::refusals(&asked.workload(play)?, cpus);
+        let refusals = on_kernel::refusals(&asked.workload(&COMPUTER, play)?, cpus);
         if !refusals.is_empty() {
             let list = refusals.join("\n");
             return Err(UsageError::new(format!("this workload cannot be played:\n{list}")).into());
@@ -73,7 +77,7 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(Request, Lacking)> {
     }
     let mut left = Vec::new();
     for play in plays {
-        if Kept::read(&asked, &play)?.is_none() {
+        if Kept::read(&COMPUTER, &asked, &play)?.is_none() {
             left.push(play);
         }
     }
@@ -100,7 +104,7 @@ fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>
             return Err(UsageError::new(message).into());
         }
         let stem = Path::new(name).file_stem().unwrap_or_default();
-        let stem = crate::fidelity::asked::plain(&stem.to_string_lossy());
+        let stem = plain(&stem.to_string_lossy());
         loads.push((stem, written));
     }
     let generated = if request.workload.is_empty() {
@@ -123,7 +127,7 @@ fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>
 }
 
 /// Plays on the kernel, and keeps what comes. Says what did not.
-fn play(asked: &Request, plays: &[Play], place: KernelPlace) -> anyhow::Result<Lacking> {
+fn play(asked: &PlaysRequest, plays: &[Play], place: KernelPlace) -> anyhow::Result<Lacking> {
     let folder = OwnFolder::new()?;
     let mut commands = Vec::new();
     for (at, play) in plays.iter().enumerate() {
@@ -140,7 +144,7 @@ fn play(asked: &Request, plays: &[Play], place: KernelPlace) -> anyhow::Result<L
     for brought in on_kernel::perform(&errand)? {
         let its = plays.iter().find(|play| play.id == brought.id);
         let Some(play) = its else { continue };
-        if let Err(error) = Kept::keep(&brought, asked, play, folder.path()) {
+        if let Err(error) = keep::play(&brought, asked, play, folder.path()) {
             lacking.insert(play.id.clone(), crate::exit::in_full(&error));
         }
     }
@@ -148,7 +152,7 @@ fn play(asked: &Request, plays: &[Play], place: KernelPlace) -> anyhow::Result<L
 }
 
 /// The command of a play, whose files are put into `folder`.
-fn command(asked: &Request, play: &Play, at: usize, folder: &Path) -> anyhow::Result<Command> {
+fn command(asked: &PlaysRequest, play: &Play, at: usize, folder: &Path) -> anyhow::Result<Command> {
     let cannot = || format!("cannot write into {}", folder.display());
     let load = format!("load-{}.toml", play.workload);
     fs::write(folder.join(&load), &asked.texts[play.workload]).with_context(cannot)?;
@@ -184,18 +188,4 @@ fn command(asked: &Request, play: &Play, at: usize, folder: &Path) -> anyhow::Re
         words: words.into_iter().map(str::to_owned).collect(),
         timeout_s: OVERHEAD_S + asked.asked.duration_ns.div_ceil(1_000_000_000),
     })
-}
-
-/// The length of each run as an option.
-pub fn span_of(asked: &Request) -> String {
-    let ns = asked.asked.duration_ns;
-    let units = [
-        (1_000_000_000, "s"),
-        (1_000_000, "ms"),
-        (1_000, "us"),
-        (1, "ns"),
-    ];
-    let whole = units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit));
-    let (unit, name) = whole.unwrap_or((1, "ns"));
-    format!("{}{name}", ns / unit)
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context as _;
+use ask::fidelity::simulated::compared;
 use model::Nanos;
 use serde::Serialize;
 use stats::compare::machines::{self, FigurePair, MachineMeasure};
@@ -11,7 +12,6 @@ use workload::RunSpec;
 
 use crate::computer::COMPUTER;
 use crate::export::{ColumnKind, ExportTable};
-use crate::fidelity::simulated::compared;
 use crate::report::Format;
 use crate::runner::Runner;
 use crate::table::Table;
