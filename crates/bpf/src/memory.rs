@@ -16,18 +16,23 @@
 //! block is zero without being touched, so a large map costs what is used of it.
 
 mod account;
+#[cfg(any(feature = "compact", target_pointer_width = "32"))]
+mod compact;
+#[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
 #[expect(unsafe_code, reason = "accesses that are checked once")]
 mod direct;
 mod heap;
 mod large;
 mod layout;
+#[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
+mod mapped;
 #[cfg(not(feature = "jit"))]
 mod no_words;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "compact"))]
 mod not_shared;
 mod pages;
 mod present;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "compact")))]
 #[expect(unsafe_code, reason = "a file takes the place of pages")]
 mod shared;
 #[cfg(feature = "jit")]
@@ -36,17 +41,20 @@ mod words;
 use std::ops::Range;
 use std::sync::Arc;
 
-use memmap2::{MmapMut, MmapOptions};
 #[cfg(not(feature = "jit"))]
 use no_words as words;
 
 use crate::{MapDef, Stop};
 use account::Account;
 pub use account::OutOfMemory;
+#[cfg(any(feature = "compact", target_pointer_width = "32"))]
+use compact::Region;
 use heap::{GRAIN, Heap};
 pub use layout::BASE;
 pub(crate) use layout::GUARD;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
+use mapped::Region;
+#[cfg(any(not(target_os = "linux"), feature = "compact"))]
 use not_shared as shared;
 pub use pages::Pages;
 use shared::Shared;
@@ -61,13 +69,8 @@ const GIB_4: u64 = 1 << 32;
 /// All memory of one instance. See the module.
 #[derive(Debug)]
 pub struct Memory {
-    region: MmapMut,
-    /// What to add to a guest address in the region, to get where it lies in this process. It
-    /// never moves.
-    delta: u64,
-    /// How far behind the beginning of the mapping 8 bytes may begin.
-    last: u64,
-    /// Bytes of the region; the mapping begins [`GUARD`] bytes before it and ends as many behind.
+    region: Region,
+    /// Bytes of the region; a mapping begins [`GUARD`] bytes before it and ends as many behind.
     size: u64,
     /// Frozen data sections, as ranges of addresses. Native code has their contents built in.
     frozen: Vec<Range<u64>>,
@@ -95,13 +98,8 @@ impl Memory {
     /// commits nothing.
     ///
     /// # Errors
-    /// If the address space is refused. A platform of 32 bits has none that is large enough, so
-    /// there is no memory whose places do not fit into a `usize`.
+    /// If the address space is refused.
     pub fn reserve(memory_bytes: u64, arena_bytes: Option<u64>) -> std::io::Result<Self> {
-        if usize::BITS < 64 {
-            let why = "objects run on platforms of 64 bits only";
-            return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, why));
-        }
         let size = if arena_bytes.is_some() {
             4 * GIB_4
         } else {
@@ -113,15 +111,9 @@ impl Memory {
         } else {
             half
         };
-        let mut region = MmapOptions::new()
-            .len((size + 2 * GUARD) as usize)
-            .no_reserve_swap()
-            .map_anon()?;
-        let host_address = region.as_mut_ptr().expose_provenance() as u64;
+        let region = Region::reserve(size, arena_bytes.map(|_| size - GIB_4))?;
         let arena = arena_bytes.map(|bytes| Pages::new(BASE + size - GIB_4, bytes));
         Ok(Self {
-            delta: host_address.wrapping_sub(BASE - GUARD),
-            last: size + 2 * GUARD - 8,
             region,
             size,
             frozen: Vec::new(),
@@ -153,6 +145,7 @@ impl Memory {
             wanted: size,
             limit,
         })?;
+        self.region.grow_kernel(self.kernel.next);
         self.ask_for_large_pages();
         if used {
             self.zero(at, size);
@@ -288,6 +281,7 @@ impl Memory {
             return Err(self.refuse(size));
         };
         self.account.add_block();
+        self.region.grow_maps(self.maps.next);
         if used {
             self.zero(at, size);
         }
@@ -370,7 +364,9 @@ impl Memory {
             limit: pages.limit(),
         };
         let count = bytes.div_ceil(Pages::SIZE);
-        pages.alloc(None, count, most).ok_or(full)
+        let given = pages.alloc(None, count, most).ok_or(full);
+        self.grow_arena();
+        given
     }
 
     /// Allocates pages of the arena; see [`Pages::alloc`]. They are zero.
@@ -380,7 +376,17 @@ impl Memory {
         let given = pages.alloc(wanted, count, most);
         // An arena that is full is the program's own affair.
         self.refused |= given.is_none() && pages.has_room(wanted, count);
+        self.grow_arena();
         given
+    }
+
+    /// There is room for all pages of the arena that were ever allocated.
+    fn grow_arena(&mut self) {
+        if let Some(pages) = &self.arena {
+            let first = pages.first() - BASE;
+            let end = first + pages.touched() * Pages::SIZE;
+            self.region.grow_arena(first, end);
+        }
     }
 
     /// Sets pages of the arena aside, see [`Pages::reserve`].
@@ -426,6 +432,7 @@ impl Memory {
             return false;
         }
         pages.adopt(offset / Pages::SIZE..end.div_ceil(Pages::SIZE));
+        self.grow_arena();
         self.put(at - BASE, bytes);
         true
     }
@@ -533,14 +540,9 @@ impl Memory {
         }
     }
 
-    /// Where a guest address in the region lies in this process.
-    pub(crate) const fn host_address(&self, address: u64) -> u64 {
-        address.wrapping_add(self.delta)
-    }
-
     /// Where native code finds what to add to a guest address.
     #[cfg(feature = "jit")]
-    pub(crate) const DELTA: usize = std::mem::offset_of!(Self, delta);
+    pub(crate) const DELTA: usize = std::mem::offset_of!(Self, region.delta);
 
     /// Where native code finds [`Pages::flags`].
     #[cfg(feature = "jit")]
@@ -627,14 +629,16 @@ impl Memory {
     pub fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
         let at = address.wrapping_sub(BASE);
         let end = at.checked_add(len).filter(|end| *end <= self.size)?;
-        self.region.get(place(at)..place(end))
+        self.region.bytes(at, end)
     }
 
     /// Text at `address` up to a zero byte, at most `max` bytes, none of them outside the region.
     #[must_use]
     pub fn text(&self, address: u64, max: usize) -> &[u8] {
-        let left = self.size.saturating_sub(address.wrapping_sub(BASE));
-        let tail = self.bytes(address, left).unwrap_or_default();
+        let at = address.wrapping_sub(BASE);
+        let is_inside = at < self.size;
+        let tail = is_inside.then(|| self.region.tail(at, self.size)).flatten();
+        let tail = tail.unwrap_or_default();
         let most = &tail[..tail.len().min(max)];
         most.split(|byte| *byte == 0).next().unwrap_or_default()
     }
@@ -686,8 +690,10 @@ impl Memory {
     /// Writes words into a kernel object of the machine's own.
     #[inline]
     pub(crate) fn put_words(&mut self, address: u64, words: &[u64]) {
-        let at = place(address - BASE);
-        let (places, _) = self.region[at..at + 8 * words.len()].as_chunks_mut();
+        let bytes = self
+            .region
+            .bytes_mut(address - BASE, 8 * words.len() as u64);
+        let (places, _) = bytes.as_chunks_mut();
         for (place, word) in places.iter_mut().zip(words) {
             *place = word.to_le_bytes();
         }
@@ -699,9 +705,7 @@ impl Memory {
     /// If any byte lies behind all objects, or before the region.
     #[inline(always)]
     pub fn kernel_object<const N: usize>(&mut self, address: u64) -> &mut [u8; N] {
-        let objects = self.region.get_mut(..place(self.kernel.next));
-        let at = address.wrapping_sub(BASE - GUARD) as usize;
-        let object = objects.and_then(|objects| objects.get_mut(at..)?.first_chunk_mut());
+        let object = self.region.object(address, self.kernel.next);
         object.unwrap_or_else(|| panic!("{address:#x} is no kernel object"))
     }
 
@@ -709,10 +713,7 @@ impl Memory {
     /// a native program needs to store there. Anything may be asked for.
     #[inline]
     pub fn prefetch(&self, address: u64) {
-        let at = usize::try_from(address.wrapping_sub(BASE - GUARD)).unwrap_or(usize::MAX);
-        if let Some(byte) = self.region.get(at) {
-            allocator::prefetch(byte);
-        }
+        self.region.prefetch(address);
         self.open_words.prefetch(address);
     }
 
@@ -722,8 +723,7 @@ impl Memory {
         let at = address.wrapping_sub(BASE + self.kernel.start);
         // Behind `open` there is room for 8 bytes.
         if at <= self.kernel.open
-            && let Some(place) = self.region.get_mut(place(self.kernel.start + at)..)
-            && let Some(place) = place.first_chunk_mut::<N>()
+            && let Some(place) = self.region.chunk_mut::<N>(self.kernel.start + at)
         {
             *place = bytes;
         } else {
@@ -757,20 +757,14 @@ impl Memory {
 
     #[inline(always)]
     fn put(&mut self, at: u64, bytes: &[u8]) {
-        let at = place(at);
-        self.region[at..at + bytes.len()].copy_from_slice(bytes);
+        self.region
+            .bytes_mut(at, bytes.len() as u64)
+            .copy_from_slice(bytes);
     }
 
     fn zero(&mut self, at: u64, len: u64) {
-        let at = place(at);
-        self.region[at..at + len as usize].fill(0);
+        self.region.bytes_mut(at, len).fill(0);
     }
-}
-
-/// Where in the mapping the byte `at` of the region lies.
-#[inline]
-const fn place(at: u64) -> usize {
-    (GUARD + at) as usize
 }
 
 /// Where a store points to.

@@ -9,7 +9,7 @@ impl Memory {
     pub fn load<const N: usize>(&self, address: u64) -> [u8; N] {
         const { assert!(N <= 8, "a load has at most 8 bytes") };
         // What lies around the region reads as zero, so one limit serves all sizes.
-        if address.wrapping_sub(BASE - GUARD) > self.last {
+        if address.wrapping_sub(BASE - GUARD) > self.region.last {
             return [0; N];
         }
         // SAFETY: At least 8 bytes of the mapping begin there, which lives as long as `self`, and
@@ -35,10 +35,15 @@ impl Memory {
         true
     }
 
+    /// Where a guest address in the region lies in this process.
+    pub(crate) const fn host_address(&self, address: u64) -> u64 {
+        address.wrapping_add(self.region.delta)
+    }
+
     /// Where the byte at `address`, in the mapping, lies in this process.
     #[inline(always)]
     fn host_pointer(&self, address: u64) -> *mut u8 {
-        // `Memory::reserve` has exposed the mapping.
+        // `Region::reserve` has exposed the mapping.
         std::ptr::with_exposed_provenance_mut(self.host_address(address) as usize)
     }
 }

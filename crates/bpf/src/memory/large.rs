@@ -1,11 +1,6 @@
 //! Large pages for the mirrors of many kernel objects.
 
-#[cfg(target_os = "linux")]
-use memmap2::Advice;
-
 use super::Memory;
-#[cfg(target_os = "linux")]
-use super::place;
 
 /// Kernel objects that take less than this lie in pages of the usual size: nearly so much a
 /// processor finds without a walk through page tables.
@@ -29,11 +24,7 @@ impl Memory {
     #[inline(never)]
     fn ask_for_more(&mut self) {
         let end = (self.kernel.next + AHEAD).min(self.kernel.start + self.kernel.limit);
-        #[cfg(target_os = "linux")]
-        {
-            let (at, len) = (place(self.large_from), (end - self.large_from) as usize);
-            let _ = self.region.advise_range(Advice::HugePage, at, len);
-        }
+        self.region.ask_for_large_pages(self.large_from, end);
         self.large_from = end;
     }
 

@@ -304,7 +304,7 @@ fn an_arena_without_address_can_be_used_when_it_has_one() {
     assert!(loader.call(load).is_ok());
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "compact")))]
 mod shared {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
