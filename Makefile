@@ -17,7 +17,7 @@ OPTIONAL = runslice/parquet,runslice/png
 BUILT = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(BUILT)/release
 
-.PHONY: help setup release dist install demo test test-long test-vm fuzz kernels bench lint \
+.PHONY: help setup release web web-check dist install demo test test-long test-vm fuzz kernels bench lint \
 	check wheel test-python soak
 
 help: ## lists the targets
@@ -88,6 +88,12 @@ test-python: setup ## the tests of the Python package, but for those that take m
 wheel: setup ## the Python package, in target/wheels
 	@scripts/setup.sh python
 	@scripts/python.sh wheel
+
+web: setup ## the page with the simulator inside, in target/web
+	@scripts/web.sh
+
+web-check: setup ## that its events and words are those of the program; in BROWSER, that it can be used
+	@scripts/web.sh check
 
 fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat|door
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"

@@ -23,4 +23,4 @@ fi
 # Native code is for processors: what runs there is interpreted.
 scripts/cargo check --quiet --target $target --no-default-features --package runslice-traces \
     --package runslice-stats --package runslice-explain --package runslice-ask \
-    --package runslice-show
+    --package runslice-show --package runslice-web
