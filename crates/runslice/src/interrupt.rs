@@ -15,6 +15,15 @@ use crate::about::About;
 use crate::exit::Status;
 use crate::say::say;
 
+/// What the same command does with a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It writes behind what is there.
+    Adds,
+    /// It writes a new one.
+    Begins,
+}
+
 /// What the work that is done leaves behind.
 #[derive(Debug, PartialEq, Eq)]
 enum Kept {
@@ -24,10 +33,8 @@ enum Kept {
         folder: PathBuf,
         made: u64,
     },
-    /// A file to which the same command adds.
-    File(PathBuf),
-    /// A recording until the signal, which the same command does not add to.
-    Recording(PathBuf),
+    /// What was recorded until the signal, and what the same command does.
+    File(PathBuf, Again),
     /// Results of the time until the signal, written where results go.
     Results,
 }
@@ -53,16 +60,10 @@ pub fn keeps(things: &'static str, folder: &Path) {
     });
 }
 
-/// Says that `file` keeps what was written to it, and that the same command adds to it.
-pub fn keeps_file(file: &Path) {
-    set(Kept::File(file.to_owned()));
-}
-
-/// Says that `file` keeps what was recorded until the signal, and that the same command records
-/// anew.
-#[cfg(feature = "live")]
-pub fn keeps_recording(file: &Path) {
-    set(Kept::Recording(file.to_owned()));
+/// Says that `file` keeps what was recorded until the signal, and what the same command does with
+/// it.
+pub fn keeps_file(file: &Path, again: Again) {
+    set(Kept::File(file.to_owned(), again));
 }
 
 /// Says that results of the time until the signal are written, and that the same command begins
@@ -160,14 +161,14 @@ pub fn say_once() {
 fn line(kept: Option<&Kept>, command: &str) -> String {
     match kept {
         None => format!("interrupted: nothing is kept; `{command}` begins anew"),
-        Some(Kept::File(file)) => format!(
-            "interrupted: what was recorded is kept in {}; `{command}` goes on behind it",
-            file.display()
-        ),
-        Some(Kept::Recording(file)) => format!(
-            "interrupted: what was recorded is kept in {}; `{command}` records anew",
-            file.display()
-        ),
+        Some(Kept::File(file, again)) => {
+            let does = match again {
+                Again::Adds => "goes on behind it",
+                Again::Begins => "records anew",
+            };
+            let file = file.display();
+            format!("interrupted: what was recorded is kept in {file}; `{command}` {does}")
+        }
         Some(Kept::Results) => {
             format!("interrupted: the results are of the time until then; `{command}` begins anew")
         }
@@ -211,11 +212,11 @@ mod tests {
                  `runslice x` goes on from there",
             ),
             (
-                Some(Kept::File("a.txt".into())),
+                Some(Kept::File("a.txt".into(), Again::Adds)),
                 "what was recorded is kept in a.txt; `runslice x` goes on behind it",
             ),
             (
-                Some(Kept::Recording("a.dat".into())),
+                Some(Kept::File("a.dat".into(), Again::Begins)),
                 "what was recorded is kept in a.dat; `runslice x` records anew",
             ),
             (

@@ -19,7 +19,7 @@ use live::{Timed, process, snapshot};
 use model::{Nanos, Snapshot, span};
 
 use crate::exit::{Status, UnsupportedError};
-use crate::interrupt;
+use crate::interrupt::{self, Again};
 use crate::on_kernel::attach::told;
 use crate::on_kernel::{command, running};
 use crate::report::Form;
@@ -279,7 +279,7 @@ impl Record {
         // Without a command and a time, a signal is how a recording ends.
         let is_early = is_interrupted && (end.is_some() || self.length.is_some());
         if is_early {
-            interrupt::keeps_recording(path);
+            interrupt::keeps_file(path, Again::Begins);
         }
         Ok(match failed {
             _ if is_early => Status::Interrupted,

@@ -14,6 +14,7 @@ use super::processes;
 use crate::exit::Status;
 use crate::export::cell;
 use crate::input::WRITTEN;
+use crate::interrupt::Again;
 use crate::on_kernel::{self, Version4};
 use crate::schedstat::statistics;
 use crate::{interrupt, output};
@@ -83,7 +84,7 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
     let mut tasks = request.tasks.as_deref().map(Tasks::create).transpose()?;
     let mut to = destination(&request.file)?;
     match to_file {
-        Some(file) => interrupt::keeps_file(file),
+        Some(file) => interrupt::keeps_file(file, Again::Adds),
         None => interrupt::keeps_results(),
     }
     let named = || format!("cannot write {}", request.file.display());
