@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Advice as _, Advised, MachineSpec, Nanos, PolicySpec, seeds};
+use model::{Advice, Advised, MachineSpec, Nanos, PolicySpec, seeds};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::Bound;
@@ -175,23 +175,28 @@ pub fn say_end(services: &Services<'_>, spec: &RunSpec) {
     if let (_, Some(note)) = sim::latest_end(spec) {
         services.note(Topic::Run, note);
     }
-    say_late_spans(services, &spec.workload);
+    say_traps(services, &spec.workload);
 }
 
-/// Names spans that begin when their task already has a CPU. The workloads that are built in
-/// measure where the programs measured that they stand for.
-pub fn say_late_spans(services: &Services<'_>, workload: &Workload) {
-    /// Spans that are named one by one.
-    const NAMED: usize = 3;
+/// Names what a workload measures otherwise than its user may think: spans that begin when their
+/// task already has a CPU, and arrivals by `sleep`. The workloads that are built in measure where
+/// the programs measured that they stand for.
+pub fn say_traps(services: &Services<'_>, workload: &Workload) {
     if is_shipped(&workload.file) {
         return;
     }
-    let late = workload.late_spans();
-    for span in late.iter().take(NAMED) {
-        services.note(Topic::Run, span.in_full());
+    say_some(services, &workload.late_spans(), "more spans begin so");
+    say_some(services, &workload.empty_turns(), "more begin so");
+}
+
+/// Says the first few one by one, and how many more there are.
+fn say_some(services: &Services<'_>, all: &[impl Advice], more: &str) {
+    const NAMED: usize = 3;
+    for one in all.iter().take(NAMED) {
+        services.note(Topic::Run, one.in_full());
     }
-    if let more @ 1.. = late.len().saturating_sub(NAMED) {
-        services.note(Topic::Run, format!("{more} more spans begin so"));
+    if let rest @ 1.. = all.len().saturating_sub(NAMED) {
+        services.note(Topic::Run, format!("{rest} {more}"));
     }
 }
 

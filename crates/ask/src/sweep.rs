@@ -269,11 +269,11 @@ impl SweepPlan {
         })
     }
 
-    fn say_late_spans(&self, services: &Services<'_>) {
+    fn say_traps(&self, services: &Services<'_>) {
         let mut loads = HashSet::new();
         for workload in self.cells.iter().map(|cell| &cell.run.spec.workload) {
             if loads.insert(&workload.file) {
-                runs::say_late_spans(services, workload);
+                runs::say_traps(services, workload);
             }
         }
     }
@@ -344,7 +344,7 @@ impl SweepRuns<'_> {
     /// # Errors
     /// When a policy or the machine is bad, or a result cannot be kept.
     pub fn make(&self, services: &Services<'_>, kept: &dyn KeptRuns) -> anyhow::Result<()> {
-        self.plan.say_late_spans(services);
+        self.plan.say_traps(services);
         let is_there = |at: usize| Ok(kept.get(self.runs[at].0).is_some());
         let mut missing = self.missing(services, is_there)?;
         let mut seen = BTreeSet::new();
@@ -371,7 +371,7 @@ impl SweepRuns<'_> {
         kept: &dyn KeptRuns,
         parts: &[&dyn KeptRuns],
     ) -> anyhow::Result<()> {
-        self.plan.say_late_spans(services);
+        self.plan.say_traps(services);
         let missing = self.missing(services, |at| {
             let (key, _) = self.runs[at];
             // Parts that are named in their order have the runs in turn.

@@ -130,6 +130,38 @@ fn a_span_behind_a_wait_is_warned_of_in_each_form_of_a_load() {
 }
 
 #[test]
+fn a_job_that_comes_by_a_sleep_is_warned_of_and_one_with_a_start_has_the_textbooks_wait() {
+    let folder = Folder::new("empty-turn");
+    let load = |jobs: [&str; 2]| {
+        let [first, second] = jobs;
+        format!(
+            "[workload]\nname = \"w\"\n[machine]\ncpus = 1\n[task.long]\n{first}\n\
+             [task.short]\n{second}\n"
+        )
+    };
+    let by_sleep = ["sleep(1ms), run(100ms)", "sleep(2ms), run(10ms)"];
+    let by_sleep = by_sleep.map(|it| format!("do = \"{it}\""));
+    folder.write("sleep.toml", &load(by_sleep.each_ref().map(String::as_str)));
+    let by_start = [("1ms", 100), ("2ms", 10)];
+    let by_start = by_start.map(|(at, ms)| format!("start = \"{at}\"\ndo = \"run({ms}ms)\""));
+    folder.write("start.toml", &load(by_start.each_ref().map(String::as_str)));
+    let text = folder.said("sim fcfs -w sleep.toml", 0);
+    for part in [
+        "sleep.toml:6: long begins with `sleep`",
+        "a wait of 0",
+        "`start`",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // (0 + 99) / 2 ms.
+    let text = folder.said("sim fcfs -w start.toml", 0);
+    assert!(
+        text.contains("     49.5 ms\n") && !text.contains("begins with"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_recording_of_many_threads_has_a_row_for_each_name_that_waited_most() {
     let folder = Folder::new("names");
     let mut trace = String::from("cpus=1\n");
