@@ -263,6 +263,37 @@ fn what_documents_name_of_the_project_is_there() {
     assert!(is_path("crates/sim/src/absent.rs") && !is_path("crates/sim/kernel/X.Y.h"));
 }
 
+/// Whoever installs a version gets the dependencies that its authors have built it with.
+#[test]
+fn what_documents_install_by_version_is_locked() {
+    let installs = |line: &&str| line.contains("cargo install ") && line.contains("--version");
+    let (mut found, mut wrong) = (0, Vec::new());
+    for file in documents() {
+        for line in file.text.lines().filter(installs) {
+            found += 1;
+            if !line.contains("--locked") {
+                wrong.push(format!("{}: {line}", file.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && found > 0, "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_document_names_each_notebook() {
+    let documents = documents();
+    let folder = std::fs::read_dir(root().join("docs/notebooks")).expect("the notebooks");
+    let names = folder
+        .flatten()
+        .map(|it| it.file_name().to_string_lossy().into_owned());
+    let notebooks: Vec<String> = names.filter(|it| it.ends_with(".ipynb")).collect();
+    assert!(!notebooks.is_empty());
+    for name in notebooks {
+        let link = format!("notebooks/{name})");
+        assert!(documents.iter().any(|it| it.text.contains(&link)), "{name}");
+    }
+}
+
 #[test]
 fn documents_keep_their_rules() {
     let mut wrong = Vec::new();

@@ -69,6 +69,17 @@ fn the_manual_has_the_table_of_operations() {
 }
 
 #[test]
+fn the_manual_names_every_kernel_that_a_machine_can_have() {
+    let manual = include_str!("../../../docs/workload.md");
+    let row = manual.lines().find(|it| it.starts_with("| `kernel` |"));
+    let row = row.expect("docs/workload.md has a row for the kernel");
+    for kernel in model::Kernel::ALL {
+        let name = format!("`\"{}\"`", kernel.name());
+        assert!(row.contains(&name), "{name} is missing: {row}");
+    }
+}
+
+#[test]
 fn every_row_of_the_table_is_read_and_every_operation_has_a_row() {
     fn names<'a>(steps: &'a [Step], found: &mut Vec<&'a str>) {
         for step in steps {
