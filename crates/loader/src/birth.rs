@@ -31,20 +31,31 @@ pub enum Born {
     Died(Option<i32>),
 }
 
+/// Descriptors that must be free before a birth: the new process keeps one, and looks at it and at
+/// others take one or two for a moment, then and later.
+const FREE: usize = 4;
+
 /// Lets the kernel do the call of a thread, and what it makes run up to its first call. The call
-/// fails with `EAGAIN` if the supervisor cannot have another descriptor, for the new process.
+/// fails with `EAGAIN` if the supervisor has fewer than [`FREE`] descriptors left.
 ///
 /// # Errors
 /// If the kernel allows no tracing.
 pub fn make(state: &mut LoaderState, at: usize, call: &InterceptedCall) -> Result<Born, Errno> {
-    let Ok(_spare) = sys::pidfd_open(state.processes[0].real) else {
+    if !has_room(state.processes[0].real) {
         let _ = state.listener.answer(call.id, -i64::from(libc::EAGAIN));
         return Ok(Born::Refused);
-    };
+    }
     match make_watched(state, at, call) {
         Err(errno) if state.is_dead(at, errno) => Ok(Born::Died(deaths::reap(call.tid))),
         made => made,
     }
+}
+
+/// Whether this process can have [`FREE`] more descriptors. They are tried with a process that
+/// lives, and given back at once: nobody but this thread makes some for the program.
+fn has_room(real: i32) -> bool {
+    let tried: [_; FREE] = std::array::from_fn(|_| sys::pidfd_open(real));
+    tried.iter().all(Result::is_ok)
 }
 
 fn make_watched(state: &mut LoaderState, at: usize, call: &InterceptedCall) -> Result<Born, Errno> {

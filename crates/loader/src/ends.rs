@@ -1,5 +1,6 @@
 //! The ends of threads and processes: what is known of them is brought up to date.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::user_space::{Kernel, ProgramEnd, UserSpaceError};
@@ -136,7 +137,16 @@ impl Supervisor {
 
     /// All threads of a process are dead.
     fn bury(&mut self, process: usize, at: usize) {
-        self.state.processes[process].lives = false;
+        let processes = &mut self.state.processes;
+        // A program may make thousands of children one after another, and a process has a thousand
+        // descriptors: one that has ended answers as any other that has. The first is the group's.
+        let ended = processes.iter().skip(1).find(|it| !it.lives);
+        if let Some(fd) = ended.map(|it| Arc::clone(&it.fd))
+            && process > 0
+        {
+            processes[process].fd = fd;
+        }
+        processes[process].lives = false;
         for (other, thread) in self.state.threads.iter_mut().enumerate() {
             if thread.process == process && thread.lives {
                 thread.lives = false;

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use model::{Advice, Advised, Nanos};
 
@@ -235,7 +236,7 @@ fn first(
     let process = Process {
         real: pid,
         shown: 0,
-        fd,
+        fd: Arc::new(fd),
         cwd,
         parent: None,
         lives: true,

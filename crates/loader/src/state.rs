@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::Nanos;
@@ -123,8 +124,8 @@ pub struct Process {
     pub real: i32,
     /// The simulated machine's.
     pub shown: u32,
-    /// To take descriptors from it, and to see its end.
-    pub fd: OwnedFd,
+    /// To take descriptors from it, and to see its end. Those that have ended share one.
+    pub fd: Arc<OwnedFd>,
     /// The current folder, as the program knows it.
     pub cwd: PathBuf,
     /// Its parent.

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::Nanos;
@@ -448,7 +449,7 @@ impl Supervisor {
             self.state.processes.push(Process {
                 real,
                 shown: pid,
-                fd,
+                fd: Arc::new(fd),
                 cwd,
                 parent: Some(own),
                 lives: true,

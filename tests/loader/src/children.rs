@@ -17,6 +17,7 @@ pub fn run(case: &str, rest: &[String]) -> bool {
         "one at a time" => one_at_a_time(),
         "stillborn" => stillborn(),
         "births that fail" => births_that_fail(),
+        "births without room" => births_without_room(),
         "signals of children" => signals_of_children(),
         _ => return false,
     }
@@ -130,6 +131,29 @@ fn births_that_fail() {
         exit();
     }
     println!("made {}", status_of(child));
+}
+
+/// Makes children that wait until one is refused. When they have gone, there is room for another.
+fn births_without_room() {
+    let mut children = Vec::new();
+    let why = loop {
+        match fork() {
+            0 => loop {
+                unsafe { libc::pause() };
+            },
+            child if child < 0 => break errno(child.into()),
+            child => children.push(child),
+        }
+    };
+    println!("{} made, then refused {why}", children.len());
+    for child in children {
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+        status_of(child);
+    }
+    match fork() {
+        0 => exit(),
+        child => println!("then made {}", status_of(child)),
+    }
 }
 
 static SIGNALS: AtomicI32 = AtomicI32::new(0);

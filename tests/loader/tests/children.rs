@@ -95,6 +95,32 @@ fn a_child_that_the_kernel_refuses_can_be_asked_for_again() {
 }
 
 #[test]
+#[ignore = "drives a program where descriptors are few: a part of the test below"]
+fn drives_with_few_descriptors() {
+    println!("{}", lines(&["births without room"]).join("\n"));
+}
+
+/// Each process of the program takes a descriptor of the supervisor.
+#[test]
+fn without_a_descriptor_left_a_child_is_refused_and_the_run_goes_on() {
+    let own = std::env::current_exe().unwrap();
+    let script = "ulimit -n 60; exec \"$0\" --ignored --exact --nocapture \
+                  drives_with_few_descriptors";
+    let driven = Command::new("sh").args(["-c", script]).arg(own).output();
+    let driven = driven.unwrap();
+    let said = String::from_utf8_lossy(&[driven.stdout, driven.stderr].concat()).into_owned();
+    assert!(driven.status.success(), "{said}");
+    let line = said
+        .lines()
+        .find_map(|it| it.split_once(" made, then refused "));
+    let (made, why) = line.unwrap_or_else(|| panic!("{said}"));
+    let made: u32 = made.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((5..60).contains(&made), "{said}");
+    assert_eq!(why, libc::EAGAIN.to_string(), "{said}");
+    assert!(said.contains("then made 0"), "{said}");
+}
+
+#[test]
 fn signals_of_children_that_end_are_not_lost() {
     assert_eq!(lines(&["signals of children"]), ["20 ended", "told true"]);
 }
