@@ -9,6 +9,7 @@ pub mod bundle;
 pub mod choose;
 pub mod compare;
 pub mod convert;
+pub mod diff;
 pub mod embedded;
 pub mod error;
 pub mod explain;

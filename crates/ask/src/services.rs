@@ -112,7 +112,17 @@ pub trait Workers: Sync {
         name: &str,
         work: &(dyn Fn(usize) -> bool + Sync),
     );
+
+    /// Does `both` at the same time on threads of their own, and `here` on this one. Returns when
+    /// all are over.
+    ///
+    /// # Errors
+    /// When there is no thread left; `here` is dropped then, and was not called.
+    fn beside<'a>(&self, both: [Job<'a>; 2], here: Box<dyn FnOnce() + 'a>) -> io::Result<()>;
 }
+
+/// Work for a thread of its own.
+pub type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// What the words of a question name, where they stand in the wrong place: the message shows the
 /// command that was meant.

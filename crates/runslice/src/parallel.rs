@@ -1,11 +1,12 @@
 //! Independent work on all CPUs, with results in the order of the work.
 
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use ask::services::Workers;
+use ask::services::{Job, Workers};
 
 use crate::progress::Bar;
 
@@ -57,6 +58,23 @@ impl Workers for Threads {
         });
         let (bar, _) = bar.into_inner().unwrap_or_else(PoisonError::into_inner);
         bar.end();
+    }
+
+    fn beside<'a>(&self, both: [Job<'a>; 2], here: Box<dyn FnOnce() + 'a>) -> io::Result<()> {
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for job in both {
+                threads.push(thread::Builder::new().spawn_scoped(scope, job)?);
+            }
+            here();
+            for thread in threads {
+                // A broken invariant of ours goes on as it would without threads.
+                if let Err(panic) = thread.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+            Ok(())
+        })
     }
 }
 

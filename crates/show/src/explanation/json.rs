@@ -121,7 +121,8 @@ fn queue(queue: &QueueView) -> Value {
     })
 }
 
-fn act(act: &Act) -> Value {
+/// Who did something, where and when.
+pub(crate) fn act(act: &Act) -> Value {
     let place = act.place.as_ref();
     json!({
         "time_ns": act.time.as_nanos(),

@@ -337,7 +337,11 @@ impl Text {
 
 /// Who did something, where and when.
 fn act(act: &Act) -> String {
-    let time = at(act.time);
+    format!("{} at {} s", by(act), at(act.time))
+}
+
+/// Who did something, and where.
+pub(crate) fn by(act: &Act) -> String {
     let who = match act.callback {
         "kernel" => "the kernel, by a rule of its own".to_owned(),
         "program" => "a timer's or another program".to_owned(),
@@ -347,15 +351,11 @@ fn act(act: &Act) -> String {
         Some(file) => format!(", {file}:{} ({})", place.line, place.function),
         None => format!(", in {}", place.function),
     });
-    format!(
-        "by {who}{} on CPU {} at {time} s",
-        place.unwrap_or_default(),
-        act.cpu
-    )
+    format!("by {who}{} on CPU {}", place.unwrap_or_default(), act.cpu)
 }
 
 /// Seconds with microseconds.
-fn at(time: SimTime) -> String {
+pub(crate) fn at(time: SimTime) -> String {
     let ns = time.as_nanos();
     format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }

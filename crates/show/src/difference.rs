@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
-use explain::why::{Act, Scene};
-use model::{Nanos, SimTime};
+use ask::diff::{Difference, Side};
+use ask::words::counted;
+use explain::why::Scene;
+use model::Nanos;
 use serde_json::{Value, json};
 use stats::GroupReport;
 
-use super::{Difference, Side};
-use crate::report::counted;
+use crate::explanation::json::act as act_json;
+use crate::explanation::text::{at, by};
 
 /// CPUs that are named one by one.
 const NAMED: usize = 16;
@@ -17,7 +19,7 @@ const NAMED: usize = 16;
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(difference: &Difference, to: &mut dyn Write) -> io::Result<()> {
+pub fn text(difference: &Difference, to: &mut dyn Write) -> io::Result<()> {
     let [old, new] = &difference.sides;
     if !difference.differs {
         return writeln!(
@@ -36,9 +38,9 @@ pub fn write(difference: &Difference, to: &mut dyn Write) -> io::Result<()> {
         if side.told.is_empty() {
             writeln!(to, "  decides nothing any more: its run is over")?;
         }
-        for (at, (words, act)) in side.told.iter().enumerate() {
-            let mark = if at == 0 { ">" } else { " " };
-            writeln!(to, "{mark} {} s  {words}", seconds(act.time))?;
+        for (number, (words, act)) in side.told.iter().enumerate() {
+            let mark = if number == 0 { ">" } else { " " };
+            writeln!(to, "{mark} {} s  {words}", at(act.time))?;
             writeln!(to, "    {}", by(act))?;
         }
         writeln!(to)?;
@@ -115,26 +117,8 @@ fn longest(group: &GroupReport) -> String {
     longest.map_or_else(|| "-".to_owned(), |wait| wait.to_string())
 }
 
-fn by(act: &Act) -> String {
-    let who = match act.callback {
-        "kernel" => "the kernel, by a rule of its own".to_owned(),
-        "program" => "a timer's or another program".to_owned(),
-        callback => format!("`{callback}`"),
-    };
-    let place = act.place.as_ref().map(|place| match &place.file {
-        Some(file) => format!(", {file}:{} ({})", place.line, place.function),
-        None => format!(", in {}", place.function),
-    });
-    format!("by {who}{} on CPU {}", place.unwrap_or_default(), act.cpu)
-}
-
-/// Seconds with microseconds.
-fn seconds(time: SimTime) -> String {
-    let ns = time.as_nanos();
-    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
-}
-
 /// One object.
+#[must_use]
 pub fn json(difference: &Difference) -> Value {
     let [old, new] = difference.sides.each_ref().map(side);
     json!({
@@ -147,16 +131,9 @@ pub fn json(difference: &Difference) -> Value {
 
 fn side(side: &Side) -> Value {
     let decisions = side.told.iter().map(|(words, act)| {
-        let place = act.place.as_ref();
-        json!({
-            "time_ns": act.time.as_nanos(),
-            "what": words,
-            "cpu": act.cpu.0,
-            "callback": act.callback,
-            "function": place.map(|place| &place.function),
-            "file": place.and_then(|place| place.file.as_ref()),
-            "line": place.map(|place| place.line).filter(|line| *line > 0),
-        })
+        let mut decision = act_json(act);
+        decision["what"] = json!(words);
+        decision
     });
     let groups = side.report.groups.iter().map(|group| {
         let longest = group.delay.max.max(group.waiting_at_end_max);
