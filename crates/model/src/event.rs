@@ -154,11 +154,14 @@ pub enum EventKind {
     /// `a`: kHz; `b`: the rate at which it works in the low 32 bits, in 2^-20 of the fastest CPU's,
     /// 0 if that is not told.
     Frequency,
+    /// A decision, which [`EventMask::DECISIONS`] leaves out: the virtual time by which the insert
+    /// in front of it ordered a task. `a`: the vtime; `b`: place in the low 32 bits.
+    Vtime,
 }
 
 impl EventKind {
     /// Every kind, in the order of the declaration.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::New,
         Self::Exit,
         Self::Wakeup,
@@ -189,6 +192,7 @@ impl EventKind {
         Self::Resume,
         Self::Scheduler,
         Self::Frequency,
+        Self::Vtime,
     ];
 }
 
@@ -367,7 +371,7 @@ impl EventMask {
         .with(EventKind::Suspend)
         .with(EventKind::Resume);
     /// Every kind but decisions.
-    pub const ALL: Self = Self(!Self::DECISIONS.0);
+    pub const ALL: Self = Self(!Self::DECISIONS.0).without(EventKind::Vtime);
     /// Every kind but the policy's callbacks, which are the most numerous.
     pub const SCHED: Self = Self::ALL.without(EventKind::Callback);
 

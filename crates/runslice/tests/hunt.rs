@@ -133,6 +133,16 @@ fn two_versions_part_at_a_decision_with_a_line() {
     let (json, _) = folder.said("diff fifo mlfq -w desk --duration 300ms --json", 0);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["differs"], true);
+    // Two weights of one load: the first thing that differs is a virtual time.
+    let (vtimes, _) = folder.said("diff cfs eevdf -w desk --duration 300ms", 0);
+    assert!(vtimes.contains("by virtual time"), "{vtimes}");
+    let (_, said) = folder.said("diff fifo -w desk", 2);
+    assert!(
+        said.contains("two required arguments") || said.contains("<NEW>"),
+        "{said}"
+    );
+    let (_, said) = folder.said("diff fifo mlfq --scheduler true -w desk", 2);
+    assert!(said.contains("give two versions"), "{said}");
 }
 
 #[test]

@@ -123,6 +123,10 @@ impl Machine {
             | bit(by == Cause::KERNEL, insert::KERNEL);
         let into = self.in_queue(dsq);
         self.decide(id, self.turn.exec, What::Insert { by, into, flags });
+        if flags & insert::VTIME != 0 {
+            let vtime = self.task(id).vtime;
+            self.decide(id, self.turn.exec, What::Vtime { by, vtime });
+        }
         self.obey_at_insert((dsq, id), wakes);
     }
 

@@ -453,6 +453,11 @@ pub(crate) const KINDS: [KindRow; EventKind::ALL.len()] = [
             word("rate", PayloadPart::BLow, WordForm::Number),
         ],
     ),
+    (
+        EventKind::Vtime,
+        "vtime",
+        &[CALLBACK, PLACE, word("vtime", Part::A, Form::Number)],
+    ),
 ];
 
 /// What files say of the kind `kind`.
@@ -478,6 +483,7 @@ pub const fn needs_task(kind: EventKind) -> bool {
             | EventKind::Ignored
             | EventKind::Slice
             | EventKind::Allowed
+            | EventKind::Vtime
     )
 }
 

@@ -39,13 +39,16 @@ pub struct Scene {
 pub struct Follower {
     state: State,
     places: Places,
+    /// The flags of the kick that was asked for last.
+    kick: u64,
 }
 
 impl Follower {
     /// The events that it needs.
     #[must_use]
     pub const fn wants() -> EventMask {
-        EventMask::SCHED.union(EventMask::DECISIONS)
+        let all = EventMask::SCHED.union(EventMask::DECISIONS);
+        all.with(EventKind::Vtime)
     }
 
     /// The run begins.
@@ -70,7 +73,11 @@ impl Follower {
             What::Look { by, at, how } => (by, of(at), how as u32),
             What::Remove { by, from, why } => (by, of(from), why as u32),
             What::Ignored { by, id } => (by, (id, 0), 0),
-            What::KickEnd { by, fate, caller } => (by, (fate as u64, 0), caller.0.into()),
+            What::KickEnd { by, fate, caller } => {
+                let flags = self.asked(fate).unwrap_or(0);
+                (by, (flags << 8 | fate as u64, 0), caller.0.into())
+            }
+            What::Vtime { by, vtime } => (by, (vtime, 0), 0),
             What::Idle { by, how } => (by, (how as u64, 0), 0),
             What::Slice { by, slice, why } => (by, (slice.get(), 0), why as u32),
             What::Failed { by, kind } => (by, (kind, 0), 0),
@@ -89,7 +96,15 @@ impl Follower {
 
     /// Goes past an event.
     pub fn apply(&mut self, event: &Event) {
+        if let What::Kick { flags, .. } = event.what() {
+            self.kick = flags;
+        }
         self.state.take(event);
+    }
+
+    /// The flags of a kick that was asked for in this moment.
+    fn asked(&self, fate: Kicked) -> Option<u64> {
+        matches!(fate, Kicked::Asked | Kicked::Coalesced).then_some(self.kick)
     }
 
     /// What a decision does, in words, and who made it where.
@@ -120,13 +135,16 @@ impl Follower {
                     0 => "inserts",
                     _ => "moves",
                 };
-                let head = match flags & insert::HEAD {
-                    0 => "",
-                    _ => ", in front",
-                };
+                let bits = [
+                    (insert::VTIME, ", by virtual time"),
+                    (insert::HEAD, ", in front"),
+                    (insert::PREEMPT, ", preempting"),
+                ];
+                let how = bits.iter().filter(|(bit, _)| flags & bit != 0);
+                let how: String = how.map(|(_, words)| *words).collect();
                 let depth = into.depth;
                 format!(
-                    "{verb} {task} into {} (now {depth} tasks{head})",
+                    "{verb} {task} into {} (now {depth} tasks{how})",
                     queue(into)
                 )
             }
@@ -145,7 +163,11 @@ impl Follower {
                     Kicked::Dropped => "without effect",
                     Kicked::Taken => "carried out",
                 };
-                format!("kick of CPU {}: {fate}", event.cpu)
+                format!(
+                    "kick of CPU {}: {fate}{}",
+                    event.cpu,
+                    self.kick_words(event)
+                )
             }
             What::Idle { how, .. } => {
                 let how = match how {
@@ -162,7 +184,23 @@ impl Follower {
                 format!("gives {task} a slice without end")
             }
             What::Slice { slice, .. } => format!("gives {task} a slice of {slice}"),
+            What::Vtime { vtime, .. } => format!("orders {task} by virtual time {vtime}"),
             _ => "ends the policy".to_owned(),
+        }
+    }
+
+    /// The flags of a kick that was asked for, as the kernel calls them.
+    fn kick_words(&self, event: &Event) -> String {
+        let What::KickEnd { fate, .. } = event.what() else {
+            return String::new();
+        };
+        let names = [(1, "IDLE"), (2, "PREEMPT"), (4, "WAIT")];
+        let flags = self.asked(fate).unwrap_or(0);
+        let set = names.iter().filter(|(bit, _)| flags & bit != 0);
+        let set: Vec<_> = set.map(|(_, name)| format!("SCX_KICK_{name}")).collect();
+        match set.as_slice() {
+            [] => String::new(),
+            set => format!(" ({})", set.join(" | ")),
         }
     }
 
@@ -193,5 +231,77 @@ fn name(id: u64) -> String {
         Kind::Global => "the global queue".to_owned(),
         Kind::Policy if id < 1 << 16 => format!("queue {id}"),
         Kind::Policy => format!("queue {id:#x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Nanos, Op, SimTime};
+    use traces::testing::header;
+
+    const BY: Cause = Cause {
+        caller: Caller::Callback(Op::Enqueue),
+        place: NOWHERE,
+    };
+
+    fn event(what: What) -> Event {
+        Event::new(SimTime::from_nanos(7), CpuId(1), TaskId(0), what)
+    }
+
+    fn follower() -> Follower {
+        let mut follower = Follower::default();
+        follower.begin(&header(2));
+        follower
+    }
+
+    #[test]
+    fn virtual_times_slices_and_flags_make_decisions_differ_and_are_told() {
+        let into = InQueue { queue: 0, depth: 1 };
+        let insert = |flags| What::Insert {
+            by: BY,
+            into,
+            flags,
+        };
+        let slice = |slice| What::Slice {
+            by: BY,
+            slice: Nanos::from_millis(slice),
+            why: Sliced::Insert,
+        };
+        let vtime = |vtime| What::Vtime { by: BY, vtime };
+        for (one, other, words) in [
+            (vtime(5), vtime(6), "by virtual time 6"),
+            (slice(5), slice(6), "a slice of 6.00 ms"),
+            (insert(0), insert(insert::HEAD), "(now 1 tasks, in front)"),
+            (
+                insert(0),
+                insert(insert::PREEMPT),
+                "(now 1 tasks, preempting)",
+            ),
+        ] {
+            let follower = follower();
+            assert_ne!(follower.key(&event(one)), follower.key(&event(other)));
+            let (said, _) = follower.describe(&event(other));
+            assert!(said.contains(words), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_kick_is_told_with_its_flags() {
+        let after = |flags| {
+            let mut follower = follower();
+            let caller = CpuId(0);
+            follower.apply(&event(What::Kick { flags, caller }));
+            follower
+        };
+        let asked = event(What::KickEnd {
+            by: BY,
+            fate: Kicked::Asked,
+            caller: CpuId(0),
+        });
+        let (idle, preempt) = (after(1), after(2));
+        assert_ne!(idle.key(&asked), preempt.key(&asked));
+        let (said, _) = preempt.describe(&asked);
+        assert_eq!(said, "kick of CPU 1: asked for (SCX_KICK_PREEMPT)");
     }
 }

@@ -111,6 +111,7 @@ impl What {
             Self::Resume { by, lasted } => EventWords::decided(by, lasted.get(), 0),
             Self::Scheduler { scheduler, cgroup } => EventWords::of(0, scheduler as u64, cgroup),
             Self::Frequency { khz, rate } => EventWords::of(0, khz, rate as u64),
+            Self::Vtime { by, vtime } => EventWords::decided(by, vtime, 0),
             _ => EventWords::of(0, 0, 0),
         }
     }
@@ -192,7 +193,8 @@ impl Event {
             | EventKind::Ignored
             | EventKind::Allowed
             | EventKind::Failed
-            | EventKind::Resume => detail < callers,
+            | EventKind::Resume
+            | EventKind::Vtime => detail < callers,
             _ => detail == 0,
         };
         is_known.then_some(event)
@@ -279,7 +281,8 @@ impl Event {
             | What::Slice { by, .. }
             | What::Failed { by, .. }
             | What::Suspend { by, .. }
-            | What::Resume { by, .. } => Some(by),
+            | What::Resume { by, .. }
+            | What::Vtime { by, .. } => Some(by),
             _ => None,
         }
     }
@@ -418,6 +421,7 @@ impl Event {
                 scheduler: low(self.a),
                 cgroup: self.b,
             },
+            EventKind::Vtime => What::Vtime { by, vtime: self.a },
             EventKind::Frequency => What::Frequency {
                 khz: self.a,
                 rate: low(self.b),

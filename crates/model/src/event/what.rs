@@ -225,6 +225,13 @@ pub enum What {
         /// The rate at which its CPUs work, in 2^-20 of the fastest CPU's; 0 if that is not told.
         rate: u32,
     },
+    /// A decision: the virtual time by which the insert in front of it ordered a task.
+    Vtime {
+        /// Who inserted.
+        by: Cause,
+        /// It compares by the sign of the difference.
+        vtime: u64,
+    },
 }
 
 /// Waker of a task, and the cause.
@@ -406,6 +413,7 @@ impl What {
             Self::Resume { .. } => EventKind::Resume,
             Self::Scheduler { .. } => EventKind::Scheduler,
             Self::Frequency { .. } => EventKind::Frequency,
+            Self::Vtime { .. } => EventKind::Vtime,
         }
     }
 

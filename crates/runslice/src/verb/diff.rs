@@ -8,10 +8,12 @@ use model::Nanos;
 use show::difference as shown;
 
 use crate::computer::COMPUTER;
-use crate::exit::Status;
+use crate::exit::{Status, UsageError};
 use crate::machine_options::MachineOptions;
+use crate::policy::Found;
 use crate::prepare::Prepare;
 use crate::runs::{Asked, StartJitter};
+use crate::scheduler::Schedulers;
 use crate::{output, policy, workload_arg};
 
 /// Arguments of `runslice diff`.
@@ -19,10 +21,15 @@ use crate::{output, policy, workload_arg};
 pub struct Diff {
     /// The policy as it was: a built-in name or a BPF object, with knobs after a colon, or a
     /// bundle.
-    old: String,
+    #[arg(required_unless_present = "commands")]
+    old: Option<String>,
 
     /// The policy as it is.
-    new: String,
+    #[arg(required_unless_present = "commands")]
+    new: Option<String>,
+
+    #[command(flatten)]
+    schedulers: Schedulers,
 
     /// Workload to run: a built-in name or a TOML file.
     #[arg(short, long)]
@@ -57,12 +64,8 @@ pub struct Diff {
 /// # Errors
 /// When a policy or the workload is bad.
 pub fn run(request: &Diff) -> anyhow::Result<Status> {
-    let found = [&request.old, &request.new].map(|name| {
-        let mut found = policy::open(name)?;
-        request.prepare.apply(&mut found.policy);
-        anyhow::Ok(found)
-    });
-    let [old, new] = found;
+    request.check()?;
+    let found = request.found()?;
     let asked = Asked {
         workload: request.workload.as_deref(),
         scale: &request.scale,
@@ -71,7 +74,7 @@ pub fn run(request: &Diff) -> anyhow::Result<Status> {
         duration: request.duration,
         start_jitter: StartJitter::OfLoad,
     };
-    let specs = asked.specs(&COMPUTER, vec![old?, new?], None)?;
+    let specs = asked.specs(&COMPUTER, found, None)?;
     let [old, mut new] = specs.try_into().expect("two policies are two runs");
     // A bundle of one version decides about the machine of both: they would differ otherwise.
     new.machine = old.machine.clone();
@@ -85,4 +88,43 @@ pub fn run(request: &Diff) -> anyhow::Result<Status> {
     }
     to.flush()?;
     Ok(Status::Done)
+}
+
+impl Diff {
+    /// The old version and the new one: policies first, then programs.
+    fn found(&self) -> anyhow::Result<Vec<Found>> {
+        let mut all = Vec::new();
+        for name in [&self.old, &self.new].into_iter().flatten() {
+            let mut found = policy::open(name)?;
+            self.prepare.apply(&mut found.policy);
+            all.push(found);
+        }
+        let programs = self.schedulers.policies()?;
+        all.extend(programs.into_iter().map(Found::of_policy));
+        if all.iter().any(|it| it.policy.program.is_some()) {
+            self.prepare.refuse_for_programs()?;
+        }
+        if all.len() == 2 {
+            return Ok(all);
+        }
+        let message = format!(
+            "give two versions, each as a policy or with --scheduler: there are {}",
+            all.len()
+        );
+        Err(UsageError::new(message).into())
+    }
+
+    /// Refuses files of programs that would take the place of what is read.
+    fn check(&self) -> anyhow::Result<()> {
+        let policies = [&self.old, &self.new].map(|name| name.as_deref().and_then(policy::file_of));
+        let workload = self.workload.as_deref().and_then(workload_arg::file_of);
+        let [old, new] = policies;
+        let read = [
+            ("the old policy", old),
+            ("the new policy", new),
+            ("--workload", workload),
+            ("--profile", self.machine.profile_file()),
+        ];
+        Ok(output::spare(&read, &self.schedulers.files())?)
+    }
 }

@@ -66,7 +66,10 @@ fn every_kind_survives_the_way_through_a_file_bit_for_bit() {
         let stream = every_kind(&mut Rng::new(seed, 0));
         let text = written_with_decisions(&stream, 1 << 40);
         let (events, end) = read(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        assert_eq!(events, stream.events, "seed {seed}");
+        // No file is asked for virtual times.
+        let mut written = stream.events.clone();
+        written.retain(|event| event.kind != model::EventKind::Vtime);
+        assert_eq!(events, written, "seed {seed}");
         assert_eq!(end, Some(SimTime::from_nanos(1 << 40)));
     }
 }

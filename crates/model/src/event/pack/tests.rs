@@ -139,6 +139,10 @@ fn everything() -> Vec<What> {
             khz: 2_802_000,
             rate: 1 << 20,
         },
+        What::Vtime {
+            by: BY,
+            vtime: u64::MAX,
+        },
     ]
 }
 
