@@ -44,6 +44,8 @@ pub enum Fault {
     InsertedTwice,
     /// A callback did not end.
     EndlessLoop,
+    /// Scheduling goes on without end, and no time passes.
+    Livelock,
     /// A program touched memory that is not its own, or was gone.
     WildAccess,
     /// Another misuse of the kernel's interface.
@@ -89,6 +91,7 @@ impl Fault {
             Self::NoSuchQueue => "no-such-queue",
             Self::InsertedTwice => "inserted-twice",
             Self::EndlessLoop => "endless-loop",
+            Self::Livelock => "livelock",
             Self::WildAccess => "wild-access",
             Self::Misuse => "misuse",
             Self::Stall => "stall",
@@ -132,6 +135,7 @@ impl Fault {
             Self::NoSuchQueue => "the policy named a queue that does not exist",
             Self::InsertedTwice => "a task was inserted twice in one callback",
             Self::EndlessLoop => "a callback did not end",
+            Self::Livelock => "the policy and the kernel schedule without end, and no task runs",
             Self::WildAccess => "a program touched memory that is not its own, or is gone",
             Self::Misuse => "the policy misused a function of the kernel",
             Self::Stall => "the watchdog ended the policy, and the cause was not found",
@@ -208,6 +212,10 @@ impl Fault {
                  `select_cpu` only if `enqueue` need not be called."
             }
             Self::EndlessLoop => "Bound the loop at that line.",
+            Self::Livelock => {
+                "Look for callbacks that answer each other: a slice of 0, a kick of the own CPU, \
+                 or a task that is inserted again and again without running."
+            }
             Self::WildAccess => "Look at where the pointer at that line came from.",
             Self::Misuse => "The message says which function and why.",
             Self::Stall => "Follow the task with `runslice trace pid NAME --decisions`.",
