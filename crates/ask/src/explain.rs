@@ -14,6 +14,7 @@ use crate::right;
 use crate::runner::Runner;
 use crate::runs::say_end;
 use crate::services::Services;
+use crate::unset;
 
 /// Explains the fault of a run, and waits in it.
 #[derive(Clone, Debug)]
@@ -128,6 +129,7 @@ impl Explain {
             ExplainOf::Run(spec, options) => {
                 say_end(services, spec);
                 observer = right::observer(spec, self.right, observer);
+                unset::say(services, spec);
                 let runner = Runner::new(spec, services).with_options(*options);
                 let summary = runner.with_sink(&mut observer).start()?;
                 Ok(Explanation {

@@ -42,6 +42,7 @@ pub mod simulate;
 pub mod starvation;
 pub mod stated;
 pub mod sweep;
+pub mod unset;
 mod until;
 pub mod violation;
 pub mod words;

@@ -112,6 +112,24 @@ fn a_dump_is_explained_and_anything_else_refused() {
     folder.said("explain", 2);
 }
 
+/// Its callbacks were to find what two programs of its loader leave.
+#[test]
+fn an_object_without_its_loaders_settings_is_said_to_be_one() {
+    let folder = Folder::new("settings");
+    let object = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/policies/setup.bpf.c"
+    );
+    let command = format!("explain {object} -w desk --duration 100ms");
+    let text = folder.said(&command, 0);
+    assert!(
+        text.contains("runs without its loader's settings") && text.contains("configure"),
+        "{text}"
+    );
+    let text = folder.said("explain fifo -w desk --duration 100ms", 0);
+    assert!(!text.contains("settings"), "{text}");
+}
+
 #[test]
 fn a_wait_of_a_given_length_gives_status_3() {
     let folder = Folder::new("fail-on");

@@ -3,14 +3,8 @@
 
 use std::io::Write;
 
-use bpf::{Image, MapKind, Reached, Symbol, Type};
-
-/// Words in the names of variables for which 0 is no answer: numbers of something that a machine
-/// has.
-const COUNTED: [&str; 18] = [
-    "nr", "num", "ids", "cpu", "cpus", "core", "cores", "node", "nodes", "dom", "doms", "domains",
-    "llc", "llcs", "socket", "sockets", "capacity", "span",
-];
+use ask::unset;
+use bpf::{Image, MapKind, Reached};
 
 /// The reasons why instructions cannot run: those that the callbacks can reach, and the others.
 pub fn sort(image: &Image, reached: &Reached) -> (Vec<String>, Vec<String>) {
@@ -30,7 +24,7 @@ pub fn sort(image: &Image, reached: &Reached) -> (Vec<String>, Vec<String>) {
 /// # Errors
 /// When `to` cannot be written.
 pub fn warn(image: &Image, reached: &Reached, to: &mut dyn Write) -> std::io::Result<()> {
-    let unset = unset(image, reached);
+    let unset = unset::variables(image, reached);
     if !unset.is_empty() {
         writeln!(
             to,
@@ -54,31 +48,4 @@ pub fn warn(image: &Image, reached: &Reached, to: &mut dyn Write) -> std::io::Re
         }
     }
     Ok(())
-}
-
-/// Variables that programs read, that are 0 and that only a loader could set. Of read-only
-/// variables those for which 0 hardly can be meant: tables, and numbers of what a machine has.
-fn unset(image: &Image, reached: &Reached) -> Vec<String> {
-    let symbols = reached.only_read.iter().map(|&index| &image.symbols[index]);
-    let unset = symbols.filter(|symbol| {
-        let Some(map) = image.maps.get(symbol.map as usize) else {
-            return false;
-        };
-        let value = map.initial_bytes(symbol.offset as usize, symbol.size as usize);
-        let is_zero = value.is_some_and(|value| value.iter().all(|byte| *byte == 0));
-        let is_knob = image.knobs.iter().any(|knob| knob.name == symbol.name);
-        // The loader's library fills those from the kernel's types.
-        let is_kernels = symbol.name.starts_with("__");
-        is_zero && !is_knob && !is_kernels && (!map.frozen || counts(symbol))
-    });
-    let mut names: Vec<String> = unset.map(|symbol| symbol.name.clone()).collect();
-    names.sort();
-    names
-}
-
-fn counts(symbol: &Symbol) -> bool {
-    let is_table = matches!(symbol.ty.as_deref(), Some(Type::Array { .. }));
-    let mut words = symbol.name.split('_');
-    let is_flag = matches!(symbol.scalar, Some(bpf::Scalar::Bool));
-    is_table || (!is_flag && words.any(|word| COUNTED.contains(&word)))
 }
