@@ -1,5 +1,9 @@
 //! Random machines and loads, among which some may show a fault of a policy.
 
+mod range;
+
+pub use range::Range;
+
 use anyhow::Context as _;
 use explain::why::{Fault, Finding};
 use model::PolicySpec;
@@ -9,7 +13,6 @@ use crate::error::Error;
 use crate::services::Services;
 use crate::shrink::Case;
 use crate::violation::{self, Property};
-use crate::workload_arg::Written;
 
 /// Hunts for faults of a policy.
 #[derive(Clone, Debug)]
@@ -20,6 +23,10 @@ pub struct Hunt {
     pub seed: u64,
     /// What a run must keep, besides that nobody starves and nothing errs.
     pub properties: Vec<Property>,
+    /// Which machines and loads are tried.
+    pub range: Range,
+    /// An earlier version: what is wrong with that one, too, is not looked for.
+    pub against: Option<PolicySpec>,
 }
 
 impl Hunt {
@@ -42,13 +49,20 @@ impl Hunt {
         let mut hash = model::Fnv1a::new();
         hash.write(&policy.object);
         hash.write(format!("{:?}{:?}{:?}", policy.set, policy.setup, policy.table).as_bytes());
+        let command = policy.program.as_ref().map(|program| &program.command);
+        hash.write(format!("{command:?}").as_bytes());
+        if let Some(old) = &self.against {
+            hash.write(&old.object);
+            hash.write(format!("{:?}{:?}{:?}", old.name, old.set, old.setup).as_bytes());
+        }
         let properties: Vec<_> = self.properties.iter().map(|it| it.text()).collect();
         format!(
-            "trials of version {}, seed {}, policy {:016x}, properties [{}]",
+            "trials of version {}, seed {}, policy {:016x}, properties [{}], {}",
             generate::VERSION,
             self.seed,
             hash.value(),
-            properties.join("; ")
+            properties.join("; "),
+            self.range.key()
         )
     }
 
@@ -65,7 +79,30 @@ impl Hunt {
             Some(finding) if leaves(&finding) => self.try_it(services, number, false)?,
             finding => (case, finding),
         };
+        let finding = match finding {
+            Some(finding) if self.is_old(services, &case, &finding)? => None,
+            finding => finding,
+        };
         Ok(finding.map(|finding| (case, finding)))
+    }
+
+    /// Whether the earlier version shows a fault of this class in the same run. Its lines differ.
+    fn is_old(
+        &self,
+        services: &Services<'_>,
+        case: &Case,
+        finding: &Finding,
+    ) -> anyhow::Result<bool> {
+        let Some(old) = &self.against else {
+            return Ok(false);
+        };
+        let case = Case {
+            policy: old.clone(),
+            ..case.clone()
+        };
+        let spec = case.spec(services)?;
+        let found = violation::find(services, &spec, &self.properties)?;
+        Ok(found.is_some_and(|found| found.fault == finding.fault))
     }
 
     fn try_it(
@@ -74,19 +111,9 @@ impl Hunt {
         number: u64,
         has_hotplug: bool,
     ) -> anyhow::Result<(Case, Option<Finding>)> {
-        let trial = generate::trial(self.seed, number, has_hotplug);
-        let case = Case {
-            policy: self.policy.clone(),
-            machine: trial.machine,
-            workload: Written {
-                file: format!("trial-{number}.toml"),
-                text: trial.text,
-            },
-            scale: Vec::new(),
-            seed: trial.seed,
-            duration: Some(trial.duration),
-        };
-        let spec = case.spec(services).context("a load of our own")?;
+        let drawn = (self.seed, number, has_hotplug);
+        let case = self.range.case(services, &self.policy, drawn)?;
+        let spec = case.spec(services).context("the load of a trial")?;
         let finding = violation::find(services, &spec, &self.properties)?;
         Ok((case, finding))
     }

@@ -4,6 +4,7 @@
 //! 2002) over the tables and operations of the workload's text, and over CPUs, seed and duration.
 //! What is tried is a text like any other: one that is no workload shows no fault.
 
+mod capsule;
 mod operations;
 mod tables;
 

@@ -2,6 +2,7 @@
 //! run before it is attached.
 
 use bpf::{Image, Reached, Symbol, Type};
+use model::{MachineSpec, PolicySpec};
 use workload::RunSpec;
 
 use crate::note::Topic;
@@ -19,12 +20,16 @@ const NAMED: usize = 4;
 /// Says of an object that it runs without its loader's settings, as far as that can be read off
 /// it: then its faults may be those of the settings.
 pub fn say(services: &Services<'_>, spec: &RunSpec) {
-    let policy = &spec.policy;
+    say_of(services, &spec.policy, &spec.machine);
+}
+
+/// As [`say`], of a policy on a machine.
+pub fn say_of(services: &Services<'_>, policy: &PolicySpec, machine: &MachineSpec) {
     if policy.program.is_some() {
         return;
     }
     // Whatever is wrong with the object, the run says so.
-    let Ok(image) = sim::image(policy, &spec.machine) else {
+    let Ok(image) = sim::image(policy, machine) else {
         return;
     };
     let unset = variables(&image, &image.reached());

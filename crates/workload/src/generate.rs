@@ -35,8 +35,21 @@ pub struct Trial {
 /// Trial `number` of `seed`; without CPUs that go if the policy ends itself then.
 #[must_use]
 pub fn trial(seed: u64, number: u64, has_hotplug: bool) -> Trial {
+    trial_on(seed, number, has_hotplug, machine_of(seed, number))
+}
+
+/// The machine of trial `number` of `seed`.
+#[must_use]
+pub fn machine_of(seed: u64, number: u64) -> MachineSpec {
+    machine(&mut Rng::new(seed, STREAM + number))
+}
+
+/// As [`trial`], with a load for `machine`.
+#[must_use]
+pub fn trial_on(seed: u64, number: u64, has_hotplug: bool, machine: MachineSpec) -> Trial {
     let mut rng = Rng::new(seed, STREAM + number);
-    let machine = machine(&mut rng);
+    // What is drawn next does not depend on whose machine it is.
+    let _ = self::machine(&mut rng);
     let millis = [1_500, 2_000, 4_000, 4_000, 8_000, 16_000];
     let duration = Nanos::from_millis(pick(&mut rng, &millis));
     let seed = rng.next_u64() >> 11;

@@ -204,8 +204,10 @@ impl Explain {
                 return Err(UsageError::new(message).into());
             }
         };
-        if spec.policy.program.is_some() || workload.is_import() {
-            let message = "--shrink needs an object and a workload file (.toml)";
+        let program = spec.policy.program.as_ref();
+        if program.is_some_and(|it| it.recorded.is_some()) || workload.is_import() {
+            let message = "--shrink needs an object or --scheduler, and a workload file (.toml): \
+                           a recording of a program fits no smaller run";
             return Err(UsageError::new(message).into());
         }
         Ok(Case {
@@ -260,7 +262,7 @@ fn smallest(
     let shrunk = shrink((case, finding), &properties, COMPUTER.jobs(None))?;
     let (after, runs) = (shrunk.case.size(&COMPUTER)?, shrunk.runs);
     let mut to = output::create(path)?;
-    let written = to.write_all(&shrunk.case.bundle().write());
+    let written = to.write_all(&shrunk.case.capsule(&COMPUTER)?.write());
     let written = written.and_then(|()| to.flush());
     written.map_err(model::CannotWrite::at(path.display()))?;
     say("explain", &format!("from {before}"));

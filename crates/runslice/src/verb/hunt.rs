@@ -1,5 +1,6 @@
 //! `runslice hunt POLICY`: random machines and loads, until one shows a fault.
 
+mod asked;
 mod state;
 
 use std::io::Write as _;
@@ -16,13 +17,15 @@ use serde_json::json;
 
 use crate::bundle::Bundle;
 use crate::computer::COMPUTER;
-use crate::exit::{Status, UsageError};
+use crate::exit::Status;
 use crate::explanation::{Explanation, text};
+use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::say::say;
+use crate::scheduler::Schedulers;
 use crate::shrink::{Case, LONGEST, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
-use crate::{input, interrupt, look, output, policy};
+use crate::{input, interrupt, look, output, workload_arg};
 
 use state::{Hunted, State};
 
@@ -30,7 +33,28 @@ use state::{Hunted, State};
 #[derive(Debug, Args)]
 pub struct Hunt {
     /// Policy to search: a built-in name or a BPF object, with knobs after a colon, or a bundle.
-    policy: String,
+    #[arg(required_unless_present = "commands")]
+    policy: Option<String>,
+
+    #[command(flatten)]
+    schedulers: Schedulers,
+
+    /// Earlier version of the policy: report only faults that it does not show in the same run.
+    #[arg(long, value_name = "POLICY")]
+    against: Option<String>,
+
+    /// Workload of all trials: a built-in name or a TOML file. Only its seed, and of the machine
+    /// the kernel, HZ and profile are drawn. Default: each trial has a random load.
+    #[arg(short, long)]
+    workload: Option<String>,
+
+    /// Set a parameter of the workload. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = workload_arg::parse_scale,
+        requires = "workload")]
+    scale: Vec<(String, i64)>,
+
+    #[command(flatten)]
+    machine: MachineOptions,
 
     /// Also search for runs that break this property. May be repeated. `wait < 100ms`: no task
     /// waits so long for a CPU. `weights`: of two tasks that always want the CPU, the one of more
@@ -108,22 +132,9 @@ fn parse_time(text: &str) -> Result<Duration, Advised> {
 /// # Errors
 /// When the policy or the folder is bad.
 pub fn run(request: &Hunt) -> anyhow::Result<Status> {
-    let mut found = policy::open(&request.policy)?;
-    if found.policy.program.is_some() {
-        let message = format!(
-            "{} is a recording of a program, which fits no other load",
-            request.policy
-        );
-        return Err(UsageError::new(message).into());
-    }
-    request.prepare.apply(&mut found.policy);
-    let folder = request.folder(&found.policy);
+    let question = request.question()?;
+    let folder = request.folder(&question.policy);
     output::make_folder(&folder)?;
-    let question = Question {
-        policy: found.policy,
-        seed: request.seed,
-        properties: request.properties(),
-    };
     let asked = question.key();
     let mut state = State::open(&folder, &asked)?;
     let mut hunter = Hunter {
@@ -207,7 +218,11 @@ impl Hunter<'_> {
         let named = || file.display().to_string();
         let bundle =
             Bundle::read(&COMPUTER, &input::bytes(&file, input::OBJECT)?).with_context(named)?;
-        let case = Case::of_bundle(bundle).with_context(named)?;
+        let mut case = Case::of_bundle(bundle).with_context(named)?;
+        if case.policy.program.is_some() {
+            // A recording fits no smaller run.
+            case.policy.clone_from(&self.question.policy);
+        }
         let spec = case.spec(&COMPUTER).with_context(named)?;
         let found = violation::find(&COMPUTER, &spec, &self.question.properties)?;
         if let Some(finding) = found {
@@ -254,7 +269,7 @@ impl Hunter<'_> {
             return Ok(());
         }
         let name = format!("{}-{}.bundle", finding.fault.word(), state.hunted.len() + 1);
-        output::write_whole(&self.folder.join(&name), &case.bundle().write())?;
+        output::write_whole(&self.folder.join(&name), &case.capsule(&COMPUTER)?.write())?;
         state.hunted.push(Hunted {
             fault: signature,
             trial: number,
@@ -301,7 +316,7 @@ impl Hunter<'_> {
                 &self.question.properties,
                 self.request.jobs(),
             )?;
-            output::write_whole(&file, &case.bundle().write())?;
+            output::write_whole(&file, &case.capsule(&COMPUTER)?.write())?;
             hunted.is_whole = false;
             (finding, Some((case.size(&COMPUTER)?, runs, is_cut)))
         } else {

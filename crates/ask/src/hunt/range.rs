@@ -1,0 +1,189 @@
+//! Which machines and loads the trials of a hunt have.
+
+use anyhow::Context as _;
+use model::{Kernel, MachineSpec, PolicySpec, Rng};
+use workload::generate;
+
+use crate::machine::MachineChange;
+use crate::services::Services;
+use crate::shrink::Case;
+use crate::workload_arg::Written;
+
+/// Draws of kernels are apart from all others of a seed.
+const STREAM: u64 = 11 << 60;
+/// One of so many trials is on any kernel; the others are on those that are tested most.
+const RARE: u64 = 4;
+
+/// What all trials of a hunt have in common.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    /// What is not drawn of the machine.
+    pub machine: MachineChange,
+    /// The machine of a recorded program, which fits no other.
+    pub recorded_on: Option<MachineSpec>,
+    /// The load of each trial, with its parameters; without it each has its own.
+    pub workload: Option<(Written, Vec<(String, i64)>)>,
+    /// Kernels on which the policy can be loaded. Without any, 6.18 and 7.2 are taken for granted.
+    pub kernels: Vec<Kernel>,
+}
+
+impl Range {
+    /// The simulated kernels on which `policy` can be loaded.
+    #[must_use]
+    pub fn kernels_of(policy: &PolicySpec) -> Vec<Kernel> {
+        let loads = |kernel: &Kernel| {
+            let machine = MachineSpec {
+                kernel: *kernel,
+                ..MachineSpec::default()
+            };
+            sim::check_policy(policy, &machine).is_ok()
+        };
+        match policy.program {
+            Some(_) => Vec::new(),
+            None => Kernel::ALL.into_iter().filter(loads).collect(),
+        }
+    }
+
+    /// The run of trial `number` of `seed`.
+    ///
+    /// # Errors
+    /// When the machine is impossible or the load is bad.
+    pub(super) fn case(
+        &self,
+        services: &Services<'_>,
+        policy: &PolicySpec,
+        (seed, number, has_hotplug): (u64, u64, bool),
+    ) -> anyhow::Result<Case> {
+        let mut drawn = generate::machine_of(seed, number);
+        drawn.kernel = self.kernel(seed, number, drawn.kernel);
+        let of_load = match &self.workload {
+            Some((written, scale)) => {
+                let ideal = |_: &str| Ok(drawn.profile.clone());
+                let workload = written.parse(services, scale, &ideal);
+                Some(workload.with_context(|| written.file.clone())?)
+            }
+            None => None,
+        };
+        // A load may name CPUs.
+        let base = match (&self.recorded_on, &of_load) {
+            (Some(machine), _) => machine.clone(),
+            (None, Some(workload)) => MachineSpec {
+                hz: drawn.hz,
+                kernel: drawn.kernel,
+                profile: drawn.profile,
+                ..workload.machine.clone()
+            },
+            // The shares of the drawn topology may not fit other CPUs.
+            (None, None) if self.machine.cpus.is_some() => MachineSpec {
+                smt: 1,
+                llc: 0,
+                ..drawn
+            },
+            (None, None) => drawn,
+        };
+        let machine = self.machine.change(services, &base)?;
+        let trial = generate::trial_on(seed, number, has_hotplug, machine);
+        let (workload, scale, duration) = match &self.workload {
+            Some((written, scale)) => (written.clone(), scale.clone(), None),
+            None => {
+                let written = Written {
+                    file: format!("trial-{number}.toml"),
+                    text: trial.text,
+                };
+                (written, Vec::new(), Some(trial.duration))
+            }
+        };
+        Ok(Case {
+            policy: policy.clone(),
+            machine: trial.machine,
+            workload,
+            scale,
+            seed: trial.seed,
+            duration,
+        })
+    }
+
+    fn kernel(&self, seed: u64, number: u64, drawn: Kernel) -> Kernel {
+        let mut rng = Rng::new(seed, STREAM + number);
+        let is_rare = rng.below(RARE) == 0 || !self.kernels.contains(&drawn);
+        match self.kernels.len() as u64 {
+            count @ 1.. if is_rare => self.kernels[rng.below(count) as usize],
+            _ => drawn,
+        }
+    }
+
+    /// What a search must have in common with the one that it continues.
+    pub(super) fn key(&self) -> String {
+        let kernels: Vec<_> = self.kernels.iter().map(|it| it.name()).collect();
+        let mut key = format!("kernels [{}]", kernels.join(" "));
+        if self.machine != MachineChange::default() {
+            key += &format!(", machine {:?}", self.machine);
+        }
+        if let Some((written, scale)) = &self.workload {
+            let mut hash = model::Fnv1a::new();
+            hash.write(written.text.as_bytes());
+            key += &format!(", load {} {:016x} {scale:?}", written.file, hash.value());
+        }
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> PolicySpec {
+        let mut policy = PolicySpec::default();
+        "x".clone_into(&mut policy.name);
+        policy
+    }
+
+    #[test]
+    fn a_trial_is_drawn_on_every_kernel_that_loads_the_policy_and_on_no_other() {
+        let services = Services::default();
+        let range = Range {
+            kernels: vec![Kernel::V6_12, Kernel::V6_18, Kernel::V7_2],
+            ..Range::default()
+        };
+        let kernels: std::collections::BTreeSet<_> = (0..200)
+            .map(|number| {
+                let case = range.case(&services, &policy(), (1, number, true));
+                case.unwrap().machine.kernel.name()
+            })
+            .collect();
+        assert_eq!(
+            kernels.into_iter().collect::<Vec<_>>(),
+            ["6.12", "6.18", "7.2"]
+        );
+    }
+
+    #[test]
+    fn what_is_asked_of_the_machine_and_the_load_holds_in_every_trial() {
+        let services = Services::default();
+        let text = "[workload]\nname = \"w\"\nstop = \"duration:1s\"\n[machine]\ncpus = 3\n\
+                    [task.t]\ndo = \"run(inf)\"\n";
+        let written = Written {
+            file: "w.toml".to_owned(),
+            text: text.to_owned(),
+        };
+        let mut range = Range {
+            workload: Some((written, Vec::new())),
+            ..Range::default()
+        };
+        let mut seeds = std::collections::BTreeSet::new();
+        for number in 0..50 {
+            let case = range.case(&services, &policy(), (1, number, true)).unwrap();
+            assert_eq!((case.machine.cpus, case.workload.text.as_str()), (3, text));
+            seeds.insert(case.seed);
+        }
+        assert_eq!(seeds.len(), 50, "each has its own choices");
+        range.workload = None;
+        range.machine.cpus = Some(7);
+        range.machine.kernel = Some(Kernel::V7_2);
+        for number in 0..50 {
+            let case = range.case(&services, &policy(), (1, number, true)).unwrap();
+            assert_eq!((case.machine.cpus, case.machine.kernel), (7, Kernel::V7_2));
+            case.spec(&services).unwrap();
+        }
+    }
+}
