@@ -117,6 +117,36 @@ fn a_property_is_broken_by_a_wait_that_nobody_would_call_a_fault() {
 }
 
 #[test]
+fn a_hunt_stays_within_the_load_and_the_machine_that_are_given() {
+    let folder = Folder::new("within");
+    let command = "hunt fcfs -w desk --cpus 2 --kernel 6.16 --trials 4 --no-shrink -o here";
+    let (text, _) = folder.said(command, 3);
+    assert!(text.contains("2 CPUs"), "{text}");
+    // The same search goes on there, another one does not.
+    let (_, said) = folder.said("hunt fcfs --cpus 3 -w desk --trials 4 -o here", 2);
+    assert!(said.contains("another search"), "{said}");
+}
+
+#[test]
+fn a_hunt_against_a_version_reports_only_what_that_lacks() {
+    let folder = Folder::new("against");
+    let base = "fcfs -w desk --trials 3 --no-shrink";
+    folder.said(&format!("hunt {base} --against eevdf -o new"), 3);
+    let (text, _) = folder.said(&format!("hunt {base} --against fcfs -o old"), 0);
+    assert!(text.contains("no fault in 3 trials"), "{text}");
+}
+
+#[test]
+fn a_hunt_needs_a_policy_or_a_program() {
+    let folder = Folder::new("nobody");
+    folder.said("hunt", 2);
+    let (_, said) = folder.said("hunt fifo --scheduler true", 2);
+    assert!(said.contains("give a policy or --scheduler"), "{said}");
+    let (_, said) = folder.said("hunt --scheduler true --set a=1", 2);
+    assert!(said.contains("--scheduler does that by itself"), "{said}");
+}
+
+#[test]
 fn two_versions_part_at_a_decision_with_a_line() {
     let folder = Folder::new("diff");
     let (same, _) = folder.said("diff fifo fifo -w desk --duration 300ms", 0);
