@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use explain::why::{Act, Dumped, Fault, Finding, Observer, Standing, explain_dumps};
+use explain::why::{Act, Dumped, Fault, Finding, Observer, Right, Standing, explain_dumps};
 use model::{Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, Sliced, Text};
 use runslice_tests::faulty::{
     BOUND, CASES, Case, HOGS, KEPT_ASIDE, LATER, MORE, SHELLS, WRONG_LINES, marked,
@@ -173,6 +173,42 @@ fn a_wait_for_a_higher_class_is_told_by_what_ran_and_not_by_the_callbacks() {
         assert!(is_fine, "{policy}: {finding:?}");
         assert!(!finding.is_some_and(|it| it.is_fault()), "{policy}");
     }
+}
+
+/// The holder of a lock waits behind tasks that weigh less than the one that wants the lock.
+#[test]
+fn a_lock_whose_holder_starves_behind_lighter_tasks_is_told() {
+    let load = |high: i8| {
+        format!(
+            "[lock.door]\n[task.high]\nnice = {high}\n\
+             do = \"loop(inf)[ sleep(20ms), lock(door), run(1ms), unlock(door) ]\"\n\
+             [task.hog]\ncount = 2\nstart = \"100ms\"\ndo = \"run(inf)\"\n\
+             [task.low]\nnice = 10\n\
+             do = \"loop(inf)[ lock(door), run(300ms), unlock(door), sleep(1ms) ]\"\n"
+        )
+    };
+    let found = |high| {
+        let load = load(high);
+        let run = Run {
+            until: Nanos::from_secs(6),
+            ..Run::new("sound-rank", &load)
+        };
+        let mut observer = Observer::new(0, None).with_right(Some(Right::Rank));
+        let summary = run.feed(&mut observer);
+        observer.set_blocked(&summary.blocked);
+        observer.finding()
+    };
+    let finding = found(-10).expect("high sleeps for ever");
+    assert_eq!(finding.fault, Fault::LockHeld, "{finding:?}");
+    assert!(finding.is_fault(), "its rank is not kept: {finding:?}");
+    assert_eq!(finding.victim.as_ref().map(|it| &*it.name), Some("high"));
+    let lock = finding.verdict.lock.expect("it is named");
+    assert!(
+        lock.holder.starts_with("low[") && lock.name == "door",
+        "{lock:?}"
+    );
+    assert!(lock.runs.starts_with("hog"), "{lock:?}");
+    assert_eq!(found(0), None, "nobody of less weight runs meanwhile");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use ask::Services;
 use ask::hunt::Hunt;
 use ask::right;
+use ask::runner::Runner;
 use explain::why::{Finding, Observer, Right};
 use model::{Nanos, PolicySpec};
 use runslice_tests::run::Run;
@@ -24,7 +25,7 @@ const POLICIES: &[&str] = &[
 ];
 
 /// Overload at every rank, tasks that wake often beside ones that never sleep, and few tasks.
-const LOADS: &[&str] = &[
+const LOADS: [&str; 4] = [
     "[task.high]\ncount = 3\nnice = -5\ndo = \"loop(inf)[ run(6ms), sleep(1ms) ]\"\n\
      [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
      [task.low]\ncount = 4\nnice = 10\ndo = \"run(inf)\"\n",
@@ -132,4 +133,55 @@ fn a_share_is_a_fault_only_of_a_policy_that_declares_it() {
     assert!(share.lag > share.bound && share.right.is_none());
     assert!(of(Some(Right::Weight)).is_some_and(|it| it.is_fault()));
     assert_eq!(of(Some(Right::Rank)), None);
+}
+
+/// `sim` takes its word from the judge, so that no run is called starved of which `explain` has
+/// nothing to say.
+#[test]
+fn sim_calls_tasks_starved_only_where_explain_finds_a_fault() {
+    let services = Services::default();
+    let policies = [
+        "sound-rank",
+        "sound-to-the-end",
+        "sound-late",
+        "fifo",
+        "mlfq",
+        "faulty-stream",
+        "faulty-unread",
+        "faulty-drops",
+    ];
+    let (mut acquitted, mut starved) = (0, 0);
+    for (policy, load) in policies.iter().flat_map(|it| LOADS.map(|load| (*it, load))) {
+        let run = run(policy, load, 1);
+        let spec = run.spec();
+        let measured = Runner::new(&spec, &services).measure();
+        let (outcome, _) = measured.unwrap_or_else(|error| panic!("{policy}: {error}"));
+        let machine = run.feed(&mut Observer::new(0, None));
+        let is_fault = found(&run, true).is_some_and(|it| it.is_fault());
+        let is_starved = !outcome.summary.starved.is_empty();
+        assert!(!is_starved || is_fault, "{policy}: {load}");
+        let notes = outcome.summary.notes.join("\n");
+        assert_eq!(notes.contains("STARVED: "), is_starved, "{policy}: {notes}");
+        starved += usize::from(is_starved);
+        acquitted += usize::from(!is_starved && !machine.starved.is_empty());
+    }
+    assert!(acquitted > 0 && starved > 0, "{acquitted}, {starved}");
+}
+
+/// Measures are no faults: a search asks for them.
+#[test]
+fn what_is_measured_tells_a_partition_from_a_policy_that_uses_all_cpus() {
+    let load = "[task.hog]\ncount = 6\nnice = 5\ndo = \"run(inf)\"\n";
+    let measured = |policy: &str| {
+        let mut observer = Observer::new(0, None).with_measures();
+        let _summary = run(policy, load, 4).feed(&mut observer);
+        assert!(observer.finding().is_none_or(|it| !it.is_fault()));
+        observer.measured().expect("it was asked for")
+    };
+    let (corner, fifo) = (measured("sound-corner"), measured("fifo"));
+    assert!(corner.idle_share() > 0.7, "{corner:?}");
+    assert!(fifo.idle_share() < 0.01, "{fifo:?}");
+    let idle: u64 = corner.idle.iter().map(|time| time.get()).sum();
+    assert_eq!(corner.whole, Nanos::from_secs(24));
+    assert!(idle <= corner.whole.get());
 }

@@ -4,7 +4,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use explain::why::{Dumped, Dumps, Fault, Finding, Observer, Right, Wait, explain_dumps};
+use explain::why::{Dumped, Dumps, Fault, Finding, Measured, Observer, Right, Wait, explain_dumps};
 use model::SimTime;
 use workload::RunSpec;
 
@@ -45,6 +45,8 @@ pub enum ExplainOf {
 pub struct Explanation {
     /// About the run as a whole.
     pub finding: Option<Finding>,
+    /// What was measured of the run; `None` without decisions.
+    pub measured: Option<Measured>,
     /// Single waits that were asked for.
     pub waits: Vec<Wait>,
     /// What the source does not tell.
@@ -73,6 +75,7 @@ impl Explanation {
         }
         Self {
             finding: observer.finding(),
+            measured: observer.measured().filter(|_| observer.has_decisions()),
             waits: observer.worst(),
             missing,
             again,
@@ -110,7 +113,8 @@ impl Explain {
 
     fn explained(&self, services: &Services<'_>) -> anyhow::Result<Explanation> {
         let worst = self.worst.unwrap_or_else(|| u16::from(self.task.is_some()));
-        let mut observer = Observer::new(worst.into(), self.task.clone()).with_right(self.right);
+        let observer = Observer::new(worst.into(), self.task.clone());
+        let mut observer = observer.with_right(self.right).with_measures();
         match &self.of {
             ExplainOf::Dump(path) => {
                 let bytes = input::bytes(services, path, input::OBJECT)?;
@@ -132,6 +136,7 @@ impl Explain {
                 unset::say(services, spec);
                 let runner = Runner::new(spec, services).with_options(*options);
                 let summary = runner.with_sink(&mut observer).start()?;
+                observer.set_blocked(&summary.blocked);
                 Ok(Explanation {
                     end: Some(summary.end),
                     ..Explanation::of(&observer, None)

@@ -22,6 +22,7 @@ pub mod key;
 pub mod kind;
 pub mod load_source;
 pub mod machine;
+pub mod measure;
 pub mod note;
 pub mod outcome;
 pub mod pack;

@@ -30,10 +30,11 @@ pub fn judge(
         return Ok(());
     }
     let mut observer = right::observer(spec, right, Observer::new(0, None));
-    let _same = Runner::new(spec, services)
+    let same = Runner::new(spec, services)
         .with_options(options)
         .with_sink(&mut observer)
         .start()?;
+    observer.set_blocked(&same.blocked);
     let finding = observer.finding();
     if finding
         .as_ref()

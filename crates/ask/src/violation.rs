@@ -6,6 +6,7 @@ use model::Nanos;
 use workload::RunSpec;
 
 use crate::goal::wait_limit;
+use crate::measure::{self, Measure};
 use crate::right;
 use crate::runner::Runner;
 use crate::services::Services;
@@ -19,6 +20,9 @@ pub enum Property {
     Weights,
     /// No share is broken, also if the policy declares no right.
     Share,
+    /// What is measured stays below the limit; `None`: below twice what `fifo` comes to under the
+    /// same load, and what is large.
+    Measure(Measure, Option<u64>),
     /// Shares are judged by this right, whatever the policy declares.
     Right(Right),
 }
@@ -31,6 +35,9 @@ impl Property {
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(limit) = wait_limit(text) {
             return limit.map(Self::Wait);
+        }
+        if let Some(measure) = Measure::parse(text) {
+            return measure.map(|(measure, limit)| Self::Measure(measure, limit));
         }
         let wrong = "write `wait < TIME`, such as `wait < 100ms`, or `weights`, or `share`";
         match (text.trim(), text.trim().strip_prefix("right ")) {
@@ -50,6 +57,7 @@ impl Property {
             Self::Wait(time) => format!("wait < {time}"),
             Self::Weights => "weights".to_owned(),
             Self::Share => "share".to_owned(),
+            Self::Measure(measure, limit) => measure.text(limit),
             Self::Right(right) => format!("right {}", right.word()),
         }
     }
@@ -81,14 +89,19 @@ pub fn find(
     properties: &[Property],
 ) -> anyhow::Result<Option<Finding>> {
     let mut observer = right::observer(spec, right_in(properties), Observer::new(WAITS, None));
+    let is_measure = |it: &Property| matches!(it, Property::Measure(..));
+    if properties.iter().any(is_measure) {
+        observer = observer.with_measures();
+    }
     let options = sim::Options {
         total_budget: Some(BUDGET),
         ..sim::Options::default()
     };
-    let _summary = Runner::new(spec, services)
+    let summary = Runner::new(spec, services)
         .with_options(options)
         .with_sink(&mut observer)
         .start()?;
+    observer.set_blocked(&summary.blocked);
     let own = observer.finding();
     let asks = |property| properties.contains(&property);
     let counts = |own: &Finding| match (own.fault, own.tier()) {
@@ -106,7 +119,47 @@ pub fn find(
     let mut longest = observer.worst().into_iter();
     let longest = longest.find(|wait| wait.finding.fault != Fault::Outranked);
     let broken = longest.filter(|wait| limits.min().is_some_and(|limit| wait.span >= limit));
-    Ok(broken.map(|wait| wait.finding))
+    if let Some(broken) = broken {
+        return Ok(Some(broken.finding));
+    }
+    let broken = too_large(services, spec, (properties, &observer))?;
+    Ok(broken.map(|measure| observer.broken(measure.fault())))
+}
+
+/// The first measure that is larger than its property allows.
+fn too_large(
+    services: &Services<'_>,
+    spec: &RunSpec,
+    (properties, observer): (&[Property], &Observer),
+) -> anyhow::Result<Option<Measure>> {
+    let Some(measured) = observer.measured() else {
+        return Ok(None);
+    };
+    let mut fifo = None;
+    for property in properties {
+        let Property::Measure(measure, limit) = property else {
+            continue;
+        };
+        let value = measure.of(&measured);
+        let limit = match limit {
+            Some(limit) => *limit as f64,
+            // What is not large needs no comparison.
+            None if value < measure.large() as f64 => continue,
+            None => {
+                let known = match fifo.take() {
+                    Some(known) => known,
+                    None => measure::of_fifo(services, spec)?,
+                };
+                let usual = 2.0 * measure.of(&known);
+                fifo = Some(known);
+                usual.max(measure.large() as f64)
+            }
+        };
+        if value >= limit {
+            return Ok(Some(*measure));
+        }
+    }
+    Ok(None)
 }
 
 /// What makes two findings the same fault: its class, and the line to look at.
@@ -152,7 +205,12 @@ mod tests {
         assert_eq!(Property::parse("wait<100ms"), Ok(wait));
         assert_eq!(Property::parse(&wait.text()), Ok(wait));
         assert_eq!(Property::parse(" weights "), Ok(Property::Weights));
-        for property in [Property::Share, Property::Right(Right::Cgroup)] {
+        for property in [
+            Property::Share,
+            Property::Right(Right::Cgroup),
+            Property::Measure(Measure::Idle, None),
+            Property::Measure(Measure::Migrations, Some(5)),
+        ] {
             assert_eq!(Property::parse(&property.text()), Ok(property));
         }
         for wrong in [

@@ -44,7 +44,7 @@ pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use snapshot::Snapshot;
 pub use spec::{
-    CpuTimes, PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
+    Blocked, CpuTimes, PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

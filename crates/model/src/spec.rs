@@ -113,6 +113,17 @@ pub struct Starved {
     pub waited: Nanos,
 }
 
+/// A task that sleeps until another one gives a lock back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// Which.
+    pub task: TaskId,
+    /// The lock.
+    pub lock: String,
+    /// A task that has it.
+    pub holder: TaskId,
+}
+
 /// Results of a run besides its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -140,6 +151,8 @@ pub struct Summary {
     /// Tasks that waited at the end of the run and had done so for long, the longest wait first;
     /// empty if the policy was ejected, under a machine without a watchdog, and on a real machine.
     pub starved: Vec<Starved>,
+    /// Tasks that wait for a lock at the end.
+    pub blocked: Vec<Blocked>,
     /// How long a task may wait before the watchdog ejects the policy; `None` on a machine without
     /// a watchdog, and on a real machine.
     pub watchdog: Option<Nanos>,

@@ -320,6 +320,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
         printed,
         starved,
+        blocked: machine.work.blocked(),
         watchdog: machine.watchdog_timeout(),
         instructions: vm.retired(),
         callbacks: machine.calls.count(),

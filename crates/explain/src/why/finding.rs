@@ -31,6 +31,8 @@ pub enum Fault {
     StuckInQueue,
     /// A task holds the CPU that the waiting one needs, and does not give it back.
     CpuHeld,
+    /// A task waits for a lock whose holder does not get a CPU, while tasks of less weight run.
+    LockHeld,
     /// Tasks of a higher class had the CPUs that the waiting one may use, or the CPU in whose
     /// local queue it was already: the policy had nothing to decide.
     Outranked,
@@ -59,6 +61,12 @@ pub enum Fault {
     Restart,
     /// Heavier tasks got less CPU time than lighter ones that wanted it as much.
     UnfairShare,
+    /// CPUs idle beside waiting tasks for longer than a property allows.
+    IdleBesideWaiting,
+    /// Tasks are preempted more often than a property allows.
+    Preemptions,
+    /// Tasks change their CPU more often than a property allows.
+    Migrations,
     /// The task has waited, and nothing is wrong: it was not its turn.
     Waited,
     /// The events do not tell.
@@ -85,6 +93,7 @@ impl Fault {
             Self::ForgottenKick => "forgotten-kick",
             Self::StuckInQueue => "stuck-in-queue",
             Self::CpuHeld => "cpu-held",
+            Self::LockHeld => "lock-held",
             Self::Outranked => "outranked",
             Self::CpuNotAllowed => "cpu-not-allowed",
             Self::NoSuchCpu => "no-such-cpu",
@@ -98,6 +107,9 @@ impl Fault {
             Self::OwnError => "own-error",
             Self::Restart => "restart",
             Self::UnfairShare => "unfair-share",
+            Self::IdleBesideWaiting => "idle-beside-waiting",
+            Self::Preemptions => "preemptions",
+            Self::Migrations => "migrations",
             Self::Waited => "waited",
             Self::Unknown => "unknown",
         }
@@ -126,6 +138,9 @@ impl Fault {
             }
             Self::StuckInQueue => "a runnable task stays in a queue",
             Self::CpuHeld => "a task holds the CPU that a runnable one waits for",
+            Self::LockHeld => {
+                "a task waits for a lock whose holder does not run, while lighter tasks do"
+            }
             Self::Outranked => {
                 "a task of a higher class (real-time, deadline) has the CPU that a runnable one \
                  waits for"
@@ -144,6 +159,9 @@ impl Fault {
             Self::UnfairShare => {
                 "a task of more weight got less CPU time than one of less that wanted as much"
             }
+            Self::IdleBesideWaiting => "CPUs idle beside waiting tasks",
+            Self::Preemptions => "tasks are often preempted",
+            Self::Migrations => "tasks often change their CPU",
             Self::Waited => "a task has waited for its turn",
             Self::Unknown => "the events do not tell why",
         }
@@ -197,6 +215,10 @@ impl Fault {
                 "Give a finite slice, or end the slice of what runs: an insert with \
                  `SCX_ENQ_PREEMPT`, or a kick with `SCX_KICK_PREEMPT`."
             }
+            Self::LockHeld => {
+                "Give the holder of a lock a CPU before tasks that weigh less than its waiters: \
+                 bound how long a rank may starve, or let it inherit the waiter's."
+            }
             Self::Outranked => {
                 "Look at the task of the higher class. Where other CPUs are free, `cpu_release` \
                  can take back a local queue (`scx_bpf_reenqueue_local()`)."
@@ -226,6 +248,18 @@ impl Fault {
             Self::UnfairShare => {
                 "Divide the time that a task has used by `p->scx.weight` before it is compared, \
                  or scale slices by the weight."
+            }
+            Self::IdleBesideWaiting => {
+                "Kick a CPU that idles after each insert, and let `dispatch` take from the queues \
+                 of busy CPUs when its own is empty."
+            }
+            Self::Preemptions => {
+                "Preempt (`SCX_KICK_PREEMPT`, `SCX_ENQ_PREEMPT`) only for a task that must run \
+                 before the one that runs."
+            }
+            Self::Migrations => {
+                "Let a task that wakes stay at its CPU if that idles, and else choose one that \
+                 shares its cache."
             }
             Self::Waited => "Compare the wait with the number of tasks and their slices.",
             Self::Unknown => "Make the run again with decisions: `sim --events FILE --decisions`.",

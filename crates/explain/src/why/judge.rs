@@ -83,16 +83,20 @@ impl Judge<'_> {
             Some(Tier::Share) if !self.state.has_idle(task) => Verdict {
                 tier: Some(Tier::Share),
                 share: Some(self.share(task)),
+                ..Verdict::default()
             },
             Some(Tier::Share) => Verdict {
                 tier: Some(Tier::NoRival),
-                share: None,
+                ..Verdict::default()
             },
-            tier => Verdict { tier, share: None },
+            tier => Verdict {
+                tier,
+                ..Verdict::default()
+            },
         }
     }
 
-    fn share(&self, task: TaskId) -> Share {
+    pub(super) fn share(&self, task: TaskId) -> Share {
         Share {
             right: self.right,
             lag: self.state.lag(task, self.now),
@@ -104,9 +108,19 @@ impl Judge<'_> {
     /// The part of `task`'s wait in which tasks of other classes did not have all its CPUs, if
     /// there was another part.
     fn free_wait(&self, task: TaskId) -> Option<Nanos> {
-        let denied = self.state.denied(task, self.now, &self.state.usable(task));
+        let denied = self.state.denied(task, self.now, &self.serving(task));
         let waited = self.state.waited(task, self.now)?;
         (denied > Nanos::ZERO).then(|| Nanos::new(waited.get().saturating_sub(denied.get())))
+    }
+
+    /// The CPUs that `task` may use and that serve its queue, or all that it may use where nobody
+    /// has served that: a policy may part its CPUs.
+    fn serving(&self, task: TaskId) -> Vec<CpuId> {
+        let usable = self.state.usable(task);
+        let queue = self.state.entry(task).map(|(queue, _)| queue);
+        let serves = |cpu: &CpuId| queue.is_some_and(|queue| queue.takers.contains(cpu));
+        let serving: Vec<_> = usable.iter().copied().filter(serves).collect();
+        if serving.is_empty() { usable } else { serving }
     }
 
     /// Whether a higher class explains that `task` waits: without the time in which no policy
@@ -122,7 +136,7 @@ impl Judge<'_> {
     }
 
     /// What a long wait is in this run.
-    fn long(&self) -> Nanos {
+    pub(super) fn long(&self) -> Nanos {
         LONG.min(Nanos::new(self.now.since(SimTime::ZERO).get() / LONG_PART))
     }
 
@@ -168,7 +182,8 @@ impl Judge<'_> {
         finding
     }
 
-    fn nothing(&self) -> Finding {
+    /// About the run, without a victim.
+    pub fn nothing(&self) -> Finding {
         Finding {
             fault: Fault::Unknown,
             verdict: Verdict::default(),
@@ -256,7 +271,7 @@ impl Judge<'_> {
         }
     }
 
-    fn victim(&self, id: TaskId) -> Victim {
+    pub(super) fn victim(&self, id: TaskId) -> Victim {
         let task = &self.state.tasks[id.index()];
         let standing = match task.place {
             _ if !task.is_managed && task.put.is_none() => {
@@ -497,8 +512,13 @@ impl Judge<'_> {
         if entry.looks > 0 && looked.is_none() {
             let number = self.put_number(id);
             let asks = |cpu: &CpuId| self.state.cpus[cpu.index()].dispatch > Some(number);
-            let readers = usable.iter().copied().filter(asks);
+            let readers = usable.iter().copied().filter(|cpu| asks(cpu));
             let readers: Vec<_> = readers.filter(|cpu| self.might_read(queue, *cpu)).collect();
+            let is_busy = |cpu: &CpuId| self.state.cpus[cpu.index()].task.is_some();
+            if !usable.iter().any(asks) && usable.iter().all(is_busy) {
+                // Nobody has decided there yet.
+                return self.held(&usable, self.put_at(id), put);
+            }
             if self.empty_dispatch_on(&readers, number).is_none()
                 && let Some(look) = self.other_look_on(&readers, number)
             {
@@ -641,6 +661,10 @@ impl Judge<'_> {
         // Whatever a policy promises, a queue that nobody reads serves nobody.
         let right = self.right.filter(|_| fault.tier() == Some(Tier::Share));
         let has_shares = right.is_none_or(Right::has_shares);
+        let pauses = matches!(fault, Fault::UnreadQueue | Fault::Skipped);
+        if pauses && self.state.pauses(id, self.now) {
+            return (Fault::Waited, self.state.tasks[id.index()].put);
+        }
         let is_due = self.state.is_owed(id, self.now, right)
             || has_shares && self.state.is_shut_out(id, self.now);
         if is_of_order && !self.state.has_idle(id) && !is_due {
@@ -709,6 +733,7 @@ impl Judge<'_> {
                     lag_by_cgroup: None,
                     bound: Nanos::new(heavy.2.0 / UNFAIR),
                 }),
+                ..Verdict::default()
             },
             culprit: culprit.map(|deed| self.act(&deed)),
             ..self.finding(heavy.0)

@@ -10,8 +10,11 @@ mod finding;
 mod follow;
 mod higher;
 mod judge;
+mod lock;
 mod log;
+mod measure;
 mod message;
+mod queue;
 mod right;
 mod state;
 #[cfg(test)]
@@ -24,16 +27,18 @@ pub use finding::{
     Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
 };
 pub use follow::{Follower, Key, Scene};
+pub use measure::{Idling, Measured};
 pub use right::Cgroups;
-pub use verdict::{Lag, Right, Share, Tier, Verdict};
+pub use verdict::{HeldLock, Lag, Right, Share, Tier, Verdict};
 
 use std::collections::BTreeMap;
 
 use model::{
-    Cause, Event, EventKind, EventMask, Exit, ExitKind, Header, Nanos, SimTime, Sink, TaskId, Text,
-    What,
+    Blocked, Cause, Event, EventKind, EventMask, Exit, ExitKind, Header, Nanos, PrevState, SimTime,
+    Sink, TaskId, Text, What,
 };
 
+use measure::Meter;
 use state::State;
 
 /// A slice above this is called long, whoever waits: ten times the default (kernel 6.18),
@@ -48,6 +53,10 @@ pub struct Observer {
     state: State,
     places: Places,
     exit: Option<Exit>,
+    /// What is measured besides, if that is asked for.
+    meter: Option<Meter>,
+    /// Tasks that wait for locks at the end.
+    blocked: Vec<Blocked>,
     /// What the policy declares.
     right: Option<Right>,
     /// Of waits that have ended, the longest are kept, the longest first.
@@ -84,6 +93,25 @@ impl Observer {
         self
     }
 
+    /// Measures besides what [`Observer::measured`] gives.
+    #[must_use]
+    pub fn with_measures(mut self) -> Self {
+        self.meter = Some(Meter::default());
+        self
+    }
+
+    /// At the end these tasks wait for locks, as the run's summary says.
+    pub fn set_blocked(&mut self, blocked: &[Blocked]) {
+        self.blocked = blocked.to_vec();
+    }
+
+    /// What was measured; `None` if that was not asked for.
+    #[must_use]
+    pub fn measured(&self) -> Option<Measured> {
+        let meter = self.meter.as_ref()?;
+        Some(meter.end(&self.state, self.end))
+    }
+
     /// The load has these cgroups.
     #[must_use]
     pub fn with_cgroups(mut self, cgroups: Cgroups) -> Self {
@@ -105,6 +133,14 @@ impl Observer {
             }
             _ => {
                 let open = judge.longest_open();
+                let lock = judge.lock_held(&self.blocked);
+                let open = match (lock, open) {
+                    (Some((holder, lock)), Some(open)) if open.is_of(holder) => Some(lock),
+                    (Some((_, lock)), open) if !open.as_ref().is_some_and(Finding::is_fault) => {
+                        Some(lock)
+                    }
+                    (_, open) => open,
+                };
                 let (outranked, open) = match open {
                     Some(open) if open.fault == Fault::Outranked => (Some(open), None),
                     open => (None, open),
@@ -114,6 +150,15 @@ impl Observer {
                 own.or(outranked)
             }
         }
+    }
+
+    /// A finding of class `fault` about the whole run: a property of what was measured is broken.
+    #[must_use]
+    pub fn broken(&self, fault: Fault) -> Finding {
+        let mut finding = self.judge().nothing();
+        finding.fault = fault;
+        finding.verdict.measured = self.measured();
+        finding
     }
 
     /// The longest waits, those that are open at the end included, the longest first.
@@ -273,6 +318,9 @@ impl Sink for Observer {
 
     fn begin(&mut self, header: &Header) {
         self.state.begin(header);
+        if let Some(meter) = &mut self.meter {
+            meter.begin(header);
+        }
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -286,6 +334,16 @@ impl Sink for Observer {
                     self.stays.remove(&event.task);
                 }
                 _ => {}
+            }
+            if let Some(meter) = &mut self.meter {
+                meter.advance(&self.state, event.time);
+                match event.what() {
+                    What::Switch { prev, state, .. } if state == PrevState::Runnable => {
+                        meter.switched(&self.state, prev, event.task, event.time);
+                    }
+                    What::Migrate { from } => meter.migrated(from, event.cpu),
+                    _ => {}
+                }
             }
             self.state.take(event);
         }

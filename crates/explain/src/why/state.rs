@@ -8,6 +8,7 @@ use model::{
 };
 
 use super::higher::Higher;
+pub(super) use super::queue::{Entry, Kind, Queue};
 use super::right::{Cgroups, Claim, Rights};
 use traces::task_name;
 
@@ -77,6 +78,8 @@ pub(super) struct Task {
     pub runnable_since: Option<SimTime>,
     pub on: Option<CpuId>,
     pub switched_in: Option<SimTime>,
+    /// When it fell asleep last.
+    pub slept: Option<SimTime>,
     pub run: Nanos,
     pub waited: Nanos,
     pub place: Where,
@@ -137,35 +140,6 @@ impl Task {
         let turn = self.switched_in.map(|since| now.since(since));
         self.run + turn.unwrap_or(Nanos::ZERO)
     }
-}
-
-#[derive(Debug)]
-pub(super) struct Queue {
-    pub id: u64,
-    pub depth: u32,
-    pub last_look: Option<Deed>,
-    /// The last move of a task that the policy chose itself, with an iterator.
-    pub chosen: Option<Deed>,
-    pub looks: u64,
-    /// CPUs that have ever looked at it.
-    pub readers: BTreeSet<CpuId>,
-    /// By CPU: the last `dispatch` that looked at it and ended without work.
-    pub skipped: BTreeMap<CpuId, Deed>,
-    /// The tasks in it, by the number of their entry.
-    pub tasks: BTreeMap<u64, Entry>,
-}
-
-/// A task's stay in a queue.
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub looks: u64,
-    pub takes: u64,
-    /// By CPU: tasks that came later and were taken.
-    pub overtaken: BTreeMap<CpuId, u64>,
-    /// The last insert that put a task that came later in front of it.
-    pub headed: Option<Deed>,
-    /// CPUs that have looked since, and their last look.
-    pub readers: BTreeMap<CpuId, Deed>,
 }
 
 #[derive(Debug, Default)]
@@ -333,6 +307,17 @@ impl State {
         waits.map(|(id, _)| id).collect()
     }
 
+    /// At most `most` tasks of the policy that have waited for `least` at `now`.
+    pub fn settled(&self, now: SimTime, least: Nanos, most: usize) -> Vec<TaskId> {
+        let all = (0u32..).map(TaskId).zip(&self.tasks);
+        let waits = |task: &Task| {
+            let since = task.runnable_since.filter(|_| task.on.is_none());
+            !task.outranks() && since.is_some_and(|since| now.since(since) >= least)
+        };
+        let settled = all.filter(|(_, task)| waits(task));
+        settled.map(|(id, _)| id).take(most).collect()
+    }
+
     /// The tasks in a queue, in the order in which they came.
     pub fn members(&self, queue: &Queue) -> impl Iterator<Item = TaskId> {
         let mut all: Vec<_> = self
@@ -442,6 +427,7 @@ impl State {
         self.with(prev, |task| {
             task.on = None;
             task.runnable_since = is_runnable.then_some(event.time);
+            task.slept = (!is_runnable).then_some(event.time);
             if let Some(since) = task.switched_in.take() {
                 task.run += event.time.since(since);
             }
@@ -567,16 +553,7 @@ impl State {
             self.queues.remove(&index);
             return;
         }
-        let queue = Queue {
-            id,
-            depth: 0,
-            last_look: None,
-            chosen: None,
-            looks: 0,
-            readers: BTreeSet::new(),
-            skipped: BTreeMap::new(),
-            tasks: BTreeMap::new(),
-        };
+        let queue = Queue::new(id);
         self.queues.insert(index, queue);
     }
 
@@ -635,6 +612,9 @@ impl State {
             cpu.refilled = Some(deed);
         }
         queue.depth = into.depth;
+        if queue.tasks.is_empty() {
+            queue.unserved = deed.time;
+        }
         self.entries += 1;
         if flags & insert::HEAD != 0 && !by_kernel {
             for behind in queue.tasks.values_mut() {
@@ -704,6 +684,11 @@ impl State {
             }
             queue.looks += 1;
             queue.readers.insert(deed.cpu);
+            if takes {
+                queue.takers.insert(deed.cpu);
+                queue.longest_pause = queue.longest_pause.max(queue.pause(deed.time));
+                queue.unserved = deed.time;
+            }
             queue.depth = at.depth;
             for entry in queue.tasks.values_mut() {
                 entry.looks += 1;
@@ -776,12 +761,4 @@ impl State {
             _ => Kind::Policy,
         }
     }
-}
-
-/// What a queue is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Local(CpuId),
-    Global,
-    Policy,
 }

@@ -56,6 +56,13 @@ impl State {
         LEAST_ROUND.max(Nanos::new(slices.sum::<u64>() / cpus))
     }
 
+    /// Whether the queue of `id` is left alone for at most twice as long as it was before: a policy
+    /// that throttles tasks or gathers them comes back.
+    pub fn pauses(&self, id: TaskId, now: SimTime) -> bool {
+        let queue = self.entry(id).map(|(queue, _)| queue);
+        queue.is_some_and(|queue| queue.pause(now).get() / 2 <= queue.longest_pause.get())
+    }
+
     /// Whether a CPU idles that `id` may use and that takes tasks from where `id` is. A CPU that
     /// was asked and has never looked there leaves the queue to others: the policy parts its CPUs,
     /// or lets some of them sleep.

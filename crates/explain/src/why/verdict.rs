@@ -1,8 +1,9 @@
 //! How grave a finding is, and by which right a share is judged.
 
-use model::{Nanos, TaskId};
+use model::{Nanos, SimTime, TaskId};
 
 use super::finding::{Fault, Finding};
+use super::measure::Measured;
 
 /// What makes a finding a fault. The tiers are never mixed: a finding has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +92,19 @@ pub struct Share {
     pub bound: Nanos,
 }
 
+/// A lock that a task waits for, and who has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldLock {
+    /// The lock.
+    pub name: String,
+    /// The task that has it, as `name[pid]`.
+    pub holder: String,
+    /// Since when that is runnable and does not run.
+    pub since: Option<SimTime>,
+    /// A task that runs meanwhile, of less weight than the one that waits.
+    pub runs: String,
+}
+
 /// Why a finding counts as a fault, or does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
@@ -98,6 +112,10 @@ pub struct Verdict {
     pub tier: Option<Tier>,
     /// Of [`Tier::Share`]: by how much.
     pub share: Option<Share>,
+    /// Of [`Fault::LockHeld`]: the lock for which the victim sleeps.
+    pub lock: Option<HeldLock>,
+    /// Of a property that is broken: what was measured of the run.
+    pub measured: Option<Measured>,
 }
 
 /// How far a task lags behind what it has a right to.
@@ -135,8 +153,15 @@ impl Fault {
             | Self::OwnError
             | Self::Restart => Some(Tier::Contract),
             Self::Skipped | Self::ForgottenKick | Self::StuckInQueue => Some(Tier::NoRival),
-            Self::PassedOver | Self::CpuHeld | Self::UnfairShare => Some(Tier::Share),
-            Self::Outranked | Self::Waited | Self::Unknown => None,
+            Self::PassedOver | Self::CpuHeld | Self::LockHeld | Self::UnfairShare => {
+                Some(Tier::Share)
+            }
+            Self::Outranked
+            | Self::IdleBesideWaiting
+            | Self::Preemptions
+            | Self::Migrations
+            | Self::Waited
+            | Self::Unknown => None,
         }
     }
 }

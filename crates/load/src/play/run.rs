@@ -245,6 +245,7 @@ fn summary(ending: PolicyEnding, counters: Vec<(String, u64)>, end: SimTime) -> 
         instructions: 0,
         callbacks: 0,
         starved: Vec::new(),
+        blocked: Vec::new(),
         watchdog: None,
         notes: Vec::new(),
     }

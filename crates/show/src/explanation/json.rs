@@ -1,6 +1,6 @@
 //! An explanation for scripts.
 
-use explain::why::{Act, Dumped, Finding, QueueView, Share, Standing, Victim};
+use explain::why::{Act, Dumped, Finding, Idling, Measured, QueueView, Share, Standing, Victim};
 use serde_json::{Value, json};
 
 use super::Explanation;
@@ -15,6 +15,7 @@ pub fn of(explanation: &Explanation) -> String {
     let last = explanation.dumps.last();
     let mut all = json!({
         "finding": explanation.finding.as_ref().map(finding),
+        "measured": explanation.measured.as_ref().map(measured),
         "waits": waits.collect::<Vec<_>>(),
         "not_known": last.map_or(&explanation.missing, |last| &last.missing),
         "again": explanation.again,
@@ -60,6 +61,12 @@ fn finding(finding: &Finding) -> Value {
         "what": finding.fault.sentence(),
         "tier": finding.tier().map(explain::why::Tier::word),
         "is_fault": finding.is_fault(),
+        "lock": finding.verdict.lock.as_ref().map(|lock| json!({
+            "name": lock.name,
+            "holder": lock.holder,
+            "since_ns": lock.since.map(model::SimTime::as_nanos),
+            "runs": lock.runs,
+        })),
         "share": finding.verdict.share.as_ref().map(share),
         "time_ns": finding.time.as_nanos(),
         "message": finding.message,
@@ -72,6 +79,18 @@ fn finding(finding: &Finding) -> Value {
         "running": holders.collect::<Vec<_>>(),
         "waiting": finding.waiting,
         "advice": finding.fault.advice(),
+    })
+}
+
+fn measured(measured: &Measured) -> Value {
+    let idle = Idling::ALL.iter().zip(&measured.idle);
+    let idle = idle.map(|(cause, time)| (cause.words().to_owned(), json!(time.get())));
+    let [cache, node, far] = measured.migrations;
+    json!({
+        "cpu_ns": measured.whole.get(),
+        "idle_beside_waiting_ns": idle.collect::<serde_json::Map<_, _>>(),
+        "preemptions": measured.preemptions,
+        "migrations": { "in_cache": cache, "in_node": node, "to_other_node": far },
     })
 }
 

@@ -2,8 +2,12 @@
 
 use std::fmt::Write as _;
 
+use ask::measure::Measure;
 use ask::words::counted;
-use explain::why::{Act, Dumped, Fault, Finding, QueueView, Share, Standing, Tier, Victim};
+use explain::why::{
+    Act, Dumped, Fault, Finding, HeldLock, Idling, Measured, QueueView, Share, Standing, Tier,
+    Victim,
+};
 use model::{Nanos, SimTime};
 
 use super::Explanation;
@@ -45,6 +49,9 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
         ));
         text.finding(&wait.finding);
     }
+    if let Some(measured) = &explanation.measured {
+        text.large(measured);
+    }
     for missing in &explanation.missing {
         text.item("not known", missing);
     }
@@ -53,6 +60,31 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
         let _ = write!(text.out, "\nAgain:\n{INDENT}{again}\n");
     }
     text.out
+}
+
+/// What was measured, in words.
+fn amount(measure: Measure, measured: &Measured) -> String {
+    let value = measure.of(measured);
+    match measure {
+        Measure::Idle => {
+            let causes = Idling::ALL.iter().zip(&measured.idle);
+            let causes = causes.filter(|(_, time)| time.get() > 0);
+            let causes = causes.map(|(cause, time)| format!("{time} {}", cause.words()));
+            let causes: Vec<_> = causes.collect();
+            format!("{value:.1} % of all CPU time: {}", causes.join(", "))
+        }
+        Measure::Preemptions => format!(
+            "{} in all, {value:.0} in a second of CPU time",
+            measured.preemptions
+        ),
+        Measure::Migrations => {
+            let [cache, node, far] = measured.migrations;
+            format!(
+                "{cache} within a cache, {node} to another one, {far} to another node, {value:.0} \
+                 in a second of CPU time"
+            )
+        }
+    }
 }
 
 struct Text {
@@ -152,11 +184,20 @@ impl Text {
             self.item("kernel", message);
         }
         self.verdict(finding);
+        if let Some(measured) = &finding.verdict.measured {
+            let measure = Measure::ALL.into_iter();
+            for measure in measure.filter(|it| it.fault() == finding.fault) {
+                self.item("measured", &amount(measure, measured));
+            }
+        }
         if let Some(stopped) = &finding.stopped {
             self.item("stopped at", stopped);
         }
         if let Some(victim) = &finding.victim {
             self.victim(victim, finding.waiting);
+        }
+        if let Some(lock) = &finding.verdict.lock {
+            self.lock(lock);
         }
         if let Some(queue) = &finding.queue {
             self.queue(queue);
@@ -179,6 +220,26 @@ impl Text {
             _ => return,
         };
         self.item("verdict", words);
+    }
+
+    /// Says what is large of what was measured, which is no fault by itself.
+    fn large(&mut self, measured: &Measured) {
+        for measure in Measure::ALL {
+            if measure.of(measured) >= measure.large() as f64 {
+                let words = format!("{} ({})", measure.fault().word(), amount(measure, measured));
+                self.item("large", &words);
+            }
+        }
+    }
+
+    fn lock(&mut self, lock: &HeldLock) {
+        let HeldLock {
+            name, holder, runs, ..
+        } = lock;
+        let since = lock.since.map(|since| format!(" since {} s", at(since)));
+        let since = since.unwrap_or_default();
+        let words = format!("{holder} has the lock {name} and waits for a CPU{since}; {runs} runs");
+        self.item("waits for", &words);
     }
 
     fn share(&mut self, share: &Share) {
@@ -209,6 +270,9 @@ impl Text {
             }
             (None, true) if victim.waited > Nanos::ZERO => {
                 format!("{name}[{pid}] has waited for {}", victim.waited)
+            }
+            (None, false) if victim.waited > Nanos::ZERO => {
+                format!("{name}[{pid}] sleeps for {}", victim.waited)
             }
             (None, _) => format!("{name}[{pid}]"),
         };

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use model::{CpuId, Nanos, Rng, SimTime, TaskId};
+use model::{Blocked, CpuId, Nanos, Rng, SimTime, TaskId};
 use workload::{
     Begin, Code, Command, CpuSet, Effect, Expr, FORK_GAP, IndexedResource, Instr, Operation,
     ResourceInstance, Source, Stepper, TASKS_MAX, TaskFault, TaskKind, Workload, latest, receivers,
@@ -579,6 +579,23 @@ impl Work {
         members
             .find(|id| !self.tasks[id.index()].has_exited)
             .copied()
+    }
+
+    /// The tasks that wait for locks.
+    #[must_use]
+    pub fn blocked(&self) -> Vec<Blocked> {
+        let locks = self.locks.iter().zip(&self.workload.locks);
+        let blocked = locks.flat_map(|(locks, declared)| {
+            locks.blocked().map(|(task, index, holder)| Blocked {
+                task,
+                lock: match index {
+                    0 => declared.name.clone(),
+                    index => format!("{}[{index}]", declared.name),
+                },
+                holder,
+            })
+        });
+        blocked.collect()
     }
 
     /// Notes for the end of a run.

@@ -96,6 +96,19 @@ impl Locks {
         Ok(woken)
     }
 
+    /// Each task that waits, with the instance for which it does and one of those that have it.
+    pub fn blocked(&self) -> impl Iterator<Item = (TaskId, usize, TaskId)> + '_ {
+        let busy = self.busy.iter();
+        let busy = busy.filter_map(|(index, held)| {
+            let holder = held.owner.or_else(|| held.readers.first().copied())?;
+            Some((*index, held, holder))
+        });
+        busy.flat_map(|(index, held, holder)| {
+            let waiters = held.waiters.iter();
+            waiters.map(move |(waiter, _)| (*waiter, index, holder))
+        })
+    }
+
     /// Owners, one for writing or several for reading; in no particular order.
     pub fn holders(&self, index: usize) -> impl Iterator<Item = TaskId> + '_ {
         let held = self.busy.get(&index);

@@ -1,0 +1,74 @@
+//! A dispatch queue, and what was decided about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{CpuId, Nanos, SimTime};
+
+use super::state::Deed;
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub id: u64,
+    pub depth: u32,
+    pub last_look: Option<Deed>,
+    /// The last move of a task that the policy chose itself, with an iterator.
+    pub chosen: Option<Deed>,
+    pub looks: u64,
+    /// CPUs that have ever looked at it.
+    pub readers: BTreeSet<CpuId>,
+    /// Since when nobody has taken a task out of it, although there was one.
+    pub unserved: SimTime,
+    /// The longest such time that has ended.
+    pub longest_pause: Nanos,
+    /// CPUs that have ever taken a task out of it.
+    pub takers: BTreeSet<CpuId>,
+    /// By CPU: the last `dispatch` that looked at it and ended without work.
+    pub skipped: BTreeMap<CpuId, Deed>,
+    /// The tasks in it, by the number of their entry.
+    pub tasks: BTreeMap<u64, Entry>,
+}
+
+impl Queue {
+    /// An empty one.
+    pub fn new(id: u64) -> Self {
+        Self {
+            id,
+            depth: 0,
+            last_look: None,
+            chosen: None,
+            looks: 0,
+            readers: BTreeSet::new(),
+            unserved: SimTime::ZERO,
+            longest_pause: Nanos::ZERO,
+            takers: BTreeSet::new(),
+            skipped: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+        }
+    }
+
+    /// For how long nobody has taken a task out of it at `now`, although there was one.
+    pub fn pause(&self, now: SimTime) -> Nanos {
+        now.since(self.unserved.min(now))
+    }
+}
+
+/// A task's stay in a queue.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub looks: u64,
+    pub takes: u64,
+    /// By CPU: tasks that came later and were taken.
+    pub overtaken: BTreeMap<CpuId, u64>,
+    /// The last insert that put a task that came later in front of it.
+    pub headed: Option<Deed>,
+    /// CPUs that have looked since, and their last look.
+    pub readers: BTreeMap<CpuId, Deed>,
+}
+
+/// What a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Local(CpuId),
+    Global,
+    Policy,
+}
