@@ -33,6 +33,7 @@ use crate::runs;
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::timeline::{self, Stretch};
+use crate::violation::{self, Property, Signature};
 use crate::{kernel, output, policy, workload_arg};
 
 /// Arguments of `runslice sim`.
@@ -117,9 +118,11 @@ pub struct Sim {
     trace: Option<PathBuf>,
 
     /// End with status 3 if a task waits so long for a CPU, for example `--fail-on wait=1s`. The
-    /// tasks are named. `explain` says why.
-    #[arg(long, value_name = "wait=TIME", value_parser = waits::parse_fail_on)]
-    fail_on: Option<Nanos>,
+    /// tasks are named. `explain` says why. May be repeated; the other properties of `hunt` can be
+    /// given, too: `share`, `weights`, `idle-beside-waiting`, `preemptions`, `migrations`. These
+    /// make each run once more.
+    #[arg(long, value_name = "PROPERTY", value_parser = waits::parse_fail_on)]
+    fail_on: Vec<Property>,
 
     #[command(flatten)]
     books: books::Request,
@@ -133,6 +136,15 @@ pub struct Sim {
 }
 
 impl Sim {
+    /// The shortest wait that ends with status 3.
+    fn wait_limit(&self) -> Option<Nanos> {
+        let limits = self.fail_on.iter().filter_map(|property| match property {
+            Property::Wait(limit) => Some(*limit),
+            _ => None,
+        });
+        limits.min()
+    }
+
     const fn shape(&self, format: Format) -> Shape {
         Shape {
             format,
@@ -236,7 +248,8 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let results = Results::simulated(&specs[0], outcomes);
     write(request, format, &results, drawn)?;
     let starved = report_starved(request, format, &results);
-    let starved = starved | waits::report(request.fail_on, &results);
+    let starved = starved | waits::report(request.wait_limit(), &results);
+    let starved = starved | fails(request, &specs)?;
     let ejected = report_ejections(request, format, &results);
     if ejected == Status::Ejected {
         for spec in &specs {
@@ -246,6 +259,35 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         }
     }
     Ok(if starved { Status::Ejected } else { ejected })
+}
+
+/// Whether a run breaks one of the properties that its results do not tell. Says which.
+fn fails(request: &Sim, specs: &[RunSpec]) -> anyhow::Result<bool> {
+    let is_other = |it: &Property| !matches!(it, Property::Wait(_));
+    let others = request.fail_on.iter().copied().filter(is_other);
+    let mut asked: Vec<Property> = others.collect();
+    if asked.is_empty() {
+        return Ok(false);
+    }
+    asked.extend(request.right.map(Property::Right));
+    let runs = |spec| match request.run.runs {
+        Some(runs) => runs::seeded(spec, runs),
+        None => vec![RunSpec::clone(spec)],
+    };
+    let mut has_failed = false;
+    for spec in specs {
+        for run in runs(spec) {
+            if let Some(finding) = violation::find(&COMPUTER, &run, &asked)? {
+                has_failed = true;
+                let (policy, seed) = (&run.policy.name, run.seed);
+                let word = Signature::of(&finding).text();
+                say("runslice", &format!("{policy}: {word} (seed {seed})"));
+                // Of many runs of a policy the first is enough.
+                break;
+            }
+        }
+    }
+    Ok(has_failed)
 }
 
 /// What is read, by what names it.
@@ -356,8 +398,8 @@ fn write_for_readers(
     if format != RunFormat::Html {
         let mut to = output::open(output)?;
         match format {
-            RunFormat::Junit => checks::junit(results, request.fail_on, &mut to)?,
-            _ => checks::markdown(results, request.fail_on, is_many, &mut to)?,
+            RunFormat::Junit => checks::junit(results, request.wait_limit(), &mut to)?,
+            _ => checks::markdown(results, request.wait_limit(), is_many, &mut to)?,
         }
         return Ok(to.flush()?);
     }

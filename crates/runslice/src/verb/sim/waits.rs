@@ -6,19 +6,23 @@ use stats::TaskReport;
 use crate::goal::wait_limit;
 use crate::report::{Outcome, Results};
 use crate::say::say;
+use crate::violation::Property;
 
 /// Tasks that are named one by one.
 const NAMED: usize = 5;
 /// A wait of a second is named if it is among the worst thousandth.
 const LONG: Nanos = Nanos::from_secs(1);
 
-/// Reads `wait=TIME`.
+/// Reads `wait=TIME` or another property.
 ///
 /// # Errors
-/// When it is anything else.
-pub fn parse_fail_on(text: &str) -> Result<Nanos, String> {
-    let wrong = || Err("write wait=TIME, for example wait=1s".to_owned());
-    wait_limit(text).unwrap_or_else(wrong)
+/// When it is none.
+pub fn parse_fail_on(text: &str) -> Result<Property, String> {
+    let wrong = |_| "write wait=TIME, for example wait=1s".to_owned();
+    match wait_limit(text) {
+        Some(limit) => limit.map(Property::Wait),
+        None => Property::parse(text).map_err(wrong),
+    }
 }
 
 /// Says on standard error which tasks waited for long, of the first run of each policy that has
