@@ -54,6 +54,7 @@ mod staircase5;
 mod ticks;
 mod traces;
 mod tracing;
+mod trials;
 mod truth;
 mod two_machines;
 mod user_space;

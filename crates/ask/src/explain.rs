@@ -14,6 +14,7 @@ use crate::right;
 use crate::runner::Runner;
 use crate::runs::say_end;
 use crate::services::Services;
+use crate::trial::{self, Trials};
 use crate::unset;
 
 /// Explains the fault of a run, and waits in it.
@@ -47,6 +48,8 @@ pub struct Explanation {
     pub finding: Option<Finding>,
     /// What was measured of the run; `None` without decisions.
     pub measured: Option<Measured>,
+    /// What trials say of that.
+    pub trials: Option<Trials>,
     /// Single waits that were asked for.
     pub waits: Vec<Wait>,
     /// What the source does not tell.
@@ -76,6 +79,7 @@ impl Explanation {
         Self {
             finding: observer.finding(),
             measured: observer.measured().filter(|_| observer.has_decisions()),
+            trials: None,
             waits: observer.worst(),
             missing,
             again,
@@ -100,6 +104,37 @@ impl Explanation {
             ..Self::default()
         }
     }
+
+    /// Whether the policy is accused: of a fault by the contract, or of a proven one.
+    #[must_use]
+    pub fn accuses(&self) -> bool {
+        // A share that nobody promised is none.
+        let is_fault = self.finding.as_ref().is_some_and(Finding::is_fault);
+        let is_dump = !self.dumps.is_empty();
+        (is_fault || is_dump) && self.trials.as_ref().is_some_and(Trials::accuses)
+    }
+
+    /// As this, of a run that nobody can repeat.
+    fn untried(self, why: &str) -> Self {
+        let trials = self.finding.as_ref().map(|it| Trials::none(it, why));
+        Self { trials, ..self }
+    }
+
+    /// As this, of the run of `spec`, with what trials say of it.
+    ///
+    /// # Errors
+    /// When nobody waits for the answer any more.
+    pub fn tried(
+        mut self,
+        services: &Services<'_>,
+        spec: &RunSpec,
+        options: sim::Options,
+    ) -> anyhow::Result<Self> {
+        if let Some(finding) = &mut self.finding {
+            self.trials = Some(trial::attempt(services, (spec, options), finding)?);
+        }
+        Ok(self)
+    }
 }
 
 impl Explain {
@@ -121,14 +156,16 @@ impl Explain {
                 let text = String::from_utf8_lossy(&bytes);
                 let read = explain_dumps(&text);
                 let dumps = read.with_context(|| path.display().to_string())?;
-                Ok(Explanation::of_dumps(dumps))
+                let explanation = Explanation::of_dumps(dumps);
+                Ok(explanation.untried("a dump is of a run that nobody can repeat"))
             }
             ExplainOf::Events(path) => {
                 let file = services.open(path);
                 let file = file.with_context(|| format!("cannot open {}", path.display()))?;
                 let read = traces::replay(BufReader::new(file.content), &mut observer);
                 read.with_context(|| path.display().to_string())?;
-                Ok(Explanation::of(&observer, None))
+                let explanation = Explanation::of(&observer, None);
+                Ok(explanation.untried("a file of events is of a run that is over"))
             }
             ExplainOf::Run(spec, options) => {
                 say_end(services, spec);
@@ -137,10 +174,11 @@ impl Explain {
                 let runner = Runner::new(spec, services).with_options(*options);
                 let summary = runner.with_sink(&mut observer).start()?;
                 observer.set_blocked(&summary.blocked);
-                Ok(Explanation {
+                let explanation = Explanation {
                     end: Some(summary.end),
                     ..Explanation::of(&observer, None)
-                })
+                };
+                explanation.tried(services, spec, *options)
             }
         }
     }

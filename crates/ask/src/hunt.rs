@@ -114,7 +114,7 @@ impl Hunt {
         let drawn = (self.seed, number, has_hotplug);
         let case = self.range.case(services, &self.policy, drawn)?;
         let spec = case.spec(services).context("the load of a trial")?;
-        let finding = violation::find(services, &spec, &self.properties)?;
+        let finding = violation::accused(services, &spec, &self.properties)?;
         Ok((case, finding))
     }
 }

@@ -43,6 +43,7 @@ pub mod simulate;
 pub mod starvation;
 pub mod stated;
 pub mod sweep;
+pub mod trial;
 pub mod unset;
 mod until;
 pub mod violation;

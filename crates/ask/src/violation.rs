@@ -10,6 +10,7 @@ use crate::measure::{self, Measure};
 use crate::right;
 use crate::runner::Runner;
 use crate::services::Services;
+use crate::trial;
 
 /// What a run is asked for besides that nobody starves and nothing errs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,22 @@ const WAITS: usize = 16;
 /// Most BPF instructions of a run that is one of many.
 const BUDGET: u64 = 20_000_000_000;
 
+/// How runs are computed that are some of many.
+fn options() -> sim::Options {
+    sim::Options {
+        total_budget: Some(BUDGET),
+        ..sim::Options::default()
+    }
+}
+
+/// What is wrong with a run.
+struct Seen {
+    /// A fault of its own.
+    own: Option<Finding>,
+    /// A property that somebody states is broken.
+    stated: Option<Finding>,
+}
+
 /// Makes the run, and gives what is wrong with it first: a fault of its own, or a broken property.
 /// What a task of a higher class explains is neither.
 ///
@@ -88,29 +105,52 @@ pub fn find(
     spec: &RunSpec,
     properties: &[Property],
 ) -> anyhow::Result<Option<Finding>> {
+    let seen = see(services, spec, properties)?;
+    Ok(seen.own.or(seen.stated))
+}
+
+/// As [`find`], but a fault of its own counts only if it is one by the kernel's contract, or if
+/// trials prove its cause.
+///
+/// # Errors
+/// The errors of [`find`].
+pub fn accused(
+    services: &Services<'_>,
+    spec: &RunSpec,
+    properties: &[Property],
+) -> anyhow::Result<Option<Finding>> {
+    let Seen { own, stated } = see(services, spec, properties)?;
+    let Some(mut own) = own else {
+        return Ok(stated);
+    };
+    let is_accused = trial::is_contract(&own)
+        || trial::attempt(services, (spec, options()), &mut own)?.accuses();
+    Ok(if is_accused { Some(own) } else { stated })
+}
+
+fn see(services: &Services<'_>, spec: &RunSpec, properties: &[Property]) -> anyhow::Result<Seen> {
     let mut observer = right::observer(spec, right_in(properties), Observer::new(WAITS, None));
     let is_measure = |it: &Property| matches!(it, Property::Measure(..));
     if properties.iter().any(is_measure) {
         observer = observer.with_measures();
     }
-    let options = sim::Options {
-        total_budget: Some(BUDGET),
-        ..sim::Options::default()
-    };
     let summary = Runner::new(spec, services)
-        .with_options(options)
+        .with_options(options())
         .with_sink(&mut observer)
         .start()?;
     observer.set_blocked(&summary.blocked);
-    let own = observer.finding();
-    let asks = |property| properties.contains(&property);
-    let counts = |own: &Finding| match (own.fault, own.tier()) {
-        (Fault::UnfairShare, _) => asks(Property::Weights),
-        (_, Some(Tier::Share)) => own.is_fault() || asks(Property::Share),
-        _ => own.is_fault(),
+    let is_stated = |own: &Finding| match (own.fault, own.tier()) {
+        (Fault::UnfairShare, _) => properties.contains(&Property::Weights),
+        (_, Some(Tier::Share)) => properties.contains(&Property::Share),
+        _ => false,
     };
-    if let Some(own) = own.filter(counts) {
-        return Ok(Some(own));
+    let (own, stated) = match observer.finding() {
+        Some(finding) if is_stated(&finding) => (None, Some(finding)),
+        finding => (finding, None),
+    };
+    let own = own.filter(|own| own.fault != Fault::UnfairShare && own.is_fault());
+    if stated.is_some() {
+        return Ok(Seen { own, stated });
     }
     let limits = properties.iter().filter_map(|property| match property {
         Property::Wait(limit) => Some(*limit),
@@ -120,10 +160,12 @@ pub fn find(
     let longest = longest.find(|wait| wait.finding.fault != Fault::Outranked);
     let broken = longest.filter(|wait| limits.min().is_some_and(|limit| wait.span >= limit));
     if let Some(broken) = broken {
-        return Ok(Some(broken.finding));
+        let stated = Some(broken.finding);
+        return Ok(Seen { own, stated });
     }
     let broken = too_large(services, spec, (properties, &observer))?;
-    Ok(broken.map(|measure| observer.broken(measure.fault())))
+    let stated = broken.map(|measure| observer.broken(measure.fault()));
+    Ok(Seen { own, stated })
 }
 
 /// The first measure that is larger than its property allows.

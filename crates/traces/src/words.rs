@@ -456,7 +456,7 @@ pub(crate) const KINDS: [KindRow; EventKind::ALL.len()] = [
     (
         EventKind::Vtime,
         "vtime",
-        &[CALLBACK, PLACE, word("vtime", Part::A, Form::Number)],
+        &[CALLBACK, PLACE, word("vtime", PayloadPart::A, WordForm::Number)],
     ),
 ];
 

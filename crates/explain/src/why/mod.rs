@@ -19,6 +19,7 @@ mod right;
 mod state;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod turn;
 mod verdict;
 
@@ -29,6 +30,7 @@ pub use finding::{
 pub use follow::{Follower, Key, Scene};
 pub use measure::{Idling, Measured};
 pub use right::Cgroups;
+pub use trial::{End, Look, Situation};
 pub use verdict::{HeldLock, Lag, Right, Share, Tier, Verdict};
 
 use std::collections::BTreeMap;

@@ -117,8 +117,7 @@ pub fn run(request: &Explain) -> anyhow::Result<Status> {
         write!(to, "{}", text::of(&explanation, look::width()))?;
     }
     to.flush()?;
-    let is_fault = |finding: &Finding| request.dump.is_some() || finding.is_fault();
-    Ok(if explanation.finding.as_ref().is_some_and(is_fault) {
+    Ok(if explanation.accuses() {
         Status::Ejected
     } else {
         Status::Done
@@ -270,7 +269,7 @@ fn smallest(
     if shrunk.is_cut {
         say("explain", "the time was over: a smaller run may exist");
     }
-    Ok(Explanation {
+    let explanation = Explanation {
         finding: Some(shrunk.finding),
         again: Some(format!(
             "runslice explain {}{}",
@@ -278,5 +277,7 @@ fn smallest(
             right.map_or_else(String::new, |it| format!(" --right {}", it.word()))
         )),
         ..Explanation::default()
-    })
+    };
+    let spec = shrunk.case.spec(&COMPUTER)?;
+    explanation.tried(&COMPUTER, &spec, sim::Options::default())
 }

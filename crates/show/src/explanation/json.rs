@@ -1,5 +1,6 @@
 //! An explanation for scripts.
 
+use ask::trial::{Trial, Unproven};
 use explain::why::{Act, Dumped, Finding, Idling, Measured, QueueView, Share, Standing, Victim};
 use serde_json::{Value, json};
 
@@ -13,9 +14,15 @@ pub fn of(explanation: &Explanation) -> String {
         .iter()
         .map(|wait| json!({ "waited_ns": wait.span.get(), "finding": finding(&wait.finding) }));
     let last = explanation.dumps.last();
+    let trials = explanation.trials.as_ref();
+    let tried = trials.into_iter().flat_map(|it| &it.tried).map(trial);
     let mut all = json!({
         "finding": explanation.finding.as_ref().map(finding),
         "measured": explanation.measured.as_ref().map(measured),
+        "trials": tried.collect::<Vec<_>>(),
+        "is_contract": trials.is_some_and(|it| it.is_contract),
+        "is_proven": trials.is_some_and(|it| it.unproven.is_none()),
+        "not_proven": trials.and_then(|it| it.unproven.as_ref()).map(Unproven::text),
         "waits": waits.collect::<Vec<_>>(),
         "not_known": last.map_or(&explanation.missing, |last| &last.missing),
         "again": explanation.again,
@@ -35,6 +42,20 @@ fn dump(dumped: &Dumped) -> Value {
         "seen": dumped.seen,
         "what_to_do": dumped.advice.unwrap_or_else(|| dumped.finding.fault.advice()),
         "not_known": dumped.missing,
+    })
+}
+
+fn trial(trial: &Trial) -> Value {
+    json!({
+        "intervention": trial.cure.word(),
+        "cpu": trial.cure.cpu().map(|cpu| cpu.0),
+        "time_ns": trial.at.as_nanos(),
+        "ran_after_ns": trial.after.map(model::Nanos::get),
+        "tried": trial.tried,
+        "helped": trial.helped,
+        "placebos": trial.placebos,
+        "placebos_helped": trial.placebos_helped,
+        "is_proof": trial.proves(),
     })
 }
 

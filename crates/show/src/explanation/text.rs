@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ask::measure::Measure;
+use ask::trial::{Trial, Trials};
 use ask::words::counted;
 use explain::why::{
     Act, Dumped, Fault, Finding, HeldLock, Idling, Measured, QueueView, Share, Standing, Tier,
@@ -18,6 +19,8 @@ const WIDEST: usize = 80;
 const NARROWEST: usize = 40;
 /// What the lines below a heading begin with.
 const INDENT: &str = "  ";
+/// Trials that are told: the last ones, of which one may be a proof.
+const TRIED: usize = 3;
 /// CPUs that are named one by one.
 const NAMED: usize = 8;
 
@@ -31,7 +34,7 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
     };
     match &explanation.finding {
         _ if text.is_dump => text.dumps(explanation),
-        Some(finding) => text.finding(finding),
+        Some(finding) => text.finding(finding, explanation.trials.as_ref()),
         None if explanation.waits.is_empty() => {
             text.line("Nothing to explain: no ejection, and no task waits for long at the end.");
         }
@@ -47,7 +50,7 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
             explanation.waits.len(),
             wait.span
         ));
-        text.finding(&wait.finding);
+        text.finding(&wait.finding, None);
     }
     if let Some(measured) = &explanation.measured {
         text.large(measured);
@@ -166,8 +169,9 @@ impl Text {
         self.line(&format!("{}{likely}: {}", fault.word(), fault.sentence()));
     }
 
-    fn finding(&mut self, finding: &Finding) {
-        self.title(finding, "");
+    fn finding(&mut self, finding: &Finding, trials: Option<&Trials>) {
+        let is_supposed = trials.is_some_and(|it| is_supposed(finding, it));
+        self.title(finding, if is_supposed { " (supposed)" } else { "" });
         self.scene(finding);
         if let Some(culprit) = &finding.culprit {
             self.item("look at", &act(culprit));
@@ -176,6 +180,9 @@ impl Text {
             self.item("chosen", &act(also));
         }
         self.item("what to do", finding.fault.advice());
+        if let Some(trials) = trials {
+            self.trials(finding, trials);
+        }
     }
 
     /// The kernel's words, who waits where, and what the CPUs did.
@@ -256,6 +263,19 @@ impl Text {
             None => "share, no fault: the policy declares no right (--right)".to_owned(),
         };
         self.item("verdict", &format!("{whose}; {lags}"));
+    }
+
+    fn trials(&mut self, finding: &Finding, trials: &Trials) {
+        let victim = finding.victim.as_ref();
+        let name = victim.map_or("the task", |victim| &victim.name);
+        let before = trials.tried.len().saturating_sub(TRIED);
+        for trial in &trials.tried[before..] {
+            self.item("tried", &tried(trial, name));
+        }
+        let why = trials.unproven.as_ref();
+        if let Some(why) = why.filter(|_| !trials.is_contract || !trials.tried.is_empty()) {
+            self.item("not proven", &why.text());
+        }
     }
 
     fn victim(&mut self, victim: &Victim, waiting: usize) {
@@ -397,6 +417,43 @@ impl Text {
             self.item("running", &held.join("; "));
         }
     }
+}
+
+/// Whether a cause is named that is not proven, of what may be no fault.
+fn is_supposed(finding: &Finding, trials: &Trials) -> bool {
+    let names = !matches!(
+        finding.fault,
+        Fault::Outranked | Fault::Waited | Fault::Unknown
+    );
+    names && !trials.accuses()
+}
+
+/// What was tried, and what came of it.
+fn tried(trial: &Trial, victim: &str) -> String {
+    let (cure, is_rule) = trial.cure.text(victim);
+    let when = match trial.at {
+        SimTime::ZERO => String::new(),
+        _ => format!(
+            " {} {} s",
+            if is_rule { "from" } else { "at" },
+            at(trial.at)
+        ),
+    };
+    let came = match trial.after {
+        Some(after) if trial.helped > 0 => format!("{victim} ran after {after}"),
+        Some(_) => format!("{victim} still waited"),
+        None => "the shares were as the weights".to_owned(),
+    };
+    let times = match trial.tried - trial.helped {
+        0 => format!("tried {} times", trial.tried),
+        _ => format!("{} of {} times", trial.helped, trial.tried),
+    };
+    let placebos = match (trial.placebos, trial.placebos_helped) {
+        (0, _) => String::new(),
+        (all, 0) => format!("; of {all} other trials none helped"),
+        (all, some) => format!("; of {all} other trials {some} helped"),
+    };
+    format!("{cure}{when} {came} ({times}{placebos})")
 }
 
 /// Who did something, where and when.

@@ -164,7 +164,7 @@ fn judge(policy: &PolicySpec, asked: &Asked<'_>, wanted: Option<&Wanted>) -> Res
             None => Vec::new(),
         };
         properties.extend(asked.right.map(Property::Right));
-        if let Some(finding) = violation::find(&COMPUTER, &own, &properties).map_err(words)? {
+        if let Some(finding) = violation::accused(&COMPUTER, &own, &properties).map_err(words)? {
             return Err(why(&finding, load));
         }
     }

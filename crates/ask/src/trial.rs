@@ -1,0 +1,194 @@
+//! Tries what a finding says: repeats the run, does one thing, and looks whether the fault ends
+//! (docs/explain.md, Trials).
+
+mod cure;
+mod share;
+mod wait;
+
+use explain::why::{Fault, Finding, Tier};
+use model::{Nanos, SimTime};
+use workload::RunSpec;
+
+pub use cure::Cure;
+
+use crate::services::Services;
+
+/// Runs with a cure that count as proof, and how many of them may fail.
+const CURED: u32 = 10;
+const MAY_FAIL: u32 = 1;
+/// Placebos of each kind, and how many of all may help.
+const PLACEBOS: u32 = 10;
+const MAY_HELP: u32 = 1;
+/// The simulated time of all trials is at most so many times that of the run after the moment.
+const EFFORT: u64 = 20;
+
+/// A cure that was tried with controls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// What was done.
+    pub cure: Cure,
+    /// When.
+    pub at: SimTime,
+    /// How long after that the task ran in the run without jitter; `None`: a rule that was judged
+    /// by the whole run.
+    pub after: Option<Nanos>,
+    /// Runs with the cure, and those in which it ended the fault.
+    pub tried: u32,
+    /// See `tried`.
+    pub helped: u32,
+    /// Placebos, and those that ended the fault.
+    pub placebos: u32,
+    /// See `placebos`.
+    pub placebos_helped: u32,
+}
+
+impl Trial {
+    /// Whether it proves that the lack of the cure is the cause.
+    #[must_use]
+    pub const fn proves(&self) -> bool {
+        self.tried == CURED
+            && self.tried - self.helped <= MAY_FAIL
+            && self.placebos == 2 * PLACEBOS
+            && self.placebos_helped <= MAY_HELP
+    }
+}
+
+/// What trials say of a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trials {
+    /// The kernel forbids what was found, or ended the policy for it: a fault in any case.
+    pub is_contract: bool,
+    /// The cures that were tried with controls. If one of them proves something, it is the last.
+    pub tried: Vec<Trial>,
+    /// Why nothing is proven, if that is so.
+    pub unproven: Option<Unproven>,
+}
+
+/// Why a finding is supposed only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unproven {
+    /// Jitter alone ends the fault.
+    AnyDisturbance,
+    /// No cure ends it and nothing else does.
+    NoCure,
+    /// The trials would have taken too long.
+    TooLong,
+    /// It cannot be tried, for this reason.
+    NotTried(String),
+}
+
+impl Unproven {
+    fn not_tried(why: &str) -> Self {
+        Self::NotTried(why.to_owned())
+    }
+
+    /// For people, as the end of a sentence that begins with "supposed:".
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::AnyDisturbance => {
+                "any disturbance ends it, even short interrupts alone, so no line is accused"
+                    .to_owned()
+            }
+            Self::NoCure => "nothing that was tried ends it, or not it alone".to_owned(),
+            Self::TooLong => "the trials would take too long".to_owned(),
+            Self::NotTried(why) => why.clone(),
+        }
+    }
+}
+
+impl Trials {
+    /// About what cannot be repeated.
+    #[must_use]
+    pub fn none(finding: &Finding, why: &str) -> Self {
+        Self {
+            is_contract: is_contract(finding),
+            tried: Vec::new(),
+            unproven: Some(Unproven::not_tried(why)),
+        }
+    }
+
+    /// Whether the policy is accused: of a fault by the contract, or of a proven one.
+    #[must_use]
+    pub const fn accuses(&self) -> bool {
+        self.is_contract || self.unproven.is_none()
+    }
+
+    /// The trial that proves the cause.
+    #[must_use]
+    pub fn proven(&self) -> Option<&Trial> {
+        self.tried.last().filter(|trial| trial.proves())
+    }
+}
+
+/// Whether the kernel forbids or ends what was found: see [`Tier::Contract`].
+#[must_use]
+pub fn is_contract(finding: &Finding) -> bool {
+    finding.tier() == Some(Tier::Contract)
+}
+
+/// Tries what `finding` says of the run of `spec`, and makes it say what that has shown: no line
+/// where any disturbance ends the fault, and a class where a cure has found one.
+///
+/// # Errors
+/// When nobody waits for the answer any more.
+pub fn attempt(
+    services: &Services<'_>,
+    (spec, options): (&RunSpec, sim::Options),
+    finding: &mut Finding,
+) -> anyhow::Result<Trials> {
+    let is_contract = is_contract(finding);
+    let (tried, unproven) = match untriable(spec, finding) {
+        Some(why) => (Vec::new(), Some(Unproven::not_tried(why))),
+        None if finding.fault == Fault::UnfairShare => {
+            share::attempt(services, (spec, options), finding)?
+        }
+        None => wait::attempt(services, (spec, options), finding)?,
+    };
+    let trials = Trials {
+        is_contract,
+        tried,
+        unproven,
+    };
+    match (&trials.unproven, trials.proven()) {
+        (Some(Unproven::AnyDisturbance), _) => finding.culprit = None,
+        // The watchdog has ended the policy, and no decision explained why.
+        (None, Some(proof)) if finding.fault == Fault::Stall => {
+            finding.fault = proof.cure.fault();
+            let victim = finding.victim.as_ref();
+            finding.culprit = victim.and_then(|victim| victim.put.clone());
+        }
+        _ => {}
+    }
+    Ok(trials)
+}
+
+/// Why there is nothing to try.
+fn untriable(spec: &RunSpec, finding: &Finding) -> Option<&'static str> {
+    let program = spec.policy.program.as_ref();
+    if program.is_some_and(|program| program.recorded.is_none()) {
+        return Some(
+            "the scheduler's program is not repeated for trials: record the run with `runslice \
+             bundle`, and explain the bundle",
+        );
+    }
+    if spec.workload.begin.is_some() {
+        return Some("the run begins in the middle of a recorded load");
+    }
+    match finding.fault {
+        Fault::Outranked => Some("no policy can end it"),
+        Fault::Waited | Fault::Unknown => Some("there is no cause to try"),
+        Fault::CpuNotAllowed
+        | Fault::NoSuchCpu
+        | Fault::NoSuchQueue
+        | Fault::InsertedTwice
+        | Fault::EndlessLoop
+        | Fault::WildAccess
+        | Fault::Misuse
+        | Fault::OwnError
+        | Fault::Restart => Some("the kernel's message is the fact"),
+        _ if finding.victim.is_none() => Some("nobody waits"),
+        _ => None,
+    }
+}

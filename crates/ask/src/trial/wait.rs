@@ -1,0 +1,266 @@
+//! Tries what may end one task's wait.
+
+use std::collections::BTreeMap;
+
+use explain::why::{End, Finding, Look, Situation};
+use model::{Nanos, SimTime, TaskId};
+use sim::{Deed, Intervention};
+use workload::RunSpec;
+
+use super::cure::Cure;
+use super::{CURED, EFFORT, MAY_FAIL, MAY_HELP, PLACEBOS, Trial, Unproven};
+use crate::runner::Runner;
+use crate::services::Services;
+
+/// Cures that are looked at without controls, in all.
+const MOST_PROBES: u32 = 60;
+
+/// Tries cures until one is proven.
+pub(super) fn attempt(
+    services: &Services<'_>,
+    (spec, options): (&RunSpec, sim::Options),
+    finding: &Finding,
+) -> anyhow::Result<(Vec<Trial>, Option<Unproven>)> {
+    let moments = moments(finding);
+    let Some((first, victim)) = moments.first().zip(finding.victim.as_ref()) else {
+        let why = Unproven::not_tried("the wait is too short for trials");
+        return Ok((Vec::new(), Some(why)));
+    };
+    let mut bench = Bench {
+        services,
+        spec,
+        options,
+        task: victim.task,
+        end: finding.time,
+        left: EFFORT.saturating_mul(finding.time.since(*first).get()),
+        jitter: BTreeMap::new(),
+        tried: Vec::new(),
+    };
+    let result = bench.search(&moments);
+    // Whoever does not wait for the answer wants no other one.
+    services.check()?;
+    let unproven = match result {
+        Ok(()) => None,
+        Err(Stop::Unproven(why)) => Some(why),
+        Err(Stop::Failed(error)) => {
+            let why = format!("the run cannot be repeated with a change: {error:#}");
+            Some(Unproven::NotTried(why))
+        }
+    };
+    Ok((bench.tried, unproven))
+}
+
+/// The moments at which something is tried, the first one first: docs/explain.md.
+fn moments(finding: &Finding) -> Vec<SimTime> {
+    let Some(victim) = &finding.victim else {
+        return Vec::new();
+    };
+    let end = finding.time;
+    let waited = victim.waited.get().min(end.as_nanos());
+    let since = SimTime::from_nanos(end.as_nanos() - waited);
+    let since = victim.since.unwrap_or(since).min(end);
+    let middle = since + Nanos::new(end.since(since).get() / 2);
+    let decisions = [&finding.culprit, &victim.put].into_iter().flatten();
+    let mut all: Vec<_> = decisions.map(|act| act.time).chain([middle]).collect();
+    // Whatever is tried must have time to help.
+    all.retain(|at| *at >= since && end.since((*at).min(end)) >= LEAST);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// A wait that goes on for less than this after a moment is not tried there.
+const LEAST: Nanos = Nanos::from_millis(10);
+
+/// Why a search has no proof.
+enum Stop {
+    Unproven(Unproven),
+    Failed(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A moment of the run, and what there was to see.
+struct Moment {
+    at: SimTime,
+    /// The task must run so soon.
+    bound: Nanos,
+    situation: Situation,
+}
+
+/// Where trials are made.
+struct Bench<'a> {
+    services: &'a Services<'a>,
+    spec: &'a RunSpec,
+    options: sim::Options,
+    task: TaskId,
+    /// The wait was seen to go on until then.
+    end: SimTime,
+    /// Simulated nanoseconds that trials may still take.
+    left: u64,
+    /// By moment: how many of the runs with jitter alone have ended the fault.
+    jitter: BTreeMap<SimTime, u32>,
+    tried: Vec<Trial>,
+}
+
+impl Bench<'_> {
+    /// Tries each cure at each moment, until one is proven.
+    fn search(&mut self, moments: &[SimTime]) -> Result<(), Stop> {
+        let mut seen = Vec::new();
+        for at in moments {
+            seen.extend(self.moment(*at)?);
+        }
+        if seen.is_empty() {
+            let why = Unproven::not_tried("the task does not wait when the run is repeated");
+            return Err(Stop::Unproven(why));
+        }
+        let mut probes = 0;
+        for (moment, cure) in in_order(&seen) {
+            probes += 1;
+            if probes > MOST_PROBES {
+                break;
+            }
+            let Some(end) = self.run(moment, cure.deeds(self.task))? else {
+                continue;
+            };
+            if !ended(&end, &moment.situation) {
+                continue;
+            }
+            let after = Some(end.time.since(moment.at));
+            let trial = self.control(moment, (cure, after))?;
+            let proves = trial.proves();
+            self.tried.push(trial);
+            if proves {
+                return Ok(());
+            }
+        }
+        Err(Stop::Unproven(Unproven::NoCure))
+    }
+
+    /// What there was to see at `at`, if the task waited then.
+    fn moment(&mut self, at: SimTime) -> Result<Option<Moment>, Stop> {
+        let mut look = Look::new(self.task, at);
+        self.play(at + Nanos::new(1), &mut look, Vec::new())?;
+        let span = self.end.since(at).get();
+        Ok(look.situation().map(|situation| Moment {
+            at,
+            bound: situation.round.min(Nanos::new(span / 2)),
+            situation: situation.clone(),
+        }))
+    }
+
+    /// Makes the ten runs with a cure, and its placebos.
+    fn control(
+        &mut self,
+        moment: &Moment,
+        (cure, after): (Cure, Option<Nanos>),
+    ) -> Result<Trial, Stop> {
+        let mut trial = Trial {
+            cure,
+            at: moment.at,
+            after,
+            tried: 0,
+            helped: 0,
+            placebos: 0,
+            placebos_helped: 0,
+        };
+        for seed in 1..=CURED {
+            let deeds = cure.deeds(self.task);
+            trial.helped += u32::from(self.helps(moment, seed, deeds)?);
+            trial.tried += 1;
+            if trial.tried - trial.helped > MAY_FAIL {
+                return Ok(trial);
+            }
+        }
+        let by_jitter = self.jitter_alone(moment)?;
+        (trial.placebos, trial.placebos_helped) = (PLACEBOS, by_jitter);
+        let elsewhere = cure.elsewhere(self.task, &moment.situation);
+        for number in 0..PLACEBOS {
+            let at = number as usize % elsewhere.len().max(1);
+            let deeds = elsewhere.get(at).cloned().unwrap_or_default();
+            let seed = CURED + PLACEBOS + 1 + number;
+            trial.placebos_helped += u32::from(self.helps(moment, seed, deeds)?);
+            trial.placebos += 1;
+            if trial.placebos_helped > MAY_HELP {
+                return Ok(trial);
+            }
+        }
+        Ok(trial)
+    }
+
+    /// In how many runs jitter alone ends the fault, which ends the search if that is in some.
+    fn jitter_alone(&mut self, moment: &Moment) -> Result<u32, Stop> {
+        if let Some(known) = self.jitter.get(&moment.at) {
+            return Ok(*known);
+        }
+        let mut helped = 0;
+        for seed in 1..=PLACEBOS {
+            helped += u32::from(self.helps(moment, CURED + seed, Vec::new())?);
+            if helped > MAY_HELP {
+                return Err(Stop::Unproven(Unproven::AnyDisturbance));
+            }
+        }
+        self.jitter.insert(moment.at, helped);
+        Ok(helped)
+    }
+
+    /// Whether `deeds` end the fault in a run with jitter.
+    fn helps(&mut self, moment: &Moment, seed: u32, deeds: Vec<Deed>) -> Result<bool, Stop> {
+        let jitter = std::iter::once(Deed::Jitter(seed.into()));
+        let end = self.run(moment, jitter.chain(deeds).collect())?;
+        Ok(end.is_some_and(|end| ended(&end, &moment.situation)))
+    }
+
+    /// How the wait ends if `deeds` are done.
+    fn run(&mut self, moment: &Moment, deeds: Vec<Deed>) -> Result<Option<End>, Stop> {
+        if moment.bound.get() > self.left {
+            return Err(Stop::Unproven(Unproven::TooLong));
+        }
+        let mut look = Look::new(self.task, moment.at);
+        let at = moment.at;
+        let deeds = deeds.into_iter().map(|deed| Intervention { at, deed });
+        self.play(at + moment.bound, &mut look, deeds.collect())?;
+        let ended = look.ended();
+        let took = ended.map_or(moment.bound, |end| end.time.since(at));
+        self.left -= took.get().min(self.left);
+        Ok(ended)
+    }
+
+    fn play(&self, until: SimTime, look: &mut Look, deeds: Vec<Intervention>) -> Result<(), Stop> {
+        let until = Nanos::new(until.as_nanos());
+        let duration = self.spec.duration.map_or(until, |all| all.min(until));
+        let spec = RunSpec {
+            duration: Some(duration),
+            ..self.spec.clone()
+        };
+        let runner = Runner::new(&spec, self.services).with_options(self.options);
+        runner.with_interventions(deeds).with_sink(look).start()?;
+        Ok(())
+    }
+}
+
+/// Every cure at each moment that it fits, the cures in their order, and of one cure the earliest
+/// moment first.
+fn in_order(seen: &[Moment]) -> Vec<(&Moment, Cure)> {
+    let of = |moment: &Moment| Cure::of(&moment.situation).into_iter();
+    let mut all: Vec<_> = seen
+        .iter()
+        .flat_map(|moment| of(moment).map(move |cure| (moment, cure)))
+        .collect();
+    all.sort_by_key(|(moment, cure)| (cure.rank(), moment.at));
+    all
+}
+
+/// Whether a wait that has ended so within its bound is no fault any more: nobody else has to pay
+/// for it. Where a CPU idled nobody's lag grows by more than a slice, else nobody's passes a round.
+fn ended(end: &End, situation: &Situation) -> bool {
+    if situation.idle.is_empty() {
+        !end.passes
+    } else {
+        end.grown <= end.slice
+    }
+}
