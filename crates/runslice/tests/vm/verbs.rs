@@ -560,11 +560,12 @@ fn an_interrupted_verb_of_the_kernel_says_in_one_line_what_is_kept() {
         cut \"$policy\" runslice run fifo
         cut \"$policy\" runslice play hour.toml --policy fifo
         cut 'test -s b/runs.jsonl' runslice bench fifo --folder b -- sleep 1
-        cut 'sleep 3' runslice trace timeline init --for 1000s
+        cut 'sleep 3' runslice trace queue sh --for 1000s
         cut 'test -s s.txt' runslice stat record s.txt --enable --every 100ms
         cut 'sleep 3' runslice record -o r.dat --for 1000s";
     let kernel = KERNELS[0];
-    let text = good(kernel, script, &[&load]);
+    let guest = guest!().kernel(kernel).timeout("600s");
+    let text = guest.good(script, &[&load]).text();
     let until = "the results are of the time until then; `runslice ";
     has(
         kernel,
@@ -574,7 +575,7 @@ fn an_interrupted_verb_of_the_kernel_says_in_one_line_what_is_kept() {
             &format!("interrupted: {until}play hour.toml --policy fifo` begins anew"),
             "interrupted: the runs that are done are kept, ",
             " of this call, in b; `runslice bench fifo --folder b -- sleep 1` goes on from there",
-            &format!("interrupted: {until}trace timeline init --for 1000s` begins anew"),
+            &format!("interrupted: {until}trace queue sh --for 1000s` begins anew"),
             "interrupted: what was recorded is kept in s.txt; `runslice stat record s.txt ",
             "interrupted: what was recorded is kept in r.dat; `runslice record -o r.dat ",
         ],
