@@ -15,7 +15,7 @@ void OP(refills_enqueue, struct task_struct *p, u64 enq_flags)
 	if (p->nr_cpus_allowed > 1)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS, enq_flags); /* the fault */
 	else
-		scx_bpf_dsq_insert(p, QUEUE, SLICE_NS, enq_flags);
+		scx_bpf_dsq_insert_vtime(p, QUEUE, SLICE_NS, 0, enq_flags);
 }
 
 DISPATCH_QUEUE(refills)

@@ -31,7 +31,7 @@ impl Folder {
 #[test]
 fn a_held_cpu_is_explained_from_the_run_and_from_its_file_alike() {
     let folder = Folder::new("held");
-    let run = folder.said("explain fifo -w load.toml", 3);
+    let run = folder.said("explain fifo -w load.toml", 0);
     assert!(run.starts_with("outranked: "), "{run}");
     assert!(
         run.contains("shell[") && run.contains("CPU 0 has rt since 0.1"),
@@ -44,16 +44,51 @@ fn a_held_cpu_is_explained_from_the_run_and_from_its_file_alike() {
     for line in run.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    folder.said("sim fifo -w load.toml --events e.jsonl --decisions", 3);
-    let file = folder.said("explain --events e.jsonl", 3);
+    folder.said("sim fifo -w load.toml --events e.jsonl --decisions", 0);
+    let file = folder.said("explain --events e.jsonl", 0);
     assert_eq!(
         run.split("\nAgain:").next().map(str::trim_end),
         Some(file.trim_end())
     );
-    let json = folder.said("explain --events e.jsonl --json", 3);
+    let json = folder.said("explain --events e.jsonl --json", 0);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["finding"]["fault"], "outranked");
     assert_eq!(json["finding"]["victim"]["name"], "shell");
+    assert_eq!(json["finding"]["is_fault"], false, "no policy could help");
+}
+
+/// Who promises no share breaks none; who says `--right` asks for one.
+#[test]
+fn a_share_gives_a_status_only_if_somebody_promises_or_asks_for_it() {
+    let folder = Folder::new("rights");
+    let load = "[workload]\nname = \"two\"\nstop = \"duration:5s\"\n[machine]\ncpus = 1\n\
+        [task.a]\ncount = 2\ndo = \"run(inf)\"\n";
+    fs::write(folder.0.join("two.toml"), load).expect("writable");
+    let text = folder.said("explain fcfs -w two.toml", 0);
+    assert!(
+        text.contains("share, no fault: the policy declares no right"),
+        "{text}"
+    );
+    let text = folder.said("explain fcfs -w two.toml --right weight", 3);
+    assert!(
+        text.contains("share: the policy declares the right `weight`"),
+        "{text}"
+    );
+    for right in ["rank", "deadline", "none"] {
+        let text = folder.said(&format!("explain fcfs -w two.toml --right {right}"), 0);
+        assert!(text.starts_with("Nothing to explain"), "{right}: {text}");
+    }
+    let text = folder.said("explain fcfs -w two.toml --right birth", 2);
+    assert!(
+        text.contains("write one of weight, cgroup, rank, deadline, none"),
+        "{text}"
+    );
+    let text = folder.said("sim fcfs -w two.toml --fail-on share", 3);
+    assert!(text.contains("fcfs: cpu-held"), "{text}");
+    folder.said(
+        "sim fifo -w two.toml --fail-on share --fail-on idle-beside-waiting",
+        0,
+    );
 }
 
 #[test]

@@ -396,14 +396,9 @@ fn tables_and_documents_have_the_same_names_and_say_what_they_are_of() {
 #[test]
 fn a_pull_request_gets_a_test_for_each_promise_and_the_answer_in_markdown() {
     let folder = folder("merge");
-    let load = |start: &str| {
-        format!(
-            "[workload]\nname = \"a&<b>|c\"\nstop = \"duration:5s\"\n[machine]\ncpus = 1\n\
-             [task.a]\ndo = \"run(inf)\"\n[task.hog]\n{start}do = \"run(inf)\"\n"
-        )
-    };
-    fs::write(folder.join("fed.toml"), load("")).expect("writable");
-    fs::write(folder.join("starved.toml"), load("policy = \"fifo:50\"\n")).expect("writable");
+    let load = "[workload]\nname = \"a&<b>|c\"\nstop = \"duration:5s\"\n[machine]\ncpus = 1\n\
+        [task.a]\ndo = \"run(inf)\"\n[task.hog]\ndo = \"run(inf)\"\n";
+    fs::write(folder.join("fed.toml"), load).expect("writable");
     said(&folder, "sim fifo mlfq -w fed.toml -o fed.xml", 0);
     let fed = read(&folder, "fed.xml");
     assert!(
@@ -413,13 +408,13 @@ fn a_pull_request_gets_a_test_for_each_promise_and_the_answer_in_markdown() {
     assert!(fed.contains("under a&amp;&lt;b&gt;|c, seed "), "{fed}");
     said(
         &folder,
-        "sim fifo -w starved.toml --fail-on wait=1s -o starved.xml",
+        "sim fcfs -w fed.toml --right weight --fail-on wait=1s -o starved.xml",
         3,
     );
     let starved = read(&folder, "starved.xml");
     assert!(starved.contains("tests=\"3\" failures=\"2\""), "{starved}");
     assert!(
-        starved.contains("<failure message=\"1 task starved to the end\">a[100] waited for "),
+        starved.contains("<failure message=\"1 task starved to the end\">hog[101] waited for "),
         "{starved}"
     );
     said(&folder, "sim fifo mlfq -w fed.toml -o fed.md", 0);
@@ -434,10 +429,10 @@ fn a_pull_request_gets_a_test_for_each_promise_and_the_answer_in_markdown() {
     );
     said(
         &folder,
-        "sim fifo -w starved.toml --format markdown -o s.md",
+        "sim fcfs -w fed.toml --right weight --format markdown -o s.md",
         3,
     );
-    assert!(read(&folder, "s.md").contains("- **fifo: 1 task starved to the end**"));
+    assert!(read(&folder, "s.md").contains("- **fcfs: 1 task starved to the end**"));
 }
 
 /// What a browser said of a page.

@@ -54,7 +54,8 @@ pub struct Measured {
     pub whole: Nanos,
     /// CPU time that idled beside waiting tasks, in the order of [`Idling::ALL`].
     pub idle: [Nanos; 4],
-    /// Turns that ended while the task could have gone on with its slice, for a task of the policy.
+    /// Turns that ended while the task could have gone on with its slice, for a task of the policy;
+    /// one that yields ends its turn so, too.
     pub preemptions: u64,
     /// Changes of a task's CPU: within a cache, to another cache of a node, to another node.
     pub migrations: [u64; 3],
