@@ -4,3 +4,6 @@ pub mod json;
 pub mod text;
 
 pub use ask::explain::Explanation;
+
+#[cfg(test)]
+mod tests;

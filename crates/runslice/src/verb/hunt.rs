@@ -185,13 +185,22 @@ fn plain(letter: char) -> char {
 
 /// A fault that this search has found.
 struct Report {
-    finding: Finding,
+    /// With what trials say of it, and the command that shows it.
+    explanation: Explanation,
     trial: u64,
-    /// The command that shows it.
-    again: String,
     size: Size,
     /// What making it smaller took.
     shrunk: Option<(Size, usize, bool)>,
+}
+
+/// What is found in the run of `case`, with what trials say of it.
+fn tried(case: &Case, finding: Finding) -> anyhow::Result<Explanation> {
+    let explanation = Explanation {
+        finding: Some(finding),
+        ..Explanation::default()
+    };
+    let spec = case.spec(&COMPUTER)?;
+    explanation.tried(&COMPUTER, &spec, sim::Options::default())
 }
 
 struct Hunter<'a> {
@@ -294,7 +303,7 @@ impl Hunter<'_> {
         };
         let file = self.folder.join(&hunted.file);
         let size = case.size(&COMPUTER)?;
-        let (finding, shrunk) = if hunted.is_whole {
+        let (explanation, shrunk) = if hunted.is_whole {
             say(
                 "hunt",
                 &format!(
@@ -306,21 +315,29 @@ impl Hunter<'_> {
                     LONGEST.as_secs() / 60
                 ),
             );
+            let jobs = self.request.jobs();
+            let small = shrink(
+                (case.clone(), finding.clone()),
+                &self.question.properties,
+                jobs,
+            )?;
             let Shrunk {
-                case,
-                finding,
+                case: smaller,
+                finding: same,
                 runs,
                 is_cut,
-            } = shrink(
-                (case, finding),
-                &self.question.properties,
-                self.request.jobs(),
-            )?;
-            output::write_whole(&file, &case.capsule(&COMPUTER)?.write())?;
+            } = small;
+            let (tried, small_tried) = (tried(&case, finding)?, tried(&smaller, same)?);
             hunted.is_whole = false;
-            (finding, Some((case.size(&COMPUTER)?, runs, is_cut)))
+            // A run that shows the same and proves it no more says less.
+            if tried.accuses() && !small_tried.accuses() {
+                (tried, None)
+            } else {
+                output::write_whole(&file, &smaller.bundle().write())?;
+                (small_tried, Some((smaller.size(&COMPUTER)?, runs, is_cut)))
+            }
         } else {
-            (finding, None)
+            (tried(&case, finding)?, None)
         };
         let trial = hunted.trial;
         // A wait that only breaks a property is no fault to `explain`.
@@ -332,9 +349,12 @@ impl Hunter<'_> {
             .right
             .map(|it| format!(" --right {}", it.word()));
         let right = right.unwrap_or_default();
+        let again = format!("runslice explain {}{worst}{right}", file.display());
         self.reports.push(Report {
-            finding,
-            again: format!("runslice explain {}{worst}{right}", file.display()),
+            explanation: Explanation {
+                again: Some(again),
+                ..explanation
+            },
             trial,
             size,
             shrunk,
@@ -396,12 +416,11 @@ impl Report {
         if let Some((size, runs, _)) = &self.shrunk {
             writeln!(to, "Smallest run that shows it: {size} (after {runs} runs)")?;
         }
-        let explanation = Explanation {
-            finding: Some(self.finding.clone()),
-            again: Some(self.again.clone()),
-            ..Explanation::default()
-        };
         writeln!(to)?;
-        Ok(write!(to, "{}", text::of(&explanation, look::width()))?)
+        Ok(write!(
+            to,
+            "{}",
+            text::of(&self.explanation, look::width())
+        )?)
     }
 }

@@ -272,8 +272,8 @@ impl Text {
         for trial in &trials.tried[before..] {
             self.item("tried", &tried(trial, name));
         }
-        let why = trials.unproven.as_ref();
-        if let Some(why) = why.filter(|_| !trials.is_contract || !trials.tried.is_empty()) {
+        let is_told = is_supposed(finding, trials) || !trials.tried.is_empty();
+        if let Some(why) = trials.unproven.as_ref().filter(|_| is_told) {
             self.item("not proven", &why.text());
         }
     }

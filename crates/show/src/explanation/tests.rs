@@ -1,0 +1,132 @@
+use ask::trial::{Cure, Trial, Trials, Unproven};
+use explain::why::{Fault, Finding, Standing, Victim};
+use model::{CpuId, Nanos, SimTime, TaskId};
+
+use super::{Explanation, json, text};
+
+fn finding(fault: Fault) -> Finding {
+    let since = SimTime::from_nanos(1_500_000_000);
+    Finding {
+        fault,
+        time: since + Nanos::from_secs(2),
+        message: None,
+        stopped: None,
+        victim: Some(Victim {
+            task: TaskId(0),
+            name: "shell".to_owned(),
+            pid: 100,
+            since: Some(since),
+            waited: Nanos::from_secs(2),
+            standing: Standing::Queue(0),
+            put: None,
+            trigger: None,
+        }),
+        culprit: None,
+        queue: None,
+        idle: Vec::new(),
+        holders: Vec::new(),
+        waiting: 1,
+    }
+}
+
+fn kick(helped: u32, placebos_helped: u32) -> Trial {
+    Trial {
+        cure: Cure::Kick(CpuId(3)),
+        at: SimTime::from_nanos(1_500_000_000),
+        after: Some(Nanos::from_micros(12)),
+        tried: 10,
+        helped,
+        placebos: 20,
+        placebos_helped,
+    }
+}
+
+fn explained(fault: Fault, tried: Vec<Trial>, unproven: Option<Unproven>) -> Explanation {
+    Explanation {
+        finding: Some(finding(fault)),
+        trials: Some(Trials {
+            is_contract: false,
+            tried,
+            unproven,
+        }),
+        ..Explanation::default()
+    }
+}
+
+/// The text on a terminal of 80 columns, with single spaces.
+fn said(explanation: &Explanation) -> String {
+    let text = text::of(explanation, 80);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_proof_says_what_was_tried_how_often_and_with_which_controls() {
+    let explanation = explained(Fault::ForgottenKick, vec![kick(10, 0)], None);
+    assert!(explanation.accuses());
+    let text = said(&explanation);
+    assert!(text.starts_with("forgotten-kick: "), "{text}");
+    let words = "tried: With a kick of CPU 3 at 1.500000 s shell ran after 12.0 us (tried 10 \
+        times; of 20 other trials none helped)";
+    assert!(text.contains(words), "{text}");
+    assert!(!text.contains("not proven"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&json::of(&explanation)).expect("JSON");
+    assert_eq!(json["is_proven"], true);
+    let trial = &json["trials"][0];
+    assert_eq!(
+        (&trial["intervention"], &trial["cpu"]),
+        (&"kick".into(), &3.into())
+    );
+    assert_eq!(
+        (&trial["tried"], &trial["helped"]),
+        (&10.into(), &10.into())
+    );
+    assert_eq!(
+        (&trial["placebos"], &trial["placebos_helped"]),
+        (&20.into(), &0.into())
+    );
+}
+
+#[test]
+fn what_is_not_proven_is_called_supposed_and_says_why() {
+    let explanation = explained(
+        Fault::ForgottenKick,
+        vec![kick(9, 5)],
+        Some(Unproven::NoCure),
+    );
+    assert!(!explanation.accuses());
+    let text = said(&explanation);
+    assert!(text.starts_with("forgotten-kick (supposed): "), "{text}");
+    assert!(
+        text.contains("9 of 10 times; of 20 other trials 5 helped"),
+        "{text}"
+    );
+    assert!(
+        text.contains("not proven: nothing that was tried"),
+        "{text}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&json::of(&explanation)).expect("JSON");
+    assert_eq!(json["is_proven"], false);
+    assert!(json["not_proven"].is_string());
+}
+
+#[test]
+fn what_accuses_nobody_is_no_supposition() {
+    let untried = Some(Unproven::NotTried("no policy can end it".to_owned()));
+    let text = said(&explained(Fault::Outranked, Vec::new(), untried));
+    assert!(text.starts_with("outranked: "), "{text}");
+    assert!(!text.contains("proven"), "{text}");
+}
+
+#[test]
+fn nine_of_ten_and_one_of_twenty_are_a_proof_and_no_less() {
+    assert!(kick(10, 0).proves() && kick(9, 1).proves());
+    assert!(!kick(8, 0).proves() && !kick(10, 2).proves());
+    let cut = Trial {
+        placebos: 10,
+        ..kick(10, 0)
+    };
+    assert!(!cut.proves());
+}
