@@ -3,6 +3,8 @@
 
 mod cure;
 mod share;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use explain::why::{Fault, Finding, Tier};

@@ -51,7 +51,7 @@ pub(super) fn attempt(
 }
 
 /// The moments at which something is tried, the first one first: docs/explain.md.
-fn moments(finding: &Finding) -> Vec<SimTime> {
+pub(super) fn moments(finding: &Finding) -> Vec<SimTime> {
     let Some(victim) = &finding.victim else {
         return Vec::new();
     };

@@ -333,7 +333,7 @@ impl Hunter<'_> {
             if tried.accuses() && !small_tried.accuses() {
                 (tried, None)
             } else {
-                output::write_whole(&file, &smaller.bundle().write())?;
+                output::write_whole(&file, &smaller.capsule(&COMPUTER)?.write())?;
                 (small_tried, Some((smaller.size(&COMPUTER)?, runs, is_cut)))
             }
         } else {
