@@ -111,9 +111,9 @@ fn a_dump_is_explained_and_anything_else_refused() {
         \nCPU states\n\nCPU 0   : nr_run=1 flags=0x1\n          curr=b[8] class=ext_sched_class\n\
         \n  R a[7] -30000ms\n      ops_state/qseq=0/0\n      dsq_id=0x5\n";
     fs::write(folder.0.join("a.dump"), dump).expect("writable");
-    let text = folder.said("explain --dump a.dump", 0);
+    let text = folder.said("explain --dump a.dump", 3);
     assert!(
-        text.starts_with("stuck-in-queue (supposed): ") && text.contains("not in a dump"),
+        text.starts_with("stuck-in-queue: ") && text.contains("not in a dump"),
         "{text}"
     );
     let second = dump
@@ -137,6 +137,11 @@ fn a_dump_is_explained_and_anything_else_refused() {
     .expect("writable");
     let text = folder.said("explain --dump d.dump", 0);
     assert!(text.starts_with("waited: "), "{text}");
+    // Of a policy that nothing has ended (SysRq-D) all is supposed.
+    let calm = dump.split_once("\n\n").expect("two parts").1;
+    fs::write(folder.0.join("e.dump"), format!("\n{calm}")).expect("writable");
+    let text = folder.said("explain --dump e.dump", 0);
+    assert!(text.starts_with("stuck-in-queue (supposed): "), "{text}");
     fs::write(folder.0.join("b.dump"), "hello\n").expect("writable");
     assert!(
         folder

@@ -72,6 +72,7 @@ impl Cure {
         if let Standing::Queue(id) = it.standing {
             all.extend([Self::NoDirect(id), Self::InOrder, Self::ByWeight]);
         }
+        all.sort_by_key(|cure| cure.rank());
         all
     }
 

@@ -151,7 +151,12 @@ impl Text {
         for words in &dumped.before {
             self.line(&format!("First: {words}."));
         }
-        let likely = if dumped.is_likely { " (likely)" } else { "" };
+        let is_told = finding.message.is_some() || finding.fault == Fault::Waited;
+        let likely = match (dumped.is_likely, is_told) {
+            (true, _) => " (likely)",
+            (false, true) => "",
+            (false, false) => " (supposed)",
+        };
         self.title(finding, likely);
         self.scene(finding);
         for words in &dumped.seen {
