@@ -4,6 +4,7 @@
 
 mod advice;
 mod layers;
+mod names;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +75,6 @@ const ROOMS: [(&str, Rooms); 3] = [
                 "metrics",
                 &["growth", "histogram", "ledger", "report", "tails"],
             ),
-            ("probe", &["histogram"]),
             ("random_runs", &["conservation", "metrics", "report"]),
             ("report", &["histogram"]),
             ("schedstat", &["report"]),

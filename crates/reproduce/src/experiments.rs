@@ -15,6 +15,7 @@ mod error;
 pub mod expected;
 pub mod experiment;
 pub mod files;
+pub mod probe;
 mod questions;
 mod test;
 #[cfg(test)]

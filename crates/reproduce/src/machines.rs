@@ -8,12 +8,12 @@ pub mod simulate;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
+use crate::experiments::probe::{Probe, WantedProbe};
 use ask::key::fingerprint;
 use ask::{policy, workload_arg};
 use model::{MachineSpec, PolicySpec};
 use runslice::door::{COMPUTER, Store};
 use serde_json::{Value, json};
-use stats::probe::{Probe, WantedProbe};
 use workload::Workload;
 
 use crate::experiments::files::Files;

@@ -20,7 +20,6 @@ mod growth;
 mod histogram;
 mod ledger;
 mod metrics;
-pub mod probe;
 #[cfg(test)]
 mod random_runs;
 mod report;

@@ -6,9 +6,9 @@ mod real;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::experiments::probe::WantedProbe;
 use model::file::{self, Source};
 use model::{Advised, Kernel, MachineSpec, Nanos, PolicySpec, Profile, seeds, span, suggest};
-use stats::probe::WantedProbe;
 use toml::Spanned;
 use workload::Workload;
 

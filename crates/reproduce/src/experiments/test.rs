@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::experiments::probe::{ProbeForm, Steps, WantedProbe};
 use model::file::Source;
 use model::{Advised, span, suggest};
-use stats::probe::{ProbeForm, Steps, WantedProbe};
 use toml::Spanned;
 
 use crate::experiments::cells::CellId;

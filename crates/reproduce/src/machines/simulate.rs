@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::experiments::probe::{Probe, WantedProbe};
 use anyhow::Context as _;
 use ask::key::{Front, Key};
 use ask::outcome::Outcome;
@@ -12,7 +13,6 @@ use model::{Event, EventKind, EventMask, Header, Nanos, Sampler, SimTime, Sink, 
 use runslice::door::{COMPUTER, SIMULATES, say};
 use serde_json::{Value, json};
 use stats::Metrics;
-use stats::probe::{Probe, WantedProbe};
 use traces::Tee;
 use workload::RunSpec;
 

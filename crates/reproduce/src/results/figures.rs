@@ -1,8 +1,8 @@
 //! The figures of an experiment, drawn of our own runs.
 
+use crate::experiments::probe::ProbeForm;
 use anyhow::anyhow;
 use show::figure::{Axis, Body, Chart, Curve, DotPanel, DotRow, Ink, Join, Quantity};
-use stats::probe::ProbeForm;
 
 use super::words::number;
 use crate::experiments::cells::{CellId, ExperimentResults};

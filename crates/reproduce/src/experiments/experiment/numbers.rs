@@ -1,7 +1,7 @@
 //! What is looked for in runs, and the numbers that are made of them.
 
+use crate::experiments::probe::{ProbeForm, Steps, WantedProbe};
 use model::Nanos;
-use stats::probe::{ProbeForm, Steps, WantedProbe};
 use toml::Spanned;
 
 use super::{ExperimentReader, Made, Metric, RunSet, Take, ordered};

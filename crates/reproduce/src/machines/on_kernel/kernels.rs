@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::experiments::probe::WantedProbe;
 use anyhow::{Context as _, bail};
 use ask::key::Key;
 use ask::sweep::KeptRuns as _;
@@ -22,7 +23,6 @@ use runslice::door::on_kernel::{
 };
 use runslice::door::{COMPUTER, KernelPlace, RUNS_REAL, Store, in_full, say};
 use serde_json::{Value, json};
-use stats::probe::WantedProbe;
 use vm::{GuestRequest, Pace, Speed};
 
 use super::missing::{Missing, lock};

@@ -1,7 +1,7 @@
 //! The events that a run of `runslice load levels` writes, and what probes find in them.
 
+use crate::experiments::probe::{Probe, WantedProbe};
 use serde_json::{Value, json};
-use stats::probe::{Probe, WantedProbe};
 use traces::Tee;
 
 use crate::machines::found;
@@ -38,11 +38,11 @@ pub fn look(probes: &[WantedProbe], events: Option<&[u8]>) -> Value {
 #[cfg(test)]
 mod tests {
     use crate::experiments::cells::RunSample;
+    use crate::experiments::probe::{ProbeForm, Steps};
     use model::{
         CpuId, Event, Header, MachineSpec, Nanos, PrevState, SimTime, Sink as _, TaskGroup, TaskId,
         What,
     };
-    use stats::probe::{ProbeForm, Steps};
     use traces::JsonLines;
 
     use super::*;

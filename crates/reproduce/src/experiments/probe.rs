@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use model::{
     Event, EventKind, EventMask, Header, Nanos, PrevState, Sample, SimTime, Sink, TaskId, What,
 };
-
+use stats::Histogram;
 use traces::task_name;
-
-use crate::Histogram;
 
 mod rate;
 #[cfg(test)]
