@@ -86,9 +86,9 @@ pub fn run(
     if let Some(recorded) = &program.recorded {
         return replay(recorded, (program, spec), simulation);
     }
-    let shared = Shared::new(Started::new(services, program, spec)?);
+    let shared = started(services, program, spec)?;
     let result = start(simulation.with_program(Box::new(shared.clone()), program.free));
-    let kept = shared.with(|started| started.0.close(program));
+    let kept = shared.with(|started| started.close(program));
     let (mut summary, report) = result?;
     summary.notes.extend(note_of(&spec.policy.name, &report));
     summary.notes.push(calls_of(&report, &summary));
@@ -101,11 +101,11 @@ pub fn run(
 /// # Errors
 /// If it cannot be started, or attaches none.
 pub fn load(services: &Services<'_>, program: &Program, spec: &RunSpec) -> anyhow::Result<Image> {
-    let shared = Shared::new(Started::new(services, program, spec)?);
+    let shared = started(services, program, spec)?;
     let result = Simulation::new(spec)
         .with_program(Box::new(shared.clone()), program.free)
         .attach();
-    let kept = shared.with(|started| started.0.close(program));
+    let kept = shared.with(|started| started.close(program));
     let image = result?;
     kept.map(|_| image)
 }
@@ -122,13 +122,13 @@ pub fn record(
     sink: Option<&mut dyn Sink>,
 ) -> anyhow::Result<(Option<Summary>, Recorded)> {
     let setup_only = sink.is_none();
-    let shared = Shared::new(Recorder::new(Started::new(services, program, spec)?));
+    let shared = Shared::new(Recorder::new(started(services, program, spec)?));
     let simulation = Simulation::new(spec).with_program(Box::new(shared.clone()), program.free);
     let result = match sink {
         None => simulation.attach().map(|_| None).map_err(Into::into),
         Some(sink) => start(simulation.with_sink(sink)).map(Some),
     };
-    let kept = shared.with(|recorder| recorder.user_mut().0.close(program));
+    let kept = shared.with(|recorder| recorder.user_mut().with(|started| started.close(program)));
     let (result, kept) = (result?, kept?);
     let summary = result.map(|(mut summary, report)| {
         summary.notes.extend(note_of(&spec.policy.name, &report));
@@ -199,74 +199,41 @@ fn calls_of(report: &ProgramReport, summary: &Summary) -> String {
     )
 }
 
-/// A program that the caller supervises.
-struct Started(Box<dyn Supervised>);
-
-impl Started {
-    fn new(services: &Services<'_>, program: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
-        let Some(programs) = services.programs else {
-            return Err(UnsupportedError::new(Advised::new(
-                format!(
-                    "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only",
-                    spec.policy.name
-                ),
-                "a bundle of it runs anywhere",
-            ))
-            .into());
-        };
-        programs.start(program, spec).map(Self)
-    }
-}
-
-impl UserSpace for Started {
-    fn turn(
-        &mut self,
-        thread: ThreadId,
-        now: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError> {
-        self.0.turn(thread, now, kernel)
-    }
-
-    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
-        self.0.woken(kernel)
-    }
-
-    fn is_waiting_for_files(&self) -> bool {
-        self.0.is_waiting_for_files()
-    }
-
-    fn interrupt(&mut self) -> Result<Vec<ThreadId>, UserSpaceError> {
-        self.0.interrupt()
-    }
-
-    fn waits(&self) -> Vec<String> {
-        self.0.waits()
-    }
-
-    fn calls(&self) -> u64 {
-        self.0.calls()
-    }
-
-    fn end(&self) -> Option<ProgramEnd> {
-        self.0.end()
-    }
+/// Starts the program of `spec`.
+fn started(
+    services: &Services<'_>,
+    program: &Program,
+    spec: &RunSpec,
+) -> anyhow::Result<Shared<dyn Supervised>> {
+    let Some(programs) = services.programs else {
+        return Err(UnsupportedError::new(Advised::new(
+            format!(
+                "--scheduler `{}`: a scheduler's own program runs on Linux for x86-64 only",
+                spec.policy.name
+            ),
+            "a bundle of it runs anywhere",
+        ))
+        .into());
+    };
+    programs.start(program, spec).map(Shared)
 }
 
 /// A program that the simulated machine drives and that is looked at afterwards.
-struct Shared<U>(Rc<RefCell<U>>);
+struct Shared<U: ?Sized>(Rc<RefCell<U>>);
 
-impl<U> Shared<U> {
-    fn new(user: U) -> Self {
-        Self(Rc::new(RefCell::new(user)))
-    }
-
+impl<U: ?Sized> Shared<U> {
     fn clone(&self) -> Self {
         Self(Rc::clone(&self.0))
     }
 
     fn with<T>(&self, body: impl FnOnce(&mut U) -> T) -> T {
         body(&mut self.0.borrow_mut())
+    }
+}
+
+impl<U> Shared<U> {
+    fn new(user: U) -> Self {
+        Self(Rc::new(RefCell::new(user)))
     }
 
     /// `None` while the machine still has it.
@@ -275,7 +242,7 @@ impl<U> Shared<U> {
     }
 }
 
-impl<U: UserSpace> UserSpace for Shared<U> {
+impl<U: UserSpace + ?Sized> UserSpace for Shared<U> {
     fn turn(
         &mut self,
         thread: ThreadId,

@@ -1,8 +1,10 @@
 //! What a caller lends to a question. Everything may be absent: a page in a browser has no files.
 
+use std::cell::RefCell;
 use std::io::{self, Read, Seek};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use model::user_space::UserSpace;
@@ -84,13 +86,16 @@ pub trait Supervised: UserSpace {
     fn close(&mut self, program: &Program) -> anyhow::Result<Vec<String>>;
 }
 
+/// A program that the simulated machine drives, and that is looked at afterwards.
+pub type Started = Rc<RefCell<dyn Supervised>>;
+
 /// Schedulers' own programs.
 pub trait Programs: Sync {
     /// Starts `program` on the machine of `spec`.
     ///
     /// # Errors
     /// When it cannot be started.
-    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<Box<dyn Supervised>>;
+    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<Started>;
 
     /// A number of the bytes of the program's file, for the keys of kept results; 0 if there is no
     /// such file.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ask::program::{self, ProgramOptions};
-use ask::services::{Programs, Supervised};
+use ask::services::{Programs, Started};
 use clap::{Args, ValueEnum};
 use model::{Nanos, PolicySpec, Program, span};
 use workload::RunSpec;
@@ -172,8 +172,8 @@ struct Supervising;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 impl Programs for Supervising {
-    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<Box<dyn Supervised>> {
-        Ok(Box::new(supervised::Started::new(program, spec)?))
+    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<Started> {
+        Ok(supervised::Started::start(program, spec)?)
     }
 
     fn number_of_file(&self, command: &[String]) -> u128 {

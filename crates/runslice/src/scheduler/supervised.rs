@@ -1,7 +1,9 @@
 //! A program under supervision, and what is wanted of it besides its run.
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::Context as _;
 use ask::services::Supervised;
@@ -24,7 +26,7 @@ impl Started {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn new(program: &Program, spec: &RunSpec) -> anyhow::Result<Self> {
+    pub fn start(program: &Program, spec: &RunSpec) -> anyhow::Result<Rc<RefCell<Self>>> {
         let target = sim::target(&spec.machine);
         let settings = Settings {
             shown: Shown {
@@ -48,10 +50,10 @@ impl Started {
             let to = output::create(path)?;
             anyhow::Ok(Client::new(*every, to))
         });
-        Ok(Self {
+        Ok(Rc::new(RefCell::new(Self {
             client: client.transpose()?,
             supervisor,
-        })
+        })))
     }
 }
 
