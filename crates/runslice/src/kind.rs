@@ -20,110 +20,95 @@ pub const EXPERIMENTS: &str = "\
     002-turnaround 003-compile 003-volanomark 003-web 004-balance 004-pointer \
     004-sampling anchors";
 
-/// A kind of thing, as this command line speaks of it.
-trait Spoken: Sized {
-    /// With its article.
-    fn noun(self) -> &'static str;
-
-    /// The command that takes it.
-    fn command(self, name: &str) -> String;
-
-    /// What to give in a place for it.
-    fn todo(self) -> Option<&'static str>;
-
-    /// What is built in under this name, knobs aside.
-    fn built_in(name: &str) -> Option<Self>;
-
-    /// What the file at `path` holds, by its begin and its ending, as far as that tells.
-    fn of_file(path: &Path) -> Option<Self>;
+/// A thing of this kind, with its article.
+const fn noun(kind: WordKind) -> &'static str {
+    match kind {
+        WordKind::Policy => "a policy",
+        WordKind::Workload => "a workload",
+        WordKind::Profile => "a machine's profile",
+        WordKind::Experiment => "an experiment",
+        WordKind::Recording => "a recording",
+        WordKind::Sweep => "a file for `sweep`",
+        WordKind::Results => "a file of results",
+    }
 }
 
-impl Spoken for WordKind {
-    fn noun(self) -> &'static str {
-        match self {
-            Self::Policy => "a policy",
-            Self::Workload => "a workload",
-            Self::Profile => "a machine's profile",
-            Self::Experiment => "an experiment",
-            Self::Recording => "a recording",
-            Self::Sweep => "a file for `sweep`",
-            Self::Results => "a file of results",
-        }
+/// The command that takes it.
+fn command(kind: WordKind, name: &str) -> String {
+    match kind {
+        WordKind::Policy => format!("runslice sim {name} -w WORKLOAD"),
+        WordKind::Workload => format!("runslice sim POLICY -w {name}"),
+        WordKind::Profile => format!("runslice sim POLICY -w WORKLOAD --profile {name}"),
+        WordKind::Experiment => format!("runslice reproduce {name}"),
+        WordKind::Recording => format!("runslice sim POLICY --from {name}"),
+        WordKind::Sweep => format!("runslice sweep {name}"),
+        WordKind::Results => format!("runslice compare {name}"),
     }
+}
 
-    fn command(self, name: &str) -> String {
-        match self {
-            Self::Policy => format!("runslice sim {name} -w WORKLOAD"),
-            Self::Workload => format!("runslice sim POLICY -w {name}"),
-            Self::Profile => format!("runslice sim POLICY -w WORKLOAD --profile {name}"),
-            Self::Experiment => format!("runslice reproduce {name}"),
-            Self::Recording => format!("runslice sim POLICY --from {name}"),
-            Self::Sweep => format!("runslice sweep {name}"),
-            Self::Results => format!("runslice compare {name}"),
+/// What to give in a place for it.
+const fn wanted_word(kind: WordKind) -> Option<&'static str> {
+    match kind {
+        WordKind::Policy => Some("give a policy, such as fifo: `runslice list` names them"),
+        WordKind::Workload => {
+            Some("give a workload, such as desk: `runslice list --workloads` names them")
         }
+        WordKind::Profile => Some("give `ideal`, `default-v0` or a file (docs/profiles.md)"),
+        WordKind::Experiment => Some("`runslice reproduce` names the experiments"),
+        WordKind::Results => {
+            Some("give what `runslice sim POLICY -w WORKLOAD --runs 10 -o runs.json` writes")
+        }
+        WordKind::Recording | WordKind::Sweep => None,
     }
+}
 
-    fn todo(self) -> Option<&'static str> {
-        match self {
-            Self::Policy => Some("give a policy, such as fifo: `runslice list` names them"),
-            Self::Workload => {
-                Some("give a workload, such as desk: `runslice list --workloads` names them")
-            }
-            Self::Profile => Some("give `ideal`, `default-v0` or a file (docs/profiles.md)"),
-            Self::Experiment => Some("`runslice reproduce` names the experiments"),
-            Self::Results => {
-                Some("give what `runslice sim POLICY -w WORKLOAD --runs 10 -o runs.json` writes")
-            }
-            Self::Recording | Self::Sweep => None,
-        }
+/// What is built in under this name, knobs aside.
+fn built_in(name: &str) -> Option<WordKind> {
+    let bare = name.split(':').next().unwrap_or(name);
+    if policies::find(bare).is_some() {
+        return Some(WordKind::Policy);
     }
-
-    fn built_in(name: &str) -> Option<Self> {
-        let bare = name.split(':').next().unwrap_or(name);
-        if policies::find(bare).is_some() {
-            return Some(Self::Policy);
-        }
-        if SHIPPED.iter().any(|it| it.name == name) {
-            return Some(Self::Workload);
-        }
-        if Profile::shipped(name).is_some() {
-            return Some(Self::Profile);
-        }
-        let mut all = EXPERIMENTS.split(' ');
-        all.any(|it| it == name).then_some(Self::Experiment)
+    if SHIPPED.iter().any(|it| it.name == name) {
+        return Some(WordKind::Workload);
     }
+    if Profile::shipped(name).is_some() {
+        return Some(WordKind::Profile);
+    }
+    let mut all = EXPERIMENTS.split(' ');
+    all.any(|it| it == name).then_some(WordKind::Experiment)
+}
 
-    fn of_file(path: &Path) -> Option<Self> {
-        let real = files::real(path);
-        // A pipe is not read to guess.
-        if !real.is_file() {
-            return None;
-        }
-        let mut begin = Vec::new();
-        let file = std::fs::File::open(&real).ok()?;
-        file.take(64 << 10).read_to_end(&mut begin).ok()?;
-        if real.extension().is_some_and(|it| it == "c") || begin.starts_with(b"\x7fELF") {
-            return Some(Self::Policy);
-        }
-        if begin.starts_with(br#"{"runslice_events":"#) || traces::foreign::is_trace(&begin) {
-            return Some(Self::Recording);
-        }
-        let text = String::from_utf8_lossy(&begin);
-        let is_json = text.trim_start().starts_with('{');
-        if is_json && (text.contains("\"runslice_sweep\"") || text.contains("\"runslice_sim\"")) {
-            return Some(Self::Results);
-        }
-        let has = |begin: &str| {
-            text.lines()
-                .any(|line| line.trim_start().starts_with(begin))
-        };
-        match () {
-            () if is_json => None,
-            () if has("[workload]") => Some(Self::Workload),
-            () if has("[experiment]") => Some(Self::Experiment),
-            () if has("policy = [") || has("workload = [") => Some(Self::Sweep),
-            () => None,
-        }
+/// What the file at `path` holds, by its begin and its ending, as far as that tells.
+fn of_file(path: &Path) -> Option<WordKind> {
+    let real = files::real(path);
+    // A pipe is not read to guess.
+    if !real.is_file() {
+        return None;
+    }
+    let mut begin = Vec::new();
+    let file = std::fs::File::open(&real).ok()?;
+    file.take(64 << 10).read_to_end(&mut begin).ok()?;
+    if real.extension().is_some_and(|it| it == "c") || begin.starts_with(b"\x7fELF") {
+        return Some(WordKind::Policy);
+    }
+    if begin.starts_with(br#"{"runslice_events":"#) || traces::foreign::is_trace(&begin) {
+        return Some(WordKind::Recording);
+    }
+    let text = String::from_utf8_lossy(&begin);
+    let is_json = text.trim_start().starts_with('{');
+    if is_json && (text.contains("\"runslice_sweep\"") || text.contains("\"runslice_sim\"")) {
+        return Some(WordKind::Results);
+    }
+    let has = |begin: &str| {
+        text.lines()
+            .any(|line| line.trim_start().starts_with(begin))
+    };
+    match () {
+        () if is_json => None,
+        () if has("[workload]") => Some(WordKind::Workload),
+        () if has("[experiment]") => Some(WordKind::Experiment),
+        () if has("policy = [") || has("workload = [") => Some(WordKind::Sweep),
+        () => None,
     }
 }
 
@@ -133,13 +118,13 @@ pub fn mistaken(name: &str, wanted: WordKind) -> Option<Advised> {
     if let Some(knob) = knob(name, wanted) {
         return Some(knob);
     }
-    let found = WordKind::built_in(name).or_else(|| WordKind::of_file(Path::new(name)))?;
+    let found = built_in(name).or_else(|| of_file(Path::new(name)))?;
     told(name, found, wanted)
 }
 
 /// What to say of the file at `path` in a place for `wanted`, if it holds something else.
 pub fn of_other_file(path: &Path, wanted: WordKind) -> Option<Advised> {
-    told(path.to_str()?, WordKind::of_file(path)?, wanted)
+    told(path.to_str()?, of_file(path)?, wanted)
 }
 
 /// Refuses the file at `path` in a place for `wanted`, if it holds something else.
@@ -159,11 +144,11 @@ pub fn of_missing_file(error: &anyhow::Error) -> Option<String> {
 }
 
 fn no_file(name: &str) -> Option<String> {
-    let found = WordKind::built_in(name)?;
-    let command = found.command(name);
+    let found = built_in(name)?;
+    let command = command(found, name);
     Some(format!(
         "`{name}` is {}, not a file: {command}",
-        found.noun()
+        noun(found)
     ))
 }
 
@@ -172,12 +157,12 @@ fn told(name: &str, found: WordKind, wanted: WordKind) -> Option<Advised> {
     if found == wanted || (found, wanted) == (WordKind::Recording, WordKind::Workload) {
         return None;
     }
-    let what = format!("`{name}` is {}, not {}", found.noun(), wanted.noun());
+    let what = format!("`{name}` is {}, not {}", noun(found), noun(wanted));
     let words = About::words();
     let advice = swapped(&words, name, wanted)
         .or_else(|| with_option(&words, name, found))
-        .or_else(|| wanted.todo().map(str::to_owned))
-        .unwrap_or_else(|| found.command(name));
+        .or_else(|| wanted_word(wanted).map(str::to_owned))
+        .unwrap_or_else(|| command(found, name));
     Some(Advised::new(what, advice))
 }
 
@@ -189,7 +174,7 @@ fn knob(name: &str, wanted: WordKind) -> Option<Advised> {
     let words = About::words();
     let before = words.iter().position(|word| word == name);
     let before = before.and_then(|at| words.get(at.checked_sub(1)?));
-    let policy = before.filter(|it| WordKind::built_in(it) == Some(WordKind::Policy));
+    let policy = before.filter(|it| built_in(it) == Some(WordKind::Policy));
     let policy = policy.map_or("POLICY", String::as_str);
     let sign = if policy.contains(':') { ',' } else { ':' };
     Some(Advised::new(
@@ -208,8 +193,7 @@ fn swapped(words: &[String], name: &str, wanted: WordKind) -> Option<String> {
     let here = words.iter().position(|word| word == name)?;
     let there = (2..words.len()).find(|&at| {
         let crosses = is_load(words, here) != is_load(words, at);
-        let kind =
-            WordKind::built_in(&words[at]).or_else(|| WordKind::of_file(Path::new(&words[at])));
+        let kind = built_in(&words[at]).or_else(|| of_file(Path::new(&words[at])));
         at != here && crosses && kind == Some(wanted)
     })?;
     let mut words = words.to_vec();
