@@ -1,15 +1,11 @@
 //! The processes that a program makes: one thread of all runs at a time, and none is left.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-
-#[expect(dead_code, reason = "another test file uses it")]
-mod support;
 
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{Driven, settings};
 use model::Nanos;
-use support::{Driven, settings};
 
 const LONG: Nanos = Nanos::from_secs(4000);
 

@@ -1,19 +1,15 @@
 //! Threads and processes that die where their supervisor does something for them: the run goes on,
 //! and ends as the program does.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-
-#[expect(dead_code, reason = "another test file uses it")]
-mod support;
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::support::{BOOT, Driven, settings};
 use loader::{Settings, Supervisor};
 use model::Nanos;
 use model::user_space::{ProgramEnd, UserSpace as _};
-use support::{BOOT, Driven, settings};
 
 const LONG: Nanos = Nanos::from_secs(10);
 

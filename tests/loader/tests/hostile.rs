@@ -3,10 +3,6 @@
 //!
 //! They never run as root: what the supervisor let through by mistake would be done to this
 //! computer, for example to the files below `/dev`.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-
-#[expect(dead_code, reason = "another test file uses it")]
-mod support;
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt as _;
@@ -17,10 +13,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{BOOT, Driven, settings};
 use loader::Supervisor;
 use model::Nanos;
 use model::user_space::UserSpace as _;
-use support::{BOOT, Driven, settings};
 
 /// Simulated time of a program; one that waits longer is ended.
 const LONG: Nanos = Nanos::from_secs(5);

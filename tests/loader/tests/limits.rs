@@ -1,16 +1,12 @@
 //! What a program may ask of its supervisor in one run: each limit ends the run by name, and
 //! nobody is left. Nothing here looks at a clock: the limits are counts.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-
-#[expect(dead_code, reason = "another test file uses it")]
-mod support;
 
 use std::fs;
 
+use crate::support::{Driven, settings};
 use loader::{ProgramLimits, Supervisor};
 use model::Nanos;
 use model::user_space::UserSpace as _;
-use support::{Driven, settings};
 
 const LONG: Nanos = Nanos::from_secs(4000);
 

@@ -1,14 +1,10 @@
 //! A recording of a program, played back against a machine like the one that it ran on.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-#[expect(dead_code, reason = "another test file uses it")]
-mod support;
-
+use crate::support::{BOOT, Driven, settings};
 use loader::Supervisor;
 use loader::recording::{Recorder, Recording, Replay};
 use model::Nanos;
 use model::user_space::UserSpace;
-use support::{BOOT, Driven, settings};
 
 const LONG: Nanos = Nanos::from_secs(4000);
 

@@ -1,15 +1,11 @@
 //! The program's sockets, and the computer's, which it does not reach.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-
-#[expect(dead_code, reason = "another test file uses it")]
-mod support;
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
+use crate::support::{BOOT, Driven, settings};
 use loader::Supervisor;
 use model::Nanos;
-use support::{BOOT, Driven, settings};
 
 const LONG: Nanos = Nanos::from_secs(4000);
 const STATS: &str = "run/scx/root/stats";

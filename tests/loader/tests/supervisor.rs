@@ -1,18 +1,15 @@
 //! The supervisor with a program that does what loaders do.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod files;
-#[expect(dead_code, reason = "another test file uses it")]
-mod support;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{BOOT, Driven, settings};
 use model::Nanos;
 use model::user_space::UserSpace as _;
-use support::{BOOT, Driven, settings};
 
 const LONG: Nanos = Nanos::from_secs(4000);
 

@@ -1,0 +1,11 @@
+//! The tests of the supervisor, in one program.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod children;
+mod deaths;
+mod hostile;
+mod limits;
+mod recording;
+mod sockets;
+mod supervisor;
+mod support;
