@@ -2,7 +2,7 @@
 //! nobody accuses them, whether they declare a right or not.
 
 use ask::Services;
-use ask::hunt::Hunt;
+use ask::hunt::{Hunt, Range};
 use ask::right;
 use ask::runner::Runner;
 use explain::why::{Finding, Observer, Right};
@@ -104,6 +104,8 @@ fn no_random_load_makes_a_sound_policy_look_faulty() {
             policy: policy(name),
             seed: 1,
             properties: Vec::new(),
+            range: Range::default(),
+            against: None,
         };
         for number in 0..60 {
             let found = hunt.trial(&services, number).expect("the policy runs");

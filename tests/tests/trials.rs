@@ -15,6 +15,7 @@ fn explain(spec: RunSpec) -> Explanation {
         of: ExplainOf::Run(Box::new(spec), sim::Options::default()),
         task: None,
         worst: None,
+        right: None,
     };
     let answer = question.ask(&Services::default());
     answer.unwrap_or_else(|error| panic!("{error}"))

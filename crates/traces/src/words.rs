@@ -456,7 +456,11 @@ pub(crate) const KINDS: [KindRow; EventKind::ALL.len()] = [
     (
         EventKind::Vtime,
         "vtime",
-        &[CALLBACK, PLACE, word("vtime", PayloadPart::A, WordForm::Number)],
+        &[
+            CALLBACK,
+            PLACE,
+            word("vtime", PayloadPart::A, WordForm::Number),
+        ],
     ),
 ];
 

@@ -264,6 +264,7 @@ impl Request {
                 of: ExplainOf::Run(Box::new(spec.clone()), sim::Options::default()),
                 task: None,
                 worst: None,
+                right: None,
             };
             let told = explain.ask(services).map_err(ask::Error::into_cause)?;
             let columns = self.columns.unwrap_or(COLUMNS);

@@ -133,9 +133,14 @@ mod tests {
     use super::*;
 
     fn policy() -> PolicySpec {
-        let mut policy = PolicySpec::default();
-        "x".clone_into(&mut policy.name);
-        policy
+        PolicySpec {
+            name: "x".to_owned(),
+            object: std::sync::Arc::from([]),
+            table: None,
+            set: Vec::new(),
+            setup: Vec::new(),
+            program: None,
+        }
     }
 
     #[test]

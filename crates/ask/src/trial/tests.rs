@@ -22,6 +22,10 @@ fn act(ms: u64) -> Act {
 fn finding(fault: Fault) -> Finding {
     Finding {
         fault,
+        verdict: explain::why::Verdict {
+            tier: fault.tier(),
+            ..explain::why::Verdict::default()
+        },
         time: at(3_000),
         message: None,
         stopped: None,
@@ -36,6 +40,7 @@ fn finding(fault: Fault) -> Finding {
             trigger: None,
         }),
         culprit: None,
+        also: None,
         queue: None,
         idle: Vec::new(),
         holders: Vec::new(),

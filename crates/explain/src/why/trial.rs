@@ -7,7 +7,10 @@ use model::{CpuId, Event, EventMask, Header, Nanos, SimTime, Sink, TaskId, What}
 use super::OVERLONG;
 use super::finding::Standing;
 use super::state::{Kind, State, Where};
+use super::verdict::Right;
 
+/// A cure must not make others lag by the weights of all, whatever the policy promises.
+const BY_WEIGHT: Option<Right> = Some(Right::Weight);
 /// The slice of a task whose policy gives it none (`SCX_SLICE_DFL`, kernel 6.18), nanoseconds.
 const SLICE_DFL: u64 = 20_000_000;
 
@@ -108,7 +111,7 @@ impl Look {
         let waiting = state.waiting().into_iter();
         let others = waiting.filter(|id| *id != self.task && !state.tasks[id.index()].outranks());
         self.lags = others
-            .map(|id| (id, (state.lag(id, now), state.is_owed(id, now))))
+            .map(|id| (id, (state.lag(id, now), state.is_owed(id, now, BY_WEIGHT))))
             .collect();
     }
 
@@ -174,7 +177,7 @@ impl Look {
             let lag = state.lag(id, now).get();
             // A wait that has begun since begins with no lag.
             grown = grown.max(Nanos::new(lag.saturating_sub(before.get())));
-            passes |= !was_owed && state.is_owed(id, now);
+            passes |= !was_owed && state.is_owed(id, now, BY_WEIGHT);
         }
         let slices = state.tasks.iter().filter_map(|task| task.slice);
         let slices = slices.map(|(slice, _)| slice.min(OVERLONG));

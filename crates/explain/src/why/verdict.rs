@@ -147,6 +147,7 @@ impl Fault {
             | Self::NoSuchQueue
             | Self::InsertedTwice
             | Self::EndlessLoop
+            | Self::Livelock
             | Self::WildAccess
             | Self::Misuse
             | Self::Stall

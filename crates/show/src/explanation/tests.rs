@@ -8,6 +8,10 @@ fn finding(fault: Fault) -> Finding {
     let since = SimTime::from_nanos(1_500_000_000);
     Finding {
         fault,
+        verdict: explain::why::Verdict {
+            tier: fault.tier(),
+            ..explain::why::Verdict::default()
+        },
         time: since + Nanos::from_secs(2),
         message: None,
         stopped: None,
@@ -22,6 +26,7 @@ fn finding(fault: Fault) -> Finding {
             trigger: None,
         }),
         culprit: None,
+        also: None,
         queue: None,
         idle: Vec::new(),
         holders: Vec::new(),
