@@ -118,14 +118,16 @@ pub fn run(request: &Record) -> anyhow::Result<Status> {
 fn wait_until(time: Instant) -> bool {
     /// Between two looks for a signal.
     const LOOK: Duration = Duration::from_millis(100);
-    while time.saturating_duration_since(Instant::now()) > LOOK {
+    loop {
         if on_kernel::is_interrupted() || interrupt::has_come() {
             return false;
         }
-        std::thread::sleep(LOOK);
+        let left = time.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(LOOK));
     }
-    std::thread::sleep(time.saturating_duration_since(Instant::now()));
-    true
 }
 
 /// Where snapshots come from.
