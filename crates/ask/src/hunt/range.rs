@@ -23,12 +23,13 @@ pub struct Range {
     pub recorded_on: Option<MachineSpec>,
     /// The load of each trial, with its parameters; without it each has its own.
     pub workload: Option<(Written, Vec<(String, i64)>)>,
-    /// Kernels on which the policy can be loaded. Without any, 6.18 and 7.2 are taken for granted.
+    /// Kernels on which the policy can be run. Without any, 6.18 and 7.2 are taken for granted.
     pub kernels: Vec<Kernel>,
 }
 
 impl Range {
-    /// The simulated kernels on which `policy` can be loaded.
+    /// The simulated kernels on which `policy` can be loaded and lacks no function that its
+    /// callbacks can come to.
     #[must_use]
     pub fn kernels_of(policy: &PolicySpec) -> Vec<Kernel> {
         let loads = |kernel: &Kernel| {
@@ -36,7 +37,8 @@ impl Range {
                 kernel: *kernel,
                 ..MachineSpec::default()
             };
-            sim::check_policy(policy, &machine).is_ok()
+            let image = sim::image(policy, &machine);
+            image.is_ok_and(|image| image.reached().poisons.is_empty())
         };
         match policy.program {
             Some(_) => Vec::new(),
