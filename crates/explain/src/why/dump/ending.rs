@@ -2,7 +2,7 @@
 
 use model::{CpuId, Exit, ExitKind, SimTime};
 
-use super::read::name_of;
+use super::name::name_of;
 use crate::why::Fault;
 use crate::why::message::fault_of;
 

@@ -6,6 +6,7 @@
 mod ending;
 mod mask;
 mod missing;
+mod name;
 mod read;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::ending::{self, Ending};
 use super::mask::Mask;
+use super::name::name_of;
 use crate::why::log;
 
 /// Dumps of one text that are kept, the last ones.
@@ -334,15 +335,4 @@ fn milliseconds(word: &str) -> Option<u64> {
         .parse()
         .ok()?;
     Some(number.min(0).unsigned_abs())
-}
-
-/// A name, which may have spaces and brackets, and the number behind it.
-pub fn name_of(words: &str) -> Option<(&str, u32)> {
-    let named = |words: &'_ str| -> Option<(usize, u32)> {
-        let (name, pid) = words.strip_suffix(']')?.rsplit_once('[')?;
-        Some((name.len(), pid.parse().ok()?))
-    };
-    let without = || named(words.rsplit_once(' ')?.0);
-    let (length, pid) = named(words).or_else(without)?;
-    Some((&words[..length], pid))
 }
