@@ -234,10 +234,7 @@ impl Fault {
                  `select_cpu` only if `enqueue` need not be called."
             }
             Self::EndlessLoop => "Bound the loop at that line.",
-            Self::Livelock => {
-                "Look for callbacks that answer each other: a slice of 0, a kick of the own CPU, \
-                 or a task that is inserted again and again without running."
-            }
+            Self::Livelock => "Look for a slice of 0, or a kick of the own CPU, again and again.",
             Self::WildAccess => "Look at where the pointer at that line came from.",
             Self::Misuse => "The message says which function and why.",
             Self::Stall => "Follow the task with `runslice trace pid NAME --decisions`.",

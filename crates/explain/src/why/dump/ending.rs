@@ -10,7 +10,7 @@ use crate::why::message::fault_of;
 const HEAD: &str = " triggered exit kind ";
 /// How the kernel's log tells of an ending.
 const LOG: &str = "sched_ext: BPF scheduler \"";
-/// What scx's programs print when their policy is gone (scx, user_exit_info).
+/// What scx's programs print when their policy is gone (scx, `user_exit_info.h`).
 const PROGRAM: &str = "EXIT: ";
 /// Bytes of a message that are kept: as many as a kernel keeps (`SCX_EXIT_MSG_LEN`).
 const LONGEST: usize = 1024;

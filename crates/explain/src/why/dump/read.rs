@@ -78,7 +78,7 @@ impl Task {
             "dsq_vtime=",
             "cpus=",
         ];
-        if of_kernel.iter().any(|word| begins(&word)) {
+        if of_kernel.iter().any(begins) {
             self.fields(line);
         } else if let Some((_, rest)) = line.split_once("scpu: ") {
             let word = rest.split_whitespace().next().unwrap_or_default();
