@@ -3,7 +3,8 @@
  * Saves power: CPU n works for the shared queue only if more than 8 n tasks wait there. Tasks
  * that may not use all CPUs have the queue of the first one that they may use.
  *
- * Bound: one round of at most eight tasks for each CPU that works, then the next CPU comes.
+ * Bound: one round of at most eight tasks for each CPU that works, then the next CPU comes;
+ * and while a higher class has CPU 0, the time that it takes.
  */
 #include "sound.h"
 
