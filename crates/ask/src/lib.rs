@@ -40,7 +40,6 @@ pub mod services;
 pub mod sets;
 pub mod shrink;
 pub mod simulate;
-pub mod starvation;
 pub mod stated;
 pub mod sweep;
 pub mod trial;

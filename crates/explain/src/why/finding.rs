@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{CpuId, Nanos, SimTime, TaskId, Text};
 
-use super::verdict::Verdict;
+use super::verdict::{Tier, Verdict};
 
 /// What went wrong, told by how it came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -458,4 +458,63 @@ pub struct Wait {
     pub span: Nanos,
     /// What there is to say about it.
     pub finding: Finding,
+}
+
+impl Fault {
+    /// The tier of the class; `None` if it is no fault of a policy. A class that an error exit
+    /// ended is [`Tier::Contract`] whatever it is: see [`Finding::tier`].
+    #[must_use]
+    pub const fn tier(self) -> Option<Tier> {
+        match self {
+            Self::Lost
+            | Self::InsertIgnored
+            | Self::UnreadQueue
+            | Self::UnreachableQueue
+            | Self::LocalRefilled
+            | Self::CpuNotAllowed
+            | Self::NoSuchCpu
+            | Self::NoSuchQueue
+            | Self::InsertedTwice
+            | Self::EndlessLoop
+            | Self::Livelock
+            | Self::WildAccess
+            | Self::Misuse
+            | Self::Stall
+            | Self::OwnError
+            | Self::Restart => Some(Tier::Contract),
+            Self::Skipped | Self::ForgottenKick | Self::StuckInQueue => Some(Tier::NoRival),
+            Self::PassedOver | Self::CpuHeld | Self::LockHeld | Self::UnfairShare => {
+                Some(Tier::Share)
+            }
+            Self::Outranked
+            | Self::IdleBesideWaiting
+            | Self::Preemptions
+            | Self::Migrations
+            | Self::Waited
+            | Self::Unknown => None,
+        }
+    }
+}
+
+impl Finding {
+    /// The tier of the finding; `None` if it is no fault of a policy.
+    #[must_use]
+    pub const fn tier(&self) -> Option<Tier> {
+        match self.message {
+            Some(_) => Some(Tier::Contract),
+            None => self.verdict.tier,
+        }
+    }
+
+    /// Whether it is a fault. A broken share is one only if the policy declares the right that it
+    /// breaks.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        let share = self.verdict.share.as_ref();
+        match self.tier() {
+            None => false,
+            Some(Tier::Contract | Tier::NoRival) => true,
+            Some(Tier::Share) => share.is_some_and(|it| it.right.is_some()),
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use model::{Nanos, SimTime, TaskId};
 
-use super::finding::{Fault, Finding};
 use super::measure::Measured;
 
 /// What makes a finding a fault. The tiers are never mixed: a finding has one.
@@ -112,7 +111,7 @@ pub struct Verdict {
     pub tier: Option<Tier>,
     /// Of [`Tier::Share`]: by how much.
     pub share: Option<Share>,
-    /// Of [`Fault::LockHeld`]: the lock for which the victim sleeps.
+    /// Of a lock that is held: the one for which the victim sleeps.
     pub lock: Option<HeldLock>,
     /// Of a property that is broken: what was measured of the run.
     pub measured: Option<Measured>,
@@ -129,63 +128,4 @@ pub struct Lag {
     pub lag: Nanos,
     /// The lag above which its share is broken: one round, at least 100 ms.
     pub bound: Nanos,
-}
-
-impl Fault {
-    /// The tier of the class; `None` if it is no fault of a policy. A class that an error exit
-    /// ended is [`Tier::Contract`] whatever it is: see [`Finding::tier`].
-    #[must_use]
-    pub const fn tier(self) -> Option<Tier> {
-        match self {
-            Self::Lost
-            | Self::InsertIgnored
-            | Self::UnreadQueue
-            | Self::UnreachableQueue
-            | Self::LocalRefilled
-            | Self::CpuNotAllowed
-            | Self::NoSuchCpu
-            | Self::NoSuchQueue
-            | Self::InsertedTwice
-            | Self::EndlessLoop
-            | Self::Livelock
-            | Self::WildAccess
-            | Self::Misuse
-            | Self::Stall
-            | Self::OwnError
-            | Self::Restart => Some(Tier::Contract),
-            Self::Skipped | Self::ForgottenKick | Self::StuckInQueue => Some(Tier::NoRival),
-            Self::PassedOver | Self::CpuHeld | Self::LockHeld | Self::UnfairShare => {
-                Some(Tier::Share)
-            }
-            Self::Outranked
-            | Self::IdleBesideWaiting
-            | Self::Preemptions
-            | Self::Migrations
-            | Self::Waited
-            | Self::Unknown => None,
-        }
-    }
-}
-
-impl Finding {
-    /// The tier of the finding; `None` if it is no fault of a policy.
-    #[must_use]
-    pub const fn tier(&self) -> Option<Tier> {
-        match self.message {
-            Some(_) => Some(Tier::Contract),
-            None => self.verdict.tier,
-        }
-    }
-
-    /// Whether it is a fault. A broken share is one only if the policy declares the right that it
-    /// breaks.
-    #[must_use]
-    pub fn is_fault(&self) -> bool {
-        let share = self.verdict.share.as_ref();
-        match self.tier() {
-            None => false,
-            Some(Tier::Contract | Tier::NoRival) => true,
-            Some(Tier::Share) => share.is_some_and(|it| it.right.is_some()),
-        }
-    }
 }

@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 
 use ask::load_source::LoadSource;
 use ask::simulate::Simulate;
-use ask::starvation;
 use clap::Args;
 use model::{Nanos, Sink};
 use show::figure::Collector;
@@ -28,7 +27,7 @@ use crate::recording_options::RecordingOptions;
 use crate::report::page::{self, PagePart};
 use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
 use crate::run_options::RunOptions;
-use crate::runner::Runner;
+use crate::runner::{Runner, judge_starved};
 use crate::runs;
 use crate::say::say;
 use crate::scheduler::Schedulers;
@@ -568,7 +567,7 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     }
     let mut summary = runner.start()?;
     let options = request.run.limits.options();
-    starvation::judge(&COMPUTER, spec, options, request.right, &mut summary)?;
+    judge_starved(&COMPUTER, spec, options, request.right, &mut summary)?;
     if let Some(books) = books {
         books.close()?;
     }
