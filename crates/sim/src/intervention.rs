@@ -9,98 +9,18 @@
 
 mod rules;
 
-use model::{Caller, Cause, CpuId, Kicked, Looked, Nanos, Rng, SimTime, TaskId};
+use model::{Caller, Cause, CpuId, Kicked, Looked, Nanos, Rng, TaskId};
 
+use crate::deed::{Deed, Intervention, Interventions};
 use crate::dsq::DsqIndex;
 use crate::flags::{self, enq};
 use crate::machine::{Machine, Vm};
 use crate::pending::Pending;
 use crate::task::{Class, RunState};
 
-use rules::Rules;
-
-/// What is done, and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intervention {
-    /// When: behind all else that the moment leads to, but for ticks.
-    pub at: SimTime,
-    /// What.
-    pub deed: Deed,
-}
-
-/// What is done. A deed about a task that does not wait, or about a CPU that is not there or that
-/// the task may not use, has no effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// A CPU is kicked.
-    Kick(CpuId),
-    /// A task that waits, wherever it is, becomes the first in the local queue of a CPU, and that
-    /// CPU is kicked. `None`: an idle CPU that it may use, else its own.
-    Put {
-        /// The task.
-        task: TaskId,
-        /// The CPU.
-        cpu: Option<CpuId>,
-    },
-    /// A task that waits goes to the end of a queue of the policy's, and an idle CPU that it may
-    /// use is kicked.
-    Insert {
-        /// The task.
-        task: TaskId,
-        /// The number of the queue, as the policy has it.
-        queue: u64,
-    },
-    /// The next `dispatch` of the CPU takes the task, if it waits then.
-    Take {
-        /// The task.
-        task: TaskId,
-        /// The CPU.
-        cpu: CpuId,
-    },
-    /// The slice of the policy's task that holds the CPU is over.
-    EndSlice(CpuId),
-    /// Wherever the policy inserts the task next, it goes to the local queue of the CPU where it
-    /// is now.
-    Keep(TaskId),
-    /// From now on a rule holds.
-    Rule(Rule),
-    /// Each CPU is interrupted for at most 50 us, which this seed draws, and from now on so is the
-    /// order of events that the kernel leaves open.
-    Jitter(u64),
-}
-
-/// What holds from a moment on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// What `select_cpu` and `enqueue` insert into a local queue goes into this queue of the
-    /// policy's instead.
-    NoDirect(u64),
-    /// No task has a CPU for longer without a choice, however often its slice is renewed.
-    SliceAtMost(Nanos),
-    /// The policy's queues in order of virtual times are in the order of CPU time divided by
-    /// weight, which counts from now on.
-    ByWeight,
-    /// The policy's queues in order of virtual times are in the order of arrival.
-    InOrder,
-    /// After each insert into a queue that is no local one, an idle CPU that the task may use is
-    /// kicked.
-    KickIdle,
-}
-
 /// The longest interrupt of [`Deed::Jitter`], nanoseconds: as much as a network card's handler or
 /// a timer's takes, and far less than a slice.
 const JITTER_NS: u64 = 50_000;
-
-/// The interventions of a run, and what of them goes on.
-#[derive(Debug, Default)]
-pub(crate) struct Interventions {
-    planned: Vec<Intervention>,
-    /// The task that the next `dispatch` of a CPU takes.
-    takes: Vec<(CpuId, TaskId)>,
-    /// The task whose next insert goes to a CPU.
-    keeps: Vec<(TaskId, CpuId)>,
-    rules: Rules,
-}
 
 impl Machine {
     /// Puts what is to be done into the queue.

@@ -24,6 +24,7 @@ mod cpu;
 mod custody;
 mod deadline;
 mod decision;
+mod deed;
 mod deferred;
 mod dispatch;
 mod drive;
@@ -81,9 +82,9 @@ use bpf::{
 use model::{Advice, CPUS_MAX, EventMask, MachineSpec, Nanos, PolicySpec};
 use workload::{Arrival, Group, Operation, RunSpec, Step};
 
+pub use crate::deed::{Deed, Intervention, Rule};
 use crate::entries::Entries;
 pub use crate::entries::EntryError;
-pub use crate::intervention::{Deed, Intervention, Rule};
 use crate::kernels::rules_of;
 use crate::machine::{Machine, Vm};
 pub use crate::mirror::{MirrorError, cgroups};

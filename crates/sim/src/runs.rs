@@ -9,7 +9,7 @@ use model::user_space::UserSpace;
 use model::{CpuId, EventMask, Nanos, Sampler, SimTime, Sink, Summary};
 use workload::RunSpec;
 
-use crate::intervention::Intervention;
+use crate::deed::Intervention;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::Mirror;
 use crate::ops::Ops;

@@ -1,42 +1,13 @@
 //! Rules that hold from a moment of a trial on.
 
-use std::collections::BTreeMap;
+use model::{Caller, CpuId, Op, Sliced, TaskId};
 
-use model::{Caller, CpuId, Nanos, Op, Sliced, TaskId};
-
-use super::Rule;
 use crate::cpu::Curr;
+use crate::deed::{Account, Order, Rule};
 use crate::dsq::DsqIndex;
 use crate::flags;
 use crate::machine::Machine;
 use crate::task::Class;
-
-/// The rules that hold.
-#[derive(Debug, Default)]
-pub(super) struct Rules {
-    no_direct: Option<u64>,
-    slice: Option<Nanos>,
-    /// The CPU time, nanoseconds, that each task had when its turn began.
-    turns: BTreeMap<TaskId, u64>,
-    order: Option<Order>,
-    kicks_idle: bool,
-}
-
-/// How queues that the policy orders by virtual time are ordered instead.
-#[derive(Debug)]
-enum Order {
-    Arrival,
-    Weight(BTreeMap<TaskId, Account>),
-}
-
-/// What a task has had, divided by its weight.
-#[derive(Clone, Copy, Debug, Default)]
-struct Account {
-    /// Its CPU time when it was looked at last, nanoseconds.
-    seen: u64,
-    /// Nanoseconds of a task of weight 100.
-    used: u64,
-}
 
 impl Machine {
     /// From now on `rule` holds.
