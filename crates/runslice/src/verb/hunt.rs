@@ -235,7 +235,7 @@ impl Hunter<'_> {
         let spec = case.spec(&COMPUTER).with_context(named)?;
         let found = violation::find(&COMPUTER, &spec, &self.question.properties)?;
         if let Some(finding) = found {
-            self.report_last(state, case, finding)?;
+            self.report_last(state, &case, finding)?;
             state.write(&self.folder)?;
         }
         Ok(())
@@ -253,7 +253,7 @@ impl Hunter<'_> {
             for (number, result) in numbers.into_iter().zip(results) {
                 state.next = number + 1;
                 if let Some((case, finding)) = result {
-                    self.take(state, number, case, finding)?;
+                    self.take(state, number, &case, finding)?;
                     if !self.request.all {
                         break;
                     }
@@ -270,7 +270,7 @@ impl Hunter<'_> {
         &mut self,
         state: &mut State,
         number: u64,
-        case: Case,
+        case: &Case,
         finding: Finding,
     ) -> anyhow::Result<()> {
         let signature = Signature::of(&finding).text();
@@ -295,7 +295,7 @@ impl Hunter<'_> {
     fn report_last(
         &mut self,
         state: &mut State,
-        case: Case,
+        case: &Case,
         finding: Finding,
     ) -> anyhow::Result<()> {
         let Some(hunted) = state.hunted.last_mut() else {
@@ -327,7 +327,7 @@ impl Hunter<'_> {
                 runs,
                 is_cut,
             } = small;
-            let (tried, small_tried) = (tried(&case, finding)?, tried(&smaller, same)?);
+            let (tried, small_tried) = (tried(case, finding)?, tried(&smaller, same)?);
             hunted.is_whole = false;
             // A run that shows the same and proves it no more says less.
             if tried.accuses() && !small_tried.accuses() {
@@ -337,7 +337,7 @@ impl Hunter<'_> {
                 (small_tried, Some((smaller.size(&COMPUTER)?, runs, is_cut)))
             }
         } else {
-            (tried(&case, finding)?, None)
+            (tried(case, finding)?, None)
         };
         let trial = hunted.trial;
         // A wait that only breaks a property is no fault to `explain`.
