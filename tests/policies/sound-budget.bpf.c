@@ -40,8 +40,10 @@ void OP(budget_dispatch, s32 cpu, struct task_struct *prev)
 
 void OP(budget_stopping, struct task_struct *p, bool runnable)
 {
+	s64 used = SLICE_NS - min(p->scx.slice, (u64)SLICE_NS);
+
 	if (p->scx.weight < 100)
-		__sync_fetch_and_add(&budget_ns, -(s64)(SLICE_NS - min(p->scx.slice, (u64)SLICE_NS)));
+		__sync_fetch_and_add(&budget_ns, -used);
 }
 
 s32 OP_SLEEPABLE(budget_init)
