@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bpf::{Image, Object, Target};
 use model::user_space::{
-    BpfAnswer, BpfCall, BpfId, Kernel, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError,
+    BpfAnswer, BpfCall, BpfId, ProgramEnd, ThreadId, ThreadKernel, ThreadTurn, TurnEnd, UserSpace,
+    UserSpaceError,
 };
 use model::{Nanos, Sink, Summary};
 use sim::{ProgramReport, Simulation};
@@ -20,7 +21,7 @@ pub struct Within<'a> {
     /// Links of the programs that are no callbacks.
     pub links: &'a [BpfId],
     /// The machine.
-    pub kernel: &'a mut dyn Kernel,
+    pub kernel: &'a mut dyn ThreadKernel,
     /// Whose turn it is.
     pub thread: ThreadId,
     /// The uptime.
@@ -50,7 +51,7 @@ impl Within<'_> {
 }
 
 /// What a thread does in its turn: how the turn ends, and which threads it wakes.
-pub type Step = Box<dyn FnMut(&mut Within<'_>) -> (Stop, Vec<ThreadId>)>;
+pub type Step = Box<dyn FnMut(&mut Within<'_>) -> (TurnEnd, Vec<ThreadId>)>;
 
 /// The program.
 struct InProcess {
@@ -109,7 +110,7 @@ pub fn run(
 }
 
 impl InProcess {
-    fn load(&mut self, thread: ThreadId, kernel: &mut dyn Kernel) {
+    fn load(&mut self, thread: ThreadId, kernel: &mut dyn ThreadKernel) {
         kernel.spawn(thread, "loader");
         let mut call = |call| {
             let answer = kernel.bpf(thread, call);
@@ -133,8 +134,8 @@ impl UserSpace for InProcess {
         &mut self,
         thread: ThreadId,
         now: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<ThreadTurn, UserSpaceError> {
         if self.loaded.is_none() {
             self.load(thread, kernel);
         }
@@ -147,15 +148,15 @@ impl UserSpace for InProcess {
             now,
             interrupted: self.interrupted,
         });
-        self.ended |= stop == Stop::Exit && thread == ThreadId(0);
-        Ok(Turn {
+        self.ended |= stop == TurnEnd::Exit && thread == ThreadId(0);
+        Ok(ThreadTurn {
             stop,
             cost: TURN,
             woken,
         })
     }
 
-    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+    fn woken(&mut self, kernel: &dyn ThreadKernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         let (Some((library, _)), Some(polled)) = (&self.loaded, self.polled) else {
             return Ok(Vec::new());
         };

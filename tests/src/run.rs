@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
     /// # Panics
     /// If the run cannot be made, or the policy is ejected.
     #[must_use]
-    pub fn go(&self) -> (Collector, Summary) {
+    pub fn execute(&self) -> (Collector, Summary) {
         let mut collector = Collector::default();
         let summary = self.feed(&mut collector);
         assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);

@@ -10,7 +10,7 @@
     reason = "a body is the inside of a test; how it fails is its business"
 )]
 
-use explain::trace::{Scope, Selection, Tracer, Turn, Which};
+use explain::trace::{Scope, Selection, TraceTurn, TracedTasks, Tracer};
 use model::{CpuId, Event, EventKind, EventMask, Header, PrevState, SimTime, Sink, TaskId};
 use stats::{Metrics, Report};
 
@@ -175,7 +175,7 @@ impl Yield {
     /// The trace of a group of the workload.
     fn trace(&self, name: &str) -> Tracer {
         let mut tracer = Tracer::new(Selection {
-            which: Which::Name(name.to_owned()),
+            which: TracedTasks::Name(name.to_owned()),
             children: false,
             queues: Some(Scope::Cpu),
         });
@@ -185,7 +185,7 @@ impl Yield {
         tracer
     }
 
-    fn turns(&self, name: &str) -> Vec<Turn> {
+    fn turns(&self, name: &str) -> Vec<TraceTurn> {
         self.trace(name).turns().to_vec()
     }
 
@@ -325,9 +325,9 @@ pub fn a_wakeup_does_not_preempt_an_equal() -> Body {
         assert_survived(run);
         let hog = run.turns("hog")[0].task;
         let short = run.turns("short").into_iter();
-        let behind: Vec<Turn> = short.filter(|turn| turn.behind == Some(hog)).collect();
+        let behind: Vec<TraceTurn> = short.filter(|turn| turn.behind == Some(hog)).collect();
         assert!(behind.len() >= 8, "{behind:?}");
-        let waited = behind.iter().filter_map(Turn::wait);
+        let waited = behind.iter().filter_map(TraceTurn::wait);
         let long = waited.filter(|wait| wait.get() >= ms(1)).count();
         // The hog's slice may end by chance when the other one wakes.
         assert!(long * 10 >= behind.len() * 7, "{behind:?}");
@@ -392,7 +392,7 @@ pub fn a_better_level_preempts_at_once() -> Body {
         assert_survived(run);
         let hog = run.turns("hog");
         let hog_task = hog[0].task;
-        let woken: Vec<Turn> = run
+        let woken: Vec<TraceTurn> = run
             .turns("editor")
             .into_iter()
             // Behind the hog's first quantum it waits: that is the best queue, too.
@@ -606,7 +606,7 @@ pub fn a_real_time_task_comes_first() -> Body {
         assert_survived(run);
         let real_time = run.turns("R");
         let woken = real_time.iter().filter(|turn| turn.ran.is_some());
-        let woken: Vec<&Turn> = woken.collect();
+        let woken: Vec<&TraceTurn> = woken.collect();
         assert!(woken.len() >= 6, "{woken:?}");
         assert!(woken.iter().all(|turn| turn.overtaken == 0), "{woken:?}");
         let states = woken.iter().filter_map(|turn| turn.left);

@@ -220,7 +220,7 @@ fn a_task_that_may_not_migrate_moves_when_its_cpu_goes_and_the_run_says_so() {
              do = \"loop(inf)[ run(1ms), sleep(1ms) ]\"\n",
         )
     };
-    let (collector, summary) = run.go();
+    let (collector, summary) = run.execute();
     let end = SimTime::ZERO + Nanos::from_millis(40);
     let turns = |cpu| {
         collector

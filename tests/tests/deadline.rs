@@ -129,7 +129,7 @@ fn a_policy_hears_why_it_loses_the_cpu() {
         until: Nanos::from_millis(50),
         ..Run::new("probe", tasks)
     };
-    let (collect, _) = run.go();
+    let (collect, _) = run.execute();
     let release = collect.calls.iter().find(|call| call.op == Op::CpuRelease);
     // SCX_CPU_PREEMPT_DL
     assert_eq!(release.expect("the CPU was lost").b, 1);
@@ -145,7 +145,7 @@ fn a_policy_hears_why_it_loses_the_cpu() {
 fn a_task_that_changes_its_policy_leaves_and_enters_the_policys_class() {
     let tasks = "[task.t]\ndo = \"run(1ms), setpolicy(self, deadline:1ms/10ms), run(3ms), \
                  setpolicy(self, normal), run(1ms)\"\n";
-    let (collect, summary) = Run::new("probe", tasks).go();
+    let (collect, summary) = Run::new("probe", tasks).execute();
     let class: Vec<_> = (collect.calls.iter())
         .filter(|call| [Enable, Disable].contains(&call.op))
         .map(|call| call.op)
@@ -179,7 +179,7 @@ fn more_than_the_kernel_admits_ends_the_run() {
         cpus: 2,
         ..Run::new("fifo", &tasks(6))
     }
-    .go();
+    .execute();
     let message = refused(2, &tasks(7));
     assert!(
         message.starts_with("test: d.6: a deadline task that needs 29 % of a CPU"),
@@ -195,7 +195,7 @@ fn more_than_the_kernel_admits_ends_the_run() {
 fn an_exited_deadline_task_makes_room() {
     let tasks = "[task.t]\ndo = \"pool(d, 1, 9)\"\n\
                  [task.d]\npolicy = \"deadline:5ms/10ms\"\ndo = \"run(1ms)\"\n";
-    let (collect, _) = Run::new("fifo", tasks).go();
+    let (collect, _) = Run::new("fifo", tasks).execute();
     assert_eq!(collect.exits.len(), 10);
 }
 

@@ -22,7 +22,7 @@ fn run(set: &'static [(&'static str, &'static str)]) -> Run<'static> {
 /// a class below the policy's is told to schedule.
 #[test]
 fn an_idle_cpu_that_another_one_gives_a_task_runs_it_at_once_without_a_kick() {
-    let (collected, summary) = run(&[]).go();
+    let (collected, summary) = run(&[]).execute();
     let ms = |count| SimTime::ZERO + Nanos::from_millis(count);
     assert_eq!(
         collected.turns(1, summary.end),
@@ -38,7 +38,7 @@ fn the_mask_of_a_task_that_may_not_run_everywhere_is_not_full() {
         workload: bound,
         ..run(&[])
     }
-    .go();
+    .execute();
     assert_eq!(collected.turns(0, summary.end).len(), 1);
     assert_eq!(collected.turns(1, summary.end), []);
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use model::user_space::{BpfAnswer, BpfCall, BpfId, Stop};
+use model::user_space::{BpfAnswer, BpfCall, BpfId, TurnEnd};
 use model::{
     Event, EventKind, EventMask, Header, Nanos, PrevState, Profile, SimTime, Sink, Summary,
 };
@@ -155,11 +155,11 @@ fn run(attaches: bool, profile: Profile) -> Ran {
     let step = move |within: &mut Within<'_>| {
         let mut found = found.borrow_mut();
         if within.now < LOOK {
-            return (Stop::Wait { until: Some(LOOK) }, Vec::new());
+            return (TurnEnd::Wait { until: Some(LOOK) }, Vec::new());
         }
         if within.interrupted {
             found.0 = within.read(".bss");
-            return (Stop::Exit, Vec::new());
+            return (TurnEnd::Exit, Vec::new());
         }
         let iterator = *within.links.last().unwrap_or(&BpfId(0));
         let read = BpfCall::IterRead { link: iterator };
@@ -167,7 +167,7 @@ fn run(attaches: bool, profile: Profile) -> Ran {
             found.1 = bytes;
             found.2 = within.now;
         }
-        (Stop::Wait { until: None }, Vec::new())
+        (TurnEnd::Wait { until: None }, Vec::new())
     };
     let how = (attaches, Box::new(step) as Step);
     let ran = in_process::run(&spec, &mut events, None, how);

@@ -59,13 +59,13 @@ fn both(spec: &RunSpec) -> Summary {
     native
 }
 
-fn go(case: Case, cpus: u16, workload: &str) -> Summary {
+fn run_with(case: Case, cpus: u16, workload: &str) -> Summary {
     both(&spec(case, cpus, workload))
 }
 
 #[test]
 fn the_machine_has_been_up_for_an_hour_when_a_run_begins() {
-    let summary = go(Case::Clocks, 1, ONE);
+    let summary = run_with(Case::Clocks, 1, ONE);
     // Jiffies of 1 ms, from five minutes before the wrap of the low half on.
     let jiffies = (1_u64 << 32) - 300_000 + 3_600_000;
     let hour = 3_600_000_000_000_u64;
@@ -80,14 +80,14 @@ fn the_machine_has_been_up_for_an_hour_when_a_run_begins() {
 
 #[test]
 fn a_timer_at_an_absolute_time_fires_then() {
-    let summary = go(Case::Absolute, 1, ONE);
+    let summary = run_with(Case::Absolute, 1, ONE);
     let line = summary.printed.lines().next();
     assert_eq!(line, Some("fired at 3600001000000"));
 }
 
 #[test]
 fn iterators_that_nobody_destroys_end_the_policy() {
-    let summary = go(Case::Iterators, 1, ONE);
+    let summary = run_with(Case::Iterators, 1, ONE);
     assert!(summary.exit.kind.is_error(), "{:?}", summary.exit);
     let message = &summary.exit.message;
     assert!(message.contains("iterators"), "{message}");
@@ -95,7 +95,7 @@ fn iterators_that_nobody_destroys_end_the_policy() {
 
 #[test]
 fn timers_that_arm_more_timers_without_delay_end_the_policy() {
-    let summary = go(Case::Timers, 1, "[task.A]\ndo = \"run(inf)\"\n");
+    let summary = run_with(Case::Timers, 1, "[task.A]\ndo = \"run(inf)\"\n");
     let exit = &summary.exit;
     assert_eq!(exit.message, "the machine is busy with timers alone");
     assert!(exit.time.as_nanos() < 1_000_000_000, "{exit:?}");
@@ -106,7 +106,7 @@ fn tasks_that_are_passed_over_use_up_the_budget() {
     // All wait for CPU 0; CPU 1 asks again and again.
     let tasks = "[task.A]\ncount = 2000\ncpus = \"0\"\ndo = \"run(10ms)\"\n\
                  [task.B]\ncpus = \"1\"\nstart = \"1ms\"\ndo = \"run(10ms)\"\n";
-    let summary = go(Case::PassesOver, 2, tasks);
+    let summary = run_with(Case::PassesOver, 2, tasks);
     assert!(summary.exit.kind.is_error(), "{:?}", summary.exit);
     // 2,000 tasks at ten instructions each leave no room for many calls within 2 million.
     assert!(summary.instructions < 1_000_000, "{}", summary.instructions);
@@ -114,13 +114,13 @@ fn tasks_that_are_passed_over_use_up_the_budget() {
 
 #[test]
 fn the_limit_of_a_livelock_does_not_grow_with_tasks() {
-    let few = go(
+    let few = run_with(
         Case::Livelock,
         1,
         "[task.A]\ncount = 2\ndo = \"run(inf)\"\n",
     );
     let hogs = "[task.A]\ncount = 5000\nstart = \"uniform(0ms, 1ms)\"\ndo = \"run(inf)\"\n";
-    let many = go(Case::Livelock, 1, hogs);
+    let many = run_with(Case::Livelock, 1, hogs);
     for summary in [&few, &many] {
         let message = &summary.exit.message;
         assert_eq!(message, "the machine is busy with scheduling alone");
@@ -143,7 +143,7 @@ fn a_hundred_thousand_tasks_may_start_together() {
 fn a_policy_that_fails_while_it_is_taken_off_is_reported_and_not_called_again() {
     let sleepers = "[task.A]\ncount = 50\ndo = \"sleep(10s)\"\n";
     for case in [Case::EndlessExitTask, Case::WildExitTask] {
-        let summary = go(case, 1, sleepers);
+        let summary = run_with(case, 1, sleepers);
         let exit = &summary.exit;
         assert!(exit.kind.is_error(), "{exit:?}");
         let fault = exit.fault.as_deref().unwrap_or_default();
@@ -151,7 +151,7 @@ fn a_policy_that_fails_while_it_is_taken_off_is_reported_and_not_called_again() 
         assert!(summary.instructions < 3_000_000, "{}", summary.instructions);
         assert_eq!(summary.printed, "", "exit is not called");
     }
-    let summary = go(Case::EndlessExit, 1, sleepers);
+    let summary = run_with(Case::EndlessExit, 1, sleepers);
     let exit = &summary.exit;
     assert!(exit.kind.is_error(), "{exit:?}");
     let fault = exit.fault.as_deref().unwrap_or_default();
@@ -169,8 +169,8 @@ fn a_policy_that_kicks_nobody_hears_of_the_cpus_that_idle() {
     let tasks = "[task.A]\ncpus = \"0\"\ndo = \"run(inf)\"\n\
                  [task.B]\ncount = 8\ncpus = \"0\"\n\
                  do = \"setaffinity(self, all), sleep(1ms), run(300ms)\"\n";
-    let summary = go(Case::NoKick, 4, tasks);
-    let kicks = go(Case::Nothing, 4, tasks);
+    let summary = run_with(Case::NoKick, 4, tasks);
+    let kicks = run_with(Case::Nothing, 4, tasks);
     assert!(!has_note(&kicks, "scx_bpf_kick_cpu"), "{:?}", kicks.notes);
     assert!(
         has_note(&summary, "scx_bpf_kick_cpu"),
@@ -182,9 +182,9 @@ fn a_policy_that_kicks_nobody_hears_of_the_cpus_that_idle() {
 #[test]
 fn a_task_that_starves_when_the_run_ends_is_named() {
     let tasks = "[task.A]\ndo = \"run(inf)\"\n[task.Z]\nstart = \"500ms\"\ndo = \"run(1ms)\"\n";
-    let fed = go(Case::Nothing, 1, tasks);
+    let fed = run_with(Case::Nothing, 1, tasks);
     assert_eq!(fed.starved, []);
-    let summary = go(Case::Forgets, 1, tasks);
+    let summary = run_with(Case::Forgets, 1, tasks);
     assert!(!summary.exit.kind.is_error(), "the watchdog waits longer");
     let [starved] = &summary.starved[..] else {
         panic!("{:?}", summary.starved)
@@ -196,7 +196,7 @@ fn a_task_that_starves_when_the_run_ends_is_named() {
 #[test]
 fn many_tasks_that_wait_for_their_turn_do_not_starve() {
     let tasks = "[task.A]\ncount = 1000\ndo = \"run(inf)\"\n";
-    assert_eq!(go(Case::Nothing, 1, tasks).starved, []);
+    assert_eq!(run_with(Case::Nothing, 1, tasks).starved, []);
 }
 
 #[test]

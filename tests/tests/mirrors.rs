@@ -17,7 +17,7 @@ fn every_field_that_a_program_names_is_up_to_date() {
             "[task.t]\ncpus = \"1\"\ndo = \"loop(2)[ run(5ms), sleep(5ms) ]\"",
         )
     };
-    let (_, summary) = run.go();
+    let (_, summary) = run.execute();
     let turn = |what: &str, ran: u64, state: u32, pinned: u32| {
         format!(
             "{what}: ran {ran}, user {ran}\n{what}: state {state}, pinned {pinned}\n\
@@ -49,7 +49,7 @@ fn families(load: &str) -> Vec<[u32; 3]> {
         until: Nanos::from_millis(200),
         ..Run::new("family", load)
     };
-    let (_, summary) = run.go();
+    let (_, summary) = run.execute();
     let number = |word: &str| {
         word.parse()
             .unwrap_or_else(|_| panic!("{word} is no number"))

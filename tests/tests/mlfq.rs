@@ -22,7 +22,7 @@ fn run(until_ms: u64, workload: &str) -> Collector {
         until: ms(until_ms),
         ..Run::new("mlfq", workload)
     }
-    .go()
+    .execute()
     .0
 }
 
@@ -324,7 +324,7 @@ fn cycle(first_ms: u64, knobs: &[(&str, &str)]) -> Vec<(u64, u64)> {
         set: knobs,
         ..Run::new("mlfq", &workload)
     };
-    let collected = run.go().0;
+    let collected = run.execute().0;
     let task = collected.task("T");
     let own = collected.reports.iter().filter(|event| event.task == task);
     let mut bursts: Vec<(u64, u64)> = Vec::new();
@@ -379,7 +379,7 @@ fn nice_levels_are_ranges_of_queues_only_if_asked_for() {
             set,
             ..Run::new("mlfq", tasks)
         };
-        let collected = run.go().0;
+        let collected = run.execute().0;
         ["H", "A", "B", "C"].map(|name| {
             let queues = queues(&collected, name);
             let ends = |end: Option<&u64>| *end.expect("a turn");
@@ -404,7 +404,7 @@ fn quanta_are_linear_or_exponential_and_the_queues_as_many_as_asked_for() {
             set,
             ..Run::new("mlfq", "[task.H]\ndo = \"run(inf)\"")
         };
-        dispatches(&run.go().0, "H")
+        dispatches(&run.execute().0, "H")
     };
     // 10, 20, 40, 80, 80 ...
     let doubling = [("factor_percent", "200"), ("queues", "4")];
@@ -431,7 +431,7 @@ fn cpus_pull_until_each_has_its_share_and_a_pulled_task_keeps_its_queue() {
         cpus: 4,
         ..Run::new("mlfq", tables)
     }
-    .go();
+    .execute();
     let hogs = &summary.tasks[1..];
     assert_eq!(hogs.len(), 8);
     for (hog, times) in hogs.iter().enumerate() {
@@ -567,7 +567,7 @@ fn a_starved_task_gets_a_whole_turn_however_many_wakeups_there_are() {
         set: &[("guard_ms", "500")],
         ..Run::new("mlfq", STORM)
     }
-    .go();
+    .execute();
     let mut rescues = 0;
     for cpu in 0..2 {
         let mut left = BTreeMap::new();

@@ -20,7 +20,7 @@ fn work_that_is_interrupted_ends_later_by_the_interruption() {
             hz: 250,
             ..Run::new(policy, once)
         }
-        .go();
+        .execute();
         assert_eq!(collected.exit_of("A"), at_us(200_010), "{policy}");
         let task = summary.tasks[collected.task("A").index()];
         assert_eq!(
@@ -35,7 +35,7 @@ fn work_that_is_interrupted_ends_later_by_the_interruption() {
             hz: 250,
             ..Run::new(policy, often)
         }
-        .go();
+        .execute();
         assert_eq!(collected.exit_of("A"), at_us(201_000), "{policy}");
     }
 }
@@ -44,7 +44,7 @@ fn work_that_is_interrupted_ends_later_by_the_interruption() {
 fn an_interrupt_takes_its_time_from_the_work() {
     let workload = "[task.A]\ndo = \"run(200ms)\"\n\
                     [irq.nic]\nevery = \"1ms\"\nstart = \"500us\"\ncost = \"10us\"";
-    let (collected, summary) = Run::new("fifo", workload).go();
+    let (collected, summary) = Run::new("fifo", workload).execute();
     // 202 interrupts come before the work and the 202 interruptions are done.
     assert_eq!(collected.exit_of("A"), at_us(202_020));
     assert_eq!(summary.tasks[0].stolen, Nanos::from_micros(2_020));
@@ -62,7 +62,7 @@ fn no_more_work_is_done_than_there_is_cpu_time() {
             until: ms(100),
             ..Run::new(policy, workload)
         };
-        let (_, summary) = run.go();
+        let (_, summary) = run.execute();
         let done: Nanos = summary.tasks.iter().map(|task| task.run).sum();
         let given: Nanos = summary.cpus.iter().map(|cpu| cpu.run).sum();
         assert_eq!(done, given, "{policy}");
@@ -83,7 +83,7 @@ fn a_pinned_task_never_runs_elsewhere_on_a_shared_queue() {
             until: ms(1_000),
             ..Run::new(policy, workload)
         };
-        let (collected, summary) = run.go();
+        let (collected, summary) = run.execute();
         for cpu in 0..4 {
             for (name, from, _) in collected.turns(cpu, summary.end) {
                 let allowed = match name.split('.').next() {
@@ -113,7 +113,7 @@ fn a_forgotten_kick_shows_its_delay() {
             until: ms(40),
             ..Run::new("probe", workload)
         };
-        let (collected, summary) = run.go();
+        let (collected, summary) = run.execute();
         summary.tasks[collected.task("A").index()].wait
     };
     // Without looking for an idle CPU it waits for the end of H's slice, although CPU 1 idles.
@@ -131,7 +131,7 @@ fn a_batch_of_dispatches_arrives_as_a_whole() {
         until: ms(100),
         ..Run::new("probe", workload)
     };
-    let (collected, summary) = run.go();
+    let (collected, summary) = run.execute();
     let turns = collected.turns(0, summary.end);
     let order: Vec<&str> = turns.iter().map(|(name, ..)| name.as_str()).collect();
     let mut want = vec!["H".to_owned()];
@@ -159,7 +159,7 @@ fn the_enqueue_flag_head_is_obeyed() {
             until: ms(20),
             ..Run::new("probe", workload)
         };
-        let (collected, summary) = run.go();
+        let (collected, summary) = run.execute();
         let turns = collected.turns(0, summary.end);
         turns.into_iter().map(|(name, ..)| name).collect::<String>()
     };
@@ -181,7 +181,7 @@ fn more_than_128_cpus_are_as_good_as_one() {
                 cpus,
                 ..Run::new(policy, &workload)
             }
-            .go();
+            .execute();
             assert_eq!(collected.exits.len(), usize::from(cpus), "{policy}");
             // All free tasks run at once, and the pinned one on the last CPU as soon as it may.
             let last = collected.turns(cpus - 1, summary.end);
@@ -210,7 +210,7 @@ fn five_thousand_tasks_are_accepted_and_lose_no_time() {
             cpus: 4,
             ..Run::new(policy, workload)
         }
-        .go();
+        .execute();
         assert_eq!(collected.exits.len(), 5_000, "{policy}");
         let done: Nanos = summary.tasks.iter().map(|task| task.run).sum();
         assert_eq!(done, ms(5_000), "{policy}");
@@ -221,7 +221,7 @@ fn five_thousand_tasks_are_accepted_and_lose_no_time() {
         cpus: 4,
         ..Run::new("fifo", workload)
     }
-    .go();
+    .execute();
     let last = collected.exits.last().map(|(_, time)| *time);
     assert_eq!(last, Some(SimTime::ZERO + ms(1_250)));
 }

@@ -12,7 +12,7 @@ fn lengths(count: u32, operations: &str) -> Vec<u64> {
         set: &[("slice_ns", "1000000")],
         ..Run::new("fifo", &workload)
     };
-    let (collector, _) = run.go();
+    let (collector, _) = run.execute();
     let end = SimTime::ZERO + Nanos::from_secs(10);
     let turns = collector.turns(0, end);
     let length = |name: &String| {
@@ -49,7 +49,7 @@ fn an_affinity_changes_nothing_for_a_task_that_may_not_migrate() {
         until: Nanos::from_millis(100),
         ..Run::new("fifo", workload)
     };
-    let (collector, summary) = run.go();
+    let (collector, summary) = run.execute();
     let turns = collector.turns(1, SimTime::ZERO + Nanos::from_millis(100));
     assert!(turns.iter().filter(|(who, ..)| who == "t").count() > 50);
     let is_told = |note: &String| note.contains("an affinity of t") && note.contains("is left out");
@@ -67,7 +67,7 @@ fn of_two_affinities_at_once_the_second_says_where_a_running_task_goes() {
         until: Nanos::from_millis(40),
         ..Run::new("fifo", workload)
     };
-    let (collector, _) = run.go();
+    let (collector, _) = run.execute();
     let turns = |cpu| {
         let turns = collector.turns(cpu, SimTime::ZERO + Nanos::from_millis(40));
         let turns = turns.iter().filter(|(who, ..)| who == "t");

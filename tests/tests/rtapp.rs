@@ -20,7 +20,7 @@ fn simulate(json: &str, cpus: u16, tasks: &[&str]) -> (Vec<Vec<(u64, u64)>>, Vec
         until: Nanos::from_secs(1),
         ..Run::new("fifo", tables)
     };
-    let (collector, _) = run.go();
+    let (collector, _) = run.execute();
     let ms = |time: SimTime| {
         let ns = time.as_nanos();
         assert!(ns.is_multiple_of(1_000_000), "{ns} ns, in {tables}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use explain::trace::{Known, Queues, Scope, Selection, Tracer, Which};
+use explain::trace::{KnownFrom, Queues, Scope, Selection, TracedTasks, Tracer};
 use model::report::INTERACTIVE;
 use model::{
     CpuId, Event, EventMask, Header, MachineSpec, Nanos, PrevState, SimTime, Sink, TaskId,
@@ -194,7 +194,7 @@ fn the_levels_of_a_traced_queue_are_those_of_mlfq_s_keys() {
         };
         let spec = random::spec("mlfq", &[], machine, &random::tasks(seed));
         let selection = Selection {
-            which: Which::Pid(FIRST_PID),
+            which: TracedTasks::Pid(FIRST_PID),
             children: true,
             queues: Some(Scope::Machine),
         };
@@ -208,7 +208,8 @@ fn the_levels_of_a_traced_queue_are_those_of_mlfq_s_keys() {
         watched.start().expect("a run");
         for entry in levels.tracer.visits().iter().flat_map(|visit| &visit.queue) {
             let key = (entry.wait.task, entry.wait.since);
-            let (Known::AtNextRun(standing), Some(&level)) = (entry.known, levels.seen.get(&key))
+            let (KnownFrom::AtNextRun(standing), Some(&level)) =
+                (entry.known, levels.seen.get(&key))
             else {
                 continue;
             };
@@ -227,7 +228,7 @@ const MS: u64 = 1_000_000;
 /// Follows `task` for `until_ms`.
 fn follow(policy: &str, until_ms: u64, workload: &str, task: &str) -> Tracer {
     let mut tracer = Tracer::new(Selection {
-        which: Which::Name(task.to_owned()),
+        which: TracedTasks::Name(task.to_owned()),
         children: false,
         queues: Some(Scope::Cpu),
     });
@@ -243,7 +244,7 @@ fn follow(policy: &str, until_ms: u64, workload: &str, task: &str) -> Tracer {
 /// For each run: when, priority, level, and how long it lasted; milliseconds.
 fn standings(tracer: &Tracer) -> Vec<(u64, u32, u32, u64)> {
     let turns = tracer.turns().iter();
-    let row = |turn: &explain::trace::Turn| {
+    let row = |turn: &explain::trace::TraceTurn| {
         let (ran, standing) = (turn.ran?, turn.standing.expect("a report"));
         let end = turn.left.map_or(tracer.end(), |(left, _)| left);
         let (at, length) = (ran.as_nanos() / MS, end.since(ran).get() / MS);
@@ -255,7 +256,7 @@ fn standings(tracer: &Tracer) -> Vec<(u64, u32, u32, u64)> {
 /// For each wait: since when, for how long, behind whom; milliseconds.
 fn waits(tracer: &Tracer) -> Vec<(u64, u64, Option<String>)> {
     let turns = tracer.turns().iter();
-    let row = |turn: &explain::trace::Turn| {
+    let row = |turn: &explain::trace::TraceTurn| {
         let behind = turn.behind.map(|task| tracer.name(task));
         Some((turn.ready.as_nanos() / MS, turn.wait()?.get() / MS, behind))
     };
@@ -340,8 +341,8 @@ fn the_queue_of_a_hog_under_mlfq_has_the_better_levels_first() {
     );
     let steps = visit.steps.iter();
     let steps = steps.map(|step| (step.time.as_nanos() / MS, c.name(step.task), step.what));
-    let comes = explain::trace::What::Comes(explain::trace::Reason::Preempted);
-    let runs = explain::trace::What::Runs;
+    let comes = explain::trace::QueueEvent::Comes(explain::trace::Reason::Preempted);
+    let runs = explain::trace::QueueEvent::Runs;
     let step = |at: u64, name: &str, what| (at, name.to_owned(), what);
     assert_eq!(
         steps.collect::<Vec<_>>(),

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
 
 use model::user_space::{
-    BpfAnswer, BpfCall, Fds, Kernel, MapCreate, ProgLoad, ProgramEnd, Refused, Stop, ThreadId,
-    Turn, UserSpace, UserSpaceError,
+    BpfAnswer, BpfCall, Fds, MapCreate, ProgLoad, ProgramEnd, Refused, ThreadId, ThreadKernel,
+    ThreadTurn, TurnEnd, UserSpace, UserSpaceError,
 };
 use model::{ExitKind, Nanos, Op, Summary};
 use runslice_tests::collect::Collector;
@@ -117,14 +117,14 @@ fn feed(turns: u64, sink: &mut dyn model::Sink) -> (Summary, [u64; 3], Cpus) {
         seen.borrow_mut().insert(within.kernel.cpu());
         if within.interrupted {
             *left.borrow_mut() = within.read(".bss");
-            return (Stop::Exit, Vec::new());
+            return (TurnEnd::Exit, Vec::new());
         }
         if turn <= turns {
             // The last that came is the first that goes, so that the order is user space's.
             let all: Vec<_> = std::iter::from_fn(|| queued.take()).collect();
             all.iter().rev().for_each(|pid| chosen.add(*pid));
         }
-        (Stop::Wait { until: None }, Vec::new())
+        (TurnEnd::Wait { until: None }, Vec::new())
     };
     let how = (false, Box::new(step) as Step);
     let ran = in_process::run(&run.spec(), sink, Some("queued"), how);
@@ -186,25 +186,25 @@ fn a_user_space_scheduler_that_stops_is_ejected_by_the_watchdog() {
 }
 
 /// A program that attaches nothing: what it does in each turn, and whether it has ended.
-struct Unattached(fn(&mut dyn Kernel) -> Stop, bool);
+struct Unattached(fn(&mut dyn ThreadKernel) -> TurnEnd, bool);
 
 impl UserSpace for Unattached {
     fn turn(
         &mut self,
         _: ThreadId,
         _: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<ThreadTurn, UserSpaceError> {
         let stop = self.0(kernel);
-        self.1 |= stop == Stop::Exit;
-        Ok(Turn {
+        self.1 |= stop == TurnEnd::Exit;
+        Ok(ThreadTurn {
             stop,
             cost: in_process::TURN,
             woken: Vec::new(),
         })
     }
 
-    fn woken(&mut self, _: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+    fn woken(&mut self, _: &dyn ThreadKernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         Ok(Vec::new())
     }
 
@@ -229,7 +229,7 @@ impl UserSpace for Unattached {
 }
 
 /// Why a program that does `step` in each turn cannot be run.
-fn error_of(step: fn(&mut dyn Kernel) -> Stop) -> String {
+fn error_of(step: fn(&mut dyn ThreadKernel) -> TurnEnd) -> String {
     let spec = Run::new("distant", LOAD).spec();
     let ran = Simulation::new(&spec)
         .with_program(Box::new(Unattached(step, false)), false)
@@ -239,12 +239,16 @@ fn error_of(step: fn(&mut dyn Kernel) -> Stop) -> String {
 
 #[test]
 fn a_program_that_is_busy_for_ever_and_attaches_nothing_is_an_error() {
-    let error = error_of(|_| Stop::Again);
+    let error = error_of(|_| TurnEnd::Again);
     assert!(error.contains("within 1 s of CPU time"), "{error}");
 }
 
 /// Loads and runs a set-up program of these instructions.
-fn set_up(kernel: &mut dyn Kernel, insns: &[[u8; 8]], fds: Fds) -> Result<BpfAnswer, Refused> {
+fn set_up(
+    kernel: &mut dyn ThreadKernel,
+    insns: &[[u8; 8]],
+    fds: Fds,
+) -> Result<BpfAnswer, Refused> {
     let first = ThreadId(0);
     let asked = ProgLoad {
         kind: 31,
@@ -311,7 +315,7 @@ fn a_program_that_ends_before_it_attaches_is_told_with_all_that_was_said_until_t
         ];
         let refused = set_up(kernel, &wild, Fds::new()).expect_err("it faults");
         assert_eq!(refused.errno, 14, "EFAULT");
-        Stop::Exit
+        TurnEnd::Exit
     });
     let expected = "distant ended (status 1) before it attached a policy; its last lines:\n\
         no stack\n\

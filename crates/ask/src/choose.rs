@@ -15,7 +15,7 @@ use crate::goal::Goal;
 use crate::load_source::LoadSource;
 use crate::machine::MachineChange;
 use crate::plan;
-use crate::policy::{self, Found};
+use crate::policy::{self, FoundPolicy};
 use crate::program::ProgramOptions;
 use crate::recording::Wanted;
 use crate::services::Services;
@@ -61,7 +61,7 @@ pub struct Choose {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The scheduler.
-    pub found: Found,
+    pub found: FoundPolicy,
     /// How `runslice run` is told to run it, as words of a shell.
     pub call: String,
 }
@@ -80,14 +80,14 @@ pub struct Chosen {
 impl Candidate {
     /// The scheduler that `word` names to a question.
     #[must_use]
-    pub fn named(word: &str, found: Found) -> Self {
+    pub fn named(word: &str, found: FoundPolicy) -> Self {
         let call = quoted(word);
         Self { found, call }
     }
 
     /// A scheduler that no single word names.
     #[must_use]
-    pub fn of(found: Found) -> Self {
+    pub fn of(found: FoundPolicy) -> Self {
         let call = match &found.policy.program {
             Some(program) => {
                 let words = program.command.iter().map(String::as_str);

@@ -134,7 +134,7 @@ mod tests {
             ..question
         };
         let error = other.ask(&none).unwrap_err();
-        assert_eq!(error.kind(), crate::Kind::Usage);
+        assert_eq!(error.kind(), crate::ErrorKind::Usage);
         assert!(error.to_string().contains("are for recordings"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use model::{Advice, Advised};
 
 /// Who can mend an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The question asks for something that does not exist.
     Usage,
     /// The caller or its computer lacks something that the question needs.
@@ -18,7 +18,7 @@ pub enum Kind {
     Cancelled,
 }
 
-impl Kind {
+impl ErrorKind {
     /// The kind of `error`, whatever was said around it.
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
@@ -39,14 +39,14 @@ impl Kind {
 /// Why a question has no answer.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorKind,
     cause: anyhow::Error,
 }
 
 impl Error {
     /// Who can mend it.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
@@ -60,7 +60,7 @@ impl Error {
 impl From<anyhow::Error> for Error {
     fn from(cause: anyhow::Error) -> Self {
         Self {
-            kind: Kind::of(&cause),
+            kind: ErrorKind::of(&cause),
             cause,
         }
     }
@@ -267,12 +267,15 @@ mod tests {
     #[test]
     fn an_error_has_a_kind_whatever_is_said_around_it() {
         let kind = |error: anyhow::Error| Error::from(error.context("x")).kind();
-        assert_eq!(kind(UsageError::new("y").into()), Kind::Usage);
-        assert_eq!(kind(UnsupportedError::new("y").into()), Kind::Unsupported);
-        assert_eq!(kind(Cancelled.into()), Kind::Cancelled);
-        assert_eq!(kind(anyhow::anyhow!("y")), Kind::Input);
+        assert_eq!(kind(UsageError::new("y").into()), ErrorKind::Usage);
+        assert_eq!(
+            kind(UnsupportedError::new("y").into()),
+            ErrorKind::Unsupported
+        );
+        assert_eq!(kind(Cancelled.into()), ErrorKind::Cancelled);
+        assert_eq!(kind(anyhow::anyhow!("y")), ErrorKind::Input);
         let passed_on = Error::from(anyhow::Error::from(Cancelled));
-        assert_eq!(kind(passed_on.into()), Kind::Cancelled);
+        assert_eq!(kind(passed_on.into()), ErrorKind::Cancelled);
     }
 
     #[test]

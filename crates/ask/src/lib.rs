@@ -49,6 +49,6 @@ pub mod violation;
 pub mod words;
 pub mod workload_arg;
 
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorKind};
 pub use note::Note;
 pub use services::Services;

@@ -10,7 +10,7 @@ use crate::error::{self, Error, UsageError};
 use crate::machine::MachineChange;
 use crate::note::Topic;
 use crate::outcome::ejection;
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::program;
 use crate::runs::{Asked, StartJitter};
 use crate::services::Services;
@@ -23,7 +23,7 @@ const IDLE_LOAD: &str = "desk";
 #[derive(Clone, Debug)]
 pub struct Pack {
     /// The scheduler.
-    pub scheduler: Found,
+    pub scheduler: FoundPolicy,
     /// Whether a program is recorded up to when it has attached its policy.
     pub setup_only: bool,
     /// The workload of the run to record.

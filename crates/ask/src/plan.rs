@@ -17,7 +17,7 @@ use workload::{RunSpec, Workload};
 use crate::key::{Front, Key};
 use crate::load_source::LoadSource;
 use crate::outcome::Outcome;
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::program::{self, ProgramOptions};
 use crate::runner::Runner;
 use crate::services::Services;
@@ -233,7 +233,7 @@ struct Arm<'a> {
     is_program: bool,
     knobs: Vec<(String, Scalar)>,
     place: Arc<str>,
-    found: Found,
+    found: FoundPolicy,
 }
 
 impl Source<'_> {
@@ -257,7 +257,7 @@ impl Source<'_> {
     }
 
     /// The policy of a scheduler's own program, whose file is seen from the sweep's.
-    fn program(&self, text: &str) -> anyhow::Result<Found> {
+    fn program(&self, text: &str) -> anyhow::Result<FoundPolicy> {
         let mut policy = program::policy_of(text, self.programs.options)?;
         if let Some(program) = &mut policy.program {
             let command = &mut program.command;
@@ -267,7 +267,7 @@ impl Source<'_> {
             let programs = self.services.programs;
             program.file = programs.map_or(0, |it| it.number_of_file(command));
         }
-        Ok(Found::of_policy(policy))
+        Ok(FoundPolicy::of_policy(policy))
     }
 }
 
@@ -314,7 +314,7 @@ pub fn candidates(
     services: &Services<'_>,
     path: &Path,
     options: &ProgramOptions,
-) -> anyhow::Result<Vec<Found>> {
+) -> anyhow::Result<Vec<FoundPolicy>> {
     let programs = Programs {
         commands: &[],
         options,
@@ -596,7 +596,11 @@ impl Choice {
 
 /// A policy with knobs, as a cell has it. What the sweep sets is part of its name. All of them
 /// share the object.
-fn with_knobs(argument: &str, found: &Found, knobs: &[(String, Scalar)]) -> anyhow::Result<Found> {
+fn with_knobs(
+    argument: &str,
+    found: &FoundPolicy,
+    knobs: &[(String, Scalar)],
+) -> anyhow::Result<FoundPolicy> {
     let mut found = found.clone();
     if found.bound.is_some() || (found.policy.program.is_some() && !knobs.is_empty()) {
         let message = "a recording of one run cannot be swept: record it with --setup-only, \

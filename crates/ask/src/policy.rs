@@ -21,7 +21,7 @@ use model::suggest;
 
 /// A policy, and the machine that it came with.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundPolicy {
     /// The policy.
     pub policy: PolicySpec,
     /// A bundle's machine.
@@ -30,7 +30,7 @@ pub struct Found {
     pub bound: Option<Bound>,
 }
 
-impl Found {
+impl FoundPolicy {
     /// A policy that came with nothing.
     #[must_use]
     pub const fn of_policy(policy: PolicySpec) -> Self {
@@ -135,7 +135,7 @@ pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<PolicySpe
 ///
 /// # Errors
 /// As [`find`], but for recordings.
-pub fn open(services: &Services<'_>, argument: &str) -> anyhow::Result<Found> {
+pub fn open(services: &Services<'_>, argument: &str) -> anyhow::Result<FoundPolicy> {
     let (name, _) = split(services, argument);
     let found = match policies::find(name) {
         Some(policy) => plain(shared(policy)),
@@ -150,7 +150,11 @@ pub fn open(services: &Services<'_>, argument: &str) -> anyhow::Result<Found> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn of_bytes(services: &Services<'_>, argument: &str, file: Vec<u8>) -> anyhow::Result<Found> {
+pub fn of_bytes(
+    services: &Services<'_>,
+    argument: &str,
+    file: Vec<u8>,
+) -> anyhow::Result<FoundPolicy> {
     let (path, wanted) = place(services, split(services, argument).0);
     with_knobs(services, argument, of_file(services, path, file, wanted)?)
 }
@@ -159,7 +163,11 @@ pub fn of_bytes(services: &Services<'_>, argument: &str, file: Vec<u8>) -> anyho
 ///
 /// # Errors
 /// When there is no compiler, or the source does not compile.
-pub fn of_source(services: &Services<'_>, argument: &str, text: &str) -> anyhow::Result<Found> {
+pub fn of_source(
+    services: &Services<'_>,
+    argument: &str,
+    text: &str,
+) -> anyhow::Result<FoundPolicy> {
     let path = Path::new(argument);
     let compile = |it: &dyn Compiler| it.object_of_text(argument, text);
     let object = compiled(services, path, compile)?;
@@ -167,7 +175,11 @@ pub fn of_source(services: &Services<'_>, argument: &str, text: &str) -> anyhow:
 }
 
 /// The policy with its name, and with the knobs of `argument`.
-fn with_knobs(services: &Services<'_>, argument: &str, mut found: Found) -> anyhow::Result<Found> {
+fn with_knobs(
+    services: &Services<'_>,
+    argument: &str,
+    mut found: FoundPolicy,
+) -> anyhow::Result<FoundPolicy> {
     let (name, knobs) = split(services, argument);
     let knobs = knobs
         .split(',')
@@ -244,8 +256,8 @@ fn shared(policy: &'static Policy) -> Arc<[u8]> {
 }
 
 /// A policy without a name of its own.
-fn plain(object: Arc<[u8]>) -> Found {
-    Found {
+fn plain(object: Arc<[u8]>) -> FoundPolicy {
+    FoundPolicy {
         policy: PolicySpec {
             name: String::new(),
             object,
@@ -261,7 +273,7 @@ fn plain(object: Arc<[u8]>) -> Found {
 
 /// Reads an object, a bundle, or the object of a scheduler's binary. `FILE@NAME` names a table of
 /// callbacks, and so the object that has it.
-fn load(services: &Services<'_>, name: &str) -> anyhow::Result<Found> {
+fn load(services: &Services<'_>, name: &str) -> anyhow::Result<FoundPolicy> {
     let (path, wanted) = place(services, name);
     if let Some(mistaken) = services.misplaced_file(Path::new(path), WordKind::Policy) {
         return Err(UsageError::new(mistaken).into());
@@ -305,10 +317,10 @@ fn of_file(
     path: &str,
     file: Vec<u8>,
     wanted: Option<&str>,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<FoundPolicy> {
     if bundle::is_bundle(&file) {
         let bundle = Bundle::read(services, &file).with_context(|| path.to_owned())?;
-        return Ok(Found {
+        return Ok(FoundPolicy {
             policy: bundle.policy,
             machine: Some(bundle.machine),
             bound: bundle.bound,

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use bpf::Image;
 use loader::recording::{Recorder, Recording, Replay};
-use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpaceError};
+use model::user_space::{
+    ProgramEnd, ThreadId, ThreadKernel, ThreadTurn, UserSpace, UserSpaceError,
+};
 use model::{Advised, Nanos, PolicySpec, Program, Recorded, Sink, Summary};
 use sim::{ProgramReport, Simulation};
 use workload::RunSpec;
@@ -247,12 +249,12 @@ impl<U: UserSpace + ?Sized> UserSpace for Shared<U> {
         &mut self,
         thread: ThreadId,
         now: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<ThreadTurn, UserSpaceError> {
         self.0.borrow_mut().turn(thread, now, kernel)
     }
 
-    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+    fn woken(&mut self, kernel: &dyn ThreadKernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         self.0.borrow_mut().woken(kernel)
     }
 

@@ -145,7 +145,7 @@ pub fn load(services: &Services<'_>, path: &Path, wanted: Wanted) -> anyhow::Res
     let workload = recorded.into_workload(&name, wanted.scale);
     let workload = workload.filter(|workload| !workload.groups.is_empty());
     let workload = workload.with_context(|| format!("{name}: no task ran in this recording"))?;
-    services.note(Topic::Recording, told(wakeups));
+    services.note(Topic::Recording, in_words(wakeups));
     Ok(workload)
 }
 
@@ -401,7 +401,7 @@ pub fn parse_window(text: &str) -> Result<Window, String> {
     Ok(Window { from, until })
 }
 
-fn told(wakeups: Wakeups) -> String {
+fn in_words(wakeups: Wakeups) -> String {
     let Wakeups {
         by_tasks,
         by_timers,
@@ -476,14 +476,14 @@ mod tests {
             from_outside: 0,
         };
         let want = "4 wakeups: 3 wait for the task that woke, 1 stay timers (25.0 %)";
-        assert_eq!(told(wakeups), want);
+        assert_eq!(in_words(wakeups), want);
         let wakeups = Wakeups {
             from_outside: 4,
             ..wakeups
         };
         let want = "8 wakeups: 3 wait for the task that woke, 1 stay timers (12.5 %), \
                     4 come from outside when they came";
-        assert_eq!(told(wakeups), want);
+        assert_eq!(in_words(wakeups), want);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::bundle::Bound;
 use crate::error::UsageError;
 use crate::machine::MachineChange;
 use crate::note::Topic;
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::services::Services;
 use crate::workload_arg::{self, Written, is_shipped};
 
@@ -58,7 +58,7 @@ impl Asked<'_> {
     pub fn specs(
         &self,
         services: &Services<'_>,
-        found: Vec<Found>,
+        found: Vec<FoundPolicy>,
         given: Option<Workload>,
     ) -> anyhow::Result<Vec<RunSpec>> {
         let bound = found

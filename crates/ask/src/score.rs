@@ -12,7 +12,7 @@ use traces::foreign::Window;
 use crate::error::{Error, UsageError};
 use crate::machine::MachineChange;
 use crate::policy;
-use crate::recording::halves::Known;
+use crate::recording::halves::KnownRecording;
 use crate::services::Services;
 
 use trial::Held;
@@ -138,8 +138,11 @@ impl Score {
     ///
     /// # Errors
     /// When one cannot be read; the message names it.
-    fn recordings(&self, services: &Services<'_>) -> anyhow::Result<(Known, Option<Known>)> {
-        let read = |path: &Path| Known::read(services, path, self.window);
+    fn recordings(
+        &self,
+        services: &Services<'_>,
+    ) -> anyhow::Result<(KnownRecording, Option<KnownRecording>)> {
+        let read = |path: &Path| KnownRecording::read(services, path, self.window);
         let first = read(&self.recording)?;
         Ok((first, self.second.as_deref().map(read).transpose()?))
     }
@@ -148,7 +151,7 @@ impl Score {
     ///
     /// # Errors
     /// When nothing says it.
-    fn under(&self, services: &Services<'_>, known: &Known) -> Result<Under, UsageError> {
+    fn under(&self, services: &Services<'_>, known: &KnownRecording) -> Result<Under, UsageError> {
         let name = self.recording.display();
         if let Some(policy) = &self.recorded_under {
             return Ok(Under {

@@ -87,7 +87,7 @@ pub trait Supervised: UserSpace {
 }
 
 /// A program that the simulated machine drives, and that is looked at afterwards.
-pub type Started = Rc<RefCell<dyn Supervised>>;
+pub type StartedProgram = Rc<RefCell<dyn Supervised>>;
 
 /// Schedulers' own programs.
 pub trait Programs: Sync {
@@ -95,7 +95,7 @@ pub trait Programs: Sync {
     ///
     /// # Errors
     /// When it cannot be started.
-    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<Started>;
+    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<StartedProgram>;
 
     /// A number of the bytes of the program's file, for the keys of kept results; 0 if there is no
     /// such file.

@@ -72,7 +72,7 @@ impl File {
         let stem = path.file_stem().unwrap_or_default();
         let stem = stem.to_string_lossy().into_owned();
         let name = path.display().to_string();
-        let mut plan = own::Plan::default();
+        let mut plan = own::FolderPlan::default();
         let mut sets = Gathered::default();
         if services.kind(path) == Some(FileKind::Folder) {
             plan = own::folder(services, path, &mut sets).with_context(|| name.clone())?;
@@ -93,7 +93,7 @@ impl File {
         for entry in of_documents(name, std::slice::from_ref(document))? {
             sets.add(entry).with_context(|| name.to_owned())?;
         }
-        sets.finish(name, stem, own::Plan::default())
+        sets.finish(name, stem, own::FolderPlan::default())
     }
 }
 
@@ -197,7 +197,7 @@ impl Gathered {
         self.seen.insert(hash.value())
     }
 
-    fn finish(self, name: &str, stem: String, plan: own::Plan) -> anyhow::Result<File> {
+    fn finish(self, name: &str, stem: String, plan: own::FolderPlan) -> anyhow::Result<File> {
         if !self.is_any {
             bail!(Advised::new(
                 format!("{name}: there are no runs in it"),

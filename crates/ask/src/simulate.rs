@@ -14,7 +14,7 @@ use crate::goal::Goal;
 use crate::load_source::LoadSource;
 use crate::machine::MachineChange;
 use crate::outcome::{Outcome, Results, World};
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::runner::Runner;
 use crate::runs::{self, Asked, StartJitter};
 use crate::services::Services;
@@ -24,7 +24,7 @@ use crate::sets::File;
 #[derive(Clone, Debug, Default)]
 pub struct Simulate {
     /// The schedulers.
-    pub schedulers: Vec<Found>,
+    pub schedulers: Vec<FoundPolicy>,
     /// The load; without it that of a bundle.
     pub load: Option<LoadSource>,
     /// Parameters of the load.
@@ -236,6 +236,6 @@ mod tests {
             ..question
         };
         let error = nobody.ask(&none).unwrap_err();
-        assert_eq!(error.kind(), crate::Kind::Usage);
+        assert_eq!(error.kind(), crate::ErrorKind::Usage);
     }
 }

@@ -61,7 +61,7 @@ mod tests {
     use crate::{Backend, CallCtx, Config, HostFunction, Instance, Stop};
 
     fn where_it_is(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
-        ctx.host.released.push(ctx.vm.here().into());
+        ctx.host.released.push(ctx.vm.current_place().into());
         Ok(0)
     }
 
@@ -115,9 +115,13 @@ mod tests {
                 assert_eq!(vm.call_program(0, &[], &mut host), Ok(0));
                 let [called, chose] = places;
                 assert_eq!(host.released, [u64::from(called)], "{file}");
-                assert_eq!(vm.here(), chose, "{file}");
+                assert_eq!(vm.current_place(), chose, "{file}");
             }
-            assert_eq!(vm.place(vm.here()).map(|it| it.line), Some(line), "{file}");
+            assert_eq!(
+                vm.place(vm.current_place()).map(|it| it.line),
+                Some(line),
+                "{file}"
+            );
         }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn slow_store<H: Host, const N: usize>(
         return store_elsewhere(vm, address, &bytes);
     }
     if vm.config.places {
-        host.stores_at(vm.here());
+        host.stores_at(vm.current_place());
     }
     let mut value = [0; 8];
     value[..N].copy_from_slice(&bytes);

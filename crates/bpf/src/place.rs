@@ -38,7 +38,7 @@ impl<H: Host> Instance<H> {
     /// that is the last one of it. Meaningless without [`Config::places`](crate::Config::places).
     #[inline]
     #[must_use]
-    pub const fn here(&self) -> u32 {
+    pub const fn current_place(&self) -> u32 {
         self.stack.progress.place
     }
 

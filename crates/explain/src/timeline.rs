@@ -11,7 +11,7 @@ const MOST_TASKS: usize = 100_000;
 
 /// A task within the stretch.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TimelineRow {
     /// Its name.
     pub name: String,
     /// For each column, how long it ran.
@@ -37,7 +37,7 @@ pub struct Timeline {
 
 #[derive(Debug)]
 struct Task {
-    row: Row,
+    row: TimelineRow,
     waits_since: Option<SimTime>,
 }
 
@@ -69,7 +69,7 @@ impl Timeline {
     }
 
     /// The tasks, in the order of their birth.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &TimelineRow> {
         self.tasks.iter().map(|task| &task.row)
     }
 
@@ -194,7 +194,7 @@ impl Timeline {
         let header = self.header.as_ref();
         let name = header.map(|header| task_name(header, group, index));
         self.tasks.push(Task {
-            row: Row {
+            row: TimelineRow {
                 name: name.unwrap_or_default(),
                 run: vec![Nanos::ZERO; self.columns],
                 wait: vec![Nanos::ZERO; self.columns],

@@ -222,7 +222,7 @@ fn watch(cx: &mut CallContext<'_>, fd: i32, flags: PollFlags) -> Option<Watch> {
 }
 
 /// What of `flags` is true of a watch now; 0 if nothing.
-fn told(cx: &CallContext<'_>, watch: &Watch, flags: PollFlags) -> u16 {
+fn ready_flags(cx: &CallContext<'_>, watch: &Watch, flags: PollFlags) -> u16 {
     match watch {
         Watch::Map(map) if cx.kernel.is_ready(*map) => {
             (flags & (PollFlags::IN | PollFlags::OUT)).bits()
@@ -285,7 +285,7 @@ pub fn poll(cx: &mut CallContext<'_>) -> Answer {
             i32::MIN..0 => 0,
             _ => match watch(cx, fd, flags) {
                 Some(watch) => {
-                    let told = told(cx, &watch, flags);
+                    let told = ready_flags(cx, &watch, flags);
                     watches.push(watch);
                     told
                 }
@@ -331,7 +331,7 @@ pub fn select(cx: &mut CallContext<'_>) -> Answer {
                 continue;
             }
             let watch = watch(cx, fd as i32, flags).ok_or(Errno(libc::EBADF))?;
-            if told(cx, &watch, flags) == 0 {
+            if ready_flags(cx, &watch, flags) == 0 {
                 set[fd / 8] &= !(1 << (fd % 8));
             } else {
                 found += 1;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::user_space::{Kernel, ProgramEnd, UserSpaceError};
+use model::user_space::{ThreadKernel, ProgramEnd, UserSpaceError};
 
 use crate::deaths::PATIENCE;
 use crate::exec;
@@ -26,7 +26,7 @@ impl Supervisor {
         &mut self,
         at: usize,
         call: &InterceptedCall,
-        kernel: &mut dyn Kernel,
+        kernel: &mut dyn ThreadKernel,
     ) -> Result<(), UserSpaceError> {
         drop(self.state.listener.go_on(call.id));
         self.thread_ended(at, kernel)
@@ -36,7 +36,7 @@ impl Supervisor {
     pub(crate) fn thread_ended(
         &mut self,
         at: usize,
-        kernel: &mut dyn Kernel,
+        kernel: &mut dyn ThreadKernel,
     ) -> Result<(), UserSpaceError> {
         let process = self.state.threads[at].process;
         let mut each = self.state.threads.iter().enumerate();
@@ -69,7 +69,7 @@ impl Supervisor {
         &mut self,
         process: usize,
         at: usize,
-        kernel: &mut dyn Kernel,
+        kernel: &mut dyn ThreadKernel,
     ) -> Result<(), UserSpaceError> {
         if !self.wait_for_end(process) {
             return Err(self.hangs(at));

@@ -1,6 +1,6 @@
 //! Calls about scheduling and limits.
 
-use model::user_space::{Kernel, SetSched, ThreadId};
+use model::user_space::{ThreadKernel, SetSched, ThreadId};
 
 use crate::state::{CallContext, Errno, Reply, Thread, thread_id, u32_at, u64_at};
 use crate::sys;
@@ -22,7 +22,7 @@ fn set(cx: &mut CallContext<'_>, at: usize, change: SetSched) -> Result<(), Errn
 }
 
 /// A new thread has its parent's scheduling; the simulated machine begins with the usual one.
-pub fn inherit(kernel: &mut dyn Kernel, thread: ThreadId, of: &Thread, cpus: u16) {
+pub fn inherit(kernel: &mut dyn ThreadKernel, thread: ThreadId, of: &Thread, cpus: u16) {
     let (policy, priority) = of.policy;
     // The parent has it, so that a refusal cannot come of its values.
     if policy != 0 {

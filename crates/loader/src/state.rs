@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::Nanos;
-use model::user_space::{BpfId, Kernel, MapCreate, ThreadId};
+use model::user_space::{BpfId, ThreadKernel, MapCreate, ThreadId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::anchor::Anchor;
@@ -268,7 +268,7 @@ pub struct CallContext<'a> {
     /// The call.
     pub call: InterceptedCall,
     /// The simulated machine.
-    pub kernel: &'a mut dyn Kernel,
+    pub kernel: &'a mut dyn ThreadKernel,
     /// The end of its wait, if the call has waited before.
     pub waited: Option<Option<Nanos>>,
 }
@@ -498,7 +498,7 @@ impl LoaderState {
     }
 
     /// Whether one of these is ready.
-    pub fn is_ready(&self, watches: &[Watch], kernel: &dyn Kernel) -> bool {
+    pub fn is_ready(&self, watches: &[Watch], kernel: &dyn ThreadKernel) -> bool {
         self.work.add(watches.len() as u64);
         let map = |it: &Watch| matches!(it, Watch::Map(map) if kernel.is_ready(*map));
         if watches.iter().any(map) {
@@ -519,7 +519,7 @@ impl LoaderState {
     }
 
     /// Makes the descriptors of ring buffers readable, or not, as the ring buffers are.
-    pub fn set_levels(&mut self, kernel: &dyn Kernel) {
+    pub fn set_levels(&mut self, kernel: &dyn ThreadKernel) {
         for (map, (fd, level)) in &mut self.rings {
             let ready = kernel.is_ready(*map);
             if ready == *level {
@@ -537,7 +537,7 @@ impl LoaderState {
     }
 
     /// Ends the waits of threads one of whose files is ready.
-    pub fn look_at_files(&mut self, kernel: &dyn Kernel) {
+    pub fn look_at_files(&mut self, kernel: &dyn ThreadKernel) {
         self.set_levels(kernel);
         let files = self.parked(|it| match &it.then {
             Then::Files(watches) => self.is_ready(watches, kernel),

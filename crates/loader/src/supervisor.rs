@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use model::Nanos;
 use model::user_space::{
-    Kernel, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError,
+    ThreadKernel, ProgramEnd, TurnEnd, ThreadId, ThreadTurn, UserSpace, UserSpaceError,
 };
 
 use crate::birth::{self, Born};
@@ -122,9 +122,9 @@ impl Supervisor {
     }
 
     /// Runs one thread until it stops.
-    fn run(&mut self, at: usize, kernel: &mut dyn Kernel) -> Result<Stop, UserSpaceError> {
+    fn run(&mut self, at: usize, kernel: &mut dyn ThreadKernel) -> Result<TurnEnd, UserSpaceError> {
         if !self.state.threads.get(at).is_some_and(|it| it.lives) {
-            return Ok(Stop::Exit);
+            return Ok(TurnEnd::Exit);
         }
         let Some(parked) = self.state.threads[at].parked.take() else {
             return Err(failed(format!("thread {at} stands at no call")));
@@ -147,12 +147,12 @@ impl Supervisor {
                 Next::Call(next) => (call, waited) = (Some(next), None),
                 Next::Gone => {
                     self.thread_ended(at, kernel)?;
-                    return Ok(Stop::Exit);
+                    return Ok(TurnEnd::Exit);
                 }
                 Next::Ended => {
                     let process = self.state.threads[at].process;
                     self.process_ended(process, at, kernel)?;
-                    return Ok(Stop::Exit);
+                    return Ok(TurnEnd::Exit);
                 }
             }
             let prices = self.state.settings.prices;
@@ -167,7 +167,7 @@ impl Supervisor {
                 && let Some(call) = call
             {
                 self.state.park(at, call, Then::Handle, None);
-                return Ok(Stop::Again);
+                return Ok(TurnEnd::Again);
             }
         }
     }
@@ -189,7 +189,7 @@ impl Supervisor {
         &mut self,
         at: usize,
         parked: Parked,
-    ) -> Result<Result<(InterceptedCall, Option<Option<Nanos>>), Option<Stop>>, UserSpaceError> {
+    ) -> Result<Result<(InterceptedCall, Option<Option<Nanos>>), Option<TurnEnd>>, UserSpaceError> {
         let now = self.state.clock.now();
         let id = parked.call.id;
         if !matches!(parked.then, Then::Vfork(_)) && self.state.give_signals(at) {
@@ -215,7 +215,7 @@ impl Supervisor {
             Then::Futex(..) | Then::Sleep | Then::Vfork(_) => {
                 let until = parked.until;
                 self.state.threads[at].parked = Some(parked);
-                return Ok(Err(Some(Stop::Wait { until })));
+                return Ok(Err(Some(TurnEnd::Wait { until })));
             }
         }
         Ok(Err(None))
@@ -232,8 +232,8 @@ impl Supervisor {
         &mut self,
         at: usize,
         (call, waited): (InterceptedCall, Option<Option<Nanos>>),
-        kernel: &mut dyn Kernel,
-    ) -> Result<Result<(), Stop>, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<Result<(), TurnEnd>, UserSpaceError> {
         let reply = dispatch(&mut CallContext {
             state: &mut self.state,
             at,
@@ -252,11 +252,11 @@ impl Supervisor {
             }
             Ok(Reply::Park(then, until)) => {
                 self.state.park(at, call, then, until);
-                return Ok(Err(Stop::Wait { until }));
+                return Ok(Err(TurnEnd::Wait { until }));
             }
             Ok(Reply::Yield) => {
                 self.state.park(at, call, Then::Answer(0), None);
-                return Ok(Err(Stop::Yield));
+                return Ok(Err(TurnEnd::Yield));
             }
             Ok(Reply::Clone) => {
                 let living = self.state.processes.iter().filter(|it| it.lives).count();
@@ -268,13 +268,13 @@ impl Supervisor {
             Ok(Reply::Exec(program)) => return self.exec(at, &call, &program, kernel),
             Ok(Reply::Exit) => {
                 self.exit(at, &call, kernel)?;
-                return Ok(Err(Stop::Exit));
+                return Ok(Err(TurnEnd::Exit));
             }
             Ok(Reply::ExitGroup) => {
                 drop(self.state.listener.go_on(call.id));
                 let process = self.state.threads[at].process;
                 self.process_ended(process, at, kernel)?;
-                return Ok(Err(Stop::Exit));
+                return Ok(Err(TurnEnd::Exit));
             }
             Ok(Reply::Place(address)) => {
                 if let Err(errno) = exec::place(&self.state, &call, address)
@@ -294,8 +294,8 @@ impl Supervisor {
         at: usize,
         call: &InterceptedCall,
         program: &Executable,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Result<(), Stop>, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<Result<(), TurnEnd>, UserSpaceError> {
         let process = self.state.threads[at].process;
         self.state.work.add(work::BIRTH);
         match exec::exec(&mut self.state, at, call, program) {
@@ -307,7 +307,7 @@ impl Supervisor {
             Ok(Executed::Died(status)) => {
                 self.note_status(process, status);
                 self.process_ended(process, at, kernel)?;
-                Ok(Err(Stop::Exit))
+                Ok(Err(TurnEnd::Exit))
             }
             Err(Errno(errno)) => {
                 let text = "the kernel allows no tracing at execve()";
@@ -321,8 +321,8 @@ impl Supervisor {
         &mut self,
         at: usize,
         call: &InterceptedCall,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Result<(), Stop>, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<Result<(), TurnEnd>, UserSpaceError> {
         match birth::make(&mut self.state, at, call) {
             Ok(Born::Calls(first)) => {
                 let cloning = Cloning::of(at, call);
@@ -332,7 +332,7 @@ impl Supervisor {
                 let Some(child) = child? else { return Ok(Ok(())) };
                 if cloning.flags & libc::CLONE_VFORK as u64 != 0 {
                     self.state.park(at, *call, Then::Vfork(child), None);
-                    return Ok(Err(Stop::Wait { until: None }));
+                    return Ok(Err(TurnEnd::Wait { until: None }));
                 }
                 Ok(Ok(()))
             }
@@ -341,7 +341,7 @@ impl Supervisor {
                 let process = self.state.threads[at].process;
                 self.note_status(process, status);
                 self.process_ended(process, at, kernel)?;
-                Ok(Err(Stop::Exit))
+                Ok(Err(TurnEnd::Exit))
             }
             Ok(Born::Silent) => {
                 let maker = &self.state.threads[at].name;
@@ -408,7 +408,7 @@ impl Supervisor {
         &mut self,
         cloning: &Cloning,
         call: InterceptedCall,
-        kernel: &mut dyn Kernel,
+        kernel: &mut dyn ThreadKernel,
     ) -> Result<Option<usize>, UserSpaceError> {
         let born = birth::process_of(call.tid).and_then(|real| match self.state.known(real) {
             Some(known) => Ok((real, Some(known), None)),
@@ -471,7 +471,7 @@ impl Supervisor {
     }
 
     /// Ends what nobody has a descriptor of any more.
-    pub(crate) fn end_orphans(&mut self, at: usize, kernel: &mut dyn Kernel) {
+    pub(crate) fn end_orphans(&mut self, at: usize, kernel: &mut dyn ThreadKernel) {
         for key in self.state.orphans() {
             let call = self.last(at);
             let mut cx = CallContext {
@@ -520,8 +520,8 @@ impl UserSpace for Supervisor {
         &mut self,
         thread: ThreadId,
         now: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<ThreadTurn, UserSpaceError> {
         let at = thread.0 as usize;
         self.state.clock = Clock::new(now);
         let price = self.state.settings.prices.turn;
@@ -542,16 +542,16 @@ impl UserSpace for Supervisor {
         }
         let mut woken = Vec::new();
         for other in std::mem::take(&mut self.state.woken) {
-            if other == at && matches!(stop, Stop::Wait { .. }) {
-                stop = Stop::Again;
+            if other == at && matches!(stop, TurnEnd::Wait { .. }) {
+                stop = TurnEnd::Again;
             } else if other != at && !woken.contains(&thread_id(other)) {
                 woken.push(thread_id(other));
             }
         }
-        Ok(Turn { stop, cost, woken })
+        Ok(ThreadTurn { stop, cost, woken })
     }
 
-    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+    fn woken(&mut self, kernel: &dyn ThreadKernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         self.state.woken.clear();
         self.state.look_at_files(kernel);
         let woken = std::mem::take(&mut self.state.woken);

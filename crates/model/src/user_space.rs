@@ -1,10 +1,10 @@
 //! A scheduler's own program and the simulated kernel: what each asks of the other.
 //!
 //! The program (a *loader*) is one process with threads. [`UserSpace`] runs one of them at a time,
-//! for one [`Turn`]: from when it gets a CPU to when it waits, yields or ends. No simulated time
+//! for one [`ThreadTurn`]: from when it gets a CPU to when it waits, yields or ends. No simulated time
 //! passes within a turn; what it cost is charged afterwards. What the thread asks of bpf(2) and of
-//! the scheduler within its turn, it asks of [`Kernel`]. Two implement [`UserSpace`]: the
-//! supervisor of a real process, and a recording. The simulated machine implements [`Kernel`].
+//! the scheduler within its turn, it asks of [`ThreadKernel`]. Two implement [`UserSpace`]: the
+//! supervisor of a real process, and a recording. The simulated machine implements [`ThreadKernel`].
 //!
 //! Everything that comes from the program is untrusted, its sizes and numbers included.
 
@@ -241,7 +241,7 @@ pub enum SetSched {
 }
 
 /// The simulated machine, as a thread of the program meets it within its turn.
-pub trait Kernel {
+pub trait ThreadKernel {
     /// A call of bpf(2).
     ///
     /// # Errors
@@ -311,7 +311,7 @@ pub struct SchedExt {
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum TurnEnd {
     /// The thread waits: until that moment, or for ever, unless [`UserSpace::woken`] names it.
     Wait {
         /// On the clock of [`UserSpace::turn`].
@@ -327,9 +327,9 @@ pub enum Stop {
 
 /// A turn of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct ThreadTurn {
     /// How it ended.
-    pub stop: Stop,
+    pub stop: TurnEnd,
     /// Its cost on a CPU; never zero.
     pub cost: Nanos,
     /// Other threads whose wait it ended, in that order.
@@ -372,8 +372,8 @@ pub trait UserSpace {
         &mut self,
         thread: ThreadId,
         now: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError>;
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<ThreadTurn, UserSpaceError>;
 
     /// Threads whose wait is over because something that they wait for has happened, in the order
     /// in which they began to wait. Asked after policies' programs wrote to a map that is waited
@@ -381,7 +381,7 @@ pub trait UserSpace {
     ///
     /// # Errors
     /// The errors of [`UserSpace::turn`].
-    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError>;
+    fn woken(&mut self, kernel: &dyn ThreadKernel) -> Result<Vec<ThreadId>, UserSpaceError>;
 
     /// Whether a thread waits for what no simulated clock tells: a socket, a file of the host.
     fn is_waiting_for_files(&self) -> bool;

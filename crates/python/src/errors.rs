@@ -1,6 +1,6 @@
 //! Failures as Python's exceptions, with the words of the command line.
 
-use ask::Kind;
+use ask::ErrorKind;
 use model::Advised;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
@@ -26,12 +26,12 @@ pyo3::create_exception!(
 
 /// The exception of an error.
 pub fn raise(error: anyhow::Error) -> PyErr {
-    let words = runslice::told(&error);
-    match Kind::of(&error) {
-        Kind::Usage => UsageError::new_err(words),
-        Kind::Unsupported => UnsupportedError::new_err(words),
-        Kind::Cancelled => PyKeyboardInterrupt::new_err(words),
-        Kind::Input => Error::new_err(words),
+    let words = runslice::in_words(&error);
+    match ErrorKind::of(&error) {
+        ErrorKind::Usage => UsageError::new_err(words),
+        ErrorKind::Unsupported => UnsupportedError::new_err(words),
+        ErrorKind::Cancelled => PyKeyboardInterrupt::new_err(words),
+        ErrorKind::Input => Error::new_err(words),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use ask::load_source::LoadSource;
-use ask::policy::{self, Found};
+use ask::policy::{self, FoundPolicy};
 use ask::program::{self, ProgramOptions};
 use ask::recording::Wanted;
 use ask::{Services, kernel};
@@ -22,7 +22,7 @@ use crate::wait::at_once;
 pub struct PyPolicy {
     #[pyo3(get)]
     word: String,
-    pub found: Found,
+    pub found: FoundPolicy,
 }
 
 /// Name, default, least and greatest value, unit, what it does.
@@ -32,7 +32,7 @@ impl PyPolicy {
     fn of(
         py: Python<'_>,
         word: &str,
-        find: impl FnOnce(&Services<'_>) -> anyhow::Result<Found> + Send,
+        find: impl FnOnce(&Services<'_>) -> anyhow::Result<FoundPolicy> + Send,
     ) -> PyResult<Self> {
         let found = at_once(py, find)?;
         let word = word.to_owned();
@@ -60,10 +60,10 @@ impl PyPolicy {
     ///
     /// # Errors
     /// When the words of a program are none.
-    pub fn asked(&self, options: &ProgramOptions) -> anyhow::Result<Found> {
+    pub fn asked(&self, options: &ProgramOptions) -> anyhow::Result<FoundPolicy> {
         if self.is_program() {
             let policy = program::policy_of(&self.word, options)?;
-            return Ok(Found::of_policy(policy));
+            return Ok(FoundPolicy::of_policy(policy));
         }
         Ok(self.found.clone())
     }
@@ -90,7 +90,7 @@ impl PyPolicy {
     fn of_program(py: Python<'_>, command: &str) -> PyResult<Self> {
         Self::of(py, command, |_| {
             let policy = program::policy_of(command, &ProgramOptions::default())?;
-            Ok(Found::of_policy(policy))
+            Ok(FoundPolicy::of_policy(policy))
         })
     }
 

@@ -46,7 +46,7 @@ fn noted<T>(
 }
 
 /// The value of an answer; what the command line says on standard error becomes warnings.
-fn told<T>(py: Python<'_>, (made, notes): Noted<T>) -> PyResult<T> {
+fn with_notes<T>(py: Python<'_>, (made, notes): Noted<T>) -> PyResult<T> {
     let value = made.map_err(raise)?;
     let category = py.get_type::<PyUserWarning>();
     for note in notes {
@@ -66,7 +66,7 @@ pub fn at_once<T: Send>(
     work: impl FnOnce(&Services<'_>) -> anyhow::Result<T> + Send,
 ) -> PyResult<T> {
     let noted = py.detach(|| noted(&AtomicBool::new(false), work));
-    told(py, noted)
+    with_notes(py, noted)
 }
 
 /// Asks a question on another thread, without Python's lock.
@@ -90,7 +90,7 @@ pub fn wait<T: Send + 'static>(
         let came;
         (came, from) = py.detach(move || (from.recv_timeout(LOOK), from));
         match came {
-            Ok(noted) => return told(py, noted),
+            Ok(noted) => return with_notes(py, noted),
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(error) = py.check_signals() {
                     cancelled.store(true, Ordering::Relaxed);

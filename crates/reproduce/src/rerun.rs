@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use model::{Advised, suggest};
 use runslice::door::{
-    Format, KernelPlace, Machine, Reproduce, Status, Store, UsageError, WordKind, mistaken, output,
-    say,
+    ExperimentMachine, Format, KernelPlace, Reproduce, Status, Store, UsageError, WordKind,
+    mistaken, output, say,
 };
 use show::figure::Chart;
 
@@ -18,27 +18,29 @@ use crate::machines::{ProgramFiles, RerunOptions, calibration, on_kernel, simula
 use crate::results::page::Page;
 use crate::results::{figures, human, json, page};
 
-const fn name(machine: Machine) -> &'static str {
+const fn name(machine: ExperimentMachine) -> &'static str {
     match machine {
-        Machine::Sim => "sim",
-        Machine::Vm => "vm",
-        Machine::Host => "host",
+        ExperimentMachine::Sim => "sim",
+        ExperimentMachine::Vm => "vm",
+        ExperimentMachine::Host => "host",
     }
 }
 
 /// The experiments as one kind of machine runs them, and what they gave.
 struct Rerun {
-    machine: Machine,
+    machine: ExperimentMachine,
     experiments: Vec<Experiment>,
     results: Vec<ExperimentResults>,
 }
 
 impl Rerun {
-    fn new(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Self> {
+    fn new(request: &Reproduce, machine: ExperimentMachine, files: &Files) -> anyhow::Result<Self> {
         let names = chosen(request, machine, files)?;
         let read = |name: &String| match machine {
-            Machine::Sim => experiment::read(files, name, &ProgramFiles),
-            Machine::Vm | Machine::Host => experiment::read_real(files, name, &ProgramFiles),
+            ExperimentMachine::Sim => experiment::read(files, name, &ProgramFiles),
+            ExperimentMachine::Vm | ExperimentMachine::Host => {
+                experiment::read_real(files, name, &ProgramFiles)
+            }
         };
         let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -70,9 +72,11 @@ impl Rerun {
         };
         let (experiments, results) = (&self.experiments, &mut self.results);
         let place = match self.machine {
-            Machine::Sim => return simulate::run(experiments, how, results).map(|()| true),
-            Machine::Vm => KernelPlace::Guest,
-            Machine::Host => KernelPlace::Host,
+            ExperimentMachine::Sim => {
+                return simulate::run(experiments, how, results).map(|()| true);
+            }
+            ExperimentMachine::Vm => KernelPlace::Guest,
+            ExperimentMachine::Host => KernelPlace::Host,
         };
         on_kernel::run(place, experiments, how, results)
     }
@@ -157,9 +161,13 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
 
 /// Names of the experiments that were asked for, in their order; all when none was. Those that are
 /// for the simulated machine only are left out and told elsewhere.
-fn chosen(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Result<Vec<String>> {
+fn chosen(
+    request: &Reproduce,
+    machine: ExperimentMachine,
+    files: &Files,
+) -> anyhow::Result<Vec<String>> {
     let names = chosen_of_all(request, machine, files)?;
-    if machine == Machine::Sim {
+    if machine == ExperimentMachine::Sim {
         return Ok(names);
     }
     let real = files.on_kernels();
@@ -167,7 +175,7 @@ fn chosen(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Resul
         .into_iter()
         .partition(|name| real.contains(&name.as_str()));
     let mut named = request.experiment.iter();
-    let is_simulated = request.machine.contains(&Machine::Sim);
+    let is_simulated = request.machine.contains(&ExperimentMachine::Sim);
     if let Some(name) = named.find(|name| others.contains(name) && !is_simulated) {
         let message = format!("{name} is for `--machine sim` only: it has no vm.toml");
         return Err(UsageError::new(message).into());
@@ -181,13 +189,13 @@ fn chosen(request: &Reproduce, machine: Machine, files: &Files) -> anyhow::Resul
 
 fn chosen_of_all(
     request: &Reproduce,
-    machine: Machine,
+    machine: ExperimentMachine,
     files: &Files,
 ) -> anyhow::Result<Vec<String>> {
     let all = match machine {
-        Machine::Sim => files.experiments(),
+        ExperimentMachine::Sim => files.experiments(),
         // Some are for kernels only.
-        Machine::Vm | Machine::Host => files.everywhere(),
+        ExperimentMachine::Vm | ExperimentMachine::Host => files.everywhere(),
     };
     for name in &request.experiment {
         if !all.contains(&name.as_str()) {

@@ -8,7 +8,7 @@ use ask::choose::Chosen as Answer;
 use show::choice;
 
 use crate::about::About;
-use crate::comparison::Form;
+use crate::comparison::ComparisonFormat;
 use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::export::ExportTable;
@@ -35,12 +35,12 @@ impl Chosen {
     ///
     /// # Errors
     /// When `to` does not take it.
-    pub fn write(&self, form: Form, to: &mut dyn Write) -> io::Result<()> {
-        let page = self.page().filter(|_| form == Form::Html);
+    pub fn write(&self, form: ComparisonFormat, to: &mut dyn Write) -> io::Result<()> {
+        let page = self.page().filter(|_| form == ComparisonFormat::Html);
         match (form.export(), page) {
             (_, Some(page)) => page.write(to),
             (Some(export), _) => self.table().write(export, to),
-            _ if form == Form::Json => choice::json(&self.0, &About::origin(), to),
+            _ if form == ComparisonFormat::Json => choice::json(&self.0, &About::origin(), to),
             _ => choice::text(&self.0, look::width(), to),
         }
     }

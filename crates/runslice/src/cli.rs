@@ -163,7 +163,7 @@ pub enum Verb {
     Lab(Box<Lab>),
 
     #[command(flatten)]
-    OnKernel(on_kernel::Verb),
+    OnKernel(on_kernel::KernelVerb),
 
     /// Record and report the kernel's scheduler statistics, /proc/schedstat of any version.
     #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]

@@ -85,7 +85,7 @@ impl Asking {
 
 /// Output format of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum ComparisonFormat {
     /// Tables to read.
     Human,
     /// A page with pictures, for --output.
@@ -99,7 +99,7 @@ pub enum Form {
     Parquet,
 }
 
-impl Form {
+impl ComparisonFormat {
     /// The form of an exported table; `None` for the others.
     pub const fn export(self) -> Option<export::Form> {
         match self {
@@ -116,10 +116,13 @@ impl Form {
 ///
 /// # Errors
 /// When the ending stands for another form, or a terminal would get bytes or a page.
-pub fn form_of(given: Option<Form>, path: Option<&Path>) -> Result<Form, UsageError> {
-    let form = output::form(given, path, Form::Human)?;
+pub fn form_of(
+    given: Option<ComparisonFormat>,
+    path: Option<&Path>,
+) -> Result<ComparisonFormat, UsageError> {
+    let form = output::form(given, path, ComparisonFormat::Human)?;
     output::check(form.export(), path)?;
-    if form == Form::Html {
+    if form == ComparisonFormat::Html {
         output::page_file(path)?;
     }
     Ok(form)
@@ -131,15 +134,15 @@ pub fn form_of(given: Option<Form>, path: Option<&Path>) -> Result<Form, UsageEr
 /// When `to` does not take it.
 pub fn write(
     compared: &Compared<'_>,
-    form: Form,
+    form: ComparisonFormat,
     width: Option<usize>,
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let origin = About::origin();
     match (form, form.export()) {
         (_, Some(form)) => comparison::table_of(compared.rows, &origin).write(form, to),
-        (Form::Json, _) => comparison::json(compared, &origin, to),
-        (Form::Html, _) => comparison::page(compared, &origin).write(to),
+        (ComparisonFormat::Json, _) => comparison::json(compared, &origin, to),
+        (ComparisonFormat::Html, _) => comparison::page(compared, &origin).write(to),
         _ => comparison::text(compared, width, to),
     }
 }

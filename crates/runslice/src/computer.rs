@@ -117,11 +117,11 @@ pub mod policy {
         ask::policy::find(&COMPUTER, argument)
     }
 
-    pub fn open(argument: &str) -> anyhow::Result<Found> {
+    pub fn open(argument: &str) -> anyhow::Result<FoundPolicy> {
         ask::policy::open(&COMPUTER, argument)
     }
 
-    pub fn of_bytes(argument: &str, file: Vec<u8>) -> anyhow::Result<Found> {
+    pub fn of_bytes(argument: &str, file: Vec<u8>) -> anyhow::Result<FoundPolicy> {
         ask::policy::of_bytes(&COMPUTER, argument, file)
     }
 

@@ -17,7 +17,7 @@ pub use crate::fidelity::KernelPlace;
 pub use crate::kind::{EXPERIMENTS, WordKind, mistaken};
 pub use crate::say::say;
 pub use crate::store::{RUNS_REAL, SIMULATES, Store};
-pub use crate::verb::reproduce::{Format, Machine, Reproduce};
+pub use crate::verb::reproduce::{ExperimentMachine, Format, Reproduce};
 
 /// The command of this call, for results.
 #[must_use]
@@ -38,7 +38,7 @@ pub use crate::without_kernel::lacks as without_kernel;
 pub mod on_kernel {
     pub use crate::on_kernel::guest::{OWN_NAME, failure, own_name};
     pub use crate::on_kernel::running::{WAY, check_host, release};
-    pub use crate::on_kernel::series::{Plan, Ran, Run, Scheduler};
+    pub use crate::on_kernel::series::{Ran, SeriesPlan, SeriesRun, SeriesScheduler};
     pub use crate::programs::runslice;
 }
 

@@ -119,12 +119,12 @@ pub fn mistaken(name: &str, wanted: WordKind) -> Option<Advised> {
         return Some(knob);
     }
     let found = built_in(name).or_else(|| of_file(Path::new(name)))?;
-    told(name, found, wanted)
+    mistake(name, found, wanted)
 }
 
 /// What to say of the file at `path` in a place for `wanted`, if it holds something else.
 pub fn of_other_file(path: &Path, wanted: WordKind) -> Option<Advised> {
-    told(path.to_str()?, of_file(path)?, wanted)
+    mistake(path.to_str()?, of_file(path)?, wanted)
 }
 
 /// Refuses the file at `path` in a place for `wanted`, if it holds something else.
@@ -152,7 +152,7 @@ fn no_file(name: &str) -> Option<String> {
     ))
 }
 
-fn told(name: &str, found: WordKind, wanted: WordKind) -> Option<Advised> {
+fn mistake(name: &str, found: WordKind, wanted: WordKind) -> Option<Advised> {
     // A recording can stand for a workload.
     if found == wanted || (found, wanted) == (WordKind::Recording, WordKind::Workload) {
         return None;

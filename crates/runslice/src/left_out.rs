@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_command_of_a_kernel_is_there_or_its_refusal_says_what_to_do() {
-        let own = on_kernel::Verb::augment_subcommands(Command::new("runslice"));
+        let own = on_kernel::KernelVerb::augment_subcommands(Command::new("runslice"));
         let mut own: Vec<&str> = own.get_subcommands().map(Command::get_name).collect();
         if own.is_empty() {
             for name in KERNEL_COMMANDS {

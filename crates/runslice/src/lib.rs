@@ -49,7 +49,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use ask::{Kind, bundle, embedded, goal, kernel, profile, runner, runs, violation};
+use ask::{ErrorKind, bundle, embedded, goal, kernel, profile, runner, runs, violation};
 use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};
 
@@ -71,7 +71,7 @@ pub use crate::store::{SIMULATES, Store};
 
 /// An error of a question in the words of this program: what is wrong, and below it what to do.
 #[must_use]
-pub fn told(error: &anyhow::Error) -> String {
+pub fn in_words(error: &anyhow::Error) -> String {
     say::printable(&in_two_lines(&advised(error)))
 }
 
@@ -149,18 +149,18 @@ fn explain(error: &anyhow::Error) -> Status {
         // Whoever reads our output has seen enough: `runslice list | head -1` is no failure.
         return Status::Done;
     }
-    if Kind::of(error) == Kind::Cancelled {
+    if ErrorKind::of(error) == ErrorKind::Cancelled {
         // What was given up is said where the signal is.
         return Status::Interrupted;
     }
     let mut told = advised(error);
     told.advice = kind::of_missing_file(error).or(told.advice);
     say::say("runslice", &in_two_lines(&told));
-    match Kind::of(error) {
-        Kind::Usage => Status::Usage,
-        Kind::Unsupported => Status::Unsupported,
-        Kind::Input => Status::Failure,
-        Kind::Cancelled => Status::Interrupted,
+    match ErrorKind::of(error) {
+        ErrorKind::Usage => Status::Usage,
+        ErrorKind::Unsupported => Status::Unsupported,
+        ErrorKind::Input => Status::Failure,
+        ErrorKind::Cancelled => Status::Interrupted,
     }
 }
 

@@ -24,7 +24,7 @@ use model::Advised;
 pub use running::hz;
 pub use switch::SwitchedOn;
 pub use trace::record as trace;
-pub use verb::{Verb, run};
+pub use verb::{KernelVerb, run};
 pub use verifier::{ask, ask_here};
 pub use version4::Version4;
 
@@ -55,8 +55,8 @@ pub fn count(enable: bool, as_version: Option<u32>) -> anyhow::Result<Option<Swi
 /// The policy that runslice runs on this machine, and what it counts; `None` when there is none or
 /// its counters may not be read.
 pub fn policy_counters() -> Option<(String, Vec<(String, u64)>)> {
-    let place = session::Place::below(Path::new("/"));
-    let session::Found::Running(record) = place.find().ok()? else {
+    let place = session::SessionPaths::below(Path::new("/"));
+    let session::RunningProcess::Running(record) = place.find().ok()? else {
         return None;
     };
     let counters = record.counted(&place).ok()?;

@@ -325,8 +325,8 @@ pub fn can_write(written: &[(&str, Option<&Path>)]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When the file cannot be created; the message names it.
-pub fn create(path: &Path) -> anyhow::Result<Results> {
-    Ok(Results {
+pub fn create(path: &Path) -> anyhow::Result<ResultsFile> {
+    Ok(ResultsFile {
         to: create_log(path)?,
         path: path.to_owned(),
         is_whole: false,
@@ -368,7 +368,7 @@ pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> 
         }
         _ => model::CannotWrite::at(path.display())(error).into(),
     })?;
-    let mut to = Results {
+    let mut to = ResultsFile {
         to: BufWriter::new(file),
         path: path.to_owned(),
         is_whole: false,
@@ -380,13 +380,13 @@ pub fn write_new(path: &Path, bytes: &[u8], advice: &str) -> anyhow::Result<()> 
 /// A file of results. Its errors name it, and the first one removes it, as does a signal that comes
 /// before its end.
 #[derive(Debug)]
-pub struct Results {
+pub struct ResultsFile {
     to: BufWriter<File>,
     path: PathBuf,
     is_whole: bool,
 }
 
-impl Drop for Results {
+impl Drop for ResultsFile {
     fn drop(&mut self) {
         if !self.is_whole && interrupt::has_come() {
             self.remove();
@@ -394,7 +394,7 @@ impl Drop for Results {
     }
 }
 
-impl Results {
+impl ResultsFile {
     fn remove(&self) {
         let is_file = || self.path.symlink_metadata().is_ok_and(|it| it.is_file());
         if !is_standard(&self.path) && is_file() {
@@ -414,7 +414,7 @@ impl Results {
     }
 }
 
-impl Write for Results {
+impl Write for ResultsFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.is_whole = false;
         let written = self.to.write(bytes);

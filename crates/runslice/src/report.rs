@@ -88,7 +88,7 @@ impl RunFormat {
 
 /// Output format of results from the real machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum PlainFormat {
     /// Tables to read.
     Human,
     /// One JSON document with all results.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ask::program::{self, ProgramOptions};
-use ask::services::{Programs, Started};
+use ask::services::{Programs, StartedProgram};
 use clap::{Args, ValueEnum};
 use model::{Nanos, PolicySpec, Program, span};
 use workload::RunSpec;
@@ -172,7 +172,7 @@ struct Supervising;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 impl Programs for Supervising {
-    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<Started> {
+    fn start(&self, program: &Program, spec: &RunSpec) -> anyhow::Result<StartedProgram> {
         Ok(supervised::Started::start(program, spec)?)
     }
 

@@ -14,13 +14,13 @@ use crate::exit::{Status, UnsupportedError};
 use crate::fidelity::{Brought, Errand, KernelPlace};
 
 /// There are none.
-pub type Verb = Infallible;
+pub type KernelVerb = Infallible;
 
 /// Never called.
 ///
 /// # Errors
 /// None.
-pub fn run(verb: Verb) -> anyhow::Result<u8> {
+pub fn run(verb: KernelVerb) -> anyhow::Result<u8> {
     match verb {}
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use explain::timeline::{Row, Timeline};
+use explain::timeline::{Timeline, TimelineRow};
 use model::{Nanos, SimTime, span};
 
 use crate::Tone;
@@ -59,7 +59,7 @@ pub fn write(policy: &str, timeline: &Timeline, to: &mut dyn Write) -> io::Resul
     if from >= end {
         return writeln!(to, "{policy}: the run was over before {} s", seconds(from));
     }
-    let rows: Vec<&Row> = timeline.rows().collect();
+    let rows: Vec<&TimelineRow> = timeline.rows().collect();
     let shown = shown(&rows);
     let letter = |task: usize| letter(&shown, task);
     let (begin, next) = timeline.bounds(0);
@@ -94,7 +94,7 @@ pub fn write(policy: &str, timeline: &Timeline, to: &mut dyn Write) -> io::Resul
 }
 
 /// The tasks that ran or waited, those that ran longest first.
-fn shown(rows: &[&Row]) -> Vec<usize> {
+fn shown(rows: &[&TimelineRow]) -> Vec<usize> {
     let sum = |spans: &[Nanos]| spans.iter().map(|it| u128::from(it.get())).sum::<u128>();
     let all = rows.iter().enumerate();
     let mut all: Vec<_> = all
@@ -111,7 +111,7 @@ fn letter(shown: &[usize], task: usize) -> char {
 }
 
 /// A task's line: what it did for most of each column.
-fn draw(timeline: &Timeline, row: &Row, to: &mut dyn Write) -> io::Result<()> {
+fn draw(timeline: &Timeline, row: &TimelineRow, to: &mut dyn Write) -> io::Result<()> {
     let columns: Vec<Tone> = row
         .run
         .iter()
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_busiest_task_has_the_first_letter() {
-        let row = |run: u64| Row {
+        let row = |run: u64| TimelineRow {
             name: String::new(),
             run: vec![Nanos::new(run)],
             wait: vec![Nanos::ZERO],

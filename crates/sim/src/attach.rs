@@ -8,7 +8,7 @@ use model::{CpuId, Exit, ExitKind, Op, SetUpTime, SimTime, TaskId};
 use crate::counters::{Counter, Counters};
 use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
-use crate::ops::{Asked, Call, Ops};
+use crate::ops::{Call, CallOwner, Ops};
 use crate::schedulers::SchedId;
 use crate::task::{Class, OpsState, RunState, class_of};
 
@@ -243,7 +243,7 @@ impl Machine {
             &Call {
                 op: Op::Init,
                 locked: None,
-                asked: Asked::Root,
+                asked: CallOwner::Root,
                 subject: None,
                 args: [],
                 words: (0, 0),
@@ -408,7 +408,7 @@ impl Machine {
             &Call {
                 op: Op::ExitPolicy,
                 locked: None,
-                asked: Asked::Root,
+                asked: CallOwner::Root,
                 subject: None,
                 args: [info],
                 words: (kind, 0),

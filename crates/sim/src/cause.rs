@@ -54,7 +54,7 @@ impl Decisions {
 
     /// A program is `here`.
     #[inline]
-    pub const fn come_to(&mut self, here: u32) {
+    pub const fn set_place(&mut self, here: u32) {
         if self.listens {
             self.cause.place = here;
         }
@@ -100,14 +100,14 @@ impl Decisions {
         caller: Caller,
         function: Option<u32>,
     ) -> (Cause, u32) {
-        let outer = (self.cause, vm.here());
+        let outer = (self.cause, vm.current_place());
         if self.listens {
             if let Some(function) = function {
                 vm.begin_place(function);
             }
             self.cause = Cause {
                 caller,
-                place: vm.here(),
+                place: vm.current_place(),
             };
             // For `come_back`, as long as no other has ended.
             self.last = self.cause;
@@ -120,7 +120,7 @@ impl Decisions {
     pub fn leave<H: Host>(&mut self, vm: &mut Instance<H>, (outer, here): (Cause, u32)) {
         if self.listens {
             self.last = Cause {
-                place: vm.here(),
+                place: vm.current_place(),
                 ..self.cause
             };
             self.cause = outer;

@@ -10,7 +10,7 @@ use workload::{Bandwidth, Cgroup, ROOT_CGROUP};
 
 use crate::flags::deq;
 use crate::machine::{Machine, Vm};
-use crate::ops::{Asked, Call};
+use crate::ops::{Call, CallOwner};
 use crate::schedulers::SchedId;
 use crate::task::RunState;
 
@@ -147,7 +147,7 @@ impl Machine {
             let call = Call {
                 op: Op::CgroupInit,
                 locked: None,
-                asked: Asked::The(group.owner),
+                asked: CallOwner::The(group.owner),
                 subject: None,
                 args: [self.mirror.cgroup(number), args],
                 words: (id_of(number), 0),
@@ -176,7 +176,7 @@ impl Machine {
                 let call = Call {
                     op: Op::CgroupExit,
                     locked: None,
-                    asked: Asked::The(self.cgroups.owner(number)),
+                    asked: CallOwner::The(self.cgroups.owner(number)),
                     subject: None,
                     args: [self.mirror.cgroup(number)],
                     words: (id_of(number), 0),
@@ -286,7 +286,7 @@ impl Machine {
         let call = Call {
             op,
             locked: None,
-            asked: Asked::Owner,
+            asked: CallOwner::Owner,
             subject: Some(id),
             args: [address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
             words: (id_of(to), id_of(from)),
@@ -301,7 +301,7 @@ impl Machine {
             op: Op::CgroupMove,
             // The kernel holds the lock, but 6.18 calls it as if none were held.
             locked: self.rules.cgroup_move_is_locked.then_some(cpu),
-            asked: Asked::Owner,
+            asked: CallOwner::Owner,
             subject: Some(id),
             args: [address, self.mirror.cgroup(from), self.mirror.cgroup(to)],
             words: (id_of(to), id_of(from)),
@@ -363,7 +363,7 @@ impl Machine {
         let call = Call {
             op,
             locked: None,
-            asked: Asked::The(self.cgroups.told_of_changes(number)),
+            asked: CallOwner::The(self.cgroups.told_of_changes(number)),
             subject: None,
             args,
             words,

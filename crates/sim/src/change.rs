@@ -14,7 +14,7 @@ use crate::idle::rotate;
 use crate::kernels::Weighs;
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, MaskId};
-use crate::ops::{Asked, Call};
+use crate::ops::{Call, CallOwner};
 use crate::task::{Class, OpsState, RunState, ScxState, class_of, weight_of};
 
 /// A class as events write it.
@@ -177,7 +177,7 @@ impl Machine {
                         &Call {
                             op: Op::Yield,
                             locked: Some(cpu),
-                            asked: Asked::Owner,
+                            asked: CallOwner::Owner,
                             subject: Some(id),
                             args: [address, 0],
                             words: (none, 0),
@@ -243,7 +243,7 @@ impl Machine {
             &Call {
                 op: Op::SetWeight,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address, weight],
                 words: (weight, 0),
@@ -263,7 +263,7 @@ impl Machine {
             &Call {
                 op: Op::SetCpumask,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address, argument],
                 words: (count, low),

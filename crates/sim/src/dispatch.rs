@@ -9,7 +9,7 @@ use crate::buffer::Buffered;
 use crate::counters::Counter;
 use crate::dsq::DsqIndex;
 use crate::flags::enq;
-use crate::lock::Which;
+use crate::lock::WhichLock;
 use crate::machine::Machine;
 use crate::task::{Class, OpsState};
 
@@ -88,7 +88,7 @@ impl Machine {
         self.charge(|costs| costs.migration);
         let from = self.task(id).cpu;
         if from != self.turn.exec {
-            self.hold(Which::RunQueue(from), |costs| costs.migration);
+            self.hold(WhichLock::RunQueue(from), |costs| costs.migration);
         }
         self.leave_dsq(id);
         self.set_task_cpu(id, target);
@@ -164,7 +164,7 @@ impl Machine {
     ) -> (bool, u64) {
         let looked = self.who_looks();
         let mut passed = 0;
-        self.hold(Which::Queue(dsq), |costs| costs.call_move);
+        self.hold(WhichLock::Queue(dsq), |costs| costs.call_move);
         let mut next = Some(first);
         while let Some(id) = next {
             if self.task(id).cpu == cpu {
@@ -208,7 +208,7 @@ impl Machine {
             .dsq
             .filter(|dsq| self.dsqs.owner(*dsq).is_none())
         {
-            self.hold(Which::Queue(source), |costs| costs.call_move);
+            self.hold(WhichLock::Queue(source), |costs| costs.call_move);
         }
         let target = match self.dsqs.owner(dsq) {
             Some(target) if target != from && !self.can_migrate(id, target, true) => None,

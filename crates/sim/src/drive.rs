@@ -9,7 +9,7 @@ use crate::machine::{Machine, Vm};
 use crate::pending::{Packed, Pending, is_of_timers};
 use crate::task::RunState;
 use crate::view::Audience;
-use crate::work::{Action, Step};
+use crate::work::{Action, QuickStep};
 
 /// Events are handed to the sink in portions of this size.
 pub(crate) const PORTION: usize = 4096;
@@ -226,15 +226,15 @@ impl Machine {
         id: TaskId,
     ) -> Result<Option<Nanos>, bpf::OutOfMemory> {
         match self.work.step_quickly(id, self.now) {
-            Step::Run(span) => {
+            QuickStep::Run(span) => {
                 self.task_mut(id).work_left = span;
                 return Ok(Some(span));
             }
-            Step::SleepUntil(time) => {
+            QuickStep::SleepUntil(time) => {
                 self.sleep_until(vm, cpu, id, time);
                 return Ok(None);
             }
-            Step::Unknown => {}
+            QuickStep::Unknown => {}
         }
         self.step_slowly(vm, cpu, id).map(|()| None)
     }

@@ -13,7 +13,7 @@ use model::{CpuId, TaskId};
 
 use crate::flags;
 use crate::schedulers::{PerSched, SchedId};
-use crate::sorted::{Key, Sorted};
+use crate::sorted::{QueueKey, Sorted};
 
 /// A queue's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Links {
 #[repr(align(32))]
 struct Place {
     links: Links,
-    key: Option<Key>,
+    key: Option<QueueKey>,
     /// The queue's insert counter at its insert.
     sequence: u32,
 }
@@ -90,7 +90,7 @@ struct Cursor {
     /// Whether its node is in the list.
     listed: bool,
     /// Last key returned, when the queue was ordered by vtime.
-    key: Option<Key>,
+    key: Option<QueueKey>,
     open: bool,
 }
 

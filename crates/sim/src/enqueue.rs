@@ -10,10 +10,10 @@ use crate::counters::Counter;
 use crate::cpu::{Occupant, Todo};
 use crate::dsq::{DsqIndex, Mixed};
 use crate::flags::{self, enq};
-use crate::lock::Which;
+use crate::lock::WhichLock;
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
-use crate::ops::{Asked, Call};
+use crate::ops::{Call, CallOwner};
 use crate::task::{Carried, Class, Direct, Left, OpsState};
 
 impl Machine {
@@ -112,7 +112,7 @@ impl Machine {
             &Call {
                 op: Op::Runnable,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [self.task(id).address, flags],
                 words: (flags, 0),
@@ -153,7 +153,7 @@ impl Machine {
             &Call {
                 op: Op::Quiescent,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [self.task(id).address, self.rules.deq_out(flags)],
                 words: (self.rules.deq_out(flags), 0),
@@ -170,7 +170,7 @@ impl Machine {
             &Call {
                 op: Op::Stopping,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address, u64::from(runnable)],
                 words: (u64::from(runnable), slice),
@@ -241,7 +241,7 @@ impl Machine {
             &Call {
                 op: Op::Enqueue,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address, self.rules.enq_out(flags)],
                 words: (self.rules.enq_out(flags), u64::from(cpu.0)),
@@ -460,7 +460,7 @@ impl Machine {
         self.tell_insert(dsq, id, flags);
         match self.dsqs.owner(dsq) {
             Some(owner) => self.local_inserted(owner, id, flags),
-            None => self.hold(Which::Queue(dsq), |costs| costs.call_insert),
+            None => self.hold(WhichLock::Queue(dsq), |costs| costs.call_insert),
         }
     }
 
@@ -573,7 +573,7 @@ impl Machine {
             &Call {
                 op: Op::Dequeue,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address, flags],
                 words: (flags, 0),

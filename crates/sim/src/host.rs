@@ -55,7 +55,7 @@ impl Host for Machine {
     }
 
     fn stores_at(&mut self, here: u32) {
-        self.turn.decisions.come_to(here);
+        self.turn.decisions.set_place(here);
     }
 
     #[inline(always)]

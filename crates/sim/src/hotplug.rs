@@ -10,7 +10,7 @@ use model::{CpuId, ExitKind, Op, TaskId};
 use crate::cpu::{Curr, Todo};
 use crate::machine::{Machine, Vm};
 use crate::mask::MaskId;
-use crate::ops::{Asked, Call};
+use crate::ops::{Call, CallOwner};
 use crate::pending::{Packed, Pending};
 use crate::schedulers::SchedId;
 use crate::task::Class;
@@ -72,7 +72,7 @@ impl Machine {
                 &Call {
                     op,
                     locked: None,
-                    asked: Asked::Root,
+                    asked: CallOwner::Root,
                     subject: None,
                     args: [number],
                     words: (number, 0),

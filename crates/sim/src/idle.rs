@@ -11,7 +11,7 @@ use model::{CpuId, IdleChange, MachineSpec, Op, TaskId};
 use crate::flags::{self, wake};
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
-use crate::ops::{Asked, Call, Ops};
+use crate::ops::{Call, CallOwner, Ops};
 use crate::topology::Topology;
 
 /// Pick only wholly idle cores (`SCX_PICK_IDLE_CORE`).
@@ -231,7 +231,7 @@ impl Machine {
             &Call {
                 op: Op::UpdateIdle,
                 locked: Some(cpu),
-                asked: Asked::Root,
+                asked: CallOwner::Root,
                 subject: None,
                 args: [number, u64::from(idle)],
                 words: (u64::from(idle), number),

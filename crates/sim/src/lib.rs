@@ -343,8 +343,8 @@ struct Ready {
     target: bpf::Target,
     ops: Ops,
     entries: Vec<Entries>,
-    setup: Vec<setup::Run>,
-    changes: Vec<setup::Change>,
+    setup: Vec<setup::SetupRun>,
+    changes: Vec<setup::VariableChange>,
     vm: Vm,
 }
 
@@ -358,7 +358,7 @@ fn prepare(
     let (image, entries, changes) = load(spec, &target)?;
     let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(PolicyError::of(spec))?;
     let setup = spec.setup.iter().map(|run| {
-        let found = setup::Run::find(&image, run);
+        let found = setup::SetupRun::find(&image, run);
         found.map_err(Box::new).map_err(PolicyError::of(spec))
     });
     let setup = setup.collect::<Result<_, _>>()?;
@@ -477,7 +477,7 @@ fn is_endless(steps: &[Step]) -> bool {
 }
 
 /// An object that is bound, what is to be put into its maps, and which variables change later.
-type Loaded = (Image, Vec<Entries>, Vec<setup::Change>);
+type Loaded = (Image, Vec<Entries>, Vec<setup::VariableChange>);
 
 /// The object, bound to `target` and with its variables set.
 fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Loaded, Error> {
@@ -488,7 +488,7 @@ fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Loaded, Error> {
     let (mut entries, mut changes) = (Vec::new(), Vec::new());
     for (name, value) in &spec.set {
         let value = number_of(target, value);
-        let change = setup::Change::find(&image, name, &value);
+        let change = setup::VariableChange::find(&image, name, &value);
         if let Some(change) = change.map_err(PolicyError::of(spec))? {
             changes.push(change);
             continue;

@@ -8,9 +8,9 @@ use workload::{CpuSet, ROOT_CGROUP, SchedPolicy};
 
 use crate::flags::{deq, enq, wake};
 use crate::machine::{Machine, Vm};
-use crate::ops::{Asked, Call};
+use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
-use crate::places::Place;
+use crate::places::AttachPoint;
 use crate::task::{Class, RunState, ScxState, Task, class_of, weight_of};
 use crate::work::{Action, Birth};
 
@@ -283,7 +283,7 @@ impl Machine {
             &Call {
                 op: Op::InitTask,
                 locked: None,
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address, args],
                 words: (u64::from(fork), 0),
@@ -335,7 +335,7 @@ impl Machine {
             &Call {
                 op: Op::Enable,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address],
                 words: (u64::from(weight), 0),
@@ -367,7 +367,7 @@ impl Machine {
             &Call {
                 op: Op::Disable,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address],
                 words: (0, 0),
@@ -394,7 +394,7 @@ impl Machine {
             &Call {
                 op: Op::ExitTask,
                 locked: Some(cpu),
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address, args],
                 words: (0, 0),
@@ -432,7 +432,7 @@ impl Machine {
     /// The last reference that the kernel had to an exited task is gone.
     pub(crate) fn reap(&mut self, vm: &mut Vm, id: TaskId) {
         if self.hooked.any() {
-            self.trace_task(vm, Place::SchedProcessFree, id);
+            self.trace_task(vm, AttachPoint::SchedProcessFree, id);
         }
         if self.scheds.root.attachment.is_attached() {
             self.exit_task(vm, id);

@@ -39,7 +39,7 @@ struct Lock {
 
 /// Which lock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Which {
+pub(crate) enum WhichLock {
     /// That of a CPU's run queue.
     RunQueue(CpuId),
     /// That of a queue of tasks.
@@ -129,18 +129,18 @@ impl Locks {
 
 impl Table {
     #[inline(always)]
-    fn get(&mut self, which: Which) -> &mut Lock {
+    fn get(&mut self, which: WhichLock) -> &mut Lock {
         match which {
-            Which::RunQueue(_) if self.kind == RunQueueLock::Machine => &mut self.run_queues[0],
-            Which::RunQueue(cpu) => &mut self.run_queues[usize::from(cpu.0)],
-            Which::Queue(DsqIndex(at)) => {
+            WhichLock::RunQueue(_) if self.kind == RunQueueLock::Machine => &mut self.run_queues[0],
+            WhichLock::RunQueue(cpu) => &mut self.run_queues[usize::from(cpu.0)],
+            WhichLock::Queue(DsqIndex(at)) => {
                 let at = at as usize;
                 if at >= self.queues.len() {
                     self.queues.resize(at + 1, Lock::default());
                 }
                 &mut self.queues[at]
             }
-            Which::Spin(address) => self.spin.entry(address).or_default(),
+            WhichLock::Spin(address) => self.spin.entry(address).or_default(),
         }
     }
 }
@@ -175,7 +175,7 @@ impl Machine {
 
     #[cold]
     fn take(&mut self, cpu: CpuId) -> Held {
-        let Some(lock) = self.wait_for(Which::RunQueue(cpu)) else {
+        let Some(lock) = self.wait_for(WhichLock::RunQueue(cpu)) else {
             return Held(None);
         };
         lock.is_held = true;
@@ -196,14 +196,14 @@ impl Machine {
         let span = self.turn.charged_ps - since.charged;
         let (exec, now) = (self.turn.exec, self.now_ps());
         let locks = self.locks.0.as_mut().expect("a lock was taken");
-        let lock = locks.get(Which::RunQueue(since.cpu));
+        let lock = locks.get(WhichLock::RunQueue(since.cpu));
         lock.is_held = false;
         lock.occupy(exec, now, span);
     }
 
     /// Holds a lock for so long, which is charged elsewhere.
     #[inline]
-    pub(crate) fn hold(&mut self, which: Which, span: impl FnOnce(&Costs) -> u64) {
+    pub(crate) fn hold(&mut self, which: WhichLock, span: impl FnOnce(&Costs) -> u64) {
         if self.locks.0.is_some() {
             let span = self.ledger.costs().map_or(0, span);
             self.hold_for(which, span);
@@ -211,7 +211,7 @@ impl Machine {
     }
 
     #[cold]
-    fn hold_for(&mut self, which: Which, span: u64) {
+    fn hold_for(&mut self, which: WhichLock, span: u64) {
         let (exec, now) = (self.turn.exec, self.now_ps());
         if let Some(lock) = self.wait_for(which) {
             lock.occupy(exec, now, span);
@@ -222,7 +222,7 @@ impl Machine {
     /// more.
     #[inline]
     pub(crate) fn hold_spin_lock(&mut self, address: u64, instructions: u64, more_ps: u64) {
-        let which = Which::Spin(address);
+        let which = WhichLock::Spin(address);
         self.hold(which, |costs| instructions * costs.instruction + more_ps);
     }
 
@@ -232,7 +232,7 @@ impl Machine {
 
     /// Lets the CPU that executes wait for a lock; `None`: it holds it already.
     #[inline(always)]
-    fn wait_for(&mut self, which: Which) -> Option<&mut Lock> {
+    fn wait_for(&mut self, which: WhichLock) -> Option<&mut Lock> {
         let lock = self.locks.0.as_mut()?.get(which);
         if lock.is_held {
             return None;

@@ -62,7 +62,7 @@ impl Machine {
     pub(crate) fn note_arena(&mut self, vm: &Vm) {
         let faults = vm.arena_faults();
         for fault in faults.iter().take(MOST_FAULTS) {
-            self.note(told(fault));
+            self.note(in_words(fault));
         }
         let more = faults.len().saturating_sub(MOST_FAULTS);
         if more > 0 {
@@ -92,7 +92,7 @@ impl Machine {
     }
 }
 
-fn told(fault: &ArenaFault) -> String {
+fn in_words(fault: &ArenaFault) -> String {
     let ArenaFault {
         is_store,
         address,
@@ -136,7 +136,7 @@ mod tests {
             line: 7,
         };
         assert_eq!(
-            told(&fault),
+            in_words(&fault),
             "push+29 (stack.c:7) stored to a page of the arena that is not allocated, once, first \
              at 0x100000000000: the store is lost, as in a kernel"
         );
@@ -147,7 +147,7 @@ mod tests {
             ..fault
         };
         assert_eq!(
-            told(&load),
+            in_words(&load),
             "push+29 loaded from a page of the arena that is not allocated, 3 times, first at \
              0x100000000000: it gets 0, as in a kernel"
         );

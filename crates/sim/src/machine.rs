@@ -38,7 +38,7 @@ use crate::profile::Ledger;
 use crate::program::Program;
 use crate::queue::EventQueue;
 use crate::schedulers::PerSched;
-use crate::setup::Plan;
+use crate::setup::SetupPlan;
 use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;
 use crate::turn::Turn;
@@ -119,7 +119,7 @@ pub struct Machine {
     work_events: Vec<WorkEvent>,
     work_error: Option<WorkError>,
     /// What the policy's loader does; see [`crate::setup`].
-    pub(crate) setup: Plan,
+    pub(crate) setup: SetupPlan,
     /// The scheduler's own program, if there is one; see [`crate::program`].
     pub(crate) program: Option<Box<Program>>,
     /// See [`crate::cgroup`].
@@ -144,7 +144,7 @@ pub(crate) struct Parts {
     pub seed: u64,
     pub tie_seed: Option<u64>,
     pub ops: Ops,
-    pub setup: Plan,
+    pub setup: SetupPlan,
     pub mirror: Mirror,
     pub work: Work,
     pub wants: EventMask,

@@ -309,7 +309,7 @@ impl Calls {
 
 /// Whose callback is called. It is found out only where there is a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum CallOwner {
     /// The root's: it is about a CPU or the machine.
     Root,
     /// That of the scheduler that owns the task that it is about.
@@ -325,7 +325,7 @@ pub(crate) struct Call<const N: usize> {
     /// The CPU whose run queue is locked.
     pub locked: Option<CpuId>,
     /// Whose it is.
-    pub asked: Asked,
+    pub asked: CallOwner,
     /// The task that it is about.
     pub subject: Option<TaskId>,
     /// Its arguments, as the kernel passes them.
@@ -384,8 +384,8 @@ impl Machine {
     /// Whose callback `call` is.
     pub(crate) fn asked<const N: usize>(&self, call: &Call<N>) -> SchedId {
         match (call.asked, call.subject) {
-            (Asked::Owner, Some(task)) => self.owner(task),
-            (Asked::The(sched), _) => sched,
+            (CallOwner::Owner, Some(task)) => self.owner(task),
+            (CallOwner::The(sched), _) => sched,
             _ => SchedId::ROOT,
         }
     }

@@ -7,7 +7,7 @@ use model::user_space::BpfId;
 
 /// What of the kernel this machine has that programs can be attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AttachPoint {
     SchedSwitch,
     SchedWaking,
     SchedWakeup,
@@ -25,22 +25,24 @@ pub(crate) enum Place {
 }
 
 /// Tracepoints, by name.
-const TRACEPOINTS: [(&str, Place); 10] = [
-    ("sched_switch", Place::SchedSwitch),
-    ("sched_waking", Place::SchedWaking),
-    ("sched_wakeup", Place::SchedWakeup),
-    ("sched_wakeup_new", Place::SchedWakeupNew),
-    ("sched_process_fork", Place::SchedProcessFork),
-    ("sched_process_exit", Place::SchedProcessExit),
-    ("sched_process_free", Place::SchedProcessFree),
-    ("task_newtask", Place::TaskNewtask),
-    ("task_rename", Place::TaskRename),
-    ("cgroup_attach_task", Place::CgroupAttachTask),
+const TRACEPOINTS: [(&str, AttachPoint); 10] = [
+    ("sched_switch", AttachPoint::SchedSwitch),
+    ("sched_waking", AttachPoint::SchedWaking),
+    ("sched_wakeup", AttachPoint::SchedWakeup),
+    ("sched_wakeup_new", AttachPoint::SchedWakeupNew),
+    ("sched_process_fork", AttachPoint::SchedProcessFork),
+    ("sched_process_exit", AttachPoint::SchedProcessExit),
+    ("sched_process_free", AttachPoint::SchedProcessFree),
+    ("task_newtask", AttachPoint::TaskNewtask),
+    ("task_rename", AttachPoint::TaskRename),
+    ("cgroup_attach_task", AttachPoint::CgroupAttachTask),
 ];
 
 /// Functions, by name.
-const FUNCTIONS: [(&str, Place); 2] =
-    [("scx_tick", Place::ScxTick), ("bpf_scx_reg", Place::ScxReg)];
+const FUNCTIONS: [(&str, AttachPoint); 2] = [
+    ("scx_tick", AttachPoint::ScxTick),
+    ("bpf_scx_reg", AttachPoint::ScxReg),
+];
 
 /// A set of places.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +55,7 @@ impl Places {
         self.0 != 0
     }
 
-    pub const fn has(self, place: Place) -> bool {
+    pub const fn has(self, place: AttachPoint) -> bool {
         self.0 & 1 << place as u16 != 0
     }
 }
@@ -62,7 +64,7 @@ impl Places {
 #[derive(Clone, Debug)]
 pub(crate) struct Hook {
     pub link: BpfId,
-    pub place: Place,
+    pub place: AttachPoint,
     /// A function returns; else it is entered, or this is a tracepoint.
     pub at_exit: bool,
     /// Through a trampoline, which keeps its task from migrating; tracepoints have none.
@@ -128,7 +130,7 @@ impl Hooks {
     }
 }
 
-fn found(table: &[(&str, Place)], name: &str) -> Option<Place> {
+fn found(table: &[(&str, AttachPoint)], name: &str) -> Option<AttachPoint> {
     let found = table.iter().find(|(known, _)| *known == name);
     found.map(|(_, place)| *place)
 }

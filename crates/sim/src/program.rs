@@ -17,7 +17,9 @@ mod turns;
 pub(crate) use calls::with_program;
 
 use bpf::Door;
-use model::user_space::{BpfId, ProgramEnd, Stop, ThreadId, Turn, UserSpace, UserSpaceError};
+use model::user_space::{
+    BpfId, ProgramEnd, ThreadId, ThreadTurn, TurnEnd, UserSpace, UserSpaceError,
+};
 use model::{CpuId, Nanos, SimTime, TaskId};
 use workload::{CpuSet, SchedPolicy};
 
@@ -94,7 +96,7 @@ struct Thread {
     /// When it came into that state, as [`Program::sequence`] counts.
     since: u64,
     /// How its last turn ended, until the turn's cost has been paid.
-    due: Option<Stop>,
+    due: Option<TurnEnd>,
     /// What it is about to wait for has happened already.
     woken: bool,
     /// What its task is born with.
@@ -250,7 +252,7 @@ impl Machine {
         let state = self.program().thread(thread);
         let woken = std::mem::take(&mut state.woken);
         match state.due.take() {
-            None | Some(Stop::Again) => {
+            None | Some(TurnEnd::Again) => {
                 let now = self.uptime();
                 let Some(turn) = self.turn(vm, thread, now) else {
                     return;
@@ -259,12 +261,12 @@ impl Machine {
                 self.task_mut(id).work_left = turn.cost;
                 self.wake_threads(vm, &turn.woken, Waker::Current);
             }
-            Some(Stop::Wait { .. }) if woken => {}
-            Some(Stop::Wait { until: None }) => {
+            Some(TurnEnd::Wait { .. }) if woken => {}
+            Some(TurnEnd::Wait { until: None }) => {
                 self.program().set_state(thread, State::Waiting(None));
                 self.sleep(vm, cpu, id, false);
             }
-            Some(Stop::Wait { until: Some(until) }) => {
+            Some(TurnEnd::Wait { until: Some(until) }) => {
                 let time = Self::moment_of(until);
                 if time > self.now {
                     self.program()
@@ -272,8 +274,8 @@ impl Machine {
                     self.sleep_until(vm, cpu, id, time);
                 }
             }
-            Some(Stop::Yield) => self.yield_task(vm, cpu, id),
-            Some(Stop::Exit) => {
+            Some(TurnEnd::Yield) => self.yield_task(vm, cpu, id),
+            Some(TurnEnd::Exit) => {
                 self.program().set_state(thread, State::Over);
                 self.work.leave(id);
                 self.begin_exit(vm, id);
@@ -285,7 +287,7 @@ impl Machine {
     }
 
     /// A turn of `thread` from `now`, an uptime, on. `None` if the run cannot go on.
-    fn turn(&mut self, vm: &mut Vm, thread: ThreadId, now: Nanos) -> Option<Turn> {
+    fn turn(&mut self, vm: &mut Vm, thread: ThreadId, now: Nanos) -> Option<ThreadTurn> {
         let program = self.program();
         program.turns += 1;
         program.set_state(thread, State::Ready(now));
@@ -306,7 +308,7 @@ impl Machine {
                 let cost = turn.cost.max(Nanos::new(1));
                 let spent = &mut self.program().spent;
                 *spent = Nanos::new(spent.get().saturating_add(cost.get()));
-                Some(Turn { cost, ..turn })
+                Some(ThreadTurn { cost, ..turn })
             }
             Err(error) => {
                 self.give_up_program(error);
@@ -324,7 +326,7 @@ impl Machine {
             let state = program.thread(thread);
             match (has_tasks, state.task) {
                 (true, Some(id)) => {
-                    state.woken = matches!(state.due, Some(Stop::Wait { .. }));
+                    state.woken = matches!(state.due, Some(TurnEnd::Wait { .. }));
                     if self.task(id).state == RunState::Sleeping {
                         self.program().set_state(thread, State::Ready(now));
                         self.charge(|costs| costs.wakeup);

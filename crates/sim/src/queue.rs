@@ -31,15 +31,15 @@ impl When {
 /// No event says when it was added. Of those with the same time and rank each structure keeps the
 /// order in which they came.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct QueueEntry {
     when: When,
     /// What.
     pub what: Packed,
 }
 
-const _: () = assert!(size_of::<Entry>() == 32, "two of them fill a line");
+const _: () = assert!(size_of::<QueueEntry>() == 32, "two of them fill a line");
 
-impl Entry {
+impl QueueEntry {
     /// When.
     #[inline(always)]
     pub const fn time(&self) -> SimTime {
@@ -109,13 +109,13 @@ struct Later {
     /// No event here comes before it.
     base: u64,
     /// By level and digit.
-    slots: Vec<Vec<Entry>>,
+    slots: Vec<Vec<QueueEntry>>,
     /// Filled slots of each level.
     filled: [u64; LEVELS],
     /// Filled levels.
     levels: u32,
     /// An empty slot's memory, for the slot that is being sorted out.
-    spare: Vec<Entry>,
+    spare: Vec<QueueEntry>,
 }
 
 impl Later {
@@ -143,13 +143,13 @@ impl Later {
         if entries.len() == entries.capacity() {
             return push_growing(entries, when, what);
         }
-        entries.push(Entry { when, what });
+        entries.push(QueueEntry { when, what });
     }
 
     /// Moves the earliest events to `front`, which is empty: those of a span of time that ends
     /// before the returned one begins. Says in `soon` whom those concern that are near now.
     /// `None` if there are none.
-    fn advance(&mut self, front: &mut Vec<Entry>, soon: &mut Soon) -> Option<u64> {
+    fn advance(&mut self, front: &mut Vec<QueueEntry>, soon: &mut Soon) -> Option<u64> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
             let slot = self.filled[level].trailing_zeros() as usize;
@@ -168,7 +168,7 @@ impl Later {
                 // The slot gets the memory of the array that is used up.
                 std::mem::swap(front, entries);
                 // They stand as they were added, and stay so if they have the same time and rank.
-                front.sort_by_key(Entry::key);
+                front.sort_by_key(QueueEntry::key);
                 let span = 1_u64.checked_shl(shift).unwrap_or(u64::MAX);
                 return Some(begin.saturating_add(span));
             }
@@ -196,8 +196,8 @@ impl Later {
 /// Apart, so that a push which finds room saves no registers for the allocator.
 #[cold]
 #[inline(never)]
-fn push_growing(entries: &mut Vec<Entry>, when: When, what: Packed) {
-    entries.push(Entry { when, what });
+fn push_growing(entries: &mut Vec<QueueEntry>, when: When, what: Packed) {
+    entries.push(QueueEntry { when, what });
 }
 
 #[cold]
@@ -226,16 +226,16 @@ impl Soon {
 
     /// Notes the CPUs of the next few events.
     #[inline]
-    fn note_cpus(&mut self, entries: &[Entry]) {
+    fn note_cpus(&mut self, entries: &[QueueEntry]) {
         if self.are_cpus_wanted {
-            self.cpus.extend(entries.iter().map(Entry::cpu));
+            self.cpus.extend(entries.iter().map(QueueEntry::cpu));
         }
     }
 
     #[inline]
-    fn note(&mut self, entries: &[Entry]) {
+    fn note(&mut self, entries: &[QueueEntry]) {
         if self.is_wanted && entries.len() <= SOON {
-            let task = |entry: &Entry| match entry.what.variant() {
+            let task = |entry: &QueueEntry| match entry.what.variant() {
                 Packed::TIMER | Packed::START => Some(entry.what.task()),
                 _ => None,
             };
@@ -246,7 +246,7 @@ impl Soon {
 
 /// An event for which there is no room at the front. The greatest is the one that comes first.
 struct Spilt {
-    entry: Entry,
+    entry: QueueEntry,
     /// How many were spilt before: a heap keeps no order between equal ones.
     number: u64,
 }
@@ -286,7 +286,7 @@ impl Ord for Spilt {
 /// place, so that one that comes soon moves what is before it, and one that comes last moves none.
 pub struct EventQueue {
     /// The first event first, behind `begin` events that were taken.
-    front: Vec<Entry>,
+    front: Vec<QueueEntry>,
     begin: usize,
     /// What `front` had no room for. As long as there is any, nothing is added to `front`, so that
     /// of equal events the one in `front` was added first.
@@ -390,7 +390,7 @@ impl EventQueue {
             if self.front.len() == self.front.capacity() {
                 return push_growing(&mut self.front, when, what);
             }
-            return self.front.push(Entry { when, what });
+            return self.front.push(QueueEntry { when, what });
         }
         let Some(free) = self.begin.checked_sub(1) else {
             return self.insert(when, what);
@@ -402,7 +402,7 @@ impl EventQueue {
             places[at] = places[at + 1];
             at += 1;
         }
-        places[at] = Entry { when, what };
+        places[at] = QueueEntry { when, what };
     }
 
     /// As [`EventQueue::push_near`], with no place in front that is free.
@@ -411,7 +411,7 @@ impl EventQueue {
     fn insert(&mut self, when: When, what: Packed) {
         let key = when.key();
         let at = self.front.partition_point(|other| other.key() <= key);
-        self.front.insert(at, Entry { when, what });
+        self.front.insert(at, QueueEntry { when, what });
     }
 
     /// As [`EventQueue::push_near`], with many events at the front or many that were taken.
@@ -427,7 +427,7 @@ impl EventQueue {
         }
         let number = self.spilt_ever;
         self.spilt_ever += 1;
-        let entry = Entry { when, what };
+        let entry = QueueEntry { when, what };
         self.spilt.push(Spilt { entry, number });
     }
 
@@ -448,8 +448,8 @@ impl EventQueue {
         let later = self.later.slots.iter().flatten();
         let front = self.front.iter().skip(self.begin);
         let all = || front.clone().chain(spilt.clone()).chain(later.clone());
-        let is_timer = |entry: &Entry| entry.what.variant() == Packed::BPF_TIMER;
-        let is_resume = |entry: &Entry| entry.what.variant() == Packed::RESUME;
+        let is_timer = |entry: &QueueEntry| entry.what.variant() == Packed::BPF_TIMER;
+        let is_resume = |entry: &QueueEntry| entry.what.variant() == Packed::RESUME;
         all().any(is_timer) && all().all(|entry| is_timer(entry) || is_resume(entry))
     }
 
@@ -468,7 +468,7 @@ impl EventQueue {
     /// The next event, with some that `front` had no room for.
     #[cold]
     #[inline(never)]
-    fn next_of_many(&self) -> Option<&Entry> {
+    fn next_of_many(&self) -> Option<&QueueEntry> {
         let near = self.front.get(self.begin);
         match self.spilt.peek() {
             Some(Spilt { entry, .. }) if near.is_none_or(|near| entry.key() < near.key()) => {
@@ -500,7 +500,7 @@ impl EventQueue {
     // As it is: a smaller thing made of it would be put together in memory, at places that do not
     // suit the loads by which it is copied.
     #[inline(always)]
-    pub fn advance(&mut self) -> Option<Entry> {
+    pub fn advance(&mut self) -> Option<QueueEntry> {
         if !self.spilt.is_empty() {
             return self.advance_spilt();
         }
@@ -530,7 +530,7 @@ impl EventQueue {
 
     #[cold]
     #[inline(never)]
-    fn advance_spilt(&mut self) -> Option<Entry> {
+    fn advance_spilt(&mut self) -> Option<QueueEntry> {
         let near = self.front.get(self.begin).copied();
         let spilt = self.spilt.peek().map(|spilt| spilt.entry.key());
         let entry = match (near, spilt) {
@@ -551,7 +551,7 @@ mod tests {
     use super::*;
 
     impl EventQueue {
-        fn pop(&mut self) -> Option<Entry> {
+        fn pop(&mut self) -> Option<QueueEntry> {
             let entry = self.advance()?;
             assert_eq!((entry.time(), entry.depth()), (self.now, self.depth));
             Some(entry)

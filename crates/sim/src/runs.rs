@@ -145,7 +145,7 @@ impl<'a> Simulation<'a> {
         };
         machine.plan_interventions(self.interventions);
         let audience = &mut self.audience;
-        go(spec, &mut machine, &mut vm, audience)?;
+        run_machine(spec, &mut machine, &mut vm, audience)?;
         // Detaching calls the policy, too, and that is no part of the run.
         let tally = machine.calls.take_tally();
         let summary = finish(&mut machine, &mut vm, audience);
@@ -184,7 +184,7 @@ impl<'a> Simulation<'a> {
             mut vm,
         } = prepare(&spec.policy, &spec.machine, self.options, self.noted())?;
         let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
-        let plan = setup::Plan::new(entries, setup, changes);
+        let plan = setup::SetupPlan::new(entries, setup, changes);
         let mut machine = self.machine_of(spec, (ops, plan, mirror))?;
         machine.populate(&mut vm)?;
         let at = SimTime::ZERO + spec.attach_after;
@@ -203,7 +203,7 @@ impl<'a> Simulation<'a> {
             .map_err(PolicyError::of(&spec.policy));
         let (door, mut vm) = opened?;
         let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
-        let plan = setup::Plan::new(Vec::new(), Vec::new(), Vec::new());
+        let plan = setup::SetupPlan::new(Vec::new(), Vec::new(), Vec::new());
         let mut machine = self.machine_of(spec, (Ops::none(), plan, mirror))?;
         machine.start_program(&mut vm, (user, door), (&spec.policy.name, free))?;
         Ok((machine, vm))
@@ -213,7 +213,7 @@ impl<'a> Simulation<'a> {
     fn machine_of(
         &self,
         spec: &RunSpec,
-        (ops, setup, mirror): (Ops, setup::Plan, Mirror),
+        (ops, setup, mirror): (Ops, setup::SetupPlan, Mirror),
     ) -> Result<Machine, Error> {
         let work = Work::new(Arc::clone(&spec.workload), spec.machine.cpus, spec.seed)?;
         Ok(Machine::new(Parts {
@@ -248,7 +248,7 @@ fn with_threads<'a>(spec: Cow<'a, RunSpec>, user: Option<&User>) -> Cow<'a, RunS
 }
 
 /// Lets the machine run to its end, whose tasks exist.
-fn go(
+fn run_machine(
     spec: &RunSpec,
     machine: &mut Machine,
     vm: &mut Vm,

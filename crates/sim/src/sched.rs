@@ -11,7 +11,7 @@ use crate::counters::Counter;
 use crate::cpu::{Curr, Occupant, Todo};
 use crate::flags::{self, enq, preempt};
 use crate::machine::{Machine, Vm};
-use crate::ops::{Asked, Call};
+use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
 use crate::task::{Class, RunState};
 
@@ -302,7 +302,7 @@ impl Machine {
             &Call {
                 op: Op::CpuAcquire,
                 locked: Some(cpu),
-                asked: Asked::Root,
+                asked: CallOwner::Root,
                 subject: None,
                 args: [number, 0],
                 words: (number, 0),
@@ -320,7 +320,7 @@ impl Machine {
             &Call {
                 op: Op::Dispatch,
                 locked: Some(cpu),
-                asked: Asked::Root,
+                asked: CallOwner::Root,
                 subject: prev.subject(),
                 args: [number, prev.address],
                 words: (number, u64::from(prev.queued)),
@@ -415,7 +415,7 @@ impl Machine {
             &Call {
                 op: Op::CpuRelease,
                 locked: Some(cpu),
-                asked: Asked::Root,
+                asked: CallOwner::Root,
                 subject: None,
                 args: [number, args],
                 words: (number, u64::from(reason)),
@@ -479,7 +479,7 @@ impl Machine {
                 &Call {
                     op: Op::Running,
                     locked: Some(cpu),
-                    asked: Asked::Owner,
+                    asked: CallOwner::Owner,
                     subject: Some(id),
                     args: [address],
                     words: (slice, u64::from(cpu.0)),

@@ -15,14 +15,14 @@ use crate::{Error, PolicyError};
 
 /// A program to run, found in the object.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct SetupRun {
     name: String,
     function: u32,
     context: Vec<u8>,
     when: SetUpTime,
 }
 
-impl Run {
+impl SetupRun {
     /// Finds what `wanted` names.
     pub(crate) fn find(image: &Image, wanted: &SetUp) -> Result<Self, bpf::SetUpError> {
         let (function, context) = image.context(&wanted.program, &wanted.args)?;
@@ -38,7 +38,7 @@ impl Run {
 /// A variable that gets another value while the policy runs, as user space stores into the memory
 /// that it shares with the policy: no CPU is stopped, and no callback knows of it.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct VariableChange {
     /// The variable and the time, as the user wrote them, and the value.
     text: String,
     when: SimTime,
@@ -46,7 +46,7 @@ pub(crate) struct Change {
     is_made: bool,
 }
 
-impl Change {
+impl VariableChange {
     /// Finds what `name` with a time behind it, `interactive@5s`, sets to `value`. `None` when it
     /// has none.
     pub(crate) fn find(
@@ -97,16 +97,20 @@ impl Failure {
 
 /// What the policy's loader puts into maps and runs, and which of it failed.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct SetupPlan {
     entries: Vec<Entries>,
-    runs: Vec<Run>,
-    changes: Vec<Change>,
+    runs: Vec<SetupRun>,
+    changes: Vec<VariableChange>,
     failure: Option<Failure>,
 }
 
-impl Plan {
+impl SetupPlan {
     /// Nothing of it has been done.
-    pub(crate) fn new(entries: Vec<Entries>, runs: Vec<Run>, changes: Vec<Change>) -> Self {
+    pub(crate) fn new(
+        entries: Vec<Entries>,
+        runs: Vec<SetupRun>,
+        changes: Vec<VariableChange>,
+    ) -> Self {
         Self {
             entries,
             runs,
@@ -173,7 +177,7 @@ impl Machine {
         done
     }
 
-    fn set_up_with(&mut self, vm: &mut Vm, run: &Run) -> Result<(), Failure> {
+    fn set_up_with(&mut self, vm: &mut Vm, run: &SetupRun) -> Result<(), Failure> {
         let mut context = run.context.clone();
         let result = self.outside_callbacks(vm, |vm, machine| {
             vm.run_syscall(run.function, &mut context, machine)

@@ -11,7 +11,7 @@ use model::TaskId;
 
 /// Where a vtime-ordered task stands: distance from the queue's base, then order of entry, which
 /// counts from 1.
-pub type Key = (i64, NonZero<u64>);
+pub type QueueKey = (i64, NonZero<u64>);
 
 /// Entries of a chunk at most.
 const FULL: usize = 64;
@@ -20,7 +20,7 @@ const THIN: usize = FULL / 4;
 /// Emptied chunks that are kept.
 const SPARE: usize = 4;
 
-type Chunk = Vec<(Key, TaskId)>;
+type Chunk = Vec<(QueueKey, TaskId)>;
 
 /// Tasks by key. No two keys are equal.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl Sorted {
     }
 
     /// The task behind `key`, which may be gone.
-    pub fn after(&self, key: Key) -> Option<TaskId> {
+    pub fn after(&self, key: QueueKey) -> Option<TaskId> {
         let chunk = self.chunk_of(key);
         let entries = self.chunk(chunk)?;
         let at = entries.partition_point(|(own, _)| *own <= key);
@@ -80,7 +80,7 @@ impl Sorted {
     }
 
     /// The task before `key`, which may be gone.
-    pub fn before(&self, key: Key) -> Option<TaskId> {
+    pub fn before(&self, key: QueueKey) -> Option<TaskId> {
         let chunk = self.chunk_of(key);
         let entries = self.chunk(chunk)?;
         let at = entries.partition_point(|(own, _)| *own < key);
@@ -93,7 +93,7 @@ impl Sorted {
 
     /// Adds a task.
     #[inline]
-    pub fn insert(&mut self, key: Key, task: TaskId) {
+    pub fn insert(&mut self, key: QueueKey, task: TaskId) {
         self.len += 1;
         if !self.others.is_empty() || self.first.len() == FULL {
             return self.insert_among(key, task);
@@ -110,7 +110,7 @@ impl Sorted {
 
     /// As [`Sorted::insert`], into one of several chunks or into a full one.
     #[inline(never)]
-    fn insert_among(&mut self, key: Key, task: TaskId) {
+    fn insert_among(&mut self, key: QueueKey, task: TaskId) {
         let mut chunk = self.chunk_of(key);
         let entries = self.chunk_mut(chunk);
         let mut at = entries.partition_point(|(own, _)| *own < key);
@@ -122,7 +122,7 @@ impl Sorted {
 
     /// Takes the task with `key` out, if there is one.
     #[inline]
-    pub fn remove(&mut self, key: Key) -> Option<TaskId> {
+    pub fn remove(&mut self, key: QueueKey) -> Option<TaskId> {
         match self.first[..] {
             // The only one.
             [(own, task)] if own == key && self.others.is_empty() => {
@@ -136,7 +136,7 @@ impl Sorted {
 
     /// As [`Sorted::remove`], with several tasks.
     #[inline(never)]
-    fn remove_among(&mut self, key: Key) -> Option<TaskId> {
+    fn remove_among(&mut self, key: QueueKey) -> Option<TaskId> {
         let chunk = self.chunk_of(key);
         let entries = self.chunk_mut(chunk);
         let at = match entries.first() {
@@ -172,7 +172,7 @@ impl Sorted {
 
     /// The first chunk that ends at `key` or behind it, or the last one.
     #[inline(always)]
-    fn chunk_of(&self, key: Key) -> usize {
+    fn chunk_of(&self, key: QueueKey) -> usize {
         if self.others.is_empty() || ends_at_or_behind(&self.first, key) {
             return 0;
         }
@@ -180,7 +180,7 @@ impl Sorted {
     }
 
     #[inline(never)]
-    fn chunk_behind_first(&self, key: Key) -> usize {
+    fn chunk_behind_first(&self, key: QueueKey) -> usize {
         let last = self.others.len();
         // Most tasks that come are put near the end.
         match last.checked_sub(2) {
@@ -253,7 +253,7 @@ impl Sorted {
     }
 }
 
-fn ends_at_or_behind(chunk: &Chunk, key: Key) -> bool {
+fn ends_at_or_behind(chunk: &Chunk, key: QueueKey) -> bool {
     chunk.last().is_some_and(|(last, _)| *last >= key)
 }
 
@@ -267,7 +267,7 @@ mod tests {
 
     /// Against the standard library's map: short queues and long ones, growing at the end, at
     /// random places, shrinking from the front and anywhere.
-    fn key(place: i64, earlier: u64) -> Key {
+    fn key(place: i64, earlier: u64) -> QueueKey {
         (place, NonZero::<u64>::MIN.saturating_add(earlier))
     }
 
@@ -276,7 +276,7 @@ mod tests {
         for seed in 0..24 {
             let mut rng = Rng::new(seed, 3);
             let mut sorted = Sorted::new();
-            let mut model: BTreeMap<Key, TaskId> = BTreeMap::new();
+            let mut model: BTreeMap<QueueKey, TaskId> = BTreeMap::new();
             let most = [3, 70, 300, 2_000][(seed % 4) as usize];
             let mut end = 0;
             let mut grows = true;
@@ -311,7 +311,7 @@ mod tests {
         }
     }
 
-    fn agree(sorted: &Sorted, model: &BTreeMap<Key, TaskId>, rng: &mut Rng) {
+    fn agree(sorted: &Sorted, model: &BTreeMap<QueueKey, TaskId>, rng: &mut Rng) {
         assert_eq!(sorted.len() as usize, model.len());
         assert_eq!(sorted.first(), model.values().next().copied());
         assert_eq!(sorted.last(), model.values().next_back().copied());

@@ -9,7 +9,7 @@ use model::{CpuId, Op, SimTime, TaskId, What};
 use crate::cpu::{Mode, Todo};
 use crate::drive::PORTION;
 use crate::machine::{Machine, Vm};
-use crate::ops::{Asked, Call};
+use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
 use crate::queue::Planned;
 use crate::task::{Class, Phase};
@@ -90,7 +90,7 @@ impl Machine {
                 &Call {
                     op: Op::Tick,
                     locked: Some(cpu),
-                    asked: Asked::Owner,
+                    asked: CallOwner::Owner,
                     subject: Some(id),
                     args: [address],
                     words: (slice, 0),

@@ -9,8 +9,8 @@ use model::{Cause, CpuId, EventKind, Op, TaskId, WakeCause, Wakeup, What};
 use crate::flags::{Waker, enq, wake};
 use crate::idle::Wanted;
 use crate::machine::{Machine, Vm};
-use crate::ops::{Asked, Call};
-use crate::places::Place;
+use crate::ops::{Call, CallOwner};
+use crate::places::AttachPoint;
 use crate::task::{Carried, Class, Direct, Phase, RunState};
 
 impl Machine {
@@ -22,7 +22,7 @@ impl Machine {
             return;
         }
         if self.hooked.any() {
-            self.trace_task(vm, Place::SchedWaking, id);
+            self.trace_task(vm, AttachPoint::SchedWaking, id);
         }
         let held = self.take_machine();
         let flags = match by {
@@ -93,13 +93,13 @@ impl Machine {
         task.enter(Phase::Wait, now);
         self.enqueue_task_here(vm, id, flags);
         if new && self.hooked.any() {
-            self.trace_task(vm, Place::SchedWakeupNew, id);
+            self.trace_task(vm, AttachPoint::SchedWakeupNew, id);
         }
         self.wakeup_preempt(cpu, id);
         self.task_mut(id).waking = false;
         self.mirror_state(id);
         if !new && self.hooked.any() {
-            self.trace_task(vm, Place::SchedWakeup, id);
+            self.trace_task(vm, AttachPoint::SchedWakeup, id);
         }
         if self.deferred.any() {
             self.run_deferred(cpu);
@@ -203,7 +203,7 @@ impl Machine {
             &Call {
                 op: Op::SelectCpu,
                 locked: None,
-                asked: Asked::Owner,
+                asked: CallOwner::Owner,
                 subject: Some(id),
                 args: [address, u64::from(prev.0), flags],
                 words: (flags, u64::from(prev.0)),

@@ -76,9 +76,9 @@ pub fn answered(request: &[u8]) -> Value {
         let error = ask::Error::from(error);
         let advice = error.advice();
         let kind = match error.kind() {
-            ask::Kind::Usage => "usage",
-            ask::Kind::Unsupported => "unsupported",
-            ask::Kind::Input | ask::Kind::Cancelled => "input",
+            ask::ErrorKind::Usage => "usage",
+            ask::ErrorKind::Unsupported => "unsupported",
+            ask::ErrorKind::Input | ask::ErrorKind::Cancelled => "input",
         };
         let message = format!("{:#}", error.into_cause());
         json!({ "error": { "kind": kind, "message": message, "advice": advice } })

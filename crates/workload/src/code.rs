@@ -103,7 +103,7 @@ impl Code {
     }
 
     /// The number of the next instruction.
-    fn here(&self) -> u32 {
+    fn next_index(&self) -> u32 {
         u32::try_from(self.instrs.len()).expect("a file has fewer than 2^32 operations")
     }
 
@@ -125,7 +125,7 @@ impl Code {
             Operation::Loop {
                 count: None, body, ..
             } => {
-                let top = self.here();
+                let top = self.next_index();
                 self.body(body);
                 self.push(Instr::Jump(top), line);
             }
@@ -179,7 +179,7 @@ impl Code {
     }
 
     fn repeat_while(&mut self, cond: &Expr, body: &[Step], line: u32) {
-        let top = self.here();
+        let top = self.next_index();
         let exit = self.unless(cond.clone(), line);
         self.body(body);
         self.push(Instr::Jump(top), line);
@@ -226,7 +226,7 @@ impl Code {
         let limit = self.hidden(end, line);
         let except = except.map(|except| self.hidden(except, line));
         self.assign(slot, first.clone(), line);
-        let top = self.here();
+        let top = self.next_index();
         let cond = binary(Binary::Less, Expr::Variable(slot), limit);
         let exit = self.unless(cond, line);
         let skip = except.map(|except| {
@@ -273,7 +273,7 @@ impl Code {
         let mut starts = Vec::new();
         let mut ends = Vec::new();
         for (weight, body) in arms {
-            starts.push((*weight, self.here()));
+            starts.push((*weight, self.next_index()));
             self.body(body);
             ends.push(self.push(Instr::Jump(0), line));
         }
@@ -283,7 +283,7 @@ impl Code {
 
     /// Makes the jump at `from` lead to the next instruction.
     fn land(&mut self, from: usize) {
-        let here = self.here();
+        let here = self.next_index();
         match &mut self.instrs[from] {
             Instr::Jump(to) | Instr::Unless { to, .. } => *to = here,
             other => unreachable!("{other:?} is no jump"),

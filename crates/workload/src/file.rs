@@ -6,7 +6,7 @@ use super::names::Names;
 use super::parser::Parser;
 use super::{StopRule, Workload};
 use model::file::{FileError, Problem};
-use model::file::{Source, Table, Value, text, texts};
+use model::file::{FileTable, FileValue, Source, text, texts};
 use model::{Advised, Kernel, MachineSpec, Nanos, Profile};
 
 mod cgroups;
@@ -67,13 +67,13 @@ impl Workload {
 type ProfileReader<'a> = &'a dyn Fn(&str) -> Result<Profile, Advised>;
 
 /// Tables of one kind, in the order of the file.
-type Entries<'a> = Vec<(&'a str, usize, Value<'a>)>;
+type Entries<'a> = Vec<(&'a str, usize, FileValue<'a>)>;
 
 struct FileReader<'a> {
     source: &'a Source<'a>,
     names: Names,
-    head: Table<'a>,
-    machine: Option<Value<'a>>,
+    head: FileTable<'a>,
+    machine: Option<FileValue<'a>>,
     cgroups: Entries<'a>,
     channels: Entries<'a>,
     locks: Entries<'a>,
@@ -84,7 +84,7 @@ struct FileReader<'a> {
     requests: Entries<'a>,
     interrupts: Entries<'a>,
     disks: Entries<'a>,
-    memory: Option<Value<'a>>,
+    memory: Option<FileValue<'a>>,
     hotplugs: Entries<'a>,
     deadlines: Entries<'a>,
     groups: Entries<'a>,
@@ -96,7 +96,7 @@ impl<'a> FileReader<'a> {
         root: &'a DeTable<'a>,
         scale: &[(String, i64)],
     ) -> Result<Self, FileError> {
-        let mut root = Table::root(source, root);
+        let mut root = FileTable::root(source, root);
         let refused = root
             .entries()
             .into_iter()
@@ -108,7 +108,7 @@ impl<'a> FileReader<'a> {
         let reader = Self {
             source,
             names: Names::default(),
-            head: Table::new(source, "[workload]".to_owned(), head)?,
+            head: FileTable::new(source, "[workload]".to_owned(), head)?,
             machine: root.get("machine"),
             cgroups: declared(source, &mut root, "cgroup")?,
             channels: declared(source, &mut root, "chan")?,
@@ -138,7 +138,7 @@ impl<'a> FileReader<'a> {
         let Some(value) = self.head.get("scale") else {
             return self.refuse_unknown_scale(set, 0);
         };
-        let table = Table::new(self.source, "scale".to_owned(), value)?;
+        let table = FileTable::new(self.source, "scale".to_owned(), value)?;
         for (name, at, value) in table.entries() {
             self.check_name(name, at)?;
             let file_value = self.integer(value, i64::MIN..=i64::MAX, name)?;
@@ -224,7 +224,7 @@ impl<'a> FileReader<'a> {
         let Some(value) = self.machine else {
             return Ok(machine);
         };
-        let mut table = Table::new(self.source, "[machine]".to_owned(), value)?;
+        let mut table = FileTable::new(self.source, "[machine]".to_owned(), value)?;
         let mut integer = |key, low, high| -> Result<Option<i64>, FileError> {
             table
                 .get(key)
@@ -303,13 +303,13 @@ impl<'a> FileReader<'a> {
 /// The tables `[kind.NAME]`.
 fn declared<'a>(
     source: &'a Source<'a>,
-    root: &mut Table<'a>,
+    root: &mut FileTable<'a>,
     kind: &'static str,
 ) -> Result<Entries<'a>, FileError> {
     let Some(value) = root.get(kind) else {
         return Ok(Vec::new());
     };
-    Ok(Table::new(source, format!("{kind}.NAME"), value)?.entries())
+    Ok(FileTable::new(source, format!("{kind}.NAME"), value)?.entries())
 }
 
 fn small(value: i64) -> u32 {

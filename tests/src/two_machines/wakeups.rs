@@ -1,6 +1,6 @@
 //! Bodies about who gets the CPU at a wakeup, which hold on both machines.
 
-use super::{Body, Scenario, Turn, Yield, assert_survived, ms};
+use super::{Body, Scenario, TraceTurn, Yield, assert_survived, ms};
 
 /// Under Staircase a fresh slice preempts on the same stair. It does so, too, when a real-time task
 /// wakes its owner and so has the CPU at that moment: the task that this one displaced counts.
@@ -24,9 +24,9 @@ pub fn a_real_time_waker_hides_no_equal() -> Body {
         assert_survived(run);
         let mouse = run.turns("mouse")[0].task;
         let pointer = run.turns("pointer").into_iter();
-        let woken: Vec<Turn> = pointer.filter(|turn| turn.behind == Some(mouse)).collect();
+        let woken: Vec<TraceTurn> = pointer.filter(|turn| turn.behind == Some(mouse)).collect();
         assert!(woken.len() >= 20, "{woken:?}");
-        let waited = woken.iter().filter_map(Turn::wait);
+        let waited = woken.iter().filter_map(TraceTurn::wait);
         // Behind the hog it would wait for half an interval in the mean.
         let short = waited.filter(|wait| wait.get() < ms(1)).count();
         assert!(short * 10 >= woken.len() * 7, "{woken:?}");

@@ -19,7 +19,7 @@ use crate::services::{Content, Services};
 
 /// A recording that was read once.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownRecording {
     path: PathBuf,
     window: Window,
     /// Names, and the machine as far as the recording says.
@@ -32,7 +32,7 @@ pub struct Known {
     pub is_foreign: bool,
 }
 
-impl Known {
+impl KnownRecording {
     /// Reads a recording for the first time, and says what was found in it.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::error::UsageError;
 use crate::goal::family;
 use crate::outcome::ejection;
 use crate::policy;
-use crate::recording::halves::Known;
+use crate::recording::halves::KnownRecording;
 use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::score_file::Identity;
@@ -108,7 +108,7 @@ impl Held {
 /// The load of the first half, and what was recorded in both.
 fn halves(
     services: &Services<'_>,
-    (known, second): (&Known, Option<&Known>),
+    (known, second): (&KnownRecording, Option<&KnownRecording>),
     cut: SimTime,
 ) -> anyhow::Result<(Workload, stats::Half, stats::Half)> {
     let Some(second) = second else {

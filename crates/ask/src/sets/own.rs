@@ -231,7 +231,7 @@ fn figures(command: &Value) -> CommandFigures {
 
 /// What a folder says of its runs.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct FolderPlan {
     /// The arm that is the baseline.
     pub baseline: Option<String>,
     /// The one that is it a second time.
@@ -248,11 +248,11 @@ pub(super) fn folder(
     services: &Services<'_>,
     path: &Path,
     sets: &mut Gathered,
-) -> anyhow::Result<Plan> {
+) -> anyhow::Result<FolderPlan> {
     let sweep = path.join(SWEEP);
     if services.is_file(&sweep) {
         *sets = super::of_file(services, &sweep)?;
-        return Ok(Plan::default());
+        return Ok(FolderPlan::default());
     }
     if !services.is_file(&path.join(BENCH)) {
         let path = path.display();
@@ -283,7 +283,7 @@ pub fn lines(services: &Services<'_>, path: &Path) -> anyhow::Result<Vec<Value>>
     lines.collect()
 }
 
-fn bench(services: &Services<'_>, path: &Path, sets: &mut Gathered) -> anyhow::Result<Plan> {
+fn bench(services: &Services<'_>, path: &Path, sets: &mut Gathered) -> anyhow::Result<FolderPlan> {
     let plans = documents(services, &path.join(BENCH))?;
     let plan = plans.first().context("an empty bench.json")?;
     if plan["runslice_bench"].as_u64() != Some(1) {
@@ -333,7 +333,7 @@ fn bench(services: &Services<'_>, path: &Path, sets: &mut Gathered) -> anyhow::R
     let name = |value: &Value| value.as_str().map(str::to_owned);
     let baseline = arms.first().and_then(|arm| name(&arm["name"]));
     let looks = plan["looks"].as_u64().and_then(|it| it.try_into().ok());
-    Ok(Plan {
+    Ok(FolderPlan {
         baseline,
         again: name(&plan["again"]),
         looks: looks.unwrap_or(1),

@@ -6,10 +6,10 @@
 use std::ops::Range;
 
 /// Operations, one after the other.
-pub type Ops = Vec<Op>;
+pub type Ops = Vec<OperationWords>;
 
 /// One operation: its words, with lists of others between them.
-pub type Op = Vec<Piece>;
+pub type OperationWords = Vec<Piece>;
 
 /// A part of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub fn read(text: &str) -> Option<Ops> {
 
 fn list(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, deep: usize) -> Option<Ops> {
     let mut ops = Vec::new();
-    let mut op: Op = Vec::new();
+    let mut op: OperationWords = Vec::new();
     let mut words = String::new();
     let mut open = 0_usize;
     while let Some(&letter) = rest.peek() {
@@ -75,7 +75,7 @@ fn begins_a_list(words: &str) -> bool {
     words.ends_with(')') || words.ends_with("else") || words.is_empty()
 }
 
-fn close(words: &mut String, op: &mut Op) {
+fn close(words: &mut String, op: &mut OperationWords) {
     let taken = std::mem::take(words);
     if !taken.trim().is_empty() {
         op.push(Piece::Words(taken.trim().to_owned()));
@@ -83,7 +83,7 @@ fn close(words: &mut String, op: &mut Op) {
 }
 
 /// The text of operations.
-pub fn text(ops: &[Op]) -> String {
+pub fn text(ops: &[OperationWords]) -> String {
     let ops = ops.iter().map(|op| {
         let pieces = op.iter().map(|piece| match piece {
             Piece::Words(words) => words.clone(),
@@ -95,7 +95,7 @@ pub fn text(ops: &[Op]) -> String {
 }
 
 /// How many operations there are, those within others included.
-pub fn count(ops: &[Op]) -> usize {
+pub fn count(ops: &[OperationWords]) -> usize {
     let of = |piece: &Piece| match piece {
         Piece::Words(_) => 0,
         Piece::List(ops) => count(ops),
@@ -122,7 +122,7 @@ pub fn chunks(len: usize) -> Vec<Range<usize>> {
 
 /// Operations with less in them: without some, or with what is in a list in the place of the
 /// operation that has it.
-pub fn smaller(ops: &[Op]) -> Vec<Ops> {
+pub fn smaller(ops: &[OperationWords]) -> Vec<Ops> {
     let mut variants: Vec<Ops> = chunks(ops.len())
         .into_iter()
         .filter(|gone| gone.len() < ops.len())

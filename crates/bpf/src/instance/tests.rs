@@ -504,7 +504,7 @@ fn calls_of_host_functions_are_counted_by_name_when_asked() {
 
 /// Remembers where the program is that calls it.
 fn where_it_is(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
-    ctx.host.released.push(ctx.vm.here().into());
+    ctx.host.released.push(ctx.vm.current_place().into());
     Ok(0)
 }
 
@@ -545,10 +545,10 @@ fn a_program_is_where_it_called_or_chose_last() {
     };
     let (mut vm, mut host) = (object.with(BACKEND, &table, config), SceneWorld::default());
     vm.begin_place(0);
-    assert_eq!(vm.here(), 0);
+    assert_eq!(vm.current_place(), 0);
     assert_eq!(vm.call_program(0, &[], &mut host), Ok(0));
     assert_eq!(host.released, [1, 2, 3]);
-    assert_eq!(vm.here(), 3, "the choice, not what follows");
+    assert_eq!(vm.current_place(), 3, "the choice, not what follows");
     assert_eq!(
         vm.place(3).map(|place| place.line),
         Some(0),

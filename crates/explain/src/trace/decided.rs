@@ -7,7 +7,7 @@ use model::{
     TaskId, Text, What, insert,
 };
 
-use super::{Selection, Which};
+use super::{Selection, TracedTasks};
 use crate::why::{Act, Places};
 use traces::task_name;
 
@@ -16,7 +16,7 @@ const MOST: usize = 1_000_000;
 
 /// What was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DecisionVerdict {
     /// It came into a queue, with [`insert`] flags.
     Inserted(u32),
     /// `enqueue` has ended without an insert: the policy has it.
@@ -31,7 +31,7 @@ pub enum Verdict {
     Slice(u64),
 }
 
-impl Verdict {
+impl DecisionVerdict {
     /// One word.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -53,7 +53,7 @@ pub struct Decided {
     /// About whom.
     pub task: TaskId,
     /// What.
-    pub verdict: Verdict,
+    pub verdict: DecisionVerdict,
     /// The queue's id and how many tasks are in it afterwards.
     pub queue: Option<(u64, u32)>,
     /// Who, where and when.
@@ -101,8 +101,8 @@ impl Decider {
 
     fn born(&mut self, task: TaskId, [group, index, pid]: [u32; 3], parent: TaskId) {
         let is_meant = match &self.selection.which {
-            Which::Pid(wanted) => pid == *wanted,
-            Which::Name(wanted) => self.header.as_ref().is_some_and(|header| {
+            TracedTasks::Pid(wanted) => pid == *wanted,
+            TracedTasks::Name(wanted) => self.header.as_ref().is_some_and(|header| {
                 let named = header.groups.get(group as usize);
                 task_name(header, group, index) == *wanted
                     || named.is_some_and(|group| group.name == *wanted)
@@ -118,7 +118,12 @@ impl Decider {
         self.traced[at] = is_meant || of_parent;
     }
 
-    fn decided_about(&mut self, event: &Event, by: Cause, about: (Verdict, Option<(u64, u32)>)) {
+    fn decided_about(
+        &mut self,
+        event: &Event,
+        by: Cause,
+        about: (DecisionVerdict, Option<(u64, u32)>),
+    ) {
         let (verdict, queue) = about;
         if !self.traced.get(event.task.index()).is_some_and(|it| *it) {
             return;
@@ -153,17 +158,19 @@ impl Decider {
                 self.queues.insert(queue, id);
                 return;
             }
-            What::Insert { by, into, .. } if into.queue == NOWHERE => (by, (Verdict::Kept, None)),
-            What::Insert { by, into, flags } => (by, (Verdict::Inserted(flags), of(into))),
+            What::Insert { by, into, .. } if into.queue == NOWHERE => {
+                (by, (DecisionVerdict::Kept, None))
+            }
+            What::Insert { by, into, flags } => (by, (DecisionVerdict::Inserted(flags), of(into))),
             What::Look {
                 how: Looked::Nothing | Looked::LetGo,
                 ..
             } => return,
-            What::Look { by, at, .. } => (by, (Verdict::Taken, of(at))),
-            What::Remove { by, from, .. } => (by, (Verdict::Left, of(from))),
-            What::Ignored { by, id } => (by, (Verdict::Ignored, Some((id, 0)))),
+            What::Look { by, at, .. } => (by, (DecisionVerdict::Taken, of(at))),
+            What::Remove { by, from, .. } => (by, (DecisionVerdict::Left, of(from))),
+            What::Ignored { by, id } => (by, (DecisionVerdict::Ignored, Some((id, 0)))),
             What::Slice { by, slice, why } if why != Sliced::Insert => {
-                (by, (Verdict::Slice(slice.get()), None))
+                (by, (DecisionVerdict::Slice(slice.get()), None))
             }
             _ => return,
         };
@@ -199,7 +206,7 @@ mod tests {
     #[test]
     fn only_decisions_about_the_chosen_task_are_kept_with_their_lines() {
         let mut decider = Decider::new(Selection {
-            which: Which::Pid(1001),
+            which: TracedTasks::Pid(1001),
             children: false,
             queues: None,
         });
@@ -227,7 +234,7 @@ mod tests {
             panic!("{:?}", decider.decided())
         };
         assert_eq!((only.task, only.queue), (TaskId(1), Some((7, 3))));
-        assert_eq!(only.verdict, Verdict::Inserted(0));
+        assert_eq!(only.verdict, DecisionVerdict::Inserted(0));
         assert_eq!(only.by.place.as_ref().unwrap().function, "put");
     }
 
@@ -235,7 +242,7 @@ mod tests {
     fn a_name_chooses_a_task_or_all_of_its_group() {
         let chosen = |name: &str| {
             let mut decider = Decider::new(Selection {
-                which: Which::Name(name.to_owned()),
+                which: TracedTasks::Name(name.to_owned()),
                 children: false,
                 queues: None,
             });
@@ -259,10 +266,13 @@ mod tests {
                 .map(|it| (it.task.0, it.verdict))
                 .collect::<Vec<_>>()
         };
-        let left = |task| (task, Verdict::Left);
+        let left = |task| (task, DecisionVerdict::Left);
         assert_eq!(chosen("solo"), [left(0)]);
-        assert_eq!(chosen("pair.1"), [left(2), (2, Verdict::Slice(9))]);
-        assert_eq!(chosen("pair"), [left(1), left(2), (2, Verdict::Slice(9))]);
+        assert_eq!(chosen("pair.1"), [left(2), (2, DecisionVerdict::Slice(9))]);
+        assert_eq!(
+            chosen("pair"),
+            [left(1), left(2), (2, DecisionVerdict::Slice(9))]
+        );
         assert_eq!(chosen("nobody"), []);
     }
 }

@@ -12,8 +12,8 @@ mod tests;
 use model::report::EXPIRED;
 use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId};
 
-pub use self::decided::{Decided, Decider, Verdict};
-pub use self::queues::{Change, Queues, Reason, Wait};
+pub use self::decided::{Decided, Decider, DecisionVerdict};
+pub use self::queues::{QueueChange, Queues, Reason, Wait};
 use traces::task_name;
 
 /// Entries after which a tracer keeps no more: of queues, of what happened to them, and turns.
@@ -22,7 +22,7 @@ const MOST_ENTRIES: usize = 4_000_000;
 
 /// Which tasks are traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum TracedTasks {
     /// The tasks that have this pid.
     Pid(u32),
     /// The task of this name, or all tasks of the group of this name.
@@ -33,7 +33,7 @@ pub enum Which {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Whose events.
-    pub which: Which,
+    pub which: TracedTasks,
     /// Also that of their children, and so on.
     pub children: bool,
     /// Whether queues are kept, and which tasks belong to one.
@@ -51,7 +51,7 @@ pub enum Scope {
 
 /// Where the policy had put a task, in its own words (`Report` events).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct QueueStanding {
     /// On the kernel's scale, 0 to 139, lower is better.
     pub priority: u32,
     /// Queue or level in the policy's own numbers.
@@ -62,7 +62,7 @@ pub struct Standing {
 
 /// One wait for a CPU, and the run that followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct TraceTurn {
     /// Whose.
     pub task: TaskId,
     /// When it became ready.
@@ -78,12 +78,12 @@ pub struct Turn {
     /// When it got the CPU; `None` if it waits still.
     pub ran: Option<SimTime>,
     /// What the policy said of it then.
-    pub standing: Option<Standing>,
+    pub standing: Option<QueueStanding>,
     /// When it left the CPU, and in which state; `None` if it runs still.
     pub left: Option<(SimTime, PrevState)>,
 }
 
-impl Turn {
+impl TraceTurn {
     /// How long it waited, if the wait is over.
     #[must_use]
     pub fn wait(&self) -> Option<Nanos> {
@@ -99,19 +99,19 @@ impl Turn {
 
 /// From where the standing of a waiting task is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KnownFrom {
     /// The policy's report when its wait was over: it was put there before it waited.
-    AtNextRun(Standing),
+    AtNextRun(QueueStanding),
     /// The report at its last run. It has not run since, so it may have been moved.
-    AtLastRun(Standing),
+    AtLastRun(QueueStanding),
     /// The policy has said nothing of it.
     Nothing,
 }
 
-impl Known {
+impl KnownFrom {
     /// What is known.
     #[must_use]
-    pub const fn standing(self) -> Option<Standing> {
+    pub const fn standing(self) -> Option<QueueStanding> {
         match self {
             Self::AtNextRun(standing) | Self::AtLastRun(standing) => Some(standing),
             Self::Nothing => None,
@@ -133,12 +133,12 @@ pub struct Waiting {
     /// Its wait.
     pub wait: Wait,
     /// Where the policy had put it.
-    pub known: Known,
+    pub known: KnownFrom,
 }
 
 /// Event of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum QueueEvent {
     /// A task of the queue, or one from elsewhere, got the CPU.
     Runs,
     /// A task joined.
@@ -153,7 +153,7 @@ pub enum What {
 
 /// One thing that happened to a queue while the traced task was in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct QueueStep {
     /// When.
     pub time: SimTime,
     /// To whom; [`TaskId::NONE`] when a CPU went idle.
@@ -161,7 +161,7 @@ pub struct Step {
     /// On which CPU.
     pub cpu: CpuId,
     /// What.
-    pub what: What,
+    pub what: QueueEvent,
 }
 
 /// A traced task's stay in a queue.
@@ -175,7 +175,7 @@ pub struct Visit {
     /// gave them to the policy.
     pub queue: Vec<Waiting>,
     /// What happened until it ran.
-    pub steps: Vec<Step>,
+    pub steps: Vec<QueueStep>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -184,7 +184,7 @@ struct Task {
     index: u32,
     pid: u32,
     traced: bool,
-    standing: Option<Standing>,
+    standing: Option<QueueStanding>,
     /// Its turn that is not over, as an index.
     turn: Option<usize>,
     /// Where its standing is to be filled in when it runs: visit and place in the queue.
@@ -198,7 +198,7 @@ pub struct Tracer {
     header: Option<Header>,
     queues: Queues,
     tasks: Vec<Task>,
-    turns: Vec<Turn>,
+    turns: Vec<TraceTurn>,
     visits: Vec<Visit>,
     /// Visits that are not over.
     open: Vec<usize>,
@@ -230,7 +230,7 @@ impl Tracer {
 
     /// Waits and runs of the traced tasks, in the order in which the waits began.
     #[must_use]
-    pub fn turns(&self) -> &[Turn] {
+    pub fn turns(&self) -> &[TraceTurn] {
         &self.turns
     }
 
@@ -302,14 +302,14 @@ impl Tracer {
         let turns = self.turns.iter();
         turns
             .filter(move |turn| turn.is_interfered() == is_interfered)
-            .filter_map(Turn::wait)
+            .filter_map(TraceTurn::wait)
     }
 
     fn add(&mut self, [group, index, pid]: [u32; 3], parent: TaskId) {
         let header = self.header.as_ref().expect("a run begins with its header");
         let wanted = match &self.selection.which {
-            Which::Pid(wanted) => *wanted == pid,
-            Which::Name(wanted) => {
+            TracedTasks::Pid(wanted) => *wanted == pid,
+            TracedTasks::Name(wanted) => {
                 let group_name = header.groups.get(group as usize).map(|group| &group.name);
                 group_name == Some(wanted) || task_name(header, group, index) == *wanted
             }
@@ -325,39 +325,41 @@ impl Tracer {
         });
     }
 
-    fn change(&mut self, event: &Event, change: Change) {
-        let step = |task, cpu, what| Step {
+    fn change(&mut self, event: &Event, change: QueueChange) {
+        let step = |task, cpu, what| QueueStep {
             time: event.time,
             task,
             cpu,
             what,
         };
         match change {
-            Change::Came(wait) => {
+            QueueChange::Came(wait) => {
                 let Wait { task, cpu, .. } = wait;
-                self.tell(&step(task, cpu, What::Comes(wait.reason)), task);
+                self.tell(&step(task, cpu, QueueEvent::Comes(wait.reason)), task);
                 if self.tasks[task.index()].traced {
                     self.begin(wait);
                 }
             }
-            Change::Moved { wait, from } => {
+            QueueChange::Moved { wait, from } => {
                 let Wait { task, cpu, .. } = wait;
-                self.tell(&step(task, from, What::Leaves(cpu)), task);
-                self.tell(&step(task, cpu, What::Arrives(from)), task);
-                self.follow(wait, &step(task, cpu, What::Arrives(from)));
+                self.tell(&step(task, from, QueueEvent::Leaves(cpu)), task);
+                self.tell(&step(task, cpu, QueueEvent::Arrives(from)), task);
+                self.follow(wait, &step(task, cpu, QueueEvent::Arrives(from)));
             }
-            Change::Ran(wait) => {
+            QueueChange::Ran(wait) => {
                 self.settle(wait.task);
                 self.end_wait(&wait, event);
-                self.tell(&step(wait.task, event.cpu, What::Runs), wait.task);
+                self.tell(&step(wait.task, event.cpu, QueueEvent::Runs), wait.task);
                 self.overtake(event.cpu);
             }
-            Change::Idled(cpu) => self.tell(&step(TaskId::NONE, cpu, What::Idles), TaskId::NONE),
+            QueueChange::Idled(cpu) => {
+                self.tell(&step(TaskId::NONE, cpu, QueueEvent::Idles), TaskId::NONE)
+            }
         }
     }
 
     /// Tells the open visits to the queue of the step's CPU, but for `task`'s own.
-    fn tell(&mut self, step: &Step, task: TaskId) {
+    fn tell(&mut self, step: &QueueStep, task: TaskId) {
         let everywhere = self.selection.queues == Some(Scope::Machine);
         for &visit in &self.open {
             let turn = &self.turns[self.visits[visit].turn];
@@ -374,7 +376,7 @@ impl Tracer {
     }
 
     /// The traced task itself moves to another queue.
-    fn follow(&mut self, wait: Wait, step: &Step) {
+    fn follow(&mut self, wait: Wait, step: &QueueStep) {
         let Some(turn) = self.tasks[wait.task.index()].turn else {
             return;
         };
@@ -395,7 +397,7 @@ impl Tracer {
         self.entries += 1;
         self.tasks[wait.task.index()].turn = Some(turn);
         self.waiting.push(turn);
-        self.turns.push(Turn {
+        self.turns.push(TraceTurn {
             task: wait.task,
             ready: wait.since,
             reason: wait.reason,
@@ -420,7 +422,7 @@ impl Tracer {
         for (at, wait) in waits.iter().enumerate() {
             self.tasks[wait.task.index()].owed.push((visit, at));
         }
-        let known = Known::Nothing;
+        let known = KnownFrom::Nothing;
         let queue = waits.into_iter().map(|wait| Waiting { wait, known });
         let queue: Vec<Waiting> = queue.collect();
         self.entries += queue.len();
@@ -436,7 +438,9 @@ impl Tracer {
     /// A task runs: what the policy says of it now held while it waited.
     fn settle(&mut self, task: TaskId) {
         let task = &mut self.tasks[task.index()];
-        let known = task.standing.map_or(Known::Nothing, Known::AtNextRun);
+        let known = task
+            .standing
+            .map_or(KnownFrom::Nothing, KnownFrom::AtNextRun);
         for (visit, at) in std::mem::take(&mut task.owed) {
             self.visits[visit].queue[at].known = known;
         }
@@ -489,7 +493,7 @@ impl Tracer {
                 level,
                 flags,
             } => {
-                self.tasks[event.task.index()].standing = Some(Standing {
+                self.tasks[event.task.index()].standing = Some(QueueStanding {
                     priority,
                     level,
                     flags,
@@ -532,7 +536,9 @@ impl Sink for Tracer {
     fn finish(&mut self, end: SimTime) {
         self.end = end;
         for task in &mut self.tasks {
-            let known = task.standing.map_or(Known::Nothing, Known::AtLastRun);
+            let known = task
+                .standing
+                .map_or(KnownFrom::Nothing, KnownFrom::AtLastRun);
             for (visit, at) in task.owed.drain(..) {
                 self.visits[visit].queue[at].known = known;
             }

@@ -43,7 +43,7 @@ pub struct Wait {
 
 /// What one event did to the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum QueueChange {
     /// A task began to wait.
     Came(Wait),
     /// A waiting task's CPU changed from `from` to that of the wait.
@@ -126,7 +126,7 @@ impl Queues {
     ///
     /// # Panics
     /// If the events break the rules of docs/events.md.
-    pub fn take(&mut self, event: &Event) -> [Option<Change>; 2] {
+    pub fn take(&mut self, event: &Event) -> [Option<QueueChange>; 2] {
         match event.what() {
             What::New { .. } => {
                 assert_eq!(event.task.index(), self.places.len(), "tasks are numbered");
@@ -153,7 +153,7 @@ impl Queues {
         }
     }
 
-    fn come(&mut self, task: TaskId, since: SimTime, reason: Reason) -> Change {
+    fn come(&mut self, task: TaskId, since: SimTime, reason: Reason) -> QueueChange {
         let at = self.waits;
         self.waits += 1;
         let place = &mut self.places[task.index()];
@@ -166,7 +166,7 @@ impl Queues {
         };
         place.wait = Some((at, wait));
         self.waiting[cpu.index()].insert(at, task);
-        Change::Came(wait)
+        QueueChange::Came(wait)
     }
 
     /// A change of nice value, affinity or class takes a waiting task out of its queue and hands it
@@ -183,26 +183,31 @@ impl Queues {
         self.waits += 1;
     }
 
-    fn migrate(&mut self, event: &Event) -> Option<Change> {
+    fn migrate(&mut self, event: &Event) -> Option<QueueChange> {
         let place = &mut self.places[event.task.index()];
         let from = std::mem::replace(&mut place.cpu, event.cpu);
         let (at, wait) = place.wait.as_mut()?;
         wait.cpu = event.cpu;
         self.waiting[from.index()].remove(at);
         self.waiting[event.cpu.index()].insert(*at, event.task);
-        Some(Change::Moved { wait: *wait, from })
+        Some(QueueChange::Moved { wait: *wait, from })
     }
 
-    fn switch(&mut self, event: &Event, prev: TaskId, state: PrevState) -> [Option<Change>; 2] {
+    fn switch(
+        &mut self,
+        event: &Event,
+        prev: TaskId,
+        state: PrevState,
+    ) -> [Option<QueueChange>; 2] {
         let stays = prev != TaskId::NONE && state == PrevState::Runnable;
         let came = stays.then(|| self.come(prev, event.time, Reason::Preempted));
         self.running[event.cpu.index()] = event.task;
         if event.task == TaskId::NONE {
-            return [came, Some(Change::Idled(event.cpu))];
+            return [came, Some(QueueChange::Idled(event.cpu))];
         }
         let place = &mut self.places[event.task.index()];
         let (at, wait) = place.wait.take().expect("a switch picks a waiting task");
         self.waiting[wait.cpu.index()].remove(&at);
-        [came, Some(Change::Ran(wait))]
+        [came, Some(QueueChange::Ran(wait))]
     }
 }

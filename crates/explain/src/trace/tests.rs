@@ -13,7 +13,7 @@ fn born() -> StreamWriter {
         .born(0, 2, 1, 1)
 }
 
-fn trace(which: Which, stream: &StreamWriter, end: u64) -> Tracer {
+fn trace(which: TracedTasks, stream: &StreamWriter, end: u64) -> Tracer {
     let mut tracer = Tracer::new(Selection {
         which,
         children: false,
@@ -23,16 +23,16 @@ fn trace(which: Which, stream: &StreamWriter, end: u64) -> Tracer {
     tracer
 }
 
-fn named(name: &str) -> Which {
-    Which::Name(name.to_owned())
+fn named(name: &str) -> TracedTasks {
+    TracedTasks::Name(name.to_owned())
 }
 
 fn at(ns: u64) -> SimTime {
     SimTime::from_nanos(ns)
 }
 
-fn told(priority: u32, level: u32) -> Standing {
-    Standing {
+fn told(priority: u32, level: u32) -> QueueStanding {
+    QueueStanding {
         priority,
         level,
         flags: 0,
@@ -63,11 +63,11 @@ fn a_group_of_several_tasks_has_one_name() {
 #[test]
 fn a_turn_tells_the_wait_the_run_and_who_was_in_between() {
     let tracer = trace(named("solo"), &behind_two(), 60);
-    let standing = Standing {
+    let standing = QueueStanding {
         flags: INTERACTIVE,
         ..told(100, 0)
     };
-    let want = Turn {
+    let want = TraceTurn {
         task: TaskId(0),
         ready: at(10),
         reason: Reason::Woken,
@@ -97,7 +97,7 @@ fn a_visit_shows_the_queue_and_what_happened_to_it() {
         .iter()
         .map(|it| (it.wait.task.0, it.wait.since, it.known.standing()))
         .collect();
-    let solo = Standing {
+    let solo = QueueStanding {
         flags: INTERACTIVE,
         ..told(100, 0)
     };
@@ -110,8 +110,8 @@ fn a_visit_shows_the_queue_and_what_happened_to_it() {
         .iter()
         .map(|step| (step.time, step.task.0, step.what))
         .collect();
-    let comes = What::Comes(Reason::Preempted);
-    assert_eq!(steps, [(at(30), 2, What::Runs), (at(30), 1, comes)]);
+    let comes = QueueEvent::Comes(Reason::Preempted);
+    assert_eq!(steps, [(at(30), 2, QueueEvent::Runs), (at(30), 1, comes)]);
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn a_preempted_task_finds_its_successor_on_the_cpu() {
     assert_eq!(tracer.waits(false).count(), 1);
     assert_eq!(tracer.waits(true).count(), 0);
     let visit = &tracer.visits()[1];
-    let whats: Vec<What> = visit.steps.iter().map(|step| step.what).collect();
-    assert_eq!(whats, [What::Runs, What::Idles]);
+    let whats: Vec<QueueEvent> = visit.steps.iter().map(|step| step.what).collect();
+    assert_eq!(whats, [QueueEvent::Runs, QueueEvent::Idles]);
 }
 
 #[test]
@@ -143,8 +143,11 @@ fn what_has_not_run_again_is_known_from_its_last_run() {
         .switch(7, 0, Some((1, Runnable)), Some(2))
         .wakeup(9, 0, 0);
     let tracer = trace(named("solo"), &stream, 20);
-    let known: Vec<Known> = tracer.visits()[0].queue.iter().map(|it| it.known).collect();
-    assert_eq!(known, [Known::AtLastRun(told(105, 5)), Known::Nothing]);
+    let known: Vec<KnownFrom> = tracer.visits()[0].queue.iter().map(|it| it.known).collect();
+    assert_eq!(
+        known,
+        [KnownFrom::AtLastRun(told(105, 5)), KnownFrom::Nothing]
+    );
 }
 
 #[test]
@@ -166,7 +169,7 @@ fn a_queue_follows_the_task_to_another_cpu() {
     assert_eq!(steps.len(), 1);
     assert_eq!(
         (steps[0].what, steps[0].cpu),
-        (What::Arrives(CpuId(0)), CpuId(1))
+        (QueueEvent::Arrives(CpuId(0)), CpuId(1))
     );
 }
 
@@ -176,7 +179,7 @@ fn a_task_is_chosen_by_pid_by_name_by_group_and_as_a_child() {
         traces::testing::event(1, EventKind::New, 0, TaskId(3)),
         (0, 2 << 32 | 1, 1 << 32 | 1003),
     ));
-    let chosen = |which: Which, children| {
+    let chosen = |which: TracedTasks, children| {
         let mut tracer = Tracer::new(Selection {
             which,
             children,
@@ -185,12 +188,12 @@ fn a_task_is_chosen_by_pid_by_name_by_group_and_as_a_child() {
         stream.feed(&mut tracer, 1, 2);
         tracer.traced().map(|task| task.0).collect::<Vec<_>>()
     };
-    assert_eq!(chosen(Which::Pid(1002), false), [2]);
+    assert_eq!(chosen(TracedTasks::Pid(1002), false), [2]);
     assert_eq!(chosen(named("solo"), false), [0]);
     assert_eq!(chosen(named("pair.1"), false), [2]);
     assert_eq!(chosen(named("pair"), false), [1, 2, 3]);
-    assert_eq!(chosen(Which::Pid(1001), false), [1]);
-    assert_eq!(chosen(Which::Pid(1001), true), [1, 3]);
+    assert_eq!(chosen(TracedTasks::Pid(1001), false), [1]);
+    assert_eq!(chosen(TracedTasks::Pid(1001), true), [1, 3]);
     assert_eq!(chosen(named("nobody"), true), [0; 0]);
 }
 
@@ -208,8 +211,8 @@ fn a_report_belongs_to_the_run_that_it_stands_before() {
         .on(3_001, Report, 0, 5 << 32 | 105, 0);
     let tracer = trace(named("solo"), &stream, 1_000_000);
     assert_eq!(tracer.turns()[0].standing, Some(told(102, 2)));
-    let known: Vec<Known> = tracer.visits()[0].queue.iter().map(|it| it.known).collect();
-    assert_eq!(known, [Known::AtNextRun(told(102, 2))]);
+    let known: Vec<KnownFrom> = tracer.visits()[0].queue.iter().map(|it| it.known).collect();
+    assert_eq!(known, [KnownFrom::AtNextRun(told(102, 2))]);
     let first = trace(named("pair.0"), &stream, 1_000_000);
     assert_eq!(first.turns()[0].standing, Some(told(103, 3)));
 }

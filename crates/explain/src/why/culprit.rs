@@ -2,7 +2,7 @@
 
 use model::{Caller, CpuId, NOWHERE, TaskId};
 
-use super::finding::Place;
+use super::finding::PolicyLine;
 use super::judge::Judge;
 use super::state::{Deed, Queue};
 
@@ -34,7 +34,8 @@ impl Judge<'_> {
         let place = self.places.get(empty.place)?;
         let looks = self.state.look_places.iter();
         let mut looks = looks.filter_map(|look| self.places.get(*look));
-        let is_guard = |look: &Place| look.function == place.function && look.line > place.line;
+        let is_guard =
+            |look: &PolicyLine| look.function == place.function && look.line > place.line;
         let is_look = self.state.look_places.contains(&empty.place);
         (!is_look && looks.any(is_guard)).then_some(empty)
     }

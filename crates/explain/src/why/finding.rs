@@ -266,7 +266,7 @@ impl Fault {
 
 /// A place in a policy's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PolicyLine {
     /// The function.
     pub function: String,
     /// The file, if the object has line information.
@@ -277,7 +277,7 @@ pub struct Place {
 
 /// The places in a policy's source that a run has told so far, by the numbers that events have.
 #[derive(Clone, Debug, Default)]
-pub struct Places(BTreeMap<u32, Place>);
+pub struct Places(BTreeMap<u32, PolicyLine>);
 
 impl Places {
     /// Without a place.
@@ -295,7 +295,7 @@ impl Places {
             line,
         } = text
         {
-            let described = Place {
+            let described = PolicyLine {
                 function: function.clone(),
                 file: file.clone(),
                 line: *line,
@@ -306,7 +306,7 @@ impl Places {
 
     /// The place of this number; `None` if the run has not told it.
     #[must_use]
-    pub fn get(&self, number: u32) -> Option<&Place> {
+    pub fn get(&self, number: u32) -> Option<&PolicyLine> {
         self.0.get(&number)
     }
 }
@@ -321,7 +321,7 @@ pub struct Act {
     /// The callback, `kernel` or `program`.
     pub callback: &'static str,
     /// The line that did it; `None`: the kernel did it.
-    pub place: Option<Place>,
+    pub place: Option<PolicyLine>,
 }
 
 /// Where a runnable task is.

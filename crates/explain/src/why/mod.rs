@@ -25,7 +25,7 @@ mod verdict;
 
 pub use dump::{DumpError, Dumped, Dumps, explain_dumps};
 pub use finding::{
-    Act, Fault, Finding, Holder, IdleCpu, Place, Places, QueueView, Standing, Victim, Wait,
+    Act, Fault, Finding, Holder, IdleCpu, Places, PolicyLine, QueueView, Standing, Victim, Wait,
 };
 pub use follow::{Follower, Key, Scene};
 pub use measure::{Idling, Measured};

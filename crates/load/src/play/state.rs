@@ -160,7 +160,7 @@ impl Failure {
         Self::TooLate,
     ];
 
-    fn told(self, value: i64) -> String {
+    fn in_words(self, value: i64) -> String {
         match self {
             Self::Eval => "an expression has no value: overflow, division by zero, or an \
                            instance that does not exist"
@@ -555,7 +555,7 @@ impl SharedState {
             .map(|word| word.load(Ordering::Acquire))
             .collect();
         let failure = Failure::ALL.into_iter().find(|it| *it as u64 == words[0])?;
-        let told = failure.told(words[4].cast_signed());
+        let told = failure.in_words(words[4].cast_signed());
         let file = &self.workload.file;
         let number = |word: u64| u32::try_from(word).unwrap_or(0);
         if failure == Failure::Killed {

@@ -2,7 +2,7 @@
 //! what has a length has it before itself, in 4 bytes.
 
 use model::user_space::{
-    BpfCall, BpfId, MapCreate, ProgLoad, ProgramEnd, SetSched, Stop, ThreadId, Turn,
+    BpfCall, BpfId, MapCreate, ProgLoad, ProgramEnd, SetSched, ThreadId, ThreadTurn, TurnEnd,
 };
 use model::{Advice, Nanos};
 
@@ -312,13 +312,13 @@ structure!(ProgLoad {
     attach_to,
     fds
 });
-structure!(Turn { stop, cost, woken });
+structure!(ThreadTurn { stop, cost, woken });
 structure!(ProgramEnd { status, last_lines });
 structure!(After {
     waits_for_files,
     end
 });
-variants!(Stop, least 1 { 0 Wait { until }, 1 Yield, 2 Exit, 3 Again });
+variants!(TurnEnd, least 1 { 0 Wait { until }, 1 Yield, 2 Exit, 3 Again });
 variants!(SetSched, least 2 {
     0 Policy(policy, priority), 1 Nice(nice), 2 Affinity(cpus), 3 Name(name)
 });
@@ -356,8 +356,8 @@ mod tests {
     use super::*;
 
     fn example() -> Recording {
-        let turn = Turn {
-            stop: Stop::Wait {
+        let turn = ThreadTurn {
+            stop: TurnEnd::Wait {
                 until: Some(Nanos::new(9)),
             },
             cost: Nanos::new(5200),

@@ -13,7 +13,9 @@ pub use code::{Damaged, Recording};
 pub use record::Recorder;
 pub use replay::Replay;
 
-use model::user_space::{BpfAnswer, BpfCall, BpfId, ProgramEnd, Refused, SetSched, ThreadId, Turn};
+use model::user_space::{
+    BpfAnswer, BpfCall, BpfId, ProgramEnd, Refused, SetSched, ThreadId, ThreadTurn,
+};
 use model::{Fnv1a, Nanos};
 
 /// Something that a thread did within its turn.
@@ -39,7 +41,7 @@ enum Record {
         thread: ThreadId,
         now: Nanos,
         acts: Vec<Act>,
-        turn: Turn,
+        turn: ThreadTurn,
         after: After,
     },
     /// `woken()` named threads, after so many calls of it that named none since the record before.

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 
 use model::user_space::{
-    BpfAnswer, BpfCall, BpfId, Kernel, Mappable, ProgramEnd, Refused, SchedExt, SetSched, ThreadId,
-    Turn, UserSpace, UserSpaceError,
+    BpfAnswer, BpfCall, BpfId, Mappable, ProgramEnd, Refused, SchedExt, SetSched, ThreadId,
+    ThreadKernel, ThreadTurn, UserSpace, UserSpaceError,
 };
 use model::{Nanos, SimTime};
 
@@ -150,7 +150,7 @@ fn failed(error: &io::Error) -> UserSpaceError {
 
 /// The simulated machine, with an ear to it.
 struct Overheard<'a> {
-    kernel: &'a mut dyn Kernel,
+    kernel: &'a mut dyn ThreadKernel,
     pages: &'a mut BTreeMap<BpfId, Pages>,
     acts: Vec<Act>,
     error: Option<io::Error>,
@@ -205,7 +205,7 @@ impl Overheard<'_> {
     }
 }
 
-impl Kernel for Overheard<'_> {
+impl ThreadKernel for Overheard<'_> {
     fn bpf(&mut self, thread: ThreadId, call: BpfCall) -> Result<BpfAnswer, Refused> {
         let is_about_pages = self.is_about_pages(&call);
         if is_about_pages {
@@ -289,8 +289,8 @@ impl<U: UserSpace> UserSpace for Recorder<U> {
         &mut self,
         thread: ThreadId,
         now: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<ThreadTurn, UserSpaceError> {
         let mut overheard = Overheard {
             kernel,
             pages: &mut self.pages,
@@ -316,7 +316,7 @@ impl<U: UserSpace> UserSpace for Recorder<U> {
         Ok(turn)
     }
 
-    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+    fn woken(&mut self, kernel: &dyn ThreadKernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         let woken = self.user.woken(kernel)?;
         if woken.is_empty() {
             self.asked += 1;

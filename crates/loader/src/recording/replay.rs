@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use model::Nanos;
 use model::user_space::{
-    BpfCall, Kernel, ProgramEnd, Refused, Stop, ThreadId, Turn, UserSpace, UserSpaceError,
+    BpfCall, ProgramEnd, Refused, ThreadId, ThreadKernel, ThreadTurn, TurnEnd, UserSpace,
+    UserSpaceError,
 };
 
 use super::code::Recording;
@@ -85,7 +86,7 @@ impl Replay {
     }
 
     /// Does the acts of a turn again: what differs first, if anything.
-    fn act(&mut self, acts: &[Act], by: ThreadId, kernel: &mut dyn Kernel) -> Option<String> {
+    fn act(&mut self, acts: &[Act], by: ThreadId, kernel: &mut dyn ThreadKernel) -> Option<String> {
         let mut attached = false;
         for it in acts {
             if let Act::Spawn(thread, ..) = it {
@@ -143,7 +144,7 @@ fn name(call: &BpfCall) -> &'static str {
 }
 
 /// Does an act again: what differs, if anything.
-fn act(act: &Act, thread: ThreadId, kernel: &mut dyn Kernel) -> Option<String> {
+fn act(act: &Act, thread: ThreadId, kernel: &mut dyn ThreadKernel) -> Option<String> {
     let told = |what: &str, is_same: bool| {
         let text = format!("{what} was answered otherwise than when it was recorded");
         (!is_same).then_some(text)
@@ -191,10 +192,10 @@ impl UserSpace for Replay {
         &mut self,
         thread: ThreadId,
         now: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError> {
-        let nothing = Turn {
-            stop: Stop::Wait { until: None },
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<ThreadTurn, UserSpaceError> {
+        let nothing = ThreadTurn {
+            stop: TurnEnd::Wait { until: None },
             cost: Nanos::new(1),
             woken: Vec::new(),
         };
@@ -233,7 +234,7 @@ impl UserSpace for Replay {
         if !self.known(&turn.woken) {
             return Err(self.differs(Some(now), "a thread is woken that has not begun"));
         }
-        if turn.stop == Stop::Exit {
+        if turn.stop == TurnEnd::Exit {
             self.lives.remove(&thread);
         }
         self.step(after);
@@ -244,7 +245,7 @@ impl UserSpace for Replay {
         }
     }
 
-    fn woken(&mut self, _kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+    fn woken(&mut self, _kernel: &dyn ThreadKernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         if let Some(Record::Woken(asked, woken, after)) = self.recording.records.get(self.next)
             && *asked == self.asked
         {

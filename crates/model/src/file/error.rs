@@ -27,7 +27,7 @@ impl Advice for FileError {
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePlace {
     /// The file, as the caller named it.
     pub file: String,
     /// Line, from one.
@@ -36,7 +36,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column } = self;
         write!(f, "{file}:{line}:{column}")

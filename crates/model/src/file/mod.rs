@@ -5,6 +5,6 @@ mod error;
 mod table;
 mod typed;
 
-pub use error::{EvalError, FileError, Place, Problem, nearest};
-pub use table::{Source, Table, Text, Value, describe, text, texts};
+pub use error::{EvalError, FileError, FilePlace, Problem, nearest};
+pub use table::{FileTable, FileValue, Source, Text, describe, text, texts};
 pub use typed::read;

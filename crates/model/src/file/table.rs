@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::error::{FileError, Place, Problem};
+use super::error::{FileError, FilePlace, Problem};
 
 /// A file's text and name.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +17,13 @@ pub struct Source<'a> {
 }
 
 /// A value with its place.
-pub type Value<'a> = &'a Spanned<DeValue<'a>>;
+pub type FileValue<'a> = &'a Spanned<DeValue<'a>>;
 
 impl Source<'_> {
     /// `problem` at a byte of the file.
     #[must_use]
     pub fn error(&self, at: usize, problem: Problem) -> FileError {
-        let Place { file, line, column } = self.place(at);
+        let FilePlace { file, line, column } = self.place(at);
         FileError {
             file,
             line,
@@ -34,11 +34,11 @@ impl Source<'_> {
 
     /// The line and the column of a byte of the file.
     #[must_use]
-    pub fn place(&self, at: usize) -> Place {
+    pub fn place(&self, at: usize) -> FilePlace {
         let before = self.text.get(..at).unwrap_or(self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let column = before[start..].chars().count() + 1;
-        Place {
+        FilePlace {
             file: self.file.to_owned(),
             line: self.line(at),
             column: u32::try_from(column).unwrap_or(u32::MAX),
@@ -101,7 +101,7 @@ impl Text<'_> {
 }
 
 /// A table whose keys are asked for one by one, and of which none may be left over.
-pub struct Table<'a> {
+pub struct FileTable<'a> {
     source: &'a Source<'a>,
     table: &'a DeTable<'a>,
     /// How messages call it.
@@ -110,12 +110,16 @@ pub struct Table<'a> {
     known: Vec<&'static str>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> FileTable<'a> {
     /// The table `value`, called `name`.
     ///
     /// # Errors
     /// When `value` is no table.
-    pub fn new(source: &'a Source<'a>, name: String, value: Value<'a>) -> Result<Self, FileError> {
+    pub fn new(
+        source: &'a Source<'a>,
+        name: String,
+        value: FileValue<'a>,
+    ) -> Result<Self, FileError> {
         let DeValue::Table(table) = value.get_ref() else {
             let problem = Problem::unexpected(describe(value), format!("a table `[{name}]`"));
             return Err(source.error(value.span().start, problem));
@@ -144,8 +148,8 @@ impl<'a> Table<'a> {
 
     /// The entries, in the order of the file: name, place of the name, value.
     #[must_use]
-    pub fn entries(&self) -> Vec<(&'a str, usize, Value<'a>)> {
-        let entry = |(key, value): (&'a Spanned<_>, Value<'a>)| {
+    pub fn entries(&self) -> Vec<(&'a str, usize, FileValue<'a>)> {
+        let entry = |(key, value): (&'a Spanned<_>, FileValue<'a>)| {
             let name: &std::borrow::Cow<'a, str> = key.get_ref();
             (name.as_ref(), key.span().start, value)
         };
@@ -155,7 +159,7 @@ impl<'a> Table<'a> {
     }
 
     /// The value of `key`.
-    pub fn get(&mut self, key: &'static str) -> Option<Value<'a>> {
+    pub fn get(&mut self, key: &'static str) -> Option<FileValue<'a>> {
         self.known.push(key);
         self.table
             .iter()
@@ -182,7 +186,7 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         expected: &'static str,
-    ) -> Result<Value<'a>, FileError> {
+    ) -> Result<FileValue<'a>, FileError> {
         self.get(key).ok_or_else(|| self.missing(key, expected))
     }
 
@@ -217,7 +221,7 @@ impl<'a> Table<'a> {
 
     /// `value` is not what was expected.
     #[must_use]
-    pub fn unexpected(&self, value: Value, expected: &str) -> FileError {
+    pub fn unexpected(&self, value: FileValue, expected: &str) -> FileError {
         self.source.error(
             value.span().start,
             Problem::unexpected(describe(value), expected),
@@ -243,7 +247,11 @@ impl<'a> Table<'a> {
 ///
 /// # Errors
 /// When `value` is no string.
-pub fn text<'a>(source: &Source, value: Value<'a>, expected: &str) -> Result<Text<'a>, FileError> {
+pub fn text<'a>(
+    source: &Source,
+    value: FileValue<'a>,
+    expected: &str,
+) -> Result<Text<'a>, FileError> {
     let span = value.span();
     let DeValue::String(text) = value.get_ref() else {
         return Err(source.error(span.start, Problem::unexpected(describe(value), expected)));
@@ -261,7 +269,7 @@ pub fn text<'a>(source: &Source, value: Value<'a>, expected: &str) -> Result<Tex
 /// When `value` is neither a string nor a list of strings.
 pub fn texts<'a>(
     source: &Source,
-    value: Value<'a>,
+    value: FileValue<'a>,
     expected: &str,
 ) -> Result<Vec<Text<'a>>, FileError> {
     let DeValue::Array(list) = value.get_ref() else {
@@ -284,7 +292,7 @@ fn verbatim(file: &str, span: &Range<usize>, text: &str) -> Option<usize> {
 
 /// A value in words, for messages.
 #[must_use]
-pub fn describe(value: Value) -> String {
+pub fn describe(value: FileValue) -> String {
     match value.get_ref() {
         DeValue::String(text) => format!("the string \"{text}\""),
         DeValue::Integer(number) => format!("the number {}", number.as_str()),

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::values::{TIME, TIMES, check, check_plain, in_words, quantity};
 use crate::CPUS_MAX;
-use crate::file::{FileError, Problem, Source, Table, Value, describe};
+use crate::file::{FileError, FileTable, FileValue, Problem, Source, describe};
 
 /// Most kinds of threads that a profile may have.
 const MOST: usize = 64;
@@ -74,7 +74,7 @@ pub(super) fn checked<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Backgrou
 }
 
 /// The tables `[background.NAME]` of a profile file.
-pub(super) fn read(source: &Source, table: &Table) -> Result<Vec<Background>, FileError> {
+pub(super) fn read(source: &Source, table: &FileTable) -> Result<Vec<Background>, FileError> {
     let entries = table.entries();
     if let Some((_, at, _)) = entries.get(MOST) {
         let problem = Problem::Range {
@@ -93,8 +93,8 @@ pub(super) fn read(source: &Source, table: &Table) -> Result<Vec<Background>, Fi
         .collect()
 }
 
-fn one(source: &Source, name: &str, value: Value) -> Result<Background, FileError> {
-    let mut table = Table::new(source, format!("[background.{name}]"), value)?;
+fn one(source: &Source, name: &str, value: FileValue) -> Result<Background, FileError> {
+    let mut table = FileTable::new(source, format!("[background.{name}]"), value)?;
     let expected = "\"each\" (a thread on each CPU), \"any\" (one that may run anywhere), or the \
                     number of the CPU that has it";
     let on = table.require("on", expected)?;
@@ -135,8 +135,8 @@ fn one(source: &Source, name: &str, value: Value) -> Result<Background, FileErro
 }
 
 /// One length, or several, in ns.
-fn lengths(source: &Source, value: Value) -> Result<Vec<u64>, FileError> {
-    let items: Vec<Value> = match value.get_ref() {
+fn lengths(source: &Source, value: FileValue) -> Result<Vec<u64>, FileError> {
+    let items: Vec<FileValue> = match value.get_ref() {
         DeValue::Array(items) => items.iter().collect(),
         _ => vec![value],
     };
@@ -160,7 +160,7 @@ fn lengths(source: &Source, value: Value) -> Result<Vec<u64>, FileError> {
 }
 
 fn whole(
-    table: &mut Table,
+    table: &mut FileTable,
     key: &'static str,
     range: std::ops::RangeInclusive<i8>,
 ) -> Result<Option<i8>, FileError> {

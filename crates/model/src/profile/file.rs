@@ -9,7 +9,7 @@ use super::values::{
 };
 use super::{Costs, OwnProfile, Profile, RunQueueLock, background};
 use crate::file::{FileError, Problem};
-use crate::file::{Source, Table, Text, Value, text};
+use crate::file::{FileTable, FileValue, Source, Text, text};
 
 /// Greatest cache, and greatest throughput; as sums of them fit.
 const MOST_BYTES: u64 = 1 << 34;
@@ -36,23 +36,23 @@ fn parse(text: &str, file: &str, shipped: bool) -> Result<OwnProfile, FileError>
         let at = error.span().map_or(0, |span| span.start);
         source.error(at, Problem::Toml(error.message().to_owned()))
     })?;
-    let mut root = Table::root(source, root.get_ref());
+    let mut root = FileTable::root(source, root.get_ref());
     let head = root.require("profile", "a table with the profile's name")?;
-    let mut head = Table::new(source, "[profile]".to_owned(), head)?;
+    let mut head = FileTable::new(source, "[profile]".to_owned(), head)?;
     let name = head.require("name", "a string")?;
     let name = self::text(source, name, "a string")?;
     check_name(source, name, shipped)?;
     let mut costs = base(source, &mut head)?;
     head.finish()?;
     for (key, read) in [
-        ("costs", times as fn(&Source, Table, &mut Costs) -> _),
+        ("costs", times as fn(&Source, FileTable, &mut Costs) -> _),
         ("locks", locks),
         ("caches", caches),
     ] {
         if let Some(value) = root.get(key) {
             read(
                 source,
-                Table::new(source, format!("[{key}]"), value)?,
+                FileTable::new(source, format!("[{key}]"), value)?,
                 &mut costs,
             )?;
         }
@@ -60,7 +60,7 @@ fn parse(text: &str, file: &str, shipped: bool) -> Result<OwnProfile, FileError>
     let background = match root.get("background") {
         None => Vec::new(),
         Some(value) => {
-            let table = Table::new(source, "[background]".to_owned(), value)?;
+            let table = FileTable::new(source, "[background]".to_owned(), value)?;
             background::read(source, &table)?
         }
     };
@@ -82,7 +82,7 @@ fn check_name(source: &Source, name: Text, shipped: bool) -> Result<(), FileErro
 }
 
 /// The costs that the file begins with: those of `base`, times `scale`.
-fn base(source: &Source, head: &mut Table) -> Result<Costs, FileError> {
+fn base(source: &Source, head: &mut FileTable) -> Result<Costs, FileError> {
     let expected = "\"ideal\" or \"default-v0\"";
     let mut costs = match head.text("base", expected)? {
         None => Costs::default(),
@@ -108,7 +108,7 @@ fn base(source: &Source, head: &mut Table) -> Result<Costs, FileError> {
 }
 
 /// A positive number up to 1000, times 1000.
-fn thousandths(value: Value) -> Option<u64> {
+fn thousandths(value: FileValue) -> Option<u64> {
     let digits = match value.get_ref() {
         DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
         DeValue::Float(float) => float.as_str(),
@@ -117,7 +117,7 @@ fn thousandths(value: Value) -> Option<u64> {
     exact(digits, 1000).filter(|thousandths| (1..=1_000_000).contains(thousandths))
 }
 
-fn times(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), FileError> {
+fn times(source: &Source, mut table: FileTable, costs: &mut Costs) -> Result<(), FileError> {
     for &(key, most) in Costs::TIMES {
         if let Some(value) = table.get(key) {
             let time = quantity(source, value, &TIMES, TIME)?;
@@ -129,7 +129,7 @@ fn times(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), Fil
     table.finish()
 }
 
-fn locks(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), FileError> {
+fn locks(source: &Source, mut table: FileTable, costs: &mut Costs) -> Result<(), FileError> {
     if let Some(value) = table.get("wait") {
         let DeValue::Boolean(wait) = value.get_ref() else {
             return Err(table.unexpected(value, "`true` or `false`"));
@@ -147,7 +147,7 @@ fn locks(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), Fil
     table.finish()
 }
 
-fn caches(source: &Source, mut table: Table, costs: &mut Costs) -> Result<(), FileError> {
+fn caches(source: &Source, mut table: FileTable, costs: &mut Costs) -> Result<(), FileError> {
     for (key, place) in [
         ("core", &mut costs.core_cache_bytes),
         ("llc", &mut costs.llc_cache_bytes),

@@ -1,6 +1,6 @@
 //! What profile files are made of: quantities with their units, limits and names.
 
-use crate::file::{FileError, Problem, Source, Value, describe, text};
+use crate::file::{FileError, FileValue, Problem, Source, describe, text};
 
 /// Units of time, and picoseconds in each.
 pub(super) const TIMES: [(&str, u64); 4] = [
@@ -41,7 +41,7 @@ pub(super) fn in_words(ps: u64) -> String {
 /// Refuses a number above its limit, which has its words for the message.
 pub(super) fn check(
     source: &Source,
-    value: Value,
+    value: FileValue,
     key: &str,
     found: u64,
     (most, expected): (u64, &str),
@@ -60,7 +60,7 @@ pub(super) fn check(
 /// A number with one of `units`, as whole units of the smallest.
 pub(super) fn quantity(
     source: &Source,
-    value: Value,
+    value: FileValue,
     units: &[(&str, u64)],
     expected: &str,
 ) -> Result<u64, FileError> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::file::{FileError, Place, Source};
+use model::file::{FileError, FilePlace, Source};
 use model::{Advice, Advised};
 use toml::Spanned;
 
@@ -23,7 +23,7 @@ pub enum Error {
     #[error("{place}: {what}")]
     Wrong {
         /// Where it stands.
-        place: Place,
+        place: FilePlace,
         /// What is wrong with it.
         what: Advised,
     },
@@ -39,7 +39,7 @@ pub enum Error {
     #[error("{place}")]
     Named {
         /// Where it stands.
-        place: Place,
+        place: FilePlace,
         /// Why.
         source: Cause,
     },

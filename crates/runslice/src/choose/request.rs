@@ -8,11 +8,11 @@ use ask::load_source::LoadSource;
 use clap::Args;
 use model::Nanos;
 
-use crate::comparison::{Form, form_of, parse_percent};
+use crate::comparison::{ComparisonFormat, form_of, parse_percent};
 use crate::computer::COMPUTER;
 use crate::goal::Goal;
 use crate::machine_options::MachineOptions;
-use crate::policy::{self, Found};
+use crate::policy::{self, FoundPolicy};
 use crate::recording_options::RecordingOptions;
 use crate::scheduler::{LoaderOptions, Schedulers};
 use crate::{output, workload_arg};
@@ -97,7 +97,7 @@ pub struct Choose {
     /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
     /// .parquet), else `human`.
     #[arg(long, value_enum)]
-    pub format: Option<Form>,
+    pub format: Option<ComparisonFormat>,
 
     /// Write the answer to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -117,7 +117,7 @@ impl Choose {
             ..Schedulers::default()
         };
         let programs = programs.policies()?.into_iter();
-        let programs = programs.map(|it| Candidate::of(Found::of_policy(it)));
+        let programs = programs.map(|it| Candidate::of(FoundPolicy::of_policy(it)));
         candidates(
             &COMPUTER,
             (&self.baseline, first),
@@ -154,7 +154,7 @@ impl Choose {
     ///
     /// # Errors
     /// When two options contradict each other.
-    pub fn check(&self) -> anyhow::Result<Form> {
+    pub fn check(&self) -> anyhow::Result<ComparisonFormat> {
         let workload = self.workload.as_deref().and_then(workload_arg::file_of);
         let policies = policy::list(&self.policy);
         let policies = policies.iter().map(|it| policy::file_of(it));

@@ -13,7 +13,7 @@ use live::{Attached, ClassState, Holder, Policy, PolicyEnding, SchedExt, process
 use model::{Advised, PolicySpec};
 
 use crate::exit::{UnsupportedError, UsageError};
-use crate::on_kernel::session::{Found, Place, Record, Session};
+use crate::on_kernel::session::{RunningProcess, Session, SessionPaths, SessionRecord};
 use crate::on_kernel::tunables::Tunables;
 use crate::say::say;
 
@@ -70,7 +70,7 @@ pub struct Attaching<'a> {
 }
 
 /// A finding and what to do, on two lines.
-pub fn told(finding: &PreflightFinding) -> String {
+pub fn in_words(finding: &PreflightFinding) -> String {
     let mark = match finding.severity {
         Severity::Blocks => "blocks",
         Severity::Untested => "untested",
@@ -107,7 +107,7 @@ impl Attaching<'_> {
         let (refused, notes): (Vec<_>, Vec<_>) =
             findings.iter().partition(|finding| self.refuses(finding));
         for finding in notes {
-            self.say(&told(finding));
+            self.say(&in_words(finding));
         }
         refuse(&refused)?;
         Ok(holder)
@@ -135,9 +135,9 @@ impl Attaching<'_> {
     /// Removes what a killed one left, and says so.
     ///
     /// # Errors
-    /// The errors of [`Place::find`].
-    pub fn clean(&self, place: &Place) -> anyhow::Result<()> {
-        if let Found::Left(record) = place.find()? {
+    /// The errors of [`SessionPaths::find`].
+    pub fn clean(&self, place: &SessionPaths) -> anyhow::Result<()> {
+        if let RunningProcess::Left(record) = place.find()? {
             self.say(&left_said(record.as_deref()));
         }
         Ok(())
@@ -188,7 +188,7 @@ impl Attaching<'_> {
         &self,
         attached: &mut Attached,
         session: &Session,
-        record: &mut Record,
+        record: &mut SessionRecord,
         spec: &PolicySpec,
     ) -> Option<Pins> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -201,7 +201,7 @@ impl Attaching<'_> {
                 crate::exit::in_full(&error)
             ));
         }
-        match attached.pin(&Place::below(self.root).pins()) {
+        match attached.pin(&SessionPaths::below(self.root).pins()) {
             Ok(pins) => Some(pins),
             Err(error) => {
                 self.say(&format!("runslice set will not reach it: {error}"));
@@ -215,8 +215,8 @@ impl Attaching<'_> {
     /// Says to others that a scheduler's own program has attached its policy: `status` and `stop`
     /// know it, `set` has no variables of it. `None` if the program is a runslice that has said so
     /// itself, or nothing can be written.
-    pub fn share_program(&self, mut record: Record) -> Option<Session> {
-        let place = Place::below(self.root);
+    pub fn share_program(&self, mut record: SessionRecord) -> Option<Session> {
+        let place = SessionPaths::below(self.root);
         if place.is_held() {
             return None;
         }
@@ -291,8 +291,8 @@ pub fn cause(ending: Option<&PolicyEnding>) -> String {
 }
 
 /// What is known of one that was killed.
-pub fn left_said(record: Option<&Record>) -> String {
-    let Some(Record {
+pub fn left_said(record: Option<&SessionRecord>) -> String {
+    let Some(SessionRecord {
         policy,
         pid,
         replaced,
@@ -365,10 +365,10 @@ mod tests {
 
     #[test]
     fn whoever_was_killed_is_named_with_the_service_that_it_had_stopped() {
-        let record = Record {
+        let record = SessionRecord {
             pid: 31,
             replaced: Some("scx.service".to_owned()),
-            ..Record::of_this_process("mlfq")
+            ..SessionRecord::of_this_process("mlfq")
         };
         let said = left_said(Some(&record));
         let want = "removed what process 31 with mlfq had left, which was killed; it had stopped \

@@ -10,7 +10,7 @@ use workload::Workload;
 
 use super::guest::{OWN_NAME, explain, failure, own_name};
 use super::running::{check_host, release};
-use super::series::{Plan, Ran, Run};
+use super::series::{Ran, SeriesPlan, SeriesRun};
 use crate::fidelity::{Brought, Errand, KernelPlace};
 use crate::programs;
 use crate::say::say;
@@ -60,12 +60,12 @@ pub fn cpus() -> u16 {
 /// # Errors
 /// When there can be no guest, or a file cannot be written.
 pub fn perform(errand: &Errand) -> anyhow::Result<Vec<Brought>> {
-    let runs = errand.commands.iter().map(|command| Run {
+    let runs = errand.commands.iter().map(|command| SeriesRun {
         id: command.id.clone(),
         command: command.words.clone(),
         timeout_s: command.timeout_s,
     });
-    let plan = Plan {
+    let plan = SeriesPlan {
         runs: runs.collect(),
     };
     let path = errand.folder.join(PLAN);

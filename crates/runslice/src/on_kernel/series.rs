@@ -42,15 +42,15 @@ pub struct Series {
 /// Commands, in order.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct SeriesPlan {
     /// The runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<SeriesRun>,
 }
 
 /// One of them.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub struct SeriesRun {
     /// By which its result is known.
     pub id: String,
     /// The command and its words.
@@ -73,13 +73,13 @@ pub struct Ran {
     /// The last of what it complained of.
     pub stderr: String,
     /// Which policy scheduled the machine before and afterwards, and how many were attached so far.
-    pub policy: [Scheduler; 2],
+    pub policy: [SeriesScheduler; 2],
     /// The policy's counters, if this program has attached it.
     pub counted: BTreeMap<String, u64>,
 }
 
 /// What the kernel says of its policy: the name, and how many there were since it booted.
-pub type Scheduler = (Option<String>, Option<u64>);
+pub type SeriesScheduler = (Option<String>, Option<u64>);
 
 /// Runs the plan. The status is that of a failure if any run failed.
 ///
@@ -92,7 +92,7 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
     )?;
     let text = input::text(&request.plan, input::WRITTEN)?;
     let cannot = || format!("{}: no plan", request.plan.display());
-    let plan: Plan = serde_json::from_str(&text).with_context(cannot)?;
+    let plan: SeriesPlan = serde_json::from_str(&text).with_context(cannot)?;
     let folder = OwnFolder::new()?;
     process::catch_signals();
     // Whoever has started it says the line.
@@ -129,12 +129,12 @@ fn since(now: Vec<(String, u64)>, before: &[(String, u64)]) -> BTreeMap<String, 
     grown.collect()
 }
 
-fn scheduler() -> Scheduler {
+fn scheduler() -> SeriesScheduler {
     let class = SchedExt::of_this_kernel();
     (class.policy(), class.enable_seq())
 }
 
-fn perform(run: &Run, folder: &Path) -> anyhow::Result<Ran> {
+fn perform(run: &SeriesRun, folder: &Path) -> anyhow::Result<Ran> {
     let mut ran = Ran {
         id: run.id.clone(),
         failed: None,
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     fn of(command: &[&str], timeout_s: u64) -> Ran {
-        let run = Run {
+        let run = SeriesRun {
             id: "x".to_owned(),
             command: command.iter().map(|word| (*word).to_owned()).collect(),
             timeout_s,

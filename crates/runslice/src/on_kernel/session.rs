@@ -34,13 +34,13 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Where things are.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SessionPaths {
     root: PathBuf,
 }
 
 /// What the living runslice says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct SessionRecord {
     /// Version of this record.
     pub runslice_session: u32,
     /// The process.
@@ -65,23 +65,23 @@ pub struct Record {
 
 /// The process that runs a policy through runslice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum RunningProcess {
     /// Nobody, and nothing is left of anybody.
     Nobody,
     /// Nobody; one that was killed left something, which is removed now.
-    Left(Option<Box<Record>>),
+    Left(Option<Box<SessionRecord>>),
     /// This one.
-    Running(Box<Record>),
+    Running(Box<SessionRecord>),
 }
 
 /// This process's own claim; dropped, everything of it is removed.
 #[derive(Debug)]
 pub struct Session {
-    place: Place,
+    place: SessionPaths,
     _lock: File,
 }
 
-impl Record {
+impl SessionRecord {
     /// The policy's name without knobs.
     pub fn name(&self) -> &str {
         self.policy.split(':').next().unwrap_or_default()
@@ -107,19 +107,19 @@ impl Record {
 /// The counters of the policy that a runslice of this machine has attached: names and totals;
 /// empty if none has.
 pub fn counters() -> Vec<(String, u64)> {
-    let place = Place::below(Path::new("/"));
+    let place = SessionPaths::below(Path::new("/"));
     match place.find() {
-        Ok(Found::Running(record)) => record.counted(&place).unwrap_or_default(),
+        Ok(RunningProcess::Running(record)) => record.counted(&place).unwrap_or_default(),
         _ => Vec::new(),
     }
 }
 
-impl Record {
+impl SessionRecord {
     /// The policy's counters: names and totals of this moment.
     ///
     /// # Errors
     /// When the pinned map cannot be read.
-    pub fn counted(&self, place: &Place) -> Result<Vec<(String, u64)>, live::Error> {
+    pub fn counted(&self, place: &SessionPaths) -> Result<Vec<(String, u64)>, live::Error> {
         if self.counters.is_empty() {
             return Ok(Vec::new());
         }
@@ -128,7 +128,7 @@ impl Record {
     }
 }
 
-impl Place {
+impl SessionPaths {
     /// The files of the system below `root`, which is `/` but in tests.
     pub fn below(root: &Path) -> Self {
         Self {
@@ -150,9 +150,9 @@ impl Place {
         self.root.join(FOLDER).join(name)
     }
 
-    fn record(&self) -> Option<Record> {
+    fn record(&self) -> Option<SessionRecord> {
         let text = fs::read(self.file("session.json")).ok()?;
-        let record: Option<Record> = serde_json::from_slice(&text).ok();
+        let record: Option<SessionRecord> = serde_json::from_slice(&text).ok();
         record.filter(|record| record.runslice_session == VERSION)
     }
 
@@ -182,16 +182,16 @@ impl Place {
     ///
     /// # Errors
     /// When a living one has left a record that this version does not understand.
-    pub fn find(&self) -> anyhow::Result<Found> {
+    pub fn find(&self) -> anyhow::Result<RunningProcess> {
         // Whoever runs a policy has made the file first.
         let Ok(lock) = File::open(self.file("lock")) else {
-            return Ok(Found::Nobody);
+            return Ok(RunningProcess::Nobody);
         };
         for _ in 0..LOOKS {
             match lock.try_lock_shared() {
                 Err(TryLockError::WouldBlock) => {
                     if let Some(record) = self.record() {
-                        return Ok(Found::Running(Box::new(record)));
+                        return Ok(RunningProcess::Running(Box::new(record)));
                     }
                     self.refuse_other_version()?;
                     thread::sleep(LOOK);
@@ -210,7 +210,7 @@ impl Place {
     pub fn scheduler(&self) -> Option<String> {
         let in_kernel = SchedExt::below(&self.root).policy()?;
         match self.find() {
-            Ok(Found::Running(record)) => Some(record.policy),
+            Ok(RunningProcess::Running(record)) => Some(record.policy),
             _ => Some(in_kernel),
         }
     }
@@ -233,20 +233,20 @@ impl Place {
     }
 
     /// Removes what a killed one left; the caller holds the lock.
-    fn clean(&self) -> Found {
+    fn clean(&self) -> RunningProcess {
         let record = self.record();
         let had_pins = Pins::remove_left(&self.pins()).unwrap_or(true);
         // It cannot be removed by those who may not; the next one who may does it.
         let _ = Dump::remove_left(&self.root, TRACE);
         if !self.file("session.json").exists() && !had_pins {
-            return Found::Nobody;
+            return RunningProcess::Nobody;
         }
         self.forget();
         if self.file("session.json").exists() || self.pins().exists() {
             // This process may not; whoever may says it then.
-            return Found::Nobody;
+            return RunningProcess::Nobody;
         }
-        Found::Left(record.map(Box::new))
+        RunningProcess::Left(record.map(Box::new))
     }
 
     fn forget(&self) {
@@ -261,7 +261,7 @@ impl Session {
     ///
     /// # Errors
     /// When another runslice has it, or the folder cannot be written.
-    pub fn begin(place: &Place) -> anyhow::Result<Self> {
+    pub fn begin(place: &SessionPaths) -> anyhow::Result<Self> {
         let folder = place.root.join(FOLDER);
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let path = place.file("lock");
@@ -278,7 +278,7 @@ impl Session {
                 Err(TryLockError::WouldBlock) => {
                     place.refuse_other_version()?;
                     if let Some(record) = place.record() {
-                        let Record { policy, pid, .. } = record;
+                        let SessionRecord { policy, pid, .. } = record;
                         bail!(Advised::new(
                             format!("another runslice ({policy}, process {pid}) runs"),
                             "stop it first"
@@ -309,7 +309,7 @@ impl Session {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn write(&self, record: &Record, object: Option<&[u8]>) -> anyhow::Result<()> {
+    pub fn write(&self, record: &SessionRecord, object: Option<&[u8]>) -> anyhow::Result<()> {
         let put = |name: &str, bytes: &[u8]| -> io::Result<()> {
             // Readers see the old file or the new one, never a half.
             let new = self.place.file(&format!("{name}.new"));
@@ -358,12 +358,12 @@ mod tests {
     #[test]
     fn who_is_attaching_is_found_until_it_says_what() {
         let root = Root::new("attaching");
-        let place = Place::below(&root.0);
+        let place = SessionPaths::below(&root.0);
         assert_eq!(place.attaching(), None);
         let session = Session::begin(&place).unwrap();
         assert_eq!(place.attaching(), Some(std::process::id()));
         session
-            .write(&Record::of_this_process("mlfq"), Some(b""))
+            .write(&SessionRecord::of_this_process("mlfq"), Some(b""))
             .unwrap();
         assert_eq!(place.attaching(), None);
         drop(session);
@@ -402,34 +402,37 @@ mod tests {
     #[test]
     fn a_session_is_found_while_it_lives_and_leaves_nothing() {
         let root = Root::new("lives");
-        let place = Place::below(&root.0);
-        assert_eq!(place.find().unwrap(), Found::Nobody);
+        let place = SessionPaths::below(&root.0);
+        assert_eq!(place.find().unwrap(), RunningProcess::Nobody);
         let session = Session::begin(&place).unwrap();
-        let record = Record {
+        let record = SessionRecord {
             set: vec![("slice_ns".to_owned(), "5".to_owned())],
-            ..Record::of_this_process("fifo:slice_ns=5")
+            ..SessionRecord::of_this_process("fifo:slice_ns=5")
         };
         session.write(&record, Some(b"object")).unwrap();
         assert_eq!(record.name(), "fifo");
-        assert_eq!(place.find().unwrap(), Found::Running(Box::new(record)));
+        assert_eq!(
+            place.find().unwrap(),
+            RunningProcess::Running(Box::new(record))
+        );
         assert!(place.is_held());
         assert_eq!(fs::read(place.object()).unwrap(), b"object");
         drop(session);
-        assert_eq!(place.find().unwrap(), Found::Nobody);
+        assert_eq!(place.find().unwrap(), RunningProcess::Nobody);
         assert!(!place.object().exists());
     }
 
     #[test]
     fn a_policy_has_its_users_name_in_tables_and_the_kernels_if_nobody_gave_one() {
         let root = Root::new("names");
-        let place = Place::below(&root.0);
+        let place = SessionPaths::below(&root.0);
         assert_eq!(place.scheduler(), None);
         let class = root.0.join("sys/kernel/sched_ext/root");
         fs::create_dir_all(&class).unwrap();
         fs::write(class.join("ops"), "rustland\n").unwrap();
         assert_eq!(place.scheduler().unwrap(), "rustland");
         let session = Session::begin(&place).unwrap();
-        let record = Record::of_this_process("mine:slice_ns=5");
+        let record = SessionRecord::of_this_process("mine:slice_ns=5");
         session.write(&record, Some(b"")).unwrap();
         assert_eq!(place.scheduler().unwrap(), "mine:slice_ns=5");
         drop(session);
@@ -442,10 +445,10 @@ mod tests {
     #[test]
     fn a_second_session_is_refused_by_name() {
         let root = Root::new("second");
-        let place = Place::below(&root.0);
+        let place = SessionPaths::below(&root.0);
         let session = Session::begin(&place).unwrap();
         session
-            .write(&Record::of_this_process("mlfq"), Some(b""))
+            .write(&SessionRecord::of_this_process("mlfq"), Some(b""))
             .unwrap();
         let error = Session::begin(&place).unwrap_err().to_string();
         let want = format!(
@@ -460,7 +463,7 @@ mod tests {
     #[test]
     fn a_record_of_another_version_is_refused_while_its_process_lives_and_removed_after() {
         let root = Root::new("version");
-        let place = Place::below(&root.0);
+        let place = SessionPaths::below(&root.0);
         let session = Session::begin(&place).unwrap();
         let later = r#"{"runslice_session":2,"pid":31,"other":"fields"}"#;
         let file = root.0.join(FOLDER).join("session.json");
@@ -479,28 +482,28 @@ mod tests {
         while place.is_held() {
             thread::sleep(LOOK);
         }
-        assert_eq!(place.find().unwrap(), Found::Left(None));
+        assert_eq!(place.find().unwrap(), RunningProcess::Left(None));
         assert!(!file.exists());
     }
 
     #[test]
     fn what_cannot_be_removed_is_not_said_to_be() {
         let root = Root::new("kept");
-        let place = Place::below(&root.0);
+        let place = SessionPaths::below(&root.0);
         drop(Session::begin(&place).unwrap());
         // A file where a folder should be is not removed, whoever asks.
         fs::create_dir_all(place.pins().parent().unwrap()).unwrap();
         fs::write(place.pins(), "").unwrap();
-        assert_eq!(place.find().unwrap(), Found::Nobody);
+        assert_eq!(place.find().unwrap(), RunningProcess::Nobody);
         assert!(place.pins().exists());
     }
 
     #[test]
     fn what_a_killed_one_left_is_removed_and_told_once() {
         let root = Root::new("killed");
-        let place = Place::below(&root.0);
+        let place = SessionPaths::below(&root.0);
         let session = Session::begin(&place).unwrap();
-        let record = Record::of_this_process("mlfq");
+        let record = SessionRecord::of_this_process("mlfq");
         session.write(&record, Some(b"")).unwrap();
         // As SIGKILL does: the lock goes, the files stay.
         let files = root.0.join(FOLDER);
@@ -513,8 +516,11 @@ mod tests {
         fs::write(files.join("session.json"), kept).unwrap();
         fs::create_dir_all(place.pins()).unwrap();
         fs::write(place.pins().join("data_knobs"), "").unwrap();
-        assert_eq!(place.find().unwrap(), Found::Left(Some(Box::new(record))));
+        assert_eq!(
+            place.find().unwrap(),
+            RunningProcess::Left(Some(Box::new(record)))
+        );
         assert!(!place.pins().exists());
-        assert_eq!(place.find().unwrap(), Found::Nobody);
+        assert_eq!(place.find().unwrap(), RunningProcess::Nobody);
     }
 }

@@ -13,7 +13,7 @@ use model::{Advised, Header, MachineSpec, Nanos, Sink as _};
 use crate::exit::UnsupportedError;
 use crate::interrupt;
 use crate::on_kernel::running;
-use crate::on_kernel::session::Place;
+use crate::on_kernel::session::SessionPaths;
 
 /// Between two looks for a signal.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -30,7 +30,7 @@ pub fn record(load: &str, length: Option<Nanos>, tracer: &mut Tracer) -> anyhow:
         return Err(UnsupportedError::new(way).into());
     }
     process::catch_signals();
-    let policy = Place::below(Path::new("/")).scheduler();
+    let policy = SessionPaths::below(Path::new("/")).scheduler();
     let recorder = Recorder::start(Depth::Events, policy.is_some()).map_err(|error| {
         let error = Advised::of(&error).at("the running kernel cannot be traced");
         anyhow::anyhow!(error.or("kernels 6.18 and 7.2 can"))

@@ -15,7 +15,7 @@ pub struct Tunables {
 
 /// Where a variable lies and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct VariablePlace {
     /// The section, such as `.data.knobs`.
     pub section: String,
     /// Bytes from the section's start.
@@ -41,10 +41,10 @@ impl Tunables {
     }
 
     /// Where the variable `name` lies; `None` when there is none that can be set.
-    pub fn place(&self, name: &str) -> Option<Place> {
+    pub fn place(&self, name: &str) -> Option<VariablePlace> {
         let symbols = &self.image.symbols;
         let symbol = symbols.iter().find(|symbol| symbol.name == name)?;
-        Some(Place {
+        Some(VariablePlace {
             section: self.image.maps.get(symbol.map as usize)?.name.clone(),
             offset: symbol.offset as usize,
             scalar: symbol.scalar?,
@@ -56,7 +56,7 @@ impl Tunables {
     ///
     /// # Errors
     /// [`SetError`] says what may be set, in which unit and range.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(Place, Vec<u8>), SetError> {
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(VariablePlace, Vec<u8>), SetError> {
         self.image.set_global(name, text)?;
         self.value(name)
     }
@@ -76,7 +76,7 @@ impl Tunables {
     }
 
     /// The variable's place and its value in the object as it is now.
-    fn value(&self, name: &str) -> Result<(Place, Vec<u8>), SetError> {
+    fn value(&self, name: &str) -> Result<(VariablePlace, Vec<u8>), SetError> {
         let not_scalar = || SetError::NotScalar {
             name: name.to_owned(),
         };
@@ -90,7 +90,7 @@ impl Tunables {
     }
 }
 
-impl Place {
+impl VariablePlace {
     /// Whether programs see a change: constants are part of the programs once they are loaded.
     pub fn can_change(&self) -> bool {
         !self.section.starts_with(".rodata")
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_with_their_signs() {
-        let place = |scalar| Place {
+        let place = |scalar| VariablePlace {
             section: ".rodata".to_owned(),
             offset: 0,
             scalar,

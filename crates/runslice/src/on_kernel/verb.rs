@@ -24,7 +24,7 @@ Exit status: that of the command, and without one
 
 /// Commands on a kernel.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum KernelVerb {
     /// Attach a policy to this machine for a time, or while a command runs.
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Interrupted]))]
     Run(Box<run::Run>),
@@ -81,19 +81,19 @@ pub enum Verb {
 /// # Errors
 /// When a file is bad, the command line names something that does not exist, or this computer
 /// refuses something.
-pub fn run(verb: Verb) -> anyhow::Result<u8> {
+pub fn run(verb: KernelVerb) -> anyhow::Result<u8> {
     let status: Status = match verb {
         // A command's own status, whatever it is.
-        Verb::Vm(request) => return vm::run(&request),
-        Verb::Run(request) => run::run(&request),
-        Verb::Set(request) => set::run(&request),
-        Verb::Status(request) => status::run(&request),
-        Verb::Stop(request) => stop::run(&request),
-        Verb::Doctor(request) => doctor::run(&request),
-        Verb::Play(request) => play::run(&request),
-        Verb::Record(request) => record::run(&request),
-        Verb::Load(request) => load::run(&request),
-        Verb::Bench(request) => bench::run(&request),
+        KernelVerb::Vm(request) => return vm::run(&request),
+        KernelVerb::Run(request) => run::run(&request),
+        KernelVerb::Set(request) => set::run(&request),
+        KernelVerb::Status(request) => status::run(&request),
+        KernelVerb::Stop(request) => stop::run(&request),
+        KernelVerb::Doctor(request) => doctor::run(&request),
+        KernelVerb::Play(request) => play::run(&request),
+        KernelVerb::Record(request) => record::run(&request),
+        KernelVerb::Load(request) => load::run(&request),
+        KernelVerb::Bench(request) => bench::run(&request),
     }?;
     Ok(status.into())
 }

@@ -9,12 +9,12 @@ use model::Advised;
 use stats::schedstat::{Interval, Layout, MachineCounts, Snapshot, version_4};
 
 use crate::exit::UnsupportedError;
-use crate::on_kernel::session::{Found, Place, Record};
+use crate::on_kernel::session::{RunningProcess, SessionPaths, SessionRecord};
 
 /// The policy that runs, and where its counters and the kernel's stood at the begin.
 pub struct Version4 {
-    place: Place,
-    record: Box<Record>,
+    place: SessionPaths,
+    record: Box<SessionRecord>,
     begin: Instant,
     first: Option<Reading>,
 }
@@ -32,8 +32,8 @@ impl Version4 {
     /// # Errors
     /// When there is none.
     pub fn of_this_machine() -> anyhow::Result<Self> {
-        let place = Place::below(Path::new("/"));
-        let Found::Running(record) = place.find()? else {
+        let place = SessionPaths::below(Path::new("/"));
+        let RunningProcess::Running(record) = place.find()? else {
             let message = Advised::new(
                 "version 4 is made of a policy's counters, and runslice runs none here",
                 "start one with `runslice run POLICY`",
@@ -77,7 +77,7 @@ impl Version4 {
 fn since(
     first: &Reading,
     now: &Reading,
-    record: &Record,
+    record: &SessionRecord,
     jiffies: u64,
 ) -> anyhow::Result<Snapshot> {
     let interval = Interval::new(&first.kernel, &now.kernel)?;
@@ -144,7 +144,7 @@ mod tests {
         snapshot
     }
 
-    fn record() -> Record {
+    fn record() -> SessionRecord {
         let names = [
             "kept",
             "array_switches",
@@ -153,9 +153,9 @@ mod tests {
             "pulled",
             "pulled_from",
         ];
-        Record {
+        SessionRecord {
             counters: names.map(str::to_owned).to_vec(),
-            ..Record::of_this_process("o1")
+            ..SessionRecord::of_this_process("o1")
         }
     }
 

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use model::{Nanos, SimTime};
 use serde_json::{Value, json};
 
-use crate::output::Results;
+use crate::output::ResultsFile;
 
 /// Where the program has its socket, below the folder of the simulated machine's files.
 pub const SOCKET: &str = "run/scx/root/stats";
@@ -30,7 +30,7 @@ pub struct Client {
     /// When the question was put whose answer is awaited.
     asked: Option<SimTime>,
     answer: Vec<u8>,
-    to: Results,
+    to: ResultsFile,
     answers: u64,
     bytes: u64,
     /// Why the last question had no answer.
@@ -41,7 +41,7 @@ pub struct Client {
 
 impl Client {
     /// Asks every `every` and writes the answers to `to`.
-    pub fn new(every: Nanos, to: Results) -> Self {
+    pub fn new(every: Nanos, to: ResultsFile) -> Self {
         Self {
             every,
             next: SimTime::ZERO + every,

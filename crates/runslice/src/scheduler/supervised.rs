@@ -8,7 +8,9 @@ use std::rc::Rc;
 use anyhow::Context as _;
 use ask::services::Supervised;
 use loader::{Settings, Shown, Supervisor};
-use model::user_space::{Kernel, ProgramEnd, ThreadId, Turn, UserSpace, UserSpaceError};
+use model::user_space::{
+    ProgramEnd, ThreadId, ThreadKernel, ThreadTurn, UserSpace, UserSpaceError,
+};
 use model::{Nanos, Program};
 use workload::RunSpec;
 
@@ -62,8 +64,8 @@ impl UserSpace for Started {
         &mut self,
         thread: ThreadId,
         now: Nanos,
-        kernel: &mut dyn Kernel,
-    ) -> Result<Turn, UserSpaceError> {
+        kernel: &mut dyn ThreadKernel,
+    ) -> Result<ThreadTurn, UserSpaceError> {
         let turn = self.supervisor.turn(thread, now, kernel)?;
         if let Some(client) = &mut self.client {
             client.is_running = kernel.run_time().is_some();
@@ -71,7 +73,7 @@ impl UserSpace for Started {
         Ok(turn)
     }
 
-    fn woken(&mut self, kernel: &dyn Kernel) -> Result<Vec<ThreadId>, UserSpaceError> {
+    fn woken(&mut self, kernel: &dyn ThreadKernel) -> Result<Vec<ThreadId>, UserSpaceError> {
         if let (Some(client), Some(time)) = (&mut self.client, kernel.run_time()) {
             let failed = |error| UserSpaceError::from(format!("--scheduler-stats: {error}"));
             let connect = || self.supervisor.connect(stats::SOCKET);

@@ -10,7 +10,7 @@ use model::Nanos;
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::machine_options::MachineOptions;
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
 use crate::scheduler::Schedulers;
 use crate::{output, policy, workload_arg};
@@ -86,7 +86,7 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
     let scheduler = match (request.schedulers.one()?, &request.policy) {
         (Some(program), _) => {
             request.prepare.refuse_for_programs()?;
-            Found::of_policy(program)
+            FoundPolicy::of_policy(program)
         }
         (None, policy) => request.object(policy.as_deref().unwrap_or_default())?,
     };
@@ -106,7 +106,7 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
 
 impl BundleOf {
     /// A policy's object, with what is to be set.
-    fn object(&self, name: &str) -> anyhow::Result<Found> {
+    fn object(&self, name: &str) -> anyhow::Result<FoundPolicy> {
         let mut found = policy::open(name)?;
         if found.policy.program.is_some() {
             let message = format!("{name} is a recording of a program already");
@@ -116,7 +116,7 @@ impl BundleOf {
         Ok(found)
     }
 
-    fn question(&self, scheduler: Found) -> Pack {
+    fn question(&self, scheduler: FoundPolicy) -> Pack {
         Pack {
             scheduler,
             setup_only: self.setup_only,

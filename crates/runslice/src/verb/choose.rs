@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use crate::choose::{Choose, Chosen};
-use crate::comparison::Form;
+use crate::comparison::ComparisonFormat;
 use crate::exit::Status;
 use crate::output;
 
@@ -17,7 +17,7 @@ pub fn run(request: &Choose) -> anyhow::Result<Status> {
     let mut to = output::open_form(form.export(), request.output.as_deref())?;
     chosen.write(form, &mut to)?;
     to.flush()?;
-    if let Some(page) = chosen.page().filter(|_| form == Form::Html) {
+    if let Some(page) = chosen.page().filter(|_| form == ComparisonFormat::Html) {
         output::announce(&page.verdict, request.output.as_deref())?;
     }
     Ok(chosen.status())

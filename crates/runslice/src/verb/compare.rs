@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::comparison::{Asking, Compared, Form, form_of, refuse_nothing, verdict, write};
+use crate::comparison::{
+    Asking, Compared, ComparisonFormat, form_of, refuse_nothing, verdict, write,
+};
 use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::look::WidthOptions;
@@ -26,7 +28,7 @@ pub struct Compare {
     /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
     /// .parquet), else `human`.
     #[arg(long, value_enum)]
-    format: Option<Form>,
+    format: Option<ComparisonFormat>,
 
     #[command(flatten)]
     look: WidthOptions,
@@ -59,7 +61,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     };
     write(&compared, format, request.look.width(), &mut to)?;
     to.flush()?;
-    if format == Form::Html {
+    if format == ComparisonFormat::Html {
         let verdict = verdict(&judged.rows);
         output::announce(&verdict, request.output.as_deref())?;
     }

@@ -10,7 +10,7 @@ use show::difference as shown;
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::machine_options::MachineOptions;
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
 use crate::runs::{Asked, StartJitter};
 use crate::scheduler::Schedulers;
@@ -92,7 +92,7 @@ pub fn run(request: &Diff) -> anyhow::Result<Status> {
 
 impl Diff {
     /// The old version and the new one: policies first, then programs.
-    fn found(&self) -> anyhow::Result<Vec<Found>> {
+    fn found(&self) -> anyhow::Result<Vec<FoundPolicy>> {
         let mut all = Vec::new();
         for name in [&self.old, &self.new].into_iter().flatten() {
             let mut found = policy::open(name)?;
@@ -100,7 +100,7 @@ impl Diff {
             all.push(found);
         }
         let programs = self.schedulers.policies()?;
-        all.extend(programs.into_iter().map(Found::of_policy));
+        all.extend(programs.into_iter().map(FoundPolicy::of_policy));
         if all.iter().any(|it| it.policy.program.is_some()) {
             self.prepare.refuse_for_programs()?;
         }

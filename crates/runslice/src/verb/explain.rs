@@ -15,7 +15,7 @@ use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, json, text};
 use crate::machine_options::MachineOptions;
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
@@ -135,10 +135,10 @@ impl Explain {
         question.ask(&COMPUTER).map_err(ask::Error::into_cause)
     }
 
-    fn found(&self) -> anyhow::Result<Found> {
+    fn found(&self) -> anyhow::Result<FoundPolicy> {
         let mut found = match (&self.policy, self.schedulers.one()?) {
             (Some(policy), None) => policy::open(policy)?,
-            (None, Some(program)) => Found::of_policy(program),
+            (None, Some(program)) => FoundPolicy::of_policy(program),
             _ => {
                 let message = "give a policy or --scheduler, or --events, or --dump";
                 return Err(UsageError::new(message).into());
@@ -151,7 +151,7 @@ impl Explain {
         Ok(found)
     }
 
-    fn spec(&self, found: Found) -> anyhow::Result<RunSpec> {
+    fn spec(&self, found: FoundPolicy) -> anyhow::Result<RunSpec> {
         let asked = Asked {
             workload: self.workload.as_deref(),
             scale: &self.scale,
@@ -193,7 +193,7 @@ impl Explain {
     }
 
     /// The run as one that can be made smaller: its workload is a text.
-    fn case(&self, found: &Found, spec: &RunSpec, end: Nanos) -> anyhow::Result<Case> {
+    fn case(&self, found: &FoundPolicy, spec: &RunSpec, end: Nanos) -> anyhow::Result<Case> {
         let bound = found.bound.as_ref();
         let (workload, scale) = match (&self.workload, bound) {
             (Some(name), _) => (Written::find(&COMPUTER, name)?, self.scale.clone()),

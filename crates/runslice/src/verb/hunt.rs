@@ -27,7 +27,7 @@ use crate::shrink::{Case, LONGEST, Shrunk, Size, shrink};
 use crate::violation::{self, Property, Signature};
 use crate::{input, interrupt, look, output, workload_arg};
 
-use state::{Hunted, State};
+use state::{HuntState, Hunted};
 
 /// Arguments of `runslice hunt`.
 #[derive(Debug, Args)]
@@ -136,7 +136,7 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
     let folder = request.folder(&question.policy);
     output::make_folder(&folder)?;
     let asked = question.key();
-    let mut state = State::open(&folder, &asked)?;
+    let mut state = HuntState::open(&folder, &asked)?;
     let mut hunter = Hunter {
         request,
         question,
@@ -212,14 +212,14 @@ struct Hunter<'a> {
 }
 
 impl Hunter<'_> {
-    fn is_over(&self, state: &State) -> bool {
+    fn is_over(&self, state: &HuntState) -> bool {
         let is_found = !self.request.all && !state.hunted.is_empty();
         let is_late = self.until.is_some_and(|until| Instant::now() >= until);
         is_found || is_late || state.next >= self.request.trials
     }
 
     /// Goes on with a run that an earlier search has found and not made smaller.
-    fn finish_last(&mut self, state: &mut State) -> anyhow::Result<()> {
+    fn finish_last(&mut self, state: &mut HuntState) -> anyhow::Result<()> {
         let Some(last) = state.hunted.last().filter(|it| it.is_whole) else {
             return Ok(());
         };
@@ -241,7 +241,7 @@ impl Hunter<'_> {
         Ok(())
     }
 
-    fn search(&mut self, state: &mut State) -> anyhow::Result<()> {
+    fn search(&mut self, state: &mut HuntState) -> anyhow::Result<()> {
         while !self.is_over(state) {
             let begin = state.next;
             let numbers: Vec<u64> = (begin..(begin + ROUND).min(self.request.trials)).collect();
@@ -268,7 +268,7 @@ impl Hunter<'_> {
     /// Makes a new fault's run small and writes it.
     fn take(
         &mut self,
-        state: &mut State,
+        state: &mut HuntState,
         number: u64,
         case: &Case,
         finding: Finding,
@@ -294,7 +294,7 @@ impl Hunter<'_> {
     /// reported of it.
     fn report_last(
         &mut self,
-        state: &mut State,
+        state: &mut HuntState,
         case: &Case,
         finding: Finding,
     ) -> anyhow::Result<()> {
@@ -362,7 +362,7 @@ impl Hunter<'_> {
         Ok(())
     }
 
-    fn report(&self, state: &State, before: usize) -> anyhow::Result<()> {
+    fn report(&self, state: &HuntState, before: usize) -> anyhow::Result<()> {
         let mut to = output::open(None)?;
         if self.request.json {
             let all = state.hunted.iter().map(|it| {

@@ -18,8 +18,8 @@ use workload::{RunSpec, Workload};
 use crate::exit::{Status, UsageError};
 use crate::{kernel, output, policy, workload_arg};
 
-use grade::{Asked, Wanted};
-use questions::Question;
+use grade::{Asked, WantedValue};
+use questions::LabQuestion;
 use run::Course;
 
 /// Arguments of `runslice lab`.
@@ -59,8 +59,8 @@ pub struct Lab {
     /// does under that built-in policy.
     ///
     /// That nobody starves and nothing errs is always asked for.
-    #[arg(long, value_name = "PROPERTY", value_parser = Wanted::parse, requires = "grade")]
-    property: Vec<Wanted>,
+    #[arg(long, value_name = "PROPERTY", value_parser = WantedValue::parse, requires = "grade")]
+    property: Vec<WantedValue>,
 
     /// Right by which --grade judges shares of the CPUs: weight, cgroup, rank, deadline or none.
     /// Default: the one that each object declares in its section `right`.
@@ -112,7 +112,7 @@ pub fn run(request: &Lab) -> anyhow::Result<Status> {
     }
     let mut to = output::open(None)?;
     if request.json {
-        let all = questions.iter().map(|Question { text, answer }| {
+        let all = questions.iter().map(|LabQuestion { text, answer }| {
             let answer = request.answers.then_some(answer);
             json!({ "question": text, "answer": answer })
         });
@@ -129,7 +129,7 @@ pub fn run(request: &Lab) -> anyhow::Result<Status> {
         writeln!(to, "{rule}")?;
     }
     writeln!(to, "\n{}", load.shown)?;
-    for (at, Question { text, answer }) in questions.iter().enumerate() {
+    for (at, LabQuestion { text, answer }) in questions.iter().enumerate() {
         writeln!(to, "{}. {text}", at + 1)?;
         if request.answers {
             writeln!(to, "   {answer}")?;
@@ -171,30 +171,30 @@ fn rules(policy: &PolicySpec) -> anyhow::Result<Vec<String>> {
 
 /// A load, and how the students are told of it.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct LabLoad {
     workload: Arc<Workload>,
     seed: u64,
     shown: String,
 }
 
 impl Lab {
-    fn load(&self, seed: u64) -> anyhow::Result<Load> {
+    fn load(&self, seed: u64) -> anyhow::Result<LabLoad> {
         let Some(name) = &self.workload else {
             let text = questions::jobs(seed);
-            return Ok(Load {
+            return Ok(LabLoad {
                 workload: Arc::new(Workload::parse(&text, "jobs.toml")?),
                 seed,
                 shown: text,
             });
         };
-        Ok(Load {
+        Ok(LabLoad {
             workload: Arc::new(workload_arg::find(name, &[])?),
             seed,
             shown: format!("Load {name}."),
         })
     }
 
-    fn loads(&self) -> anyhow::Result<Vec<Load>> {
+    fn loads(&self) -> anyhow::Result<Vec<LabLoad>> {
         let count = match self.workload {
             Some(_) => 1,
             None => u64::from(self.loads),
@@ -205,7 +205,7 @@ impl Lab {
 }
 
 /// The run of `policy` under `load`.
-fn spec(policy: PolicySpec, load: &Load) -> RunSpec {
+fn spec(policy: PolicySpec, load: &LabLoad) -> RunSpec {
     let machine: MachineSpec = load.workload.machine.clone();
     RunSpec {
         policy,

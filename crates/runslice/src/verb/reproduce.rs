@@ -27,7 +27,7 @@ pub struct Reproduce {
     /// Where to run: `sim` simulates; `vm` and `host` run real programs on a kernel. Several, such
     /// as `sim,vm`, are shown side by side.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
-    pub machine: Vec<Machine>,
+    pub machine: Vec<ExperimentMachine>,
 
     /// Make only 3 runs of each kind, on a kernel only one. The strongest verdict is then "same
     /// direction".
@@ -65,7 +65,7 @@ pub struct Reproduce {
 
 /// Where experiments run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Machine {
+pub enum ExperimentMachine {
     /// The simulated machine.
     Sim,
     /// Real programs on a real kernel, in counting VMs.

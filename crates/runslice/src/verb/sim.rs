@@ -21,7 +21,7 @@ use crate::about::About;
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::look::LookOptions;
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::progress::Progress;
 use crate::recording_options::RecordingOptions;
 use crate::report::page::{self, PagePart};
@@ -124,7 +124,7 @@ pub struct Sim {
     fail_on: Vec<Property>,
 
     #[command(flatten)]
-    books: books::Request,
+    books: books::BooksRequest,
 
     /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -177,7 +177,7 @@ impl Sim {
     }
 
     /// The policies, those of schedulers' own programs last.
-    fn policies(&self) -> anyhow::Result<Vec<Found>> {
+    fn policies(&self) -> anyhow::Result<Vec<FoundPolicy>> {
         let mut all = Vec::new();
         for argument in policy::list(&self.policy) {
             let mut found = policy::open(&argument)?;
@@ -188,7 +188,7 @@ impl Sim {
         if all.iter().any(|found| found.policy.program.is_some()) || !programs.is_empty() {
             self.run.prepare.refuse_for_programs()?;
         }
-        all.extend(programs.into_iter().map(Found::of_policy));
+        all.extend(programs.into_iter().map(FoundPolicy::of_policy));
         Ok(all)
     }
 

@@ -22,13 +22,13 @@ pub struct Stat {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Write snapshots of /proc/schedstat to a file.
-    Record(record::Record),
+    Record(record::StatRecord),
     /// Print latency, runslice and imbalance from a recording of any version.
-    Report(report::Report),
+    Report(report::StatReport),
     /// Print the changes from the first snapshot of one file to the last of another.
-    Diff(report::Diff),
+    Diff(report::StatDiff),
     /// Follow one task: its average wait and time on the CPU in each interval.
-    Task(task::Task),
+    Task(task::StatTask),
     /// Watch CPUs and tasks, or a recording: which tasks run, which wait, and how long.
     Top(top::Top),
     /// Serve all counters to Prometheus.

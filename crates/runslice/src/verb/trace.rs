@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use explain::trace::{Decider, Scope, Selection, Tracer, Which};
+use explain::trace::{Decider, Scope, Selection, TracedTasks, Tracer};
 use model::{Advised, Exit, Nanos, Sink};
 use traces::Tee;
 use workload::RunSpec;
@@ -18,7 +18,7 @@ use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::machine_options::MachineOptions;
 use crate::output::To;
-use crate::policy::Found;
+use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
 use crate::report::{Format, ejection};
 use crate::runner::Runner;
@@ -33,7 +33,7 @@ const RUNNING_SYSTEM: &str = "running system";
 
 /// What to show of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Call {
+pub enum TraceCall {
     /// Each wait from run queue to CPU, and what the task waited behind.
     Pid,
     /// The run queue each time the task enters one, and the events until it runs.
@@ -46,7 +46,7 @@ pub enum Call {
 #[derive(Debug, Args)]
 pub struct Trace {
     /// What to show of the task.
-    call: Call,
+    call: TraceCall,
 
     /// Task to follow: a pid, a name, or a group's name for all its tasks.
     task: String,
@@ -110,8 +110,8 @@ pub struct Trace {
 impl Trace {
     fn selection(&self) -> Selection {
         let which = match self.task.parse() {
-            Ok(pid) => Which::Pid(pid),
-            Err(_) => Which::Name(self.task.clone()),
+            Ok(pid) => TracedTasks::Pid(pid),
+            Err(_) => TracedTasks::Name(self.task.clone()),
         };
         let scope = if self.all_cpus {
             Scope::Machine
@@ -121,12 +121,12 @@ impl Trace {
         Selection {
             which,
             children: self.follow,
-            queues: (self.call == Call::Queue).then_some(scope),
+            queues: (self.call == TraceCall::Queue).then_some(scope),
         }
     }
 
     /// The simulated policy, if one is asked for.
-    fn policy(&self) -> anyhow::Result<Option<Found>> {
+    fn policy(&self) -> anyhow::Result<Option<FoundPolicy>> {
         let program = self.schedulers.one()?;
         let found = match (&self.sim, program) {
             (Some(_), Some(_)) => {
@@ -134,7 +134,7 @@ impl Trace {
                 return Err(UsageError::new(message).into());
             }
             (Some(policy), None) => Some(policy::open(policy)?),
-            (None, program) => program.map(Found::of_policy),
+            (None, program) => program.map(FoundPolicy::of_policy),
         };
         found
             .map(|mut found| {
@@ -156,7 +156,7 @@ impl Trace {
             || !self.scale.is_empty()
     }
 
-    fn spec(&self, found: Found) -> anyhow::Result<RunSpec> {
+    fn spec(&self, found: FoundPolicy) -> anyhow::Result<RunSpec> {
         let asked = Asked {
             workload: self.workload.as_deref(),
             scale: &self.scale,
@@ -223,7 +223,7 @@ pub fn run(request: &Trace) -> anyhow::Result<Status> {
 /// Refuses what does not fit together, before the work. Returns the format of the results.
 fn check(request: &Trace) -> anyhow::Result<Format> {
     let format = request.to.format()?;
-    if request.all_cpus && request.call != Call::Queue {
+    if request.all_cpus && request.call != TraceCall::Queue {
         let message = Advised::new(
             "--all-cpus chooses the tasks of a queue",
             "only `trace queue` tells of queues",
@@ -296,11 +296,11 @@ fn nobody(request: &Trace, tracer: &Tracer) -> UsageError {
     let names = tracer.names();
     let names = names.iter().map(String::as_str);
     UsageError::new(match request.selection().which {
-        Which::Pid(pid) => Advised::new(
+        TracedTasks::Pid(pid) => Advised::new(
             format!("no task of the run had the pid {pid}"),
             suggest::hint("", names),
         ),
-        Which::Name(name) => Advised::new(
+        TracedTasks::Name(name) => Advised::new(
             format!(
                 "no task of the run was called `{}`",
                 model::plain::shown(&name)

@@ -64,7 +64,7 @@ pub fn write(compared: &Compared<'_>, width: Option<usize>, to: &mut dyn Write) 
 }
 
 /// What else is to be said of a comparison, as lines.
-pub fn told(rows: &[MetricRow], settings: &Settings) -> Vec<String> {
+pub fn notes_of(rows: &[MetricRow], settings: &Settings) -> Vec<String> {
     [
         noise(rows),
         outliers(rows),

@@ -72,7 +72,7 @@ pub fn page(compared: &Compared<'_>, origin: &Origin) -> Page {
             },
         });
     }
-    let notes: Vec<String> = human::told(rows, settings)
+    let notes: Vec<String> = human::notes_of(rows, settings)
         .into_iter()
         .chain(compared.notes())
         .collect();

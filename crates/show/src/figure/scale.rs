@@ -159,7 +159,7 @@ impl Scale {
 
     /// Begin, end, the letter of the quantity, and `l` for logarithmic and `i` for inverted: what
     /// the script of a page needs to read values off.
-    pub fn told(&self) -> String {
+    pub fn in_words(&self) -> String {
         let mut text = format!("{} {} {}", self.low, self.high, self.axis.quantity.letter());
         if self.axis.logarithmic {
             text.push('l');

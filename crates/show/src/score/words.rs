@@ -176,13 +176,13 @@ fn farthest(rows: &[SkillRow]) -> Vec<String> {
     let of = |row: &SkillRow| {
         let far = row.families.iter().take(TOLD);
         let far = far.filter(|it| it.factors.simulated >= FAR);
-        let far: Vec<String> = far.map(|it| told(row.part, it)).collect();
+        let far: Vec<String> = far.map(|it| in_words(row.part, it)).collect();
         (!far.is_empty()).then(|| format!("  {}: {}.", row.part.name(), far.join("; ")))
     };
     rows.iter().filter(bad).filter_map(of).collect()
 }
 
-fn told(part: SkillPart, apart: &Apart) -> String {
+fn in_words(part: SkillPart, apart: &Apart) -> String {
     let shown = |value: f64| match part {
         SkillPart::Preemptions | SkillPart::Migrations => format!("{value:.1}/s"),
         SkillPart::Elapsed => format!("{value:.3} CPUs"),

@@ -2,7 +2,7 @@
 
 use model::CpuId;
 
-use super::{Ctx, Line, Return, cpu_or_error, here, s32, task};
+use super::{Ctx, Line, Return, cpu_or_error, note_place, s32, task};
 use crate::cpu::Curr;
 
 pub(super) const TABLE: &[Line] = &lines![
@@ -27,7 +27,7 @@ pub(super) const TABLE: &[Line] = &lines![
 const CPUPERF_ONE: u64 = 1024;
 
 fn kick(ctx: &mut Ctx<'_>, [cpu, flags, ..]: [u64; 5]) -> Return {
-    here(ctx);
+    note_place(ctx);
     if let Some(cpu) = cpu_or_error(ctx, cpu) {
         ctx.host.kick(cpu, flags);
     }

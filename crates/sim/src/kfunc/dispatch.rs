@@ -3,7 +3,7 @@
 use bpf::Stop;
 use model::CpuId;
 
-use super::{Ctx, Line, Return, TASK_BYTES, changed, here, s32};
+use super::{Ctx, Line, Return, TASK_BYTES, changed, note_place, s32};
 use crate::cpu::Todo;
 use crate::flags::{dsq, enq, kf};
 use crate::machine::{Machine, Vm};
@@ -53,14 +53,14 @@ fn move_to_local_with(ctx: &mut Ctx<'_>, [id, flags, ..]: [u64; 5]) -> Return {
 
 #[inline(always)]
 fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
-    here(ctx);
+    note_place(ctx);
     if !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);
     }
     let machine = &mut *ctx.host;
     let cpu = machine.turn.exec;
     machine.flush_buffer(cpu);
-    machine.turn.decisions.come_back(ctx.vm.here());
+    machine.turn.decisions.come_back(ctx.vm.current_place());
     let Some(dsq) = machine.dsqs.user(machine.caller(), id) else {
         machine.error(format!("invalid DSQ ID 0x{id:016x}"));
         return Ok(0);

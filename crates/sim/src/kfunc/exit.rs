@@ -2,7 +2,7 @@
 
 use model::ExitKind;
 
-use super::{Ctx, Line, Return, here};
+use super::{Ctx, Line, Return, note_place};
 
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_error_bstr", "void(ptr,ptr,u32)", error),
@@ -38,7 +38,7 @@ fn text(ctx: &mut Ctx<'_>, pattern: u64, data: u64, size: u32) -> Option<String>
 }
 
 fn error(ctx: &mut Ctx<'_>, [pattern, data, size, ..]: [u64; 5]) -> Return {
-    here(ctx);
+    note_place(ctx);
     if let Some(text) = text(ctx, pattern, data, size as u32) {
         end(ctx, ExitKind::ErrorBpf, 0, text);
     }
@@ -46,7 +46,7 @@ fn error(ctx: &mut Ctx<'_>, [pattern, data, size, ..]: [u64; 5]) -> Return {
 }
 
 fn exit(ctx: &mut Ctx<'_>, [code, pattern, data, size, _]: [u64; 5]) -> Return {
-    here(ctx);
+    note_place(ctx);
     if let Some(text) = text(ctx, pattern, data, size as u32) {
         end(ctx, ExitKind::UnregBpf, code.cast_signed(), text);
     }

@@ -2,7 +2,7 @@
 
 use model::{CpuId, IdleChange};
 
-use super::{Ctx, Line, Return, cpu_or_error, here, s32, task};
+use super::{Ctx, Line, Return, cpu_or_error, note_place, s32, task};
 use crate::flags::{errno, kf, ops};
 use crate::idle::{PICK_IN_NODE, Wanted, rotate};
 use crate::mask::Mask;
@@ -119,7 +119,7 @@ fn cpu_or_busy(ctx: &mut Ctx<'_>, cpu: Option<CpuId>) -> u64 {
 
 /// Tells of a CPU that was claimed, if anybody listens to decisions.
 fn claimed(ctx: &mut Ctx<'_>, cpu: Option<CpuId>) {
-    here(ctx);
+    note_place(ctx);
     if let Some(cpu) = cpu {
         ctx.host.tell_idle(cpu, IdleChange::Claimed);
     }

@@ -6,9 +6,9 @@
 use bpf::Stop;
 use model::{Looked, Sliced};
 
-use super::{Ctx, Line, Return, TASK_BYTES, changed, here, s32, task};
+use super::{Ctx, Line, Return, TASK_BYTES, changed, note_place, s32, task};
 use crate::flags::{dsq, enq, errno, kf};
-use crate::lock::Which;
+use crate::lock::WhichLock;
 
 pub(super) const TABLE: &[Line] = &lines![
     ("bpf_iter_scx_dsq_new", "s32(ptr,u64,u64)", new),
@@ -66,7 +66,7 @@ fn new(ctx: &mut Ctx<'_>, [it, dsq_id, flags, ..]: [u64; 5]) -> Return {
     let Some(queue) = ctx.host.dsqs.user(ctx.host.caller(), dsq_id) else {
         return Ok(s32(errno::ENOENT));
     };
-    here(ctx);
+    note_place(ctx);
     ctx.host.tell_look(queue, None, Looked::Iterate);
     ctx.vm.open_iterator(48)?;
     let Some(cursor) = ctx.host.dsqs.open(queue, flags & dsq::ITER_REV != 0) else {
@@ -95,7 +95,8 @@ fn cursor(ctx: &mut Ctx<'_>, it: u64) -> Option<u32> {
 fn next(ctx: &mut Ctx<'_>, [it, ..]: [u64; 5]) -> Return {
     let cursor = cursor(ctx, it);
     if let Some(dsq) = cursor.and_then(|cursor| ctx.host.dsqs.iterated(cursor)) {
-        ctx.host.hold(Which::Queue(dsq), |costs| costs.call_iterate);
+        ctx.host
+            .hold(WhichLock::Queue(dsq), |costs| costs.call_iterate);
     }
     let (found, passed) = cursor.map_or((None, 0), |cursor| ctx.host.dsqs.next(cursor));
     if passed > 0 {
@@ -139,7 +140,7 @@ fn move_vtime(ctx: &mut Ctx<'_>, [it, p, dsq_id, flags, _]: [u64; 5]) -> Return 
 
 /// Source: `scx_dsq_move()`, kernel 6.18. The overrides are used up whether or not it succeeds.
 fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Return {
-    here(ctx);
+    note_place(ctx);
     let unlocked = ctx.host.turn.contexts.innermost().mask == kf::UNLOCKED;
     if !unlocked && !ctx.host.allowed(kf::DISPATCH) {
         return Ok(0);

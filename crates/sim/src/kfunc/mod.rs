@@ -66,8 +66,8 @@ pub(crate) fn table() -> Vec<HostFunction<Machine>> {
 
 /// Notes where the program is, if anybody listens to decisions.
 #[inline]
-fn here(ctx: &mut Ctx<'_>) {
-    ctx.host.turn.decisions.come_to(ctx.vm.here());
+fn note_place(ctx: &mut Ctx<'_>) {
+    ctx.host.turn.decisions.set_place(ctx.vm.current_place());
 }
 
 /// The task whose `task_struct` begins at `address`. A kernel's verifier lets nothing else pass.

@@ -2,7 +2,7 @@
 
 use model::TaskId;
 
-use super::{Ctx, Line, Return, changed, here, s32, task};
+use super::{Ctx, Line, Return, changed, note_place, s32, task};
 use crate::buffer::Buffered;
 use crate::context::Directly;
 use crate::dsq::Dsqs;
@@ -44,7 +44,7 @@ pub(super) const TABLE: &[Line] = &lines![
 const MOST_QUEUES: usize = 1 << 20;
 
 fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
-    here(ctx);
+    note_place(ctx);
     let node = node as i32;
     let nodes = i32::from(ctx.host.idle.topology().nodes());
     if id & flags::dsq::BUILTIN != 0 || node < -1 || node >= nodes {
@@ -73,7 +73,7 @@ fn create(ctx: &mut Ctx<'_>, [id, node, ..]: [u64; 5]) -> Return {
 }
 
 fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
-    here(ctx);
+    note_place(ctx);
     let machine = &mut *ctx.host;
     let caller = machine.caller();
     if let Some(dsq) = machine.dsqs.user(caller, id) {
@@ -185,7 +185,7 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
         vtime,
         flags,
     } = *insert;
-    here(ctx);
+    note_place(ctx);
     if !ctx.host.allowed(kf::ENQUEUE | kf::DISPATCH) {
         return Ok(0);
     }

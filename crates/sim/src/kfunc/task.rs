@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use bpf::Memory;
 use model::{CpuId, TaskId};
 
-use super::{Ctx, Line, Return, changed, here, task};
+use super::{Ctx, Line, Return, changed, note_place, task};
 use crate::machine::{Machine, Vm};
 use crate::program::Program;
 use crate::task::{Phase, RunState};
@@ -27,7 +27,7 @@ fn acquire(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
 
 fn release(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
-    here(ctx);
+    note_place(ctx);
     ctx.host.tell_let_go(id);
     ctx.host.release_task(ctx.vm.memory(), id);
     Ok(0)
@@ -35,7 +35,7 @@ fn release(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
 
 /// From 6.19 on, in place of a write to the field.
 fn set_slice(ctx: &mut Ctx<'_>, [p, slice, ..]: [u64; 5]) -> Return {
-    here(ctx);
+    note_place(ctx);
     let id = task(ctx, p)?;
     ctx.host.set_slice(id, slice);
     ctx.host.tell_slice(id, model::Sliced::Set);

@@ -11,7 +11,7 @@ use model::{CpuId, TaskId};
 use crate::context::{Context, Directly, Locked};
 use crate::cpu::{Curr, Occupant};
 use crate::machine::{Machine, Vm};
-use crate::places::{Hook, Place};
+use crate::places::{AttachPoint, Hook};
 use crate::schedulers::SchedId;
 use crate::task::RunState;
 
@@ -33,7 +33,7 @@ impl Machine {
     #[cold]
     #[inline(never)]
     pub(crate) fn trace_switch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Occupant) {
-        if !self.hooked.has(Place::SchedSwitch) {
+        if !self.hooked.has(AttachPoint::SchedSwitch) {
             return;
         }
         let next = self.cpus[cpu].occupant;
@@ -53,7 +53,7 @@ impl Machine {
         self.flush_mirrors(vm);
         self.cpus[cpu].occupant = prev;
         let args = [u64::from(is_preempted), from, to, state.into()];
-        self.call_hooks(vm, Place::SchedSwitch, false, &args);
+        self.call_hooks(vm, AttachPoint::SchedSwitch, false, &args);
         self.cpus[cpu].occupant = next;
     }
 
@@ -69,7 +69,7 @@ impl Machine {
     /// `delayed_put_task_struct()`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn trace_task(&mut self, vm: &mut Vm, place: Place, id: TaskId) {
+    pub(crate) fn trace_task(&mut self, vm: &mut Vm, place: AttachPoint, id: TaskId) {
         let address = self.task(id).address;
         // Of tasks of other classes callbacks see it later.
         self.mirror_state(id);
@@ -81,8 +81,8 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn trace_tick(&mut self, vm: &mut Vm, cpu: CpuId) {
         let rq = self.mirror.rqs[cpu];
-        self.call_hooks(vm, Place::ScxTick, false, &[rq]);
-        self.call_hooks(vm, Place::ScxTick, true, &[rq, 0]);
+        self.call_hooks(vm, AttachPoint::ScxTick, false, &[rq]);
+        self.call_hooks(vm, AttachPoint::ScxTick, true, &[rq, 0]);
     }
 
     /// A task was forked and is not awake yet: the end of `copy_process()`, and `kernel_clone()`.
@@ -96,8 +96,8 @@ impl Machine {
     ) {
         let flags = if is_process { FORK_FLAGS } else { THREAD_FLAGS };
         let [parent, child] = [parent, child].map(|id| self.task(id).address);
-        self.call_hooks(vm, Place::TaskNewtask, false, &[child, flags]);
-        self.call_hooks(vm, Place::SchedProcessFork, false, &[parent, child]);
+        self.call_hooks(vm, AttachPoint::TaskNewtask, false, &[child, flags]);
+        self.call_hooks(vm, AttachPoint::SchedProcessFork, false, &[parent, child]);
     }
 
     /// A task is about to get another name (`__set_task_comm()`), and still has the old one.
@@ -105,10 +105,10 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn trace_rename(&mut self, vm: &mut Vm, id: TaskId, comm: &str) {
         let task = self.task(id);
-        if self.hooked.has(Place::TaskRename) && *task.seldom.comm != *comm {
+        if self.hooked.has(AttachPoint::TaskRename) && *task.seldom.comm != *comm {
             let address = task.address;
             let text = self.hook_text(vm, comm);
-            self.call_hooks(vm, Place::TaskRename, false, &[address, text]);
+            self.call_hooks(vm, AttachPoint::TaskRename, false, &[address, text]);
         }
     }
 
@@ -120,7 +120,7 @@ impl Machine {
         let mut others = self.tasks.iter().filter(|task| task.tgid == tgid);
         let is_last = others.all(|task| task.exiting || task.state == RunState::Dead);
         let args = [address, u64::from(is_last)];
-        self.call_hooks(vm, Place::SchedProcessExit, false, &args);
+        self.call_hooks(vm, AttachPoint::SchedProcessExit, false, &args);
     }
 
     /// A task, or all of its process, was written into a cgroup (`cgroup_attach_task()`).
@@ -133,7 +133,7 @@ impl Machine {
         to: u32,
         is_process: bool,
     ) {
-        if !self.hooked.has(Place::CgroupAttachTask) {
+        if !self.hooked.has(AttachPoint::CgroupAttachTask) {
             return;
         }
         let tgid = self.task(id).tgid;
@@ -146,7 +146,7 @@ impl Machine {
         let path = format!("/{}", path.trim_start_matches('/'));
         let text = self.hook_text(vm, &path);
         let args = [self.mirror.cgroup(to), text, address, is_process.into()];
-        self.call_hooks(vm, Place::CgroupAttachTask, false, &args);
+        self.call_hooks(vm, AttachPoint::CgroupAttachTask, false, &args);
     }
 
     /// The policy's table is registered (`bpf_scx_reg()`); at the exit with its `result`.
@@ -156,8 +156,8 @@ impl Machine {
         let cpu = self.turn.exec;
         self.mirror.guard_idle(vm, cpu, true);
         match result {
-            None => self.call_hooks(vm, Place::ScxReg, false, &args[..2]),
-            Some(_) => self.call_hooks(vm, Place::ScxReg, true, &args),
+            None => self.call_hooks(vm, AttachPoint::ScxReg, false, &args[..2]),
+            Some(_) => self.call_hooks(vm, AttachPoint::ScxReg, true, &args),
         }
         self.mirror.guard_idle(vm, cpu, false);
     }
@@ -179,7 +179,7 @@ impl Machine {
         at
     }
 
-    fn call_hooks(&mut self, vm: &mut Vm, place: Place, at_exit: bool, args: &[u64]) {
+    fn call_hooks(&mut self, vm: &mut Vm, place: AttachPoint, at_exit: bool, args: &[u64]) {
         if !self.hooked.has(place) {
             return;
         }

@@ -4,8 +4,8 @@ use std::fs::File;
 
 use bpf::Errno;
 use model::user_space::{
-    BpfAnswer, BpfCall, BpfId, Kernel, Mappable, Refused, SchedExt, SetSched, THREADS_MAX,
-    ThreadId, UserSpaceError,
+    BpfAnswer, BpfCall, BpfId, Mappable, Refused, SchedExt, SetSched, THREADS_MAX, ThreadId,
+    ThreadKernel, UserSpaceError,
 };
 use model::{Advised, CpuId, CpuTimes, Nanos, SimTime};
 use workload::{CpuSet, SchedPolicy};
@@ -37,7 +37,7 @@ pub(super) fn refused(errno: Errno) -> Refused {
     }
 }
 
-impl Kernel for Within<'_> {
+impl ThreadKernel for Within<'_> {
     fn bpf(&mut self, thread: ThreadId, call: BpfCall) -> Result<BpfAnswer, Refused> {
         self.machine.bpf_call(self.vm, thread, call)
     }

@@ -2,7 +2,7 @@
 //! to wait.
 
 use bpf::Door;
-use model::user_space::{Stop, ThreadId, UserSpace, UserSpaceError};
+use model::user_space::{ThreadId, TurnEnd, UserSpace, UserSpaceError};
 use model::{Advice as _, Advised, CpuId, Nanos, SimTime};
 
 use super::{Phase, Program, ProgramReport, State};
@@ -159,13 +159,13 @@ impl Machine {
         let program = self.program();
         let woken = std::mem::take(&mut program.thread(thread).woken);
         let state = match turn.stop {
-            Stop::Wait { .. } if woken => State::Ready(after),
-            Stop::Wait { until } => State::Waiting(until.map(|until| until.max(after))),
-            Stop::Yield | Stop::Again => State::Ready(after),
-            Stop::Exit => State::Over,
+            TurnEnd::Wait { .. } if woken => State::Ready(after),
+            TurnEnd::Wait { until } => State::Waiting(until.map(|until| until.max(after))),
+            TurnEnd::Yield | TurnEnd::Again => State::Ready(after),
+            TurnEnd::Exit => State::Over,
         };
         program.yields = match turn.stop {
-            Stop::Yield => program.yields + 1,
+            TurnEnd::Yield => program.yields + 1,
             _ => 0,
         };
         program.set_state(thread, state);
@@ -349,9 +349,9 @@ impl Machine {
         for (thread, asleep) in program.threads.iter_mut().zip(states) {
             let due = thread.due.take();
             thread.state = match (thread.state, due, asleep) {
-                (State::Over, ..) | (_, Some(Stop::Exit), _) => State::Over,
+                (State::Over, ..) | (_, Some(TurnEnd::Exit), _) => State::Over,
                 (state @ State::Waiting(_), _, Some(true) | None) => state,
-                (_, Some(Stop::Wait { until }), _) if !thread.woken => State::Waiting(until),
+                (_, Some(TurnEnd::Wait { until }), _) if !thread.woken => State::Waiting(until),
                 _ => State::Ready(now),
             };
             thread.woken = false;

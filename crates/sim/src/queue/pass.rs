@@ -69,7 +69,7 @@ impl EventQueue {
         } else {
             self.next_of_many()
         };
-        first.map(super::Entry::key)
+        first.map(super::QueueEntry::key)
     }
 }
 

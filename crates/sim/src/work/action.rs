@@ -115,7 +115,7 @@ pub struct WorkEvent {
 
 /// Effects of an interrupt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interrupt {
+pub struct InterruptWork {
     /// CPU time that it takes.
     pub steal: Nanos,
     /// Tasks that it wakes, in this order, from interrupt context.

@@ -27,12 +27,12 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, Birth, Interrupt, WorkEvent};
+pub use action::{Action, Birth, InterruptWork, WorkEvent};
 pub use error::WorkError;
 
 use channel::Queue;
 use listen::Listening;
-pub(crate) use quick::Step;
+pub(crate) use quick::QuickStep;
 use requests::Arrivals;
 use storage::Storage;
 use sync::{Gate, Locks, Tokens};
@@ -393,7 +393,7 @@ impl Work {
     ///
     /// # Errors
     /// If its effect names an instance that does not exist.
-    pub fn interrupt(&mut self, source: usize, now: SimTime) -> Result<Interrupt, WorkError> {
+    pub fn interrupt(&mut self, source: usize, now: SimTime) -> Result<InterruptWork, WorkError> {
         let mut interrupt = match source.checked_sub(self.sources.len()) {
             None => self.irq(source, now)?,
             Some(arrival) if arrival < self.arrivals.len() => self.request(arrival, now),
@@ -404,7 +404,7 @@ impl Work {
     }
 
     /// An interrupt of an `[irq]`.
-    fn irq(&mut self, source: usize, now: SimTime) -> Result<Interrupt, WorkError> {
+    fn irq(&mut self, source: usize, now: SimTime) -> Result<InterruptWork, WorkError> {
         let workload = Arc::clone(&self.workload);
         let declared = &workload.interrupts[source];
         let steal = self.sources[source].cost(declared);
@@ -433,7 +433,7 @@ impl Work {
             }
         };
         let next = next.into_iter().collect();
-        Ok(Interrupt { steal, wakes, next })
+        Ok(InterruptWork { steal, wakes, next })
     }
 
     fn constant_place(

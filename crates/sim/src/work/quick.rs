@@ -11,7 +11,7 @@ const LATE: SimTime = SimTime::from_nanos(TIME_MAX.as_nanos() - workload::DRAW_M
 
 /// What a task does next, if that is decided quickly.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum QuickStep {
     /// It is not: [`Work::step`] must be asked.
     Unknown,
     /// As [`Action::Run`](super::Action::Run).
@@ -23,10 +23,10 @@ pub(crate) enum Step {
 impl Work {
     /// As [`Work::step`], as far as it can be done quickly.
     #[inline]
-    pub(crate) fn step_quickly(&mut self, task: TaskId, now: SimTime) -> Step {
+    pub(crate) fn step_quickly(&mut self, task: TaskId, now: SimTime) -> QuickStep {
         let state = &mut self.tasks[task.index()];
         if !state.pending.is_empty() || state.has_exited || state.tries_again || now > LATE {
-            return Step::Unknown;
+            return QuickStep::Unknown;
         }
         let code = &self.codes[state.stepper.group() as usize];
         if state.steps_since != now {
@@ -36,15 +36,15 @@ impl Work {
         while state.steps < STEPS_MAX {
             let step = match state.stepper.next_quickly(code) {
                 Quick::Other => break,
-                Quick::Run(span) | Quick::RunForever(span) => Step::Run(span),
-                Quick::Sleep(span) => Step::SleepUntil(now + span),
-                Quick::Jump => Step::Unknown,
+                Quick::Run(span) | Quick::RunForever(span) => QuickStep::Run(span),
+                Quick::Sleep(span) => QuickStep::SleepUntil(now + span),
+                Quick::Jump => QuickStep::Unknown,
             };
             state.steps += 1;
-            if !matches!(step, Step::Unknown) {
+            if !matches!(step, QuickStep::Unknown) {
                 return step;
             }
         }
-        Step::Unknown
+        QuickStep::Unknown
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 use workload::{Demand, Entrance, Requests, Source};
 
-use super::{Interrupt, Work};
+use super::{InterruptWork, Work};
 
 /// A user whose request is lost tries again after this at the earliest.
 const LEAST_RETRY: Nanos = Nanos::from_millis(1);
@@ -165,12 +165,12 @@ impl Work {
     }
 
     /// A request comes, or tries again.
-    pub(super) fn request(&mut self, arrival: usize, now: SimTime) -> Interrupt {
+    pub(super) fn request(&mut self, arrival: usize, now: SimTime) -> InterruptWork {
         let workload = std::sync::Arc::clone(&self.workload);
         let declared = &workload.requests[arrival];
         let (request, next) = self.arrivals[arrival].next(declared, now);
         let steal = self.arrivals[arrival].cost(declared);
-        let mut comes = Interrupt {
+        let mut comes = InterruptWork {
             steal,
             wakes: Vec::new(),
             next: next.into_iter().collect(),

@@ -9,7 +9,7 @@ use workload::{Cache, Memory, Workload};
 
 use super::disk::{Drive, Request, Then};
 use super::pages::{Order, Owner, Pages};
-use super::{Interrupt, Work};
+use super::{InterruptWork, Work};
 
 /// Pages of tasks that are written in one go (`SWAP_CLUSTER_MAX`, `include/linux/swap.h`, Linux
 /// 6.18).
@@ -410,11 +410,11 @@ impl Work {
     }
 
     /// A disk interrupts: a request has ended, or it has waited for one long enough.
-    pub(super) fn disk_interrupt(&mut self, disk: usize, now: SimTime) -> Interrupt {
+    pub(super) fn disk_interrupt(&mut self, disk: usize, now: SimTime) -> InterruptWork {
         let workload = Arc::clone(&self.workload);
         let declared = &workload.disks[disk];
         let (ended, next) = self.storage.drives[disk].interrupt(declared, now);
-        let mut interrupt = Interrupt {
+        let mut interrupt = InterruptWork {
             steal: Nanos::ZERO,
             wakes: Vec::new(),
             next,

@@ -4,7 +4,7 @@ use super::{FileReader, small};
 use crate::parser::{Parser, range};
 use crate::{Bandwidth, CGROUP_DEPTH_MAX, CGROUP_WEIGHTS, Cgroup, ROOT_CGROUP};
 use model::file::{FileError, Problem};
-use model::file::{Table, Text};
+use model::file::{FileTable, Text};
 
 impl<'a> FileReader<'a> {
     pub(super) fn cgroups(&mut self) -> Result<Vec<Cgroup>, FileError> {
@@ -14,7 +14,7 @@ impl<'a> FileReader<'a> {
             if name == "root" {
                 return Err(self.source.error(at, Problem::Taken(name.to_owned())));
             }
-            let mut table = Table::new(self.source, format!("[cgroup.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[cgroup.{name}]"), value)?;
             let path = table.text("path", "a path, as \"/a/b\"")?;
             let (path, parent) = match path {
                 Some(text) => (text.text.to_owned(), self.parent(text)?),
@@ -77,7 +77,7 @@ impl<'a> FileReader<'a> {
     }
 
     /// `max` and `burst`.
-    fn max(&mut self, table: &mut Table<'a>) -> Result<Bandwidth, FileError> {
+    fn max(&mut self, table: &mut FileTable<'a>) -> Result<Bandwidth, FileError> {
         let max = table.text("max", "a quota and a period, as \"20ms/100ms\"")?;
         let max = max
             .map(|text| self.read(text, Parser::bandwidth))
@@ -100,7 +100,7 @@ impl<'a> FileReader<'a> {
     }
 
     /// The cgroup of a group of tasks.
-    pub(super) fn cgroup_of(&self, table: &mut Table<'a>) -> Result<Option<u32>, FileError> {
+    pub(super) fn cgroup_of(&self, table: &mut FileTable<'a>) -> Result<Option<u32>, FileError> {
         let text = table.text("cgroup", "the path of a cgroup, as \"/a/b\"")?;
         text.map(|text| self.at_path(text.text, text, "cgroup"))
             .transpose()

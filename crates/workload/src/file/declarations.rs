@@ -8,7 +8,7 @@ use crate::{
     Handoff, Interrupt, Lock, LockKind, SchedPolicy, Step, TASKS_MAX, TaskKind,
 };
 use model::file::{FileError, Problem};
-use model::file::{Table, Text, texts};
+use model::file::{FileTable, Text, texts};
 use model::{CpuId, Nanos};
 
 /// Most bytes that a task uses of a cache: 16 GiB, as the largest cache.
@@ -19,7 +19,7 @@ impl<'a> FileReader<'a> {
         let mut channels = Vec::new();
         for (name, at, value) in self.channels.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[chan.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[chan.{name}]"), value)?;
             let kind = table.require("kind", "\"unix\", \"pipe\", \"tcp\" or \"queue\"")?;
             let kind = self.choice(
                 kind,
@@ -50,7 +50,7 @@ impl<'a> FileReader<'a> {
         Ok(channels)
     }
 
-    pub(super) fn capacity(&mut self, table: &mut Table<'a>) -> Result<Capacity, FileError> {
+    pub(super) fn capacity(&mut self, table: &mut FileTable<'a>) -> Result<Capacity, FileError> {
         let expected = "\"278msg\", \"64KiB\" or \"inf\"";
         let Some(text) = table.text("cap", expected)? else {
             return Ok(Capacity::Kernel);
@@ -79,7 +79,7 @@ impl<'a> FileReader<'a> {
         let mut locks = Vec::new();
         for (name, at, value) in self.locks.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[lock.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[lock.{name}]"), value)?;
             let (kind, count) = self.lock_kind(&mut table)?;
             let kinds = [("fifo", Handoff::Fifo), ("barge", Handoff::Barge)];
             let handoff = table.get("handoff");
@@ -101,7 +101,7 @@ impl<'a> FileReader<'a> {
         let mut barriers = Vec::new();
         for (name, at, value) in self.barriers.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[barrier.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[barrier.{name}]"), value)?;
             let count = self.count(&mut table, 1..=COUNT_MAX)?.unwrap_or(1);
             let parties = table.require("parties", "how many tasks it waits for")?;
             let parties = self.integer(parties, 1..=COUNT_MAX, "parties")?;
@@ -120,7 +120,7 @@ impl<'a> FileReader<'a> {
         let mut deadlines = Vec::new();
         for (name, at, value) in self.deadlines.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[deadline.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[deadline.{name}]"), value)?;
             let period = self.span(&mut table, "period", false)?;
             let slack = self.span(&mut table, "slack", true)?.or(period);
             let slack = slack.ok_or_else(|| table.missing("slack", "a span of time"))?;
@@ -148,7 +148,7 @@ impl<'a> FileReader<'a> {
         let mut counts = Vec::new();
         let mut groups = Vec::new();
         for (name, at, value) in self.groups.clone() {
-            let mut table = Table::new(self.source, format!("[task.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[task.{name}]"), value)?;
             let count_at = table.get("count").map(|value| value.span().start);
             let count = self.count(&mut table, 0..=TASKS_MAX.into())?;
             counts.push((count, count_at.unwrap_or(at)));
@@ -170,7 +170,11 @@ impl<'a> FileReader<'a> {
     }
 
     /// A group, whose count is filled in when all forks are known.
-    pub(super) fn group(&mut self, name: &str, table: &mut Table<'a>) -> Result<Group, FileError> {
+    pub(super) fn group(
+        &mut self,
+        name: &str,
+        table: &mut FileTable<'a>,
+    ) -> Result<Group, FileError> {
         let nice = table.get("nice");
         let nice = nice.map_or(Ok(0), |nice| self.integer(nice, -20..=19, "nice"))?;
         let policy = table.text(
@@ -240,7 +244,7 @@ impl<'a> FileReader<'a> {
         Ok((steps, parser.variables))
     }
 
-    pub(super) fn cpus(&self, table: &mut Table<'a>) -> Result<Option<CpuSet>, FileError> {
+    pub(super) fn cpus(&self, table: &mut FileTable<'a>) -> Result<Option<CpuSet>, FileError> {
         let expected = "CPUs, as \"0-3,5\" or \"all\"";
         let Some(text) = table.text("cpus", expected)? else {
             return Ok(None);
@@ -256,7 +260,7 @@ impl<'a> FileReader<'a> {
     pub(super) fn interrupts(&mut self) -> Result<Vec<Interrupt>, FileError> {
         let mut interrupts = Vec::new();
         for (name, at, value) in self.interrupts.clone() {
-            let mut table = Table::new(self.source, format!("[irq.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[irq.{name}]"), value)?;
             let cpu = table.get("cpu");
             let cpu = cpu.map_or(Ok(0), |cpu| self.integer(cpu, 0..=1023, "cpu"))?;
             let start = self.span(&mut table, "start", true)?.unwrap_or(Nanos::ZERO);
@@ -278,7 +282,7 @@ impl<'a> FileReader<'a> {
         Ok(interrupts)
     }
 
-    pub(super) fn arrival(&mut self, table: &mut Table<'a>) -> Result<Arrival, FileError> {
+    pub(super) fn arrival(&mut self, table: &mut FileTable<'a>) -> Result<Arrival, FileError> {
         let period = self.span(table, "every", false)?;
         let mean = self.span(table, "poisson", false)?;
         let is_once = table.flag("once")?;
@@ -298,7 +302,7 @@ impl<'a> FileReader<'a> {
         }
     }
 
-    pub(super) fn effect(&mut self, table: &mut Table<'a>) -> Result<Effect, FileError> {
+    pub(super) fn effect(&mut self, table: &mut FileTable<'a>) -> Result<Effect, FileError> {
         let send = table.text("send", "a channel")?;
         let resume = table.text("resume", "a task")?;
         match (send, resume) {

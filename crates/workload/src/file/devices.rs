@@ -7,7 +7,7 @@ use crate::{
     Arrival, Condition, Demand, Dist, Effect, Entrance, Hotplug, Interrupt, Keys, Listener,
     LockKind, Requests, Semaphore, Woken,
 };
-use model::file::Table;
+use model::file::FileTable;
 use model::file::{FileError, Problem};
 use model::{CpuId, Nanos};
 
@@ -27,7 +27,7 @@ impl<'a> FileReader<'a> {
     /// Kind of a lock, and how many there are.
     pub(super) fn lock_kind(
         &mut self,
-        table: &mut Table<'a>,
+        table: &mut FileTable<'a>,
     ) -> Result<(LockKind, u32), FileError> {
         let kinds = [
             ("mutex", LockKind::Mutex),
@@ -73,7 +73,7 @@ impl<'a> FileReader<'a> {
         let mut semaphores = Vec::new();
         for (name, at, value) in self.semaphores.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[sem.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[sem.{name}]"), value)?;
             let count = self.count(&mut table, 1..=COUNT_MAX)?.unwrap_or(1);
             let tokens = table.get("value");
             let tokens = tokens.map_or(Ok(0), |value| self.integer(value, 0..=COUNT_MAX, "value"));
@@ -90,7 +90,7 @@ impl<'a> FileReader<'a> {
         let mut conditions = Vec::new();
         for (name, at, value) in self.conditions.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[cond.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[cond.{name}]"), value)?;
             let count = self.count(&mut table, 1..=COUNT_MAX)?.unwrap_or(1);
             table.finish()?;
             self.names.conditions.push((name.to_owned(), count));
@@ -104,7 +104,7 @@ impl<'a> FileReader<'a> {
         let mut listeners = Vec::new();
         for (name, at, value) in self.listeners.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[listen.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[listen.{name}]"), value)?;
             let count = self.count(&mut table, 1..=COUNT_MAX)?.unwrap_or(1);
             let backlog = table.get("backlog");
             let backlog = backlog
@@ -132,7 +132,7 @@ impl<'a> FileReader<'a> {
         let mut requests = Vec::new();
         for (name, at, value) in self.requests.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[arrival.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[arrival.{name}]"), value)?;
             let demand = self.demand(&mut table)?;
             let to = self.entrance(&mut table)?;
             let limit = table.get("limit");
@@ -161,7 +161,7 @@ impl<'a> FileReader<'a> {
         &mut self,
         name: &str,
         at: usize,
-        table: &mut Table<'a>,
+        table: &mut FileTable<'a>,
         demand: &Demand,
     ) -> Result<Interrupt, FileError> {
         let cpu = table.get("cpu");
@@ -183,7 +183,7 @@ impl<'a> FileReader<'a> {
         })
     }
 
-    fn demand(&mut self, table: &mut Table<'a>) -> Result<Demand, FileError> {
+    fn demand(&mut self, table: &mut FileTable<'a>) -> Result<Demand, FileError> {
         let kind = table.require("kind", "\"poisson\", \"periodic\" or \"closed\"")?;
         let kind = self.choice(kind, &[("poisson", 0), ("periodic", 1), ("closed", 2)])?;
         if kind == 2 {
@@ -209,7 +209,7 @@ impl<'a> FileReader<'a> {
     }
 
     /// The mean time between two requests: `every`, or one second by `rate`, rounded down.
-    fn gap(&mut self, table: &mut Table<'a>) -> Result<Nanos, FileError> {
+    fn gap(&mut self, table: &mut FileTable<'a>) -> Result<Nanos, FileError> {
         let every = self.span(table, "every", false)?;
         let rate = table.get("rate");
         match (every, rate) {
@@ -226,7 +226,7 @@ impl<'a> FileReader<'a> {
         }
     }
 
-    fn entrance(&mut self, table: &mut Table<'a>) -> Result<Entrance, FileError> {
+    fn entrance(&mut self, table: &mut FileTable<'a>) -> Result<Entrance, FileError> {
         let send = table.text("send", "a channel")?;
         let connect = table.text("connect", "a listening socket")?;
         let (text, to, count) = match (send, connect) {
@@ -260,7 +260,7 @@ impl<'a> FileReader<'a> {
     pub(super) fn hotplugs(&mut self) -> Result<Vec<Hotplug>, FileError> {
         let mut hotplugs = Vec::new();
         for (name, at, value) in self.hotplugs.clone() {
-            let mut table = Table::new(self.source, format!("[hotplug.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[hotplug.{name}]"), value)?;
             let cpu = table.require("cpu", "the CPU that goes offline, 1 or more")?;
             let cpu = self.integer(cpu, 1..=1023, "cpu")?;
             let offline = self.span(&mut table, "offline", true)?;

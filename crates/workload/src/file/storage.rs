@@ -5,7 +5,7 @@ use crate::names::intern;
 use crate::parser::{Parser, range};
 use crate::{Cache, Disk, Dist, Elevator, Memory, PAGE};
 use model::file::{FileError, Problem};
-use model::file::{Table, Text, Value};
+use model::file::{FileTable, FileValue, Text};
 use model::{CpuId, Nanos};
 
 /// Bytes of a disk that says nothing else: 64 GiB.
@@ -30,7 +30,7 @@ impl<'a> FileReader<'a> {
         let mut disks = Vec::new();
         for (name, at, value) in self.disks.clone() {
             self.check_name(name, at)?;
-            let mut table = Table::new(self.source, format!("[disk.{name}]"), value)?;
+            let mut table = FileTable::new(self.source, format!("[disk.{name}]"), value)?;
             let base = self.dist(&mut table, "base")?;
             let seek = self.span(&mut table, "seek", true)?.unwrap_or(Nanos::ZERO);
             let bandwidth = table.get("bandwidth");
@@ -91,7 +91,7 @@ impl<'a> FileReader<'a> {
         Ok(disks)
     }
 
-    fn dist(&mut self, table: &mut Table<'a>, key: &'static str) -> Result<Dist, FileError> {
+    fn dist(&mut self, table: &mut FileTable<'a>, key: &'static str) -> Result<Dist, FileError> {
         let text = table.text(key, "a span of time, as \"5us\", or a distribution")?;
         let dist = text.map(|text| self.read(text, Parser::dist)).transpose()?;
         Ok(dist.unwrap_or(Dist::Const(Nanos::ZERO)))
@@ -100,9 +100,9 @@ impl<'a> FileReader<'a> {
     /// A size in pages, and where it stands.
     fn pages(
         &mut self,
-        table: &mut Table<'a>,
+        table: &mut FileTable<'a>,
         key: &'static str,
-    ) -> Result<Option<(u64, Value<'a>)>, FileError> {
+    ) -> Result<Option<(u64, FileValue<'a>)>, FileError> {
         let Some(value) = table.get(key) else {
             return Ok(None);
         };
@@ -110,7 +110,7 @@ impl<'a> FileReader<'a> {
         Ok(Some((bytes.unsigned_abs() / PAGE, value)))
     }
 
-    fn cache(&mut self, table: &mut Table<'a>) -> Result<Cache, FileError> {
+    fn cache(&mut self, table: &mut FileTable<'a>) -> Result<Cache, FileError> {
         let expected = "\"none\", \"percent:90\", \"lru:64MiB\" or \"lru\"";
         let Some(text) = table.text("cache", expected)? else {
             return Ok(Cache::None);
@@ -145,7 +145,7 @@ impl<'a> FileReader<'a> {
         let Some(value) = self.memory else {
             return Ok(None);
         };
-        let mut table = Table::new(self.source, "[mem]".to_owned(), value)?;
+        let mut table = FileTable::new(self.source, "[mem]".to_owned(), value)?;
         let ram = table.require("ram", "how much memory there is, as \"128MiB\"")?;
         let bytes = self.integer(ram, 4 << 20..=MEMORY_BYTES_MAX, "ram")?;
         let pages = bytes.unsigned_abs() / PAGE;

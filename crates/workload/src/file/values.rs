@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::parser::{Failure, KEYWORDS, Parser, range};
 use model::Nanos;
 use model::file::{FileError, Problem};
-use model::file::{Table, Text, Value, describe, text};
+use model::file::{FileTable, FileValue, Text, describe, text};
 
 impl<'a> FileReader<'a> {
     /// Reads all of `text`.
@@ -29,7 +29,7 @@ impl<'a> FileReader<'a> {
     /// The span of time at `key`.
     pub(super) fn span(
         &mut self,
-        table: &mut Table<'a>,
+        table: &mut FileTable<'a>,
         key: &'static str,
         zero: bool,
     ) -> Result<Option<Nanos>, FileError> {
@@ -47,7 +47,7 @@ impl<'a> FileReader<'a> {
 
     pub(super) fn count(
         &mut self,
-        table: &mut Table<'a>,
+        table: &mut FileTable<'a>,
         allowed: RangeInclusive<i64>,
     ) -> Result<Option<u32>, FileError> {
         let Some(value) = table.get("count") else {
@@ -59,7 +59,7 @@ impl<'a> FileReader<'a> {
     /// An integer, or a string with a constant expression.
     pub(super) fn integer(
         &self,
-        value: Value<'a>,
+        value: FileValue<'a>,
         allowed: RangeInclusive<i64>,
         what: &str,
     ) -> Result<i64, FileError> {
@@ -99,7 +99,7 @@ impl<'a> FileReader<'a> {
     /// The meaning of a string that says one of several words.
     pub(super) fn choice<T: Copy>(
         &self,
-        value: Value<'a>,
+        value: FileValue<'a>,
         words: &[(&str, T)],
     ) -> Result<T, FileError> {
         let list: Vec<String> = words

@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt as _;
 
 use loader::{Settings, Supervisor};
 use model::user_space::{
-    BpfAnswer, BpfCall, BpfId, Kernel, MapCreate, Mappable, ProgramEnd, Refused, SchedExt,
-    SetSched, Stop, ThreadId, UserSpace,
+    BpfAnswer, BpfCall, BpfId, MapCreate, Mappable, ProgramEnd, Refused, SchedExt, SetSched,
+    ThreadId, ThreadKernel, TurnEnd, UserSpace,
 };
 use model::{CpuTimes, Nanos, SimTime};
 
@@ -127,7 +127,7 @@ impl Stub {
     }
 }
 
-impl Kernel for Stub {
+impl ThreadKernel for Stub {
     fn bpf(&mut self, thread: ThreadId, call: BpfCall) -> Result<BpfAnswer, Refused> {
         match call {
             BpfCall::BtfLoad { bytes } => {
@@ -377,9 +377,9 @@ impl<U: UserSpace> Driven<U> {
             .log
             .push(format!("{} {} {:?}", self.now, thread.0, turn.stop));
         match turn.stop {
-            Stop::Wait { until: Some(at) } => self.ready(thread, at.max(after)),
-            Stop::Wait { until: None } | Stop::Exit => {}
-            Stop::Yield | Stop::Again => self.ready(thread, after),
+            TurnEnd::Wait { until: Some(at) } => self.ready(thread, at.max(after)),
+            TurnEnd::Wait { until: None } | TurnEnd::Exit => {}
+            TurnEnd::Yield | TurnEnd::Again => self.ready(thread, after),
         }
         for spawned in std::mem::take(&mut self.kernel.spawned) {
             if spawned != thread {

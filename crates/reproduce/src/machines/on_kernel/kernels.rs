@@ -19,7 +19,8 @@ use ask::sweep::KeptRuns as _;
 use ask::words::counted;
 use model::Advised;
 use runslice::door::on_kernel::{
-    OWN_NAME, Plan, Ran, Run, Scheduler, WAY, check_host, failure, own_name, release, runslice,
+    OWN_NAME, Ran, SeriesPlan, SeriesRun, SeriesScheduler, WAY, check_host, failure, own_name,
+    release, runslice,
 };
 use runslice::door::{COMPUTER, KernelPlace, RUNS_REAL, Store, in_full, say};
 use serde_json::{Value, json};
@@ -127,7 +128,7 @@ impl Boot<'_> {
     }
 
     /// The runs; `root` is where packages were unpacked.
-    fn plan(&self, root: &Path) -> Plan {
+    fn plan(&self, root: &Path) -> SeriesPlan {
         let root = root.to_string_lossy();
         let runs = self.runs.iter().enumerate();
         let runs = runs.map(|(at, run)| {
@@ -135,13 +136,13 @@ impl Boot<'_> {
             let words = words.map(|word| word.replace("{root}", &root));
             let events = ["--events".to_owned(), probed::file(at)];
             let events = events.into_iter().filter(|_| run.has_events());
-            Run {
+            SeriesRun {
                 id: at.to_string(),
                 command: words.chain(events).collect(),
                 timeout_s: self.guest.timeout_s,
             }
         });
-        Plan {
+        SeriesPlan {
             runs: runs.collect(),
         }
     }
@@ -470,7 +471,12 @@ fn failed(why: &str) -> RunSample {
 }
 
 /// What one run gave. A run is void whose policy was not the same all the time.
-fn sample(boot: &Boot<'_>, ran: &Ran, first: Option<&Scheduler>, probes: &Value) -> RunSample {
+fn sample(
+    boot: &Boot<'_>,
+    ran: &Ran,
+    first: Option<&SeriesScheduler>,
+    probes: &Value,
+) -> RunSample {
     let has_policy = boot.policy != DEFAULT;
     let stayed = ran
         .policy

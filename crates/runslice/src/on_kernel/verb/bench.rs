@@ -18,7 +18,7 @@ use model::Nanos;
 use serde_json::{Value, json};
 use stats::compare::{Choice, CommandFigures, MetricRow, Settings, compare};
 
-use crate::comparison::{Compared, Form, Judging, form_of, page, status, write};
+use crate::comparison::{Compared, ComparisonFormat, Judging, form_of, page, status, write};
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::look::WidthOptions;
@@ -26,8 +26,8 @@ use crate::scheduler::number_of_file;
 use crate::{interrupt, output};
 
 use folder::Folder;
-use machine::{Host, Machine};
-use plan::{AGAIN, Arm, Turn};
+use machine::{BenchMachine, Host};
+use plan::{AGAIN, BenchArm, BenchTurn};
 use played::Beside;
 
 /// Version of the plan and of its runs; it grows when a field is removed or changes its meaning.
@@ -105,7 +105,7 @@ pub struct Bench {
     /// Output format of the verdict. Default: what the ending of the output file stands for (.html,
     /// .json, .csv, .parquet), else `human`.
     #[arg(long, value_enum)]
-    format: Option<Form>,
+    format: Option<ComparisonFormat>,
 
     /// Write the verdict to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -142,7 +142,7 @@ struct Measured {
 /// Whoever runs the command.
 trait Runner {
     /// Runs it once under `arm`, number `at` of all; what it prints goes to `log`.
-    fn run(&mut self, arm: &Arm, at: usize, log: &Path) -> anyhow::Result<Measured>;
+    fn run(&mut self, arm: &BenchArm, at: usize, log: &Path) -> anyhow::Result<Measured>;
 
     /// Whether somebody wants it to end.
     fn is_interrupted(&self) -> bool;
@@ -164,7 +164,7 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
     let looks = request.looks()?;
     let beside = request.beside()?;
     process::catch_signals();
-    let mut machine = Machine::check(request, &arms, beside.as_ref())?;
+    let mut machine = BenchMachine::check(request, &arms, beside.as_ref())?;
     if let Err(error) = process::lock_memory() {
         say(&format!(
             "cannot keep its memory from being swapped: {error}"
@@ -197,8 +197,8 @@ pub fn run(request: &Bench) -> anyhow::Result<Status> {
 /// Every run that is not there yet; false when somebody interrupts.
 fn all(
     runner: &mut dyn Runner,
-    arms: &[Arm],
-    turns: &[Turn],
+    arms: &[BenchArm],
+    turns: &[BenchTurn],
     folder: &mut Folder,
 ) -> anyhow::Result<bool> {
     let mut in_a_row = vec![0; arms.len()];
@@ -221,7 +221,7 @@ fn all(
         if runner.is_interrupted() {
             return Ok(false);
         }
-        runner.tell(&told(*turn, turns.len(), arm, &run));
+        runner.tell(&in_words(*turn, turns.len(), arm, &run));
         check_warm(*turn, arm, &run, &folder.log(*turn))?;
         in_a_row[turn.arm] = match run.void {
             Some(_) => in_a_row[turn.arm] + 1,
@@ -234,7 +234,7 @@ fn all(
 }
 
 /// A command that fails already under the kernel's own scheduler is no load.
-fn check_warm(turn: Turn, arm: &Arm, run: &Measured, log: &Path) -> anyhow::Result<()> {
+fn check_warm(turn: BenchTurn, arm: &BenchArm, run: &Measured, log: &Path) -> anyhow::Result<()> {
     match &run.void {
         Some(void) if turn.block == 0 && arm.policy.is_none() => {
             anyhow::bail!(
@@ -246,7 +246,7 @@ fn check_warm(turn: Turn, arm: &Arm, run: &Measured, log: &Path) -> anyhow::Resu
     }
 }
 
-fn told(turn: Turn, all: usize, arm: &Arm, run: &Measured) -> String {
+fn in_words(turn: BenchTurn, all: usize, arm: &BenchArm, run: &Measured) -> String {
     let what = match (&run.void, run.figures.time_ns) {
         (Some(void), _) => format!("void, {void}"),
         (None, Some(time)) => Nanos::new(time).to_string(),
@@ -287,7 +287,7 @@ impl Bench {
     fn watch(
         &self,
         runner: &mut dyn Runner,
-        arms: &[Arm],
+        arms: &[BenchArm],
         looks: &[u32],
         folder: &mut Folder,
     ) -> anyhow::Result<Option<u32>> {
@@ -325,8 +325,8 @@ impl Bench {
     }
 
     /// Everything that must be the same for runs to be of one kind.
-    fn plan(&self, arms: &[Arm], host: &Host, beside: Option<&Beside>) -> Value {
-        let object = |arm: &Arm| {
+    fn plan(&self, arms: &[BenchArm], host: &Host, beside: Option<&Beside>) -> Value {
+        let object = |arm: &BenchArm| {
             let policy = arm.policy.as_ref()?;
             Some(match &policy.program {
                 Some(program) => format!("{:032x}", number_of_file(&program.command)),
@@ -360,14 +360,14 @@ impl Bench {
     }
 
     /// In which form the verdict is wanted.
-    fn form(&self) -> Result<Form, UsageError> {
+    fn form(&self) -> Result<ComparisonFormat, UsageError> {
         form_of(self.format, self.output.as_deref())
     }
 
     /// The verdict on all runs of the folder, `runs` of each scheduler.
     fn conclude(
         &self,
-        arms: &[Arm],
+        arms: &[BenchArm],
         host: &Host,
         runs: u32,
         to: &mut dyn Write,
@@ -383,7 +383,7 @@ impl Bench {
             rows: &rows,
             settings: &settings,
         };
-        if form == Form::Html {
+        if form == ComparisonFormat::Html {
             let mut page = page(&compared);
             page.title = format!("{}, {heading}", page.title);
             if self.play.is_some() {
@@ -399,11 +399,11 @@ impl Bench {
             output::announce(&page.verdict, self.output.as_deref())?;
             return Ok(status(&rows, None));
         }
-        if form == Form::Human {
+        if form == ComparisonFormat::Human {
             writeln!(to, "{heading}\n")?;
         }
         write(&compared, form, self.look.width(), to)?;
-        if form == Form::Human && self.play.is_some() {
+        if form == ComparisonFormat::Human && self.play.is_some() {
             let runs = own::lines(&COMPUTER, &self.folder.join(own::RUNS))?;
             write!(to, "\n{}", played::table(arms, &runs))?;
         }

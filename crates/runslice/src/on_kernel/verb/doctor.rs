@@ -9,7 +9,7 @@ use live::preflight::{self, MachineFacts, PreflightFinding, Severity, function_f
 use live::tracefs::{self, TraceFacts};
 
 use crate::exit::Status;
-use crate::on_kernel::attach::told;
+use crate::on_kernel::attach::in_words;
 use crate::output;
 
 /// Arguments of `runslice doctor`.
@@ -35,7 +35,7 @@ pub fn run(request: &Doctor) -> anyhow::Result<Status> {
     writeln!(to, "sched_ext  {}", scheduler(&facts))?;
     writeln!(to, "recording  {}", recording(&request.root))?;
     for finding in &findings {
-        writeln!(to, "\n{}", told(finding))?;
+        writeln!(to, "\n{}", in_words(finding))?;
     }
     let can = !findings
         .iter()

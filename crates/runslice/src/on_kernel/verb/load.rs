@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::output;
-use crate::report::Form;
+use crate::report::PlainFormat;
 use crate::table::Table;
 
 use around::Around;
@@ -65,8 +65,8 @@ enum What {
 #[derive(Debug, Args)]
 struct To {
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Form::Human)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = PlainFormat::Human)]
+    format: PlainFormat,
 
     /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -100,8 +100,8 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
     let outcome = request.around.run(|| request.what.outcome())?;
     let mut out = output::open(to.output.as_deref())?;
     match to.format {
-        Form::Human => write!(out, "{}", human(&outcome))?,
-        Form::Json => writeln!(out, "{:#}", document(name, &outcome))?,
+        PlainFormat::Human => write!(out, "{}", human(&outcome))?,
+        PlainFormat::Json => writeln!(out, "{:#}", document(name, &outcome))?,
     }
     out.flush()?;
     Ok(Status::Done)

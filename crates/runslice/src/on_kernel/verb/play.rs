@@ -19,7 +19,7 @@ use workload::{RunSpec, Workload};
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::look::LookOptions;
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
-use crate::on_kernel::session::{Place, Record, Session};
+use crate::on_kernel::session::{Session, SessionPaths, SessionRecord};
 use crate::on_kernel::{dumps, running};
 use crate::output::To;
 use crate::report;
@@ -160,7 +160,7 @@ fn check_machine(request: &Play, spec: Option<&PolicySpec>) -> anyhow::Result<()
     }
     let Some(spec) = spec else { return Ok(()) };
     let attaching = request.attaching();
-    attaching.clean(&Place::below(&request.how.root))?;
+    attaching.clean(&SessionPaths::below(&request.how.root))?;
     attaching.preflight(spec)?;
     Ok(())
 }
@@ -185,9 +185,9 @@ impl PlayScheduler for Held<'_> {
         let attaching = self.request.attaching();
         self.dump = dumps::listen(&attaching);
         let attached = self.attached.insert(loaded.attach()?);
-        let mut record = Record {
+        let mut record = SessionRecord {
             set: self.spec.set.clone(),
-            ..Record::of_this_process(&self.spec.name)
+            ..SessionRecord::of_this_process(&self.spec.name)
         };
         self.pins = attaching.share(attached, &self.session, &mut record, self.spec);
         Ok(())
@@ -227,7 +227,7 @@ impl Play {
     /// What is to be played; under the scheduler that is there, it has its name only.
     fn spec(&self, load: Workload, policy: Option<PolicySpec>, cpus: u16) -> RunSpec {
         let as_it_is = || PolicySpec {
-            name: scheduler_name(&Place::below(&self.how.root)),
+            name: scheduler_name(&SessionPaths::below(&self.how.root)),
             object: Vec::new().into(),
             table: None,
             set: Vec::new(),
@@ -254,7 +254,7 @@ impl Play {
         let attaching = self.attaching();
         // What the player forks does not inherit it.
         attaching.stay_in_memory();
-        let session = Session::begin(&Place::below(&self.how.root))?;
+        let session = Session::begin(&SessionPaths::below(&self.how.root))?;
         let policy = attach::open(spec, &attaching.knobs(spec)?)?;
         Ok(Held {
             pins: None,
@@ -361,7 +361,7 @@ impl Play {
 }
 
 /// How tables call the scheduler that is there: by the attached policy's name, or `kernel`.
-fn scheduler_name(place: &Place) -> String {
+fn scheduler_name(place: &SessionPaths) -> String {
     place.scheduler().unwrap_or_else(|| OWN.to_owned())
 }
 
@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn the_scheduler_that_is_there_has_the_attached_policys_name() {
         let root = folder::OwnFolder::new().unwrap();
-        let place = Place::below(root.path());
+        let place = SessionPaths::below(root.path());
         assert_eq!(scheduler_name(&place), "kernel");
         let ops = root.join("sys/kernel/sched_ext/root");
         std::fs::create_dir_all(&ops).unwrap();

@@ -20,11 +20,11 @@ use model::{Nanos, Snapshot, span};
 
 use crate::exit::{Status, UnsupportedError};
 use crate::interrupt::{self, Again};
-use crate::on_kernel::attach::told;
+use crate::on_kernel::attach::in_words;
 use crate::on_kernel::{command, running};
-use crate::report::Form;
+use crate::report::PlainFormat;
 use file::ResultFile;
-use outcome::Outcome;
+use outcome::RecordOutcome;
 
 /// From one look at the recording, the command and signals to the next.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -78,8 +78,8 @@ pub struct Record {
     most: u64,
 
     /// Output format of what is said at the end.
-    #[arg(long, value_enum, default_value_t = Form::Human)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = PlainFormat::Human)]
+    format: PlainFormat,
 
     /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
@@ -150,7 +150,7 @@ fn choose(request: &Record, facts: &TraceFacts) -> anyhow::Result<With> {
     let tracefs = obstacles(facts);
     let bpf = || by_bpf::obstacles(&request.root);
     let refuse = |findings: &[PreflightFinding]| {
-        let told: Vec<String> = findings.iter().map(told).collect();
+        let told: Vec<String> = findings.iter().map(in_words).collect();
         Err(UnsupportedError::new(told.join("\n")).into())
     };
     let wanted = match request.with {
@@ -204,7 +204,7 @@ fn by_tracefs(
     let threads = [&snapshot.begin, &snapshot.end].map(|it| it.threads.iter());
     let names = threads.into_iter().flatten();
     recorded.name(names.map(|thread| (thread.pid, thread.comm.as_str())));
-    let mut outcome = Outcome::of(&recorded, &snapshot);
+    let mut outcome = RecordOutcome::of(&recorded, &snapshot);
     outcome.warn(&recorded, &snapshot);
     let kernel = format!("Linux {}", snapshot.kernel);
     let json = serde_json::to_vec(&snapshot)?;
@@ -265,7 +265,12 @@ impl Record {
     }
 
     /// Says what was recorded, waits for a command that goes on, and finds the status.
-    fn finish(&self, outcome: &Outcome, path: &Path, waited: Waited) -> anyhow::Result<Status> {
+    fn finish(
+        &self,
+        outcome: &RecordOutcome,
+        path: &Path,
+        waited: Waited,
+    ) -> anyhow::Result<Status> {
         let mut to = io::stdout().lock();
         outcome.write(self.format, path, &mut to)?;
         to.flush().context("standard output")?;

@@ -19,12 +19,12 @@ use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
 use crate::on_kernel::command;
 use crate::on_kernel::dumps;
 use crate::on_kernel::loader::Loader;
-use crate::on_kernel::session::{Place, Record, Session};
+use crate::on_kernel::session::{Session, SessionPaths, SessionRecord};
 use crate::policy;
-use crate::report::Form;
+use crate::report::PlainFormat;
 use crate::scheduler::{self, LoaderOptions};
 use model::span;
-use outcome::Outcome;
+use outcome::RunOutcome;
 use restarts::Restarts;
 
 /// From one look at policy, command and signals to the next.
@@ -67,8 +67,8 @@ pub struct Run {
     how: AttachArgs,
 
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Form::Human)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = PlainFormat::Human)]
+    format: PlainFormat,
 
     /// Command to run under the policy. The policy is detached when it ends.
     #[arg(last = true)]
@@ -119,7 +119,7 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
         spec,
     };
     command::check(&request.command)?;
-    let place = Place::below(&request.how.root);
+    let place = SessionPaths::below(&request.how.root);
     attaching.clean(&place)?;
     let holder = attaching.preflight(&job.spec)?;
     process::catch_signals();
@@ -131,11 +131,11 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
         return Ok(Status::Interrupted);
     }
     let replaced = holder.map(replace::stop).transpose()?;
-    let mut record = Record {
+    let mut record = SessionRecord {
         is_partial: request.partial,
         set: job.spec.set.clone(),
         replaced: replaced.as_ref().map(|it| it.unit().to_owned()),
-        ..Record::of_this_process(&job.spec.name)
+        ..SessionRecord::of_this_process(&job.spec.name)
     };
     let result = job.attend(loaded, &mut record, &session);
     drop(session);
@@ -159,12 +159,12 @@ impl Job<'_> {
     fn attend(
         &self,
         loaded: Loaded,
-        record: &mut Record,
+        record: &mut SessionRecord,
         session: &Session,
     ) -> anyhow::Result<Status> {
         let (request, attaching, name) = (self.request, &self.attaching, &self.spec.name);
         let tree = follow(&request.command);
-        let mut outcome = Outcome::new(&self.spec, &request.command);
+        let mut outcome = RunOutcome::new(&self.spec, &request.command);
         let mut child: Option<Timed> = None;
         let mut restarts = Restarts::default();
         let mut loaded = Some(loaded);
@@ -301,7 +301,7 @@ impl Run {
     /// Waits for the command, says what came of it all, and finds the status.
     fn finish(
         &self,
-        mut outcome: Outcome,
+        mut outcome: RunOutcome,
         reason: &Reason,
         child: Option<Timed>,
         tree: Option<&ProcessTree>,
@@ -361,14 +361,14 @@ fn run_program(request: &Run, text: &str) -> anyhow::Result<Status> {
         return Err(UnsupportedError::new(way).into());
     }
     let attaching = request.attaching();
-    attaching.clean(&Place::below(&request.how.root))?;
+    attaching.clean(&SessionPaths::below(&request.how.root))?;
     let holder = attaching.preflight(&spec)?;
     process::catch_signals();
     attaching.stay_in_memory();
     let replaced = holder.map(replace::stop).transpose()?;
-    let record = Record {
+    let record = SessionRecord {
         replaced: replaced.as_ref().map(|it| it.unit().to_owned()),
-        ..Record::of_this_process(&spec.name)
+        ..SessionRecord::of_this_process(&spec.name)
     };
     let result = attend_program(request, (&spec, record), &words);
     if let Some(replaced) = replaced {
@@ -379,14 +379,14 @@ fn run_program(request: &Run, text: &str) -> anyhow::Result<Status> {
 
 fn attend_program(
     request: &Run,
-    (spec, record): (&PolicySpec, Record),
+    (spec, record): (&PolicySpec, SessionRecord),
     words: &[String],
 ) -> anyhow::Result<Status> {
     let name = &spec.name;
     let folder = folder::OwnFolder::new()?;
     let printed = folder.join("scheduler.log");
     let output = request.loader_output.as_deref().unwrap_or(&printed);
-    let mut outcome = Outcome::new(spec, &request.command);
+    let mut outcome = RunOutcome::new(spec, &request.command);
     let mut loader = Loader::start(name, words, output)?;
     let session = request.attaching().share_program(record);
     let tree = follow(&request.command);

@@ -12,7 +12,7 @@ use live::process;
 use model::Advised;
 
 use crate::exit::{Status, UnsupportedError, UsageError};
-use crate::on_kernel::session::{Found, Place, Record};
+use crate::on_kernel::session::{RunningProcess, SessionPaths, SessionRecord};
 use crate::on_kernel::tunables::{self, Tunables};
 use crate::{output, policy};
 
@@ -35,7 +35,7 @@ pub struct Set {
 /// A value that was checked, and where it goes.
 struct Change<'a> {
     name: &'a str,
-    place: tunables::Place,
+    place: tunables::VariablePlace,
     bytes: Vec<u8>,
     unit: String,
 }
@@ -46,7 +46,7 @@ struct Change<'a> {
 /// When another policy is attached or none, a value is not allowed, or the policy's variables
 /// cannot be reached.
 pub fn run(request: &Set) -> anyhow::Result<Status> {
-    let place = Place::below(&request.root);
+    let place = SessionPaths::below(&request.root);
     let record = running(request, &place)?;
     if !place.object().exists() {
         let name = record.name();
@@ -82,14 +82,14 @@ pub fn run(request: &Set) -> anyhow::Result<Status> {
 }
 
 /// The record of the policy that the user means.
-fn running(request: &Set, place: &Place) -> anyhow::Result<Record> {
+fn running(request: &Set, place: &SessionPaths) -> anyhow::Result<SessionRecord> {
     let wanted = policy::label(&request.policy);
     match place.find()? {
-        Found::Running(record) if record.name() == wanted => Ok(*record),
-        Found::Running(record) => {
+        RunningProcess::Running(record) if record.name() == wanted => Ok(*record),
+        RunningProcess::Running(record) => {
             Err(UsageError::new(format!("{} is attached, not {wanted}", record.name())).into())
         }
-        Found::Nobody | Found::Left(_) => {
+        RunningProcess::Nobody | RunningProcess::Left(_) => {
             let facts = MachineFacts::below(&request.root);
             if facts.state.is_none()
                 && let Some(finding) = preflight::judge(&facts).first()
@@ -180,9 +180,9 @@ mod tests {
         let root = std::env::temp_dir().join(format!("runslice-set-{}-{name}", std::process::id()));
         fs::create_dir_all(root.join("sys/kernel/sched_ext")).unwrap();
         fs::write(root.join("sys/kernel/sched_ext/state"), "enabled\n").unwrap();
-        let session = Session::begin(&Place::below(&root)).unwrap();
+        let session = Session::begin(&SessionPaths::below(&root)).unwrap();
         let object = policies::find("fifo").unwrap().object;
-        let record = Record::of_this_process("fifo:slice_ns=5000000");
+        let record = SessionRecord::of_this_process("fifo:slice_ns=5000000");
         session.write(&record, Some(object)).unwrap();
         check(&root);
         drop(session);
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_schedulers_own_program_has_no_knobs_to_set() {
         with_fifo("program", |root| {
-            fs::remove_file(Place::below(root).object()).unwrap();
+            fs::remove_file(SessionPaths::below(root).object()).unwrap();
             let error = run(&request(root, "fifo", &["slice_ns=5000"])).unwrap_err();
             assert!(
                 crate::exit::in_full(&error).contains("its own options"),

@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use crate::exit::{Status, UnsupportedError};
 use crate::on_kernel::attach::left_said;
-use crate::on_kernel::session::{Found, Place, Record};
+use crate::on_kernel::session::{RunningProcess, SessionPaths, SessionRecord};
 use crate::on_kernel::tunables::Tunables;
-use crate::report::Form;
+use crate::report::PlainFormat;
 use crate::say::say;
 use crate::table::Table;
 use crate::{output, policy};
@@ -29,8 +29,8 @@ const VERSION: u32 = 1;
 #[derive(Debug, Args)]
 pub struct StatusOf {
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Form::Human)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = PlainFormat::Human)]
+    format: PlainFormat,
 
     /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
@@ -101,7 +101,7 @@ struct Counter {
 /// # Errors
 /// When the kernel has no sched_ext, or standard output is closed.
 pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
-    let place = Place::below(&request.root);
+    let place = SessionPaths::below(&request.root);
     // First, for it waits for one that is attaching: what the kernel says must not be older.
     let found = place.find()?;
     let facts = MachineFacts::below(&request.root);
@@ -113,12 +113,12 @@ pub fn run(request: &StatusOf) -> anyhow::Result<Status> {
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_s = now.map_or(0, |now| now.as_secs());
-    if let Found::Left(record) = &found {
+    if let RunningProcess::Left(record) = &found {
         say("status", &left_said(record.as_deref()));
     }
     let own = match found {
-        Found::Running(record) => Some(Own::of(&record, &place, now_s)),
-        Found::Nobody | Found::Left(_) => None,
+        RunningProcess::Running(record) => Some(Own::of(&record, &place, now_s)),
+        RunningProcess::Nobody | RunningProcess::Left(_) => None,
     };
     let situation = Situation::of(facts, &SchedExt::below(&request.root), own);
     let mut to = output::open(None)?;
@@ -146,8 +146,8 @@ impl Situation {
         }
     }
 
-    fn write(&self, form: Form, to: &mut dyn Write) -> io::Result<()> {
-        if form == Form::Json {
+    fn write(&self, form: PlainFormat, to: &mut dyn Write) -> io::Result<()> {
+        if form == PlainFormat::Json {
             serde_json::to_writer_pretty(&mut *to, self).map_err(io::Error::from)?;
             return writeln!(to);
         }
@@ -228,7 +228,7 @@ impl Situation {
 
 impl Own {
     /// What the record and the pinned maps tell.
-    fn of(record: &Record, place: &Place, now_s: u64) -> Self {
+    fn of(record: &SessionRecord, place: &SessionPaths, now_s: u64) -> Self {
         let mut notes = Vec::new();
         let mut note = |error: String| {
             if !notes.contains(&error) {
@@ -299,8 +299,8 @@ impl Own {
 /// with their values of this moment.
 fn tunables_of(
     tunables: &Tunables,
-    record: &Record,
-    place: &Place,
+    record: &SessionRecord,
+    place: &SessionPaths,
     note: &mut dyn FnMut(String),
 ) -> Vec<Tunable> {
     let mut found: Vec<Tunable> = tunables

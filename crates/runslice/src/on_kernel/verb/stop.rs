@@ -13,7 +13,7 @@ use model::Advised;
 
 use crate::exit::{Status, UnsupportedError};
 use crate::on_kernel::attach::left_said;
-use crate::on_kernel::session::{Found, Place, Record};
+use crate::on_kernel::session::{RunningProcess, SessionPaths, SessionRecord};
 use crate::output;
 
 /// Detaching may take 30 s on a loaded machine, and a command some more to end.
@@ -34,7 +34,7 @@ pub struct Stop {
 /// # Errors
 /// When the policy is somebody else's, the process may not be asked, or it does not end.
 pub fn run(request: &Stop) -> anyhow::Result<Status> {
-    let place = Place::below(&request.root);
+    let place = SessionPaths::below(&request.root);
     let kernel = SchedExt::below(&request.root);
     let mut to = output::open(None)?;
     if let Some(pid) = place.attaching() {
@@ -45,12 +45,12 @@ pub fn run(request: &Stop) -> anyhow::Result<Status> {
         return Ok(Status::Done);
     }
     match place.find()? {
-        Found::Running(record) => {
+        RunningProcess::Running(record) => {
             end(record.pid, &format!("runs {}", record.policy), &place)?;
             writeln!(to, "{}", gone(&record, &kernel)?)?;
         }
         found => {
-            if let Found::Left(record) = found {
+            if let RunningProcess::Left(record) = found {
                 writeln!(to, "{}", left_said(record.as_deref()))?;
             }
             refuse_foreign(&MachineFacts::below(&request.root))?;
@@ -62,7 +62,7 @@ pub fn run(request: &Stop) -> anyhow::Result<Status> {
 }
 
 /// Asks the process to end, and waits until it has.
-fn end(pid: u32, does: &str, place: &Place) -> anyhow::Result<()> {
+fn end(pid: u32, does: &str, place: &SessionPaths) -> anyhow::Result<()> {
     match process::ask_pid_to_end(pid) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let way = format!(
@@ -86,7 +86,7 @@ fn end(pid: u32, does: &str, place: &Place) -> anyhow::Result<()> {
 }
 
 /// What the kernel says once the process is gone.
-fn gone(record: &Record, kernel: &SchedExt) -> anyhow::Result<String> {
+fn gone(record: &SessionRecord, kernel: &SchedExt) -> anyhow::Result<String> {
     let name = &record.policy;
     match kernel.state() {
         Some(ClassState::Disabled) => Ok(format!(
@@ -140,9 +140,9 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let record = Record {
+        let record = SessionRecord {
             sequence: Some(3),
-            ..Record::of_this_process("mlfq")
+            ..SessionRecord::of_this_process("mlfq")
         };
         let said = gone(&record, &SchedExt::below(&root));
         fs::remove_dir_all(root).unwrap();

@@ -7,7 +7,7 @@ use model::{Advised, PolicySpec};
 use super::Hunt;
 use crate::computer::COMPUTER;
 use crate::exit::UsageError;
-use crate::policy::{self, Found};
+use crate::policy::{self, FoundPolicy};
 use crate::workload_arg::Written;
 
 impl Hunt {
@@ -50,10 +50,10 @@ impl Hunt {
     }
 
     /// The policy or the program to search.
-    fn found(&self) -> anyhow::Result<Found> {
+    fn found(&self) -> anyhow::Result<FoundPolicy> {
         let mut found = match (&self.policy, self.schedulers.one()?) {
             (Some(policy), None) => policy::open(policy)?,
-            (None, Some(program)) => Found::of_policy(program),
+            (None, Some(program)) => FoundPolicy::of_policy(program),
             _ => return Err(UsageError::new("give a policy or --scheduler").into()),
         };
         let recorded = found.policy.program.as_ref();

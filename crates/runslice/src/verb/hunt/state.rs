@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 /// How far a search is.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct HuntState {
     runslice_hunt: u32,
     /// What is searched: seed, policy and properties.
     asked: String,
@@ -44,7 +44,7 @@ pub struct Hunted {
     pub is_whole: bool,
 }
 
-impl State {
+impl HuntState {
     /// The state of the search in `folder`, or a new one.
     ///
     /// # Errors

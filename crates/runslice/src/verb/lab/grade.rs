@@ -7,7 +7,7 @@ use model::{Advised, PolicySpec};
 use serde_json::{Value, json};
 
 use super::run::Course;
-use super::{Load, spec};
+use super::{LabLoad, spec};
 use crate::computer::COMPUTER;
 use crate::exit::BadSource;
 use crate::exit::UsageError;
@@ -24,14 +24,14 @@ const LONGEST: usize = 4000;
 
 /// What an object must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedValue {
     /// A property of its runs.
     Property(Property),
     /// Every task ends when it does under this policy.
     Like(String),
 }
 
-impl Wanted {
+impl WantedValue {
     /// Reads it.
     ///
     /// # Errors
@@ -60,9 +60,9 @@ impl Wanted {
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The loads.
-    pub loads: &'a [Load],
+    pub loads: &'a [LabLoad],
     /// What it must have besides that nobody starves and nothing errs.
-    pub wanted: &'a [Wanted],
+    pub wanted: &'a [WantedValue],
     /// The right by which shares are judged; `None`: the one that the object declares.
     pub right: Option<Right>,
 }
@@ -151,16 +151,20 @@ fn result(property: &str, verdict: Result<(), String>) -> Value {
 }
 
 /// Whether the policy has a property under every load, or why not.
-fn judge(policy: &PolicySpec, asked: &Asked<'_>, wanted: Option<&Wanted>) -> Result<(), String> {
+fn judge(
+    policy: &PolicySpec,
+    asked: &Asked<'_>,
+    wanted: Option<&WantedValue>,
+) -> Result<(), String> {
     let words = |error: anyhow::Error| crate::exit::in_full(&error);
     for load in asked.loads {
         let own = spec(policy.clone(), load);
         let mut properties = match wanted {
-            Some(Wanted::Like(name)) => {
+            Some(WantedValue::Like(name)) => {
                 like(name, load, &Course::of(&own).map_err(words)?).map_err(words)??;
                 continue;
             }
-            Some(Wanted::Property(property)) => vec![*property],
+            Some(WantedValue::Property(property)) => vec![*property],
             None => Vec::new(),
         };
         properties.extend(asked.right.map(Property::Right));
@@ -171,7 +175,7 @@ fn judge(policy: &PolicySpec, asked: &Asked<'_>, wanted: Option<&Wanted>) -> Res
     Ok(())
 }
 
-fn why(finding: &Finding, load: &Load) -> String {
+fn why(finding: &Finding, load: &LabLoad) -> String {
     let victim = finding.victim.as_ref();
     let victim = victim.map(|it| format!(", {} waits for {}", it.name, it.waited));
     format!(
@@ -183,7 +187,7 @@ fn why(finding: &Finding, load: &Load) -> String {
 }
 
 /// Whether every task ends when it does under the policy `name`.
-fn like(name: &str, load: &Load, own: &Course) -> anyhow::Result<Result<(), String>> {
+fn like(name: &str, load: &LabLoad, own: &Course) -> anyhow::Result<Result<(), String>> {
     let wanted = Course::of(&spec(policy::find(name)?, load))?;
     let pairs = own.tasks.iter().zip(&wanted.tasks);
     let other = pairs.into_iter().find(|(own, it)| own.ended != it.ended);
@@ -212,18 +216,22 @@ mod tests {
     #[test]
     fn a_wanted_property_is_one_of_a_run_or_another_policy() {
         assert_eq!(
-            Wanted::parse("like sjf"),
-            Ok(Wanted::Like("sjf".to_owned()))
+            WantedValue::parse("like sjf"),
+            Ok(WantedValue::Like("sjf".to_owned()))
         );
         assert_eq!(
-            Wanted::parse("weights"),
-            Ok(Wanted::Property(Property::Weights))
+            WantedValue::parse("weights"),
+            Ok(WantedValue::Property(Property::Weights))
         );
         assert!(
-            Wanted::parse("like nothing")
+            WantedValue::parse("like nothing")
                 .unwrap_err()
                 .contains("nothing")
         );
-        assert!(Wanted::parse("quick").unwrap_err().contains("like POLICY"));
+        assert!(
+            WantedValue::parse("quick")
+                .unwrap_err()
+                .contains("like POLICY")
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use model::{Rng, SimTime};
 
-use super::run::{Course, Task};
+use super::run::{Course, LabTask};
 
 /// Streams of the jobs and of the questions.
 const JOBS: u64 = 9 << 60;
@@ -13,7 +13,7 @@ const QUESTIONS: u64 = 10 << 60;
 
 /// A question and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct LabQuestion {
     /// The question.
     pub text: String,
     /// The answer, from the run.
@@ -48,7 +48,7 @@ pub fn jobs(seed: u64) -> String {
 }
 
 /// Up to `count` questions about a run.
-pub fn ask(course: &Course, seed: u64, count: usize) -> Vec<Question> {
+pub fn ask(course: &Course, seed: u64, count: usize) -> Vec<LabQuestion> {
     let mut rng = Rng::new(seed, QUESTIONS);
     let mut all = every(course);
     let mut asked = Vec::new();
@@ -60,7 +60,7 @@ pub fn ask(course: &Course, seed: u64, count: usize) -> Vec<Question> {
 }
 
 /// All that can be asked.
-fn every(course: &Course) -> Vec<Question> {
+fn every(course: &Course) -> Vec<LabQuestion> {
     let mut all = Vec::new();
     let done = course.tasks.iter().filter(|task| task.ended.is_some());
     for task in done.clone().take(26) {
@@ -81,7 +81,7 @@ fn every(course: &Course) -> Vec<Question> {
         }
         let Some(left) = names(*before) else { continue };
         let next = after.and_then(names);
-        all.push(Question {
+        all.push(LabQuestion {
             text: format!(
                 "{left} leaves CPU {cpu} at {}. Who runs next there?",
                 ms(*time)
@@ -92,7 +92,7 @@ fn every(course: &Course) -> Vec<Question> {
     let turnarounds: Vec<u64> = done.filter_map(turnaround).collect();
     if turnarounds.len() > 1 {
         let mean = turnarounds.iter().sum::<u64>() / turnarounds.len() as u64;
-        all.push(Question {
+        all.push(LabQuestion {
             text: "What is the mean turnaround of all tasks that end?".to_owned(),
             answer: ms(SimTime::from_nanos(mean)),
         });
@@ -100,16 +100,16 @@ fn every(course: &Course) -> Vec<Question> {
     all
 }
 
-fn turnaround(task: &Task) -> Option<u64> {
+fn turnaround(task: &LabTask) -> Option<u64> {
     Some(task.ended?.since(task.ready?).get())
 }
 
-fn about(task: &Task) -> Vec<Question> {
+fn about(task: &LabTask) -> Vec<LabQuestion> {
     let (Some(ready), Some(started), Some(ended)) = (task.ready, task.started, task.ended) else {
         return Vec::new();
     };
     let name = &task.name;
-    let question = |text: String, ns: u64| Question {
+    let question = |text: String, ns: u64| LabQuestion {
         text,
         answer: ms(SimTime::from_nanos(ns)),
     };
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn answers_are_what_the_run_was() {
-        let task = |name: &str, ready, started, ended| Task {
+        let task = |name: &str, ready, started, ended| LabTask {
             name: name.to_owned(),
             ready: Some(at(ready)),
             started: Some(at(started)),

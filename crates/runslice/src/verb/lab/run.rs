@@ -13,7 +13,7 @@ const BUDGET: u64 = 10_000_000_000;
 
 /// A task's course.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct LabTask {
     /// Its name.
     pub name: String,
     /// When it was runnable first after it had slept: the job begins to wait.
@@ -28,7 +28,7 @@ pub struct Task {
 #[derive(Clone, Debug, Default)]
 pub struct Course {
     /// The tasks, in the order of their birth.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<LabTask>,
     /// Task that got a CPU, and when, in order; `None`: the idle task.
     pub turns: Vec<(SimTime, u16, Option<usize>)>,
     /// Of the run, once it has begun.
@@ -63,7 +63,7 @@ impl Course {
             What::New { group, index, .. } => {
                 let header = self.header.as_ref();
                 let name = header.map(|header| traces::task_name(header, group, index));
-                self.tasks.push(Task {
+                self.tasks.push(LabTask {
                     name: name.unwrap_or_default(),
                     ready: None,
                     started: None,

@@ -11,7 +11,7 @@ use model::span;
 
 /// Options for a file with scheduler statistics.
 #[derive(Debug, Args)]
-pub struct Request {
+pub struct BooksRequest {
     /// Write /proc/schedstat snapshots, as a kernel of 2004 printed them, to this file for `stat
     /// report`. With several policies, each gets its own file, with the policy's name before the
     /// file's ending.
@@ -54,11 +54,11 @@ fn parse_every(text: &str) -> Result<Nanos, String> {
 /// The file, and who writes it.
 pub struct Books {
     /// To be shown the counters.
-    pub keeper: Bookkeeper<output::Results>,
+    pub keeper: Bookkeeper<output::ResultsFile>,
     path: PathBuf,
 }
 
-impl Request {
+impl BooksRequest {
     /// Books in `path`.
     ///
     /// # Errors

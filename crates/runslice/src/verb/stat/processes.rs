@@ -21,7 +21,7 @@ pub struct Process {
 
 /// What a row is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum RowOwner {
     /// A process, with all its threads.
     Processes,
     /// A thread.

@@ -22,7 +22,7 @@ use model::span;
 
 /// Arguments of `runslice stat record`.
 #[derive(Debug, Args)]
-pub struct Record {
+pub struct StatRecord {
     /// File to append the snapshots to; `-` is standard output.
     file: PathBuf,
 
@@ -61,7 +61,7 @@ pub struct Record {
 ///
 /// # Errors
 /// When this kernel has no statistics or the file cannot be written.
-pub fn run(request: &Record) -> anyhow::Result<Status> {
+pub fn run(request: &StatRecord) -> anyhow::Result<Status> {
     let to_file = (request.file != Path::new("-")).then_some(&*request.file);
     output::spare(
         &[("--from", Some(&request.from))],
@@ -138,7 +138,7 @@ struct Readings<'a> {
 }
 
 impl<'a> Readings<'a> {
-    fn open(request: &'a Record) -> anyhow::Result<Self> {
+    fn open(request: &'a StatRecord) -> anyhow::Result<Self> {
         let mut readings = Self {
             path: &request.from,
             source: statistics(&request.from)?,

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use stats::schedstat::{Counted, CpuInterval, HzEvidence, Interval, SchedstatReader, Snapshot};
 
-use super::rows::{self, Row, seconds};
+use super::rows::{self, StatRow, seconds};
 use crate::exit::Status;
 use crate::kind::{self, WordKind};
 use crate::output::{self, To};
@@ -40,7 +40,7 @@ struct Form {
 
 /// Arguments of `runslice stat report`.
 #[derive(Debug, Args)]
-pub struct Report {
+pub struct StatReport {
     /// Recording: one or more copies of /proc/schedstat; `-` is standard input. A single copy gives
     /// the results since boot.
     file: PathBuf,
@@ -55,7 +55,7 @@ pub struct Report {
 
 /// Arguments of `runslice stat diff`.
 #[derive(Debug, Args)]
-pub struct Diff {
+pub struct StatDiff {
     /// Earlier file. Its first snapshot is used.
     before: PathBuf,
 
@@ -81,7 +81,7 @@ enum By {
 ///
 /// # Errors
 /// When the file cannot be read or holds something else.
-pub fn run(request: &Report) -> anyhow::Result<Status> {
+pub fn run(request: &StatReport) -> anyhow::Result<Status> {
     let form = &request.form;
     form.spares(&[&request.file])?;
     let mut log = Log::read(request)?;
@@ -92,7 +92,7 @@ pub fn run(request: &Report) -> anyhow::Result<Status> {
     for interval in &intervals {
         until += interval.jiffies();
         let until = seconds(until, hz);
-        rows.extend(form.rows(interval, hz).map(|row| Row { until, ..row }));
+        rows.extend(form.rows(interval, hz).map(|row| StatRow { until, ..row }));
     }
     notes(&intervals, &log.restarted)?;
     contradictions([&log.first].into_iter().chain(&log.last))?;
@@ -125,7 +125,7 @@ struct Log {
 
 impl Log {
     /// Reads to the end, to the first line that is wrong, or to a reboot.
-    fn read(request: &Report) -> anyhow::Result<Self> {
+    fn read(request: &StatReport) -> anyhow::Result<Self> {
         let named = || request.file.display().to_string();
         kind::refuse_other_file(&request.file, WordKind::Recording)?;
         let reader = SchedstatReader::new(open(&request.file)?);
@@ -251,7 +251,7 @@ fn contradictions<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> io::
 ///
 /// # Errors
 /// When a file cannot be read or holds something else, or the two are not of one machine.
-pub fn diff(request: &Diff) -> anyhow::Result<Status> {
+pub fn diff(request: &StatDiff) -> anyhow::Result<Status> {
     let form = &request.form;
     form.spares(&[&request.before, &request.after])?;
     let (before, noted) = pick(&request.before, true, form.cpu_lines)?;
@@ -268,7 +268,7 @@ pub fn diff(request: &Diff) -> anyhow::Result<Status> {
     evidence.snapshot(&after);
     evidence.interval(&interval);
     let hz = hz_of(form.hz, noted_later.or(noted), &evidence)?;
-    let rows: Vec<Row> = form.rows(&interval, hz).collect();
+    let rows: Vec<StatRow> = form.rows(&interval, hz).collect();
     let restarted = restarted(&interval).collect();
     notes(&[interval], &restarted)?;
     contradictions([&before, &after])?;
@@ -294,7 +294,7 @@ fn pick(path: &Path, first: bool, cpu_lines: bool) -> anyhow::Result<(Snapshot, 
 }
 
 impl Form {
-    fn rows(&self, interval: &Interval, hz: u32) -> impl Iterator<Item = Row> {
+    fn rows(&self, interval: &Interval, hz: u32) -> impl Iterator<Item = StatRow> {
         let mut rows = Vec::new();
         let all = interval.cpus.len();
         match self.by {
@@ -303,15 +303,15 @@ impl Form {
                 interval
                     .cpus
                     .iter()
-                    .map(|cpu| Row::new(interval, cpu, format!("cpu{}", cpu.cpu), 1, hz)),
+                    .map(|cpu| StatRow::new(interval, cpu, format!("cpu{}", cpu.cpu), 1, hz)),
             ),
             By::Domain => {
                 for (name, level) in levels(interval) {
-                    rows.push(Row::new(interval, &level, name, all, hz).of_domain());
+                    rows.push(StatRow::new(interval, &level, name, all, hz).of_domain());
                 }
             }
         }
-        rows.push(Row::new(
+        rows.push(StatRow::new(
             interval,
             &interval.total(),
             "all".to_owned(),
@@ -330,7 +330,7 @@ impl Form {
         output::spare(&read, &[("--output", self.to.output.as_deref())])
     }
 
-    fn write(&self, rows: &[Row]) -> anyhow::Result<()> {
+    fn write(&self, rows: &[StatRow]) -> anyhow::Result<()> {
         let format = self.to.format()?;
         let mut to = output::open_form(format.export(), self.to.output.as_deref())?;
         rows::write(rows, format, &mut to)?;

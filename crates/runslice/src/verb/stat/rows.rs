@@ -13,7 +13,7 @@ use crate::table::Table;
 
 /// Figures of one CPU, one domain's level or all, over one interval.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct StatRow {
     /// Seconds from the first snapshot to the end of the interval.
     #[serde(rename = "until_s")]
     pub until: f64,
@@ -35,7 +35,7 @@ pub struct Row {
     pub restarted: bool,
 }
 
-impl Row {
+impl StatRow {
     /// The figures of `of`, which stands for `cpus` CPUs.
     pub fn new(interval: &Interval, of: &CpuInterval, name: String, cpus: usize, hz: u32) -> Self {
         let length = seconds(interval.jiffies(), hz);
@@ -68,7 +68,7 @@ pub fn seconds(jiffies: u64, hz: u32) -> f64 {
 }
 
 /// Writes rows in the form that the user chose.
-pub fn write(rows: &[Row], format: Format, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(rows: &[StatRow], format: Format, to: &mut dyn Write) -> io::Result<()> {
     match (format, format.export()) {
         (_, Some(form)) => export(rows).write(form, to),
         (Format::Json, _) => {
@@ -79,7 +79,7 @@ pub fn write(rows: &[Row], format: Format, to: &mut dyn Write) -> io::Result<()>
     }
 }
 
-fn human(rows: &[Row]) -> Table {
+fn human(rows: &[StatRow]) -> Table {
     let mut table = Table::default()
         .numbers("until")
         .names("of")
@@ -167,7 +167,7 @@ const COLUMNS: [(&str, ColumnKind); 13] = [
 ];
 
 /// One line for each kind of imbalance, as a table of one kind of row must have it.
-fn export(rows: &[Row]) -> ExportTable {
+fn export(rows: &[StatRow]) -> ExportTable {
     let mut table = ExportTable::new(COLUMNS);
     for row in rows {
         let figures = &row.figures;

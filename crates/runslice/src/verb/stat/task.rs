@@ -16,7 +16,7 @@ use model::span;
 
 /// Arguments of `runslice stat task`.
 #[derive(Debug, Args)]
-pub struct Task {
+pub struct StatTask {
     /// Number of the process or thread.
     #[arg(required_unless_present = "from")]
     pid: Option<u32>,
@@ -45,7 +45,7 @@ pub struct Task {
 ///
 /// # Errors
 /// When there is no such task or this kernel keeps no statistics of tasks.
-pub fn run(request: &Task) -> anyhow::Result<Status> {
+pub fn run(request: &StatTask) -> anyhow::Result<Status> {
     if let Some(file) = &request.from {
         return recorded(file, request.hz);
     }

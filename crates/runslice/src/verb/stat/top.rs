@@ -13,9 +13,9 @@ use clap::Args;
 use model::Nanos;
 use stats::schedstat::{self, HzEvidence, SchedstatReader, Snapshot, TimeUnit};
 
-use self::screen::{Asked, Interval, Row, Screen, Sort, What};
+use self::screen::{KeyAction, Screen, ShownList, Sort, TopInterval, TopRow};
 use self::terminal::Terminal;
-use super::processes::{self, Process, Which};
+use super::processes::{self, Process, RowOwner};
 use crate::exit::Status;
 use crate::report::counted;
 use crate::schedstat::{hz_of, open, statistics};
@@ -39,7 +39,7 @@ pub struct Top {
 
     /// List to show first. Default: tasks; for a recording, CPUs.
     #[arg(long, value_enum)]
-    show: Option<What>,
+    show: Option<ShownList>,
 
     /// Column to sort by at first.
     #[arg(long, value_enum, default_value_t = Sort::Busy)]
@@ -69,8 +69,8 @@ const SCHEDSTAT: &str = "/proc/schedstat";
 pub fn run(request: &Top) -> anyhow::Result<Status> {
     let what = match (request.show, &request.file) {
         (Some(what), _) => what,
-        (None, Some(_)) => What::Cpus,
-        (None, None) => What::Tasks,
+        (None, Some(_)) => ShownList::Cpus,
+        (None, None) => ShownList::Tasks,
     };
     let screen = Screen {
         what,
@@ -78,7 +78,7 @@ pub fn run(request: &Top) -> anyhow::Result<Status> {
         reversed: false,
         ..Screen::default()
     };
-    if request.file.is_none() && what == What::Cpus {
+    if request.file.is_none() && what == ShownList::Cpus {
         // Says what this kernel lacks.
         statistics(Path::new(SCHEDSTAT))?;
     }
@@ -100,7 +100,7 @@ pub fn run(request: &Top) -> anyhow::Result<Status> {
 /// Prints every look, one below the other.
 fn print(
     screen: &Screen,
-    intervals: impl Iterator<Item = anyhow::Result<Interval>>,
+    intervals: impl Iterator<Item = anyhow::Result<TopInterval>>,
 ) -> anyhow::Result<Status> {
     let mut to = output::open(None)?;
     for interval in intervals {
@@ -112,7 +112,7 @@ fn print(
 }
 
 /// Looks at the running kernel, each after its time, and once at least.
-fn looks(request: &Top) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Interval>>> {
+fn looks(request: &Top) -> anyhow::Result<impl Iterator<Item = anyhow::Result<TopInterval>>> {
     let every = Duration::from_nanos(request.every.get().max(1_000_000));
     let (which, cpu_lines) = (request.which(), request.cpu_lines);
     let begin = Instant::now();
@@ -149,16 +149,16 @@ fn watch(request: &Top, mut screen: Screen) -> anyhow::Result<Status> {
         .length
         .map(|length| begin + Duration::from_nanos(length.get()));
     let mut before = Look::now(request.cpu_lines)?;
-    let mut interval = Interval {
+    let mut interval = TopInterval {
         title: "a moment".to_owned(),
-        ..Interval::default()
+        ..TopInterval::default()
     };
     let mut terminal = Terminal::take()?;
     let mut next = begin + every.min(Duration::from_millis(300));
     terminal.show(&screen, &interval)?;
     while end.is_none_or(|end| Instant::now() < end) {
         let (keys, resized) = terminal.keys()?;
-        if keys.iter().any(|&key| screen.key(key) == Asked::Quit) {
+        if keys.iter().any(|&key| screen.key(key) == KeyAction::Quit) {
             break;
         }
         let due = Instant::now() >= next;
@@ -178,7 +178,7 @@ fn watch(request: &Top, mut screen: Screen) -> anyhow::Result<Status> {
 }
 
 /// A recording on a terminal.
-fn leaf(mut screen: Screen, intervals: &[Interval]) -> anyhow::Result<Status> {
+fn leaf(mut screen: Screen, intervals: &[TopInterval]) -> anyhow::Result<Status> {
     let mut terminal = Terminal::take()?;
     let mut at = 0;
     loop {
@@ -189,10 +189,10 @@ fn leaf(mut screen: Screen, intervals: &[Interval]) -> anyhow::Result<Status> {
             changed = resized || !keys.is_empty();
             for key in keys {
                 match screen.key(key) {
-                    Asked::Quit => return Ok(Status::Done),
-                    Asked::Next => at = (at + 1).min(intervals.len() - 1),
-                    Asked::Previous => at = at.saturating_sub(1),
-                    Asked::Nothing => {}
+                    KeyAction::Quit => return Ok(Status::Done),
+                    KeyAction::Next => at = (at + 1).min(intervals.len() - 1),
+                    KeyAction::Previous => at = at.saturating_sub(1),
+                    KeyAction::Nothing => {}
                 }
             }
         }
@@ -200,11 +200,11 @@ fn leaf(mut screen: Screen, intervals: &[Interval]) -> anyhow::Result<Status> {
 }
 
 impl Top {
-    fn which(&self) -> Which {
+    fn which(&self) -> RowOwner {
         if self.threads {
-            Which::Threads
+            RowOwner::Threads
         } else {
-            Which::Processes
+            RowOwner::Processes
         }
     }
 }
@@ -241,7 +241,7 @@ impl Look {
         })
     }
 
-    fn until(&self, after: &Self, which: Which, begin: Instant) -> anyhow::Result<Interval> {
+    fn until(&self, after: &Self, which: RowOwner, begin: Instant) -> anyhow::Result<TopInterval> {
         let length = nanoseconds(after.time - self.time);
         let cpus = match (&self.cpus, &after.cpus) {
             (Some(before), Some(after)) => rows(&schedstat::Interval::new(before, after)?, 1),
@@ -256,7 +256,7 @@ impl Look {
             let share = share(run, length * cpus.len() as u64);
             format!("{} {share} busy", counted(cpus.len() as u64, "CPU"))
         };
-        Ok(Interval {
+        Ok(TopInterval {
             title: format!(
                 "{until:.1} s: {busy}, {} ran or waited",
                 counted(tasks.len() as u64, "task")
@@ -272,9 +272,9 @@ impl Look {
 fn task_rows(
     before: &BTreeMap<u32, Process>,
     after: &BTreeMap<u32, Process>,
-    which: Which,
-) -> Vec<Row> {
-    let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
+    which: RowOwner,
+) -> Vec<TopRow> {
+    let mut rows: BTreeMap<u32, TopRow> = BTreeMap::new();
     for (thread, now) in after {
         // A task that came meanwhile has counted from nothing, and a number that was given anew
         // belongs to another task.
@@ -282,15 +282,15 @@ fn task_rows(
         let then = then.filter(|then| then.pcnt <= now.counters.pcnt);
         let then = then.unwrap_or_default();
         let id = match which {
-            Which::Processes => now.process,
-            Which::Threads => *thread,
+            RowOwner::Processes => now.process,
+            RowOwner::Threads => *thread,
         };
         // The first thread gives a process its name.
         let named = after.get(&id).unwrap_or(now);
-        let row = rows.entry(id).or_insert_with(|| Row {
+        let row = rows.entry(id).or_insert_with(|| TopRow {
             id: id.to_string(),
             name: named.name.clone(),
-            ..Row::default()
+            ..TopRow::default()
         });
         row.run += now.counters.cpu_time.saturating_sub(then.cpu_time);
         row.wait += now.counters.run_delay.saturating_sub(then.run_delay);
@@ -310,7 +310,7 @@ fn share(part: u64, whole: u64) -> stats::ColumnValue {
 }
 
 /// A row for each CPU; `hz` tells how long a jiffy is where times are in jiffies.
-fn rows(interval: &schedstat::Interval, hz: u32) -> Vec<Row> {
+fn rows(interval: &schedstat::Interval, hz: u32) -> Vec<TopRow> {
     let layout = interval.layout();
     let scale = match interval.time_unit() {
         TimeUnit::Nanoseconds => 1,
@@ -321,7 +321,7 @@ fn rows(interval: &schedstat::Interval, hz: u32) -> Vec<Row> {
             let count = cpu.get(layout, name).unwrap_or(0);
             u64::try_from(count).unwrap_or(u64::MAX)
         };
-        Row {
+        TopRow {
             id: format!("cpu{}", cpu.cpu),
             name: String::new(),
             run: get("cpu_time").saturating_mul(scale),
@@ -333,7 +333,7 @@ fn rows(interval: &schedstat::Interval, hz: u32) -> Vec<Row> {
 }
 
 /// The intervals of a recording; at least one, which is that since boot where a snapshot is alone.
-fn recorded(request: &Top, path: &Path) -> anyhow::Result<Vec<Interval>> {
+fn recorded(request: &Top, path: &Path) -> anyhow::Result<Vec<TopInterval>> {
     let named = || path.display().to_string();
     let mut reader = SchedstatReader::new(open(path)?).with_later_versions(request.cpu_lines);
     let Some(mut before) = reader.next_snapshot().with_context(named)? else {
@@ -354,13 +354,13 @@ fn recorded(request: &Top, path: &Path) -> anyhow::Result<Vec<Interval>> {
         steps.push(schedstat::Interval::since_boot(&before, hz));
     }
     let ns = |jiffies: u64| jiffies.saturating_mul(1_000_000_000 / u64::from(hz));
-    let mut intervals: Vec<Interval> = Vec::new();
+    let mut intervals: Vec<TopInterval> = Vec::new();
     let mut until = 0;
     for between in steps {
         let length = ns(between.jiffies());
         until += length;
         let cpus = rows(&between, hz);
-        intervals.push(Interval {
+        intervals.push(TopInterval {
             title: format!(
                 "{}, until {}: {} {} busy",
                 named(),
@@ -406,7 +406,7 @@ mod tests {
         let mut after = before.clone();
         after.insert(8, thread(7, "worker", [1_100, 30, 4]));
         after.insert(10, thread(7, "new", [200, 5, 2]));
-        let row = |id: &str, name: &str, [run, wait, slices]: [u64; 3]| Row {
+        let row = |id: &str, name: &str, [run, wait, slices]: [u64; 3]| TopRow {
             id: id.into(),
             name: name.into(),
             run,
@@ -414,11 +414,11 @@ mod tests {
             slices,
         };
         assert_eq!(
-            task_rows(&before, &after, Which::Processes),
+            task_rows(&before, &after, RowOwner::Processes),
             [row("7", "server", [1_200, 25, 5])]
         );
         assert_eq!(
-            task_rows(&before, &after, Which::Threads),
+            task_rows(&before, &after, RowOwner::Threads),
             [
                 row("8", "worker", [1_000, 20, 3]),
                 row("10", "new", [200, 5, 2])

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use explain::trace::{Decided, Decider, Tracer, Verdict};
+use explain::trace::{Decided, Decider, DecisionVerdict, Tracer};
 use explain::why::Act;
 use serde_json::{Value, json};
 
@@ -40,8 +40,8 @@ pub fn write(decider: &Decider, tracer: &Tracer, to: &mut dyn Write) -> io::Resu
 
 fn words(decided: &Decided) -> String {
     match decided.verdict {
-        Verdict::Slice(u64::MAX) => "slice without end".to_owned(),
-        Verdict::Slice(slice) => format!("slice {}", model::Nanos::new(slice)),
+        DecisionVerdict::Slice(u64::MAX) => "slice without end".to_owned(),
+        DecisionVerdict::Slice(slice) => format!("slice {}", model::Nanos::new(slice)),
         other => other.word().to_owned(),
     }
 }
@@ -68,7 +68,7 @@ pub fn json(decider: &Decider, tracer: &Tracer) -> Value {
     let rows = decider.decided().iter().map(|decided| {
         let place = decided.by.place.as_ref();
         let slice = match decided.verdict {
-            Verdict::Slice(slice) => Some(slice),
+            DecisionVerdict::Slice(slice) => Some(slice),
             _ => None,
         };
         json!({

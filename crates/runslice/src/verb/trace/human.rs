@@ -2,20 +2,22 @@
 
 use std::io::{self, Write};
 
-use explain::trace::{Known, Standing, Step, Tracer, Turn, Visit, Waiting, What};
+use explain::trace::{
+    KnownFrom, QueueEvent, QueueStanding, QueueStep, TraceTurn, Tracer, Visit, Waiting,
+};
 use model::report::{EXPIRED, INTERACTIVE};
 use model::{Nanos, SimTime, TaskId};
 use stats::{ColumnValue, Histogram, Spread};
 
 use super::rows::left_as;
-use super::{Call, RUNNING_SYSTEM};
+use super::{RUNNING_SYSTEM, TraceCall};
 use crate::table::Table;
 
 /// Writes what the call tells.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(call: TraceCall, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
     if let Some(header) = tracer.header() {
         let machine = &header.machine;
         // A real machine's load has none.
@@ -35,9 +37,9 @@ pub fn write(call: Call, tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> 
         )?;
     }
     match call {
-        Call::Pid => pid(tracer, to),
-        Call::Status => status(tracer, to),
-        Call::Queue => queue(tracer, to),
+        TraceCall::Pid => pid(tracer, to),
+        TraceCall::Status => status(tracer, to),
+        TraceCall::Queue => queue(tracer, to),
     }
 }
 
@@ -92,7 +94,7 @@ fn pid(tracer: &Tracer, to: &mut dyn Write) -> io::Result<()> {
     write!(to, "{table}")
 }
 
-fn labels(standing: Option<Standing>) -> String {
+fn labels(standing: Option<QueueStanding>) -> String {
     let flags = standing.map_or(0, |it| it.flags);
     let names = [(INTERACTIVE, "interactive"), (EXPIRED, "expired")];
     let set = names.into_iter().filter(|(bit, _)| flags & bit != 0);
@@ -187,7 +189,7 @@ fn write_visit(tracer: &Tracer, visit: &Visit, to: &mut dyn Write) -> io::Result
     }
 }
 
-fn entries(tracer: &Tracer, turn: &Turn, queue: &[Waiting]) -> Table {
+fn entries(tracer: &Tracer, turn: &TraceTurn, queue: &[Waiting]) -> Table {
     let mut table = Table::default()
         .names("task")
         .numbers("priority")
@@ -195,7 +197,7 @@ fn entries(tracer: &Tracer, turn: &Turn, queue: &[Waiting]) -> Table {
         .numbers("waits since")
         .names("why");
     for Waiting { wait, known } in queue {
-        let mark = if matches!(known, Known::AtLastRun(_)) {
+        let mark = if matches!(known, KnownFrom::AtLastRun(_)) {
             "?"
         } else {
             ""
@@ -213,14 +215,16 @@ fn entries(tracer: &Tracer, turn: &Turn, queue: &[Waiting]) -> Table {
     table
 }
 
-fn describe(tracer: &Tracer, since: SimTime, step: &Step) -> String {
+fn describe(tracer: &Tracer, since: SimTime, step: &QueueStep) -> String {
     let after = step.time.since(since);
     let (name, cpu) = (tracer.name(step.task), step.cpu);
     match step.what {
-        What::Runs => format!("+{after}: {name} runs on CPU {cpu}"),
-        What::Comes(reason) => format!("+{after}: {name} comes to CPU {cpu}, {}", reason.name()),
-        What::Arrives(from) => format!("+{after}: {name} comes from CPU {from} to CPU {cpu}"),
-        What::Leaves(target) => format!("+{after}: {name} leaves for CPU {target}"),
-        What::Idles => format!("+{after}: CPU {cpu} goes idle"),
+        QueueEvent::Runs => format!("+{after}: {name} runs on CPU {cpu}"),
+        QueueEvent::Comes(reason) => {
+            format!("+{after}: {name} comes to CPU {cpu}, {}", reason.name())
+        }
+        QueueEvent::Arrives(from) => format!("+{after}: {name} comes from CPU {from} to CPU {cpu}"),
+        QueueEvent::Leaves(target) => format!("+{after}: {name} leaves for CPU {target}"),
+        QueueEvent::Idles => format!("+{after}: CPU {cpu} goes idle"),
     }
 }

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use explain::trace::{Known, Standing, Step, Tracer, Visit, Waiting, What};
+use explain::trace::{KnownFrom, QueueEvent, QueueStanding, QueueStep, Tracer, Visit, Waiting};
 use model::report::{EXPIRED, INTERACTIVE};
 use model::{PrevState, SimTime, TaskId};
 use serde_json::{Map, Value, json};
 
-use super::Call;
+use super::TraceCall;
 use crate::export::{ColumnKind, ExportTable};
 
 /// Version of the JSON document; it grows when a field is removed or changes its meaning.
@@ -20,7 +20,7 @@ type Row = Vec<Value>;
 /// # Errors
 /// When `to` does not take it.
 pub fn write_json(
-    call: Call,
+    call: TraceCall,
     tracer: &Tracer,
     decisions: Option<Value>,
     to: &mut dyn Write,
@@ -50,7 +50,7 @@ pub fn write_json(
 }
 
 /// One table.
-pub fn export(call: Call, tracer: &Tracer) -> ExportTable {
+pub fn export(call: TraceCall, tracer: &Tracer) -> ExportTable {
     let columns = columns(call).iter().map(|name| (*name, kind(name)));
     let mut table = ExportTable::new(columns);
     for row in rows(call, tracer) {
@@ -76,17 +76,17 @@ fn cell(value: &Value) -> String {
     }
 }
 
-const fn name(call: Call) -> &'static str {
+const fn name(call: TraceCall) -> &'static str {
     match call {
-        Call::Pid => "pid",
-        Call::Queue => "queue",
-        Call::Status => "status",
+        TraceCall::Pid => "pid",
+        TraceCall::Queue => "queue",
+        TraceCall::Status => "status",
     }
 }
 
-const fn columns(call: Call) -> &'static [&'static str] {
+const fn columns(call: TraceCall) -> &'static [&'static str] {
     match call {
-        Call::Pid => &[
+        TraceCall::Pid => &[
             "task",
             "pid",
             "ready_ns",
@@ -97,7 +97,7 @@ const fn columns(call: Call) -> &'static [&'static str] {
             "behind",
             "overtaken",
         ],
-        Call::Status => &[
+        TraceCall::Status => &[
             "task",
             "pid",
             "ran_ns",
@@ -109,18 +109,18 @@ const fn columns(call: Call) -> &'static [&'static str] {
             "left_ns",
             "left_as",
         ],
-        Call::Queue => &[
+        TraceCall::Queue => &[
             "visit", "time_ns", "event", "task", "pid", "cpu", "since_ns", "why", "from", "to",
             "priority", "level", "known",
         ],
     }
 }
 
-fn rows(call: Call, tracer: &Tracer) -> Vec<Row> {
+fn rows(call: TraceCall, tracer: &Tracer) -> Vec<Row> {
     match call {
-        Call::Pid => waits(tracer),
-        Call::Status => standings(tracer),
-        Call::Queue => {
+        TraceCall::Pid => waits(tracer),
+        TraceCall::Status => standings(tracer),
+        TraceCall::Queue => {
             let visits = tracer.visits().iter().enumerate();
             visits
                 .flat_map(|(at, visit)| visit_rows(tracer, at, visit))
@@ -131,7 +131,7 @@ fn rows(call: Call, tracer: &Tracer) -> Vec<Row> {
 
 fn waits(tracer: &Tracer) -> Vec<Row> {
     let turns = tracer.turns().iter();
-    let row = |turn: &explain::trace::Turn| {
+    let row = |turn: &explain::trace::TraceTurn| {
         vec![
             json!(tracer.name(turn.task)),
             json!(tracer.pid(turn.task)),
@@ -158,7 +158,7 @@ pub const fn left_as(state: PrevState) -> &'static str {
 
 fn standings(tracer: &Tracer) -> Vec<Row> {
     let turns = tracer.turns().iter();
-    let row = |turn: &explain::trace::Turn| {
+    let row = |turn: &explain::trace::TraceTurn| {
         let ran = turn.ran?;
         let standing = turn.standing;
         let flag = |bit| standing.map(|it| it.flags & bit != 0);
@@ -185,7 +185,7 @@ struct Extra {
     why: Option<&'static str>,
     from: Option<u16>,
     to: Option<u16>,
-    standing: Option<Standing>,
+    standing: Option<QueueStanding>,
     known: Option<&'static str>,
 }
 
@@ -232,7 +232,7 @@ fn visit_rows(tracer: &Tracer, at: usize, visit: &Visit) -> Vec<Row> {
         row(turn.ready, "waits", wait.task, wait.cpu.0, extra)
     }));
     rows.extend(visit.steps.iter().map(|step| {
-        let Step {
+        let QueueStep {
             time, task, cpu, ..
         } = *step;
         let (event, extra) = step_fields(step.what);
@@ -249,20 +249,20 @@ fn visit_rows(tracer: &Tracer, at: usize, visit: &Visit) -> Vec<Row> {
     rows
 }
 
-fn step_fields(what: What) -> (&'static str, Extra) {
+fn step_fields(what: QueueEvent) -> (&'static str, Extra) {
     let none = Extra::default();
     match what {
-        What::Runs => ("runs", none),
-        What::Idles => ("idles", none),
-        What::Comes(reason) => {
+        QueueEvent::Runs => ("runs", none),
+        QueueEvent::Idles => ("idles", none),
+        QueueEvent::Comes(reason) => {
             let why = Some(reason.name());
             ("comes", Extra { why, ..none })
         }
-        What::Arrives(from) => {
+        QueueEvent::Arrives(from) => {
             let from = Some(from.0);
             ("arrives", Extra { from, ..none })
         }
-        What::Leaves(to) => {
+        QueueEvent::Leaves(to) => {
             let to = Some(to.0);
             ("leaves", Extra { to, ..none })
         }
@@ -270,10 +270,10 @@ fn step_fields(what: What) -> (&'static str, Extra) {
 }
 
 /// From where a standing is known, in one word; nothing for nothing.
-const fn known_word(known: Known) -> Option<&'static str> {
+const fn known_word(known: KnownFrom) -> Option<&'static str> {
     match known {
-        Known::AtNextRun(_) => Some("next run"),
-        Known::AtLastRun(_) => Some("last run"),
-        Known::Nothing => None,
+        KnownFrom::AtNextRun(_) => Some("next run"),
+        KnownFrom::AtLastRun(_) => Some("last run"),
+        KnownFrom::Nothing => None,
     }
 }

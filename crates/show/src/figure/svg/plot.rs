@@ -217,8 +217,8 @@ impl Paper {
             "<svg class=\"area\" x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"{left} {top} {width} {height}\" preserveAspectRatio=\"none\" \
              data-x=\"{}\" data-y=\"{}\"{more}>\n",
-            area.across.told(),
-            area.up.told()
+            area.across.in_words(),
+            area.up.in_words()
         ));
     }
 

@@ -10,7 +10,7 @@ use ask::sets::own;
 use model::Advised;
 use serde_json::{Value, json};
 
-use super::plan::{Arm, Turn};
+use super::plan::{BenchArm, BenchTurn};
 use super::{EJECTED, Measured};
 use crate::{input, output};
 
@@ -57,7 +57,7 @@ impl Folder {
     }
 
     /// Where the output of a run goes.
-    pub fn log(&self, turn: Turn) -> PathBuf {
+    pub fn log(&self, turn: BenchTurn) -> PathBuf {
         self.path
             .join("logs")
             .join(format!("{:04}.log", turn.number))
@@ -67,7 +67,7 @@ impl Folder {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&mut self, turn: Turn, arm: &Arm, run: &Measured) -> anyhow::Result<()> {
+    pub fn add(&mut self, turn: BenchTurn, arm: &BenchArm, run: &Measured) -> anyhow::Result<()> {
         let figures = &run.figures;
         let line = json!({
             "number": turn.number,

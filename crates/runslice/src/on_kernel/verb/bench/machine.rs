@@ -11,7 +11,7 @@ use live::{Attached, ProcessTree, SchedExt, Timed, TimedEnd, TreeCounts, process
 use load::play::Player;
 use stats::compare::CommandFigures;
 
-use super::plan::Arm;
+use super::plan::BenchArm;
 use super::played::Beside;
 use super::{Bench, EJECTED, Measured, Runner};
 use crate::exit::UnsupportedError;
@@ -59,21 +59,21 @@ impl Host {
 
 /// This computer.
 #[derive(Debug)]
-pub struct Machine<'a> {
+pub struct BenchMachine<'a> {
     command: &'a [String],
     beside: Option<&'a Beside>,
     /// The values of the policies' knobs as they lie in memory, by arm.
     knobs: Vec<Vec<(String, Vec<u8>)>>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> BenchMachine<'a> {
     /// Checks that this computer can run all of `arms`.
     ///
     /// # Errors
     /// When it cannot, with the way out, or when a knob is wrong.
     pub fn check(
         request: &'a Bench,
-        arms: &[Arm],
+        arms: &[BenchArm],
         beside: Option<&'a Beside>,
     ) -> anyhow::Result<Self> {
         let root = request.root.as_path();
@@ -117,7 +117,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Attaches the policy of an arm, or lets its program do so, which prints beside `log`.
-    fn attach(&self, arm: &Arm, at: usize, log: &Path) -> anyhow::Result<Under> {
+    fn attach(&self, arm: &BenchArm, at: usize, log: &Path) -> anyhow::Result<Under> {
         let Some(policy) = &arm.policy else {
             return Ok(Under::Own);
         };
@@ -207,8 +207,8 @@ fn wait(
     Ok(None)
 }
 
-impl Runner for Machine<'_> {
-    fn run(&mut self, arm: &Arm, at: usize, log: &Path) -> anyhow::Result<Measured> {
+impl Runner for BenchMachine<'_> {
+    fn run(&mut self, arm: &BenchArm, at: usize, log: &Path) -> anyhow::Result<Measured> {
         let kernel = SchedExt::of_this_kernel();
         let under = self.attach(arm, at, log)?;
         let mut player = self.beside.map(Beside::prepare).transpose()?;
@@ -244,7 +244,7 @@ impl Runner for Machine<'_> {
             status: end.and_then(|end| end.status.code()),
             void: void.or(failed).or(broken),
             figures: figures(end, tree.counts()?),
-            played: told.map(|(beside, played)| beside.told(played)),
+            played: told.map(|(beside, played)| beside.document(played)),
         })
     }
 

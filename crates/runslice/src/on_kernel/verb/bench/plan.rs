@@ -13,7 +13,7 @@ pub const AGAIN: &str = "default again";
 
 /// A scheduler that is measured.
 #[derive(Clone, Debug)]
-pub struct Arm {
+pub struct BenchArm {
     /// Its name in tables.
     pub name: String,
     /// `None`: the kernel's own.
@@ -22,7 +22,7 @@ pub struct Arm {
 
 /// One run of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct BenchTurn {
     /// From 1.
     pub number: u64,
     /// Every scheduler has one run in each block; 0 for those that warm up.
@@ -38,9 +38,9 @@ pub struct Turn {
 ///
 /// # Errors
 /// When a policy is unknown, or listed twice.
-pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<Arm>> {
+pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<BenchArm>> {
     let words = policy::list(list);
-    let own = |name: &str| Arm {
+    let own = |name: &str| BenchArm {
         name: name.to_owned(),
         policy: None,
     };
@@ -64,7 +64,7 @@ pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<Arm>> 
         if arms.iter().any(|arm| arm.name == policy.name) {
             return Err(UsageError::new(format!("`{}` is listed twice", policy.name)).into());
         }
-        arms.push(Arm {
+        arms.push(BenchArm {
             name: policy.name.clone(),
             policy: Some(policy),
         });
@@ -75,7 +75,7 @@ pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<Arm>> 
 /// The order of all runs: first `warmup` of each scheduler, then `runs` blocks in each of which
 /// every scheduler has its turn, in an order drawn from `seed`. What drifts slowly on the computer
 /// so meets all of them alike.
-pub fn turns(arms: usize, warmup: u32, runs: u32, seed: u64) -> Vec<Turn> {
+pub fn turns(arms: usize, warmup: u32, runs: u32, seed: u64) -> Vec<BenchTurn> {
     let blocks = (0..warmup).map(|_| 0).chain(1..=runs);
     let mut rng = Rng::new(seed, 0);
     let mut turns = Vec::new();
@@ -91,7 +91,7 @@ pub fn turns(arms: usize, warmup: u32, runs: u32, seed: u64) -> Vec<Turn> {
             order
                 .into_iter()
                 .zip(&mut numbers)
-                .map(|(arm, number)| Turn { number, block, arm }),
+                .map(|(arm, number)| BenchTurn { number, block, arm }),
         );
     }
     turns

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use stats::{Metrics, Millionths};
 use workload::Workload;
 
-use super::plan::Arm;
+use super::plan::BenchArm;
 use crate::exit::UsageError;
 use crate::table::Table;
 use crate::workload_arg;
@@ -69,7 +69,7 @@ impl Beside {
     }
 
     /// What its tasks said, as a report has it: deadlines and spans.
-    pub fn told(&self, played: &Played) -> Value {
+    pub fn document(&self, played: &Played) -> Value {
         let machine = MachineSpec {
             cpus: record::cpus(),
             ..MachineSpec::default()
@@ -95,7 +95,7 @@ impl Beside {
 
 /// What was met and missed of each deadline under each of the schedulers `arms`, in all runs that
 /// count together.
-pub fn table(arms: &[Arm], runs: &[Value]) -> Table {
+pub fn table(arms: &[BenchArm], runs: &[Value]) -> Table {
     let mut table = Table::default()
         .names("deadline")
         .names("scheduler")
@@ -185,7 +185,7 @@ window: frame  default    170      30  15.0 %  missed frame
 audio          default     20       0   0.0 %  underrun
                mlfq        10       0   0.0 %  underrun
 ";
-        let arms = ["default", "mlfq"].map(|name| Arm {
+        let arms = ["default", "mlfq"].map(|name| BenchArm {
             name: name.to_owned(),
             policy: None,
         });

@@ -36,7 +36,7 @@ impl Pretended {
 }
 
 impl Runner for Pretended {
-    fn run(&mut self, _: &Arm, at: usize, _: &Path) -> anyhow::Result<Measured> {
+    fn run(&mut self, _: &BenchArm, at: usize, _: &Path) -> anyhow::Result<Measured> {
         self.ran.push(at);
         let noise = 0.96 + 0.08 * self.rng.unit();
         let of = |nanos: f64| Some((nanos * noise * self.factors[at]) as u64);
@@ -95,7 +95,7 @@ fn request(folder: &Path) -> Bench {
             margin: 0.03,
             resample_seed: 1,
         },
-        format: Some(Form::Human),
+        format: Some(ComparisonFormat::Human),
         output: None,
         look: WidthOptions::default(),
         play: None,

@@ -17,7 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use traces::JsonLines;
 
 use super::file::ResultFile;
-use super::outcome::Outcome;
+use super::outcome::RecordOutcome;
 use super::{Record, blocking, say};
 use crate::exit::Status;
 
@@ -92,7 +92,7 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
     let end = end_at_ejection(&mut recording.records);
     let recorder_time = own_time().saturating_sub(began_with);
     let converted = recording.events(&[], Others::ByName);
-    let mut outcome = Outcome {
+    let mut outcome = RecordOutcome {
         with: "bpf",
         length,
         cpus: cpus_of(&snapshot.online).len().max(1),

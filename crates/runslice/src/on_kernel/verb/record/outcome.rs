@@ -9,7 +9,7 @@ use model::{Nanos, Snapshot};
 use serde::Serialize;
 
 use super::{say, why_ended};
-use crate::report::Form;
+use crate::report::PlainFormat;
 use crate::table::Table;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
@@ -17,7 +17,7 @@ const VERSION: u32 = 1;
 
 /// All that is known afterwards.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct RecordOutcome {
     /// How it was recorded.
     pub with: &'static str,
     /// How long.
@@ -55,7 +55,7 @@ struct Document<'a> {
     threads: usize,
 }
 
-impl Outcome {
+impl RecordOutcome {
     /// Of a recording through tracefs.
     pub fn of(recorded: &EndedRecording, snapshot: &Snapshot) -> Self {
         Self {
@@ -129,10 +129,10 @@ impl Outcome {
     ///
     /// # Errors
     /// When `to` does not take it.
-    pub fn write(&self, form: Form, path: &Path, to: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, form: PlainFormat, path: &Path, to: &mut dyn Write) -> io::Result<()> {
         match form {
-            Form::Human => self.write_human(path, to),
-            Form::Json => {
+            PlainFormat::Human => self.write_human(path, to),
+            PlainFormat::Json => {
                 let document = Document {
                     runslice_record: VERSION,
                     file: path,
@@ -202,8 +202,8 @@ fn size(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    fn outcome() -> Outcome {
-        Outcome {
+    fn outcome() -> RecordOutcome {
+        RecordOutcome {
             with: "tracefs",
             length: Duration::from_secs(10),
             cpus: 4,
@@ -220,7 +220,9 @@ mod tests {
     fn people_see_what_it_cost_and_what_to_do_next() {
         let mut text = Vec::new();
         let path = Path::new("a\u{1b}.dat");
-        outcome().write(Form::Human, path, &mut text).unwrap();
+        outcome()
+            .write(PlainFormat::Human, path, &mut text)
+            .unwrap();
         let want = "\
 a\\u001b.dat                  total
 time                        10.0 s
@@ -242,12 +244,12 @@ Simulate it: runslice sim eevdf fifo mlfq --from a\\u001b.dat
     #[test]
     fn programs_get_the_same_and_null_for_what_was_not_measured() {
         let mut text = Vec::new();
-        let outcome = Outcome {
+        let outcome = RecordOutcome {
             event_cost: None,
             ..outcome()
         };
         outcome
-            .write(Form::Json, Path::new("t.dat"), &mut text)
+            .write(PlainFormat::Json, Path::new("t.dat"), &mut text)
             .unwrap();
         let read: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(read["runslice_record"], 1);

@@ -8,7 +8,7 @@ use live::{TimedEnd, TreeCounts};
 use model::{Nanos, PolicySpec};
 use serde::Serialize;
 
-use crate::report::Form;
+use crate::report::PlainFormat;
 use crate::table::Table;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 
 /// All that is known afterwards.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     policy: String,
     set: Vec<(String, String)>,
     command: Vec<String>,
@@ -82,7 +82,7 @@ struct TasksPart {
     involuntary: u64,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Nothing is known yet.
     pub fn new(spec: &PolicySpec, command: &[String]) -> Self {
         Self {
@@ -110,10 +110,10 @@ impl Outcome {
     ///
     /// # Errors
     /// When `to` does not take it.
-    pub fn write(&self, form: Form, to: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, form: PlainFormat, to: &mut dyn Write) -> io::Result<()> {
         match form {
-            Form::Human => self.write_human(to),
-            Form::Json => {
+            PlainFormat::Human => self.write_human(to),
+            PlainFormat::Json => {
                 serde_json::to_writer_pretty(&mut *to, &self.document())
                     .map_err(io::Error::from)?;
                 writeln!(to)
@@ -267,9 +267,9 @@ mod tests {
 
     use super::*;
 
-    fn outcome() -> Outcome {
+    fn outcome() -> RunOutcome {
         let spec = crate::policy::find("fifo:slice_ns=5000000").unwrap();
-        let mut outcome = Outcome::new(&spec, &["make".to_owned()]);
+        let mut outcome = RunOutcome::new(&spec, &["make".to_owned()]);
         let pairs = |pairs: &[(&str, u64)]| {
             let owned = pairs
                 .iter()
@@ -307,7 +307,7 @@ mod tests {
         outcome
     }
 
-    fn written(form: Form) -> String {
+    fn written(form: PlainFormat) -> String {
         let mut text = Vec::new();
         outcome().write(form, &mut text).unwrap();
         String::from_utf8(text).unwrap()
@@ -336,12 +336,12 @@ queued              1
 kernel counter  total
 SCX_EV_X            5
 ";
-        assert_eq!(written(Form::Human), want);
+        assert_eq!(written(PlainFormat::Human), want);
     }
 
     #[test]
     fn programs_get_all_of_it() {
-        let json: serde_json::Value = serde_json::from_str(&written(Form::Json)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&written(PlainFormat::Json)).unwrap();
         assert_eq!(json["runslice_run"], 1);
         assert_eq!(json["set"]["slice_ns"], "5000000");
         assert_eq!(json["command"]["words"][0], "make");

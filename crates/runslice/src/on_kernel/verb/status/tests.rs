@@ -51,7 +51,7 @@ const LAVD: [(&str, &str); 7] = [
     ("proc/31/fdinfo/4", "link_type:\tstruct_ops\nmap_id:\t5\n"),
 ];
 
-fn written(root: &Path, own: Option<Own>, form: Form) -> String {
+fn written(root: &Path, own: Option<Own>, form: PlainFormat) -> String {
     let situation = Situation::of(MachineFacts::below(root), &SchedExt::below(root), own);
     let mut text = Vec::new();
     situation.write(form, &mut text).unwrap();
@@ -73,8 +73,8 @@ kernel counter  total
 SCX_EV_A            3
 SCX_EV_B            0
 ";
-    assert_eq!(written(root.path(), None, Form::Human), want);
-    let json = written(root.path(), None, Form::Json);
+    assert_eq!(written(root.path(), None, PlainFormat::Human), want);
+    let json = written(root.path(), None, PlainFormat::Json);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["policy"], "lavd");
     assert_eq!(json["run_by"]["service"], "scx.service");
@@ -85,19 +85,19 @@ SCX_EV_B            0
 #[test]
 fn without_the_right_to_look_into_processes_the_record_has_the_process() {
     let root = Root::new("unprivileged", &LAVD[..4]);
-    let place = Place::below(root.path());
+    let place = SessionPaths::below(root.path());
     let session = Session::begin(&place).unwrap();
-    let record = Record {
+    let record = SessionRecord {
         pid: 12,
-        ..Record::of_this_process("fifo")
+        ..SessionRecord::of_this_process("fifo")
     };
     session
         .write(&record, Some(policies::find("fifo").unwrap().object))
         .unwrap();
     let own = Own::of(&record, &place, 0);
-    let text = written(root.path(), Some(own), Form::Human);
+    let text = written(root.path(), Some(own), PlainFormat::Human);
     assert!(text.contains("run by     runslice, process 12\n"), "{text}");
-    let text = written(root.path(), None, Form::Human);
+    let text = written(root.path(), None, PlainFormat::Human);
     assert!(
         text.contains("a process that only the administrator sees"),
         "{text}"
@@ -108,21 +108,21 @@ fn without_the_right_to_look_into_processes_the_record_has_the_process() {
 fn without_a_policy_the_kernels_own_scheduler_is_named() {
     let root = Root::new("none", &[("sys/kernel/sched_ext/state", "disabled\n")]);
     let want = "policy     none: the kernel's own scheduler has all tasks\nkernel     6.18.15\n";
-    assert_eq!(written(root.path(), None, Form::Human), want);
+    assert_eq!(written(root.path(), None, PlainFormat::Human), want);
 }
 
 #[test]
 fn of_its_own_policy_it_lists_the_knobs_and_says_what_it_cannot_read() {
     let root = Root::new("own", &LAVD);
-    let place = Place::below(root.path());
+    let place = SessionPaths::below(root.path());
     let session = Session::begin(&place).unwrap();
-    let record = Record {
+    let record = SessionRecord {
         since_unix_s: 951_782_400,
         restarts: 2,
         replaced: Some("scx.service".to_owned()),
         set: vec![("slice_ns".to_owned(), "5000000".to_owned())],
         counters: vec!["direct".to_owned()],
-        ..Record::of_this_process("fifo:slice_ns=5000000")
+        ..SessionRecord::of_this_process("fifo:slice_ns=5000000")
     };
     session
         .write(&record, Some(policies::find("fifo").unwrap().object))
@@ -149,7 +149,7 @@ fn of_its_own_policy_it_lists_the_knobs_and_says_what_it_cannot_read() {
         "{:?}",
         own.notes
     );
-    let text = written(root.path(), Some(own), Form::Human);
+    let text = written(root.path(), Some(own), PlainFormat::Human);
     for line in [
         "policy     fifo:slice_ns=5000000\nops name   lavd\n",
         "since      2000-02-29 00:00:00 UTC, for 25 s\n",
@@ -164,16 +164,16 @@ fn of_its_own_policy_it_lists_the_knobs_and_says_what_it_cannot_read() {
 #[test]
 fn of_a_schedulers_own_program_it_says_who_runs_it_and_looks_for_no_knobs() {
     let root = Root::new("program", &LAVD);
-    let place = Place::below(root.path());
+    let place = SessionPaths::below(root.path());
     let session = Session::begin(&place).unwrap();
-    let record = Record {
+    let record = SessionRecord {
         since_unix_s: 951_782_400,
-        ..Record::of_this_process("scx_lavd --performance")
+        ..SessionRecord::of_this_process("scx_lavd --performance")
     };
     session.write(&record, None).unwrap();
     let own = Own::of(&record, &place, 951_782_425);
     assert_eq!((own.knobs.len(), own.for_s), (0, 25));
     assert!(own.notes.is_empty(), "{:?}", own.notes);
-    let text = written(root.path(), Some(own), Form::Human);
+    let text = written(root.path(), Some(own), PlainFormat::Human);
     assert!(text.contains("scx_lavd --performance"), "{text}");
 }

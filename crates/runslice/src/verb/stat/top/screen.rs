@@ -11,7 +11,7 @@ use ratatui::{layout::Rect, widgets};
 
 /// Counters of one CPU or task over an interval, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct TopRow {
     /// `cpu3`, or the task's number.
     pub id: String,
     /// The task's name; empty for CPUs.
@@ -23,18 +23,18 @@ pub struct Row {
 
 /// One interval.
 #[derive(Clone, Debug, Default)]
-pub struct Interval {
+pub struct TopInterval {
     /// What the first line says of it.
     pub title: String,
     /// Its length in nanoseconds.
     pub length: u64,
-    pub cpus: Vec<Row>,
-    pub tasks: Vec<Row>,
+    pub cpus: Vec<TopRow>,
+    pub tasks: Vec<TopRow>,
 }
 
 /// Lists to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum What {
+pub enum ShownList {
     /// CPUs.
     Cpus,
     /// Tasks.
@@ -78,7 +78,7 @@ impl Sort {
 
 /// What a key asks for beyond the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum KeyAction {
     /// Nothing.
     Nothing,
     /// The end.
@@ -92,7 +92,7 @@ pub enum Asked {
 /// The state of the screen.
 #[derive(Clone, Debug, Default)]
 pub struct Screen {
-    pub what: What,
+    pub what: ShownList,
     pub sort: Sort,
     pub reversed: bool,
     pub paused: bool,
@@ -143,21 +143,21 @@ const HELP: [(&str, &str); 12] = [
 
 impl Screen {
     /// The rows that are shown, in their order.
-    fn rows<'a>(&self, interval: &'a Interval) -> Vec<&'a Row> {
+    fn rows<'a>(&self, interval: &'a TopInterval) -> Vec<&'a TopRow> {
         let list = match self.what {
-            What::Cpus => &interval.cpus,
-            What::Tasks => &interval.tasks,
+            ShownList::Cpus => &interval.cpus,
+            ShownList::Tasks => &interval.tasks,
         };
         let wanted = self.filter.to_lowercase();
         let shown =
-            |row: &&Row| row.id.contains(&wanted) || row.name.to_lowercase().contains(&wanted);
-        let mut list: Vec<&Row> = list.iter().filter(shown).collect();
+            |row: &&TopRow| row.id.contains(&wanted) || row.name.to_lowercase().contains(&wanted);
+        let mut list: Vec<&TopRow> = list.iter().filter(shown).collect();
         list.sort_by(|a, b| self.order(a, b));
         list
     }
 
     /// Everything as lines, for where there is no terminal.
-    pub fn lines(&self, interval: &Interval) -> Vec<String> {
+    pub fn lines(&self, interval: &TopInterval) -> Vec<String> {
         let line = |cells: [String; 7]| {
             let [id, busy, waiting, latency, runslice, slices, name] = cells;
             let line = format!(
@@ -173,7 +173,7 @@ impl Screen {
     }
 
     /// Draws all of the terminal.
-    pub fn draw(&self, frame: &mut Frame<'_>, interval: &Interval) {
+    pub fn draw(&self, frame: &mut Frame<'_>, interval: &TopInterval) {
         let parts = [
             Constraint::Length(1),
             Constraint::Min(0),
@@ -201,7 +201,7 @@ impl Screen {
         }
     }
 
-    fn draw_table(&self, frame: &mut Frame<'_>, area: Rect, rows: &[&Row], length: u64) {
+    fn draw_table(&self, frame: &mut Frame<'_>, area: Rect, rows: &[&TopRow], length: u64) {
         let first = self.scrolled.min(rows.len().saturating_sub(1));
         let columns = self.columns(area.width);
         let right = |cells: [String; 7]| {
@@ -237,8 +237,8 @@ impl Screen {
         columns
     }
 
-    fn order(&self, a: &Row, b: &Row) -> std::cmp::Ordering {
-        let number = |row: &Row| row.id.trim_start_matches("cpu").parse::<u64>().unwrap_or(0);
+    fn order(&self, a: &TopRow, b: &TopRow) -> std::cmp::Ordering {
+        let number = |row: &TopRow| row.id.trim_start_matches("cpu").parse::<u64>().unwrap_or(0);
         let by_number = number(a).cmp(&number(b));
         let order = match self.sort {
             Sort::Id => by_number,
@@ -273,8 +273,8 @@ impl Screen {
             }
         };
         let (id, name) = match self.what {
-            What::Cpus => ("CPU", ""),
-            What::Tasks => ("task", "name"),
+            ShownList::Cpus => ("CPU", ""),
+            ShownList::Tasks => ("task", "name"),
         };
         [
             marked(Sort::Id, id),
@@ -287,7 +287,7 @@ impl Screen {
         ]
     }
 
-    fn cells(&self, row: &Row, length: u64) -> [String; 7] {
+    fn cells(&self, row: &TopRow, length: u64) -> [String; 7] {
         let share = |part: u64| {
             let tenths = (u128::from(part) * 1_000).checked_div(u128::from(length));
             tenths.map_or_else(|| "-".to_owned(), |t| format!("{}.{} %", t / 10, t % 10))
@@ -309,25 +309,25 @@ impl Screen {
     }
 
     /// Does what a key says.
-    pub fn key(&mut self, key: KeyEvent) -> Asked {
+    pub fn key(&mut self, key: KeyEvent) -> KeyAction {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         if is_control && matches!(key.code, KeyCode::Char('c' | 'd')) {
-            return Asked::Quit;
+            return KeyAction::Quit;
         }
         if self.has_help {
             self.has_help = false;
-            return Asked::Nothing;
+            return KeyAction::Nothing;
         }
         if self.is_typing {
             self.type_filter(key.code);
-            return Asked::Nothing;
+            return KeyAction::Nothing;
         }
         match key.code {
-            KeyCode::Char('q') => return Asked::Quit,
-            KeyCode::Char('n') => return Asked::Next,
-            KeyCode::Char('p') => return Asked::Previous,
-            KeyCode::Char('c') => (self.what, self.scrolled) = (What::Cpus, 0),
-            KeyCode::Char('t') => (self.what, self.scrolled) = (What::Tasks, 0),
+            KeyCode::Char('q') => return KeyAction::Quit,
+            KeyCode::Char('n') => return KeyAction::Next,
+            KeyCode::Char('p') => return KeyAction::Previous,
+            KeyCode::Char('c') => (self.what, self.scrolled) = (ShownList::Cpus, 0),
+            KeyCode::Char('t') => (self.what, self.scrolled) = (ShownList::Tasks, 0),
             KeyCode::Char('>' | 's') => self.sort = self.sort.step(1),
             KeyCode::Char('<') => self.sort = self.sort.step(Sort::ALL.len() - 1),
             KeyCode::Char('r') => self.reversed = !self.reversed,
@@ -346,7 +346,7 @@ impl Screen {
             }
             _ => {}
         }
-        Asked::Nothing
+        KeyAction::Nothing
     }
 
     fn type_filter(&mut self, key: KeyCode) {
@@ -397,8 +397,8 @@ fn mean(sum: u64, count: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn row(id: &str, name: &str, [run, wait, slices]: [u64; 3]) -> Row {
-        Row {
+    fn row(id: &str, name: &str, [run, wait, slices]: [u64; 3]) -> TopRow {
+        TopRow {
             id: id.into(),
             name: name.into(),
             run: run * 1_000_000,
@@ -407,8 +407,8 @@ mod tests {
         }
     }
 
-    fn interval() -> Interval {
-        Interval {
+    fn interval() -> TopInterval {
+        TopInterval {
             title: "3.0 s".into(),
             length: 1_000_000_000,
             cpus: vec![
@@ -423,14 +423,14 @@ mod tests {
         }
     }
 
-    fn press(screen: &mut Screen, keys: &str) -> Asked {
+    fn press(screen: &mut Screen, keys: &str) -> KeyAction {
         let keys = keys.chars().map(|key| match key {
             '\n' => KeyCode::Enter,
             '\u{1b}' => KeyCode::Esc,
             key => KeyCode::Char(key),
         });
         let asked = keys.map(|key| screen.key(KeyEvent::from(key)));
-        asked.last().unwrap_or(Asked::Nothing)
+        asked.last().unwrap_or(KeyAction::Nothing)
     }
 
     fn ids(screen: &Screen) -> Vec<String> {
@@ -514,11 +514,16 @@ mod tests {
         press(&mut screen, "c");
         assert_eq!(ids(&screen), ["cpu0", "cpu1"]);
         let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(screen.key(control_c), Asked::Quit);
+        assert_eq!(screen.key(control_c), KeyAction::Quit);
         let asked = ["q", "n", "p", "x"].map(|key| press(&mut screen, key));
         assert_eq!(
             asked,
-            [Asked::Quit, Asked::Next, Asked::Previous, Asked::Nothing]
+            [
+                KeyAction::Quit,
+                KeyAction::Next,
+                KeyAction::Previous,
+                KeyAction::Nothing
+            ]
         );
     }
 
@@ -560,7 +565,7 @@ mod tests {
                 "{keys}: {lines}"
             );
         }
-        assert_eq!(press(&mut screen, "q"), Asked::Nothing);
+        assert_eq!(press(&mut screen, "q"), KeyAction::Nothing);
         assert!(!screen.has_help);
     }
 

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use ratatui::DefaultTerminal;
 
-use super::screen::{Interval, Screen};
+use super::screen::{Screen, TopInterval};
 
 /// A terminal in the state that a screen needs. Dropped, it is as it was, and after a panic, too.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Terminal {
     ///
     /// # Errors
     /// When the terminal has gone.
-    pub fn show(&mut self, screen: &Screen, interval: &Interval) -> io::Result<()> {
+    pub fn show(&mut self, screen: &Screen, interval: &TopInterval) -> io::Result<()> {
         self.0.draw(|frame| screen.draw(frame, interval)).map(drop)
     }
 
