@@ -53,7 +53,11 @@ fn drives_until_it_is_killed() {
 #[test]
 fn a_child_that_makes_no_call_dies_with_a_supervisor_that_is_killed() {
     let mut supervisor = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "drives_until_it_is_killed"])
+        .args([
+            "--ignored",
+            "--exact",
+            "children::drives_until_it_is_killed",
+        ])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();

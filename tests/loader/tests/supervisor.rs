@@ -498,7 +498,7 @@ fn drives_for_ever() {
 fn kill_supervisor_of(subject: &str, until: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut supervisor = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "drives_for_ever"])
+        .args(["--ignored", "--exact", "supervisor::drives_for_ever"])
         .env("RUNSLICE_DRIVES", subject)
         .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
