@@ -294,7 +294,7 @@ fn questions_depend_on_the_seed_and_objects_are_graded() {
 }
 
 /// What a command needs of CPU time, in seconds, and what it prints on standard output.
-fn timed(folder: &Folder, arguments: &str) -> (f64, String) {
+fn timed(folder: &Folder, arguments: &str, status: i32) -> (f64, String) {
     // Of children that have ended: fields 16 and 17, in hundredths of a second (proc(5)).
     let spent = || {
         let stat = fs::read_to_string("/proc/self/stat").expect("there is /proc");
@@ -304,7 +304,7 @@ fn timed(folder: &Folder, arguments: &str) -> (f64, String) {
         f64::from(ticks.sum::<u32>()) / 100.0
     };
     let before = spent();
-    let (out, err) = folder.said(arguments, 3);
+    let (out, err) = folder.said(arguments, status);
     (spent() - before, out + &err)
 }
 
@@ -328,19 +328,25 @@ fn the_corpus_is_hunted_explained_and_made_small() {
             "hunt {object} --for 5m --trials 1000000 --jobs 2 --no-shrink --json -o out {asked}"
         );
         let began = Instant::now();
-        let (to_find, found) = timed(&folder, &hunt);
+        let (to_find, found) = timed(&folder, &hunt, 3);
         let wall = began.elapsed().as_secs_f64();
         // Progress may stand behind it.
         let mut found = serde_json::Deserializer::from_str(&found).into_iter();
         let found: serde_json::Value = found.next().expect("a document").expect("JSON");
         let found = &found["found"][0];
         let capsule = found["capsule"].as_str().expect("a file");
-        let (to_shrink, said) = timed(&folder, &format!("explain {capsule} --shrink small.bundle"));
+        // The run that was drawn breaks the stated property; no cure proves why.
+        let status = match case.fault {
+            Fault::UnfairShare => 0,
+            _ => 3,
+        };
+        let shrink = format!("explain {capsule} --shrink small.bundle");
+        let (to_shrink, said) = timed(&folder, &shrink, status);
         let size = said
             .split("explain: to ")
             .nth(1)
             .and_then(|it| it.split(", after").next());
-        let (explained, _) = folder.said("explain small.bundle --json", 3);
+        let (explained, _) = folder.said("explain small.bundle --json", status);
         let explained: serde_json::Value = serde_json::from_str(&explained).expect("JSON");
         let finding = &explained["finding"];
         let line = finding["culprit"]["line"].as_u64().unwrap_or(0);
