@@ -353,7 +353,7 @@ impl Tracer {
                 self.overtake(event.cpu);
             }
             QueueChange::Idled(cpu) => {
-                self.tell(&step(TaskId::NONE, cpu, QueueEvent::Idles), TaskId::NONE)
+                self.tell(&step(TaskId::NONE, cpu, QueueEvent::Idles), TaskId::NONE);
             }
         }
     }

@@ -223,6 +223,17 @@ impl Fault {
                 "Look at the task of the higher class. Where other CPUs are free, `cpu_release` \
                  can take back a local queue (`scx_bpf_reenqueue_local()`)."
             }
+            Self::UnfairShare => {
+                "Divide the time that a task has used by `p->scx.weight` before it is compared, \
+                 or scale slices by the weight."
+            }
+            rest => rest.other_advice(),
+        }
+    }
+
+    /// What to look at next, where nobody need wait.
+    const fn other_advice(self) -> &'static str {
+        match self {
             Self::CpuNotAllowed => {
                 "Test `p->cpus_ptr` when the task is inserted: its affinity may have changed \
                  since the CPU was chosen."
@@ -242,10 +253,6 @@ impl Fault {
             Self::Restart => {
                 "Define `cpu_online` and `cpu_offline`, or let the loader start the policy anew."
             }
-            Self::UnfairShare => {
-                "Divide the time that a task has used by `p->scx.weight` before it is compared, \
-                 or scale slices by the weight."
-            }
             Self::IdleBesideWaiting => {
                 "Kick a CPU that idles after each insert, and let `dispatch` take from the queues \
                  of busy CPUs when its own is empty."
@@ -260,6 +267,8 @@ impl Fault {
             }
             Self::Waited => "Compare the wait with the number of tasks and their slices.",
             Self::Unknown => "Make the run again with decisions: `sim --events FILE --decisions`.",
+            // The others are of tasks that wait.
+            _ => "",
         }
     }
 }

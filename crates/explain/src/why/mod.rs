@@ -340,7 +340,11 @@ impl Sink for Observer {
             if let Some(meter) = &mut self.meter {
                 meter.advance(&self.state, event.time);
                 match event.what() {
-                    What::Switch { prev, state, .. } if state == PrevState::Runnable => {
+                    What::Switch {
+                        prev,
+                        state: PrevState::Runnable,
+                        ..
+                    } => {
                         meter.switched(&self.state, prev, event.task, event.time);
                     }
                     What::Migrate { from } => meter.migrated(from, event.cpu),

@@ -564,12 +564,12 @@ impl State {
         let kick = self.kicked_by.remove(&deed.cpu);
         let kick = kick.filter(|(kick, _)| kick.is_with(&deed));
         let claim = self.claim.take().filter(|claim| deed.is_with_claim(claim));
-        let trigger = match self.offline == Some(deed.time) {
-            true => Some("a CPU went offline"),
-            false if self.released == Some((deed.time, deed.cpu)) => {
-                Some("a task of a higher class took its CPU")
-            }
-            false => None,
+        let trigger = if self.offline == Some(deed.time) {
+            Some("a CPU went offline")
+        } else if self.released == Some((deed.time, deed.cpu)) {
+            Some("a task of a higher class took its CPU")
+        } else {
+            None
         };
         self.with(id, |task| {
             let kept = index == NOWHERE;
@@ -603,13 +603,8 @@ impl State {
         let Some(queue) = self.queues.get_mut(&index) else {
             return;
         };
-        if let Kind::Local(cpu) = Self::kind_of(queue.id)
-            && let Some(cpu) = self.cpus.get_mut(cpu.index())
-            && !by_kernel
-            && deed.caller != Caller::Callback(Op::Dispatch)
-        {
-            cpu.refills = cpu.refills.saturating_add(1);
-            cpu.refilled = Some(deed);
+        if !by_kernel {
+            refill(&mut self.cpus, queue.id, deed);
         }
         queue.depth = into.depth;
         if queue.tasks.is_empty() {
@@ -760,5 +755,17 @@ impl State {
             global if global & BUILTIN != 0 => Kind::Global,
             _ => Kind::Policy,
         }
+    }
+}
+
+/// A task came into the queue `id` by the policy's own insert: into a local one of a CPU that was
+/// not asked for work, it keeps that CPU from asking.
+fn refill(cpus: &mut [Cpu], id: u64, deed: Deed) {
+    if let Kind::Local(cpu) = State::kind_of(id)
+        && let Some(cpu) = cpus.get_mut(cpu.index())
+        && deed.caller != Caller::Callback(Op::Dispatch)
+    {
+        cpu.refills = cpu.refills.saturating_add(1);
+        cpu.refilled = Some(deed);
     }
 }

@@ -125,6 +125,6 @@ impl Diff {
             ("--workload", workload),
             ("--profile", self.machine.profile_file()),
         ];
-        Ok(output::spare(&read, &self.schedulers.files())?)
+        output::spare(&read, &self.schedulers.files())
     }
 }
