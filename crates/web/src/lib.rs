@@ -54,7 +54,7 @@ pub extern "C" fn answer() -> usize {
 #[expect(unsafe_code, reason = "a page finds it by its name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn output() -> *const u8 {
-    OUTPUT.with_borrow(|bytes| bytes.as_ptr())
+    OUTPUT.with_borrow(Vec::as_ptr)
 }
 
 /// The number of bytes of the answer; of what a panic said, if the last call has not returned.
