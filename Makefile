@@ -17,8 +17,8 @@ OPTIONAL = runslice/parquet,runslice/png
 BUILT = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(BUILT)/release
 
-.PHONY: help setup release web web-check dist install demo test test-long test-vm fuzz kernels bench lint \
-	check wheel test-python soak
+.PHONY: help setup release web web-check dist install demo test test-long test-vm fuzz kernels bench \
+	lint check wheel test-python soak
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -92,7 +92,7 @@ wheel: setup ## the Python package, in target/wheels
 web: setup ## the page with the simulator inside, in target/web
 	@scripts/web.sh
 
-web-check: setup ## that its events and words are those of the program; in BROWSER, that it can be used
+web-check: setup ## that its events are those of the program; in BROWSER, that it can be used
 	@scripts/web.sh check
 
 fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat|door

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the page with the simulator inside: target/web/VERSION/ for a server, target/web/runslice.html
-# as one file. Then asks the page's simulator and the program for the same runs.
+# Builds the page with the simulator inside: target/web/VERSION/ for a server, and as one file
+# target/web/runslice.html. With `check` it asks the page's simulator and the program for the same
+# runs, and visits the page in BROWSER.
 set -eu
 cd "$(dirname "$0")/.."
 

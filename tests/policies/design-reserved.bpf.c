@@ -30,7 +30,8 @@ void OP(reserved_enqueue, struct task_struct *p, u64 enq_flags)
 	for (cpu = 0; cpu < 64; cpu++) {
 		if (cpu >= max(last, 1))
 			break;
-		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && scx_bpf_test_and_clear_cpu_idle(cpu)) {
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(cpu)) {
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 			break;
 		}

@@ -216,7 +216,7 @@ mod tests {
     fn a_call_ends_at_its_own_bracket() {
         let text = "\tkick(first(cpu), 0);\n\tother();";
         let sites = Operator::DroppedKick.sites(text);
-        assert_eq!(sites, [(0, 21, "\t(void)0".to_owned())]);
+        assert_eq!(sites, [(0, 20, "\t(void)0".to_owned())]);
     }
 
     #[test]

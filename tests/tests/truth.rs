@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::env;
 use std::sync::Arc;
 
-use explain::why::{Fault, Observer};
+use ask::Services;
+use ask::explain::{Explain, ExplainOf};
 use runslice_tests::crowds::Crowd;
 use runslice_tests::mutants;
 use runslice_tests::truth::{Bound, SOUND, Seen, Stated, Truth};
-use traces::Tee;
 use workload::RunSpec;
 
 /// Loads of every run of the tests, and of a long one.
@@ -23,19 +23,18 @@ const TRIES: u64 = 12;
 /// What the judge accuses the policy of, and what was counted.
 fn both(spec: &RunSpec, stated: Stated) -> (Option<String>, Seen) {
     let mut truth = Truth::new(stated, spec);
-    let mut observer = Observer::new(0, None);
-    let summary = sim::run(spec, &mut Tee::new(vec![&mut truth, &mut observer]));
-    let summary = summary.unwrap_or_else(|error| panic!("{error}"));
-    let found = observer.finding().filter(|finding| {
-        !matches!(
-            finding.fault,
-            Fault::Outranked | Fault::Restart | Fault::Waited | Fault::Unknown
-        )
-    });
-    (
-        found.map(|finding| finding.fault.word().to_owned()),
-        truth.seen(&summary),
-    )
+    let summary = sim::run(spec, &mut truth).unwrap_or_else(|error| panic!("{error}"));
+    let question = Explain {
+        of: ExplainOf::Run(Box::new(spec.clone()), sim::Options::default()),
+        task: None,
+        worst: None,
+        right: None,
+    };
+    let told = question.ask(&Services::default());
+    let told = told.unwrap_or_else(|error| panic!("{error}"));
+    let accused = told.finding.as_ref().filter(|_| told.accuses());
+    let word = accused.map(|finding| finding.fault.word().to_owned());
+    (word, truth.seen(&summary))
 }
 
 /// The accusations of sound policies under `loads` loads each, as lines; and runs in which only

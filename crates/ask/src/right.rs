@@ -1,7 +1,7 @@
 //! The right by which a policy shares the CPUs: what it declares, or what its user says.
 
 use bpf::Object;
-use explain::why::{Cgroups, Observer, Right};
+use explain::why::{CgroupWeights, Observer, Right};
 use model::{Advised, PolicySpec};
 use workload::RunSpec;
 
@@ -38,11 +38,11 @@ pub fn observer(spec: &RunSpec, right: Option<Right>, observer: Observer) -> Obs
     observer.with_right(right).with_cgroups(cgroups_of(spec))
 }
 
-fn cgroups_of(spec: &RunSpec) -> Cgroups {
+fn cgroups_of(spec: &RunSpec) -> CgroupWeights {
     let workload = &spec.workload;
     let tree = workload.cgroups.iter();
     let groups = workload.groups.iter();
-    Cgroups {
+    CgroupWeights {
         tree: tree.map(|it| (it.parent, it.weight)).collect(),
         of_groups: groups.map(|group| group.cgroup).collect(),
     }

@@ -26,7 +26,7 @@ const EFFORT: u64 = 20;
 
 /// A cure that was tried with controls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trial {
+pub struct CureTrial {
     /// What was done.
     pub cure: Cure,
     /// When.
@@ -44,7 +44,7 @@ pub struct Trial {
     pub placebos_helped: u32,
 }
 
-impl Trial {
+impl CureTrial {
     /// Whether it proves that the lack of the cure is the cause.
     #[must_use]
     pub const fn proves(&self) -> bool {
@@ -61,7 +61,7 @@ pub struct Trials {
     /// The kernel forbids what was found, or ended the policy for it: a fault in any case.
     pub is_contract: bool,
     /// The cures that were tried with controls. If one of them proves something, it is the last.
-    pub tried: Vec<Trial>,
+    pub tried: Vec<CureTrial>,
     /// Why nothing is proven, if that is so.
     pub unproven: Option<Unproven>,
 }
@@ -119,15 +119,22 @@ impl Trials {
 
     /// The trial that proves the cause.
     #[must_use]
-    pub fn proven(&self) -> Option<&Trial> {
+    pub fn proven(&self) -> Option<&CureTrial> {
         self.tried.last().filter(|trial| trial.proves())
     }
 }
 
-/// Whether the kernel forbids or ends what was found: see [`Tier::Contract`].
+/// Whether the kernel forbids or ends what was found: see [`Tier::Contract`]. That nobody reads a
+/// queue is certain only if nobody has looked at it since the task came.
 #[must_use]
 pub fn is_contract(finding: &Finding) -> bool {
+    let is_unread = || {
+        let queue = finding.queue.as_ref();
+        queue.is_some_and(|queue| queue.looks.0 == 0)
+    };
+    let is_told = finding.message.is_some();
     finding.tier() == Some(Tier::Contract)
+        && (is_told || finding.fault != Fault::UnreadQueue || is_unread())
 }
 
 /// Tries what `finding` says of the run of `spec`, and makes it say what that has shown: no line

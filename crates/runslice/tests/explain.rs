@@ -10,7 +10,7 @@ struct Folder(PathBuf);
 
 const LOAD: &str = "[workload]\nname = \"load\"\nstop = \"duration:4s\"\n[machine]\ncpus = 1\n\
     [task.shell]\ndo = \"run(inf)\"\n\
-    [task.rt]\npolicy = \"fifo:50\"\ndo = \"sleep(100ms), run(inf)\"\n";
+    [task.rt]\npolicy = \"fifo:50\"\nstart = \"100ms\"\ndo = \"run(inf)\"\n";
 
 impl Folder {
     fn new(name: &str) -> Self {
@@ -70,10 +70,7 @@ fn a_share_gives_a_status_only_if_somebody_promises_or_asks_for_it() {
         "{text}"
     );
     let text = folder.said("explain fcfs -w two.toml --right weight", 3);
-    assert!(
-        text.contains("share: the policy declares the right `weight`"),
-        "{text}"
-    );
+    assert!(text.contains("share, by the right `weight`"), "{text}");
     for right in ["rank", "deadline", "none"] {
         let text = folder.said(&format!("explain fcfs -w two.toml --right {right}"), 0);
         assert!(text.starts_with("Nothing to explain"), "{right}: {text}");

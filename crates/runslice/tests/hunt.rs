@@ -119,18 +119,22 @@ fn a_property_is_broken_by_a_wait_that_nobody_would_call_a_fault() {
 #[test]
 fn a_hunt_stays_within_the_load_and_the_machine_that_are_given() {
     let folder = Folder::new("within");
-    let command = "hunt fcfs -w desk --cpus 2 --kernel 6.16 --trials 4 --no-shrink -o here";
+    let command =
+        "hunt fcfs -w desk --right weight --cpus 2 --kernel 6.16 --trials 4 --no-shrink -o here";
     let (text, _) = folder.said(command, 3);
     assert!(text.contains("2 CPUs"), "{text}");
     // The same search goes on there, another one does not.
-    let (_, said) = folder.said("hunt fcfs --cpus 3 -w desk --trials 4 -o here", 2);
+    let (_, said) = folder.said(
+        "hunt fcfs --right weight --cpus 3 -w desk --trials 4 -o here",
+        2,
+    );
     assert!(said.contains("another search"), "{said}");
 }
 
 #[test]
 fn a_hunt_against_a_version_reports_only_what_that_lacks() {
     let folder = Folder::new("against");
-    let base = "fcfs -w desk --trials 3 --no-shrink";
+    let base = "fcfs -w desk --right weight --trials 3 --no-shrink";
     folder.said(&format!("hunt {base} --against eevdf -o new"), 3);
     let (text, _) = folder.said(&format!("hunt {base} --against fcfs -o old"), 0);
     assert!(text.contains("no fault in 3 trials"), "{text}");

@@ -337,8 +337,7 @@ fn waits_of_a_recording_in_which_forked_tasks_pile_up_get_no_verdict() {
         let grown = found.iter().filter(|it| it.1 == "grows");
         grown.map(|it| it.0.clone()).collect()
     };
-    // Status 3: jobs still wait at the end.
-    let found = verdicts("30ms", 3);
+    let found = verdicts("30ms", 0);
     assert_eq!(grows(&found), ["wait", "delay", "response"], "{found:?}");
     let (text, _) = said(&folder, &["score", "e.jsonl"], 0);
     let text = text.replace('\n', " ");

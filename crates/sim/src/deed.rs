@@ -92,14 +92,14 @@ pub(crate) struct Rules {
     pub slice: Option<Nanos>,
     /// The CPU time, nanoseconds, that each task had when its turn began.
     pub turns: BTreeMap<TaskId, u64>,
-    pub order: Option<Order>,
+    pub order: Option<QueueOrder>,
     /// See [`Rule::KickIdle`].
     pub kicks_idle: bool,
 }
 
 /// How queues that the policy orders by virtual time are ordered instead.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum QueueOrder {
     /// By arrival.
     Arrival,
     /// By time divided by weight.

@@ -16,8 +16,8 @@ pub struct Bars {
     pub tasks: Vec<String>,
     /// CPUs of the machine.
     pub cpus: u16,
-    /// Switches: when (in nanoseconds), on which CPU, to which task (-1 is idle), and in which state
-    /// the task before left the CPU: 0 idle, 1 runnable, 2 sleeping, 3 dead.
+    /// Switches: when (in nanoseconds), on which CPU, to which task (-1 is idle), and in which
+    /// state the task before left the CPU: 0 idle, 1 runnable, 2 sleeping, 3 dead.
     pub switches: Vec<(u64, u16, i64, u8)>,
     /// Since when a task is runnable: when, and which.
     pub wakeups: Vec<(u64, u32)>,

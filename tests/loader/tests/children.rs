@@ -105,7 +105,7 @@ fn drives_with_few_descriptors() {
 fn without_a_descriptor_left_a_child_is_refused_and_the_run_goes_on() {
     let own = std::env::current_exe().unwrap();
     let script = "ulimit -n 60; exec \"$0\" --ignored --exact --nocapture \
-                  drives_with_few_descriptors";
+                  children::drives_with_few_descriptors";
     let driven = Command::new("sh").args(["-c", script]).arg(own).output();
     let driven = driven.unwrap();
     let said = String::from_utf8_lossy(&[driven.stdout, driven.stderr].concat()).into_owned();

@@ -6,7 +6,7 @@ use sim::{Deed, Intervention};
 use workload::RunSpec;
 
 use super::cure::Cure;
-use super::{CURED, MAY_FAIL, MAY_HELP, PLACEBOS, Trial, Unproven};
+use super::{CURED, CureTrial, MAY_FAIL, MAY_HELP, PLACEBOS, Unproven};
 use crate::runner::Runner;
 use crate::services::Services;
 
@@ -16,7 +16,7 @@ pub(super) fn attempt(
     services: &Services<'_>,
     (spec, options): (&RunSpec, sim::Options),
     finding: &Finding,
-) -> anyhow::Result<(Vec<Trial>, Option<Unproven>)> {
+) -> anyhow::Result<(Vec<CureTrial>, Option<Unproven>)> {
     let half = RunSpec {
         duration: Some(Nanos::new(finding.time.as_nanos() / 2)),
         ..spec.clone()
@@ -38,7 +38,7 @@ pub(super) fn attempt(
         return Ok((Vec::new(), Some(why)));
     }
     let cure = Cure::ByWeight;
-    let mut trial = Trial {
+    let mut trial = CureTrial {
         cure,
         at: SimTime::ZERO,
         after: None,

@@ -8,7 +8,7 @@ use sim::{Deed, Intervention};
 use workload::RunSpec;
 
 use super::cure::Cure;
-use super::{CURED, EFFORT, MAY_FAIL, MAY_HELP, PLACEBOS, Trial, Unproven};
+use super::{CURED, CureTrial, EFFORT, MAY_FAIL, MAY_HELP, PLACEBOS, Unproven};
 use crate::runner::Runner;
 use crate::services::Services;
 
@@ -20,7 +20,7 @@ pub(super) fn attempt(
     services: &Services<'_>,
     (spec, options): (&RunSpec, sim::Options),
     finding: &Finding,
-) -> anyhow::Result<(Vec<Trial>, Option<Unproven>)> {
+) -> anyhow::Result<(Vec<CureTrial>, Option<Unproven>)> {
     let moments = moments(finding);
     let Some((first, victim)) = moments.first().zip(finding.victim.as_ref()) else {
         let why = Unproven::not_tried("the wait is too short for trials");
@@ -104,7 +104,7 @@ struct Bench<'a> {
     left: u64,
     /// By moment: how many of the runs with jitter alone have ended the fault.
     jitter: BTreeMap<SimTime, u32>,
-    tried: Vec<Trial>,
+    tried: Vec<CureTrial>,
 }
 
 impl Bench<'_> {
@@ -158,8 +158,8 @@ impl Bench<'_> {
         &mut self,
         moment: &Moment,
         (cure, after): (Cure, Option<Nanos>),
-    ) -> Result<Trial, Stop> {
-        let mut trial = Trial {
+    ) -> Result<CureTrial, Stop> {
+        let mut trial = CureTrial {
             cure,
             at: moment.at,
             after,

@@ -29,7 +29,7 @@ pub use finding::{
 };
 pub use follow::{Follower, Key, Scene};
 pub use measure::{Idling, Measured};
-pub use right::Cgroups;
+pub use right::CgroupWeights;
 pub use trial::{End, Look, Situation};
 pub use verdict::{HeldLock, Lag, Right, Share, Tier, Verdict};
 
@@ -116,7 +116,7 @@ impl Observer {
 
     /// The load has these cgroups.
     #[must_use]
-    pub fn with_cgroups(mut self, cgroups: Cgroups) -> Self {
+    pub fn with_cgroups(mut self, cgroups: CgroupWeights) -> Self {
         self.state.set_cgroups(cgroups);
         self
     }

@@ -35,7 +35,7 @@ impl Claim {
 
 /// The cgroups of a load, and which of its tasks begin where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cgroups {
+pub struct CgroupWeights {
     /// By number, the root first: its parent, which has a lower number, and its `cpu.weight`.
     pub tree: Vec<(u32, u32)>,
     /// By group of tasks: where they begin; `None`: where their parent is.
@@ -76,7 +76,7 @@ impl Rights {
     }
 
     /// The same, but what a cgroup gets is shared by those in it, as `cpu.weight` says.
-    pub fn by_cgroup(cpus: usize, cgroups: &Cgroups) -> Self {
+    pub fn by_cgroup(cpus: usize, cgroups: &CgroupWeights) -> Self {
         let scaled = |(parent, weight): &(u32, u32)| {
             // A weight of 100 is that of a task of nice 0 (`sched_weight_from_cgroup()`, kernel
             // 6.18, kernel/sched/sched.h).
@@ -308,7 +308,7 @@ mod tests {
     /// Nine tasks in a cgroup beside one at the root: by cgroup each side gets a half.
     #[test]
     fn a_cgroup_shares_what_its_weight_gets_it() {
-        let cgroups = |weight| Cgroups {
+        let cgroups = |weight| CgroupWeights {
             tree: vec![(0, 100), (0, weight), (1, 100)],
             of_groups: Vec::new(),
         };

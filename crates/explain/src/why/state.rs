@@ -9,7 +9,7 @@ use model::{
 
 use super::higher::Higher;
 pub(super) use super::queue::{Entry, Kind, Queue};
-use super::right::{Cgroups, Claim, Rights};
+use super::right::{CgroupWeights, Claim, Rights};
 use traces::task_name;
 
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
@@ -188,7 +188,7 @@ pub(super) struct State {
     rights: Rights,
     /// The rights by cgroup, if the load has cgroups.
     grouped: Option<Rights>,
-    cgroups: Cgroups,
+    cgroups: CgroupWeights,
     /// By CPU that decided: the last task that it moved, and the last kick, with the CPU that was
     /// kicked. A move is carried out at once, an insert behind the kicks of its callback.
     moved_on: BTreeMap<CpuId, (TaskId, Deed)>,
@@ -203,7 +203,7 @@ pub(super) struct State {
 
 impl State {
     /// The load has these cgroups. Called before the run begins.
-    pub fn set_cgroups(&mut self, cgroups: Cgroups) {
+    pub fn set_cgroups(&mut self, cgroups: CgroupWeights) {
         self.cgroups = cgroups;
     }
 

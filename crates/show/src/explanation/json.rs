@@ -1,6 +1,6 @@
 //! An explanation for scripts.
 
-use ask::trial::{Trial, Unproven};
+use ask::trial::{CureTrial, Unproven};
 use explain::why::{Act, Dumped, Finding, Idling, Measured, QueueView, Share, Standing, Victim};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn dump(dumped: &Dumped) -> Value {
     })
 }
 
-fn trial(trial: &Trial) -> Value {
+fn trial(trial: &CureTrial) -> Value {
     json!({
         "intervention": trial.cure.word(),
         "cpu": trial.cure.cpu().map(|cpu| cpu.0),

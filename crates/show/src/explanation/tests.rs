@@ -1,4 +1,4 @@
-use ask::trial::{Cure, Trial, Trials, Unproven};
+use ask::trial::{Cure, CureTrial, Trials, Unproven};
 use explain::why::{Fault, Finding, Standing, Victim};
 use model::{CpuId, Nanos, SimTime, TaskId};
 
@@ -34,8 +34,8 @@ fn finding(fault: Fault) -> Finding {
     }
 }
 
-fn kick(helped: u32, placebos_helped: u32) -> Trial {
-    Trial {
+fn kick(helped: u32, placebos_helped: u32) -> CureTrial {
+    CureTrial {
         cure: Cure::Kick(CpuId(3)),
         at: SimTime::from_nanos(1_500_000_000),
         after: Some(Nanos::from_micros(12)),
@@ -46,7 +46,7 @@ fn kick(helped: u32, placebos_helped: u32) -> Trial {
     }
 }
 
-fn explained(fault: Fault, tried: Vec<Trial>, unproven: Option<Unproven>) -> Explanation {
+fn explained(fault: Fault, tried: Vec<CureTrial>, unproven: Option<Unproven>) -> Explanation {
     Explanation {
         finding: Some(finding(fault)),
         trials: Some(Trials {
@@ -129,7 +129,7 @@ fn what_accuses_nobody_is_no_supposition() {
 fn nine_of_ten_and_one_of_twenty_are_a_proof_and_no_less() {
     assert!(kick(10, 0).proves() && kick(9, 1).proves());
     assert!(!kick(8, 0).proves() && !kick(10, 2).proves());
-    let cut = Trial {
+    let cut = CureTrial {
         placebos: 10,
         ..kick(10, 0)
     };

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ask::measure::Measure;
-use ask::trial::{Trial, Trials};
+use ask::trial::{CureTrial, Trials};
 use ask::words::counted;
 use explain::why::{
     Act, Dumped, Fault, Finding, HeldLock, Idling, Measured, QueueView, Share, Standing, Tier,
@@ -264,7 +264,10 @@ impl Text {
             format!("a slice that never ends keeps it waiting for more than a round, {bound}")
         };
         let whose = match share.right {
-            Some(right) => format!("share: the policy declares the right `{}`", right.word()),
+            Some(right) => format!(
+                "share, by the right `{}` (declared, or of --right)",
+                right.word()
+            ),
             None => "share, no fault: the policy declares no right (--right)".to_owned(),
         };
         self.item("verdict", &format!("{whose}; {lags}"));
@@ -434,7 +437,7 @@ fn is_supposed(finding: &Finding, trials: &Trials) -> bool {
 }
 
 /// What was tried, and what came of it.
-fn tried(trial: &Trial, victim: &str) -> String {
+fn tried(trial: &CureTrial, victim: &str) -> String {
     let (cure, is_rule) = trial.cure.text(victim);
     let when = match trial.at {
         SimTime::ZERO => String::new(),

@@ -3,7 +3,7 @@
 use model::{Caller, CpuId, Op, Sliced, TaskId};
 
 use crate::cpu::Curr;
-use crate::deed::{Account, Order, Rule};
+use crate::deed::{Account, QueueOrder, Rule};
 use crate::dsq::DsqIndex;
 use crate::flags;
 use crate::machine::Machine;
@@ -16,7 +16,7 @@ impl Machine {
         match rule {
             Rule::NoDirect(queue) => rules.no_direct = Some(queue),
             Rule::KickIdle => rules.kicks_idle = true,
-            Rule::InOrder => rules.order = Some(Order::Arrival),
+            Rule::InOrder => rules.order = Some(QueueOrder::Arrival),
             Rule::ByWeight => {
                 let accounts = (0u32..).map(TaskId).zip(&self.tasks);
                 let begin = |task: &crate::task::Task| Account {
@@ -24,7 +24,7 @@ impl Machine {
                     used: 0,
                 };
                 let accounts = accounts.map(|(id, task)| (id, begin(task))).collect();
-                self.interventions_mut().rules.order = Some(Order::Weight(accounts));
+                self.interventions_mut().rules.order = Some(QueueOrder::Weight(accounts));
                 self.level_queues();
             }
             Rule::SliceAtMost(most) => {
@@ -123,8 +123,8 @@ impl Machine {
         drop(tasks);
         match &mut self.interventions_mut().rules.order {
             None => {}
-            Some(Order::Arrival) => self.dsqs.put_last(dsq, id),
-            Some(Order::Weight(accounts)) => {
+            Some(QueueOrder::Arrival) => self.dsqs.put_last(dsq, id),
+            Some(QueueOrder::Weight(accounts)) => {
                 // Who has slept has no claim to what it did not use meanwhile.
                 let floor = first.and_then(|first| accounts.get(&first));
                 let floor = floor.map_or(0, |first| first.used);
