@@ -327,7 +327,6 @@ s32 OP_SLEEPABLE(cfs_init)
 }
 
 POLICY_RIGHT("weight");
-
 POLICY(cfs_ops,
        .init_task	= (void *)cfs_init_task,
        .enable		= (void *)cfs_enable,

@@ -405,7 +405,6 @@ s32 OP_SLEEPABLE(eevdf_init)
 }
 
 POLICY_RIGHT("weight");
-
 POLICY(eevdf_ops,
        .init_task	= (void *)eevdf_init_task,
        .enable		= (void *)eevdf_enable,

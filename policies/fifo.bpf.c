@@ -119,7 +119,6 @@ void OP(fifo_exit, struct scx_exit_info *info)
 }
 
 POLICY_RIGHT("weight");
-
 POLICY(fifo_ops,
        .init_task	= (void *)fifo_init_task,
        .select_cpu	= (void *)fifo_select_cpu,

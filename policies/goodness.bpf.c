@@ -367,7 +367,6 @@ void OP(goodness_exit, struct scx_exit_info *info)
 
 /* Tasks that exit or must not migrate are tasks like others. */
 POLICY_RIGHT("weight");
-
 POLICY(goodness_ops,
        .flags		= SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
        .init_task	= (void *)goodness_init_task,

@@ -545,5 +545,4 @@ void OP(mlfq_quiescent, struct task_struct *p, u64 deq_flags)
 }
 
 POLICY_RIGHT("rank");
-
 POLICY(mlfq_ops, LIFE_OPS(mlfq), BALANCE_OPS, .name = "mlfq");

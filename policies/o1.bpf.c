@@ -527,5 +527,4 @@ void OP(o1_quiescent, struct task_struct *p, u64 deq_flags)
 }
 
 POLICY_RIGHT("weight");
-
 POLICY(o1_ops, LIFE_OPS(o1), BALANCE_OPS, .name = "o1");

@@ -12,19 +12,18 @@
  * Source: Kolivas, "Staircase scheduler", patches 7.G (2.6.8-rc3-mm1, August
  * 2004) and 11.2 (May 2005), which bracket version 10.5, and "Using the
  * Staircase Scheduler for Linux Kernel 2.6", Sys Admin, September 2005.
- * Differs from the source: the text of 10.5 is lost, so the resume rule is
- * that of 11.2 without its scaling of sleep (resume=10), or that of 7.G
- * (resume=7); run time is counted in nanoseconds instead of ticks, an interval
- * still ends at a tick, and what it overran is taken off the next; a woken
- * task of the same stair with a fresh slice preempts as in 7.G, and to do so
- * goes before the running one, because behind it the preemption would change
- * nothing, and a task that a real-time one has displaced counts as running, so
- * that a waker of that class is as good as an interrupt (not with compute, where
- * preemption is late); a task whose nice value is changed at fork starts at its own stair;
- * a synchronous wakeup preempts if the task may use one CPU only, because the
- * kernel tells nobody then, and today's kernel flags those of sockets, too, which
- * the source did not (sync_wakeups=0: none); the balancer is that of 2.6.3 without domains
- * (balance.bpf.h); no SMT logic, no SCHED_ISO; real-time tasks are none of a
+ * Differs from the source: the text of 10.5 is lost, so the resume rule is that of 11.2
+ * without its scaling of sleep (resume=10), or that of 7.G (resume=7); run time is
+ * counted in nanoseconds instead of ticks, an interval still ends at a tick, and what it
+ * overran is taken off the next; a woken task of the same stair with a fresh slice
+ * preempts as in 7.G, and to do so goes before the running one, because behind it the
+ * preemption would change nothing, and a task that a real-time one has displaced counts
+ * as running, so that a waker of that class is as good as an interrupt (not with
+ * compute, where preemption is late); a task whose nice value is changed at fork starts
+ * at its own stair; a synchronous wakeup preempts if the task may use one CPU only,
+ * because the kernel tells nobody then, and today's kernel flags those of sockets, too,
+ * which the source did not (sync_wakeups=0: none); the balancer is that of 2.6.3 without
+ * domains (balance.bpf.h); no SMT logic, no SCHED_ISO; real-time tasks are none of a
  * policy's business; batch tasks are not raised while they hold kernel locks.
  *
  * SCHED_IDLE is the source's batch class, behind everybody and with slices of
@@ -547,5 +546,4 @@ void OP(staircase_quiescent, struct task_struct *p, u64 deq_flags)
 }
 
 POLICY_RIGHT("weight");
-
 POLICY(staircase_ops, LIFE_OPS(staircase), BALANCE_OPS, .name = "staircase");

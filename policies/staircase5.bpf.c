@@ -392,5 +392,4 @@ void OP(staircase5_quiescent, struct task_struct *p, u64 deq_flags)
 }
 
 POLICY_RIGHT("weight");
-
 POLICY(staircase5_ops, LIFE_OPS(staircase5), BALANCE_OPS, .name = "staircase5");

@@ -101,7 +101,6 @@ void OP(fair_enable, struct task_struct *p)
 }
 
 POLICY_RIGHT("weight");
-
 LESSON(fair,
        .select_cpu	= (void *)fair_select_cpu,
        .enqueue		= (void *)fair_enqueue,

@@ -64,7 +64,6 @@ void OP(lottery_dispatch, s32 cpu, struct task_struct *prev)
 }
 
 POLICY_RIGHT("none");
-
 LESSON(lottery,
        .select_cpu	= (void *)lottery_select_cpu,
        .enqueue		= (void *)lottery_enqueue,

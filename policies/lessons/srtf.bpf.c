@@ -104,7 +104,6 @@ void OP(srtf_stopping, struct task_struct *p, bool runnable)
 }
 
 POLICY_RIGHT("rank");
-
 LESSON(srtf,
        .select_cpu	= (void *)srtf_select_cpu,
        .enqueue		= (void *)srtf_enqueue,

@@ -95,7 +95,6 @@ void OP(stride_stopping, struct task_struct *p, bool runnable)
 }
 
 POLICY_RIGHT("weight");
-
 LESSON(stride,
        .select_cpu	= (void *)stride_select_cpu,
        .enqueue		= (void *)stride_enqueue,

@@ -354,7 +354,7 @@ fn dumps_of_real_kernels_tell_who_waits_and_where() {
             "{name}"
         );
         assert!(
-            found.waited >= Nanos::from_secs(4),
+            found.waited >= Nanos::from_secs(2),
             "{name}: {}",
             found.waited
         );

@@ -107,7 +107,7 @@ mod tests {
                 .as_array()
                 .unwrap()
                 .iter()
-                .any(|it| it["name"] == "nq")
+                .any(|it| it["name"] == "queues")
         );
         assert!(mlfq["text"].as_str().unwrap().contains("mlfq_enqueue"));
         assert!(
