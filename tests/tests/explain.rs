@@ -315,7 +315,7 @@ const DUMPS: &[(&str, Fault, &str, Standing, usize)] = &[
     (
         "6.18-endless-slice",
         Fault::CpuHeld,
-        "sh",
+        "kworker/u8:2",
         Standing::Queue(0),
         16,
     ),
