@@ -322,7 +322,7 @@ const DUMPS: &[(&str, Fault, &str, Standing, usize)] = &[
     (
         "7.2-unread",
         Fault::StuckInQueue,
-        "rcu_preempt",
+        "kworker/u8:0",
         Standing::Queue(1),
         5,
     ),
