@@ -2,9 +2,9 @@
 //!
 //! The program (a *loader*) is one process with threads. [`UserSpace`] runs one of them at a time,
 //! for one [`ThreadTurn`]: from when it gets a CPU to when it waits, yields or ends. No simulated
-//! time passes within a turn; what it cost is charged afterwards. What the thread asks of bpf(2) and
-//! of the scheduler within its turn, it asks of [`ThreadKernel`]. Two implement [`UserSpace`]: the
-//! supervisor of a real process, and a recording. The simulated machine implements
+//! time passes within a turn; what it cost is charged afterwards. What the thread asks of bpf(2)
+//! and of the scheduler within its turn, it asks of [`ThreadKernel`]. Two implement [`UserSpace`]:
+//! the supervisor of a real process, and a recording. The simulated machine implements
 //! [`ThreadKernel`].
 //!
 //! Everything that comes from the program is untrusted, its sizes and numbers included.

@@ -19,80 +19,84 @@ fn misused(kind: u32, reason: &str) -> String {
     )
 }
 
+/// Kind, message, class, and the task that the message names.
+type ExitCase = (u32, &'static str, Fault, Option<(&'static str, u32)>);
+
+const EXITS: [ExitCase; 12] = [
+    (
+        1024,
+        "runtime error (SCX_DSQ_LOCAL[_ON] target CPU 5 not allowed for job[311])",
+        Fault::CpuNotAllowed,
+        Some(("job", 311)),
+    ),
+    (
+        1024,
+        "runtime error (SCX_DSQ_LOCAL[_ON] verdict target cpu 5 not allowed for a b[311])",
+        Fault::CpuNotAllowed,
+        Some(("a b", 311)),
+    ),
+    (
+        1024,
+        "runtime error (SCX_DSQ_LOCAL[_ON] cannot move migration disabled x[9] from CPU 5 to \
+             0)",
+        Fault::CpuNotAllowed,
+        Some(("x", 9)),
+    ),
+    (
+        1024,
+        "runtime error (invalid CPU -1 from ops.select_cpu())",
+        Fault::NoSuchCpu,
+        None,
+    ),
+    (
+        1024,
+        "runtime error (non-existent DSQ 0x5 for other[320])",
+        Fault::NoSuchQueue,
+        Some(("other", 320)),
+    ),
+    (
+        1024,
+        "runtime error (invalid DSQ ID 0xfffffffffffffffe)",
+        Fault::NoSuchQueue,
+        None,
+    ),
+    (
+        1024,
+        "runtime error (other[320] already direct-dispatched)",
+        Fault::InsertedTwice,
+        None,
+    ),
+    (
+        1024,
+        "runtime error (soft lockup - CPU 3 stuck for 26s)",
+        Fault::EndlessLoop,
+        None,
+    ),
+    (
+        1024,
+        "runtime error (dispatch buffer overflow)",
+        Fault::Misuse,
+        None,
+    ),
+    (
+        1025,
+        "scx_bpf_error (lib/cpu.h:68: invalid CPU 9 for other[320])",
+        Fault::OwnError,
+        None,
+    ),
+    (
+        66,
+        "unregistered from the main kernel (cpu 3 going offline, exiting scheduler)",
+        Fault::Restart,
+        None,
+    ),
+    (65, "unregistered from BPF (enough)", Fault::OwnError, None),
+];
+
 /// The kernel's exit decides, and a task that happens to wait is not accused of it.
 #[test]
 fn the_exit_says_the_class_before_any_task_does() {
-    let cases = [
-        (
-            1024,
-            "runtime error (SCX_DSQ_LOCAL[_ON] target CPU 5 not allowed for job[311])",
-            Fault::CpuNotAllowed,
-            Some(("job", 311)),
-        ),
-        (
-            1024,
-            "runtime error (SCX_DSQ_LOCAL[_ON] verdict target cpu 5 not allowed for a b[311])",
-            Fault::CpuNotAllowed,
-            Some(("a b", 311)),
-        ),
-        (
-            1024,
-            "runtime error (SCX_DSQ_LOCAL[_ON] cannot move migration disabled x[9] from CPU 5 to \
-             0)",
-            Fault::CpuNotAllowed,
-            Some(("x", 9)),
-        ),
-        (
-            1024,
-            "runtime error (invalid CPU -1 from ops.select_cpu())",
-            Fault::NoSuchCpu,
-            None,
-        ),
-        (
-            1024,
-            "runtime error (non-existent DSQ 0x5 for other[320])",
-            Fault::NoSuchQueue,
-            Some(("other", 320)),
-        ),
-        (
-            1024,
-            "runtime error (invalid DSQ ID 0xfffffffffffffffe)",
-            Fault::NoSuchQueue,
-            None,
-        ),
-        (
-            1024,
-            "runtime error (other[320] already direct-dispatched)",
-            Fault::InsertedTwice,
-            None,
-        ),
-        (
-            1024,
-            "runtime error (soft lockup - CPU 3 stuck for 26s)",
-            Fault::EndlessLoop,
-            None,
-        ),
-        (
-            1024,
-            "runtime error (dispatch buffer overflow)",
-            Fault::Misuse,
-            None,
-        ),
-        (
-            1025,
-            "scx_bpf_error (lib/cpu.h:68: invalid CPU 9 for other[320])",
-            Fault::OwnError,
-            None,
-        ),
-        (
-            66,
-            "unregistered from the main kernel (cpu 3 going offline, exiting scheduler)",
-            Fault::Restart,
-            None,
-        ),
-        (65, "unregistered from BPF (enough)", Fault::OwnError, None),
-    ];
-    for (kind, reason, fault, victim) in cases {
+    for (kind, reason, fault, victim) in EXITS {
         let dumped = one(&misused(kind, reason));
         assert_eq!(dumped.finding.fault, fault, "{reason}");
         assert_eq!(victim_of(&dumped), victim, "{reason}");
