@@ -33,7 +33,8 @@ pub struct Config {
     /// Count the calls of host functions, see [`crate::Instance::calls`]. Native code then builds
     /// none of them in, and is slower.
     pub tally: bool,
-    /// Keep in mind where programs are, see [`crate::Instance::here`]. Native code is slower then.
+    /// Keep in mind where programs are, see [`crate::Instance::current_place`]. Native code is
+    /// slower then.
     pub places: bool,
 }
 

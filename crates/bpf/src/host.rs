@@ -56,7 +56,7 @@ pub trait Host: Sized {
     ) -> Result<(), Stop>;
 
     /// With [`Config::places`](crate::Config::places): a program is about to store into the
-    /// read-only half, at the place `here` ([`Instance::here`]).
+    /// read-only half, at the place `here` ([`Instance::current_place`]).
     #[inline]
     fn stores_at(&mut self, _here: u32) {}
 

@@ -21,7 +21,7 @@ pub(crate) struct Progress {
     /// Not 0 if the end of the outermost call has something to do or to say:
     /// [`Progress::SECTION`] for each section in `nesting`, 1 more if something was put aside.
     pub(crate) untidy: u64,
-    /// The operation that [`crate::Instance::here`] gives.
+    /// The operation that [`crate::Instance::current_place`] gives.
     pub(crate) place: u32,
 }
 

@@ -4,7 +4,7 @@
 //! is noted.
 //!
 //! A decision has a *cause*: the callback, and the place in its source. A function that a program
-//! calls says where the program is ([`crate::cause::Decisions::come_to`]). What is carried out
+//! calls says where the program is ([`crate::cause::Decisions::set_place`]). What is carried out
 //! later keeps the cause of its request and gives it back
 //! ([`crate::cause::Decisions::decide_for`]).
 
