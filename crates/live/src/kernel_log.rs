@@ -72,15 +72,8 @@ fn parse(messages: &[String]) -> Option<PolicyEnding> {
     let message = messages[at + 1..]
         .iter()
         .find_map(|message| message.strip_prefix(&begin));
-    let kinds = [
-        model::ExitKind::Unreg,
-        model::ExitKind::UnregBpf,
-        model::ExitKind::UnregKern,
-        model::ExitKind::Sysrq,
-        model::ExitKind::ErrorBpf,
-        model::ExitKind::ErrorStall,
-    ];
-    let kind = kinds.into_iter().find(|kind| kind.reason() == reason);
+    let mut kinds = model::ExitKind::ALL.into_iter();
+    let kind = kinds.find(|kind| kind.reason() == reason);
     Some(PolicyEnding {
         kind: kind.unwrap_or(model::ExitKind::Error) as i64,
         code: 0,

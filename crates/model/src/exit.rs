@@ -23,6 +23,17 @@ pub enum ExitKind {
 }
 
 impl ExitKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Unreg,
+        Self::UnregBpf,
+        Self::UnregKern,
+        Self::Sysrq,
+        Self::Error,
+        Self::ErrorBpf,
+        Self::ErrorStall,
+    ];
+
     /// The kernel's reason string (`scx_exit_reason()`, kernel 6.18).
     #[must_use]
     pub const fn reason(self) -> &'static str {
@@ -40,16 +51,7 @@ impl ExitKind {
     /// The kind with this number, if there is one.
     #[must_use]
     pub fn of(number: u32) -> Option<Self> {
-        let all = [
-            Self::Unreg,
-            Self::UnregBpf,
-            Self::UnregKern,
-            Self::Sysrq,
-            Self::Error,
-            Self::ErrorBpf,
-            Self::ErrorStall,
-        ];
-        all.into_iter().find(|kind| *kind as u32 == number)
+        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
     /// Whether the policy was ejected for an error of its own.

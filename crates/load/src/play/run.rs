@@ -215,18 +215,7 @@ fn trace(
 
 /// The result in the words of the simulated machine; what the kernel does not count is empty.
 fn summary(ending: PolicyEnding, counters: Vec<(String, u64)>, end: SimTime) -> Summary {
-    let kinds = [
-        ExitKind::Unreg,
-        ExitKind::UnregBpf,
-        ExitKind::UnregKern,
-        ExitKind::Sysrq,
-        ExitKind::Error,
-        ExitKind::ErrorBpf,
-        ExitKind::ErrorStall,
-    ];
-    let kind = kinds
-        .into_iter()
-        .find(|kind| i64::from(*kind as u32) == ending.kind);
+    let kind = u32::try_from(ending.kind).ok().and_then(ExitKind::of);
     Summary {
         end,
         exit: Exit {

@@ -73,17 +73,8 @@ impl Ending {
 
     /// `runnable task stall (a[1] failed to run for 5.0s)`, also with words behind it.
     fn of_reason(words: &str) -> Option<Self> {
-        let kinds = [
-            ExitKind::Unreg,
-            ExitKind::UnregBpf,
-            ExitKind::UnregKern,
-            ExitKind::Sysrq,
-            ExitKind::Error,
-            ExitKind::ErrorBpf,
-            ExitKind::ErrorStall,
-        ];
         let words = words.trim_start();
-        let (kind, rest) = kinds
+        let (kind, rest) = ExitKind::ALL
             .into_iter()
             .find_map(|kind| Some((kind, words.strip_prefix(kind.reason())?)))?;
         let inner = rest.strip_prefix(" (").map(|rest| match rest.rfind(')') {
