@@ -506,6 +506,25 @@ impl Fault {
 }
 
 impl Finding {
+    /// Of this class, seen at `time`, about nobody yet and without a verdict.
+    #[must_use]
+    pub fn blank(fault: Fault, time: SimTime) -> Self {
+        Self {
+            fault,
+            verdict: Verdict::default(),
+            time,
+            message: None,
+            stopped: None,
+            victim: None,
+            culprit: None,
+            also: None,
+            queue: None,
+            idle: Vec::new(),
+            holders: Vec::new(),
+            waiting: 0,
+        }
+    }
+
     /// The tier of the finding; `None` if it is no fault of a policy.
     #[must_use]
     pub const fn tier(&self) -> Option<Tier> {

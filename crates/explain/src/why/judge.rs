@@ -185,18 +185,10 @@ impl Judge<'_> {
     /// About the run, without a victim.
     pub fn nothing(&self) -> Finding {
         Finding {
-            fault: Fault::Unknown,
-            verdict: Verdict::default(),
-            time: self.now,
-            message: None,
-            stopped: None,
-            victim: None,
-            culprit: None,
-            also: None,
-            queue: None,
             idle: self.idle(),
             holders: self.holders(None),
             waiting: self.state.waiting().len(),
+            ..Finding::blank(Fault::Unknown, self.now)
         }
     }
 

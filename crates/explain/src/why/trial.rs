@@ -7,12 +7,11 @@ use model::{CpuId, Event, EventMask, Header, Nanos, SimTime, Sink, TaskId, What}
 use super::OVERLONG;
 use super::finding::Standing;
 use super::state::{Kind, State, Where};
+use super::turn::SLICE_DFL;
 use super::verdict::Right;
 
 /// A cure must not make others lag by the weights of all, whatever the policy promises.
 const BY_WEIGHT: Option<Right> = Some(Right::Weight);
-/// The slice of a task whose policy gives it none (`SCX_SLICE_DFL`, kernel 6.18), nanoseconds.
-const SLICE_DFL: u64 = 20_000_000;
 
 /// What there was to see when the task waited.
 #[derive(Clone, Debug, PartialEq, Eq)]

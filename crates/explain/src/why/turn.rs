@@ -8,7 +8,7 @@ use super::state::{Kind, State};
 use super::verdict::Right;
 
 /// The slice of a task whose policy gives it none (`SCX_SLICE_DFL`, kernel 6.18), nanoseconds.
-const SLICE_DFL: u64 = 20_000_000;
+pub(super) const SLICE_DFL: u64 = 20_000_000;
 /// A round lasts at least so long: five slices of the default.
 pub(super) const LEAST_ROUND: Nanos = Nanos::from_millis(100);
 

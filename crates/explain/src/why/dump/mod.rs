@@ -171,20 +171,7 @@ fn told(ending: Option<&Ending>) -> Dumped {
 fn blank(fault: Fault) -> Dumped {
     Dumped {
         before: Vec::new(),
-        finding: Finding {
-            fault,
-            verdict: super::verdict::Verdict::default(),
-            time: SimTime::ZERO,
-            message: None,
-            stopped: None,
-            victim: None,
-            culprit: None,
-            also: None,
-            queue: None,
-            idle: Vec::new(),
-            holders: Vec::new(),
-            waiting: 0,
-        },
+        finding: Finding::blank(fault, SimTime::ZERO),
         is_likely: false,
         seen: Vec::new(),
         advice: None,
