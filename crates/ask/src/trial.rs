@@ -45,6 +45,19 @@ pub struct CureTrial {
 }
 
 impl CureTrial {
+    /// Before its first run.
+    const fn new(cure: Cure, at: SimTime, after: Option<Nanos>) -> Self {
+        Self {
+            cure,
+            at,
+            after,
+            tried: 0,
+            helped: 0,
+            placebos: 0,
+            placebos_helped: 0,
+        }
+    }
+
     /// Whether it proves that the lack of the cure is the cause.
     #[must_use]
     pub const fn proves(&self) -> bool {

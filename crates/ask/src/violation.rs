@@ -66,12 +66,10 @@ impl Property {
 
 /// The right that `properties` say, the last one of several.
 fn right_in(properties: &[Property]) -> Option<Right> {
-    let rights = properties.iter().rev();
-    let mut rights = rights.filter_map(|property| match property {
+    properties.iter().rev().find_map(|property| match property {
         Property::Right(right) => Some(*right),
         _ => None,
-    });
-    rights.next()
+    })
 }
 
 /// Waits that are looked at: no policy is blamed for one that a higher class explains.

@@ -38,15 +38,7 @@ pub(super) fn attempt(
         return Ok((Vec::new(), Some(why)));
     }
     let cure = Cure::ByWeight;
-    let mut trial = CureTrial {
-        cure,
-        at: SimTime::ZERO,
-        after: None,
-        tried: 0,
-        helped: 0,
-        placebos: 0,
-        placebos_helped: 0,
-    };
+    let mut trial = CureTrial::new(cure, SimTime::ZERO, None);
     let victim = finding.victim.as_ref();
     let deeds = victim.map_or_else(Vec::new, |victim| cure.deeds(victim.task));
     let with_jitter = |seed: u32, deeds: &[Deed]| {

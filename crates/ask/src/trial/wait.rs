@@ -159,15 +159,7 @@ impl Bench<'_> {
         moment: &Moment,
         (cure, after): (Cure, Option<Nanos>),
     ) -> Result<CureTrial, Stop> {
-        let mut trial = CureTrial {
-            cure,
-            at: moment.at,
-            after,
-            tried: 0,
-            helped: 0,
-            placebos: 0,
-            placebos_helped: 0,
-        };
+        let mut trial = CureTrial::new(cure, moment.at, after);
         for seed in 1..=CURED {
             let deeds = cure.deeds(self.task);
             trial.helped += u32::from(self.helps(moment, seed, deeds)?);
