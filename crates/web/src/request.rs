@@ -11,6 +11,7 @@ use ask::note::Note;
 use ask::runner::Runner;
 use ask::simulate::{Simulate, Simulated};
 use ask::{policy, workload_arg};
+use model::Sink;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use show::figure::Collector;
@@ -248,15 +249,21 @@ impl Request {
     /// What is wanted of the first run of one policy.
     fn single(&self, services: &Services<'_>, spec: &RunSpec) -> anyhow::Result<Value> {
         let mut answer = json!({ "policy": spec.policy.name });
-        if self.wants(Want::Hash) {
-            let mut hash = TraceHash::new();
-            Runner::new(spec, services).with_sink(&mut hash).start()?;
+        let is_drawn = self.wants(Want::Bars) || self.wants(Want::Decisions);
+        let mut hash = self.wants(Want::Hash).then(TraceHash::new);
+        let mut bars = is_drawn.then(|| Bars::new(self.wants(Want::Decisions)));
+        let mut sinks: Vec<&mut dyn Sink> = Vec::new();
+        sinks.extend(hash.as_mut().map(|it| it as &mut dyn Sink));
+        sinks.extend(bars.as_mut().map(|it| it as &mut dyn Sink));
+        if !sinks.is_empty() {
+            let mut sinks = Tee::new(sinks);
+            Runner::new(spec, services).with_sink(&mut sinks).start()?;
+        }
+        if let Some(hash) = hash {
             answer["events"] = hash.count().into();
             answer["hash"] = format!("{:016x}", hash.value()).into();
         }
-        if self.wants(Want::Bars) || self.wants(Want::Decisions) {
-            let mut bars = Bars::new(self.wants(Want::Decisions));
-            Runner::new(spec, services).with_sink(&mut bars).start()?;
+        if let Some(bars) = bars {
             answer["bars"] = serde_json::to_value(&bars)?;
         }
         if self.wants(Want::Explain) {
