@@ -347,7 +347,7 @@ fn the_document_sums_the_table_up() {
     let normal = numbers("| 5 % more | normal, 2 % ");
     let outliers = numbers("| 5 % more | normal, 1 % outliers ");
     let found = outliers.iter().filter(|it| **it > 0);
-    let (least, large) = (found.clone().min(), found.max());
+    let (least, large) = (found.clone().min().copied(), found.max().copied());
     let [_, runs, all, _, pairs, also_all] = normal[..] else {
         panic!("{normal:?}");
     };
