@@ -126,6 +126,30 @@ fn a_minus_is_standard_output_for_every_file_of_results() {
     assert_eq!(folder.names(), before);
 }
 
+/// The last columns of each table of a run, and those that `list --columns` names for it.
+#[test]
+fn the_list_of_columns_has_those_of_every_table() {
+    let folder = Folder::new("columns");
+    let (list, _) = folder.said("list --columns", 0);
+    let (mut table, mut listed) = (String::new(), Vec::new());
+    for line in list.lines().skip(1) {
+        let mut words = line.split_whitespace();
+        if !line.starts_with(' ') {
+            words.next().expect("a table").clone_into(&mut table);
+            listed.push((table.clone(), Vec::new()));
+        }
+        let (_, columns) = listed.last_mut().expect("a table stands first");
+        columns.push(words.next().expect("a column").to_owned());
+    }
+    assert_eq!(listed.len(), 9, "{list}");
+    for (table, columns) in listed {
+        let sim = format!("sim fifo -w load.toml --format csv --table {table}");
+        let (csv, _) = folder.said(&sim, 0);
+        let head: Vec<_> = csv.lines().next().expect("a head").split(',').collect();
+        assert!(head.ends_with(&columns.iter().map(String::as_str).collect::<Vec<_>>()), "{table}");
+    }
+}
+
 #[test]
 fn what_cannot_be_written_is_refused_before_the_run() {
     let folder = Folder::new("refused");

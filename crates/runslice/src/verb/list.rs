@@ -11,7 +11,7 @@ use model::{Advised, Kernel, suggest};
 use policies::Policy;
 
 use crate::exit::{Status, UsageError};
-use crate::report::counted;
+use crate::report::{TableName, counted};
 use crate::table::Table;
 use crate::workload_arg::{SHIPPED, Shipped};
 use crate::{kernel, output, workload_arg};
@@ -30,6 +30,11 @@ pub struct List {
     /// List the workloads instead of the policies.
     #[arg(long, conflicts_with_all = ["knobs", "name"])]
     workloads: bool,
+
+    /// List the columns of the tables of runs: their names in CSV, Parquet and JSON, their titles
+    /// in other tables, and what they mean.
+    #[arg(long, conflicts_with_all = ["knobs", "workloads", "name"])]
+    columns: bool,
 
     /// Write the file of NAME, to change it: NAME.bpf.c of a policy, NAME.toml of a workload. A
     /// file that is there is never written over.
@@ -60,6 +65,7 @@ pub fn run(request: &List) -> anyhow::Result<Status> {
         },
         (None, _) if request.workloads => workloads().to_string(),
         (None, _) if request.knobs => knobs()?.to_string(),
+        (None, _) if request.columns => columns().to_string(),
         (None, _) => format!(
             "{}\n{}",
             named("policy", policies::ALL),
@@ -130,6 +136,20 @@ fn workloads() -> Table {
     let mut table = Table::default().names("workload").prose("what it is");
     for shipped in SHIPPED {
         table.row([shipped.name.to_owned(), shipped.summary()]);
+    }
+    table
+}
+
+fn columns() -> Table {
+    let mut table = Table::default()
+        .names("table")
+        .names("column")
+        .names("title")
+        .prose("meaning");
+    for (of, mut name, _) in TableName::ALL {
+        for [column, title, about] in of.columns() {
+            table.row([std::mem::take(&mut name), column, title, about].map(str::to_owned));
+        }
     }
     table
 }

@@ -82,6 +82,26 @@ impl TableName {
         let found = Self::ALL.into_iter().find(|(_, it, _)| *it == name);
         found.map(|(table, ..)| table)
     }
+
+    /// The name of each of its columns, its title in tables for people, and its meaning.
+    #[must_use]
+    pub fn columns(self) -> Vec<[&'static str; 3]> {
+        fn of<Row>(columns: &[Column<Row>]) -> Vec<[&'static str; 3]> {
+            let of = |it: &Column<Row>| [it.name, it.title, it.about];
+            columns.iter().map(of).collect()
+        }
+        match self {
+            Self::Groups => of(stats::columns()),
+            Self::Tasks => of(stats::task_columns()),
+            Self::Deadlines => of(stats::deadline_columns()),
+            Self::Spans => of(stats::span_columns()),
+            Self::Counters => of(stats::counter_columns()),
+            Self::Phases => of(stats::phase_columns()),
+            Self::Nice => of(stats::nice_columns()),
+            Self::Machine => of(stats::machine_columns()),
+            Self::Cpus => of(stats::cpu_columns()),
+        }
+    }
 }
 
 /// The table; each row says of which run it is.
