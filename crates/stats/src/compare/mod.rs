@@ -12,6 +12,7 @@
 
 use model::Advice;
 
+mod answer;
 #[cfg(test)]
 mod calibration;
 mod effect;
@@ -21,6 +22,7 @@ mod measures;
 mod relabel;
 mod reported;
 mod robust;
+pub mod series;
 mod set;
 mod shift;
 pub mod skill;
@@ -28,6 +30,7 @@ pub mod skill;
 mod tests;
 mod verdict;
 
+pub use answer::{Answer, Answered, RatioError, least_of};
 pub use effect::{Effect, RUNS_MIN, Scale, Values, effect};
 pub use measures::{CommandFigures, command_measures, measures, played_measures};
 pub use reported::{Reported, ReportedMetric};

@@ -86,9 +86,8 @@ fn centre(values: &[f64]) -> Centre {
 
 /// The t that is exceeded, either way, with the probability `alpha` by Student's distribution of
 /// `freedom` degrees, by halving.
-fn student(alpha: f64, freedom: f64) -> f64 {
-    // P(|T| > t) is the incomplete beta function of (freedom / 2, 1/2) at freedom / (freedom +
-    // t^2).
+pub(super) fn student(alpha: f64, freedom: f64) -> f64 {
+    // See `beyond`, at freedom / (freedom + t^2).
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
@@ -99,6 +98,16 @@ fn student(alpha: f64, freedom: f64) -> f64 {
         }
     }
     (freedom * (1.0 - low) / low).sqrt()
+}
+
+/// The probability that Student's distribution of `freedom` degrees is farther from 0 than `t`.
+///
+/// Source: as of `beta`, 8.17(iii) and 26.7.1.
+pub(super) fn beyond(t: f64, freedom: f64) -> f64 {
+    if !t.is_finite() {
+        return 0.0;
+    }
+    beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
 }
 
 /// The regularised incomplete beta function of `a` and `b` at `x`, in `0..=1`.
