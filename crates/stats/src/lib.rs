@@ -12,6 +12,7 @@
 
 pub mod background;
 mod blocks;
+mod cells;
 mod columns;
 pub mod compare;
 mod conservation;
@@ -27,6 +28,7 @@ pub mod schedstat;
 mod tails;
 
 pub use blocks::{Block, BlockLengths, Blocks, Half, Spans, TaskFamily};
+pub use cells::{CellSpans, InputOrder, WantedSpans};
 pub use columns::{
     Column, ColumnValue, Unit, columns, counter_columns, cpu_columns, deadline_columns,
     machine_columns, nice_columns, phase_columns, span_columns, task_columns,

@@ -266,6 +266,13 @@ impl Machine {
     }
 }
 
+/// Feeds the random run of a seed to `sink`.
+pub fn feed(seed: u64, sink: &mut dyn Sink) {
+    let machine = Machine::new(seed).run(150);
+    let cpus = machine.cpus.len() as u16;
+    machine.stream.feed(sink, cpus, machine.now);
+}
+
 #[test]
 fn the_account_of_every_nanosecond_agrees_with_the_events() {
     for seed in 0..500 {

@@ -1,5 +1,6 @@
 //! A workload made of a recording: what each task ran, what it waited for, and whom it woke.
 
+mod course;
 mod period;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -11,6 +12,8 @@ use crate::{
     Capacity, Channel, ChannelKind, CpuSet, Dist, Group, INTERRUPT_PRIORITY, Operation,
     SchedPolicy, Scripted, Step, TaskKind, Workload,
 };
+use course::Course;
+pub use course::RecordedCourse;
 use model::{
     Change, Event, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskClass, TaskId,
     WakeCause, Wakeup, What,
@@ -95,6 +98,7 @@ struct RecordedTask {
     /// How the wakeup that is under way wakes it.
     waking: Waking,
     script: Vec<Act>,
+    course: Course,
 }
 
 /// What a task does. Bursts are scaled when the workload is made.
@@ -133,6 +137,7 @@ impl RecordedTask {
     fn settle(&mut self, now: SimTime) {
         if let Some(since) = self.running.filter(|since| *since < now) {
             self.burst += now.since(since);
+            self.course.add(since, now);
             self.running = Some(now);
         }
     }
@@ -323,6 +328,7 @@ impl RecordedLoad {
             spans: Vec::new(),
             waking: Waking::Plain,
             script: Vec::new(),
+            course: Course::default(),
         });
     }
 
@@ -395,6 +401,19 @@ impl RecordedLoad {
             }
             next.has_run = true;
         }
+    }
+
+    /// The workload as of [`Self::into_workload`], and where its tasks stand in the recording.
+    #[must_use]
+    pub fn with_course(
+        mut self,
+        file: &str,
+        scale: CostScale,
+    ) -> Option<(Workload, RecordedCourse)> {
+        let tasks = self.tasks.iter_mut().filter(|task| task.has_run);
+        let courses = tasks.map(|task| mem::take(&mut task.course)).collect();
+        let workload = self.into_workload(file, scale)?;
+        Some((workload, Course::together(courses, scale)))
     }
 
     /// The workload: a group for each task that ran, with `scale` of its CPU time. `None` if
