@@ -4,7 +4,7 @@ CARGO ?= scripts/cargo
 
 # Tests of files that the project has not and nobody need have. A variable names their folder.
 LEFT_OUT = $(if $(RUNSLICE_SCX_SOURCES),,the_tools_sources_compile_unchanged_and_run) \
-	$(if $(RUNSLICE_ISA_DIR),,public_suite)
+	$(if $(RUNSLICE_ISA_DIR),,public_suite) $(if $(LOADER),,published::)
 
 # A test of a program for another processor, where this machine cannot make or run one.
 LEFT_OUT_HERE = $(if $(shell scripts/aarch64.sh can && echo yes),,another_processor)
@@ -63,7 +63,7 @@ test-long: dist ## the tests above and those that take minutes or a kernel, opti
 	@scripts/setup.sh vm
 	@scripts/setup.sh long
 	@scripts/setup.sh python
-	@for test in $(LEFT_OUT); do echo "left out: $$test, whose variable names no folder"; done
+	@for test in $(LEFT_OUT); do echo "left out: $$test, whose variable is not set"; done
 	@if scripts/aarch64.sh can; then scripts/aarch64.sh; \
 		else echo 'left out: another_processor_makes_the_same_events'; fi
 	$(CARGO) test --workspace --no-fail-fast --release -- \
@@ -121,7 +121,7 @@ lint: setup ## formatting, clippy, documentation, tidy, wasm32, licences and adv
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --quiet
-	$(CARGO) test --quiet --workspace --test tidy
+	$(CARGO) test --quiet --workspace --test house
 	@scripts/wasm.sh
 	@scripts/deny.sh
 

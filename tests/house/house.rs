@@ -5,6 +5,7 @@
 mod advice;
 mod layers;
 mod names;
+mod tidy;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};

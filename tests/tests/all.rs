@@ -1,7 +1,6 @@
 //! The tests of the whole in one program: each program is linked with all of the simulator, which
 //! takes longer than most of these tests. Apart are `attacks` and `hostile`, which measure their
-//! process, `isa`, which a folder of vectors drives, `bounds`, whose allocator counts, and `scale`,
-//! which runs itself under valgrind.
+//! process, `bounds`, whose allocator counts, and `scale`, which runs itself under valgrind.
 
 mod balance;
 mod births;
@@ -26,6 +25,7 @@ mod hand_over;
 mod hooks;
 mod hotplug;
 mod interventions;
+mod isa;
 mod kernel_7_2;
 mod kernels;
 mod limits;

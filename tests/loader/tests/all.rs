@@ -5,6 +5,7 @@ mod children;
 mod deaths;
 mod hostile;
 mod limits;
+mod published;
 mod recording;
 mod sockets;
 mod supervisor;

@@ -3,21 +3,19 @@
 //! and has threads of its own.
 //!
 //!     export LOADER=scx_bpfland BTF=vmlinux.btf
-//!     cargo test -p runslice-loader-tests --test published loader
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-
-#[expect(dead_code, reason = "another test file uses it")]
-mod support;
+//!     cargo test -p runslice-loader-tests --test all published_loader -- --ignored
 
 use loader::Supervisor;
 use loader::recording::{Recorder, Recording, Replay};
 use model::Nanos;
-use support::{BOOT, Driven, settings};
+
+use crate::support::{BOOT, Driven, settings};
 
 /// How often a loader is run; each time it must do the same.
 const RUNS: usize = 3;
 
 #[test]
+#[ignore = "needs a published scheduler: LOADER='PROGRAM ARGS' BTF=FILE"]
 fn a_published_loader_attaches_goes_on_and_ends_and_does_the_same_again() {
     let logs: Vec<_> = (0..RUNS).map(|_| run()).collect();
     assert!(logs.iter().all(|it| *it == logs[0]), "the runs differ");
@@ -67,6 +65,7 @@ fn run() -> (Vec<String>, String) {
 }
 
 #[test]
+#[ignore = "needs a published scheduler: LOADER='PROGRAM ARGS' BTF=FILE"]
 fn a_recording_of_a_published_loader_does_the_same() {
     let words = std::env::var("LOADER").expect("LOADER='PROGRAM ARGS'");
     let mut words = words.split_ascii_whitespace().map(str::to_owned);
@@ -91,6 +90,7 @@ fn a_recording_of_a_published_loader_does_the_same() {
 }
 
 #[test]
+#[ignore = "needs a program: PROGRAM=FILE"]
 fn a_program_does_the_same_again() {
     let program = std::env::var("PROGRAM").expect("PROGRAM=FILE");
     let once = || {

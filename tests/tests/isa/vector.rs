@@ -22,7 +22,7 @@ use bpf::{
 };
 use runslice_tests::nobody::Nobody;
 
-use crate::assembler::{self, Program};
+use super::assembler::{self, Program};
 
 /// Every vector runs on each.
 pub const BACK_ENDS: [Backend; 2] = [Backend::Interpreter, Backend::Jit];

@@ -3,7 +3,7 @@
 //!
 //! | format | what could grow | bound |
 //! | --- | --- | --- |
-//! | traces of other programs | | the table of `crates/traces/tests/bounds.rs` |
+//! | traces of other programs | | the table of `foreign_traces.rs` |
 //! | event files | a line; brackets in brackets | 16 MiB; 127, as in all JSON |
 //! | event files | names of one kind in the header | 100,000 |
 //! | `/proc/schedstat` and logs of it | a line; CPUs | 1 MiB; 65,536 |
@@ -18,10 +18,14 @@
 //! | sweeps | runs; names and knobs of all of them | 10^6; 1 GiB: `plan/tests.rs` |
 //! | results | a file that is read whole; a run in its line | 256 MiB; 64 MiB: `sets.rs` |
 
+mod foreign_traces;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use peak_alloc::PeakAlloc;
 use stats::schedstat::SchedstatReader;
+// The writers of traces, which are files of that crate's own tests, find it here.
+use traces::foreign;
 use workload::{Workload, rtapp};
 
 #[global_allocator]

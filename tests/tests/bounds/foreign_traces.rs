@@ -18,20 +18,14 @@
 
 use std::io::{Cursor, Write as _};
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 
-use peak_alloc::PeakAlloc;
-use traces::foreign::{self, Error, Imported, Window, read};
+use traces::foreign::{Error, Imported, Window, read};
 
-#[path = "../src/foreign/tests/trace_files.rs"]
+use crate::{ALLOCATOR, alone};
+
+#[path = "../../../crates/traces/src/foreign/tests/trace_files.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod trace_files;
-
-#[global_allocator]
-static ALLOCATOR: PeakAlloc = PeakAlloc;
-
-/// One test at a time: the allocator counts for the whole program.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// Most bytes that a reader may have for a trace of a few kilobytes: of a packed one the window,
 /// the packet within, and the records that wait; of others the records alone.
@@ -39,9 +33,7 @@ const MOST: usize = 320 << 20;
 
 /// What is read of a trace, and the most memory that this took besides the trace.
 fn taken(trace: Vec<u8>) -> (Result<Imported, Error>, usize) {
-    let _alone = ALONE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _alone = alone();
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let read = read(
