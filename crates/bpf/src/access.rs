@@ -109,31 +109,6 @@ impl<H: Host> Instance<H> {
         Ok(())
     }
 
-    /// Appends to a queue or stack as user space would.
-    ///
-    /// # Errors
-    /// [`Errno::E2BIG`] when it is full; [`Errno::EINVAL`] when it is another kind of map or the
-    /// value has another size.
-    pub fn map_push(&mut self, map: u32, value: &[u8]) -> Result<(), Errno> {
-        let Self { maps, memory, .. } = self;
-        let map = maps.get_mut(map).ok_or(Errno::ENOENT)?;
-        match &mut map.store {
-            MapStore::Queue(queue) if map.shape.value_size == value.len() as u64 => {
-                queue.push(memory, &map.shape, value, 0)
-            }
-            _ => Err(Errno::EINVAL),
-        }
-    }
-
-    /// Values in a queue or stack.
-    #[must_use]
-    pub fn map_len(&self, map: u32) -> Option<u64> {
-        match &self.maps.get(map)?.store {
-            MapStore::Queue(queue) => Some(queue.len()),
-            _ => None,
-        }
-    }
-
     /// Lets the map `inner` stand under `key` in a map of maps.
     ///
     /// # Errors

@@ -660,15 +660,6 @@ impl Memory {
         self.put(address - BASE, bytes);
     }
 
-    /// The host writes 16 bits; see [`Memory::write`].
-    ///
-    /// # Panics
-    /// As [`Memory::write`].
-    #[inline]
-    pub fn poke_u16(&mut self, address: u64, value: u16) {
-        self.poke(address, value.to_le_bytes());
-    }
-
     /// The host writes 32 bits; see [`Memory::write`].
     ///
     /// # Panics

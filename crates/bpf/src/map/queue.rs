@@ -38,10 +38,6 @@ impl ValueQueue {
         memory.free_map(self.base, self.capacity * shape.stride);
     }
 
-    pub(crate) const fn len(&self) -> u64 {
-        self.len
-    }
-
     /// Appends `value`. When full: an error, or with `BPF_EXIST` the oldest leaves.
     pub(crate) fn push(
         &mut self,

@@ -32,7 +32,6 @@ const PRIO_NICE_0: i64 = 120;
 #[derive(Debug)]
 pub struct Perfetto<W> {
     packets: Packets<W>,
-    callbacks: bool,
     /// Set when decisions are written.
     decides: bool,
     decisions: DecisionNames,
@@ -83,11 +82,10 @@ impl Named {
 }
 
 impl<W: Write> Perfetto<W> {
-    /// Writes into `writer`, without the policy's callbacks.
+    /// Writes into `writer`.
     pub const fn new(writer: W) -> Self {
         Self {
             packets: Packets::new(writer),
-            callbacks: false,
             decides: false,
             decisions: DecisionNames::new(),
             header: None,
@@ -96,13 +94,6 @@ impl<W: Write> Perfetto<W> {
             processes: Vec::new(),
             tracks: Tracks::new(),
         }
-    }
-
-    /// Writes each call of the policy too, which makes a trace several times larger.
-    #[must_use]
-    pub const fn with_callbacks(mut self) -> Self {
-        self.callbacks = true;
-        self
     }
 
     /// Writes decisions too: each as an instant, and the depths of queues.
@@ -144,10 +135,6 @@ impl<W: Write> Perfetto<W> {
             }
             What::Migrate { from } => self.migrated(event, from),
             What::Steal { span } => self.kernel(event.time, event.cpu, "interrupt", span.get()),
-            What::Callback { op, .. } if self.callbacks => {
-                let track = Track::Policy(event.cpu);
-                self.on_track(event.time, &Mark::instant(track, op.name(), None));
-            }
             What::Callback { .. } | What::Exit => {}
             What::Queue { queue, id, .. } if self.decides => self.decisions.queue(queue, id),
             _ if EventMask::DECISIONS.has(event.kind) => self.decided(event),
@@ -344,12 +331,9 @@ fn clock_snapshot(to: Message) -> Message {
 
 impl<W: Write> Sink for Perfetto<W> {
     fn wants(&self) -> EventMask {
-        let kinds = EventMask::ALL.without(EventKind::Exit);
-        let kinds = if self.callbacks {
-            kinds
-        } else {
-            kinds.without(EventKind::Callback)
-        };
+        let kinds = EventMask::ALL
+            .without(EventKind::Exit)
+            .without(EventKind::Callback);
         let kinds = if self.decides {
             kinds.union(EventMask::DECISIONS)
         } else {

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use model::{Nanos, Op};
+use model::Nanos;
 
 use super::*;
 use crate::protobuf::{FieldValue, Fields};
@@ -273,31 +273,6 @@ track 0x200000000000000 kernel, CPU 0
 24 end on 0x200000000000000
 ";
     assert!(text.contains(want), "{text}");
-}
-
-#[test]
-fn callbacks_are_written_when_asked_for() {
-    let call = with(
-        event_with(3, EventKind::Callback, 0),
-        (Op::Enqueue as u8, 0, 0),
-    );
-    let stream = StreamWriter::new().born(0, 0, 0, 0).push(call);
-    let [without, with] = [
-        Perfetto::new(Vec::new()),
-        Perfetto::new(Vec::new()).with_callbacks(),
-    ]
-    .map(|trace| {
-        (
-            trace.wants().has(EventKind::Callback),
-            decoded(&written(&stream, trace, 9)),
-        )
-    });
-    assert!(!without.0 && !without.1.contains("enqueue"));
-    assert!(
-        with.0 && with.1.contains("3 instant on 0x300000000000000 enqueue\n"),
-        "{}",
-        with.1
-    );
 }
 
 #[test]
