@@ -21,6 +21,7 @@ pub mod kernel;
 pub mod key;
 pub mod kind;
 pub mod load_source;
+pub mod lab;
 pub mod machine;
 pub mod measure;
 pub mod note;

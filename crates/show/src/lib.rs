@@ -19,6 +19,7 @@ pub mod explanation;
 pub mod export;
 pub mod fidelity;
 pub mod figure;
+pub mod lab;
 mod origin;
 pub mod page;
 #[cfg(feature = "png")]

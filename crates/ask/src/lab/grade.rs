@@ -1,26 +1,15 @@
-//! Objects, and policies in C, against properties.
-
-use std::path::{Path, PathBuf};
+//! Policies that somebody has written, against properties.
 
 use explain::why::{Finding, Right};
-use model::{Advised, PolicySpec};
-use serde_json::{Value, json};
+use model::{PolicySpec, SimTime};
+use serde::Serialize;
 
+use super::LabLoad;
 use super::run::Course;
-use super::{LabLoad, spec};
-use crate::computer::COMPUTER;
-use crate::exit::BadSource;
-use crate::exit::UsageError;
+use crate::error::{Error, in_full};
 use crate::policy;
-use crate::say::{printable, say};
-use crate::source::{self, Readable};
+use crate::services::Services;
 use crate::violation::{self, Property, Signature};
-
-/// Objects and sources of a folder.
-const MOST: usize = 10_000;
-
-/// Most characters of what a compiler says about a source.
-const LONGEST: usize = 4000;
 
 /// What an object must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,123 +45,133 @@ impl WantedValue {
     }
 }
 
-/// What every object is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+/// Holds policies against properties.
+#[derive(Clone, Debug)]
+pub struct Grade {
     /// The loads.
-    pub loads: &'a [LabLoad],
-    /// What it must have besides that nobody starves and nothing errs.
-    pub wanted: &'a [WantedValue],
-    /// The right by which shares are judged; `None`: the one that the object declares.
+    pub loads: Vec<LabLoad>,
+    /// What a policy must have besides that nobody starves and nothing errs.
+    pub wanted: Vec<WantedValue>,
+    /// The right by which shares are judged; `None`: the one that the policy declares.
     pub right: Option<Right>,
 }
 
-/// Grades every object of a folder, and every policy in C.
-///
-/// # Errors
-/// When the folder cannot be read or has none of them, or a source cannot be compiled for a reason
-/// that is not its own.
-pub fn folder(folder: &Path, asked: &Asked<'_>) -> anyhow::Result<Value> {
-    let entries = std::fs::read_dir(folder);
-    let entries = entries.map_err(model::CannotRead::at(folder.display()))?;
-    let is_object = |path: &Path| path.extension().is_some_and(|it| it == "o");
-    let mut handed_in: Vec<PathBuf> = entries
-        .take(MOST)
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| is_object(path) || source::is_source(path))
-        .collect();
-    handed_in.sort();
-    if handed_in.is_empty() {
-        let message = Advised::new(
-            format!(
-                "{} has no BPF object (*.o) and no policy in C (*.c)",
-                folder.display()
-            ),
-            "put what is to be graded there",
-        );
-        return Err(UsageError::new(message).into());
-    }
-    let graded = handed_in.iter().map(|path| object(path, asked));
-    let graded: Vec<_> = graded.collect::<anyhow::Result<_>>()?;
-    let passed = graded.iter().filter(|it| it["passed"] == true).count();
-    Ok(json!({ "objects": graded.len(), "passed": passed, "results": graded }))
+/// What somebody has handed in.
+#[derive(Clone, Debug)]
+pub struct HandedIn {
+    /// Its name.
+    pub name: String,
+    /// The policy, or what is wrong with it.
+    pub policy: Result<PolicySpec, String>,
 }
 
-/// Grades one object or source. What is wrong with it is a result, not an error.
-fn object(path: &Path, asked: &Asked<'_>) -> anyhow::Result<Value> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let policy = policy_in(path)?;
-    let judge = |wanted| match &policy {
-        Ok(policy) => judge(policy, asked, wanted),
-        Err(why) => Err(why.clone()),
-    };
-    let mut results = vec![result("no fault", judge(None))];
-    let others = asked.wanted.iter();
-    results.extend(others.map(|wanted| result(&wanted.text(), judge(Some(wanted)))));
-    let passed = results.iter().all(|it| it["holds"] == true);
-    Ok(json!({ "object": printable(&name), "passed": passed, "properties": results }))
+/// What grading came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Grades {
+    /// Policies.
+    pub objects: usize,
+    /// Those that have all properties.
+    pub passed: usize,
+    /// Each of them.
+    pub results: Vec<GradedPolicy>,
 }
 
-/// The policy that somebody handed in, or what is wrong with it. A source of his may read nothing
-/// but itself, and a link could name what he has not written.
-fn policy_in(path: &Path) -> anyhow::Result<Result<PolicySpec, String>> {
-    if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
-        return Ok(Err(
-            "it is a link, a folder or a device; hand in a file".to_owned()
-        ));
-    }
-    let word = path.to_string_lossy();
-    if !source::is_source(path) {
-        return Ok(policy::find(&word).map_err(|error| crate::exit::in_full(&error)));
-    }
-    match source::compile(path, &Readable::source_alone()) {
-        Ok((built, notes)) => {
-            for note in notes {
-                say("runslice", &note);
-            }
-            let found = policy::of_bytes(&word, built.object);
-            Ok(found
-                .map(|it| it.policy)
-                .map_err(|error| crate::exit::in_full(&error)))
+/// A policy that was graded.
+#[derive(Clone, Debug, Serialize)]
+pub struct GradedPolicy {
+    /// Its name.
+    pub object: String,
+    /// Whether it has all properties.
+    pub passed: bool,
+    /// Each property.
+    pub properties: Vec<GradedProperty>,
+}
+
+/// A property that a policy has or lacks.
+#[derive(Clone, Debug, Serialize)]
+pub struct GradedProperty {
+    /// Whether it has it.
+    pub holds: bool,
+    /// The property.
+    pub property: String,
+    /// Why it does not hold.
+    pub why: Option<String>,
+}
+
+impl Grades {
+    /// Of these policies.
+    #[must_use]
+    pub fn of(results: Vec<GradedPolicy>) -> Self {
+        Self {
+            objects: results.len(),
+            passed: results.iter().filter(|it| it.passed).count(),
+            results,
         }
-        Err(error) if error.is::<BadSource>() => {
-            Ok(Err(error.to_string().chars().take(LONGEST).collect()))
-        }
-        Err(error) => Err(error),
     }
 }
 
-fn result(property: &str, verdict: Result<(), String>) -> Value {
-    json!({
-        "property": property,
-        "holds": verdict.is_ok(),
-        "why": verdict.err().map(|why| printable(&why)),
-    })
-}
+impl Grade {
+    /// Grades one policy. What is wrong with it is a result, not an error.
+    ///
+    /// # Errors
+    /// When the work is given up.
+    pub fn ask(&self, services: &Services<'_>, given: HandedIn) -> Result<GradedPolicy, Error> {
+        let mut properties = vec![self.held(services, &given, None)];
+        let wanted = self.wanted.iter();
+        properties.extend(wanted.map(|it| self.held(services, &given, Some(it))));
+        // A run that was given up says nothing of the policy.
+        services.check().map_err(anyhow::Error::from)?;
+        Ok(GradedPolicy {
+            object: given.name,
+            passed: properties.iter().all(|it| it.holds),
+            properties,
+        })
+    }
 
-/// Whether the policy has a property under every load, or why not.
-fn judge(
-    policy: &PolicySpec,
-    asked: &Asked<'_>,
-    wanted: Option<&WantedValue>,
-) -> Result<(), String> {
-    let words = |error: anyhow::Error| crate::exit::in_full(&error);
-    for load in asked.loads {
-        let own = spec(policy.clone(), load);
-        let mut properties = match wanted {
-            Some(WantedValue::Like(name)) => {
-                like(name, load, &Course::of(&own).map_err(words)?).map_err(words)??;
-                continue;
-            }
-            Some(WantedValue::Property(property)) => vec![*property],
-            None => Vec::new(),
+    fn held(
+        &self,
+        services: &Services<'_>,
+        given: &HandedIn,
+        wanted: Option<&WantedValue>,
+    ) -> GradedProperty {
+        let verdict = match &given.policy {
+            Ok(policy) => self.judge(services, policy, wanted),
+            Err(why) => Err(why.clone()),
         };
-        properties.extend(asked.right.map(Property::Right));
-        if let Some(finding) = violation::accused(&COMPUTER, &own, &properties).map_err(words)? {
-            return Err(why(&finding, load));
+        GradedProperty {
+            holds: verdict.is_ok(),
+            property: wanted.map_or_else(|| "no fault".to_owned(), WantedValue::text),
+            why: verdict.err(),
         }
     }
-    Ok(())
+
+    /// Whether the policy has a property under every load, or why not.
+    fn judge(
+        &self,
+        services: &Services<'_>,
+        policy: &PolicySpec,
+        wanted: Option<&WantedValue>,
+    ) -> Result<(), String> {
+        let words = |error: anyhow::Error| in_full(&error);
+        for load in &self.loads {
+            let own = load.spec(policy.clone());
+            let mut properties = match wanted {
+                Some(WantedValue::Like(name)) => {
+                    let own = Course::of(services, &own).map_err(words)?;
+                    like(services, (name, load), &own).map_err(words)??;
+                    continue;
+                }
+                Some(WantedValue::Property(property)) => vec![*property],
+                None => Vec::new(),
+            };
+            properties.extend(self.right.map(Property::Right));
+            let found = violation::accused(services, &own, &properties).map_err(words)?;
+            if let Some(finding) = found {
+                return Err(why(&finding, load));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn why(finding: &Finding, load: &LabLoad) -> String {
@@ -187,12 +186,15 @@ fn why(finding: &Finding, load: &LabLoad) -> String {
 }
 
 /// Whether every task ends when it does under the policy `name`.
-fn like(name: &str, load: &LabLoad, own: &Course) -> anyhow::Result<Result<(), String>> {
-    let wanted = Course::of(&spec(policy::find(name)?, load))?;
+fn like(
+    services: &Services<'_>,
+    (name, load): (&str, &LabLoad),
+    own: &Course,
+) -> anyhow::Result<Result<(), String>> {
+    let wanted = Course::of(services, &load.spec(policy::find(services, name)?))?;
     let pairs = own.tasks.iter().zip(&wanted.tasks);
     let other = pairs.into_iter().find(|(own, it)| own.ended != it.ended);
-    let at =
-        |time: Option<model::SimTime>| time.map_or("never".to_owned(), |it| format!("at {it} s"));
+    let at = |time: Option<SimTime>| time.map_or("never".to_owned(), |it| format!("at {it} s"));
     Ok(match other {
         None if own.tasks.len() == wanted.tasks.len() => Ok(()),
         None => Err(format!(

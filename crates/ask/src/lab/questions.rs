@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use model::{Rng, SimTime};
+use serde::Serialize;
 
 use super::run::{Course, LabTask};
 
@@ -12,7 +13,7 @@ const JOBS: u64 = 9 << 60;
 const QUESTIONS: u64 = 10 << 60;
 
 /// A question and its answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LabQuestion {
     /// The question.
     pub text: String,

@@ -3,8 +3,8 @@
 use model::{Event, EventKind, EventMask, Header, SimTime, Sink, TaskId, What};
 use workload::RunSpec;
 
-use crate::computer::COMPUTER;
 use crate::runner::Runner;
+use crate::services::Services;
 
 /// Turns that are kept.
 const MOST: usize = 100_000;
@@ -44,13 +44,13 @@ impl Course {
     ///
     /// # Errors
     /// When the policy or the machine is bad.
-    pub fn of(spec: &RunSpec) -> anyhow::Result<Self> {
+    pub fn of(services: &Services<'_>, spec: &RunSpec) -> anyhow::Result<Self> {
         let mut course = Self::default();
         let options = sim::Options {
             total_budget: Some(BUDGET),
             ..sim::Options::default()
         };
-        let _summary = Runner::new(spec, &COMPUTER)
+        let _summary = Runner::new(spec, services)
             .with_options(options)
             .with_sink(&mut course)
             .start()?;

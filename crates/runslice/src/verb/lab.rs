@@ -1,26 +1,25 @@
 //! `runslice lab POLICY`: questions about a run, and `runslice lab --grade FOLDER`.
 
-mod grade;
-mod questions;
-mod run;
-
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use bpf::{Knob, Object};
+use ask::lab::{Grade, GradedPolicy, Grades, HandedIn, Lab as Question, LabLoad, WantedValue};
+use ask::policy;
 use clap::Args;
-use model::{Kernel, MachineSpec, Nanos, PolicySpec};
-use serde_json::json;
-use workload::{RunSpec, Workload};
+use model::{Advised, PolicySpec};
+use show::lab;
 
-use crate::exit::{Status, UsageError};
-use crate::{kernel, output, policy, workload_arg};
+use crate::computer::COMPUTER;
+use crate::exit::{BadSource, Status, UsageError, in_full};
+use crate::output;
+use crate::say::{printable, say};
+use crate::source::{self, Readable};
 
-use grade::{Asked, WantedValue};
-use questions::LabQuestion;
-use run::Course;
+/// Objects and sources of a folder.
+const MOST: usize = 10_000;
+
+/// Most characters of what a compiler says about a source.
+const LONGEST: usize = 4000;
 
 /// Arguments of `runslice lab`.
 #[derive(Debug, Args)]
@@ -77,124 +76,39 @@ pub struct Lab {
     json: bool,
 }
 
-/// Longest simulated time of a run.
-const LONGEST: Nanos = Nanos::from_secs(10);
-
 /// Asks, or grades.
 ///
 /// # Errors
 /// When a policy, a workload or the folder is bad.
 pub fn run(request: &Lab) -> anyhow::Result<Status> {
-    if let Some(folder) = &request.grade {
-        let loads = request.loads()?;
-        let report = grade::folder(
-            folder,
-            &Asked {
-                loads: &loads,
-                wanted: &request.property,
-                right: request.right,
-            },
-        )?;
-        let mut to = output::open(None)?;
-        writeln!(to, "{report:#}")?;
-        to.flush()?;
-        return Ok(Status::Done);
-    }
-    let name = request.policy.as_deref().unwrap_or_default();
-    let found = policy::find(name)?;
-    let rules = rules(&found)?;
-    let load = request.load(request.seed)?;
-    let course = Course::of(&spec(found, &load))?;
-    let questions = questions::ask(&course, request.seed, request.questions.into());
-    if questions.is_empty() {
-        let message = "the run gives nothing to ask about: no task runs and ends in 10 s";
-        return Err(UsageError::new(message).into());
-    }
     let mut to = output::open(None)?;
-    if request.json {
-        let all = questions.iter().map(|LabQuestion { text, answer }| {
-            let answer = request.answers.then_some(answer);
-            json!({ "question": text, "answer": answer })
-        });
-        let all: Vec<_> = all.collect();
-        let document = json!({
-            "policy": name, "seed": request.seed, "rules": rules, "load": load.shown,
-            "questions": all,
-        });
-        writeln!(to, "{document:#}")?;
+    if let Some(folder) = &request.grade {
+        lab::grades_json(&request.graded(folder)?, &mut to)?;
         return Ok(to.flush().map(|()| Status::Done)?);
     }
-    writeln!(to, "Policy {name}, seed {}.", request.seed)?;
-    for rule in &rules {
-        writeln!(to, "{rule}")?;
-    }
-    writeln!(to, "\n{}", load.shown)?;
-    for (at, LabQuestion { text, answer }) in questions.iter().enumerate() {
-        writeln!(to, "{}. {text}", at + 1)?;
-        if request.answers {
-            writeln!(to, "   {answer}")?;
-        }
-    }
-    if !request.answers {
-        writeln!(to, "\n--answers prints the answers.")?;
+    let name = request.policy.as_deref().unwrap_or_default();
+    let question = Question {
+        policy: policy::find(&COMPUTER, name)?,
+        load: request.load(request.seed)?,
+        seed: request.seed,
+        questions: request.questions.into(),
+    };
+    let sheet = question.ask(&COMPUTER)?;
+    if request.json {
+        lab::sheet_json(name, &sheet, request.answers, &mut to)?;
+    } else {
+        lab::sheet(name, &sheet, request.answers, &mut to)?;
     }
     to.flush()?;
     Ok(Status::Done)
 }
 
-/// What must be known of `policy` to answer: its knobs, and whether chance decides.
-fn rules(policy: &PolicySpec) -> anyhow::Result<Vec<String>> {
-    let object = Object::parse(&policy.object).with_context(|| policy.name.clone())?;
-    let image = kernel::link(&object, Kernel::default()).with_context(|| policy.name.clone())?;
-    let mut rules = Vec::new();
-    for Knob {
-        name,
-        unit,
-        doc,
-        default,
-        ..
-    } in &image.knobs
-    {
-        let set = policy.set.iter().rev().find(|(own, _)| own == name);
-        let value = set.map_or_else(|| default.to_string(), |(_, value)| value.to_string());
-        rules.push(format!("{name} = {value} {unit}: {doc}"));
-    }
-    if image
-        .imports
-        .iter()
-        .any(|it| it.name == "bpf_get_prandom_u32")
-    {
-        rules.push("It draws at random: the answers are those of one run, not of a rule.".into());
-    }
-    Ok(rules)
-}
-
-/// A load, and how the students are told of it.
-#[derive(Clone, Debug)]
-pub struct LabLoad {
-    workload: Arc<Workload>,
-    seed: u64,
-    shown: String,
-}
-
 impl Lab {
-    fn load(&self, seed: u64) -> anyhow::Result<LabLoad> {
-        let Some(name) = &self.workload else {
-            let text = questions::jobs(seed);
-            return Ok(LabLoad {
-                workload: Arc::new(Workload::parse(&text, "jobs.toml")?),
-                seed,
-                shown: text,
-            });
-        };
-        Ok(LabLoad {
-            workload: Arc::new(workload_arg::find(name, &[])?),
-            seed,
-            shown: format!("Load {name}."),
-        })
+    fn load(&self, seed: u64) -> Result<LabLoad, ask::Error> {
+        LabLoad::find(&COMPUTER, self.workload.as_deref(), seed)
     }
 
-    fn loads(&self) -> anyhow::Result<Vec<LabLoad>> {
+    fn loads(&self) -> Result<Vec<LabLoad>, ask::Error> {
         let count = match self.workload {
             Some(_) => 1,
             None => u64::from(self.loads),
@@ -202,18 +116,83 @@ impl Lab {
         let seeds = (0..count).map(|run| model::seeds::of_run(self.seed, run));
         seeds.map(|seed| self.load(seed)).collect()
     }
+
+    /// Grades every object of a folder, and every policy in C.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or has none of them, or a source cannot be compiled for a
+    /// reason that is not its own.
+    fn graded(&self, folder: &Path) -> anyhow::Result<Grades> {
+        let question = Grade {
+            loads: self.loads()?,
+            wanted: self.property.clone(),
+            right: self.right,
+        };
+        let graded = handed_in(folder)?.into_iter().map(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let given = HandedIn {
+                name: printable(&name),
+                policy: policy_in(&path)?,
+            };
+            Ok(plain(question.ask(&COMPUTER, given)?))
+        });
+        Ok(Grades::of(graded.collect::<anyhow::Result<_>>()?))
+    }
 }
 
-/// The run of `policy` under `load`.
-fn spec(policy: PolicySpec, load: &LabLoad) -> RunSpec {
-    let machine: MachineSpec = load.workload.machine.clone();
-    RunSpec {
-        policy,
-        workload: Arc::clone(&load.workload),
-        machine,
-        seed: load.seed,
-        tie_seed: None,
-        attach_after: Nanos::ZERO,
-        duration: Some(LONGEST),
+/// Names of tasks, which an answer quotes, come from anywhere.
+fn plain(mut graded: GradedPolicy) -> GradedPolicy {
+    for property in &mut graded.properties {
+        property.why = property.why.as_deref().map(printable);
+    }
+    graded
+}
+
+/// Every object and every source of a folder, in the order of their names.
+fn handed_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder);
+    let entries = entries.map_err(model::CannotRead::at(folder.display()))?;
+    let is_object = |path: &Path| path.extension().is_some_and(|it| it == "o");
+    let mut handed_in: Vec<PathBuf> = entries
+        .take(MOST)
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_object(path) || source::is_source(path))
+        .collect();
+    handed_in.sort();
+    if handed_in.is_empty() {
+        let what = "has no BPF object (*.o) and no policy in C (*.c)";
+        let message = Advised::new(
+            format!("{} {what}", folder.display()),
+            "put what is to be graded there",
+        );
+        return Err(UsageError::new(message).into());
+    }
+    Ok(handed_in)
+}
+
+/// The policy that somebody handed in, or what is wrong with it. A source of his may read nothing
+/// but itself, and a link could name what he has not written.
+fn policy_in(path: &Path) -> anyhow::Result<Result<PolicySpec, String>> {
+    if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+        return Ok(Err(
+            "it is a link, a folder or a device; hand in a file".to_owned()
+        ));
+    }
+    let word = path.to_string_lossy();
+    if !source::is_source(path) {
+        return Ok(policy::find(&COMPUTER, &word).map_err(|error| in_full(&error)));
+    }
+    match source::compile(path, &Readable::source_alone()) {
+        Ok((built, notes)) => {
+            for note in notes {
+                say("runslice", &note);
+            }
+            let found = policy::of_bytes(&COMPUTER, &word, built.object);
+            Ok(found.map(|it| it.policy).map_err(|error| in_full(&error)))
+        }
+        Err(error) if error.is::<BadSource>() => {
+            Ok(Err(error.to_string().chars().take(LONGEST).collect()))
+        }
+        Err(error) => Err(error),
     }
 }
