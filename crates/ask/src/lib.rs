@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod bundle;
 pub mod choose;
 pub mod compare;
@@ -20,8 +21,8 @@ pub mod input;
 pub mod kernel;
 pub mod key;
 pub mod kind;
-pub mod load_source;
 pub mod lab;
+pub mod load_source;
 pub mod machine;
 pub mod measure;
 pub mod note;
@@ -50,6 +51,7 @@ pub mod violation;
 pub mod words;
 pub mod workload_arg;
 
+pub use answer::AnswerKind;
 pub use error::{Error, ErrorKind};
 pub use note::Note;
 pub use services::Services;

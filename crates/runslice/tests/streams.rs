@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use ask::AnswerKind;
 use runslice_tests::command;
 
 const LOAD: &str = "[workload]\nname = \"load\"\nstop = \"duration:50ms\"\n[machine]\ncpus = 1\n\
@@ -126,6 +127,52 @@ fn a_minus_is_standard_output_for_every_file_of_results() {
     assert_eq!(folder.names(), before);
 }
 
+/// The call that gives an answer as a document.
+fn call_for(answer: AnswerKind) -> String {
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fidelity");
+    match answer {
+        AnswerKind::Results => "sim fifo -w load.toml --format json".to_owned(),
+        AnswerKind::Spread => "sweep s.toml --format json".to_owned(),
+        AnswerKind::Comparison => "compare s.results --format json".to_owned(),
+        AnswerKind::Choice => {
+            "choose mlfq -w load.toml --goal 'mean wait' --format json".to_owned()
+        }
+        AnswerKind::Score => "score e.jsonl --format json".to_owned(),
+        AnswerKind::Fidelity => format!("fidelity --from {recorded} --profile ideal --format json"),
+        AnswerKind::Explanation => "explain fifo -w load.toml --json".to_owned(),
+        AnswerKind::Difference => "diff fifo mlfq -w load.toml --json".to_owned(),
+        AnswerKind::Sheet => "lab srtf --json".to_owned(),
+        AnswerKind::Grades => "lab --grade in --loads 1".to_owned(),
+    }
+}
+
+/// What scripts hold on to: the versions stand here a second time, so that none changes unseen.
+#[test]
+fn every_answer_for_programs_has_the_version_of_its_form() {
+    let folder = Folder::new("versions");
+    folder.write(
+        "s.toml",
+        "policy = ['fifo', 'mlfq']\nworkload = ['load.toml']\nseeds = 3\n",
+    );
+    folder.said("sim eevdf -w desk --duration 2s --events e.jsonl", 0);
+    fs::create_dir(folder.0.join("in")).expect("writable");
+    folder.said("list --copy sjf -o sjf.bpf.c", 0);
+    folder.said("build sjf.bpf.c -o in/sjf.bpf.o", 0);
+    let versions = AnswerKind::ALL.map(|answer| {
+        let words = shlex::split(&call_for(answer)).expect("a shell's words");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_runslice"));
+        let output = program.args(words).current_dir(&folder.0).output();
+        let output = output.expect("the program starts");
+        let said = text(output.stderr);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{answer:?}: {error}: {said}"));
+        let version = document[answer.key()].as_u64();
+        assert_eq!(version, Some(answer.version().into()), "{answer:?}");
+        answer.version()
+    });
+    assert_eq!(versions, [2, 1, 2, 1, 1, 1, 1, 1, 1, 1]);
+}
+
 /// The last columns of each table of a run, and those that `list --columns` names for it.
 #[test]
 fn the_list_of_columns_has_those_of_every_table() {
@@ -146,7 +193,10 @@ fn the_list_of_columns_has_those_of_every_table() {
         let sim = format!("sim fifo -w load.toml --format csv --table {table}");
         let (csv, _) = folder.said(&sim, 0);
         let head: Vec<_> = csv.lines().next().expect("a head").split(',').collect();
-        assert!(head.ends_with(&columns.iter().map(String::as_str).collect::<Vec<_>>()), "{table}");
+        assert!(
+            head.ends_with(&columns.iter().map(String::as_str).collect::<Vec<_>>()),
+            "{table}"
+        );
     }
 }
 

@@ -5,6 +5,7 @@ mod page;
 
 use std::io::{self, Write};
 
+use ask::AnswerKind;
 use model::Advice;
 use serde::Serialize;
 use stats::compare::{
@@ -16,9 +17,6 @@ use crate::export::{ColumnKind, ExportTable};
 
 pub use human::write as text;
 pub use page::{Compared, page, verdict};
-
-/// Version of the document; it grows when a field is removed or changes its meaning.
-const VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -169,7 +167,7 @@ impl<'a> From<&'a MetricRow> for Comparison<'a> {
 pub fn json(compared: &Compared<'_>, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
     let Compared { rows, settings, .. } = *compared;
     let document = Document {
-        runslice_comparison: VERSION,
+        runslice_comparison: AnswerKind::Comparison.version(),
         version: crate::VERSION,
         command: origin.words(),
         alpha_ppm: (settings.alpha * 1e6).round() as u64,
@@ -249,7 +247,7 @@ pub fn table_of(rows: &[MetricRow], origin: &Origin) -> ExportTable {
             Err(refusal) => result[8] = refusal.in_full(),
         }
         let sides = [side(row.base_extent), side(row.arm_extent)].concat();
-        let front = origin.cells("comparison", VERSION);
+        let front = origin.cells("comparison", AnswerKind::Comparison.version());
         table.row(front.into_iter().chain(names).chain(sides).chain(result));
     }
     table

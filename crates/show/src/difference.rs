@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use ask::AnswerKind;
 use ask::diff::{Difference, Side};
 use ask::words::counted;
 use explain::why::Scene;
@@ -122,6 +123,7 @@ fn longest(group: &GroupReport) -> String {
 pub fn json(difference: &Difference) -> Value {
     let [old, new] = difference.sides.each_ref().map(side);
     json!({
+        AnswerKind::Difference.key(): AnswerKind::Difference.version(),
         "differs": difference.differs,
         "alike": difference.alike,
         "old": old,

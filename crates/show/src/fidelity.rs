@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use ask::AnswerKind;
 use ask::fidelity::asked::AskedPlays;
 use ask::fidelity::{JudgedPlays, WorstFigure};
 use serde_json::{Value, json};
@@ -9,9 +10,6 @@ use stats::compare::machines::{MachineMeasure, MachinesScore};
 
 use crate::origin::Origin;
 use crate::table::Table;
-
-/// Version of the JSON document; it grows when a field is removed or changes its meaning.
-const VERSION: u32 = 1;
 
 /// A title and a table below it.
 type Titled = (&'static str, Table);
@@ -223,7 +221,7 @@ pub fn json(
         parts.iter().map(part).collect()
     };
     let document = json!({
-        "runslice_fidelity_results": VERSION,
+        AnswerKind::Fidelity.key(): AnswerKind::Fidelity.version(),
         "version": crate::VERSION,
         "command": origin.words(),
         "asked": asked,

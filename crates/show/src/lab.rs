@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use ask::AnswerKind;
 use ask::lab::{Grades, LabQuestion, LabSheet};
 use serde_json::json;
 
@@ -48,6 +49,7 @@ pub fn sheet_json(
     });
     let all: Vec<_> = all.collect();
     let document = json!({
+        AnswerKind::Sheet.key(): AnswerKind::Sheet.version(),
         "policy": policy, "seed": sheet.seed, "rules": sheet.rules, "load": sheet.load,
         "questions": all,
     });
@@ -59,6 +61,7 @@ pub fn sheet_json(
 /// # Errors
 /// When `to` does not take them.
 pub fn grades_json(grades: &Grades, to: &mut dyn Write) -> io::Result<()> {
-    let document = serde_json::to_value(grades).map_err(io::Error::from)?;
+    let mut document = serde_json::to_value(grades).map_err(io::Error::from)?;
+    document[AnswerKind::Grades.key()] = AnswerKind::Grades.version().into();
     writeln!(to, "{document:#}")
 }

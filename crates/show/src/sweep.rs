@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use ask::AnswerKind;
 use ask::compare::Family;
 use ask::key::Key;
 use ask::plan::Planned;
@@ -98,7 +99,7 @@ pub fn json(sets: &[Set], origin: &Origin, to: &mut dyn Write) -> io::Result<()>
         })
         .collect();
     let document = json!({
-        "runslice_sweep_spread": 1,
+        AnswerKind::Spread.key(): AnswerKind::Spread.version(),
         "version": VERSION,
         "command": origin.words(),
         "sets": sets,

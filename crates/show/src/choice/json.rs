@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use ask::AnswerKind;
 use ask::choose::Chosen;
 use ask::choose::rank::Ranking;
 use ask::choose::runs::Field;
@@ -11,9 +12,6 @@ use stats::compare::Extent;
 use super::words;
 use crate::Origin;
 use crate::comparison::Comparison;
-
-/// Version of the document; it grows when a field is removed or changes its meaning.
-const VERSION: u32 = 1;
 
 /// Writes one document.
 ///
@@ -44,7 +42,7 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
     });
     let worse = ranking.worse.iter().map(Comparison::from);
     let document = json!({
-        "runslice_choice": VERSION,
+        AnswerKind::Choice.key(): AnswerKind::Choice.version(),
         "version": crate::VERSION,
         "command": origin.words(),
         "answer": words::answer(chosen),

@@ -1,5 +1,6 @@
 //! An explanation for scripts.
 
+use ask::AnswerKind;
 use ask::trial::{CureTrial, Unproven};
 use explain::why::{Act, Dumped, Finding, Idling, Measured, QueueView, Share, Standing, Victim};
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ pub fn of(explanation: &Explanation) -> String {
     let trials = explanation.trials.as_ref();
     let tried = trials.into_iter().flat_map(|it| &it.tried).map(trial);
     let mut all = json!({
+        AnswerKind::Explanation.key(): AnswerKind::Explanation.version(),
         "finding": explanation.finding.as_ref().map(finding),
         "measured": explanation.measured.as_ref().map(measured),
         "trials": tried.collect::<Vec<_>>(),

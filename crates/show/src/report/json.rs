@@ -2,15 +2,13 @@
 
 use std::io::{self, Write};
 
+use ask::AnswerKind;
 use ask::outcome::{Outcome, Results};
 use model::MachineSpec;
 use serde::Serialize;
 
 use super::runs::{self, Spread};
 use crate::Origin;
-
-/// Version of the document; it grows when a field is removed or changes its meaning.
-const VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -59,7 +57,7 @@ pub fn write_runs(results: &Results, origin: &Origin, to: &mut dyn Write) -> io:
 /// The document without its runs.
 fn head<'a>(results: &'a Results, spread: Vec<Spread<'a>>, origin: &'a Origin) -> Document<'a> {
     Document {
-        runslice_results: VERSION,
+        runslice_results: AnswerKind::Results.version(),
         version: crate::VERSION,
         command: origin.words(),
         world: results.world.name(),

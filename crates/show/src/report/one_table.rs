@@ -1,13 +1,11 @@
 //! One table for export, a policy's name in front of each row.
 
+use ask::AnswerKind;
 use ask::outcome::Results;
 use stats::{Column, Report, Unit};
 
 use crate::Origin;
 use crate::export::{ColumnKind, ExportTable, MACHINE, machine_cells};
-
-/// Version of the columns; it grows when one is removed or changes its meaning.
-const VERSION: u32 = 2;
 
 /// What stands in front of every row: where it comes from, on which machine it was made, and which
 /// run of it.
@@ -136,7 +134,7 @@ fn rows<Row>(
         .iter()
         .map(|column| (column.name, kind(column.unit)));
     let mut table = ExportTable::new(ORIGIN.into_iter().chain(MACHINE).chain(RUN).chain(named));
-    let [schema, version, command] = origin.cells("results", VERSION);
+    let [schema, version, command] = origin.cells("results", AnswerKind::Results.version());
     let machine = machine_cells(&results.machine);
     for outcome in &results.outcomes {
         let set = outcome

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use ask::AnswerKind;
 use ask::score::Scored;
 use ask::score::trial::{NULL, kernel};
-use ask::score_file::VERSION;
 use serde_json::json;
 use stats::compare::skill::ConfidenceInterval;
 
@@ -19,7 +19,7 @@ use crate::export::{ColumnKind, ExportTable};
 pub fn json(scored: &Scored, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
     let Scored { held, rows } = scored;
     let document = json!({
-        "runslice_score": VERSION,
+        AnswerKind::Score.key(): AnswerKind::Score.version(),
         "version": crate::VERSION,
         "command": origin.words(),
         "answer": words::answer(scored),
@@ -93,7 +93,7 @@ pub fn table(scored: &Scored, origin: &Origin) -> ExportTable {
         let intervals = intervals.map(|it| [it.value, it.low, it.high]).concat();
         let numbers = factors.into_iter().chain(intervals).chain([row.covered]);
         let names = [row.part.name(), row.verdict.word()].map(str::to_owned);
-        let front = origin.cells("score", VERSION);
+        let front = origin.cells("score", AnswerKind::Score.version());
         table.row(front.into_iter().chain(names).chain(numbers.map(plain)));
     }
     table

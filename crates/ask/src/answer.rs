@@ -1,0 +1,71 @@
+//! The answers that programs read, and the version of each one's form.
+
+use crate::score_file;
+
+/// An answer that a program can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// What runs came to.
+    Results,
+    /// How far the runs of a sweep are spread.
+    Spread,
+    /// How sets of runs differ.
+    Comparison,
+    /// Which scheduler is best.
+    Choice,
+    /// How far a simulation can be trusted.
+    Score,
+    /// How far machine and kernel are apart.
+    Fidelity,
+    /// Why a task waited.
+    Explanation,
+    /// Where two policies part.
+    Difference,
+    /// Questions about a run.
+    Sheet,
+    /// Which policies have which properties.
+    Grades,
+}
+
+impl AnswerKind {
+    /// Every answer.
+    pub const ALL: [Self; 10] = [
+        Self::Results,
+        Self::Spread,
+        Self::Comparison,
+        Self::Choice,
+        Self::Score,
+        Self::Fidelity,
+        Self::Explanation,
+        Self::Difference,
+        Self::Sheet,
+        Self::Grades,
+    ];
+
+    /// The key of a document that has its version.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Results => "runslice_results",
+            Self::Spread => "runslice_sweep_spread",
+            Self::Comparison => "runslice_comparison",
+            Self::Choice => "runslice_choice",
+            Self::Score => "runslice_score",
+            Self::Fidelity => "runslice_fidelity_results",
+            Self::Explanation => "runslice_explanation",
+            Self::Difference => "runslice_difference",
+            Self::Sheet => "runslice_sheet",
+            Self::Grades => "runslice_grades",
+        }
+    }
+
+    /// The version of its form. It grows when something is removed from it or changes its meaning.
+    #[must_use]
+    pub const fn version(self) -> u32 {
+        match self {
+            Self::Results | Self::Comparison => 2,
+            Self::Score => score_file::VERSION,
+            _ => 1,
+        }
+    }
+}
