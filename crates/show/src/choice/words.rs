@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use ask::choose::Chosen;
 use ask::choose::rank::{Ranking, Said, Standing};
 use ask::choose::runs::Field;
-use ask::words::counted;
+use ask::words::{counted, listed};
 use model::{Advice as _, Nanos};
 use stats::compare::{Effect, Measure, MetricRow, Refusal, Scale};
 
@@ -370,12 +370,8 @@ fn short(name: &str) -> String {
 }
 
 fn names(field: &Field, all: &[usize]) -> String {
-    let names: Vec<&str> = all.iter().map(|at| field.name(*at)).collect();
-    match names.as_slice() {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [front @ .., last] => format!("{} and {last}", front.join(", ")),
-    }
+    let names = all.iter().map(|at| field.name(*at));
+    listed(&names.collect::<Vec<_>>())
 }
 
 /// A sentence in lines that a terminal has room for. What begins it stands before each line.

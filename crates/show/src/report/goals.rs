@@ -15,6 +15,7 @@ use stats::compare::{
 };
 
 use ask::stated::{ALL, StatedGoal as Goal, goals, sets};
+use ask::words;
 
 use super::runs::shown_value;
 use crate::Tone;
@@ -165,7 +166,7 @@ fn ejected(results: &Results, sets: &[Set]) -> Vec<String> {
                 Some((all.len(), all.iter().map(|task| task.waited).max()?))
             });
             let (tasks, longest) = starved.unwrap_or_default();
-            let tasks = ask::words::counted(tasks as u64, "task");
+            let tasks = words::counted(tasks as u64, "task");
             let when = match set.runs {
                 1 => String::new(),
                 runs => format!(" in {} of {runs} runs, first", set.starved),
@@ -425,10 +426,8 @@ fn ends_of(goal: &Goal, values: impl Iterator<Item = f64>) -> (Option<f64>, Opti
 
 /// Names in a sentence: `a and b`, `a, b and 4 more`.
 fn listed(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [front @ .., last] if names.len() <= NAMED => format!("{} and {last}", front.join(", ")),
+    match names.len() {
+        ..=NAMED => words::listed(names),
         _ => format!(
             "{} and {} more",
             names[..NAMED].join(", "),

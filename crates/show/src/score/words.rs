@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use ask::score::Scored;
 use ask::score::trial::{Held, NULL};
-use ask::words::counted;
+use ask::words::{counted, listed};
 use model::Nanos;
 use stats::compare::skill::{Apart, PartVerdict, SkillPart, SkillRow};
 
@@ -220,14 +220,6 @@ fn two_digits(value: f64) -> String {
     match value {
         value if value < -9.99 => "< -10".to_owned(),
         value => format!("{value:.2}"),
-    }
-}
-
-fn listed(all: &[String]) -> String {
-    match all {
-        [] => String::new(),
-        [one] => one.clone(),
-        [front @ .., last] => format!("{} and {last}", front.join(", ")),
     }
 }
 
