@@ -10,7 +10,7 @@ use clap_complete::Shell;
 
 use crate::choose::Choose;
 use crate::exit::{Status, statuses};
-use crate::input;
+use crate::files;
 use crate::on_kernel;
 use crate::score::Score;
 use crate::verb::build::Build;
@@ -106,7 +106,7 @@ fn with_negative_numbers(command: Command) -> Command {
             && arg.get_value_parser().type_id() == TypeId::of::<String>()
         {
             let parser = OsStringValueParser::new();
-            arg.value_parser(parser.map(|word| input::text_of(&word)))
+            arg.value_parser(parser.map(|word| files::text_of(&word)))
         } else {
             arg
         }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -12,6 +12,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use ask::services::{FileKind, Files, Opened, Services};
 use folder::OwnFolder;
 use model::Advised;
 
@@ -118,6 +119,42 @@ fn without_name(pipe: File) -> io::Result<File> {
     file.flush()?;
     Ok(file)
 }
+
+/// The files of this computer, as questions are lent them.
+pub struct Disk;
+
+impl Files for Disk {
+    fn open(&self, path: &Path) -> io::Result<Opened> {
+        let file = open(path)?;
+        let facts = file.metadata().ok().filter(fs::Metadata::is_file);
+        Ok(Opened {
+            bytes: facts.map(|it| it.len()),
+            content: Box::new(file),
+        })
+    }
+
+    fn kind(&self, path: &Path) -> Option<FileKind> {
+        let facts = fs::metadata(real(path)).ok()?;
+        Some(if facts.is_file() {
+            FileKind::File
+        } else if facts.is_dir() {
+            FileKind::Folder
+        } else {
+            FileKind::Other
+        })
+    }
+}
+
+/// Files and nothing else of this computer.
+pub const FILES: Services<'static> = Services {
+    files: Some(&Disk),
+    compiler: None,
+    programs: None,
+    workers: None,
+    is_cancelled: None,
+    hears: None,
+    words: None,
+};
 
 #[cfg(test)]
 mod tests {

@@ -39,6 +39,7 @@ mod say;
 mod schedstat;
 mod scheduler;
 mod score;
+mod shrink;
 mod source;
 mod store;
 mod verb;
@@ -49,13 +50,15 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use ask::{ErrorKind, bundle, embedded, goal, kernel, profile, runner, runs, violation};
+use ask::{
+    ErrorKind, bundle, embedded, goal, input, kernel, policy, profile, recording, runner, runs,
+    violation, workload_arg,
+};
 use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};
 
 use crate::about::About;
 use crate::cli::{Cli, Verb};
-use crate::computer::{input, policy, recording, shrink, workload_arg};
 use crate::exit::{Status, advised, in_two_lines};
 #[cfg(not(feature = "live"))]
 use crate::without_kernel as on_kernel;

@@ -247,13 +247,13 @@ pub fn check(form: Option<export::Form>, path: Option<&Path>) -> Result<(), Usag
 /// Names the file and the two options.
 pub fn distinct(files: &[(&str, Option<&Path>)]) -> Result<(), UsageError> {
     let whole = |path: &Path| {
-        let path = input::real(path);
+        let path = files::real(path);
         path.canonicalize()
             .or_else(|_| std::path::absolute(&path))
             .ok()
     };
     // One file may have two names (hard links).
-    let facts = |path: &Path| input::real(path).metadata();
+    let facts = |path: &Path| files::real(path).metadata();
     let node = |path: &Path| facts(path).ok().map(|it| (it.dev(), it.ino()));
     let is_device = |path: &Path| is_standard(path) || facts(path).is_ok_and(|it| !it.is_file());
     let given = files

@@ -14,7 +14,7 @@ use folder::OwnFolder;
 use model::{Advice as _, Advised};
 
 use crate::exit::{self, BadSource, UnsupportedError};
-use crate::{input, output};
+use crate::{files, input, output};
 
 pub use ask::policy::is_source;
 
@@ -97,7 +97,7 @@ fn compile_renamed(
 ) -> anyhow::Result<(Built, Vec<String>)> {
     let folder = OwnFolder::new().context("no folder for the source")?;
     let copy = folder.join(&name.replace(char::REPLACEMENT_CHARACTER, "-"));
-    let text = input::bytes(path, input::WRITTEN)?;
+    let text = input::bytes(&files::FILES, path, input::WRITTEN)?;
     fs::write(&copy, text).map_err(model::CannotWrite::at(copy.display()))?;
     let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));

@@ -6,6 +6,7 @@ pub use ask::key::Key;
 use ask::sweep::KeptRuns;
 use serde_json::Value;
 
+use crate::computer::COMPUTER;
 use crate::output::{Whole, make_folder, write_whole};
 use crate::{input, interrupt};
 
@@ -98,7 +99,7 @@ impl KeptRuns for Store {
 
 /// A file of one line of JSON.
 fn read(path: &Path) -> Option<String> {
-    let mut line = input::text(path, input::OBJECT).ok()?;
+    let mut line = input::text(&COMPUTER, path, input::OBJECT).ok()?;
     if line.pop() != Some('\n') {
         return None;
     }

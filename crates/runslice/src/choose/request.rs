@@ -107,9 +107,9 @@ pub struct Choose {
 impl Choose {
     /// The candidates, the baseline first.
     fn candidates(&self) -> anyhow::Result<Vec<Candidate>> {
-        let named = |word: &String| Ok(Candidate::named(word, policy::open(word)?));
+        let named = |word: &String| Ok(Candidate::named(word, policy::open(&COMPUTER, word)?));
         let first = named(&self.baseline)?;
-        let words = policy::list(&self.policy);
+        let words = policy::list(&COMPUTER, &self.policy);
         let words = words.iter().map(named).collect::<anyhow::Result<_>>()?;
         let programs = Schedulers {
             commands: self.schedulers.clone(),
@@ -156,8 +156,8 @@ impl Choose {
     /// When two options contradict each other.
     pub fn check(&self) -> anyhow::Result<ComparisonFormat> {
         let workload = self.workload.as_deref().and_then(workload_arg::file_of);
-        let policies = policy::list(&self.policy);
-        let policies = policies.iter().map(|it| policy::file_of(it));
+        let policies = policy::list(&COMPUTER, &self.policy);
+        let policies = policies.iter().map(|it| policy::file_of(&COMPUTER, it));
         let mut read: Vec<_> = policies.map(|file| ("a policy", file)).collect();
         read.push(("--from", self.recording.from.as_deref()));
         read.push(("--workload", workload));

@@ -310,6 +310,7 @@ pub fn left_said(record: Option<&SessionRecord>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::computer::COMPUTER;
     use crate::policy;
 
     fn knobs(spec: &PolicySpec) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
@@ -326,7 +327,7 @@ mod tests {
     #[test]
     fn a_kernel_gets_the_values_for_kernels_unless_the_user_says_otherwise() {
         let read = |text: &str| {
-            let mut values = knobs(&policy::find(text).unwrap()).unwrap();
+            let mut values = knobs(&policy::find(&COMPUTER, text).unwrap()).unwrap();
             values.sort();
             values
         };
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn knobs_are_checked_before_a_kernel_sees_them() {
-        let read = |text: &str| knobs(&policy::find(text).unwrap());
+        let read = |text: &str| knobs(&policy::find(&COMPUTER, text).unwrap());
         let want = vec![("slice_ns".to_owned(), 5_000_000_u64.to_le_bytes().to_vec())];
         assert_eq!(read("fifo:slice_ns=5000000").unwrap(), want);
         for bad in [
@@ -356,7 +357,7 @@ mod tests {
 
     #[test]
     fn an_object_that_only_a_kernel_knows_is_refused_only_when_a_value_is_to_be_set() {
-        let mut spec = policy::find("fifo").unwrap();
+        let mut spec = policy::find(&COMPUTER, "fifo").unwrap();
         spec.object = std::sync::Arc::from(&b"nothing"[..]);
         assert_eq!(knobs(&spec).unwrap(), []);
         spec.set = vec![("slice_ns".to_owned(), "5000".to_owned())];

@@ -16,6 +16,7 @@ use folder::OwnFolder;
 use live::{SchedExt, Timed, TimedEnd, process};
 use serde::{Deserialize, Serialize};
 
+use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::on_kernel::session;
 use crate::programs;
@@ -90,7 +91,7 @@ pub fn run(request: &Series) -> anyhow::Result<Status> {
         &[("the plan", Some(&request.plan))],
         &[("--output", request.output.as_deref())],
     )?;
-    let text = input::text(&request.plan, input::WRITTEN)?;
+    let text = input::text(&COMPUTER, &request.plan, input::WRITTEN)?;
     let cannot = || format!("{}: no plan", request.plan.display());
     let plan: SeriesPlan = serde_json::from_str(&text).with_context(cannot)?;
     let folder = OwnFolder::new()?;

@@ -7,6 +7,7 @@ use ask::score::{Release, Score as Question};
 use clap::Args;
 use traces::foreign::Window;
 
+use crate::computer::COMPUTER;
 use crate::machine_options::MachineOptions;
 use crate::output::{self, To};
 use crate::policy;
@@ -78,7 +79,10 @@ impl Score {
     /// # Errors
     /// When the answer would be written over what is read, or has no such format.
     pub fn check(&self) -> anyhow::Result<Format> {
-        let under = self.recorded_under.as_deref().and_then(policy::file_of);
+        let under = self
+            .recorded_under
+            .as_deref()
+            .and_then(|it| policy::file_of(&COMPUTER, it));
         let read = [
             ("FILE", Some(self.recording.as_path())),
             ("SECOND", self.second.as_deref()),

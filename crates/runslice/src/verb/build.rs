@@ -8,6 +8,7 @@ use bpf::Object;
 use clap::Args;
 use model::{Advised, Kernel};
 
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::say::say;
 use crate::source::Readable;
@@ -77,7 +78,7 @@ pub fn run(request: &Build) -> anyhow::Result<Status> {
     }
     let is_other = |old: Vec<u8>| !old.is_empty() && !embedded::is_object(&old);
     let is_there = !output::is_standard(&to) && to.is_file();
-    if is_there && input::bytes(&to, input::OBJECT).map_or(true, is_other) {
+    if is_there && input::bytes(&COMPUTER, &to, input::OBJECT).map_or(true, is_other) {
         bail!(Advised::new(
             format!("{} is no object, and stays as it is", to.display()),
             "give another name with -o"

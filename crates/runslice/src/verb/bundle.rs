@@ -73,7 +73,10 @@ pub struct BundleOf {
 /// cannot be written.
 pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
     let [printed, metrics] = request.schedulers.files();
-    let policy = request.policy.as_deref().and_then(policy::file_of);
+    let policy = request
+        .policy
+        .as_deref()
+        .and_then(|it| policy::file_of(&COMPUTER, it));
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
     output::spare(
         &[
@@ -107,7 +110,7 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
 impl BundleOf {
     /// A policy's object, with what is to be set.
     fn object(&self, name: &str) -> anyhow::Result<FoundPolicy> {
-        let mut found = policy::open(name)?;
+        let mut found = policy::open(&COMPUTER, name)?;
         if found.policy.program.is_some() {
             let message = format!("{name} is a recording of a program already");
             return Err(UsageError::new(message).into());

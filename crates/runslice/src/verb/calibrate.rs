@@ -11,11 +11,12 @@ use stats::Flight;
 use stats::background::{BackgroundGroup, FEWEST, Turns};
 use traces::Tee;
 
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::kind::{self, WordKind};
 use crate::report::counted;
 use crate::say::{printable, say};
-use crate::{input, output, recording};
+use crate::{files, output, recording};
 
 /// Arguments of `runslice calibrate`.
 #[derive(Debug, Args)]
@@ -114,14 +115,14 @@ pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
 
 fn replay(path: &Path, sink: &mut dyn Sink) -> anyhow::Result<()> {
     let name = path.display().to_string();
-    if recording::is_trace(path) {
+    if recording::is_trace(&COMPUTER, path) {
         bail!(Advised::new(
             format!("{name} is a trace of another program"),
             "calibrate reads what `--events` wrote"
         ));
     }
     kind::refuse_other_file(path, WordKind::Recording)?;
-    let file = input::open(path).map_err(model::CannotRead::at(&name))?;
+    let file = files::open(path).map_err(model::CannotRead::at(&name))?;
     traces::replay(BufReader::new(file), sink).context(name)
 }
 

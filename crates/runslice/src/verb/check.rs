@@ -9,6 +9,7 @@ use clap::Args;
 use model::{Kernel, MachineSpec};
 use sim::PolicyError;
 
+use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::scheduler::LoaderOptions;
 use crate::table::Table;
@@ -75,7 +76,7 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     if request.costs {
         return costs::print(name);
     }
-    let mut policy = policy::find(name)?;
+    let mut policy = policy::find(&COMPUTER, name)?;
     policy.set.extend(request.set.iter().cloned());
     let file = Arc::clone(&policy.object);
     let object = Object::parse(&file).with_context(|| name.to_owned())?;
@@ -85,7 +86,7 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     }
     if request.vm {
         // There is no compiler in a guest.
-        let built = policy::file_of(name).filter(|path| source::is_source(path));
+        let built = policy::file_of(&COMPUTER, name).filter(|path| source::is_source(path));
         let Some(path) = built else {
             return on_kernel::ask(name, &request.kernel, &mut to);
         };

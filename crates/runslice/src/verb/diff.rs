@@ -95,7 +95,7 @@ impl Diff {
     fn found(&self) -> anyhow::Result<Vec<FoundPolicy>> {
         let mut all = Vec::new();
         for name in [&self.old, &self.new].into_iter().flatten() {
-            let mut found = policy::open(name)?;
+            let mut found = policy::open(&COMPUTER, name)?;
             self.prepare.apply(&mut found.policy);
             all.push(found);
         }
@@ -116,7 +116,10 @@ impl Diff {
 
     /// Refuses files of programs that would take the place of what is read.
     fn check(&self) -> anyhow::Result<()> {
-        let policies = [&self.old, &self.new].map(|name| name.as_deref().and_then(policy::file_of));
+        let policies = [&self.old, &self.new].map(|name| {
+            name.as_deref()
+                .and_then(|it| policy::file_of(&COMPUTER, it))
+        });
         let workload = self.workload.as_deref().and_then(workload_arg::file_of);
         let [old, new] = policies;
         let read = [

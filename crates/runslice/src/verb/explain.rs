@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ask::explain::{Explain as Question, ExplainOf};
+use ask::shrink::Case;
 use clap::Args;
 use explain::why::{Fault, Finding, Right};
 use model::{Nanos, SimTime};
@@ -20,7 +21,7 @@ use crate::prepare::Prepare;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::shrink::{Case, shrink};
+use crate::shrink::shrink;
 use crate::violation::Property;
 use crate::workload_arg::Written;
 use crate::{look, output, policy, workload_arg};
@@ -137,7 +138,7 @@ impl Explain {
 
     fn found(&self) -> anyhow::Result<FoundPolicy> {
         let mut found = match (&self.policy, self.schedulers.one()?) {
-            (Some(policy), None) => policy::open(policy)?,
+            (Some(policy), None) => policy::open(&COMPUTER, policy)?,
             (None, Some(program)) => FoundPolicy::of_policy(program),
             _ => {
                 let message = "give a policy or --scheduler, or --events, or --dump";
@@ -172,7 +173,10 @@ impl Explain {
             return Err(UsageError::new(message).into());
         }
         let [printed, metrics] = self.schedulers.files();
-        let policy = self.policy.as_deref().and_then(policy::file_of);
+        let policy = self
+            .policy
+            .as_deref()
+            .and_then(|it| policy::file_of(&COMPUTER, it));
         let workload = self.workload.as_deref().and_then(workload_arg::file_of);
         output::spare(
             &[

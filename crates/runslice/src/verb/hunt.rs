@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use ask::hunt::Hunt as Question;
+use ask::shrink::{Case, Shrunk, Size};
 use clap::Args;
 use explain::why::{Finding, Right};
 use model::{Advised, PolicySpec, span};
@@ -23,7 +24,7 @@ use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::shrink::{Case, LONGEST, Shrunk, Size, shrink};
+use crate::shrink::{LONGEST, shrink};
 use crate::violation::{self, Property, Signature};
 use crate::{input, interrupt, look, output, workload_arg};
 
@@ -225,8 +226,8 @@ impl Hunter<'_> {
         };
         let file = self.folder.join(&last.file);
         let named = || file.display().to_string();
-        let bundle =
-            Bundle::read(&COMPUTER, &input::bytes(&file, input::OBJECT)?).with_context(named)?;
+        let bundle = Bundle::read(&COMPUTER, &input::bytes(&COMPUTER, &file, input::OBJECT)?)
+            .with_context(named)?;
         let mut case = Case::of_bundle(bundle).with_context(named)?;
         if case.policy.program.is_some() {
             // A recording fits no smaller run.

@@ -10,6 +10,7 @@ use clap::{Args, ValueHint};
 use model::{Advised, Kernel, suggest};
 use policies::Policy;
 
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::report::{TableName, counted};
 use crate::table::Table;
@@ -185,7 +186,7 @@ fn policy_in_full(policy: &Policy) -> anyhow::Result<String> {
 
 fn workload_in_full(shipped: &Shipped) -> anyhow::Result<String> {
     let name = shipped.name;
-    let workload = workload_arg::find(name, &[])?;
+    let workload = workload_arg::find(&COMPUTER, name, &[])?;
     let mut text = wrapped(&format!("{name}: {}", shipped.summary()));
     let machine = &workload.machine;
     let end = workload.stop.after.map(|after| format!(", {after} long"));

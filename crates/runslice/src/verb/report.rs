@@ -19,7 +19,7 @@ use crate::kind::{self, WordKind};
 use crate::page::{Fold, Page};
 use crate::report::page::{self, PagePart};
 use crate::report::{Outcome, Results, World};
-use crate::{input, output, schedstat};
+use crate::{files, output, schedstat};
 use model::span;
 
 /// Arguments of `runslice report`.
@@ -231,7 +231,7 @@ fn write_figures(
 /// Reads one file, whatever it is.
 fn read(path: &Path, request: &Report, input: &mut Input) -> anyhow::Result<()> {
     let named = || path.display().to_string();
-    let file = input::open(path).map_err(model::CannotRead::at(named()))?;
+    let file = files::open(path).map_err(model::CannotRead::at(named()))?;
     let mut source = BufReader::new(file);
     let begin = source.fill_buf().with_context(named)?;
     if begin.starts_with(b"{") {

@@ -179,8 +179,8 @@ impl Sim {
     /// The policies, those of schedulers' own programs last.
     fn policies(&self) -> anyhow::Result<Vec<FoundPolicy>> {
         let mut all = Vec::new();
-        for argument in policy::list(&self.policy) {
-            let mut found = policy::open(&argument)?;
+        for argument in policy::list(&COMPUTER, &self.policy) {
+            let mut found = policy::open(&COMPUTER, &argument)?;
             self.run.prepare.apply(&mut found.policy);
             all.push(found);
         }
@@ -291,7 +291,7 @@ fn fails(request: &Sim, specs: &[RunSpec]) -> anyhow::Result<bool> {
 
 /// What is read, by what names it.
 fn sources<'a>(request: &'a Sim, policies: &'a [String]) -> Vec<(&'a str, Option<&'a Path>)> {
-    let policies = policies.iter().map(|it| policy::file_of(it));
+    let policies = policies.iter().map(|it| policy::file_of(&COMPUTER, it));
     let mut read: Vec<_> = policies.map(|file| ("a policy", file)).collect();
     read.push(("--from", request.recording.from.as_deref()));
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
@@ -321,7 +321,10 @@ fn check_each(request: &Sim, specs: &[RunSpec]) -> anyhow::Result<()> {
         .map(|(o, path)| (*o, Some(&**path)))
         .collect();
     written.push(("--output", request.output.as_deref()));
-    output::spare(&sources(request, &policy::list(&request.policy)), &written)
+    output::spare(
+        &sources(request, &policy::list(&COMPUTER, &request.policy)),
+        &written,
+    )
 }
 
 /// Refuses what does not fit together, before the work; the format of the results.
@@ -338,7 +341,7 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
         output::page_file(output)?;
     }
     let [printed, metrics] = request.schedulers.files();
-    let policies = policy::list(&request.policy);
+    let policies = policy::list(&COMPUTER, &request.policy);
     let written = [
         ("--events", request.events.as_deref()),
         ("--trace", request.trace.as_deref()),
@@ -524,7 +527,8 @@ fn many(
 /// One run, with everything that listens to it.
 fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outcome, Drawn)> {
     let name = &spec.policy.name;
-    let several = policy::list(&request.policy).len() + request.schedulers.commands.len() > 1;
+    let several =
+        policy::list(&COMPUTER, &request.policy).len() + request.schedulers.commands.len() > 1;
     let create = |path: &Option<PathBuf>| -> anyhow::Result<_> {
         let Some(path) = path else { return Ok(None) };
         let path = output::path_for(path, name, several);

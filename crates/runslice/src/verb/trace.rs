@@ -25,7 +25,7 @@ use crate::runner::Runner;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::{input, on_kernel, output, policy, workload_arg};
+use crate::{files, on_kernel, output, policy, workload_arg};
 use model::{span, suggest};
 
 /// What the events of a traced kernel call its load.
@@ -133,7 +133,7 @@ impl Trace {
                 let message = "--sim and --scheduler each name a policy: give one";
                 return Err(UsageError::new(message).into());
             }
-            (Some(policy), None) => Some(policy::open(policy)?),
+            (Some(policy), None) => Some(policy::open(&COMPUTER, policy)?),
             (None, program) => program.map(FoundPolicy::of_policy),
         };
         found
@@ -250,7 +250,10 @@ fn check(request: &Trace) -> anyhow::Result<Format> {
     }
     let (from, to) = (request.from.as_deref(), request.to.output.as_deref());
     let [printed, metrics] = request.schedulers.files();
-    let policy = request.sim.as_deref().and_then(policy::file_of);
+    let policy = request
+        .sim
+        .as_deref()
+        .and_then(|it| policy::file_of(&COMPUTER, it));
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
     output::spare(
         &[
@@ -282,7 +285,7 @@ fn fill(
     sinks.extend(decider.map(|it| it as &mut dyn Sink));
     let mut to = Tee::new(sinks);
     if let Some(path) = &request.from {
-        let file = input::open(path).map_err(model::CannotRead::at(path.display()))?;
+        let file = files::open(path).map_err(model::CannotRead::at(path.display()))?;
         traces::replay(BufReader::new(file), &mut to)
             .with_context(|| path.display().to_string())?;
         return Ok(None);

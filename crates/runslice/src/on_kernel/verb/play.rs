@@ -16,6 +16,7 @@ use stats::{Metrics, Report, Tails};
 use traces::{JsonLines, Perfetto, Tee};
 use workload::{RunSpec, Workload};
 
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::look::LookOptions;
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
@@ -101,7 +102,10 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
     if request.table != TableName::Groups && format.export().is_none() {
         return Err(report::table_of_csv().into());
     }
-    let policy = request.policy.as_deref().and_then(policy::file_of);
+    let policy = request
+        .policy
+        .as_deref()
+        .and_then(|it| policy::file_of(&COMPUTER, it));
     let workload = workload_arg::file_of(&request.workload);
     output::spare(
         &[("--policy", policy), ("the workload", workload)],
@@ -111,14 +115,18 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
             ("--output", request.to.output.as_deref()),
         ],
     )?;
-    let load = workload_arg::find(&request.workload, &request.scale)?;
+    let load = workload_arg::find(&COMPUTER, &request.workload, &request.scale)?;
     let cpus = record::cpus();
     let refusals = play::refusals(&load, cpus);
     if !refusals.is_empty() {
         let list = refusals.join("\n");
         return Err(UsageError::new(format!("this workload cannot be played:\n{list}")).into());
     }
-    let policy = request.policy.as_deref().map(policy::find).transpose()?;
+    let policy = request
+        .policy
+        .as_deref()
+        .map(|it| policy::find(&COMPUTER, it))
+        .transpose()?;
     check_machine(request, policy.as_ref())?;
     play::notes(&load).iter().for_each(|note| say(note));
     process::catch_signals();
@@ -339,8 +347,8 @@ impl Play {
                 ..spec.clone()
             };
             if let Some(argument) = &self.policy {
-                let argument = policy::as_on_kernel(argument, same.machine.kernel)?;
-                same.policy = policy::find(&argument)?;
+                let argument = policy::as_on_kernel(&COMPUTER, argument, same.machine.kernel)?;
+                same.policy = policy::find(&COMPUTER, &argument)?;
             }
             let simulated = against::run(&same, take.before)?;
             let played = outcome.compared.as_ref().context("a play is compared")?;

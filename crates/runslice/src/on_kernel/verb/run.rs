@@ -14,6 +14,7 @@ use live::{Attached, Loaded, PolicyEnding, ProcessTree, Timed, process};
 use model::{Advised, Nanos, PolicySpec};
 
 use crate::exit::{Status, UnsupportedError};
+use crate::computer::COMPUTER;
 use crate::interrupt;
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
 use crate::on_kernel::command;
@@ -110,7 +111,7 @@ pub fn run(request: &Run) -> anyhow::Result<Status> {
     if let Some(text) = &request.scheduler {
         return run_program(request, text);
     }
-    let spec = policy::find(request.policy.as_deref().unwrap_or_default())?;
+    let spec = policy::find(&COMPUTER, request.policy.as_deref().unwrap_or_default())?;
     let attaching = request.attaching();
     let job = Job {
         request,

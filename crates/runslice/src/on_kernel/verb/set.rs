@@ -11,6 +11,7 @@ use live::preflight::{self, MachineFacts};
 use live::process;
 use model::Advised;
 
+use crate::computer::COMPUTER;
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::on_kernel::session::{RunningProcess, SessionPaths, SessionRecord};
 use crate::on_kernel::tunables::{self, Tunables};
@@ -52,7 +53,7 @@ pub fn run(request: &Set) -> anyhow::Result<Status> {
         let name = record.name();
         bail!("{name} is a scheduler's own program: give it its own options when it is started");
     }
-    let object = policy::read(&place.object())?;
+    let object = policy::read(&COMPUTER, &place.object())?;
     let mut tunables = Tunables::of(&record.policy, &object)?;
     let changes = request.settings.iter().map(|(name, text)| {
         check(&mut tunables, record.name(), name, text)
@@ -83,7 +84,7 @@ pub fn run(request: &Set) -> anyhow::Result<Status> {
 
 /// The record of the policy that the user means.
 fn running(request: &Set, place: &SessionPaths) -> anyhow::Result<SessionRecord> {
-    let wanted = policy::label(&request.policy);
+    let wanted = policy::label(&COMPUTER, &request.policy);
     match place.find()? {
         RunningProcess::Running(record) if record.name() == wanted => Ok(*record),
         RunningProcess::Running(record) => {

@@ -14,6 +14,7 @@ use live::{Holder, SchedExt};
 use serde::Serialize;
 
 use crate::exit::{Status, UnsupportedError};
+use crate::computer::COMPUTER;
 use crate::on_kernel::attach::left_said;
 use crate::on_kernel::session::{RunningProcess, SessionPaths, SessionRecord};
 use crate::on_kernel::tunables::Tunables;
@@ -237,7 +238,7 @@ impl Own {
         };
         // A scheduler's own program has none that runslice knows.
         let object = if place.object().exists() {
-            policy::read(&place.object()).map(Some)
+            policy::read(&COMPUTER, &place.object()).map(Some)
         } else {
             Ok(None)
         };

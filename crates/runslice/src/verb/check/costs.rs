@@ -5,6 +5,7 @@ use std::io::Write as _;
 use sim::Tally;
 use sim::costs::{Costs, measure};
 
+use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::table::Table;
 use crate::{output, policy};
@@ -29,7 +30,7 @@ const SHOWN: [&str; 9] = [
 /// # Errors
 /// When there is no such policy, or it cannot be run.
 pub fn print(object: &str) -> anyhow::Result<Status> {
-    let policy = policy::find(object)?;
+    let policy = policy::find(&COMPUTER, object)?;
     let costs = HOGS.iter().map(|hogs| measure(&policy, *hogs));
     let costs: Vec<Costs> = costs.collect::<Result<_, _>>()?;
     let mut to = output::open(None)?;

@@ -22,7 +22,7 @@ use crate::{kernel, output, workload_arg};
 pub fn check(command: &str, options: &LoaderOptions) -> anyhow::Result<Status> {
     let policy = scheduler::policy_of(command, options)?;
     let program = policy.program.clone().unwrap_or_default();
-    let workload = Arc::new(workload_arg::find("desk", &[])?);
+    let workload = Arc::new(workload_arg::find(&COMPUTER, "desk", &[])?);
     let mut to = output::open(None)?;
     let mut status = Status::Done;
     for kernel in kernel::CHECKED {

@@ -39,10 +39,10 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(PlaysRequest, Lacking)> {
     let words = if request.policy.is_empty() {
         POLICIES.map(str::to_owned).to_vec()
     } else {
-        policy::list(&request.policy)
+        policy::list(&COMPUTER, &request.policy)
     };
     for word in &words {
-        policy::find(word)?;
+        policy::find(&COMPUTER, word)?;
     }
     let cpus = match place {
         KernelPlace::Guest => request.cpus,
@@ -158,10 +158,10 @@ fn command(asked: &PlaysRequest, play: &Play, at: usize, folder: &Path) -> anyho
     fs::write(folder.join(&load), &asked.texts[play.workload]).with_context(cannot)?;
     let words = &asked.asked.policies[play.policy];
     // A file of this computer is not where the command starts; its bytes and knobs are.
-    let policy = match policy::file_of(words) {
+    let policy = match policy::file_of(&COMPUTER, words) {
         None => words.clone(),
         Some(_) => {
-            let found = policy::find(words)?;
+            let found = policy::find(&COMPUTER, words)?;
             let object = format!("./policy-{at}.bpf.o");
             fs::write(folder.join(&object), &found.object).with_context(cannot)?;
             let knobs = found

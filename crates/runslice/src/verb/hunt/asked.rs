@@ -17,7 +17,11 @@ impl Hunt {
     /// When a policy or the workload is bad.
     pub(super) fn question(&self) -> anyhow::Result<Question> {
         let found = self.found()?;
-        let against = self.against.as_deref().map(policy::open).transpose()?;
+        let against = self
+            .against
+            .as_deref()
+            .map(|it| policy::open(&COMPUTER, it))
+            .transpose()?;
         let against = against.map(|mut old| {
             self.prepare.apply(&mut old.policy);
             old.policy
@@ -52,7 +56,7 @@ impl Hunt {
     /// The policy or the program to search.
     fn found(&self) -> anyhow::Result<FoundPolicy> {
         let mut found = match (&self.policy, self.schedulers.one()?) {
-            (Some(policy), None) => policy::open(policy)?,
+            (Some(policy), None) => policy::open(&COMPUTER, policy)?,
             (None, Some(program)) => FoundPolicy::of_policy(program),
             _ => return Err(UsageError::new("give a policy or --scheduler").into()),
         };

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use model::Advised;
 use serde::{Deserialize, Serialize};
 
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::{input, output};
 
@@ -62,7 +63,7 @@ impl HuntState {
         {
             return Ok(fresh);
         }
-        let text = input::text(&path, input::WRITTEN)?;
+        let text = input::text(&COMPUTER, &path, input::WRITTEN)?;
         let name = || path.display().to_string();
         let state: Self = serde_json::from_str(&text).with_context(name)?;
         if state.runslice_hunt != VERSION {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::plan::{BenchArm, BenchTurn};
 use super::{EJECTED, Measured};
+use crate::computer::COMPUTER;
 use crate::{input, output};
 
 /// Runs by number, and why they are void if they are.
@@ -35,7 +36,7 @@ impl Folder {
         let logs = path.join("logs");
         output::make_folder(&logs)?;
         let file = path.join(own::BENCH);
-        match input::text(&file, input::WRITTEN) {
+        match input::text(&COMPUTER, &file, input::WRITTEN) {
             Ok(text) => check_same(&file, &text, plan)?,
             Err(_) => {
                 let text = serde_json::to_string_pretty(plan).context("the plan")?;

@@ -2,6 +2,7 @@
 
 use model::{Advised, PolicySpec, Rng};
 
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::policy;
 use crate::scheduler::{self, LoaderOptions};
@@ -39,7 +40,7 @@ pub struct BenchTurn {
 /// # Errors
 /// When a policy is unknown, or listed twice.
 pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<BenchArm>> {
-    let words = policy::list(list);
+    let words = policy::list(&COMPUTER, list);
     let own = |name: &str| BenchArm {
         name: name.to_owned(),
         policy: None,
@@ -55,7 +56,7 @@ pub fn arms(list: &[String], schedulers: &[String]) -> anyhow::Result<Vec<BenchA
             );
             return Err(UsageError::new(message).into());
         }
-        policies.push(policy::find(word)?);
+        policies.push(policy::find(&COMPUTER, word)?);
     }
     for text in schedulers {
         policies.push(scheduler::policy_of(text, &LoaderOptions::default())?);

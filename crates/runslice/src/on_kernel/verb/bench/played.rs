@@ -10,6 +10,7 @@ use stats::{Metrics, Millionths};
 use workload::Workload;
 
 use super::plan::BenchArm;
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::table::Table;
 use crate::workload_arg;
@@ -29,7 +30,7 @@ impl Beside {
     /// # Errors
     /// When there is none of that name, or it cannot be played here.
     pub fn find(name: &str, scale: &[(String, i64)]) -> anyhow::Result<Self> {
-        let load = workload_arg::find(name, scale)?;
+        let load = workload_arg::find(&COMPUTER, name, scale)?;
         let refusals = play::refusals(&load, record::cpus());
         if !refusals.is_empty() {
             let list = refusals.join("\n");

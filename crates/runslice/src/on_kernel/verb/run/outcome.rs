@@ -263,12 +263,13 @@ mod tests {
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::ExitStatus;
 
+    use crate::computer::COMPUTER;
     use live::TaskCounts;
 
     use super::*;
 
     fn outcome() -> RunOutcome {
-        let spec = crate::policy::find("fifo:slice_ns=5000000").unwrap();
+        let spec = crate::policy::find(&COMPUTER, "fifo:slice_ns=5000000").unwrap();
         let mut outcome = RunOutcome::new(&spec, &["make".to_owned()]);
         let pairs = |pairs: &[(&str, u64)]| {
             let owned = pairs
