@@ -1,7 +1,7 @@
 //! The columns of every table, each with its name, unit, meaning and source in the report.
 //!
-//! The names in CSV, Parquet and JSON, the titles of human tables and `runslice list --columns` come
-//! from here.
+//! The names in CSV, Parquet and JSON, the titles of human tables and `runslice list --columns`
+//! come from here.
 
 use std::fmt;
 

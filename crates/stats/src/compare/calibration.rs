@@ -355,7 +355,11 @@ fn the_document_sums_the_table_up() {
     for said in [
         format!("at most {} claim one", most("| the same ")),
         format!("{runs} of 10 runs, {pairs} of 10 pairs, and all of 20 find it"),
-        format!("{} to {} of 10 or 20", least.unwrap_or(0), large.unwrap_or(0)),
+        format!(
+            "{} to {} of 10 or 20",
+            least.unwrap_or(0),
+            large.unwrap_or(0)
+        ),
         format!("at most {} find it", most("| 5 % more | log-normal")),
     ] {
         assert!(DOCUMENT.contains(&said), "docs/comparing.md lacks {said}");
