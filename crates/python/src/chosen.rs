@@ -8,12 +8,13 @@ use ask::goal::Goal;
 use ask::policy;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use show::{Origin, choice};
+use show::format::COMPARISONS;
+use show::{Format, Origin, choice};
 
+use crate::errors::raise;
 use crate::given::{PyLoad, PyPolicy};
-use crate::options::{Options, check_format, in_format, verb};
-use crate::table::{PyTable, form};
-use crate::verdict::FORMATS;
+use crate::options::{Options, format_of, in_format, verb};
+use crate::table::PyTable;
 use crate::wait::wait;
 
 /// What was chosen, and why.
@@ -110,13 +111,13 @@ impl PyChosen {
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        check_format(format, &FORMATS)?;
+        let form = format_of(format, COMPARISONS).map_err(|error| raise(error.into()))?;
         let (chosen, origin) = (&self.chosen, Origin::new(self.command(format)));
-        let page = choice::page(chosen, &origin).filter(|_| format == "html");
-        let bytes = runslice::in_memory(form(format), |to| match (form(format), page) {
+        let page = choice::page(chosen, &origin).filter(|_| form == Format::Html);
+        let bytes = runslice::in_memory(form.export(), |to| match (form.export(), page) {
             (_, Some(page)) => page.write(to),
             (Some(form), _) => choice::table(chosen, &origin).write(form, to),
-            _ if format == "json" => choice::json(chosen, &origin, to),
+            _ if form == Format::Json => choice::json(chosen, &origin, to),
             _ => choice::text(chosen, runslice::width(), to),
         });
         Ok(PyBytes::new(py, &bytes?))

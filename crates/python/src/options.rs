@@ -13,8 +13,10 @@ use ask::workload_arg::{parse_duration, parse_scale};
 use model::{Advice as _, Advised, Nanos};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use show::Format;
+use show::format::OfferedFormats;
 
-use crate::errors::{raise, usage};
+use crate::errors::usage;
 
 /// Options with their values, as a command line has them; a result says which one gives the same.
 #[derive(Clone, Debug, Default)]
@@ -52,10 +54,15 @@ pub fn verb(verb: &str) -> impl Iterator<Item = String> + use<> {
     ["runslice", verb].map(str::to_owned).into_iter()
 }
 
-/// Refuses a format that is none of `all`.
-pub fn check_format(format: &str, all: &[&str]) -> PyResult<()> {
-    let checked = one_of("--format <FORMAT>", format, all);
-    checked.map(drop).map_err(|error| raise(error.into()))
+/// The format of this name, of those that an answer has.
+///
+/// # Errors
+/// When it has no such format.
+pub fn format_of(name: &str, offered: OfferedFormats) -> Result<Format, UsageError> {
+    Format::of(name, offered).ok_or_else(|| {
+        let names: Vec<&str> = offered.iter().map(|(format, _)| format.name()).collect();
+        none_of("--format <FORMAT>", name, &names)
+    })
 }
 
 /// One of `all`, or the words for a wrong one.
@@ -64,10 +71,12 @@ pub fn check_format(format: &str, all: &[&str]) -> PyResult<()> {
 /// When it is none.
 pub fn one_of<'a>(option: &str, text: &str, all: &[&'a str]) -> Result<&'a str, UsageError> {
     let found = all.iter().find(|it| **it == text).copied();
-    found.ok_or_else(|| {
-        let what = format!("`{text}` is no value for `{option}`");
-        UsageError::new(Advised::new(what, format!("there are: {}", all.join(", "))))
-    })
+    found.ok_or_else(|| none_of(option, text, all))
+}
+
+fn none_of(option: &str, text: &str, all: &[&str]) -> UsageError {
+    let what = format!("`{text}` is no value for `{option}`");
+    UsageError::new(Advised::new(what, format!("there are: {}", all.join(", "))))
 }
 
 /// Python's values by the names of the options, as they are read.

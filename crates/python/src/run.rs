@@ -14,9 +14,10 @@ use model::Sink;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use show::figure::Collector;
+use show::format::RUNS;
 use show::report::page::{self, PagePart};
 use show::report::{self, TableName, checks, human, json};
-use show::{Look, Origin};
+use show::{Format, Look, Origin};
 use stats::{Metrics, Tails};
 use traces::{EventColumns, Tee};
 use workload::RunSpec;
@@ -24,15 +25,10 @@ use workload::RunSpec;
 use crate::errors::{raise, usage};
 use crate::explained::Explained;
 use crate::given::{PyLoad, PyPolicy};
-use crate::options::{self, Options, Words, one_of};
-use crate::table::{PyTable, form};
+use crate::options::{self, Options, Words, format_of, one_of};
+use crate::table::PyTable;
 use crate::verdict::PyVerdict;
 use crate::wait::wait;
-
-/// The formats of runs.
-const FORMATS: [&str; 7] = [
-    "human", "html", "json", "csv", "parquet", "junit", "markdown",
-];
 
 /// What is asked for.
 #[pyclass(frozen, name = "Request", module = "runslice._runslice")]
@@ -194,12 +190,12 @@ impl PyRun {
 
     fn written(&self, services: &Services<'_>, shape: &Shape) -> anyhow::Result<Vec<u8>> {
         let format = match shape.format.as_str() {
-            "" => runslice::ending(shape.output.as_deref().map(Path::new), &FORMATS)?,
-            name => Some(one_of("--format <FORMAT>", name, &FORMATS)?),
+            "" => runslice::ending(shape.output.as_deref().map(Path::new), RUNS)?,
+            name => Some(format_of(name, RUNS)?),
         };
-        let format = format.unwrap_or("human");
+        let format = format.unwrap_or(Format::Human);
         let table = table_of(&shape.table)?;
-        let export = form(format);
+        let export = format.export();
         if table != TableName::Groups && export.is_none() {
             return Err(runslice::table_of_csv().into());
         }
@@ -208,7 +204,7 @@ impl PyRun {
             &self.simulated.results,
             self.request.question.runs.is_some(),
         );
-        if format == "html" {
+        if format == Format::Html {
             return self.page(services, &origin);
         }
         let look = Look {
@@ -218,10 +214,10 @@ impl PyRun {
         };
         let bytes = runslice::in_memory(export, |to| match (format, export) {
             (_, Some(export)) => report::table(results, table, &origin).write(export, to),
-            ("json", _) if is_many => json::write_runs(results, &origin, to),
-            ("json", _) => json::write(results, &origin, to),
-            ("junit", _) => checks::junit(results, None, to),
-            ("markdown", _) => checks::markdown(results, None, is_many, to),
+            (Format::Json, _) if is_many => json::write_runs(results, &origin, to),
+            (Format::Json, _) => json::write(results, &origin, to),
+            (Format::Junit, _) => checks::junit(results, None, to),
+            (Format::Markdown, _) => checks::markdown(results, None, is_many, to),
             _ if is_many => report::runs::write(results, look, to),
             _ => human::write(results, look, to),
         });

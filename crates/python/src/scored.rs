@@ -6,15 +6,13 @@ use ask::recording::parse_window;
 use ask::score::{self, Release, Score};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use show::Origin;
+use show::format::TABLES;
+use show::{Format, Origin};
 
-use crate::errors::usage;
-use crate::options::{Options, check_format, in_format, verb};
-use crate::table::{PyTable, form};
+use crate::errors::{raise, usage};
+use crate::options::{Options, format_of, in_format, verb};
+use crate::table::PyTable;
 use crate::wait::wait;
-
-/// The formats of a score.
-const FORMATS: [&str; 4] = ["human", "json", "csv", "parquet"];
 
 /// A score.
 #[pyclass(frozen, name = "Scored", module = "runslice._runslice")]
@@ -72,11 +70,11 @@ impl PyScored {
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        check_format(format, &FORMATS)?;
+        let form = format_of(format, TABLES).map_err(|error| raise(error.into()))?;
         let (scored, origin) = (&self.scored, Origin::new(self.command(format)));
-        let bytes = runslice::in_memory(form(format), |to| match (format, form(format)) {
+        let bytes = runslice::in_memory(form.export(), |to| match (form, form.export()) {
             (_, Some(form)) => show::score::table(scored, &origin).write(form, to),
-            ("json", _) => show::score::json(scored, &origin, to),
+            (Format::Json, _) => show::score::json(scored, &origin, to),
             _ => show::score::text(scored, runslice::width(), to),
         });
         Ok(PyBytes::new(py, &bytes?))

@@ -16,7 +16,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
-use show::export::{ColumnKind, ExportTable, Form};
+use show::export::{ColumnKind, ExportTable};
 use traces::EventColumns;
 
 use crate::errors::Error;
@@ -25,15 +25,6 @@ use crate::errors::Error;
 /// nothing is copied for that.
 #[pyclass(frozen, name = "Table", module = "runslice._runslice")]
 pub struct PyTable(RecordBatch);
-
-/// The form of a table in the format of this name; `None` if that has no table alone.
-pub fn form(format: &str) -> Option<Form> {
-    match format {
-        "csv" => Some(Form::Csv),
-        "parquet" => Some(Form::Parquet),
-        _ => None,
-    }
-}
 
 /// What no columns of ours can end in: they have one length and the types of their schema.
 fn wrong(error: &ArrowError) -> PyErr {

@@ -9,11 +9,13 @@ use ask::sets::{self, File};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::Value;
-use show::Origin;
 use show::comparison::{self, Compared, verdict};
+use show::format::COMPARISONS;
+use show::{Format, Origin};
 
-use crate::options::{Options, check_format, in_format, verb};
-use crate::table::{PyTable, form};
+use crate::errors::raise;
+use crate::options::{Options, format_of, in_format, verb};
+use crate::table::PyTable;
 use crate::wait::wait;
 
 /// A comparison that was made.
@@ -46,9 +48,6 @@ impl Given {
 
 /// The words of the command line before the options, and what is compared.
 type Sets = (Vec<String>, Vec<File>);
-
-/// The formats of comparisons.
-pub const FORMATS: [&str; 5] = ["human", "html", "json", "csv", "parquet"];
 
 impl PyVerdict {
     /// Compares the sets that `read` gives, with the command line before the options.
@@ -115,17 +114,17 @@ impl PyVerdict {
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
-        check_format(format, &FORMATS)?;
+        let form = format_of(format, COMPARISONS).map_err(|error| raise(error.into()))?;
         let origin = Origin::new(self.command(format));
         let compared = Compared {
             family: &self.judged.family,
             rows: &self.judged.rows,
             settings: &self.judged.settings,
         };
-        let bytes = runslice::in_memory(form(format), |to| match (format, form(format)) {
+        let bytes = runslice::in_memory(form.export(), |to| match (form, form.export()) {
             (_, Some(form)) => comparison::table_of(compared.rows, &origin).write(form, to),
-            ("json", _) => comparison::json(&compared, &origin, to),
-            ("html", _) => comparison::page(&compared, &origin).write(to),
+            (Format::Json, _) => comparison::json(&compared, &origin, to),
+            (Format::Html, _) => comparison::page(&compared, &origin).write(to),
             _ => comparison::text(&compared, Some(runslice::width()), to),
         });
         Ok(PyBytes::new(py, &bytes?))

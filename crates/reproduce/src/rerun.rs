@@ -4,10 +4,12 @@ use std::io::Write as _;
 
 use model::{Advised, suggest};
 use runslice::door::{
-    ExperimentMachine, Format, KernelPlace, Reproduce, Status, Store, UsageError, WordKind,
-    mistaken, output, say,
+    ExperimentMachine, KernelPlace, Reproduce, Status, Store, UsageError, WordKind, mistaken,
+    output, say,
 };
+use show::Format;
 use show::figure::Chart;
+use show::format::EXPERIMENTS;
 
 use crate::experiments::cells::ExperimentResults;
 use crate::experiments::claim::Rules;
@@ -91,7 +93,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         Some(folder) => Files::of_folder(folder)?,
         None => Files::embedded(),
     };
-    let format = output::form(request.format, request.output.as_deref(), Format::Human)?;
+    let format = output::form(request.format, request.output.as_deref(), EXPERIMENTS)?;
     if format == Format::Html {
         output::page_file(request.output.as_deref())?;
     }
@@ -140,12 +142,12 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     let pages: Vec<Page<'_>> = reruns.iter().map(page).collect::<Result<_, _>>()?;
     let mut to = output::open(request.output.as_deref())?;
     match format {
-        Format::Human => human::write(&pages, &mut to)?,
         Format::Html => {
             let verdict = page::write(&pages, &mut to)?;
             output::announce(&verdict, request.output.as_deref())?;
         }
         Format::Json => json::write(&pages, &mut to)?,
+        _ => human::write(&pages, &mut to)?,
     }
     to.flush()?;
     let results = reruns.iter().flat_map(|rerun| &rerun.results);

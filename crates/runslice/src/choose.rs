@@ -8,12 +8,12 @@ use ask::choose::Chosen as Answer;
 use show::choice;
 
 use crate::about::About;
-use crate::comparison::ComparisonFormat;
 use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::export::ExportTable;
 use crate::look;
 use crate::page::Page;
+use crate::report::Format;
 
 pub use request::Choose;
 
@@ -35,12 +35,12 @@ impl Chosen {
     ///
     /// # Errors
     /// When `to` does not take it.
-    pub fn write(&self, form: ComparisonFormat, to: &mut dyn Write) -> io::Result<()> {
-        let page = self.page().filter(|_| form == ComparisonFormat::Html);
+    pub fn write(&self, form: Format, to: &mut dyn Write) -> io::Result<()> {
+        let page = self.page().filter(|_| form == Format::Html);
         match (form.export(), page) {
             (_, Some(page)) => page.write(to),
             (Some(export), _) => self.table().write(export, to),
-            _ if form == ComparisonFormat::Json => choice::json(&self.0, &About::origin(), to),
+            _ if form == Format::Json => choice::json(&self.0, &About::origin(), to),
             _ => choice::text(&self.0, look::width(), to),
         }
     }

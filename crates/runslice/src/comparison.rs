@@ -5,15 +5,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ask::compare::{Compare as Question, Ending};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use show::comparison;
+use show::format::COMPARISONS;
 use stats::compare::{MetricRow, Settings};
 
 use crate::about::About;
 use crate::exit::{Status, UsageError};
-use crate::export;
 use crate::output;
 use crate::page::Page;
+use crate::report::Format;
 
 pub use ask::compare::{FailIf, parse_percent, refuse_nothing};
 pub use show::comparison::{Compared, verdict};
@@ -83,46 +84,15 @@ impl Asking {
     }
 }
 
-/// Output format of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ComparisonFormat {
-    /// Tables to read.
-    Human,
-    /// A page with pictures, for --output.
-    Html,
-    /// One JSON document with all results.
-    Json,
-    /// One row for each comparison.
-    Csv,
-    /// The same rows as a Parquet file.
-    #[cfg(feature = "parquet")]
-    Parquet,
-}
-
-impl ComparisonFormat {
-    /// The form of an exported table; `None` for the others.
-    pub const fn export(self) -> Option<export::Form> {
-        match self {
-            Self::Human | Self::Html | Self::Json => None,
-            Self::Csv => Some(export::Form::Csv),
-            #[cfg(feature = "parquet")]
-            Self::Parquet => Some(export::Form::Parquet),
-        }
-    }
-}
-
 /// The form of a comparison that goes to `path`: what the user named, or what the file's ending
 /// stands for.
 ///
 /// # Errors
 /// When the ending stands for another form, or a terminal would get bytes or a page.
-pub fn form_of(
-    given: Option<ComparisonFormat>,
-    path: Option<&Path>,
-) -> Result<ComparisonFormat, UsageError> {
-    let form = output::form(given, path, ComparisonFormat::Human)?;
+pub fn form_of(given: Option<Format>, path: Option<&Path>) -> Result<Format, UsageError> {
+    let form = output::form(given, path, COMPARISONS)?;
     output::check(form.export(), path)?;
-    if form == ComparisonFormat::Html {
+    if form == Format::Html {
         output::page_file(path)?;
     }
     Ok(form)
@@ -134,15 +104,15 @@ pub fn form_of(
 /// When `to` does not take it.
 pub fn write(
     compared: &Compared<'_>,
-    form: ComparisonFormat,
+    form: Format,
     width: Option<usize>,
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let origin = About::origin();
     match (form, form.export()) {
         (_, Some(form)) => comparison::table_of(compared.rows, &origin).write(form, to),
-        (ComparisonFormat::Json, _) => comparison::json(compared, &origin, to),
-        (ComparisonFormat::Html, _) => comparison::page(compared, &origin).write(to),
+        (Format::Json, _) => comparison::json(compared, &origin, to),
+        (Format::Html, _) => comparison::page(compared, &origin).write(to),
         _ => comparison::text(compared, width, to),
     }
 }

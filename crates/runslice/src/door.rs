@@ -17,7 +17,7 @@ pub use crate::fidelity::KernelPlace;
 pub use crate::kind::{EXPERIMENTS, WordKind, mistaken};
 pub use crate::say::say;
 pub use crate::store::{RUNS_REAL, SIMULATES, Store};
-pub use crate::verb::reproduce::{ExperimentMachine, Format, Reproduce};
+pub use crate::verb::reproduce::{ExperimentMachine, Reproduce};
 
 /// The command of this call, for results.
 #[must_use]

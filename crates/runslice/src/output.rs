@@ -7,16 +7,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use folder::NewFile;
 use model::Advised;
 use model::plain::{escape, is_obeyed};
+use show::format::{self, OfferedFormats};
 
 use crate::exit::UsageError;
 use crate::export;
 use crate::look::Tone;
-use crate::report::{Format, Shape};
-use crate::{input, interrupt, left_out};
+use crate::report::{Format, Shape, format_of};
+use crate::{files, input, interrupt, left_out};
 
 /// The file, if it is one: `-` stands for standard output.
 fn named(path: Option<&Path>) -> Option<&Path> {
@@ -110,7 +111,7 @@ const OTHER_ENDINGS: [&str; 9] = [
 pub struct To {
     /// Output format. Default: what the ending of the output file stands for (.json, .csv,
     /// .parquet), else `human`.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = format_of(format::TABLES))]
     format: Option<Format>,
 
     /// Write the results to this file instead of standard output.
@@ -124,43 +125,31 @@ impl To {
     /// # Errors
     /// When the file's ending stands for another format, or a terminal would get bytes.
     pub fn format(&self) -> Result<Format, UsageError> {
-        let format = form(self.format, self.output.as_deref(), Format::Human)?;
+        let format = form(self.format, self.output.as_deref(), format::TABLES)?;
         check(format.export(), self.output.as_deref())?;
         Ok(format)
     }
 }
 
-/// The format of results: the one that the user named, or else the one that the ending of the file
-/// stands for, or else that for people.
+/// The format of results: the one that the user named, or else the one of `offered` that the ending
+/// of the file stands for, or else text.
 ///
 /// # Errors
 /// When the ending stands for a format that these results do not have.
-///
-/// # Panics
-/// When a format of `F` is not read by the name that it has.
-pub fn form<F: ValueEnum + Copy>(
-    given: Option<F>,
+pub fn form(
+    given: Option<Format>,
     path: Option<&Path>,
-    people: F,
-) -> Result<F, UsageError> {
-    if let Some(given) = given {
-        return Ok(given);
-    }
-    let names = F::value_variants().iter();
-    let names = names.filter_map(F::to_possible_value);
-    let names: Vec<String> = names.map(|it| it.get_name().to_owned()).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let name = ending(path, &names)?;
-    Ok(name.map_or(people, |it| {
-        F::from_str(it, true).expect("one of its names")
-    }))
+    offered: OfferedFormats,
+) -> Result<Format, UsageError> {
+    let given = given.map_or_else(|| ending(path, offered), |it| Ok(Some(it)));
+    given.map(|it| it.unwrap_or(Format::Human))
 }
 
 /// Which of these formats the ending of the file stands for, if for any.
 ///
 /// # Errors
 /// When it stands for a format that is not among them.
-pub fn ending(path: Option<&Path>, formats: &[&str]) -> Result<Option<&'static str>, UsageError> {
+pub fn ending(path: Option<&Path>, offered: OfferedFormats) -> Result<Option<Format>, UsageError> {
     let ending = path
         .and_then(Path::extension)
         .map(|it| it.to_string_lossy().to_lowercase());
@@ -173,15 +162,15 @@ pub fn ending(path: Option<&Path>, formats: &[&str]) -> Result<Option<&'static s
     let (Some(name), Some(path)) = (known.map(|(_, name)| *name).or(other), path) else {
         return Ok(None);
     };
-    if formats.contains(&name) {
-        return Ok(Some(name));
+    if let Some(format) = Format::of(name, offered) {
+        return Ok(Some(format));
     }
     // Tables have both forms.
-    let is_table = formats.contains(&"csv");
+    let is_table = Format::of("csv", offered).is_some();
     if let Some(words) = left_out::unknown_format(name).filter(|_| is_table) {
         return Err(UsageError::new(words));
     }
-    let has = |(_, name): &&(&str, &str)| formats.contains(name);
+    let has = |(_, name): &&(&str, &str)| Format::of(name, offered).is_some();
     let endings: Vec<String> = ENDINGS
         .iter()
         .filter(has)
@@ -721,27 +710,20 @@ mod tests {
         assert_eq!(written(true), "\u{1b}[32ma\\u001b\u{1b}[0m");
     }
 
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-    enum Some3 {
-        Human,
-        Json,
-        Html,
-    }
-
     #[test]
     fn the_ending_of_the_file_decides_unless_the_user_does() {
-        let of = |given, path: &str| form(given, Some(Path::new(path)), Some3::Human);
-        assert_eq!(of(None, "a.HTML").unwrap(), Some3::Html);
-        assert_eq!(of(None, "a.json").unwrap(), Some3::Json);
-        assert_eq!(of(None, "a.txt").unwrap(), Some3::Human);
-        assert_eq!(of(None, "a").unwrap(), Some3::Human);
+        let of = |given, path: &str| form(given, Some(Path::new(path)), format::EXPERIMENTS);
+        assert_eq!(of(None, "a.HTML").unwrap(), Format::Html);
+        assert_eq!(of(None, "a.json").unwrap(), Format::Json);
+        assert_eq!(of(None, "a.txt").unwrap(), Format::Human);
+        assert_eq!(of(None, "a").unwrap(), Format::Human);
         assert!(
             of(None, "a.PDF")
                 .unwrap_err()
                 .to_string()
                 .contains("no such results as pdf")
         );
-        assert_eq!(of(Some(Some3::Human), "a.json").unwrap(), Some3::Human);
+        assert_eq!(of(Some(Format::Human), "a.json").unwrap(), Format::Human);
         let said = model::Advice::in_full(&of(None, "x/a.csv").unwrap_err());
         let want = "x/a.csv: there are no such results as csv; name a file that ends in .html, \
                     .htm, .json, or give --format";

@@ -3,13 +3,13 @@
 use crate::exit::UsageError;
 use std::io::{self, Write};
 
-use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use model::Advised;
+use show::format::OfferedFormats;
 use show::report::{human, json};
 
 use crate::about::About;
-use crate::export::{self, ExportTable};
+use crate::export::ExportTable;
 use crate::look::LookOptions;
 
 /// Why `--table` was refused.
@@ -24,76 +24,8 @@ pub fn table_of_csv() -> UsageError {
 pub use ask::outcome::{Outcome, Results, World, ejection};
 pub use ask::words::counted;
 
+pub use show::Format;
 pub use show::report::{TableName, checks, page, runs};
-
-/// Output format of results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Tables to read.
-    Human,
-    /// One JSON document with all results.
-    Json,
-    /// One table. docs/events.md describes its columns.
-    Csv,
-    /// The same table as a Parquet file.
-    #[cfg(feature = "parquet")]
-    Parquet,
-}
-
-impl Format {
-    /// The form of an exported table; `None` for those that hold more than one table.
-    pub const fn export(self) -> Option<export::Form> {
-        match self {
-            Self::Human | Self::Json => None,
-            Self::Csv => Some(export::Form::Csv),
-            #[cfg(feature = "parquet")]
-            Self::Parquet => Some(export::Form::Parquet),
-        }
-    }
-}
-
-/// Output format of simulated runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RunFormat {
-    /// Tables to read.
-    Human,
-    /// A page with pictures, for --output.
-    Html,
-    /// One JSON document with all results.
-    Json,
-    /// One table. docs/events.md describes its columns.
-    Csv,
-    /// The same table as a Parquet file.
-    #[cfg(feature = "parquet")]
-    Parquet,
-    /// The XML of `JUnit`: a test for each policy that it keeps to the rules and starves no task.
-    Junit,
-    /// The answer in Markdown, for the summary of a pull request.
-    Markdown,
-}
-
-impl RunFormat {
-    /// The format of a form that has no pictures and is no report of tests.
-    pub const fn plain(self) -> Option<Format> {
-        Some(match self {
-            Self::Human => Format::Human,
-            Self::Json => Format::Json,
-            Self::Csv => Format::Csv,
-            #[cfg(feature = "parquet")]
-            Self::Parquet => Format::Parquet,
-            Self::Html | Self::Junit | Self::Markdown => return None,
-        })
-    }
-}
-
-/// Output format of results from the real machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PlainFormat {
-    /// Tables to read.
-    Human,
-    /// One JSON document with all results.
-    Json,
-}
 
 /// How results are to be written.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +36,15 @@ pub struct Shape {
     pub table: TableName,
     /// How it looks to people.
     pub look: LookOptions,
+}
+
+/// Reads the name of a format that an answer has.
+pub fn format_of(offered: OfferedFormats) -> impl TypedValueParser<Value = Format> {
+    let all = offered
+        .iter()
+        .map(|(it, help)| PossibleValue::new(it.name()).help(*help));
+    PossibleValuesParser::new(all)
+        .map(move |name| Format::of(&name, offered).expect("one of its names"))
 }
 
 /// Reads the name of a table.

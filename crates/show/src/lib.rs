@@ -19,6 +19,7 @@ pub mod explanation;
 pub mod export;
 pub mod fidelity;
 pub mod figure;
+pub mod format;
 pub mod lab;
 mod origin;
 pub mod page;
@@ -31,6 +32,7 @@ pub mod table;
 pub mod timeline;
 mod tone;
 
+pub use format::Format;
 pub use origin::Origin;
 pub use tone::Tone;
 

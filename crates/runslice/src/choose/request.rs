@@ -7,13 +7,15 @@ use ask::choose::{BASELINE, Candidate, Choose as Question, RUNS_MAX, candidates}
 use ask::load_source::LoadSource;
 use clap::Args;
 use model::Nanos;
+use show::format::COMPARISONS;
 
-use crate::comparison::{ComparisonFormat, form_of, parse_percent};
+use crate::comparison::{form_of, parse_percent};
 use crate::computer::COMPUTER;
 use crate::goal::Goal;
 use crate::machine_options::MachineOptions;
 use crate::policy::{self, FoundPolicy};
 use crate::recording_options::RecordingOptions;
+use crate::report::{Format, format_of};
 use crate::scheduler::{LoaderOptions, Schedulers};
 use crate::{output, workload_arg};
 
@@ -96,8 +98,8 @@ pub struct Choose {
 
     /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
     /// .parquet), else `human`.
-    #[arg(long, value_enum)]
-    pub format: Option<ComparisonFormat>,
+    #[arg(long, value_parser = format_of(COMPARISONS))]
+    pub format: Option<Format>,
 
     /// Write the answer to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -154,7 +156,7 @@ impl Choose {
     ///
     /// # Errors
     /// When two options contradict each other.
-    pub fn check(&self) -> anyhow::Result<ComparisonFormat> {
+    pub fn check(&self) -> anyhow::Result<Format> {
         let workload = self.workload.as_deref().and_then(workload_arg::file_of);
         let policies = policy::list(&COMPUTER, &self.policy);
         let policies = policies.iter().map(|it| policy::file_of(&COMPUTER, it));

@@ -3,9 +3,9 @@
 use std::io::Write as _;
 
 use crate::choose::{Choose, Chosen};
-use crate::comparison::ComparisonFormat;
 use crate::exit::Status;
 use crate::output;
+use crate::report::Format;
 
 /// Simulates the candidates, and says which one is best.
 ///
@@ -17,7 +17,7 @@ pub fn run(request: &Choose) -> anyhow::Result<Status> {
     let mut to = output::open_form(form.export(), request.output.as_deref())?;
     chosen.write(form, &mut to)?;
     to.flush()?;
-    if let Some(page) = chosen.page().filter(|_| form == ComparisonFormat::Html) {
+    if let Some(page) = chosen.page().filter(|_| form == Format::Html) {
         output::announce(&page.verdict, request.output.as_deref())?;
     }
     Ok(chosen.status())

@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use show::format::COMPARISONS;
 
-use crate::comparison::{
-    Asking, Compared, ComparisonFormat, form_of, refuse_nothing, verdict, write,
-};
+use crate::comparison::{Asking, Compared, form_of, refuse_nothing, verdict, write};
 use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::look::WidthOptions;
 use crate::output;
+use crate::report::{Format, format_of};
 
 /// Arguments of `runslice compare`.
 #[derive(Debug, Args)]
@@ -27,8 +27,8 @@ pub struct Compare {
 
     /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
     /// .parquet), else `human`.
-    #[arg(long, value_enum)]
-    format: Option<ComparisonFormat>,
+    #[arg(long, value_parser = format_of(COMPARISONS))]
+    format: Option<Format>,
 
     #[command(flatten)]
     look: WidthOptions,
@@ -61,7 +61,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     };
     write(&compared, format, request.look.width(), &mut to)?;
     to.flush()?;
-    if format == ComparisonFormat::Html {
+    if format == Format::Html {
         let verdict = verdict(&judged.rows);
         output::announce(&verdict, request.output.as_deref())?;
     }

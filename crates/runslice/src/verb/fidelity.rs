@@ -12,10 +12,12 @@ use ask::fidelity::{self, Lacking};
 use clap::{Args, ValueEnum};
 use model::{Nanos, span};
 use show::fidelity as shown;
+use show::format::FIDELITY;
 
 use crate::about::About;
 use crate::computer::COMPUTER;
 use crate::exit::Status;
+use crate::report::{Format, format_of};
 use crate::say::say;
 use crate::{output, profile};
 
@@ -98,7 +100,7 @@ pub struct Fidelity {
 
     /// Output format. Default: what the ending of the output file stands for (.json, .md), else
     /// `human`.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = format_of(FIDELITY))]
     format: Option<Format>,
 
     /// Write the results to this file instead of standard output.
@@ -115,23 +117,12 @@ enum Machine {
     Host,
 }
 
-/// Output format of results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables to read.
-    Human,
-    /// One JSON document with all results.
-    Json,
-    /// The tables in Markdown.
-    Markdown,
-}
-
 /// Plays what is not there yet, compares, and writes the tables.
 ///
 /// # Errors
 /// When something that was asked for does not exist, this computer cannot play, or a file is bad.
 pub fn run(request: &Fidelity) -> anyhow::Result<Status> {
-    let format = output::form(request.format, request.output.as_deref(), Format::Human)?;
+    let format = output::form(request.format, request.output.as_deref(), FIDELITY)?;
     let least = request.least.as_deref();
     let mut read: Vec<(&str, Option<&Path>)> = vec![("--least", least)];
     let profiles = request.profile.iter();
@@ -154,9 +145,9 @@ pub fn run(request: &Fidelity) -> anyhow::Result<Status> {
     let judged = question.ask(&COMPUTER)?;
     let mut to = output::open(request.output.as_deref())?;
     match format {
-        Format::Human => shown::human(&judged, &mut to)?,
         Format::Markdown => shown::markdown(&judged, &mut to)?,
         Format::Json => shown::json(&judged, &plays.asked, &About::origin(), &mut to)?,
+        _ => shown::human(&judged, &mut to)?,
     }
     to.flush()?;
     let missed = judged.missed.iter();

@@ -5,9 +5,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use show::format::EXPERIMENTS;
 
 use crate::about::About;
 use crate::programs;
+use crate::report::{Format, format_of};
 
 /// Arguments of `runslice reproduce`.
 #[derive(Debug, Args)]
@@ -55,7 +57,7 @@ pub struct Reproduce {
 
     /// Output format. Default: what the ending of the output file stands for (.html, .json), else
     /// `human`.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = format_of(EXPERIMENTS))]
     pub format: Option<Format>,
 
     /// Write the results to this file instead of standard output.
@@ -72,17 +74,6 @@ pub enum ExperimentMachine {
     Vm,
     /// Real programs on this computer's kernel (needs root and sched_ext).
     Host,
-}
-
-/// Output format of results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Tables and verdicts as text.
-    Human,
-    /// One page with figures.
-    Html,
-    /// One JSON document with all results.
-    Json,
 }
 
 /// Goes on as the program that reruns experiments, which reads the same words again.

@@ -13,6 +13,7 @@ use ask::simulate::Simulate;
 use clap::Args;
 use model::{Nanos, Sink};
 use show::figure::Collector;
+use show::format::RUNS;
 use stats::{Metrics, Tails};
 use traces::{JsonLines, Perfetto, Tee};
 use workload::RunSpec;
@@ -25,7 +26,7 @@ use crate::policy::FoundPolicy;
 use crate::progress::Progress;
 use crate::recording_options::RecordingOptions;
 use crate::report::page::{self, PagePart};
-use crate::report::{self, Format, Outcome, Results, RunFormat, Shape, TableName, checks};
+use crate::report::{self, Format, Outcome, Results, Shape, TableName, checks};
 use crate::run_options::RunOptions;
 use crate::runner::{Runner, judge_starved};
 use crate::runs;
@@ -86,8 +87,8 @@ pub struct Sim {
     /// .parquet, .xml, .md), else `human`.
     ///
     /// With `html` the answer also stands on standard output.
-    #[arg(long, value_enum)]
-    format: Option<RunFormat>,
+    #[arg(long, value_parser = report::format_of(RUNS))]
+    format: Option<Format>,
 
     /// Table to write as CSV or Parquet.
     #[arg(long, value_name = "TABLE",
@@ -153,8 +154,8 @@ impl Sim {
     }
 
     /// What must be refused before anything runs.
-    fn check(&self, format: RunFormat) -> Result<(), UsageError> {
-        let is_for_people = format == RunFormat::Human && self.output.is_none();
+    fn check(&self, format: Format) -> Result<(), UsageError> {
+        let is_for_people = format == Format::Human && self.output.is_none();
         let message = match () {
             () if self.decisions && self.events.is_none() && self.trace.is_none() => {
                 "--decisions adds to a file: give --events or --trace"
@@ -236,7 +237,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         return Ok(Status::Done);
     }
     runs::say_end(&COMPUTER, &specs[0]);
-    let is_page = format == RunFormat::Html;
+    let is_page = format == Format::Html;
     let (outcomes, drawn) = match request.run.runs {
         Some(runs) => many(request, &specs, runs, is_page)?,
         None => {
@@ -328,16 +329,16 @@ fn check_each(request: &Sim, specs: &[RunSpec]) -> anyhow::Result<()> {
 }
 
 /// Refuses what does not fit together, before the work; the format of the results.
-fn check(request: &Sim) -> anyhow::Result<RunFormat> {
+fn check(request: &Sim) -> anyhow::Result<Format> {
     let output = request.output.as_deref();
-    let format = output::form(request.format, output, RunFormat::Human)?;
-    let export = format.plain().and_then(Format::export);
+    let format = output::form(request.format, output, RUNS)?;
+    let export = format.export();
     if request.table != TableName::Groups && export.is_none() {
         return Err(report::table_of_csv().into());
     }
     request.check(format)?;
     output::check(export, output)?;
-    if format == RunFormat::Html {
+    if format == Format::Html {
         output::page_file(output)?;
     }
     let [printed, metrics] = request.schedulers.files();
@@ -361,7 +362,7 @@ fn check(request: &Sim) -> anyhow::Result<RunFormat> {
 /// Writes the results where they are wanted.
 fn write(
     request: &Sim,
-    format: RunFormat,
+    format: Format,
     results: &Results,
     drawn: Vec<Drawn>,
 ) -> anyhow::Result<()> {
@@ -374,10 +375,10 @@ fn write(
         );
         return Ok(());
     }
-    let Some(plain) = format.plain() else {
+    if matches!(format, Format::Html | Format::Junit | Format::Markdown) {
         return write_for_readers(request, format, results, drawn);
-    };
-    let shape = request.shape(plain);
+    }
+    let shape = request.shape(format);
     let mut to = output::open_shape(shape, output)?;
     if is_many {
         report::write_runs(results, shape, &mut to)?;
@@ -391,16 +392,16 @@ fn write(
 /// standard output, too.
 fn write_for_readers(
     request: &Sim,
-    format: RunFormat,
+    format: Format,
     results: &Results,
     drawn: Vec<Drawn>,
 ) -> anyhow::Result<()> {
     let is_many = request.run.runs.is_some();
     let output = request.output.as_deref();
-    if format != RunFormat::Html {
+    if format != Format::Html {
         let mut to = output::open(output)?;
         match format {
-            RunFormat::Junit => checks::junit(results, request.wait_limit(), &mut to)?,
+            Format::Junit => checks::junit(results, request.wait_limit(), &mut to)?,
             _ => checks::markdown(results, request.wait_limit(), is_many, &mut to)?,
         }
         return Ok(to.flush()?);
@@ -440,11 +441,11 @@ struct Drawn {
 
 /// Whether a task starved in any run: one that ends before the watchdog looks would be silent
 /// otherwise. Says on standard error which, where the results on standard output do not.
-fn report_starved(request: &Sim, format: RunFormat, results: &Results) -> bool {
+fn report_starved(request: &Sim, format: Format, results: &Results) -> bool {
     let outcomes = results.outcomes.iter();
     let starved = outcomes.clone().any(|it| !it.summary.starved.is_empty());
     let is_printed = request.output.is_none() && !request.is_output_taken();
-    if is_printed && format == RunFormat::Human && request.run.runs.is_none() {
+    if is_printed && format == Format::Human && request.run.runs.is_none() {
         return starved;
     }
     let mut told: Vec<&str> = Vec::new();
@@ -467,10 +468,10 @@ fn report_starved(request: &Sim, format: RunFormat, results: &Results) -> bool {
 }
 
 /// Says on standard error what the results on standard output do not say, and gives the status.
-fn report_ejections(request: &Sim, format: RunFormat, results: &Results) -> Status {
-    let is_shown = format == RunFormat::Human && request.run.runs.is_none();
+fn report_ejections(request: &Sim, format: Format, results: &Results) -> Status {
+    let is_shown = format == Format::Human && request.run.runs.is_none();
     let is_printed = request.output.is_none() && !request.is_output_taken();
-    let seen = is_printed && is_shown || format == RunFormat::Html;
+    let seen = is_printed && is_shown || format == Format::Html;
     let mut status = Status::Done;
     let mut told: Vec<&str> = Vec::new();
     for outcome in &results.outcomes {

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use ask::sets::{self, File};
 use ask::sweep::{KeptRuns, Sweep as Question, SweepPart, SweepRuns};
 use clap::Args;
+use show::format::COMPARISONS;
 use show::sweep;
 
 use crate::about::About;
-use crate::comparison::{ComparisonFormat, form_of};
+use crate::comparison::form_of;
 use crate::computer::COMPUTER;
 use crate::exit::Status;
+use crate::report::{Format, format_of};
 use crate::scheduler::LoaderOptions;
 use crate::store::{SIMULATES, Store};
 use crate::{output, python};
@@ -71,8 +73,8 @@ pub struct Sweep {
 
     /// Output format of the summary. Default: what the ending of the output file stands for (.html,
     /// .json, .csv, .parquet), else `human`. For `compare`, the folder keeps every run.
-    #[arg(long, value_enum)]
-    format: Option<ComparisonFormat>,
+    #[arg(long, value_parser = format_of(COMPARISONS))]
+    format: Option<Format>,
 
     /// Write the summary to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -147,20 +149,20 @@ fn finish(store: &Store, runs: &SweepRuns<'_>, request: &Sweep) -> anyhow::Resul
     let form = form_of(request.format, request.output.as_deref())?;
     let mut to = output::open_form(form.export(), request.output.as_deref())?;
     // The table for people says it itself.
-    let is_told = form == ComparisonFormat::Human && request.output.is_none();
+    let is_told = form == Format::Human && request.output.is_none();
     let told = file.sets.iter().filter(|_| !is_told);
     let told = told.filter_map(|set| Some(format!("{}: {}", set.place, set.starvation()?)));
     let told: Vec<String> = told.collect();
     let origin = About::origin();
     match (form, form.export()) {
         (_, Some(export)) => sweep::table(&file.sets, &origin).write(export, &mut to)?,
-        (ComparisonFormat::Html, _) => {
+        (Format::Html, _) => {
             let page = sweep::page(file, &request.file.display().to_string(), &origin);
             page.write(&mut to)?;
             to.flush()?;
             output::announce(&page.verdict, request.output.as_deref())?;
         }
-        (ComparisonFormat::Json, _) => sweep::json(&file.sets, &origin, &mut to)?,
+        (Format::Json, _) => sweep::json(&file.sets, &origin, &mut to)?,
         _ => sweep::text(&file.sets, &mut to)?,
     }
     to.flush()?;

@@ -16,12 +16,14 @@ use clap::Args;
 use live::process;
 use model::Nanos;
 use serde_json::{Value, json};
+use show::format::COMPARISONS;
 use stats::compare::{Choice, CommandFigures, MetricRow, Settings, compare};
 
-use crate::comparison::{Compared, ComparisonFormat, Judging, form_of, page, status, write};
+use crate::comparison::{Compared, Judging, form_of, page, status, write};
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::look::WidthOptions;
+use crate::report::{Format, format_of};
 use crate::scheduler::number_of_file;
 use crate::{interrupt, output};
 
@@ -104,8 +106,8 @@ pub struct Bench {
 
     /// Output format of the verdict. Default: what the ending of the output file stands for (.html,
     /// .json, .csv, .parquet), else `human`.
-    #[arg(long, value_enum)]
-    format: Option<ComparisonFormat>,
+    #[arg(long, value_parser = format_of(COMPARISONS))]
+    format: Option<Format>,
 
     /// Write the verdict to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -360,7 +362,7 @@ impl Bench {
     }
 
     /// In which form the verdict is wanted.
-    fn form(&self) -> Result<ComparisonFormat, UsageError> {
+    fn form(&self) -> Result<Format, UsageError> {
         form_of(self.format, self.output.as_deref())
     }
 
@@ -383,7 +385,7 @@ impl Bench {
             rows: &rows,
             settings: &settings,
         };
-        if form == ComparisonFormat::Html {
+        if form == Format::Html {
             let mut page = page(&compared);
             page.title = format!("{}, {heading}", page.title);
             if self.play.is_some() {
@@ -399,11 +401,11 @@ impl Bench {
             output::announce(&page.verdict, self.output.as_deref())?;
             return Ok(status(&rows, None));
         }
-        if form == ComparisonFormat::Human {
+        if form == Format::Human {
             writeln!(to, "{heading}\n")?;
         }
         write(&compared, form, self.look.width(), to)?;
-        if form == ComparisonFormat::Human && self.play.is_some() {
+        if form == Format::Human && self.play.is_some() {
             let runs = own::lines(&COMPUTER, &self.folder.join(own::RUNS))?;
             write!(to, "\n{}", played::table(arms, &runs))?;
         }

@@ -14,10 +14,11 @@ use clap::{Args, Subcommand};
 use load::{Error, LoadCell, LoadOutcome};
 use model::{Advised, Nanos};
 use serde_json::{Map, Value, json};
+use show::format::MEASURED;
 
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::output;
-use crate::report::PlainFormat;
+use crate::report::{Format, format_of};
 use crate::table::Table;
 
 use around::Around;
@@ -65,8 +66,8 @@ enum What {
 #[derive(Debug, Args)]
 struct To {
     /// Output format.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Human)]
-    format: PlainFormat,
+    #[arg(long, value_parser = format_of(MEASURED), default_value_t = Format::Human)]
+    format: Format,
 
     /// Write the results to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -100,8 +101,8 @@ pub fn run(request: &Load) -> anyhow::Result<Status> {
     let outcome = request.around.run(|| request.what.outcome())?;
     let mut out = output::open(to.output.as_deref())?;
     match to.format {
-        PlainFormat::Human => write!(out, "{}", human(&outcome))?,
-        PlainFormat::Json => writeln!(out, "{:#}", document(name, &outcome))?,
+        Format::Json => writeln!(out, "{:#}", document(name, &outcome))?,
+        _ => write!(out, "{}", human(&outcome))?,
     }
     out.flush()?;
     Ok(Status::Done)

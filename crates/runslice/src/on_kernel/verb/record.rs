@@ -17,12 +17,13 @@ use live::tracefs::{
 };
 use live::{Timed, process, snapshot};
 use model::{Nanos, Snapshot, span};
+use show::format::MEASURED;
 
 use crate::exit::{Status, UnsupportedError};
 use crate::interrupt::{self, Again};
 use crate::on_kernel::attach::in_words;
 use crate::on_kernel::{command, running};
-use crate::report::PlainFormat;
+use crate::report::{Format, format_of};
 use file::ResultFile;
 use outcome::RecordOutcome;
 
@@ -78,8 +79,8 @@ pub struct Record {
     most: u64,
 
     /// Output format of what is said at the end.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Human)]
-    format: PlainFormat,
+    #[arg(long, value_parser = format_of(MEASURED), default_value_t = Format::Human)]
+    format: Format,
 
     /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use live::{Attached, Loaded, PolicyEnding, ProcessTree, Timed, process};
 use model::{Advised, Nanos, PolicySpec};
+use show::format::MEASURED;
 
-use crate::exit::{Status, UnsupportedError};
 use crate::computer::COMPUTER;
+use crate::exit::{Status, UnsupportedError};
 use crate::interrupt;
 use crate::on_kernel::attach::{self, AttachArgs, Attaching, cause};
 use crate::on_kernel::command;
@@ -22,7 +23,7 @@ use crate::on_kernel::dumps;
 use crate::on_kernel::loader::Loader;
 use crate::on_kernel::session::{Session, SessionPaths, SessionRecord};
 use crate::policy;
-use crate::report::PlainFormat;
+use crate::report::{Format, format_of};
 use crate::scheduler::{self, LoaderOptions};
 use model::span;
 use outcome::RunOutcome;
@@ -68,8 +69,8 @@ pub struct Run {
     how: AttachArgs,
 
     /// Output format.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Human)]
-    format: PlainFormat,
+    #[arg(long, value_parser = format_of(MEASURED), default_value_t = Format::Human)]
+    format: Format,
 
     /// Command to run under the policy. The policy is detached when it ends.
     #[arg(last = true)]

@@ -12,13 +12,14 @@ use live::pins::Section;
 use live::preflight::{self, MachineFacts};
 use live::{Holder, SchedExt};
 use serde::Serialize;
+use show::format::MEASURED;
 
-use crate::exit::{Status, UnsupportedError};
 use crate::computer::COMPUTER;
+use crate::exit::{Status, UnsupportedError};
 use crate::on_kernel::attach::left_said;
 use crate::on_kernel::session::{RunningProcess, SessionPaths, SessionRecord};
 use crate::on_kernel::tunables::Tunables;
-use crate::report::PlainFormat;
+use crate::report::{Format, format_of};
 use crate::say::say;
 use crate::table::Table;
 use crate::{output, policy};
@@ -30,8 +31,8 @@ const VERSION: u32 = 1;
 #[derive(Debug, Args)]
 pub struct StatusOf {
     /// Output format.
-    #[arg(long, value_enum, default_value_t = PlainFormat::Human)]
-    format: PlainFormat,
+    #[arg(long, value_parser = format_of(MEASURED), default_value_t = Format::Human)]
+    format: Format,
 
     /// Read the system files below this folder instead of `/`.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
@@ -147,8 +148,8 @@ impl Situation {
         }
     }
 
-    fn write(&self, form: PlainFormat, to: &mut dyn Write) -> io::Result<()> {
-        if form == PlainFormat::Json {
+    fn write(&self, form: Format, to: &mut dyn Write) -> io::Result<()> {
+        if form == Format::Json {
             serde_json::to_writer_pretty(&mut *to, self).map_err(io::Error::from)?;
             return writeln!(to);
         }

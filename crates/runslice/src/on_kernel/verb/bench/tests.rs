@@ -95,7 +95,7 @@ fn request(folder: &Path) -> Bench {
             margin: 0.03,
             resample_seed: 1,
         },
-        format: Some(ComparisonFormat::Human),
+        format: Some(Format::Human),
         output: None,
         look: WidthOptions::default(),
         play: None,

@@ -9,7 +9,7 @@ use model::{Nanos, Snapshot};
 use serde::Serialize;
 
 use super::{say, why_ended};
-use crate::report::PlainFormat;
+use crate::report::Format;
 use crate::table::Table;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
@@ -129,28 +129,26 @@ impl RecordOutcome {
     ///
     /// # Errors
     /// When `to` does not take it.
-    pub fn write(&self, form: PlainFormat, path: &Path, to: &mut dyn Write) -> io::Result<()> {
-        match form {
-            PlainFormat::Human => self.write_human(path, to),
-            PlainFormat::Json => {
-                let document = Document {
-                    runslice_record: VERSION,
-                    file: path,
-                    with: self.with,
-                    time_ns: self.length.as_nanos(),
-                    cpus: self.cpus,
-                    events: self.events,
-                    lost: self.lost,
-                    bytes: self.file_bytes,
-                    recorder_ns: self.recorder.as_nanos(),
-                    event_ns: self.event_cost.map(|cost| cost.as_nanos()),
-                    share_millionths: self.share(),
-                    threads: self.threads,
-                };
-                serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
-                writeln!(to)
-            }
+    pub fn write(&self, form: Format, path: &Path, to: &mut dyn Write) -> io::Result<()> {
+        if form != Format::Json {
+            return self.write_human(path, to);
         }
+        let document = Document {
+            runslice_record: VERSION,
+            file: path,
+            with: self.with,
+            time_ns: self.length.as_nanos(),
+            cpus: self.cpus,
+            events: self.events,
+            lost: self.lost,
+            bytes: self.file_bytes,
+            recorder_ns: self.recorder.as_nanos(),
+            event_ns: self.event_cost.map(|cost| cost.as_nanos()),
+            share_millionths: self.share(),
+            threads: self.threads,
+        };
+        serde_json::to_writer_pretty(&mut *to, &document).map_err(io::Error::from)?;
+        writeln!(to)
     }
 
     fn write_human(&self, path: &Path, to: &mut dyn Write) -> io::Result<()> {
@@ -220,9 +218,7 @@ mod tests {
     fn people_see_what_it_cost_and_what_to_do_next() {
         let mut text = Vec::new();
         let path = Path::new("a\u{1b}.dat");
-        outcome()
-            .write(PlainFormat::Human, path, &mut text)
-            .unwrap();
+        outcome().write(Format::Human, path, &mut text).unwrap();
         let want = "\
 a\\u001b.dat                  total
 time                        10.0 s
@@ -249,7 +245,7 @@ Simulate it: runslice sim eevdf fifo mlfq --from a\\u001b.dat
             ..outcome()
         };
         outcome
-            .write(PlainFormat::Json, Path::new("t.dat"), &mut text)
+            .write(Format::Json, Path::new("t.dat"), &mut text)
             .unwrap();
         let read: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(read["runslice_record"], 1);

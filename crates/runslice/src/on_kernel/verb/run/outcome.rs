@@ -8,7 +8,7 @@ use live::{TimedEnd, TreeCounts};
 use model::{Nanos, PolicySpec};
 use serde::Serialize;
 
-use crate::report::PlainFormat;
+use crate::report::Format;
 use crate::table::Table;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
@@ -110,15 +110,12 @@ impl RunOutcome {
     ///
     /// # Errors
     /// When `to` does not take it.
-    pub fn write(&self, form: PlainFormat, to: &mut dyn Write) -> io::Result<()> {
-        match form {
-            PlainFormat::Human => self.write_human(to),
-            PlainFormat::Json => {
-                serde_json::to_writer_pretty(&mut *to, &self.document())
-                    .map_err(io::Error::from)?;
-                writeln!(to)
-            }
+    pub fn write(&self, form: Format, to: &mut dyn Write) -> io::Result<()> {
+        if form == Format::Json {
+            serde_json::to_writer_pretty(&mut *to, &self.document()).map_err(io::Error::from)?;
+            return writeln!(to);
         }
+        self.write_human(to)
     }
 
     fn document(&self) -> Document<'_> {
@@ -263,10 +260,10 @@ mod tests {
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::ExitStatus;
 
-    use crate::computer::COMPUTER;
     use live::TaskCounts;
 
     use super::*;
+    use crate::computer::COMPUTER;
 
     fn outcome() -> RunOutcome {
         let spec = crate::policy::find(&COMPUTER, "fifo:slice_ns=5000000").unwrap();
@@ -308,7 +305,7 @@ mod tests {
         outcome
     }
 
-    fn written(form: PlainFormat) -> String {
+    fn written(form: Format) -> String {
         let mut text = Vec::new();
         outcome().write(form, &mut text).unwrap();
         String::from_utf8(text).unwrap()
@@ -337,12 +334,12 @@ queued              1
 kernel counter  total
 SCX_EV_X            5
 ";
-        assert_eq!(written(PlainFormat::Human), want);
+        assert_eq!(written(Format::Human), want);
     }
 
     #[test]
     fn programs_get_all_of_it() {
-        let json: serde_json::Value = serde_json::from_str(&written(PlainFormat::Json)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&written(Format::Json)).unwrap();
         assert_eq!(json["runslice_run"], 1);
         assert_eq!(json["set"]["slice_ns"], "5000000");
         assert_eq!(json["command"]["words"][0], "make");

@@ -51,7 +51,7 @@ const LAVD: [(&str, &str); 7] = [
     ("proc/31/fdinfo/4", "link_type:\tstruct_ops\nmap_id:\t5\n"),
 ];
 
-fn written(root: &Path, own: Option<Own>, form: PlainFormat) -> String {
+fn written(root: &Path, own: Option<Own>, form: Format) -> String {
     let situation = Situation::of(MachineFacts::below(root), &SchedExt::below(root), own);
     let mut text = Vec::new();
     situation.write(form, &mut text).unwrap();
@@ -73,8 +73,8 @@ kernel counter  total
 SCX_EV_A            3
 SCX_EV_B            0
 ";
-    assert_eq!(written(root.path(), None, PlainFormat::Human), want);
-    let json = written(root.path(), None, PlainFormat::Json);
+    assert_eq!(written(root.path(), None, Format::Human), want);
+    let json = written(root.path(), None, Format::Json);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["policy"], "lavd");
     assert_eq!(json["run_by"]["service"], "scx.service");
@@ -95,9 +95,9 @@ fn without_the_right_to_look_into_processes_the_record_has_the_process() {
         .write(&record, Some(policies::find("fifo").unwrap().object))
         .unwrap();
     let own = Own::of(&record, &place, 0);
-    let text = written(root.path(), Some(own), PlainFormat::Human);
+    let text = written(root.path(), Some(own), Format::Human);
     assert!(text.contains("run by     runslice, process 12\n"), "{text}");
-    let text = written(root.path(), None, PlainFormat::Human);
+    let text = written(root.path(), None, Format::Human);
     assert!(
         text.contains("a process that only the administrator sees"),
         "{text}"
@@ -108,7 +108,7 @@ fn without_the_right_to_look_into_processes_the_record_has_the_process() {
 fn without_a_policy_the_kernels_own_scheduler_is_named() {
     let root = Root::new("none", &[("sys/kernel/sched_ext/state", "disabled\n")]);
     let want = "policy     none: the kernel's own scheduler has all tasks\nkernel     6.18.15\n";
-    assert_eq!(written(root.path(), None, PlainFormat::Human), want);
+    assert_eq!(written(root.path(), None, Format::Human), want);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn of_its_own_policy_it_lists_the_knobs_and_says_what_it_cannot_read() {
         "{:?}",
         own.notes
     );
-    let text = written(root.path(), Some(own), PlainFormat::Human);
+    let text = written(root.path(), Some(own), Format::Human);
     for line in [
         "policy     fifo:slice_ns=5000000\nops name   lavd\n",
         "since      2000-02-29 00:00:00 UTC, for 25 s\n",
@@ -174,6 +174,6 @@ fn of_a_schedulers_own_program_it_says_who_runs_it_and_looks_for_no_knobs() {
     let own = Own::of(&record, &place, 951_782_425);
     assert_eq!((own.knobs.len(), own.for_s), (0, 25));
     assert!(own.notes.is_empty(), "{:?}", own.notes);
-    let text = written(root.path(), Some(own), PlainFormat::Human);
+    let text = written(root.path(), Some(own), Format::Human);
     assert!(text.contains("scx_lavd --performance"), "{text}");
 }
