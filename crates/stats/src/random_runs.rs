@@ -339,18 +339,25 @@ fn averages_over_time_are_those_of_every_nanosecond() {
 
 #[test]
 fn distributions_add_up_to_the_totals() {
+    let (mut turns, mut empty) = (0, 0);
     for seed in 0..200 {
         let report = Machine::new(seed).run(150).report();
         for group in report.groups.iter().chain([&report.all]) {
             let parts = group.wakeup.count + group.start.count + group.preempt.count;
             assert_eq!(group.delay.count, parts, "seed {seed}");
-            assert_eq!(group.runs, parts, "seed {seed}: every turn follows a wait");
-            let unfinished = group.runs - group.runslice.count;
+            assert!(
+                group.runs >= parts,
+                "seed {seed}: every turn follows a wait"
+            );
+            let unfinished = parts - group.runslice.count;
             assert!(unfinished <= report.machine.cpus.into(), "seed {seed}");
+            (turns, empty) = (turns + group.runs, empty + group.runs - parts);
         }
         let runs: u64 = report.groups.iter().map(|group| group.runs).sum();
         assert_eq!(runs, report.all.runs, "seed {seed}");
     }
+    // Only turns without work are left out, and here few are.
+    assert!(empty > 0 && empty * 50 < turns, "{empty} of {turns}");
 }
 
 #[test]

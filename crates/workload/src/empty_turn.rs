@@ -1,4 +1,4 @@
-//! Arrivals written as a `sleep`: the task has a CPU before it sleeps, for no time.
+//! Arrivals written as a `sleep`: the task must have a CPU before it sleeps, for no time.
 
 use std::fmt;
 
@@ -21,8 +21,8 @@ impl fmt::Display for EmptyTurn {
         let (file, line) = &self.place;
         write!(
             f,
-            "{file}:{line}: {} begins with `sleep`, so that its first turn is empty and counts as \
-             a wait of 0 in means",
+            "{file}:{line}: {} begins with `sleep`, so that it comes late where it has to wait for \
+             its first, empty turn",
             self.group
         )
     }
@@ -32,7 +32,7 @@ impl std::error::Error for EmptyTurn {}
 
 impl Advice for EmptyTurn {
     fn advice(&self) -> Option<String> {
-        Some("write the time as `start` of the task, which then comes no sooner".to_owned())
+        Some("write the time as `start` of the task, which then comes just then".to_owned())
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
         let said = turn.in_full();
         for part in [
             "w.toml:5: job begins with `sleep`",
-            "a wait of 0",
+            "comes late",
             "`start`",
         ] {
             assert!(said.contains(part), "{said}");

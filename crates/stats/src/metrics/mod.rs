@@ -202,7 +202,10 @@ impl MeasuredRun {
     #[inline(always)]
     fn take(&mut self, event: &Event) {
         match event.what() {
-            What::Wakeup(wakeup) => self.woken(event, wakeup.new),
+            What::Wakeup(wakeup) => {
+                self.acted(wakeup.waker);
+                self.woken(event, wakeup.new);
+            }
             What::Switch {
                 state, overhead, ..
             } => self.switched(event, state, overhead),
@@ -232,6 +235,7 @@ impl MeasuredRun {
                 parent,
             } => {
                 self.born(event, [group, index, pid]);
+                self.acted(parent);
                 self.groups[group as usize].has_forked |= parent != TaskId::NONE;
                 self.roots += u64::from(parent == TaskId::NONE);
             }
@@ -240,11 +244,13 @@ impl MeasuredRun {
                 self.begun.insert(span);
             }
             What::SpanEnd { span, length } => {
+                self.acted(event.task);
                 let ended = self.group_of(event).spans.entry(span).or_default();
                 ended.lengths.record(length);
                 ended.course.add(event.time, length.get());
             }
             What::Deadline { deadline, late } => {
+                self.acted(event.task);
                 let deadline = self.group_of(event).deadlines.entry(deadline).or_default();
                 if late.is_zero() {
                     deadline.met += 1;
@@ -257,6 +263,7 @@ impl MeasuredRun {
                 deadline.skipped = deadline.skipped.saturating_add(periods);
             }
             What::Count { counter, by } => {
+                self.acted(event.task);
                 let total = self.group_of(event).counters.entry(counter).or_default();
                 *total = total.saturating_add(by);
             }
@@ -283,6 +290,14 @@ impl MeasuredRun {
         ledger.steal(span);
         if let Some(id) = ledger.task() {
             self.tasks[id.index()].book(portion);
+        }
+    }
+
+    /// `task`, if it is one, did something that others see, though it may take no time.
+    #[inline]
+    fn acted(&mut self, task: TaskId) {
+        if let Some(task) = self.tasks.get_mut(task.index()) {
+            task.has_acted = true;
         }
     }
 
@@ -373,9 +388,8 @@ impl MeasuredRun {
         self.queues.release();
         let task = &mut self.tasks[prev.index()];
         task.book(portion);
-        let (turn, group, place) = (task.turn, task.group, task.place);
+        let (group, place) = (task.group, task.place);
         let was_queued = task.is_queued();
-        task.turn = Nanos::ZERO;
         task.state = if state == PrevState::Runnable {
             LifeState::Runnable {
                 since: now,
@@ -394,20 +408,26 @@ impl MeasuredRun {
             (false, true) => self.queues.add(place),
             _ => {}
         }
-        self.groups[group as usize].runslice.record(turn);
+        let is_empty = task.had_empty_turn();
+        let (turn, waited) = (std::mem::take(&mut task.turn), task.waited.take());
+        let group = &mut self.groups[group as usize];
+        match waited {
+            Some(waited) if is_empty => return group.record_empty(waited),
+            Some(waited) => group.record_wait(waited),
+            None => {}
+        }
+        group.runslice.record(turn);
     }
 
     #[inline]
     fn switched_in(&mut self, next: TaskId, cpu: CpuId, now: SimTime) {
         let task = self.task(next);
-        let (was_queued, place, group) = (task.is_queued(), task.place, task.group);
-        let wait = task.leave_state(now);
+        let (was_queued, place) = (task.is_queued(), task.place);
+        task.waited = task.leave_state(now);
         task.state = LifeState::Running(cpu);
         task.place = cpu;
+        task.has_acted = false;
         task.runs += 1;
-        if let Some(wait) = wait {
-            self.groups[group as usize].record_wait(wait);
-        }
         if !was_queued {
             self.queues.add(cpu);
         } else if place != cpu {
@@ -486,6 +506,18 @@ impl MeasuredRun {
         self.tasks[id.index()].book(portion);
     }
 
+    fn settle_empty_turns(&mut self) {
+        let mut members = vec![(0, 0); self.groups.len()];
+        for task in &self.tasks {
+            let (run, tasks) = &mut members[task.group as usize];
+            *run += u128::from(task.times.run.get());
+            *tasks += 1;
+        }
+        for (group, (run, tasks)) in self.groups.iter_mut().zip(members) {
+            group.settle_empty(run, tasks);
+        }
+    }
+
     fn finish(&mut self, end: SimTime) {
         for cpu in 0..self.header.machine.cpus {
             self.settle_cpu(CpuId(cpu), end);
@@ -495,10 +527,16 @@ impl MeasuredRun {
             let id = TaskId(u32::try_from(index).expect("task numbers have 32 bits"));
             self.leave_phase(id, end);
             let task = &mut self.tasks[index];
+            let group = &mut self.groups[task.group as usize];
             if let Some((wait, _)) = task.leave_state(end) {
-                self.groups[task.group as usize].waiting.record(wait);
+                group.waiting.record(wait);
+            }
+            // It still has its CPU: what it does there is no empty turn.
+            if let Some(waited) = task.waited.take() {
+                group.record_wait(waited);
             }
         }
+        self.settle_empty_turns();
         self.end = Some(end);
     }
 }

@@ -56,13 +56,17 @@ pub(super) struct TaskMetrics {
     pub runs: u64,
     pub wakeups: u64,
     pub wait_max: Nanos,
+    /// The wait that ended when it got its CPU, until its turn has shown that it is not empty.
+    pub waited: Option<(Nanos, Wait)>,
     pub group: u32,
     pub place: CpuId,
     nice: i8,
+    /// It did something in its turn that events tell of.
+    pub has_acted: bool,
+    pub exited: Option<SimTime>,
     /// What it had run when it got its nice value.
     run_before: Nanos,
     pub migrations: u64,
-    pub exited: Option<SimTime>,
     pub born: SimTime,
     pub index: u32,
     pub pid: u32,
@@ -91,8 +95,18 @@ impl TaskMetrics {
             wakeups: 0,
             migrations: 0,
             wait_max: Nanos::ZERO,
+            waited: None,
+            has_acted: false,
             phase: None,
         }
+    }
+
+    /// Whether the turn that ends, and leaves it in its present state, was empty: it was woken, ran
+    /// nothing and did nothing, and sleeps again or is gone.
+    #[inline]
+    pub const fn had_empty_turn(&self) -> bool {
+        let was_woken = matches!(self.waited, Some((_, Wait::Wakeup | Wait::Start)));
+        was_woken && self.turn.is_zero() && !self.has_acted && !self.is_queued()
     }
 
     /// Books what it got of a stretch of time.
@@ -160,6 +174,8 @@ pub(super) struct Group {
     pub preempt: Histogram,
     pub runslice: Histogram,
     pub sleep: Histogram,
+    /// The waits before empty turns, which are in no distribution.
+    pub empty: Option<Box<Empty>>,
     /// Lengths of waits that were open at the end.
     pub waiting: Histogram,
     pub deadlines: BTreeMap<u32, Deadline>,
@@ -180,6 +196,32 @@ impl Group {
         }
     }
 
+    /// A turn without work ended, for which a task had waited so long.
+    #[inline(never)]
+    pub fn record_empty(&mut self, (wait, why): (Nanos, Wait)) {
+        let empty = self.empty.get_or_insert_default();
+        match why {
+            Wait::Start => empty.start.record(wait),
+            Wait::Wakeup | Wait::Preempted => empty.wakeup.record(wait),
+        }
+    }
+
+    /// Lets empty turns count where there are no others, `run` being what the group's `tasks` ran:
+    /// tasks that only wake and sleep are a load of wakeups. Up to one turn for each task is how
+    /// jobs come.
+    pub fn settle_empty(&mut self, run: u128, tasks: u64) {
+        let turns = |it: &Empty| it.start.count() + it.wakeup.count();
+        let counts = |it: &Box<Empty>| run == 0 && turns(it) > tasks;
+        let Some(empty) = self.empty.take().filter(counts) else {
+            return;
+        };
+        for _ in 0..turns(&empty) {
+            self.runslice.record(Nanos::ZERO);
+        }
+        self.wakeup.merge(&empty.wakeup);
+        self.start.merge(&empty.start);
+    }
+
     /// Adds the distributions of `other`; deadlines too, but nothing else that has a name.
     pub fn merge(&mut self, other: &Self) {
         self.wakeup.merge(&other.wakeup);
@@ -196,6 +238,13 @@ impl Group {
             ours.lateness.merge(&theirs.lateness);
         }
     }
+}
+
+/// Waits before turns in which a task ran nothing, and did nothing that events tell of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Empty {
+    wakeup: Histogram,
+    start: Histogram,
 }
 
 /// Spans that ended.

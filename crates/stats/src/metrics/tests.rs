@@ -85,6 +85,67 @@ fn each_wait_starts_and_stops_where_its_definition_says() {
     assert_eq!((pair.wakeup.count, pair.wakeup.p50), (0, None));
 }
 
+/// A job that comes by a sleep: it has the CPU for no time, sleeps, and then works.
+fn job_that_sleeps_first() -> StreamWriter {
+    StreamWriter::new()
+        .born(0, 0, 0, 0)
+        .wakeup(0, 0, 0)
+        .switch(4, 0, None, Some(0))
+        .switch(4, 0, Some((0, SLEEPING)), None)
+        .wakeup(10, 0, 0)
+        .switch(40, 0, None, Some(0))
+}
+
+#[test]
+fn a_turn_without_work_is_in_no_distribution() {
+    let stream = job_that_sleeps_first().switch(60, 0, Some((0, DEAD)), None);
+    let job = &report(&stream.exit(60, 0, 0), 1, 100).groups[0];
+    assert_eq!((job.wakeup.count, ns(job.wakeup.mean)), (1, Some(30)));
+    assert_eq!((job.delay.count, ns(job.delay.mean)), (1, Some(30)));
+    assert_eq!((job.runslice.count, ns(job.runslice.mean)), (1, Some(20)));
+    // The totals have it.
+    assert_eq!((job.runs, job.times.wait.get()), (2, 34));
+    // A job that has only slept so far has waited for nothing, and nor has one at its end.
+    let stream = StreamWriter::new()
+        .born(0, 0, 0, 0)
+        .wakeup(0, 0, 0)
+        .switch(4, 0, None, Some(0))
+        .switch(4, 0, Some((0, DEAD)), None);
+    assert_eq!(report(&stream.exit(4, 0, 0), 1, 100).all.delay.count, 0);
+}
+
+#[test]
+fn a_turn_in_which_a_task_wakes_another_or_that_follows_a_preemption_is_not_empty() {
+    let stream = job_that_sleeps_first()
+        .born(40, 1, 1, 0)
+        .on(40, EventKind::Wakeup, 1, 0, 0)
+        .switch(40, 0, Some((0, SLEEPING)), Some(1))
+        .switch(50, 0, Some((1, RUNNABLE)), None)
+        .switch(70, 0, None, Some(1))
+        .switch(70, 0, Some((1, SLEEPING)), None);
+    let report = report(&stream, 1, 100);
+    let [waker, woken] = &report.groups[..] else {
+        panic!("two groups")
+    };
+    assert_eq!((waker.wakeup.count, ns(waker.wakeup.max)), (1, Some(30)));
+    assert_eq!((woken.preempt.count, ns(woken.preempt.max)), (1, Some(20)));
+    assert_eq!(woken.runslice.count, 2);
+}
+
+#[test]
+fn tasks_that_only_wake_and_sleep_have_waits() {
+    let mut stream = StreamWriter::new().born(0, 0, 0, 0);
+    for turn in 0..3 {
+        stream = stream
+            .wakeup(10 * turn, 0, 0)
+            .switch(10 * turn + 2, 0, None, Some(0))
+            .switch(10 * turn + 2, 0, Some((0, SLEEPING)), None);
+    }
+    let group = &report(&stream, 1, 100).groups[0];
+    assert_eq!((group.wakeup.count, ns(group.wakeup.mean)), (3, Some(2)));
+    assert_eq!((group.runslice.count, ns(group.runslice.max)), (3, Some(0)));
+}
+
 #[test]
 fn the_four_times_of_a_task_sum_to_its_lifetime() {
     let report = report(&two_tasks_on_one_cpu(), 1, 150);
