@@ -167,7 +167,7 @@ fn sim_calls_tasks_starved_only_where_explain_finds_a_fault() {
         let is_fault = found(&run, true).is_some_and(|it| it.is_fault());
         let is_starved = !outcome.summary.starved.is_empty();
         assert!(!is_starved || is_fault, "{policy}: {load}");
-        let notes = outcome.summary.notes.join("\n");
+        let notes = outcome.summary.told().join("\n");
         assert_eq!(notes.contains("STARVED: "), is_starved, "{policy}: {notes}");
         starved += usize::from(is_starved);
         acquitted += usize::from(!is_starved && !machine.starved.is_empty());

@@ -139,6 +139,7 @@ impl Outcome {
             instructions: 0,
             callbacks: 0,
             starved: Vec::new(),
+            excused: None,
             blocked: Vec::new(),
             watchdog: None,
             notes: Vec::new(),

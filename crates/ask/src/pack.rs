@@ -119,7 +119,7 @@ impl Pack {
         if let Some(summary) = summary {
             let (events, hash) = (hash.count(), hash.value());
             services.note(Topic::Bundle, format!("{events} events, hash {hash:016x}"));
-            for note in &summary.notes {
+            for note in summary.told() {
                 services.note(Topic::Bundle, note);
             }
             if let Some(line) = ejection(&spec.policy.name, &summary.exit) {

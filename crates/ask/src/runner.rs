@@ -1,7 +1,7 @@
 //! One simulated run, of a policy or of a scheduler's own program.
 
 use explain::why::{Observer, Right};
-use model::{Nanos, Sampler, Sink, Summary};
+use model::{Excused, Nanos, Sampler, Sink, Summary};
 use sim::{Intervention, Options, Simulation};
 use stats::Metrics;
 use traces::{Later, Tee};
@@ -142,9 +142,6 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// What the machine's note about such tasks begins with.
-const STARVED: &str = "STARVED: ";
-
 /// Makes the run of `spec`, which came to `summary`, once more with decisions if it left tasks
 /// waiting for long, and takes them out of `summary` if nobody is at fault. A run is a function of
 /// its spec, so that is the same run; that of a program is left as it is, because its own time
@@ -175,15 +172,13 @@ pub fn judge_starved(
     {
         return Ok(());
     }
-    summary.starved.clear();
     let why = finding.map_or("it was not their turn", |it| match it.tier() {
         Some(_) => "others had their share, which the policy promises to nobody",
         None => it.fault.sentence(),
     });
-    for note in &mut summary.notes {
-        if let Some(rest) = note.strip_prefix(STARVED) {
-            *note = format!("no fault of the policy ({why}): {rest}");
-        }
-    }
+    summary.excused = Some(Excused {
+        tasks: std::mem::take(&mut summary.starved),
+        why: why.to_owned(),
+    });
     Ok(())
 }

@@ -44,7 +44,8 @@ pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use snapshot::Snapshot;
 pub use spec::{
-    Blocked, CpuTimes, PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
+    Blocked, CpuTimes, Excused, PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary,
+    TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

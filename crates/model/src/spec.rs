@@ -113,6 +113,15 @@ pub struct Starved {
     pub waited: Nanos,
 }
 
+/// Tasks that waited for long to the end of a run, although nobody is at fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excused {
+    /// Which, the longest wait first.
+    pub tasks: Vec<Starved>,
+    /// Why it is no fault of the policy, as half a sentence.
+    pub why: String,
+}
+
 /// A task that sleeps until another one gives a lock back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
@@ -151,6 +160,8 @@ pub struct Summary {
     /// Tasks that waited at the end of the run and had done so for long, the longest wait first;
     /// empty if the policy was ejected, under a machine without a watchdog, and on a real machine.
     pub starved: Vec<Starved>,
+    /// Such tasks of a run that was looked at once more, and found to be nobody's fault.
+    pub excused: Option<Excused>,
     /// Tasks that wait for a lock at the end.
     pub blocked: Vec<Blocked>,
     /// How long a task may wait before the watchdog ejects the policy; `None` on a machine without
@@ -159,4 +170,39 @@ pub struct Summary {
     /// Warnings that the kernel would have logged, and what only a simulator can tell: that a
     /// run ended early because nobody was left to wake anybody.
     pub notes: Vec<String>,
+}
+
+impl Summary {
+    /// What people are told of the run: of the tasks that waited for long to its end, then the
+    /// notes.
+    #[must_use]
+    pub fn told(&self) -> Vec<String> {
+        let starved = (!self.starved.is_empty())
+            .then(|| format!("STARVED: {}", self.waiting(&self.starved)));
+        let excused = self.excused.as_ref().map(|it| {
+            let waiting = self.waiting(&it.tasks);
+            format!("no fault of the policy ({}): {waiting}", it.why)
+        });
+        let waits = starved.into_iter().chain(excused);
+        waits.chain(self.notes.iter().cloned()).collect()
+    }
+
+    /// How long the first few of `tasks` have waited, and what a longer run would bring.
+    fn waiting(&self, tasks: &[Starved]) -> String {
+        const NAMED: usize = 5;
+        let named = tasks.iter().take(NAMED);
+        let named: Vec<_> = named
+            .map(|it| format!("{} for {}", it.name, it.waited))
+            .collect();
+        let more = if tasks.len() > NAMED { ", ..." } else { "" };
+        let watchdog = self.watchdog.map_or_else(String::new, |timeout| {
+            let seconds = timeout.get() / 1_000_000_000;
+            format!(". The watchdog would end the policy after {seconds} s")
+        });
+        format!(
+            "{} tasks are runnable at the end and have not run for long: {}{more}{watchdog}",
+            tasks.len(),
+            named.join(", ")
+        )
+    }
 }

@@ -293,7 +293,7 @@ fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
 fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.note_idle_cpus();
     machine.note_changes();
-    let starved = machine.note_starved();
+    let starved = machine.starved_at_end();
     machine.close_books();
     machine.give_up_deadlines();
     machine.hand_over(vm, sink);
@@ -320,6 +320,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         policy_counters: sums(policy_counters(vm, machine.spec.cpus.into())),
         printed,
         starved,
+        excused: None,
         blocked: machine.work.blocked(),
         watchdog: machine.watchdog_timeout(),
         instructions: vm.retired(),

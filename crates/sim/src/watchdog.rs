@@ -146,7 +146,7 @@ impl Machine {
     ///
     /// A run shorter than the watchdog's timeout would hide them. The turns are counted so that a
     /// thousand hogs, each of which waits for its turn, are not named.
-    pub(crate) fn starved(&self, attached: SimTime) -> Vec<Starved> {
+    fn starved(&self, attached: SimTime) -> Vec<Starved> {
         const LEAST: u64 = 1_000_000_000;
         let waiting = &self.watchdog.waiting;
         if self.watchdog.off || waiting.is_empty() {
@@ -171,28 +171,13 @@ impl Machine {
         (!self.watchdog.off).then(|| Nanos::from_millis(self.scheds.root.ops.timeout_ms()))
     }
 
-    /// Names those tasks at the end of a run that the policy has survived, and gives them back.
-    pub(crate) fn note_starved(&mut self) -> Vec<Starved> {
-        const NAMED: usize = 5;
-        if self.scheds.root.attachment.has_ended() || !self.scheds.root.attachment.is_attached() {
+    /// Those tasks at the end of a run that the policy has survived.
+    pub(crate) fn starved_at_end(&self) -> Vec<Starved> {
+        let attachment = &self.scheds.root.attachment;
+        if attachment.has_ended() || !attachment.is_attached() {
             return Vec::new();
         }
-        let starved = self.starved(self.scheds.root.attachment.since());
-        if !starved.is_empty() {
-            let named = starved.iter().take(NAMED);
-            let named: Vec<_> = named
-                .map(|wait| format!("{} for {}", wait.name, wait.waited))
-                .collect();
-            let more = if starved.len() > NAMED { ", ..." } else { "" };
-            self.note(format!(
-                "STARVED: {} tasks are runnable at the end and have not run for long: {}{more}. \
-                 The watchdog would end the policy after {} s",
-                starved.len(),
-                named.join(", "),
-                self.scheds.root.ops.timeout_ms() / 1000,
-            ));
-        }
-        starved
+        self.starved(attachment.since())
     }
 
     /// Arms the next look: half the shortest timeout from now.

@@ -252,6 +252,7 @@ impl Machine {
             instructions: 0,
             callbacks: 0,
             starved: Vec::new(),
+            excused: None,
             blocked: Vec::new(),
             watchdog: None,
             notes: Vec::new(),

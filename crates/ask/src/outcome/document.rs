@@ -41,7 +41,10 @@ struct Rest<'a> {
     spent_ns: BTreeMap<&'a str, u64>,
     policy_counters: BTreeMap<&'a str, u64>,
     printed: &'a str,
-    notes: &'a [String],
+    notes: Vec<String>,
+    /// How many tasks starved to the end; left out if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    starved: Option<usize>,
 }
 
 impl<'a> From<&'a Exit> for EndDocument<'a> {
@@ -71,7 +74,8 @@ impl<'a> From<&'a Summary> for Rest<'a> {
                 .map(|(name, n)| (name.as_str(), *n))
                 .collect(),
             printed: &summary.printed,
-            notes: &summary.notes,
+            notes: summary.told(),
+            starved: Some(summary.starved.len()).filter(|count| *count > 0),
         }
     }
 }

@@ -94,7 +94,7 @@ struct Run {
     #[serde(default)]
     scale: Value,
     #[serde(default)]
-    notes: Value,
+    starved: Value,
 }
 
 fn entry(head: &Value, run: Run) -> anyhow::Result<Entry> {
@@ -111,7 +111,7 @@ fn entry(head: &Value, run: Run) -> anyhow::Result<Entry> {
         workload: &run.workload,
         machine: &run.machine,
         scale: &run.scale,
-        notes: &run.notes,
+        starved: &run.starved,
     };
     Ok(own::entry(head, &line, report))
 }
@@ -135,7 +135,7 @@ mod tests {
                 "groups": [{"group": "ui", "migrations": 2, "name": 7}, 5],
                 "tasks": [{"name": "\"]}\\"}],
             },
-            "notes": ["]", "STARVED: 1 task"], "printed": "{\n",
+            "notes": ["]"], "starved": 1, "printed": "{\n",
         })
     }
 

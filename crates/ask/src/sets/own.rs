@@ -125,12 +125,6 @@ fn is_ejection(exit: &Value) -> bool {
     exit["kind"].as_u64() >= Some(u64::from(ExitKind::Error as u32))
 }
 
-/// Whether a note of the simulated machine says that a task starved to the end.
-fn is_starved(notes: &Value) -> bool {
-    let mut notes = notes.as_array().into_iter().flatten();
-    notes.any(|note| note.as_str().is_some_and(|it| it.starts_with("STARVED: ")))
-}
-
 /// A run of `sim`, `play` or `sweep`, without its figures.
 pub(super) struct Line<'a> {
     pub policy: &'a str,
@@ -141,8 +135,8 @@ pub(super) struct Line<'a> {
     pub workload: &'a Value,
     pub machine: &'a Value,
     pub scale: &'a Value,
-    /// What the simulated machine says of it.
-    pub notes: &'a Value,
+    /// How many tasks starved to its end.
+    pub starved: &'a Value,
 }
 
 /// A run of the document that `head` begins.
@@ -163,7 +157,7 @@ pub(super) fn entry(head: &Value, line: &Line<'_>, report: Reported) -> Entry {
         },
         seed: line.seed.filter(|_| world == World::Simulated),
         run: (!is_ejection(line.exit)).then(|| Figures::Report(Box::new(report))),
-        starved: is_starved(line.notes),
+        starved: line.starved.as_u64().is_some_and(|count| count > 0),
     }
 }
 
@@ -185,7 +179,7 @@ fn results(document: &Value) -> Vec<Entry> {
             workload: &run["workload"],
             machine: &run["machine"],
             scale: &run["scale"],
-            notes: &run["notes"],
+            starved: &run["starved"],
         };
         entry(document, &line, report)
     };

@@ -234,6 +234,7 @@ fn summary(ending: PolicyEnding, counters: Vec<(String, u64)>, end: SimTime) -> 
         instructions: 0,
         callbacks: 0,
         starved: Vec::new(),
+        excused: None,
         blocked: Vec::new(),
         watchdog: None,
         notes: Vec::new(),

@@ -408,7 +408,8 @@ pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
                  ended"
             ));
         }
-        lines.extend(summary.notes.iter().map(|note| format!("{policy}: {note}")));
+        let told = summary.told().into_iter();
+        lines.extend(told.map(|note| format!("{policy}: {note}")));
         let printed = summary.printed.lines();
         let printed = printed.map(|line| format!("{policy} printed: {line}"));
         lines.extend(printed.filter(|_| is_verbose));

@@ -75,6 +75,7 @@ fn summary() -> Summary {
         instructions: 0,
         callbacks: 0,
         starved: Vec::new(),
+        excused: None,
         blocked: Vec::new(),
         watchdog: None,
         notes: Vec::new(),
