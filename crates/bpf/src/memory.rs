@@ -22,9 +22,13 @@ mod compact;
 #[expect(unsafe_code, reason = "accesses that are checked once")]
 mod direct;
 mod heap;
+#[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
+#[expect(unsafe_code, reason = "pages are given back")]
+mod kept;
 mod large;
 mod layout;
 #[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
+#[expect(unsafe_code, reason = "a mapping outlives its region")]
 mod mapped;
 #[cfg(not(feature = "jit"))]
 mod no_words;

@@ -1,13 +1,21 @@
 //! The region as one mapping of the process's addresses, which takes memory where it is used.
 
-use memmap2::{MmapMut, MmapOptions};
+use std::mem::ManuallyDrop;
+use std::ops::Range;
 
+use memmap2::MmapMut;
+
+use super::kept;
 use super::layout::{BASE, GUARD};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Region {
-    map: MmapMut,
+    /// Taken by the destructor alone.
+    map: ManuallyDrop<MmapMut>,
+    /// What was written to, as offsets, so that the next one gets zeros; `None`: this mapping is
+    /// for nobody else.
+    used: Option<[Range<u64>; 3]>,
     /// What to add to a guest address in the region, to get where it lies in this process. It
     /// never moves.
     pub(super) delta: u64,
@@ -19,16 +27,20 @@ impl Region {
     /// Reserves `size` bytes of addresses, and [`GUARD`] more before and behind them. `_window` is
     /// where the arena's window begins.
     pub(super) fn reserve(size: u64, _window: Option<u64>) -> std::io::Result<Self> {
-        let mut map = MmapOptions::new()
-            .len((size + 2 * GUARD) as usize)
-            .no_reserve_swap()
-            .map_anon()?;
+        let mut map = kept::take((size + 2 * GUARD) as usize)?;
         let host_address = map.as_mut_ptr().expose_provenance() as u64;
         Ok(Self {
-            map,
+            map: ManuallyDrop::new(map),
+            used: None,
             delta: host_address.wrapping_sub(BASE - GUARD),
             last: size + 2 * GUARD - 8,
         })
+    }
+
+    /// Nothing was written outside of `used`, and no page is anybody else's: when this is dropped,
+    /// the mapping may become another region.
+    pub(super) fn keep(&mut self, used: [Range<u64>; 3]) {
+        self.used = Some(used);
     }
 
     /// There are pages enough: they come when they are used.
@@ -94,6 +106,16 @@ impl Region {
         let at = usize::try_from(address.wrapping_sub(BASE - GUARD)).unwrap_or(usize::MAX);
         if let Some(byte) = self.map.get(at) {
             allocator::prefetch(byte);
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: Nobody uses the mapping after this, which happens once.
+        let map = unsafe { ManuallyDrop::take(&mut self.map) };
+        if let Some(used) = self.used.take() {
+            kept::give(map, used.map(|range| place(range.start)..place(range.end)));
         }
     }
 }

@@ -11,6 +11,13 @@ pub(super) struct Shared {
     pub(super) arena: Option<()>,
 }
 
+#[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
+impl Shared {
+    pub(super) const fn is_unused(&self) -> bool {
+        self.arena.is_none()
+    }
+}
+
 fn unsupported() -> io::Error {
     let why = "maps can be shared with a program on Linux only";
     io::Error::new(io::ErrorKind::Unsupported, why)

@@ -11,6 +11,8 @@ pub struct Pages {
     start: u64,
     /// What stands above the low 32 bits of pointers that user space can follow.
     user: u64,
+    /// User space has said where it sees them.
+    was_placed: bool,
     cap: u64,
     /// Pages that were ever allocated. The process keeps what it once had.
     committed: u64,
@@ -47,6 +49,7 @@ impl Pages {
             base,
             start: 0,
             user: base,
+            was_placed: false,
             cap,
             committed: 0,
             count: 0,
@@ -75,6 +78,7 @@ impl Pages {
     /// Source: `clear_lo32()` and `compute_pgoff()`, kernel 6.18, kernel/bpf/arena.c.
     pub(crate) fn place_user(&mut self, address: u64) {
         self.show_all(false);
+        self.was_placed = true;
         self.start = address & 0xffff_ffff;
         self.user = address & !0xffff_ffff;
         let room = ((1 << 32) - GUARD).saturating_sub(self.start) / Self::SIZE;
@@ -83,6 +87,12 @@ impl Pages {
             self.pages.truncate(room as usize);
         }
         self.show_all(true);
+    }
+
+    /// Whether user space has never said where it sees the arena.
+    #[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
+    pub(super) const fn is_unmoved(&self) -> bool {
+        !self.was_placed
     }
 
     /// The value that `address`, one of the window, has for user space.

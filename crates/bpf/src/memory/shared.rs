@@ -24,6 +24,13 @@ pub(super) struct Shared {
     pub(super) arena: Option<File>,
 }
 
+impl Shared {
+    /// Whether no page is a file's.
+    pub(super) const fn is_unused(&self) -> bool {
+        self.ranges.is_empty() && self.arena.is_none()
+    }
+}
+
 impl Memory {
     /// From now on the `len` bytes at `address`, whole pages of [`Memory::alloc_pages`] or of the
     /// arena, are the first ones of `file`. What is there is copied into the file first.

@@ -154,3 +154,26 @@ fn addresses_repeat_from_instance_to_instance() {
     };
     assert_eq!(run(), run());
 }
+
+/// Other tests may take the mapping in between, so there are several rounds. Part of what is
+/// written is zeroed in place, part of it lies behind that.
+#[test]
+fn a_region_is_zero_whatever_was_in_its_mapping_before() {
+    for round in 0..8_u64 {
+        let mut memory = Memory::reserve(64 << 20, Some(64 << 20)).expect("address space");
+        memory.open_user_arena(2_000);
+        let mut blocks = Vec::new();
+        for size in [104, 5_000, 400 << 10, 3 << 20] {
+            blocks.push((memory.alloc_kernel(size, 64).unwrap(), size));
+            blocks.push((memory.alloc_map(size).unwrap(), size));
+            let pages = memory.alloc_arena(None, size.div_ceil(Pages::SIZE));
+            blocks.push((pages.unwrap(), size));
+        }
+        for (block, size) in blocks {
+            let bytes = memory.bytes(block, size).unwrap();
+            let dirty = bytes.iter().position(|byte| *byte != 0);
+            assert_eq!(dirty, None, "round {round}, {size} bytes at {block:#x}");
+            memory.write(block, &vec![0xa5; size as usize]);
+        }
+    }
+}
