@@ -187,6 +187,14 @@ pub(crate) fn only_ends(name: &str) -> bool {
         || name.contains("_put_")
 }
 
+impl<H: Host> Clone for Binding<H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H: Host> Copy for Binding<H> {}
+
 impl<H: Host> Binding<H> {
     /// A function that nobody offers.
     pub(crate) const fn absent() -> Self {

@@ -1,16 +1,19 @@
 //! An image made ready to run, with its memory: its state.
 //!
-//! `instance/create.rs` makes one, `instance/call.rs` runs its programs, which are entered and left
-//! by what `instance/inside.rs` has, `instance/grow.rs` adds to it what user space loads.
+//! `instance/create.rs` makes one, and `instance/template.rs` any number of the same image,
+//! `instance/call.rs` runs its programs, which are entered and left by what `instance/inside.rs`
+//! has, `instance/grow.rs` adds to it what user space loads.
 
 mod call;
 mod create;
 mod grow;
 mod heat;
 mod inside;
+mod template;
 
 pub use call::{Prepared, Unfinished};
 pub(crate) use grow::Piece;
+pub use template::Template;
 
 use std::sync::Arc;
 
@@ -33,6 +36,7 @@ use crate::streams::Streams;
 use crate::timer::Timers;
 use crate::variables::Variables;
 use heat::Heat;
+use template::CommonCode;
 
 /// The greatest budget that is told from none: differences of counts fit into a signed word.
 const MOST_BUDGET: u64 = 1 << 62;
@@ -56,6 +60,8 @@ pub struct Instance<H: Host> {
     /// The same again, for an outermost call to borrow: to count references anew takes as long as
     /// to interpret some instructions.
     spare_cells: Option<Arc<Cells<H>>>,
+    /// What other instances of the image have made of its code.
+    common: Arc<CommonCode<H>>,
     pub(crate) image: Arc<Image>,
     pub(crate) bindings: Vec<Binding<H>>,
     pub(crate) config: Config,
@@ -192,6 +198,7 @@ impl<H: Host> Instance<H> {
 
     /// The code as the interpreter executes it was made.
     pub(crate) fn keep_cells(&mut self, cells: &Arc<Cells<H>>) {
+        self.common.keep_cells(&self.code, cells);
         self.cells = Some(Arc::clone(cells));
     }
 

@@ -73,7 +73,7 @@ pub use globals::{GlobalValue, SetError, SetUpError};
 pub use helper_names::helper_name;
 pub use host::*;
 pub use image::*;
-pub use instance::{Instance, Prepared, Unfinished};
+pub use instance::{Instance, Prepared, Template, Unfinished};
 pub use instance_error::{InstanceError, MissingFunction};
 pub use keyed::{Keyed, KeyedHasher};
 pub use map::Update;

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::heat::Heat;
+use super::template::{CommonCode, Template};
 use super::{Instance, MOST_BUDGET};
-use crate::backend::Backend;
-use crate::bind::bind;
-use crate::builtin;
+use crate::Image;
 use crate::call_stack::CallStack;
 use crate::config::Config;
-use crate::decode::{self, Addresses};
+use crate::decode::Addresses;
 use crate::faults::Faults;
 use crate::host::{Binding, Host, HostFunction};
 use crate::instance_error::InstanceError;
@@ -20,7 +19,6 @@ use crate::objects::Objects;
 use crate::streams::Streams;
 use crate::timer::Timers;
 use crate::variables::Variables;
-use crate::{Image, MapKind};
 
 /// Guest address of the first function, outside the region: the kernel's module area. Only for
 /// callbacks; a load from there gives zero.
@@ -40,18 +38,7 @@ impl<H: Host> Instance<H> {
         table: &[HostFunction<H>],
         config: Config,
     ) -> Result<Self, InstanceError> {
-        let builtins = builtin::table(&config.builtin_cost_ps);
-        let bindings = bind(&image, table, &builtins, &config)?;
-        let has_arena = image.maps.iter().any(|map| map.kind == MapKind::Arena);
-        let arena_bytes = has_arena.then_some(config.memory_bytes);
-        let mut instance = Self::assemble(image, bindings, (config, arena_bytes), None)?;
-        if instance.config.backend == Backend::Jit {
-            instance.make_native();
-        }
-        match instance.refusal.take() {
-            Some(refusal) => Err(InstanceError::Native(refusal)),
-            None => Ok(instance),
-        }
+        Template::new(image, table, config)?.instance()
     }
 
     /// An instance that does not run yet. With `room` it has no map, and may get so many.
@@ -60,6 +47,7 @@ impl<H: Host> Instance<H> {
         bindings: Vec<Binding<H>>,
         (config, arena_bytes): (Config, Option<u64>),
         room: Option<u32>,
+        common: &Arc<CommonCode<H>>,
     ) -> Result<Self, InstanceError> {
         let mut memory =
             Memory::reserve(config.memory_bytes, arena_bytes).map_err(InstanceError::Reserve)?;
@@ -76,7 +64,7 @@ impl<H: Host> Instance<H> {
             variables: &variables,
             image: &image,
         };
-        let code = Arc::new(decode::decode(&image, &places)?);
+        let code = common.code(&places)?;
         let heat = Heat::new(&config);
         Ok(Self {
             memory,
@@ -86,7 +74,8 @@ impl<H: Host> Instance<H> {
             variables,
             streams: Streams::default(),
             faults: Faults::default(),
-            cells: None,
+            cells: common.cells(&code),
+            common: Arc::clone(common),
             spare_cells: None,
             code,
             image,

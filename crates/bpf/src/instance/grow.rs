@@ -44,6 +44,7 @@ impl<H: Host> Instance<H> {
             Vec::new(),
             (config, arena_bytes),
             Some(MOST_MAPS),
+            &Arc::default(),
         )
     }
 
