@@ -11,7 +11,7 @@ use crate::machine::{Machine, Vm};
 const MOST_KEYS: u64 = 1 << 20;
 
 /// A value for some keys of a map.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Entries {
     name: String,
     map: u32,

@@ -51,6 +51,7 @@ mod moment;
 mod ops;
 mod pending;
 mod places;
+mod prepare;
 mod profile;
 mod program;
 mod queue;
@@ -73,23 +74,16 @@ mod wake;
 mod watchdog;
 pub mod work;
 
-use std::sync::Arc;
-
 pub use bpf::Backend;
-use bpf::{
-    Config, Image, Instance, InstanceError, LoadError, Object, Prices, SetError, SetUpError,
-};
-use model::{Advice, CPUS_MAX, EventMask, MachineSpec, Nanos, PolicySpec};
+use bpf::{Image, InstanceError, LoadError, SetError, SetUpError};
+use model::{Advice, CPUS_MAX, MachineSpec, Nanos, PolicySpec};
 use workload::{Arrival, Group, Operation, RunSpec, Step};
 
 pub use crate::deed::{Deed, Intervention, Rule};
-use crate::entries::Entries;
 pub use crate::entries::EntryError;
-use crate::kernels::rules_of;
-use crate::machine::{Machine, Vm};
 pub use crate::mirror::{MirrorError, cgroups};
-use crate::ops::Ops;
 pub use crate::ops::OpsError;
+use crate::prepare::{Noted, prepare};
 pub use crate::program::ProgramReport;
 pub use crate::runs::{Finished, Simulation, run};
 pub use crate::tally::Tally;
@@ -309,7 +303,8 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
 /// # Errors
 /// What [`run`] would say before it begins.
 pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Error> {
-    prepare(policy, machine, Options::default(), Noted::default()).map(|_| ())
+    let ready = prepare(policy, machine, Options::default(), Noted::default())?;
+    ready.instance(policy).map(|_| ())
 }
 
 /// The policy's object as `machine` would run it: linked, with its variables set.
@@ -317,90 +312,7 @@ pub fn check_policy(policy: &PolicySpec, machine: &MachineSpec) -> Result<(), Er
 /// # Errors
 /// What [`run`] would say of the object and of its variables before it begins.
 pub fn image(policy: &PolicySpec, machine: &MachineSpec) -> Result<Image, Error> {
-    load(policy, &target(machine)).map(|(image, ..)| image)
-}
-
-/// What is noted of programs beside their results.
-#[derive(Clone, Copy, Debug, Default)]
-struct Noted {
-    /// What each callback does.
-    tally: bool,
-    /// Where programs are.
-    places: bool,
-}
-
-impl Noted {
-    fn new(wants: EventMask, tally: bool) -> Self {
-        Self {
-            tally,
-            places: wants.intersection(EventMask::DECISIONS) != EventMask::NONE,
-        }
-    }
-}
-
-/// A policy made ready, but for the machine around it.
-struct Ready {
-    target: bpf::Target,
-    ops: Ops,
-    entries: Vec<Entries>,
-    setup: Vec<setup::SetupRun>,
-    changes: Vec<setup::VariableChange>,
-    vm: Vm,
-}
-
-fn prepare(
-    spec: &PolicySpec,
-    machine: &MachineSpec,
-    options: Options,
-    noted: Noted,
-) -> Result<Ready, Error> {
-    let (target, rules) = (target(machine), rules_of(machine.kernel));
-    let (image, entries, changes) = load(spec, &target)?;
-    let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(PolicyError::of(spec))?;
-    let setup = spec.setup.iter().map(|run| {
-        let found = setup::SetupRun::find(&image, run);
-        found.map_err(Box::new).map_err(PolicyError::of(spec))
-    });
-    let setup = setup.collect::<Result<_, _>>()?;
-    let (functions, config) = configure(machine, options, noted);
-    let vm = Instance::new(Arc::new(image), &functions, config);
-    let vm = vm.map_err(Box::new).map_err(PolicyError::of(spec))?;
-    Ok(Ready {
-        target,
-        ops,
-        entries,
-        setup,
-        changes,
-        vm,
-    })
-}
-
-/// The functions that the simulated kernel offers on `machine`, and how programs are executed.
-fn configure(
-    machine: &MachineSpec,
-    options: Options,
-    noted: Noted,
-) -> (Vec<bpf::HostFunction<Machine>>, Config) {
-    let usual = Config::default();
-    let costs = machine.profile.costs().copied();
-    let mut functions = kfunc::table();
-    let prices = costs.map(|costs| Prices::new(move |name| profile::of_function(&costs, name)));
-    let prices = prices.unwrap_or_default();
-    for function in &mut functions {
-        function.cost_ps = prices.of(function.name);
-    }
-    let config = Config {
-        cpus: u32::from(machine.cpus),
-        backend: options.backend,
-        tally: noted.tally,
-        places: noted.places,
-        builtin_cost_ps: prices,
-        budget: options.budget.unwrap_or(usual.budget),
-        total_budget: options.total_budget,
-        memory_bytes: options.memory_bytes.unwrap_or(usual.memory_bytes),
-        ..usual
-    };
-    (functions, config)
+    prepare::image(policy, machine)
 }
 
 /// How a run is computed. Nothing of it changes the result of a policy whose callbacks end.
@@ -474,46 +386,4 @@ fn is_endless(steps: &[Step]) -> bool {
         Operation::Choose(ways) => ways.iter().any(|(_, way)| is_endless(way)),
         _ => false,
     })
-}
-
-/// An object that is bound, what is to be put into its maps, and which variables change later.
-type Loaded = (Image, Vec<Entries>, Vec<setup::VariableChange>);
-
-/// The object, bound to `target` and with its variables set.
-fn load(spec: &PolicySpec, target: &bpf::Target) -> Result<Loaded, Error> {
-    let object = Object::parse(&spec.object).map_err(Box::new);
-    let object = object.map_err(PolicyError::of(spec))?;
-    let image = object.link(target).map_err(Box::new);
-    let mut image = image.map_err(PolicyError::of(spec))?;
-    let (mut entries, mut changes) = (Vec::new(), Vec::new());
-    for (name, value) in &spec.set {
-        let value = number_of(target, value);
-        let change = setup::VariableChange::find(&image, name, &value);
-        if let Some(change) = change.map_err(PolicyError::of(spec))? {
-            changes.push(change);
-            continue;
-        }
-        let found = Entries::find(&image, name, &value).map_err(PolicyError::of(spec))?;
-        if let Some(found) = found {
-            entries.push(found);
-            continue;
-        }
-        let set = image.set_global(name, &value);
-        set.map_err(Box::new).map_err(PolicyError::of(spec))?;
-    }
-    Ok((image, entries, changes))
-}
-
-/// The kernel's constants in `text` as their number: `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. Text
-/// with any other word in it is left as it is.
-fn number_of(target: &bpf::Target, text: &str) -> String {
-    let words = text.split('|').map(|word| target.enumerator(word.trim()));
-    let mask = words.collect::<Option<Vec<i64>>>();
-    mask.map_or_else(
-        || text.to_owned(),
-        |words| {
-            let mask = words.into_iter().fold(0, std::ops::BitOr::bitor);
-            mask.cast_unsigned().to_string()
-        },
-    )
 }

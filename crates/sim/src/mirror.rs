@@ -9,7 +9,7 @@ mod flush;
 mod layout;
 mod seen;
 
-use bpf::{LoadError, Memory, OutOfMemory, Target};
+use bpf::{LoadError, Memory, OutOfMemory};
 use model::{Advice, CpuId, Exit, MachineSpec, PerCpu, TaskId};
 use workload::{Cgroup, SchedPolicy};
 
@@ -21,8 +21,9 @@ use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
 use crate::task::Task;
 use crate::work::Birth;
-use cgroups::CgroupMirrors;
 pub use cgroups::cgroups;
+use cgroups::CgroupMirrors;
+pub(crate) use layout::Layouts;
 use layout::{ArgLayout, Layout, TURN_BYTES};
 use seen::Seen;
 
@@ -103,16 +104,16 @@ pub(crate) struct Mirror {
 impl Mirror {
     /// Lays out the objects that exist from the start.
     pub fn new(
-        target: &Target,
+        layouts: Layouts,
         spec: &MachineSpec,
         cgroups: &[Cgroup],
         vm: &mut Vm,
     ) -> Result<Self, MirrorError> {
-        let layout = Layout::of(target)?;
-        let args = ArgLayout::of(target)?;
-        let seen = Seen::of(target, &vm.image().reads)?;
+        let Layouts {
+            layout, args, seen, ..
+        } = layouts;
         let cpus = spec.cpus;
-        let mirrored = CgroupMirrors::new(target, vm, cgroups)?;
+        let mirrored = CgroupMirrors::new(layouts.cgroups, vm, cgroups)?;
         let mut failed = None;
         // Where a program looks for them that knows the variable.
         let known: Vec<_> = (0..u32::from(cpus))

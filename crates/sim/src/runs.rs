@@ -11,9 +11,10 @@ use workload::RunSpec;
 
 use crate::deed::Intervention;
 use crate::machine::{Machine, Parts, Vm};
-use crate::mirror::Mirror;
+use crate::mirror::{Layouts, Mirror};
 use crate::ops::Ops;
 use crate::pending::Pending;
+use crate::prepare::{Noted, configure, prepare};
 use crate::program::{ProgramReport, with_program};
 use crate::sample::{Samples, policy_counters};
 use crate::tally::Tally;
@@ -21,8 +22,8 @@ use crate::target::target;
 use crate::view::{Audience, Watcher};
 use crate::work::Work;
 use crate::{
-    Error, MOST_WITHOUT_END, Noted, Options, PolicyError, Ready, check_machine, configure,
-    disturber, latest_end, prepare, setup, task,
+    Error, MOST_WITHOUT_END, MirrorError, Options, PolicyError, check_machine, disturber,
+    latest_end, setup, task,
 };
 
 /// Runs a policy on a workload. The events go to `sink`, what else is left is the summary.
@@ -175,17 +176,12 @@ impl<'a> Simulation<'a> {
 
     /// A machine that has its tasks and will attach the policy of `spec`.
     fn begin_policy(&self, spec: &RunSpec) -> Result<(Machine, Vm), Error> {
-        let Ready {
-            target,
-            ops,
-            entries,
-            setup,
-            changes,
-            mut vm,
-        } = prepare(&spec.policy, &spec.machine, self.options, self.noted())?;
-        let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
-        let plan = setup::SetupPlan::new(entries, setup, changes);
-        let mut machine = self.machine_of(spec, (ops, plan, mirror))?;
+        let policy = &spec.policy;
+        let ready = prepare(policy, &spec.machine, self.options, self.noted())?;
+        let mut vm = ready.instance(policy)?;
+        let cgroups = &spec.workload.cgroups;
+        let mirror = Mirror::new(ready.layouts, &spec.machine, cgroups, &mut vm)?;
+        let mut machine = self.machine_of(spec, (ready.ops.clone(), ready.plan(), mirror))?;
         machine.populate(&mut vm)?;
         let at = SimTime::ZERO + spec.attach_after;
         machine.queue.push(at, CpuId(0), Pending::Attach);
@@ -202,7 +198,8 @@ impl<'a> Simulation<'a> {
             .map_err(Box::new)
             .map_err(PolicyError::of(&spec.policy));
         let (door, mut vm) = opened?;
-        let mirror = Mirror::new(&target, &spec.machine, &spec.workload.cgroups, &mut vm)?;
+        let layouts = Layouts::of(&target, &vm.image().reads).map_err(MirrorError::from)?;
+        let mirror = Mirror::new(layouts, &spec.machine, &spec.workload.cgroups, &mut vm)?;
         let plan = setup::SetupPlan::new(Vec::new(), Vec::new(), Vec::new());
         let mut machine = self.machine_of(spec, (Ops::none(), plan, mirror))?;
         machine.start_program(&mut vm, (user, door), (&spec.policy.name, free))?;

@@ -14,7 +14,7 @@ use crate::pending::Pending;
 use crate::{Error, PolicyError};
 
 /// A program to run, found in the object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SetupRun {
     name: String,
     function: u32,
@@ -37,7 +37,7 @@ impl SetupRun {
 
 /// A variable that gets another value while the policy runs, as user space stores into the memory
 /// that it shares with the policy: no CPU is stopped, and no callback knows of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct VariableChange {
     /// The variable and the time, as the user wrote them, and the value.
     text: String,

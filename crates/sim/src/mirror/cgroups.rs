@@ -19,23 +19,70 @@ struct Place {
     task_group: u64,
 }
 
+/// Sizes of a cgroup's objects, and where fields lie in them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CgroupLayout {
+    cgroup_size: u64,
+    css_set_size: u64,
+    task_group_size: u64,
+    node_size: u64,
+    node_id: u64,
+    node_name: u64,
+    kn: u64,
+    dom_cgrp: u64,
+    level: u64,
+    ancestors: u64,
+    dfl_cgrp: u64,
+    /// Where a cgroup's own state lies in it.
+    css_at: u64,
+    group_css: u64,
+    css_cgroup: u64,
+    css_parent: u64,
+    css_flags: u64,
+    sched_task_group_at: u64,
+}
+
+impl CgroupLayout {
+    pub fn of(target: &Target) -> Result<Self, LoadError> {
+        let at = |structure, path| {
+            let field = target.field(structure, path)?;
+            Ok::<_, LoadError>(u64::from(field.offset))
+        };
+        let size = |structure| target.size_of(structure).map(u64::from);
+        Ok(Self {
+            cgroup_size: size("cgroup")?,
+            css_set_size: size("css_set")?,
+            task_group_size: size("task_group")?,
+            node_size: size("kernfs_node")?,
+            node_id: at("kernfs_node", "id")?,
+            node_name: at("kernfs_node", "name")?,
+            kn: at("cgroup", "kn")?,
+            dom_cgrp: at("cgroup", "dom_cgrp")?,
+            level: at("cgroup", "level")?,
+            ancestors: at("cgroup", "ancestors")?,
+            dfl_cgrp: at("css_set", "dfl_cgrp")?,
+            css_at: at("cgroup", "self")?,
+            group_css: at("task_group", "css")?,
+            css_cgroup: at("cgroup_subsys_state", "cgroup")?,
+            css_parent: at("cgroup_subsys_state", "parent")?,
+            css_flags: at("cgroup_subsys_state", "flags")?,
+            sched_task_group_at: at("task_struct", "sched_task_group")?,
+        })
+    }
+}
+
 /// The mirrors of all cgroups, by number. They last as long as the run.
 pub(super) struct CgroupMirrors {
     places: Vec<Place>,
-    /// Where a cgroup's own state lies in it.
-    css_at: u64,
-    sched_task_group_at: u64,
+    layout: CgroupLayout,
 }
 
 impl CgroupMirrors {
     /// Lays out the root and what the workload declares.
-    pub fn new(target: &Target, vm: &mut Vm, declared: &[Cgroup]) -> Result<Self, MirrorError> {
-        let at = |structure, path| field(target, structure, path);
-        let size = |structure| target.size_of(structure).map(u64::from);
-        let css_at = at("cgroup", "self")?;
+    pub fn new(at: CgroupLayout, vm: &mut Vm, declared: &[Cgroup]) -> Result<Self, MirrorError> {
         let memory = vm.memory();
         let mut places: Vec<Place> = Vec::new();
-        let sizes = [size("cgroup")?, size("css_set")?, size("task_group")?];
+        let sizes = [at.cgroup_size, at.css_set_size, at.task_group_size];
         for _ in 0..=declared.len() {
             let [cgroup, css_set, task_group] = sizes.map(|size| zeroed(memory, size));
             places.push(Place {
@@ -49,47 +96,38 @@ impl CgroupMirrors {
             let name = (number as usize)
                 .checked_sub(1)
                 .map_or("", |index| last_part(&declared[index].path));
-            let node = zeroed(memory, size("kernfs_node")?)?;
+            let node = zeroed(memory, at.node_size)?;
             let text = zeroed(memory, name.len() as u64 + 1)?;
             memory.write(text, name.as_bytes());
-            memory.poke_u64(node + at("kernfs_node", "id")?, id_of(number));
-            memory.poke_u64(node + at("kernfs_node", "name")?, text);
-            memory.poke_u64(place.cgroup + at("cgroup", "kn")?, node);
-            memory.poke_u64(place.cgroup + at("cgroup", "dom_cgrp")?, place.cgroup);
+            memory.poke_u64(node + at.node_id, id_of(number));
+            memory.poke_u64(node + at.node_name, text);
+            memory.poke_u64(place.cgroup + at.kn, node);
+            memory.poke_u64(place.cgroup + at.dom_cgrp, place.cgroup);
             let level = tree.level(number);
-            memory.poke_u32(place.cgroup + at("cgroup", "level")?, level as u32);
-            let ancestors = place.cgroup + at("cgroup", "ancestors")?;
+            memory.poke_u32(place.cgroup + at.level, level as u32);
             for ancestor in tree.ancestors(number) {
-                let slot = ancestors + 8 * tree.level(ancestor) as u64;
+                let slot = place.cgroup + at.ancestors + 8 * tree.level(ancestor) as u64;
                 memory.poke_u64(slot, places[ancestor as usize].cgroup);
             }
-            memory.poke_u64(place.css_set + at("css_set", "dfl_cgrp")?, place.cgroup);
+            memory.poke_u64(place.css_set + at.dfl_cgrp, place.cgroup);
             let parent = tree.parent(number).map(|parent| places[parent as usize]);
-            let group_css = at("task_group", "css")?;
             let states = [
                 (
-                    place.cgroup + css_at,
-                    parent.map(|parent| parent.cgroup + css_at),
+                    place.cgroup + at.css_at,
+                    parent.map(|parent| parent.cgroup + at.css_at),
                 ),
                 (
-                    place.task_group + group_css,
-                    parent.map(|parent| parent.task_group + group_css),
+                    place.task_group + at.group_css,
+                    parent.map(|parent| parent.task_group + at.group_css),
                 ),
             ];
             for (css, parent) in states {
-                memory.poke_u64(css + at("cgroup_subsys_state", "cgroup")?, place.cgroup);
-                memory.poke_u64(
-                    css + at("cgroup_subsys_state", "parent")?,
-                    parent.unwrap_or(0),
-                );
-                memory.poke_u32(css + at("cgroup_subsys_state", "flags")?, CSS_ONLINE);
+                memory.poke_u64(css + at.css_cgroup, place.cgroup);
+                memory.poke_u64(css + at.css_parent, parent.unwrap_or(0));
+                memory.poke_u32(css + at.css_flags, CSS_ONLINE);
             }
         }
-        Ok(Self {
-            places,
-            css_at,
-            sched_task_group_at: at("task_struct", "sched_task_group")?,
-        })
+        Ok(Self { places, layout: at })
     }
 
     /// The number of the object at an address, which `field` gives of each cgroup.
@@ -114,12 +152,6 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn field(target: &Target, structure: &str, path: &str) -> Result<u64, LoadError> {
-    target
-        .field(structure, path)
-        .map(|field| u64::from(field.offset))
-}
-
 fn zeroed(memory: &mut Memory, size: u64) -> Result<u64, OutOfMemory> {
     let at = memory.alloc_kernel(size, 8)?;
     memory.write(at, &vec![0; size as usize]);
@@ -139,12 +171,12 @@ impl Mirror {
 
     /// `&cgroup->self` of a cgroup.
     pub fn cgroup_css(&self, number: u32) -> u64 {
-        self.cgroup(number) + self.cgroups.css_at
+        self.cgroup(number) + self.cgroups.layout.css_at
     }
 
     /// The cgroup whose own state lies at an address.
     pub fn cgroup_of_css(&self, address: u64) -> Option<u32> {
-        self.cgroup_at(address.checked_sub(self.cgroups.css_at)?)
+        self.cgroup_at(address.checked_sub(self.cgroups.layout.css_at)?)
     }
 
     /// `struct scx_cgroup_init_args`.
@@ -169,6 +201,6 @@ impl Machine {
         let group = cgroups.places[task.cgroup as usize].task_group;
         let memory = vm.memory();
         memory.poke_u64(task.address + self.mirror.layout.cgroups, set);
-        memory.poke_u64(task.address + cgroups.sched_task_group_at, group);
+        memory.poke_u64(task.address + cgroups.layout.sched_task_group_at, group);
     }
 }

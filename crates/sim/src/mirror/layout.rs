@@ -1,8 +1,33 @@
 //! Where the fields of mirrored objects lie.
 
-use bpf::{LoadError, Target};
+use bpf::{FieldRead, LoadError, Target};
+
+use super::cgroups::CgroupLayout;
+use super::seen::Seen;
+
+/// Where the fields of all mirrored objects lie, and which of them an object's programs can see.
+#[derive(Clone, Copy)]
+pub(crate) struct Layouts {
+    pub(super) layout: Layout,
+    pub(super) args: ArgLayout,
+    pub(super) cgroups: CgroupLayout,
+    pub(super) seen: Seen,
+}
+
+impl Layouts {
+    /// Those of `target`, for an object with these `reads`.
+    pub fn of(target: &Target, reads: &[FieldRead]) -> Result<Self, LoadError> {
+        Ok(Self {
+            layout: Layout::of(target)?,
+            args: ArgLayout::of(target)?,
+            cgroups: CgroupLayout::of(target)?,
+            seen: Seen::of(target, reads)?,
+        })
+    }
+}
 
 /// Offsets of the fields that the machine keeps up to date.
+#[derive(Clone, Copy)]
 pub(super) struct Layout {
     pub task_size: u64,
     /// Where the machine keeps a task's number: in bytes that no field has.
@@ -87,6 +112,7 @@ impl Layout {
 pub(super) const TURN_BYTES: usize = 256;
 
 /// Places of what changes with every turn, in words of the fields' own sizes.
+#[derive(Clone, Copy)]
 pub(super) struct Turn {
     pub slice: Word<8>,
     pub vtime: Word<8>,
@@ -143,6 +169,7 @@ impl<const N: usize> Word<N> {
 }
 
 /// Offsets of the arguments that callbacks get by pointer.
+#[derive(Clone, Copy)]
 pub(super) struct ArgLayout {
     pub release_reason: u64,
     pub release_task: u64,

@@ -11,6 +11,7 @@ use bpf::{FieldRead, LoadError, Target};
 use super::stale;
 
 /// What is kept up to date.
+#[derive(Clone, Copy)]
 pub(super) struct Seen {
     /// Parts of a task ([`stale`]).
     pub parts: u8,

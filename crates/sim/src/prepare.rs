@@ -1,0 +1,292 @@
+//! How a policy's object becomes one that can run.
+//!
+//! A batch makes the same policy run a thousand times, and to link an object takes longer than a
+//! short run. So what never changes is made once in a process: the linked object, by its bytes and
+//! its kernel, and what is made of that for some settings. A run shares it and changes nothing of
+//! it; its maps and its memory are its own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bpf::{Config, Image, Object, Prices, Target, Template};
+use model::{Costs, EventMask, Kernel, MachineSpec, PolicySpec, SetUp};
+
+use crate::entries::Entries;
+use crate::kernels::rules_of;
+use crate::machine::{Machine, Vm};
+use crate::mirror::Layouts;
+use crate::ops::Ops;
+use crate::setup::{SetupPlan, SetupRun, VariableChange};
+use crate::target::target;
+use crate::{Error, Options, PolicyError, kfunc, profile};
+
+/// What is noted of programs beside their results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Noted {
+    /// What each callback does.
+    tally: bool,
+    /// Where programs are.
+    places: bool,
+}
+
+impl Noted {
+    pub(crate) fn new(wants: EventMask, tally: bool) -> Self {
+        Self {
+            tally,
+            places: wants.intersection(EventMask::DECISIONS) != EventMask::NONE,
+        }
+    }
+}
+
+/// A policy made ready, but for the machine around it.
+pub(crate) struct ReadyPolicy {
+    pub(crate) ops: Ops,
+    pub(crate) layouts: Layouts,
+    entries: Vec<Entries>,
+    setup: Vec<SetupRun>,
+    changes: Vec<VariableChange>,
+    template: Template<Machine>,
+}
+
+impl ReadyPolicy {
+    /// Nothing of what its loader does is done.
+    pub(crate) fn plan(&self) -> SetupPlan {
+        SetupPlan::new(
+            self.entries.clone(),
+            self.setup.clone(),
+            self.changes.clone(),
+        )
+    }
+
+    /// An object machine for one run.
+    pub(crate) fn instance(&self, spec: &PolicySpec) -> Result<Vm, Error> {
+        let vm = self.template.instance();
+        vm.map_err(Box::new).map_err(PolicyError::of(spec))
+    }
+}
+
+/// All that makes a difference to a [`ReadyPolicy`].
+#[derive(PartialEq)]
+struct ReadyKey {
+    object: LinkKey,
+    table: Option<String>,
+    set: Vec<(String, String)>,
+    setup: Vec<SetUp>,
+    cpus: u16,
+    costs: Option<Costs>,
+    options: Options,
+    noted: Noted,
+}
+
+impl ReadyKey {
+    fn new(spec: &PolicySpec, machine: &MachineSpec, options: Options, noted: Noted) -> Self {
+        Self {
+            object: LinkKey::new(spec, machine),
+            table: spec.table.clone(),
+            set: spec.set.clone(),
+            setup: spec.setup.clone(),
+            cpus: machine.cpus,
+            costs: machine.profile.costs().copied(),
+            options,
+            noted,
+        }
+    }
+}
+
+/// All that makes a difference to a linked object.
+#[derive(PartialEq)]
+struct LinkKey {
+    object: Arc<[u8]>,
+    kernel: Kernel,
+    hz: u32,
+}
+
+impl LinkKey {
+    fn new(spec: &PolicySpec, machine: &MachineSpec) -> Self {
+        Self {
+            object: Arc::clone(&spec.object),
+            kernel: machine.kernel,
+            hz: machine.hz,
+        }
+    }
+}
+
+/// Makes a policy ready to run on `machine`, or takes what was made of it for another run.
+pub(crate) fn prepare(
+    spec: &PolicySpec,
+    machine: &MachineSpec,
+    options: Options,
+    noted: Noted,
+) -> Result<Arc<ReadyPolicy>, Error> {
+    static READY: Recent<ReadyKey, ReadyPolicy> = Recent::new();
+    let key = ReadyKey::new(spec, machine, options, noted);
+    let is_kept = |ready: &ReadyPolicy| is_little(spec, ready.template.image());
+    READY.get_or_make(key, is_kept, || make_ready(spec, machine, options, noted))
+}
+
+fn make_ready(
+    spec: &PolicySpec,
+    machine: &MachineSpec,
+    options: Options,
+    noted: Noted,
+) -> Result<ReadyPolicy, Error> {
+    let (target, rules) = (target(machine), rules_of(machine.kernel));
+    let (image, entries, changes) = load(spec, machine, &target)?;
+    let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(PolicyError::of(spec))?;
+    let setup = spec.setup.iter().map(|run| {
+        let found = SetupRun::find(&image, run);
+        found.map_err(Box::new).map_err(PolicyError::of(spec))
+    });
+    let setup = setup.collect::<Result<_, _>>()?;
+    let layouts = Layouts::of(&target, &image.reads).map_err(crate::MirrorError::from)?;
+    let (functions, config) = configure(machine, options, noted);
+    let template = Template::new(image, &functions, config);
+    let template = template.map_err(Box::new).map_err(PolicyError::of(spec))?;
+    Ok(ReadyPolicy {
+        ops,
+        layouts,
+        entries,
+        setup,
+        changes,
+        template,
+    })
+}
+
+/// The functions that the simulated kernel offers on `machine`, and how programs are executed.
+pub(crate) fn configure(
+    machine: &MachineSpec,
+    options: Options,
+    noted: Noted,
+) -> (Vec<bpf::HostFunction<Machine>>, Config) {
+    let usual = Config::default();
+    let costs = machine.profile.costs().copied();
+    let mut functions = kfunc::table();
+    let prices = costs.map(|costs| Prices::new(move |name| profile::of_function(&costs, name)));
+    let prices = prices.unwrap_or_default();
+    for function in &mut functions {
+        function.cost_ps = prices.of(function.name);
+    }
+    let config = Config {
+        cpus: u32::from(machine.cpus),
+        backend: options.backend,
+        tally: noted.tally,
+        places: noted.places,
+        builtin_cost_ps: prices,
+        budget: options.budget.unwrap_or(usual.budget),
+        total_budget: options.total_budget,
+        memory_bytes: options.memory_bytes.unwrap_or(usual.memory_bytes),
+        ..usual
+    };
+    (functions, config)
+}
+
+/// The object of `spec` as `machine` would run it.
+pub(crate) fn image(spec: &PolicySpec, machine: &MachineSpec) -> Result<Image, Error> {
+    let (image, ..) = load(spec, machine, &target(machine))?;
+    Ok(Arc::unwrap_or_clone(image))
+}
+
+/// An object that is bound, what is to be put into its maps, and which variables change later.
+type Loaded = (Arc<Image>, Vec<Entries>, Vec<VariableChange>);
+
+/// The object, bound to `target` and with its variables set.
+fn load(spec: &PolicySpec, machine: &MachineSpec, target: &Target) -> Result<Loaded, Error> {
+    let mut image = linked(spec, machine, target)?;
+    let (mut entries, mut changes) = (Vec::new(), Vec::new());
+    for (name, value) in &spec.set {
+        let value = number_of(target, value);
+        let change = VariableChange::find(&image, name, &value);
+        if let Some(change) = change.map_err(PolicyError::of(spec))? {
+            changes.push(change);
+            continue;
+        }
+        let found = Entries::find(&image, name, &value).map_err(PolicyError::of(spec))?;
+        if let Some(found) = found {
+            entries.push(found);
+            continue;
+        }
+        let set = Arc::make_mut(&mut image).set_global(name, &value);
+        set.map_err(Box::new).map_err(PolicyError::of(spec))?;
+    }
+    Ok((image, entries, changes))
+}
+
+/// The object, bound to `target`, the kernel of `machine`.
+fn linked(spec: &PolicySpec, machine: &MachineSpec, target: &Target) -> Result<Arc<Image>, Error> {
+    static LINKED: Recent<LinkKey, Image> = Recent::new();
+    let link = || {
+        let object = Object::parse(&spec.object).map_err(Box::new);
+        let object = object.map_err(PolicyError::of(spec))?;
+        let image = object.link(target).map_err(Box::new);
+        image.map_err(PolicyError::of(spec))
+    };
+    let is_kept = |image: &Image| is_little(spec, image);
+    LINKED.get_or_make(LinkKey::new(spec, machine), is_kept, link)
+}
+
+/// Bytes of an object that is kept, and of what is made of it. Published schedulers have half a
+/// megabyte; nobody makes short runs of what is larger than this.
+const LITTLE: usize = 8 << 20;
+
+/// Whether the object of `spec` and the `image` of it may be kept.
+fn is_little(spec: &PolicySpec, image: &Image) -> bool {
+    let initial = image.maps.iter().filter_map(|map| map.initial.as_ref());
+    let initial: usize = initial.map(|bytes| bytes.len()).sum();
+    spec.object.len().max(initial) <= LITTLE
+}
+
+/// The kernel's constants in `text` as their number: `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. Text
+/// with any other word in it is left as it is.
+fn number_of(target: &Target, text: &str) -> String {
+    let words = text.split('|').map(|word| target.enumerator(word.trim()));
+    let mask = words.collect::<Option<Vec<i64>>>();
+    mask.map_or_else(
+        || text.to_owned(),
+        |words| {
+            let mask = words.into_iter().fold(0, std::ops::BitOr::bitor);
+            mask.cast_unsigned().to_string()
+        },
+    )
+}
+
+/// Values that this process has made of some keys, the one used last at the end.
+struct Recent<K, V>(Mutex<Vec<(K, Arc<V>)>>);
+
+impl<K: PartialEq, V> Recent<K, V> {
+    /// Values that are kept when nobody uses them.
+    const MOST: usize = 16;
+
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// The value of `key`, if there is one, else what `make` makes, which others get if `is_kept`
+    /// says so. A failure is not kept, so that it is told with the words of whoever asks.
+    fn get_or_make<E>(
+        &self,
+        key: K,
+        is_kept: impl FnOnce(&V) -> bool,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
+        if let Some(known) = self.get(&key) {
+            return Ok(known);
+        }
+        // Others need not wait meanwhile. Two of them may make the same, of which one is kept.
+        let value = Arc::new(make()?);
+        if !is_kept(&value) {
+            return Ok(value);
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= Self::MOST {
+            all.remove(0);
+        }
+        all.push((key, Arc::clone(&value)));
+        Ok(value)
+    }
+
+    fn get(&self, key: &K) -> Option<Arc<V>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().rposition(|(known, _)| known == key)?;
+        all[at..].rotate_left(1);
+        all.last().map(|(_, value)| Arc::clone(value))
+    }
+}
