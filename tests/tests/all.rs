@@ -42,6 +42,7 @@ mod own_lines;
 mod own_profile;
 mod policies;
 mod profile;
+mod reuse;
 mod rtapp;
 mod schedstat;
 mod setup;
