@@ -17,6 +17,17 @@ struct Release {
     is_open: bool,
 }
 
+/// The releases of a deadline with a period.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    /// The first of them, for a task that has seen none yet.
+    pub first: SimTime,
+    /// From one to the next.
+    pub period: Nanos,
+    /// Whether those that passed are given up but for the last.
+    pub skip: bool,
+}
+
 impl Releases {
     /// Makes room for so many deadlines.
     pub fn reserve(&mut self, deadlines: usize) {
@@ -25,29 +36,23 @@ impl Releases {
 
     /// The next release of a deadline with a period, and how many were given up for it. Later
     /// than `now` if it has not come yet.
-    pub fn next(
-        &mut self,
-        deadline: u32,
-        period: Nanos,
-        skip: bool,
-        now: SimTime,
-    ) -> (SimTime, u64) {
-        let Some(release) = self.find(deadline) else {
+    pub fn next(&mut self, deadline: u32, grid: Grid, now: SimTime) -> (SimTime, u64) {
+        if self.find(deadline).is_none() {
             self.0.push(Release {
                 deadline,
-                at: now,
-                next: now + period,
+                at: grid.first,
+                next: grid.first,
                 is_open: true,
             });
-            return (now, 0);
-        };
-        let passed = if skip && release.next < now {
-            now.since(release.next).get() / period.get()
+        }
+        let release = self.find(deadline).expect("just put there");
+        let passed = if grid.skip && release.next < now {
+            now.since(release.next).get() / grid.period.get()
         } else {
             0
         };
-        release.at = release.next + Nanos::new(passed * period.get());
-        release.next = release.at + period;
+        release.at = release.next + Nanos::new(passed * grid.period.get());
+        release.next = release.at + grid.period;
         release.is_open = true;
         (release.at, passed)
     }
@@ -138,7 +143,12 @@ mod tests {
         let of = |_| (Some(period), slack);
         let mut releases = Releases::default();
         assert_eq!(releases.overdue(ms(100), of), []);
-        let _ = releases.next(3, period, true, ms(5));
+        let grid = Grid {
+            first: ms(5),
+            period,
+            skip: true,
+        };
+        let _ = releases.next(3, grid, ms(5));
         // Released at 5, 15, 25 and so on; due at 17, 27, 37.
         assert_eq!(releases.overdue(ms(17), of), [], "it can still be met");
         assert_eq!(releases.overdue(ms(18), of), [(3, 1)]);
@@ -147,6 +157,30 @@ mod tests {
         assert_eq!(releases.complete(3), Some(ms(5)));
         assert_eq!(releases.overdue(ms(100), of), [], "done, if late");
         assert_eq!(releases.complete(4), None);
+    }
+
+    #[test]
+    fn a_grid_that_begins_before_the_first_turn_has_passed_releases() {
+        let grid = |skip| Grid {
+            first: ms(0),
+            period: Nanos::from_millis(10),
+            skip,
+        };
+        for (skip, now, want) in [
+            (true, 35, (ms(30), 3)),
+            (false, 35, (ms(0), 0)),
+            (true, 0, (ms(0), 0)),
+        ] {
+            let mut releases = Releases::default();
+            assert_eq!(releases.next(0, grid(skip), ms(now)), want, "{skip}, {now}");
+        }
+        let mut later = Releases::default();
+        let grid = Grid {
+            first: ms(50),
+            ..grid(true)
+        };
+        assert_eq!(later.next(0, grid, ms(20)), (ms(50), 0), "it waits for it");
+        assert_eq!(later.next(0, grid, ms(51)), (ms(60), 0));
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
          [lock.l]\nhandoff = \"barge\"\n[barrier.g]\nparties = \"n + 1\"\n\
          [irq.i]\ncpu = 2\nevery = \"8ms\"\njitter = \"exp(1us)\"\nsend = \"c[n]\"\n\
          [irq.j]\npoisson = \"2ms\"\nresume = \"b\"\n\
-         [deadline.d]\nperiod = \"10ms\"\npassed = \"queue\"\nmiss = \"underrun\"\n\
+         [deadline.d]\nperiod = \"10ms\"\nbegins = \"0ms\"\npassed = \"queue\"\nmiss = \"underrun\"\n\
          [task.b]\ncount = \"n\"\nnice = -5\npolicy = \"rr:12\"\ncpus = \"0-2\"\n\
          kind = \"process\"\nmigration_disabled = true\n\
          start = \"uniform(1ms, 2ms)\"\ndo = [\"run(1.5ms * n)\", \"yield\"]\n",
@@ -219,8 +219,8 @@ fn everything_in_the_tables_arrives_in_the_tree() {
     assert_eq!(workload.interrupts[1].effect, Effect::Resume(member));
     let deadline = &workload.deadlines[0];
     assert_eq!(
-        (deadline.slack, deadline.skip),
-        (Nanos::from_millis(10), false)
+        (deadline.begins, deadline.slack, deadline.skip),
+        (Some(Nanos::ZERO), Nanos::from_millis(10), false)
     );
     let group = &workload.groups[0];
     assert_eq!(
@@ -511,6 +511,10 @@ const BAD_TABLES: &[(&str, &str)] = &[
     (
         "[deadline.d]\n",
         "test.toml:3:1: [deadline.d] lacks `slack`; expected a span of time",
+    ),
+    (
+        "[deadline.d]\nslack = \"5ms\"\nbegins = \"0ms\"\n",
+        "test.toml:3:1: [deadline.d] lacks `period`; expected a span of time, as it has `begins`",
     ),
     (
         "[irq.i]\nevery = \"1ms\"\npoisson = \"1ms\"\n",

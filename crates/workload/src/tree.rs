@@ -284,6 +284,9 @@ pub struct Deadline {
     pub name: String,
     /// From one release to the next; `None`: the task's last received message is the release.
     pub period: Option<Nanos>,
+    /// The first release of every task, from the begin of the run; `None`: a task's first call.
+    /// Only with a period.
+    pub begins: Option<Nanos>,
     /// Time from a release to its deadline.
     pub slack: Nanos,
     /// Whether periods that passed before the task came back are given up (`true`) or made up

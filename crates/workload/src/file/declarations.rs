@@ -122,6 +122,10 @@ impl<'a> FileReader<'a> {
             self.check_name(name, at)?;
             let mut table = FileTable::new(self.source, format!("[deadline.{name}]"), value)?;
             let period = self.span(&mut table, "period", false)?;
+            let begins = self.span(&mut table, "begins", true)?;
+            if begins.is_some() && period.is_none() {
+                return Err(table.missing("period", "a span of time, as it has `begins`"));
+            }
             let slack = self.span(&mut table, "slack", true)?.or(period);
             let slack = slack.ok_or_else(|| table.missing("slack", "a span of time"))?;
             let kinds = [("skip", true), ("queue", false)];
@@ -136,6 +140,7 @@ impl<'a> FileReader<'a> {
             deadlines.push(Deadline {
                 name: name.to_owned(),
                 period,
+                begins,
                 slack,
                 skip,
                 miss,

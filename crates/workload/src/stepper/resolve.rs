@@ -1,6 +1,7 @@
 //! What the stepper asks of a machine, and how it makes that of one operation.
 
 use super::{Stepper, TIME_MAX, TaskFault, World};
+use crate::release::Grid;
 use crate::{
     Amount, Bandwidth, CGROUP_WEIGHTS, CgroupOp, Code, CpuSet, DRAW_MAX, DeviceOp, Expr,
     IndexedResource, LockKind, Operation, PAGE, SchedPolicy, Scope, Target, Where, Workload,
@@ -619,7 +620,17 @@ impl<W: World> StepperTurn<'_, W> {
         };
         let now = self.world.now();
         later(now, period)?;
-        let (at, passed) = (self.task.kept().releases).next(deadline, period, declared.skip, now);
+        let begin = self.workload.begin.map_or(Nanos::ZERO, |begin| begin.at);
+        let first = match declared.begins {
+            Some(begins) => later(SimTime::ZERO + begin, begins)?,
+            None => now,
+        };
+        let grid = Grid {
+            first,
+            period,
+            skip: declared.skip,
+        };
+        let (at, passed) = (self.task.kept().releases).next(deadline, grid, now);
         self.world.released(deadline, Some(at));
         // Who gave up releases is behind the one that is left, and does not sleep.
         if passed > 0 {
