@@ -16,6 +16,9 @@ pub struct StatementText {
     pub document: String,
     /// What it says.
     pub text: String,
+    /// Whether no document says it: asked all the same, and not counted.
+    #[serde(default)]
+    pub ours: bool,
 }
 
 /// documents.toml: by number.
@@ -186,6 +189,7 @@ pub struct DraftProbe {
     #[serde(default)]
     pub flags: bool,
     pub spans: Option<Spanned<String>>,
+    pub deadlines: Option<Spanned<String>>,
     /// The length of the spans of time in which something is counted.
     pub every: Option<Spanned<String>>,
     /// What is counted: the policy's counters, else tasks that begin.
@@ -232,6 +236,9 @@ pub struct Statement {
     /// Why it is not reproduced, if it is not.
     pub cause: Option<String>,
     pub note: Option<String>,
+    /// Why runs could not have told a false statement from a true one: then it is not called
+    /// reproduced.
+    pub cannot_tell: Option<String>,
 }
 
 /// What kind of question a test is; experiments/README.md describes each.
@@ -281,6 +288,8 @@ pub struct DraftTest {
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub ties: Option<f64>,
+    /// Where both numbers of a pair are below this, there is nothing to compare.
+    pub least: Option<f64>,
     /// Values of `x`: of a turning point, or where signs change.
     pub among: Option<Vec<i64>>,
     pub probe: Option<Spanned<String>>,

@@ -194,12 +194,16 @@ pub struct Statement {
     pub id: String,
     /// What the document says.
     pub text: String,
+    /// Whether no document says it: it is asked all the same, and not counted.
+    pub ours: bool,
     /// What decides it.
     pub(crate) tests: Vec<Test>,
     /// Why it is not reproduced, if it is not.
     pub cause: Option<String>,
     /// What else there is to say.
     pub note: Option<String>,
+    /// Why runs could not have told a false statement from a true one, if so.
+    pub cannot_tell: Option<String>,
 }
 
 impl Point {
@@ -477,16 +481,36 @@ impl ExperimentReader<'_> {
         let duration = runs.duration.as_ref().or(head.duration.as_ref());
         let chosen = self.chosen(runs.arms.as_deref(), arms)?;
         let probes = self.probes_of(name)?;
+        let points = self.points(name, runs)?;
+        if let Some(duration) = duration {
+            self.can_last(duration, &points)?;
+        }
         Ok(RunSet {
             name: name.get_ref().clone(),
             label: runs.label.clone().unwrap_or_else(|| name.get_ref().clone()),
             arms: chosen,
-            points: self.points(name, runs)?,
+            points,
             seeds,
             duration: duration.map(|text| self.span(text)).transpose()?,
             probes,
             quick: if runs.quick { QUICK_SEEDS } else { 0 },
         })
+    }
+
+    /// A duration shortens runs only: one that a workload's own end is before would be believed.
+    fn can_last(&self, duration: &Spanned<String>, points: &[Point]) -> Result<()> {
+        let asked = self.span(duration)?;
+        for point in points {
+            let PointWork::Load(load) = &point.work else {
+                continue;
+            };
+            if let Some(end) = load.stop.after.filter(|end| *end < asked) {
+                let what = format!("the workload `{}` ends after {end} by itself", load.name);
+                let advice = "say no more than that here, or let the workload's `stop` be later";
+                return Err(wrong(&self.source, duration, Advised::new(what, advice)));
+            }
+        }
+        Ok(())
     }
 
     /// The seeds of each cell: as many as `own` says, else the whole experiment, else `usual`.
@@ -729,9 +753,11 @@ impl ExperimentReader<'_> {
             Ok(Statement {
                 id: it.id.get_ref().clone(),
                 text: text.text.clone(),
+                ours: text.ours,
                 tests: tests.collect::<Result<_>>()?,
                 cause: it.cause.clone(),
                 note: it.note.clone(),
+                cannot_tell: it.cannot_tell.clone(),
             })
         };
         self.draft.statement.iter().map(statement).collect()

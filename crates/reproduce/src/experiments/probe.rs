@@ -56,6 +56,11 @@ pub enum ProbeForm {
         /// Its name in the workload.
         span: String,
     },
+    /// Deadlines of this name, by whether they were met.
+    Deadlines {
+        /// Its name in the workload.
+        deadline: String,
+    },
     /// How often something happens, over time.
     Rate {
         /// The policy's counters of it, by name, which are added up. None: tasks that begin.
@@ -112,6 +117,8 @@ pub struct Probe {
     /// How many were longer than is asked for, and the sum of what they were longer by.
     long: BTreeMap<String, (u64, Nanos)>,
     levels: Levels,
+    /// Deadlines that were met, and those that were not.
+    deadlines: (u64, u64),
     rate: Rate,
 }
 
@@ -172,6 +179,7 @@ impl Probe {
             shortest: BTreeMap::new(),
             long: BTreeMap::new(),
             levels: Levels::default(),
+            deadlines: (0, 0),
             rate: Rate::default(),
         }
     }
@@ -200,7 +208,10 @@ impl Probe {
     fn classes(&self) -> usize {
         match &self.wanted.form {
             ProbeForm::Waits { classes, .. } => classes.len(),
-            ProbeForm::Levels { .. } | ProbeForm::Spans { .. } | ProbeForm::Rate { .. } => 0,
+            ProbeForm::Levels { .. }
+            | ProbeForm::Spans { .. }
+            | ProbeForm::Deadlines { .. }
+            | ProbeForm::Rate { .. } => 0,
         }
     }
 
@@ -213,7 +224,10 @@ impl Probe {
             ProbeForm::Waits { classes, .. } => classes
                 .iter()
                 .position(|(_, groups)| groups.iter().any(|it| Some(it.as_str()) == group_name)),
-            ProbeForm::Levels { .. } | ProbeForm::Spans { .. } | ProbeForm::Rate { .. } => None,
+            ProbeForm::Levels { .. }
+            | ProbeForm::Spans { .. }
+            | ProbeForm::Deadlines { .. }
+            | ProbeForm::Rate { .. } => None,
         };
         self.tasks.push(ProbedTask {
             watched,
@@ -351,6 +365,7 @@ impl Probe {
             ProbeForm::Waits { classes, .. } => self.found_waits(classes),
             ProbeForm::Levels { steps, .. } => self.levels.found(*steps, self.wanted.after),
             ProbeForm::Spans { .. } => self.found_spans(),
+            ProbeForm::Deadlines { .. } => self.found_deadlines(),
             ProbeForm::Rate { every, .. } => self.rate.found(self.wanted.after, *every),
         }
     }
@@ -372,6 +387,32 @@ impl Probe {
         Probed {
             values,
             ..Probed::default()
+        }
+    }
+
+    fn found_deadlines(&self) -> Probed {
+        let (met, missed) = self.deadlines;
+        let values = [("met", met), ("missed", missed)];
+        Probed {
+            values: values
+                .map(|(key, count)| (key.to_owned(), count as f64))
+                .into(),
+            ..Probed::default()
+        }
+    }
+
+    /// So many deadlines with this number were met, and so many missed.
+    fn due(&mut self, event: &Event, number: u32, (met, missed): (u64, u64)) {
+        let ProbeForm::Deadlines { deadline } = &self.wanted.form else {
+            return;
+        };
+        let header = self.header.as_ref().expect("a header comes first");
+        let name = header.deadlines.get(number as usize).map(|(name, _)| name);
+        let is_it = name == Some(deadline);
+        let task = self.tasks.get(event.task.index());
+        if is_it && task.is_some_and(|it| it.watched) && !self.is_early(event.time) {
+            self.deadlines.0 = self.deadlines.0.saturating_add(met);
+            self.deadlines.1 = self.deadlines.1.saturating_add(missed);
         }
     }
 
@@ -445,6 +486,7 @@ impl Sink for Probe {
             ProbeForm::Waits { .. } => both.with(EventKind::Wakeup).with(EventKind::Migrate),
             ProbeForm::Levels { .. } => both.with(EventKind::Report),
             ProbeForm::Spans { .. } => both.with(EventKind::SpanEnd),
+            ProbeForm::Deadlines { .. } => both.with(EventKind::Deadline).with(EventKind::Skipped),
             ProbeForm::Rate { .. } => EventMask::NONE.with(EventKind::New),
         }
     }
@@ -468,6 +510,11 @@ impl Sink for Probe {
                     flags,
                 } => self.reported(event, (priority, level), flags),
                 What::SpanEnd { span, length } => self.ended_span(event, span, length),
+                What::Deadline { deadline, late } => {
+                    let met = u64::from(late.is_zero());
+                    self.due(event, deadline, (met, 1 - met));
+                }
+                What::Skipped { deadline, periods } => self.due(event, deadline, (0, periods)),
                 What::Migrate { from } => {
                     let to = event.cpu.index();
                     self.settle(from.index(), event.time);

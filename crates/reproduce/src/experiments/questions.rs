@@ -37,6 +37,28 @@ pub fn of(
     all
 }
 
+/// The question, unless both means of its pair are below `least`: two rates of nothing agree
+/// whatever is true of them.
+fn compared_from(least: f64, question: ClaimQuestion) -> ClaimQuestion {
+    let mean = |cell: &ClaimCell| cell.values.iter().sum::<f64>() / cell.values.len() as f64;
+    match question {
+        ClaimQuestion::Within {
+            cell,
+            base: Some(base),
+            ..
+        } if mean(&cell) < least && mean(&base) < least => ClaimQuestion::Lacking {
+            why: format!(
+                "nothing to compare: {} is {:.3} and {} is {:.3}, both below {least}",
+                cell.name,
+                mean(&cell),
+                base.name,
+                mean(&base)
+            ),
+        },
+        other => other,
+    }
+}
+
 struct Runs<'a> {
     experiment: &'a Experiment,
     results: &'a ExperimentResults,
@@ -61,6 +83,10 @@ impl Runs<'_> {
     fn fill(&self, test: &Test, asked: &AskedQuestion) -> ClaimQuestion {
         let filled = asked.fill(&|place| self.cell(*place), &|traced| self.got(traced));
         let question = filled.unwrap_or_else(|why| ClaimQuestion::Lacking { why });
+        let question = match test.least {
+            Some(least) => compared_from(least, question),
+            None => question,
+        };
         match (&test.cannot_fail, question) {
             (None, question) | (_, question @ ClaimQuestion::NotTestable { .. }) => question,
             (Some(why), question) => ClaimQuestion::CannotFail {

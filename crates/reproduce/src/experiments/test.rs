@@ -58,6 +58,8 @@ pub struct Test {
     pub why: Option<String>,
     /// Why it holds whatever the schedulers do, if so.
     pub cannot_fail: Option<String>,
+    /// Where both means of a pair are below this, there is nothing to compare.
+    pub least: Option<f64>,
     /// Its questions, each with what tells it from the others.
     pub questions: Vec<(String, AskedQuestion)>,
 }
@@ -83,6 +85,7 @@ pub fn read(experiment: &Experiment, source: Source<'_>, test: &draft::DraftTest
         machines: machines.collect::<Result<_>>()?,
         why: test.why.clone(),
         cannot_fail: test.cannot_fail.clone(),
+        least: test.least,
         questions: reader.questions()?,
     })
 }
@@ -172,6 +175,10 @@ impl<'a> TestReader<'a> {
         let test = self.test;
         if let Some(margin) = test.margin.as_ref().filter(|it| *it.get_ref() <= 0.0) {
             return Err(wrong(&self.source, margin, "a margin is above 0"));
+        }
+        let is_pair = *test.kind.get_ref() == TestKind::Within && test.base.is_some();
+        if test.least.is_some() && !is_pair {
+            return Err(self.wrong("`least` is for `within` with a `base`"));
         }
         let is_trace = *test.kind.get_ref() == TestKind::Trace;
         if let Some(within) = test.within.as_ref().filter(|_| !is_trace) {

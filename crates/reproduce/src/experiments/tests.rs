@@ -265,6 +265,22 @@ fn every_kind_of_test_is_a_question() {
     }
 }
 
+/// Two rates of nothing agree whatever is true of them.
+#[test]
+fn a_pair_with_nothing_to_compare_is_undecided() {
+    let test = |least: u32| {
+        format!(
+            "kind = \"within\"\nruns = \"r\"\nmetric = \"m\"\narm = \"b\"\nbase = \"a\"\n\
+             at = {{ hogs = 1 }}\nlow = 0.8\nhigh = 1.2\nleast = {least}\n"
+        )
+    };
+    // The means are 90 and 100.
+    assert_eq!(verdicts(&test(100), ""), [ClaimVerdict::Reproduced]);
+    assert_eq!(verdicts(&test(101), ""), [ClaimVerdict::Undecided]);
+    let words = &judged(&test(101), "").unwrap()[0].1.words;
+    assert!(words.starts_with("nothing to compare"), "{words}");
+}
+
 /// What is said of runs that have brought nothing, or that `--quick` leaves out.
 #[test]
 fn a_test_of_runs_that_lack_something_is_undecided_and_says_why() {
@@ -441,6 +457,10 @@ fn what_is_wrong_is_said_with_its_place() {
             "e/x/experiment.toml:23:9: there is no arm `c`",
         ),
         (
+            "[runs.q]\nworkload = \"l.toml\"\nduration = \"2s\"",
+            "e/x/experiment.toml:23:12: the workload `l` ends after 1.00 s by itself",
+        ),
+        (
             "[runs.q]\nworkload = \"l.toml\"\nscale = { hog = 1 }",
             "e/x/l.toml",
         ),
@@ -520,6 +540,10 @@ fn what_is_wrong_is_said_with_its_place() {
             "e/x/experiment.toml:25:8: there is no arm `c`",
         ),
         ("kind = \"within\"", "e/x/experiment.toml:24:8: needs `low`"),
+        (
+            "kind = \"within\"\nlow = 1\nleast = 1",
+            "e/x/experiment.toml:24:8: `least` is for `within` with a `base`",
+        ),
         (
             "kind = \"rises\"\nx = \"hog\"",
             "e/x/experiment.toml:25:5: there is no parameter `hog`",

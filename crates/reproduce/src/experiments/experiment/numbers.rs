@@ -15,8 +15,9 @@ impl ExperimentReader<'_> {
         name: &Spanned<String>,
         probe: &draft::DraftProbe,
     ) -> Result<WantedProbe> {
-        let form = match (&probe.waits, &probe.levels, &probe.spans, &probe.every) {
-            (Some(classes), None, None, None) => ProbeForm::Waits {
+        let named = (&probe.spans, &probe.deadlines);
+        let form = match (&probe.waits, &probe.levels, named, &probe.every) {
+            (Some(classes), None, (None, None), None) => ProbeForm::Waits {
                 longer: match &probe.longer {
                     Some(text) => self.span(text)?,
                     None => Nanos::MAX,
@@ -27,17 +28,21 @@ impl ExperimentReader<'_> {
                     None => Nanos::from_micros(20),
                 },
             },
-            (None, Some(levels), None, None) => ProbeForm::Levels {
+            (None, Some(levels), (None, None), None) => ProbeForm::Levels {
                 priority: probe.priority,
                 flags: probe.flags,
                 steps: self.steps(levels, probe.unit.as_ref())?,
             },
-            (None, None, Some(span), None) => ProbeForm::Spans {
+            (None, None, (Some(span), None), None) => ProbeForm::Spans {
                 span: span.get_ref().clone(),
             },
-            (None, None, None, Some(every)) => self.rate(every, probe)?,
+            (None, None, (None, Some(deadline)), None) => ProbeForm::Deadlines {
+                deadline: deadline.get_ref().clone(),
+            },
+            (None, None, (None, None), Some(every)) => self.rate(every, probe)?,
             _ => {
-                let what = "a probe has one of `waits`, `levels`, `spans` and `every`";
+                let what = "a probe has one of `waits`, `levels`, `spans`, `deadlines` and \
+                            `every`";
                 return Err(wrong(&self.source, name, what));
             }
         };

@@ -70,6 +70,39 @@ fn a_wait_belongs_to_who_had_the_cpu_meanwhile() {
 }
 
 #[test]
+fn deadlines_are_counted_from_a_time_on_those_that_were_given_up_too() {
+    let of = |ns, kind, task, value| with(event(ns, kind, 0, TaskId(task)), (0, 0, value));
+    let stream = || {
+        StreamWriter::new()
+            .born(0, 0, 0, 0)
+            .born(0, 1, 1, 0)
+            .push(of(10, EventKind::Deadline, 0, 5))
+            .push(of(49, EventKind::Skipped, 0, 9))
+            .push(of(50, EventKind::Deadline, 0, 0))
+            .push(of(60, EventKind::Deadline, 0, 0))
+            .push(of(70, EventKind::Deadline, 0, 1))
+            .push(of(80, EventKind::Skipped, 0, 3))
+            // Somebody else's.
+            .push(of(90, EventKind::Deadline, 1, 7))
+    };
+    let counted = |deadline: &str| {
+        let wanted = WantedProbe {
+            name: "d".to_owned(),
+            who: "solo".to_owned(),
+            after: Nanos::new(50),
+            form: ProbeForm::Deadlines {
+                deadline: deadline.to_owned(),
+            },
+        };
+        let found = probed(wanted, &stream());
+        (value(&found, "met"), value(&found, "missed"))
+    };
+    let name = header(1).deadlines[0].0.clone();
+    assert_eq!(counted(&name), (Some(2.0), Some(4.0)));
+    assert_eq!(counted("another"), (Some(0.0), Some(0.0)));
+}
+
+#[test]
 fn levels_are_followed_with_the_time_that_was_run_at_each() {
     let report = |ns, priority: u64, level: u64, flags| {
         with(
