@@ -11,6 +11,7 @@
 
 mod experiments;
 mod machines;
+mod mutants;
 mod rerun;
 mod results;
 
