@@ -61,7 +61,7 @@ const ROOMS: [(&str, Rooms); 3] = [
         "stats",
         &[
             ("background", &[]),
-            ("blocks", &["growth"]),
+            ("blocks", &[]),
             ("columns", &["report"]),
             (
                 "compare",
@@ -69,13 +69,9 @@ const ROOMS: [(&str, Rooms); 3] = [
             ),
             ("conservation", &["ledger"]),
             ("flight", &["background"]),
-            ("growth", &[]),
             ("histogram", &[]),
             ("ledger", &[]),
-            (
-                "metrics",
-                &["growth", "histogram", "ledger", "report", "tails"],
-            ),
+            ("metrics", &["histogram", "ledger", "report", "tails"]),
             ("random_runs", &["conservation", "metrics", "report"]),
             ("report", &["histogram"]),
             ("schedstat", &["report"]),

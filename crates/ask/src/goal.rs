@@ -318,8 +318,14 @@ impl Goal {
     /// Whether it is about waits for a queue that still grew when the run ended.
     #[must_use]
     pub fn grows(&self, report: &Report) -> bool {
-        let Self::Time { spans, whose, .. } = self else {
-            return false;
+        let (spans, whose) = match self {
+            Self::Time { spans, whose, .. } => (spans, whose),
+            Self::Late { deadline, whose } => {
+                let is_it = |name: &String| deadline.as_ref().is_none_or(|it| it == name);
+                let mut its = report.deadlines.iter();
+                return its.any(|it| it.grows && is_it(&it.name) && whose.holds(&it.group));
+            }
+            Self::Work { .. } | Self::Cpu { .. } | Self::End => return false,
         };
         match spans {
             Spans::Wait | Spans::Delay => match whose {

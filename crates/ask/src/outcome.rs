@@ -2,10 +2,12 @@
 
 mod document;
 
-use model::{Exit, ExitKind, MachineSpec, SimTime, Summary};
+use std::collections::BTreeSet;
+
+use model::{Exit, ExitKind, GrowingQueue, MachineSpec, SimTime, Summary};
 use stats::compare::machines;
 use stats::{GroupReport, Metrics, Report};
-use workload::RunSpec;
+use workload::{RunSpec, Workload};
 
 use crate::goal::family;
 
@@ -34,19 +36,56 @@ impl Outcome {
     /// The figures of a run of `spec` that is over.
     #[must_use]
     pub fn of(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Self {
-        let report = metrics.report();
+        let mut report = metrics.report();
+        let mut families = if report.groups.len() > ROWS {
+            metrics.families(&family)
+        } else {
+            Vec::new()
+        };
+        if !summary.growing.is_empty() {
+            mark_growing(
+                &spec.workload,
+                &summary.growing,
+                (&mut report, &mut families),
+            );
+        }
         Self {
             policy: spec.policy.name.clone(),
             set: spec.policy.set.clone(),
-            families: if report.groups.len() > ROWS {
-                metrics.families(&family)
-            } else {
-                Vec::new()
-            },
+            families,
             report,
             summary,
             compared: None,
         }
+    }
+}
+
+/// Says of the waits and the deadlines behind queues of messages that they grow with the duration,
+/// so that no verdict is made of them.
+fn mark_growing(
+    workload: &Workload,
+    queues: &[GrowingQueue],
+    (report, families): (&mut Report, &mut [GroupReport]),
+) {
+    let group = |at: &u32| Some(workload.groups.get(*at as usize)?.name.as_str());
+    let takers = queues.iter().flat_map(|it| &it.takers).filter_map(group);
+    let takers: BTreeSet<&str> = takers.collect();
+    let deadlines = queues.iter().flat_map(|it| &it.deadlines);
+    let deadlines = deadlines.filter_map(|(of, deadline)| {
+        let deadline = workload.deadlines.get(*deadline as usize)?;
+        Some((group(of)?, deadline.name.as_str()))
+    });
+    let deadlines: BTreeSet<(&str, &str)> = deadlines.collect();
+    report.all.grows = true;
+    for row in &mut report.groups {
+        row.grows |= takers.contains(row.name.as_str());
+    }
+    for row in &mut report.deadlines {
+        row.grows |= deadlines.contains(&(row.group.as_str(), row.name.as_str()));
+    }
+    let taking: BTreeSet<&str> = takers.into_iter().map(family).collect();
+    for row in families {
+        row.grows |= taking.contains(row.name.as_str());
     }
 }
 
@@ -140,6 +179,7 @@ impl Outcome {
             callbacks: 0,
             starved: Vec::new(),
             excused: None,
+            growing: Vec::new(),
             blocked: Vec::new(),
             watchdog: None,
             notes: Vec::new(),

@@ -10,6 +10,7 @@ mod event;
 mod exit;
 pub mod file;
 mod fnv;
+pub mod growth;
 mod id;
 mod machine;
 pub mod plain;
@@ -44,8 +45,8 @@ pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use snapshot::Snapshot;
 pub use spec::{
-    Blocked, CpuTimes, Excused, PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary,
-    TaskTimes,
+    Blocked, CpuTimes, Excused, GrowingQueue, PolicySpec, Program, Recorded, SetUp, SetUpTime,
+    Starved, Summary, TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

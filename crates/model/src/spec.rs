@@ -133,6 +133,18 @@ pub struct Blocked {
     pub holder: TaskId,
 }
 
+/// A queue of messages that still grew when the run ended: nothing about waits in it is known but
+/// that they grow with the duration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrowingQueue {
+    /// Its name in the workload, such as `key[2]`.
+    pub name: String,
+    /// The groups that take its messages.
+    pub takers: Vec<u32>,
+    /// Their deadlines that count from when a message was sent: group and deadline.
+    pub deadlines: Vec<(u32, u32)>,
+}
+
 /// Results of a run besides its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -162,6 +174,8 @@ pub struct Summary {
     pub starved: Vec<Starved>,
     /// Such tasks of a run that was looked at once more, and found to be nobody's fault.
     pub excused: Option<Excused>,
+    /// Queues of messages that still grew at the end; empty on a real machine.
+    pub growing: Vec<GrowingQueue>,
     /// Tasks that wait for a lock at the end.
     pub blocked: Vec<Blocked>,
     /// How long a task may wait before the watchdog ejects the policy; `None` on a machine without
@@ -173,36 +187,50 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What people are told of the run: of the tasks that waited for long to its end, then the
-    /// notes.
+    /// What people are told of the run: of the tasks that waited for long to its end, of queues
+    /// that grew to it, then the notes.
     #[must_use]
     pub fn told(&self) -> Vec<String> {
-        let starved = (!self.starved.is_empty())
-            .then(|| format!("STARVED: {}", self.waiting(&self.starved)));
+        let starved =
+            (!self.starved.is_empty()).then(|| format!("STARVED: {}", self.waiting(&self.starved)));
         let excused = self.excused.as_ref().map(|it| {
             let waiting = self.waiting(&it.tasks);
             format!("no fault of the policy ({}): {waiting}", it.why)
         });
         let waits = starved.into_iter().chain(excused);
-        waits.chain(self.notes.iter().cloned()).collect()
+        let growing = (!self.growing.is_empty()).then(|| {
+            let (named, more) = named(&self.growing, |it| it.name.clone());
+            let (noun, grows) = match self.growing.as_slice() {
+                [_] => ("queue", "grows"),
+                _ => ("queues", "grow"),
+            };
+            format!(
+                "the {noun} {named}{more} {grows} with the duration: messages came faster than \
+                 they were taken"
+            )
+        });
+        let all = waits.chain(growing);
+        all.chain(self.notes.iter().cloned()).collect()
     }
 
     /// How long the first few of `tasks` have waited, and what a longer run would bring.
     fn waiting(&self, tasks: &[Starved]) -> String {
-        const NAMED: usize = 5;
-        let named = tasks.iter().take(NAMED);
-        let named: Vec<_> = named
-            .map(|it| format!("{} for {}", it.name, it.waited))
-            .collect();
-        let more = if tasks.len() > NAMED { ", ..." } else { "" };
+        let (named, more) = named(tasks, |it| format!("{} for {}", it.name, it.waited));
         let watchdog = self.watchdog.map_or_else(String::new, |timeout| {
             let seconds = timeout.get() / 1_000_000_000;
             format!(". The watchdog would end the policy after {seconds} s")
         });
         format!(
-            "{} tasks are runnable at the end and have not run for long: {}{more}{watchdog}",
-            tasks.len(),
-            named.join(", ")
+            "{} tasks are runnable at the end and have not run for long: {named}{more}{watchdog}",
+            tasks.len()
         )
     }
+}
+
+/// The first few of many, with commas, and dots if there are more.
+fn named<T>(all: &[T], name: impl Fn(&T) -> String) -> (String, &'static str) {
+    const NAMED: usize = 5;
+    let named: Vec<String> = all.iter().take(NAMED).map(name).collect();
+    let more = if all.len() > NAMED { ", ..." } else { "" };
+    (named.join(", "), more)
 }

@@ -82,6 +82,61 @@ fn a_queue_that_still_grows_gets_no_verdict_in_any_form() {
     assert!(!text.contains("duration"), "{text}");
 }
 
+/// A task that gets more messages from interrupts than it can take, or half as many.
+fn interrupted(every: &str) -> String {
+    format!(
+        "[workload]\nname = \"keys\"\nstop = \"duration:4s\"\n[machine]\ncpus = 1\n\
+         [chan.key]\nkind = \"queue\"\n[deadline.answer]\nslack = \"20ms\"\nmiss = \"late\"\n\
+         [irq.keys]\npoisson = \"{every}\"\nsend = \"key\"\n[task.worker]\ndo = \"loop(inf)[ \
+         recv(key), release(answer), run(exp(1ms)), complete(answer) ]\"\n"
+    )
+}
+
+#[test]
+fn a_queue_of_interrupts_that_still_grows_gets_no_verdict_in_any_form() {
+    let folder = Folder::new("interrupted");
+    folder.write("over.toml", &interrupted("800us"));
+    folder.write("under.toml", &interrupted("2ms"));
+    let grows = "this figure grows with the duration";
+    let text = folder.said("sim fifo mlfq -w over.toml --wide", 0);
+    assert!(text.contains(&format!("no verdict: {grows}")), "{text}");
+    assert!(
+        text.contains("fifo: the queue key grows with the duration"),
+        "{text}"
+    );
+    assert!(text.contains("In short: Nothing can be ranked."), "{text}");
+    for form in ["markdown", "junit"] {
+        let text = folder.said(&format!("sim fifo mlfq -w over.toml --format {form}"), 0);
+        assert!(text.contains(grows), "{text}");
+    }
+    let text = folder.said("sim fifo mlfq -w over.toml -o over.html", 0);
+    assert!(text.contains(grows) && folder.read("over.html").contains(grows));
+    let many = "sim fifo mlfq -w over.toml --runs 6 --format json -o over.json";
+    folder.said(many, 0);
+    let runs: serde_json::Value = serde_json::from_str(&folder.read("over.json")).expect("JSON");
+    let report = &runs["runs"][0]["report"];
+    assert_eq!(report["deadlines"][0]["grows"], 1);
+    assert_eq!(report["groups"][0]["grows"], 1);
+    let said = folder.said("compare over.json", 0).replace('\n', " ");
+    assert!(
+        said.contains(grows) && !said.contains("than mlfq"),
+        "{said}"
+    );
+    for goal in ["late answer", "p99 wait of worker"] {
+        let words = ["choose", "fifo", "mlfq", "-w", "over.toml", "--goal", goal];
+        let (out, err) = command::said(env!("CARGO_BIN_EXE_runslice"), &folder.0, &words, 6);
+        let said = (out + &err).replace('\n', " ");
+        assert!(said.contains(grows), "{said}");
+    }
+    let plan = "workloads = [\"over.toml\"]\npolicies = [\"fifo\", \"mlfq\"]\nseeds = 6\n";
+    folder.write("plan.toml", plan);
+    folder.said("sweep plan.toml -d swept", 0);
+    let said = folder.said("compare swept", 0).replace('\n', " ");
+    assert!(said.contains(grows), "{said}");
+    let text = folder.said("sim fifo mlfq -w under.toml", 0);
+    assert!(!text.contains("duration"), "{text}");
+}
+
 #[test]
 fn an_ejected_policy_is_said_first_and_is_neither_best_nor_worst() {
     let folder = Folder::new("ranked");

@@ -291,6 +291,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.note_idle_cpus();
     machine.note_changes();
     let starved = machine.starved_at_end();
+    let growing = machine.work.growing(machine.now);
     machine.close_books();
     machine.give_up_deadlines();
     machine.hand_over(vm, sink);
@@ -318,6 +319,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         printed,
         starved,
         excused: None,
+        growing,
         blocked: machine.work.blocked(),
         watchdog: machine.watchdog_timeout(),
         instructions: vm.retired(),

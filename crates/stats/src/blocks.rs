@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::growth::Level;
 use model::{
     Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, WakeCause, Wakeup, What,
 };
-
-use crate::growth::Level;
 
 /// Blocks may go on beyond the length that was told by this factor; what comes later counts as the
 /// last one.

@@ -235,7 +235,7 @@ pub const fn columns() -> &'static [Column<GroupReport>] {
         "met", "met", Count(row.met), "deadlines met";
         "missed", "missed", Count(row.missed), "deadlines missed: late or skipped";
         "grows", "grows", Count(row.grows.into()),
-            "1 if the queue of forked tasks still grew: waits grow with the duration";
+            "1 if a queue of forked tasks or messages still grew: waits grow with the duration";
     }
 }
 
@@ -279,6 +279,8 @@ pub const fn deadline_columns() -> &'static [Column<DeadlineReport>] {
         "late_ns_p99", "late p99", Nanos(row.lateness.p99),
             "lateness of the late: 99 % are not above";
         "late_ns_max", "late max", Nanos(row.lateness.max), "lateness of the late: largest";
+        "grows", "grows", Count(row.grows.into()),
+            "1 if a queue of messages still grew: numbers grow with the duration";
     }
 }
 

@@ -17,7 +17,6 @@ mod columns;
 pub mod compare;
 mod conservation;
 mod flight;
-mod growth;
 mod histogram;
 mod ledger;
 mod metrics;

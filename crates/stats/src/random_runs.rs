@@ -253,6 +253,7 @@ impl Machine {
             callbacks: 0,
             starved: Vec::new(),
             excused: None,
+            growing: Vec::new(),
             blocked: Vec::new(),
             watchdog: None,
             notes: Vec::new(),

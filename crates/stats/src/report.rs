@@ -155,7 +155,8 @@ pub struct GroupReport {
     pub met: u64,
     /// Deadlines missed: late or skipped.
     pub missed: u64,
-    /// Forked tasks came faster than they ended: waits tell no more than how long the run was.
+    /// Forked tasks came faster than they ended, or messages faster than they were taken: waits
+    /// tell no more than how long the run was.
     pub grows: bool,
 }
 
@@ -218,6 +219,9 @@ pub struct DeadlineReport {
     pub missed: u64,
     /// How late the late ones were.
     pub lateness: Spread,
+    /// Messages came faster than they were taken: the numbers tell no more than how long the run
+    /// was.
+    pub grows: bool,
 }
 
 /// One named span of one group.

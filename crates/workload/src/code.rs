@@ -1,6 +1,8 @@
 //! Flattens a group's operations: nested bodies become jumps, so that a task's place in its work
 //! is one number.
 
+use std::collections::BTreeMap;
+
 use crate::{
     Binary, Expr, IndexedResource, Operation, Placed, Quick, Script, Scripted, Step, Workload,
 };
@@ -306,6 +308,48 @@ fn binary(op: Binary, x: Expr, y: Expr) -> Expr {
     Expr::Binary(op, Box::new(x), Box::new(y))
 }
 
+/// Deadlines that count from when a message was sent: the group that takes it, channel and
+/// deadline. `codes` are the code of each group, in order.
+#[must_use]
+pub fn message_deadlines<'a>(
+    workload: &Workload,
+    codes: impl IntoIterator<Item = &'a Code>,
+) -> Vec<(u32, u32, u32)> {
+    let mut found = Vec::new();
+    for (group, code) in (0..).zip(codes) {
+        let mut last = None;
+        for instr in &code.instrs {
+            match instr {
+                Instr::Do(Operation::Recv(place)) => last = Some(place.of),
+                Instr::Do(Operation::Release(deadline)) => {
+                    let period = workload.deadlines[*deadline as usize].period;
+                    let channel = last.filter(|_| period.is_none());
+                    found.extend(channel.map(|channel| (group, channel, *deadline)));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// The groups that take messages of each channel. `codes` are the code of each group, in order.
+#[must_use]
+pub fn message_takers<'a>(codes: impl IntoIterator<Item = &'a Code>) -> BTreeMap<u32, Vec<u32>> {
+    let mut takers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (group, code) in (0..).zip(codes) {
+        for instr in &code.instrs {
+            if let Instr::Do(Operation::Recv(place)) = instr {
+                let its = takers.entry(place.of).or_default();
+                if its.last() != Some(&group) {
+                    its.push(group);
+                }
+            }
+        }
+    }
+    takers
+}
+
 /// Deadlines of messages that nobody has taken yet: task, channel and deadline. If several groups
 /// take a channel's messages to a deadline, it is the first in which somebody is `alive`.
 ///
@@ -317,24 +361,11 @@ pub fn receivers<'a, T: Copy>(
     alive: impl Fn(u32) -> Option<T>,
 ) -> Vec<(T, u32, u32)> {
     let mut found: Vec<(T, u32, u32)> = Vec::new();
-    for (group, code) in (0..).zip(codes) {
-        let Some(receiver) = alive(group) else {
-            continue;
-        };
-        let mut last = None;
-        for instr in &code.instrs {
-            match instr {
-                Instr::Do(Operation::Recv(place)) => last = Some(place.of),
-                Instr::Do(Operation::Release(deadline)) => {
-                    let period = workload.deadlines[*deadline as usize].period;
-                    let channel = last.filter(|_| period.is_none());
-                    let is_new = |channel: &u32| found.iter().all(|it| it.1 != *channel);
-                    if let Some(channel) = channel.filter(is_new) {
-                        found.push((receiver, channel, *deadline));
-                    }
-                }
-                _ => {}
-            }
+    for (group, channel, deadline) in message_deadlines(workload, codes) {
+        if let Some(receiver) = alive(group)
+            && found.iter().all(|it| it.1 != channel)
+        {
+            found.push((receiver, channel, deadline));
         }
     }
     found

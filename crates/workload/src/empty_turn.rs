@@ -105,11 +105,7 @@ mod tests {
             place: ("w.toml".to_owned(), 5),
         };
         let said = turn.in_full();
-        for part in [
-            "w.toml:5: job begins with `sleep`",
-            "comes late",
-            "`start`",
-        ] {
+        for part in ["w.toml:5: job begins with `sleep`", "comes late", "`start`"] {
             assert!(said.contains(part), "{said}");
         }
     }

@@ -35,7 +35,7 @@ mod token;
 mod tree;
 
 pub use cgroup::*;
-pub use code::{Code, Instr, receivers};
+pub use code::{Code, Instr, message_deadlines, message_takers, receivers};
 pub use cpuset::CpuSet;
 pub use device::*;
 pub use dist::{DRAW_MAX, Dist};

@@ -118,6 +118,7 @@ fn report() -> Report {
         skipped: 0,
         missed,
         lateness: stats::Spread::default(),
+        grows: false,
     };
     report.deadlines = vec![late("web-1", 6, 2), late("web-2", 0, 0)];
     report.spans = vec![SpanReport {

@@ -235,6 +235,7 @@ fn summary(ending: PolicyEnding, counters: Vec<(String, u64)>, end: SimTime) -> 
         callbacks: 0,
         starved: Vec::new(),
         excused: None,
+        growing: Vec::new(),
         blocked: Vec::new(),
         watchdog: None,
         notes: Vec::new(),

@@ -71,8 +71,10 @@ fn grown(outcome: &Outcome) -> Vec<String> {
     let report = &outcome.report;
     let spans = report.spans.iter().filter(|it| it.grows);
     let spans = spans.map(|it| format!("{}: {}", it.group, it.name));
+    let deadlines = report.deadlines.iter().filter(|it| it.grows);
+    let deadlines = deadlines.map(|it| format!("{}: {}", it.group, it.name));
     let waits = report.all.grows.then(|| "waits of all tasks".to_owned());
-    spans.chain(waits).collect()
+    spans.chain(deadlines).chain(waits).collect()
 }
 
 /// Writes the XML of `JUnit`: a suite for each run, a test for each thing that a policy must not

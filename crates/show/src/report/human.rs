@@ -402,7 +402,7 @@ pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
                 owned(&it.group, &it.name)
             )
         }));
-        if report.all.grows {
+        if report.all.grows && summary.growing.is_empty() {
             lines.push(format!(
                 "{policy}: all waits grow with the duration: tasks were forked faster than they \
                  ended"

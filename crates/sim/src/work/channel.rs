@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use model::growth::Level;
 use model::{SimTime, TaskId};
 use workload::{Capacity, Channel, ChannelKind};
 
@@ -42,6 +43,8 @@ pub(super) struct Queue {
     kind: ChannelKind,
     capacity: Capacity,
     messages: VecDeque<Message>,
+    /// How many there are, over time, where they may become ever more.
+    level: Option<Box<Level>>,
     /// What the messages take of the capacity.
     used: u64,
     /// Pipes only: for each page, how many of its bytes have been written, and how many of its
@@ -66,12 +69,25 @@ impl Queue {
             kind: channel.kind,
             capacity: channel.capacity,
             messages: VecDeque::new(),
+            level: None,
             used: 0,
             pages: VecDeque::new(),
             pages_wanted: 1,
             readers: VecDeque::new(),
             writers: VecDeque::new(),
         }
+    }
+
+    /// Follows how many messages wait.
+    pub fn follow(&mut self) {
+        self.level = Some(Box::default());
+    }
+
+    /// Whether the messages that wait still became more in the second half of a run that ends at
+    /// `end`.
+    pub fn grows(&mut self, end: SimTime) -> bool {
+        let level = self.level.as_mut();
+        level.is_some_and(|it| it.grown_to(end).is_some())
     }
 
     /// Messages that wait and were sent before `time`.
@@ -102,6 +118,9 @@ impl Queue {
             value,
             charge,
         });
+        if let Some(level) = &mut self.level {
+            level.step(now, true);
+        }
         self.used += charge;
         let tells_reader = self.kind != ChannelKind::Pipe || was_empty;
         let mut wakes = Wakes {
@@ -121,9 +140,12 @@ impl Queue {
 
     /// Takes a message out and says its value and when it was sent, or `None` when there is
     /// none. `woken`: the reader had waited for this.
-    pub fn recv(&mut self, woken: bool) -> Option<((i64, SimTime), Wakes)> {
+    pub fn recv(&mut self, now: SimTime, woken: bool) -> Option<((i64, SimTime), Wakes)> {
         let was_full = self.is_full();
         let message = self.messages.pop_front()?;
+        if let Some(level) = &mut self.level {
+            level.step(now, false);
+        }
         self.used -= message.charge;
         let frees_page = self.is_paged() && self.empty_page();
         let sync = matches!(self.kind, ChannelKind::Unix | ChannelKind::Pipe);

@@ -17,6 +17,7 @@ mod channel;
 mod disk;
 mod error;
 mod execute;
+mod growing;
 mod listen;
 mod pages;
 mod quick;
@@ -94,7 +95,7 @@ impl Work {
             .map(|group| Code::new(&group.body, group.variables))
             .collect();
         let per_instance = |count: u32| 0..count;
-        let work = Self {
+        let mut work = Self {
             channels: (workload.channels.iter())
                 .map(|channel| {
                     per_instance(channel.count)
@@ -153,6 +154,7 @@ impl Work {
             program: None,
         };
         work.check()?;
+        work.follow_channels();
         Ok(work)
     }
 

@@ -18,8 +18,8 @@ type Known = (&'static str, Better, Role);
 /// Says of the waits or lengths beside it that they grow with the duration.
 const GROWS: &str = "grows";
 
-/// Whether a column is a time that grows with a queue.
-fn is_wait(column: &str) -> bool {
+/// Whether a column is a figure that grows with a queue: a time, and all of a deadline.
+fn is_wait(place: &str, column: &str) -> bool {
     let waits = [
         "wakeup_ns_",
         "start_ns_",
@@ -27,7 +27,8 @@ fn is_wait(column: &str) -> bool {
         "delay_ns_",
         "length_ns_",
     ];
-    column == "wait_ns" || waits.iter().any(|it| column.starts_with(it))
+    let is_of_deadline = place.starts_with("deadline.");
+    is_of_deadline || column == "wait_ns" || waits.iter().any(|it| column.starts_with(it))
 }
 
 use Better::{Higher, Lower, Neither};
@@ -88,6 +89,7 @@ const DEADLINE: &[Known] = &[
     ("late_ns_mean", Lower, Other),
     ("late_ns_p99", Lower, Other),
     ("late_ns_max", Lower, Other),
+    (GROWS, Neither, Other),
 ];
 
 const SPAN: &[Known] = &[
@@ -241,7 +243,7 @@ impl Set {
         let of_all = || self.find(&format!("{place}.{GROWS}"));
         let grows = self
             .find(&format!("{metric}.{GROWS}"))
-            .or_else(|| of_all().filter(|_| is_wait(column)));
+            .or_else(|| of_all().filter(|_| is_wait(place, column)));
         let values = grows.map_or(&[][..], |it| &it.values);
         values.iter().filter(|it| **it > 0.0).count()
     }

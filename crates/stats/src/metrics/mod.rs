@@ -71,8 +71,8 @@ struct MeasuredRun {
     kicks: u64,
     /// Tasks that nobody forked.
     roots: u64,
-    /// Spans that a task began. The others are answers to requests, whose queue may grow.
-    begun: BTreeSet<u32>,
+    /// Who has begun which span.
+    begun: BTreeSet<(u32, TaskId)>,
     /// Set when the run is over.
     end: Option<SimTime>,
 }
@@ -241,11 +241,13 @@ impl MeasuredRun {
             }
             What::Exit => self.exited(event),
             What::SpanBegin { span } => {
-                self.begun.insert(span);
+                self.begun.insert((span, event.task));
             }
             What::SpanEnd { span, length } => {
                 self.acted(event.task);
+                let is_own = self.begun.contains(&(span, event.task));
                 let ended = self.group_of(event).spans.entry(span).or_default();
+                ended.has_queue |= !is_own;
                 ended.lengths.record(length);
                 ended.course.add(event.time, length.get());
             }

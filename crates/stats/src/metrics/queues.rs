@@ -1,8 +1,7 @@
 //! Run-queue lengths, waiting tasks and imbalance, averaged over time.
 
+use model::growth::Course;
 use model::{CpuId, SimTime};
-
-use crate::growth::Course;
 
 /// Follows how many tasks are runnable or running at each CPU. Every change costs the same,
 /// however many CPUs and tasks there are.

@@ -269,6 +269,8 @@ impl MeasuredRun {
                     skipped: deadline.skipped,
                     missed: deadline.missed(),
                     lateness: Spread::from(&deadline.lateness),
+                    // No event tells of messages that wait: the machine does.
+                    grows: false,
                 }
             },
         )
@@ -281,9 +283,7 @@ impl MeasuredRun {
                 group,
                 name: self.header.spans[index].clone(),
                 length: Lengths::from(&ended.lengths),
-                // A span that a task begins ends before the task begins the next one, so that
-                // nothing queues up before it.
-                grows: !self.begun.contains(&(index as u32))
+                grows: ended.has_queue
                     && ended
                         .course
                         .grown_to(self.end.unwrap_or(SimTime::ZERO))

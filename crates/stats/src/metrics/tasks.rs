@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use model::growth::Course;
 use model::{CpuId, Event, Nanos, SimTime, TaskTimes};
 
 use super::{NICE_LEVELS, NICE_MIN};
 use crate::Histogram;
-use crate::growth::Course;
 use crate::ledger::Portion;
 
 /// Why a task waits for a CPU.
@@ -253,6 +253,9 @@ pub(super) struct Ended {
     pub lengths: Histogram,
     /// The same over time.
     pub course: Course,
+    /// A task ended one that it did not begin. Its own spans end before it begins the next ones, so
+    /// that nothing queues up before them.
+    pub has_queue: bool,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -58,7 +58,7 @@ impl Executor<'_> {
 
     pub(super) fn recv(&mut self, from: ResourceInstance, waited: Option<Waits>) -> Next {
         let (of, index) = at(from);
-        match self.work.channels[of][index].recv(waited.is_some()) {
+        match self.work.channels[of][index].recv(self.now, waited.is_some()) {
             Some(((value, sent), wakes)) => {
                 self.state().stepper.received(sent, value);
                 self.wake(wakes);

@@ -255,6 +255,31 @@ fn periodic_requests_come_on_their_grid_and_their_latency_counts_from_there() {
 }
 
 #[test]
+fn a_queue_that_still_grows_is_named_with_its_takers_and_their_deadlines() {
+    let growing = |kind: &str, every: &str| {
+        let mut toy = run(&format!(
+            "stop = \"duration:2s\"\n[chan.key]\nkind = \"{kind}\"\ncount = 2\n\
+             [deadline.d]\nslack = \"5ms\"\n\
+             [irq.i]\nevery = \"{every}\"\nsend = \"key[1]\"\n\
+             [task.other]\ndo = \"suspend\"\n\
+             [task.t]\ndo = \"loop(inf)[ recv(key[1]), release(d), run(1ms), complete(d) ]\"\n"
+        ));
+        toy.work.growing(toy.now)
+    };
+    let grown = model::GrowingQueue {
+        name: "key[1]".to_owned(),
+        takers: vec![1],
+        deadlines: vec![(1, 0)],
+    };
+    for kind in ["queue", "pipe"] {
+        assert_eq!(growing(kind, "800us"), [grown.clone()], "{kind}");
+        assert_eq!(growing(kind, "2ms"), [], "{kind}");
+    }
+    // A full pipe takes no more.
+    assert_eq!(growing("pipe", "200us"), []);
+}
+
+#[test]
 fn poisson_requests_have_the_mean_gap_of_their_rate() {
     let toy = run("stop = \"arrival:a\"\n[chan.c]\nkind = \"queue\"\n\
          [arrival.a]\nkind = \"poisson\"\nrate = 1000\nlimit = 10000\nsend = \"c\"\n\

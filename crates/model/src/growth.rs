@@ -4,7 +4,7 @@
 //! percentiles say how long the run was, and not how good the scheduler is. docs/events.md states
 //! the rule and its reasons.
 
-use model::SimTime;
+use crate::SimTime;
 
 /// Most blocks of a run. Two become one when there would be more.
 const BLOCKS: u64 = 64;
@@ -56,11 +56,15 @@ impl Default for Course {
 
 impl Course {
     /// Length of a block in nanoseconds; it doubles as the run goes on.
+    #[must_use]
     pub const fn width(&self) -> u64 {
         self.width
     }
 
     /// The figure was `value` at `time`. Times never fall.
+    ///
+    /// # Panics
+    /// Never: a block is as long as it must be.
     pub fn add(&mut self, time: SimTime, value: u64) {
         let time = time.as_nanos();
         while time / self.width >= BLOCKS {
@@ -90,6 +94,7 @@ impl Course {
     /// half of their variance. A line through those of the last quarter rises, so that a single
     /// step is no growth. And no value of the last quarter is below the mean of the third: a queue
     /// that becomes empty now and then does not grow, however it wanders.
+    #[must_use]
     pub fn grown_to(&self, end: SimTime) -> Option<u64> {
         let from = |quarters: u64| {
             let first = u128::from(end.as_nanos()) * u128::from(quarters) / 4;
@@ -149,7 +154,10 @@ pub struct Level {
 }
 
 impl Level {
-    /// The number goes up by one, or down. Times never fall.
+    /// The number goes up by one, or down.
+    ///
+    /// # Panics
+    /// If time falls.
     pub fn step(&mut self, now: SimTime, goes_up: bool) {
         self.settle(now);
         self.value = if goes_up {
@@ -159,7 +167,11 @@ impl Level {
         };
     }
 
-    /// As [`Course::grown_to`], at a time that is not before the last step.
+    /// The least mean length of a block in the last quarter of a run that ended at `end`, if the
+    /// number still grew in its second half.
+    ///
+    /// # Panics
+    /// If `end` is before the last step.
     pub fn grown_to(&mut self, end: SimTime) -> Option<u64> {
         self.settle(end);
         self.course.grown_to(end)
@@ -208,7 +220,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use model::Rng;
+    use crate::Rng;
 
     use super::*;
 
