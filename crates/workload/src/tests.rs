@@ -238,7 +238,7 @@ fn everything_in_the_tables_arrives_in_the_tree() {
     let lines: Vec<u32> = group.body.iter().map(|step| step.line).collect();
     assert_eq!(
         (&group.body[0].op, lines),
-        (&Operation::Run(Some(amount)), vec![41, 41])
+        (&Operation::Run(Some(amount)), vec![42, 42])
     );
 }
 
