@@ -22,7 +22,7 @@ mod test;
 mod tests;
 
 pub use catalog::Catalog;
-pub use draft::Figure;
+pub use draft::{Figure, PublishedDocument};
 pub use error::{Cause, Error};
 
 use cells::ExperimentResults;
@@ -42,6 +42,13 @@ pub struct JudgedClaim<'a> {
     pub verdict: ClaimVerdict,
 }
 
+impl JudgedClaim<'_> {
+    /// Whether a document says it and the runs could have said otherwise.
+    pub const fn counts(&self) -> bool {
+        !self.statement.ours && self.verdict.counts()
+    }
+}
+
 /// Judges every statement of some experiments, whose results come from a machine of that `kind`.
 /// Each is judged as if it were the only one: what other experiments are judged in the same call
 /// changes nothing.
@@ -58,10 +65,15 @@ pub fn judge_all<'a>(
             let findings = judge(&asked, rules);
             let names = asked.into_iter().map(|(name, _)| name);
             let parts: Vec<(String, ClaimFinding)> = names.zip(findings).collect();
+            let verdict = together(parts.iter().map(|(_, finding)| finding.verdict));
             judged.push(JudgedClaim {
                 experiment: index,
                 statement,
-                verdict: together(parts.iter().map(|(_, finding)| finding.verdict)),
+                verdict: if verdict.holds() && statement.cannot_tell.is_some() {
+                    ClaimVerdict::CannotTell
+                } else {
+                    verdict
+                },
                 parts,
             });
         }
@@ -71,6 +83,6 @@ pub fn judge_all<'a>(
 
 /// How many of these statements are expected to be refuted by chance at most, were all true.
 pub fn false_refutations(judged: &[JudgedClaim<'_>], rules: &Rules) -> f64 {
-    let counted = judged.iter().filter(|it| it.verdict.counts()).count();
+    let counted = judged.iter().filter(|it| it.counts()).count();
     counted as f64 * rules.alpha
 }

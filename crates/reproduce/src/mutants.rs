@@ -10,7 +10,8 @@
 //! | `gross` | another scheduler | turn |
 //! | `reversed` | the results of the arms in reverse order | turn, where arms are compared |
 //!
-//! A statement that does not hold has nothing to turn: for it the last three are left out.
+//! A statement that does not hold has nothing to turn: for it the last three are left out. A knob that
+//! changes no number of any test is no mutant: "no effect".
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +187,11 @@ impl Trial<'_> {
                 continue;
             }
             let after = self.judge(&experiment, mutant == Mutant::Reversed)?;
-            let outcome = mutant.outcome(before.verdict, after.verdict);
+            let outcome = if mutant == Mutant::Near && before.tests == after.tests {
+                "no effect"
+            } else {
+                mutant.outcome(before.verdict, after.verdict)
+            };
             let why = match mutant {
                 Mutant::Near => self.wrong.get(&id).map_or("", |it| it.why.as_str()),
                 _ => "",

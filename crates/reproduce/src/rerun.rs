@@ -1,22 +1,24 @@
 //! What is asked for, rerun and written.
 
-use std::io::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
 
 use model::{Advised, suggest};
 use runslice::door::{
-    ExperimentMachine, KernelPlace, Reproduce, Status, Store, UsageError, WordKind, mistaken,
-    output, say,
+    ExperimentMachine, KernelPlace, Reproduce, Status, Store, UsageError, WordKind,
+    mistaken, output, say, width,
 };
 use show::Format;
 use show::figure::Chart;
 use show::format::EXPERIMENTS;
 
+use crate::experiments::PublishedDocument;
 use crate::experiments::cells::ExperimentResults;
 use crate::experiments::claim::Rules;
 use crate::experiments::experiment::{self, Experiment};
 use crate::experiments::files::Files;
 use crate::experiments::{JudgedClaim, judge_all};
 use crate::machines::{ProgramFiles, RerunOptions, calibration, on_kernel, simulate};
+use crate::mutants;
 use crate::results::page::Page;
 use crate::results::{figures, human, json, page};
 
@@ -44,7 +46,10 @@ impl Rerun {
                 experiment::read_real(files, name, &ProgramFiles)
             }
         };
-        let experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
+        let mut experiments: Vec<Experiment> = names.iter().map(read).collect::<Result<_, _>>()?;
+        if let Some(table) = &request.table {
+            experiments = of_table(experiments, table)?;
+        }
         Ok(Self {
             machine,
             results: experiments
@@ -105,7 +110,8 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     let mut reruns: Vec<Rerun> = reruns
         .map(|&machine| Rerun::new(request, machine, &files))
         .collect::<Result<_, _>>()?;
-    if request.experiment.is_empty() && request.document.is_empty() && !request.all {
+    let is_named = !request.experiment.is_empty() || !request.document.is_empty();
+    if !is_named && !request.all && request.table.is_none() && !request.mutants {
         let mut to = output::open(request.output.as_deref())?;
         for rerun in &reruns {
             human::list(&rerun.experiments, &mut to)?;
@@ -122,6 +128,13 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         rerun.charts()?;
     }
     let store = Store::open(&request.folder)?;
+    if request.mutants {
+        let names = chosen(request, ExperimentMachine::Sim, &files)?;
+        let mut to = output::open(request.output.as_deref())?;
+        mutants::run(request, (&files, &names), &store, &mut to)?;
+        to.flush()?;
+        return Ok(Status::Done);
+    }
     let mut could = false;
     for rerun in &mut reruns {
         could |= rerun.run(request, &store)?;
@@ -147,7 +160,15 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
             output::announce(&verdict, request.output.as_deref())?;
         }
         Format::Json => json::write(&pages, &mut to)?,
-        _ => human::write(&pages, &mut to)?,
+        _ => {
+            let is_read = request.output.is_none() && io::stdout().is_terminal();
+            let shown = human::Shown {
+                width: request.output.is_none().then(width),
+                wrap: is_read.then(width),
+                table: request.table.as_deref(),
+            };
+            human::write(&pages, shown, &mut to)?;
+        }
     }
     to.flush()?;
     let results = reruns.iter().flat_map(|rerun| &rerun.results);
@@ -199,9 +220,20 @@ fn chosen_of_all(
         // Some are for kernels only.
         ExperimentMachine::Vm | ExperimentMachine::Host => files.everywhere(),
     };
+    let documents = experiment::documents(files)?;
+    let written_by = |word: &String| {
+        let mut known = documents.iter();
+        known
+            .find(|(_, it)| is_author(it, word))
+            .map(|(it, _)| it.clone())
+    };
+    let mut of_authors = Vec::new();
     for name in &request.experiment {
-        if !all.contains(&name.as_str()) {
-            let hint = suggest::hint(name, all.iter().copied());
+        if let Some(document) = written_by(name) {
+            of_authors.push(document);
+        } else if !all.contains(&name.as_str()) {
+            let authors = documents.values().map(|it| it.author.as_str());
+            let hint = suggest::hint(name, all.iter().copied().chain(authors));
             let message = Advised::new(format!("no experiment is called `{name}`"), hint);
             let message = mistaken(name, WordKind::Experiment).unwrap_or(message);
             return Err(UsageError::new(message).into());
@@ -211,7 +243,10 @@ fn chosen_of_all(
         let rest = name.strip_prefix(document.as_str());
         rest.is_some_and(|rest| rest.starts_with('-'))
     };
-    for document in &request.document {
+    let asked = request.document.iter();
+    let asked = asked.map(|word| written_by(word).unwrap_or_else(|| word.clone()));
+    let asked: Vec<String> = asked.chain(of_authors).collect();
+    for document in &asked {
         if !all.iter().any(|name| is_of(name, document)) {
             let mut known: Vec<&str> = all.iter().filter_map(|it| it.split('-').next()).collect();
             known.retain(|it| it.starts_with(|c: char| c.is_ascii_digit()));
@@ -225,10 +260,53 @@ fn chosen_of_all(
     }
     let every = request.all || request.experiment.is_empty() && request.document.is_empty();
     let wanted = |name: &&str| {
-        let of_document = request.document.iter();
+        let of_document = asked.iter();
         every
             || request.experiment.iter().any(|it| it == name)
             || of_document.into_iter().any(|it| is_of(name, it))
     };
     Ok(all.into_iter().filter(wanted).map(str::to_owned).collect())
+}
+
+/// Whether this is a family name of who wrote a document: `torrey` of Torrey, Coleman and Miller.
+fn is_author(document: &PublishedDocument, word: &str) -> bool {
+    let names = document.author.split(|c: char| !c.is_alphanumeric());
+    let mut names = names.filter(|name| !name.is_empty() && *name != "and");
+    names.any(|name| name.eq_ignore_ascii_case(word))
+}
+
+/// The experiments that have this table of their documents, with the runs that it needs and without
+/// statements.
+fn of_table(experiments: Vec<Experiment>, table: &str) -> anyhow::Result<Vec<Experiment>> {
+    let mut places: Vec<String> = Vec::new();
+    let mut found = Vec::new();
+    for mut experiment in experiments {
+        let rows = experiment.expected.iter();
+        let rows = rows.filter(|row| !row.runs.is_empty() && row.place.starts_with("Table "));
+        let (asked, others): (Vec<_>, Vec<_>) =
+            rows.partition(|row| human::is_table(&row.place, table));
+        places.extend(
+            others
+                .iter()
+                .map(|row| row.place["Table ".len()..].to_owned()),
+        );
+        let runs: Vec<String> = asked.iter().map(|row| row.runs.clone()).collect();
+        if runs.is_empty() {
+            continue;
+        }
+        for set in &mut experiment.sets {
+            if !runs.contains(&set.name) {
+                set.seeds.clear();
+            }
+        }
+        experiment.statements.clear();
+        found.push(experiment);
+    }
+    if found.is_empty() {
+        places.dedup();
+        let hint = suggest::hint(table, places.iter().map(String::as_str));
+        let message = Advised::new(format!("no experiment has a table `{table}`"), hint);
+        return Err(UsageError::new(message).into());
+    }
+    Ok(found)
 }

@@ -4,5 +4,6 @@ pub mod figures;
 pub mod human;
 pub mod json;
 pub mod page;
+mod places;
 mod sides;
 mod words;

@@ -148,9 +148,13 @@ fn a_document_is_named_by_author_title_and_year() {
     );
     let (out, _) = folder.said("--all --quick", 0);
     assert!(
-        out.contains("\nPublished: Noun, \"On turns\", 1999\n"),
+        out.starts_with("Noun, \"On turns\", 1999: Table I\n002-turns: Turns of hogs\n"),
         "{out}"
     );
+    let (by_author, _) = folder.said("noun --quick", 0);
+    assert_eq!(out, by_author);
+    let (by_author, _) = folder.said("--document Noun --quick", 0);
+    assert_eq!(out, by_author);
     folder.said("--all --quick -o page.html", 0);
     assert!(
         folder
@@ -159,6 +163,75 @@ fn a_document_is_named_by_author_title_and_year() {
     );
     fs::write(folder.0.join("e/documents.toml"), "[002]\nyear = 1999\n").expect("writable");
     folder.said("", 1);
+}
+
+/// The document has one number for both points: its table has a column for each.
+#[test]
+fn a_table_of_a_document_is_shown_as_it_has_it() {
+    let folder = Folder::new("table");
+    let (out, _) = folder.said("--table i", 0);
+    let due = "Document 002: Table I
+002-turns: Turns of hogs
+
+Table I: turn (ms)
+                         hogs 2  hogs 3
+short         published      10      10
+              here            5       5
+long          published      40      40
+";
+    assert!(out.starts_with(due), "{out}");
+    let (_, said) = folder.said("--table VII", 2);
+    let want = "no experiment has a table `VII`";
+    assert!(
+        said.contains(want) && said.contains("there are: I"),
+        "{said}"
+    );
+}
+
+#[test]
+fn statements_of_ours_are_not_counted_and_one_that_tells_nothing_is_not_reproduced() {
+    let folder = Folder::new("ours");
+    let ours = STATEMENTS.replace("[C2]\n", "[C2]\nours = true\n");
+    folder.write("e/statements.toml", &ours);
+    let untold = EXPERIMENT.replace(
+        "cause = \"never",
+        "cannot_tell = \"any slice does\"\ncause = \"never",
+    );
+    folder.write("e/002-turns/experiment.toml", &untold);
+    let (out, _) = folder.said("--all", 0);
+    for line in [
+        "C1: CANNOT TELL HERE",
+        "cannot tell: any slice does",
+        "Asked by runslice, in no document, not counted:\nC2 ",
+        "1 statements, 2 tests: 0 reproduced",
+    ] {
+        assert!(out.contains(line), "no `{line}` in\n{out}");
+    }
+}
+
+/// A slice that is no longer is noticed, and another seed changes nothing.
+#[test]
+fn mutants_that_make_a_statement_wrong_turn_its_verdict() {
+    let folder = Folder::new("mutants");
+    let wrong = "[C1]\nnear = { long = \"fifo:slice_ns=5000000\" }\nwhy = \"as short\"\n";
+    folder.write("e/mutants.toml", wrong);
+    let (out, _) = folder.said("002-turns --mutants", 0);
+    for line in [
+        "statement,test,mutant,verdict,value,outcome",
+        "C1,,null,reproduced,,stays",
+        "C1,,half,reproduced,,stays",
+        "C1,\"as short\",near,not reproduced,,killed",
+        "C1,,reversed,not reproduced,,killed",
+        "C2,,whole,not testable here,,",
+    ] {
+        assert!(out.lines().any(|it| it == line), "no `{line}` in\n{out}");
+    }
+    folder.write(
+        "e/mutants.toml",
+        "[C1]\nnear = { none = \"fifo\" }\nwhy = \"no\"\n",
+    );
+    let (_, said) = folder.said("002-turns --mutants", 1);
+    assert!(said.contains("002-turns has no arm `none`"), "{said}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub use crate::computer::COMPUTER;
 pub use crate::exit::{Status, UnsupportedError, UsageError, in_full};
 pub use crate::fidelity::KernelPlace;
 pub use crate::kind::{EXPERIMENTS, WordKind, mistaken};
+pub use crate::look::width;
 pub use crate::say::say;
 pub use crate::store::{RUNS_REAL, SIMULATES, Store};
 pub use crate::verb::reproduce::{ExperimentMachine, Reproduce};

@@ -10,9 +10,12 @@ use crate::experiments::experiment::{Experiment, Made, Metric};
 use crate::experiments::{JudgedClaim, false_refutations};
 
 use super::page::Page;
-use super::sides;
 use super::words::number;
-use show::table::Table;
+use super::{places, sides};
+use show::table::{Table, wrapped};
+
+/// The least that is left for prose, however narrow the terminal is.
+const PROSE: usize = 30;
 
 /// Lists experiments with the statements that they decide.
 ///
@@ -43,19 +46,30 @@ pub fn list(experiments: &[Experiment], to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// How results are written for people.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shown<'a> {
+    /// Columns that tables have room for; `None` for all that there are.
+    pub width: Option<usize>,
+    /// Columns that prose is wrapped to; `None` where programs read it line by line.
+    pub wrap: Option<usize>,
+    /// The one table of the documents that is asked for, such as `VI`.
+    pub table: Option<&'a str>,
+}
+
 /// Writes tables, verdicts and their sum, machine by machine, and then what several say side by
 /// side.
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
+pub fn write(pages: &[Page<'_>], shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
     for page in pages {
         if pages.len() > 1 {
             writeln!(to, "Machine {}\n", page.machine)?;
         }
-        one(page, to)?;
+        one(page, shown, to)?;
     }
-    if pages.len() < 2 {
+    if pages.len() < 2 || shown.table.is_some() {
         return Ok(());
     }
     writeln!(to, "\nSide by side\n")?;
@@ -69,45 +83,121 @@ pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn one(page: &Page<'_>, to: &mut dyn Write) -> io::Result<()> {
-    let all = page.experiments.iter().zip(page.results);
-    for (index, (experiment, results)) in all.enumerate() {
-        writeln!(
-            to,
-            "{}: document {}, {}\n{}",
-            experiment.name, experiment.document, experiment.source, experiment.title
-        )?;
-        if let Some(published) = &experiment.published {
-            writeln!(to, "Published: {published}")?;
+fn one(page: &Page<'_>, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
+    for index in 0..page.experiments.len() {
+        experiment(page, index, shown, to)?;
+    }
+    if shown.table.is_some() {
+        return Ok(());
+    }
+    let (ours, published): (Vec<_>, Vec<_>) = page.judged.iter().partition(|it| it.statement.ours);
+    for judged in published {
+        line(judged, shown, to)?;
+    }
+    if !ours.is_empty() {
+        writeln!(to, "\nAsked by runslice, in no document, not counted:")?;
+    }
+    for judged in ours {
+        line(judged, shown, to)?;
+    }
+    writeln!(to)?;
+    let sum = summary(&page.judged, page.rules);
+    paragraph(
+        "",
+        &format!("{sum} Calibration {}.", page.calibration),
+        shown,
+        to,
+    )
+}
+
+/// A statement with its verdict.
+fn line(judged: &JudgedClaim<'_>, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let (id, words) = (&judged.statement.id, judged.verdict.words());
+    let begin = format!("{id:<4} {words:<18} ");
+    paragraph(&begin, &judged.statement.text, shown, to)
+}
+
+/// Text behind `begin`, whose further lines stand below its first letter.
+fn paragraph(begin: &str, text: &str, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let before = begin.chars().count();
+    let Some(width) = shown.wrap else {
+        return writeln!(to, "{begin}{text}");
+    };
+    let lines = wrapped(text, width.saturating_sub(before).max(PROSE));
+    for (at, line) in lines.iter().enumerate() {
+        if at == 0 {
+            writeln!(to, "{begin}{line}")?;
+        } else {
+            writeln!(to, "{}{line}", " ".repeat(before))?;
         }
-        writeln!(to)?;
-        for note in &experiment.notes {
-            writeln!(to, "note: {note}")?;
+    }
+    Ok(())
+}
+
+/// Who wrote what, the document's tables as it has them, what is said of its statements, and then
+/// everything that was measured.
+fn experiment(
+    page: &Page<'_>,
+    index: usize,
+    shown: Shown<'_>,
+    to: &mut dyn Write,
+) -> io::Result<()> {
+    let (experiment, results) = (&page.experiments[index], &page.results[index]);
+    let published = experiment.published.as_ref().map_or_else(
+        || format!("Document {}", experiment.document),
+        ToString::to_string,
+    );
+    let head = format!("{published}: {}", experiment.source);
+    paragraph("", &head, shown, to)?;
+    paragraph(
+        "",
+        &format!("{}: {}", experiment.name, experiment.title),
+        shown,
+        to,
+    )?;
+    writeln!(to)?;
+    for table in places::of(experiment, results, page.rules) {
+        if shown
+            .table
+            .is_some_and(|name| !is_table(&table.place, name))
+        {
+            continue;
         }
-        for contradiction in &experiment.contradictions {
-            writeln!(to, "the document contradicts itself: {contradiction}")?;
-        }
-        let table = table(experiment, results, Table::names);
-        if !table.is_empty() {
-            table.write(to)?;
+        writeln!(to, "{}", table.heading())?;
+        for piece in table.pieces(shown.width) {
+            piece.write(to)?;
             writeln!(to)?;
         }
-        for judged in page.judged.iter().filter(|it| it.experiment == index) {
-            statement(judged, to)?;
-        }
-        writeln!(to)?;
     }
-    for judged in &page.judged {
-        let statement = judged.statement;
-        let (id, words) = (&statement.id, judged.verdict.words());
-        writeln!(to, "{id:<4} {words:<18} {}", statement.text)?;
+    if shown.table.is_some() {
+        return Ok(());
     }
-    writeln!(
-        to,
-        "\n{} Calibration {}.",
-        summary(&page.judged, page.rules),
-        page.calibration
-    )
+    for note in &experiment.notes {
+        paragraph("note: ", note, shown, to)?;
+    }
+    for contradiction in &experiment.contradictions {
+        let begin = "the document contradicts itself: ";
+        paragraph("", &format!("{begin}{contradiction}"), shown, to)?;
+    }
+    for judged in page.judged.iter().filter(|it| it.experiment == index) {
+        statement(judged, shown, to)?;
+    }
+    let (table, _) = table(experiment, results, Table::names).fit(shown.width);
+    if !table.is_empty() {
+        writeln!(to, "\nAll that was measured")?;
+        table.write(to)?;
+    }
+    writeln!(to)
+}
+
+/// Whether this place of a document is its table of that number: `Table VI, with daemons` is VI.
+pub fn is_table(place: &str, number: &str) -> bool {
+    let words = place.split(|c: char| !c.is_alphanumeric());
+    let mut words = words.filter(|word| !word.is_empty());
+    let is_table = words
+        .next()
+        .is_some_and(|it| it == "Table" || it == "Tables");
+    is_table && words.any(|word| word.eq_ignore_ascii_case(number))
 }
 
 /// Every metric of every cell, beside what was published; `numbers` adds a column of these. Ours
@@ -120,8 +210,16 @@ pub fn table(
 ) -> Table {
     let names = ["runs", "metric", "scheduler"];
     let table = names.into_iter().fold(Table::default(), Table::names);
-    let more = ["published", "here", "ratio", "ratio here"];
-    let mut table = more.into_iter().fold(table, numbers);
+    // The last two are those that a narrow terminal does without.
+    let more = [
+        ("published", 0),
+        ("here", 0),
+        ("ratio", 1),
+        ("ratio here", 2),
+    ];
+    let mut table = more.into_iter().fold(table, |table, (title, rank)| {
+        numbers(table, title).rank(rank)
+    });
     for (set_index, set) in experiment.sets.iter().enumerate() {
         for metric in &experiment.metrics {
             let shown = metric
@@ -256,32 +354,32 @@ fn deviation(values: &[f64]) -> f64 {
     (squares.sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
 }
 
-fn statement(judged: &JudgedClaim<'_>, to: &mut dyn Write) -> io::Result<()> {
+fn statement(judged: &JudgedClaim<'_>, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
     let statement = judged.statement;
-    writeln!(
-        to,
-        "{}: {}",
-        statement.id,
-        judged.verdict.words().to_uppercase()
-    )?;
-    writeln!(to, "  \"{}\"", statement.text)?;
+    let verdict = judged.verdict.words().to_uppercase();
+    let ours = if statement.ours {
+        ", in no document"
+    } else {
+        ""
+    };
+    writeln!(to, "{}: {verdict}{ours}", statement.id)?;
+    paragraph("  ", &format!("\"{}\"", statement.text), shown, to)?;
     for (name, finding) in &judged.parts {
-        writeln!(
-            to,
-            "  {:<16} {}",
-            finding.verdict.words(),
-            part(&statement.id, name, finding)
-        )?;
+        let begin = format!("  {:<16} ", finding.verdict.words());
+        paragraph(&begin, &part(&statement.id, name, finding), shown, to)?;
     }
-    if let Some(note) = &statement.note {
-        writeln!(to, "  note: {note}")?;
-    }
-    let is_well = matches!(
-        judged.verdict,
-        ClaimVerdict::Reproduced | ClaimVerdict::SameDirection
-    );
-    if let Some(cause) = statement.cause.as_ref().filter(|_| !is_well) {
-        writeln!(to, "  cause: {cause}")?;
+    let is_well = judged.verdict.holds();
+    let cause = statement.cause.as_ref().filter(|_| !is_well);
+    let untold =
+        (statement.cannot_tell.as_ref()).filter(|_| judged.verdict == ClaimVerdict::CannotTell);
+    for (word, text) in [
+        ("note", statement.note.as_ref()),
+        ("cause", cause),
+        ("cannot tell", untold),
+    ] {
+        if let Some(text) = text {
+            paragraph(&format!("  {word}: "), &text.replace('\n', " "), shown, to)?;
+        }
     }
     Ok(())
 }
@@ -337,18 +435,19 @@ fn sentence(words: &str) -> String {
     format!("{words}.")
 }
 
-/// How many statements got which verdict, and how many of them by chance.
+/// How many statements of documents got which verdict, and how many of them by chance.
 pub fn summary(judged: &[JudgedClaim<'_>], rules: &Rules) -> String {
+    let published: Vec<&JudgedClaim<'_>> = judged.iter().filter(|it| !it.statement.ours).collect();
     let counts = ClaimVerdict::ALL.into_iter().filter_map(|verdict| {
-        let count = judged.iter().filter(|it| it.verdict == verdict).count();
+        let count = published.iter().filter(|it| it.verdict == verdict).count();
         let is_rare = matches!(
             verdict,
-            ClaimVerdict::OppositeDirection | ClaimVerdict::CannotFail
+            ClaimVerdict::OppositeDirection | ClaimVerdict::CannotTell | ClaimVerdict::CannotFail
         );
         (count > 0 || !is_rare).then(|| format!("{count} {}", verdict.words()))
     });
     let counts: Vec<String> = counts.collect();
-    let tests: usize = judged.iter().map(|it| it.parts.len()).sum();
+    let tests: usize = published.iter().map(|it| it.parts.len()).sum();
     let chance = if rules.quick {
         "A quick look at few runs compares means alone: it says \"same direction\" or \
                  \"opposite direction\" at most."
@@ -361,13 +460,28 @@ pub fn summary(judged: &[JudgedClaim<'_>], rules: &Rules) -> String {
             number(false_refutations(judged, rules))
         )
     };
-    let (statements, counts) = (judged.len(), counts.join(", "));
+    let (statements, counts) = (published.len(), counts.join(", "));
     format!("{statements} statements, {tests} tests: {counts}. {chance}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_is_found_by_its_number_wherever_the_document_names_it() {
+        for (place, number, want) in [
+            ("Table VI", "VI", true),
+            ("Table VI", "vi", true),
+            ("Table VI", "V", false),
+            ("Table VIII, with daemons", "VIII", true),
+            ("Tables V, VI, VII and IX", "IX", true),
+            ("Figure 2", "2", false),
+            ("", "2", false),
+        ] {
+            assert_eq!(is_table(place, number), want, "{place}, {number}");
+        }
+    }
 
     #[test]
     fn the_deviation_is_that_of_a_sample() {

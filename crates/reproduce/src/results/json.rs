@@ -86,10 +86,12 @@ fn statement(judged: &JudgedClaim<'_>) -> Value {
     json!({
         "id": judged.statement.id,
         "text": judged.statement.text,
+        "ours": judged.statement.ours,
         "verdict": judged.verdict,
         "parts": judged.parts.iter().map(part).collect::<Vec<_>>(),
         "cause": judged.statement.cause,
         "note": judged.statement.note,
+        "cannot_tell": judged.statement.cannot_tell,
     })
 }
 

@@ -14,7 +14,7 @@ use show::page::{self, Fold, figure};
 use show::table::Table;
 
 use super::human::{as_published, part, summary, table};
-use super::{figures, sides};
+use super::{figures, places, sides};
 
 /// Everything that one kind of machine has to show.
 pub struct Page<'a> {
@@ -41,7 +41,9 @@ const fn class(verdict: ClaimVerdict) -> &'static str {
         ClaimVerdict::Undecided => "v undecided",
         ClaimVerdict::NotReproduced => "v not-reproduced",
         ClaimVerdict::OppositeDirection => "v opposite-direction",
-        ClaimVerdict::CannotFail | ClaimVerdict::NotTestable => "v not-testable",
+        ClaimVerdict::CannotTell | ClaimVerdict::CannotFail | ClaimVerdict::NotTestable => {
+            "v not-testable"
+        }
     }
 }
 
@@ -74,6 +76,9 @@ pub fn write(pages: &[Page<'_>], to: &mut dyn Write) -> io::Result<Vec<String>> 
         }
     }
     whole.pictures = pictures(pages);
+    for page in pages {
+        whole.folds.extend(page.tables(pages.len() > 1));
+    }
     if pages.len() > 1 {
         whole.folds.push(side_by_side(pages));
     }
@@ -167,10 +172,10 @@ impl Page<'_> {
     /// The verdict in a sentence.
     fn verdict(&self, names_machine: bool) -> String {
         let count = |is: &[ClaimVerdict]| {
-            let all = self.judged.iter();
+            let all = self.judged.iter().filter(|it| it.counts());
             all.filter(|it| is.contains(&it.verdict)).count()
         };
-        let tried = self.judged.iter().filter(|it| it.verdict.counts()).count();
+        let tried = self.judged.iter().filter(|it| it.counts()).count();
         let reproduced = count(&[ClaimVerdict::Reproduced]);
         let same = count(&[ClaimVerdict::SameDirection]);
         let open = count(&[ClaimVerdict::Undecided]);
@@ -202,6 +207,33 @@ impl Page<'_> {
             said += " This was a quick look at few runs, which says the direction at most.";
         }
         said
+    }
+
+    /// The documents' tables, as they have them.
+    fn tables(&self, names_machine: bool) -> Option<Fold> {
+        let all = self.experiments.iter().zip(self.results);
+        let of = |(experiment, results)| {
+            let tables = places::of(experiment, results, self.rules);
+            (experiment, tables)
+        };
+        let all: Vec<(&Experiment, _)> = all.map(of).filter(|(_, it)| !it.is_empty()).collect();
+        let machine = if names_machine {
+            format!(" ({})", self.machine)
+        } else {
+            String::new()
+        };
+        (!all.is_empty()).then(|| Fold {
+            id: format!("tables-{}", self.machine),
+            title: format!("The documents' tables, published and here{machine}"),
+            body: html! { @for (experiment, tables) in &all {
+                @if let Some(published) = &experiment.published {
+                    p .where { (published) "." }
+                }
+                @for table in tables { @for piece in table.pieces(None) {
+                    (page::table(&table.heading(), &piece))
+                } }
+            } },
+        })
     }
 
     fn method(&self, prefix: &str) -> Fold {
@@ -253,6 +285,7 @@ fn statement(judged: &JudgedClaim<'_>, prefix: &str) -> Markup {
             b { (statement.id) } " "
             span class=(class(judged.verdict)) { (judged.verdict.words()) }
             ": " (statement.text) "."
+            @if statement.ours { " In no document, not counted." }
         }
         ul .t { @for (name, finding) in &judged.parts { li {
             span class=(class(finding.verdict)) { (finding.verdict.words()) }
@@ -260,6 +293,7 @@ fn statement(judged: &JudgedClaim<'_>, prefix: &str) -> Markup {
         } } }
         @if let Some(note) = &statement.note { p { "Note: " (note) } }
         @if let Some(cause) = &statement.cause { p { "Cause: " (cause) } }
+        @if let Some(why) = &statement.cannot_tell { p { "Cannot tell: " (why) } }
     }
 }
 

@@ -14,13 +14,17 @@ use crate::report::{Format, format_of};
 /// Arguments of `runslice reproduce`.
 #[derive(Debug, Args)]
 pub struct Reproduce {
-    /// Experiments to rerun, such as 002-response. Without a name, --document or --all, list the
-    /// experiments.
+    /// Experiments to rerun, such as 002-response, or an author, such as torrey, for all of a
+    /// document. Without a name, --document, --table or --all, list the experiments.
     pub experiment: Vec<String>,
 
-    /// Rerun the experiments of this document, 000 to 004. May be repeated.
-    #[arg(long, value_name = "NUMBER")]
+    /// Rerun the experiments of this document: 000 to 004, or an author. May be repeated.
+    #[arg(long, value_name = "DOCUMENT")]
     pub document: Vec<String>,
+
+    /// Show this table of the documents, such as VI, and make only the runs that it needs.
+    #[arg(long, value_name = "NUMBER")]
+    pub table: Option<String>,
 
     /// Rerun all experiments.
     #[arg(long)]
@@ -35,6 +39,11 @@ pub struct Reproduce {
     /// direction".
     #[arg(long)]
     pub quick: bool,
+
+    /// Instead of results, tell which statements would notice: judge each with other seeds, a part
+    /// of the time, a knob that makes it wrong, and another scheduler. As CSV; `--machine sim` only.
+    #[arg(long, conflicts_with_all = ["table", "format"])]
+    pub mutants: bool,
 
     /// Folder for the results. Runs that are already there are not made again, so an interrupted
     /// reproduction continues.

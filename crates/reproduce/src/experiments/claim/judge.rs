@@ -693,7 +693,7 @@ fn agree(left: &ClaimCell, right: &ClaimCell, margin: f64) -> Weighed {
 }
 
 /// The number of an estimate's stream, by the name of its question.
-fn stream(name: &str, number: usize) -> u64 {
+pub(super) fn stream(name: &str, number: usize) -> u64 {
     let bytes = name.bytes().chain([0]).chain(number.to_le_bytes());
     model::Fnv1a::of(bytes)
 }

@@ -9,6 +9,7 @@
 
 mod contrast;
 mod formula;
+mod interval;
 mod judge;
 mod question;
 mod sequence;
@@ -17,6 +18,7 @@ mod tests;
 mod verdict;
 
 pub use formula::Formula;
+pub use interval::interval;
 pub use judge::{AnswerPart, ClaimFinding, Rules, judge};
 pub use question::{ClaimCell, ClaimQuestion, Side};
 pub use sequence::Tolerance;

@@ -16,6 +16,8 @@ pub enum ClaimVerdict {
     OppositeDirection,
     /// The opposite holds here, or there is no difference where one was published.
     NotReproduced,
+    /// It holds here, and would still hold if a scheduler were changed so that it is wrong.
+    CannotTell,
     /// It would hold here whatever the schedulers did, so it is not counted.
     CannotFail,
     /// It cannot be tried on this machine.
@@ -24,12 +26,13 @@ pub enum ClaimVerdict {
 
 impl ClaimVerdict {
     /// Every verdict, in the order of tables.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Reproduced,
         Self::SameDirection,
         Self::Undecided,
         Self::OppositeDirection,
         Self::NotReproduced,
+        Self::CannotTell,
         Self::CannotFail,
         Self::NotTestable,
     ];
@@ -42,6 +45,7 @@ impl ClaimVerdict {
             Self::Undecided => "undecided",
             Self::OppositeDirection => "opposite direction",
             Self::NotReproduced => "not reproduced",
+            Self::CannotTell => "cannot tell here",
             Self::CannotFail => "cannot fail here",
             Self::NotTestable => "not testable here",
         }
@@ -49,7 +53,15 @@ impl ClaimVerdict {
 
     /// Whether the runs could have said otherwise.
     pub const fn counts(self) -> bool {
-        !matches!(self, Self::CannotFail | Self::NotTestable)
+        !matches!(
+            self,
+            Self::CannotTell | Self::CannotFail | Self::NotTestable
+        )
+    }
+
+    /// Whether the statement holds here, in its size or not.
+    pub const fn holds(self) -> bool {
+        matches!(self, Self::Reproduced | Self::SameDirection)
     }
 }
 
