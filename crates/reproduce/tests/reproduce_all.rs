@@ -10,12 +10,13 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 /// Verdicts as JSON names them and as pages do, the best first.
-const VERDICTS: [(&str, &str); 7] = [
+const VERDICTS: [(&str, &str); 8] = [
     ("reproduced", "reproduced"),
     ("same-direction", "same direction"),
     ("undecided", "undecided"),
     ("opposite-direction", "opposite direction"),
     ("not-reproduced", "not reproduced"),
+    ("cannot-tell", "cannot tell here"),
     ("cannot-fail", "cannot fail here"),
     ("not-testable", "not testable here"),
 ];
@@ -35,6 +36,8 @@ struct Part {
     /// Of the marks around its table.
     name: &'static str,
     lead: fn(&str) -> String,
+    /// Of the part, its document and its statements.
+    text: fn(&Self, &str, &[(String, Value)]) -> String,
 }
 
 impl Part {
@@ -53,6 +56,7 @@ impl Part {
 const SIMULATED: Part = Part {
     heading: "## Results",
     name: "results",
+    text: full_part,
     lead: |document| {
         format!(
             "`runslice reproduce --document {document}` prints the published figures beside its \
@@ -66,6 +70,7 @@ const SIMULATED: Part = Part {
 const IN_A_GUEST: Part = Part {
     heading: "## On a kernel",
     name: "results on a kernel",
+    text: short_part,
     lead: |document| {
         format!(
             "`runslice reproduce --document {document} --machine vm --quick` runs real programs, \
@@ -148,7 +153,8 @@ fn why(statement: &Value) -> String {
     let parts = statement["parts"].as_array().into_iter().flatten();
     let part = parts.into_iter().find(|part| part["verdict"] == *verdict);
     let words = part.map_or("", |part| part["words"].as_str().unwrap_or_default());
-    let cause = statement["cause"].as_str().filter(|it| !it.is_empty());
+    let untold = (statement["cannot_tell"].as_str()).filter(|_| verdict == "cannot-tell");
+    let cause = untold.or_else(|| statement["cause"].as_str().filter(|it| !it.is_empty()));
     let text = match (cause, part) {
         (_, Some(_)) if verdict == "not-testable" && !words.is_empty() => words.to_owned(),
         (Some(cause), _) => cause.to_owned(),
@@ -195,8 +201,77 @@ fn rows(statements: &[(String, Value)]) -> Vec<(String, &'static str, String)> {
     rows
 }
 
-/// The part of a chapter that tells a document's verdicts.
-fn chapter_part(of: &Part, document: &str, statements: &[(String, Value)]) -> String {
+/// What a chapter says of statements with these verdicts, the failed as plainly as the others.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Hold here", &["reproduced", "same-direction"]),
+    (
+        "Do not hold here",
+        &["opposite-direction", "not-reproduced"],
+    ),
+    ("Undecided", &["undecided"]),
+    (
+        "Say nothing here",
+        &["cannot-tell", "cannot-fail", "not-testable"],
+    ),
+];
+
+/// The part of a chapter that tells a document's verdicts, each with the statement.
+fn full_part(of: &Part, document: &str, statements: &[(String, Value)]) -> String {
+    let (ours, published): (Vec<_>, Vec<_>) =
+        statements.iter().partition(|(_, it)| it["ours"] == true);
+    let group = |all: &[&(String, Value)], verdicts: &[&str]| -> Vec<Value> {
+        let is_of =
+            |it: &&&(String, Value)| verdicts.iter().any(|verdict| it.1["verdict"] == *verdict);
+        all.iter().filter(is_of).map(|it| it.1.clone()).collect()
+    };
+    let counts = GROUPS.iter().map(|(heading, verdicts)| {
+        let heading = heading.to_lowercase();
+        format!("{} {heading}", group(&published, verdicts).len())
+    });
+    let counts: Vec<String> = counts.collect();
+    let mut text = format!(
+        "{}\n\n{}\nOf {} statements: {}.\n\n{}",
+        of.heading,
+        (of.lead)(document),
+        published.len(),
+        counts.join(", "),
+        of.begin(),
+    );
+    for (heading, verdicts) in GROUPS {
+        text += &table_of(heading, &group(&published, verdicts));
+    }
+    let all: Vec<&str> = VERDICTS.iter().map(|(verdict, _)| *verdict).collect();
+    text += &table_of("Asked by runslice, in no document", &group(&ours, &all));
+    text.push('\n');
+    text + &of.end()
+}
+
+/// A table of statements with their verdicts; nothing where there are none.
+fn table_of(heading: &str, statements: &[Value]) -> String {
+    if statements.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n### {heading}\n\n| | statement | verdict |\n| --- | --- | --- |\n");
+    for statement in statements {
+        let verdict = VERDICTS
+            .iter()
+            .find(|(name, _)| statement["verdict"] == *name);
+        let verdict = verdict.expect("one of the verdicts").1;
+        let id = statement["id"].as_str().expect("an id");
+        let says = cell(statement["text"].as_str().expect("a text"));
+        let why = why(statement);
+        let why = if why.is_empty() {
+            why
+        } else {
+            format!(". {}", sentence(&why))
+        };
+        writeln!(text, "| {id} | {says} | {verdict}{why} |").expect("memory");
+    }
+    text
+}
+
+/// The part of a chapter that tells a document's verdicts on a kernel, in short.
+fn short_part(of: &Part, document: &str, statements: &[(String, Value)]) -> String {
     let count = |verdict: &str| {
         let same = |it: &&(String, Value)| it.1["verdict"] == verdict;
         statements.iter().filter(same).count()
@@ -264,14 +339,26 @@ fn here(numbers: &[Value], is_decided: bool) -> String {
     }
 }
 
-/// That part: every test with its verdict and numbers.
+/// Whether a test holds and has no number: a sequence that is exactly so.
+fn is_exact(part: &Value) -> bool {
+    let numbers = part["numbers"].as_array();
+    part["verdict"] == "reproduced" && numbers.is_none_or(Vec::is_empty)
+}
+
+/// That part: every test with its verdict and numbers; sequences that are exactly so are counted.
 fn readme_part(statements: &[&Value]) -> String {
     let mut text = format!(
         "{NUMBERS}\n\n| | test | verdict | here (published) |\n| --- | --- | --- | --- |\n"
     );
     for statement in statements {
         let id = statement["id"].as_str().expect("an id");
-        for part in statement["parts"].as_array().into_iter().flatten() {
+        let parts = statement["parts"].as_array().map_or(&[][..], Vec::as_slice);
+        let (exact, others): (Vec<_>, Vec<_>) = parts.iter().partition(|part| is_exact(part));
+        if !exact.is_empty() {
+            let count = exact.len();
+            writeln!(text, "| {id} | exact sequences: {count} | reproduced |  |").expect("memory");
+        }
+        for part in others {
             let name = part["name"].as_str().expect("a name");
             let name = name.strip_prefix(id).unwrap_or(name).trim();
             let verdict = VERDICTS.iter().find(|(it, _)| part["verdict"] == *it);
@@ -347,24 +434,63 @@ fn why_a_statement_is_not_more_is_told_in_sentences() {
     assert_eq!(why(&part(&[], "")), "No numbers.");
 }
 
+fn statement(id: &str, verdict: &str, cause: &str) -> (String, Value) {
+    let name = "000-rules".to_owned();
+    let ours = id == "A9";
+    let text = format!("{id} is | so");
+    (
+        name,
+        serde_json::json!({
+            "id": id, "verdict": verdict, "cause": cause, "text": text, "ours": ours,
+        }),
+    )
+}
+
 #[test]
 fn statements_without_a_reason_share_a_row() {
-    let statement = |id: &str, verdict: &str, cause: &str| {
-        let name = "000-rules".to_owned();
-        (
-            name,
-            serde_json::json!({"id": id, "verdict": verdict, "cause": cause}),
-        )
-    };
     let statements = [
         statement("A1", "reproduced", ""),
         statement("A2", "undecided", "too few runs"),
         statement("A3", "reproduced", ""),
     ];
-    let part = chapter_part(&SIMULATED, "000", &statements);
+    let part = short_part(&IN_A_GUEST, "000", &statements);
     let table = "| A1 A3 | reproduced |  |\n| A2 | undecided | too few runs |\n\n\
-                 <!-- end of results -->\n";
+                 <!-- end of results on a kernel -->\n";
     assert!(part.ends_with(table), "{part}");
+}
+
+#[test]
+fn a_chapter_says_what_failed_beside_what_held_and_counts_no_question_of_ours() {
+    let statements = [
+        statement("A1", "reproduced", "never shown"),
+        statement("A2", "not-reproduced", "the disk\nlimits it"),
+        statement("A9", "reproduced", ""),
+        statement("A10", "cannot-tell", ""),
+    ];
+    let part = full_part(&SIMULATED, "000", &statements);
+    let counts =
+        "Of 3 statements: 1 hold here, 1 do not hold here, 0 undecided, 1 say nothing here.";
+    assert!(part.contains(counts), "{part}");
+    let head = "\n\n| | statement | verdict |\n| --- | --- | --- |\n";
+    for (heading, row) in [
+        ("Hold here", "| A1 | A1 is \\| so | reproduced |\n"),
+        (
+            "Do not hold here",
+            "| A2 | A2 is \\| so | not reproduced. The disk limits it. |\n",
+        ),
+        (
+            "Say nothing here",
+            "| A10 | A10 is \\| so | cannot tell here |\n",
+        ),
+        (
+            "Asked by runslice, in no document",
+            "| A9 | A9 is \\| so | reproduced |\n",
+        ),
+    ] {
+        let due = format!("### {heading}{head}{row}");
+        assert!(part.contains(&due), "{due}: {part}");
+    }
+    assert!(!part.contains("### Undecided"), "{part}");
 }
 
 #[test]
@@ -374,6 +500,7 @@ fn the_last_part_of_a_readme_is_what_came_of_its_experiment() {
         "parts": [
             {"name": "B7 slower at 20", "verdict": "not-reproduced", "published": 1.0214,
              "numbers": [{"value": 0.99351, "low": 0.9921, "high": 0.9949}]},
+            {"name": "B7 stairs", "verdict": "reproduced", "numbers": []},
             {"name": "B7 all | arrive", "verdict": "cannot-fail", "published": null,
              "numbers": [{"value": 0.0, "low": 0.0, "high": 0.0}]},
         ],
@@ -381,6 +508,7 @@ fn the_last_part_of_a_readme_is_what_came_of_its_experiment() {
     let part = readme_part(&[&statement]);
     let due = "# B7\n\nProse.\n\n## Simulated\n\n| | test | verdict | here (published) |\n\
                | --- | --- | --- | --- |\n\
+               | B7 | exact sequences: 1 | reproduced |  |\n\
                | B7 | slower at 20 | not reproduced | 0.994 (1.021) |\n\
                | B7 | all \\| arrive | cannot fail here | 0.0000 |\n";
     assert_eq!(with_part("# B7\n\nProse.\n", &part), due);
@@ -407,7 +535,7 @@ fn hold_chapters(of: &Part, report: &str) {
         let end = page[begin..].find(&of.end()).expect("the part's end");
         let end = begin + end + of.end().len();
         let none = Vec::new();
-        let due = chapter_part(of, document, statements.get(document).unwrap_or(&none));
+        let due = (of.text)(of, document, statements.get(document).unwrap_or(&none));
         if page[begin..end] == due {
             continue;
         }

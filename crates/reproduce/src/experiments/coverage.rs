@@ -17,6 +17,8 @@ struct CoverageRow {
     /// Experiments that rerun it; `None` if it is missing.
     experiments: Option<Vec<String>>,
     on_a_kernel: bool,
+    /// Whether no document says it.
+    ours: bool,
 }
 
 /// What one experiment.toml has.
@@ -45,6 +47,7 @@ fn row(document: &str, line: &str) -> Result<CoverageRow, String> {
         figures: between(figures, '"'),
         experiments: None,
         on_a_kernel: false,
+        ours: false,
         name,
     };
     if let Some(reason) = command.strip_prefix("missing: ") {
@@ -72,15 +75,20 @@ fn table(readme: &str) -> Result<(Vec<CoverageRow>, &str), String> {
     let part = part.ok_or("there is no part Coverage")?;
     let part = part.split("\n## ").next().unwrap_or(part);
     let (mut rows, mut document, mut counted) = (Vec::new(), "", "");
+    let mut ours = false;
     for line in part.lines() {
         if let Some(heading) = line.strip_prefix("### Document ") {
             document = heading.split(':').next().unwrap_or(heading);
+            ours = heading.ends_with("in no document");
         } else if line.starts_with("Of ") {
             counted = line;
         } else if line.starts_with("| ")
             && !(line.starts_with("| place |") || line.starts_with("| --- |"))
         {
-            rows.push(row(document, line)?);
+            rows.push(CoverageRow {
+                ours,
+                ..row(document, line)?
+            });
         }
     }
     Ok((rows, counted))
@@ -91,9 +99,15 @@ fn faults(
     rows: &[CoverageRow],
     counted: &str,
     all: &BTreeMap<&str, Has>,
-    on_kernels: &[&str],
+    (on_kernels, ours): (&[&str], &BTreeSet<String>),
 ) -> Vec<String> {
     let mut faults = Vec::new();
+    for row in rows {
+        let listed = row.statements.iter();
+        let listed = listed.filter(|it| ours.contains(*it) != row.ours);
+        let who = if row.ours { "a" } else { "no" };
+        faults.extend(listed.map(|it| format!("{}: {who} document says `{it}`", row.name)));
+    }
     let missing = rows.iter().filter(|row| row.experiments.is_none()).count();
     let due = format!("Of {} rows, {missing} are missing.", rows.len());
     if counted != due {
@@ -165,7 +179,10 @@ fn the_table_of_coverage_has_every_experiment_statement_and_figure() {
     let files = Files::embedded();
     let readme = files.get("README.md").unwrap();
     let (rows, counted) = table(readme).unwrap();
-    let faults = faults(&rows, counted, &all(&files), &files.on_kernels());
+    let ours = crate::experiments::experiment::statements(&files).unwrap();
+    let ours = ours.into_iter().filter(|(_, it)| it.ours);
+    let ours: BTreeSet<String> = ours.map(|(id, _)| id).collect();
+    let faults = faults(&rows, counted, &all(&files), (&files.on_kernels(), &ours));
     assert!(
         faults.is_empty(),
         "experiments/README.md:\n{}",
@@ -179,10 +196,11 @@ fn what_is_wrong_with_a_table_of_coverage_is_found() {
                       [[statement]]\nid = \"C1\"\n\
                       [[figure]]\ntitle = \"f\"\nplace = \"p\"\nruns = \"r\"\n";
     let files = Files::of_texts(&[("002-x/experiment.toml", experiment)]);
+    let ours = BTreeSet::from(["C7".to_owned()]);
     let said = |rows: &str, count: &str| {
         let readme = format!("\n## Coverage\n\n{count}\n\n### Document 002: t\n\n{rows}");
         match table(&readme) {
-            Ok((rows, counted)) => faults(&rows, counted, &all(&files), &[]).join("; "),
+            Ok((rows, counted)) => faults(&rows, counted, &all(&files), (&[], &ours)).join("; "),
             Err(wrong) => wrong,
         }
     };
@@ -192,6 +210,7 @@ fn what_is_wrong_with_a_table_of_coverage_is_found() {
     for (from, to, words) in [
         ("C1", "", "no row has `C1` of `002-x`"),
         ("C1", "C1 C2", "its experiments lack `C2`"),
+        ("C1", "C1 C7", "no document says `C7`"),
         ("\"f\"", "\"g\"", "no row has `f` of `002-x`"),
         ("002-x", "002-y", "no experiment `002-y`"),
         ("002-x`", "002-x` in guests", "`002-x` has no vm.toml"),
@@ -202,6 +221,11 @@ fn what_is_wrong_with_a_table_of_coverage_is_found() {
             "| Table I",
             "### Document 003: u\n| Table I",
             "is of another document",
+        ),
+        (
+            "| Table I",
+            "### Document 002: asked, in no document\n| Table I",
+            "a document says `C1`",
         ),
     ] {
         let wrong = said(&good.replace(from, to), one);
