@@ -345,6 +345,60 @@ fn is_exact(part: &Value) -> bool {
     part["verdict"] == "reproduced" && numbers.is_none_or(Vec::is_empty)
 }
 
+/// A row of that part: a test, at one point or at several that follow each other.
+struct ReadmeRow {
+    name: String,
+    /// ` rooms 5, 10`: what tells its points from others of the test.
+    points: String,
+    verdict: &'static str,
+    numbers: String,
+}
+
+impl ReadmeRow {
+    fn of(id: &str, part: &Value) -> Self {
+        let name = part["name"].as_str().expect("a name");
+        let name = name.strip_prefix(id).unwrap_or(name).trim();
+        let verdict = VERDICTS.iter().find(|(it, _)| part["verdict"] == *it);
+        let verdict = verdict.expect("one of the verdicts").1;
+        let numbers = part["numbers"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut numbers = here(numbers, verdict != "undecided");
+        if part["published"].is_number() {
+            let _ = write!(numbers, " ({})", digits(&part["published"]));
+        }
+        // A point with one parameter: `UP: lower rooms 5`.
+        let mut words = name.rsplitn(3, ' ');
+        let last = words.next().filter(|it| it.parse::<i64>().is_ok());
+        let before = words.next().filter(|it| !it.is_empty());
+        let (name, points) = match (last, before, words.next()) {
+            (Some(value), Some(parameter), Some(rest)) if !rest.ends_with(',') => {
+                (rest, format!(" {parameter} {value}"))
+            }
+            _ => (name, String::new()),
+        };
+        Self {
+            name: name.to_owned(),
+            points,
+            verdict,
+            numbers,
+        }
+    }
+
+    fn parameter(&self) -> Option<&str> {
+        self.points.split(' ').nth(1)
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        let is_same = self.name == other.name && self.verdict == other.verdict;
+        is_same && self.parameter().is_some() && self.parameter() == other.parameter()
+    }
+
+    fn join(&mut self, other: &Self) {
+        let value = other.points.rsplit(' ').next().unwrap_or_default();
+        let _ = write!(self.points, ", {value}");
+        let _ = write!(self.numbers, "; {}", other.numbers);
+    }
+}
+
 /// That part: every test with its verdict and numbers; sequences that are exactly so are counted.
 fn readme_part(statements: &[&Value]) -> String {
     let mut text = format!(
@@ -358,17 +412,17 @@ fn readme_part(statements: &[&Value]) -> String {
             let count = exact.len();
             writeln!(text, "| {id} | exact sequences: {count} | reproduced |  |").expect("memory");
         }
+        let mut rows: Vec<ReadmeRow> = Vec::new();
         for part in others {
-            let name = part["name"].as_str().expect("a name");
-            let name = name.strip_prefix(id).unwrap_or(name).trim();
-            let verdict = VERDICTS.iter().find(|(it, _)| part["verdict"] == *it);
-            let verdict = verdict.expect("one of the verdicts").1;
-            let numbers = part["numbers"].as_array().map_or(&[][..], Vec::as_slice);
-            let mut numbers = here(numbers, verdict != "undecided");
-            if part["published"].is_number() {
-                let _ = write!(numbers, " ({})", digits(&part["published"]));
+            let row = ReadmeRow::of(id, part);
+            match rows.last_mut().filter(|last| last.is_like(&row)) {
+                Some(last) => last.join(&row),
+                None => rows.push(row),
             }
-            let line = [id, name, verdict, &numbers].map(cell).join(" | ");
+        }
+        for row in rows {
+            let name = format!("{}{}", row.name, row.points);
+            let line = [id, &name, row.verdict, &row.numbers].map(cell).join(" | ");
             writeln!(text, "| {line} |").expect("memory");
         }
     }
@@ -501,6 +555,12 @@ fn the_last_part_of_a_readme_is_what_came_of_its_experiment() {
             {"name": "B7 slower at 20", "verdict": "not-reproduced", "published": 1.0214,
              "numbers": [{"value": 0.99351, "low": 0.9921, "high": 0.9949}]},
             {"name": "B7 stairs", "verdict": "reproduced", "numbers": []},
+            {"name": "B7 faster groups 40", "verdict": "same-direction", "published": 0.96,
+             "numbers": [{"value": 0.99, "low": 0.99, "high": 0.99}]},
+            {"name": "B7 faster groups 60", "verdict": "same-direction", "published": null,
+             "numbers": [{"value": 0.98, "low": 0.98, "high": 0.98}]},
+            {"name": "B7 faster groups 80", "verdict": "undecided", "published": null,
+             "numbers": [{"value": 0.97, "low": 0.9, "high": 1.1}]},
             {"name": "B7 all | arrive", "verdict": "cannot-fail", "published": null,
              "numbers": [{"value": 0.0, "low": 0.0, "high": 0.0}]},
         ],
@@ -510,6 +570,8 @@ fn the_last_part_of_a_readme_is_what_came_of_its_experiment() {
                | --- | --- | --- | --- |\n\
                | B7 | exact sequences: 1 | reproduced |  |\n\
                | B7 | slower at 20 | not reproduced | 0.994 (1.021) |\n\
+               | B7 | faster groups 40, 60 | same direction | 0.990 (0.960); 0.980 |\n\
+               | B7 | faster groups 80 | undecided | 0.970 [0.900, 1.100] |\n\
                | B7 | all \\| arrive | cannot fail here | 0.0000 |\n";
     assert_eq!(with_part("# B7\n\nProse.\n", &part), due);
     assert_eq!(with_part(due, &part), due);
