@@ -17,7 +17,7 @@ pub mod experiment;
 pub mod files;
 pub mod probe;
 mod questions;
-mod test;
+pub(crate) mod test;
 #[cfg(test)]
 mod tests;
 

@@ -28,6 +28,7 @@ use crate::experiments::claim::{ClaimVerdict, Rules};
 use crate::experiments::experiment::{self, Experiment, PointWork, Statement};
 use crate::experiments::files::Files;
 use crate::experiments::judge_all;
+use crate::experiments::test::AskedQuestion;
 use crate::machines::{ProgramFiles, RerunOptions, simulate};
 
 /// What mutants.toml says of a statement.
@@ -223,7 +224,14 @@ impl Trial<'_> {
                 set_policies(experiment, &all_others(experiment))?
             }
             Mutant::Gross => set_policies(experiment, &of_file.gross)?,
-            Mutant::Reversed => experiment.sets.iter().any(|set| set.arms.len() > 1),
+            Mutant::Reversed => {
+                let questions = experiment.statements[0].tests.iter();
+                let mut questions = questions.flat_map(|test| &test.questions);
+                questions.any(|(_, question)| {
+                    let arms: BTreeSet<usize> = asked(question).iter().map(|id| id.arm).collect();
+                    arms.len() > 1
+                })
+            }
         })
     }
 
@@ -280,25 +288,31 @@ fn quoted(text: &str) -> String {
     }
 }
 
+/// The cells that a question asks about.
+fn asked(question: &AskedQuestion) -> BTreeSet<CellId> {
+    let cells: RefCell<BTreeSet<CellId>> = RefCell::default();
+    // A question that lacks something has been found wrong where it was read.
+    let _ = question.fill(
+        &|place| {
+            cells.borrow_mut().insert(place.id);
+            Ok::<_, String>(*place)
+        },
+        &|traced| {
+            cells.borrow_mut().insert(traced.id);
+            Ok::<_, String>(traced.clone())
+        },
+    );
+    cells.into_inner()
+}
+
 /// Leaves the runs of the sets and arms that the statement asks about.
 fn keep_what_is_asked(experiment: &mut Experiment, statement: &Statement) {
-    let asked: RefCell<BTreeSet<CellId>> = RefCell::default();
-    for (_, question) in statement.tests.iter().flat_map(|test| &test.questions) {
-        // A question that lacks something has been found wrong where it was read.
-        let _ = question.fill(
-            &|place| {
-                asked.borrow_mut().insert(place.id);
-                Ok::<_, String>(*place)
-            },
-            &|traced| {
-                asked.borrow_mut().insert(traced.id);
-                Ok::<_, String>(traced.clone())
-            },
-        );
-    }
-    let asked = asked.into_inner();
+    let questions = statement.tests.iter().flat_map(|test| &test.questions);
+    let cells: BTreeSet<CellId> = questions
+        .flat_map(|(_, question)| asked(question))
+        .collect();
     for (index, set) in experiment.sets.iter_mut().enumerate() {
-        let is_asked = |arm: &usize| asked.iter().any(|id| id.set == index && id.arm == *arm);
+        let is_asked = |arm: &usize| cells.iter().any(|id| id.set == index && id.arm == *arm);
         set.arms.retain(is_asked);
     }
 }
