@@ -178,15 +178,18 @@ fn every_answer_for_programs_has_the_version_of_its_form() {
 fn the_list_of_columns_has_those_of_every_table() {
     let folder = Folder::new("columns");
     let (list, _) = folder.said("list --columns", 0);
-    let (mut table, mut listed) = (String::new(), Vec::new());
-    for line in list.lines().skip(1) {
-        let mut words = line.split_whitespace();
-        if !line.starts_with(' ') {
-            words.next().expect("a table").clone_into(&mut table);
-            listed.push((table.clone(), Vec::new()));
+    let mut listed: Vec<(String, Vec<String>)> = Vec::new();
+    let mut lines = list.lines();
+    let at = lines.next().and_then(|it| it.find("column"));
+    let at = at.expect("a head");
+    // A meaning that goes on in a line of its own has nothing in front.
+    for line in lines.filter(|it| it.get(at..).is_some_and(|it| !it.starts_with(' '))) {
+        let word = |text: &str| text.split_whitespace().next().map(str::to_owned);
+        if let Some(table) = word(&line[..at]) {
+            listed.push((table, Vec::new()));
         }
         let (_, columns) = listed.last_mut().expect("a table stands first");
-        columns.push(words.next().expect("a column").to_owned());
+        columns.push(word(&line[at..]).expect("a column"));
     }
     assert_eq!(listed.len(), 9, "{list}");
     for (table, columns) in listed {
