@@ -11,7 +11,7 @@
  * Source: Waldspurger and Weihl, "Stride Scheduling: Deterministic
  * Proportional-Share Resource Management", MIT/LCS/TM-528, 1995.
  * Differs from the source: the pass of the whole machine is that of the task which
- * was chosen last; a task that sleeps keeps its distance to it, at most a slice; a
+ * was chosen last; a task that sleeps keeps its distance to it, at most a stride; a
  * woken task takes an idle CPU first.
  */
 #include <lesson.bpf.h>
@@ -21,6 +21,12 @@ KNOB(u64, slice_ns, 10000000, "ns", "time on the CPU before the passes are compa
 
 /* The pass of the machine. */
 static volatile u64 global_pass;
+
+/* By how much its pass grows in a whole slice. */
+static __always_inline s64 stride(struct task_struct *p)
+{
+	return slice_ns * 100 / max(p->scx.weight, 1U);
+}
 
 /* Adds what it has run to its pass: a nanosecond counts 1 at weight 100. */
 static __always_inline void advance(struct task_struct *p, struct job *job)
@@ -40,6 +46,18 @@ void OP(stride_enqueue, struct task_struct *p, u64 enq_flags)
 	put(p, slice_ns, job ? job->key : global_pass, enq_flags);
 }
 
+/*
+ * A new task begins a stride behind, as in the source: the pass of the machine stands
+ * still while others come, so that a stream of them would hold off whoever has run.
+ */
+void OP(stride_enable, struct task_struct *p)
+{
+	struct job *job = job_of(p);
+
+	if (job)
+		job->distance = stride(p);
+}
+
 /* It comes back: at its old distance to the machine's pass. */
 void OP(stride_runnable, struct task_struct *p, u64 enq_flags)
 {
@@ -48,7 +66,7 @@ void OP(stride_runnable, struct task_struct *p, u64 enq_flags)
 
 	if (!job)
 		return;
-	distance = min(max(job->distance, -(s64)slice_ns), (s64)slice_ns);
+	distance = min(max(job->distance, -stride(p)), stride(p));
 	job->key = global_pass + distance;
 }
 
@@ -98,6 +116,7 @@ POLICY_RIGHT("weight");
 LESSON(stride,
        .select_cpu	= (void *)stride_select_cpu,
        .enqueue		= (void *)stride_enqueue,
+       .enable		= (void *)stride_enable,
        .runnable	= (void *)stride_runnable,
        .quiescent	= (void *)stride_quiescent,
        .dispatch	= (void *)stride_dispatch,
