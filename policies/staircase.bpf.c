@@ -545,5 +545,6 @@ void OP(staircase_quiescent, struct task_struct *p, u64 deq_flags)
 	tctx->deep_sleep = p->__state & TASK_UNINTERRUPTIBLE;
 }
 
-POLICY_RIGHT("weight");
+/* No second array and no guard: whoever is on a better stair goes first for as long as he wants. */
+POLICY_RIGHT("rank");
 POLICY(staircase_ops, LIFE_OPS(staircase), BALANCE_OPS, .name = "staircase");

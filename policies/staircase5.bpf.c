@@ -391,5 +391,6 @@ void OP(staircase5_quiescent, struct task_struct *p, u64 deq_flags)
 		refund(p, tctx);
 }
 
-POLICY_RIGHT("weight");
+/* New tasks begin on the best stair: a stream of them goes first for as long as it lasts. */
+POLICY_RIGHT("rank");
 POLICY(staircase5_ops, LIFE_OPS(staircase5), BALANCE_OPS, .name = "staircase5");
