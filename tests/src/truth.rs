@@ -63,8 +63,9 @@ pub const SOUND: &[Stated] = &[
     stated("elsc", round(420), false),
     stated("o1", round(800), false),
     stated("mlfq", round(1_000), false),
-    stated("staircase", round(400), false),
-    stated("staircase5", round(400), false),
+    // The best stair goes first for as long as there is somebody, without a guard.
+    stated("staircase", Bound::None, false),
+    stated("staircase5", Bound::None, false),
     stated("sjf", Bound::None, false),
     stated("srtf", Bound::None, false),
     stated("design-rank", Bound::None, false),
