@@ -91,6 +91,7 @@ impl Judge<'_> {
             },
             tier => Verdict {
                 tier,
+                has_server: fault == Fault::Outranked && self.state.has_server(),
                 ..Verdict::default()
             },
         }

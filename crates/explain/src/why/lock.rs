@@ -70,7 +70,7 @@ impl Judge<'_> {
                     tier: Some(Tier::Share),
                     share: Some(share),
                     lock: Some(lock),
-                    measured: None,
+                    ..Verdict::default()
                 },
                 victim: Some(victim),
                 ..finding

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Caller, Cause, Change, CpuId, Event, Header, IdleChange, InQueue, Kicked, Looked, NOWHERE,
-    Nanos, Op, PrevState, Removed, SimTime, Sliced, TaskClass, TaskId, What, insert,
+    Caller, Cause, Change, CpuId, Event, Header, IdleChange, InQueue, Kernel, Kicked, Looked,
+    NOWHERE, Nanos, Op, PrevState, Removed, SimTime, Sliced, TaskClass, TaskId, What, insert,
 };
 
 use super::higher::Higher;
@@ -219,6 +219,13 @@ impl State {
     pub const fn has_decisions(&self) -> bool {
         self.decisions
     }
+    /// Whether the kernel's deadline server gives time to the policy's tasks, whatever higher
+    /// classes want.
+    pub fn has_server(&self) -> bool {
+        let header = self.header.as_ref();
+        header.is_some_and(|header| header.machine.kernel >= Kernel::V7_0)
+    }
+
 
     pub fn name(&self, task: TaskId) -> String {
         let known = self.tasks.get(task.index());

@@ -115,6 +115,9 @@ pub struct Verdict {
     pub lock: Option<HeldLock>,
     /// Of a property that is broken: what was measured of the run.
     pub measured: Option<Measured>,
+    /// Of a wait behind higher classes: the kernel has a server that keeps CPU time for the
+    /// policy's tasks (`ext_server`, kernel 7.0, kernel/sched/ext.c).
+    pub has_server: bool,
 }
 
 /// How far a task lags behind what it has a right to.

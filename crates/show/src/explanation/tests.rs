@@ -1,5 +1,5 @@
 use ask::trial::{Cure, CureTrial, Trials, Unproven};
-use explain::why::{Fault, Finding, Standing, Victim};
+use explain::why::{Fault, Finding, Standing, Victim, Wait};
 use model::{CpuId, Nanos, SimTime, TaskId};
 
 use super::{Explanation, json, text};
@@ -123,6 +123,48 @@ fn what_accuses_nobody_is_no_supposition() {
     let text = said(&explained(Fault::Outranked, Vec::new(), untried));
     assert!(text.starts_with("outranked: "), "{text}");
     assert!(!text.contains("proven"), "{text}");
+}
+
+/// Before 7.0 classes above may take everything; later a server keeps some of it.
+#[test]
+fn a_wait_behind_a_higher_class_is_told_by_the_kernels_version() {
+    let told = |has_server, message: Option<&str>| {
+        let mut outranked = finding(Fault::Outranked);
+        outranked.verdict.has_server = has_server;
+        outranked.message = message.map(str::to_owned);
+        said(&Explanation {
+            finding: Some(outranked),
+            ..Explanation::default()
+        })
+    };
+    assert!(told(false, None).contains("no fault: before 7.0"));
+    assert!(told(false, Some("shell[100] failed to run")).contains("its watchdog ends a policy"));
+    for message in [None, Some("shell[100] failed to run")] {
+        let text = told(true, message);
+        assert!(text.contains("owes its tasks 50 ms"), "{text}");
+    }
+}
+
+/// A single wait that was asked for is told with what was tried.
+#[test]
+fn a_single_wait_has_its_own_trials() {
+    let run = explained(Fault::ForgottenKick, vec![kick(10, 0)], None);
+    let wait = |trials| Explanation {
+        waits: vec![Wait {
+            span: Nanos::from_secs(2),
+            finding: finding(Fault::ForgottenKick),
+        }],
+        wait_trials: vec![trials],
+        ..Explanation::default()
+    };
+    let proven = wait(run.trials.clone().expect("some"));
+    assert!(said(&proven).contains("tried: With a kick of CPU 3"));
+    let json: serde_json::Value = serde_json::from_str(&json::of(&proven)).expect("JSON");
+    assert_eq!(json["waits"][0]["is_proven"], true);
+    let untried = wait(Trials::none(&finding(Fault::ForgottenKick), "it is over"));
+    let text = said(&untried);
+    assert!(text.contains("forgotten-kick (supposed)"), "{text}");
+    assert!(text.contains("not proven: it is over"), "{text}");
 }
 
 #[test]

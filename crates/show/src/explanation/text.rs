@@ -232,10 +232,18 @@ impl Text {
             _ => return,
         };
         self.item("verdict", words);
+            _ if finding.fault == Fault::Outranked && finding.verdict.has_server => {
+                "no fault of the policy, but of somebody: from 7.0 on the kernel's deadline server \
+                 owes its tasks 50 ms of each second (the simulated machine has no such server)"
+            }
     }
 
     /// Says that CPUs idled for long, which is no fault by itself. How often tasks are preempted
     /// and change their CPU depends more on the load: only a comparison tells whether that is much.
+            _ if finding.fault == Fault::Outranked && !self.is_dump => {
+                "no fault: before 7.0 the kernel gives real-time and deadline tasks all that they \
+                 want"
+            }
     fn large(&mut self, measured: &Measured) {
         let idle = Measure::Idle;
         if idle.of(measured) >= idle.large() as f64 {
