@@ -42,8 +42,13 @@ fn cgroups_of(spec: &RunSpec) -> CgroupWeights {
     let workload = &spec.workload;
     let tree = workload.cgroups.iter();
     let groups = workload.groups.iter();
+    let limits = workload.cgroups.iter().map(|it| {
+        let quota = it.max.quota_us?;
+        Some((quota, it.max.period_us))
+    });
     CgroupWeights {
         tree: tree.map(|it| (it.parent, it.weight)).collect(),
         of_groups: groups.map(|group| group.cgroup).collect(),
+        limits: limits.collect(),
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Claim {
     pub nice: i8,
     /// The number of their cgroup in the load, 0 for the root; 0 where cgroups do not count.
     pub cgroup: u32,
+    /// The number of the nearest cgroup above them that has a limit (`cpu.max`), 0 without one.
+    pub limit: u32,
 }
 
 impl Claim {
@@ -40,6 +42,31 @@ pub struct CgroupWeights {
     pub tree: Vec<(u32, u32)>,
     /// By group of tasks: where they begin; `None`: where their parent is.
     pub of_groups: Vec<Option<u32>>,
+    /// By number: its quota and period of `cpu.max`, if it has a limit. Who is throttled for it has
+    /// no right to more.
+    pub limits: Vec<Option<(u64, u64)>>,
+}
+
+impl CgroupWeights {
+    /// The nearest cgroup that has a limit, from this one upwards; 0: there is none.
+    pub(super) fn limit_of(&self, cgroup: u32) -> u32 {
+        let mut at = cgroup;
+        while at > 0 && self.limit(at).is_none() {
+            at = self.above(at);
+        }
+        at
+    }
+
+    fn limit(&self, cgroup: u32) -> Option<f64> {
+        let (quota, period) = (*self.limits.get(cgroup as usize)?)?;
+        Some(quota as f64 / period.max(1) as f64)
+    }
+
+    /// The parent, which has a lower number; 0 for what is not known.
+    fn above(&self, cgroup: u32) -> u32 {
+        let known = self.tree.get(cgroup as usize);
+        known.map_or(0, |(parent, _)| (*parent).min(cgroup - 1))
+    }
 }
 
 /// Follows the rights of a machine's tasks.
@@ -51,6 +78,8 @@ pub(super) struct Rights {
     /// Parent and weight of each cgroup, on the scale of [`weight`]; empty where all tasks are
     /// equal members of the root.
     tree: Vec<(usize, u128)>,
+    /// Whose limits count.
+    limits: CgroupWeights,
     now: SimTime,
 }
 
@@ -72,6 +101,14 @@ impl Rights {
         Self {
             free: vec![true; cpus],
             ..Self::default()
+        }
+    }
+
+    /// The same, where nobody gets more than the limits of the cgroups.
+    pub fn within(self, limits: &CgroupWeights) -> Self {
+        Self {
+            limits: limits.clone(),
+            ..self
         }
     }
 
@@ -158,7 +195,32 @@ impl Rights {
         } else {
             self.part(claim, of, rivals)
         };
-        (f64::from(of.cpus) * part).min(1.0)
+        let right = (f64::from(of.cpus) * part).min(1.0);
+        right.min(self.most(claim, of))
+    }
+
+    /// The part of a CPU that limits leave to each of these.
+    fn most(&self, claim: Claim, of: &Claimants) -> f64 {
+        let (mut at, mut most) = (claim.limit, f64::INFINITY);
+        while at > 0 {
+            if let Some(cpus) = self.limits.limit(at) {
+                let inside = self.claims.iter();
+                let inside = inside.filter(|(other, _)| self.is_within(other.limit, at));
+                let all: u128 = inside.map(|(_, it)| it.all()).sum();
+                most = most.min(cpus * of.weight as f64 / all.max(of.weight).max(1) as f64);
+            }
+            at = self.limits.above(at);
+        }
+        most
+    }
+
+    /// Whether the cgroup `inner` is `outer`, or in it.
+    fn is_within(&self, inner: u32, outer: u32) -> bool {
+        let mut at = inner;
+        while at > outer {
+            at = self.limits.above(at);
+        }
+        at == outer
     }
 
     /// The part that one of these has of what all `rivals` get: that of its cgroup in the cgroup
@@ -239,8 +301,12 @@ mod tests {
     const ALL: u64 = u64::MAX;
 
     const fn claim(mask: u64, nice: i8) -> Claim {
-        let cgroup = 0;
-        Claim { mask, nice, cgroup }
+        Claim {
+            mask,
+            nice,
+            cgroup: 0,
+            limit: 0,
+        }
     }
 
     fn at(ms: u64) -> SimTime {
@@ -305,12 +371,35 @@ mod tests {
         assert_eq!(rights.total(claim(1 | 99 << 1, 0), at(5)), None);
     }
 
+    /// A fifth of a CPU for two tasks in a cgroup, and no more for one in a cgroup inside of it.
+    #[test]
+    fn who_is_throttled_has_no_right_to_more_than_the_limit() {
+        let cgroups = CgroupWeights {
+            tree: vec![(0, 100), (0, 100), (1, 100)],
+            limits: vec![None, Some((20_000, 100_000)), None],
+            ..CgroupWeights::default()
+        };
+        assert_eq!([0, 1, 2].map(|it| cgroups.limit_of(it)), [0, 1, 1]);
+        let limited = Claim {
+            limit: 1,
+            ..claim(ALL, 0)
+        };
+        let mut rights = Rights::of(2).within(&cgroups);
+        rights.change(None, Some(limited), at(0));
+        assert_eq!(due(&rights, limited, 100), 20, "alone on two CPUs");
+        rights.change(None, Some(limited), at(100));
+        assert_eq!(due(&rights, limited, 200), 30, "two share it");
+        rights.change(None, Some(claim(ALL, 0)), at(200));
+        assert_eq!(due(&rights, claim(ALL, 0), 300), 67, "who has none is free");
+        assert_eq!(due(&rights, limited, 300), 40);
+    }
+
     /// Nine tasks in a cgroup beside one at the root: by cgroup each side gets a half.
     #[test]
     fn a_cgroup_shares_what_its_weight_gets_it() {
         let cgroups = |weight| CgroupWeights {
             tree: vec![(0, 100), (0, weight), (1, 100)],
-            of_groups: Vec::new(),
+            ..CgroupWeights::default()
         };
         let inner = Claim {
             cgroup: 2,

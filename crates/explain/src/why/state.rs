@@ -106,8 +106,9 @@ pub(super) struct Task {
     right_anew: Option<f64>,
     /// The same by cgroup.
     grouped_anew: Option<f64>,
-    /// The number of its cgroup in the load.
+    /// The numbers in the load of its cgroup, and of the nearest one above that has a limit.
     cgroup: u32,
+    limit: u32,
     /// What it claims while it is runnable.
     claims: Option<Claim>,
     /// The CPUs that it may use, the lowest 64, if that was told.
@@ -127,6 +128,7 @@ impl Task {
             mask: self.mask.unwrap_or(u64::MAX),
             nice: self.nice,
             cgroup: self.cgroup,
+            limit: self.limit,
         }
     }
 
@@ -210,15 +212,13 @@ impl State {
     pub fn begin(&mut self, header: &Header) {
         let cpus = usize::from(header.machine.cpus);
         self.cpus.resize_with(cpus, Cpu::default);
-        self.rights = Rights::of(cpus);
+        self.rights = Rights::of(cpus).within(&self.cgroups);
         let has_cgroups = self.cgroups.tree.len() > 1;
-        self.grouped = has_cgroups.then(|| Rights::by_cgroup(cpus, &self.cgroups));
+        let grouped = || Rights::by_cgroup(cpus, &self.cgroups).within(&self.cgroups);
+        self.grouped = has_cgroups.then(grouped);
         self.header = Some(header.clone());
     }
 
-    pub const fn has_decisions(&self) -> bool {
-        self.decisions
-    }
     /// Whether the kernel's deadline server gives time to the policy's tasks, whatever higher
     /// classes want.
     pub fn has_server(&self) -> bool {
@@ -226,6 +226,9 @@ impl State {
         header.is_some_and(|header| header.machine.kernel >= Kernel::V7_0)
     }
 
+    pub const fn has_decisions(&self) -> bool {
+        self.decisions
+    }
 
     pub fn name(&self, task: TaskId) -> String {
         let known = self.tasks.get(task.index());
@@ -420,11 +423,13 @@ impl State {
         let header = self.header.as_ref();
         let name = header.map(|header| task_name(header, group, index));
         let group = header.and_then(|header| header.groups.get(group as usize));
+        let cgroup = own.or(parents).unwrap_or(0);
         self.tasks.push(Task {
             name: name.unwrap_or_default(),
             nice: group.map_or(0, |group| group.nice),
             pid,
-            cgroup: own.or(parents).unwrap_or(0),
+            cgroup,
+            limit: self.cgroups.limit_of(cgroup),
             ..Task::default()
         });
     }
@@ -523,7 +528,8 @@ impl State {
             Op::CgroupMove => {
                 // As programs see it, the root's number is 1.
                 let cgroup = u32::try_from(word.saturating_sub(1)).unwrap_or(0);
-                self.with(event.task, |task| task.cgroup = cgroup);
+                let limit = self.cgroups.limit_of(cgroup);
+                self.with(event.task, |task| (task.cgroup, task.limit) = (cgroup, limit));
                 self.claim(event.task, event.time, false);
             }
             Op::CpuRelease => {
