@@ -160,7 +160,6 @@ pub fn attempt(
     (spec, options): (&RunSpec, sim::Options),
     finding: &mut Finding,
 ) -> anyhow::Result<Trials> {
-    let is_contract = is_contract(finding);
     let (tried, unproven) = match untriable(spec, finding) {
         Some(why) => (Vec::new(), Some(Unproven::not_tried(why))),
         None if finding.fault == Fault::UnfairShare => {
@@ -168,22 +167,47 @@ pub fn attempt(
         }
         None => wait::attempt(services, (spec, options), finding)?,
     };
-    let trials = Trials {
-        is_contract,
+    let mut trials = Trials {
+        is_contract: is_contract(finding),
         tried,
         unproven,
     };
     match (&trials.unproven, trials.proven()) {
         (Some(Unproven::AnyDisturbance), _) => finding.culprit = None,
-        // The watchdog has ended the policy, and no decision explained why.
-        (None, Some(proof)) if finding.fault == Fault::Stall => {
-            finding.fault = proof.cure.fault();
-            let victim = finding.victim.as_ref();
-            finding.culprit = victim.and_then(|victim| victim.put.clone());
+        (None, Some(proof)) if !proof.cure.is_of(finding.fault) => {
+            become_what_ended(finding, proof.cure);
+            trials.is_contract = is_contract(finding);
         }
         _ => {}
     }
     Ok(trials)
+}
+
+/// A cure of another class has ended the fault, and none of its own did: the decisions that were
+/// seen had suggested a class, or none, and what helps is the proof.
+fn become_what_ended(finding: &mut Finding, cure: Cure) {
+    finding.fault = cure.fault();
+    let victim = finding.victim.as_ref();
+    finding.culprit = victim.and_then(|victim| victim.put.clone());
+    finding.also = None;
+    if finding.verdict.share.is_none() {
+        finding.verdict.tier = finding.fault.tier();
+    }
+}
+
+/// Whether `finding` may turn out to be of the class that `cure` ends. Where nobody lags behind,
+/// no cure of a share is tried: it would prove a fault that nobody has seen.
+fn may_end(finding: &Finding, cure: Cure) -> bool {
+    let is_share = cure.fault().tier() == Some(Tier::Share);
+    let lags = finding.message.is_some() || finding.verdict.share.is_some();
+    cure.is_of(finding.fault) || !is_share || lags
+}
+
+/// When the run of `spec` begins for whoever follows it, on the machine's clock: that of a recorded
+/// load may begin in its middle.
+fn begin_of(spec: &RunSpec) -> Nanos {
+    let begin = spec.workload.begin.as_ref();
+    begin.map_or(Nanos::ZERO, |begin| begin.at)
 }
 
 /// Why there is nothing to try.

@@ -121,17 +121,50 @@ impl Cure {
         }
     }
 
-    /// The class of a fault that it cures.
-    pub(super) const fn fault(self) -> Fault {
+    /// The classes of faults that it cures, the one first that it tells of a wait of which nothing
+    /// else is known.
+    const fn faults(self) -> &'static [Fault] {
         match self {
-            Self::Put(None) => Fault::Lost,
-            Self::Put(Some(_)) | Self::Insert(_) => Fault::UnreachableQueue,
-            Self::Kick(_) | Self::KickIdle => Fault::ForgottenKick,
-            Self::EndSlice(_) | Self::SliceAtMost(_) => Fault::CpuHeld,
-            Self::Take(..) | Self::NoDirect(_) | Self::InOrder | Self::ByWeight => {
-                Fault::PassedOver
-            }
+            Self::Put(None) => &[Fault::Lost, Fault::InsertIgnored, Fault::UnreadQueue],
+            Self::Insert(_) => &[
+                Fault::UnreachableQueue,
+                Fault::UnreadQueue,
+                Fault::LocalRefilled,
+            ],
+            // A task in a local queue is there because the policy chose that CPU.
+            Self::Put(Some(_)) => &[
+                Fault::UnreachableQueue,
+                Fault::UnreadQueue,
+                Fault::CpuHeld,
+                Fault::ForgottenKick,
+            ],
+            Self::Kick(_) | Self::KickIdle => &[Fault::ForgottenKick],
+            Self::Take(_, true) => &[
+                Fault::Skipped,
+                Fault::UnreadQueue,
+                Fault::UnreachableQueue,
+                Fault::PassedOver,
+            ],
+            Self::Take(_, false) => &[
+                Fault::PassedOver,
+                Fault::UnreadQueue,
+                Fault::UnreachableQueue,
+                Fault::LocalRefilled,
+            ],
+            Self::EndSlice(_) | Self::SliceAtMost(_) => &[Fault::CpuHeld],
+            Self::NoDirect(_) => &[Fault::LocalRefilled, Fault::PassedOver],
+            Self::InOrder | Self::ByWeight => &[Fault::PassedOver, Fault::UnfairShare],
         }
+    }
+
+    /// The class of a fault that it cures, where nothing else is known.
+    pub(super) const fn fault(self) -> Fault {
+        self.faults()[0]
+    }
+
+    /// Whether a fault of this class ends by it.
+    pub(super) fn is_of(self, fault: Fault) -> bool {
+        self.faults().contains(&fault)
     }
 
     /// A word for scripts.

@@ -1,9 +1,9 @@
-use explain::why::{Act, Fault, Finding, QueueView, Situation, Standing, Victim};
+use explain::why::{Act, Fault, Finding, QueueView, Situation, Standing, Tier, Victim};
 use model::{CpuId, Nanos, SimTime, TaskId};
 use sim::Deed;
 
 use super::cure::Cure;
-use super::{Trials, is_contract, wait};
+use super::{Trials, become_what_ended, is_contract, may_end, wait};
 
 fn at(ms: u64) -> SimTime {
     SimTime::ZERO + Nanos::from_millis(ms)
@@ -144,6 +144,35 @@ fn a_contract_is_an_ejection_or_a_task_that_nobody_can_reach() {
     };
     assert!(Trials::none(&ejected, "a dump").accuses());
     assert!(!Trials::none(&finding(Fault::CpuHeld), "a dump").accuses());
+}
+
+/// No answer names one class while what ended the fault is of another one.
+#[test]
+fn a_finding_becomes_of_the_class_whose_cure_ended_it() {
+    let mut stalled = finding(Fault::Stall);
+    stalled.culprit = Some(act(1_100));
+    become_what_ended(&mut stalled, Cure::Kick(CpuId(1)));
+    assert_eq!(stalled.fault, Fault::ForgottenKick);
+    assert_eq!(stalled.tier(), Some(Tier::NoRival));
+    let put = stalled.culprit.map(|it| it.time);
+    assert_eq!(put, Some(at(1_200)), "what put it there");
+    for cure in Cure::of(&situation(Standing::Queue(6))) {
+        assert!(cure.is_of(cure.fault()), "{cure:?}");
+    }
+    for fault in [Fault::Skipped, Fault::UnreadQueue, Fault::ForgottenKick] {
+        assert!(!Cure::EndSlice(CpuId(0)).is_of(fault));
+    }
+}
+
+#[test]
+fn cures_of_a_share_are_tried_where_somebody_lags_or_the_kernel_ended_it() {
+    let ends = Cure::EndSlice(CpuId(0));
+    assert!(!may_end(&finding(Fault::ForgottenKick), ends));
+    assert!(may_end(&finding(Fault::ForgottenKick), Cure::KickIdle));
+    assert!(may_end(&finding(Fault::CpuHeld), ends));
+    let mut told = finding(Fault::ForgottenKick);
+    told.message = Some("shell[100] failed to run for 30s".to_owned());
+    assert!(may_end(&told, ends));
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(super) fn attempt(
         jitter: BTreeMap::new(),
         tried: Vec::new(),
     };
-    let result = bench.search(&moments);
+    let result = bench.search(&moments, finding);
     // Whoever does not wait for the answer wants no other one.
     services.check()?;
     let unproven = match result {
@@ -109,7 +109,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Tries each cure at each moment, until one is proven.
-    fn search(&mut self, moments: &[SimTime]) -> Result<(), Stop> {
+    fn search(&mut self, moments: &[SimTime], finding: &Finding) -> Result<(), Stop> {
         let mut seen = Vec::new();
         for at in moments {
             seen.extend(self.moment(*at)?);
@@ -119,7 +119,7 @@ impl Bench<'_> {
             return Err(Stop::Unproven(why));
         }
         let mut probes = 0;
-        for (moment, cure) in in_order(&seen) {
+        for (moment, cure) in in_order(&seen, finding) {
             probes += 1;
             if probes > MOST_PROBES {
                 break;
@@ -235,15 +235,18 @@ impl Bench<'_> {
     }
 }
 
-/// Every cure at each moment that it fits, the cures in their order, and of one cure the earliest
-/// moment first.
-fn in_order(seen: &[Moment]) -> Vec<(&Moment, Cure)> {
-    let of = |moment: &Moment| Cure::of(&moment.situation).into_iter();
+/// Every cure at each moment that it fits: those of the class of `finding` first, then in their
+/// order, and of one cure the earliest moment first.
+fn in_order<'a>(seen: &'a [Moment], finding: &Finding) -> Vec<(&'a Moment, Cure)> {
+    let of = |moment: &Moment| {
+        let cures = Cure::of(&moment.situation).into_iter();
+        cures.filter(|cure| may_end(finding, *cure))
+    };
     let mut all: Vec<_> = seen
         .iter()
         .flat_map(|moment| of(moment).map(move |cure| (moment, cure)))
         .collect();
-    all.sort_by_key(|(moment, cure)| (cure.rank(), moment.at));
+    all.sort_by_key(|(moment, cure)| (!cure.is_of(finding.fault), cure.rank(), moment.at));
     all
 }
 
