@@ -219,9 +219,6 @@ fn untriable(spec: &RunSpec, finding: &Finding) -> Option<&'static str> {
              bundle`, and explain the bundle",
         );
     }
-    if spec.workload.begin.is_some() {
-        return Some("the run begins in the middle of a recorded load");
-    }
     match finding.fault {
         Fault::Outranked => Some("no policy can end it"),
         Fault::Waited | Fault::Unknown => Some("there is no cause to try"),

@@ -6,7 +6,7 @@ use sim::{Deed, Intervention};
 use workload::RunSpec;
 
 use super::cure::Cure;
-use super::{CURED, CureTrial, MAY_FAIL, MAY_HELP, PLACEBOS, Unproven};
+use super::{CURED, CureTrial, MAY_FAIL, MAY_HELP, PLACEBOS, Unproven, begin_of};
 use crate::runner::Runner;
 use crate::services::Services;
 
@@ -18,7 +18,7 @@ pub(super) fn attempt(
     finding: &Finding,
 ) -> anyhow::Result<(Vec<CureTrial>, Option<Unproven>)> {
     let half = RunSpec {
-        duration: Some(Nanos::new(finding.time.as_nanos() / 2)),
+        duration: Some(Nanos::new(finding.time.as_nanos() / 2) + begin_of(spec)),
         ..spec.clone()
     };
     let is_unfair = |deeds: Vec<Deed>| {

@@ -8,7 +8,7 @@ use sim::{Deed, Intervention};
 use workload::RunSpec;
 
 use super::cure::Cure;
-use super::{CURED, CureTrial, EFFORT, MAY_FAIL, MAY_HELP, PLACEBOS, Unproven};
+use super::{CURED, CureTrial, EFFORT, MAY_FAIL, MAY_HELP, PLACEBOS, Unproven, begin_of, may_end};
 use crate::runner::Runner;
 use crate::services::Services;
 
@@ -21,6 +21,7 @@ pub(super) fn attempt(
     (spec, options): (&RunSpec, sim::Options),
     finding: &Finding,
 ) -> anyhow::Result<(Vec<CureTrial>, Option<Unproven>)> {
+    let finding = &on_the_runs_clock(spec, finding);
     let moments = moments(finding);
     let Some((first, victim)) = moments.first().zip(finding.victim.as_ref()) else {
         let why = Unproven::not_tried("the wait is too short for trials");
@@ -48,6 +49,16 @@ pub(super) fn attempt(
         }
     };
     Ok((bench.tried, unproven))
+}
+
+/// As `finding`. The kernel's message has the time of the machine's clock.
+fn on_the_runs_clock(spec: &RunSpec, finding: &Finding) -> Finding {
+    let mut finding = finding.clone();
+    if finding.message.is_some() {
+        let begin = SimTime::ZERO + begin_of(spec);
+        finding.time = SimTime::ZERO + finding.time.since(begin.min(finding.time));
+    }
+    finding
 }
 
 /// The moments at which something is tried, the first one first: docs/explain.md.
@@ -214,7 +225,11 @@ impl Bench<'_> {
         }
         let mut look = Look::new(self.task, moment.at);
         let at = moment.at;
-        let deeds = deeds.into_iter().map(|deed| Intervention { at, deed });
+        let on_the_machine = at + begin_of(self.spec);
+        let deeds = deeds.into_iter().map(|deed| Intervention {
+            at: on_the_machine,
+            deed,
+        });
         self.play(at + moment.bound, &mut look, deeds.collect())?;
         let ended = look.ended();
         let took = ended.map_or(moment.bound, |end| end.time.since(at));
@@ -223,7 +238,7 @@ impl Bench<'_> {
     }
 
     fn play(&self, until: SimTime, look: &mut Look, deeds: Vec<Intervention>) -> Result<(), Stop> {
-        let until = Nanos::new(until.as_nanos());
+        let until = Nanos::new(until.as_nanos()) + begin_of(self.spec);
         let duration = self.spec.duration.map_or(until, |all| all.min(until));
         let spec = RunSpec {
             duration: Some(duration),
