@@ -16,6 +16,7 @@ mod cells;
 mod columns;
 pub mod compare;
 mod conservation;
+mod done;
 mod flight;
 mod histogram;
 mod ledger;
@@ -33,6 +34,7 @@ pub use columns::{
     machine_columns, nice_columns, phase_columns, span_columns, task_columns,
 };
 pub use conservation::{Conservation, Violation};
+pub use done::LastWork;
 pub use flight::Flight;
 pub use histogram::Histogram;
 pub use metrics::{Metrics, SpanKind};

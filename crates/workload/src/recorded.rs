@@ -190,6 +190,14 @@ impl RecordedLoad {
         }
     }
 
+    /// The group that a task will be in the workload; `None` if it did not run.
+    #[must_use]
+    pub fn group_of(&self, task: TaskId) -> Option<u32> {
+        self.tasks.get(task.index()).filter(|it| it.has_run)?;
+        let before = self.tasks[..task.index()].iter().filter(|it| it.has_run);
+        u32::try_from(before.count()).ok()
+    }
+
     fn task(&mut self, task: TaskId) -> Option<&mut RecordedTask> {
         self.tasks.get_mut(task.index())
     }

@@ -66,6 +66,13 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether it is a recording, whose tasks do one thing after the other as they did.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        let mut steps = self.groups.iter().flat_map(|group| &group.body);
+        steps.any(|step| matches!(step.op, Operation::Script(_)))
+    }
+
     /// The header of the events that a run of this workload under `policy` sends.
     #[must_use]
     pub fn header(

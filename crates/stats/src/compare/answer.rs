@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Better, Effect, Extent, JudgedSets, Measure, MetricRow, Refusal, Verdict};
+use super::{Better, Doubt, Effect, Extent, JudgedSets, Measure, MetricRow, Refusal, Verdict};
 
 /// What is said of a candidate at a goal. There is no other answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -124,6 +124,25 @@ impl Answered {
             return of(Answer::Alike, shift, true);
         }
         of(answer(judged, [low, high]), shift, bad <= effect.margin)
+    }
+}
+
+impl Answered {
+    /// The comparison as this answer has it: with the widened interval, and with the verdict that
+    /// the answer is.
+    #[must_use]
+    pub fn judged(&self, row: &MetricRow) -> MetricRow {
+        let mut row = row.clone();
+        if let (Ok(judged), Some([_, low, high])) = (&mut row.result, self.shift) {
+            (judged.effect.low, judged.effect.high) = (low, high);
+            judged.verdict = Some(match self.answer {
+                Answer::Better => Verdict::Faster,
+                Answer::Worse => Verdict::Slower,
+                Answer::Alike => Verdict::NoDifference,
+                Answer::CannotTell | Answer::NotMeasured => Verdict::Undecided(Doubt::Spread),
+            });
+        }
+        row
     }
 }
 

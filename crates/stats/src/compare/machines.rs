@@ -43,6 +43,18 @@ impl Waits {
         self.0.iter().map(|(_, count)| u128::from(*count)).sum()
     }
 
+    /// Their mean in nanoseconds, if there are at least so many.
+    #[must_use]
+    pub fn mean_of(&self, fewest: u128) -> Option<f64> {
+        let all = self.count();
+        let sum: f64 = self
+            .0
+            .iter()
+            .map(|(value, count)| *value as f64 * *count as f64)
+            .sum();
+        (all >= fewest.max(1)).then(|| sum / all as f64)
+    }
+
     /// Each wait's logarithm, shorter ones than the floor as the floor.
     fn logs(&self) -> impl Iterator<Item = (f64, u128)> {
         let floor = MachineMeasure::Waits.floor();

@@ -19,6 +19,7 @@ mod effect;
 mod flips;
 pub mod machines;
 mod measures;
+mod proportion;
 mod relabel;
 mod reported;
 mod robust;
@@ -33,6 +34,7 @@ mod verdict;
 pub use answer::{Answer, Answered, RatioError, least_of};
 pub use effect::{Effect, RUNS_MIN, Scale, Values, effect};
 pub use measures::{CommandFigures, command_measures, measures, played_measures};
+pub use proportion::at_least;
 pub use reported::{Reported, ReportedMetric};
 pub use robust::{TRIM_PERCENT, Trimmed, fisher};
 pub use set::{Better, Extent, Measure, MeasuredNumber, Role, Series, Set};
@@ -172,6 +174,21 @@ pub struct Outlier {
     pub value: f64,
     /// What it can be repeated with.
     pub seed: Option<u64>,
+}
+
+impl From<Effect> for JudgedSets {
+    /// Before it is judged.
+    fn from(effect: Effect) -> Self {
+        Self {
+            effect,
+            p_holm: effect.p,
+            p_same_holm: effect.p_same,
+            p_outliers: 1.0,
+            floor: None,
+            verdict: None,
+            runs_needed: None,
+        }
+    }
 }
 
 /// A comparison that could be made.
@@ -337,13 +354,8 @@ fn row(series: &Series, base: &Set, other: &Set, settings: &Settings) -> MetricR
         base_extent: Extent::of(&series.values),
         arm_extent: Extent::of(values),
         result: result.map(|effect| JudgedSets {
-            effect,
-            p_holm: effect.p,
-            p_same_holm: effect.p_same,
             p_outliers: chance(),
-            floor: None,
-            verdict: None,
-            runs_needed: None,
+            ..effect.into()
         }),
         outliers,
     }
@@ -362,6 +374,13 @@ fn outliers(series: &Series, effect: &Effect) -> Vec<Outlier> {
         seed: series.seeds[at],
     };
     places.into_iter().map(outlier).collect()
+}
+
+/// Judges rows whose effects were found elsewhere, all of them as goals of one family.
+pub fn judge_rows(rows: Vec<MetricRow>, settings: &Settings) -> Vec<MetricRow> {
+    let mut pending: Vec<Pending> = rows.into_iter().map(|row| (row, None)).collect();
+    correct(&mut pending, settings);
+    pending.into_iter().map(|(row, _)| row).collect()
 }
 
 /// Corrects the probabilities of the goals for their number, and judges them.

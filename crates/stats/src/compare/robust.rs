@@ -114,7 +114,7 @@ pub(super) fn beyond(t: f64, freedom: f64) -> f64 {
 ///
 /// Source: Olver and others (2010), "NIST Handbook of Mathematical Functions", 8.17.4 and 8.17.22,
 /// the latter evaluated from its end.
-fn beta(x: f64, a: f64, b: f64) -> f64 {
+pub(super) fn beta(x: f64, a: f64, b: f64) -> f64 {
     /// Steps of the continued fraction; half of them are enough for 16 digits of what is asked
     /// here.
     const STEPS: u32 = 200;

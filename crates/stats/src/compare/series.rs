@@ -20,6 +20,17 @@ pub const BLOCKS_MIN: usize = 10;
 /// The fewest independent spans beyond a percentile that is compared.
 pub const BEYOND_MIN: f64 = 10.0;
 
+/// So many spans a cell, on average: fewer make a series of its own gaps.
+const SPANS_A_CELL: u64 = 5;
+
+/// Into how many cells a rerun with so many spans is divided.
+#[must_use]
+pub fn cells_for(spans: u64) -> usize {
+    usize::try_from(spans / SPANS_A_CELL)
+        .unwrap_or(usize::MAX)
+        .max(1)
+}
+
 /// A statistic of spans that can be computed from what was drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellStatistic {

@@ -52,6 +52,10 @@ pub struct Stream<'a> {
     out: &'a mut Out<'a>,
     /// Whether no more records are wanted.
     is_over: bool,
+    /// Whether a record behind the window came; such records only say which CPUs there are.
+    is_behind: bool,
+    /// Whether the file says how many CPUs the machine has.
+    knows_cpus: bool,
     /// The first CPU of a record that no machine has.
     pub no_cpu: Option<u32>,
 }
@@ -71,12 +75,15 @@ impl<'a> Stream<'a> {
             has_switch: false,
             out,
             is_over: false,
+            is_behind: false,
+            knows_cpus: false,
             no_cpu: None,
         }
     }
 
     /// The machine has so many CPUs, whether they report something or not.
     pub fn has_cpus(&mut self, cpus: u32) {
+        self.knows_cpus = true;
         self.tasks.has_cpus(cpus.min(MOST_CPUS));
     }
 
@@ -128,12 +135,13 @@ impl<'a> Stream<'a> {
             record.what,
             RecordWhat::Switch { .. } | RecordWhat::SwitchTo { .. }
         );
-        if since < self.window.from.get() || self.is_over {
+        if since < self.window.from.get() || self.is_over || self.is_behind {
             return;
         }
         if self.window.until.is_some_and(|until| since > until.get()) {
-            self.is_over = true;
-            // What comes behind the window is not looked at.
+            self.is_behind = true;
+            // What comes behind the window is not looked at, but for its CPUs.
+            self.is_over = self.knows_cpus;
             self.has_switch = true;
             return;
         }

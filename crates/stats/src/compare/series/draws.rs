@@ -21,23 +21,43 @@ pub struct CellFigure {
 }
 
 impl CellFigure {
-    /// Of spans by jitter and cell.
+    /// Of spans by jitter and cell, put together to `cells` cells of equal length, or left as they
+    /// are if there are fewer.
     #[must_use]
-    pub fn new(of: &[Vec<BlockLengths>]) -> Self {
-        let all = of.iter().flatten().flat_map(|cell| cell.keys().copied());
+    pub fn new(of: &[&[BlockLengths]], cells: usize) -> Self {
+        let all = of
+            .iter()
+            .copied()
+            .flatten()
+            .flat_map(|cell| cell.keys().copied());
         let mut lengths: Vec<u64> = all.collect();
         lengths.sort_unstable();
         lengths.dedup();
         let place = |length: &u64| {
             let at = lengths.binary_search(length).expect("it was collected");
-            u32::try_from(at).expect("fewer than 2^32 lengths of 7 digits")
+            u32::try_from(at).expect("fewer than 2^32 lengths of 8 bits and a power")
         };
-        let cell = |cell: &BlockLengths| cell.iter().map(|(it, n)| (place(it), *n)).collect();
-        let cells = of.iter().map(|run| run.iter().map(cell).collect());
+        let folded = |run: &[BlockLengths]| {
+            let cells = cells.clamp(1, run.len().max(1));
+            let mut folded = vec![Vec::new(); cells];
+            for (at, spans) in run.iter().enumerate() {
+                let spans = spans.iter().map(|(length, count)| (place(length), *count));
+                folded[at * cells / run.len()].extend(spans);
+            }
+            folded
+        };
+        let cells = of.iter().map(|run| folded(run));
         Self {
             cells: cells.collect(),
             lengths,
         }
+    }
+
+    /// How many spans a rerun has.
+    #[must_use]
+    pub fn spans(&self) -> u64 {
+        let first = self.cells.first().into_iter().flatten().flatten();
+        first.map(|(_, count)| count).sum()
     }
 
     /// The number of cells of a rerun.

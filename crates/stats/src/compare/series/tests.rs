@@ -37,7 +37,8 @@ fn policy(rng: &mut Rng, input: &[f64], factor: f64) -> CellFigure {
     };
     let mut run = || input.iter().map(|level| cell(rng, *level)).collect();
     let runs: Vec<Vec<BlockLengths>> = (0..JITTERS).map(|_| run()).collect();
-    CellFigure::new(&runs)
+    let runs: Vec<&[BlockLengths]> = runs.iter().map(Vec::as_slice).collect();
+    CellFigure::new(&runs, CELLS)
 }
 
 fn effect(seed: u64, memory: f64, factor: f64, statistic: CellStatistic) -> Effect {
@@ -120,7 +121,8 @@ fn waits_that_come_together_are_few_independent_ones() {
             let long = long(at) as u64;
             BTreeMap::from([(1_000_000, 100 - long), (9_000_000, long)])
         };
-        CellFigure::new(&[(0..CELLS).map(cell).collect()])
+        let cells: Vec<BlockLengths> = (0..CELLS).map(cell).collect();
+        CellFigure::new(&[&cells], CELLS)
     };
     let p99 = CellStatistic::Permille(990);
     // 160 long waits of 25,600 either way, in 8 cells or in 160.
@@ -143,7 +145,7 @@ fn a_percentile_falls_to_the_next_lower_one_and_a_mean_stays() {
 fn few_blocks_and_few_jitters_are_refused() {
     let settings = Settings::default();
     let cells = vec![BTreeMap::from([(5, 1)]); 9];
-    let figure = CellFigure::new(&[cells]);
+    let figure = CellFigure::new(&[&cells], CELLS);
     let draws = Draws::new((9, 1), 1, 1);
     let drawn = figure.drawn(CellStatistic::Mean, &draws).unwrap();
     assert!(compare_figures([&drawn, &drawn], (9, 1.0), &settings).is_err());
@@ -155,6 +157,20 @@ fn few_blocks_and_few_jitters_are_refused() {
     );
     let it = it.unwrap();
     assert!(it.high < 0.0 && it.p < 0.01, "{it:?}");
-    let nothing = CellFigure::new(&[vec![BTreeMap::new(); 20]]);
+    let nothing = CellFigure::new(&[&vec![BTreeMap::new(); 20]], 20);
     assert!(nothing.drawn(CellStatistic::Mean, &draws).is_none());
+}
+
+#[test]
+fn cells_are_put_together_and_keep_their_spans() {
+    let cell = |at: u64| BTreeMap::from([(at + 1, 2), (100, 1)]);
+    let cells: Vec<BlockLengths> = (0..10).map(cell).collect();
+    let folded = CellFigure::new(&[&cells], 4);
+    assert_eq!((folded.cells(), folded.spans()), (4, 30));
+    let whole = CellFigure::new(&[&cells], 99);
+    assert_eq!(whole.cells(), 10);
+    assert_eq!(
+        folded.value(CellStatistic::Mean),
+        whole.value(CellStatistic::Mean)
+    );
 }
