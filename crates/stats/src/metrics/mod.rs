@@ -117,8 +117,8 @@ impl Metrics {
         run.expect("tails need a run that is over").tails()
     }
 
-    /// Waits after wakeups and preemptions that were over at the end: those that a kernel's
-    /// histograms have, too.
+    /// Waits after wakeups and preemptions that were over at the end, before empty turns too: those
+    /// that a kernel's histograms have.
     ///
     /// # Panics
     /// As [`Self::report`].

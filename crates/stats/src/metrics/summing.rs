@@ -56,6 +56,10 @@ impl MeasuredRun {
         let waits = groups.map(|(named, group)| {
             let mut waits = group.wakeup.clone();
             waits.merge(&group.preempt);
+            // A kernel cannot tell: there no turn takes no time.
+            if let Some(empty) = &group.empty {
+                waits.merge(&empty.wakeup);
+            }
             (named.name.clone(), waits)
         });
         Tails::new(waits.collect())

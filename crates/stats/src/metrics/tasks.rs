@@ -212,9 +212,10 @@ impl Group {
     pub fn settle_empty(&mut self, run: u128, tasks: u64) {
         let turns = |it: &Empty| it.start.count() + it.wakeup.count();
         let counts = |it: &Box<Empty>| run == 0 && turns(it) > tasks;
-        let Some(empty) = self.empty.take().filter(counts) else {
+        if !self.empty.as_ref().is_some_and(counts) {
             return;
-        };
+        }
+        let empty = self.empty.take().unwrap_or_default();
         for _ in 0..turns(&empty) {
             self.runslice.record(Nanos::ZERO);
         }
@@ -243,7 +244,7 @@ impl Group {
 /// Waits before turns in which a task ran nothing, and did nothing that events tell of.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Empty {
-    wakeup: Histogram,
+    pub wakeup: Histogram,
     start: Histogram,
 }
 

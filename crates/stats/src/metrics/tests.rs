@@ -105,6 +105,11 @@ fn a_turn_without_work_is_in_no_distribution() {
     assert_eq!((job.runslice.count, ns(job.runslice.mean)), (1, Some(20)));
     // The totals have it.
     assert_eq!((job.runs, job.times.wait.get()), (2, 34));
+    let mut metrics = Metrics::new();
+    let stream = job_that_sleeps_first().switch(60, 0, Some((0, DEAD)), None);
+    stream.exit(60, 0, 0).feed(&mut metrics, 1, 100);
+    let as_a_kernel = metrics.waits();
+    assert_eq!(as_a_kernel.find("solo").unwrap().count(), 2);
     // A job that has only slept so far has waited for nothing, and nor has one at its end.
     let stream = StreamWriter::new()
         .born(0, 0, 0, 0)
@@ -144,6 +149,26 @@ fn tasks_that_only_wake_and_sleep_have_waits() {
     let group = &report(&stream, 1, 100).groups[0];
     assert_eq!((group.wakeup.count, ns(group.wakeup.mean)), (3, Some(2)));
     assert_eq!((group.runslice.count, ns(group.runslice.max)), (3, Some(0)));
+}
+
+#[test]
+fn a_span_that_another_task_ends_has_a_queue_that_may_grow_and_a_tasks_own_has_none() {
+    let grows = |ends: u32| {
+        let mut stream = StreamWriter::new().born(0, 0, 0, 0).born(0, 1, 1, 0);
+        for n in 0..200 {
+            let (now, length) = (n * 1_000_000, n * 10_000);
+            stream = stream.on(now, EventKind::SpanBegin, 0, 0, 0).on(
+                now,
+                EventKind::SpanEnd,
+                ends,
+                0,
+                length,
+            );
+        }
+        report(&stream, 1, 200_000_000).spans[0].grows
+    };
+    assert!(grows(1), "answers of task 1");
+    assert!(!grows(0), "its own");
 }
 
 #[test]
