@@ -99,13 +99,22 @@ fn softirq(text: &[u8]) -> Option<InterruptSource> {
 }
 
 fn switch(text: &[u8]) -> Option<RecordWhat> {
-    let arrow = b" ==> ";
-    let at = text.windows(arrow.len()).position(|part| part == arrow);
-    let (left, right) = match at {
-        Some(at) => (&text[..at], &text[at + arrow.len()..]),
+    /// The names have room for three each.
+    const ARROWS_MAX: usize = 7;
+    const ARROW: &[u8] = b" ==> ";
+    let parts = text.windows(ARROW.len()).enumerate();
+    let arrows = parts.filter(|it| it.1 == ARROW).map(|it| it.0);
+    let mut arrows = arrows.take(ARROWS_MAX).peekable();
+    if arrows.peek().is_none() {
         // Raw fields, as of `trace-cmd report -R`.
-        None => text.split_at(last(text, b" next_comm=")?),
-    };
+        let (left, right) = text.split_at(last(text, b" next_comm=")?);
+        return sides(left, right);
+    }
+    arrows.find_map(|at| sides(&text[..at], &text[at + ARROW.len()..]))
+}
+
+/// Who leaves a CPU, and who gets it.
+fn sides(left: &[u8], right: &[u8]) -> Option<RecordWhat> {
     if let Some(state) = after_last(left, b" prev_state=") {
         return Some(RecordWhat::Switch {
             prev: by_names(left, b"prev_comm=", b" prev_pid=", b"prev_prio=")?,

@@ -357,6 +357,20 @@ fn names_of_any_bytes_are_read_newlines_included() {
     assert_eq!(shown, r"\u001b[2J\u000a\u0001\xff\u007f\u000d\u000b-7");
 }
 
+#[test]
+fn an_arrow_in_a_name_is_no_border() {
+    let want = RecordWhat::Switch {
+        prev: who(5, "a ==> b", 120),
+        left: Left::Sleeping,
+        next: who(6, "c ==> d", 120),
+    };
+    let by_name = "sched_switch: prev_comm=a ==> b prev_pid=5 prev_prio=120 prev_state=S ==> \
+                   next_comm=c ==> d next_pid=6 next_prio=120";
+    let by_colon = "sched_switch: a ==> b:5 [120] S ==> c ==> d:6 [120]";
+    assert_eq!(what(by_name), Some(want));
+    assert_eq!(what(by_colon), Some(want));
+}
+
 /// Each bracket of a line was looked at up to the line's end.
 #[test]
 fn a_line_of_brackets_is_looked_at_in_its_begin_only() {
