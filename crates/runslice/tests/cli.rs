@@ -143,6 +143,54 @@ fn the_service_starts_what_the_command_line_knows() {
 }
 
 #[test]
+fn the_service_has_the_rights_that_it_needs_and_no_more() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/runslice@.service");
+    let unit = std::fs::read_to_string(path).expect("readable");
+    let settings = unit.lines().filter(|line| !line.starts_with('#'));
+    let of = |key: &str| -> Vec<&str> {
+        let lines = settings.clone().filter_map(|line| line.split_once('='));
+        lines.filter(|it| it.0 == key).map(|it| it.1).collect()
+    };
+    // Each capability has its reason above the line.
+    let capabilities = of("CapabilityBoundingSet");
+    assert_eq!(capabilities.len(), 1);
+    for capability in capabilities[0].split(' ') {
+        let name = capability.strip_prefix("CAP_").expect("a capability");
+        let reasons = unit.lines().filter(|line| line.starts_with("# "));
+        let is_named = |line: &str| {
+            let mut words = line.split(|c: char| !c.is_ascii_uppercase() && c != '_');
+            words.any(|it| it == name)
+        };
+        assert!(reasons.clone().any(is_named), "{capability} has no reason");
+    }
+    for key in [
+        "AmbientCapabilities",
+        "PermissionsStartOnly",
+        "RootDirectory",
+    ] {
+        assert_eq!(of(key), [""; 0], "{key}");
+    }
+    for (key, value) in [
+        ("NoNewPrivileges", "yes"),
+        ("ProtectSystem", "strict"),
+        ("ProtectHome", "yes"),
+        ("PrivateTmp", "yes"),
+        ("ProtectKernelModules", "yes"),
+        ("ProtectControlGroups", "yes"),
+        ("ProtectHostname", "yes"),
+        ("RestrictNamespaces", "yes"),
+        ("RestrictSUIDSGID", "yes"),
+        ("LockPersonality", "yes"),
+        ("MemoryDenyWriteExecute", "yes"),
+        ("RestrictAddressFamilies", "AF_UNIX"),
+        ("SystemCallFilter", "@system-service bpf perf_event_open"),
+        ("SystemCallArchitectures", "native"),
+    ] {
+        assert_eq!(of(key), [value], "{key}");
+    }
+}
+
+#[test]
 fn the_same_policy_twice_is_told_apart_and_gives_the_same_figures() {
     let output = run("sim fifo fifo -w two_hogs.toml --format csv");
     let stdout = String::from_utf8(output.stdout).expect("UTF-8");
