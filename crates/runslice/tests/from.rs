@@ -305,6 +305,29 @@ fn a_trace_of_ftrace_becomes_a_load_as_recorded_and_as_a_file() {
 }
 
 #[test]
+fn a_page_of_systrace_is_a_trace_wherever_one_stands() {
+    let (page, file) = (at("from-systrace.html"), at("from-systrace.toml"));
+    // A viewer of some hundred kilobytes stands before the trace.
+    let viewer = "<script>x</script>\n".repeat(20_000);
+    let trace = ftrace();
+    let text = format!(
+        "<!DOCTYPE html>\n<html><body>\n{viewer}<!-- BEGIN TRACE -->\n  <script \
+         class=\"trace-data\" type=\"application/text\">\n{trace}  </script>\n\
+         <!-- END TRACE -->\n</body></html>\n"
+    );
+    std::fs::write(&page, text).unwrap();
+    let (page, file) = (page.to_str().unwrap(), file.to_str().unwrap());
+    let (by_from, _) = report(&["sim", "fifo", "--from", page]);
+    assert_eq!(by_from["all"]["run_ns"], 350_000_000);
+    let (by_name, _) = report(&["sim", "fifo", "-w", page]);
+    assert_eq!(by_name["all"], by_from["all"]);
+    let output = runslice(&["convert", page, "-o", file]);
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.contains("[task.served]"), "{text}");
+}
+
+#[test]
 fn our_own_trace_for_perfetto_is_read_back() {
     let (load, trace) = (at("from-own.toml"), at("from-own.pftrace"));
     std::fs::write(&load, PING_PONG).unwrap();
