@@ -508,6 +508,53 @@ fn the_map_of_the_architecture_is_that_of_the_manifests() {
     );
 }
 
+/// What `cargo install` of a published crate puts on somebody's path: named there, or by its file.
+fn programs(manifest: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(manifest).expect("a manifest");
+    let table: toml::Table = text.parse().expect("TOML");
+    let package = &table["package"];
+    if package.get("publish") == Some(&toml::Value::Boolean(false)) {
+        return BTreeSet::new();
+    }
+    let bins = table.get("bin").and_then(toml::Value::as_array);
+    let named = bins.into_iter().flatten().map(|it| &it["name"]);
+    let own = manifest.with_file_name("src/main.rs").is_file();
+    let own = own.then(|| &package["name"]);
+    let mut found: BTreeSet<String> = (named.chain(own))
+        .filter_map(|it| it.as_str().map(str::to_owned))
+        .collect();
+    for entry in fs::read_dir(manifest.with_file_name("src/bin"))
+        .into_iter()
+        .flatten()
+    {
+        let stem = entry.expect("readable").path().with_extension("");
+        let name = stem.file_name().unwrap_or_default();
+        found.insert(name.to_string_lossy().into_owned());
+    }
+    found
+}
+
+#[test]
+fn published_crates_install_the_two_programs_and_none_of_a_test() {
+    let crates = fs::read_dir(root().join("crates")).expect("it is there");
+    let mut folders: Vec<PathBuf> = crates.map(|it| it.expect("readable").path()).collect();
+    folders.extend(["policies", "tests", "tests/house", "tests/loader"].map(|it| root().join(it)));
+    let all = folders
+        .iter()
+        .flat_map(|it| programs(&it.join("Cargo.toml")));
+    let all: Vec<String> = all.collect();
+    assert_eq!(all.len(), 2, "{all:?}");
+    for name in ["runslice", "runslice-reproduce"] {
+        assert!(all.iter().any(|it| it == name), "{all:?}");
+    }
+    let subject = root().join("tests/loader/Cargo.toml");
+    let text = fs::read_to_string(&subject).expect("it is there");
+    assert!(
+        text.contains("name = \"runslice-loader-subject\""),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_circle_is_found_also_behind_an_export() {
     let folder = std::env::temp_dir().join(format!("runslice-house-{}", std::process::id()));
