@@ -128,7 +128,7 @@ fn a_queue_of_interrupts_that_still_grows_gets_no_verdict_in_any_form() {
         let said = (out + &err).replace('\n', " ");
         assert!(said.contains(grows), "{said}");
     }
-    let plan = "workloads = [\"over.toml\"]\npolicies = [\"fifo\", \"mlfq\"]\nseeds = 6\n";
+    let plan = "workload = [\"over.toml\"]\npolicy = [\"fifo\", \"mlfq\"]\nseeds = 6\n";
     folder.write("plan.toml", plan);
     folder.said("sweep plan.toml -d swept", 0);
     let said = folder.said("compare swept", 0).replace('\n', " ");

@@ -32,7 +32,7 @@ impl std::error::Error for EmptyTurn {}
 
 impl Advice for EmptyTurn {
     fn advice(&self) -> Option<String> {
-        Some("write the time as `start` of the task, which then comes just then".to_owned())
+        Some("write the time as `start` of the task, which then comes at that time".to_owned())
     }
 }
 
