@@ -241,6 +241,12 @@ impl<'a> FileReader<'a> {
         machine.smt = smt.map_or(machine.smt, narrow);
         machine.llc = llc.map_or(machine.llc, narrow);
         machine.node = node.map_or(machine.node, narrow);
+        for (key, size) in [("llc", machine.llc), ("node", machine.node)] {
+            if let Some(value) = table.get(key).filter(|_| size > machine.cpus) {
+                let most = format!("at most {}, the number of CPUs", machine.cpus);
+                return Err(table.unexpected(value, &most));
+            }
+        }
         if let Some(value) = table.get("hz") {
             machine.hz = small(hz.expect("the key is there"));
             if ![100, 250, 300, 1000].contains(&machine.hz) {

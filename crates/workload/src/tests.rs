@@ -541,6 +541,14 @@ const BAD_TABLES: &[(&str, &str)] = &[
         "test.toml:4:8: cpus is 2000; expected 1 to 1024",
     ),
     (
+        "[machine]\ncpus = 2\nllc = 8\n",
+        "test.toml:5:7: found the number 8; expected at most 2, the number of CPUs",
+    ),
+    (
+        "[machine]\nnode = 8\n",
+        "test.toml:4:8: found the number 8; expected at most 4, the number of CPUs",
+    ),
+    (
         "stop = \"never\"\n",
         "test.toml:3:9: found \"never\"; \
          expected \"all-exit\", \"duration:30s\", \"task:NAME\" or \"arrival:NAME\"",
