@@ -576,6 +576,17 @@ const BAD_TABLES: &[(&str, &str)] = &[
 ];
 
 #[test]
+fn the_document_lists_every_kernel_that_a_machine_may_have() {
+    let manual = include_str!("../../../docs/workload.md");
+    let row = manual
+        .lines()
+        .find(|it| it.starts_with("| `kernel` | `\"6.18\"` |"));
+    let values = row.expect("a row").rsplit_once("` | ").expect("its cell").1;
+    let named: Vec<&str> = values.split('"').skip(1).step_by(2).collect();
+    assert_eq!(named, model::Kernel::ALL.map(model::Kernel::name));
+}
+
+#[test]
 fn a_mistake_in_a_table_is_shown_where_it_stands() {
     let task = "[task.t]\ndo = \"exit\"\n";
     for (tables, want) in BAD_TABLES {
