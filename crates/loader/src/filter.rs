@@ -25,7 +25,6 @@ pub const PASS: &[c_long] = &[
     libc::SYS_mbind,
     libc::SYS_get_mempolicy,
     libc::SYS_set_mempolicy,
-    libc::SYS_membarrier,
     libc::SYS_pkey_mprotect,
     libc::SYS_pkey_alloc,
     libc::SYS_pkey_free,
@@ -411,6 +410,7 @@ pub fn filter(net: bool) -> Result<Vec<sock_filter>, FilterError> {
     let inet = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(i32::cast_unsigned);
     let families = if net { &inet[..] } else { &inet[..1] };
     code.when(is(libc::SYS_fcntl)?, fcntl)?;
+    code.when(is(libc::SYS_membarrier)?, membarrier)?;
     code.when(is(libc::SYS_setsockopt)?, |code| {
         code.load(arg(1));
         code.when(FilterTest::Equal(libc::SOL_SOCKET.cast_unsigned()), |code| {
@@ -467,6 +467,23 @@ fn fcntl(code: &mut FilterCode) -> Result<(), FilterError> {
     answer_each(code, FCNTL_DENIED, refuse(libc::EPERM))?;
     answer_each(code, FCNTL_WAITS, refuse(libc::ENOLCK))?;
     answer_each(code, FCNTL_LOCKS, NOTIFY)?;
+    code.answer(ALLOW);
+    Ok(())
+}
+
+/// `membarrier()`. A kernel answers the global one after a grace period, in which every CPU has
+/// passed a barrier. Here it has happened already: one thread of the program runs at a time, and
+/// from one to the next the kernel switches, which is a barrier for both. Its other commands take
+/// no time.
+fn membarrier(code: &mut FilterCode) -> Result<(), FilterError> {
+    code.load(arg(0));
+    code.when(FilterTest::Equal(libc::MEMBARRIER_CMD_GLOBAL.cast_unsigned()), |code| {
+        // With flags it is an error, which the kernel knows.
+        code.load(arg(1));
+        code.answer_when(FilterTest::Equal(0), refuse(0))?;
+        code.answer(ALLOW);
+        Ok(())
+    })?;
     code.answer(ALLOW);
     Ok(())
 }
@@ -621,6 +638,11 @@ mod tests {
             let said = says(libc::SYS_madvise, third(advice));
             assert_eq!(said, refuse(libc::EPERM), "madvise {advice}");
         }
+        assert_eq!(says(libc::SYS_membarrier, first(1)), refuse(0), "no grace period");
+        for command in [0, 2, 4, 8, 16] {
+            assert_eq!(says(libc::SYS_membarrier, first(command)), ALLOW, "command {command}");
+        }
+        assert_eq!(says(libc::SYS_membarrier, second(1)), ALLOW, "with flags");
         assert_eq!(says(libc::SYS_ioctl, [1, 0x5421, 0, 0, 0, 0]), ALLOW);
         assert_eq!(says(libc::SYS_ioctl, [1, 0x5412, 0, 0, 0, 0]), refuse(libc::ENOTTY));
     }
@@ -652,6 +674,7 @@ mod tests {
             libc::SYS_ioctl,
             libc::SYS_fcntl,
             libc::SYS_madvise,
+            libc::SYS_membarrier,
             libc::SYS_setsockopt,
         ];
         for nr in (0..1024).filter(|nr| !seen.contains(nr) && !looked_at.contains(nr)) {

@@ -55,6 +55,7 @@ pub fn run() {
         "hostile" => crate::hostile::run(rest),
         "fail" => fail(),
         "name" => println!("a child process"),
+        "barriers" => barriers(),
         "yield" => (0..5).for_each(|_| thread::yield_now()),
         other => assert!(
             crate::children::run(other, rest)
@@ -64,6 +65,27 @@ pub fn run() {
             "no case {other}"
         ),
     }
+}
+
+/// As schedulers do it that read what their other threads have written: a barrier a reading.
+fn barriers() {
+    let barrier = |command: libc::c_int, flags: libc::c_int| unsafe {
+        libc::syscall(libc::SYS_membarrier, command, flags, 0)
+    };
+    let done = (0..300).filter(|_| barrier(libc::MEMBARRIER_CMD_GLOBAL, 0) == 0);
+    println!("global {}", done.count());
+    for (name, command, flags) in [
+        ("flags", libc::MEMBARRIER_CMD_GLOBAL, 2),
+        ("none", 1 << 30, 0),
+    ] {
+        let answer = barrier(command, flags);
+        println!("{name} {answer} {}", errno(answer));
+    }
+    let known = barrier(libc::MEMBARRIER_CMD_QUERY, 0);
+    println!(
+        "private {}",
+        known & i64::from(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0
+    );
 }
 
 fn clocks() {

@@ -54,6 +54,21 @@ fn clocks_tell_simulated_time_and_never_stand_still() {
     );
 }
 
+/// `membarrier()`, Linux 6.18, kernel/sched/membarrier.c: EINVAL for flags and unknown commands.
+#[test]
+fn a_global_barrier_is_answered_at_once_and_wrong_ones_as_by_the_kernel() {
+    let einval = libc::EINVAL;
+    assert_eq!(
+        lines(&["barriers"]),
+        [
+            "global 300".to_owned(),
+            format!("flags -1 {einval}"),
+            format!("none -1 {einval}"),
+            "private true".to_owned(),
+        ]
+    );
+}
+
 #[test]
 fn threads_run_in_the_same_order_every_time_under_load() {
     let stop = std::sync::atomic::AtomicBool::new(false);
