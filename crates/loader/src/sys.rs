@@ -34,6 +34,10 @@ const NOTIF_RECV: libc::c_ulong = 0xc050_2100;
 const NOTIF_SEND: libc::c_ulong = 0xc018_2101;
 const NOTIF_ADDFD: libc::c_ulong = 0x4018_2103;
 const ADDFD_SEND: u32 = 2;
+/// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, `_IOW('!', 4, 8)`; since 6.6.
+const NOTIF_SET_FLAGS: libc::c_ulong = 0x4008_2104;
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
+const SYNC_WAKE_UP: libc::c_ulong = 1;
 const NEW_LISTENER: libc::c_ulong = 1 << 3;
 const WAIT_KILLABLE_RECV: libc::c_ulong = 1 << 5;
 
@@ -65,6 +69,15 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
 pub struct FilterListener(OwnedFd);
 
 impl FilterListener {
+    /// Of the program and who answers it one waits while the other runs, so both use one CPU: to
+    /// wake the other on another one takes several times as long as to answer a call. An older
+    /// kernel refuses that, and decides as always.
+    fn new(listener: OwnedFd) -> Self {
+        // SAFETY: the flags are the argument itself; nothing is read or written.
+        let _ = unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+        Self(listener)
+    }
+
     /// The next call; `None` if its thread has died since it was announced.
     ///
     /// # Errors
@@ -606,7 +619,7 @@ fn adopt(pid: i32, board: &Board) -> Result<(i32, OwnedFd, FilterListener), Star
         if word > 0 && end.is_none() {
             let process = pidfd_open(pid).map_err(failed)?;
             let listener = pidfd_getfd(&process, word - 1).map_err(failed)?;
-            return Ok((pid, process, FilterListener(listener)));
+            return Ok((pid, process, FilterListener::new(listener)));
         }
         let is_late = began.elapsed() > PATIENCE;
         if word < 0 || end.is_some() || is_late {
