@@ -15,7 +15,7 @@ pub(crate) const CONTEXT_WORDS: u64 = 16;
 /// All that an instance keeps for the calls in progress, and nothing else of it. Programs and maps
 /// know nothing of it: with another stack in its place, another outermost call can be made, and
 /// these calls go on when theirs is back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CallStack {
     pub(crate) progress: Progress,
     /// Calls in progress. Only `instance::inside` changes it.

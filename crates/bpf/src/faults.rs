@@ -22,7 +22,7 @@ pub struct ArenaFault {
 }
 
 /// The faults of an instance.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     /// By operation: whether it stores, where first, and how often.
     pub(crate) all: BTreeMap<u32, (bool, u64, u64)>,

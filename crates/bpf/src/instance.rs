@@ -5,6 +5,7 @@
 //! has, `instance/grow.rs` adds to it what user space loads.
 
 mod call;
+mod copy;
 mod create;
 mod grow;
 mod heat;

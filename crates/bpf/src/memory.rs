@@ -18,6 +18,7 @@
 mod account;
 #[cfg(any(feature = "compact", target_pointer_width = "32"))]
 mod compact;
+mod copy;
 #[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
 #[expect(unsafe_code, reason = "accesses that are checked once")]
 mod direct;

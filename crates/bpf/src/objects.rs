@@ -20,7 +20,7 @@ struct Object {
 }
 
 /// All objects, and what they are in.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
     all: BTreeMap<u64, Object>,
     /// Nodes of each tree in its order, and of each list, by the address of the root or head.

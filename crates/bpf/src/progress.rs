@@ -3,7 +3,7 @@
 use crate::nesting::Nesting;
 
 /// Counts of an instance, and the state of the innermost call.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
     /// Instructions until the budget is spent; negative when built-in functions have overdrawn it.
     /// Exact whenever somebody else than the back end can look. Between calls that of the next.

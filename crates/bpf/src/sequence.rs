@@ -24,7 +24,7 @@ struct Node {
 }
 
 /// The list.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sequence {
     nodes: Vec<Node>,
     /// Slots of `nodes` to use again.

@@ -9,7 +9,7 @@ use crate::Errno;
 const CAPACITY: usize = 100_000;
 
 /// What nobody has read yet.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
     /// Standard and error output, by what the program is called ([`Streams::open`]).
     all: BTreeMap<u64, [Vec<u8>; 2]>,

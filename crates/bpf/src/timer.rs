@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::Errno;
 
 /// A timer that was initialised.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timer {
     /// The map that holds it.
     pub(crate) map: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Timer {
 pub(crate) const TIMER_BYTES: u64 = 128;
 
 /// All initialised timers, by the address of their `struct bpf_timer`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Timers(BTreeMap<u64, Timer>);
 
 /// Clocks that a timer may run on: realtime, monotonic and boottime

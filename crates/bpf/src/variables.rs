@@ -6,7 +6,7 @@ use crate::{Memory, OutOfMemory, Variable};
 ///
 /// All per-CPU variables together form one block for each CPU, as in the kernel, so that one
 /// stride leads from any variable to its instance on another CPU.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Variables {
     addresses: Vec<u64>,
     cpus: u32,

@@ -12,7 +12,7 @@ use crate::jit;
 use crate::reach;
 
 /// What was interpreted, and when to ask whether native code would have been better.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Heat {
     /// Instructions since the last translation, those of nested calls counted twice.
     interpreted: u64,
@@ -114,12 +114,19 @@ impl<H: Host> Instance<H> {
 
     fn take_native(&mut self, program: Arc<jit::NativeProgram>) {
         if FRAME_BYTES <= u64::from(self.config.stack_bytes) {
-            self.scratch.rest(self.stack.frame_limit());
+            self.rest();
             self.entries = program.program_entries::<H>();
         }
         self.native = Some(program);
         self.heat.interpreted = 0;
         self.heat.look_at = FIRST_LOOK;
+    }
+}
+
+impl<H: Host> Instance<H> {
+    /// Says where the frames of an outermost call of native code end.
+    pub(super) fn rest(&mut self) {
+        self.scratch.rest(self.stack.frame_limit());
     }
 }
 

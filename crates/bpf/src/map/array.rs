@@ -4,7 +4,7 @@ use super::shape::Shape;
 use crate::{Errno, Memory, OutOfMemory};
 
 /// The values of an array or per-CPU array: the copies of one CPU lie together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Array {
     base: u64,
     count: u32,

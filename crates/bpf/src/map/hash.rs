@@ -35,7 +35,7 @@ struct Element {
 }
 
 /// A hash table, per-CPU hash table, LRU table, or the storage of tasks or cgroups.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hash {
     capacity: u32,
     lru: bool,

@@ -91,7 +91,7 @@ pub(crate) struct Leftover {
 }
 
 /// The elements of a map.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum MapStore {
     Array(Array),
     Hash(Hash),
@@ -108,7 +108,7 @@ pub(crate) enum MapStore {
 }
 
 /// A map.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Map {
     pub(crate) kind: MapKind,
     pub(crate) shape: Shape,

@@ -4,7 +4,7 @@ use super::shape::Shape;
 use crate::{Errno, Memory, OutOfMemory};
 
 /// A ring of values; a stack takes from the end where a queue takes from the beginning.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ValueQueue {
     base: u64,
     capacity: u64,

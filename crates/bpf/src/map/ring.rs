@@ -25,14 +25,14 @@ pub(crate) const NO_WAKEUP: u64 = 1;
 pub(crate) const FORCE_WAKEUP: u64 = 2;
 
 /// A record between the first unfinished one and the producer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Record {
     position: u64,
     busy: bool,
 }
 
 /// A ring buffer, or with the roles exchanged a user ring buffer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ring {
     base: u64,
     size: u64,

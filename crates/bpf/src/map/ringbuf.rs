@@ -22,7 +22,7 @@ enum RingState {
     Discarded,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Record {
     address: u64,
     len: u64,
@@ -30,7 +30,7 @@ struct Record {
 }
 
 /// A ring buffer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ringbuf {
     capacity: u64,
     produced: u64,

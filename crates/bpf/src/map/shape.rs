@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::{MapDef, MapKind, Memory};
 
 /// How a map's elements lie in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) key_size: u64,
     pub(crate) value_size: u64,

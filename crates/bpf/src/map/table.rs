@@ -9,7 +9,7 @@ use crate::{Image, InstanceError, Stop};
 const HANDLE_BYTES: u64 = 64;
 
 /// The maps of an instance, in the order of [`Image::maps`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Maps {
     list: Vec<Map>,
     handles: u64,

@@ -24,7 +24,7 @@ const OWN_BYTES: u64 = 64;
 
 /// Counts what is not in the writable heap or the arena, which count themselves. The most that
 /// there was at a time counts: what was given back stays with the process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Account {
     /// Bytes that all together may take.
     pub(super) limit: u64,

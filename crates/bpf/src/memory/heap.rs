@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub(super) const GRAIN: u64 = 16;
 
 /// Bytes handed out in order and reused by size. Offsets, not addresses.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Heap {
     pub(super) start: u64,
     pub(super) next: u64,

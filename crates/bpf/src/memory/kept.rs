@@ -9,8 +9,6 @@ use std::sync::{Mutex, PoisonError};
 
 use memmap2::{MmapMut, MmapOptions};
 
-use super::heap::Heap;
-use super::layout::BASE;
 use super::{Memory, Pages};
 
 /// Mappings that nobody uses. Each takes at most three times [`LITTLE`] of memory.
@@ -74,18 +72,6 @@ fn give_back(map: &MmapMut, range: Range<usize>) -> bool {
 #[cfg(not(target_os = "linux"))]
 const fn give_back(_map: &MmapMut, _range: Range<usize>) -> bool {
     false
-}
-
-impl Memory {
-    /// Where something may have been written, as offsets: all else is zero.
-    fn used(&self) -> [Range<u64>; 3] {
-        let heap = |heap: &Heap| heap.start..heap.next;
-        let arena = self.arena.as_ref().map_or(0..0, |pages| {
-            let first = pages.first() - BASE;
-            first..first + pages.touched() * Pages::SIZE
-        });
-        [heap(&self.kernel), heap(&self.maps), arena]
-    }
 }
 
 impl Drop for Memory {

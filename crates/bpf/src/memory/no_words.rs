@@ -1,7 +1,7 @@
 //! In place of the open words, when runslice is built without native code.
 
 /// Words that native code may store into.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OpenWords(());
 
 impl OpenWords {

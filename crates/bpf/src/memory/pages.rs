@@ -4,7 +4,7 @@ use super::layout::GUARD;
 use super::present::Present;
 
 /// Which pages of the arena's window are allocated.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pages {
     base: u64,
     /// Where the first page lies in the window; see [`Pages::place_user`].

@@ -10,7 +10,7 @@ const PAGES: usize = 1 << 20;
 const BESIDE: usize = (GUARD / Pages::SIZE) as usize;
 
 /// Which pages are allocated.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Present {
     /// Those of the window, and on both sides as many as an offset reaches. They are never there.
     flags: Box<[u8]>,

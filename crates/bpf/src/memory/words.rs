@@ -27,6 +27,17 @@ pub(crate) struct OpenWords {
     notes: [u64; NOTES as usize],
 }
 
+impl Clone for OpenWords {
+    fn clone(&self) -> Self {
+        let mut flags = self.flags.clone();
+        Self {
+            flags_at: flags.as_mut_ptr().expose_provenance() as u64,
+            flags,
+            ..*self
+        }
+    }
+}
+
 impl OpenWords {
     pub(crate) const FLAGS_AT: usize = offset_of!(Self, flags_at);
     pub(crate) const COUNT: usize = offset_of!(Self, count);
