@@ -15,7 +15,7 @@ use crate::task::{Class, OpsState, RunState, class_of};
 const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
 
 /// How far the policy has come, and how its time has ended. Only this module changes it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Attachment {
     enabling: bool,
     attached: bool,
@@ -79,7 +79,7 @@ impl Attachment {
 }
 
 /// A scheduler.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scheduler {
     /// Its table. Nobody writes it once it is attached.
     pub ops: Ops,

@@ -19,7 +19,7 @@ pub(crate) struct Buffered {
 }
 
 /// The dispatch buffer of a CPU that asks for work (`struct scx_dsp_ctx`).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Buffer {
     entries: Vec<Buffered>,
     /// Tasks that moved to the local queue since the last call of `ops.dispatch` began.

@@ -8,7 +8,7 @@ use model::{Caller, Cause, EventMask, TaskId};
 use crate::dsq::DsqIndex;
 
 /// What is known of the decision that is being made.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Decisions {
     pub listens: bool,
     pub cause: Cause,
@@ -21,7 +21,7 @@ pub(crate) struct Decisions {
 }
 
 /// What those who listen have been told of beside decisions.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     /// Places, and those among them that are still to be described.
     pub places: BTreeSet<u32>,

@@ -29,7 +29,7 @@ struct Group {
 }
 
 /// All cgroups, by number; 0 is the root.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cgroups {
     groups: Vec<Group>,
     /// The policy is told of changes (`scx_cgroup_enabled`).

@@ -53,6 +53,7 @@ pub(crate) enum Directly {
 
 /// The contexts of the callbacks being executed. Nearly always there is one, so it has a place of
 /// its own.
+#[derive(Clone)]
 pub(crate) struct Contexts {
     innermost: Context,
     /// Whose callback it is. Outside of callbacks, and in each one that

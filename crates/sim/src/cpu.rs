@@ -130,6 +130,7 @@ pub enum Mode {
 }
 
 /// Kicks made on a CPU that wait for its next chance to take an interrupt, by target.
+#[derive(Clone)]
 pub struct Kicks {
     /// Plain, preempting and waiting kicks.
     pub kick: Mask,
@@ -154,7 +155,7 @@ impl Kicks {
 }
 
 /// Who is to run before the policy's tasks.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Others {
     /// Tasks that the stopper shall move away, and where to.
     pub to_move: Vec<(TaskId, CpuId)>,
@@ -182,6 +183,7 @@ impl Others {
 /// What each turn of its scheduler needs stands first and in two lines of a cache, but for what a
 /// CPU seldom does: of 64 CPUs not all stays in the nearest one.
 #[repr(C, align(64))]
+#[derive(Clone)]
 pub struct Cpu {
     /// What it runs.
     pub occupant: Occupant,

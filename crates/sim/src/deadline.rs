@@ -37,7 +37,7 @@ const fn ratio(whole: u64, part: u64) -> u64 {
 }
 
 /// All deadline tasks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Deadlines {
     /// Whether there has been one.
     any: bool,

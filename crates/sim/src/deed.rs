@@ -73,7 +73,7 @@ pub enum Rule {
 }
 
 /// The interventions of a run, and what of them goes on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Interventions {
     pub planned: Vec<Intervention>,
     /// The task that the next `dispatch` of a CPU takes.
@@ -84,7 +84,7 @@ pub(crate) struct Interventions {
 }
 
 /// The rules that hold.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// Where direct inserts go.
     pub no_direct: Option<u64>,
@@ -98,7 +98,7 @@ pub(crate) struct Rules {
 }
 
 /// How queues that the policy orders by virtual time are ordered instead.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum QueueOrder {
     /// By arrival.
     Arrival,

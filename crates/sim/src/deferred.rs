@@ -6,13 +6,14 @@ use std::collections::VecDeque;
 use model::{CpuId, PerCpu, TaskId};
 
 /// What is put off on each CPU. Nearly always there is nothing anywhere, which is one test.
+#[derive(Clone)]
 pub(crate) struct Deferred {
     cpus: PerCpu<Waiting>,
     /// How many inserts wait, and CPUs whose tasks are to be offered again.
     count: u32,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Waiting {
     /// Inserts into other CPUs' local queues.
     inserts: VecDeque<TaskId>,

@@ -21,20 +21,50 @@ const MANY_CPUS: usize = 32;
 
 impl Machine {
     /// Runs until the workload, the policy or the time ends.
-    // Not built in where the machine is made, so that a register says where it lies.
-    #[inline(never)]
     pub(crate) fn run(
         &mut self,
         vm: &mut Vm,
         audience: &mut Audience<'_>,
     ) -> Result<(), bpf::OutOfMemory> {
+        self.run_until::<false>(vm, audience, SimTime::ZERO)?;
+        audience.sample_at_end(self, vm);
+        Ok(())
+    }
+
+    /// Runs until all has happened that happens up to `time`. False if the run has ended by then;
+    /// then it is as [`Machine::run`] leaves it.
+    pub(crate) fn run_to(
+        &mut self,
+        vm: &mut Vm,
+        audience: &mut Audience<'_>,
+        time: SimTime,
+    ) -> Result<bool, bpf::OutOfMemory> {
+        self.run_until::<true>(vm, audience, time)
+    }
+
+    /// Runs on; with `STOPS` only up to `time`. Whether it has stopped there.
+    // Not built in where the machine is made, so that a register says where it lies.
+    #[inline(never)]
+    fn run_until<const STOPS: bool>(
+        &mut self,
+        vm: &mut Vm,
+        audience: &mut Audience<'_>,
+        time: SimTime,
+    ) -> Result<bool, bpf::OutOfMemory> {
         let has_many_cpus = usize::from(self.spec.cpus) > MANY_CPUS;
         self.queue
             .tell_soon(self.tasks.len() > MANY_TASKS, has_many_cpus);
         // One test for what few runs have.
         let is_watched = self.program.is_some() || audience.watches();
-        self.ticks_pass = self.ledger.costs().is_some() && !is_watched && !audience.samples();
-        while let Some(event) = self.queue.advance() {
+        self.ticks_pass =
+            self.ledger.costs().is_some() && !is_watched && !audience.samples() && !STOPS;
+        loop {
+            if STOPS && !self.is_halted() && self.queue.is_quiet_until(time) {
+                return Ok(!self.queue.is_empty());
+            }
+            let Some(event) = self.queue.advance() else {
+                break;
+            };
             let (cpu, now, what) = (event.cpu(), event.time(), event.what);
             if now > self.now {
                 audience.sample_before(self, vm, now);
@@ -67,8 +97,7 @@ impl Machine {
                 break;
             }
         }
-        audience.sample_at_end(self, vm);
-        Ok(())
+        Ok(false)
     }
 
     /// Lets those look who want to see the machine after each event.

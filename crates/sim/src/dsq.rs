@@ -32,6 +32,7 @@ const MOST_CURSORS: usize = 64;
 
 /// A queue. What inserts and removals of a short one need stands in the first line of a cache.
 #[repr(C, align(64))]
+#[derive(Clone)]
 struct Dsq {
     id: u64,
     /// First and last node of the list; nodes are tasks and cursors.
@@ -81,6 +82,7 @@ struct Place {
 }
 
 /// An open iteration over a queue.
+#[derive(Clone)]
 struct Cursor {
     dsq: DsqIndex,
     reverse: bool,
@@ -105,6 +107,7 @@ pub enum Mixed {
 
 /// All queues of the machine. Queues `0..cpus` are the CPUs' local ones, behind them comes one
 /// global queue for each node.
+#[derive(Clone)]
 pub struct Dsqs {
     queues: Vec<Dsq>,
     places: Vec<Place>,
@@ -119,6 +122,7 @@ pub struct Dsqs {
 }
 
 /// The queues of one scheduler, by their numbers.
+#[derive(Clone)]
 struct Names {
     /// Never walked: its order differs from process to process.
     by_id: HashMap<u64, DsqIndex, bpf::Keyed>,

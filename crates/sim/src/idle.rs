@@ -26,6 +26,7 @@ pub(crate) const PICK_IN_NODE: u64 = 2;
 /// serves both ways, and a search in a node sees the node's part.
 ///
 /// Only this module changes them, so that a claimed CPU stays out until it schedules.
+#[derive(Clone)]
 pub(crate) struct Idle {
     /// CPUs that idle and are not claimed.
     cpu: Mask,

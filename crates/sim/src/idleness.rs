@@ -23,7 +23,7 @@ const MOST_YEARS: u64 = 10;
 const YEAR_NS: u64 = 365 * 24 * 3_600 * 1_000_000_000;
 
 /// What was seen so far. Only this module changes it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Idleness {
     /// When the next look is due.
     due: SimTime,
@@ -38,7 +38,7 @@ pub(crate) struct Idleness {
 }
 
 /// CPU time that idled beside tasks, by cause.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Wasted {
     time: Nanos,
     /// The first task of which that was seen, and when its wait had begun.

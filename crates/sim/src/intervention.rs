@@ -28,16 +28,16 @@ impl Machine {
         if planned.is_empty() {
             return;
         }
-        for (index, it) in planned.iter().enumerate() {
+        // Those of a run that goes on are known already.
+        let known = self.interventions.as_ref();
+        let first = known.map_or(0, |known| known.planned.len());
+        for (index, it) in (first..).zip(&planned) {
             // A program may have taken time before its policy was attached.
             let when = it.at.max(self.now);
             self.queue
                 .push(when, CpuId(0), Pending::Intervene { index });
         }
-        self.interventions = Some(Box::new(Interventions {
-            planned,
-            ..Interventions::default()
-        }));
+        self.interventions_mut().planned.extend(planned);
     }
 
     /// Does what was planned under this number.

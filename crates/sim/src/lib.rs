@@ -16,6 +16,7 @@ mod buffer;
 mod cause;
 mod cgroup;
 mod change;
+mod checkpoint;
 mod clock;
 mod context;
 pub mod costs;
@@ -79,6 +80,7 @@ use bpf::{Image, InstanceError, LoadError, SetError, SetUpError};
 use model::{Advice, CPUS_MAX, MachineSpec, Nanos, PolicySpec};
 use workload::{Arrival, Group, Operation, RunSpec, Step};
 
+pub use crate::checkpoint::{Checkpoint, ResumedRun};
 pub use crate::deed::{Deed, Intervention, Rule};
 pub use crate::entries::EntryError;
 pub use crate::mirror::{MirrorError, cgroups};

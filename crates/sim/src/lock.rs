@@ -51,10 +51,10 @@ pub(crate) enum WhichLock {
 /// All locks of a machine. Only this module changes them.
 ///
 /// Boxed, so that a machine without them is no larger for them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Locks(Option<Box<Table>>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Table {
     /// What run queues are locked by.
     kind: RunQueueLock,

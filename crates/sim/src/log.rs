@@ -15,7 +15,7 @@ const MOST_FAULTS: usize = 5;
 const MOST_LINES: usize = 10;
 
 /// Texts of bounded length.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     printed: String,
     notes: Vec<String>,

@@ -35,7 +35,7 @@ use crate::ops::{Calls, Ops};
 use crate::pending::Pending;
 use crate::places::Places;
 use crate::profile::Ledger;
-use crate::program::Program;
+use crate::program::HeldProgram;
 use crate::queue::EventQueue;
 use crate::schedulers::PerSched;
 use crate::setup::SetupPlan;
@@ -54,6 +54,7 @@ pub(crate) type Vm = bpf::Instance<Machine>;
 /// writers. Fields that every turn needs come first, where an instruction that reads them is
 /// shorter.
 #[repr(C)]
+#[derive(Clone)]
 pub struct Machine {
     /// Run queues and what CPUs do. Every rule writes those of the CPU that it is about.
     pub(crate) cpus: PerCpu<Cpu>,
@@ -121,7 +122,7 @@ pub struct Machine {
     /// What the policy's loader does; see [`crate::setup`].
     pub(crate) setup: SetupPlan,
     /// The scheduler's own program, if there is one; see [`crate::program`].
-    pub(crate) program: Option<Box<Program>>,
+    pub(crate) program: HeldProgram,
     /// See [`crate::cgroup`].
     pub(crate) cgroups: Cgroups,
     /// Tasks of the deadline class; see [`crate::deadline`].
@@ -198,7 +199,7 @@ impl Machine {
             work_events: Vec::new(),
             work_error: None,
             setup,
-            program: None,
+            program: HeldProgram::default(),
             deadlines: Deadlines::default(),
             // Streams below this one belong to the workload.
             rng: Rng::new(seed, u64::MAX),
@@ -262,6 +263,11 @@ impl Machine {
     /// Whether a sink wants `kind`; nothing is built for one that nobody wants.
     pub(crate) fn wants(&self, kind: EventKind) -> bool {
         self.wants.has(kind)
+    }
+
+    /// Whether all kinds of `asked` are recorded.
+    pub(crate) fn wants_all(&self, asked: EventMask) -> bool {
+        self.wants.union(asked) == self.wants
     }
 
     /// Records an event of this moment.

@@ -129,6 +129,7 @@ impl MaskId {
 }
 
 /// The table of masks that tasks have.
+#[derive(Clone)]
 pub struct Masks {
     masks: Vec<Rc<Mask>>,
     counts: Vec<u32>,

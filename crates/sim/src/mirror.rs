@@ -21,8 +21,8 @@ use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
 use crate::task::Task;
 use crate::work::Birth;
-pub use cgroups::cgroups;
 use cgroups::CgroupMirrors;
+pub use cgroups::cgroups;
 pub(crate) use layout::Layouts;
 use layout::{ArgLayout, Layout, TURN_BYTES};
 use seen::Seen;
@@ -59,6 +59,7 @@ pub(crate) mod stale {
 }
 
 /// The mirrors.
+#[derive(Clone)]
 pub(crate) struct Mirror {
     layout: Layout,
     rules: &'static KernelRules,

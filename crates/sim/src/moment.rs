@@ -18,7 +18,7 @@ const MOST_INSTRUCTIONS_EACH_CPU: u64 = 1_000_000;
 const MOST_INSTRUCTIONS_EACH_CALLBACK: u64 = 100_000;
 
 /// What has been done without time passing. Only this module changes it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Moment {
     /// Turns of the scheduler.
     turns: u32,

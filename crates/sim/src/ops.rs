@@ -274,7 +274,7 @@ impl Ops {
 }
 
 /// What is known of the calls made so far. Only this module changes it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Calls {
     count: u64,
     /// What each callback did, if that was asked.

@@ -73,7 +73,7 @@ pub(crate) struct Hook {
 }
 
 /// Programs that are attached, in the order in which a kernel calls them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Hooks {
     pub all: Vec<Hook>,
     /// Links whose programs have faulted.

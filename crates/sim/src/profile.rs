@@ -47,7 +47,7 @@ pub(crate) struct Kinds {
 }
 
 /// What actions cost, and what was charged for them so far. Only this module changes it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     /// `None`: nothing costs anything.
     costs: Option<Costs>,

@@ -126,6 +126,32 @@ pub struct ProgramReport {
     pub waits: Vec<String>,
 }
 
+/// The program of a machine, if it has one.
+#[derive(Default)]
+pub(crate) struct HeldProgram(Option<Box<Program>>);
+
+impl Clone for HeldProgram {
+    /// A process is there once: the copy of a machine has no program. [`crate::Checkpoint`] is made
+    /// of machines without one only.
+    fn clone(&self) -> Self {
+        Self(None)
+    }
+}
+
+impl std::ops::Deref for HeldProgram {
+    type Target = Option<Box<Program>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for HeldProgram {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
 impl Program {
     /// A program that has not begun. `free`: its threads take no CPU.
     pub fn new(user: Box<dyn UserSpace>, door: Door<Machine>, name: String, free: bool) -> Self {

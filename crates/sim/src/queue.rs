@@ -105,6 +105,7 @@ const SOON: usize = 256;
 ///
 /// Source: Ahuja, Mehlhorn, Orlin and Tarjan (1990), "Faster Algorithms for the Shortest Path
 /// Problem".
+#[derive(Clone)]
 struct Later {
     /// No event here comes before it.
     base: u64,
@@ -206,7 +207,7 @@ fn draw_tie(rng: &mut Rng) -> u16 {
 }
 
 /// Tasks and CPUs of events that come soon.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Soon {
     /// Tasks whose timers expire, in no order, some more than once.
     pub tasks: Vec<TaskId>,
@@ -245,6 +246,7 @@ impl Soon {
 }
 
 /// An event for which there is no room at the front. The greatest is the one that comes first.
+#[derive(Clone)]
 struct Spilt {
     entry: QueueEntry,
     /// How many were spilt before: a heap keeps no order between equal ones.
@@ -284,6 +286,7 @@ impl Ord for Spilt {
 /// The next few events stand sorted in an array, of which the first is taken: most events come for
 /// this very moment or for one of the next, and few are there at a time. What was taken leaves its
 /// place, so that one that comes soon moves what is before it, and one that comes last moves none.
+#[derive(Clone)]
 pub struct EventQueue {
     /// The first event first, behind `begin` events that were taken.
     front: Vec<QueueEntry>,

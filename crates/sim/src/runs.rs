@@ -9,6 +9,7 @@ use model::user_space::UserSpace;
 use model::{CpuId, EventMask, Nanos, Sampler, SimTime, Sink, Summary};
 use workload::RunSpec;
 
+use crate::checkpoint::Checkpoint;
 use crate::deed::Intervention;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::{Layouts, Mirror};
@@ -144,18 +145,37 @@ impl<'a> Simulation<'a> {
             None => self.begin_policy(spec)?,
             Some(user) => self.begin_program(spec, user)?,
         };
-        machine.plan_interventions(self.interventions);
-        let audience = &mut self.audience;
-        run_machine(spec, &mut machine, &mut vm, audience)?;
-        // Detaching calls the policy, too, and that is no part of the run.
-        let tally = machine.calls.take_tally();
-        let summary = finish(&mut machine, &mut vm, audience);
-        let has_program = machine.program.is_some();
-        Ok(Finished {
-            summary,
-            tally,
-            program: has_program.then(|| machine.program_report()),
-        })
+        machine.plan_interventions(std::mem::take(&mut self.interventions));
+        begin_run(spec, &mut machine, &mut self.audience);
+        complete(spec, (&mut machine, &mut vm), &mut self.audience)
+    }
+
+    /// Runs up to `time`, so that several runs can go on from there: what happens at `time` has
+    /// happened. `None` if the run is over by then, or has a program of its own, of whose process
+    /// there is no copy.
+    ///
+    /// Whoever listens has heard all of it then, and listens on if it is given to
+    /// [`Checkpoint::resume`].
+    ///
+    /// # Errors
+    /// The errors of [`Simulation::start`].
+    ///
+    /// # Panics
+    /// If the run is watched or sampled: who looks into the machine sees whole runs.
+    pub fn checkpoint(mut self, time: SimTime) -> Result<Option<Checkpoint>, Error> {
+        let is_plain = self.audience.watcher.is_none() && !self.audience.samples();
+        assert!(is_plain, "a run that is looked into has no checkpoint");
+        check_machine(&self.spec.machine)?;
+        if self.user.is_some() {
+            return Ok(None);
+        }
+        let spec = self.spec.with_background().into_owned();
+        let (mut machine, mut vm) = self.begin_policy(&spec)?;
+        machine.plan_interventions(std::mem::take(&mut self.interventions));
+        begin_run(&spec, &mut machine, &mut self.audience);
+        let goes_on = machine.run_to(&mut vm, &mut self.audience, time)?;
+        machine.hand_over(&vm, &mut self.audience);
+        Ok(goes_on.then(|| Checkpoint::new(spec, machine, vm, time)))
     }
 
     /// Lets the program attach its policy, and no more: what it has loaded by then. A policy
@@ -244,13 +264,8 @@ fn with_threads<'a>(spec: Cow<'a, RunSpec>, user: Option<&User>) -> Cow<'a, RunS
     }
 }
 
-/// Lets the machine run to its end, whose tasks exist.
-fn run_machine(
-    spec: &RunSpec,
-    machine: &mut Machine,
-    vm: &mut Vm,
-    audience: &mut Audience<'_>,
-) -> Result<(), Error> {
+/// Says to those who listen what is to come, and when it ends.
+fn begin_run(spec: &RunSpec, machine: &mut Machine, audience: &mut Audience<'_>) {
     let duration = duration_of(spec, machine);
     let workload = Arc::clone(&machine.workload);
     let header = workload.header(&spec.policy.name, &spec.machine, spec.seed, duration);
@@ -259,7 +274,36 @@ fn run_machine(
     if let Some(end) = duration.or(disturber.map(|_| MOST_WITHOUT_END)) {
         machine.end_at(end);
     }
+}
+
+/// Lets a run that has begun go on to its end, and says what is left of it.
+pub(crate) fn complete(
+    spec: &RunSpec,
+    (machine, vm): (&mut Machine, &mut Vm),
+    audience: &mut Audience<'_>,
+) -> Result<Finished, Error> {
+    run_machine(spec, machine, vm, audience)?;
+    // Detaching calls the policy, too, and that is no part of the run.
+    let tally = machine.calls.take_tally();
+    let summary = finish(machine, vm, audience);
+    let has_program = machine.program.is_some();
+    Ok(Finished {
+        summary,
+        tally,
+        program: has_program.then(|| machine.program_report()),
+    })
+}
+
+/// Lets the machine run to its end, whose tasks exist.
+fn run_machine(
+    spec: &RunSpec,
+    machine: &mut Machine,
+    vm: &mut Vm,
+    audience: &mut Audience<'_>,
+) -> Result<(), Error> {
     machine.run(vm, audience)?;
+    let has_end = latest_end(spec).0.is_some();
+    let disturber = disturber(spec).filter(|_| !has_end);
     if let Some(name) = disturber.filter(|_| machine.now >= SimTime::ZERO + MOST_WITHOUT_END) {
         machine.note(format!(
             "nothing says when the run ends, and `{name}` goes on for ever: it was ended after \

@@ -22,7 +22,7 @@ impl SchedId {
 
 /// Something of each scheduler. The root's has a place of its own: where no other one is loaded, to
 /// choose takes one comparison at most.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PerSched<T> {
     pub root: T,
     /// Of all others, in the order of their numbers.

@@ -96,7 +96,7 @@ impl Failure {
 }
 
 /// What the policy's loader puts into maps and runs, and which of it failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SetupPlan {
     entries: Vec<Entries>,
     runs: Vec<SetupRun>,

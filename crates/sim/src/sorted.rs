@@ -23,7 +23,7 @@ const SPARE: usize = 4;
 type Chunk = Vec<(QueueKey, TaskId)>;
 
 /// Tasks by key. No two keys are equal.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sorted {
     /// The first chunk: of a short queue the only one, so it is found without a search. Empty only
     /// if there is no task.

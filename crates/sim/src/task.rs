@@ -133,6 +133,7 @@ pub struct Family {
 }
 
 /// Parts of a task that its turns do not need.
+#[derive(Clone)]
 pub struct Seldom {
     /// The kernel's `comm`: at most 15 bytes. Boxed, because each task keeps one and none grows.
     pub comm: Box<str>,
@@ -157,6 +158,7 @@ pub struct Seldom {
 /// What each of its turns needs stands in the first three lines of a cache: with 1,000 tasks
 /// nothing of one is still in the nearest cache when its turn comes.
 #[repr(C, align(64))]
+#[derive(Clone)]
 pub struct Task {
     /// Address of its `task_struct` mirror; 0 when it has been reaped.
     pub address: u64,

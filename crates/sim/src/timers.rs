@@ -22,7 +22,7 @@ const MOST_STALE: u32 = 1_000_000;
 
 /// BPF timers that are armed. Each arming has a number of its own, so that the expiry of one that
 /// was armed anew or cancelled is recognised.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ArmedTimers {
     number_of: BTreeMap<u64, u64>,
     address_of: BTreeMap<u64, u64>,

@@ -5,6 +5,7 @@ use model::{CpuId, MachineSpec};
 use crate::mask::Mask;
 
 /// Cores, caches, NUMA nodes: CPUs with neighbouring numbers belong together.
+#[derive(Clone)]
 pub(crate) struct Topology {
     cpus: u16,
     threads: u16,

@@ -16,7 +16,7 @@ use crate::cause::Decisions;
 use crate::context::Contexts;
 
 /// Whose custody has ended without the policy having been told. Only [`crate::custody`] changes it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Custody {
     pub released: VecDeque<TaskId>,
     /// The task that comes into a queue now is on its way to another CPU, and the kernel does not
@@ -26,6 +26,7 @@ pub(crate) struct Custody {
 
 /// State of the code that executes now. Every field names its writers.
 #[repr(C)]
+#[derive(Clone)]
 pub(crate) struct Turn {
     /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's. Written for
     /// each event by [`crate::drive`] alone.

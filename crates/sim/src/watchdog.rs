@@ -15,6 +15,7 @@ fn initial_jiffies(hz: u32) -> u64 {
 
 /// The tasks that are runnable and do not run, in no order: to come and to go costs the same
 /// however many wait, and only a look, of which there are two in a timeout, passes over all.
+#[derive(Clone)]
 pub(crate) struct Watchdog {
     /// A task of this list knows its place in it.
     waiting: Vec<TaskId>,

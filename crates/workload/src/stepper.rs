@@ -123,7 +123,7 @@ impl TaskFault {
 /// One task's place in its work, its variables, and its stream of random numbers.
 // What a quick step needs stands first, so that the machine's own part can share a line of the
 // cache with it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Stepper {
     /// Number of the next instruction.
@@ -145,7 +145,7 @@ pub struct Stepper {
 }
 
 /// What a task keeps that has deadlines, measures spans or uses disks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Kept {
     /// Spans that have begun.
     spans: Vec<(u32, SimTime)>,

@@ -64,7 +64,7 @@ fn from_pid(ctx: &mut Ctx<'_>, [pid, ..]: [u64; 5]) -> Return {
 impl Machine {
     /// The task with this pid, unless it has been reaped.
     fn task_of_pid(&self, pid: u32) -> Option<TaskId> {
-        let id = match &self.program {
+        let id = match &*self.program {
             Some(program) => self.task_beside(program, pid)?,
             // Pids are given out in order.
             None => {

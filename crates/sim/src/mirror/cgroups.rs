@@ -72,6 +72,7 @@ impl CgroupLayout {
 }
 
 /// The mirrors of all cgroups, by number. They last as long as the run.
+#[derive(Clone)]
 pub(super) struct CgroupMirrors {
     places: Vec<Place>,
     layout: CgroupLayout,

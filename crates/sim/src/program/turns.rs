@@ -73,7 +73,7 @@ impl Machine {
             program.group = self.workload.groups.len() as u32 - 1;
             self.work.set_program(program.group);
         }
-        self.program = Some(Box::new(program));
+        *self.program = Some(Box::new(program));
         let program = self.program();
         let (pid, clock) = (program.new_pid(), program.clock);
         self.add_thread(pid, name, State::Ready(clock));

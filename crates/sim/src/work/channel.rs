@@ -38,7 +38,7 @@ struct Message {
 }
 
 /// One instance of a channel.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue {
     kind: ChannelKind,
     capacity: Capacity,

@@ -57,7 +57,7 @@ impl Request {
 }
 
 /// Where the deadline elevator stands.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Row {
     writes: bool,
     /// Requests of this row so far.
@@ -69,7 +69,7 @@ struct Row {
 }
 
 /// A disk and its queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Drive {
     rng: Rng,
     waiting: Waiting,

@@ -6,7 +6,7 @@ use model::{SimTime, TaskId};
 use workload::{Listener, Woken};
 
 /// One listening socket.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Listening {
     /// Connections that may wait: one more than the backlog (`sk_acceptq_is_full()`, Linux 6.18,
     /// `include/net/sock.h`).

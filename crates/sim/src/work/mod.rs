@@ -43,6 +43,7 @@ use task::{Task, Waits};
 const BORN_MAX: usize = 1_000_000;
 
 /// A workload in execution.
+#[derive(Clone)]
 pub struct Work {
     workload: Arc<Workload>,
     cpus: u16,
@@ -75,7 +76,7 @@ pub struct Work {
 }
 
 /// Who belongs to a group.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Members {
     /// By index; `None` while a birth is under way, and for ever if it failed.
     tasks: Vec<Option<TaskId>>,

@@ -47,7 +47,7 @@ struct Page {
 }
 
 /// Pages of a disk's cache, or of all tasks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pages {
     order: Order,
     pages: BTreeMap<Key, Page>,

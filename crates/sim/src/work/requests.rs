@@ -23,7 +23,7 @@ struct Request {
 }
 
 /// One `[arrival.A]` in execution.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     source: Source,
     rng: Rng,

@@ -23,7 +23,7 @@ const SWAPS_FROM: u64 = 100;
 const SWAPPINESS: u64 = 60;
 
 /// Memory that is limited.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Frames {
     declared: Memory,
     /// Pages that are in use, are being filled, or are being written to make room.
@@ -41,7 +41,7 @@ pub(super) struct Frames {
 }
 
 /// Everything that is kept on disks and in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Storage {
     pub drives: Vec<Drive>,
     /// The cache of each disk.

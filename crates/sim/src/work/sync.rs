@@ -6,7 +6,7 @@ use model::TaskId;
 use workload::{Handoff, Lock, LockKind};
 
 /// All locks of one declaration. Only those that somebody holds or waits for take memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Locks {
     handoff: Handoff,
     /// A task may take again what it holds.
@@ -15,7 +15,7 @@ pub(super) struct Locks {
 }
 
 /// One lock that somebody holds or waits for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Held {
     owner: Option<TaskId>,
     /// Those who have it for reading; empty while there is an owner.
@@ -145,7 +145,7 @@ impl Held {
 }
 
 /// A counting semaphore.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tokens {
     value: u32,
     waiters: VecDeque<TaskId>,
@@ -180,7 +180,7 @@ impl Tokens {
 }
 
 /// A barrier.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Gate {
     parties: u32,
     waiters: Vec<TaskId>,

@@ -77,7 +77,7 @@ impl Touch {
 /// A task.
 ///
 /// What a step that only takes time needs stands first and in one line of a cache.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Task {
     /// Actions before its next command.

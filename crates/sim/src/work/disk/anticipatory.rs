@@ -68,7 +68,7 @@ impl Mean {
 }
 
 /// How a task reads.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Habits {
     /// Its requests that wait or are served.
     under_way: u32,
@@ -96,7 +96,7 @@ enum State {
 }
 
 /// Where the anticipatory elevator stands.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Anticipation {
     /// Whether this is a batch of writes.
     writes: bool,

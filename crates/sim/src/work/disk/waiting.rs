@@ -7,7 +7,7 @@ use model::SimTime;
 use super::Request;
 
 /// A request that waits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     since: SimTime,
     kind: usize,
@@ -16,7 +16,7 @@ struct Entry {
 
 /// Requests that wait, each with a number that grows in the order of coming. There are two kinds,
 /// 0 and 1, which an elevator treats apart.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     entries: BTreeMap<u64, Entry>,
     /// First page and number, by kind.
