@@ -7,6 +7,7 @@ mod births;
 mod both_back_ends;
 mod cfs;
 mod cgroups;
+mod checkpoints;
 mod classes;
 mod conservation;
 mod costs;

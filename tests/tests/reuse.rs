@@ -8,7 +8,7 @@ use model::{EventMask, Nanos, Rng, SimTime};
 use runslice_tests::faulty;
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
-use sim::{Backend, Options, Simulation};
+use sim::{Backend, Finished, Options, Simulation};
 use traces::TraceHash;
 use workload::RunSpec;
 
@@ -16,12 +16,27 @@ use workload::RunSpec;
 const CHILD: &str = "RUNSLICE_ONE_FRESH_RUN";
 
 /// A run, and how it is computed.
-struct Varied {
-    name: String,
-    spec: RunSpec,
-    options: Options,
+pub struct Varied {
+    /// What tells it from the others.
+    pub name: String,
+    /// The run.
+    pub spec: RunSpec,
+    /// How it is computed.
+    pub options: Options,
     /// Whether somebody listens to decisions, for whom other code is executed.
-    decides: bool,
+    pub decides: bool,
+}
+
+impl Varied {
+    /// A run as usual.
+    pub fn new(name: String, spec: RunSpec) -> Self {
+        Self {
+            name,
+            spec,
+            options: Options::default(),
+            decides: false,
+        }
+    }
 }
 
 /// Tasks that wake each other, sleep and use the CPU.
@@ -49,7 +64,8 @@ const BUSY: &[&str] = &[
     "vtime",
 ];
 
-fn all() -> Vec<Varied> {
+/// Runs of many policies, sound and faulty ones, on several machines, each computed in four ways.
+pub fn varied_runs() -> Vec<Varied> {
     let mut all = Vec::new();
     let mut add = |name: String, spec: RunSpec| {
         for (what, options, decides) in ways() {
@@ -120,7 +136,15 @@ fn ways() -> [(&'static str, Options, bool); 4] {
 }
 
 /// Listens to all events, or to all but decisions.
-struct Hash(TraceHash, bool);
+#[derive(Clone)]
+pub struct Hash(TraceHash, bool);
+
+impl Hash {
+    /// Of no event.
+    pub fn new(decides: bool) -> Self {
+        Self(TraceHash::new(), decides)
+    }
+}
 
 impl model::Sink for Hash {
     fn wants(&self) -> EventMask {
@@ -146,11 +170,16 @@ impl model::Sink for Hash {
 
 /// All that a run leaves, in one line. A run that cannot be made leaves an error.
 fn result(run: &Varied) -> String {
-    let mut hash = Hash(TraceHash::new(), run.decides);
+    let mut hash = Hash::new(run.decides);
     let finished = Simulation::new(&run.spec)
         .with_options(run.options)
         .with_sink(&mut hash)
         .start();
+    line_of(finished, &hash)
+}
+
+/// What a run has left, in one line.
+pub fn line_of(finished: Result<Finished, sim::Error>, hash: &Hash) -> String {
     let left = finished.map_or_else(
         |error| format!("{error}: {:?}", std::error::Error::source(&error)),
         |finished| format!("{:?}", finished.summary),
@@ -163,7 +192,7 @@ fn result(run: &Varied) -> String {
 #[test]
 fn one_fresh_run_of_another_process() {
     let Ok(name) = env::var(CHILD) else { return };
-    let run = all().into_iter().find(|run| run.name == name);
+    let run = varied_runs().into_iter().find(|run| run.name == name);
     print!("\nresult {}\n", result(&run.expect("a run of this name")));
 }
 
@@ -187,7 +216,7 @@ fn fresh(name: &str) -> String {
 /// process of its own.
 #[test]
 fn any_sequence_of_runs_comes_to_what_each_is_alone() {
-    let all = all();
+    let all = varied_runs();
     let mut known: BTreeMap<&str, String> = BTreeMap::new();
     let mut rng = Rng::new(56, 0);
     let mut order: Vec<&Varied> = all.iter().chain(&all).collect();
