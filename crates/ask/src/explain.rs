@@ -10,12 +10,16 @@ use workload::RunSpec;
 
 use crate::error::Error;
 use crate::input;
+use crate::measure::{self, Measure};
 use crate::right;
 use crate::runner::Runner;
 use crate::runs::say_end;
 use crate::services::Services;
 use crate::trial::{self, Trials};
 use crate::unset;
+
+/// Of single waits so many are tried, the longest: each takes up to twenty times the run.
+const TRIED_WAITS: usize = 5;
 
 /// Explains the fault of a run, and waits in it.
 #[derive(Clone, Debug)]
@@ -52,6 +56,12 @@ pub struct Explanation {
     pub trials: Option<Trials>,
     /// Single waits that were asked for.
     pub waits: Vec<Wait>,
+    /// What trials say of each of them.
+    pub wait_trials: Vec<Trials>,
+    /// What of the measures is large.
+    pub large: Vec<Measure>,
+    /// In how many plays on a real kernel the fault showed, in words, if that was asked for.
+    pub played: Option<String>,
     /// What the source does not tell.
     pub missing: Vec<String>,
     /// The command that shows it again.
@@ -81,6 +91,9 @@ impl Explanation {
             measured: observer.measured().filter(|_| observer.has_decisions()),
             trials: None,
             waits: observer.worst(),
+            wait_trials: Vec::new(),
+            large: Vec::new(),
+            played: None,
             missing,
             again,
             end: None,
@@ -116,11 +129,23 @@ impl Explanation {
 
     /// As this, of a run that nobody can repeat.
     fn untried(self, why: &str) -> Self {
-        let trials = self.finding.as_ref().map(|it| Trials::none(it, why));
-        Self { trials, ..self }
+        let none = |finding| Trials::none(finding, why);
+        let trials = self.finding.as_ref().map(none);
+        let waits = self.waits.iter().map(|wait| none(&wait.finding));
+        let wait_trials = waits.collect();
+        // Nothing can be compared with: how often tasks move depends most on their load.
+        let measured = self.measured.as_ref();
+        let mut large = measured.map_or_else(Vec::new, measure::beyond);
+        large.retain(|it| *it == Measure::Idle);
+        Self {
+            trials,
+            wait_trials,
+            large,
+            ..self
+        }
     }
 
-    /// As this, of the run of `spec`, with what trials say of it.
+    /// As this, of the run of `spec`, with what trials say of it and of the longest waits.
     ///
     /// # Errors
     /// When nobody waits for the answer any more.
@@ -132,6 +157,18 @@ impl Explanation {
     ) -> anyhow::Result<Self> {
         if let Some(finding) = &mut self.finding {
             self.trials = Some(trial::attempt(services, (spec, options), finding)?);
+        }
+        for (at, wait) in self.waits.iter_mut().enumerate() {
+            let finding = &mut wait.finding;
+            let trials = if at < TRIED_WAITS {
+                trial::attempt(services, (spec, options), finding)?
+            } else {
+                Trials::none(finding, "only the longest waits are tried")
+            };
+            self.wait_trials.push(trials);
+        }
+        if let Some(measured) = &self.measured {
+            self.large = measure::large(services, spec, measured)?;
         }
         Ok(self)
     }

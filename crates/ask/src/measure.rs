@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use explain::why::{Fault, Measured, Observer};
-use model::PolicySpec;
+use model::{Nanos, PolicySpec};
+use stats::MachineReport;
 use workload::RunSpec;
 
 use crate::runner::Runner;
@@ -93,6 +94,85 @@ impl Measure {
         let limit = limit.map(|limit| format!(" < {limit}{}", self.unit()));
         format!("{word}{}", limit.unwrap_or_default())
     }
+}
+
+/// CPU time of the machine in a run that is measured.
+const LEAST: Nanos = Nanos::from_millis(100);
+
+/// The measures that are large in a run of `spec`: see [`is_large`]. `fifo` runs only if one may
+/// be.
+///
+/// # Errors
+/// When the machine is bad.
+pub fn large(
+    services: &Services<'_>,
+    spec: &RunSpec,
+    measured: &Measured,
+) -> anyhow::Result<Vec<Measure>> {
+    let mut beyond = beyond(measured);
+    if !beyond.is_empty() {
+        let usual = of_fifo(services, spec)?;
+        beyond.retain(|measure| is_large(*measure, measured, &usual));
+    }
+    Ok(beyond)
+}
+
+/// The measures that are beyond what is large whatever the load is. A shorter time than [`LEAST`]
+/// says nothing of a second.
+#[must_use]
+pub fn beyond(measured: &Measured) -> Vec<Measure> {
+    let all = Measure::ALL.into_iter();
+    let all = all.filter(|it| it.of(measured) >= it.large() as f64);
+    all.filter(|_| measured.whole >= LEAST).collect()
+}
+
+/// Whether it is beyond what is large whatever the load is, and twice what `fifo` comes to under
+/// the same load.
+#[must_use]
+pub fn is_large(measure: Measure, measured: &Measured, usual: &Measured) -> bool {
+    let value = measure.of(measured);
+    value >= measure.large() as f64 && value >= 2.0 * measure.of(usual)
+}
+
+/// What was measured of the run of `spec`, of which this was `counted`, preemptions last, and what
+/// of that is large. A run whose count leaves no doubt that nothing is large is not made again, nor
+/// is that of a program, because its own time would be spent twice.
+///
+/// # Errors
+/// When the policy or the machine is bad.
+pub fn of_run(
+    services: &Services<'_>,
+    (spec, options): (&RunSpec, sim::Options),
+    counted: (&MachineReport, u64),
+) -> anyhow::Result<Option<(Measured, Vec<Measure>)>> {
+    if spec.policy.program.is_some() || !may_be_large(counted) {
+        return Ok(None);
+    }
+    let mut observer = Observer::new(0, None).with_measures();
+    let _summary = Runner::new(spec, services)
+        .with_options(options)
+        .with_sink(&mut observer)
+        .start()?;
+    let Some(measured) = observer.measured() else {
+        return Ok(None);
+    };
+    let large = large(services, spec, &measured)?;
+    Ok(Some((measured, large)))
+}
+
+/// Whether a measure may be large. The report counts each of them, and some more: short waits,
+/// tasks that may not use an idle CPU, and turns that ended with their slice.
+fn may_be_large((report, preempts): (&MachineReport, u64)) -> bool {
+    let cpu_time = report.elapsed.get().max(1) as f64 * f64::from(report.cpus.max(1));
+    let rate = |count: u64| count as f64 * 1e9 / cpu_time;
+    Measure::ALL.into_iter().any(|measure| {
+        let most = match measure {
+            Measure::Idle => report.idle_while_waiting.get() as f64 * 100.0 / cpu_time,
+            Measure::Preemptions => rate(preempts),
+            Measure::Migrations => rate(report.migrations),
+        };
+        most >= measure.large() as f64
+    })
 }
 
 /// What the same load comes to under `fifo`, which runs every task in turn on any CPU.

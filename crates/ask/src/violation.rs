@@ -180,22 +180,20 @@ fn too_large(
         let Property::Measure(measure, limit) = property else {
             continue;
         };
-        let value = measure.of(&measured);
-        let limit = match limit {
-            Some(limit) => *limit as f64,
+        let is_broken = match limit {
+            Some(limit) => measure.of(&measured) >= *limit as f64,
             // What is not large needs no comparison.
-            None if value < measure.large() as f64 => continue,
+            None if measure.of(&measured) < measure.large() as f64 => false,
             None => {
                 let known = match fifo.take() {
                     Some(known) => known,
                     None => measure::of_fifo(services, spec)?,
                 };
-                let usual = 2.0 * measure.of(&known);
-                fifo = Some(known);
-                usual.max(measure.large() as f64)
+                let usual = fifo.insert(known);
+                measure::is_large(*measure, &measured, usual)
             }
         };
-        if value >= limit {
+        if is_broken {
             return Ok(Some(*measure));
         }
     }

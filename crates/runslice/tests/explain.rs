@@ -88,6 +88,32 @@ fn a_share_gives_a_status_only_if_somebody_promises_or_asks_for_it() {
     );
 }
 
+/// Of a policy that wastes CPU time in two ways each is told, not the first alone.
+#[test]
+fn what_is_large_is_told_by_sim_and_by_explain_alike() {
+    let folder = Folder::new("large");
+    let object = runslice_tests::policy::object("wasteful").expect("a test policy");
+    fs::write(folder.0.join("wasteful.bpf.o"), &*object).expect("writable");
+    let load = "[workload]\nname = \"short\"\nstop = \"duration:500ms\"\n[machine]\ncpus = 4\n\
+        [task.short]\ncount = 12\ndo = \"loop(inf)[ run(800us), sleep(1200us) ]\"\n";
+    fs::write(folder.0.join("short.toml"), load).expect("writable");
+    let sim = folder.said("sim wasteful.bpf.o -w short.toml", 0);
+    let explain = folder.said("explain wasteful.bpf.o -w short.toml", 0);
+    let explain: Vec<_> = explain.split_whitespace().collect();
+    let explain = explain.join(" ");
+    for word in ["idle-beside-waiting", "preemptions"] {
+        let told = sim.lines().find(|line| line.contains(word));
+        let told = told.unwrap_or_else(|| panic!("no {word} in {sim}"));
+        let (_, told) = told.split_once(&format!("{word} (")).expect("its amount");
+        let wanted = format!("large: {word} ({told}");
+        assert!(explain.contains(&wanted), "{wanted}: {explain}");
+    }
+    // Under `fifo` nothing is.
+    let sim = folder.said("sim fifo -w short.toml", 0);
+    let explain = folder.said("explain fifo -w short.toml", 0);
+    assert!(!sim.contains("beside-waiting") && !explain.contains("large:"), "{sim}{explain}");
+}
+
 #[test]
 fn a_run_without_a_fault_ends_well_and_its_longest_waits_are_told() {
     let folder = Folder::new("well");

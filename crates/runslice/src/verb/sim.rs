@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ask::load_source::LoadSource;
+use ask::measure;
 use ask::simulate::Simulate;
 use clap::Args;
 use model::{Nanos, Sink};
@@ -21,6 +22,7 @@ use workload::RunSpec;
 use crate::about::About;
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
+use crate::explanation::text;
 use crate::look::LookOptions;
 use crate::policy::FoundPolicy;
 use crate::progress::Progress;
@@ -250,6 +252,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let starved = report_starved(request, format, &results);
     let starved = starved | waits::report(request.wait_limit(), &results);
     let starved = starved | fails(request, &specs)?;
+    say_large(request, &specs, &results)?;
     let ejected = report_ejections(request, format, &results);
     if ejected == Status::Ejected {
         for spec in &specs {
@@ -259,6 +262,33 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         }
     }
     Ok(if starved { Status::Ejected } else { ejected })
+}
+
+/// Says on standard error what of the measures is large in the first run of each policy, which is
+/// no fault by itself: `explain` says the same.
+fn say_large(request: &Sim, specs: &[RunSpec], results: &Results) -> anyhow::Result<()> {
+    let options = request.run.limits.options();
+    for spec in specs {
+        let outcomes = &results.outcomes;
+        let of = |it: &&Outcome| it.policy == spec.policy.name;
+        let Some(report) = outcomes.iter().find(of).map(|it| &it.report) else {
+            continue;
+        };
+        let first = RunSpec {
+            seed: report.seed,
+            ..spec.clone()
+        };
+        let counted = (&report.machine, report.all.preempt.count);
+        let Some((measured, large)) = measure::of_run(&COMPUTER, (&first, options), counted)?
+        else {
+            continue;
+        };
+        for measure in large {
+            let words = text::large_words(measure, &measured);
+            say("runslice", &format!("{}: {words}", spec.policy.name));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a run breaks one of the properties that its results do not tell. Says which.

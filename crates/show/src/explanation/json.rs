@@ -1,7 +1,7 @@
 //! An explanation for scripts.
 
 use ask::AnswerKind;
-use ask::trial::{CureTrial, Unproven};
+use ask::trial::{CureTrial, Trials, Unproven};
 use explain::why::{Act, Dumped, Finding, Idling, Measured, QueueView, Share, Standing, Victim};
 use serde_json::{Value, json};
 
@@ -10,30 +10,39 @@ use super::Explanation;
 /// The text, one object.
 #[must_use]
 pub fn of(explanation: &Explanation) -> String {
-    let waits = explanation
-        .waits
-        .iter()
-        .map(|wait| json!({ "waited_ns": wait.span.get(), "finding": finding(&wait.finding) }));
+    let waits = explanation.waits.iter().enumerate().map(|(at, wait)| {
+        let mut one = json!({ "waited_ns": wait.span.get(), "finding": finding(&wait.finding) });
+        of_trials(&mut one, explanation.wait_trials.get(at));
+        one
+    });
     let last = explanation.dumps.last();
-    let trials = explanation.trials.as_ref();
-    let tried = trials.into_iter().flat_map(|it| &it.tried).map(trial);
+    let large = explanation.large.iter().map(|it| it.fault().word());
     let mut all = json!({
         AnswerKind::Explanation.key(): AnswerKind::Explanation.version(),
         "finding": explanation.finding.as_ref().map(finding),
         "measured": explanation.measured.as_ref().map(measured),
-        "trials": tried.collect::<Vec<_>>(),
-        "is_contract": trials.is_some_and(|it| it.is_contract),
-        "is_proven": trials.is_some_and(|it| it.unproven.is_none()),
-        "not_proven": trials.and_then(|it| it.unproven.as_ref()).map(Unproven::text),
+        "large": large.collect::<Vec<_>>(),
         "waits": waits.collect::<Vec<_>>(),
         "not_known": last.map_or(&explanation.missing, |last| &last.missing),
+        "played": explanation.played,
         "again": explanation.again,
     });
+    of_trials(&mut all, explanation.trials.as_ref());
     if last.is_some() {
         all["dumps"] = explanation.dumps.iter().map(dump).collect();
         all["dumps_left_out"] = explanation.dumps_left_out.into();
     }
     format!("{all:#}")
+}
+
+/// Puts what trials say into an object.
+fn of_trials(of: &mut Value, trials: Option<&Trials>) {
+    let tried = trials.into_iter().flat_map(|it| &it.tried).map(trial);
+    of["trials"] = tried.collect();
+    of["is_contract"] = trials.is_some_and(|it| it.is_contract).into();
+    of["is_proven"] = trials.is_some_and(|it| it.unproven.is_none()).into();
+    let why = trials.and_then(|it| it.unproven.as_ref());
+    of["not_proven"] = why.map(Unproven::text).into();
 }
 
 fn dump(dumped: &Dumped) -> Value {

@@ -40,6 +40,9 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
         }
         None => {}
     }
+    if let Some(played) = &explanation.played {
+        text.item("played", played);
+    }
     for (at, wait) in explanation.waits.iter().enumerate() {
         if at > 0 || explanation.finding.is_some() {
             text.out.push('\n');
@@ -50,10 +53,12 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
             explanation.waits.len(),
             wait.span
         ));
-        text.finding(&wait.finding, None);
+        text.finding(&wait.finding, explanation.wait_trials.get(at));
     }
     if let Some(measured) = &explanation.measured {
-        text.large(measured);
+        for large in &explanation.large {
+            text.item("large", &large_words(*large, measured));
+        }
     }
     for missing in &explanation.missing {
         text.item("not known", missing);
@@ -63,6 +68,12 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
         let _ = write!(text.out, "\nAgain:\n{INDENT}{again}\n");
     }
     text.out
+}
+
+/// That a measure is large, which is no fault by itself.
+#[must_use]
+pub fn large_words(measure: Measure, measured: &Measured) -> String {
+    format!("{} ({})", measure.fault().word(), amount(measure, measured))
 }
 
 /// What was measured, in words.
@@ -221,9 +232,17 @@ impl Text {
     /// Why it is a fault, or is none.
     fn verdict(&mut self, finding: &Finding) {
         let words = match (finding.tier(), &finding.verdict.share) {
+            _ if finding.fault == Fault::Outranked && finding.verdict.has_server => {
+                "no fault of the policy, but of somebody: from 7.0 on the kernel's deadline server \
+                 owes its tasks 50 ms of each second (the simulated machine has no such server)"
+            }
             (Some(Tier::Contract), _) if finding.fault == Fault::Outranked => {
                 "the kernel's rule: before 7.0 its watchdog ends a policy whose tasks wait behind \
                  real-time or deadline tasks"
+            }
+            _ if finding.fault == Fault::Outranked && !self.is_dump => {
+                "no fault: before 7.0 the kernel gives real-time and deadline tasks all that they \
+                 want"
             }
             (Some(Tier::NoRival), _) => {
                 "no rival: it could run on a CPU that idles, at nobody's expense"
@@ -232,24 +251,6 @@ impl Text {
             _ => return,
         };
         self.item("verdict", words);
-            _ if finding.fault == Fault::Outranked && finding.verdict.has_server => {
-                "no fault of the policy, but of somebody: from 7.0 on the kernel's deadline server \
-                 owes its tasks 50 ms of each second (the simulated machine has no such server)"
-            }
-    }
-
-    /// Says that CPUs idled for long, which is no fault by itself. How often tasks are preempted
-    /// and change their CPU depends more on the load: only a comparison tells whether that is much.
-            _ if finding.fault == Fault::Outranked && !self.is_dump => {
-                "no fault: before 7.0 the kernel gives real-time and deadline tasks all that they \
-                 want"
-            }
-    fn large(&mut self, measured: &Measured) {
-        let idle = Measure::Idle;
-        if idle.of(measured) >= idle.large() as f64 {
-            let words = format!("{} ({})", idle.fault().word(), amount(idle, measured));
-            self.item("large", &words);
-        }
     }
 
     fn lock(&mut self, lock: &HeldLock) {
