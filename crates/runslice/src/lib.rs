@@ -14,6 +14,7 @@ mod cli;
 mod comparison;
 mod complete;
 mod computer;
+mod confirm;
 pub mod door;
 mod exit;
 mod fidelity;

@@ -13,6 +13,7 @@ use workload::RunSpec;
 
 use crate::about::About;
 use crate::computer::COMPUTER;
+use crate::confirm::Confirm;
 use crate::exit::{Status, UsageError};
 use crate::explanation::{Explanation, json, text};
 use crate::machine_options::MachineOptions;
@@ -85,6 +86,9 @@ pub struct Explain {
     /// `runslice explain FILE` repeat the run. It takes 10 minutes at most.
     #[arg(long, value_name = "FILE", requires = "policy", conflicts_with_all = ["task", "worst"])]
     shrink: Option<PathBuf>,
+
+    #[command(flatten)]
+    confirm: Confirm,
 
     /// Right by which shares of the CPUs are judged: weight, cgroup, rank, deadline or none.
     /// Default: the one that the policy declares in its section `right`.
@@ -203,14 +207,14 @@ impl Explain {
             (Some(name), _) => (Written::find(&COMPUTER, name)?, self.scale.clone()),
             (None, Some(bound)) => (bound.workload.clone(), bound.scale.clone()),
             (None, None) => {
-                let message = "--shrink needs a workload: give --workload";
+                let message = "--shrink and --confirm need a workload: give --workload";
                 return Err(UsageError::new(message).into());
             }
         };
         let program = spec.policy.program.as_ref();
         if program.is_some_and(|it| it.recorded.is_some()) || workload.is_import() {
-            let message = "--shrink needs an object or --scheduler, and a workload file (.toml): \
-                           a recording of a program fits no smaller run";
+            let message = "--shrink and --confirm need an object or --scheduler, and a workload \
+                           file (.toml): a recording of a program fits no other run";
             return Err(UsageError::new(message).into());
         }
         Ok(Case {
@@ -239,20 +243,39 @@ fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
             None => end,
         };
         let case = request.case(&found, &spec, end)?;
-        return smallest(case, finding.clone(), (path, request.right));
+        return smallest(case, finding.clone(), (path, request));
     }
     Ok(Explanation {
         again: Some(About::again()),
+        played: played(request, (&found, &spec), &explanation)?,
         ..explanation
     })
+}
+
+/// What plays on a kernel say of a run that was not made smaller.
+fn played(
+    request: &Explain,
+    (found, spec): (&FoundPolicy, &RunSpec),
+    explanation: &Explanation,
+) -> anyhow::Result<Option<String>> {
+    let finding = explanation.finding.as_ref();
+    let asked = finding.zip(explanation.end);
+    let Some((finding, end)) = asked.filter(|_| request.confirm.is_asked()) else {
+        return Ok(None);
+    };
+    match request.case(found, spec, end.since(SimTime::ZERO)) {
+        Ok(case) => request.confirm.of(&case, finding),
+        Err(error) => Ok(Some(format!("cannot be played: {error:#}"))),
+    }
 }
 
 /// Makes the run as small as it shows the same, writes that into `path`, and explains it.
 fn smallest(
     case: Case,
     finding: Finding,
-    (path, right): (&Path, Option<Right>),
+    (path, request): (&Path, &Explain),
 ) -> anyhow::Result<Explanation> {
+    let right = request.right;
     let own = match finding.fault {
         Fault::UnfairShare => Property::Weights,
         _ => Property::Share,
@@ -274,6 +297,7 @@ fn smallest(
         say("explain", "the time was over: a smaller run may exist");
     }
     let explanation = Explanation {
+        played: request.confirm.of(&shrunk.case, &shrunk.finding)?,
         finding: Some(shrunk.finding),
         again: Some(format!(
             "runslice explain {}{}",

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::bundle::Bundle;
 use crate::computer::COMPUTER;
+use crate::confirm::Confirm;
 use crate::exit::Status;
 use crate::explanation::{Explanation, text};
 use crate::machine_options::MachineOptions;
@@ -96,6 +97,9 @@ pub struct Hunt {
     /// Default: `hunt-POLICY`.
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    confirm: Confirm,
 
     /// Options that prepare the policy.
     #[command(flatten)]
@@ -332,13 +336,15 @@ impl Hunter<'_> {
             hunted.is_whole = false;
             // A run that shows the same and proves it no more says less.
             if tried.accuses() && !small_tried.accuses() {
-                (tried, None)
+                (self.confirmed(case, tried)?, None)
             } else {
                 output::write_whole(&file, &smaller.capsule(&COMPUTER)?.write())?;
-                (small_tried, Some((smaller.size(&COMPUTER)?, runs, is_cut)))
+                let size = smaller.size(&COMPUTER)?;
+                let small = self.confirmed(&smaller, small_tried)?;
+                (small, Some((size, runs, is_cut)))
             }
         } else {
-            (tried(case, finding)?, None)
+            (self.confirmed(case, tried(case, finding)?)?, None)
         };
         let trial = hunted.trial;
         // A wait that only breaks a property is no fault to `explain`.
@@ -361,6 +367,18 @@ impl Hunter<'_> {
             shrunk,
         });
         Ok(())
+    }
+
+    /// As `explanation`, with what plays on a kernel say, if that was asked for.
+    fn confirmed(&self, case: &Case, explanation: Explanation) -> anyhow::Result<Explanation> {
+        let played = match &explanation.finding {
+            Some(finding) => self.request.confirm.of(case, finding)?,
+            None => None,
+        };
+        Ok(Explanation {
+            played,
+            ..explanation
+        })
     }
 
     fn report(&self, state: &HuntState, before: usize) -> anyhow::Result<()> {
