@@ -40,6 +40,7 @@ mod say;
 mod schedstat;
 mod scheduler;
 mod score;
+mod script;
 mod shrink;
 mod source;
 mod store;

@@ -70,6 +70,35 @@ fn a_shrunk_run_is_small_shows_the_same_and_repeats_byte_for_byte() {
     folder.said("sim small.bundle --seed 2 --cpus 3 --duration 10ms", 0);
 }
 
+/// Whoever has virtme-ng gets a script that needs no file besides itself.
+#[test]
+fn a_capsule_becomes_a_script_that_a_shell_reads() {
+    let folder = Folder::new("script");
+    let object = folder.object("faulty-drops");
+    fs::write(folder.0.join("load.toml"), LOAD).expect("writable");
+    folder.said(
+        &format!("explain {object} -w load.toml --shrink small.bundle"),
+        3,
+    );
+    folder.said("bundle small.bundle --script play.sh -o copy.bundle", 0);
+    let script = fs::read_to_string(folder.0.join("play.sh")).expect("it was written");
+    assert!(
+        script.contains("vng --cpus ") && script.contains("do = "),
+        "{script}"
+    );
+    let run = |words: &[&str], path: &str| {
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(words).current_dir(&folder.0).env("PATH", path);
+        shell.output().expect("there is a shell")
+    };
+    assert!(run(&["-n", "play.sh"], "/bin").status.success());
+    let without = run(&["play.sh"], "/nowhere");
+    assert_eq!(without.status.code(), Some(4));
+    assert_eq!(without.stderr, b"vng is missing\n");
+    let (_, said) = folder.said("bundle fifo --script play.sh -o fifo.bundle", 2);
+    assert!(said.contains("give the capsule of `hunt`"), "{said}");
+}
+
 #[test]
 fn a_search_finds_a_fault_and_goes_on_where_it_was() {
     let folder = Folder::new("search");

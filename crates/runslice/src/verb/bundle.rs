@@ -7,13 +7,15 @@ use ask::pack::Pack;
 use clap::Args;
 use model::Nanos;
 
+use crate::bundle::Bundle;
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
 use crate::machine_options::MachineOptions;
 use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
 use crate::scheduler::Schedulers;
-use crate::{output, policy, workload_arg};
+use crate::shrink::Case;
+use crate::{output, policy, script, workload_arg};
 
 /// Arguments of `runslice bundle`.
 #[derive(Debug, Args)]
@@ -60,6 +62,11 @@ pub struct BundleOf {
     #[command(flatten)]
     machine: MachineOptions,
 
+    /// Also write a script that plays the run of a capsule of `hunt` or `explain --shrink` on a
+    /// kernel, in a virtual machine of virtme-ng.
+    #[arg(long, value_name = "FILE", conflicts_with = "commands")]
+    script: Option<PathBuf>,
+
     /// File to write.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -84,7 +91,12 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
             ("--workload", workload),
             ("--profile", request.machine.profile_file()),
         ],
-        &[("--output", Some(&request.output)), printed, metrics],
+        &[
+            ("--output", Some(&request.output)),
+            ("--script", request.script.as_deref()),
+            printed,
+            metrics,
+        ],
     )?;
     let scheduler = match (request.schedulers.one()?, &request.policy) {
         (Some(program), _) => {
@@ -93,6 +105,7 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
         }
         (None, policy) => request.object(policy.as_deref().unwrap_or_default())?,
     };
+    let script = request.script_of(&scheduler)?;
     let packed = request.question(scheduler).ask(&COMPUTER);
     let packed = packed.map_err(ask::Error::into_cause)?;
     let mut to = output::create(&request.output)?;
@@ -100,6 +113,9 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
         .write_all(&packed.bundle.write())
         .and_then(|()| to.flush());
     written.map_err(model::CannotWrite::at(request.output.display()))?;
+    if let (Some(path), Some(script)) = (&request.script, script) {
+        output::write_whole(path, script.as_bytes())?;
+    }
     Ok(if packed.is_ejected {
         Status::Ejected
     } else {
@@ -108,6 +124,22 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
 }
 
 impl BundleOf {
+    /// The script, if one was asked for.
+    fn script_of(&self, found: &FoundPolicy) -> anyhow::Result<Option<String>> {
+        if self.script.is_none() {
+            return Ok(None);
+        }
+        let case = Case::of_bundle(Bundle {
+            policy: found.policy.clone(),
+            machine: found.machine.clone().unwrap_or_default(),
+            bound: found.bound.clone(),
+        });
+        let no_run = "--script plays a run: give the capsule of `hunt` or `explain --shrink`";
+        let case = case.map_err(|_| UsageError::new(no_run))?;
+        let spec = case.spec(&COMPUTER)?;
+        script::script(&case, &spec).map(Some)
+    }
+
     /// A policy's object, with what is to be set.
     fn object(&self, name: &str) -> anyhow::Result<FoundPolicy> {
         let mut found = policy::open(&COMPUTER, name)?;

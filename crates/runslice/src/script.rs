@@ -1,0 +1,119 @@
+//! A run as a script that shows it on a kernel, for whoever has virtme-ng.
+
+use ask::shrink::Case;
+use model::Advised;
+use workload::RunSpec;
+
+use crate::confirm::{LOAD, OBJECT, cannot_play, play_words};
+use crate::exit::UsageError;
+
+/// Characters of a line of encoded bytes.
+const COLUMNS: usize = 76;
+/// What ends a text within the script.
+const END: &str = "END_OF_FILE";
+
+/// The script that plays the run of `case`, which `spec` is.
+///
+/// # Errors
+/// When no kernel can play the run.
+pub fn script(case: &Case, spec: &RunSpec) -> anyhow::Result<String> {
+    if let Some(why) = cannot_play(spec) {
+        let message = Advised::new(
+            format!("{why}: --script has nothing to play"),
+            "leave out --script",
+        );
+        return Err(UsageError::new(message).into());
+    }
+    let words = play_words(case, spec, spec.seed);
+    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    let (command, cpus) = (quoted(&words.join(" ")), spec.machine.cpus);
+    let kernel = spec.machine.kernel.name();
+    let (object, load) = (encoded(&spec.policy.object), &case.workload.text);
+    let end = end_of(load);
+    Ok(format!(
+        "#!/bin/sh\n\
+         # Plays a load under a sched_ext policy on {cpus} CPUs of a kernel, in a virtual machine of\n\
+         # virtme-ng. The run was found on a simulated Linux {kernel}. Status 3: the kernel ended \
+         the\n# policy.\n\
+         #\n\
+         # usage: sh SCRIPT [OPTIONS OF vng]: in the tree of a kernel that is built none, else for\n\
+         # example -r v{kernel}. It needs vng, and runslice as root's command.\n\
+         set -eu\n\
+         for program in vng runslice base64; do\n\
+         \x20   command -v \"$program\" >/dev/null || {{ echo \"$program is missing\" >&2; exit 4; }}\n\
+         done\n\
+         # The guest has its own /tmp and /run.\n\
+         folder=$(mktemp -d \"$PWD/play-XXXXXX\")\n\
+         trap 'rm -rf \"$folder\"' EXIT\n\
+         base64 -d >\"$folder/{OBJECT}\" <<'{END}'\n\
+         {object}{END}\n\
+         cat >\"$folder/{LOAD}\" <<'{end}'\n\
+         {load}\n\
+         {end}\n\
+         vng --cpus {cpus} --memory 1G --user root \"$@\" --exec \"cd '$folder' && \"{command}\n",
+    ))
+}
+
+/// A word that a shell leaves as it is.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A line that is none of `text`.
+fn end_of(text: &str) -> String {
+    let mut end = END.to_owned();
+    while text.lines().any(|line| line == end) {
+        end.push('_');
+    }
+    end
+}
+
+/// Base64, in lines (RFC 4648, section 4).
+fn encoded(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    let mut column = 0;
+    for three in bytes.chunks(3) {
+        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for letter in 0..4 {
+            let six = bits >> (18 - 6 * letter) & 63;
+            let is_filled = letter as usize <= three.len();
+            text.push(if is_filled {
+                LETTERS[six as usize].into()
+            } else {
+                '='
+            });
+        }
+        column += 4;
+        if column == COLUMNS {
+            text.push('\n');
+            column = 0;
+        }
+    }
+    if column > 0 {
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_encoded_as_the_standard_says() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
+            assert_eq!(encoded(bytes.as_bytes()).trim_end(), text);
+        }
+        assert_eq!(encoded(b"foobar"), "Zm9vYmFy\n");
+        assert!(encoded(&[7; 500]).lines().all(|line| line.len() <= COLUMNS));
+    }
+
+    #[test]
+    fn a_text_cannot_end_itself() {
+        assert_eq!(end_of("a\nb"), END);
+        assert_eq!(end_of("a\nEND_OF_FILE\nrm -rf /"), "END_OF_FILE_");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}
