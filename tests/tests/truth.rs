@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ask::Services;
 use ask::explain::{Explain, ExplainOf};
+use ask::measure::Measure;
 use runslice_tests::crowds::Crowd;
 use runslice_tests::mutants;
 use runslice_tests::truth::{Bound, SOUND, Seen, Stated, Truth};
@@ -35,7 +36,14 @@ fn told(spec: &RunSpec, stated: Stated) -> (Option<String>, Seen, bool) {
     let told = told.unwrap_or_else(|error| panic!("{error}"));
     let accused = told.finding.as_ref().filter(|_| told.accuses());
     let word = accused.map(|finding| finding.fault.word().to_owned());
-    (word, truth.seen(&summary))
+    let tells_idle = told.large.contains(&Measure::Idle);
+    (word, truth.seen(&summary), tells_idle)
+}
+
+/// What the judge accuses the policy of, and what was counted.
+fn both(spec: &RunSpec, stated: Stated) -> (Option<String>, Seen) {
+    let (accused, seen, _) = told(spec, stated);
+    (accused, seen)
 }
 
 /// The accusations of sound policies under `loads` loads each, as lines; and runs in which only
@@ -105,7 +113,7 @@ fn stated_of(policy: &str) -> Stated {
 fn mutants_of_sound_policies_are_found_or_missed_by_operator() {
     let folder = tempfile::tempdir().expect("a folder");
     let is_open = env::var("MUTANTS").is_ok_and(|it| it == "closed");
-    let mut table: BTreeMap<&str, [u64; 4]> = BTreeMap::new();
+    let mut table: BTreeMap<&str, [u64; 5]> = BTreeMap::new();
     for number in 0..MUTANTS {
         if number % 2 == 1 && !is_open {
             continue;
@@ -115,26 +123,31 @@ fn mutants_of_sound_policies_are_found_or_missed_by_operator() {
         };
         let object: Arc<[u8]> = object.into();
         let stated = stated_of(mutant.policy);
-        let row = table.entry(mutant.operator.name()).or_insert([0; 4]);
+        let row = table.entry(mutant.operator.name()).or_insert([0; 5]);
         let results: Vec<_> = (0..TRIES)
             .map(|at| {
-                both(
+                told(
                     &Crowd::draw(4_711, at).under("mutant", Arc::clone(&object)),
                     stated,
                 )
             })
             .collect();
         let shows = |seen: &Seen| !matches!(seen, Seen::Nothing | Seen::CannotSay(_));
-        let shown = results.iter().find(|(_, seen)| shows(seen));
-        let accused = results.iter().find_map(|(accused, _)| accused.clone());
+        let shown = results.iter().find(|(_, seen, _)| shows(seen));
+        let accused = results.iter().find_map(|(accused, _, _)| accused.clone());
         let hit = results
             .iter()
-            .any(|(accused, seen)| shows(seen) && accused.is_some());
+            .any(|(accused, seen, _)| shows(seen) && accused.is_some());
+        // A policy that leaves a queue to one CPU may mean it: that is told, and no accusation.
+        let is_told = results
+            .iter()
+            .any(|(_, seen, tells_idle)| shows(seen) && *tells_idle);
         let at = match (shown, &accused) {
             (Some(_), Some(_)) if hit => 0,
-            (Some(_), _) => 1,
-            (None, Some(_)) => 2,
-            (None, None) => 3,
+            (Some(_), _) if is_told => 1,
+            (Some(_), _) => 2,
+            (None, Some(_)) => 3,
+            (None, None) => 4,
         };
         row[at] += 1;
         let (file, line) = &mutant.at;
@@ -143,16 +156,19 @@ fn mutants_of_sound_policies_are_found_or_missed_by_operator() {
             mutant.policy,
             mutant.operator.name(),
             mutant.line,
-            shown.map(|(_, seen)| seen),
+            shown.map(|(_, seen, _)| seen),
         );
     }
-    println!("operator, found, missed, accused and nothing counted, nothing to be seen");
+    println!(
+        "operator, found, told as idle CPUs, missed, accused and nothing counted, nothing to be \
+         seen"
+    );
     for (operator, row) in &table {
-        let [found, missed, alone, equal] = row;
-        println!("{operator:14} {found:3} {missed:3} {alone:3} {equal:3}");
+        let [found, large, missed, alone, equal] = row;
+        println!("{operator:14} {found:3} {large:3} {missed:3} {alone:3} {equal:3}");
     }
     let found: u64 = table.values().map(|row| row[0]).sum();
-    let missed: u64 = table.values().map(|row| row[1]).sum();
+    let missed: u64 = table.values().map(|row| row[2]).sum();
     assert!(found > missed, "{found} found, {missed} missed");
 }
 
