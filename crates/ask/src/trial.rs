@@ -174,7 +174,7 @@ pub fn attempt(
     };
     match (&trials.unproven, trials.proven()) {
         (Some(Unproven::AnyDisturbance), _) => finding.culprit = None,
-        (None, Some(proof)) if !proof.cure.is_of(finding.fault) => {
+        (None, Some(proof)) if !proof.cure.is_of(finding) => {
             become_what_ended(finding, proof.cure);
             trials.is_contract = is_contract(finding);
         }
@@ -200,7 +200,7 @@ fn become_what_ended(finding: &mut Finding, cure: Cure) {
 fn may_end(finding: &Finding, cure: Cure) -> bool {
     let is_share = cure.fault().tier() == Some(Tier::Share);
     let lags = finding.message.is_some() || finding.verdict.share.is_some();
-    cure.is_of(finding.fault) || !is_share || lags
+    cure.is_of(finding) || !is_share || lags
 }
 
 /// When the run of `spec` begins for whoever follows it, on the machine's clock: that of a recorded

@@ -111,7 +111,10 @@ fn what_is_large_is_told_by_sim_and_by_explain_alike() {
     // Under `fifo` nothing is.
     let sim = folder.said("sim fifo -w short.toml", 0);
     let explain = folder.said("explain fifo -w short.toml", 0);
-    assert!(!sim.contains("beside-waiting") && !explain.contains("large:"), "{sim}{explain}");
+    assert!(
+        !sim.contains("beside-waiting") && !explain.contains("large:"),
+        "{sim}{explain}"
+    );
 }
 
 #[test]

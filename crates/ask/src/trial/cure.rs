@@ -1,6 +1,6 @@
 //! What may end a wait, and what may not: cures and placebos.
 
-use explain::why::{Fault, Situation, Standing};
+use explain::why::{Fault, Finding, Situation, Standing};
 use model::{CpuId, Nanos, TaskId};
 use sim::{Deed, Rule};
 
@@ -94,12 +94,15 @@ impl Cure {
     }
 
     /// The same done elsewhere, where it should not help `task`.
-    pub(super) fn elsewhere(self, task: TaskId, it: &Situation) -> Vec<Vec<Deed>> {
+    pub(super) fn elsewhere(self, task: TaskId, it: &Situation, fault: Fault) -> Vec<Vec<Deed>> {
         let all = || (0..it.cpus).map(CpuId);
         let others = it.others.iter().copied().take(MOST);
+        // Whoever is taken out of a queue that nobody reads shows that it is read.
+        let is_of_queue = matches!(fault, Fault::UnreadQueue | Fault::UnreachableQueue);
         match self {
             Self::Put(_) | Self::Insert(_) => others.map(|other| self.deeds(other)).collect(),
             Self::Take(..) => {
+                let others = others.filter(|_| !is_of_queue);
                 let to_others = others.map(|other| self.deeds(other));
                 let not_usable = all().filter(|cpu| !it.usable.contains(cpu)).take(MOST);
                 let elsewhere = not_usable.map(|cpu| Self::Take(cpu, true).deeds(task));
@@ -145,8 +148,10 @@ impl Cure {
                 Fault::UnreachableQueue,
                 Fault::PassedOver,
             ],
+            // Who asks for work and keeps what runs holds the CPU, too.
             Self::Take(_, false) => &[
                 Fault::PassedOver,
+                Fault::CpuHeld,
                 Fault::UnreadQueue,
                 Fault::UnreachableQueue,
                 Fault::LocalRefilled,
@@ -162,9 +167,16 @@ impl Cure {
         self.faults()[0]
     }
 
-    /// Whether a fault of this class ends by it.
-    pub(super) fn is_of(self, fault: Fault) -> bool {
-        self.faults().contains(&fault)
+    /// Whether a fault of the class of `finding` ends by it. A kick makes a CPU ask once more, which
+    /// also ends a fault of one that has asked since the task came, and passed it by.
+    pub(super) fn is_of(self, finding: &Finding) -> bool {
+        let has_asked = || {
+            let queue = finding.queue.as_ref();
+            queue.is_some_and(|queue| queue.empty_dispatch.is_some())
+        };
+        let asks_again = matches!(self, Self::Kick(_) | Self::KickIdle)
+            && matches!(finding.fault, Fault::UnreadQueue | Fault::Skipped);
+        self.faults().contains(&finding.fault) || asks_again && has_asked()
     }
 
     /// A word for scripts.

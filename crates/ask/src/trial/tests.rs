@@ -97,16 +97,21 @@ fn who_is_in_a_local_queue_is_cured_at_its_cpu_or_taken_to_another_one() {
 fn a_placebo_is_done_to_nobody_that_a_cure_names() {
     let task = TaskId(0);
     let it = situation(Standing::Queue(5));
-    let kicks = Cure::Kick(CpuId(1)).elsewhere(task, &it);
+    let fault = Fault::ForgottenKick;
+    let kicks = Cure::Kick(CpuId(1)).elsewhere(task, &it, fault);
     let wanted: Vec<_> = [0, 2, 3].map(|cpu| vec![Deed::Kick(CpuId(cpu))]).to_vec();
     assert_eq!(kicks, wanted);
     for cure in Cure::of(&it) {
-        for placebo in cure.elsewhere(task, &it) {
+        for placebo in cure.elsewhere(task, &it, fault) {
             assert_ne!(placebo, cure.deeds(task));
         }
     }
-    let puts = Cure::Put(None).elsewhere(task, &it);
+    let puts = Cure::Put(None).elsewhere(task, &it, fault);
     assert_eq!(puts.len(), it.others.len());
+    // Whoever is taken out of a queue shows that it is read.
+    let takes = |fault| Cure::Take(CpuId(0), false).elsewhere(task, &it, fault);
+    let to_others = takes(Fault::PassedOver).len() - takes(Fault::UnreadQueue).len();
+    assert_eq!(to_others, it.others.len());
 }
 
 #[test]
@@ -157,11 +162,13 @@ fn a_finding_becomes_of_the_class_whose_cure_ended_it() {
     let put = stalled.culprit.map(|it| it.time);
     assert_eq!(put, Some(at(1_200)), "what put it there");
     for cure in Cure::of(&situation(Standing::Queue(6))) {
-        assert!(cure.is_of(cure.fault()), "{cure:?}");
+        assert!(cure.is_of(&finding(cure.fault())), "{cure:?}");
     }
     for fault in [Fault::Skipped, Fault::UnreadQueue, Fault::ForgottenKick] {
-        assert!(!Cure::EndSlice(CpuId(0)).is_of(fault));
+        assert!(!Cure::EndSlice(CpuId(0)).is_of(&finding(fault)));
     }
+    // Of a queue that nobody was asked to read, the kick is what was missing.
+    assert!(!Cure::KickIdle.is_of(&finding(Fault::UnreadQueue)));
 }
 
 #[test]

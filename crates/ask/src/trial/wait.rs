@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use explain::why::{End, Finding, Look, Situation};
+use explain::why::{End, Fault, Finding, Look, Situation};
 use model::{Nanos, SimTime, TaskId};
 use sim::{Deed, Intervention};
 use workload::RunSpec;
@@ -32,6 +32,7 @@ pub(super) fn attempt(
         spec,
         options,
         task: victim.task,
+        fault: finding.fault,
         end: finding.time,
         left: EFFORT.saturating_mul(finding.time.since(*first).get()),
         jitter: BTreeMap::new(),
@@ -109,6 +110,8 @@ struct Bench<'a> {
     spec: &'a RunSpec,
     options: sim::Options,
     task: TaskId,
+    /// The class that was seen.
+    fault: Fault,
     /// The wait was seen to go on until then.
     end: SimTime,
     /// Simulated nanoseconds that trials may still take.
@@ -181,7 +184,7 @@ impl Bench<'_> {
         }
         let by_jitter = self.jitter_alone(moment)?;
         (trial.placebos, trial.placebos_helped) = (PLACEBOS, by_jitter);
-        let elsewhere = cure.elsewhere(self.task, &moment.situation);
+        let elsewhere = cure.elsewhere(self.task, &moment.situation, self.fault);
         for number in 0..PLACEBOS {
             let at = number as usize % elsewhere.len().max(1);
             let deeds = elsewhere.get(at).cloned().unwrap_or_default();
@@ -261,7 +264,7 @@ fn in_order<'a>(seen: &'a [Moment], finding: &Finding) -> Vec<(&'a Moment, Cure)
         .iter()
         .flat_map(|moment| of(moment).map(move |cure| (moment, cure)))
         .collect();
-    all.sort_by_key(|(moment, cure)| (!cure.is_of(finding.fault), cure.rank(), moment.at));
+    all.sort_by_key(|(moment, cure)| (!cure.is_of(finding), cure.rank(), moment.at));
     all
 }
 
