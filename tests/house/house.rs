@@ -53,7 +53,8 @@ const ROOMS: [(&str, Rooms); 3] = [
         &[
             ("experiments", &[]),
             ("machines", &["experiments"]),
-            ("rerun", &["experiments", "machines", "results"]),
+            ("mutants", &["experiments", "machines"]),
+            ("rerun", &["experiments", "machines", "mutants", "results"]),
             ("results", &["experiments"]),
         ],
     ),

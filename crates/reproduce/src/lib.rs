@@ -2,8 +2,8 @@
 //! reproduce` starts.
 //!
 //! `experiments` reads files and judges what runs say; it knows no machine and no command line.
-//! `machines` make the runs, `results` are the forms that a person or a program gets, and `rerun`
-//! puts them together.
+//! `machines` make the runs, `results` are the forms that a person or a program gets, and `mutants`
+//! asks whether a verdict would notice. `rerun` puts them together.
 
 #![forbid(unsafe_code)]
 // Files of experiments say what kernels alone use.

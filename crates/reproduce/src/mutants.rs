@@ -10,8 +10,8 @@
 //! | `gross` | another scheduler | turn |
 //! | `reversed` | the results of the arms in reverse order | turn, where arms are compared |
 //!
-//! A statement that does not hold has nothing to turn: for it the last three are left out. A knob that
-//! changes no number of any test is no mutant: "no effect".
+//! A statement that does not hold has nothing to turn: for it the last three are left out. A knob
+//! that changes no number of any test is no mutant: "no effect".
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

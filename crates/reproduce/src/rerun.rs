@@ -162,7 +162,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         Format::Json => json::write(&pages, &mut to)?,
         _ => {
             let is_read = request.output.is_none() && io::stdout().is_terminal();
-            let shown = human::Shown {
+            let shown = human::RerunShown {
                 width: request.output.is_none().then(width),
                 wrap: is_read.then(width),
                 table: request.table.as_deref(),

@@ -163,7 +163,8 @@ fn everything_in_the_tables_arrives_in_the_tree() {
          [lock.l]\nhandoff = \"barge\"\n[barrier.g]\nparties = \"n + 1\"\n\
          [irq.i]\ncpu = 2\nevery = \"8ms\"\njitter = \"exp(1us)\"\nsend = \"c[n]\"\n\
          [irq.j]\npoisson = \"2ms\"\nresume = \"b\"\n\
-         [deadline.d]\nperiod = \"10ms\"\nbegins = \"0ms\"\npassed = \"queue\"\nmiss = \"underrun\"\n\
+         [deadline.d]\nperiod = \"10ms\"\nbegins = \"0ms\"\npassed = \"queue\"\n\
+         miss = \"underrun\"\n\
          [task.b]\ncount = \"n\"\nnice = -5\npolicy = \"rr:12\"\ncpus = \"0-2\"\n\
          kind = \"process\"\nmigration_disabled = true\n\
          start = \"uniform(1ms, 2ms)\"\ndo = [\"run(1.5ms * n)\", \"yield\"]\n",

@@ -48,7 +48,7 @@ pub fn list(experiments: &[Experiment], to: &mut dyn Write) -> io::Result<()> {
 
 /// How results are written for people.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Shown<'a> {
+pub struct RerunShown<'a> {
     /// Columns that tables have room for; `None` for all that there are.
     pub width: Option<usize>,
     /// Columns that prose is wrapped to; `None` where programs read it line by line.
@@ -62,7 +62,7 @@ pub struct Shown<'a> {
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn write(pages: &[Page<'_>], shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
+pub fn write(pages: &[Page<'_>], shown: RerunShown<'_>, to: &mut dyn Write) -> io::Result<()> {
     for page in pages {
         if pages.len() > 1 {
             writeln!(to, "Machine {}\n", page.machine)?;
@@ -83,7 +83,7 @@ pub fn write(pages: &[Page<'_>], shown: Shown<'_>, to: &mut dyn Write) -> io::Re
     Ok(())
 }
 
-fn one(page: &Page<'_>, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
+fn one(page: &Page<'_>, shown: RerunShown<'_>, to: &mut dyn Write) -> io::Result<()> {
     for index in 0..page.experiments.len() {
         experiment(page, index, shown, to)?;
     }
@@ -111,14 +111,14 @@ fn one(page: &Page<'_>, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> 
 }
 
 /// A statement with its verdict.
-fn line(judged: &JudgedClaim<'_>, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
+fn line(judged: &JudgedClaim<'_>, shown: RerunShown<'_>, to: &mut dyn Write) -> io::Result<()> {
     let (id, words) = (&judged.statement.id, judged.verdict.words());
     let begin = format!("{id:<4} {words:<18} ");
     paragraph(&begin, &judged.statement.text, shown, to)
 }
 
 /// Text behind `begin`, whose further lines stand below its first letter.
-fn paragraph(begin: &str, text: &str, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
+fn paragraph(begin: &str, text: &str, shown: RerunShown<'_>, to: &mut dyn Write) -> io::Result<()> {
     let before = begin.chars().count();
     let Some(width) = shown.wrap else {
         return writeln!(to, "{begin}{text}");
@@ -139,7 +139,7 @@ fn paragraph(begin: &str, text: &str, shown: Shown<'_>, to: &mut dyn Write) -> i
 fn experiment(
     page: &Page<'_>,
     index: usize,
-    shown: Shown<'_>,
+    shown: RerunShown<'_>,
     to: &mut dyn Write,
 ) -> io::Result<()> {
     let (experiment, results) = (&page.experiments[index], &page.results[index]);
@@ -354,7 +354,11 @@ fn deviation(values: &[f64]) -> f64 {
     (squares.sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
 }
 
-fn statement(judged: &JudgedClaim<'_>, shown: Shown<'_>, to: &mut dyn Write) -> io::Result<()> {
+fn statement(
+    judged: &JudgedClaim<'_>,
+    shown: RerunShown<'_>,
+    to: &mut dyn Write,
+) -> io::Result<()> {
     let statement = judged.statement;
     let verdict = judged.verdict.words().to_uppercase();
     let ours = if statement.ours {

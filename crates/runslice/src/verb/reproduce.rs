@@ -41,7 +41,7 @@ pub struct Reproduce {
     pub quick: bool,
 
     /// Instead of results, tell which statements would notice: judge each with other seeds, a part
-    /// of the time, a knob that makes it wrong, and another scheduler. As CSV; `--machine sim` only.
+    /// of the time, a knob that makes it wrong, and another scheduler. Simulates; writes CSV.
     #[arg(long, conflicts_with_all = ["table", "format"])]
     pub mutants: bool,
 
