@@ -127,6 +127,9 @@ pub struct Results {
     pub world: World,
     /// The load.
     pub workload: String,
+    /// Whether the load is a recording that is rerun: nothing in it is drawn, so that one run
+    /// stands for no others.
+    pub is_rerun: bool,
     /// The machine.
     pub machine: MachineSpec,
     /// Seed of every run.
@@ -142,6 +145,7 @@ impl Results {
         Self {
             world: World::Simulated,
             workload: spec.workload.name.clone(),
+            is_rerun: spec.workload.is_recorded(),
             machine: spec.machine.clone(),
             seed: spec.seed,
             outcomes,

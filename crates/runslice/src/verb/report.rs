@@ -145,6 +145,7 @@ fn page_of(input: Input) -> Page {
             let results = Results {
                 world: World::default(),
                 workload: run.header.workload.clone(),
+                is_rerun: false,
                 machine: run.header.machine.clone(),
                 seed: run.header.seed,
                 outcomes: Vec::new(),

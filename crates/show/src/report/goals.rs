@@ -28,6 +28,10 @@ const NAMED: usize = 2;
 /// The least room that a sentence about a goal gets, however narrow the terminal is.
 const SENTENCE: usize = 24;
 
+/// What reruns of a recording say of policies.
+const RERUN: &str = "One rerun each shows no policy better or worse: `runslice choose --from FILE` \
+                     judges them.";
+
 /// A goal, and how each policy that can be judged did at it.
 struct Found<'a> {
     goal: &'a Goal,
@@ -93,7 +97,12 @@ pub struct Answer {
 /// The answer of these runs, of which there are many of each policy or one.
 pub fn answer(results: &Results, is_many: bool) -> Answer {
     let sets = sets(results);
-    let goals = goals(results, &sets);
+    let mut goals = goals(results, &sets);
+    // One rerun of a recording shows nobody better: its figures are told without a good end, and
+    // the judge of `choose` is the only one.
+    if results.is_rerun && sets.len() > 1 {
+        goals.iter_mut().for_each(|it| it.better = Better::Neither);
+    }
     let of_all = find(&goals, &sets);
     let ejected = ejected(results, &sets);
     // Of one policy alone the runs that count are told, whatever became of the others.
@@ -109,10 +118,11 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
     let advice = match (is_many, sets.len()) {
         (true, _) if runs > 1 && is_same_each_time(&of_all, &sets) => format!(
             "The {runs} runs of each are the same: nothing in this load is drawn. More runs say \
-             no more; `choose` cuts a trace into parts."
+             no more; `choose --from` says what can be said of a recording."
         ),
         (true, _) => format!("Medians of {runs} runs each."),
         (false, 0 | 1) => "This is one run.".to_owned(),
+        (false, _) if results.is_rerun => RERUN.to_owned(),
         _ => "One run each: --runs 10 tells which differences hold for other seeds.".to_owned(),
     };
     let shown = of_all.iter().map(|it| Shown {
@@ -123,6 +133,7 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
     let rows = rows.map(|(at, set)| (set.arm.clone(), cells(&of_all, &sets, at)));
     let in_short = match sound.as_slice() {
         [] => "No policy came to a result.".to_owned(),
+        [_, _, ..] if results.is_rerun => RERUN.to_owned(),
         _ => short(&found, &sound, &places),
     };
     Answer {

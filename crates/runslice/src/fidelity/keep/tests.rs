@@ -72,6 +72,7 @@ fn document(request: &PlaysRequest, play: &Play) -> String {
     let results = Results {
         world: World::Played,
         workload: "load".to_owned(),
+        is_rerun: false,
         machine,
         seed: play.seed,
         outcomes: vec![outcome],

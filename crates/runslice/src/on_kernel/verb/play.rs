@@ -357,6 +357,7 @@ impl Play {
             let results = Results {
                 world: World::Played,
                 workload: spec.workload.name.clone(),
+                is_rerun: spec.workload.is_recorded(),
                 machine: take.machine.clone(),
                 seed: spec.seed,
                 outcomes: vec![outcome],
