@@ -25,6 +25,7 @@ mod guard;
 mod hand_over;
 mod hooks;
 mod hotplug;
+mod immed;
 mod interventions;
 mod isa;
 mod kernel_7_2;

@@ -2,7 +2,7 @@
 
 use crate::SimTime;
 
-/// The kernel's exit kinds (`enum scx_exit_kind`, kernel 6.18).
+/// The kernel's exit kinds (`enum scx_exit_kind`, kernel 6.18; the last one 7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ExitKind {
@@ -20,11 +20,13 @@ pub enum ExitKind {
     ErrorBpf = 1025,
     /// A runnable task waited longer than the watchdog allows.
     ErrorStall = 1026,
+    /// A task was enqueued again and again without running (kernel 7.3).
+    ErrorReenq = 1027,
 }
 
 impl ExitKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Unreg,
         Self::UnregBpf,
         Self::UnregKern,
@@ -32,6 +34,7 @@ impl ExitKind {
         Self::Error,
         Self::ErrorBpf,
         Self::ErrorStall,
+        Self::ErrorReenq,
     ];
 
     /// The kernel's reason string (`scx_exit_reason()`, kernel 6.18).
@@ -45,6 +48,7 @@ impl ExitKind {
             Self::Error => "runtime error",
             Self::ErrorBpf => "scx_bpf_error",
             Self::ErrorStall => "runnable task stall",
+            Self::ErrorReenq => "reenqueue limit",
         }
     }
 

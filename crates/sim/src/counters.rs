@@ -14,6 +14,10 @@ pub(crate) enum Counter {
     RefillSliceDfl,
     BypassDispatch,
     BypassActivate,
+    /// From 7.1 on.
+    ReenqImmed,
+    /// `REENQ_LOCAL_REPEAT`, since 7.3 `REENQ_REPEAT`.
+    ReenqRepeat,
 }
 
 impl Counter {
@@ -29,6 +33,8 @@ impl Counter {
             "REFILL_SLICE_DFL" => Self::RefillSliceDfl,
             "BYPASS_DISPATCH" => Self::BypassDispatch,
             "BYPASS_ACTIVATE" => Self::BypassActivate,
+            "REENQ_IMMED" => Self::ReenqImmed,
+            "REENQ_LOCAL_REPEAT" | "REENQ_REPEAT" => Self::ReenqRepeat,
             _ => return None,
         })
     }
@@ -36,7 +42,7 @@ impl Counter {
 
 /// How often each was counted. They only grow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters([u64; Counter::BypassActivate as usize + 1]);
+pub(crate) struct Counters([u64; Counter::ReenqRepeat as usize + 1]);
 
 impl Counters {
     /// Counts one more.

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use model::{CpuId, PerCpu, TaskId};
 
+use crate::immed::Reoffer;
+
 /// What is put off on each CPU. Nearly always there is nothing anywhere, which is one test.
 #[derive(Clone)]
 pub(crate) struct Deferred {
@@ -17,8 +19,8 @@ pub(crate) struct Deferred {
 struct Waiting {
     /// Inserts into other CPUs' local queues.
     inserts: VecDeque<TaskId>,
-    /// The tasks of the local queue are to be offered to the policy again (7.2).
-    reenqueue: bool,
+    /// Which tasks of the local queue are to be offered to the policy again (6.19).
+    reoffer: Reoffer,
 }
 
 impl Deferred {
@@ -57,16 +59,17 @@ impl Deferred {
         self.count -= (before - inserts.len()) as u32;
     }
 
-    /// `cpu` is to offer the tasks of its local queue again.
-    pub fn reenqueue(&mut self, cpu: CpuId) {
-        let asked = std::mem::replace(&mut self.cpus[cpu].reenqueue, true);
-        self.count += u32::from(!asked);
+    /// `cpu` is to offer these tasks of its local queue again.
+    pub fn reoffer(&mut self, cpu: CpuId, which: Reoffer) {
+        let asked = &mut self.cpus[cpu].reoffer;
+        self.count += u32::from(*asked == Reoffer::Nothing);
+        *asked = which.max(*asked);
     }
 
-    /// Whether `cpu` is to offer the tasks of its local queue again. It is not, from now on.
-    pub fn take_reenqueue(&mut self, cpu: CpuId) -> bool {
-        let asked = std::mem::take(&mut self.cpus[cpu].reenqueue);
-        self.count -= u32::from(asked);
+    /// Which tasks of its local queue `cpu` is to offer again. None, from now on.
+    pub fn take_reoffer(&mut self, cpu: CpuId) -> Reoffer {
+        let asked = std::mem::take(&mut self.cpus[cpu].reoffer);
+        self.count -= u32::from(asked != Reoffer::Nothing);
         asked
     }
 }

@@ -193,6 +193,9 @@ impl Machine {
         if sticky {
             return self.insert_local(cpu, id, flags);
         }
+        if std::mem::take(&mut self.tasks[id.index()].immed) {
+            self.touch(id, stale::FLAGS);
+        }
         if !self.is_online(cpu) {
             return self.enqueue_with_new_slice(self.dsqs.local(cpu), id, flags);
         }
@@ -261,7 +264,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn enqueue_with_new_slice(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
+    pub(crate) fn enqueue_with_new_slice(&mut self, dsq: DsqIndex, id: TaskId, flags: u64) {
         self.refill_slice(id);
         self.dispatch_enqueue(dsq, id, flags);
     }
@@ -426,6 +429,9 @@ impl Machine {
         self.note_custody(local, id);
         self.tell_insert(local, id, flags);
         self.local_inserted(cpu, id, flags);
+        if self.has_immed {
+            self.inserted_immed(cpu, id, flags);
+        }
     }
 
     /// Inserts a task into a queue.

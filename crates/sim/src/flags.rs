@@ -30,6 +30,8 @@ pub mod enq {
     pub const CPU_SELECTED: u64 = 0x400;
     /// Preempt what runs on the target CPU.
     pub const PREEMPT: u64 = 1 << 32;
+    /// Run at once or come back; from 7.1 on.
+    pub const IMMED: u64 = 1 << 33;
     /// Enqueued again by `scx_bpf_reenqueue_local()`.
     pub const REENQ: u64 = 1 << 40;
     /// The only runnable task of its CPU.
@@ -103,6 +105,8 @@ pub mod ops {
     pub const ENQ_MIGRATION_DISABLED: u64 = 16;
     /// One pair of idle masks for each NUMA node.
     pub const BUILTIN_IDLE_PER_NODE: u64 = 64;
+    /// Insert into local queues with [`super::enq::IMMED`]; from 7.1 on.
+    pub const ALWAYS_ENQ_IMMED: u64 = 128;
     /// Without meaning since 6.15, gone with 7.1.
     pub const HAS_CGROUP_WEIGHT: u64 = 1 << 16;
     /// All flags that 6.18 and 7.2 have.
@@ -169,6 +173,10 @@ pub const EXIT_MSG_LEN: usize = 1024;
 pub const TASK_QUEUED: u32 = 1;
 /// `SCX_TASK_IN_CUSTODY` of `p->scx.flags`, from 7.2 on.
 pub const TASK_IN_CUSTODY: u32 = 2;
+/// `SCX_TASK_IMMED` of `p->scx.flags`, from 7.1 on.
+pub const TASK_IMMED: u32 = 1 << 5;
+/// `SCX_TASK_REENQ_REASON_SHIFT` of `p->scx.flags`, from 7.1 on.
+pub const TASK_REENQ_REASON_SHIFT: u32 = 12;
 /// `SCX_TASK_STATE_SHIFT` of `p->scx.flags`.
 pub const TASK_STATE_SHIFT: u32 = 8;
 /// `PF_EXITING` of `p->flags`.

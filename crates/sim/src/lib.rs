@@ -38,6 +38,7 @@ mod host;
 mod hotplug;
 mod idle;
 mod idleness;
+mod immed;
 mod intervention;
 mod kernels;
 mod kfunc;

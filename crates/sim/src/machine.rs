@@ -73,6 +73,8 @@ pub struct Machine {
     pub(crate) turn: Turn,
     /// Inserts that are put off; see [`crate::deferred`].
     pub(crate) deferred: Deferred,
+    /// Some insert was to run at once or come back: most policies never ask for that.
+    pub(crate) has_immed: bool,
     wants: EventMask,
     halted: bool,
     /// Ticks need not go through the queue where nothing else happens; see [`crate::tick`]. Written
@@ -181,6 +183,7 @@ impl Machine {
             clock_ns: UPTIME_NS,
             turn: Turn::new(Contexts::new(are_noted, costs.is_some()), decisions),
             deferred: Deferred::new(cpus),
+            has_immed: false,
             cpus: PerCpu::new(cpus, |_| Cpu::new()),
             kicks: PerCpu::new(cpus, |_| Kicks::new(cpus)),
             tasks: Vec::new(),

@@ -381,7 +381,9 @@ impl Mirror {
             let queued = u32::from(task.queued) * flags::TASK_QUEUED;
             let custody = u32::from(task.in_custody) * flags::TASK_IN_CUSTODY;
             let state = self.rules.state_number(task.scx_state) << flags::TASK_STATE_SHIFT;
-            let flags = queued | custody | state;
+            let immed = u32::from(task.immed) * flags::TASK_IMMED;
+            let reason = (task.reenqueued as u32) << flags::TASK_REENQ_REASON_SHIFT;
+            let flags = queued | custody | immed | reason | state;
             layout.scx_flags.put(object, flags.to_le_bytes());
             layout
                 .runnable_at

@@ -10,6 +10,7 @@ use model::{CpuId, EventKind, Op, TaskId, What};
 use crate::counters::Counter;
 use crate::cpu::{Curr, Occupant, Todo};
 use crate::flags::{self, enq, preempt};
+use crate::immed::Reenqueued;
 use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
@@ -169,6 +170,11 @@ impl Machine {
         } else {
             Class::Stop
         };
+        self.any_class_has_task(cpu, start)
+    }
+
+    /// Whether a class above the policy's, from `start` downward, has a task on `cpu`.
+    pub(crate) fn any_class_has_task(&self, cpu: CpuId, start: Class) -> bool {
         let others = self.cpus[cpu].others();
         let has = |class: Class| match class {
             Class::Stop => !others.to_move.is_empty(),
@@ -381,7 +387,11 @@ impl Machine {
         self.watch(id);
         if self.has_slice_left(id) {
             // Only a higher class takes a CPU from a task that has slice left.
-            self.insert_local(cpu, id, enq::HEAD);
+            if self.task(id).immed {
+                self.enqueue_again(vm, id, Reenqueued::Preempted);
+            } else {
+                self.insert_local(cpu, id, enq::HEAD);
+            }
         } else if next > Class::Ext {
             self.do_enqueue(vm, id, enq::LAST, false);
             if self.rules.last_goes_on && self.task(id).dsq == Some(self.dsqs.local(cpu)) {

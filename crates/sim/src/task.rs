@@ -5,6 +5,7 @@ use workload::{ROOT_CGROUP, SchedPolicy};
 
 use crate::dsq::DsqIndex;
 use crate::flags::{self, enq};
+use crate::immed::Reenqueued;
 use crate::mask::MaskId;
 use crate::schedulers::SchedId;
 
@@ -151,6 +152,8 @@ pub struct Seldom {
     pub warm_on: Option<CpuId>,
     /// Bytes that it uses of a cache.
     pub footprint: u64,
+    /// How often it was enqueued again since its run time and sleeps were those.
+    pub reenqueues: ((u64, u64), u32),
 }
 
 /// A task.
@@ -200,6 +203,10 @@ pub struct Task {
     pub scx_state: ScxState,
     /// It sleeps for a disk or for memory, which no signal ends.
     pub deep: bool,
+    /// `SCX_TASK_IMMED`: it came into a local queue to run at once.
+    pub immed: bool,
+    /// Why it is being enqueued again.
+    pub reenqueued: Reenqueued,
     /// It is being woken: from the choice of its CPU until it is in a queue.
     pub waking: bool,
     /// CPU that `ops.select_cpu` chose last.
@@ -281,6 +288,7 @@ impl Task {
             reported: None,
             warm_on: None,
             footprint: 0,
+            reenqueues: ((0, 0), 0),
         };
         Self {
             seldom: Box::new(seldom),
@@ -298,6 +306,8 @@ impl Task {
             weight: 100,
             state: RunState::New,
             deep: false,
+            immed: false,
+            reenqueued: Reenqueued::No,
             waking: false,
             exiting: false,
             kernel: false,

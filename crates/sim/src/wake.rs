@@ -114,6 +114,9 @@ impl Machine {
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, id: TaskId) {
         let (new, curr) = (self.task(id).class, self.class_on(cpu));
         if new < curr || new == curr && new <= Class::Rt && self.is_more_urgent(id, cpu) {
+            if new < Class::Ext {
+                self.disturb_immed(cpu);
+            }
             self.resched(cpu);
         } else if new == Class::Dl {
             self.spread_deadlines();

@@ -33,9 +33,11 @@ pub(crate) struct KernelRules {
     pub enq_bits: &'static [(u64, u64)],
     /// Bits of `deq_flags`: the machine's, the kernel's, where they differ (`sched.h`).
     pub deq_bits: &'static [(u64, u64)],
-    /// `SCX_ENQ_IMMED`, which is taken and has no effect; 0 where there is none
-    /// (`ext_internal.h`).
+    /// [`enq::IMMED`] where the kernel has `SCX_ENQ_IMMED`, else 0 (`ext_internal.h`).
     pub enq_immed: u64,
+    /// A task that is enqueued again and again is counted by itself, and the policy ends with an
+    /// exit kind of its own (`ext.c`: `do_enqueue_task()`); else rounds of one CPU are counted.
+    pub counts_reenqueues: bool,
     /// `SCX_DEQ_SCHED_CHANGE`: a task leaves for another reason than sleep; 0 where nobody says so
     /// (`ext_internal.h`).
     pub deq_sched_change: u64,
@@ -204,7 +206,7 @@ impl KernelRules {
             return flags;
         }
         let back = self.enq_bits.iter().map(|&(ours, theirs)| (theirs, ours));
-        moved(flags & !self.enq_immed, back)
+        moved(flags, back)
     }
 
     /// Flags of `ops.quiescent`, and of `ops.dequeue` when a task is taken back, in the numbers of
@@ -230,13 +232,15 @@ impl KernelRules {
 }
 
 impl Machine {
-    /// Flags that a policy gives an insert, in the machine's numbers.
+    /// Flags that a policy gives an insert into the queue `dsq_id`, in the machine's numbers;
+    /// `None` after an error.
     #[inline]
-    pub(crate) fn enq_in(&mut self, flags: u64) -> u64 {
-        if flags & self.rules.enq_immed != 0 {
-            self.note("SCX_ENQ_IMMED is not modelled and has no effect".to_owned());
+    pub(crate) fn enq_in(&mut self, flags: u64, dsq_id: u64) -> Option<u64> {
+        let flags = self.rules.enq_in(flags);
+        if self.rules.enq_immed == 0 {
+            return Some(flags);
         }
-        self.rules.enq_in(flags)
+        self.vet_immed(flags, dsq_id)
     }
 }
 

@@ -10,6 +10,7 @@ pub(super) const RULES: KernelRules = KernelRules {
     enq_bits: &[],
     deq_bits: &[],
     enq_immed: 0,
+    counts_reenqueues: false,
     deq_sched_change: 0,
     class_bit: 0,
     restored_bit: 0,

@@ -10,6 +10,7 @@ pub(super) const RULES: KernelRules = KernelRules {
     enq_bits: ENQ_BITS_6_19,
     deq_bits: DEQ_BITS_6_19,
     enq_immed: 0,
+    counts_reenqueues: false,
     deq_sched_change: 0,
     class_bit: deq::CLASS,
     restored_bit: 0,

@@ -3,18 +3,19 @@
 //! Source: BTF and callback traces of Debian's 7.1.13, and its `kernel/sched/ext.c`.
 
 use super::{COUNTERS_7_2, DEQ_BITS_6_19, ENQ_BITS_6_19, KernelRules, Weighs};
-use crate::flags::{deq, ops};
+use crate::flags::{deq, enq, ops};
 
 pub(super) const RULES: KernelRules = KernelRules {
     types: include_bytes!(concat!(env!("OUT_DIR"), "/kernel-7.1.o")),
     enq_bits: ENQ_BITS_6_19,
     deq_bits: DEQ_BITS_6_19,
-    enq_immed: 1 << 33,
+    enq_immed: enq::IMMED,
+    counts_reenqueues: false,
     deq_sched_change: 1 << 33,
     class_bit: deq::CLASS,
     restored_bit: 0,
-    ops_flags: ops::ALL | UNMODELLED,
-    ops_flags_unmodelled: UNMODELLED,
+    ops_flags: ops::ALL | ops::ALWAYS_ENQ_IMMED,
+    ops_flags_unmodelled: 0,
     counters: COUNTERS_7_2,
     state_numbers: [0, 1, 3, 4],
     enabled_when_weighed: false,
@@ -36,6 +37,3 @@ pub(super) const RULES: KernelRules = KernelRules {
     last_goes_on: false,
     inserts_slice: false,
 };
-
-/// `SCX_OPS_ALWAYS_ENQ_IMMED`.
-const UNMODELLED: u64 = 0x80;

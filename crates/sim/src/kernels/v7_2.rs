@@ -3,17 +3,18 @@
 //! Source: BTF and callback traces of Debian's 7.2.12.
 
 use super::{COUNTERS_7_2, DEQ_BITS_6_19, ENQ_BITS_6_19, KernelRules, Weighs};
-use crate::flags::{deq, ops};
+use crate::flags::{deq, enq, ops};
 
 pub(super) const RULES: KernelRules = KernelRules {
     types: include_bytes!(concat!(env!("OUT_DIR"), "/kernel-7.2.o")),
     enq_bits: ENQ_BITS_6_19,
     deq_bits: DEQ_BITS_6_19,
-    enq_immed: 1 << 33,
+    enq_immed: enq::IMMED,
+    counts_reenqueues: false,
     deq_sched_change: 1 << 33,
     class_bit: deq::CLASS,
     restored_bit: 0,
-    ops_flags: ops::ALL | UNMODELLED,
+    ops_flags: ops::ALL | ops::ALWAYS_ENQ_IMMED | UNMODELLED,
     ops_flags_unmodelled: UNMODELLED,
     counters: COUNTERS_7_2,
     state_numbers: [0, 1, 3, 4],
@@ -43,5 +44,5 @@ pub(super) const RULES: KernelRules = KernelRules {
     inserts_slice: false,
 };
 
-/// `SCX_OPS_ALWAYS_ENQ_IMMED` and `SCX_OPS_TID_TO_TASK`.
-const UNMODELLED: u64 = 0x180;
+/// `SCX_OPS_TID_TO_TASK`.
+const UNMODELLED: u64 = 0x100;

@@ -3,18 +3,19 @@
 //! Source: BTF and callback traces of Debian's 7.3.4, and its `kernel/sched/ext/`.
 
 use super::{DEQ_BITS_6_19, ENQ_BITS_6_19, KernelRules, Weighs};
-use crate::flags::{deq, ops};
+use crate::flags::{deq, enq, ops};
 
 pub(super) const RULES: KernelRules = KernelRules {
     types: include_bytes!(concat!(env!("OUT_DIR"), "/kernel-7.3.o")),
     enq_bits: ENQ_BITS_6_19,
     deq_bits: DEQ_BITS_6_19,
-    enq_immed: 1 << 33,
+    enq_immed: enq::IMMED,
+    counts_reenqueues: true,
     deq_sched_change: 1 << 33,
     class_bit: deq::CLASS,
     // SCX_ENQ_IGNORE_CAPS.
     restored_bit: 1 << 60,
-    ops_flags: ops::ALL | UNMODELLED,
+    ops_flags: ops::ALL | ops::ALWAYS_ENQ_IMMED | UNMODELLED,
     ops_flags_unmodelled: UNMODELLED,
     counters: COUNTERS,
     state_numbers: [0, 1, 3, 4],
@@ -38,8 +39,8 @@ pub(super) const RULES: KernelRules = KernelRules {
     inserts_slice: true,
 };
 
-/// `SCX_OPS_ALWAYS_ENQ_IMMED` and `SCX_OPS_TID_TO_TASK`.
-const UNMODELLED: u64 = 0x180;
+/// `SCX_OPS_TID_TO_TASK`.
+const UNMODELLED: u64 = 0x100;
 
 const COUNTERS: &[&str] = &[
     "SCX_EV_SELECT_CPU_FALLBACK",

@@ -5,7 +5,8 @@ use model::CpuId;
 
 use super::{Ctx, Line, Return, TASK_BYTES, changed, note_place, s32};
 use crate::cpu::Todo;
-use crate::flags::{dsq, enq, kf};
+use crate::flags::{dsq, kf};
+use crate::immed::{Reenqueued, Reoffer};
 use crate::machine::{Machine, Vm};
 use crate::task::Class;
 
@@ -42,13 +43,17 @@ fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 
 #[inline(always)]
 fn move_to_local(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
-    move_first(ctx, id, 0)
+    let flags = match ctx.host.rules.enq_immed {
+        0 => Some(0),
+        _ => ctx.host.vet_immed(0, dsq::LOCAL),
+    };
+    flags.map_or(Ok(0), |flags| move_first(ctx, id, flags))
 }
 
 /// From 7.1 on the flags of the insert into the local queue can be given.
 fn move_to_local_with(ctx: &mut Ctx<'_>, [id, flags, ..]: [u64; 5]) -> Return {
-    let flags = ctx.host.enq_in(flags);
-    move_first(ctx, id, flags)
+    let flags = ctx.host.enq_in(flags, dsq::LOCAL);
+    flags.map_or(Ok(0), |flags| move_first(ctx, id, flags))
 }
 
 #[inline(always)]
@@ -79,7 +84,7 @@ fn reenqueue_local(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     if !ctx.host.allowed(kf::CPU_RELEASE) {
         return Ok(0);
     }
-    let count = ctx.host.reenqueue_local(ctx.vm);
+    let count = ctx.host.reenqueue_local(ctx.vm, Reoffer::All);
     changed(ctx);
     Ok(s32(i64::from(count)))
 }
@@ -87,7 +92,7 @@ fn reenqueue_local(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 /// From 6.19 on, anywhere: the tasks of this CPU's local queue are offered again a little later.
 fn reenqueue_soon(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     let cpu = ctx.host.turn.exec;
-    ctx.host.reenqueue_later(cpu);
+    ctx.host.reoffer_later(cpu, Reoffer::All);
     Ok(0)
 }
 
@@ -96,9 +101,9 @@ fn dsq_reenq(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     let machine = &mut *ctx.host;
     let target = (id & dsq::CPU_MASK) as u32;
     match id {
-        dsq::LOCAL => machine.reenqueue_later(machine.turn.exec),
+        dsq::LOCAL => machine.reoffer_later(machine.turn.exec, Reoffer::All),
         on if on & dsq::LOCAL_ON == dsq::LOCAL_ON && machine.has_cpu(i64::from(target)) => {
-            machine.reenqueue_later(CpuId(target as u16));
+            machine.reoffer_later(CpuId(target as u16), Reoffer::All);
         }
         other => {
             let what = "scx_bpf_dsq_reenq() is modelled for local queues only";
@@ -109,47 +114,61 @@ fn dsq_reenq(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
 }
 
 impl Machine {
-    /// Offers the tasks of the local queue of `cpu` again when its interrupt comes.
-    fn reenqueue_later(&mut self, cpu: CpuId) {
-        self.deferred.reenqueue(cpu);
+    /// Offers tasks of the local queue of `cpu` again when its interrupt comes.
+    pub(crate) fn reoffer_later(&mut self, cpu: CpuId, which: Reoffer) {
+        self.deferred.reoffer(cpu, which);
         if !self.cpus[cpu].balances {
             self.cpus[cpu].todo.add(Todo::DEFERRED);
             self.poke(cpu);
         }
     }
 
-    /// Carries out what [`Machine::reenqueue_later`] asked for.
+    /// Carries out what [`Machine::reoffer_later`] asked for, as often as it is asked for meanwhile.
     pub(crate) fn reenqueue_deferred(&mut self, vm: &mut Vm, cpu: CpuId) {
-        if self.deferred.take_reenqueue(cpu) {
-            self.reenqueue_local(vm);
+        let mut repeats = 0;
+        loop {
+            let which = self.deferred.take_reoffer(cpu);
+            let is_done =
+                which == Reoffer::Nothing || repeats > 0 && self.is_repeated_too_often(repeats);
+            if is_done {
+                return;
+            }
+            self.reenqueue_local(vm, which);
+            repeats += 1;
+            // Kernels before 7.1 have no limit, and go round by their next interrupt.
+            if self.rules.enq_immed == 0 {
+                return;
+            }
         }
     }
 
-    /// Offers every task of this CPU's local queue to the policy again.
+    /// Offers tasks of this CPU's local queue to the policy again. How many.
     ///
-    /// Source: `reenq_local()`, kernel 6.18. All are collected first, so that one which comes back
-    /// is not taken twice. Tasks that wait to be moved to a CPU where they may run are left.
-    fn reenqueue_local(&mut self, vm: &mut Vm) -> u32 {
+    /// Source: `reenq_local()`, kernels 6.18 and 7.2. All are collected first, so that one which
+    /// comes back is not taken twice. Tasks that wait to be moved to a CPU where they may run are
+    /// left.
+    fn reenqueue_local(&mut self, vm: &mut Vm, which: Reoffer) -> u32 {
         let cpu = self.turn.exec;
         let local = self.dsqs.local(cpu);
-        let moving: Vec<_> = self.cpus[cpu]
-            .others()
-            .to_move
-            .iter()
-            .map(|&(id, _)| id)
+        let is_open = which != Reoffer::Nothing && self.is_open(cpu, 0);
+        let moving = &self.cpus[cpu].others().to_move;
+        let queued = self.dsqs.tasks(local).enumerate();
+        let tasks: Vec<_> = queued
+            .filter(|(_, id)| !moving.iter().any(|(other, _)| other == id))
+            .filter_map(|(at, id)| {
+                let cannot = self.task(id).immed && !(at == 0 && is_open);
+                let asked = (which == Reoffer::All).then_some(Reenqueued::Kfunc);
+                let why = cannot.then_some(Reenqueued::Immed).or(asked);
+                why.map(|why| (id, why))
+            })
             .collect();
-        let tasks: Vec<_> = self
-            .dsqs
-            .tasks(local)
-            .filter(|id| !moving.contains(id))
-            .collect();
-        for &id in &tasks {
+        for &(id, _) in &tasks {
             self.leave_dsq(id);
             self.tell_removed(id, false);
         }
-        for &id in &tasks {
+        for &(id, why) in &tasks {
             debug_assert_eq!(self.task(id).class, Class::Ext);
-            self.do_enqueue(vm, id, enq::REENQ, false);
+            self.enqueue_again(vm, id, why);
         }
         tasks.len() as u32
     }

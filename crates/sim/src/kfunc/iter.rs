@@ -163,7 +163,9 @@ fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Ret
         machine.set_slice(id, slice);
         machine.tell_slice(id, Sliced::Set);
     }
-    let flags = machine.enq_in(flags);
+    let Some(flags) = machine.enq_in(flags, dsq_id) else {
+        return Ok(0);
+    };
     let cpu = machine.turn.exec;
     let target = machine.verdict_queue(cpu, dsq_id, id);
     machine.move_between(cpu, id, target, flags);

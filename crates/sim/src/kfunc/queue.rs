@@ -197,7 +197,9 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
         machine.error(format!("invalid enq_flags 0x{flags:x}"));
         return Ok(0);
     }
-    let flags = machine.enq_in(flags);
+    let Some(flags) = machine.enq_in(flags, dsq_id) else {
+        return Ok(0);
+    };
     let flags = flags | vtime.map_or(0, |_| enq::DSQ_PRIQ);
     let carried = Carried {
         slice,
