@@ -675,6 +675,7 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
             loads.push((name, scale, (found_as, Arc::new(load))));
         }
     }
+    refused::caches(draft, source, loads.iter().map(|it| it.2.1.machine.cpus))?;
     let mut cells = Vec::new();
     let mut texts = 0_usize;
     for arm in arms(draft, source)? {

@@ -81,6 +81,7 @@ fn a_sweep_points_at_the_list_with_the_impossible_machine() {
             "6:8",
             "expected a multiple of the CPUs that share a cache (llc)",
         ),
+        ("cpus = [2, 4]\nllc = [2000]", "4:8", "give at most 4"),
     ];
     for (list, place, advice) in lists {
         let head = "policy = [\"fifo\"]\nworkload = [\"desk\"]\n";
