@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use model::{
-    Change, Event, EventMask, Header, Nanos, SimTime, Sink, TaskClass, TaskId, What, span,
+    Advised, Change, Event, EventMask, Header, Nanos, SimTime, Sink, TaskClass, TaskId, What, span,
 };
 use traces::foreign::{Imported, Window};
 use workload::{
@@ -26,6 +26,10 @@ use crate::services::{Content, Services};
 
 /// Operations of a load that is made of a foreign trace, at most.
 const MOST_OPERATIONS: u64 = 5_000_000;
+
+/// Longest recording that becomes a load: a hundred days, as a span in a workload. Each tick is
+/// simulated, so that a damaged time would have a load of two records go on for ever.
+const LONGEST: Nanos = Nanos::from_secs(100 * 24 * 3600);
 
 /// What is made of a recording.
 #[derive(Clone, Copy, Debug)]
@@ -116,11 +120,32 @@ pub fn parts(
                 part + 1
             );
         }
-        let load = recorded.into_workload(&name, wanted.scale);
+        let load = workload_of(recorded, &name, wanted.scale)?;
         parts.extend(load.filter(|load| !load.groups.is_empty()));
     }
     say_score(services, path);
     Ok(Some(parts))
+}
+
+/// The load of a recording called `name`, with `scale` of its CPU time; `None` if nothing was
+/// recorded.
+///
+/// # Errors
+/// When it lasts too long to be simulated.
+fn workload_of(
+    recorded: RecordedLoad,
+    name: &str,
+    scale: CostScale,
+) -> anyhow::Result<Option<Workload>> {
+    let lasted = recorded.lasted();
+    anyhow::ensure!(
+        lasted <= LONGEST,
+        Advised::new(
+            format!("{name}: it lasts {lasted}, and a load at most 100 days"),
+            "its times are damaged; else take a part with --window"
+        )
+    );
+    Ok(recorded.into_workload(name, scale))
 }
 
 /// Says how far the load that is made of this recording can be trusted, as far as that is known.
@@ -142,7 +167,7 @@ pub fn load(services: &Services<'_>, path: &Path, wanted: Wanted) -> anyhow::Res
     let mut recorded = RecordedLoad::new();
     read(services, path, wanted.window, &mut recorded)?;
     let wakeups = recorded.wakeups();
-    let workload = recorded.into_workload(&name, wanted.scale);
+    let workload = workload_of(recorded, &name, wanted.scale)?;
     let workload = workload.filter(|workload| !workload.groups.is_empty());
     let workload = workload.with_context(|| format!("{name}: no task ran in this recording"))?;
     services.note(Topic::Recording, in_words(wakeups));
@@ -443,6 +468,20 @@ pub fn parse_scale(text: &str) -> Result<CostScale, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_of_centuries_is_refused_before_it_is_simulated() {
+        let load = |days: u64| {
+            let mut recorded = RecordedLoad::new();
+            let end = SimTime::ZERO + Nanos::from_secs(days * 24 * 3600);
+            model::Sink::finish(&mut recorded, end);
+            workload_of(recorded, "t.txt", CostScale::ONE)
+        };
+        assert!(load(100).unwrap().is_none());
+        let said = crate::Error::from(load(101).unwrap_err()).in_full();
+        assert!(said.starts_with("t.txt: it lasts 8726400 s"), "{said}");
+        assert!(said.contains("--window"), "{said}");
+    }
 
     #[test]
     fn a_factor_is_a_decimal_number() {

@@ -39,6 +39,7 @@ pub struct RecordedLoad {
     tasks: Vec<RecordedTask>,
     wakeups: Wakeups,
     acts: u64,
+    end: SimTime,
 }
 
 /// Where the wakeups of a recording came from.
@@ -174,6 +175,12 @@ impl RecordedLoad {
     #[must_use]
     pub const fn operations(&self) -> u64 {
         self.acts
+    }
+
+    /// How long the recording lasted; nothing before it is over.
+    #[must_use]
+    pub const fn lasted(&self) -> Nanos {
+        self.end.since(SimTime::ZERO)
     }
 
     /// Gives a task another policy than the normal one.
@@ -575,6 +582,7 @@ impl Sink for RecordedLoad {
     }
 
     fn finish(&mut self, end: SimTime) {
+        self.end = end;
         for task in &mut self.tasks {
             task.settle(end);
             task.flush();
