@@ -41,6 +41,7 @@ here! {
     mod growth;
     mod launch;
     mod locks;
+    mod memory;
     mod output;
     mod paths;
     mod pins;

@@ -18,6 +18,7 @@ use crate::dispatch::dispatch;
 use crate::exec::{self, Executed};
 use crate::executable::Executable;
 use crate::growth::OUTPUT_MAX;
+use crate::memory::{self, MemoryWatch};
 use crate::processes::{interrupt, receiver};
 use crate::state::{
     CallContext, Errno, LoaderState, Parked, Process, Reply, Then, Thread, thread_id,
@@ -40,6 +41,7 @@ pub struct Supervisor {
     pub(crate) status: Option<i32>,
     /// System calls that were answered.
     calls: u64,
+    memory: MemoryWatch,
 }
 
 /// How the time between two calls of a thread ended.
@@ -81,6 +83,7 @@ impl Supervisor {
             end: None,
             status: None,
             calls: 0,
+            memory: MemoryWatch::default(),
         })
     }
 
@@ -365,6 +368,9 @@ impl Supervisor {
         const SHORT: Duration = Duration::from_millis(100);
         let began = Instant::now();
         loop {
+            if self.memory.is_due() {
+                self.check_memory()?;
+            }
             let process = self.state.threads[at].process;
             let (called, ended) = self.state.look_out(Some(process), SHORT);
             if !called {
@@ -390,6 +396,16 @@ impl Supervisor {
                 return Err(failed(format!("{} {text}", self.name)));
             }
         }
+    }
+
+    fn check_memory(&self) -> Result<(), UserSpaceError> {
+        let living = self.state.processes.iter().filter(|it| it.lives);
+        let living: Vec<i32> = living.map(|it| it.real).collect();
+        let limits = &self.state.settings.limits;
+        if memory::exceeds(&living, limits.memory) {
+            return Err(work::too_much_memory(limits, &self.name));
+        }
+        Ok(())
     }
 
     /// The error of a thread that goes on without a call.

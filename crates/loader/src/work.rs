@@ -36,6 +36,8 @@ pub struct ProgramLimits {
     pub processes: usize,
     /// Threads and processes that are made.
     pub births: usize,
+    /// Bytes of memory that all its processes have together.
+    pub memory: u64,
 }
 
 impl Default for ProgramLimits {
@@ -45,6 +47,7 @@ impl Default for ProgramLimits {
             steps_per_second: 1_000_000,
             processes: 256,
             births: THREADS_MAX,
+            memory: 4 << 30,
         }
     }
 }
@@ -116,6 +119,12 @@ impl WorkDone {
         self.add(BIRTH);
         Ok(())
     }
+}
+
+/// The error of a program called `name` whose processes have more memory than they may.
+pub fn too_much_memory(limits: &ProgramLimits, name: &str) -> UserSpaceError {
+    let most = limits.memory >> 20;
+    exceeded(format!("{name}: its processes have more than {most} MiB of memory together"))
 }
 
 fn exceeded(what: String) -> UserSpaceError {

@@ -21,10 +21,30 @@ pub fn run(case: &str) -> bool {
             unsafe { libc::getppid() };
         },
         "looks for ever" => looks_for_ever(),
+        "fills memory" => fills(libc::MAP_PRIVATE),
+        "fills shared memory" => fills(libc::MAP_SHARED),
         "closed folders" => closed_folders(),
         _ => return false,
     }
     true
+}
+
+/// Takes ever more memory, and writes into it.
+fn fills(kind: i32) -> ! {
+    const LEN: usize = 1 << 20;
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    loop {
+        unsafe {
+            let flags = kind | libc::MAP_ANONYMOUS;
+            let part = libc::mmap(std::ptr::null_mut(), LEN, rights, flags, -1, 0);
+            if part == libc::MAP_FAILED {
+                exit();
+            }
+            part.cast::<u8>().write_bytes(1, LEN);
+            // So that the time that the test gives it does not decide.
+            libc::getppid();
+        }
+    }
 }
 
 fn exit() -> ! {

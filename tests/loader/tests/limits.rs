@@ -1,5 +1,5 @@
 //! What a program may ask of its supervisor in one run: each limit ends the run by name, and
-//! nobody is left. Nothing here looks at a clock: the limits are counts.
+//! nobody is left. Nothing here looks at a clock: the limits are counts and bytes.
 
 use std::fs;
 
@@ -76,6 +76,19 @@ fn children_one_after_another_without_end_end_the_run() {
     for case in ["one after another", "stillborn one after another"] {
         let (error, _) = ends_by(case, limits);
         let expected = "it makes more than 50 threads and processes in a run";
+        assert!(error.contains(expected), "{case}: {error}");
+    }
+}
+
+#[test]
+fn memory_without_end_ends_the_run() {
+    let limits = ProgramLimits {
+        memory: 64 << 20,
+        ..ProgramLimits::default()
+    };
+    for case in ["fills memory", "fills shared memory"] {
+        let (error, _) = ends_by(case, limits);
+        let expected = "its processes have more than 64 MiB of memory together";
         assert!(error.contains(expected), "{case}: {error}");
     }
 }
