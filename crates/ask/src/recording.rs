@@ -467,6 +467,8 @@ pub fn parse_scale(text: &str) -> Result<CostScale, String> {
 
 #[cfg(test)]
 mod tests {
+    use model::Advice as _;
+
     use super::*;
 
     #[test]
@@ -474,7 +476,7 @@ mod tests {
         let load = |days: u64| {
             let mut recorded = RecordedLoad::new();
             let end = SimTime::ZERO + Nanos::from_secs(days * 24 * 3600);
-            model::Sink::finish(&mut recorded, end);
+            recorded.finish(end);
             workload_of(recorded, "t.txt", CostScale::ONE)
         };
         assert!(load(100).unwrap().is_none());

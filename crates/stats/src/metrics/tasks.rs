@@ -211,8 +211,8 @@ impl Group {
     /// jobs come.
     pub fn settle_empty(&mut self, run: u128, tasks: u64) {
         let turns = |it: &Empty| it.start.count() + it.wakeup.count();
-        let counts = |it: &Box<Empty>| run == 0 && turns(it) > tasks;
-        if !self.empty.as_ref().is_some_and(counts) {
+        let counts = |it: &Empty| run == 0 && turns(it) > tasks;
+        if !self.empty.as_deref().is_some_and(counts) {
             return;
         }
         let empty = self.empty.take().unwrap_or_default();

@@ -266,13 +266,13 @@ fn a_queue_that_still_grows_is_named_with_its_takers_and_their_deadlines() {
         ));
         toy.work.growing(toy.now)
     };
-    let grown = model::GrowingQueue {
+    let grown = [model::GrowingQueue {
         name: "key[1]".to_owned(),
         takers: vec![1],
         deadlines: vec![(1, 0)],
-    };
+    }];
     for kind in ["queue", "pipe"] {
-        assert_eq!(growing(kind, "800us"), [grown.clone()], "{kind}");
+        assert_eq!(growing(kind, "800us"), grown, "{kind}");
         assert_eq!(growing(kind, "2ms"), [], "{kind}");
     }
     // A full pipe takes no more.
