@@ -1,7 +1,7 @@
 //! How much memory the processes of a program have together.
 //!
-//! No limit of the kernel's counts all of them, and what they share once. So it is looked at by real
-//! time, like a program that makes no call.
+//! No limit of the kernel's counts all of them, and what they share once. So it is looked at by
+//! real time, like a program that makes no call.
 
 use std::fs;
 use std::time::{Duration, Instant};
