@@ -529,7 +529,9 @@ impl State {
                 // As programs see it, the root's number is 1.
                 let cgroup = u32::try_from(word.saturating_sub(1)).unwrap_or(0);
                 let limit = self.cgroups.limit_of(cgroup);
-                self.with(event.task, |task| (task.cgroup, task.limit) = (cgroup, limit));
+                self.with(event.task, |task| {
+                    (task.cgroup, task.limit) = (cgroup, limit)
+                });
                 self.claim(event.task, event.time, false);
             }
             Op::CpuRelease => {
