@@ -76,7 +76,7 @@ fn encoded(bytes: &[u8]) -> String {
     for three in bytes.chunks(3) {
         let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for letter in 0..4 {
+        for letter in 0..4_u32 {
             let six = bits >> (18 - 6 * letter) & 63;
             let is_filled = letter as usize <= three.len();
             text.push(if is_filled {
