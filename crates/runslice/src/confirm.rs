@@ -17,7 +17,7 @@ use workload::RunSpec;
 use crate::computer::COMPUTER;
 use crate::fidelity::{Command, Errand, KernelPlace};
 use crate::say::say;
-use crate::{kernel, on_kernel};
+use crate::{kernel, on_kernel, output};
 
 /// The policy's file beside a play, and the workload's.
 pub const OBJECT: &str = "policy.bpf.o";
@@ -146,9 +146,8 @@ fn group_of(task: &str) -> String {
 
 /// The plays, whose files are put into the folder. Their seeds are that of the run and the next.
 fn errand(case: &Case, spec: &RunSpec, (folder, tries): (&Path, u32)) -> anyhow::Result<Errand> {
-    let cannot = || format!("cannot write into {}", folder.display());
-    fs::write(folder.join(OBJECT), &spec.policy.object).with_context(cannot)?;
-    fs::write(folder.join(LOAD), &case.workload.text).with_context(cannot)?;
+    output::write_whole(&folder.join(OBJECT), &spec.policy.object)?;
+    output::write_whole(&folder.join(LOAD), case.workload.text.as_bytes())?;
     let command = |number: u32| {
         let mut words = play_words(case, spec, spec.seed.wrapping_add(number.into()));
         words.extend(["--format", "json", "--output"].map(str::to_owned));

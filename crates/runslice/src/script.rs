@@ -32,18 +32,20 @@ pub fn script(case: &Case, spec: &RunSpec) -> anyhow::Result<String> {
     let end = end_of(load);
     Ok(format!(
         "#!/bin/sh\n\
-         # Plays a load under a sched_ext policy on {cpus} CPUs of a kernel, in a virtual machine of\n\
-         # virtme-ng. The run was found on a simulated Linux {kernel}. Status 3: the kernel ended \
-         the\n# policy.\n\
+         # Plays a load under a sched_ext policy on {cpus} CPUs, in a machine of virtme-ng.\n\
+         # The run was found on a simulated Linux {kernel}. Status 3: the kernel ended the\n\
+         # policy.\n\
          #\n\
-         # usage: sh SCRIPT [OPTIONS OF vng]: in the tree of a kernel that is built none, else for\n\
-         # example -r v{kernel}. It needs vng, and runslice as root's command.\n\
+         # usage: sh SCRIPT [OPTIONS OF vng]: none in the tree of a kernel that is built,\n\
+         # else for example -r v{kernel}. It needs vng, and runslice on root's PATH.\n\
          set -eu\n\
          for program in vng runslice base64; do\n\
-         \x20   command -v \"$program\" >/dev/null || {{ echo \"$program is missing\" >&2; exit 4; }}\n\
+         \x20   command -v \"$program\" >/dev/null && continue\n\
+         \x20   echo \"$program is missing\" >&2\n\
+         \x20   exit 4\n\
          done\n\
          # The guest has its own /tmp and /run.\n\
-         folder=$(mktemp -d \"$PWD/play-XXXXXX\")\n\
+         folder=$(mktemp -d -p \"$PWD\")\n\
          trap 'rm -rf \"$folder\"' EXIT\n\
          base64 -d >\"$folder/{OBJECT}\" <<'{END}'\n\
          {object}{END}\n\

@@ -167,7 +167,7 @@ impl Cure {
         self.faults()[0]
     }
 
-    /// Whether a fault of the class of `finding` ends by it. A kick makes a CPU ask once more, which
+    /// Whether a fault of the class of `finding` ends by it. A kick makes a CPU ask once more: that
     /// also ends a fault of one that has asked since the task came, and passed it by.
     pub(super) fn is_of(self, finding: &Finding) -> bool {
         let has_asked = || {
