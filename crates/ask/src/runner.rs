@@ -1,8 +1,8 @@
 //! One simulated run, of a policy or of a scheduler's own program.
 
 use explain::why::{Observer, Right};
-use model::{Excused, Nanos, Sampler, Sink, Summary};
-use sim::{Intervention, Options, Simulation};
+use model::{Excused, Nanos, Sampler, SimTime, Sink, Summary};
+use sim::{Checkpoint, Intervention, Options, Simulation};
 use stats::Metrics;
 use traces::{Later, Tee};
 use workload::RunSpec;
@@ -116,6 +116,32 @@ impl<'a> Runner<'a> {
         summary
     }
 
+    /// Runs up to `time`, so that several runs can go on from there: see [`Simulation::checkpoint`].
+    /// `None` also for a load that begins in the middle. Nobody samples such a run.
+    ///
+    /// # Errors
+    /// The errors of [`Runner::start`].
+    pub fn checkpoint(self, time: SimTime) -> anyhow::Result<Option<Checkpoint>> {
+        let (spec, services) = (self.spec, self.services);
+        if spec.policy.program.is_some() || spec.workload.begin.is_some() {
+            return Ok(None);
+        }
+        services.check()?;
+        let mut nobody = Tee::new(Vec::new());
+        let sink: &mut dyn Sink = match self.sink {
+            Some(sink) => sink,
+            None => &mut nobody,
+        };
+        let mut sink = Until::new(sink, services);
+        let simulation = Simulation::new(spec)
+            .with_options(self.options)
+            .with_interventions(self.interventions)
+            .with_sink(&mut sink);
+        let checkpoint = simulation.checkpoint(time).map_err(of_run);
+        services.check()?;
+        checkpoint
+    }
+
     /// Runs to the end, and gives the figures of the run in the place of its bare summary, and
     /// what else the metrics know.
     ///
@@ -140,6 +166,26 @@ impl<'a> Runner<'a> {
         judge_starved(&self.services, spec, self.options, self.right, &mut summary)?;
         Ok((Outcome::of(spec, &metrics, summary), metrics))
     }
+}
+
+/// Lets a run go on from `checkpoint` up to `until`, with these interventions, and with `sink`,
+/// which has listened up to the checkpoint or is a copy of one that has.
+///
+/// # Errors
+/// When the run cannot be made, or nobody waits for it any more.
+pub fn resume(
+    services: &Services<'_>,
+    checkpoint: &Checkpoint,
+    until: Nanos,
+    interventions: Vec<Intervention>,
+    sink: &mut dyn Sink,
+) -> anyhow::Result<()> {
+    services.check()?;
+    let mut sink = Until::new(sink, *services);
+    let run = checkpoint.resume().until(until);
+    let run = run.with_interventions(interventions).with_sink(&mut sink);
+    run.start().map_err(of_run)?;
+    Ok(services.check()?)
 }
 
 /// Makes the run of `spec`, which came to `summary`, once more with decisions if it left tasks

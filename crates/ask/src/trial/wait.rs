@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use explain::why::{End, Fault, Finding, Look, Situation};
 use model::{Nanos, SimTime, TaskId};
-use sim::{Deed, Intervention};
+use sim::{Checkpoint, Deed, Intervention};
 use workload::RunSpec;
 
 use super::cure::Cure;
 use super::{CURED, CureTrial, EFFORT, MAY_FAIL, MAY_HELP, PLACEBOS, Unproven, begin_of, may_end};
-use crate::runner::Runner;
+use crate::runner::{Runner, resume};
 use crate::services::Services;
 
 /// Cures that are looked at without controls, in all.
@@ -37,6 +37,7 @@ pub(super) fn attempt(
         left: EFFORT.saturating_mul(finding.time.since(*first).get()),
         jitter: BTreeMap::new(),
         tried: Vec::new(),
+        known: BTreeMap::new(),
     };
     let result = bench.search(&moments, finding);
     // Whoever does not wait for the answer wants no other one.
@@ -119,6 +120,8 @@ struct Bench<'a> {
     /// By moment: how many of the runs with jitter alone have ended the fault.
     jitter: BTreeMap<SimTime, u32>,
     tried: Vec<CureTrial>,
+    /// By moment: the run right before it.
+    known: BTreeMap<SimTime, Option<(Checkpoint, Look)>>,
 }
 
 impl Bench<'_> {
@@ -240,8 +243,18 @@ impl Bench<'_> {
         Ok(ended)
     }
 
-    fn play(&self, until: SimTime, look: &mut Look, deeds: Vec<Intervention>) -> Result<(), Stop> {
+    fn play(
+        &mut self,
+        until: SimTime,
+        look: &mut Look,
+        deeds: Vec<Intervention>,
+    ) -> Result<(), Stop> {
         let until = Nanos::new(until.as_nanos()) + begin_of(self.spec);
+        let services = self.services;
+        if let Some((checkpoint, seen)) = deeds.first().and_then(|it| self.before(it.at)) {
+            *look = seen.clone();
+            return Ok(resume(services, checkpoint, until, deeds, look)?);
+        }
         let duration = self.spec.duration.map_or(until, |all| all.min(until));
         let spec = RunSpec {
             duration: Some(duration),
@@ -250,6 +263,21 @@ impl Bench<'_> {
         let runner = Runner::new(&spec, self.services).with_options(self.options);
         runner.with_interventions(deeds).with_sink(look).start()?;
         Ok(())
+    }
+
+    /// The run right before `at` of the machine's clock, which all trials of that moment have in
+    /// common, and what was seen of it.
+    fn before(&mut self, at: SimTime) -> Option<&(Checkpoint, Look)> {
+        let make = || {
+            let time = SimTime::from_nanos(at.as_nanos().checked_sub(1)?);
+            let on_the_runs = SimTime::ZERO + at.since(SimTime::ZERO + begin_of(self.spec));
+            let mut look = Look::new(self.task, on_the_runs);
+            let runner = Runner::new(self.spec, self.services).with_options(self.options);
+            // What is wrong with the run is told by one without a checkpoint.
+            let checkpoint = runner.with_sink(&mut look).checkpoint(time).ok()??;
+            Some((checkpoint, look))
+        };
+        self.known.entry(at).or_insert_with(make).as_ref()
     }
 }
 

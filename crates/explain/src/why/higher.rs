@@ -8,7 +8,7 @@ const FOLLOWED: u16 = 64;
 const FEW: usize = 4096;
 
 /// What was so from when on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Higher {
     /// Each change: from then on these CPUs, as bits, have a task of another class.
     changes: Vec<(SimTime, u64)>,

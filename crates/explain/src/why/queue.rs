@@ -6,7 +6,7 @@ use model::{CpuId, Nanos, SimTime};
 
 use super::state::Deed;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub id: u64,
     pub depth: u32,
@@ -53,7 +53,7 @@ impl Queue {
 }
 
 /// A task's stay in a queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub looks: u64,
     pub takes: u64,

@@ -70,7 +70,7 @@ impl CgroupWeights {
 }
 
 /// Follows the rights of a machine's tasks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Rights {
     /// Whether the policy's tasks may have each CPU now.
     free: Vec<bool>,

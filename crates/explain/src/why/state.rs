@@ -70,7 +70,7 @@ pub(super) enum Where {
     Out,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Task {
     pub name: String,
     pub nice: i8,
@@ -144,7 +144,7 @@ impl Task {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cpu {
     pub is_offline: bool,
     pub task: Option<TaskId>,
@@ -171,7 +171,7 @@ pub(super) struct Cpu {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct State {
     header: Option<Header>,
     pub tasks: Vec<Task>,

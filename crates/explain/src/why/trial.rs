@@ -50,7 +50,7 @@ pub struct End {
 }
 
 /// Follows a run until a task comes to run at or after a moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Look {
     state: State,
     task: TaskId,
