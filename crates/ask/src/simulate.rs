@@ -127,14 +127,15 @@ impl Simulate {
             let values = self.values(&metrics, &outcome)?;
             Ok((outcome, values))
         };
-        let done: Vec<(Outcome, Vec<Option<f64>>)> = match self.runs {
-            None => specs.iter().map(make).collect::<anyhow::Result<_>>()?,
-            Some(count) => {
-                let all = specs.iter().flat_map(|it| runs::seeded(it, count));
-                let all: Vec<RunSpec> = all.collect();
-                services.map(&all, services.jobs(self.jobs), "runs", make)?
-            }
+        let all: Vec<RunSpec> = match self.runs {
+            None => specs.clone(),
+            Some(count) => specs
+                .iter()
+                .flat_map(|it| runs::seeded(it, count))
+                .collect(),
         };
+        let done: Vec<(Outcome, Vec<Option<f64>>)> =
+            services.map(&all, services.jobs(self.jobs), "runs", make)?;
         let (outcomes, goals) = done.into_iter().unzip();
         Ok(Simulated {
             results: Results::simulated(&specs[0], outcomes),
@@ -208,8 +209,61 @@ impl Simulated {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::Mutex;
+
     use super::*;
     use crate::policy;
+    use crate::services::{Job, Workers};
+
+    /// Threads of which the last begins first.
+    struct Backwards(Mutex<Vec<(usize, usize)>>);
+
+    impl Workers for Backwards {
+        fn usual(&self) -> NonZeroUsize {
+            NonZeroUsize::new(4).unwrap()
+        }
+
+        fn each(
+            &self,
+            count: usize,
+            jobs: NonZeroUsize,
+            _: &str,
+            work: &(dyn Fn(usize) -> bool + Sync),
+        ) {
+            self.0.lock().unwrap().push((count, jobs.get()));
+            assert!((0..count).rev().all(work), "every run can be made");
+        }
+
+        fn beside<'a>(&self, _: [Job<'a>; 2], _: Box<dyn FnOnce() + 'a>) -> io::Result<()> {
+            unreachable!("runs are made one by one")
+        }
+    }
+
+    #[test]
+    fn several_policies_use_all_threads_and_stand_in_their_order() {
+        let none = Services::default();
+        let threads = Backwards(Mutex::default());
+        let services = Services {
+            workers: Some(&threads),
+            ..none
+        };
+        let names = ["mlfq", "fifo", "eevdf"];
+        let question = Simulate {
+            schedulers: names.map(|it| policy::open(&none, it).unwrap()).to_vec(),
+            load: Some(LoadSource::Named("desk".into())),
+            duration: Some(Nanos::from_millis(50)),
+            ..Simulate::default()
+        };
+        let answer = question.ask(&services).unwrap();
+        let policies = answer.results.outcomes.iter().map(|it| it.policy.as_str());
+        assert_eq!(policies.collect::<Vec<_>>(), names);
+        assert_eq!(*threads.0.lock().unwrap(), [(3, 4)]);
+        let alone = question.ask(&none).unwrap().results.outcomes;
+        for (one, other) in alone.iter().zip(&answer.results.outcomes) {
+            assert_eq!(one.summary, other.summary);
+        }
+    }
 
     /// Without files, threads, a clock or anything else of a computer.
     #[test]

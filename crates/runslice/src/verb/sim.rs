@@ -5,6 +5,7 @@ mod books;
 mod waits;
 
 use std::io::Write as _;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -172,11 +173,14 @@ impl Sim {
 
     /// Whether events or a trace go to standard output, and the results nowhere else.
     fn is_output_taken(&self) -> bool {
+        self.prints_while_it_runs() && self.output.as_deref().is_none_or(output::is_standard)
+    }
+
+    /// Whether a run writes to standard output before it is over.
+    fn prints_while_it_runs(&self) -> bool {
         let files = [&self.events, &self.trace, &self.books.schedstat];
-        let is_taken = files
-            .iter()
-            .any(|it| it.as_deref().is_some_and(output::is_standard));
-        is_taken && self.output.as_deref().is_none_or(output::is_standard)
+        let mut files = files.iter().filter_map(|it| it.as_deref());
+        files.any(output::is_standard)
     }
 
     /// The policies, those of schedulers' own programs last.
@@ -242,10 +246,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let is_page = format == Format::Html;
     let (outcomes, drawn) = match request.run.runs {
         Some(runs) => many(request, &specs, runs, is_page)?,
-        None => {
-            let all = specs.iter().map(|spec| run_one(request, spec, is_page));
-            all.collect::<anyhow::Result<Vec<_>>>()?.into_iter().unzip()
-        }
+        None => each_once(request, &specs, is_page)?,
     };
     let results = Results::simulated(&specs[0], outcomes);
     write(request, format, &results, drawn)?;
@@ -555,8 +556,50 @@ fn many(
     Ok((outcomes, drawn.collect()))
 }
 
+/// One run of each policy, on all CPUs. What is drawn on standard output has their order.
+fn each_once(
+    request: &Sim,
+    specs: &[RunSpec],
+    is_page: bool,
+) -> anyhow::Result<(Vec<Outcome>, Vec<Drawn>)> {
+    // Runs that write to one place must not be mixed.
+    let [printed, metrics] = request.schedulers.files();
+    let shares = printed.1.is_some() || metrics.1.is_some() || request.prints_while_it_runs();
+    let jobs = if shares {
+        NonZeroUsize::MIN
+    } else {
+        COMPUTER.jobs(None)
+    };
+    let done = match specs {
+        // The bar of a run that is alone tells its time.
+        [spec] => vec![run_one(request, spec, is_page)?],
+        _ => COMPUTER.map(specs, jobs, "policies", |spec| {
+            run_one(request, spec, is_page)
+        })?,
+    };
+    let mut all = (Vec::new(), Vec::new());
+    for run in done {
+        if let Some(timeline) = run.timeline {
+            let mut to = output::open_shape(request.shape(Format::Human), None)?;
+            timeline::write(&run.drawn.policy, &timeline, &mut to)?;
+            writeln!(to)?;
+            to.flush()?;
+        }
+        all.0.push(run.outcome);
+        all.1.push(run.drawn);
+    }
+    Ok(all)
+}
+
+/// A run that is over, and what is to be shown of it.
+struct DoneRun {
+    outcome: Outcome,
+    drawn: Drawn,
+    timeline: Option<explain::timeline::Timeline>,
+}
+
 /// One run, with everything that listens to it.
-fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outcome, Drawn)> {
+fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<DoneRun> {
     let name = &spec.policy.name;
     let several =
         policy::list(&COMPUTER, &request.policy).len() + request.schedulers.commands.len() > 1;
@@ -581,14 +624,14 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     let mut timeline = request
         .timeline
         .map(|it| it.collector(request.look.width()));
-    let mut progress = Progress::of_run(name, end_of(spec));
+    let mut progress = (!several).then(|| Progress::of_run(name, end_of(spec)));
     let mut collected = is_page.then(|| Collector::new(None));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
     sinks.extend(collected.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(trace.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
     sinks.extend(timeline.as_mut().map(|sink| sink as &mut dyn Sink));
-    sinks.push(&mut progress);
+    sinks.extend(progress.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut sinks = Tee::new(sinks);
     let mut books = match &request.books.schedstat {
         None => None,
@@ -615,18 +658,16 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<(Outc
     {
         result.map_err(model::CannotWrite::at(path.display()))?;
     }
-    if let Some(timeline) = timeline {
-        let mut to = output::open_shape(request.shape(Format::Human), None)?;
-        timeline::write(name, &timeline, &mut to)?;
-        writeln!(to)?;
-        to.flush()?;
-    }
     let drawn = Drawn {
         policy: name.clone(),
         tails: metrics.tails(),
         collected,
     };
-    Ok((Outcome::of(spec, &metrics, summary), drawn))
+    Ok(DoneRun {
+        outcome: Outcome::of(spec, &metrics, summary),
+        drawn,
+        timeline,
+    })
 }
 
 /// When the run ends at the latest.
