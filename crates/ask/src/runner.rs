@@ -116,8 +116,8 @@ impl<'a> Runner<'a> {
         summary
     }
 
-    /// Runs up to `time`, so that several runs can go on from there: see [`Simulation::checkpoint`].
-    /// `None` also for a load that begins in the middle. Nobody samples such a run.
+    /// Runs up to `time`, so that several runs can go on from there, as [`Simulation::checkpoint`]
+    /// does. `None` also for a load that begins in the middle. Nobody samples such a run.
     ///
     /// # Errors
     /// The errors of [`Runner::start`].
