@@ -26,7 +26,6 @@ pub(crate) struct CallStack {
     /// Context arrays of nested calls, in the read-only half.
     pub(crate) contexts: u64,
     /// Where the first of them lies in this process.
-    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "for native code"))]
     pub(crate) contexts_at: u64,
     /// Where the frames of programs begin and end.
     pub(crate) start: u64,

@@ -11,7 +11,6 @@ pub(super) struct Shared {
     pub(super) arena: Option<()>,
 }
 
-#[cfg(not(any(feature = "compact", target_pointer_width = "32")))]
 impl Shared {
     pub(super) const fn is_unused(&self) -> bool {
         self.arena.is_none()
