@@ -112,12 +112,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         .collect::<Result<_, _>>()?;
     let is_named = !request.experiment.is_empty() || !request.document.is_empty();
     if !is_named && !request.all && request.table.is_none() && !request.mutants {
-        let mut to = output::open(request.output.as_deref())?;
-        for rerun in &reruns {
-            human::list(&rerun.experiments, &mut to)?;
-        }
-        to.flush()?;
-        return Ok(Status::Done);
+        return list(request, &reruns);
     }
     let rules = Rules {
         quick: request.quick,
@@ -129,11 +124,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     }
     let store = Store::open(&request.folder)?;
     if request.mutants {
-        let names = chosen(request, ExperimentMachine::Sim, &files)?;
-        let mut to = output::open(request.output.as_deref())?;
-        mutants::run(request, (&files, &names), &store, &mut to)?;
-        to.flush()?;
-        return Ok(Status::Done);
+        return judge_mutants(request, &files, &store);
     }
     let mut could = false;
     for rerun in &mut reruns {
@@ -153,24 +144,7 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
         })
     };
     let pages: Vec<Page<'_>> = reruns.iter().map(page).collect::<Result<_, _>>()?;
-    let mut to = output::open(request.output.as_deref())?;
-    match format {
-        Format::Html => {
-            let verdict = page::write(&pages, &mut to)?;
-            output::announce(&verdict, request.output.as_deref())?;
-        }
-        Format::Json => json::write(&pages, &mut to)?,
-        _ => {
-            let is_read = request.output.is_none() && io::stdout().is_terminal();
-            let shown = human::RerunShown {
-                width: request.output.is_none().then(width),
-                wrap: is_read.then(width),
-                table: request.table.as_deref(),
-            };
-            human::write(&pages, shown, &mut to)?;
-        }
-    }
-    to.flush()?;
+    write(request, format, &pages)?;
     let results = reruns.iter().flat_map(|rerun| &rerun.results);
     let mut samples = results.flat_map(|it| it.cells.values().flatten());
     Ok(if samples.any(|sample| sample.ejection.is_some()) {
@@ -180,6 +154,47 @@ pub fn run(request: &Reproduce) -> anyhow::Result<Status> {
     } else {
         Status::Unsupported
     })
+}
+
+/// Lists the experiments and their statements.
+fn list(request: &Reproduce, reruns: &[Rerun]) -> anyhow::Result<Status> {
+    let mut to = output::open(request.output.as_deref())?;
+    for rerun in reruns {
+        human::list(&rerun.experiments, &mut to)?;
+    }
+    to.flush()?;
+    Ok(Status::Done)
+}
+
+/// Judges what was asked for with what should turn a verdict, and with what should not.
+fn judge_mutants(request: &Reproduce, files: &Files, store: &Store) -> anyhow::Result<Status> {
+    let names = chosen(request, ExperimentMachine::Sim, files)?;
+    let mut to = output::open(request.output.as_deref())?;
+    mutants::run(request, (files, &names), store, &mut to)?;
+    to.flush()?;
+    Ok(Status::Done)
+}
+
+fn write(request: &Reproduce, format: Format, pages: &[Page<'_>]) -> anyhow::Result<()> {
+    let mut to = output::open(request.output.as_deref())?;
+    match format {
+        Format::Html => {
+            let verdict = page::write(pages, &mut to)?;
+            output::announce(&verdict, request.output.as_deref())?;
+        }
+        Format::Json => json::write(pages, &mut to)?,
+        _ => {
+            let is_read = request.output.is_none() && io::stdout().is_terminal();
+            let shown = human::RerunShown {
+                width: request.output.is_none().then(width),
+                wrap: is_read.then(width),
+                table: request.table.as_deref(),
+            };
+            human::write(pages, shown, &mut to)?;
+        }
+    }
+    to.flush()?;
+    Ok(())
 }
 
 /// Names of the experiments that were asked for, in their order; all when none was. Those that are

@@ -348,8 +348,8 @@ fn is_exact(part: &Value) -> bool {
 /// A row of that part: a test, at one point or at several that follow each other.
 struct ReadmeRow {
     name: String,
-    /// ` rooms 5, 10`: what tells its points from others of the test.
-    points: String,
+    /// What tells its points from others of the test: parameters and their values.
+    points: Vec<(String, Vec<String>)>,
     verdict: &'static str,
     numbers: String,
 }
@@ -365,16 +365,7 @@ impl ReadmeRow {
         if part["published"].is_number() {
             let _ = write!(numbers, " ({})", digits(&part["published"]));
         }
-        // A point with one parameter: `UP: lower rooms 5`.
-        let mut words = name.rsplitn(3, ' ');
-        let last = words.next().filter(|it| it.parse::<i64>().is_ok());
-        let before = words.next().filter(|it| !it.is_empty());
-        let (name, points) = match (last, before, words.next()) {
-            (Some(value), Some(parameter), Some(rest)) if !rest.ends_with(',') => {
-                (rest, format!(" {parameter} {value}"))
-            }
-            _ => (name, String::new()),
-        };
+        let (name, points) = with_points(name);
         Self {
             name: name.to_owned(),
             points,
@@ -383,19 +374,44 @@ impl ReadmeRow {
         }
     }
 
-    fn parameter(&self) -> Option<&str> {
-        self.points.split(' ').nth(1)
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
+    /// Which of its parameters alone has another value in `other`, a row at one more point of the
+    /// same test.
+    fn differs_in(&self, other: &Self) -> Option<usize> {
         let is_same = self.name == other.name && self.verdict == other.verdict;
-        is_same && self.parameter().is_some() && self.parameter() == other.parameter()
+        let (own, others) = (&self.points, &other.points);
+        if !is_same || own.len() != others.len() {
+            return None;
+        }
+        let pairs = own.iter().zip(others).enumerate();
+        let mut apart = pairs
+            .filter(|(_, (own, other))| own != other)
+            .map(|(at, _)| at);
+        let at = apart.next().filter(|_| apart.next().is_none())?;
+        (own[at].0 == others[at].0).then_some(at)
     }
 
-    fn join(&mut self, other: &Self) {
-        let value = other.points.rsplit(' ').next().unwrap_or_default();
-        let _ = write!(self.points, ", {value}");
-        let _ = write!(self.numbers, "; {}", other.numbers);
+    fn title(&self) -> String {
+        let points = self.points.iter();
+        let points = points.map(|(name, values)| format!(" {name} {}", values.join(", ")));
+        format!("{}{}", self.name, points.collect::<Vec<_>>().join(";"))
+    }
+}
+
+/// A name without the point at its end, and that point: `UP: lower rooms 5, cpus 1`.
+fn with_points(name: &str) -> (&str, Vec<(String, Vec<String>)>) {
+    let (mut rest, mut points) = (name, Vec::new());
+    loop {
+        let mut words = rest.trim_end_matches(',').rsplitn(3, ' ');
+        let value = words.next().filter(|it| it.parse::<i64>().is_ok());
+        let (Some(value), Some(parameter), Some(before)) = (value, words.next(), words.next())
+        else {
+            return (rest, points);
+        };
+        points.insert(0, (parameter.to_owned(), vec![value.to_owned()]));
+        rest = before;
+        if !rest.ends_with(',') {
+            return (rest, points);
+        }
     }
 }
 
@@ -415,13 +431,19 @@ fn readme_part(statements: &[&Value]) -> String {
         let mut rows: Vec<ReadmeRow> = Vec::new();
         for part in others {
             let row = ReadmeRow::of(id, part);
-            match rows.last_mut().filter(|last| last.is_like(&row)) {
-                Some(last) => last.join(&row),
+            let last = rows.last_mut();
+            match last.and_then(|last| Some((last.differs_in(&row)?, last))) {
+                Some((at, last)) => {
+                    last.points[at].1.extend(row.points[at].1.iter().cloned());
+                    if !row.numbers.is_empty() {
+                        let _ = write!(last.numbers, "; {}", row.numbers);
+                    }
+                }
                 None => rows.push(row),
             }
         }
         for row in rows {
-            let name = format!("{}{}", row.name, row.points);
+            let name = row.title();
             let line = [id, &name, row.verdict, &row.numbers].map(cell).join(" | ");
             writeln!(text, "| {line} |").expect("memory");
         }
