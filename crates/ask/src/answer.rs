@@ -63,7 +63,7 @@ impl AnswerKind {
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
-            Self::Results | Self::Comparison => 2,
+            Self::Results | Self::Comparison | Self::Choice => 2,
             Self::Score => score_file::VERSION,
             _ => 1,
         }

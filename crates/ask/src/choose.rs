@@ -1,6 +1,8 @@
 //! Which scheduler is best for a load.
 
+pub mod errors;
 pub mod rank;
+pub mod reruns;
 pub mod runs;
 
 use std::num::NonZeroUsize;
@@ -37,11 +39,11 @@ pub struct Choose {
     pub candidates: Vec<Candidate>,
     /// What is to become better. None: the goals of the load.
     pub goals: Vec<Goal>,
-    /// The load. A trace is cut into parts.
+    /// The load.
     pub load: LoadSource,
     /// Parameters of the workload.
     pub scale: Vec<(String, i64)>,
-    /// Runs of each candidate, or parts of a trace. Without it as many as decide.
+    /// Runs of each candidate, or reruns of a recording. Without it as many as decide.
     pub runs: Option<u32>,
     /// The part of a figure that is not modelled, as the user states it.
     pub not_modelled: Option<f64>,
@@ -78,6 +80,14 @@ pub struct Chosen {
 }
 
 impl Candidate {
+    /// BLAKE3 of its object, in hexadecimal; `None` of a scheduler's own program, which brings its
+    /// own.
+    #[must_use]
+    pub fn object_hash(&self) -> Option<String> {
+        let object = &self.found.policy.object;
+        (!object.is_empty()).then(|| blake3::hash(object).to_hex().to_string())
+    }
+
     /// The scheduler that `word` names to a question.
     #[must_use]
     pub fn named(word: &str, found: FoundPolicy) -> Self {
@@ -174,8 +184,8 @@ impl Choose {
         })
     }
 
-    /// The trace that is the load, if it is one.
-    fn trace(&self, services: &Services<'_>) -> Option<(&Path, Wanted)> {
+    /// The recording that is the load, if it is one.
+    fn recording(&self, services: &Services<'_>) -> Option<(&Path, Wanted)> {
         let (path, wanted) = match &self.load {
             LoadSource::Recorded(path, wanted) => (&**path, *wanted),
             LoadSource::Named(name) => (Path::new(&**name), Wanted::default()),

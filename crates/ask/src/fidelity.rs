@@ -5,6 +5,7 @@ pub mod first;
 mod judge;
 pub mod kept;
 pub mod least;
+mod ratios;
 pub mod simulated;
 
 use std::collections::BTreeMap;

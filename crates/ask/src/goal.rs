@@ -1,15 +1,15 @@
 //! What a user wants of a load, in words: `p99 wait of nginx`. Read once, then measured in runs.
 
-pub mod fidelity;
 mod words;
 
 use std::fmt;
 
-use model::{Advised, suggest};
+use model::{Advised, SimTime, suggest};
+use stats::compare::series::CellStatistic;
 use stats::compare::{Better, Measure, MeasuredNumber, Role};
-use stats::{Metrics, Millionths, Report, SpanKind};
+use stats::{LastWork, Metrics, Millionths, Report, SpanKind};
+use workload::Group;
 
-use fidelity::Class;
 pub use words::{matches, wait_limit};
 
 /// Nanoseconds of a second.
@@ -48,8 +48,12 @@ pub enum Goal {
         /// Of which tasks.
         whose: Whose,
     },
-    /// How long it took until the load was done.
-    End,
+    /// How long it took until the load was done, or until these tasks and those that they forked
+    /// had done their work.
+    End {
+        /// Of which tasks.
+        whose: Whose,
+    },
 }
 
 /// A statistic of a distribution.
@@ -89,7 +93,8 @@ pub enum Whose {
 
 impl Stat {
     /// As the user writes it.
-    fn word(self) -> String {
+    #[must_use]
+    pub fn word(self) -> String {
         match self {
             Self::Mean => "mean".to_owned(),
             Self::Max => "max".to_owned(),
@@ -189,7 +194,7 @@ impl fmt::Display for Goal {
                 write!(f, "work{}{}", named(counter), whose.suffix())
             }
             Self::Cpu { whose } => write!(f, "cpu{}", whose.suffix()),
-            Self::End => write!(f, "time"),
+            Self::End { whose } => write!(f, "time{}", whose.suffix()),
         }
     }
 }
@@ -219,7 +224,7 @@ impl Goal {
             return Some(Self::time(stat, spans, groups(&it.group)));
         }
         match metric {
-            "machine.elapsed_ns" => Some(Self::End),
+            "machine.elapsed_ns" => Some(Self::End { whose: Whose::All }),
             "all.wakeup_ns_p99" => Some(Self::time(Stat::Permille(990), Spans::Wait, Whose::All)),
             "all.delay_ns_mean" => Some(Self::time(Stat::Mean, Spans::Delay, Whose::All)),
             _ => None,
@@ -242,7 +247,7 @@ impl Goal {
     #[must_use]
     pub const fn measure(&self) -> Measure {
         match self {
-            Self::Time { .. } | Self::End => Measure::Nanos,
+            Self::Time { .. } | Self::End { .. } => Measure::Nanos,
             Self::Late { .. } | Self::Cpu { .. } => Measure::Millionths,
             Self::Work { .. } => Measure::Rate,
         }
@@ -253,24 +258,8 @@ impl Goal {
     pub const fn better(&self) -> Better {
         match self {
             Self::Time { better, .. } => *better,
-            Self::Late { .. } | Self::End => Better::Lower,
+            Self::Late { .. } | Self::End { .. } => Better::Lower,
             Self::Work { .. } | Self::Cpu { .. } => Better::Higher,
-        }
-    }
-
-    /// Which measured error of the simulator is its own.
-    #[must_use]
-    pub const fn class(&self) -> Class {
-        match self {
-            Self::Time { spans, .. } => match spans {
-                Spans::Wait | Spans::Delay => Class::Waits,
-                Spans::Slice => Class::Slices,
-                Spans::Sleep | Spans::Named(_) => Class::Unmeasured,
-            },
-            Self::Late { .. } => Class::Unmeasured,
-            Self::Work { .. } => Class::Work,
-            Self::Cpu { .. } => Class::Cpu,
-            Self::End => Class::Elapsed,
         }
     }
 
@@ -311,8 +300,62 @@ impl Goal {
                 let its = report.groups.iter().filter(|it| whose.holds(&it.name));
                 Some(its.map(|it| it.share.0 as f64).sum())
             }
-            Self::End => Some(report.machine.elapsed.get() as f64),
+            Self::End { whose: Whose::All } => Some(report.machine.elapsed.get() as f64),
+            // `Goal::end` knows it.
+            Self::End { .. } => None,
         }
+    }
+
+    /// The spans that it is about; `None` if it is about none.
+    #[must_use]
+    pub fn spans(&self) -> Option<SpanKind<'_>> {
+        match self {
+            Self::Time { spans, .. } => Some(spans.kind()),
+            _ => None,
+        }
+    }
+
+    /// The statistic of spans that it is, where these are drawn block by block.
+    #[must_use]
+    pub const fn statistic(&self) -> Option<CellStatistic> {
+        match self {
+            Self::Time { stat, .. } => Some(match stat {
+                Stat::Mean => CellStatistic::Mean,
+                Stat::Permille(permille) => CellStatistic::Permille(*permille),
+                Stat::Max => CellStatistic::Permille(1000),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether the group `name` is one of those that it is about.
+    #[must_use]
+    pub fn is_of(&self, name: &str) -> bool {
+        match self {
+            Self::Time { whose, .. }
+            | Self::Late { whose, .. }
+            | Self::Work { whose, .. }
+            | Self::Cpu { whose }
+            | Self::End { whose } => whose.holds(name),
+        }
+    }
+
+    /// When the tasks of a load with these groups that it names had done their work, they and those
+    /// that they forked, in nanoseconds; `None` of any other goal.
+    #[must_use]
+    pub fn end(&self, work: &LastWork, groups: &[Group]) -> Option<f64> {
+        let Self::End {
+            whose: Whose::Groups(_),
+        } = self
+        else {
+            return None;
+        };
+        let is_its = |group: u32| {
+            let named = groups.get(group as usize);
+            named.is_some_and(|it| self.is_of(&it.name))
+        };
+        let end = work.of(&|group, _| is_its(group))?;
+        Some(end.since(SimTime::ZERO).get() as f64)
     }
 
     /// Whether it is about waits for a queue that still grew when the run ended.
@@ -397,8 +440,8 @@ impl Goal {
             Self::Time { whose, .. }
             | Self::Late { whose, .. }
             | Self::Work { whose, .. }
-            | Self::Cpu { whose } => whose,
-            Self::End => return Ok(()),
+            | Self::Cpu { whose }
+            | Self::End { whose } => whose,
         };
         if let Whose::Groups(name) = whose
             && !groups().any(|group| whose.holds(group))
@@ -478,7 +521,7 @@ pub fn offered(report: &Report) -> Vec<String> {
         .chain(spans)
         .chain(work)
         .chain(waits)
-        .chain([Goal::End]);
+        .chain([Goal::End { whose: Whose::All }]);
     all.map(|goal| goal.to_string()).collect()
 }
 

@@ -13,8 +13,8 @@ use model::{
 };
 use traces::foreign::{Imported, Window};
 use workload::{
-    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, KnownTask, RecordedLoad, SchedPolicy,
-    Wakeups, Workload,
+    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, KnownTask, RecordedCourse,
+    RecordedLoad, SchedPolicy, Wakeups, Workload,
 };
 
 use crate::error::UsageError;
@@ -71,72 +71,11 @@ impl Default for Wanted {
     }
 }
 
-/// So many parts of the trace at `path`, of equal length and without those in which no task
-/// runs: in a rerun nothing is drawn, so that the parts are what differs by chance. `None` of
-/// a recording of our own events, which has no parts.
+/// Checks that the recording called `name` can be simulated.
 ///
 /// # Errors
-/// As [`load()`].
-pub fn parts(
-    services: &Services<'_>,
-    path: &Path,
-    wanted: Wanted,
-    count: u32,
-) -> anyhow::Result<Option<Vec<Workload>>> {
-    let name = path.display().to_string();
-    let cannot = model::CannotRead::at(&name);
-    let open = || services.open(path).map(|it| it.content).map_err(&cannot);
-    let mut file = BufReader::new(open()?);
-    if !traces::foreign::is_foreign(file.fill_buf().map_err(&cannot)?) {
-        return Ok(None);
-    }
-    let whole = traces::foreign::read(open()?, &stem(path), wanted.window, &mut |_| {
-        ControlFlow::Continue(())
-    });
-    let whole = whole.with_context(|| name.clone())?;
-    for sentence in whole.findings.sentences() {
-        services.note(Topic::Recording, sentence);
-    }
-    let length = whole.end.since(SimTime::ZERO).get();
-    let begin = wanted.window.from.get();
-    // No product exceeds 64 bits: a trace of a century and a million parts do.
-    let at = |part: u32| {
-        let share = u128::from(length) * u128::from(part) / u128::from(count.max(1));
-        Nanos::new(begin + u64::try_from(share).unwrap_or(length))
-    };
-    let mut parts = Vec::new();
-    for part in 0..count {
-        let window = Window {
-            from: at(part),
-            until: Some(at(part + 1)),
-        };
-        let mut recorded = RecordedLoad::new();
-        let file = BufReader::new(open()?);
-        let taken = take(file, path, window, &mut recorded).with_context(|| name.clone())?;
-        if taken.is_full {
-            let message = "--window or more --runs make the parts shorter";
-            anyhow::bail!(
-                "{name}: part {} is too long for a load: {message}",
-                part + 1
-            );
-        }
-        let load = workload_of(recorded, &name, wanted.scale)?;
-        parts.extend(load.filter(|load| !load.groups.is_empty()));
-    }
-    say_score(services, path);
-    Ok(Some(parts))
-}
-
-/// The load of a recording called `name`, with `scale` of its CPU time; `None` if nothing was
-/// recorded.
-///
-/// # Errors
-/// When it lasts too long to be simulated.
-fn workload_of(
-    recorded: RecordedLoad,
-    name: &str,
-    scale: CostScale,
-) -> anyhow::Result<Option<Workload>> {
+/// When it lasts too long for that.
+fn check_length(recorded: &RecordedLoad, name: &str) -> anyhow::Result<()> {
     let lasted = recorded.lasted();
     anyhow::ensure!(
         lasted <= LONGEST,
@@ -145,7 +84,7 @@ fn workload_of(
             "its times are damaged; else take a part with --window"
         )
     );
-    Ok(recorded.into_workload(name, scale))
+    Ok(())
 }
 
 /// Says how far the load that is made of this recording can be trusted, as far as that is known.
@@ -163,15 +102,60 @@ const ONLY_OF_TRACES: &str = "--window is for traces of other programs, not for 
 /// When the file cannot be read, or is no recording; the message names the file and the place in
 /// it.
 pub fn load(services: &Services<'_>, path: &Path, wanted: Wanted) -> anyhow::Result<Workload> {
+    Ok(with_course(services, path, wanted)?.load)
+}
+
+/// A recording as a load, and what the load does not say of it.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The load.
+    pub load: Workload,
+    /// Where its tasks stand in the recording after so much CPU time.
+    pub course: RecordedCourse,
+    /// Whose end is the end of the load.
+    pub ends_with: EndsWith,
+}
+
+/// Whose end is the end of a recorded load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndsWith {
+    /// All tasks: it is a recording of a load and of nothing else.
+    All,
+    /// What the tasks of this group forked: the command that `record` started.
+    ChildrenOf(u32),
+    /// It is not known: the recording is of everything on a computer.
+    Unknown,
+}
+
+/// The recording at `path` as [`load()`] reads it.
+///
+/// # Errors
+/// The errors of [`load()`].
+pub fn with_course(
+    services: &Services<'_>,
+    path: &Path,
+    wanted: Wanted,
+) -> anyhow::Result<Recorded> {
     let name = input::shown(path);
     let mut recorded = RecordedLoad::new();
-    read(services, path, wanted.window, &mut recorded)?;
+    let ends_with = read(services, path, wanted.window, &mut recorded)?;
     let wakeups = recorded.wakeups();
-    let workload = workload_of(recorded, &name, wanted.scale)?;
-    let workload = workload.filter(|workload| !workload.groups.is_empty());
-    let workload = workload.with_context(|| format!("{name}: no task ran in this recording"))?;
+    check_length(&recorded, &name)?;
+    let found = recorded.with_course(&name, wanted.scale);
+    let found = found.filter(|(workload, _)| !workload.groups.is_empty());
+    let (load, course) = found.with_context(|| {
+        if wanted.window == Window::default() {
+            format!("{name}: no task ran in this recording")
+        } else {
+            format!("{name}: no task ran in this part of it; give another --window")
+        }
+    })?;
     services.note(Topic::Recording, in_words(wakeups));
-    Ok(workload)
+    Ok(Recorded {
+        load,
+        course,
+        ends_with,
+    })
 }
 
 fn read(
@@ -179,7 +163,7 @@ fn read(
     path: &Path,
     window: Window,
     to: &mut RecordedLoad,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<EndsWith> {
     let cannot = model::CannotRead::at(input::shown(path));
     let name = || input::shown(path);
     if let Some(mistaken) = services.misplaced_file(path, WordKind::Recording) {
@@ -196,7 +180,8 @@ fn read(
     if window != Window::default() {
         anyhow::bail!("{}: {ONLY_OF_TRACES}", name());
     }
-    traces::replay(file, to).with_context(name)
+    traces::replay(file, to).with_context(name)?;
+    Ok(EndsWith::All)
 }
 
 /// Whether the file at `path` is a trace of another program, by its content.
@@ -368,7 +353,7 @@ fn foreign(
     (file, path): (BufReader<Box<dyn Content>>, &Path),
     window: Window,
     to: &mut RecordedLoad,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<EndsWith> {
     let Taken { imported, is_full } = take(file, path, window, to)?;
     for sentence in imported.findings.sentences() {
         services.note(Topic::Recording, sentence);
@@ -385,7 +370,12 @@ fn foreign(
             ),
         );
     }
-    Ok(())
+    let recorder = imported.snapshot.as_ref().map(|it| it.recorder);
+    let recorder = recorder.and_then(|pid| {
+        let at = imported.tasks.iter().position(|it| it.pid == pid)?;
+        to.group_of(task_of(at))
+    });
+    Ok(recorder.map_or(EndsWith::Unknown, EndsWith::ChildrenOf))
 }
 
 fn set_policies(imported: &Imported, to: &mut RecordedLoad) {

@@ -59,6 +59,12 @@ struct Scored {
 struct Part {
     part: String,
     verdict: String,
+    factors: Option<PartFactors>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PartFactors {
+    simulated: f64,
 }
 
 /// Where the score of a recording stands.
@@ -80,11 +86,8 @@ pub fn note(services: &Services<'_>, recording: &Path) -> Option<String> {
             "how far to trust this load is not known: `runslice score {name} -o {shown}` says it"
         ));
     }
-    let text = input::text(services, &file, input::WRITTEN).ok();
-    let scored = text.and_then(|text| serde_json::from_str::<Scored>(&text).ok());
-    let scored = scored.filter(|it| it.runslice_score == VERSION);
     let own = Identity::of(services, recording).ok();
-    match scored {
+    match read(services, &file) {
         Some(scored) if Some(&scored.recording) == own.as_ref() => {
             let parts = scored.parts.iter();
             let bad = parts.filter(|it| it.verdict == NOT_TRUSTED);
@@ -102,6 +105,30 @@ pub fn note(services: &Services<'_>, recording: &Path) -> Option<String> {
     }
 }
 
+fn read(services: &Services<'_>, file: &Path) -> Option<Scored> {
+    let text = input::text(services, file, input::WRITTEN).ok()?;
+    let scored: Scored = serde_json::from_str(&text).ok()?;
+    Some(scored).filter(|it| it.runslice_score == VERSION)
+}
+
+/// By which factor, from 1 on, the simulation of each part of this recording was off, as far as its
+/// score says.
+#[must_use]
+pub fn factors(services: &Services<'_>, recording: &Path) -> Vec<(String, f64)> {
+    let file = beside(recording);
+    let own = Identity::of(services, recording).ok();
+    let scored = if services.is_file(&file) {
+        read(services, &file).filter(|it| Some(&it.recording) == own.as_ref())
+    } else {
+        None
+    };
+    let parts = scored.map_or_else(Vec::new, |it| it.parts).into_iter();
+    let parts = parts.filter_map(|it| Some((it.part, it.factors?.simulated)));
+    parts
+        .filter(|(_, it)| it.is_finite() && *it >= 1.0)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +139,7 @@ mod tests {
             "runslice_score": VERSION,
             "recording": identity,
             "parts": [
-                { "part": "wait", "verdict": "trusted" },
+                { "part": "wait", "verdict": "trusted", "factors": { "simulated": 1.25 } },
                 { "part": "delay", "verdict": verdict },
             ],
         })
@@ -132,6 +159,7 @@ mod tests {
         let write = |text: &str| std::fs::write(beside(&recording), text).unwrap();
         write(&score(&identity, "trusted"));
         assert_eq!(note(), "");
+        assert_eq!(factors(&FILES, &recording), [("wait".to_owned(), 1.25)]);
         write(&score(&identity, NOT_TRUSTED));
         assert!(
             note().contains("do not trust this load for delay: see "),
@@ -142,6 +170,7 @@ mod tests {
         let mut bytes = vec![7; 200_000];
         bytes[199_999] = 8;
         std::fs::write(&recording, bytes).unwrap();
+        assert_eq!(factors(&FILES, &recording), []);
         assert!(
             note().contains("is no score of this recording"),
             "{}",

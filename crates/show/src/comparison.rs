@@ -218,8 +218,22 @@ const COLUMNS: [(&str, ColumnKind); 20] = [
 /// The rows as a table for programs.
 #[must_use]
 pub fn table_of(rows: &[MetricRow], origin: &Origin) -> ExportTable {
+    let words = |at: usize| {
+        let judged = rows[at].result.as_ref().ok();
+        judged.and_then(|it| it.verdict).map(Verdict::words)
+    };
+    table_saying(rows, &words, origin)
+}
+
+/// The same with other words for the verdict of the row of each number.
+#[must_use]
+pub fn table_saying(
+    rows: &[MetricRow],
+    words: &dyn Fn(usize) -> Option<&'static str>,
+    origin: &Origin,
+) -> ExportTable {
     let mut table = ExportTable::new(COLUMNS);
-    for row in rows {
+    for (at, row) in rows.iter().enumerate() {
         let side = |extent: Option<Extent>| match extent {
             Some(extent) => [extent.runs.to_string(), plain(extent.median)],
             None => ["0".to_owned(), String::new()],
@@ -229,7 +243,7 @@ pub fn table_of(rows: &[MetricRow], origin: &Origin) -> ExportTable {
         match &row.result {
             Ok(judged) => {
                 let effect = &judged.effect;
-                let at = if effect.scale == Scale::Log { 0 } else { 3 };
+                let column = if effect.scale == Scale::Log { 0 } else { 3 };
                 let shifts = [effect.shift, effect.low, effect.high];
                 let said = shifts.map(|it| {
                     if it.is_finite() {
@@ -238,14 +252,14 @@ pub fn table_of(rows: &[MetricRow], origin: &Origin) -> ExportTable {
                         String::new()
                     }
                 });
-                result[at..at + 3].clone_from_slice(&said);
-                if let Some(verdict) = judged.verdict {
+                result[column..column + 3].clone_from_slice(&said);
+                if judged.verdict.is_some() {
                     result[6] = plain(judged.p_holm);
-                    verdict.words().clone_into(&mut result[7]);
                 }
             }
             Err(refusal) => result[8] = refusal.in_full(),
         }
+        words(at).unwrap_or_default().clone_into(&mut result[7]);
         let sides = [side(row.base_extent), side(row.arm_extent)].concat();
         let front = origin.cells("comparison", AnswerKind::Comparison.version());
         table.row(front.into_iter().chain(names).chain(sides).chain(result));

@@ -66,7 +66,7 @@ struct CellTask {
 }
 
 impl InputOrder {
-    /// The cell of a task of `group` that has run for `ran`, and moves on `place`, which only rises.
+    /// The cell of a task of `group` that has run for `ran`. Moves `place` on, which only rises.
     fn cell(&self, group: usize, ran: Nanos, place: &mut usize) -> usize {
         let ends = self.ends.get(group).map_or(&[][..], |it| it);
         while ends.get(*place).is_some_and(|(end, _)| *end <= ran) {

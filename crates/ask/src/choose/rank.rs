@@ -1,103 +1,62 @@
-//! Which candidate is best, as far as the runs and the simulation can say.
+//! Which candidate is better, as far as the runs and the simulation can say.
 
 use std::collections::BTreeSet;
 
-use stats::compare::{Better, Choice, Effect, MetricRow, Scale, Set, Settings, Verdict, compare};
+use stats::compare::{Answer, Answered, Better, MetricRow, RatioError, Settings};
 
-use super::runs::Field;
+use super::errors::{ErrorTable, Simulated, scored_as};
+use super::runs::{Field, Which};
 use crate::compare::Family;
 use crate::goal::Goal;
-use crate::goal::fidelity::TABLE;
 use crate::sets::File;
 
-/// What is said of a candidate at a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// Better, by more than what is not modelled.
-    Better,
-    /// Worse, by more than what is not modelled.
-    Worse,
-    /// Better in the simulation, but perhaps by less than what is not modelled.
-    BetterWithin,
-    /// Worse in the simulation, but perhaps by less than what is not modelled.
-    WorseWithin,
-    /// No difference of interest.
-    Same,
-    /// The runs do not say.
-    Undecided,
-}
-
-/// What is said of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is said of a candidate over all goals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
+    /// Better at a goal, and surely not worse at any other.
+    Better,
+    /// Better at a goal; nothing can be said about another one.
+    BetterForSome,
     /// What the others are held against.
     Baseline,
-    /// Better at a goal, and worse at none.
-    Better,
+    /// No difference at any goal.
+    Alike,
+    /// The runs, or the simulation's error, leave it open.
+    CannotTell,
+    /// The machine has what no play was made on.
+    NotMeasured,
     /// Better at a goal, and worse at another.
     Mixed,
     /// Worse at a goal, and better at none.
     Worse,
-    /// Better in the simulation, but perhaps by less than what is not modelled.
-    Within,
-    /// No difference at any goal.
-    Same,
-    /// The runs do not say.
-    Undecided,
     /// Ejected, or a task starved.
     Failed,
 }
 
-/// How small a change may be, and who says so.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Margin {
-    /// By which factor a figure may be wrong, from 1 on.
-    pub factor: f64,
-    /// Where the factor comes from, in words.
-    pub source: String,
-}
-
-/// The candidates in order, and why.
+/// The candidates, what is said of each, and why.
 #[derive(Debug)]
 pub struct Ranking {
     /// The sets of runs that are judged; `None` if every candidate but the baseline failed.
     pub family: Option<Family>,
     /// Every candidate against the baseline, goal by goal.
     pub rows: Vec<MetricRow>,
-    /// By goal.
-    pub margins: Vec<Margin>,
+    /// By candidate and goal, how far the ratio to the baseline may be off.
+    pub errors: Vec<Vec<RatioError>>,
+    /// By candidate and goal, the answer; empty of the baseline and of those that failed.
+    pub said: Vec<Vec<Answered>>,
     /// By candidate.
     pub standings: Vec<Standing>,
-    /// The candidates, best first.
+    /// The candidates: those with an answer first, in the order of the question where nothing says
+    /// another one.
     pub order: Vec<usize>,
-    /// The best one, if one is better than the baseline.
+    /// The candidate to change to, if there is one.
     pub winner: Option<usize>,
-    /// Those that the runs cannot tell from the winner.
+    /// Those that cannot be told from the winner, or are alike.
     pub ties: Vec<usize>,
-    /// Those that differ from the winner, but perhaps by less than what is not modelled.
-    pub close: Vec<usize>,
-    /// What is worse under the winner than under the baseline.
-    pub worse: Vec<MetricRow>,
+    /// What else is worse under the winner, or the likeliest candidate, with what is said of it.
+    pub worse: Vec<(MetricRow, Answered)>,
     /// How many other figures were looked at for that.
     pub looked_at: usize,
-}
-
-impl Said {
-    /// In a table.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::BetterWithin | Self::WorseWithin => "within error",
-            Self::Same => "no difference",
-            Self::Undecided => "undecided",
-        }
-    }
-
-    const fn is_worse(self) -> bool {
-        matches!(self, Self::Worse | Self::WorseWithin)
-    }
 }
 
 impl Standing {
@@ -107,142 +66,132 @@ impl Standing {
         match self {
             Self::Baseline => "baseline",
             Self::Better => "better",
+            Self::BetterForSome => "better-for-some",
             Self::Mixed => "mixed",
             Self::Worse => "worse",
-            Self::Within => "within-error",
-            Self::Same => "no-difference",
-            Self::Undecided => "undecided",
+            Self::Alike => "alike",
+            Self::CannotTell => "cannot-tell",
+            Self::NotMeasured => "not-measured",
             Self::Failed => "failed",
         }
     }
 
     /// Of a candidate of which this is said, goal by goal.
-    fn of(said: &[Said]) -> Self {
-        let has = |one: Said| said.contains(&one);
-        let is_worse = said.iter().any(|it| it.is_worse());
-        match () {
-            () if has(Said::Better) && is_worse => Self::Mixed,
-            () if has(Said::Better) => Self::Better,
-            () if has(Said::Worse) => Self::Worse,
-            () if has(Said::BetterWithin) => Self::Within,
-            () if has(Said::WorseWithin) => Self::Worse,
-            () if has(Said::Undecided) => Self::Undecided,
-            () => Self::Same,
+    fn of(said: &[Answered]) -> Self {
+        let has = |one: Answer| said.iter().any(|it| it.answer == one);
+        let is_fine = |it: &Answered| it.answer == Answer::Better || it.is_not_worse;
+        match (has(Answer::Better), has(Answer::Worse)) {
+            (true, true) => Self::Mixed,
+            (false, true) => Self::Worse,
+            (true, false) if said.iter().all(is_fine) => Self::Better,
+            (true, false) => Self::BetterForSome,
+            _ if has(Answer::NotMeasured) => Self::NotMeasured,
+            _ if has(Answer::CannotTell) || said.is_empty() => Self::CannotTell,
+            _ => Self::Alike,
         }
     }
 }
 
-impl Margin {
-    /// That of the user, or that of the figures that were measured against a kernel.
-    #[must_use]
-    pub fn of(goal: &Goal, asked: Option<f64>) -> Self {
-        if let Some(part) = asked {
-            return Self {
-                factor: 1.0 + part,
-                source: format!("--not-modelled {}", part * 100.0),
-            };
-        }
-        let error = goal.class().error();
-        Self {
-            factor: error.factor(),
-            source: format!("{TABLE}: {}, ratio {:.2}", error.row, error.ratio),
-        }
-    }
-
-    /// Whether the whole interval lies beyond the factor.
-    #[must_use]
-    pub fn is_exceeded(&self, effect: &Effect) -> bool {
-        let nearest = if effect.shift > 0.0 {
-            effect.low
-        } else {
-            effect.high
+/// How far the ratio of a candidate to another one may be off at a goal: as the user says, or as
+/// plays say; a bad score of the recording widens, and a good one does not narrow.
+fn error(field: &Field, goal: &Goal, sides: [usize; 2], asked: Option<f64>) -> RatioError {
+    if let Some(part) = asked {
+        return RatioError {
+            widening: part.ln_1p(),
+            is_shown: false,
+            is_measured: true,
+            source: format!("as --not-modelled {} says", part * 100.0),
         };
-        let (less, more) = match effect.scale {
-            Scale::Log => {
-                return nearest.abs() > self.factor.ln() && (nearest > 0.0) == (effect.shift > 0.0);
-            }
-            Scale::Linear if effect.shift > 0.0 => (effect.base, effect.base + nearest),
-            Scale::Linear => ((effect.base + nearest).max(0.0), effect.base),
-        };
-        more > less * self.factor
     }
-}
-
-/// What a comparison says, held against what is not modelled.
-#[must_use]
-pub fn said(row: &MetricRow, margin: &Margin) -> Said {
-    let Ok(judged) = &row.result else {
-        return Said::Undecided;
+    let of = Simulated {
+        machine: &field.machine,
+        class: field.class,
+        policies: sides.map(|at| field.name(at)),
     };
-    let is_exceeded = margin.is_exceeded(&judged.effect);
-    match judged.verdict {
-        Some(Verdict::Faster) if is_exceeded => Said::Better,
-        Some(Verdict::Faster) => Said::BetterWithin,
-        Some(Verdict::Slower) if is_exceeded => Said::Worse,
-        Some(Verdict::Slower) => Said::WorseWithin,
-        Some(Verdict::NoDifference) => Said::Same,
-        _ => Said::Undecided,
+    let mut error = ErrorTable::own().error(of);
+    let part = scored_as(goal);
+    let mut scored = field.scored.iter();
+    if let Some((part, factor)) = scored.find(|(it, _)| Some(it.as_str()) == part)
+        && factor.ln() > error.widening
+    {
+        error.widening = factor.ln();
+        error.source = format!("the recording's own score of its {part}");
     }
+    error
 }
 
 impl Ranking {
-    /// Judges all candidates that did not fail. `asked` is the user's margin, as a part.
+    /// Judges all candidates that did not fail. `asked` is the user's error of a ratio, as a part.
     ///
     /// # Errors
     /// Never in practice: the sets are of one load and one kind.
     pub fn of(field: &Field, asked: Option<f64>, settings: &Settings) -> anyhow::Result<Self> {
-        let margins: Vec<Margin> = field.goals.iter().map(|it| Margin::of(it, asked)).collect();
-        let judge =
-            |base: usize, sets: &[Set], others: &[usize]| judge(sets, base, others, settings);
         let all = 0..field.sets.len();
-        let sound: Vec<usize> = all.filter(|at| field.failures[*at].is_none()).collect();
-        let (family, rows) = judge(0, &field.sets, &sound)?;
+        let sound: Vec<usize> = all
+            .clone()
+            .filter(|at| *at != 0 && field.failures[*at].is_none())
+            .collect();
+        let errors_of = |base: usize, at: usize| -> Vec<RatioError> {
+            let goals = field.goals.iter();
+            goals
+                .map(|goal| error(field, goal, [at, base], asked))
+                .collect()
+        };
+        let rows = field.compared(Which::Goals, (0, &sound), settings);
         let mut ranking = Self {
-            family,
+            family: family(field, &sound)?,
             rows,
-            margins,
-            standings: Vec::new(),
+            errors: all.clone().map(|at| errors_of(0, at)).collect(),
+            said: vec![Vec::new(); field.sets.len()],
+            standings: vec![Standing::Failed; field.sets.len()],
             order: Vec::new(),
             winner: None,
             ties: Vec::new(),
-            close: Vec::new(),
             worse: Vec::new(),
             looked_at: 0,
         };
-        ranking.standings = (0..field.sets.len())
-            .map(|at| ranking.standing(field, at))
-            .collect();
+        ranking.standings[0] = Standing::Baseline;
+        for at in sound.iter().copied() {
+            ranking.said[at] = answers(field, at, &ranking.rows, &ranking.errors[at]);
+            ranking.standings[at] = Standing::of(&ranking.said[at]);
+        }
         ranking.order = ranking.ordered(field);
         let first = ranking.order[0];
-        if ranking.standings[first] != Standing::Better {
-            return Ok(ranking);
+        if ranking.standings[first] == Standing::Better {
+            ranking.winner = Some(first);
+            let others: Vec<usize> = sound.iter().copied().filter(|at| *at != first).collect();
+            let against = field.compared(Which::Goals, (first, &others), settings);
+            ranking.ties = others;
+            ranking.ties.retain(|at| {
+                let said = answers(field, *at, &against, &errors_of(first, *at));
+                let is_apart = |it: &Answered| matches!(it.answer, Answer::Better | Answer::Worse);
+                let is_worse = ranking.standings[*at] > Standing::NotMeasured;
+                !is_worse && !said.iter().any(is_apart)
+            });
         }
-        ranking.winner = Some(first);
-        let rest: Vec<usize> = sound.iter().copied().filter(|at| *at != 0).collect();
-        let (_, against) = judge(first, &field.sets, &rest)?;
-        for at in rest.into_iter().filter(|at| *at != first) {
-            let said = ranking.said_of(field, at, &against);
-            let is_apart = said
-                .iter()
-                .any(|it| matches!(it, Said::Better | Said::Worse));
-            let is_worse = matches!(ranking.standings[at], Standing::Worse | Standing::Mixed);
-            let is_same = said
-                .iter()
-                .all(|it| matches!(it, Said::Same | Said::Undecided));
-            match is_same {
-                _ if is_apart || is_worse => {}
-                true => ranking.ties.push(at),
-                false => ranking.close.push(at),
-            }
+        if let Some(likeliest) = ranking.likeliest() {
+            let rest = field.compared(Which::Rest, (0, &[likeliest]), settings);
+            ranking.looked_at = rest.len();
+            let said = rest.into_iter().map(|row| {
+                let goal: Result<Goal, _> = row.metric.parse();
+                let error = match goal {
+                    Ok(goal) => error(field, &goal, [likeliest, 0], asked),
+                    Err(_) => ranking.errors[likeliest][0].clone(),
+                };
+                let said = Answered::of(&row, &error);
+                (row, said)
+            });
+            ranking.worse = said.filter(|(_, it)| it.answer == Answer::Worse).collect();
         }
-        let (_, rest) = judge(0, &field.rest, &[0, first])?;
-        ranking.looked_at = rest.len();
-        ranking.worse = rest;
-        ranking.worse.retain(|row| {
-            let judged = row.result.as_ref().ok();
-            judged.and_then(|it| it.verdict) == Some(Verdict::Slower)
-        });
         Ok(ranking)
+    }
+
+    /// The candidate whose price is told: the winner, else the first that is better at something.
+    #[must_use]
+    pub fn likeliest(&self) -> Option<usize> {
+        let first = *self.order.first()?;
+        let is_better = self.standings[first] <= Standing::BetterForSome;
+        is_better.then_some(first)
     }
 
     /// The comparison of candidate `at` at a goal, if it was made.
@@ -251,74 +200,59 @@ impl Ranking {
         find(&self.rows, field, at, goal)
     }
 
-    /// What is said of candidate `at` at each goal.
-    #[must_use]
-    pub fn said(&self, field: &Field, at: usize) -> Vec<Said> {
-        self.said_of(field, at, &self.rows)
-    }
-
-    fn said_of(&self, field: &Field, at: usize, rows: &[MetricRow]) -> Vec<Said> {
-        let goals = self.margins.iter().enumerate();
-        let said = goals.map(|(goal, margin)| {
-            find(rows, field, at, goal).map_or(Said::Undecided, |row| said(row, margin))
-        });
-        said.collect()
-    }
-
-    fn standing(&self, field: &Field, at: usize) -> Standing {
-        match at {
-            0 => Standing::Baseline,
-            _ if field.failures[at].is_some() => Standing::Failed,
-            _ => Standing::of(&self.said(field, at)),
-        }
-    }
-
-    /// The best first: those that are better, by the number of goals; then by the first goal, then
-    /// the next. Those that failed are last.
+    /// Those that are better at more goals first, then the one that gains more at the first goal.
+    /// Nothing orders those of which nothing can be said.
     fn ordered(&self, field: &Field) -> Vec<usize> {
         let gains = |at: usize| {
-            let said = self.said(field, at);
-            said.iter().filter(|it| **it == Said::Better).count()
+            let said = self.said[at].iter();
+            said.filter(|it| it.answer == Answer::Better).count()
+        };
+        let gain = |at: usize| {
+            let said = self.said[at].iter().zip(&field.goals);
+            let of = said.filter(|(it, _)| it.answer == Answer::Better);
+            let shift = of
+                .filter_map(|(it, goal)| Some((it.shift?[0], goal)))
+                .next();
+            shift.map_or(0.0, |(shift, goal)| match goal.better() {
+                Better::Higher => -shift,
+                _ => shift,
+            })
         };
         let mut order: Vec<usize> = (0..field.sets.len()).collect();
         order.sort_by(|&a, &b| {
-            let rank = |at: usize| match self.standings[at] {
-                Standing::Better => 0,
-                Standing::Failed => 2,
-                _ => 1,
-            };
-            let more = if self.standings[a] == Standing::Better {
-                gains(b).cmp(&gains(a))
-            } else {
-                std::cmp::Ordering::Equal
-            };
-            let goals = field.goals.iter();
-            let values = goals
-                .map(|goal| worth(&field.sets[a], goal).total_cmp(&worth(&field.sets[b], goal)));
-            let value = values.into_iter().find(|it| it.is_ne());
-            let by_rank = rank(a).cmp(&rank(b));
-            by_rank.then(more).then(value.unwrap_or(a.cmp(&b)))
+            let by_standing = self.standings[a].cmp(&self.standings[b]);
+            let by_gains = gains(b).cmp(&gains(a));
+            by_standing.then(by_gains).then(gain(a).total_cmp(&gain(b)))
         });
         order
     }
 
-    /// Whether the runs say of each candidate how it stands, or one is better.
+    /// Whether there is an answer: a candidate is better, or of each it is known how it stands.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        self.winner.is_some() || !self.standings.contains(&Standing::Undecided)
+        let is_open = |it: &Standing| {
+            matches!(
+                it,
+                Standing::CannotTell | Standing::NotMeasured | Standing::BetterForSome
+            )
+        };
+        self.winner.is_some() || !self.standings.iter().any(is_open)
     }
 }
 
-/// The mean at a goal, the less the better; none is worst.
-fn worth(set: &Set, goal: &Goal) -> f64 {
-    let series = set.find(&goal.to_string());
-    let values = series.map_or(&[][..], |it| &it.values);
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    match goal.better() {
-        _ if values.is_empty() => f64::INFINITY,
-        Better::Higher => -mean,
-        _ => mean,
-    }
+/// What is said of candidate `at` at each goal.
+fn answers(field: &Field, at: usize, rows: &[MetricRow], errors: &[RatioError]) -> Vec<Answered> {
+    let goals = errors.iter().enumerate();
+    let said = goals.map(|(goal, error)| match find(rows, field, at, goal) {
+        Some(row) => Answered::of(row, error),
+        None => Answered {
+            answer: Answer::CannotTell,
+            is_shown: error.is_shown,
+            shift: None,
+            is_not_worse: false,
+        },
+    });
+    said.collect()
 }
 
 fn find<'a>(rows: &'a [MetricRow], field: &Field, at: usize, goal: usize) -> Option<&'a MetricRow> {
@@ -328,116 +262,52 @@ fn find<'a>(rows: &'a [MetricRow], field: &Field, at: usize, goal: usize) -> Opt
         .find(|row| row.metric == metric && row.arm == arm)
 }
 
-/// Holds `others` against `base`; nothing if there are none.
-fn judge(
-    sets: &[Set],
-    base: usize,
-    others: &[usize],
-    settings: &Settings,
-) -> anyhow::Result<(Option<Family>, Vec<MetricRow>)> {
-    let others = others.iter().filter(|at| **at != base);
-    let all: Vec<Set> = [&base]
-        .into_iter()
-        .chain(others)
-        .map(|at| sets[*at].clone())
-        .collect();
-    if all.len() < 2 {
-        return Ok((None, Vec::new()));
+/// The sets of the candidates that did not fail, the baseline first; nothing if it is alone.
+fn family(field: &Field, sound: &[usize]) -> anyhow::Result<Option<Family>> {
+    if sound.is_empty() {
+        return Ok(None);
     }
-    let baseline = all[0].arm.clone();
+    let all = [&0].into_iter().chain(sound);
     let file = File {
         stem: String::new(),
-        sets: all,
+        sets: all.map(|at| field.sets[*at].clone()).collect(),
         baseline: None,
         again: None,
         looks: 1,
         unique: BTreeSet::new(),
     };
-    let family = Family::of(vec![file], Some(&baseline), None)?;
-    let rows = compare(&family.questions(), Choice::Stated, settings);
-    Ok((Some(family), rows))
+    Ok(Some(Family::of(vec![file], Some(field.name(0)), None)?))
 }
 
 #[cfg(test)]
 mod tests {
-    use stats::compare::{Measure, Values, effect};
-
     use super::*;
 
     #[test]
-    fn a_candidate_is_better_only_if_it_is_worse_at_no_goal() {
-        use Said::{Better, BetterWithin, Same, Undecided, Worse, WorseWithin};
+    fn a_candidate_is_better_only_if_it_is_surely_not_worse_at_every_other_goal() {
+        let of = |answer, is_not_worse| Answered {
+            answer,
+            is_shown: true,
+            shift: None,
+            is_not_worse,
+        };
+        let better = of(Answer::Better, true);
+        let worse = of(Answer::Worse, false);
+        let alike = of(Answer::Alike, true);
+        let open = of(Answer::CannotTell, false);
+        let not_worse = of(Answer::CannotTell, true);
+        let elsewhere = of(Answer::NotMeasured, false);
         for (said, want) in [
-            (&[Better, Same, Undecided][..], Standing::Better),
-            (&[Better, Worse], Standing::Mixed),
-            (&[Better, WorseWithin], Standing::Mixed),
-            (&[BetterWithin, Undecided], Standing::Within),
-            (&[BetterWithin, Worse], Standing::Worse),
-            (&[WorseWithin, Same], Standing::Worse),
-            (&[Same, Undecided], Standing::Undecided),
-            (&[Same, Same], Standing::Same),
+            (&[better, alike, not_worse][..], Standing::Better),
+            (&[better, open], Standing::BetterForSome),
+            (&[better, worse], Standing::Mixed),
+            (&[open, worse], Standing::Worse),
+            (&[alike, open], Standing::CannotTell),
+            (&[alike, elsewhere], Standing::NotMeasured),
+            (&[alike, alike], Standing::Alike),
+            (&[], Standing::CannotTell),
         ] {
             assert_eq!(Standing::of(said), want, "{said:?}");
         }
-    }
-
-    /// Twelve pairs: the second set is the first after `change`.
-    fn changed(change: impl Fn(f64, f64) -> f64) -> Effect {
-        let pairs = (0..12).map(|at| {
-            let value = 100.0 + f64::from(at);
-            (value, change(value, f64::from(at % 3)))
-        });
-        let values = Values::Pairs(pairs.collect());
-        effect(&values, Measure::Nanos, 0, &Settings::default()).unwrap()
-    }
-
-    fn margin(factor: f64) -> Margin {
-        Margin {
-            factor,
-            source: String::new(),
-        }
-    }
-
-    #[test]
-    fn the_whole_interval_must_be_beyond_the_factor_either_way() {
-        let third = changed(|value, at| value / 3.0 * (1.0 + at / 50.0));
-        assert!(margin(2.5).is_exceeded(&third), "{third:?}");
-        assert!(!margin(2.95).is_exceeded(&third), "{third:?}");
-        let thrice = changed(|value, at| value * 3.0 / (1.0 + at / 50.0));
-        assert!(margin(2.5).is_exceeded(&thrice), "{thrice:?}");
-        assert!(!margin(2.95).is_exceeded(&thrice), "{thrice:?}");
-    }
-
-    #[test]
-    fn of_a_difference_the_end_of_its_interval_is_held_against_the_baseline() {
-        // Some zeros: no ratio.
-        let nearly_none = changed(|_, at| at * 5.0);
-        assert_eq!(nearly_none.scale, Scale::Linear);
-        assert!(margin(5.8).is_exceeded(&nearly_none), "{nearly_none:?}");
-        assert!(!margin(50.0).is_exceeded(&nearly_none), "{nearly_none:?}");
-        let none = changed(|_, _| 0.0);
-        assert!(
-            margin(1e6).is_exceeded(&none) || none.high > -none.base,
-            "{none:?}"
-        );
-    }
-
-    #[test]
-    fn a_margin_of_the_user_has_its_place_before_the_measured_ones() {
-        let goal: Goal = "p99 wait of web".parse().unwrap();
-        let measured = Margin::of(&goal, None);
-        assert_eq!(measured.factor, 5.80);
-        assert!(
-            measured.source.contains("client_reader"),
-            "{}",
-            measured.source
-        );
-        let asked = Margin::of(&goal, Some(0.1));
-        assert_eq!(
-            (asked.factor, asked.source.as_str()),
-            (1.1, "--not-modelled 10")
-        );
-        let work: Goal = "work".parse().unwrap();
-        assert!((Margin::of(&work, None).factor - 1.0 / 0.33).abs() < 1e-9);
     }
 }

@@ -4,18 +4,24 @@ use std::num::NonZeroUsize;
 
 use anyhow::bail;
 use model::{Advised, MachineSpec, Nanos, Summary};
-use stats::compare::{Better, Measure, MeasuredNumber, Role, Set, Settings, runs_to_decide};
-use stats::{Metrics, Report};
+use stats::compare::series::BLOCKS_MIN;
+use stats::compare::{
+    Better, Choice, Extent, Measure, MeasuredNumber, MetricRow, Question, Role, Set, Settings,
+    compare, least_of, runs_to_decide,
+};
+use stats::{LastWork, Metrics, Report};
 use workload::{RunSpec, Workload};
 
+use super::errors::LoadClass;
+use super::reruns::{self, Plan, Reruns};
 use super::{Candidate, Choose};
 use crate::error::UsageError;
 use crate::goal::{Goal, Spans, Stat, Whose, family};
 use crate::outcome::{Outcome, Results};
-use crate::recording;
 use crate::runner::Runner;
 use crate::runs::say_end;
 use crate::runs::{Asked, StartJitter, number_namesakes, refuse_recordings_of_runs, seeded};
+use crate::score_file::Identity;
 use crate::services::Services;
 use crate::stated::stated;
 
@@ -29,6 +35,8 @@ pub struct Field {
     pub load: String,
     /// The machine of the baseline.
     pub machine: MachineSpec,
+    /// What kind of load it is, by the baseline's first run.
+    pub class: LoadClass,
     /// The candidates, the baseline first.
     pub candidates: Vec<Candidate>,
     /// What is to become better.
@@ -37,8 +45,10 @@ pub struct Field {
     pub is_asked: bool,
     /// Runs of each candidate.
     pub runs: usize,
-    /// Whether the runs are parts of a trace.
-    pub is_parts: bool,
+    /// Seed of the first run; those of the others follow from it.
+    pub seed: u64,
+    /// Which recording it is, if the load is one.
+    pub identity: Option<Identity>,
     /// By how much later than the load says the tasks of a run began.
     pub start_jitter: Nanos,
     /// By candidate, what the goals came to.
@@ -47,6 +57,28 @@ pub struct Field {
     pub rest: Vec<Set>,
     /// By candidate, why it cannot be chosen.
     pub failures: Vec<Option<String>>,
+    /// By which factor the recording's own score says that each part of it is off.
+    pub scored: Vec<(String, f64)>,
+    /// What the runs are.
+    pub material: Material,
+}
+
+/// What the runs of a candidate are.
+#[derive(Debug)]
+pub enum Material {
+    /// Runs that differ in their seeds and have nothing else to do with each other.
+    Runs,
+    /// Reruns of one recording.
+    Reruns(Reruns, Plan),
+}
+
+/// Which figures are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The goals.
+    Goals,
+    /// What else may have become worse.
+    Rest,
 }
 
 /// What is kept of a run.
@@ -63,7 +95,7 @@ impl Field {
         &self.sets[at].arm
     }
 
-    /// Makes all runs, under `load` if it is given.
+    /// Makes all runs.
     ///
     /// # Errors
     /// When a candidate, the load or a goal is wrong.
@@ -72,26 +104,37 @@ impl Field {
         services: &Services<'_>,
         settings: &Settings,
     ) -> anyhow::Result<Self> {
+        if let Some(recording) = request.recording(services) {
+            return reruns::run(request, services, recording, settings);
+        }
         let candidates = request.candidates.clone();
-        let (first, is_parts) = first_runs(request, services)?;
+        let jitter = StartJitter::asked(request.start_jitter);
+        let first = specs(request, services, None, jitter)?;
         let jobs = services.jobs(request.jobs);
-        say_end(services, &first[0][0]);
+        say_end(services, &first[0]);
         let (results, report) = try_out(services, &first, jobs)?;
         let goals = goals(request, &report, &results)?;
-        let specs = if is_parts {
-            first
-        } else {
-            let comparisons = goals.len() * (candidates.len() - 1);
-            by_run(
-                &first[0],
-                request.runs.unwrap_or(runs_for(comparisons, settings)),
-            )
-        };
+        let comparisons = goals.len() * (candidates.len() - 1);
+        let runs = request.runs.unwrap_or(runs_for(comparisons, settings));
+        let specs = by_run(&first, runs);
         let rest = others(&goals, &report, &results, (specs.len(), settings));
         let all: Vec<&RunSpec> = specs.iter().flatten().collect();
         let made = services.map(&all, jobs, "runs", |spec| {
-            let (outcome, metrics) = measured(spec, services)?;
-            let take = |goals: &[Goal], role| of_run(goals, role, &metrics, &outcome.report);
+            let mut work = LastWork::default();
+            let (outcome, metrics) = Runner::new(spec, services).with_sink(&mut work).measure()?;
+            let take = |goals: &[Goal], role| {
+                let mut all = of_run(goals, role, &metrics, &outcome.report);
+                all.extend(goals.iter().filter_map(|goal| {
+                    Some(MeasuredNumber {
+                        name: goal.to_string(),
+                        measure: goal.measure(),
+                        better: goal.better(),
+                        role,
+                        value: goal.end(&work, &spec.workload.groups)?,
+                    })
+                }));
+                all
+            };
             Ok(Run {
                 goals: take(&goals, Role::Goal),
                 rest: take(&rest, Role::Goal),
@@ -102,15 +145,19 @@ impl Field {
         let mut field = Self {
             load: results.workload,
             machine: results.machine,
+            class: LoadClass::of(&report),
             goals,
             is_asked: !request.goals.is_empty(),
             runs: specs.len(),
-            is_parts,
+            seed: specs[0][0].seed,
+            identity: None,
             start_jitter: specs[0][0].workload.start_jitter,
             sets: names.map(|it| Set::new(&it, "", "simulated")).collect(),
             rest: Vec::new(),
             failures: vec![None; candidates.len()],
             candidates,
+            scored: Vec::new(),
+            material: Material::Runs,
         };
         field.rest.clone_from(&field.sets);
         field.gather(made);
@@ -118,15 +165,101 @@ impl Field {
         Ok(field)
     }
 
+    /// The sets of these figures, by candidate.
+    #[must_use]
+    pub fn sets_of(&self, which: Which) -> &[Set] {
+        match which {
+            Which::Goals => &self.sets,
+            Which::Rest => &self.rest,
+        }
+    }
+
+    pub(super) fn sets_mut(&mut self, which: Which) -> &mut [Set] {
+        match which {
+            Which::Goals => &mut self.sets,
+            Which::Rest => &mut self.rest,
+        }
+    }
+
+    /// How a recording was rerun, if the load is one.
+    #[must_use]
+    pub const fn plan(&self) -> Option<&Plan> {
+        match &self.material {
+            Material::Runs => None,
+            Material::Reruns(_, plan) => Some(plan),
+        }
+    }
+
+    /// How much longer a recording must be for candidate `at` to have enough blocks at a goal.
+    #[must_use]
+    pub fn lacks(&self, at: usize, goal: usize) -> Option<Nanos> {
+        let Material::Reruns(reruns, plan) = &self.material else {
+            return None;
+        };
+        let blocks = reruns.few_blocks(at, goal)?.max(1);
+        let counts = plan.length.get().saturating_sub(plan.warm_up.get()) as f64;
+        let factor = BLOCKS_MIN as f64 / blocks as f64 - 1.0;
+        Some(Nanos::new((counts * factor.max(0.0)) as u64))
+    }
+
+    /// What candidate `at` came to at a goal over all its runs.
+    #[must_use]
+    pub fn value(&self, at: usize, goal: usize) -> Option<f64> {
+        if let Material::Reruns(reruns, _) = &self.material {
+            return reruns.value(at, goal);
+        }
+        let series = self.sets[at].find(&self.goals[goal].to_string())?;
+        Some(series.values.iter().sum::<f64>() / series.values.len() as f64)
+    }
+
+    /// Holds candidates against candidate `base`, goal by goal.
+    #[must_use]
+    pub fn compared(
+        &self,
+        which: Which,
+        (base, others): (usize, &[usize]),
+        settings: &Settings,
+    ) -> Vec<MetricRow> {
+        if let Material::Reruns(reruns, _) = &self.material {
+            return reruns.rows((self, which), (base, others), settings);
+        }
+        let sets = self.sets_of(which);
+        let theirs: Vec<Set> = others.iter().map(|at| raised(&sets[*at])).collect();
+        let ours = raised(&sets[base]);
+        let question = Question {
+            base: &ours,
+            others: &theirs,
+            again: None,
+            only: None,
+        };
+        let mut rows = compare(&[question], Choice::Stated, settings);
+        for row in &mut rows {
+            let find = |arm: &str| {
+                let set = sets.iter().find(|it| it.arm == *arm)?;
+                Some(&set.find(&row.metric)?.values)
+            };
+            let [ours, theirs] = [find(&row.base), find(&row.arm)];
+            let mean = |it: &Vec<f64>| it.iter().sum::<f64>() / it.len() as f64;
+            row.base_extent = ours.and_then(|it| Extent::of(it));
+            row.arm_extent = theirs.and_then(|it| Extent::of(it));
+            if let (Ok(judged), Some(ours), Some(theirs)) = (&mut row.result, ours, theirs) {
+                (judged.effect.base, judged.effect.other) = (mean(ours), mean(theirs));
+                // The runs that were made are those that decide so many comparisons.
+                let made = judged.effect.values[0].min(judged.effect.values[1]);
+                judged.runs_needed = judged.runs_needed.filter(|it| *it > made);
+            }
+        }
+        rows
+    }
+
     /// Sorts runs, which come by run and then by candidate, into sets.
     fn gather(&mut self, made: Vec<Run>) {
         let count = self.candidates.len();
-        let mut failed = vec![(0_usize, None); count];
+        let mut failed = vec![Vec::new(); count];
         for (at, run) in made.into_iter().enumerate() {
             let (pair, at) = (at / count, at % count);
             if let Some(why) = run.failure {
-                failed[at].0 += 1;
-                failed[at].1.get_or_insert(why);
+                failed[at].push(why);
                 self.sets[at].void += 1;
                 continue;
             }
@@ -134,16 +267,13 @@ impl Field {
             self.sets[at].add(run.goals, pair);
             self.rest[at].add(run.rest, pair);
         }
-        for (to, (times, why)) in self.failures.iter_mut().zip(failed) {
-            *to = why.map(|why| match times {
-                times if times == self.runs => format!("in each run {why}"),
-                times => format!("in {times} of {} runs {why}", self.runs),
-            });
+        for (to, failed) in self.failures.iter_mut().zip(failed) {
+            *to = why_failed(failed, self.runs);
         }
     }
 
     /// Refuses a goal of which no run of the baseline has a value.
-    fn check_values(&self) -> anyhow::Result<()> {
+    pub(super) fn check_values(&self) -> anyhow::Result<()> {
         let goals = self.goals.iter().map(ToString::to_string);
         let mut without = goals.filter(|goal| self.sets[0].find(goal).is_none());
         match without.next().filter(|_| self.failures[0].is_none()) {
@@ -156,8 +286,27 @@ impl Field {
     }
 }
 
-fn measured(spec: &RunSpec, services: &Services<'_>) -> anyhow::Result<(Outcome, Metrics)> {
-    Runner::new(spec, services).measure()
+/// Why a candidate cannot be chosen whose runs failed for these reasons.
+pub(super) fn why_failed(failed: Vec<String>, runs: usize) -> Option<String> {
+    let times = failed.len();
+    let why = failed.into_iter().next()?;
+    Some(if times == runs {
+        format!("in each run {why}")
+    } else {
+        format!("in {times} of {runs} runs {why}")
+    })
+}
+
+/// A set whose values are at least as large as what means something, so that each change is a
+/// ratio.
+fn raised(set: &Set) -> Set {
+    let mut set = set.clone();
+    let goals = set.series.iter_mut().filter(|it| it.role == Role::Goal);
+    for series in goals {
+        let least = least_of(series.measure);
+        series.values.iter_mut().for_each(|it| *it = it.max(least));
+    }
+    set
 }
 
 /// As many runs as it takes to decide so many comparisons.
@@ -166,53 +315,8 @@ fn runs_for(comparisons: usize, settings: &Settings) -> u32 {
     u32::try_from(needed).unwrap_or(RUNS).max(RUNS)
 }
 
-/// The first run of each candidate; of a trace all runs, part by part, and that they are parts. A
-/// rerun of a trace draws nothing, so that its seeds differ in nothing; noise added to the recorded
-/// times would be invented.
-fn first_runs(
-    request: &Choose,
-    services: &Services<'_>,
-) -> anyhow::Result<(Vec<Vec<RunSpec>>, bool)> {
-    let candidates = &request.candidates;
-    let trace = request.trace(services);
-    let parts = match trace {
-        None => None,
-        Some((path, wanted)) => {
-            // A trace states the time until it is done, and else two waits.
-            let goals = if request.goals.is_empty() {
-                2
-            } else {
-                request.goals.len()
-            };
-            let runs = runs_for(goals * (candidates.len() - 1), &Settings::default());
-            let count = request.runs.unwrap_or(runs);
-            let parts = recording::parts(services, path, wanted, count)?;
-            if parts.is_some() && request.seed.is_some() {
-                let message = "the runs of a trace are its parts, which have no --seed";
-                return Err(UsageError::new(message).into());
-            }
-            if parts.as_ref().is_some_and(Vec::is_empty) {
-                bail!("{}: no task runs in it", path.display());
-            }
-            parts
-        }
-    };
-    let jitter = match (request.start_jitter, &parts) {
-        // Nothing else in its runs would differ.
-        (None, None) if trace.is_some() => StartJitter::Tick,
-        (asked, _) => StartJitter::asked(asked),
-    };
-    let Some(parts) = parts else {
-        return Ok((vec![specs(request, services, None, jitter)?], false));
-    };
-    let all = parts
-        .into_iter()
-        .map(|part| specs(request, services, Some(part), jitter));
-    Ok((all.collect::<anyhow::Result<_>>()?, true))
-}
-
 /// One run of each candidate.
-fn specs(
+pub(super) fn specs(
     request: &Choose,
     services: &Services<'_>,
     given: Option<Workload>,
@@ -250,28 +354,17 @@ fn specs(
 }
 
 /// The first run of each candidate, which finds what is wrong with one before all runs are made,
-/// and what there is to ask for: the report of the baseline, of a trace with the groups of all
-/// parts.
+/// and what there is to ask for: the report of the baseline.
 fn try_out(
     services: &Services<'_>,
-    first: &[Vec<RunSpec>],
+    first: &[RunSpec],
     jobs: NonZeroUsize,
 ) -> anyhow::Result<(Results, Report)> {
-    let parts = first[1..].iter().map(|part| &part[0]);
-    let all: Vec<&RunSpec> = first[0].iter().chain(parts).collect();
-    let tried = services.map(&all, jobs, "candidates", |spec| {
-        Ok(measured(spec, services)?.0)
-    });
-    let mut tried = tried?;
-    let parts = tried.split_off(first[0].len());
-    let mut report = tried[0].report.clone();
-    for group in parts.into_iter().flat_map(|it| it.report.groups) {
-        match report.groups.iter_mut().find(|it| it.name == group.name) {
-            Some(known) => known.times.run += group.times.run,
-            None => report.groups.push(group),
-        }
-    }
-    Ok((Results::simulated(&first[0][0], tried), report))
+    let tried = services.map(first, jobs, "candidates", |spec| {
+        Ok(Runner::new(spec, services).measure()?.0)
+    })?;
+    let report = tried[0].report.clone();
+    Ok((Results::simulated(&first[0], tried), report))
 }
 
 /// So many runs of each candidate, with the same seeds.
@@ -282,7 +375,11 @@ fn by_run(first: &[RunSpec], runs: u32) -> Vec<Vec<RunSpec>> {
 }
 
 /// The goals of the user, or those of the load.
-fn goals(request: &Choose, report: &Report, results: &Results) -> anyhow::Result<Vec<Goal>> {
+pub(super) fn goals(
+    request: &Choose,
+    report: &Report,
+    results: &Results,
+) -> anyhow::Result<Vec<Goal>> {
     let mut goals: Vec<Goal> = Vec::new();
     for goal in &request.goals {
         goal.check(report).map_err(UsageError::new)?;
@@ -306,7 +403,7 @@ fn goals(request: &Choose, report: &Report, results: &Results) -> anyhow::Result
 
 /// What else may become worse: the load's own goals, its work, and the waits of its groups, those
 /// with most CPU time first. As many as so many runs can decide.
-fn others(
+pub(super) fn others(
     goals: &[Goal],
     report: &Report,
     results: &Results,
@@ -357,7 +454,7 @@ fn of_run(goals: &[Goal], role: Role, metrics: &Metrics, report: &Report) -> Vec
 }
 
 /// Why the candidate cannot be chosen after such a run.
-fn failure(outcome: &Outcome) -> Option<String> {
+pub(super) fn failure(outcome: &Outcome) -> Option<String> {
     let Summary { starved, .. } = &outcome.summary;
     if let Some(ejection) = outcome.ejection() {
         let words = ejection.strip_prefix(&outcome.policy).unwrap_or(&ejection);

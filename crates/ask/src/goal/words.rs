@@ -24,7 +24,7 @@ const QUANTITIES: [&str; 10] = [
 /// How goals are written, for messages.
 const FORMS: &str = "write `p99 wait of GROUP` (p50, p90, p99, p99.9, max or mean of wait, delay, \
                      slice, sleep or `span NAME`), `late DEADLINE of GROUP`, `work COUNTER of \
-                     GROUP`, `throughput`, `cpu of GROUP` or `time`";
+                     GROUP`, `throughput`, `cpu of GROUP` or `time of GROUP`";
 
 impl FromStr for Goal {
     type Err = Advised;
@@ -71,7 +71,7 @@ impl FromStr for Goal {
                 whose,
             },
             ["cpu"] => Self::Cpu { whose },
-            ["time"] if whose == Whose::All => Self::End,
+            ["time"] => Self::End { whose },
             [
                 quantity @ ("wait" | "delay" | "slice" | "sleep" | "span"),
                 ..,

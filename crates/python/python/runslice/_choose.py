@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Choice(Answer[_runslice.Chosen]):
-    """Which scheduler is best for a load, by how much, and what it costs. docs/choose.md."""
+    """Whether to change the scheduler for a load, what it costs, what it gains. docs/choose.md."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class Choice(Answer[_runslice.Chosen]):
 
     @property
     def winner(self) -> str | None:
-        """The best candidate, or ``None`` if no candidate is better than the baseline."""
+        """The candidate to change to: better at a goal, and surely not worse at any other."""
         winner = self._made.winner
         return None if winner is None else winner[0]
 
@@ -50,7 +50,7 @@ class Choice(Answer[_runslice.Chosen]):
 
     @property
     def table(self) -> Table:
-        """A row for each candidate and goal: medians, ratio with its interval, verdict."""
+        """A row for each candidate and goal: medians, ratio with its widened interval, answer."""
         return Table(self._made.table())
 
     def write(self, format: str = "human") -> bytes:
@@ -80,7 +80,7 @@ def choose(
     """Say which scheduler is best for a load. It is ``runslice choose``.
 
     Args:
-        workload: the workload. A trace is cut into parts, one for each run.
+        workload: the workload, or a recording.
         goals: what is to become better, such as ``"p99 wait of ui"``. Default: the goals of the
             workload.
         policies: the candidates. Default: every built-in policy, unless ``knobs`` names some.
@@ -88,9 +88,9 @@ def choose(
         baseline: the candidate that the others are held against. Default: the scheduler of today's
             kernels, ``"eevdf"``.
         runs: number of runs of each candidate, 1 to 10,000. Default: 10, or as many as it takes to
-            decide all comparisons.
-        not_modelled: refuse to prefer a candidate whose change may be smaller than so many per
-            cent. Default: the largest error of such a figure that was measured against a kernel.
+            decide all comparisons; of a recording 4 reruns.
+        not_modelled: the error of a simulated ratio of two candidates, in per cent, by which
+            intervals are widened. Default: the error that was measured against kernels.
         jobs: threads. The number does not change the results. Default: one for each CPU.
         machine: see ``Setting``.
 

@@ -1,7 +1,7 @@
 //! What `choose` is asked, and the candidates that this names.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ask::choose::{BASELINE, Candidate, Choose as Question, RUNS_MAX, candidates};
 use ask::load_source::LoadSource;
@@ -31,7 +31,7 @@ pub struct Choose {
     ///
     /// p50, p90, p99, p99.9, max or mean of wait, delay, slice, sleep or `span NAME`; `late
     /// DEADLINE`, `work COUNTER`, `throughput`, `cpu` or `time`; then `of GROUP`, where `*` stands
-    /// for any text. `wait` follows a wakeup; `delay` is every wait for a CPU. Long slices are good
+    /// for any text. `time of GROUP` ends with these tasks and those that they forked. `wait` follows a wakeup; `delay` is every wait for a CPU. Long slices are good
     /// and all other spans bad, unless `lower` or `higher` stands first.
     #[arg(long, value_name = "GOAL")]
     pub goal: Vec<Goal>,
@@ -60,15 +60,14 @@ pub struct Choose {
     #[arg(long, value_name = "POLICY", default_value = BASELINE)]
     pub baseline: String,
 
-    /// Number of runs of each candidate, each with its own seed; of a trace the number of parts
-    /// that it is cut into. Default: 10, or as many as it takes to decide all comparisons.
+    /// Number of runs of each candidate, each with its own seed. Default: 10, or as many as it takes
+    /// to decide all comparisons; of a recording 4 reruns.
     #[arg(long, value_name = "NUMBER",
         value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX.into()))]
     pub runs: Option<u32>,
 
-    /// Refuse to prefer a candidate whose change may be smaller than so many per cent, because so
-    /// much is not modelled. Default: the largest error of such a figure that was measured against
-    /// a kernel (docs/fidelity.md); the answer names it.
+    /// State the error of a simulated ratio of two candidates, in per cent: intervals are widened by
+    /// it. Default: the error that was measured against kernels (docs/choose.md).
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub not_modelled: Option<f64>,
 
@@ -84,7 +83,7 @@ pub struct Choose {
     pub duration: Option<Nanos>,
 
     /// Let each task begin by up to so much later than the load says, drawn for each from the run's
-    /// seed. Default: as in the workload; of a recording that is not cut into parts 1/HZ.
+    /// seed. Default: as in the workload; of a recording 1/HZ.
     #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_jitter)]
     pub start_jitter: Option<Nanos>,
 
@@ -97,7 +96,8 @@ pub struct Choose {
     pub jobs: Option<NonZeroUsize>,
 
     /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
-    /// .parquet), else `human`.
+    /// .parquet), else `human`. A .bundle is JSON: with command, hashes, seed and errors it repeats
+    /// the decision.
     #[arg(long, value_parser = format_of(COMPARISONS))]
     pub format: Option<Format>,
 
@@ -166,7 +166,11 @@ impl Choose {
         read.push(("--knobs", self.knobs.as_deref()));
         read.push(("--profile", self.machine.profile_file()));
         output::spare(&read, &[("--output", self.output.as_deref())])?;
-        let form = form_of(self.format, self.output.as_deref())?;
-        Ok(form)
+        // A decision that somebody else can repeat is the document with everything in it.
+        let ending = self.output.as_deref().and_then(Path::extension);
+        if self.format.is_none() && ending.is_some_and(|it| it == "bundle") {
+            return Ok(ComparisonFormat::Json);
+        }
+        Ok(form_of(self.format, self.output.as_deref())?)
     }
 }

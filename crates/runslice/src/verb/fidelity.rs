@@ -1,5 +1,6 @@
 //! `runslice fidelity [POLICY...]`: how well the simulated machine stands for a kernel.
 
+mod errors;
 mod make;
 
 use std::io::Write as _;
@@ -90,6 +91,12 @@ pub struct Fidelity {
     #[arg(long, value_name = "FILE")]
     least: Option<PathBuf>,
 
+    /// Write into this table how far ratios to the first policy lie outside of the simulated
+    /// intervals, with the last profile: what widens the intervals of `choose`. Its other loads
+    /// stay.
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with_all = ["least", "output"])]
+    errors: Option<PathBuf>,
+
     /// Number of figures to show that are farthest apart.
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     worst: usize,
@@ -142,6 +149,9 @@ pub fn run(request: &Fidelity) -> anyhow::Result<Status> {
         worst: request.worst,
         jobs: request.jobs,
     };
+    if let Some(table) = &request.errors {
+        return errors::write(&question, table);
+    }
     let judged = question.ask(&COMPUTER)?;
     let mut to = output::open(request.output.as_deref())?;
     match format {

@@ -9,6 +9,7 @@ use ask::choose::runs::Field;
 use serde_json::{Value, json};
 use stats::compare::Extent;
 
+use super::sentences::said;
 use super::words;
 use crate::Origin;
 use crate::comparison::Comparison;
@@ -20,19 +21,17 @@ use crate::comparison::Comparison;
 pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
     let Chosen { field, ranking, .. } = chosen;
     let names = |all: &[usize]| -> Vec<&str> { all.iter().map(|at| field.name(*at)).collect() };
-    let goals = field
-        .goals
-        .iter()
-        .zip(&ranking.margins)
-        .map(|(goal, margin)| {
-            json!({
-                "goal": goal.to_string(),
-                "measure": goal.measure(),
-                "better": goal.better(),
-                "not_modelled_factor": margin.factor,
-                "not_modelled_source": margin.source,
-            })
-        });
+    let goals = field.goals.iter().enumerate().map(|(at, goal)| {
+        let plan = field.plan();
+        let of = |times: &[Option<model::Nanos>]| times.get(at).copied().flatten();
+        json!({
+            "goal": goal.to_string(),
+            "measure": goal.measure(),
+            "better": goal.better(),
+            "block_ns": plan.and_then(|it| of(&it.blocks)).map(model::Nanos::get),
+            "lacks_ns": plan.and_then(|it| of(&it.lacks)).map(model::Nanos::get),
+        })
+    });
     let winner = ranking.winner.map(|at| {
         json!({
             "name": field.name(at),
@@ -40,21 +39,35 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
             "undo": "sudo runslice stop",
         })
     });
-    let worse = ranking.worse.iter().map(Comparison::from);
+    let worse = ranking.worse.iter().map(|(row, said)| {
+        json!({ "answer": said.answer, "said": said.words(),
+            "comparison": Comparison::from(&said.judged(row)) })
+    });
+    let parts: serde_json::Map<String, Value> = said(chosen)
+        .into_iter()
+        .map(|part| (part.name.to_owned(), json!(part.sentences)))
+        .collect();
     let document = json!({
         AnswerKind::Choice.key(): AnswerKind::Choice.version(),
         "version": crate::VERSION,
         "command": origin.words(),
-        "answer": words::answer(chosen),
+        "answer": super::answer(chosen),
+        "answer_parts": parts,
         "workload": field.load,
         "machine": field.machine,
         "runs": field.runs,
-        "runs_are_parts": field.is_parts,
+        "recording_ns": field.plan().map(|it| it.length.get()),
+        "warm_up_ns": field.plan().map(|it| it.warm_up.get()),
         "start_jitter_ns": field.start_jitter.get(),
+        "seed": field.seed,
+        "recording": field.identity,
+        "objects": field.candidates.iter().enumerate().map(|(at, it)| {
+            json!({ "name": field.name(at), "blake3": it.object_hash() })
+        }).collect::<Vec<_>>(),
+        "ratio_errors": ask::choose::errors::ErrorTable::own(),
         "baseline": field.name(0),
         "winner": winner,
         "ties": names(&ranking.ties),
-        "close": names(&ranking.close),
         "goals": goals.collect::<Vec<_>>(),
         "candidates": candidates(field, ranking),
         "worse_figures": ranking.looked_at,
@@ -64,18 +77,25 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
     writeln!(to)
 }
 
-/// The candidates, best first.
+/// The candidates in their order.
 fn candidates(field: &Field, ranking: &Ranking) -> Vec<Value> {
     let of = |&at: &usize| {
-        let said = ranking.said(field, at);
         let goals = field.goals.iter().enumerate().map(|(goal, of)| {
             let series = field.sets[at].find(&of.to_string());
             let row = ranking.row(field, at, goal);
+            let said = ranking.said[at].get(goal);
+            let error = ranking.errors[at].get(goal).filter(|_| said.is_some());
+            let row = row.zip(said).map(|(row, said)| said.judged(row));
             json!({
                 "goal": of.to_string(),
+                "value": field.value(at, goal),
                 "spread": series.and_then(|it| Extent::of(&it.values)),
-                "said": row.map(|_| said[goal].word()),
-                "comparison": row.map(Comparison::from),
+                "answer": said.map(|it| it.answer),
+                "said": said.map(stats::compare::Answered::words),
+                "not_worse": said.map(|it| it.is_not_worse),
+                "error_factor": error.map(stats::compare::RatioError::factor),
+                "error_source": error.map(|it| &it.source),
+                "comparison": row.as_ref().map(Comparison::from),
             })
         });
         json!({

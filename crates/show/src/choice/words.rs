@@ -1,14 +1,15 @@
-//! The answer for people: a sentence first, then the ranking, then its price and what to type.
+//! The answer for people: its sentences, then a table for each goal.
 
 use std::io::{self, Write};
 
 use ask::choose::Chosen;
-use ask::choose::rank::{Ranking, Said, Standing};
+use ask::choose::rank::{Ranking, Standing};
 use ask::choose::runs::Field;
 use ask::words::{counted, listed};
-use model::{Advice as _, Nanos};
-use stats::compare::{Effect, Measure, MetricRow, Refusal, Scale};
+use model::Nanos;
+use stats::compare::{Effect, Measure, Scale};
 
+use super::sentences::said;
 use crate::report::runs::shown_value;
 use crate::table::{Table, wrapped};
 
@@ -18,8 +19,9 @@ const WIDTH: usize = 80;
 const NAME: usize = 20;
 /// Millionths of a hundredth.
 const PER_CENT: f64 = 10_000.0;
-/// What is worse that is told one by one.
-const TOLD: usize = 12;
+
+/// What to type after a policy was tried.
+pub const UNDO: &str = "Ctrl-C, or `sudo runslice stop`; the kernel's own scheduler is back";
 
 /// Writes all of it, sentences in lines of at most `width` columns.
 ///
@@ -27,8 +29,10 @@ const TOLD: usize = 12;
 /// When `to` does not take it.
 pub fn write(chosen: &Chosen, width: usize, to: &mut dyn Write) -> io::Result<()> {
     let Chosen { field, ranking, .. } = chosen;
-    for sentence in answer(chosen) {
-        paragraph(&sentence, width, to)?;
+    for part in said(chosen) {
+        for sentence in part.sentences {
+            paragraph(&sentence, width, to)?;
+        }
     }
     writeln!(to)?;
     paragraph(&heading(field), width, to)?;
@@ -36,17 +40,8 @@ pub fn write(chosen: &Chosen, width: usize, to: &mut dyn Write) -> io::Result<()
         writeln!(to, "\n{}", field.goals[goal])?;
         write!(to, "{}", table(field, ranking, goal))?;
     }
-    notes(field, ranking, width, to)?;
-    let Some(winner) = ranking.winner else {
-        return Ok(());
-    };
-    price((field, ranking), winner, width, to)?;
-    writeln!(to, "\nTry it: {}", command(chosen, winner))?;
-    writeln!(to, "Undo:   {UNDO}")
+    notes(field, ranking, width, to)
 }
-
-/// What to type after a policy was tried.
-const UNDO: &str = "Ctrl-C, or `sudo runslice stop`; the kernel's own scheduler is back";
 
 /// How candidate `at` is run for real.
 ///
@@ -54,176 +49,20 @@ const UNDO: &str = "Ctrl-C, or `sudo runslice stop`; the kernel's own scheduler 
 /// If there is no such candidate.
 #[must_use]
 pub fn command(chosen: &Chosen, at: usize) -> String {
-    format!("sudo runslice run {}", chosen.field.candidates[at].call)
-}
-
-/// The answer: one sentence, and what belongs to it.
-#[must_use]
-pub fn answer(chosen: &Chosen) -> Vec<String> {
-    let Chosen { field, ranking, .. } = chosen;
-    let base = field.name(0);
-    let mut sentences = Vec::new();
-    match ranking.winner {
-        Some(winner) => {
-            sentences.push(won(field, ranking, winner));
-            let name = field.name(winner);
-            if !ranking.ties.is_empty() {
-                let ties = names(field, &ranking.ties);
-                sentences.push(format!("The runs cannot tell {ties} from {name}."));
-            }
-            if !ranking.close.is_empty() {
-                let close = names(field, &ranking.close);
-                sentences.push(format!(
-                    "{close}: another value than {name}, but the difference may be smaller than \
-                     what is not modelled."
-                ));
-            }
-        }
-        None => {
-            sentences.push(format!(
-                "No candidate is better than {base} for {}, as far as this simulation can say.",
-                field.load
-            ));
-            sentences.extend(refused(field, ranking));
-        }
-    }
-    sentences.extend(margins(ranking));
-    sentences
-}
-
-/// Who is best, and by how much.
-fn won(field: &Field, ranking: &Ranking, winner: usize) -> String {
-    let said = ranking.said(field, winner);
-    let gains = (0..field.goals.len()).filter(|goal| said[*goal] == Said::Better);
-    let gains: Vec<String> = gains
-        .filter_map(|goal| {
-            let row = ranking.row(field, winner, goal)?;
-            Some(format!("{} {}", field.goals[goal], instead(row)?))
-        })
-        .collect();
-    let (name, base, load) = (field.name(winner), field.name(0), &field.load);
-    let rest = match said.len() - gains.len() {
-        0 => "",
-        _ => "; at the other goals the runs do not show it worse",
-    };
     format!(
-        "{name} is best for {load}: {} under {base}{rest}.",
-        gains.join("; ")
+        "sudo runslice run {} --for 10m",
+        chosen.field.candidates[at].call
     )
-}
-
-/// A value instead of the baseline's, with the change and its interval.
-fn instead(row: &MetricRow) -> Option<String> {
-    let effect = &row.result.as_ref().ok()?.effect;
-    let [shift, low, high] = [effect.shift, effect.low, effect.high];
-    let [shift, low, high] = [shift, low, high].map(|it| change(effect, row.measure, it));
-    Some(format!(
-        "{} ({shift}, interval {low} to {high}) instead of {}",
-        shown_value(row.measure, effect.other),
-        shown_value(row.measure, effect.base),
-    ))
-}
-
-/// Why candidates that seem better are not preferred.
-fn refused(field: &Field, ranking: &Ranking) -> Vec<String> {
-    let base = field.name(0);
-    let mut sentences = Vec::new();
-    let mut more = Vec::new();
-    for &at in &ranking.order {
-        let said = ranking.said(field, at);
-        let within = said.iter().position(|it| *it == Said::BetterWithin);
-        let within = within.and_then(|goal| {
-            let row = ranking.row(field, at, goal)?;
-            Some((goal, instead(row)?))
-        });
-        let name = field.name(at);
-        if ranking.standings[at] == Standing::Within
-            && let Some((goal, instead)) = within
-        {
-            let factor = ranking.margins[goal].factor;
-            if !sentences.is_empty() {
-                more.push(at);
-                continue;
-            }
-            sentences.push(format!(
-                "{name} seems better, and is refused: {} {instead}, which may be less than the \
-                 factor {factor:.2} that is not modelled.",
-                field.goals[goal],
-            ));
-        }
-        if ranking.standings[at] == Standing::Mixed {
-            let better = goals_of(field, &said, &[Said::Better]);
-            let worse = goals_of(field, &said, &[Said::Worse, Said::WorseWithin]);
-            sentences.push(format!(
-                "{name} is better at {better}, and worse at {worse}."
-            ));
-        }
-    }
-    if !more.is_empty() {
-        let more = names(field, &more);
-        sentences.push(format!("Refused for the same reason: {more}."));
-    }
-    let open = (0..field.sets.len()).filter(|at| ranking.standings[*at] == Standing::Undecided);
-    let open: Vec<usize> = open.collect();
-    if !open.is_empty() {
-        let rows = ranking.rows.iter();
-        let judged = rows.filter_map(|row| row.result.as_ref().ok());
-        let needed = judged.filter_map(|it| it.runs_needed).max();
-        let refusal = ranking
-            .rows
-            .iter()
-            .find_map(|row| row.result.as_ref().err());
-        let help = match (needed, refusal) {
-            (_, Some(Refusal::NoSpread { .. })) => ": their runs are all alike, because nothing \
-                in this load is left to chance, and the judge needs runs that vary. `runslice \
-                convert FILE -o load.toml` makes of a recording a load that varies, for `choose -w \
-                load.toml`"
-                .to_owned(),
-            (_, Some(refusal)) => format!(": {}", refusal.in_full()),
-            (Some(runs), None) => format!("; about {runs} runs might decide"),
-            (None, None) => String::new(),
-        };
-        let open = names(field, &open);
-        sentences.push(format!("Not decided against {base}: {open}{help}."));
-    }
-    sentences
-}
-
-/// The goals at which one of these is said.
-fn goals_of(field: &Field, said: &[Said], wanted: &[Said]) -> String {
-    let its = field
-        .goals
-        .iter()
-        .zip(said)
-        .filter(|(_, it)| wanted.contains(it));
-    its.map(|(goal, _)| goal.to_string())
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-/// How large a change must be, once for each source.
-fn margins(ranking: &Ranking) -> Vec<String> {
-    let mut sentences: Vec<String> = Vec::new();
-    for margin in &ranking.margins {
-        let sentence = format!(
-            "What is not modelled: only a change that is surely beyond a factor of {:.2} counts \
-             ({}).",
-            margin.factor, margin.source
-        );
-        if !sentences.contains(&sentence) {
-            sentences.push(sentence);
-        }
-    }
-    sentences
 }
 
 fn heading(field: &Field) -> String {
     let machine = &field.machine;
-    let runs = if field.is_parts {
-        format!("{} parts of the trace", field.runs)
+    let word = if field.plan().is_some() {
+        "rerun"
     } else {
-        counted(field.runs as u64, "run")
+        "run"
     };
+    let runs = counted(field.runs as u64, word);
     let later = match field.start_jitter {
         Nanos::ZERO => String::new(),
         most => format!(" in which tasks begin up to {most} later"),
@@ -243,98 +82,81 @@ fn heading(field: &Field) -> String {
 }
 
 /// The candidates in their order at one goal.
-fn table(field: &Field, ranking: &Ranking, goal: usize) -> Table {
+pub fn table(field: &Field, ranking: &Ranking, goal: usize) -> Table {
     let mut table = Table::default()
         .names("candidate")
-        .numbers("mean")
+        .numbers("value")
         .numbers("change")
         .numbers_of("interval", "from")
         .numbers_of("interval", "to")
-        .names("verdict");
-    let metric = field.goals[goal].to_string();
+        .names("answer");
+    let measure = field.goals[goal].measure();
     for &at in &ranking.order {
-        let dash = || "-".to_owned();
-        let series = field.sets[at].find(&metric);
-        let value = series.map_or_else(dash, |it| {
-            let mean = it.values.iter().sum::<f64>() / it.values.len() as f64;
-            shown_value(it.measure, mean)
-        });
-        let name = short(field.name(at));
-        let row = ranking.row(field, at, goal);
-        let judged = row.and_then(|row| Some((row, row.result.as_ref().ok()?)));
-        let word = match ranking.standings[at] {
-            Standing::Baseline => "baseline",
-            Standing::Failed => "failed",
-            _ => ranking.said(field, at)[goal].word(),
+        let value = field
+            .value(at, goal)
+            .filter(|_| ranking.standings[at] != Standing::Failed);
+        let value = value.map_or_else(|| "-".to_owned(), |it| shown_value(measure, it));
+        let said = ranking.said[at].get(goal);
+        let word = match (ranking.standings[at], said) {
+            (Standing::Baseline, _) => "baseline",
+            (Standing::Failed, _) | (_, None) => "failed",
+            (_, Some(said)) => said.words(),
         };
-        let [shift, low, high] = match judged {
-            Some((row, judged)) => {
-                let effect = &judged.effect;
-                [effect.shift, effect.low, effect.high].map(|it| change(effect, row.measure, it))
-            }
+        let effect = ranking.row(field, at, goal);
+        let effect = effect.and_then(|row| Some(row.result.as_ref().ok()?.effect));
+        let shifts = said.and_then(|it| it.shift).zip(effect);
+        let shifts = match shifts {
+            Some((shifts, effect)) => shifts.map(|it| change(&effect, measure, it)),
             None => [(); 3].map(|()| String::new()),
         };
-        let value = match ranking.standings[at] {
-            Standing::Failed => dash(),
-            _ => value,
-        };
+        let [shift, low, high] = shifts;
+        let name = short(field.name(at));
         table.row([name, value, shift, low, high, word.to_owned()]);
     }
     table
 }
 
-/// Who failed and why, and names that were too long for the tables.
+/// Each candidate at each goal, for the page: the title, and what is said.
+pub fn answers(chosen: &Chosen) -> Vec<(String, String)> {
+    const MOST: usize = 16;
+    let (field, ranking) = (&chosen.field, &chosen.ranking);
+    let mut told = Vec::new();
+    for (goal, of) in field.goals.iter().enumerate() {
+        for &at in ranking.order.iter().take(MOST) {
+            if let Some(said) = ranking.said[at].get(goal)
+                && let Some(row) = ranking.row(field, at, goal)
+                && let (Some(shift), Ok(judged)) = (said.shift, &row.result)
+            {
+                let shift = shift.map(|it| change(&judged.effect, row.measure, it));
+                let [shift, low, high] = shift;
+                let words = said.words();
+                let against = format!("{} against {}", field.name(at), field.name(0));
+                told.push((
+                    of.to_string(),
+                    format!("{against}: {shift} (from {low} to {high}), {words}"),
+                ));
+            }
+        }
+    }
+    told
+}
+
+/// Names that were too long for the tables.
 fn notes(field: &Field, ranking: &Ranking, width: usize, to: &mut dyn Write) -> io::Result<()> {
     let long = ranking
         .order
         .iter()
         .filter(|at| short(field.name(**at)) != field.name(**at));
     let long = long.map(|at| format!("{} is {}", short(field.name(*at)), field.name(*at)));
-    let failed = ranking.order.iter().filter_map(|at| {
-        let why = field.failures[*at].as_ref()?;
-        Some(format!("{} failed: {why}", field.name(*at)))
-    });
-    let all: Vec<String> = long.chain(failed).collect();
+    let all: Vec<String> = long.collect();
     if !all.is_empty() {
         writeln!(to)?;
     }
     all.iter().try_for_each(|it| paragraph(it, width, to))
 }
 
-/// What is worse for whom under the winner.
-fn price(
-    (field, ranking): (&Field, &Ranking),
-    winner: usize,
-    width: usize,
-    to: &mut dyn Write,
-) -> io::Result<()> {
-    let (name, base) = (field.name(winner), field.name(0));
-    let figures = counted(ranking.looked_at as u64, "other figure");
-    writeln!(to)?;
-    if ranking.worse.is_empty() {
-        return paragraph(
-            &format!(
-                "The judge calls nothing else worse under {name} than under {base}, of {figures}: \
-                 the load's own goals, what it counts, and the p99 delay of its groups."
-            ),
-            width,
-            to,
-        );
-    }
-    writeln!(to, "Worse under {name} than under {base}, of {figures}:")?;
-    for row in ranking.worse.iter().take(TOLD) {
-        if let Some(instead) = instead(row) {
-            paragraph(&format!("  {}: {instead}", row.metric), width, to)?;
-        }
-    }
-    match ranking.worse.len().saturating_sub(TOLD) {
-        0 => Ok(()),
-        more => writeln!(to, "  and {more} more; --format json has all"),
-    }
-}
-
 /// A shift as people read it: a factor, or a difference where values are 0.
-fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
+pub fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
     let said = effect.scale.said(shift);
     match effect.scale {
         _ if !shift.is_finite() => "-".to_owned(),
@@ -369,7 +191,8 @@ fn short(name: &str) -> String {
     format!("{front}...{back}")
 }
 
-fn names(field: &Field, all: &[usize]) -> String {
+/// Candidates by name.
+pub fn names(field: &Field, all: &[usize]) -> String {
     let names = all.iter().map(|at| field.name(*at));
     listed(&names.collect::<Vec<_>>())
 }

@@ -1,0 +1,32 @@
+//! The table of errors of ratios, which is a part of the program.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use ask::choose::errors::ErrorTable;
+use ask::fidelity::Fidelity;
+
+use crate::computer::COMPUTER;
+use crate::exit::Status;
+
+/// Puts the loads of these plays into the table, in the place of those of the same name, kernel
+/// and CPUs.
+///
+/// # Errors
+/// When the table or a play cannot be read, or the table not be written.
+pub fn write(question: &Fidelity<'_>, path: &Path) -> anyhow::Result<Status> {
+    let text = fs::read_to_string(path).map_err(model::CannotRead::at(path.display()))?;
+    let table: ErrorTable =
+        serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    let found = question.ratios(&COMPUTER).map_err(ask::Error::into_cause)?;
+    let status = if found.is_empty() {
+        Status::Inconclusive
+    } else {
+        Status::Done
+    };
+    let mut table = serde_json::to_string_pretty(&table.with(found))?;
+    table.push('\n');
+    fs::write(path, table).map_err(model::CannotWrite::at(path.display()))?;
+    Ok(status)
+}
