@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use model::{Advised, suggest};
 use runslice::door::{
-    ExperimentMachine, KernelPlace, Reproduce, Status, Store, UsageError, WordKind,
-    mistaken, output, say, width,
+    ExperimentMachine, KernelPlace, Reproduce, Status, Store, UsageError, WordKind, mistaken,
+    output, say, width,
 };
 use show::Format;
 use show::figure::Chart;

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use crate::choose::Choose;
 use crate::exit::{Status, statuses};
 use crate::files;
+use crate::help::arranged;
 use crate::on_kernel;
 use crate::score::Score;
 use crate::verb::build::Build;
@@ -54,7 +55,7 @@ impl Cli {
         if let Some(cli) = Self::of_simulation(&words) {
             return Ok(cli);
         }
-        let mut command = with_negative_numbers(Self::command());
+        let mut command = arranged(with_negative_numbers(Self::command()));
         let matches = command.try_get_matches_from_mut(words)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
@@ -117,44 +118,46 @@ fn with_negative_numbers(command: Command) -> Command {
 /// Commands of runslice.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run policies on a simulated machine and print latency, CPU time and other results.
+    /// Run policies on a simulated machine; print latency and CPU time.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Sim(Box<Sim>),
 
-    /// Say which scheduler is best for a load: simulate candidates, and rank them by your goals.
+    /// Say which scheduler suits a load, by your goals.
     #[command(after_help = statuses(&[Status::Inconclusive]))]
     Choose(Box<Choose>),
 
-    /// Measure a kernel's own threads in a recording, and write them as a machine's profile.
+    /// Measure a kernel's own threads or costs, for a machine's profile.
     #[command(after_help = statuses(&[]))]
     Calibrate(Calibrate),
 
-    /// Say how far the simulation of a recording can be trusted, and for which questions.
+    /// Say how far a simulated recording can be trusted, and for what.
     #[command(after_help = statuses(&[Status::Inconclusive]))]
     Score(Box<Score>),
 
-    /// Compile a policy from its C source, with the headers that runslice has inside.
+    /// Compile a policy from its C source, with the headers inside.
     #[command(after_help = statuses(&[]))]
     Build(Build),
 
-    /// Save a policy with its variables, set-up and machine, or a recording of a scheduler's own
-    /// program, in one file for `sim`.
+    /// Save a policy or a recorded scheduler in one file for `sim`.
+    ///
+    /// A policy is saved with its variables, set-up and machine, a scheduler's own program as what
+    /// it did.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Bundle(Box<BundleOf>),
 
-    /// Follow a task: its waits, its run queues and where the policy puts it.
+    /// Follow a task: its waits, its run queues, and who puts it there.
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported]))]
     Trace(Box<Trace>),
 
-    /// Say why a task waited or a policy was ejected: who waits where, and which line did it.
+    /// Say why a task waited or a policy was ejected, with the line.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Explain(Box<Explain>),
 
-    /// Find the first decision in which two versions of a policy differ, and what it led to.
+    /// Find where two policies first decide differently; what follows.
     #[command(after_help = statuses(&[]))]
     Diff(Box<Diff>),
 
-    /// Search random machines and loads for a run in which a policy starves a task or errs.
+    /// Search loads and machines for a run in which a policy fails.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Hunt(Box<Hunt>),
 
@@ -165,23 +168,23 @@ pub enum Verb {
     #[command(flatten)]
     OnKernel(on_kernel::KernelVerb),
 
-    /// Record and report the kernel's scheduler statistics, /proc/schedstat of any version.
+    /// Record and report the counters of /proc/schedstat, any version.
     #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]
     Stat(Stat),
 
-    /// Simulate every combination of the policies, workloads, knobs and machines in a file.
+    /// Simulate all combinations of policies, loads, knobs in a file.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Sweep(Box<Sweep>),
 
-    /// Search the knobs of a policy for those that serve a goal best (takes the Python package).
+    /// Search a policy's knobs for a goal (takes the Python package).
     #[command(after_help = statuses(&[Status::Unsupported, Status::Inconclusive]))]
     Tune(Tune),
 
-    /// Compare sets of runs: whether they differ, by how much, and how certain that is.
+    /// Say whether sets of runs differ, by how much, how certainly.
     #[command(after_help = statuses(&[Status::Exceeded, Status::Inconclusive]))]
     Compare(Box<Compare>),
 
-    /// Draw latency, runslice, imbalance, priorities and CPUs of runs, as a page or as files.
+    /// Draw latency, runslice, priorities and CPUs of runs, as a page.
     #[command(after_help = statuses(&[]))]
     Report(Report),
 
@@ -189,7 +192,7 @@ pub enum Verb {
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported]))]
     Reproduce(Box<Reproduce>),
 
-    /// Play workloads on a kernel, simulate them, and say how far apart the two machines are.
+    /// Play loads on a kernel, simulate them, and compare the two.
     #[command(after_help = statuses(&[
         Status::Unsupported,
         Status::Exceeded,
@@ -204,7 +207,7 @@ pub enum Verb {
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Inconclusive]))]
     Check(Check),
 
-    /// Convert an rt-app configuration to a workload file, or a workload to rt-app.
+    /// Convert between rt-app, traces and workload files.
     #[command(after_help = statuses(&[]))]
     Convert(Convert),
 

@@ -11,11 +11,12 @@ use clap_complete::engine::{
 use model::Kernel;
 
 use crate::cli::Cli;
+use crate::help::arranged;
 use crate::{kernel, source, workload_arg};
 
 /// The command line, with what may stand where a policy or a workload is asked for.
 pub fn command() -> Command {
-    known(Cli::command())
+    known(arranged(Cli::command()))
 }
 
 fn known(command: Command) -> Command {

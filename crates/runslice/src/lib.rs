@@ -19,6 +19,7 @@ pub mod door;
 mod exit;
 mod fidelity;
 mod files;
+mod help;
 mod interrupt;
 mod kind;
 mod left_out;

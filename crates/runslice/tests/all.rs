@@ -12,6 +12,8 @@ mod cli;
 mod compile;
 mod explain;
 mod from;
+#[cfg(feature = "live")]
+mod help;
 mod hostile_loaders;
 mod hunt;
 #[cfg(feature = "live")]

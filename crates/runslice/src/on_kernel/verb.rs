@@ -25,7 +25,7 @@ Exit status: that of the command, and without one
 /// Commands on a kernel.
 #[derive(Debug, Subcommand)]
 pub enum KernelVerb {
-    /// Attach a policy to this machine for a time, or while a command runs.
+    /// Attach a policy to this machine, for a time or for a command.
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Interrupted]))]
     Run(Box<run::Run>),
 
@@ -37,21 +37,21 @@ pub enum KernelVerb {
     #[command(after_help = statuses(&[Status::Unsupported]))]
     Status(status::StatusOf),
 
-    /// Detach the policy and check that the kernel's own scheduler is back.
+    /// Detach the policy; check that the kernel's own scheduler is back.
     #[command(after_help = statuses(&[Status::Unsupported]))]
     Stop(stop::Stop),
 
-    /// Run a workload with real processes and print latency, CPU time and other results.
+    /// Run a workload with real processes; print latency and CPU time.
     #[command(after_help = statuses(&[Status::Ejected, Status::Unsupported, Status::Interrupted]))]
     Play(Box<play::Play>),
 
-    /// Record the load of this machine, for `sim --from`: which task ran where, who woke whom.
+    /// Record the load of this machine, for `sim --from` and `choose`.
     ///
-    /// It takes root, and any Linux from 4.19 on. See docs/import.md.
+    /// A recording has which task ran where and who woke whom. It takes root, and any Linux from 4.19 on. See docs/import.md.
     #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]
     Record(Box<record::Record>),
 
-    /// Run a benchmark on this machine, such as hackbench or a build, and print its results.
+    /// Run a benchmark on this machine, such as hackbench or a build.
     ///
     /// It runs under the scheduler that is active. To choose a policy, write `runslice run POLICY
     /// -- runslice load NAME`; to compare several, use `bench`.
@@ -62,11 +62,11 @@ pub enum KernelVerb {
     #[command(after_help = VM_EXIT_STATUSES)]
     Vm(vm::Vm),
 
-    /// Check whether this machine can run policies, and say what to do if not.
+    /// Check whether this machine can run policies; say what to do.
     #[command(after_help = statuses(&[Status::Unsupported]))]
     Doctor(doctor::Doctor),
 
-    /// Run a command under several schedulers in turn and compare its time and latency.
+    /// Run a command under several schedulers and compare its time.
     #[command(after_help = statuses(&[
         Status::Ejected,
         Status::Unsupported,

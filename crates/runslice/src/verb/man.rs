@@ -8,6 +8,7 @@ use clap_mangen::Man;
 
 use crate::cli::Cli;
 use crate::exit::Status;
+use crate::help::arranged;
 use crate::output;
 
 /// Writes a manual page for the program and for each verb.
@@ -16,7 +17,7 @@ use crate::output;
 /// When the folder cannot be made, or another user could have prepared it. When a page cannot be
 /// written.
 pub fn run(folder: &Path) -> anyhow::Result<Status> {
-    let mut program = Cli::command().disable_help_subcommand(true);
+    let mut program = arranged(Cli::command()).disable_help_subcommand(true);
     program.build();
     output::make_folder(folder)?;
     write(program, folder)?;
