@@ -117,6 +117,18 @@ fn what_is_large_is_told_by_sim_and_by_explain_alike() {
     );
 }
 
+/// A scheduler's own program is a policy, too: its run can be made small.
+#[test]
+fn a_run_of_a_program_may_be_shrunk_and_one_that_is_over_may_not() {
+    let folder = Folder::new("program");
+    let asked = "explain --scheduler ./none -w load.toml --shrink small.bundle";
+    let text = folder.said(asked, 1);
+    assert!(text.contains("./none"), "{text}");
+    assert!(!text.contains("`<POLICY>`"), "{text}");
+    let text = folder.said("explain --events e.jsonl --shrink small.bundle", 2);
+    assert!(text.contains("--shrink"), "{text}");
+}
+
 #[test]
 fn a_run_without_a_fault_ends_well_and_its_longest_waits_are_told() {
     let folder = Folder::new("well");

@@ -84,7 +84,7 @@ pub struct Explain {
     ///
     /// The file is a bundle with the policy, the workload and the seed. `runslice sim FILE` and
     /// `runslice explain FILE` repeat the run. It takes 10 minutes at most.
-    #[arg(long, value_name = "FILE", requires = "policy", conflicts_with_all = ["task", "worst"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "worst", "events", "dump"])]
     shrink: Option<PathBuf>,
 
     #[command(flatten)]
