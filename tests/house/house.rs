@@ -63,12 +63,14 @@ const ROOMS: [(&str, Rooms); 3] = [
         &[
             ("background", &[]),
             ("blocks", &[]),
+            ("cells", &["blocks", "metrics"]),
             ("columns", &["report"]),
             (
                 "compare",
                 &["blocks", "columns", "histogram", "report", "tails"],
             ),
             ("conservation", &["ledger"]),
+            ("done", &[]),
             ("flight", &["background"]),
             ("histogram", &[]),
             ("ledger", &[]),

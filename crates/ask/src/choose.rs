@@ -1,9 +1,11 @@
 //! Which scheduler is best for a load.
 
 pub mod errors;
+pub mod field;
 pub mod rank;
+mod recorded;
 pub mod reruns;
-pub mod runs;
+mod runs;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -22,8 +24,8 @@ use crate::program::ProgramOptions;
 use crate::recording::Wanted;
 use crate::services::Services;
 
+use field::Field;
 use rank::Ranking;
-use runs::Field;
 
 /// The candidate that others are held against where nobody says another one: the scheduler of
 /// today's kernels.
@@ -166,7 +168,10 @@ impl Choose {
 
     fn chosen(&self, services: &Services<'_>) -> anyhow::Result<Chosen> {
         let settings = Settings::default();
-        let field = Field::run(self, services, &settings)?;
+        let field = match self.recording(services) {
+            Some(recording) => recorded::run(self, services, recording, &settings)?,
+            None => runs::run(self, services, &settings)?,
+        };
         if let Some(failure) = &field.failures[0] {
             bail!(Advised::new(
                 format!(

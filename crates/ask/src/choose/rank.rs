@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use stats::compare::{Answer, Answered, Better, MetricRow, RatioError, Settings};
+use stats::compare::{Answered, Better, MetricRow, RatioAnswer, RatioError, Settings};
 
 use super::errors::{ErrorTable, Simulated, scored_as};
-use super::runs::{Field, Which};
+use super::field::Field;
+use super::reruns::Which;
 use crate::compare::Family;
 use crate::goal::Goal;
 use crate::sets::File;
@@ -78,15 +79,15 @@ impl Standing {
 
     /// Of a candidate of which this is said, goal by goal.
     fn of(said: &[Answered]) -> Self {
-        let has = |one: Answer| said.iter().any(|it| it.answer == one);
-        let is_fine = |it: &Answered| it.answer == Answer::Better || it.is_not_worse;
-        match (has(Answer::Better), has(Answer::Worse)) {
+        let has = |one: RatioAnswer| said.iter().any(|it| it.answer == one);
+        let is_fine = |it: &Answered| it.answer == RatioAnswer::Better || it.is_not_worse;
+        match (has(RatioAnswer::Better), has(RatioAnswer::Worse)) {
             (true, true) => Self::Mixed,
             (false, true) => Self::Worse,
             (true, false) if said.iter().all(is_fine) => Self::Better,
             (true, false) => Self::BetterForSome,
-            _ if has(Answer::NotMeasured) => Self::NotMeasured,
-            _ if has(Answer::CannotTell) || said.is_empty() => Self::CannotTell,
+            _ if has(RatioAnswer::NotMeasured) => Self::NotMeasured,
+            _ if has(RatioAnswer::CannotTell) || said.is_empty() => Self::CannotTell,
             _ => Self::Alike,
         }
     }
@@ -164,7 +165,8 @@ impl Ranking {
             ranking.ties = others;
             ranking.ties.retain(|at| {
                 let said = answers(field, *at, &against, &errors_of(first, *at));
-                let is_apart = |it: &Answered| matches!(it.answer, Answer::Better | Answer::Worse);
+                let is_apart =
+                    |it: &Answered| matches!(it.answer, RatioAnswer::Better | RatioAnswer::Worse);
                 let is_worse = ranking.standings[*at] > Standing::NotMeasured;
                 !is_worse && !said.iter().any(is_apart)
             });
@@ -181,7 +183,9 @@ impl Ranking {
                 let said = Answered::of(&row, &error);
                 (row, said)
             });
-            ranking.worse = said.filter(|(_, it)| it.answer == Answer::Worse).collect();
+            ranking.worse = said
+                .filter(|(_, it)| it.answer == RatioAnswer::Worse)
+                .collect();
         }
         Ok(ranking)
     }
@@ -205,11 +209,11 @@ impl Ranking {
     fn ordered(&self, field: &Field) -> Vec<usize> {
         let gains = |at: usize| {
             let said = self.said[at].iter();
-            said.filter(|it| it.answer == Answer::Better).count()
+            said.filter(|it| it.answer == RatioAnswer::Better).count()
         };
         let gain = |at: usize| {
             let said = self.said[at].iter().zip(&field.goals);
-            let of = said.filter(|(it, _)| it.answer == Answer::Better);
+            let of = said.filter(|(it, _)| it.answer == RatioAnswer::Better);
             let shift = of
                 .filter_map(|(it, goal)| Some((it.shift?[0], goal)))
                 .next();
@@ -246,7 +250,7 @@ fn answers(field: &Field, at: usize, rows: &[MetricRow], errors: &[RatioError]) 
     let said = goals.map(|(goal, error)| match find(rows, field, at, goal) {
         Some(row) => Answered::of(row, error),
         None => Answered {
-            answer: Answer::CannotTell,
+            answer: RatioAnswer::CannotTell,
             is_shown: error.is_shown,
             shift: None,
             is_not_worse: false,
@@ -291,12 +295,12 @@ mod tests {
             shift: None,
             is_not_worse,
         };
-        let better = of(Answer::Better, true);
-        let worse = of(Answer::Worse, false);
-        let alike = of(Answer::Alike, true);
-        let open = of(Answer::CannotTell, false);
-        let not_worse = of(Answer::CannotTell, true);
-        let elsewhere = of(Answer::NotMeasured, false);
+        let better = of(RatioAnswer::Better, true);
+        let worse = of(RatioAnswer::Worse, false);
+        let alike = of(RatioAnswer::Alike, true);
+        let open = of(RatioAnswer::CannotTell, false);
+        let not_worse = of(RatioAnswer::CannotTell, true);
+        let elsewhere = of(RatioAnswer::NotMeasured, false);
         for (said, want) in [
             (&[better, alike, not_worse][..], Standing::Better),
             (&[better, open], Standing::BetterForSome),

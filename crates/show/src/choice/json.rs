@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use ask::AnswerKind;
 use ask::choose::Chosen;
+use ask::choose::field::Field;
 use ask::choose::rank::Ranking;
-use ask::choose::runs::Field;
 use serde_json::{Value, json};
 use stats::compare::Extent;
 

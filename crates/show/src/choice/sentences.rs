@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 
 use ask::choose::Chosen;
+use ask::choose::field::Field;
 use ask::choose::rank::{Ranking, Standing};
-use ask::choose::runs::Field;
 use ask::words::counted;
 use model::{Advice as _, Kernel, Nanos, plain};
-use stats::compare::{Answer, Answered, MetricRow, Refusal};
+use stats::compare::{Answered, MetricRow, RatioAnswer, Refusal};
 
 use super::words::{UNDO, change, command, names};
 use crate::report::runs::shown_value;
@@ -58,7 +58,7 @@ fn verdict(chosen: &Chosen) -> String {
                 ties => format!("; {} cannot be told from it", names(field, ties)),
             };
             let kind = strength(&ranking.said[first]);
-            let goals = at_goals(field, &ranking.said[first], Answer::Better);
+            let goals = at_goals(field, &ranking.said[first], RatioAnswer::Better);
             format!(
                 "Change to {name} for {load}: it is {kind} better than {base} at {goals}{ties}."
             )
@@ -66,13 +66,13 @@ fn verdict(chosen: &Chosen) -> String {
         Standing::BetterForSome => {
             let said = &ranking.said[first];
             let open = said.iter().zip(&field.goals);
-            let open = open.filter(|(it, _)| it.answer != Answer::Better && !it.is_not_worse);
+            let open = open.filter(|(it, _)| it.answer != RatioAnswer::Better && !it.is_not_worse);
             let open: Vec<String> = open.map(|(_, goal)| goal.to_string()).collect();
             format!(
                 "Stay with {base} for {load}: {name} is {} better at {}; nothing can be said about \
                  {}.",
                 strength(said),
-                at_goals(field, said, Answer::Better),
+                at_goals(field, said, RatioAnswer::Better),
                 open.join(", "),
             )
         }
@@ -118,7 +118,7 @@ fn stay(field: &Field, ranking: &Ranking) -> String {
 
 /// Whether something is shown, or only likely: the weakest of what is said to be better.
 fn strength(said: &[Answered]) -> &'static str {
-    let mut better = said.iter().filter(|it| it.answer == Answer::Better);
+    let mut better = said.iter().filter(|it| it.answer == RatioAnswer::Better);
     if better.all(|it| it.is_shown) {
         "shown"
     } else {
@@ -126,7 +126,7 @@ fn strength(said: &[Answered]) -> &'static str {
     }
 }
 
-fn at_goals(field: &Field, said: &[Answered], wanted: Answer) -> String {
+fn at_goals(field: &Field, said: &[Answered], wanted: RatioAnswer) -> String {
     let its = field
         .goals
         .iter()
@@ -195,7 +195,7 @@ fn gain(chosen: &Chosen) -> Vec<String> {
         return Vec::new();
     };
     let goals = ranking.said[at].iter().enumerate();
-    let gains = goals.filter(|(_, it)| it.answer == Answer::Better);
+    let gains = goals.filter(|(_, it)| it.answer == RatioAnswer::Better);
     let gains = gains.filter_map(|(goal, said)| {
         let row = ranking.row(field, at, goal)?;
         let goal = &field.goals[goal];
@@ -293,7 +293,7 @@ fn would_decide(chosen: &Chosen) -> Vec<String> {
     }
     let open = (1..field.sets.len()).flat_map(|at| {
         let goals = ranking.said[at].iter().enumerate();
-        let open = goals.filter(|(_, it)| it.answer == Answer::CannotTell);
+        let open = goals.filter(|(_, it)| it.answer == RatioAnswer::CannotTell);
         open.map(move |(goal, said)| (at, goal, said))
     });
     let mut needs: Vec<String> = Vec::new();

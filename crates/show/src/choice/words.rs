@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use ask::choose::Chosen;
+use ask::choose::field::Field;
 use ask::choose::rank::{Ranking, Standing};
-use ask::choose::runs::Field;
 use ask::words::{counted, listed};
 use model::Nanos;
 use stats::compare::{Effect, Measure, Scale};

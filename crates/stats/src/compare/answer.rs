@@ -8,7 +8,7 @@ use super::{Better, Doubt, Effect, Extent, JudgedSets, Measure, MetricRow, Refus
 /// What is said of a candidate at a goal. There is no other answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum RatioAnswer {
     /// It is better: all of the widened interval is on the good side.
     Better,
     /// It is worse: all of the widened interval is on the bad side.
@@ -38,7 +38,7 @@ pub struct RatioError {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answered {
     /// The answer.
-    pub answer: Answer,
+    pub answer: RatioAnswer,
     /// Whether it is *shown*; else it is *likely* at most.
     pub is_shown: bool,
     /// The shift of the ratio, and the ends of its widened interval, as logarithms. Empty where
@@ -56,7 +56,7 @@ impl RatioError {
     }
 }
 
-impl Answer {
+impl RatioAnswer {
     /// In documents: one word, whatever its strength.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -75,14 +75,14 @@ impl Answered {
     #[must_use]
     pub const fn words(&self) -> &'static str {
         match (self.answer, self.is_shown) {
-            (Answer::Better, true) => "shown better",
-            (Answer::Better, false) => "likely better",
-            (Answer::Worse, true) => "shown worse",
-            (Answer::Worse, false) => "likely worse",
-            (Answer::Alike, true) => "shown alike",
-            (Answer::Alike, false) => "likely alike",
-            (Answer::CannotTell, _) => "cannot tell",
-            (Answer::NotMeasured, _) => "not measured on such a machine",
+            (RatioAnswer::Better, true) => "shown better",
+            (RatioAnswer::Better, false) => "likely better",
+            (RatioAnswer::Worse, true) => "shown worse",
+            (RatioAnswer::Worse, false) => "likely worse",
+            (RatioAnswer::Alike, true) => "shown alike",
+            (RatioAnswer::Alike, false) => "likely alike",
+            (RatioAnswer::CannotTell, _) => "cannot tell",
+            (RatioAnswer::NotMeasured, _) => "not measured on such a machine",
         }
     }
 
@@ -103,25 +103,25 @@ impl Answered {
             Err(refusal) => {
                 let is_one_value = matches!(refusal, Refusal::NoSpread { .. }) && is_equal(row);
                 let answer = match is_one_value {
-                    _ if !error.is_measured => Answer::NotMeasured,
-                    true => Answer::Alike,
-                    false => Answer::CannotTell,
+                    _ if !error.is_measured => RatioAnswer::NotMeasured,
+                    true => RatioAnswer::Alike,
+                    false => RatioAnswer::CannotTell,
                 };
-                return of(answer, None, answer == Answer::Alike);
+                return of(answer, None, answer == RatioAnswer::Alike);
             }
         };
         let effect = &judged.effect;
         let [low, high] = widened(effect, error.widening);
         let shift = Some([effect.shift, low, high]);
         if !error.is_measured {
-            return of(Answer::NotMeasured, shift, false);
+            return of(RatioAnswer::NotMeasured, shift, false);
         }
         let bad = match row.better {
             Better::Higher => -low,
             _ => high,
         };
         if is_identical(effect) {
-            return of(Answer::Alike, shift, true);
+            return of(RatioAnswer::Alike, shift, true);
         }
         of(answer(judged, [low, high]), shift, bad <= effect.margin)
     }
@@ -136,10 +136,12 @@ impl Answered {
         if let (Ok(judged), Some([_, low, high])) = (&mut row.result, self.shift) {
             (judged.effect.low, judged.effect.high) = (low, high);
             judged.verdict = Some(match self.answer {
-                Answer::Better => Verdict::Faster,
-                Answer::Worse => Verdict::Slower,
-                Answer::Alike => Verdict::NoDifference,
-                Answer::CannotTell | Answer::NotMeasured => Verdict::Undecided(Doubt::Spread),
+                RatioAnswer::Better => Verdict::Faster,
+                RatioAnswer::Worse => Verdict::Slower,
+                RatioAnswer::Alike => Verdict::NoDifference,
+                RatioAnswer::CannotTell | RatioAnswer::NotMeasured => {
+                    Verdict::Undecided(Doubt::Spread)
+                }
             });
         }
         row
@@ -167,14 +169,14 @@ fn widened(effect: &Effect, widening: f64) -> [f64; 2] {
     }
 }
 
-fn answer(judged: &JudgedSets, [low, high]: [f64; 2]) -> Answer {
+fn answer(judged: &JudgedSets, [low, high]: [f64; 2]) -> RatioAnswer {
     let margin = judged.effect.margin;
     let is_apart = low > 0.0 || high < 0.0;
     match judged.verdict {
-        Some(Verdict::NoDifference) if -margin <= low && high <= margin => Answer::Alike,
-        Some(Verdict::Faster) if is_apart => Answer::Better,
-        Some(Verdict::Slower) if is_apart => Answer::Worse,
-        _ => Answer::CannotTell,
+        Some(Verdict::NoDifference) if -margin <= low && high <= margin => RatioAnswer::Alike,
+        Some(Verdict::Faster) if is_apart => RatioAnswer::Better,
+        Some(Verdict::Slower) if is_apart => RatioAnswer::Worse,
+        _ => RatioAnswer::CannotTell,
     }
 }
 
@@ -283,11 +285,14 @@ mod tests {
         let said = Answered::of(&better, &error(1.4));
         assert_eq!(
             (said.answer, said.is_not_worse),
-            (Answer::CannotTell, false)
+            (RatioAnswer::CannotTell, false)
         );
         let near = row(noise, |at| noise(at) * (1.0 + f64::from(at % 2) / 1000.0));
         assert!(Answered::of(&near, &error(1.0)).is_not_worse);
-        assert_eq!(Answered::of(&near, &error(1.0)).answer, Answer::Alike);
-        assert_eq!(Answered::of(&near, &error(1.1)).answer, Answer::CannotTell);
+        assert_eq!(Answered::of(&near, &error(1.0)).answer, RatioAnswer::Alike);
+        assert_eq!(
+            Answered::of(&near, &error(1.1)).answer,
+            RatioAnswer::CannotTell
+        );
     }
 }

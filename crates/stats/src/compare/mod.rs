@@ -31,7 +31,7 @@ pub mod skill;
 mod tests;
 mod verdict;
 
-pub use answer::{Answer, Answered, RatioError, least_of};
+pub use answer::{Answered, RatioAnswer, RatioError, least_of};
 pub use effect::{Effect, RUNS_MIN, Scale, Values, effect};
 pub use measures::{CommandFigures, command_measures, measures, played_measures};
 pub use proportion::at_least;

@@ -1,6 +1,7 @@
 //! The table of errors of ratios, which is a part of the program.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -9,6 +10,7 @@ use ask::fidelity::Fidelity;
 
 use crate::computer::COMPUTER;
 use crate::exit::Status;
+use crate::output;
 
 /// Puts the loads of these plays into the table, in the place of those of the same name, kernel
 /// and CPUs.
@@ -27,6 +29,8 @@ pub fn write(question: &Fidelity<'_>, path: &Path) -> anyhow::Result<Status> {
     };
     let mut table = serde_json::to_string_pretty(&table.with(found))?;
     table.push('\n');
-    fs::write(path, table).map_err(model::CannotWrite::at(path.display()))?;
+    let mut to = output::open(Some(path))?;
+    to.write_all(table.as_bytes())?;
+    to.flush()?;
     Ok(status)
 }
