@@ -368,7 +368,7 @@ impl Goal {
                 let mut its = report.deadlines.iter();
                 return its.any(|it| it.grows && is_it(&it.name) && whose.holds(&it.group));
             }
-            Self::Work { .. } | Self::Cpu { .. } | Self::End => return false,
+            Self::Work { .. } | Self::Cpu { .. } | Self::End { .. } => return false,
         };
         match spans {
             Spans::Wait | Spans::Delay => match whose {

@@ -101,7 +101,7 @@ fn report() -> Report {
         1,
         None,
     ));
-    metrics.finish(model::SimTime::from_nanos(2_000_000_000));
+    metrics.finish(SimTime::from_nanos(2_000_000_000));
     let mut report = metrics.report();
     let group = |name: &str, share| GroupReport {
         name: name.to_owned(),
@@ -155,7 +155,7 @@ fn finished() -> Metrics {
     let header = workload::Workload::default();
     let machine = model::MachineSpec::default();
     metrics.begin(&header.header("fifo", &machine, 1, None));
-    metrics.finish(model::SimTime::ZERO);
+    metrics.finish(SimTime::ZERO);
     metrics
 }
 

@@ -10,7 +10,7 @@ use stats::Blocks;
 use traces::foreign::{Imported, Window};
 use workload::{CostScale, RecordedLoad, Workload};
 
-use super::{MOST_OPERATIONS, set_policies, stem, workload_of};
+use super::{MOST_OPERATIONS, check_length, set_policies, stem};
 use crate::error::UsageError;
 use crate::goal::family;
 use crate::kind::WordKind;
@@ -108,7 +108,8 @@ impl KnownRecording {
                 "take a part with --window"
             )
         );
-        let load = workload_of(load, &name, CostScale::ONE)?;
+        check_length(&load, &name)?;
+        let load = load.into_workload(&name, CostScale::ONE);
         let load = load.filter(|load| !load.groups.is_empty());
         let load = load.with_context(|| format!("{name}: no task ran in its first half"))?;
         Ok((blocks, load))

@@ -169,7 +169,7 @@ impl Choose {
         // A decision that somebody else can repeat is the document with everything in it.
         let ending = self.output.as_deref().and_then(Path::extension);
         if self.format.is_none() && ending.is_some_and(|it| it == "bundle") {
-            return Ok(ComparisonFormat::Json);
+            return Ok(Format::Json);
         }
         Ok(form_of(self.format, self.output.as_deref())?)
     }

@@ -14,7 +14,7 @@ use crate::machine_options::MachineOptions;
 use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
 use crate::scheduler::Schedulers;
-use crate::shrink::Case;
+use ask::shrink::Case;
 use crate::{output, policy, script, workload_arg};
 
 /// Arguments of `runslice bundle`.
