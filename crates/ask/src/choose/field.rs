@@ -52,7 +52,7 @@ pub enum Material {
     /// Runs that differ in their seeds and have nothing else to do with each other.
     Runs,
     /// Reruns of one recording.
-    Reruns(Reruns, Plan),
+    Reruns(Box<Reruns>, Plan),
 }
 
 impl Field {

@@ -530,7 +530,7 @@ impl State {
                 let cgroup = u32::try_from(word.saturating_sub(1)).unwrap_or(0);
                 let limit = self.cgroups.limit_of(cgroup);
                 self.with(event.task, |task| {
-                    (task.cgroup, task.limit) = (cgroup, limit)
+                    (task.cgroup, task.limit) = (cgroup, limit);
                 });
                 self.claim(event.task, event.time, false);
             }

@@ -14,8 +14,8 @@ use crate::machine_options::MachineOptions;
 use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
 use crate::scheduler::Schedulers;
-use ask::shrink::Case;
 use crate::{output, policy, script, workload_arg};
+use ask::shrink::Case;
 
 /// Arguments of `runslice bundle`.
 #[derive(Debug, Args)]

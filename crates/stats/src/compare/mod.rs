@@ -377,6 +377,7 @@ fn outliers(series: &Series, effect: &Effect) -> Vec<Outlier> {
 }
 
 /// Judges rows whose effects were found elsewhere, all of them as goals of one family.
+#[must_use]
 pub fn judge_rows(rows: Vec<MetricRow>, settings: &Settings) -> Vec<MetricRow> {
     let mut pending: Vec<Pending> = rows.into_iter().map(|row| (row, None)).collect();
     correct(&mut pending, settings);

@@ -23,6 +23,9 @@ pub struct CellFigure {
 impl CellFigure {
     /// Of spans by jitter and cell, put together to `cells` cells of equal length, or left as they
     /// are if there are fewer.
+    ///
+    /// # Panics
+    /// Never: fewer than 2^32 lengths can be told apart.
     #[must_use]
     pub fn new(of: &[&[BlockLengths]], cells: usize) -> Self {
         let all = of
@@ -184,6 +187,9 @@ impl Draws {
     ///
     /// Source: Politis and Romano (1992), "A circular block-resampling procedure for stationary
     /// data"; of the two ways at once Owen (2007), "The pigeonhole bootstrap".
+    ///
+    /// # Panics
+    /// Never: what is drawn is below a length.
     #[must_use]
     pub fn new((cells, block): (usize, usize), jitters: usize, seed: u64) -> Self {
         let mut rng = Rng::new(seed, 0);

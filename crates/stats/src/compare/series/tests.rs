@@ -115,7 +115,7 @@ fn blocks_are_as_long_as_the_memory_of_the_series() {
 
 #[test]
 fn waits_that_come_together_are_few_independent_ones() {
-    let burst = |at: usize| usize::from(at % 32 == 0) * 20;
+    let burst = |at: usize| usize::from(at.is_multiple_of(32)) * 20;
     let cells = |long: &dyn Fn(usize) -> usize| -> CellFigure {
         let cell = |at: usize| {
             let long = long(at) as u64;
