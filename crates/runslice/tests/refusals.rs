@@ -71,16 +71,13 @@ fn told(line: &str, folder: &Path) -> String {
 fn verbs() -> BTreeSet<String> {
     let here = Path::new(".");
     let (help, _) = command::said(env!("CARGO_BIN_EXE_runslice"), here, &["--help"], 0);
-    let list = help
-        .split("Commands:\n")
-        .nth(1)
-        .expect("a list of commands");
-    let lines = list.lines().take_while(|line| !line.is_empty());
-    let lines = lines.filter_map(|line| line.strip_prefix("  "));
+    let lists = help.split("\nOptions:").next().expect("a first part");
+    let lines = lists.lines().filter_map(|line| line.strip_prefix("  "));
     let names = lines.filter(|line| !line.starts_with(' '));
     let names = names.filter_map(|line| line.split(' ').next());
+    // The commands to start with begin with the program's name.
     names
-        .filter(|it| *it != "help")
+        .filter(|it| *it != "runslice")
         .map(str::to_owned)
         .collect()
 }

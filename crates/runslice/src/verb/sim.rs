@@ -121,9 +121,10 @@ pub struct Sim {
     trace: Option<PathBuf>,
 
     /// End with status 3 if a task waits so long for a CPU, for example `--fail-on wait=1s`. The
-    /// tasks are named. `explain` says why. May be repeated; the other properties of `hunt` can be
-    /// given, too: `share`, `weights`, `idle-beside-waiting`, `preemptions`, `migrations`. These
-    /// make each run once more.
+    /// tasks are named. `explain` says why. May be repeated.
+    ///
+    /// The other properties of `hunt` can be given, too: `share`, `weights`, `idle-beside-waiting`,
+    /// `preemptions`, `migrations`. These make each run once more.
     #[arg(long, value_name = "PROPERTY", value_parser = waits::parse_fail_on)]
     fail_on: Vec<Property>,
 
