@@ -124,7 +124,7 @@ impl Fidelity<'_> {
             .collect();
         let jobs = services.jobs(self.jobs);
         let runs = services.map(&specs, jobs, "simulated runs", |spec| {
-            let mut metrics = Metrics::new();
+            let mut metrics = Metrics::of_every_turn();
             let summary = simulated::feed(services, (&play, spec), &mut metrics)?;
             let compared = simulated::compared(&metrics, &spec.workload);
             let is_sound = !summary.exit.kind.is_error();

@@ -70,7 +70,7 @@ pub fn run(
 ) -> anyhow::Result<Result<MachineRun, String>> {
     let (request, play, kept) = of;
     let spec = spec(services, of, profile)?;
-    let mut metrics = Metrics::new();
+    let mut metrics = Metrics::of_every_turn();
     let summary = feed(services, (play, &spec), &mut metrics)?;
     if let Some(line) = ejection(&request.label(services, play), &summary.exit) {
         return Ok(Err(line));

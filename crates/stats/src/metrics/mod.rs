@@ -52,6 +52,8 @@ pub enum SpanKind<'a> {
 #[derive(Debug, Default)]
 pub struct Metrics {
     run: Option<MeasuredRun>,
+    /// Turns without work are in the distributions, too.
+    has_every_turn: bool,
 }
 
 /// The state of one run.
@@ -73,6 +75,7 @@ struct MeasuredRun {
     roots: u64,
     /// Who has begun which span.
     begun: BTreeSet<(u32, TaskId)>,
+    has_every_turn: bool,
     /// Set when the run is over.
     end: Option<SimTime>,
 }
@@ -81,7 +84,20 @@ impl Metrics {
     /// Metrics of a run that has not begun.
     #[must_use]
     pub const fn new() -> Self {
-        Self { run: None }
+        Self {
+            run: None,
+            has_every_turn: false,
+        }
+    }
+
+    /// The same, with turns without work in the distributions: as a kernel's histograms have them,
+    /// which are held against these.
+    #[must_use]
+    pub const fn of_every_turn() -> Self {
+        Self {
+            run: None,
+            has_every_turn: true,
+        }
     }
 
     /// The numbers of the run.
@@ -150,7 +166,11 @@ impl Sink for Metrics {
     }
 
     fn begin(&mut self, header: &Header) {
-        self.run = Some(MeasuredRun::new(header));
+        let run = MeasuredRun::new(header);
+        self.run = Some(MeasuredRun {
+            has_every_turn: self.has_every_turn,
+            ..run
+        });
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -183,6 +203,7 @@ impl MeasuredRun {
             kicks: 0,
             roots: 0,
             begun: BTreeSet::new(),
+            has_every_turn: false,
             end: None,
         }
     }
@@ -410,7 +431,7 @@ impl MeasuredRun {
             (false, true) => self.queues.add(place),
             _ => {}
         }
-        let is_empty = task.had_empty_turn();
+        let is_empty = task.had_empty_turn() && !self.has_every_turn;
         let (turn, waited) = (std::mem::take(&mut task.turn), task.waited.take());
         let group = &mut self.groups[group as usize];
         match waited {

@@ -85,6 +85,15 @@ fn each_wait_starts_and_stops_where_its_definition_says() {
     assert_eq!((pair.wakeup.count, pair.wakeup.p50), (0, None));
 }
 
+#[test]
+fn a_kernels_histograms_are_compared_with_every_turn() {
+    let stream = job_that_sleeps_first().switch(60, 0, Some((0, DEAD)), None);
+    let mut metrics = Metrics::of_every_turn();
+    stream.exit(60, 0, 0).feed(&mut metrics, 1, 100);
+    let job = &metrics.report().groups[0];
+    assert_eq!((job.wakeup.count, job.runslice.count), (2, 2));
+}
+
 /// A job that comes by a sleep: it has the CPU for no time, sleeps, and then works.
 fn job_that_sleeps_first() -> StreamWriter {
     StreamWriter::new()

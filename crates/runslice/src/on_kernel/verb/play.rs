@@ -309,7 +309,7 @@ impl Play {
             let Some(path) = path else { return Ok(None) };
             Ok(Some((output::create(path)?, path.clone())))
         };
-        let mut metrics = Metrics::new();
+        let mut metrics = Metrics::of_every_turn();
         let mut events = create(&self.events)?.map(|(to, path)| (JsonLines::new(to), path));
         let mut trace = create(&self.trace)?.map(|(to, path)| (Perfetto::new(to), path));
         let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];

@@ -85,7 +85,7 @@ impl Beside {
         };
         let converted = record::convert(&records, &header.groups, Others::Together);
         header.groups = converted.groups;
-        let mut metrics = Metrics::new();
+        let mut metrics = Metrics::of_every_turn();
         metrics.begin(&header);
         metrics.events(&converted.events);
         metrics.finish(converted.end);

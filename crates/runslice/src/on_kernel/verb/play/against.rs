@@ -47,7 +47,7 @@ impl<'a> From<&'a FigurePair> for Row<'a> {
 /// Simulates what was played: same policy, CPUs, tick, seed and length, threads for interrupts, and
 /// tasks that had slept for `before`.
 pub fn run(run: &RunSpec, before: Nanos) -> anyhow::Result<machines::MachineRun> {
-    let mut metrics = Metrics::new();
+    let mut metrics = Metrics::of_every_turn();
     let played = run.as_played(before);
     let summary = Runner::new(&played, &COMPUTER)
         .with_sink(&mut metrics)
