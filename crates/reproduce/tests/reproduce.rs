@@ -195,7 +195,7 @@ fn a_table_of_a_document_is_shown_as_it_has_it() {
     let (_, said) = folder.said("--table VII", 2);
     let want = "no experiment has a table `VII`";
     assert!(
-        said.contains(want) && said.contains("there are: I"),
+        said.contains(want) && said.contains("There are: I"),
         "{said}"
     );
 }
