@@ -111,6 +111,25 @@ struct BlockTask {
     /// Since when it has not slept, if that is known.
     awake: Option<SimTime>,
     started: bool,
+    /// The wait that ended when it got its CPU, until its turn has shown that it is not empty.
+    waited: Option<BlockWait>,
+    /// In its turn it ran, or did something that events tell of.
+    worked: bool,
+}
+
+/// A wait that is over.
+#[derive(Clone, Copy, Debug)]
+struct BlockWait {
+    ended: SimTime,
+    length: Nanos,
+    cause: Cause,
+}
+
+/// Spans of turns in which a task ran nothing, and did nothing that events tell of.
+#[derive(Clone, Debug, Default)]
+struct EmptyTurns {
+    blocks: Vec<Block>,
+    turns: u64,
 }
 
 /// Collects what tasks go through, in blocks. docs/events.md says where each span begins and ends.
@@ -122,6 +141,8 @@ pub struct Blocks {
     count: u64,
     family_of: fn(&str) -> &str,
     families: Vec<TaskFamily>,
+    /// By family, what is in no block unless the family has nothing else.
+    empty: Vec<EmptyTurns>,
     of_group: Vec<usize>,
     tasks: Vec<BlockTask>,
     end: SimTime,
@@ -145,6 +166,7 @@ impl Blocks {
             count: (count as u64).max(1),
             family_of,
             families: Vec::new(),
+            empty: Vec::new(),
             of_group: Vec::new(),
             tasks: Vec::new(),
             end: SimTime::ZERO,
@@ -231,16 +253,19 @@ impl Blocks {
     }
 
     fn block(&mut self, family: usize, at: usize) -> &mut Block {
-        let blocks = &mut self.families[family].blocks;
-        if blocks.len() <= at {
-            blocks.resize_with(at + 1, Block::default);
-        }
-        &mut blocks[at]
+        block_of(&mut self.families[family].blocks, at)
     }
 
     fn at(&mut self, family: usize, time: SimTime) -> &mut Block {
         let at = self.place(time.as_nanos());
         self.block(family, at)
+    }
+
+    /// `task`, if it is one, did something that others see, though it may take no time.
+    fn acted(&mut self, task: TaskId) {
+        if let Some(task) = self.tasks.get_mut(task.index()) {
+            task.worked = true;
+        }
     }
 
     /// Books what a task has run until `now`.
@@ -253,6 +278,7 @@ impl Blocks {
         else {
             return;
         };
+        self.tasks[task].worked |= since < now;
         let (mut from, until) = (since.as_nanos(), now.as_nanos());
         while from < until {
             let at = self.place(from);
@@ -273,6 +299,7 @@ impl Blocks {
         match event.what() {
             What::New { group, parent, .. } => {
                 let family = self.of_group.get(group as usize).copied().unwrap_or(0);
+                self.acted(parent);
                 if parent == TaskId::NONE {
                     self.roots += 1;
                 } else {
@@ -283,9 +310,17 @@ impl Blocks {
                     state: BlockState::Asleep,
                     awake: None,
                     started: false,
+                    waited: None,
+                    worked: false,
                 });
             }
-            What::Wakeup(wakeup) => self.woken(event, wakeup),
+            What::Wakeup(wakeup) => {
+                self.acted(wakeup.waker);
+                self.woken(event, wakeup);
+            }
+            What::SpanEnd { .. } | What::Deadline { .. } | What::Count { .. } => {
+                self.acted(event.task);
+            }
             What::Switch {
                 prev,
                 state,
@@ -341,17 +376,43 @@ impl Blocks {
             if (task.state == BlockState::Asleep) != (state != PrevState::Runnable) {
                 self.runnable.step(now, state == PrevState::Runnable);
             }
-            let block = self.at(task.family, now);
-            if state == PrevState::Runnable {
-                block.preemptions += 1;
+            let goes_on = state == PrevState::Runnable;
+            let is_woken = |it: BlockWait| it.cause != Cause::Preemption;
+            let is_empty = !task.worked && !goes_on && task.waited.is_some_and(is_woken);
+            if let Some(wait) = task.waited.take() {
+                self.add_wait(task.family, wait, is_empty);
+            }
+            if goes_on {
+                self.at(task.family, now).preemptions += 1;
                 task.state = BlockState::Ready(now, Cause::Preemption);
             } else {
                 if let Some(since) = task.awake.take() {
+                    let block = self.spans_at(task.family, now, is_empty);
                     block.add(Spans::Response, now.since(since));
                 }
                 task.state = BlockState::Asleep;
             }
             self.tasks[prev] = task;
+        }
+    }
+
+    /// Where spans go that end at `time`.
+    fn spans_at(&mut self, family: usize, time: SimTime, is_empty: bool) -> &mut Block {
+        if is_empty {
+            let at = self.place(time.as_nanos());
+            block_of(&mut self.empty[family].blocks, at)
+        } else {
+            self.at(family, time)
+        }
+    }
+
+    /// A turn has shown what it was, `is_empty` or not, before which a task had waited.
+    fn add_wait(&mut self, family: usize, wait: BlockWait, is_empty: bool) {
+        self.empty[family].turns += u64::from(is_empty);
+        let block = self.spans_at(family, wait.ended, is_empty);
+        block.add(Spans::Delay, wait.length);
+        if wait.cause == Cause::Wakeup {
+            block.add(Spans::Wait, wait.length);
         }
     }
 
@@ -367,15 +428,51 @@ impl Blocks {
         if let BlockState::Ready(since, cause) = task.state
             && cause != Cause::Before
         {
-            let block = self.at(task.family, now);
-            block.add(Spans::Delay, now.since(since));
-            if cause == Cause::Wakeup {
-                block.add(Spans::Wait, now.since(since));
-            }
+            task.waited = Some(BlockWait {
+                ended: now,
+                length: now.since(since),
+                cause,
+            });
         }
+        task.worked = false;
         task.state = BlockState::Running(now + overhead);
         self.tasks[next] = task;
     }
+
+    /// Ends the turns of tasks that still have their CPU: what they do there is not empty.
+    fn settle_open_turns(&mut self, end: SimTime) {
+        for at in 0..self.tasks.len() {
+            self.settle(at, end);
+            let family = self.tasks[at].family;
+            if let Some(wait) = self.tasks[at].waited.take() {
+                self.add_wait(family, wait, false);
+            }
+        }
+    }
+
+    /// Lets empty turns count in families that have no others, by the rule of reports: tasks that
+    /// never run, and wake more often than once each, are a load of wakeups.
+    fn settle_empty_turns(&mut self) {
+        let mut tasks = vec![0; self.families.len()];
+        self.tasks.iter().for_each(|it| tasks[it.family] += 1);
+        let empty = std::mem::take(&mut self.empty);
+        for ((family, empty), tasks) in self.families.iter_mut().zip(empty).zip(tasks) {
+            let never_runs = family.blocks.iter().all(|it| it.run == 0);
+            if never_runs && empty.turns > tasks {
+                for (at, block) in empty.blocks.iter().enumerate() {
+                    block_of(&mut family.blocks, at).merge(block);
+                }
+            }
+        }
+    }
+}
+
+/// Block number `at`, which may be new.
+fn block_of(blocks: &mut Vec<Block>, at: usize) -> &mut Block {
+    if blocks.len() <= at {
+        blocks.resize_with(at + 1, Block::default);
+    }
+    &mut blocks[at]
 }
 
 impl Sink for Blocks {
@@ -401,6 +498,7 @@ impl Sink for Blocks {
         if self.families.is_empty() {
             self.families.push(TaskFamily::default());
         }
+        self.empty = vec![EmptyTurns::default(); self.families.len()];
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -408,7 +506,8 @@ impl Sink for Blocks {
     }
 
     fn finish(&mut self, end: SimTime) {
-        (0..self.tasks.len()).for_each(|task| self.settle(task, end));
+        self.settle_open_turns(end);
+        self.settle_empty_turns();
         self.end = end;
         // The same rule as that of reports.
         if self
@@ -518,6 +617,46 @@ mod tests {
             .map(|it| (it.preemptions, it.migrations))
             .collect();
         assert_eq!(counts, [(0, 0), (0, 0), (1, 0), (0, 1)]);
+    }
+
+    /// A job that comes by a sleep, so many times: each time it has the CPU at once, ends a span if
+    /// it `acts`, sleeps, wakes, and works for so long.
+    fn job_that_sleeps_first(times: u64, work: u64, acts: bool) -> Block {
+        let mut events = vec![event(0, EventKind::New, 0, (0, u64::from(NONE) << 32))];
+        for at in (0..times).map(|time| 10 + time * 100) {
+            events.push(event(at, EventKind::Wakeup, 0, (NONE.into(), 0)));
+            events.push(switch(at + 4, 0, NONE, PrevState::Idle));
+            events.extend(acts.then(|| event(at + 4, EventKind::SpanEnd, 0, (0, 0))));
+            events.push(switch(at + 4, NONE, 0, PrevState::Sleeping));
+            events.push(event(at + 10, EventKind::Wakeup, 0, (NONE.into(), 0)));
+            events.push(switch(at + 40, 0, NONE, PrevState::Idle));
+            events.push(switch(at + 40 + work, NONE, 0, PrevState::Sleeping));
+        }
+        let mut blocks = Blocks::new(Nanos::new(1000), 1, |name| name);
+        blocks.begin(&testing::header(2));
+        blocks.events(&events);
+        blocks.finish(SimTime::from_nanos(1000));
+        blocks.part(0, 1).families["solo"][0].clone()
+    }
+
+    #[test]
+    fn a_turn_without_work_is_in_no_block() {
+        let job = job_that_sleeps_first(3, 20, false);
+        assert_eq!(lengths(&job, Spans::Wait), [(30, 3)]);
+        assert_eq!(lengths(&job, Spans::Delay), [(30, 3)]);
+        assert_eq!(lengths(&job, Spans::Response), [(50, 3)]);
+        assert_eq!(job.run, 60);
+        // A span that ends is work, though it takes no time.
+        let job = job_that_sleeps_first(3, 20, true);
+        assert_eq!(lengths(&job, Spans::Wait), [(4, 3), (30, 3)]);
+        assert_eq!(lengths(&job, Spans::Response), [(4, 3), (50, 3)]);
+    }
+
+    #[test]
+    fn tasks_that_only_wake_and_sleep_have_blocks_of_waits() {
+        let never = job_that_sleeps_first(3, 0, false);
+        assert_eq!(lengths(&never, Spans::Wait), [(4, 3), (30, 3)]);
+        assert_eq!((never.run, lengths(&never, Spans::Response).len()), (0, 2));
     }
 
     #[test]
