@@ -38,6 +38,8 @@ pub struct CellSpans<'a> {
     /// The numbers of the named spans, by what is wanted.
     named: Vec<Option<u32>>,
     tasks: Vec<CellTask>,
+    /// By group, what counts only if the group has nothing else.
+    empty: BTreeMap<usize, EmptyTurns>,
     found: Vec<Vec<BlockLengths>>,
 }
 
@@ -45,8 +47,8 @@ pub struct CellSpans<'a> {
 enum CellState {
     /// Not runnable; since it left a CPU, if it has had one.
     Asleep(Option<SimTime>),
-    /// Waits for a CPU, and whether because it was woken.
-    Ready(SimTime, bool),
+    /// Waits for a CPU.
+    Ready(SimTime, CellCause),
     Running,
 }
 
@@ -56,6 +58,10 @@ struct CellTask {
     state: CellState,
     /// Since when it has its CPU and nothing of that time is booked.
     since: SimTime,
+    /// The wait that ended when it got its CPU, until its turn has shown that it is not empty.
+    waited: Option<CellWait>,
+    /// It did something in its turn that events tell of.
+    has_acted: bool,
     /// What it ran in this turn.
     turn: Nanos,
     /// What it ran at all.
@@ -63,6 +69,29 @@ struct CellTask {
     /// The cell it is in, as a place in the list of its group.
     place: usize,
     exited: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CellCause {
+    Wakeup,
+    Start,
+    Preemption,
+}
+
+/// A wait that is over, and the cell of the work that followed.
+#[derive(Clone, Copy, Debug)]
+struct CellWait {
+    length: Nanos,
+    cause: CellCause,
+    cell: usize,
+}
+
+/// The waits of a group before turns in which a task ran nothing, and did nothing that events tell
+/// of: how often each length ended a sleep, and how often a task began with it.
+#[derive(Clone, Debug, Default)]
+struct EmptyTurns {
+    turns: u64,
+    waits: BTreeMap<(u64, bool), u64>,
 }
 
 impl InputOrder {
@@ -90,6 +119,7 @@ impl<'a> CellSpans<'a> {
             wanted,
             named: vec![None; wanted.len()],
             tasks: Vec::new(),
+            empty: BTreeMap::new(),
             found: vec![vec![BTreeMap::new(); cells]; wanted.len()],
         }
     }
@@ -114,27 +144,79 @@ impl<'a> CellSpans<'a> {
             return;
         };
         let cell = order.cell(*group, *ran, place);
+        let group = *group;
+        self.book((group, cell), (rounded(span), 1), is_kind);
+    }
+
+    /// Books a rounded length in a cell, as often as it occurred to a group.
+    fn book(
+        &mut self,
+        (group, cell): (usize, usize),
+        (length, count): (u64, u64),
+        is_kind: impl Fn(SpanKind<'_>, Option<u32>) -> bool,
+    ) {
         let kinds = self.wanted.iter().zip(&self.named);
         for ((wanted, named), found) in kinds.zip(&mut self.found) {
-            if is_kind(wanted.kind, *named) && wanted.groups.get(*group) == Some(&true) {
-                *found[cell].entry(rounded(span)).or_default() += 1;
+            if is_kind(wanted.kind, *named) && wanted.groups.get(group) == Some(&true) {
+                *found[cell].entry(length).or_default() += count;
             }
+        }
+    }
+
+    fn add_wait(&mut self, task: usize, wait: CellWait) {
+        let group = self.tasks[task].group;
+        let is_kind = of_wait(wait.cause == CellCause::Wakeup);
+        self.book((group, wait.cell), (rounded(wait.length), 1), is_kind);
+    }
+
+    /// `task`, if it is one, did something that others see, though it may take no time.
+    fn acted(&mut self, task: TaskId) {
+        if let Some(task) = self.tasks.get_mut(task.index()) {
+            task.has_acted = true;
+        }
+    }
+
+    /// Lets empty turns count in groups that have no others, by the rule of reports: tasks that
+    /// never run, and wake more often than once each, are a load of wakeups.
+    fn settle_empty_turns(&mut self) {
+        for (group, empty) in std::mem::take(&mut self.empty) {
+            let mut its = self.tasks.iter().filter(|it| it.group == group);
+            let tasks = its.clone().count() as u64;
+            if empty.turns <= tasks || its.any(|it| !it.ran.is_zero()) {
+                continue;
+            }
+            // All before the first of their work.
+            let cell = self.order.cell(group, Nanos::ZERO, &mut 0);
+            for ((length, is_woken), count) in empty.waits {
+                self.book((group, cell), (length, count), of_wait(is_woken));
+            }
+            let turns = (rounded(Nanos::ZERO), empty.turns);
+            self.book((group, cell), turns, |kind, _| kind == SpanKind::Runslice);
         }
     }
 
     fn take(&mut self, event: &Event) {
         let (at, now) = (event.task.index(), event.time);
         match event.what() {
-            What::New { group, .. } => self.tasks.push(CellTask {
-                group: group as usize,
-                state: CellState::Asleep(None),
-                since: now,
-                turn: Nanos::ZERO,
-                ran: Nanos::ZERO,
-                place: 0,
-                exited: false,
-            }),
-            What::Wakeup(wakeup) => self.woken(at, now, wakeup.new),
+            What::New { group, parent, .. } => {
+                self.acted(parent);
+                self.tasks.push(CellTask {
+                    group: group as usize,
+                    state: CellState::Asleep(None),
+                    since: now,
+                    waited: None,
+                    has_acted: false,
+                    turn: Nanos::ZERO,
+                    ran: Nanos::ZERO,
+                    place: 0,
+                    exited: false,
+                });
+            }
+            What::Wakeup(wakeup) => {
+                self.acted(wakeup.waker);
+                self.woken(at, now, wakeup.new);
+            }
+            What::Deadline { .. } | What::Count { .. } => self.acted(event.task),
             What::Switch {
                 prev,
                 state,
@@ -155,6 +237,7 @@ impl<'a> CellSpans<'a> {
                 }
             }
             What::SpanEnd { span, length } => {
+                self.acted(event.task);
                 self.settle(at, now);
                 self.add(at, length, |_, named| named == Some(span));
             }
@@ -175,7 +258,12 @@ impl<'a> CellSpans<'a> {
         let CellState::Asleep(since) = task.state else {
             return;
         };
-        task.state = CellState::Ready(now, !is_new);
+        let cause = if is_new {
+            CellCause::Start
+        } else {
+            CellCause::Wakeup
+        };
+        task.state = CellState::Ready(now, cause);
         if let Some(since) = since {
             self.add(at, now.since(since), |kind, _| kind == SpanKind::Sleep);
         }
@@ -189,11 +277,24 @@ impl<'a> CellSpans<'a> {
         };
         let turn = std::mem::replace(&mut task.turn, Nanos::ZERO);
         task.state = match state {
-            PrevState::Runnable => CellState::Ready(now, false),
+            PrevState::Runnable => CellState::Ready(now, CellCause::Preemption),
             PrevState::Dead => CellState::Asleep(None),
             _ if task.exited => CellState::Asleep(None),
             _ => CellState::Asleep(Some(now)),
         };
+        let goes_on = state == PrevState::Runnable;
+        let may_be_empty = turn.is_zero() && !task.has_acted && !goes_on;
+        match task.waited.take() {
+            Some(wait) if may_be_empty && wait.cause != CellCause::Preemption => {
+                let empty = self.empty.entry(task.group).or_default();
+                let wait = (rounded(wait.length), wait.cause == CellCause::Wakeup);
+                empty.turns += 1;
+                *empty.waits.entry(wait).or_default() += 1;
+                return;
+            }
+            Some(wait) => self.add_wait(at, wait),
+            None => {}
+        }
         self.add(at, turn, |kind, _| kind == SpanKind::Runslice);
     }
 
@@ -203,13 +304,13 @@ impl<'a> CellSpans<'a> {
         };
         let before = std::mem::replace(&mut task.state, CellState::Running);
         task.since = now + overhead;
-        if let CellState::Ready(since, is_woken) = before {
-            let is_kind = |kind: SpanKind<'_>, _| match kind {
-                SpanKind::Delay => true,
-                SpanKind::Wakeup => is_woken,
-                _ => false,
-            };
-            self.add(at, now.since(since), is_kind);
+        task.has_acted = false;
+        if let CellState::Ready(since, cause) = before {
+            task.waited = Some(CellWait {
+                length: now.since(since),
+                cause,
+                cell: self.order.cell(task.group, task.ran, &mut task.place),
+            });
         }
     }
 }
@@ -226,6 +327,15 @@ impl CellTask {
             self.ran += span;
             self.since = now;
         }
+    }
+}
+
+/// Which kinds of spans have a wait that a wakeup began, or another one.
+fn of_wait(is_woken: bool) -> impl Fn(SpanKind<'_>, Option<u32>) -> bool {
+    move |kind, _| match kind {
+        SpanKind::Delay => true,
+        SpanKind::Wakeup => is_woken,
+        _ => false,
     }
 }
 
@@ -256,7 +366,16 @@ impl Sink for CellSpans<'_> {
         events.iter().for_each(|event| self.take(event));
     }
 
-    fn finish(&mut self, _: SimTime) {}
+    fn finish(&mut self, end: SimTime) {
+        for at in 0..self.tasks.len() {
+            self.settle(at, end);
+            // It still has its CPU: what it does there is no empty turn.
+            if let Some(wait) = self.tasks[at].waited.take() {
+                self.add_wait(at, wait);
+            }
+        }
+        self.settle_empty_turns();
+    }
 }
 
 #[cfg(test)]
