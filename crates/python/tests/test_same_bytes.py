@@ -263,7 +263,8 @@ def test_a_choice(cli: Cli, tmp_path: Path) -> None:
     assert choice.winner == "mlfq:queues=4" and "mlfq:queues=4" in (choice.try_it or "")
     assert choice.decided and choice.json()["answer"] == choice.answer
     assert {row["against"] for row in choice.table.rows()} >= {"own", "mlfq:queues=4"}
-    assert "for pair: it is likely better" in repr(choice) and choice._repr_html_().startswith("<pre>")
+    assert "for pair: it is likely better" in repr(choice)
+    assert choice._repr_html_().startswith("<pre>")
     by_name = runslice.choose("pair.toml", policies="own.bpf.o", runs=6, goals=["cpu of ui"])
     assert by_name.write("json") == cli(by_name.command("json")[1:], status=by_name.status).stdout
     with pytest.raises(runslice.UsageError, match="there is only eevdf to choose from"):

@@ -52,7 +52,7 @@ pub enum Material {
     /// Runs that differ in their seeds and have nothing else to do with each other.
     Runs,
     /// Reruns of one recording.
-    Reruns(Box<Reruns>, Plan),
+    Reruns(Box<(Reruns, Plan)>),
 }
 
 impl Field {
@@ -83,16 +83,17 @@ impl Field {
     pub const fn plan(&self) -> Option<&Plan> {
         match &self.material {
             Material::Runs => None,
-            Material::Reruns(_, plan) => Some(plan),
+            Material::Reruns(made) => Some(&made.1),
         }
     }
 
     /// How much longer a recording must be for candidate `at` to have enough blocks at a goal.
     #[must_use]
     pub fn lacks(&self, at: usize, goal: usize) -> Option<Nanos> {
-        let Material::Reruns(reruns, plan) = &self.material else {
+        let Material::Reruns(made) = &self.material else {
             return None;
         };
+        let (reruns, plan) = &**made;
         let blocks = reruns.few_blocks(at, goal)?.max(1);
         let counts = plan.length.get().saturating_sub(plan.warm_up.get()) as f64;
         let factor = BLOCKS_MIN as f64 / blocks as f64 - 1.0;
@@ -102,8 +103,8 @@ impl Field {
     /// What candidate `at` came to at a goal over all its runs.
     #[must_use]
     pub fn value(&self, at: usize, goal: usize) -> Option<f64> {
-        if let Material::Reruns(reruns, _) = &self.material {
-            return reruns.value(at, goal);
+        if let Material::Reruns(made) = &self.material {
+            return made.0.value(at, goal);
         }
         let series = self.sets[at].find(&self.goals[goal].to_string())?;
         Some(series.values.iter().sum::<f64>() / series.values.len() as f64)
@@ -117,8 +118,10 @@ impl Field {
         (base, others): (usize, &[usize]),
         settings: &Settings,
     ) -> Vec<MetricRow> {
-        if let Material::Reruns(reruns, _) = &self.material {
-            return reruns.rows((self.sets_of(which), which), (base, others), settings);
+        if let Material::Reruns(made) = &self.material {
+            return made
+                .0
+                .rows((self.sets_of(which), which), (base, others), settings);
         }
         let sets = self.sets_of(which);
         let theirs: Vec<Set> = others.iter().map(|at| raised(&sets[*at])).collect();

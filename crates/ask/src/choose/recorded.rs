@@ -169,7 +169,7 @@ pub fn run(
     };
     field.rest.clone_from(&field.sets);
     let found = gather(&mut field, &measured, &statistics, &made);
-    field.material = Material::Reruns(Box::new(found), plan);
+    field.material = Material::Reruns(Box::new((found, plan)));
     field.check_values()?;
     Ok(field)
 }

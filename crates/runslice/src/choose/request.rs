@@ -31,8 +31,9 @@ pub struct Choose {
     ///
     /// p50, p90, p99, p99.9, max or mean of wait, delay, slice, sleep or `span NAME`; `late
     /// DEADLINE`, `work COUNTER`, `throughput`, `cpu` or `time`; then `of GROUP`, where `*` stands
-    /// for any text. `time of GROUP` ends with these tasks and those that they forked. `wait` follows a wakeup; `delay` is every wait for a CPU. Long slices are good
-    /// and all other spans bad, unless `lower` or `higher` stands first.
+    /// for any text. `time of GROUP` ends with these tasks and those that they forked. `wait`
+    /// follows a wakeup; `delay` is every wait for a CPU. Long slices are good and all other spans
+    /// bad, unless `lower` or `higher` stands first.
     #[arg(long, value_name = "GOAL")]
     pub goal: Vec<Goal>,
 
@@ -60,14 +61,14 @@ pub struct Choose {
     #[arg(long, value_name = "POLICY", default_value = BASELINE)]
     pub baseline: String,
 
-    /// Number of runs of each candidate, each with its own seed. Default: 10, or as many as it takes
-    /// to decide all comparisons; of a recording 4 reruns.
+    /// Number of runs of each candidate, each with its own seed. Default: 10, or as many as it
+    /// takes to decide all comparisons; of a recording 4 reruns.
     #[arg(long, value_name = "NUMBER",
         value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX.into()))]
     pub runs: Option<u32>,
 
-    /// State the error of a simulated ratio of two candidates, in per cent: intervals are widened by
-    /// it. Default: the error that was measured against kernels (docs/choose.md).
+    /// State the error of a simulated ratio of two candidates, in per cent, which widens intervals.
+    /// Default: the error that was measured against kernels (docs/choose.md).
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub not_modelled: Option<f64>,
 

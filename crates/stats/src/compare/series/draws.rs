@@ -25,7 +25,7 @@ impl CellFigure {
     /// are if there are fewer.
     ///
     /// # Panics
-    /// Never: fewer than 2^32 lengths can be told apart.
+    /// Never: every length was collected before its place is asked for.
     #[must_use]
     pub fn new(of: &[&[BlockLengths]], cells: usize) -> Self {
         let all = of
