@@ -545,6 +545,5 @@ void OP(staircase_quiescent, struct task_struct *p, u64 deq_flags)
 	tctx->deep_sleep = p->__state & TASK_UNINTERRUPTIBLE;
 }
 
-/* No second array and no guard: whoever is on a better stair goes first for as long as he wants. */
-POLICY_RIGHT("rank");
+POLICY_RIGHT("rank"); /* No guard: a better stair goes first for as long as it wants. */
 POLICY(staircase_ops, LIFE_OPS(staircase), BALANCE_OPS, .name = "staircase");

@@ -391,6 +391,5 @@ void OP(staircase5_quiescent, struct task_struct *p, u64 deq_flags)
 		refund(p, tctx);
 }
 
-/* New tasks begin on the best stair: a stream of them goes first for as long as it lasts. */
-POLICY_RIGHT("rank");
+POLICY_RIGHT("rank"); /* New tasks begin on the best stair: a stream of them goes first. */
 POLICY(staircase5_ops, LIFE_OPS(staircase5), BALANCE_OPS, .name = "staircase5");

@@ -160,7 +160,7 @@ fn a_policy_that_fails_while_it_is_taken_off_is_reported_and_not_called_again() 
 
 /// A note of `summary` that contains `text`.
 fn has_note(summary: &Summary, text: &str) -> bool {
-    summary.notes.iter().any(|note| note.contains(text))
+    summary.told().iter().any(|note| note.contains(text))
 }
 
 #[test]
