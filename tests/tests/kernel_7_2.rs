@@ -55,8 +55,8 @@ fn seven_two_prefers_the_idle_thread_of_the_previous_core() {
     assert_eq!(cpu_of_sleeper(Kernel::V7_2), CpuId(3));
 }
 
-/// The kernels of 7.0 have no limit: nothing of it is a pick, and each callback is short, but no time
-/// passes, and a kernel would be at it for ever.
+/// Kernels up to 7.0 have no limit: nothing of it is a pick, and each callback is short, but no
+/// time passes, and a kernel would be at it for ever.
 #[test]
 fn a_policy_that_always_has_tasks_offered_again_is_ended() {
     let exit = ended_on(Kernel::V7_0);

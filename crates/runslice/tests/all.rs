@@ -12,7 +12,6 @@ mod cli;
 mod compile;
 mod explain;
 mod from;
-#[cfg(feature = "live")]
 mod help;
 mod hostile_loaders;
 mod hunt;

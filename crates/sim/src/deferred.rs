@@ -5,7 +5,17 @@ use std::collections::VecDeque;
 
 use model::{CpuId, PerCpu, TaskId};
 
-use crate::immed::Reoffer;
+/// Which tasks of a local queue are offered again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reoffer {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those that should run at once and cannot.
+    Immed,
+    /// All.
+    All,
+}
 
 /// What is put off on each CPU. Nearly always there is nothing anywhere, which is one test.
 #[derive(Clone)]

@@ -7,37 +7,12 @@
 use model::{CpuId, ExitKind, TaskId};
 
 use crate::counters::Counter;
+use crate::deferred::Reoffer;
 use crate::flags::{dsq, enq, ops};
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
 use crate::schedulers::SchedId;
-use crate::task::Class;
-
-/// Why a task is enqueued again (`SCX_TASK_REENQ_*` of `p->scx.flags`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reenqueued {
-    /// It is not.
-    #[default]
-    No = 0,
-    /// The policy asked for it.
-    Kfunc = 1,
-    /// It could not run at once.
-    Immed = 2,
-    /// A higher class took the CPU from it.
-    Preempted = 3,
-}
-
-/// Which tasks of a local queue are offered again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reoffer {
-    /// None.
-    #[default]
-    Nothing,
-    /// Those that should run at once and cannot.
-    Immed,
-    /// All.
-    All,
-}
+use crate::task::{Class, Reenqueued};
 
 /// `SCX_REENQ_LOCAL_MAX_REPEAT`, since 7.3 `SCX_REENQ_MAX_REPEAT`: how often tasks come back
 /// without anybody having run before the policy is ejected.
@@ -131,9 +106,9 @@ impl Machine {
     /// Source: `do_enqueue_task()`, kernel 7.3.
     #[cold]
     fn is_back_too_often(&mut self, id: TaskId) -> bool {
-        let task = self.task_mut(id);
+        let task = self.task(id);
         let lately = (task.sum_exec, task.sleep_generation);
-        let (since, count) = &mut task.seldom.reenqueues;
+        let (since, count) = self.reenqueues.entry(id).or_default();
         if *since != lately {
             (*since, *count) = (lately, 0);
         }

@@ -6,6 +6,7 @@
 //! and ends them, [`crate::attach`] attaches and ejects the policy, [`crate::drive`] runs
 //! the event loop. A method that may call the policy takes the object machine as `vm`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
@@ -75,6 +76,8 @@ pub struct Machine {
     pub(crate) deferred: Deferred,
     /// Some insert was to run at once or come back: most policies never ask for that.
     pub(crate) has_immed: bool,
+    /// Of tasks that came back: their run time and sleeps at the first time, and how often since.
+    pub(crate) reenqueues: BTreeMap<TaskId, ((u64, u64), u32)>,
     wants: EventMask,
     halted: bool,
     /// Ticks need not go through the queue where nothing else happens; see [`crate::tick`]. Written
@@ -184,6 +187,7 @@ impl Machine {
             turn: Turn::new(Contexts::new(are_noted, costs.is_some()), decisions),
             deferred: Deferred::new(cpus),
             has_immed: false,
+            reenqueues: BTreeMap::new(),
             cpus: PerCpu::new(cpus, |_| Cpu::new()),
             kicks: PerCpu::new(cpus, |_| Kicks::new(cpus)),
             tasks: Vec::new(),

@@ -10,11 +10,10 @@ use model::{CpuId, EventKind, Op, TaskId, What};
 use crate::counters::Counter;
 use crate::cpu::{Curr, Occupant, Todo};
 use crate::flags::{self, enq, preempt};
-use crate::immed::Reenqueued;
 use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
-use crate::task::{Class, RunState};
+use crate::task::{Class, Reenqueued, RunState};
 
 /// What the policy's class has to run.
 #[derive(Clone, Copy, PartialEq, Eq)]

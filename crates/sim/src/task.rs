@@ -5,7 +5,6 @@ use workload::{ROOT_CGROUP, SchedPolicy};
 
 use crate::dsq::DsqIndex;
 use crate::flags::{self, enq};
-use crate::immed::Reenqueued;
 use crate::mask::MaskId;
 use crate::schedulers::SchedId;
 
@@ -62,6 +61,20 @@ pub enum OpsState {
     Queueing(u64),
     /// The policy: `ops.enqueue` kept it.
     Queued(u64),
+}
+
+/// Why a task is enqueued again (`SCX_TASK_REENQ_*` of `p->scx.flags`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reenqueued {
+    /// It is not.
+    #[default]
+    No = 0,
+    /// The policy asked for it.
+    Kfunc = 1,
+    /// It could not run at once.
+    Immed = 2,
+    /// A higher class took the CPU from it.
+    Preempted = 3,
 }
 
 /// A dispatch verdict of `ops.select_cpu` or `ops.enqueue`, not carried out yet.
@@ -152,8 +165,6 @@ pub struct Seldom {
     pub warm_on: Option<CpuId>,
     /// Bytes that it uses of a cache.
     pub footprint: u64,
-    /// How often it was enqueued again since its run time and sleeps were those.
-    pub reenqueues: ((u64, u64), u32),
 }
 
 /// A task.
@@ -288,7 +299,6 @@ impl Task {
             reported: None,
             warm_on: None,
             footprint: 0,
-            reenqueues: ((0, 0), 0),
         };
         Self {
             seldom: Box::new(seldom),

@@ -516,10 +516,10 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
         "load series",
         &[
             (
-                r#"echo '{"runs": [{"id": "a", "command": ["true"], "timeout_s": 60}]}' > plan.json"#,
+                r#"echo '{"runs": [{"id": "a", "command": ["ls"], "timeout_s": 9}]}' > p.json"#,
                 "",
             ),
-            ("runslice load series plan.json", ""),
+            ("runslice load series p.json", ""),
         ],
     ),
     (

@@ -47,7 +47,8 @@ pub enum KernelVerb {
 
     /// Record the load of this machine, for `sim --from` and `choose`.
     ///
-    /// A recording has which task ran where and who woke whom. It takes root, and any Linux from 4.19 on. See docs/import.md.
+    /// A recording has which task ran where and who woke whom. It takes root, and any Linux from
+    /// 4.19 on. See docs/import.md.
     #[command(after_help = statuses(&[Status::Unsupported, Status::Interrupted]))]
     Record(Box<record::Record>),
 

@@ -5,10 +5,10 @@ use model::CpuId;
 
 use super::{Ctx, Line, Return, TASK_BYTES, changed, note_place, s32};
 use crate::cpu::Todo;
+use crate::deferred::Reoffer;
 use crate::flags::{dsq, kf};
-use crate::immed::{Reenqueued, Reoffer};
 use crate::machine::{Machine, Vm};
-use crate::task::Class;
+use crate::task::{Class, Reenqueued};
 
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_dispatch_nr_slots", "u32()", nr_slots),
@@ -123,7 +123,7 @@ impl Machine {
         }
     }
 
-    /// Carries out what [`Machine::reoffer_later`] asked for, as often as it is asked for meanwhile.
+    /// Carries out what [`Machine::reoffer_later`] asked for, and what is asked for meanwhile.
     pub(crate) fn reenqueue_deferred(&mut self, vm: &mut Vm, cpu: CpuId) {
         let mut repeats = 0;
         loop {
