@@ -117,7 +117,7 @@ pub fn large(
     Ok(beyond)
 }
 
-/// The measures that are beyond what is large whatever the load is. A shorter time than [`LEAST`]
+/// The measures that are beyond what is large whatever the load is. A shorter time than `LEAST`
 /// says nothing of a second.
 #[must_use]
 pub fn beyond(measured: &Measured) -> Vec<Measure> {

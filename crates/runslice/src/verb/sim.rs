@@ -256,11 +256,9 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let starved = starved | fails(request, &specs)?;
     say_large(request, &specs, &results)?;
     let ejected = report_ejections(request, format, &results);
-    if ejected == Status::Ejected {
-        for spec in &specs {
-            if let Some(words) = kernel::elsewhere(&spec.policy.object, spec.machine.kernel) {
-                say("runslice", &format!("{}: {words}", spec.policy.name));
-            }
+    for spec in specs.iter().filter(|spec| was_ejected(spec, &results)) {
+        if let Some(words) = kernel::elsewhere(&spec.policy.object, spec.machine.kernel) {
+            say("runslice", &format!("{}: {words}", spec.policy.name));
         }
     }
     Ok(if starved { Status::Ejected } else { ejected })
@@ -518,6 +516,13 @@ fn report_ejections(request: &Sim, format: Format, results: &Results) -> Status 
         }
     }
     status
+}
+
+/// Whether the policy of `spec` was ejected in one of its runs.
+fn was_ejected(spec: &RunSpec, results: &Results) -> bool {
+    let outcomes = results.outcomes.iter();
+    let mut its = outcomes.filter(|it| it.policy == spec.policy.name);
+    its.any(|it| it.ejection().is_some())
 }
 
 /// Many runs of each policy, policy by policy.
