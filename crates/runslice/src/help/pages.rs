@@ -417,7 +417,7 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
     (
         "set",
         &[
-            ("runslice run mlfq --for 60s &", "as root"),
+            ("runslice status", "needs a kernel with sched_ext"),
             ("runslice set mlfq guard_ms=10000", "as root"),
         ],
     ),
