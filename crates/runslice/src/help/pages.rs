@@ -449,7 +449,7 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
     (
         "load",
         &[
-            ("runslice load echo --help", "each load has options"),
+            ("runslice load echo", "takes half a minute"),
             (
                 "runslice load hackbench --groups 2",
                 "needs the package rt-tests",
