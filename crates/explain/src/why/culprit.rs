@@ -44,10 +44,9 @@ impl Judge<'_> {
     /// there.
     pub(super) fn vain_kick(&self, id: TaskId) -> Option<Deed> {
         let task = &self.state.tasks[id.index()];
-        let (queue, entry) = self.state.entry(id)?;
+        let (queue, _) = self.state.entry(id)?;
         let (kick, cpu) = task.kick?;
-        let looks = entry.readers.contains_key(&cpu) || queue.readers.contains(&cpu);
-        (!looks).then_some(kick)
+        (!queue.is_read_by(cpu)).then_some(kick)
     }
 
     /// The last word of one of `cpus`: a `dispatch` that looked at `queue` since `since`, and ended

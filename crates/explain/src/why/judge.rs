@@ -312,9 +312,9 @@ impl Judge<'_> {
                 .unwrap_or(u32::MAX)
                 .max(queue.depth),
             last_look: queue.last_look.map(|deed| self.act(&deed)),
-            looks: (entry.looks, entry.takes),
+            looks: queue.looks_since(entry),
             overtaken: self.overtaken(id),
-            readers: entry.readers.keys().copied().collect(),
+            readers: queue.readers_since(entry).map(|(cpu, _)| cpu).collect(),
             empty_dispatch: empty.map(|deed| self.act(&deed)),
             other_look: other.map(|(deed, id)| (self.act(&deed), id)),
         }
@@ -499,10 +499,11 @@ impl Judge<'_> {
         if let Some(refill) = self.refilled(&usable, self.put_number(id)) {
             return (Fault::LocalRefilled, Some(refill));
         }
-        let looked = entry.readers.iter();
-        let looked = looked.filter(|(cpu, _)| self.state.may_run(id, **cpu));
-        let looked = looked.map(|(_, look)| *look).max_by_key(|it| it.number);
-        if entry.looks > 0 && looked.is_none() {
+        let (looks, takes) = queue.looks_since(entry);
+        let looked = queue.readers_since(entry);
+        let looked = looked.filter(|(cpu, _)| self.state.may_run(id, *cpu));
+        let looked = looked.map(|(_, look)| look).max_by_key(|it| it.number);
+        if looks > 0 && looked.is_none() {
             let number = self.put_number(id);
             let asks = |cpu: &CpuId| self.state.cpus[cpu.index()].dispatch > Some(number);
             let readers = usable.iter().copied().filter(|cpu| asks(cpu));
@@ -527,7 +528,7 @@ impl Judge<'_> {
         // A look long ago says little of those who have looked away since.
         let waited = self.now.since(self.put_at(id)).get();
         let is_read = looked.is_some_and(|look| self.now.since(look.time).get() <= waited / 2);
-        if is_read && entry.takes == 0 {
+        if is_read && takes == 0 {
             let fault = if self.is_owed(id) {
                 Fault::PassedOver
             } else {
@@ -543,7 +544,7 @@ impl Judge<'_> {
             };
         }
         // Those who look there have gone.
-        if !queue.readers.is_empty() && !queue.readers.iter().any(is_there) {
+        if !queue.readers.is_empty() && !queue.readers.keys().any(is_there) {
             return (Fault::UnreadQueue, put);
         }
         // Those before it were taken: what has happened since the last of them?
@@ -617,7 +618,7 @@ impl Judge<'_> {
     fn is_left_asleep(&self, usable: &[CpuId], queue: &Queue, number: u64) -> bool {
         let dispatch = Caller::Callback(model::Op::Dispatch);
         let is_dispatched = queue.last_look.is_some_and(|look| look.caller == dispatch);
-        let mut own = usable.iter().filter(|cpu| queue.readers.contains(cpu));
+        let mut own = usable.iter().filter(|cpu| queue.is_read_by(**cpu));
         let sleeps = |cpu: &CpuId| {
             let cpu = &self.state.cpus[cpu.index()];
             cpu.task.is_none() && cpu.dispatch.is_none_or(|began| began <= number)
@@ -632,8 +633,8 @@ impl Judge<'_> {
         let other = took.and_then(|(_, index)| self.state.queues.get(&index));
         let is_policys = |other: &&Queue| State::kind_of(other.id) == Kind::Policy;
         let other = other.filter(is_policys);
-        queue.readers.contains(&cpu)
-            || other.is_some_and(|other| !other.readers.is_disjoint(&queue.readers))
+        let are_shared = |other: &Queue| other.readers.keys().any(|cpu| queue.is_read_by(*cpu));
+        queue.is_read_by(cpu) || other.is_some_and(are_shared)
     }
 
     /// The class, unless that says no more than that other tasks have the CPUs, and `id` is still

@@ -14,8 +14,11 @@ pub(super) struct Queue {
     /// The last move of a task that the policy chose itself, with an iterator.
     pub chosen: Option<Deed>,
     pub looks: u64,
-    /// CPUs that have ever looked at it.
-    pub readers: BTreeSet<CpuId>,
+    /// Looks that took a task.
+    pub takes: u64,
+    /// CPUs that have ever looked at it: the number of the last look of each, from 1 on, and what it
+    /// was.
+    pub readers: BTreeMap<CpuId, (u64, Deed)>,
     /// Since when nobody has taken a task out of it, although there was one.
     pub unserved: SimTime,
     /// The longest such time that has ended.
@@ -37,7 +40,8 @@ impl Queue {
             last_look: None,
             chosen: None,
             looks: 0,
-            readers: BTreeSet::new(),
+            takes: 0,
+            readers: BTreeMap::new(),
             unserved: SimTime::ZERO,
             longest_pause: Nanos::ZERO,
             takers: BTreeSet::new(),
@@ -50,19 +54,46 @@ impl Queue {
     pub fn pause(&self, now: SimTime) -> Nanos {
         now.since(self.unserved.min(now))
     }
+
+    /// `deed` is a look at it, which takes a task or none.
+    pub fn look(&mut self, deed: Deed, takes: bool) {
+        self.last_look = Some(deed);
+        self.looks += 1;
+        self.takes += u64::from(takes);
+        self.readers.insert(deed.cpu, (self.looks, deed));
+    }
+
+    /// Looks at it since `entry` came, and how many of them took a task.
+    pub fn looks_since(&self, entry: &Entry) -> (u64, u64) {
+        let (looks, takes) = entry.came;
+        (self.looks - looks, self.takes - takes)
+    }
+
+    /// CPUs that have looked since `entry` came, and their last look.
+    pub fn readers_since(&self, entry: &Entry) -> impl Iterator<Item = (CpuId, Deed)> {
+        let came = entry.came.0;
+        let since = self
+            .readers
+            .iter()
+            .filter(move |(_, (number, _))| *number > came);
+        since.map(|(cpu, (_, look))| (*cpu, *look))
+    }
+
+    /// Whether `cpu` has ever looked at it.
+    pub fn is_read_by(&self, cpu: CpuId) -> bool {
+        self.readers.contains_key(&cpu)
+    }
 }
 
 /// A task's stay in a queue.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub looks: u64,
-    pub takes: u64,
+    /// Looks at the queue before it came, and how many of them took a task.
+    pub came: (u64, u64),
     /// By CPU: tasks that came later and were taken.
     pub overtaken: BTreeMap<CpuId, u64>,
     /// The last insert that put a task that came later in front of it.
     pub headed: Option<Deed>,
-    /// CPUs that have looked since, and their last look.
-    pub readers: BTreeMap<CpuId, Deed>,
 }
 
 /// What a queue is.

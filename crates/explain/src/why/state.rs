@@ -632,11 +632,9 @@ impl State {
             }
         }
         let entry = Entry {
-            looks: 0,
-            takes: 0,
+            came: (queue.looks, queue.takes),
             overtaken: BTreeMap::new(),
             headed: None,
-            readers: BTreeMap::new(),
         };
         queue.tasks.insert(self.entries, entry);
         self.entry_of.insert(id, (index, self.entries));
@@ -688,23 +686,14 @@ impl State {
             }
         }
         if let Some(queue) = self.queues.get_mut(&index) {
-            queue.last_look = Some(deed);
+            queue.look(deed, takes);
             if takes {
                 queue.chosen = (how == Looked::Move).then_some(deed);
-            }
-            queue.looks += 1;
-            queue.readers.insert(deed.cpu);
-            if takes {
                 queue.takers.insert(deed.cpu);
                 queue.longest_pause = queue.longest_pause.max(queue.pause(deed.time));
                 queue.unserved = deed.time;
             }
             queue.depth = at.depth;
-            for entry in queue.tasks.values_mut() {
-                entry.looks += 1;
-                entry.takes += u64::from(takes);
-                entry.readers.insert(deed.cpu, deed);
-            }
         }
         if takes {
             self.leave(id, Some(deed.cpu));

@@ -131,7 +131,7 @@ impl Look {
         };
         let read = state.queues.values().filter(|queue| {
             State::kind_of(queue.id) == Kind::Policy
-                && usable.iter().any(|cpu| queue.readers.contains(cpu))
+                && usable.iter().any(|cpu| queue.is_read_by(*cpu))
         });
         let waiting = state.waiting().into_iter();
         let others = waiting.filter(|id| *id != task && !state.tasks[id.index()].outranks());

@@ -71,7 +71,7 @@ impl State {
         let is_left = |cpu: CpuId| {
             queue.is_some_and(|queue| {
                 !queue.readers.is_empty()
-                    && !queue.readers.contains(&cpu)
+                    && !queue.is_read_by(cpu)
                     && self.cpus[cpu.index()].dispatch.is_some()
             })
         };
