@@ -7,7 +7,7 @@ use clap::Command;
 use show::table::wrapped;
 
 use crate::look::width;
-use pages::{GROUPS, HEADINGS, PAGES, RARE, START};
+use pages::{GROUPS, HEADINGS, PAGES, PROGRAM, RARE, START};
 
 /// Widest help, in columns, also on wider terminals.
 const WIDEST: usize = 100;
@@ -36,7 +36,7 @@ fn each(command: Command, path: &str) -> Command {
 fn page(verb: Command, path: &str) -> Command {
     let verb = statuses_last(verb).mut_args(|arg| {
         let id = arg.get_id().as_str();
-        let is_rare = RARE.contains(&id);
+        let is_rare = RARE.contains(&id) || PROGRAM.contains(&id);
         let heading = HEADINGS.iter().find(|(_, ids)| ids.contains(&id));
         let arg = if is_rare {
             arg.hide_short_help(true)

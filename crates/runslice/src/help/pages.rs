@@ -45,6 +45,16 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ("More", &["completions", "man"]),
 ];
 
+/// Options of a scheduler's own program.
+pub const PROGRAM: &[&str] = &[
+    "loader_cpu",
+    "loader_net",
+    "loader_dir",
+    "loader_output",
+    "scheduler_stats",
+    "scheduler_stats_every",
+];
+
 /// Headings, and the options below them.
 pub const HEADINGS: &[(&str, &[&str])] = &[
     (
@@ -56,17 +66,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         "Policy",
         &["set", "run", "run_attached", "ops", "budget", "memory"],
     ),
-    (
-        "Scheduler's own program",
-        &[
-            "loader_cpu",
-            "loader_net",
-            "loader_dir",
-            "loader_output",
-            "scheduler_stats",
-            "scheduler_stats_every",
-        ],
-    ),
+    ("Scheduler's own program", PROGRAM),
     (
         "Output",
         &[
@@ -85,14 +85,8 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Options that few need: `--help` has them, `-h` does not.
+/// Options that few need, beside those of [`PROGRAM`]: `--help` has them, `-h` does not.
 pub const RARE: &[&str] = &[
-    "loader_cpu",
-    "loader_net",
-    "loader_dir",
-    "loader_output",
-    "scheduler_stats",
-    "scheduler_stats_every",
     "cost_scale",
     "window",
     "run",
