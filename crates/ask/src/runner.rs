@@ -85,11 +85,7 @@ impl<'a> Runner<'a> {
         let (spec, services) = (self.spec, self.services);
         services.check()?;
         let mut nobody = Tee::new(Vec::new());
-        let sink: &mut dyn Sink = match self.sink {
-            Some(sink) => sink,
-            None => &mut nobody,
-        };
-        let mut sink = Until::new(sink, services);
+        let mut sink = Until::new(self.sink.unwrap_or(&mut nobody), services);
         let mut later;
         let sink: &mut dyn Sink = match spec.workload.begin {
             None => &mut sink,
@@ -128,11 +124,7 @@ impl<'a> Runner<'a> {
         }
         services.check()?;
         let mut nobody = Tee::new(Vec::new());
-        let sink: &mut dyn Sink = match self.sink {
-            Some(sink) => sink,
-            None => &mut nobody,
-        };
-        let mut sink = Until::new(sink, services);
+        let mut sink = Until::new(self.sink.unwrap_or(&mut nobody), services);
         let simulation = Simulation::new(spec)
             .with_options(self.options)
             .with_interventions(self.interventions)

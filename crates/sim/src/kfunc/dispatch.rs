@@ -150,7 +150,7 @@ impl Machine {
     fn reenqueue_local(&mut self, vm: &mut Vm, which: Reoffer) -> u32 {
         let cpu = self.turn.exec;
         let local = self.dsqs.local(cpu);
-        let is_open = which != Reoffer::Nothing && self.is_open(cpu, 0);
+        let is_open = self.is_open(cpu, 0);
         let moving = &self.cpus[cpu].others().to_move;
         let queued = self.dsqs.tasks(local).enumerate();
         let tasks: Vec<_> = queued

@@ -166,11 +166,7 @@ impl Sink for Metrics {
     }
 
     fn begin(&mut self, header: &Header) {
-        let run = MeasuredRun::new(header);
-        self.run = Some(MeasuredRun {
-            has_every_turn: self.has_every_turn,
-            ..run
-        });
+        self.run = Some(MeasuredRun::new(header, self.has_every_turn));
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -190,7 +186,7 @@ impl Sink for Metrics {
 }
 
 impl MeasuredRun {
-    fn new(header: &Header) -> Self {
+    fn new(header: &Header, has_every_turn: bool) -> Self {
         let cpus = header.machine.cpus;
         Self {
             header: header.clone(),
@@ -203,7 +199,7 @@ impl MeasuredRun {
             kicks: 0,
             roots: 0,
             begun: BTreeSet::new(),
-            has_every_turn: false,
+            has_every_turn,
             end: None,
         }
     }
