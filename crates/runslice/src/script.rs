@@ -1,14 +1,15 @@
 //! A run as a script that shows it on a kernel, for whoever has virtme-ng.
 
 use ask::shrink::Case;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use model::Advised;
 use workload::RunSpec;
 
 use crate::confirm::{LOAD, OBJECT, cannot_play, play_words};
 use crate::exit::UsageError;
 
-/// Characters of a line of encoded bytes.
-const COLUMNS: usize = 76;
+/// Bytes of an encoded line, which is a third longer.
+const LINE_BYTES: usize = 57;
 /// What ends a text within the script.
 const END: &str = "END_OF_FILE";
 
@@ -72,31 +73,10 @@ fn end_of(text: &str) -> String {
 
 /// Base64, in lines (RFC 4648, section 4).
 fn encoded(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    let mut column = 0;
-    for three in bytes.chunks(3) {
-        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for letter in 0..4_u32 {
-            let six = bits >> (18 - 6 * letter) & 63;
-            let is_filled = letter as usize <= three.len();
-            text.push(if is_filled {
-                LETTERS[six as usize].into()
-            } else {
-                '='
-            });
-        }
-        column += 4;
-        if column == COLUMNS {
-            text.push('\n');
-            column = 0;
-        }
-    }
-    if column > 0 {
-        text.push('\n');
-    }
-    text
+    let lines = bytes.chunks(LINE_BYTES);
+    lines
+        .map(|line| BASE64_STANDARD.encode(line) + "\n")
+        .collect()
 }
 
 #[cfg(test)]
@@ -109,7 +89,7 @@ mod tests {
             assert_eq!(encoded(bytes.as_bytes()).trim_end(), text);
         }
         assert_eq!(encoded(b"foobar"), "Zm9vYmFy\n");
-        assert!(encoded(&[7; 500]).lines().all(|line| line.len() <= COLUMNS));
+        assert!(encoded(&[7; 500]).lines().all(|line| line.len() <= 76));
     }
 
     #[test]

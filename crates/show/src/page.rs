@@ -197,25 +197,15 @@ impl Page {
 mod tests {
     use std::process::{Command, Stdio};
 
+    use base64::prelude::{BASE64_STANDARD, Engine as _};
+
     use super::*;
 
     /// The bytes that hexadecimal digits stand for, in base 64.
     fn base64(hex: &str) -> String {
-        const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let byte = |at: usize| u32::from_str_radix(&hex[at..at + 2], 16).expect("digits");
-        let bytes: Vec<u32> = (0..hex.len()).step_by(2).map(byte).collect();
-        let quads = bytes.chunks(3).map(|part| {
-            let word = (0..3).fold(0, |word, at| word << 8 | part.get(at).unwrap_or(&0));
-            let digit = |at: usize| {
-                if at <= part.len() {
-                    char::from(DIGITS[(word >> (18 - 6 * at) & 63) as usize])
-                } else {
-                    '='
-                }
-            };
-            (0..4).map(digit).collect::<String>()
-        });
-        quads.collect()
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("digits");
+        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+        BASE64_STANDARD.encode(bytes)
     }
 
     /// A browser runs no script whose text is not the one that the page's policy names.
