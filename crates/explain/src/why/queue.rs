@@ -16,8 +16,8 @@ pub(super) struct Queue {
     pub looks: u64,
     /// Looks that took a task.
     pub takes: u64,
-    /// CPUs that have ever looked at it: the number of the last look of each, from 1 on, and what it
-    /// was.
+    /// CPUs that have ever looked at it: the number of each one's last look, from 1 on, and the
+    /// look.
     pub readers: BTreeMap<CpuId, (u64, Deed)>,
     /// Since when nobody has taken a task out of it, although there was one.
     pub unserved: SimTime,
