@@ -42,13 +42,8 @@ impl Outcome {
         } else {
             Vec::new()
         };
-        if !summary.growing.is_empty() {
-            mark_growing(
-                &spec.workload,
-                &summary.growing,
-                (&mut report, &mut families),
-            );
-        }
+        let growing = &summary.growing;
+        mark_growing(&spec.workload, growing, (&mut report, &mut families));
         Self {
             policy: spec.policy.name.clone(),
             set: spec.policy.set.clone(),
@@ -62,11 +57,14 @@ impl Outcome {
 
 /// Says of the waits and the deadlines behind queues of messages that they grow with the duration,
 /// so that no verdict is made of them.
-fn mark_growing(
+pub fn mark_growing(
     workload: &Workload,
     queues: &[GrowingQueue],
     (report, families): (&mut Report, &mut [GroupReport]),
 ) {
+    if queues.is_empty() {
+        return;
+    }
     let group = |at: &u32| Some(workload.groups.get(*at as usize)?.name.as_str());
     let takers = queues.iter().flat_map(|it| &it.takers).filter_map(group);
     let takers: BTreeSet<&str> = takers.collect();

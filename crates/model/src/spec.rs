@@ -174,7 +174,7 @@ pub struct Summary {
     pub starved: Vec<Starved>,
     /// Such tasks of a run that was looked at once more, and found to be nobody's fault.
     pub excused: Option<Excused>,
-    /// Queues of messages that still grew at the end; empty on a real machine.
+    /// Queues of messages that still grew at the end.
     pub growing: Vec<GrowingQueue>,
     /// Tasks that wait for a lock at the end.
     pub blocked: Vec<Blocked>,

@@ -10,6 +10,7 @@
 
 mod cgroups;
 mod devices;
+mod growing;
 mod marks;
 mod names;
 mod queue;
@@ -26,10 +27,10 @@ use std::process;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-use model::{Advised, EventKind, Nanos, Rng, SimTime};
+use model::{Advised, EventKind, GrowingQueue, Nanos, Rng, SimTime};
 use workload::{
     Effect, Expr, INTERRUPT_PRIORITY, ResourceInstance, SchedPolicy, Source, Target, TaskKind,
-    Workload,
+    Workload, growing_queues,
 };
 
 pub use names::stem as name_stem;
@@ -38,6 +39,7 @@ pub use run::{AsItIs, Detached, OfKernel, PlayOptions, PlayScheduler, play};
 
 use crate::Error;
 use cgroups::Cgroups;
+use growing::QueueLengths;
 use live::record::{Pace, Raw, RecordKind, be_urgent, clock};
 use state::{Failure, Overdue, SharedState};
 use sys::Forked;
@@ -60,6 +62,7 @@ pub struct Player {
     next: u64,
     /// Between two looks at what tasks say.
     pace: Pace,
+    lengths: QueueLengths,
     /// When there was no more waiting, and the books of that moment.
     ended: Option<Ended>,
     /// They go when everybody has gone.
@@ -89,6 +92,8 @@ pub struct Played {
     pub sums: Vec<Sum>,
     /// Marks for which there was no room.
     pub lost: u64,
+    /// Queues of messages that still grew at the end.
+    pub growing: Vec<GrowingQueue>,
     /// Why a task could not go on, with file, line and task.
     pub failure: Option<String>,
 }
@@ -120,6 +125,7 @@ impl Player {
             said: Vec::new(),
             next: 0,
             pace: Pace::new(marks::ENTRIES),
+            lengths: QueueLengths::new(workload),
             ended: None,
             _groups: groups,
         };
@@ -201,11 +207,22 @@ impl Player {
         let before = self.next;
         self.drain();
         let pause = self.pace.after(self.next - before);
+        self.look_at_queues();
         if self.has_lost_all() {
             self.state()
                 .fail(Failure::Killed, [0; 3], libc::SIGKILL.into());
         }
         pause
+    }
+
+    /// Notes how many messages wait, while the play lasts.
+    fn look_at_queues(&mut self) {
+        let mut lengths = std::mem::take(&mut self.lengths);
+        let state = self.state();
+        if state.began() > 0 && state.ended().is_none() {
+            lengths.look(state.now(), |queue| state.queued(queue));
+        }
+        self.lengths = lengths;
     }
 
     /// Ends all tasks.
@@ -218,6 +235,8 @@ impl Player {
         let mut said = std::mem::take(&mut self.said);
         let state = self.state();
         let end = SimTime::from_nanos(at.saturating_sub(state.began()));
+        let growing = self.lengths.grown(end);
+        let growing = growing_queues(&state.workload, &state.codes, &growing);
         let overdue = [overdue, state.unread(end)].concat();
         skip(&overdue, at, &mut said);
         Played {
@@ -226,6 +245,7 @@ impl Player {
             ended: at,
             sums,
             lost: state.marks.lost(),
+            growing,
             failure: state.failure(),
         }
     }

@@ -170,7 +170,8 @@ pub fn play(
     sink.begin(&header);
     sink.events(&events.events);
     sink.finish(events.end);
-    let summary = summary(ending.clone().unwrap_or_default(), counters, events.end);
+    let mut summary = summary(ending.clone().unwrap_or_default(), counters, events.end);
+    summary.growing = played.growing;
     let of_kernel = OfKernel {
         machine,
         measured: traced.recording.measured,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use ask::outcome::mark_growing;
 use clap::Args;
 use live::pins::Pins;
 use live::record::{self, Depth, Mended};
@@ -145,6 +146,7 @@ pub fn run(request: &Play) -> anyhow::Result<Status> {
         waits = measured::waits(&spec.workload, &take);
     }
     warn(&take);
+    mark_growing(&spec.workload, &summary.growing, (&mut report, &mut []));
     let outcome = Outcome {
         policy: spec.policy.name.clone(),
         set: spec.policy.set.clone(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ask::outcome::mark_growing;
 use live::record::{self, Others, Records};
 use load::play::{self, Played, Player};
 use model::{Advised, MachineSpec, Sink as _};
@@ -89,7 +90,8 @@ impl Beside {
         metrics.begin(&header);
         metrics.events(&converted.events);
         metrics.finish(converted.end);
-        let report = metrics.report();
+        let mut report = metrics.report();
+        mark_growing(&self.load, &played.growing, (&mut report, &mut []));
         json!({"deadlines": report.deadlines, "spans": report.spans, "lost": played.lost})
     }
 }
@@ -157,6 +159,11 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use live::record::{Raw, RecordKind};
+    use model::EventKind;
+    use stats::compare::played_measures;
+    use workload::{Code, ResourceInstance, growing_queues};
+
     use super::*;
 
     #[test]
@@ -191,6 +198,51 @@ audio          default     20       0   0.0 %  underrun
             policy: None,
         });
         assert_eq!(table(&arms, &runs).to_string(), want);
+    }
+
+    #[test]
+    fn a_share_of_misses_behind_a_queue_that_grows_is_said_to_grow() {
+        let text = "[workload]\nname = \"keys\"\n[chan.key]\nkind = \"queue\"\n\
+                    [deadline.answer]\nslack = \"20ms\"\n\
+                    [irq.keys]\nevery = \"1ms\"\nsend = \"key\"\n\
+                    [task.worker]\ndo = \"loop(inf)[ recv(key), release(answer), run(2ms), \
+                    complete(answer) ]\"\n";
+        let beside = Beside {
+            name: "keys".to_owned(),
+            scale: Vec::new(),
+            load: Workload::parse(text, "keys.toml").expect("a workload"),
+        };
+        let raw = |kind, b, c| Raw {
+            time: 7,
+            pid: 41,
+            cpu: 0,
+            kind,
+            flags: 0,
+            c,
+            a: 0,
+            b,
+        };
+        let late = EventKind::Deadline as u32;
+        let is_said = |grown: &[ResourceInstance]| {
+            let group = &beside.load.groups[0];
+            let codes = [Code::new(&group.body, group.variables)];
+            let played = Played {
+                said: vec![
+                    raw(RecordKind::Born, 0, 0),
+                    raw(RecordKind::Mark, late, 5_000_000),
+                ],
+                ended: 9,
+                growing: growing_queues(&beside.load, &codes, grown),
+                ..Played::default()
+            };
+            let found = played_measures(&beside.document(&played));
+            let grows = found
+                .iter()
+                .find(|it| it.name == "deadline.worker.answer.grows");
+            grows.expect("a number").value > 0.0
+        };
+        assert!(is_said(&[ResourceInstance { of: 0, index: 0 }]));
+        assert!(!is_said(&[]));
     }
 
     #[test]
