@@ -82,6 +82,39 @@ fn a_queue_that_still_grows_gets_no_verdict_in_any_form() {
     assert!(!text.contains("duration"), "{text}");
 }
 
+#[test]
+fn a_file_of_events_says_which_figures_grow_as_its_run_does() {
+    let folder = Folder::new("grown-events");
+    let forked = "[workload]\nname = \"forked\"\nstop = \"duration:4s\"\n[machine]\ncpus = 1\n\
+                  [task.maker]\ndo = \"loop(inf)[ fork(job), sleep(1ms) ]\"\n\
+                  [task.job]\ndo = \"run(1500us)\"\n";
+    folder.write("forked.toml", forked);
+    folder.write("over.toml", &served("800us"));
+    folder.write("under.toml", &served("2ms"));
+    for load in ["forked", "over", "under"] {
+        folder.said(&format!("sim cfs -w {load}.toml --events {load}.jsonl"), 0);
+    }
+    let said = folder.said("report forked.jsonl -o page.html", 0);
+    let page = folder.read("page.html");
+    assert!(
+        said.contains("No verdict on wakeup p99 and delay mean"),
+        "{said}"
+    );
+    assert!(page.contains("these figures grow with the duration"));
+    let said = folder.said("report over.jsonl -o page.html", 0);
+    assert!(
+        said.contains("this figure grows with the duration"),
+        "{said}"
+    );
+    let said = folder.said("report under.jsonl -o page.html", 0);
+    assert!(!said.contains("duration"), "{said}");
+    let said = folder.said("score forked.jsonl", 0).replace('\n', " ");
+    assert!(
+        said.contains("No verdict on waits and responses: these figures grow with the duration"),
+        "{said}"
+    );
+}
+
 /// A task that gets more messages from interrupts than it can take, or half as many.
 fn interrupted(every: &str) -> String {
     format!(
