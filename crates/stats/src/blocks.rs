@@ -127,7 +127,7 @@ struct BlockWait {
 
 /// Spans of turns in which a task ran nothing, and did nothing that events tell of.
 #[derive(Clone, Debug, Default)]
-struct EmptyTurns {
+struct BlockEmptyTurns {
     blocks: Vec<Block>,
     turns: u64,
 }
@@ -142,7 +142,7 @@ pub struct Blocks {
     family_of: fn(&str) -> &str,
     families: Vec<TaskFamily>,
     /// By family, what is in no block unless the family has nothing else.
-    empty: Vec<EmptyTurns>,
+    empty: Vec<BlockEmptyTurns>,
     of_group: Vec<usize>,
     tasks: Vec<BlockTask>,
     end: SimTime,
@@ -498,7 +498,7 @@ impl Sink for Blocks {
         if self.families.is_empty() {
             self.families.push(TaskFamily::default());
         }
-        self.empty = vec![EmptyTurns::default(); self.families.len()];
+        self.empty = vec![BlockEmptyTurns::default(); self.families.len()];
     }
 
     fn events(&mut self, events: &[Event]) {

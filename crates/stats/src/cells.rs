@@ -39,7 +39,7 @@ pub struct CellSpans<'a> {
     named: Vec<Option<u32>>,
     tasks: Vec<CellTask>,
     /// By group, what counts only if the group has nothing else.
-    empty: BTreeMap<usize, EmptyTurns>,
+    empty: BTreeMap<usize, CellEmptyTurns>,
     found: Vec<Vec<BlockLengths>>,
 }
 
@@ -89,7 +89,7 @@ struct CellWait {
 /// The waits of a group before turns in which a task ran nothing, and did nothing that events tell
 /// of: how often each length ended a sleep, and how often a task began with it.
 #[derive(Clone, Debug, Default)]
-struct EmptyTurns {
+struct CellEmptyTurns {
     turns: u64,
     waits: BTreeMap<(u64, bool), u64>,
 }
