@@ -221,6 +221,10 @@ pub const fn columns() -> &'static [Column<GroupReport>] {
         "sleep_ns_p50", "sleep p50", Nanos(row.sleep.p50), "sleep: median";
         "sleep_ns_p99", "sleep p99", Nanos(row.sleep.p99), "sleep: 99 % are not above";
         "sleep_ns_max", "sleep max", Nanos(row.sleep.max), "sleep: largest";
+        "turnaround_ns_mean", "turnaround", Nanos(row.turnaround),
+            "turnaround of the tasks that exited: mean";
+        "response_ns_mean", "response", Nanos(row.response),
+            "response time of the tasks that exited: mean";
         "run_ns", "run", Nanos(Some(row.times.run)), "time on a CPU, all tasks together";
         "stolen_ns", "stolen", Nanos(Some(row.times.stolen)),
             "time on a CPU that the kernel used, all tasks together";
@@ -249,6 +253,9 @@ pub const fn task_columns() -> &'static [Column<TaskReport>] {
         "nice", "nice", Signed(row.nice.into()), "nice value at its end";
         "born_ns", "born", Nanos(Some(Nanos::new(row.born))), "when it came to be";
         "exited_ns", "exited", Nanos(row.exited.map(Nanos::new)), "when it exited";
+        "turnaround_ns", "turnaround", Nanos(row.turnaround),
+            "from when it came to work until it exited";
+        "response_ns", "response", Nanos(row.response), "from then until it first ran";
         "runs", "runs", Count(row.runs), "turns on a CPU";
         "wakeups", "wakeups", Count(row.wakeups), "wakeups, its start included";
         "run_ns", "run", Nanos(Some(row.times.run)), "time on a CPU";

@@ -141,6 +141,10 @@ pub struct GroupReport {
     pub runslice: Spread,
     /// From falling asleep until the wakeup.
     pub sleep: Spread,
+    /// Of the tasks that exited the mean of [`TaskReport::turnaround`], rounded down.
+    pub turnaround: Option<Nanos>,
+    /// Of the tasks that exited the mean of [`TaskReport::response`], rounded down.
+    pub response: Option<Nanos>,
     /// Sums over the tasks.
     pub times: Times,
     /// `run` as a share of all CPU time of the machine.
@@ -175,6 +179,10 @@ pub struct TaskReport {
     pub born: u64,
     /// When it exited; `None` if it outlived the run.
     pub exited: Option<u64>,
+    /// From when it came to work, runnable for its first turn that was not empty, until it exited.
+    pub turnaround: Option<Nanos>,
+    /// From then until it first ran, of a task that exited.
+    pub response: Option<Nanos>,
     /// Turns on a CPU.
     pub runs: u64,
     /// Wakeups, its start included.

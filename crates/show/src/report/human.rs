@@ -8,6 +8,7 @@ use ask::outcome::{Outcome, ROWS, Results};
 use ask::words::counted;
 use model::{MachineSpec, Nanos, Profile};
 use stats::{ColumnValue, CounterReport, DeadlineReport, GroupReport, Millionths, SpanReport};
+use stats::{Report, TaskReport};
 
 use super::goals;
 use crate::Look;
@@ -81,6 +82,7 @@ pub fn tables<'a>(
 ) -> impl Iterator<Item = (&'static str, Table)> + use<'a> {
     let tables = [
         (GROUPS, groups(results, shown)),
+        ("Jobs", jobs(results)),
         ("Deadlines", deadlines(results)),
         ("Spans", spans(results)),
         ("Counters", counters(results)),
@@ -219,6 +221,56 @@ fn groups(results: &Results, shown: Option<&[String]>) -> Table {
                 share(group.share),
                 group.migrations.to_string(),
             ]
+        },
+    )
+}
+
+/// Most jobs that have a row each.
+const JOBS: usize = 20;
+
+/// Where each task comes, works and exits: how long that took, as textbooks have it, and the means
+/// of all. Of many tasks only the means.
+fn jobs(results: &Results) -> Table {
+    let mut table = Table::default()
+        .names("job")
+        .names("policy")
+        .numbers("turnaround")
+        .numbers("response")
+        .numbers("waiting")
+        .numbers("work")
+        .rank(1);
+    let reports = || results.outcomes.iter().map(|it| &it.report);
+    let ends = |report: &Report| report.all.tasks > 1 && report.all.exited == report.all.tasks;
+    if !reports().all(ends) {
+        return table;
+    }
+    if reports().all(|report| report.tasks.len() <= JOBS) {
+        table = compare(
+            results,
+            table,
+            |outcome| outcome.report.tasks.iter().collect(),
+            |task: &TaskReport| task.name.clone(),
+            |task| {
+                let waited = Some(task.times.wait);
+                let worked = Some(task.times.run);
+                [task.turnaround, task.response, waited, worked]
+                    .map(span)
+                    .into()
+            },
+        );
+    }
+    compare(
+        results,
+        table,
+        |outcome| vec![&outcome.report.all],
+        |_| "mean".to_owned(),
+        |all: &GroupReport| {
+            let mean = |sum: Nanos| sum.get().checked_div(all.tasks).map(Nanos::new);
+            let waited = mean(all.times.wait);
+            let worked = mean(all.times.run);
+            [all.turnaround, all.response, waited, worked]
+                .map(span)
+                .into()
         },
     )
 }

@@ -25,6 +25,8 @@ fn is_wait(place: &str, column: &str) -> bool {
         "start_ns_",
         "preempt_ns_",
         "delay_ns_",
+        "turnaround_ns_",
+        "response_ns_",
         "length_ns_",
     ];
     let is_of_deadline = place.starts_with("deadline.");
@@ -52,6 +54,8 @@ pub(super) const GROUP: &[Known] = &[
     ("delay_ns_p50", Lower, Other),
     ("delay_ns_p99", Lower, Shown),
     ("delay_ns_max", Lower, Other),
+    ("turnaround_ns_mean", Lower, Other),
+    ("response_ns_mean", Lower, Other),
     ("runslice_ns_mean", Neither, Other),
     ("runslice_ns_p50", Neither, Other),
     ("runslice_ns_p99", Neither, Other),

@@ -428,6 +428,7 @@ impl MeasuredRun {
             _ => {}
         }
         let is_empty = task.had_empty_turn() && !self.has_every_turn;
+        task.end_turn(is_empty);
         let (turn, waited) = (std::mem::take(&mut task.turn), task.waited.take());
         let group = &mut self.groups[group as usize];
         match waited {
@@ -445,8 +446,7 @@ impl MeasuredRun {
         task.waited = task.leave_state(now);
         task.state = LifeState::Running(cpu);
         task.place = cpu;
-        task.has_acted = false;
-        task.runs += 1;
+        task.begin_turn(now);
         if !was_queued {
             self.queues.add(cpu);
         } else if place != cpu {

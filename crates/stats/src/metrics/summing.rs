@@ -236,6 +236,8 @@ impl MeasuredRun {
             delay: Spread::from(&delay(group)),
             runslice: Spread::from(&group.runslice),
             sleep: Spread::from(&group.sleep),
+            turnaround: members.mean_of_jobs(members.turnaround),
+            response: members.mean_of_jobs(members.response),
             times: members.times(),
             share: self.share(members.run),
             migrations: members.migrations,
@@ -365,6 +367,8 @@ impl MeasuredRun {
             nice: task.nice(),
             born: task.born.as_nanos(),
             exited: task.exited.map(SimTime::as_nanos),
+            turnaround: task.turnaround().map(|[turnaround, _]| turnaround),
+            response: task.turnaround().map(|[_, response]| response),
             runs: task.runs,
             wakeups: task.wakeups,
             times: times(task.times),
@@ -381,6 +385,10 @@ impl MeasuredRun {
 struct Members {
     tasks: u64,
     exited: u64,
+    /// Those of them that came to work, and how long that took.
+    jobs: u64,
+    turnaround: u128,
+    response: u128,
     runs: u64,
     migrations: u64,
     run: u128,
@@ -393,12 +401,22 @@ impl Members {
     fn add(&mut self, task: &TaskMetrics) {
         self.tasks += 1;
         self.exited += u64::from(task.exited.is_some());
+        if let Some([turnaround, response]) = task.turnaround() {
+            self.jobs += 1;
+            self.turnaround += u128::from(turnaround.get());
+            self.response += u128::from(response.get());
+        }
         self.runs += task.runs;
         self.migrations += task.migrations;
         self.run += u128::from(task.times.run.get());
         self.stolen += u128::from(task.times.stolen.get());
         self.wait += u128::from(task.times.wait.get());
         self.sleep += u128::from(task.times.sleep.get());
+    }
+
+    /// `sum` divided by the number of tasks that exited, rounded down.
+    fn mean_of_jobs(&self, sum: u128) -> Option<Nanos> {
+        sum.checked_div(self.jobs.into()).map(span)
     }
 
     fn times(&self) -> Times {

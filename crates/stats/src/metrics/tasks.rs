@@ -63,11 +63,15 @@ pub(super) struct TaskMetrics {
     nice: i8,
     /// It did something in its turn that events tell of.
     pub has_acted: bool,
+    /// It had a turn that was not empty, or that it has not left yet.
+    has_begun: bool,
     pub exited: Option<SimTime>,
     /// What it had run when it got its nice value.
     run_before: Nanos,
     pub migrations: u64,
     pub born: SimTime,
+    /// When it became runnable for its first turn that was not empty, and when that began.
+    pub came: Option<[SimTime; 2]>,
     pub index: u32,
     pub pid: u32,
     pub phase: Option<InPhase>,
@@ -83,6 +87,7 @@ impl TaskMetrics {
             nice,
             run_before: Nanos::ZERO,
             born: event.time,
+            came: None,
             exited: None,
             place: event.cpu,
             state: LifeState::Asleep {
@@ -97,6 +102,7 @@ impl TaskMetrics {
             wait_max: Nanos::ZERO,
             waited: None,
             has_acted: false,
+            has_begun: false,
             phase: None,
         }
     }
@@ -107,6 +113,32 @@ impl TaskMetrics {
     pub const fn had_empty_turn(&self) -> bool {
         let was_woken = matches!(self.waited, Some((_, Wait::Wakeup | Wait::Start)));
         was_woken && self.turn.is_zero() && !self.has_acted && !self.is_queued()
+    }
+
+    /// It got a CPU at `now`. Until it has done something it may only be on its way to its work, as
+    /// a task that sleeps first.
+    #[inline]
+    pub fn begin_turn(&mut self, now: SimTime) {
+        self.has_acted = false;
+        self.runs += 1;
+        if !self.has_begun {
+            let wait = self.waited.map_or(Nanos::ZERO, |(wait, _)| wait);
+            let came = now.as_nanos().saturating_sub(wait.get());
+            self.came = Some([SimTime::from_nanos(came), now]);
+        }
+    }
+
+    /// Its turn is over; `was_empty` says whether it was empty.
+    #[inline]
+    pub const fn end_turn(&mut self, was_empty: bool) {
+        self.has_begun |= !was_empty;
+    }
+
+    /// How long it took from when it came to work until it exited, and until it first ran.
+    pub fn turnaround(&self) -> Option<[Nanos; 2]> {
+        let ([came, began], exited) = (self.came?, self.exited?);
+        // A stream that breaks the rules may say that it ran after its end.
+        (began <= exited).then(|| [exited.since(came), began.since(came)])
     }
 
     /// Books what it got of a stretch of time.

@@ -485,3 +485,25 @@ fn spans_of_several_groups_are_put_together_by_kind() {
     assert_eq!(of(SpanKind::Sleep, &|name| name == solo.name), (1, 40));
     assert_eq!(of(SpanKind::Span("none"), &|_| true), (0, 0));
 }
+
+#[test]
+fn a_job_comes_when_it_has_work_and_not_when_it_only_sleeps_first() {
+    let stream = job_that_sleeps_first().switch(60, 0, Some((0, DEAD)), None);
+    let report_of = report(&stream.exit(60, 0, 0), 1, 100);
+    let job = &report_of.tasks[0];
+    // Woken for its work at 10, ran at 40, exited at 60.
+    assert_eq!((ns(job.turnaround), ns(job.response)), (Some(50), Some(30)));
+    // solo: runnable at 0, ran at 10, exited at 130. pair never exits and is no job.
+    let report = report(&two_tasks_on_one_cpu(), 1, 150);
+    let jobs = report.tasks.iter();
+    let jobs: Vec<_> = jobs
+        .map(|it| (ns(it.turnaround), ns(it.response)))
+        .collect();
+    assert_eq!(jobs, [(Some(130), Some(10)), (None, None)]);
+    let all = &report.all;
+    assert_eq!(
+        (ns(all.turnaround), ns(all.response)),
+        (Some(130), Some(10))
+    );
+    assert_eq!(report.groups[1].turnaround, None);
+}
