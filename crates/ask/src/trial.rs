@@ -228,6 +228,9 @@ fn untriable(spec: &RunSpec, finding: &Finding) -> Option<&'static str> {
         | Fault::InsertedTwice
         | Fault::EndlessLoop
         | Fault::WildAccess
+        | Fault::TooDeep
+        | Fault::OverLimit
+        | Fault::InitFailed
         | Fault::Misuse
         | Fault::OwnError
         | Fault::Restart => Some("the kernel's message is the fact"),

@@ -72,6 +72,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Whether one was asked for.
+    pub const fn is_set(self) -> bool {
+        self.budget.is_some() || self.memory.is_some()
+    }
+
     /// For the simulated machine.
     pub fn options(self) -> sim::Options {
         sim::Options {

@@ -53,6 +53,11 @@ fn a_policy_whose_maps_reach_the_limit_of_memory_is_ejected_by_name() {
     folder.said(&format!("{sim} 8 --format json -o run.json"), 3);
     let text = folder.read("run.json");
     assert!(text.contains(limit), "{text}");
+    let explain = "explain ./grows.bpf.o -w load.toml --memory 8";
+    let text = folder.said(explain, 3);
+    assert!(text.starts_with("over-limit: "), "{text}");
+    assert!(text.contains("at: grows_enqueue+"), "{text}");
+    folder.said(&format!("{explain} --shrink small.bundle"), 2);
 }
 
 /// Root goes on with no results that another user prepared, and writes where no link of another

@@ -50,6 +50,12 @@ pub enum Fault {
     Livelock,
     /// A program touched memory that is not its own, or was gone.
     WildAccess,
+    /// Calls nested deeper, or stacks grew larger, than a kernel's verifier allows.
+    TooDeep,
+    /// A limit of the run was spent: memory, or instructions.
+    OverLimit,
+    /// A callback that sets something up returned an error.
+    InitFailed,
     /// Another misuse of the kernel's interface.
     Misuse,
     /// The watchdog ended the policy, and no decision explains why.
@@ -102,6 +108,9 @@ impl Fault {
             Self::EndlessLoop => "endless-loop",
             Self::Livelock => "livelock",
             Self::WildAccess => "wild-access",
+            Self::TooDeep => "too-deep",
+            Self::OverLimit => "over-limit",
+            Self::InitFailed => "init-failed",
             Self::Misuse => "misuse",
             Self::Stall => "stall",
             Self::OwnError => "own-error",
@@ -152,6 +161,9 @@ impl Fault {
             Self::EndlessLoop => "a callback did not end",
             Self::Livelock => "the policy and the kernel schedule without end, and no task runs",
             Self::WildAccess => "a program touched memory that is not its own, or is gone",
+            Self::TooDeep => "the calls of a program nest too deeply",
+            Self::OverLimit => "the policy needs more than this run allows it",
+            Self::InitFailed => "a callback that sets the policy up returned an error",
             Self::Misuse => "the policy misused a function of the kernel",
             Self::Stall => "the watchdog ended the policy, and the cause was not found",
             Self::OwnError => "the policy ended itself",
@@ -247,6 +259,18 @@ impl Fault {
             Self::EndlessLoop => "Bound the loop at that line.",
             Self::Livelock => "Look for a slice of 0, or a kick of the own CPU, again and again.",
             Self::WildAccess => "Look at where the pointer at that line came from.",
+            Self::TooDeep => {
+                "A kernel's verifier allows 8 frames with stacks of 512 bytes: make a loop of \
+                 the recursion, and keep large values in maps."
+            }
+            Self::OverLimit => {
+                "The limit is this run's (`--memory`, `--budget`). Look for what the policy \
+                 creates and never frees, or does again and again."
+            }
+            Self::InitFailed => {
+                "The number in the message is what the callback returned (-12: no memory). Look \
+                 at what it calls for that."
+            }
             Self::Misuse => "The message says which function and why.",
             Self::Stall => "Follow the task with `runslice trace pid NAME --decisions`.",
             Self::OwnError => "The message is the policy's own.",
@@ -487,6 +511,9 @@ impl Fault {
             | Self::EndlessLoop
             | Self::Livelock
             | Self::WildAccess
+            | Self::TooDeep
+            | Self::OverLimit
+            | Self::InitFailed
             | Self::Misuse
             | Self::Stall
             | Self::OwnError

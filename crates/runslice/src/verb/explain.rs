@@ -19,6 +19,7 @@ use crate::explanation::{Explanation, json, text};
 use crate::machine_options::MachineOptions;
 use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
+use crate::run_options::Limits;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
@@ -89,6 +90,9 @@ pub struct Explain {
 
     #[command(flatten)]
     confirm: Confirm,
+
+    #[command(flatten)]
+    limits: Limits,
 
     /// Right by which shares of the CPUs are judged: weight, cgroup, rank, deadline or none.
     /// Default: the one that the policy declares in its section `right`.
@@ -172,6 +176,12 @@ impl Explain {
     /// Refuses options of a program where none is run, and one file for two outputs.
     fn check(&self) -> anyhow::Result<()> {
         let is_read = self.events.is_some() || self.dump.is_some();
+        let is_other = is_read || self.shrink.is_some() || self.confirm.is_asked();
+        if is_other && self.limits.is_set() {
+            let message = "--memory and --budget are of the run that is explained: leave out \
+                           --events, --dump, --shrink and --confirm";
+            return Err(UsageError::new(message).into());
+        }
         if is_read && !self.schedulers.commands.is_empty() {
             let message = "--events and --dump are of a run that is over: leave out --scheduler";
             return Err(UsageError::new(message).into());
@@ -231,7 +241,7 @@ impl Explain {
 fn of_run(request: &Explain) -> anyhow::Result<Explanation> {
     let found = request.found()?;
     let spec = request.spec(found.clone())?;
-    let of = ExplainOf::Run(Box::new(spec.clone()), sim::Options::default());
+    let of = ExplainOf::Run(Box::new(spec.clone()), request.limits.options());
     let explanation = request.question(of)?;
     if let (Some(path), Some(finding), Some(end)) =
         (&request.shrink, &explanation.finding, explanation.end)
