@@ -1,6 +1,6 @@
 //! Reading numbers, strings and blocks, with the offset for errors.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use crate::foreign::error::Error;
 
@@ -25,6 +25,20 @@ impl Endian {
 
 /// Most bytes of a string without a length.
 const STRING: u64 = 1 << 12;
+
+/// Goes to a byte that the file itself names.
+pub fn seek<R: Read + Seek>(input: &mut BufReader<R>, offset: u64) -> Result<(), Error> {
+    let sought = input.seek(SeekFrom::Start(offset));
+    sought.map_err(|source| {
+        // Beyond what a file can have the system speaks of an argument, and not of the file.
+        if source.kind() == std::io::ErrorKind::InvalidInput {
+            let what = "no file is that long: the place of a section is damaged";
+            return Error::Malformed { offset, what };
+        }
+        Error::Io { offset, source }
+    })?;
+    Ok(())
+}
 
 /// A reader that knows where it is.
 pub struct Cursor<R> {

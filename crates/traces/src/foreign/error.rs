@@ -26,6 +26,14 @@ pub enum Error {
         /// Records that were understood.
         records: u64,
     },
+    /// No switch could be read, and records are damaged.
+    #[error("no `sched_switch` can be read: {}", damaged(*records, *line))]
+    Damaged {
+        /// How many.
+        records: u64,
+        /// The line of the first one, in a text.
+        line: Option<u64>,
+    },
     /// All records are of CPUs that no machine has.
     #[error("{records} records, none of a CPU below {MOST_CPUS}; the first is of CPU {cpu}")]
     Cpus {
@@ -116,6 +124,14 @@ pub enum Error {
     },
 }
 
+fn damaged(records: u64, line: Option<u64>) -> String {
+    let many = match records {
+        1 => "1 damaged record".to_owned(),
+        _ => format!("{records} damaged records"),
+    };
+    many + &line.map_or_else(String::new, |line| format!(", the first in line {line}"))
+}
+
 impl Advice for Error {
     fn advice(&self) -> Option<String> {
         let advice = match self {
@@ -125,6 +141,9 @@ impl Advice for Error {
             Self::NoSwitches { .. } => {
                 "record with the events sched_switch, sched_waking, sched_wakeup, \
                  sched_wakeup_new and sched_process_fork"
+            }
+            Self::Damaged { .. } => {
+                "the trace is cut or edited, or of a form that docs/import.md does not list"
             }
             Self::Cpus { .. } => "the trace is damaged or edited; record it again",
             Self::TooLong { most, .. } => return Some(format!("at most {most} are possible")),

@@ -8,6 +8,10 @@ pub struct Findings {
     pub records: u64,
     /// Lines or records that are of no use here.
     pub skipped: u64,
+    /// Records that are cut or damaged, and so left out.
+    pub damaged: u64,
+    /// The line of the first of them, in a text.
+    pub damaged_line: Option<u64>,
     /// The trace's clock, if it is named.
     pub clock: Option<String>,
     /// Places at which records were lost.
@@ -200,6 +204,13 @@ impl Findings {
             };
             let places = plural(self.gaps, "place");
             all.push(format!("{many} lost, at {places}"));
+        }
+        if self.damaged > 0 {
+            let first = self.damaged_line;
+            let first = first.map(|it| format!("; the first is in line {it}"));
+            let first = first.unwrap_or_default();
+            let many = plural(self.damaged, "record");
+            all.push(format!("{many} cut or damaged, and left out{first}"));
         }
         if let Some(at) = self.cut_at {
             all.push(format!(

@@ -192,6 +192,8 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
     } = stream;
     let mut findings = Findings {
         skipped: told.skipped,
+        damaged: told.damaged,
+        damaged_line: told.damaged_line,
         clock: told.clock,
         kernel: told.kernel.map(|text| text.chars().take(RELEASE).collect()),
         cut_at: told.cut_at,
@@ -206,7 +208,11 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         return Err(match no_cpu.filter(|_| records == 0) {
             Some(cpu) => Error::Cpus {
                 cpu,
-                records: findings.skipped,
+                records: findings.damaged,
+            },
+            None if findings.damaged > 0 => Error::Damaged {
+                records: findings.damaged,
+                line: findings.damaged_line,
             },
             None => Error::NoSwitches { records },
         });

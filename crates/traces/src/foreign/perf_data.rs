@@ -10,9 +10,9 @@ mod sample;
 mod unpacked;
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek};
 
-use crate::foreign::cursor::{Cursor, Endian};
+use crate::foreign::cursor::{Cursor, Endian, seek};
 use crate::foreign::error::Error;
 use crate::foreign::format::Formats;
 use crate::foreign::record::Record;
@@ -147,7 +147,11 @@ pub fn read<R: Read + Seek>(
     };
     // In a pipe nothing stands before the records.
     if size == 16 {
-        return records(&mut cursor, &mut head, None, stream);
+        records(&mut cursor, &mut head, None, stream)?;
+        return match head.layouts[..] {
+            [] => head.check(cursor.offset),
+            _ => Ok(()),
+        };
     }
     let data = read_head(input, &mut head)?;
     stream.told.kernel = head.release.take();
@@ -160,12 +164,6 @@ pub fn read<R: Read + Seek>(
     // perf writes the size last: a recording that was cut off has none.
     let end = (data.size > 0).then(|| data.offset.saturating_add(data.size));
     records(&mut cursor, &mut head, end, stream)
-}
-
-fn seek<R: Read + Seek>(input: &mut BufReader<R>, offset: u64) -> Result<(), Error> {
-    let sought = input.seek(SeekFrom::Start(offset));
-    sought.map_err(|source| Error::Io { offset, source })?;
-    Ok(())
 }
 
 fn section(cursor: &mut Cursor<impl BufRead>) -> Result<Section, Error> {

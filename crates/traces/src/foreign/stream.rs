@@ -47,6 +47,8 @@ pub struct Stream<'a> {
     /// The first records, as long as no event was made.
     first: Option<Vec<Record>>,
     portion: usize,
+    /// Whether a record came.
+    pub has_record: bool,
     /// Whether the trace has a switch, in the window or before it.
     pub has_switch: bool,
     out: &'a mut Out<'a>,
@@ -72,6 +74,7 @@ impl<'a> Stream<'a> {
             base: None,
             first: Some(Vec::new()),
             portion: 0,
+            has_record: false,
             has_switch: false,
             out,
             is_over: false,
@@ -95,8 +98,9 @@ impl<'a> Stream<'a> {
     /// Takes a record. `Break`: no more are wanted.
     pub fn push(&mut self, record: Record) -> ControlFlow<()> {
         let cpu = record.cpu;
+        self.has_record = true;
         let Some(record) = sound(record) else {
-            self.told.skipped += 1;
+            self.damaged(None);
             self.no_cpu = self.no_cpu.or(Some(cpu).filter(|it| *it >= MOST_CPUS));
             return ControlFlow::Continue(());
         };
@@ -104,6 +108,13 @@ impl<'a> Stream<'a> {
             self.ordered(record);
         }
         self.flow()
+    }
+
+    /// A record cannot be read; it stands in this line of a text.
+    pub fn damaged(&mut self, line: Option<u64>) {
+        let told = &mut self.told;
+        told.damaged += 1;
+        told.damaged_line = told.damaged_line.or(line);
     }
 
     const fn flow(&self) -> ControlFlow<()> {

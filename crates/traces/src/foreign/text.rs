@@ -12,7 +12,7 @@ use fields::{number, word};
 use std::io::{BufRead, Read as _};
 
 use crate::foreign::error::Error;
-use crate::foreign::record::{Comm, CpuContext, Record};
+use crate::foreign::record::{CURRENT, Comm, CpuContext, Record};
 use crate::foreign::stream::Stream;
 
 /// Bytes of a line that are looked at.
@@ -25,11 +25,14 @@ const HEAD: usize = 512;
 const NEWLINES: u32 = 30;
 
 /// Whether these bytes are text: no other format begins with a line of a trace. A name may have any
-/// byte but NUL, so text may have control characters behind such a line.
+/// byte but NUL, so text may have control characters behind such a line. NULs are damage, and binary
+/// formats may hold the text of a trace: then the first line decides.
 pub fn is_text(begin: &[u8]) -> bool {
     let is_plain = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\t' | b'\n' | b'\r');
     let is_plain = !begin.is_empty() && begin.iter().all(is_plain);
-    is_plain || (!begin.contains(&0) && has_record(begin))
+    let text = begin.trim_ascii_start();
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or(&[]);
+    is_plain || has_record(if begin.contains(&0) { first } else { begin })
 }
 
 /// Whether one of the lines is a record, or looks like the begin of a trace.
@@ -48,49 +51,102 @@ pub fn has_record(begin: &[u8]) -> bool {
     let mut lines = begin.split(|byte| *byte == b'\n');
     is_page
         || report.starts_with(b"cpus=")
-        || lines.any(|line| {
-            let head = matches!(parse(line), Line::Other | Line::Release(_) | Line::Cpus(_));
-            line.starts_with(b"# tracer:") || !head
-        })
+        || lines.any(|line| line.starts_with(b"# tracer:") || is_sure(&parse(line)))
+}
+
+/// Whether only a trace has such a line.
+const fn is_sure(line: &Line) -> bool {
+    matches!(
+        line,
+        Line::Record(..) | Line::Cut | Line::Lost(_) | Line::Ticks
+    )
+}
+
+/// The first lines of a record: a newline in a name cuts it.
+struct Begun {
+    text: Vec<u8>,
+    newlines: u32,
+    /// Number and first byte of its first line.
+    number: u64,
+    offset: u64,
+}
+
+/// The lines of a text, one after the other.
+#[derive(Default)]
+struct Lines {
+    cut: Option<Begun>,
+    /// Number of the line, and its first byte.
+    number: u64,
+    offset: u64,
+    /// A page of systrace, whose programs have words of records before the first record.
+    is_page: bool,
+}
+
+impl Lines {
+    /// What the line is, together with those before it that it goes on with; `None`: it is cut.
+    fn parse(&mut self, line: &[u8], is_last: bool, stream: &mut Stream<'_>) -> Option<Line> {
+        self.number += 1;
+        self.is_page |= self.number == 1 && line.first() == Some(&b'<');
+        let mut begun = Begun {
+            text: Vec::new(),
+            newlines: 0,
+            number: self.number,
+            offset: self.offset,
+        };
+        let mut parsed = parse(line);
+        if let Some(before) = self.cut.take() {
+            let is_short = before.text.len() + line.len() <= 2 * HEAD;
+            if !is_sure(&parsed) && before.newlines < NEWLINES && is_short {
+                begun = before;
+            } else {
+                stream.damaged(Some(before.number));
+            }
+        }
+        if begun.newlines > 0 {
+            begun.text.extend_from_slice(line);
+            parsed = parse(&begun.text);
+        }
+        let is_done = !matches!(parsed, Line::Cut | Line::Damaged | Line::Unknown);
+        if parsed == Line::Cut && !is_last {
+            if begun.newlines == 0 {
+                begun.text.extend_from_slice(line);
+            }
+            begun.newlines += 1;
+            self.cut = Some(begun);
+            return None;
+        }
+        if is_last && !is_done && !self.is_page && stream.has_record {
+            stream.told.cut_at = Some(begun.offset);
+        } else if matches!(parsed, Line::Cut | Line::Damaged) {
+            let is_program = self.is_page && !stream.has_record;
+            if !is_program {
+                stream.damaged(Some(begun.number));
+            }
+        }
+        Some(parsed)
+    }
 }
 
 /// Reads every line. Lines that are no records are counted only.
 pub fn read(input: &mut impl BufRead, stream: &mut Stream<'_>) -> Result<(), Error> {
     let mut line = Vec::new();
-    // A record's line that a newline in a name has cut, and how many there were.
-    let mut cut: Option<(Vec<u8>, u32)> = None;
-    let mut offset = 0_u64;
+    let mut lines = Lines::default();
     loop {
         line.clear();
+        let offset = lines.offset;
         let got = input.take(LINE).read_until(b'\n', &mut line);
-        let got = got.map_err(|source| Error::Io { offset, source })?;
+        let got = got.map_err(|source| Error::Io { offset, source })? as u64;
         if got == 0 {
-            stream.told.skipped += u64::from(cut.is_some());
+            lines.cut.inspect(|cut| stream.damaged(Some(cut.number)));
             return Ok(());
         }
-        offset += got as u64;
-        let mut parsed = parse(&line);
-        if let Some((mut begin, newlines)) = cut.take() {
-            let is_short = begin.len() + line.len() <= 2 * HEAD;
-            if parsed == Line::Other && newlines < NEWLINES && is_short {
-                begin.extend_from_slice(&line);
-                std::mem::swap(&mut line, &mut begin);
-                parsed = parse(&line);
-                if parsed == Line::Cut {
-                    cut = Some((std::mem::take(&mut line), newlines + 1));
-                    continue;
-                }
-            } else {
-                stream.told.skipped += 1;
-            }
-        }
-        if parsed == Line::Cut {
-            cut = Some((std::mem::take(&mut line), 1));
-            continue;
-        }
-        if take(parsed, stream)? {
+        let is_last = got < LINE && line.last() != Some(&b'\n');
+        if let Some(parsed) = lines.parse(&line, is_last, stream)
+            && take(parsed, stream)?
+        {
             return Ok(());
         }
+        lines.offset += got;
     }
 }
 
@@ -117,7 +173,8 @@ fn take(parsed: Line, stream: &mut Stream<'_>) -> Result<bool, Error> {
             stream.told.skipped += 1;
             stream.has_cpus(cpus);
         }
-        Line::Cut | Line::Other => stream.told.skipped += 1,
+        Line::Other | Line::Unknown => stream.told.skipped += 1,
+        Line::Cut | Line::Damaged => {}
     }
     Ok(false)
 }
@@ -137,11 +194,19 @@ enum Line {
     Release(String),
     /// The number of CPUs, in the head that `trace-cmd report` writes.
     Cpus(u32),
+    /// It looks like a record of use, and cannot be read.
+    Damaged,
+    /// A comment, or a record of no use.
     Other,
+    /// Nothing that is known.
+    Unknown,
 }
 
 fn parse(line: &[u8]) -> Line {
     let line = line.trim_ascii();
+    if line.is_empty() {
+        return Line::Other;
+    }
     if line.first() == Some(&b'#') {
         let release = line.strip_prefix(b"# os release : ");
         return release.map_or(Line::Other, |it| {
@@ -157,7 +222,15 @@ fn parse(line: &[u8]) -> Line {
     let head = &line[..line.len().min(HEAD)];
     let brackets = head.iter().enumerate().filter(|(_, byte)| **byte == b'[');
     let found = { brackets }.find_map(|(at, _)| after_bracket(line, at));
-    found.or_else(|| latency(line)).unwrap_or(Line::Other)
+    found.or_else(|| latency(line)).unwrap_or_else(|| {
+        // Stacks stand below records, and name no field.
+        let is_like = fields::has_words(&line[..line.len().min(2 * HEAD)]);
+        if is_like {
+            Line::Damaged
+        } else {
+            Line::Unknown
+        }
+    })
 }
 
 /// `CPU:1 [LOST 12 EVENTS]`, or `CPU:1 [EVENTS DROPPED]`.
@@ -186,7 +259,8 @@ fn after_bracket(line: &[u8], at: usize) -> Option<Line> {
     after_head(&line[..at], cpu, context, (next, rest))
 }
 
-/// A record as `trace-cmd report -l` writes it, where the CPU and the flags are one word.
+/// A record as `trace-cmd report -l` and ftrace's `latency-format` write it, where the CPU and the
+/// flags are one word.
 fn latency(line: &[u8]) -> Option<Line> {
     let head = &line[..line.len().min(HEAD)];
     let blanks = head.iter().enumerate().filter(|(_, byte)| **byte == b' ');
@@ -200,7 +274,14 @@ fn latency(line: &[u8]) -> Option<Line> {
         let cpu = number(cpu)?;
         let (word, rest) = head_word(rest).filter(|_| rest.first() != Some(&b' '))?;
         let context = flags(word)?;
-        after_head(&line[..at], cpu, context, head_word(rest)?)
+        let (mut time, mut rest) = head_word(rest)?;
+        // A blank may stand where a longer delay has its mark: `12us : sched_switch: ...`.
+        if let Some(behind) = rest.strip_prefix(b" :").filter(|_| time.ends_with(b"us")) {
+            let start = line.len() - rest.len() - time.len();
+            time = &line[start..start + time.len() + 2];
+            rest = behind;
+        }
+        after_head(&line[..at], cpu, context, (time, rest))
     })
 }
 
@@ -222,7 +303,11 @@ fn after_head(
 ) -> Option<Line> {
     let time = time.strip_suffix(b":")?;
     let (pid, name) = pid(thread)?;
-    let (event, fields) = head_word(rest)?;
+    let (mut event, mut fields) = head_word(rest)?;
+    // `perf script -F +period` has the period before the event.
+    if number(event).is_some() {
+        (event, fields) = head_word(fields)?;
+    }
     let event = event.strip_suffix(b":")?;
     // `perf script` puts the system before the event.
     let event = event.rsplit(|byte| *byte == b':').next()?;
@@ -231,8 +316,11 @@ fn after_head(
         return is_ticks.then_some(Line::Ticks);
     };
     let Some(what) = fields::what(event, fields) else {
-        let is_cut = fields::has_name(event);
-        return Some(if is_cut { Line::Cut } else { Line::Other });
+        return Some(match event {
+            _ if fields::has_name(event) => Line::Cut,
+            b"sched_process_exec" | b"softirq_entry" | b"softirq_exit" => Line::Damaged,
+            _ => Line::Other,
+        });
     };
     // Who forks is who runs, whatever number its own namespace gives it.
     let record = Record {
@@ -260,6 +348,10 @@ fn pid(left: &[u8]) -> Option<(u32, Comm)> {
         return None;
     }
     let (name, digits) = left.split_at(begin);
+    // `perf script` writes so of a thread that it does not know.
+    if name.trim_ascii_start().starts_with(b":-1 ") && digits == b"1" {
+        return Some((CURRENT, Comm::default()));
+    }
     let name = match name.strip_suffix(b"/") {
         Some(process) => {
             let digits = process
@@ -288,8 +380,15 @@ fn flags(flags: &[u8]) -> Option<CpuContext> {
     })
 }
 
-/// Nanoseconds of `12.345678` or `12.345678901` seconds.
+/// Nanoseconds of `12.345678` or `12.345678901` seconds, or of `12us` with the mark of a delay
+/// (kernel 6.18, `trace_find_mark()`).
 fn nanos(text: &[u8]) -> Option<u64> {
+    let mark = |byte: &u8| b"$@*#!+ ".contains(byte);
+    let bare = text.split_last().filter(|(last, _)| mark(last));
+    let bare = bare.map_or(text, |(_, bare)| bare);
+    if let Some(micros) = bare.strip_suffix(b"us") {
+        return number(micros)?.checked_mul(1000);
+    }
     let point = text.iter().position(|byte| *byte == b'.')?;
     let (whole, part) = (&text[..point], &text[point + 1..]);
     if part.len() > 9 {

@@ -285,5 +285,77 @@ fn a_cpu_that_no_machine_has_is_named() {
     assert_eq!(error.to_string(), expected);
     // One of them does not spoil the rest.
     let (_, imported) = read(&(line(99_999_999, 1) + &line(1, 2)));
-    assert_eq!(imported.findings.skipped, 1);
+    assert_eq!(imported.findings.damaged, 1);
+}
+
+/// A text of these lines, each a record of ftrace from the `[CPU]` on.
+fn traced(lines: &[&str]) -> String {
+    let lines = lines
+        .iter()
+        .map(|line| format!("          <idle>-0     {line}\n"));
+    lines.collect()
+}
+
+const SWITCH: &str = "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R \
+                      ==> next_comm=a next_pid=7 next_prio=120";
+
+#[test]
+fn lines_that_are_damaged_or_cut_are_counted_and_the_first_is_named() {
+    let good = format!("[000] d..2. 1.000001: {SWITCH}");
+    let garbled = "[000] d..2. 1.000002: sc@@@m=x prev_pid=0 prev_prio=120 prev_state=R ==> \
+                   next_comm=a next_pid=7 next_prio=120";
+    let late = format!("[000] d..2. 1000000000000000.000000: {SWITCH}");
+    let cpu = format!("[4294967299] d..2. 1.000003: {SWITCH}");
+    let softirq = "[000] d.s2. 1.000004: softirq_entry: vec";
+    let other = "[000] d..2. 1.000005: sched_stat_runtime: comm=x pid=1 runtime=5 [ns]";
+    let lines = [&good, garbled, &late, &cpu, softirq, other, "stack"];
+    let (_, imported) = read(&traced(&lines));
+    let findings = imported.findings;
+    assert_eq!((findings.records, findings.damaged), (1, 4));
+    let said = findings.sentences().join("\n");
+    let want = "4 records cut or damaged, and left out; the first is in line 2";
+    assert!(said.contains(want), "{said}");
+
+    // The last line of a file that breaks off, wherever that is.
+    let begin = traced(&[&good]);
+    let rest = format!("          <idle>-0     {good}");
+    for cut in [12, 23, 27, 50, 110, 130] {
+        let (_, imported) = read(&format!("{begin}{}", &rest[..cut]));
+        let findings = imported.findings;
+        let at = Some(begin.len() as u64);
+        assert_eq!((findings.cut_at, findings.damaged), (at, 0), "{cut}");
+    }
+
+    let error = import(traced(&[&late, &cpu]).as_bytes(), Window::default()).unwrap_err();
+    let expected = "no `sched_switch` can be read: 2 damaged records, the first in line 1";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn the_programs_of_a_page_are_no_damaged_records() {
+    let good = format!("[000] d..2. 1.000001: {SWITCH}");
+    let page = format!(
+        "<html>\n// sched_switch: prev_pid=\n{}</html>",
+        traced(&[&good])
+    );
+    let findings = read(&page).1.findings;
+    assert_eq!(
+        (findings.records, findings.damaged, findings.cut_at),
+        (1, 0, None)
+    );
+}
+
+#[test]
+fn a_nul_in_a_name_spoils_that_name_only() {
+    let good = format!("[000] d..2. 1.000001: {SWITCH}");
+    let nul = good
+        .replace("comm=a", "comm=a\0b")
+        .replace("1.000001", "1.000002");
+    for lines in [[&good, &nul], [&nul, &good]] {
+        let findings = read(&traced(&lines.map(String::as_str))).1.findings;
+        assert_eq!((findings.records, findings.damaged), (2, 0));
+    }
+    // A file of another kind may have the text of a trace.
+    let other = format!("a.txt\0\0\n{}", traced(&[&good]));
+    assert!(!crate::foreign::is_trace(other.as_bytes()));
 }

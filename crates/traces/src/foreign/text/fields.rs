@@ -22,6 +22,26 @@ pub fn has_name(event: &[u8]) -> bool {
     )
 }
 
+/// Whether the text has the name of an event of use or of a field of one, as a record has them.
+pub fn has_words(text: &[u8]) -> bool {
+    const WORDS: [&[u8]; 12] = [
+        b"sched_switch:",
+        b"sched_waking:",
+        b"sched_wakeup:",
+        b"sched_wakeup_new:",
+        b"sched_migrate_task:",
+        b"sched_process_fork:",
+        b"sched_process_exit:",
+        b"prev_pid=",
+        b"next_pid=",
+        b"target_cpu=",
+        b"orig_cpu=",
+        b"child_pid=",
+    ];
+    let has = |word: &&[u8]| after(text, word).is_some();
+    WORDS.iter().any(has)
+}
+
 /// What an event's line reports; `None` if it is of no use here.
 pub fn what(event: &[u8], text: &[u8]) -> Option<RecordWhat> {
     let text = text.trim_ascii();

@@ -1,5 +1,5 @@
 use super::{Line, bare, parse};
-use crate::foreign::record::{Comm, CpuContext, InterruptSource, Left, RecordWhat, Who};
+use crate::foreign::record::{CURRENT, Comm, CpuContext, InterruptSource, Left, RecordWhat, Who};
 
 fn who(pid: u32, comm: &str, prio: i16) -> Who {
     Who {
@@ -69,21 +69,49 @@ fn the_begin_of_a_line_is_read_in_every_form() {
     for (begin, want) in cases {
         assert_eq!(head(&format!("{begin}{fields}\n")), want, "{begin}");
     }
+    // ftrace's `latency-format`, with each mark of a delay; times count from the trace's begin.
+    for delay in [
+        "12us+:", "12us!:", "12us#:", "12us*:", "12us@:", "12us$:", "12us :",
+    ] {
+        let line = format!("  <idle>-0       3d.h2.   {delay} {fields}\n");
+        assert_eq!(head(&line), (12_000, 3, 0, CpuContext::Hard), "{delay}");
+    }
+    // `perf script -F +period`, and a thread that perf does not know.
+    let line = format!("p     9 [002] 7.000001:     250000 sched:{fields}\n");
+    assert_eq!(head(&line), (7_000_001_000, 2, 9, CpuContext::Unsaid));
+    let line = format!(":-1    -1 [002] 7.000001: sched:{fields}\n");
+    assert_eq!(head(&line), (7_000_001_000, 2, CURRENT, CpuContext::Unsaid));
 }
 
 #[test]
 fn what_is_no_record_is_passed_over() {
-    for line in [
-        "# tracer: nop",
-        "",
-        "        ffffffff81 __schedule+0x1 ([kernel.kallsyms])",
-        "bash-12 [003] 7.000001: sched_stat_runtime: comm=x pid=1 runtime=5 [ns]",
-        "bash-x [003] 7.000001: sched_process_exit: comm=x pid=5",
-        "bash-12 [99999999999999999999] 7.000001: sched_process_exit: comm=x pid=5",
-        "bash-12 [003] 99999999999999999999.1: sched_process_exit: comm=x pid=5",
-        "bash-12 [003",
-    ] {
-        assert_eq!(parse(line.as_bytes()), Line::Other, "{line}");
+    let cases = [
+        ("# tracer: nop", Line::Other),
+        ("", Line::Other),
+        (
+            "        ffffffff81 __schedule+0x1 ([kernel.kallsyms])",
+            Line::Unknown,
+        ),
+        (
+            "bash-12 [003] 7.000001: sched_stat_runtime: comm=x pid=1 runtime=5 [ns]",
+            Line::Other,
+        ),
+        (
+            "bash-x [003] 7.000001: sched_process_exit: comm=x pid=5",
+            Line::Damaged,
+        ),
+        (
+            "bash-12 [99999999999999999999] 7.000001: sched_process_exit: comm=x pid=5",
+            Line::Damaged,
+        ),
+        (
+            "bash-12 [003] 99999999999999999999.1: sched_process_exit: comm=x pid=5",
+            Line::Damaged,
+        ),
+        ("bash-12 [003", Line::Unknown),
+    ];
+    for (line, want) in cases {
+        assert_eq!(parse(line.as_bytes()), want, "{line}");
     }
     // Its name may have a newline, so that the rest stands in the next line.
     let cut = b"bash-12 [003] 7.000001: sched_switch: prev_comm=";
@@ -379,7 +407,7 @@ fn a_line_of_brackets_is_looked_at_in_its_begin_only() {
         b"[2] 1.000001: sched_switch: ".to_vec(),
     ]
     .concat();
-    assert_eq!(parse(&line), Line::Other);
+    assert_eq!(parse(&line), Line::Unknown);
 }
 
 #[test]

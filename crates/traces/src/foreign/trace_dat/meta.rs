@@ -1,10 +1,10 @@
 //! Everything of a `trace.dat` but the records.
 
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek};
 
 use model::snapshot::SNAPSHOT_OPTION;
 
-use crate::foreign::cursor::{Cursor, Endian};
+use crate::foreign::cursor::{Cursor, Endian, seek};
 use crate::foreign::error::Error;
 use crate::foreign::format::Formats;
 use crate::foreign::stream::MOST_CPUS;
@@ -559,10 +559,4 @@ fn overrun(text: &str) -> u64 {
         .filter(|(key, _)| matches!(key.trim(), "overrun" | "commit overrun" | "dropped events"));
     let counts = lost.filter_map(|(_, count)| count.trim().parse::<u64>().ok());
     counts.fold(0, u64::saturating_add)
-}
-
-pub fn seek<R: Read + Seek>(input: &mut BufReader<R>, offset: u64) -> Result<(), Error> {
-    let sought = input.seek(SeekFrom::Start(offset));
-    sought.map_err(|source| Error::Io { offset, source })?;
-    Ok(())
 }

@@ -4,8 +4,8 @@
 
 use std::io::{BufReader, Read, Seek};
 
-use super::meta::{CpuData, Meta, PageHeader, Tsc, seek};
-use crate::foreign::cursor::{Cursor, Endian};
+use super::meta::{CpuData, Meta, PageHeader, Tsc};
+use crate::foreign::cursor::{Cursor, Endian, seek};
 use crate::foreign::error::Error;
 use crate::foreign::record::Record;
 use crate::foreign::unpack::{Allowance, Packing, unpack};
