@@ -52,6 +52,8 @@ fn moved(before: u64, after: u64) -> &'static str {
 pub struct Interval {
     layout: &'static Layout,
     jiffies: u64,
+    /// Whether it began with the boot, so that no turn and no wait began before it.
+    since_boot: bool,
     /// The CPUs that both snapshots have, in the later one's order.
     pub cpus: Vec<CpuInterval>,
     /// CPUs that only the later snapshot has; their counters are not used.
@@ -176,6 +178,7 @@ impl Interval {
         Ok(Self {
             layout,
             jiffies,
+            since_boot: false,
             cpus,
             came,
             gone,
@@ -208,6 +211,7 @@ impl Interval {
             } else {
                 0
             },
+            since_boot: true,
             cpus: snapshot.cpus().map(cpu).collect(),
             came: Vec::new(),
             gone: Vec::new(),
@@ -326,7 +330,9 @@ impl Interval {
     pub fn figures(&self, of: &CpuInterval, cpus: usize, hz: u32) -> Figures {
         let get = |name| of.get(self.layout, name);
         let slices = get("pcnt");
-        let time = |name| Some(self.nanoseconds(get(name)?, hz));
+        let is_sum = cpus > 1 && self.beyond(hz).next().is_some();
+        let is_beyond = is_sum || self.is_beyond(of, cpus, hz);
+        let time = |name| Some(self.nanoseconds(get(name)?, hz)).filter(|_| !is_beyond);
         let average = |name| mean(time(name)?, slices?);
         let elapsed = jiffies_ns(u128::from(self.jiffies), hz) * cpus as u128;
         let imbalance = match self.counted() {
@@ -342,6 +348,26 @@ impl Interval {
                 .map(|run| Millionths::of(run, elapsed)),
             imbalance,
         }
+    }
+
+    /// CPUs whose times cannot be: since the boot tasks ran, or a task waited on average, for longer
+    /// than the machine has been up. Counters of 32 bits have wrapped, or went below 0.
+    pub fn beyond(&self, hz: u32) -> impl Iterator<Item = u32> {
+        let cpus = self.cpus.iter();
+        let beyond = cpus.filter(move |cpu| self.is_beyond(cpu, 1, hz));
+        beyond.map(|cpu| cpu.cpu)
+    }
+
+    fn is_beyond(&self, of: &CpuInterval, cpus: usize, hz: u32) -> bool {
+        /// What the clocks of times and of jiffies may differ by at boot.
+        const SLACK_NS: u128 = 1_000_000_000;
+        if !self.since_boot || self.jiffies == 0 {
+            return false;
+        }
+        let up = jiffies_ns(u128::from(self.jiffies), hz) + SLACK_NS;
+        let get = |name| of.get(self.layout, name).unwrap_or(0);
+        let ns = |name| self.nanoseconds(get(name), hz);
+        ns("cpu_time") > up * cpus as u128 || ns("run_delay") / get("pcnt").max(1) > up
     }
 
     fn nanoseconds(&self, time: u128, hz: u32) -> u128 {

@@ -660,3 +660,38 @@ fn calls_since_boot_are_unknown_where_so_many_turns_may_have_wrapped_them() {
         assert_eq!(interval.counted(), Counted::Wrapped, "{calls}");
     }
 }
+
+#[test]
+fn times_since_boot_that_exceed_it_are_unknown() {
+    // 300 s behind the boot. A counter of 32 bits that went below 0 reads as almost 2^32.
+    let of = |run: u64, delay: u64| {
+        let zeros = "0 ".repeat(20);
+        let line = |name: &str, [run, delay, turns]: [u64; 3]| {
+            format!("{name} {zeros}{run} {delay} {turns}\n")
+        };
+        let text = "version 4\ntimestamp 0\n".to_owned()
+            + &line("cpu0", [run, delay, 800])
+            + &line("cpu1", [4_000, 900, 800])
+            + &line("totals", [run + 4_000, delay + 900, 1_600]);
+        Interval::since_boot(&read(&text)[0], 1_000)
+    };
+    for (run, delay, is_beyond) in [
+        (4_294_967_290, 900, true),
+        (4_000, 4_294_967_200, true),
+        // Many tasks may wait at once, each for less than the whole time.
+        (300_900, 4_000_000, false),
+    ] {
+        let interval = of(run, delay);
+        let wanted: &[u32] = if is_beyond { &[0] } else { &[] };
+        assert_eq!(interval.beyond(1_000).collect::<Vec<_>>(), wanted);
+        let total = interval.figures(&interval.total(), 2, 1_000);
+        let own = interval.figures(&interval.cpus[0], 1, 1_000);
+        for figures in [total, own] {
+            let times = (figures.busy, figures.latency, figures.runslice);
+            assert_eq!(times == (None, None, None), is_beyond);
+            assert!(figures.slices.is_some());
+        }
+        let other = interval.figures(&interval.cpus[1], 1, 1_000);
+        assert_eq!(other.runslice.map(Nanos::get), Some(5_000_000));
+    }
+}

@@ -95,6 +95,7 @@ pub fn run(request: &StatReport) -> anyhow::Result<Status> {
         rows.extend(form.rows(interval, hz).map(|row| StatRow { until, ..row }));
     }
     notes(&intervals, &log.restarted)?;
+    beyond(&intervals, hz)?;
     contradictions([&log.first].into_iter().chain(&log.last))?;
     // What is whole is reported before the rest is complained about.
     if !rows.is_empty() {
@@ -230,6 +231,21 @@ fn notes(intervals: &[Interval], restarted: &BTreeSet<u32>) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Says of which CPUs the times are not known.
+fn beyond(intervals: &[Interval], hz: u32) -> io::Result<()> {
+    let cpus = intervals.iter().flat_map(|interval| interval.beyond(hz));
+    let cpus: Vec<String> = cpus.map(|cpu| cpu.to_string()).collect();
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        io::stderr(),
+        "runslice: run times and waits are not known: their counters say more than the time since \
+         boot, so they have wrapped; two snapshots tell them: CPUs: {}",
+        cpus.join(", ")
+    )
 }
 
 /// Says where a line `totals` contradicts the lines of the CPUs, which are what is reported.
