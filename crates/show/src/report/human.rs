@@ -454,7 +454,15 @@ pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
                 owned(&it.group, &it.name)
             )
         }));
-        if report.all.grows && summary.growing.is_empty() {
+        let late = report.deadlines.iter().filter(|it| it.grows);
+        lines.extend(late.filter(|_| summary.growing.is_empty()).map(|it| {
+            format!(
+                "{policy}: {} grows with the duration: periods came faster than they were done",
+                owned(&it.group, &it.name)
+            )
+        }));
+        let is_told = report.spans.iter().any(|it| it.grows) || !summary.growing.is_empty();
+        if report.all.grows && !is_told {
             lines.push(format!(
                 "{policy}: all waits grow with the duration: tasks were forked faster than they \
                  ended"

@@ -271,6 +271,7 @@ impl MeasuredRun {
             What::Deadline { deadline, late } => {
                 self.acted(event.task);
                 let deadline = self.group_of(event).deadlines.entry(deadline).or_default();
+                deadline.course.add(event.time, late.get());
                 if late.is_zero() {
                     deadline.met += 1;
                 } else {

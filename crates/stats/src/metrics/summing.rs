@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use model::growth::Course;
 use model::{Nanos, SimTime, TaskTimes};
 
-use super::tasks::{Group, TaskMetrics};
+use super::tasks::{Ended, Group, TaskMetrics};
 use super::{MeasuredRun, NICE_LEVELS, NICE_MIN, SpanKind};
 use crate::Histogram;
 use crate::report::{
@@ -155,7 +156,8 @@ impl MeasuredRun {
             .for_each(|task| members[task.group as usize].add(task));
         let rows = self.header.groups.iter().zip(&self.groups).zip(&members);
         rows.map(|((named, group), members)| {
-            self.group_report(named.name.clone(), named.nice, group, members)
+            let report = self.group_report(named.name.clone(), named.nice, group, members);
+            self.with_answers(report, [group])
         })
         .collect()
     }
@@ -165,7 +167,7 @@ impl MeasuredRun {
         struct Family<'a> {
             name: &'a str,
             nice: i8,
-            groups: usize,
+            groups: Vec<&'a Group>,
             group: Group,
             members: Members,
         }
@@ -178,13 +180,13 @@ impl MeasuredRun {
                 families.push(Family {
                     name,
                     nice: named.nice,
-                    groups: 0,
+                    groups: Vec::new(),
                     group: Group::default(),
                     members: Members::default(),
                 });
                 families.len() - 1
             });
-            families[at].groups += 1;
+            families[at].groups.push(group);
             families[at].group.merge(group);
             of_group.push(at);
         }
@@ -192,11 +194,12 @@ impl MeasuredRun {
             families[of_group[task.group as usize]].members.add(task);
         }
         let report = |it: &Family<'_>| {
-            let name = match it.groups {
+            let name = match it.groups.len() {
                 1 => it.name.to_owned(),
                 groups => format!("{} ({groups})", it.name),
             };
-            self.group_report(name, it.nice, &it.group, &it.members)
+            let report = self.group_report(name, it.nice, &it.group, &it.members);
+            self.with_answers(report, it.groups.iter().copied())
         };
         families.iter().map(report).collect()
     }
@@ -206,7 +209,8 @@ impl MeasuredRun {
         self.tasks.iter().for_each(|task| members.add(task));
         let whole = self.whole();
         let nice = self.header.groups.first().map_or(0, |group| group.nice);
-        self.group_report("all".to_owned(), nice, &whole, &members)
+        let report = self.group_report("all".to_owned(), nice, &whole, &members);
+        self.with_answers(report, &self.groups)
     }
 
     /// All tasks, and what happened to none.
@@ -253,6 +257,29 @@ impl MeasuredRun {
         }
     }
 
+    /// The report of these groups, whose waits grow too where requests pile up that they answer:
+    /// a wait for the CPU is then a part of an answer whose length is the run's.
+    fn with_answers<'a>(
+        &self,
+        report: GroupReport,
+        groups: impl IntoIterator<Item = &'a Group>,
+    ) -> GroupReport {
+        let mut spans = groups.into_iter().flat_map(|it| it.spans.values());
+        GroupReport {
+            grows: report.grows || spans.any(|it| self.answers_grow(it)),
+            ..report
+        }
+    }
+
+    fn answers_grow(&self, ended: &Ended) -> bool {
+        ended.has_queue && self.still_grew(&ended.course)
+    }
+
+    fn still_grew(&self, course: &Course) -> bool {
+        let end = self.end.unwrap_or(SimTime::ZERO);
+        course.grown_to(end).is_some()
+    }
+
     /// Whether the queue of all CPUs still grew, and is longer than tasks that nobody forked can
     /// make it: where tasks begin one after the other as the load says, it is not their number
     /// that tells a scheduler from another.
@@ -276,7 +303,7 @@ impl MeasuredRun {
                     missed: deadline.missed(),
                     lateness: Spread::from(&deadline.lateness),
                     // No event tells of messages that wait: the machine does.
-                    grows: false,
+                    grows: self.still_grew(&deadline.course),
                 }
             },
         )
@@ -289,11 +316,7 @@ impl MeasuredRun {
                 group,
                 name: self.header.spans[index].clone(),
                 length: Lengths::from(&ended.lengths),
-                grows: ended.has_queue
-                    && ended
-                        .course
-                        .grown_to(self.end.unwrap_or(SimTime::ZERO))
-                        .is_some(),
+                grows: self.answers_grow(ended),
             },
         )
     }

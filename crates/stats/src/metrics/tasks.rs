@@ -296,6 +296,8 @@ pub(super) struct Deadline {
     pub met: u64,
     pub skipped: u64,
     pub lateness: Histogram,
+    /// By how much each was late, 0 where it was met, over time: periods may pile up.
+    pub course: Course,
 }
 
 impl Deadline {

@@ -174,10 +174,27 @@ fn a_span_that_another_task_ends_has_a_queue_that_may_grow_and_a_tasks_own_has_n
                 length,
             );
         }
-        report(&stream, 1, 200_000_000).spans[0].grows
+        let report = report(&stream, 1, 200_000_000);
+        let waits = report.groups.iter().map(|it| it.grows).collect::<Vec<_>>();
+        (report.spans[0].grows, waits, report.all.grows)
     };
-    assert!(grows(1), "answers of task 1");
-    assert!(!grows(0), "its own");
+    // The waits of who answers are a part of the answers.
+    assert_eq!(grows(1), (true, vec![false, true], true), "of task 1");
+    assert_eq!(grows(0), (false, vec![false, false], false), "its own");
+}
+
+#[test]
+fn a_deadline_whose_lateness_still_grows_at_the_end_says_so() {
+    let grows = |late: fn(u64) -> u64| {
+        let mut stream = StreamWriter::new().born(0, 0, 0, 0);
+        for n in 0..200 {
+            stream = stream.on(n * 1_000_000, EventKind::Deadline, 0, 0, late(n));
+        }
+        report(&stream, 1, 200_000_000).deadlines[0].grows
+    };
+    assert!(grows(|n| n * 10_000), "passed periods queue up");
+    assert!(!grows(|n| n % 7 * 10_000), "a busy machine");
+    assert!(!grows(|_| 0), "all met");
 }
 
 #[test]
