@@ -262,6 +262,28 @@ fn a_group_that_is_forked_has_no_tasks_from_the_start_unless_it_says_so() {
 }
 
 #[test]
+fn a_group_that_nobody_begins_is_an_error_where_it_stands() {
+    let of = |text: &str| {
+        let text = format!("[workload]\nname = \"x\"\n{text}");
+        let read = Workload::parse(&text, "test.toml");
+        read.map_err(|error| error.in_full())
+            .err()
+            .unwrap_or_default()
+    };
+    let circle = "[task.a]\ndo = \"fork(b)\"\n[task.b]\ndo = \"fork(a)\"\n";
+    for text in ["[task.a]\ndo = \"loop(inf)[ fork(a) ]\"\n", circle] {
+        let said = of(text);
+        assert!(said.starts_with("test.toml:3:"), "{said}");
+        assert!(said.contains("tasks that nobody begins"), "{said}");
+        assert!(said.contains("`count = 1`"), "{said}");
+    }
+    // Whoever says a number has thought of it; and one that begins is enough.
+    let none = circle.replacen("do =", "count = 0\ndo =", 1);
+    let begun = format!("{circle}[task.c]\ndo = \"pool(b, 1, 2)\"\n");
+    assert_eq!([of(&none), of(&begun)], ["", ""]);
+}
+
+#[test]
 fn names_of_spans_counters_and_phases_are_collected_once() {
     let workload = parse(
         "[deadline.x]\nslack = \"1ms\"\nmiss = \"late\"\n[task.t]\ncount = 2\n\

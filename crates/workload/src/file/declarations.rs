@@ -152,14 +152,18 @@ impl<'a> FileReader<'a> {
     pub(super) fn groups(&mut self) -> Result<Vec<Group>, FileError> {
         let mut counts = Vec::new();
         let mut groups = Vec::new();
+        let mut forks = Vec::new();
         for (name, at, value) in self.groups.clone() {
             let mut table = FileTable::new(self.source, format!("[task.{name}]"), value)?;
             let count_at = table.get("count").map(|value| value.span().start);
             let count = self.count(&mut table, 0..=TASKS_MAX.into())?;
             counts.push((count, count_at.unwrap_or(at)));
+            let known = self.names.forked.len();
             groups.push(self.group(name, &mut table)?);
+            forks.push(self.names.forked[known..].to_vec());
             table.finish()?;
         }
+        self.refuse_unbegun(&counts, &forks)?;
         let mut tasks = 0;
         for (index, (group, (count, at))) in groups.iter_mut().zip(counts).enumerate() {
             let is_forked = self.names.forked.contains(&number(index));
@@ -172,6 +176,33 @@ impl<'a> FileReader<'a> {
             }
         }
         Ok(groups)
+    }
+
+    /// Refuses a group that does not say how many tasks exist from the start, and that only groups
+    /// fork of which none ever begins, such as itself. `forks` are the groups that each one forks.
+    fn refuse_unbegun(
+        &self,
+        counts: &[(Option<u32>, usize)],
+        forks: &[Vec<u32>],
+    ) -> Result<(), FileError> {
+        let forked = &self.names.forked;
+        let says = |index: usize| counts[index].0.is_some() || !forked.contains(&number(index));
+        let mut begins: Vec<bool> = (0..counts.len()).map(says).collect();
+        let mut left: Vec<usize> = (0..counts.len()).filter(|it| begins[*it]).collect();
+        while let Some(forker) = left.pop() {
+            for group in &forks[forker] {
+                let group = *group as usize;
+                if !std::mem::replace(&mut begins[group], true) {
+                    left.push(group);
+                }
+            }
+        }
+        let Some(never) = begins.iter().position(|begins| !begins) else {
+            return Ok(());
+        };
+        let found = "a group that is forked only by tasks that nobody begins";
+        let problem = Problem::unexpected(found, "`count = 1`, so that a task begins");
+        Err(self.source.error(counts[never].1, problem))
     }
 
     /// A group, whose count is filled in when all forks are known.
