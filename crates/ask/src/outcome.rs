@@ -4,7 +4,7 @@ mod document;
 
 use std::collections::BTreeSet;
 
-use model::{Exit, ExitKind, GrowingQueue, MachineSpec, SimTime, Summary};
+use model::{Exit, ExitKind, GrowingQueue, MachineSpec, SimTime, Summary, plain};
 use stats::compare::machines;
 use stats::{GroupReport, Metrics, Report};
 use workload::{RunSpec, Workload};
@@ -233,7 +233,7 @@ pub fn ejection(policy: &str, exit: &Exit) -> Option<String> {
         .flatten()
         .filter(|detail| !detail.is_empty())
     {
-        line += &format!(": {detail}");
+        line += &format!(": {}", plain::shown(detail));
     }
     Some(line)
 }
@@ -263,5 +263,8 @@ mod tests {
         );
         let error = told(ExitKind::ErrorStall, "").unwrap();
         assert!(error.ends_with(" s: runnable task stall"), "{error}");
+        // A message is a line, whatever the policy wrote into it.
+        let odd = told(ExitKind::ErrorBpf, "a\x1b[2J\n| b").unwrap();
+        assert!(odd.ends_with(r": a\u001b[2J\u000a| b"), "{odd}");
     }
 }

@@ -109,7 +109,7 @@ fn an_ejected_policy_ends_with_3_and_its_runs_are_void() {
     folder.said(&format!("{sim} --format json -o a.json"), 3);
     let text = folder.said("compare a.json --metric all.wakeup_ns_p99", 1);
     assert!(
-        text.contains("loser: 5 of 5 runs are void and left out"),
+        text.contains("loser: ejected in 5 of 5 runs, which are left out"),
         "{text}"
     );
     assert!(text.contains("nothing can be compared"), "{text}");

@@ -6,6 +6,7 @@ use anyhow::bail;
 use stats::compare::{Question, Set};
 
 use crate::error::UsageError;
+use crate::outcome::World;
 use crate::sets::File;
 use model::{Advised, suggest};
 
@@ -223,7 +224,15 @@ impl Family {
         for set in sets {
             if set.void > 0 {
                 let (arm, void, all) = (&set.arm, set.void, set.void + set.runs);
-                sentences.push(format!("{arm}: {void} of {all} runs are void and left out"));
+                // Only a command or a play fails otherwise.
+                let why = if set.world == World::Simulated.name() {
+                    "ejected in"
+                } else {
+                    "ejected, or its command failed, in"
+                };
+                sentences.push(format!(
+                    "{arm}: {why} {void} of {all} runs, which are left out"
+                ));
             }
             sentences.extend(set.starvation());
         }
