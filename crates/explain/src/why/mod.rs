@@ -4,6 +4,7 @@
 //! the run, and at the end of each long wait, `judge` looks at that and names the fault, who
 //! suffers from it and which line of the policy made it. docs/explain.md says how.
 
+mod classes;
 mod culprit;
 mod dump;
 mod finding;
