@@ -7,6 +7,7 @@
 
 pub mod answer;
 pub mod bundle;
+pub mod cases;
 pub mod choose;
 pub mod compare;
 pub mod convert;
