@@ -396,7 +396,7 @@ fn no_verb_imports_another() {
     }
     assert_eq!(
         verbs.len(),
-        33,
+        34,
         "verbs are found in both folders: {verbs:?}"
     );
 }

@@ -25,11 +25,13 @@ pub enum AnswerKind {
     Sheet,
     /// Which policies have which properties.
     Grades,
+    /// Which bugs of published schedulers show.
+    Cases,
 }
 
 impl AnswerKind {
     /// Every answer.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Results,
         Self::Spread,
         Self::Comparison,
@@ -40,6 +42,7 @@ impl AnswerKind {
         Self::Difference,
         Self::Sheet,
         Self::Grades,
+        Self::Cases,
     ];
 
     /// The key of a document that has its version.
@@ -56,6 +59,7 @@ impl AnswerKind {
             Self::Difference => "runslice_difference",
             Self::Sheet => "runslice_sheet",
             Self::Grades => "runslice_grades",
+            Self::Cases => "runslice_cases",
         }
     }
 

@@ -17,6 +17,7 @@ use crate::score::Score;
 use crate::verb::build::Build;
 use crate::verb::bundle::BundleOf;
 use crate::verb::calibrate::Calibrate;
+use crate::verb::cases::Cases;
 use crate::verb::check::Check;
 use crate::verb::compare::Compare;
 use crate::verb::convert::Convert;
@@ -160,6 +161,10 @@ pub enum Verb {
     /// Search loads and machines for a run in which a policy fails.
     #[command(after_help = statuses(&[Status::Ejected]))]
     Hunt(Box<Hunt>),
+
+    /// Show known bugs of published schedulers in their versions.
+    #[command(after_help = statuses(&[Status::Unsupported, Status::Exceeded]))]
+    Cases(Cases),
 
     /// Make questions about a run for students, or grade their policies.
     #[command(after_help = statuses(&[]))]

@@ -66,7 +66,10 @@ pub fn statuses(others: &[Status]) -> String {
             Status::Unsupported => {
                 "this computer lacks something that is needed; the message says what to do"
             }
-            Status::Exceeded => "a comparison exceeded the limit of --fail-if or --least",
+            Status::Exceeded => {
+                "a comparison exceeded the limit of --fail-if or --least, or a case came out \
+                 otherwise than its file says"
+            }
             Status::Inconclusive => {
                 "inconclusive: the runs do not decide, or a virtual machine gave no result"
             }

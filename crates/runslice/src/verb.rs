@@ -3,6 +3,7 @@
 pub mod build;
 pub mod bundle;
 pub mod calibrate;
+pub mod cases;
 pub mod check;
 pub mod choose;
 pub mod compare;
@@ -40,6 +41,7 @@ pub fn run(verb: Verb) -> anyhow::Result<u8> {
         Verb::Sim(request) => sim::run(&request),
         Verb::Build(request) => build::run(&request),
         Verb::Bundle(request) => bundle::run(&request),
+        Verb::Cases(request) => cases::run(&request),
         Verb::Calibrate(request) => calibrate::run(&request),
         Verb::Choose(request) => choose::run(&request),
         Verb::Score(request) => score::run(&request),

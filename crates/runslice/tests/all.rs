@@ -6,6 +6,7 @@ mod advice;
 mod before;
 mod binary;
 mod bundle;
+mod cases;
 mod choose;
 #[cfg(feature = "live")]
 mod cli;

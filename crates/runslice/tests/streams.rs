@@ -143,6 +143,7 @@ fn call_for(answer: AnswerKind) -> String {
         AnswerKind::Difference => "diff fifo mlfq -w load.toml --json".to_owned(),
         AnswerKind::Sheet => "lab srtf --json".to_owned(),
         AnswerKind::Grades => "lab --grade in --loads 1".to_owned(),
+        AnswerKind::Cases => "cases --format json".to_owned(),
     }
 }
 
@@ -170,7 +171,7 @@ fn every_answer_for_programs_has_the_version_of_its_form() {
         assert_eq!(version, Some(answer.version().into()), "{answer:?}");
         answer.version()
     });
-    assert_eq!(versions, [2, 1, 2, 2, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(versions, [2, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1]);
 }
 
 /// The last columns of each table of a run, and those that `list --columns` names for it.

@@ -81,6 +81,9 @@ pub const COMPARISONS: OfferedFormats = &[
 pub const FIDELITY: OfferedFormats =
     &[TEXT, DOCUMENT, (Format::Markdown, "The tables in Markdown")];
 
+/// Those of cases.
+pub const CASES: OfferedFormats = &[TEXT, DOCUMENT, (Format::Markdown, "One table in Markdown")];
+
 /// Those of experiments.
 pub const EXPERIMENTS: OfferedFormats = &[
     (Format::Human, "Tables and verdicts as text"),

@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cases;
 pub mod choice;
 pub mod comparison;
 pub mod difference;

@@ -21,7 +21,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "sim", "sweep", "list", "build", "check", "bundle", "convert",
         ],
     ),
-    ("Explain", &["explain", "hunt", "diff", "trace"]),
+    ("Explain", &["explain", "hunt", "cases", "diff", "trace"]),
     (
         "Compare and choose",
         &[
@@ -220,6 +220,13 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
                 "look for a load that breaks it",
             ),
             ("runslice hunt mlfq --trials 20 --property 'wait < 5s'", ""),
+        ],
+    ),
+    (
+        "cases",
+        &[
+            ("runslice cases", "the bugs, and what is known of each here"),
+            ("runslice cases lavd-reenq --programs built", ""),
         ],
     ),
     (
