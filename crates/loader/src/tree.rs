@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use folder::OwnFolder;
 use model::user_space::SchedExt;
-use model::{CpuTimes, MachineSpec, Nanos};
+use model::{CpuGroups, CpuId, CpuTimes, MachineSpec, Nanos, Places};
 use rustix::fs::AtFlags;
 
 use crate::anchor::Anchor;
@@ -70,13 +70,14 @@ impl FolderTree {
         for name in ["sys/fs/bpf", "run/scx", "proc/self", "sys/fs/cgroup", loopback] {
             tree.anchor.make_folders(Path::new(name))?;
         }
-        for cpu in 0..shown.machine.cpus {
-            tree.cpu(&shown.machine, cpu)?;
+        let places = shown.machine.places();
+        for cpu in (0..shown.machine.cpus).map(CpuId) {
+            tree.cpu(&places, cpu)?;
         }
         tree.cpus(&shown.machine)?;
-        tree.nodes(&shown.machine)?;
+        tree.nodes(&places)?;
         tree.kernel(shown)?;
-        tree.proc(&shown.machine)?;
+        tree.proc(&shown.machine, &places)?;
         for (path, _) in &shown.cgroups {
             tree.cgroup(path)?;
         }
@@ -129,12 +130,11 @@ impl FolderTree {
         self.put(path, format!("{text}\n").as_bytes())
     }
 
-    fn cpu(&self, machine: &MachineSpec, cpu: u16) -> io::Result<()> {
+    fn cpu(&self, places: &Places, cpu: CpuId) -> io::Result<()> {
         let base = format!("sys/devices/system/cpu/cpu{cpu}");
-        let smt = machine.smt.max(1);
-        let (node, core) = (cpu / machine.node_size(), cpu / smt);
-        let siblings = group(machine, cpu, smt);
-        let in_node = group(machine, cpu, machine.node_size());
+        let (node, core) = (places.nodes.of(cpu), places.cores.of(cpu));
+        let siblings = group(&places.cores, cpu);
+        let in_node = group(&places.nodes, cpu);
         self.line(&format!("{base}/online"), 1)?;
         self.line(&format!("{base}/cpu_capacity"), 1024)?;
         self.line(&format!("{base}/power/pm_qos_resume_latency_us"), 0)?;
@@ -160,19 +160,19 @@ impl FolderTree {
         ] {
             self.line(&format!("{base}/topology/{name}"), value)?;
         }
-        for (index, level, kind, size, width) in [
-            (0, 1, "Data", "32K", smt),
-            (1, 1, "Instruction", "32K", smt),
-            (2, 2, "Unified", "1024K", smt),
-            (3, 3, "Unified", "32768K", machine.cache_size()),
+        for (index, level, kind, size, shared) in [
+            (0, 1, "Data", "32K", &places.cores),
+            (1, 1, "Instruction", "32K", &places.cores),
+            (2, 2, "Unified", "1024K", &places.cores),
+            (3, 3, "Unified", "32768K", &places.llcs),
         ] {
             let base = format!("{base}/cache/index{index}");
-            self.line(&format!("{base}/id"), number(machine, cpu, width))?;
+            self.line(&format!("{base}/id"), shared.of(cpu))?;
             self.line(&format!("{base}/level"), level)?;
             self.line(&format!("{base}/type"), kind)?;
             self.line(&format!("{base}/size"), size)?;
             self.line(&format!("{base}/coherency_line_size"), 64)?;
-            self.line(&format!("{base}/shared_cpu_list"), group(machine, cpu, width))?;
+            self.line(&format!("{base}/shared_cpu_list"), group(shared, cpu))?;
         }
         for name in [
             "base_frequency",
@@ -206,20 +206,17 @@ impl FolderTree {
         self.line(&format!("{policy}/energy_performance_preference"), "performance")
     }
 
-    fn nodes(&self, machine: &MachineSpec) -> io::Result<()> {
+    fn nodes(&self, places: &Places) -> io::Result<()> {
         let base = "sys/devices/system/node";
-        let nodes = machine.cpus.div_ceil(machine.node_size());
+        let nodes = places.nodes.count();
         for name in ["online", "possible", "has_cpu", "has_memory"] {
             self.line(&format!("{base}/{name}"), list(0, nodes))?;
         }
-        for node in 0..nodes {
+        for (node, cpus) in (0..nodes).zip(places.nodes.iter()) {
             let distance: Vec<_> = (0..nodes)
                 .map(|other| if other == node { "10" } else { "20" })
                 .collect();
-            let first = node * machine.node_size();
-            self.line(&format!("{base}/node{node}/cpulist"), {
-                group(machine, first, machine.node_size())
-            })?;
+            self.line(&format!("{base}/node{node}/cpulist"), ranges(cpus))?;
             self.line(&format!("{base}/node{node}/distance"), distance.join(" "))?;
         }
         Ok(())
@@ -241,7 +238,7 @@ impl FolderTree {
         self.line(&format!("boot/config-{release}"), config)
     }
 
-    fn proc(&self, machine: &MachineSpec) -> io::Result<()> {
+    fn proc(&self, machine: &MachineSpec, places: &Places) -> io::Result<()> {
         let release = release(machine);
         for (name, value) in [
             ("kernel/osrelease", release.as_str()),
@@ -284,15 +281,15 @@ impl FolderTree {
                       SwapFree:              0 kB";
         self.line("proc/meminfo", memory)?;
         let mut cpus = String::new();
-        for cpu in 0..machine.cpus {
-            let node = cpu / machine.node_size();
+        for cpu in (0..machine.cpus).map(CpuId) {
+            let node = places.nodes.of(cpu);
             let _ = writeln!(
                 cpus,
                 "processor\t: {cpu}\nvendor_id\t: runslice\ncpu family\t: 6\nmodel\t\t: 1\n\
                  model name\t: simulated\ncpu MHz\t\t: {}.000\nphysical id\t: {node}\n\
                  core id\t\t: {}\nflags\t\t: fpu tsc\n",
                 KHZ / 1000,
-                cpu / machine.smt.max(1),
+                places.cores.of(cpu),
             );
         }
         self.put("proc/cpuinfo", cpus.as_bytes())
@@ -394,22 +391,19 @@ fn list(first: u16, count: u16) -> String {
     }
 }
 
-/// Where the group of `width` CPUs within a node begins that `cpu` is in.
-fn start(machine: &MachineSpec, cpu: u16, width: u16) -> u16 {
-    let node = cpu / machine.node_size() * machine.node_size();
-    node + (cpu - node) / width * width
+/// The CPUs of a group, lowest first, as the kernel lists them: `0-3,8`.
+fn ranges(cpus: &[CpuId]) -> String {
+    let follows = |a: &CpuId, b: &CpuId| a.0 + 1 == b.0;
+    let ranges: Vec<_> = cpus
+        .chunk_by(follows)
+        .map(|part| list(part[0].0, part.len() as u16))
+        .collect();
+    ranges.join(",")
 }
 
-fn group(machine: &MachineSpec, cpu: u16, width: u16) -> String {
-    let first = start(machine, cpu, width);
-    let node_end = (cpu / machine.node_size() + 1).saturating_mul(machine.node_size());
-    list(first, width.min(node_end.min(machine.cpus) - first))
-}
-
-/// The number of that group, counted over all nodes.
-fn number(machine: &MachineSpec, cpu: u16, width: u16) -> u16 {
-    let before = cpu / machine.node_size() * machine.node_size().div_ceil(width);
-    before + (cpu % machine.node_size()) / width
+/// The CPUs that are in a group with `cpu`.
+fn group(groups: &CpuGroups, cpu: CpuId) -> String {
+    ranges(groups.with(cpu))
 }
 
 #[cfg(test)]

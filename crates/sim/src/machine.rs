@@ -173,6 +173,7 @@ impl Machine {
             tally,
         } = parts;
         let (cpus, costs) = (spec.cpus, spec.profile.costs());
+        let idle = Idle::new(&spec, &ops);
         let decisions = Decisions::new(wants);
         let are_noted = wants.has(EventKind::Callback)
             || wants.has(EventKind::Insert)
@@ -192,8 +193,8 @@ impl Machine {
             kicks: PerCpu::new(cpus, |_| Kicks::new(cpus)),
             tasks: Vec::new(),
             masks: Masks::new(cpus),
-            dsqs: Dsqs::new(cpus, cpus.div_ceil(spec.node_size())),
-            idle: Idle::new(&spec, &ops),
+            dsqs: Dsqs::new(cpus, idle.topology().nodes()),
+            idle,
             watchdog: Watchdog::new(spec.tick(), spec.hz, spec.no_watchdog),
             queue: EventQueue::new(tie_seed),
             scheds: PerSched::new(Scheduler::new(ops)),

@@ -142,7 +142,7 @@ impl Mirror {
             possible: alloc(MASK_BYTES),
             idle_cpu: alloc(MASK_BYTES),
             idle_smt: alloc(MASK_BYTES),
-            idle_nodes: (0..cpus.div_ceil(spec.node_size()))
+            idle_nodes: (0..spec.places().nodes.count())
                 .map(|_| [alloc(MASK_BYTES), alloc(MASK_BYTES)])
                 .collect(),
             none: alloc(MASK_BYTES),

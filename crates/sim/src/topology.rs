@@ -1,30 +1,66 @@
 //! Which CPUs belong together, and which of them are online.
 
-use model::{CpuId, MachineSpec};
+use model::{CpuGroups, CpuId, MachineSpec};
 
 use crate::mask::Mask;
 
-/// Cores, caches, NUMA nodes: CPUs with neighbouring numbers belong together.
+/// Cores, caches and NUMA nodes, as tables.
 #[derive(Clone)]
 pub(crate) struct Topology {
     cpus: u16,
-    threads: u16,
-    /// CPUs of a last-level cache, 1 or more.
-    llc: u16,
-    /// CPUs of a node, 1 or more.
-    node: u16,
+    has_smt: bool,
+    /// First and last hardware thread of each CPU's core: the same CPU twice if it is alone.
+    threads: Vec<[CpuId; 2]>,
+    llcs: Group,
+    nodes: Group,
     /// CPUs that are not taken away, and whether that is all.
     online: Mask,
     all_online: bool,
 }
 
+/// Caches or nodes: each CPU's number, and the CPUs of each number.
+#[derive(Clone)]
+struct Group {
+    of: Vec<u16>,
+    masks: Vec<Mask>,
+}
+
+impl Group {
+    fn new(cpus: u16, groups: &CpuGroups) -> Self {
+        let mask = |group: &Vec<CpuId>| {
+            let mut mask = Mask::empty(cpus);
+            group.iter().for_each(|&cpu| mask.insert(cpu));
+            mask
+        };
+        Self {
+            of: (0..cpus).map(|cpu| groups.of(CpuId(cpu))).collect(),
+            masks: groups.iter().map(mask).collect(),
+        }
+    }
+
+    #[inline]
+    fn number(&self, cpu: CpuId) -> u16 {
+        self.of[cpu.index()]
+    }
+
+    fn mask(&self, cpu: CpuId) -> &Mask {
+        &self.masks[usize::from(self.number(cpu))]
+    }
+}
+
 impl Topology {
     pub fn new(spec: &MachineSpec) -> Self {
+        let places = spec.places();
+        let ends = |cpu| {
+            let core = places.cores.with(CpuId(cpu));
+            [core[0], core[core.len() - 1]]
+        };
         Self {
             cpus: spec.cpus,
-            threads: spec.smt.max(1),
-            llc: spec.cache_size(),
-            node: spec.node_size(),
+            has_smt: spec.smt > 1,
+            threads: (0..spec.cpus).map(ends).collect(),
+            llcs: Group::new(spec.cpus, &places.llcs),
+            nodes: Group::new(spec.cpus, &places.nodes),
             online: Mask::all(spec.cpus),
             all_online: true,
         }
@@ -32,53 +68,46 @@ impl Topology {
 
     /// Whether cores have several hardware threads.
     pub fn has_smt(&self) -> bool {
-        self.threads > 1
+        self.has_smt
     }
 
-    /// The CPUs of `cpu`'s core.
+    /// The CPUs of `cpu`'s core, lowest first.
+    #[inline]
     pub fn core(&self, cpu: CpuId) -> impl Iterator<Item = CpuId> + use<> {
-        self.block(cpu, self.threads)
+        let [first, last] = self.threads[cpu.index()];
+        let other = (first != last).then_some(last);
+        std::iter::once(first).chain(other)
     }
 
     /// CPUs that share a last-level cache with `cpu`, and are online.
     pub fn llc(&self, cpu: CpuId) -> Mask {
-        self.online_of(self.block(cpu, self.llc))
+        self.llcs.mask(cpu).and(&self.online)
     }
 
     /// CPUs of `cpu`'s node that are online.
     pub fn near(&self, cpu: CpuId) -> Mask {
-        self.online_of(self.block(cpu, self.node))
+        self.nodes.mask(cpu).and(&self.online)
     }
 
     /// CPUs of `node` that exist; none if there is no such node.
     pub fn node(&self, node: u16) -> Mask {
-        let first = u32::from(node) * u32::from(self.node);
-        let mut mask = Mask::empty(self.cpus);
-        if let Ok(first) = u16::try_from(first)
-            && first < self.cpus
-        {
-            let block = self.block(CpuId(first), self.node);
-            block.for_each(|cpu| mask.insert(cpu));
-        }
-        mask
+        let mask = self.nodes.masks.get(usize::from(node)).cloned();
+        mask.unwrap_or_else(|| Mask::empty(self.cpus))
     }
 
     /// The number of `cpu`'s node.
     #[inline]
     pub fn node_of(&self, cpu: CpuId) -> u16 {
-        if cpu.0 < self.node {
-            return 0;
-        }
-        cpu.0 / self.node
+        self.nodes.number(cpu)
     }
 
     /// How many nodes there are.
     pub fn nodes(&self) -> u16 {
-        self.cpus.div_ceil(self.node)
+        self.nodes.masks.len() as u16
     }
 
     pub fn share_cache(&self, a: CpuId, b: CpuId) -> bool {
-        a.0 / self.llc == b.0 / self.llc
+        self.llcs.number(a) == self.llcs.number(b)
     }
 
     pub fn online(&self) -> &Mask {
@@ -121,18 +150,6 @@ impl Topology {
         let first = self.online.first().expect("one CPU is always online");
         let differ = |cpu: CpuId| self.llc(cpu).count() != self.near(cpu).count();
         self.near(first).count() < self.online.count() && self.online.iter().any(differ)
-    }
-
-    fn block(&self, cpu: CpuId, size: u16) -> impl Iterator<Item = CpuId> + use<> {
-        let first = cpu.0 / size * size;
-        (first..first.saturating_add(size).min(self.cpus)).map(CpuId)
-    }
-
-    fn online_of(&self, cpus: impl Iterator<Item = CpuId>) -> Mask {
-        let mut mask = Mask::empty(self.cpus);
-        cpus.filter(|&cpu| self.online.has(cpu))
-            .for_each(|cpu| mask.insert(cpu));
-        mask
     }
 }
 

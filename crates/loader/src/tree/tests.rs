@@ -60,11 +60,17 @@ fn groups_end_where_their_node_ends() {
         node: 5,
         ..MachineSpec::default()
     };
-    assert_eq!(group(&machine, 4, 2), "4");
-    assert_eq!(group(&machine, 5, 2), "5-6");
-    assert_eq!(group(&machine, 6, 5), "5-6");
-    let numbers: Vec<_> = (0..7).map(|cpu| number(&machine, cpu, 2)).collect();
-    assert_eq!(numbers, [0, 0, 1, 1, 2, 3, 3]);
+    let places = machine.places();
+    assert_eq!(group(&places.llcs, CpuId(4)), "4");
+    assert_eq!(group(&places.llcs, CpuId(5)), "5-6");
+    assert_eq!(group(&places.nodes, CpuId(6)), "5-6");
+}
+
+#[test]
+fn a_group_that_is_no_block_is_listed_as_the_kernel_does() {
+    let halves = [0, 1, 4, 5, 6, 9].map(CpuId);
+    assert_eq!(ranges(&halves), "0-1,4-6,9");
+    assert_eq!(ranges(&[]), "");
 }
 
 #[test]

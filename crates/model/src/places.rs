@@ -1,0 +1,114 @@
+//! Which CPUs of a machine belong together.
+
+use crate::{CpuId, MachineSpec};
+
+/// CPUs in groups that are numbered from zero: cores, caches or nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuGroups {
+    of: Vec<u16>,
+    groups: Vec<Vec<CpuId>>,
+}
+
+/// The cores, last-level caches and nodes of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// By core: its hardware threads.
+    pub cores: CpuGroups,
+    /// By last-level cache.
+    pub llcs: CpuGroups,
+    /// By NUMA node.
+    pub nodes: CpuGroups,
+}
+
+impl CpuGroups {
+    /// The groups in which each CPU has the number that `of` says. Numbers have no gaps.
+    #[must_use]
+    pub fn new(of: Vec<u16>) -> Self {
+        let count = of.iter().max().map_or(0, |last| usize::from(*last) + 1);
+        let mut groups = vec![Vec::new(); count];
+        for (cpu, group) in (0..).map(CpuId).zip(&of) {
+            groups[usize::from(*group)].push(cpu);
+        }
+        Self { of, groups }
+    }
+
+    /// Groups of `size` neighbours each within nodes of `node` CPUs; the last of a node may be
+    /// smaller.
+    fn blocks(cpus: u16, node: u16, size: u16) -> Self {
+        let (node, size) = (node.max(1), size.max(1));
+        let number = |cpu| cpu / node * node.div_ceil(size) + cpu % node / size;
+        Self::new((0..cpus).map(number).collect())
+    }
+
+    /// The number of `cpu`'s group.
+    ///
+    /// # Panics
+    /// If the machine has no such CPU.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, cpu: CpuId) -> u16 {
+        self.of[cpu.index()]
+    }
+
+    /// The CPUs of the group that `cpu` is in, lowest first.
+    ///
+    /// # Panics
+    /// If the machine has no such CPU.
+    #[inline]
+    #[must_use]
+    pub fn with(&self, cpu: CpuId) -> &[CpuId] {
+        &self.groups[usize::from(self.of(cpu))]
+    }
+
+    /// The CPUs of each group.
+    pub fn iter(&self) -> std::slice::Iter<'_, Vec<CpuId>> {
+        self.groups.iter()
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn count(&self) -> u16 {
+        u16::try_from(self.groups.len()).unwrap_or(u16::MAX)
+    }
+}
+
+impl MachineSpec {
+    /// The machine's cores, caches and nodes.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        let blocks = |size| CpuGroups::blocks(self.cpus, self.node_size(), size);
+        Places {
+            cores: blocks(self.smt),
+            llcs: blocks(self.cache_size()),
+            nodes: blocks(self.node_size()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_end_with_their_node_and_are_counted_over_all() {
+        let places = MachineSpec {
+            cpus: 7,
+            smt: 2,
+            node: 5,
+            ..MachineSpec::default()
+        }
+        .places();
+        assert_eq!(places.cores.with(CpuId(4)), [CpuId(4)]);
+        assert_eq!(places.cores.with(CpuId(5)), [CpuId(5), CpuId(6)]);
+        let cores: Vec<_> = (0..7).map(|cpu| places.cores.of(CpuId(cpu))).collect();
+        assert_eq!(cores, [0, 0, 1, 1, 2, 3, 3]);
+        assert_eq!((places.nodes.count(), places.llcs.count()), (2, 2));
+    }
+
+    #[test]
+    fn a_group_need_not_be_neighbours() {
+        let halves = CpuGroups::new(vec![0, 1, 0, 1]);
+        assert_eq!(halves.with(CpuId(0)), [CpuId(0), CpuId(2)]);
+        assert_eq!(halves.iter().count(), 2);
+    }
+}
