@@ -23,6 +23,7 @@ mod first_turn;
 mod goodness;
 mod guard;
 mod hand_over;
+mod hardware;
 mod hooks;
 mod hotplug;
 mod immed;

@@ -16,6 +16,7 @@ const TWO: MachineSpec = MachineSpec {
     profile: model::Profile::Ideal,
     tick_skew_ns: 0,
     no_watchdog: false,
+    hardware: None,
 };
 
 fn spec(set: &[(&str, &str)], policy: &str, machine: &MachineSpec, workload: &str) -> RunSpec {

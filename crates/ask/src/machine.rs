@@ -1,6 +1,6 @@
 //! The machine that a question asks for, as changes to the one of a workload or bundle.
 
-use model::{Advised, Kernel, MachineSpec};
+use model::{Advised, CAPACITY_ONE, Hardware, Kernel, MachineSpec, SmtShare};
 
 use crate::error::UsageError;
 use crate::profile;
@@ -23,12 +23,22 @@ pub struct MachineChange {
     pub kernel: Option<Kernel>,
     /// Name or file of the profile.
     pub profile: Option<String>,
+    /// What a task keeps of its rate while the other thread of its core executes.
+    pub smt_share: Option<SmtShare>,
 }
 
 /// Most CPUs of a simulated machine.
 pub const CPUS_MAX: u16 = 1024;
 /// Most hardware threads of a core.
 pub const SMT_MAX: u16 = 2;
+
+/// Reads what threads of one core leave each other.
+///
+/// # Errors
+/// When it is no share.
+pub fn parse_smt_share(text: &str) -> Result<SmtShare, String> {
+    SmtShare::parse(text).ok_or_else(|| "give low, typical, high, or a number of 0.1 to 1".into())
+}
 
 /// Reads a tick rate that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
 ///
@@ -64,9 +74,12 @@ impl MachineChange {
                 .into());
             }
         }
+        let smt = self.smt.unwrap_or(asked.smt);
+        let hardware = self.hardware(cpus, smt, asked.hardware.as_deref())?;
         Ok(MachineSpec {
             cpus,
-            smt: self.smt.unwrap_or(asked.smt),
+            smt,
+            hardware: hardware.map(Box::new),
             llc: self.llc.unwrap_or(asked.llc),
             node: self.node.unwrap_or(asked.node),
             hz: self.hz.unwrap_or(asked.hz),
@@ -74,6 +87,42 @@ impl MachineChange {
             profile: profile.unwrap_or_else(|| asked.profile.clone()),
             ..asked.clone()
         })
+    }
+
+    /// How the CPUs differ that were asked to differ as `asked` says.
+    fn hardware(
+        &self,
+        cpus: u16,
+        smt: u16,
+        asked: Option<&Hardware>,
+    ) -> Result<Option<Hardware>, UsageError> {
+        let alike = Hardware::of_capacities(&vec![CAPACITY_ONE; cpus.into()]);
+        let mut hardware = match asked {
+            Some(asked) if asked.cpus.len() == usize::from(cpus) => Some(asked.clone()),
+            // CPUs that are alike can be more or fewer.
+            Some(asked) if asked.classes == alike.classes => Some(Hardware {
+                smt: asked.smt,
+                ..alike.clone()
+            }),
+            Some(asked) => {
+                let known = asked.cpus.len();
+                return Err(UsageError::new(Advised::new(
+                    format!("`--cpus {cpus}`: the speeds of {known} CPUs are given"),
+                    format!("leave out `--cpus`, or give {cpus} capacities in the workload"),
+                )));
+            }
+            None => None,
+        };
+        if let Some(share) = self.smt_share {
+            if smt < 2 {
+                return Err(UsageError::new(Advised::new(
+                    "`--smt-share`: each core has one thread",
+                    "give --smt 2, too",
+                )));
+            }
+            hardware.get_or_insert(alike).smt = Some(share);
+        }
+        Ok(hardware)
     }
 }
 
@@ -117,5 +166,50 @@ mod tests {
         assert_eq!(advice.as_deref(), Some("give at most 4, or more --cpus"));
         let same = MachineChange::default().change(&none, &asked);
         assert_eq!(same.unwrap(), asked);
+    }
+
+    #[test]
+    fn cpus_whose_speeds_are_given_can_be_no_more_and_no_fewer() {
+        let none = Services::default();
+        let differ = MachineSpec {
+            cpus: 2,
+            hardware: Some(Box::new(Hardware::of_capacities(&[1024, 512]))),
+            ..MachineSpec::default()
+        };
+        let change = MachineChange {
+            cpus: Some(4),
+            ..MachineChange::default()
+        };
+        let said = crate::Error::from(change.change(&none, &differ).unwrap_err());
+        assert_eq!(
+            said.to_string(),
+            "`--cpus 4`: the speeds of 2 CPUs are given"
+        );
+        let same = MachineChange::default().change(&none, &differ).unwrap();
+        assert_eq!(same, differ);
+    }
+
+    #[test]
+    fn threads_of_a_core_leave_each_other_a_share_where_there_are_threads() {
+        let none = Services::default();
+        let change = |smt| MachineChange {
+            smt: Some(smt),
+            smt_share: Some(SmtShare::all(614)),
+            ..MachineChange::default()
+        };
+        let asked = MachineSpec::default();
+        let machine = change(2).change(&none, &asked).unwrap();
+        assert_eq!(
+            machine.hardware.as_ref().unwrap().smt,
+            Some(SmtShare::all(614))
+        );
+        let more = MachineChange {
+            cpus: Some(8),
+            ..MachineChange::default()
+        };
+        let more = more.change(&none, &machine).unwrap();
+        assert_eq!(more.hardware.unwrap().cpus.len(), 8);
+        let said = crate::Error::from(change(1).change(&none, &asked).unwrap_err());
+        assert_eq!(said.to_string(), "`--smt-share`: each core has one thread");
     }
 }

@@ -181,6 +181,7 @@ impl Outcome {
             callbacks: 0,
             starved: Vec::new(),
             excused: None,
+            hardware: None,
             growing: Vec::new(),
             blocked: Vec::new(),
             watchdog: None,

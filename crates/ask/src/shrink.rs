@@ -353,6 +353,10 @@ fn plainer_machine(case: &Case) -> Vec<Case> {
             ..now.clone()
         },
         MachineSpec {
+            hardware: None,
+            ..now.clone()
+        },
+        MachineSpec {
             smt: 1,
             ..now.clone()
         },

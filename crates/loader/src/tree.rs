@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use folder::OwnFolder;
 use model::user_space::SchedExt;
-use model::{CpuGroups, CpuId, CpuTimes, MachineSpec, Nanos, Places};
+use model::{CAPACITY_ONE, CpuGroups, CpuId, CpuTimes, MachineSpec, Nanos, Places};
 use rustix::fs::AtFlags;
 
 use crate::anchor::Anchor;
@@ -72,7 +72,7 @@ impl FolderTree {
         }
         let places = shown.machine.places();
         for cpu in (0..shown.machine.cpus).map(CpuId) {
-            tree.cpu(&places, cpu)?;
+            tree.cpu(&shown.machine, &places, cpu)?;
         }
         tree.cpus(&shown.machine)?;
         tree.nodes(&places)?;
@@ -130,13 +130,15 @@ impl FolderTree {
         self.put(path, format!("{text}\n").as_bytes())
     }
 
-    fn cpu(&self, places: &Places, cpu: CpuId) -> io::Result<()> {
+    fn cpu(&self, machine: &MachineSpec, places: &Places, cpu: CpuId) -> io::Result<()> {
         let base = format!("sys/devices/system/cpu/cpu{cpu}");
         let (node, core) = (places.nodes.of(cpu), places.cores.of(cpu));
         let siblings = group(&places.cores, cpu);
         let in_node = group(&places.nodes, cpu);
         self.line(&format!("{base}/online"), 1)?;
-        self.line(&format!("{base}/cpu_capacity"), 1024)?;
+        let hardware = machine.hardware.as_ref();
+        let capacity = hardware.map_or(CAPACITY_ONE, |it| it.class(cpu.0).told());
+        self.line(&format!("{base}/cpu_capacity"), capacity)?;
         self.line(&format!("{base}/power/pm_qos_resume_latency_us"), 0)?;
         self.line(&format!("{base}/acpi_cppc/highest_perf"), 100)?;
         let of_node = format!("sys/devices/system/node/node{node}");

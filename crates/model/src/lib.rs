@@ -11,6 +11,7 @@ mod exit;
 pub mod file;
 mod fnv;
 pub mod growth;
+mod hardware;
 mod id;
 mod machine;
 mod places;
@@ -38,6 +39,7 @@ pub use event::{
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;
+pub use hardware::{CAPACITY_ONE, CpuClass, Hardware, RATE_ONE, SmtShare};
 pub use id::{CpuId, PerCpu, TaskId};
 pub use machine::{CPUS_MAX, Kernel, MachineSpec};
 pub use places::{CpuGroups, Places};
@@ -47,8 +49,8 @@ pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use snapshot::Snapshot;
 pub use spec::{
-    Blocked, CpuTimes, Excused, GrowingQueue, PolicySpec, Program, Recorded, SetUp, SetUpTime,
-    Starved, Summary, TaskTimes,
+    Blocked, CpuTimes, CpuUse, Excused, GrowingQueue, HardwareUse, PolicySpec, Program, Recorded,
+    SetUp, SetUpTime, Starved, Summary, TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Nanos, Profile};
+use crate::{Hardware, Nanos, Profile};
 
 /// Which kernel's sched_ext behaviour the machine has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -131,6 +131,9 @@ pub struct MachineSpec {
     /// `sched_ext`. No kernel with it does that: its watchdog ends such a policy.
     #[serde(skip_serializing_if = "is_false")]
     pub no_watchdog: bool,
+    /// How its CPUs differ; `None`: they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<Box<Hardware>>,
 }
 
 impl Default for MachineSpec {
@@ -146,6 +149,7 @@ impl Default for MachineSpec {
             profile: Profile::default(),
             tick_skew_ns: 0,
             no_watchdog: false,
+            hardware: None,
         }
     }
 }

@@ -102,6 +102,50 @@ pub struct TaskTimes {
     pub sleep: Nanos,
 }
 
+/// Work done on a machine whose CPUs differ. Work is time on a CPU of capacity 1024 that has its
+/// core to itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HardwareUse {
+    /// One entry a CPU.
+    pub cpus: Vec<CpuUse>,
+    /// By name, in the order of the workload.
+    pub groups: Vec<(String, CpuUse)>,
+}
+
+/// Work that a CPU did, or that was done for a group of tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuUse {
+    /// Work done, rounded down.
+    pub work: Nanos,
+    /// Time in which it was done.
+    pub executed: Nanos,
+    /// The part of that time in which the other thread of the core executed, too.
+    pub shared: Nanos,
+}
+
+impl CpuUse {
+    /// Work done in the time in which it was done, in thousandths: the mean rate.
+    #[must_use]
+    pub fn rate_permille(&self) -> u64 {
+        let executed = u128::from(self.executed.get()).max(1);
+        (u128::from(self.work.get()) * 1000 / executed) as u64
+    }
+}
+
+impl HardwareUse {
+    /// All CPUs together.
+    #[must_use]
+    pub fn total(&self) -> CpuUse {
+        let mut all = CpuUse::default();
+        for cpu in &self.cpus {
+            all.work += cpu.work;
+            all.executed += cpu.executed;
+            all.shared += cpu.shared;
+        }
+        all
+    }
+}
+
 /// A task that the policy did not let run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Starved {
@@ -174,6 +218,8 @@ pub struct Summary {
     pub starved: Vec<Starved>,
     /// Such tasks of a run that was looked at once more, and found to be nobody's fault.
     pub excused: Option<Excused>,
+    /// What CPUs did and what was done for tasks, on a machine whose CPUs differ.
+    pub hardware: Option<HardwareUse>,
     /// Queues of messages that still grew at the end.
     pub growing: Vec<GrowingQueue>,
     /// Tasks that wait for a lock at the end.

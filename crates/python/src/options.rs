@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ask::error::UsageError;
 use ask::kernel;
-use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_hz};
+use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_hz, parse_smt_share};
 use ask::policy::{Preparation, setting, setup};
 use ask::program::ProgramOptions;
 use ask::workload_arg::{parse_duration, parse_scale};
@@ -181,6 +181,7 @@ impl<'py> Options<'py> {
             hz: self.parsed("hz", parse_hz)?,
             kernel: self.parsed("kernel", kernel::parse)?,
             profile: self.text("profile")?,
+            smt_share: self.parsed("smt_share", parse_smt_share)?,
         })
     }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_hz};
+use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_hz, parse_smt_share};
 use clap::Args;
-use model::Kernel;
+use model::{Kernel, SmtShare};
 
 use crate::{kernel, profile};
 
@@ -47,6 +47,12 @@ pub struct MachineOptions {
     /// Built-in workloads, and files that name no profile, have `ideal`. See docs/profiles.md.
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
+
+    /// What a task keeps of its speed while the other thread of its core executes, too: low (0.5),
+    /// typical (0.6), high (0.68), or a number of 0.1 to 1. Default: as in the workload or bundle,
+    /// else all of it.
+    #[arg(long, value_name = "NAME|SHARE", value_parser = parse_smt_share)]
+    smt_share: Option<SmtShare>,
 }
 
 impl MachineOptions {
@@ -66,6 +72,7 @@ impl MachineOptions {
             hz: self.hz,
             kernel: self.kernel,
             profile: self.profile.clone(),
+            smt_share: self.smt_share,
         }
     }
 }

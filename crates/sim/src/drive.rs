@@ -55,9 +55,10 @@ impl Machine {
         self.queue
             .tell_soon(self.tasks.len() > MANY_TASKS, has_many_cpus);
         // One test for what few runs have.
-        let is_watched = self.program.is_some() || audience.watches();
+        let is_watched = self.program.is_some() || audience.watches() || self.couples_cpus();
+        let is_plain = !is_watched && self.speeds.is_none();
         self.ticks_pass =
-            self.ledger.costs().is_some() && !is_watched && !audience.samples() && !STOPS;
+            self.ledger.costs().is_some() && is_plain && !audience.samples() && !STOPS;
         loop {
             if STOPS && !self.is_halted() && self.queue.is_quiet_until(time) {
                 return Ok(!self.queue.is_empty());
@@ -85,7 +86,7 @@ impl Machine {
             }
             self.handle(vm, cpu, what)?;
             if is_watched {
-                self.look_around(vm, audience);
+                self.look_around(vm, cpu, audience);
             }
             if self.has_recorded(PORTION) {
                 self.hand_over(vm, audience);
@@ -100,9 +101,11 @@ impl Machine {
         Ok(false)
     }
 
-    /// Lets those look who want to see the machine after each event.
+    /// Lets those look who want to see the machine after each event, which was one of `cpu`.
     #[cold]
-    fn look_around(&mut self, vm: &mut Vm, audience: &mut Audience<'_>) {
+    fn look_around(&mut self, vm: &mut Vm, cpu: CpuId, audience: &mut Audience<'_>) {
+        self.settle(self.turn.exec);
+        self.settle(cpu);
         if self.program.is_some() {
             self.look_at_program(vm);
         }

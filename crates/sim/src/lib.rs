@@ -64,6 +64,7 @@ mod sched;
 mod schedulers;
 mod setup;
 mod sorted;
+mod speed;
 mod tally;
 mod target;
 mod task;
@@ -78,7 +79,7 @@ pub mod work;
 
 pub use bpf::Backend;
 use bpf::{Image, InstanceError, LoadError, SetError, SetUpError};
-use model::{Advice, CPUS_MAX, MachineSpec, Nanos, PolicySpec};
+use model::{Advice, Advised, CPUS_MAX, MachineSpec, Nanos, PolicySpec};
 use workload::{Arrival, Group, Operation, RunSpec, Step};
 
 pub use crate::checkpoint::{Checkpoint, ResumedRun};
@@ -130,6 +131,9 @@ pub enum Error {
     /// The tasks need more memory than the region of kernel objects has.
     #[error("too many tasks")]
     Memory(#[from] bpf::OutOfMemory),
+    /// CPUs that cannot differ so.
+    #[error(transparent)]
+    Hardware(Advised),
     /// A machine that cannot be.
     #[error("{what} is {value}")]
     Machine {
@@ -167,6 +171,7 @@ impl Advice for Error {
             Self::Program(error) => error.advice(),
             Self::Mirror(error) => error.advice(),
             Self::Machine { expected, .. } => Some(format!("expected {expected}")),
+            Self::Hardware(error) => error.advice(),
             Self::SetUpFailed { .. } | Self::Memory(_) => None,
         }
     }
@@ -297,6 +302,9 @@ pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
             "a multiple of the threads a core",
         );
     }
+    let hardware = machine.hardware.as_ref();
+    let checked = hardware.map(|it| it.check(machine.cpus));
+    checked.transpose().map_err(Error::Hardware)?;
     Ok(())
 }
 

@@ -40,6 +40,7 @@ use crate::program::HeldProgram;
 use crate::queue::EventQueue;
 use crate::schedulers::PerSched;
 use crate::setup::SetupPlan;
+use crate::speed::Speeds;
 use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;
 use crate::turn::Turn;
@@ -83,6 +84,8 @@ pub struct Machine {
     /// Ticks need not go through the queue where nothing else happens; see [`crate::tick`]. Written
     /// when a run begins, by [`crate::drive`] alone.
     pub(crate) ticks_pass: bool,
+    /// How fast CPUs work, if they differ; see [`crate::speed`].
+    pub(crate) speeds: Option<Box<Speeds>>,
     /// Where programs are attached; see [`crate::places`].
     pub(crate) hooked: Places,
     /// What is known of callbacks made; see [`crate::ops`].
@@ -174,6 +177,8 @@ impl Machine {
         } = parts;
         let (cpus, costs) = (spec.cpus, spec.profile.costs());
         let idle = Idle::new(&spec, &ops);
+        let hardware = spec.hardware.as_deref();
+        let speeds = hardware.map(|it| Box::new(Speeds::new(it, idle.topology(), cpus)));
         let decisions = Decisions::new(wants);
         let are_noted = wants.has(EventKind::Callback)
             || wants.has(EventKind::Insert)
@@ -219,6 +224,7 @@ impl Machine {
             idleness: Idleness::new(),
             halted: false,
             ticks_pass: false,
+            speeds,
             hooked: Places::default(),
             wants,
             out: Vec::new(),
@@ -418,7 +424,9 @@ impl Machine {
             let mut arrival = self.now;
             if let Some(costs) = self.ledger.costs() {
                 let sender = self.cpus[self.turn.exec].owed_ps();
-                arrival = arrival + Nanos::new((sender + costs.ipi_flight) / 1_000);
+                let flight = costs.ipi_flight;
+                let sent = self.lasting(self.turn.exec, Nanos::new(sender));
+                arrival = arrival + Nanos::new((sent.get() + flight) / 1_000);
                 self.charge_interrupt(cpu, |costs| costs.ipi_handler);
             }
             let when = arrival.max(self.cpus[cpu].busy_until);
@@ -470,7 +478,8 @@ impl Machine {
         let task = self.task_mut(id);
         let delta = task.charge(clock);
         if task.class == Class::Dl {
-            self.charge_deadline(id, delta);
+            let cpu = task.cpu;
+            self.charge_deadline(id, self.scaled_by_speed(cpu, delta));
         }
         self.touch(id, stale::SLICE | stale::TIME);
     }
@@ -481,10 +490,15 @@ impl Machine {
         let state = &mut self.cpus[cpu];
         debug_assert!(state.executing_since.is_none() && state.occupant.task().is_some());
         state.executing_since = Some(self.now);
+        let occupant = state.occupant.task();
+        let left = match occupant.filter(|_| self.speeds.is_some()) {
+            Some(id) => self.begin_at_rate(cpu, id),
+            None => left,
+        };
         let end = self.now + left;
         // A timer that comes before is moved when it comes: whatever interrupts a task many times
         // would else leave a stale one in the queue each time.
-        if end < state.work_timer || left.is_zero() {
+        if end < self.cpus[cpu].work_timer || left.is_zero() {
             self.arm_work_timer(cpu, end);
         }
     }
@@ -507,7 +521,12 @@ impl Machine {
         let (Some(since), Some(id)) = (state.executing_since, state.occupant.task()) else {
             return false;
         };
-        let end = since + self.task(id).work_left;
+        let left = if self.speeds.is_some() {
+            self.left_at_rate(cpu, id)
+        } else {
+            self.task(id).work_left
+        };
+        let end = since + left;
         if end == self.now {
             return true;
         }
@@ -526,6 +545,9 @@ impl Machine {
         let Some(id) = state.occupant.task() else {
             return;
         };
+        if self.speeds.is_some() {
+            return self.book_work(cpu, id, since);
+        }
         let done = self.now.since(since);
         let task = self.task_mut(id);
         assert!(done <= task.work_left, "more work done than there was");
@@ -539,6 +561,7 @@ impl Machine {
             return;
         }
         self.stop_executing(cpu);
+        let span = self.lasting(cpu, span);
         let now = self.now;
         let state = &mut self.cpus[cpu];
         let begin = state.busy_until.max(now);
@@ -636,6 +659,7 @@ impl Machine {
         let mut overhead = Nanos::ZERO;
         if self.ledger.costs().is_some() {
             overhead = self.switch_overhead(cpu, prev.curr());
+            overhead = self.lasting(cpu, overhead);
             self.begin_overhead(cpu, overhead);
         }
         if self.wants(EventKind::Switch) {

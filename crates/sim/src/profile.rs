@@ -263,7 +263,8 @@ impl Machine {
         if !topology.share_cache(cpu, from) {
             refill += Costs::refill(llc.0, llc.1, footprint);
         }
-        task.work_left += Nanos::new(refill / PS);
+        let work = self.work_of(cpu, id, Nanos::new(refill / PS));
+        self.tasks[id.index()].work_left += work;
         self.ledger.kinds.refills += refill / PS * PS;
     }
 

@@ -363,6 +363,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         printed,
         starved,
         excused: None,
+        hardware: machine.hardware_use(),
         growing,
         blocked: machine.work.blocked(),
         watchdog: machine.watchdog_timeout(),

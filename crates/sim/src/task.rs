@@ -7,6 +7,7 @@ use crate::dsq::DsqIndex;
 use crate::flags::{self, enq};
 use crate::mask::MaskId;
 use crate::schedulers::SchedId;
+use crate::speed::Pace;
 
 /// Scheduling classes, most urgent first (`kernel/sched/sched.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,6 +166,8 @@ pub struct Seldom {
     pub warm_on: Option<CpuId>,
     /// Bytes that it uses of a cache.
     pub footprint: u64,
+    /// Its work in detail, on a machine whose CPUs differ.
+    pub pace: Option<Box<Pace>>,
 }
 
 /// A task.
@@ -299,6 +302,7 @@ impl Task {
             reported: None,
             warm_on: None,
             footprint: 0,
+            pace: None,
         };
         Self {
             seldom: Box::new(seldom),

@@ -253,6 +253,7 @@ impl Machine {
             callbacks: 0,
             starved: Vec::new(),
             excused: None,
+            hardware: None,
             growing: Vec::new(),
             blocked: Vec::new(),
             watchdog: None,

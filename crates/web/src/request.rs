@@ -41,6 +41,7 @@ pub struct Request {
     workload: Option<String>,
     cpus: Option<u16>,
     smt: Option<u16>,
+    smt_share: Option<String>,
     hz: Option<u32>,
     kernel: Option<String>,
     profile: Option<String>,
@@ -143,6 +144,7 @@ impl Request {
         let schedulers = self.policies.iter().map(|it| policy::open(services, it));
         let duration = self.duration.as_deref().map(workload_arg::parse_duration);
         let kernel = self.kernel.as_deref().map(ask::kernel::parse);
+        let smt_share = self.smt_share.as_deref().map(ask::machine::parse_smt_share);
         Ok(Simulate {
             schedulers: schedulers.collect::<anyhow::Result<_>>()?,
             load: self
@@ -155,6 +157,7 @@ impl Request {
                 hz: self.hz,
                 kernel: kernel.transpose().map_err(anyhow::Error::msg)?,
                 profile: self.profile.clone(),
+                smt_share: smt_share.transpose().map_err(anyhow::Error::msg)?,
                 ..MachineChange::default()
             },
             seed: self.seed,
@@ -172,6 +175,7 @@ impl Request {
             ("--workload", self.workload.clone()),
             ("--cpus", self.cpus.map(|it| it.to_string())),
             ("--smt", self.smt.map(|it| it.to_string())),
+            ("--smt-share", self.smt_share.clone()),
             ("--hz", self.hz.map(|it| it.to_string())),
             ("--kernel", self.kernel.clone()),
             ("--profile", self.profile.clone()),

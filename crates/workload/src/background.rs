@@ -57,6 +57,7 @@ fn threads(kind: &Background, cpus: u16) -> Group {
             CpuSet::single(CpuId(cpu.min(last)))
         }),
         footprint: Some(0),
+        mem: 0,
         body: vec![step(Operation::Loop {
             count: None,
             slot: 0,

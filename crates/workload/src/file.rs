@@ -12,6 +12,7 @@ use model::{Advised, Kernel, MachineSpec, Nanos, Profile};
 mod cgroups;
 mod declarations;
 mod devices;
+mod hardware;
 mod storage;
 mod values;
 
@@ -268,6 +269,7 @@ impl<'a> FileReader<'a> {
             let known = Kernel::ALL.map(|kernel| (kernel.name(), kernel));
             machine.kernel = self.choice(kernel, &known)?;
         }
+        machine.hardware = self.hardware(&mut table, &machine)?;
         table.finish()?;
         Ok(machine)
     }

@@ -473,6 +473,7 @@ impl RecordedLoad {
                 free_elsewhere: true,
                 background: false,
                 footprint: None,
+                mem: 0,
                 // Nothing of a task is there twice at any time, but of one.
                 body: maker.body(own, mem::take(&mut task.script)),
                 variables: 0,

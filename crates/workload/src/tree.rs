@@ -374,6 +374,8 @@ pub struct Group {
     pub background: bool,
     /// Bytes that each uses of a cache; `None`: as the machine's profile says.
     pub footprint: Option<u64>,
+    /// Percent of its work that waits for memory, on a machine whose CPUs differ.
+    pub mem: u8,
     /// What each does, before it exits.
     pub body: Vec<Step>,
     /// How many variables the body has.
@@ -399,6 +401,7 @@ impl Group {
             free_elsewhere: false,
             background: true,
             footprint: None,
+            mem: 0,
             body: Vec::new(),
             variables: 0,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Exit, Summary};
+use model::{CpuUse, Exit, HardwareUse, Summary};
 use serde::{Serialize, Serializer};
 use stats::Report;
 use stats::compare::machines;
@@ -39,12 +39,52 @@ struct Rest<'a> {
     kernel_counters: BTreeMap<&'a str, u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     spent_ns: BTreeMap<&'a str, u64>,
+    /// Left out where CPUs do not differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hardware: Option<HardwareDocument<'a>>,
     policy_counters: BTreeMap<&'a str, u64>,
     printed: &'a str,
     notes: Vec<String>,
     /// How many tasks starved to the end; left out if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     starved: Option<usize>,
+}
+
+/// Work done: time on a CPU of capacity 1024 that has its core to itself.
+#[derive(Serialize)]
+struct HardwareDocument<'a> {
+    cpus: Vec<UseDocument>,
+    groups: BTreeMap<&'a str, UseDocument>,
+}
+
+#[derive(Serialize)]
+struct UseDocument {
+    work_ns: u64,
+    executed_ns: u64,
+    /// Time in which the other thread of the core executed, too.
+    sibling_ns: u64,
+}
+
+impl From<&CpuUse> for UseDocument {
+    fn from(used: &CpuUse) -> Self {
+        Self {
+            work_ns: used.work.get(),
+            executed_ns: used.executed.get(),
+            sibling_ns: used.shared.get(),
+        }
+    }
+}
+
+impl<'a> From<&'a HardwareUse> for HardwareDocument<'a> {
+    fn from(used: &'a HardwareUse) -> Self {
+        let groups = used.groups.iter();
+        Self {
+            cpus: used.cpus.iter().map(UseDocument::from).collect(),
+            groups: groups
+                .map(|(name, it)| (name.as_str(), it.into()))
+                .collect(),
+        }
+    }
 }
 
 impl<'a> From<&'a Exit> for EndDocument<'a> {
@@ -70,6 +110,7 @@ impl<'a> From<&'a Summary> for Rest<'a> {
             spent_ns: (summary.spent.iter())
                 .map(|(kind, span)| (*kind, span.get()))
                 .collect(),
+            hardware: summary.hardware.as_ref().map(HardwareDocument::from),
             policy_counters: policy_counters
                 .map(|(name, n)| (name.as_str(), *n))
                 .collect(),

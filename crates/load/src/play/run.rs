@@ -236,6 +236,7 @@ fn summary(ending: PolicyEnding, counters: Vec<(String, u64)>, end: SimTime) -> 
         callbacks: 0,
         starved: Vec::new(),
         excused: None,
+        hardware: None,
         growing: Vec::new(),
         blocked: Vec::new(),
         watchdog: None,

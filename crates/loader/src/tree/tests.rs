@@ -67,6 +67,17 @@ fn groups_end_where_their_node_ends() {
 }
 
 #[test]
+fn a_program_finds_the_capacity_of_each_cpu() {
+    let tree = tree(MachineSpec {
+        cpus: 2,
+        hardware: Some(Box::new(model::Hardware::of_capacities(&[400, 1024]))),
+        ..MachineSpec::default()
+    });
+    let of = |cpu| read(&tree, &format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity"));
+    assert_eq!((of(0), of(1)), ("400\n".into(), "1024\n".into()));
+}
+
+#[test]
 fn a_group_that_is_no_block_is_listed_as_the_kernel_does() {
     let halves = [0, 1, 4, 5, 6, 9].map(CpuId);
     assert_eq!(ranges(&halves), "0-1,4-6,9");

@@ -59,7 +59,16 @@ pub const PROGRAM: &[&str] = &[
 pub const HEADINGS: &[(&str, &[&str])] = &[
     (
         "Machine",
-        &["cpus", "smt", "llc", "node", "hz", "kernel", "profile"],
+        &[
+            "cpus",
+            "smt",
+            "smt_share",
+            "llc",
+            "node",
+            "hz",
+            "kernel",
+            "profile",
+        ],
     ),
     ("Recording", &["cost_scale", "window"]),
     (
@@ -95,6 +104,7 @@ pub const RARE: &[&str] = &[
     "budget",
     "memory",
     "smt",
+    "smt_share",
     "llc",
     "node",
     "jobs",

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use ask::outcome::{Outcome, ROWS, Results};
 use ask::words::counted;
-use model::{MachineSpec, Nanos, Profile};
+use model::{HardwareUse, MachineSpec, Nanos, Profile};
 use stats::{ColumnValue, CounterReport, DeadlineReport, GroupReport, Millionths, SpanReport};
 use stats::{Report, TaskReport};
 
@@ -411,6 +411,26 @@ fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Resul
     lines.iter().try_for_each(|line| writeln!(to, "{line}"))
 }
 
+/// Work that CPUs did which differ.
+fn of_hardware(policy: &str, used: &HardwareUse) -> String {
+    let all = used.total();
+    let rate = all.rate_permille();
+    let mut line = format!(
+        "{policy} hardware: {} of work, mean rate {}.{:02}",
+        all.work,
+        rate / 1000,
+        rate % 1000 / 10
+    );
+    if !all.shared.is_zero() {
+        let shared = share(Millionths::of(
+            all.shared.get().into(),
+            all.executed.get().into(),
+        ));
+        line += &format!(", core shared for {shared} of the time");
+    }
+    line
+}
+
 /// The same as lines; with `is_verbose` all of them.
 #[must_use]
 pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
@@ -446,6 +466,7 @@ pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
         if is_verbose && !spent.is_empty() {
             lines.push(format!("{policy} overhead: {}", spent.join(", ")));
         }
+        lines.extend(summary.hardware.as_ref().map(|it| of_hardware(policy, it)));
         let grown = report.spans.iter().filter(|it| it.grows);
         lines.extend(grown.map(|it| {
             format!(

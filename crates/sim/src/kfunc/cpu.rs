@@ -16,14 +16,14 @@ pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_cpu_curr", "ptr(s32)", cpu_curr),
     ("scx_bpf_task_running", "bool(ptr)", task_running),
     ("scx_bpf_task_cpu", "s32(ptr)", task_cpu),
-    ("scx_bpf_cpuperf_cap", "u32(s32)", cpuperf),
-    ("scx_bpf_cpuperf_cur", "u32(s32)", cpuperf),
+    ("scx_bpf_cpuperf_cap", "u32(s32)", cpuperf_cap),
+    ("scx_bpf_cpuperf_cur", "u32(s32)", cpuperf_cur),
     ("scx_bpf_cpuperf_set", "void(s32,u32)", cpuperf_set),
     ("scx_bpf_events", "void(ptr,u64)", events),
     ("bpf_jiffies64", "", jiffies),
 ];
 
-/// `SCX_CPUPERF_ONE`: full speed, which is what every simulated CPU has.
+/// `SCX_CPUPERF_ONE`: the greatest capacity, and the highest frequency of each CPU.
 const CPUPERF_ONE: u64 = 1024;
 
 fn kick(ctx: &mut Ctx<'_>, [cpu, flags, ..]: [u64; 5]) -> Return {
@@ -110,7 +110,12 @@ fn other_task_cpu(ctx: &mut Ctx<'_>, p: u64) -> Return {
     Ok(u64::from(cpu.0))
 }
 
-fn cpuperf(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
+fn cpuperf_cap(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
+    let cpu = cpu_or_error(ctx, cpu);
+    Ok(cpu.map_or(CPUPERF_ONE, |cpu| ctx.host.told_capacity(cpu)))
+}
+
+fn cpuperf_cur(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
     cpu_or_error(ctx, cpu);
     Ok(CPUPERF_ONE)
 }

@@ -76,6 +76,7 @@ fn summary() -> Summary {
         callbacks: 0,
         starved: Vec::new(),
         excused: None,
+        hardware: None,
         growing: Vec::new(),
         blocked: Vec::new(),
         watchdog: None,

@@ -244,6 +244,9 @@ impl<'a> FileReader<'a> {
         let footprint = footprint
             .map(|value| self.integer(value, 0..=FOOTPRINT_MAX, "footprint"))
             .transpose()?;
+        let mem = table.get("mem");
+        let mem = mem.map(|value| self.integer(value, 0..=100, "mem"));
+        let mem = mem.transpose()?.unwrap_or(0);
         let expected = "operations, as \"loop(inf)[ run(1ms), sleep(2ms) ]\"";
         let body = table.require("do", "what the task does")?;
         let (body, variables) = self.body(&texts(self.source, body, expected)?)?;
@@ -261,6 +264,7 @@ impl<'a> FileReader<'a> {
             free_elsewhere: false,
             background: false,
             footprint: footprint.map(i64::unsigned_abs),
+            mem: u8::try_from(mem).expect("the range was checked"),
             body,
             variables,
         })
