@@ -240,7 +240,7 @@ fn error_of(step: fn(&mut dyn ThreadKernel) -> TurnEnd) -> String {
 #[test]
 fn a_program_that_is_busy_for_ever_and_attaches_nothing_is_an_error() {
     let error = error_of(|_| TurnEnd::Again);
-    assert!(error.contains("within 1 s of CPU time"), "{error}");
+    assert!(error.contains("within 100 ms of CPU time"), "{error}");
 }
 
 /// Loads and runs a set-up program of these instructions.

@@ -1,7 +1,7 @@
 //! Starts a program under a filter, up to its first system call.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, NulError};
+use std::ffi::{CString, NulError, OsStr};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,7 +30,7 @@ use crate::work::WorkDone;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// There is no such program.
-    #[error("{0}: {1}")]
+    #[error("{}: {_1}", model::plain::shown(_0.as_os_str().as_bytes()))]
     Program(PathBuf, io::Error),
     /// An argument or a variable of the environment has a zero byte.
     #[error("an argument: {0}")]
@@ -158,7 +158,7 @@ fn open(settings: &Settings, random: &[u8]) -> io::Result<Opened> {
 /// See [`StartError`].
 pub fn launch(
     program: &Path,
-    args: &[String],
+    args: &[&OsStr],
     settings: Settings,
 ) -> Result<(LoaderState, String), StartError> {
     let (found, program_file) = find(program)?;
@@ -169,7 +169,7 @@ pub fn launch(
     let name: String = file.into_owned();
     let mut words = vec![CString::new(program.as_os_str().as_bytes())?];
     for arg in args {
-        words.push(CString::new(arg.as_str())?);
+        words.push(CString::new(arg.as_bytes())?);
     }
     let start = Start {
         program: CString::new(found.as_os_str().as_bytes())?,

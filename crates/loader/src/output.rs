@@ -72,19 +72,21 @@ pub fn last_lines(files: &[Printed; 2]) -> String {
     let mut lines = Vec::new();
     for file in files {
         let bytes = file.end(BYTES_MAX).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let all: Vec<&str> = text.lines().collect();
+        let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let all = bytes.split(|byte| *byte == b'\n');
+        let all: Vec<&[u8]> = all.filter(|_| !bytes.is_empty()).collect();
         let from = all.len().saturating_sub(LINES_MAX);
         lines.extend(all[from..].iter().map(|it| plain(it)));
     }
     lines.join("\n")
 }
 
-/// A line that does nothing to a terminal, cut where nobody reads on.
-fn plain(line: &str) -> String {
-    match line.char_indices().nth(LINE_MAX) {
-        Some((cut, _)) => model::plain::shown(&line[..cut]) + " ...",
-        None => model::plain::shown(line),
+/// A line that does nothing to a terminal, whatever its bytes are, cut where nobody reads on.
+fn plain(line: &[u8]) -> String {
+    let text = model::plain::shown(line.strip_suffix(b"\r").unwrap_or(line));
+    match text.char_indices().nth(LINE_MAX) {
+        Some((cut, _)) => text[..cut].to_owned() + " ...",
+        None => text,
     }
 }
 
@@ -114,14 +116,17 @@ mod tests {
         let many: String = (0..5000).map(|it| format!("line {it}\n")).collect();
         File::from(to_out).write_all(many.as_bytes()).unwrap();
         let long = "x".repeat(1000);
-        let told = format!("\u{1b}[31mred\u{202e}\n{long}\n");
-        File::from(to_err).write_all(told.as_bytes()).unwrap();
+        let told = format!("\u{1b}[31mred\u{202e}\r\n{long}\n");
+        let mut to_err = File::from(to_err);
+        to_err.write_all(told.as_bytes()).unwrap();
+        to_err.write_all(b"caf\xe9\n").unwrap();
         let files = [out, err];
         let text = last_lines(&files);
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), LINES_MAX + 2);
+        assert_eq!(lines.len(), LINES_MAX + 3);
         assert_eq!((lines[0], lines[19]), ("line 4980", "line 4999"));
         assert_eq!(lines[20], "\\u001b[31mred\\u202e");
         assert_eq!(lines[21].len(), LINE_MAX + 4);
+        assert_eq!(lines[22], r"caf\xe9");
     }
 }

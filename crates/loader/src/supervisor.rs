@@ -1,5 +1,6 @@
 //! The supervisor: lets one thread of the program run at a time, and answers its calls.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -72,10 +73,11 @@ impl Supervisor {
     /// See [`StartError`].
     pub fn start(
         program: &Path,
-        args: &[String],
+        args: &[impl AsRef<OsStr>],
         settings: Settings,
     ) -> Result<Self, StartError> {
-        let (state, name) = launch::launch(program, args, settings)?;
+        let args: Vec<&OsStr> = args.iter().map(AsRef::as_ref).collect();
+        let (state, name) = launch::launch(program, &args, settings)?;
         Ok(Self {
             state,
             name,

@@ -80,9 +80,10 @@ impl Cli {
     }
 }
 
-/// Arguments that name a file or something that is built in. A file's name may be no text, which
-/// clap would refuse.
-const NAMES_OF_FILES: [&str; 10] = [
+/// Arguments that name a file or something that is built in, and commands of programs. A file's
+/// name may be no text, which clap would refuse.
+const NAMES_OF_FILES: [&str; 11] = [
+    "commands",
     "policy",
     "policies",
     "workload",

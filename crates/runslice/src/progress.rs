@@ -26,6 +26,8 @@ pub struct Bar {
     bar: ProgressBar,
     name: String,
     is_time: bool,
+    /// What a line without an end counts.
+    counts: &'static str,
     born: Instant,
     shown: bool,
     /// When the next line is due, where there is no terminal.
@@ -42,6 +44,15 @@ impl Bar {
     /// A count of things of this name, of which nobody knows how many there will be.
     pub fn of_tries(name: &str) -> Self {
         Self::new(name, None, "{prefix} {spinner} {pos} tried, {rate}")
+    }
+
+    /// A count of the system calls of a program of this name, which has attached no policy yet.
+    pub fn of_calls(name: &str) -> Self {
+        let template = "{prefix} {spinner} {pos} system calls, and no policy yet, {rate}";
+        Self {
+            counts: " system calls, and no policy yet",
+            ..Self::new(name, None, template)
+        }
     }
 
     /// A bar for the simulated time of a run, which ends at the latest at `end` if that is known.
@@ -62,6 +73,11 @@ impl Bar {
             bar,
             name: name.to_owned(),
             is_time: is_time(template),
+            counts: if is_time(template) {
+                " simulated"
+            } else {
+                " tried"
+            },
             born,
             shown: false,
             next_line: (!std::io::stderr().is_terminal()).then(|| born + LINES),
@@ -110,7 +126,7 @@ impl Bar {
                 line += &format!(", about {} s left", left.round());
             }
         } else {
-            line += if self.is_time { " simulated" } else { " tried" };
+            line += self.counts;
         }
         Some(line + &format!(", after {} s", passed.as_secs()))
     }
@@ -293,6 +309,20 @@ mod tests {
         let mut endless = Bar::of_time("fifo", None);
         let text = seen(&mut endless, 2_000);
         assert!(text.contains("2.00 ms simulated, "), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_loads_is_told_by_its_calls() {
+        let mut bar = Bar::of_calls("slow");
+        let text = seen(&mut bar, 2_000);
+        assert!(
+            text.contains(" 2000 system calls, and no policy yet"),
+            "{text}"
+        );
+        bar.next_line = Some(bar.born);
+        let line = bar.line_due(bar.born + Duration::from_secs(30));
+        let want = "slow: 2000 system calls, and no policy yet, after 30 s";
+        assert_eq!(line.as_deref(), Some(want));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use model::{Nanos, PolicySpec, Program, span};
 use workload::RunSpec;
 
 use crate::exit::UsageError;
-use crate::output;
+use crate::{files, output};
 use ask::key::fingerprint;
 
 pub use ask::program::load;
@@ -194,17 +194,17 @@ pub fn number_of_file(command: &[String]) -> u128 {
 /// # Errors
 /// If there is none.
 pub fn find(command: &[String]) -> anyhow::Result<PathBuf> {
-    let program = &command[0];
+    let program = files::real(Path::new(&command[0]));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places: Vec<PathBuf> = if program.contains('/') {
-        vec![PathBuf::from(program)]
+    let places: Vec<PathBuf> = if program.components().count() > 1 {
+        vec![program.to_path_buf()]
     } else {
         std::env::split_paths(&path)
-            .map(|it| it.join(program))
+            .map(|it| it.join(&program))
             .collect()
     };
     let found = places.into_iter().find(|place| place.is_file());
-    found.with_context(|| format!("cannot start {program}: there is no such program"))
+    found.with_context(|| format!("cannot start {}: there is no such program", command[0]))
 }
 
 #[cfg(test)]
@@ -226,6 +226,21 @@ mod tests {
         let want = ["out.a--x.txt", "out.a--x-2.txt", "out.b.txt"];
         assert_eq!(files, want.map(PathBuf::from));
         assert!(schedulers.one().unwrap_err().is::<UsageError>());
+    }
+
+    #[test]
+    fn a_program_whose_name_is_no_text_is_found() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let folder = std::env::temp_dir().join(format!("scheduler-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join(OsStr::from_bytes(b"odd \xff"));
+        std::fs::write(&file, "").unwrap();
+        let quoted = format!("'{}' -x", files::text_of(file.as_os_str()));
+        let command = program::words(&quoted).unwrap();
+        assert_eq!(find(&command).unwrap(), file);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

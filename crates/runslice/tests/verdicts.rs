@@ -78,8 +78,29 @@ fn a_queue_that_still_grows_gets_no_verdict_in_any_form() {
         .said("choose fifo mlfq -w over.toml", 6)
         .replace('\n', " ");
     assert!(said.contains(grows), "{said}");
+    // So do the waits of who answers, though they are short.
+    let goal = ["choose", "fifo", "mlfq", "-w", "over.toml", "--goal", "p99 wait"];
+    let said = command::said(env!("CARGO_BIN_EXE_runslice"), &folder.0, &goal, 6).0;
+    assert!(said.replace('\n', " ").contains(grows), "{said}");
     let text = folder.said("sim fifo mlfq -w under.toml", 0);
     assert!(!text.contains("duration"), "{text}");
+}
+
+#[test]
+fn lateness_of_periods_that_queue_up_gets_no_verdict() {
+    let folder = Folder::new("periods");
+    for (passed, grows) in [("queue", true), ("skip", false)] {
+        let load = format!(
+            "[workload]\nname = \"late\"\nstop = \"duration:4s\"\n[machine]\ncpus = 1\n\
+             [deadline.d]\nperiod = \"10ms\"\npassed = \"{passed}\"\n[task.a]\ncount = 3\n\
+             do = \"loop(inf)[ release(d), run(5ms), complete(d) ]\"\n"
+        );
+        folder.write("late.toml", &load);
+        let text = folder.said("sim fifo mlfq -w late.toml", 0);
+        assert_eq!(text.contains("this figure grows with the duration"), grows);
+        let told = "fifo: a: d grows with the duration: periods came faster than they were done";
+        assert_eq!(text.contains(told), grows, "{text}");
+    }
 }
 
 #[test]

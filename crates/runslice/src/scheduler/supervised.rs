@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::Context as _;
@@ -15,12 +15,15 @@ use model::{Nanos, Program};
 use workload::RunSpec;
 
 use super::stats::{self, Client};
-use crate::output;
+use crate::progress::Bar;
+use crate::{files, output};
 
 /// The supervisor, and who asks the program for its metrics.
 pub struct Started {
     supervisor: Supervisor,
     client: Option<Client>,
+    /// Until it has attached its policy: no simulated time tells how far it is.
+    loading: Option<Bar>,
 }
 
 impl Started {
@@ -46,7 +49,9 @@ impl Started {
             .command
             .split_first()
             .context("a command has a word")?;
-        let supervisor = Supervisor::start(Path::new(command), args, settings)
+        let real = |word: &String| files::real(Path::new(word)).into_owned();
+        let args: Vec<PathBuf> = args.iter().map(real).collect();
+        let supervisor = Supervisor::start(&real(command), &args, settings)
             .with_context(|| format!("--scheduler `{}`", spec.policy.name))?;
         let client = program.stats.as_ref().map(|(path, every)| {
             let to = output::create(path)?;
@@ -54,8 +59,17 @@ impl Started {
         });
         Ok(Rc::new(RefCell::new(Self {
             client: client.transpose()?,
+            loading: Some(Bar::of_calls(&spec.policy.name)),
             supervisor,
         })))
+    }
+}
+
+impl Started {
+    fn end_loading(&mut self) {
+        if let Some(bar) = self.loading.take() {
+            bar.end();
+        }
     }
 }
 
@@ -67,6 +81,12 @@ impl UserSpace for Started {
         kernel: &mut dyn ThreadKernel,
     ) -> Result<ThreadTurn, UserSpaceError> {
         let turn = self.supervisor.turn(thread, now, kernel)?;
+        if let Some(bar) = &mut self.loading {
+            bar.set(self.supervisor.calls());
+        }
+        if kernel.run_time().is_some() {
+            self.end_loading();
+        }
         if let Some(client) = &mut self.client {
             client.is_running = kernel.run_time().is_some();
         }
@@ -110,6 +130,7 @@ impl UserSpace for Started {
 impl Supervised for Started {
     // What it asked for and is not there, and what it did not tell, a line each.
     fn close(&mut self, program: &Program) -> anyhow::Result<Vec<String>> {
+        self.end_loading();
         let mut notes = self.supervisor.summary();
         if let Some(client) = self.client.take() {
             notes.extend(client.close()?);

@@ -17,9 +17,9 @@ const LOADING_LASTS: u64 = 60_000_000_000;
 pub(super) const LOADING_BEGINS: Nanos = Nanos::new(UPTIME_NS - LOADING_LASTS);
 /// How long a program may go on after it was asked to end, or after its policy was ejected.
 const ENDING_LASTS: Nanos = Nanos::from_secs(5);
-/// What the turns of a program may cost while it loads, and again while it ends: a thousand times
-/// what the slowest known needs. Time that it sleeps is not counted.
-const MOST_SPENT: Nanos = Nanos::from_secs(1);
+/// What the turns of a program may cost while it loads, and again while it ends: a hundred times
+/// what the slowest known needs, and some seconds of real time. Time that it sleeps is not counted.
+const MOST_SPENT: Nanos = Nanos::from_millis(100);
 /// Yields one after the other, of threads that take no CPU: one that spins would spin for ever.
 const MOST_YIELDS: u32 = 10_000;
 
@@ -110,10 +110,9 @@ impl Machine {
         while self.program().phase == Phase::Loading && !self.program().has_ended() {
             if self.program().spent > MOST_SPENT {
                 return Err(UserSpaceError::from(format!(
-                    "{} attached no policy within {} s of CPU time: it makes system calls \
-                     without end",
-                    self.program().name,
-                    MOST_SPENT.get() / 1_000_000_000
+                    "{} attached no policy within {MOST_SPENT} of CPU time: it makes system \
+                     calls without end",
+                    self.program().name
                 )));
             }
             if !self.next_turn(vm, limit)? {

@@ -89,7 +89,7 @@ pub enum SchedstatError {
         what: &'static str,
     },
     /// The file ends within a line or within a snapshot.
-    #[error("the file was cut off in line {line}: {missing}")]
+    #[error("line {line}: the file ends before {missing}")]
     CutOff {
         /// The last line.
         line: u64,
@@ -227,7 +227,7 @@ impl<R: BufRead> SchedstatReader<R> {
             self.counters(snapshot)?;
         }
         if snapshot.cpus.is_empty() {
-            return Err(self.cut_off("the snapshot has no CPU"));
+            return Err(self.cut_off("the first CPU"));
         }
         if snapshot.layout.totals_required && snapshot.totals.is_none() {
             return Err(self.cut_off("the line `totals`"));

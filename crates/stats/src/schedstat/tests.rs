@@ -482,7 +482,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             "version 15\n",
-            "the file was cut off in line 1: the timestamp",
+            "line 1: the file ends before the timestamp",
         ),
         (
             "version 15\ntimestamp x\n",
@@ -490,7 +490,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             "version 15\ntimestamp 5\n",
-            "the file was cut off in line 2: the snapshot has no CPU",
+            "line 2: the file ends before the first CPU",
         ),
         (
             "version 15\ntimestamp 5\ncpu0 1 2 3\n",
@@ -502,7 +502,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             "version 15\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 9",
-            "the file was cut off in line 3: the end of the line",
+            "line 3: the file ends before the end of the line",
         ),
         (
             "version 15\ntimestamp 5\ncpu0 1 2 3 4 5 6 7 8 -9\n",
@@ -535,7 +535,7 @@ fn what_is_wrong_is_said_with_its_line() {
     let without_totals = SAMPLE.split("totals").next().unwrap();
     assert_eq!(
         error(without_totals),
-        "the file was cut off in line 4: the line `totals`"
+        "line 4: the file ends before the line `totals`"
     );
 }
 
