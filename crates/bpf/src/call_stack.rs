@@ -71,6 +71,12 @@ impl CallStack {
         })
     }
 
+    /// Whether `address` lies in the frames or the arguments of these calls, which others have not.
+    pub(crate) fn has(&self, address: u64) -> bool {
+        let arguments = u64::from(MAX_NESTED + 1) * 8 * CONTEXT_WORDS;
+        (self.start..self.end).contains(&address) || address.wrapping_sub(self.contexts) < arguments
+    }
+
     /// Where the first frame of the call begins that has just been counted in.
     pub(crate) fn first_frame(&self) -> u64 {
         match self.depth {

@@ -36,6 +36,9 @@ pub struct Config {
     /// Keep in mind where programs are, see [`crate::Instance::current_place`]. Native code is
     /// slower then.
     pub places: bool,
+    /// Ask the host before every access of programs to memory that is not their stack, and before
+    /// every call of it ([`crate::Host::at_point`]). Programs are interpreted then.
+    pub interleave: bool,
 }
 
 impl Default for Config {
@@ -54,6 +57,7 @@ impl Default for Config {
             native_limit: 200_000,
             tally: false,
             places: false,
+            interleave: false,
         }
     }
 }

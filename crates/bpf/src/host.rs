@@ -8,6 +8,34 @@ use crate::intrinsic::Intrinsic;
 use crate::stop::Stop;
 use crate::{Instance, jit};
 
+/// What a program is about to do at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Number of the operation, for [`Instance::place`].
+    pub at: u32,
+    /// What it does.
+    pub kind: AccessKind,
+    /// Where; 0 for a call.
+    pub address: u64,
+    /// Bytes; 0 for a call.
+    pub bytes: u8,
+}
+
+/// What an [`Access`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// It reads.
+    Load,
+    /// It writes.
+    Store,
+    /// It reads and writes in one, and gets the old value.
+    Atomic,
+    /// It changes the value in one, and does not look at it.
+    Count,
+    /// It calls a function of the host.
+    Call,
+}
+
 /// The world around the object machine: clocks, tasks, randomness, and host functions.
 pub trait Host: Sized {
     /// The CPU on which the program executes now. Constant within a callback.
@@ -83,6 +111,13 @@ pub trait Host: Sized {
     /// instructions and been charged so many picoseconds more ([`Instance::charged`]).
     #[inline]
     fn spin_lock_held(&mut self, _address: u64, _instructions: u64, _charged_ps: u64) {}
+
+    /// With [`Config::interleave`](crate::Config::interleave): a program is about to do `access`.
+    /// The host may let other calls come in between ([`Instance::suspend`]).
+    fn at_point(&mut self, _vm: &mut Instance<Self>, _access: &Access) {}
+
+    /// A program wants the spin lock at `address`, and goes on when this returns.
+    fn wait_for_spin_lock(&mut self, _vm: &mut Instance<Self>, _address: u64) {}
 
     /// The addresses of the kernel objects that an iterator over `what` (`task`) visits, in its
     /// order; none if there is no such iterator.

@@ -35,6 +35,7 @@ use crate::op::Code;
 use crate::stop::Stop;
 use crate::streams::Streams;
 use crate::timer::Timers;
+use crate::turns::Aside;
 use crate::variables::Variables;
 use heat::Heat;
 use template::CommonCode;
@@ -70,6 +71,8 @@ pub struct Instance<H: Host> {
     pub(crate) stack: CallStack,
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,
+    /// Calls that wait while others go on; see `turns.rs`.
+    pub(crate) aside: Aside<H>,
     /// What native code needs while it runs.
     pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.
@@ -119,6 +122,16 @@ impl<H: Host> Instance<H> {
     #[must_use]
     pub const fn retired(&self) -> u64 {
         self.stack.progress.retired()
+    }
+
+    /// As [`Instance::retired`], those of calls that wait included.
+    #[inline]
+    #[must_use]
+    pub const fn retired_by_all(&self) -> u64 {
+        self.stack
+            .progress
+            .retired()
+            .wrapping_add(self.aside.retired())
     }
 
     /// How often each function of the host was called, by name. Complete only with

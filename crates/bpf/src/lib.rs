@@ -37,6 +37,8 @@ mod memory;
 mod nesting;
 #[cfg(not(feature = "jit"))]
 mod no_jit;
+#[cfg(target_family = "wasm")]
+mod no_turns;
 mod object;
 mod objects;
 mod op;
@@ -54,11 +56,16 @@ mod stop;
 mod streams;
 mod target;
 mod timer;
+#[cfg(not(target_family = "wasm"))]
+#[expect(unsafe_code, reason = "what a call has is moved from stack to stack")]
+mod turns;
 mod variables;
 mod verify;
 
 #[cfg(not(feature = "jit"))]
 use no_jit as jit;
+#[cfg(target_family = "wasm")]
+use no_turns as turns;
 
 pub use self::object::{Object, ObjectLimits};
 pub use backend::{Backend, Execution, FIRST_LOOK, PRICE, Refusal};
@@ -83,4 +90,5 @@ pub use place::SourceLine;
 pub use reached::Reached;
 pub use stop::{Fault, Stop};
 pub use target::{Kconfig, Target, TargetField};
+pub use turns::Turns;
 pub use verify::Violation;

@@ -45,11 +45,14 @@ fn leave<H: Host>(vm: &mut Instance<H>, depth: Depth, what: &str) -> Result<u64,
 }
 
 /// A program may hold one spin lock at a time: two could deadlock.
-fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
     if ctx.vm.stack.progress.nesting.spin_locks > 0 {
         return Err(Stop::Refused(
             "a spin lock was taken while one is held".into(),
         ));
+    }
+    if ctx.vm.config.interleave {
+        ctx.host.wait_for_spin_lock(ctx.vm, lock);
     }
     enter(ctx.vm, |held| &mut held.spin_locks);
     ctx.vm.stack.locked_at = (ctx.vm.retired(), ctx.vm.charged());

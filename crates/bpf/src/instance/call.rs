@@ -423,7 +423,19 @@ impl<H: Host> Instance<H> {
         }
     }
 
+    /// A turn has ended: what was kept for those that wait may not be needed any more.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn forget_removed(&mut self) {
+        if !self.removed.is_empty() && self.stack.depth == 0 {
+            self.free_removed();
+        }
+    }
+
     fn free_removed(&mut self) {
+        // A call that waits may have their addresses, too.
+        if self.aside.any() {
+            return;
+        }
         for removed in self.removed.drain(..) {
             self.memory.free_map(removed.element, removed.bytes);
         }

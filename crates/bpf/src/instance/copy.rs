@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Instance;
 use crate::host::Host;
 use crate::jit;
+use crate::turns::Aside;
 
 impl<H: Host> Instance<H> {
     /// Another instance, which goes on as this one does. It takes as long as what is in use takes
@@ -17,6 +18,7 @@ impl<H: Host> Instance<H> {
     /// If a program runs.
     pub fn copy(&self) -> std::io::Result<Self> {
         assert_eq!(self.stack.depth, 0, "a call is in progress");
+        assert!(!self.aside.any(), "a call waits");
         let memory = self.memory.copy()?;
         let mut stack = self.stack.clone();
         stack.contexts_at = memory.host_address(stack.contexts);
@@ -37,6 +39,7 @@ impl<H: Host> Instance<H> {
             bindings: self.bindings.clone(),
             config: self.config.clone(),
             removed: self.removed.clone(),
+            aside: Aside::default(),
             // What native code leaves there between calls is where its frames end.
             scratch: jit::Scratch::default(),
             native: self.native.clone(),

@@ -18,6 +18,7 @@ use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::streams::Streams;
 use crate::timer::Timers;
+use crate::turns::Aside;
 use crate::variables::Variables;
 
 /// Guest address of the first function, outside the region: the kernel's module area. Only for
@@ -83,6 +84,7 @@ impl<H: Host> Instance<H> {
             config,
             stack,
             removed: Vec::new(),
+            aside: Aside::default(),
             scratch: jit::Scratch::default(),
             native: None,
             entries: Box::default(),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::cell::{Cells, OpCell, Reg};
 use super::table;
-use crate::op::{Code, Op};
+use crate::intrinsic::Intrinsic;
+use crate::op::{Code, Op, OpKind};
 use crate::{Host, Instance};
 
 /// Cells that may follow each other within a block before the chain returns.
@@ -19,8 +20,15 @@ pub(super) fn cells<H: Host>(vm: &mut Instance<H>) -> Arc<Cells<H>> {
     let mut cells = Vec::with_capacity(ops.len() + 1);
     let mut held = BTreeMap::new();
     let mut straight = 0;
+    let mut behind = Vec::new();
     for (at, op) in ops.iter().enumerate() {
         let mut cell = cell(vm, at, *op, block_len[at]);
+        if vm.config.interleave {
+            behind.push(cell.run);
+            if is_point(vm, *op) {
+                cell.run = table::point::<H>;
+            }
+        }
         straight = if op.kind.ends_block() {
             0
         } else {
@@ -39,7 +47,7 @@ pub(super) fn cells<H: Host>(vm: &mut Instance<H>) -> Arc<Cells<H>> {
         dst: Reg::R0,
         src: Reg::R0,
     });
-    let cells = Arc::new(Cells::new(cells, held));
+    let cells = Arc::new(Cells::new(cells, held, behind));
     vm.keep_cells(&cells);
     cells
 }
@@ -58,6 +66,21 @@ fn cell<H: Host>(vm: &Instance<H>, at: usize, op: Op, len: u32) -> OpCell<H> {
         len,
         dst: Reg::of(op.dst),
         src: Reg::of(op.src),
+    }
+}
+
+/// Whether others can see what `op` does, or do what it sees. The stack is a program's own; what a
+/// pointer to it in another register leads to is told from the rest when it is executed.
+fn is_point<H: Host>(vm: &Instance<H>, op: Op) -> bool {
+    const FRAME: u8 = 10;
+    match op.kind {
+        kind if kind.is_load() => op.src != FRAME,
+        kind if kind.is_store() => op.dst != FRAME,
+        OpKind::CallHost => matches!(
+            vm.bindings[op.imm as usize].intrinsic,
+            None | Some(Intrinsic::Lookup)
+        ),
+        kind => kind == OpKind::CallHelper,
     }
 }
 

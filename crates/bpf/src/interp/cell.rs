@@ -115,6 +115,8 @@ pub(crate) struct Cells<H: Executed> {
     cells: Box<[OpCell<H>]>,
     /// What executes the operations at which the chain returns within a block.
     held: BTreeMap<usize, H::Run>,
+    /// What executes each operation behind its point; empty if there are none.
+    behind: Box<[H::Run]>,
 }
 
 impl<H: Executed> std::fmt::Debug for Cells<H> {
@@ -125,11 +127,24 @@ impl<H: Executed> std::fmt::Debug for Cells<H> {
 
 impl<H: Executed> Cells<H> {
     /// What was made by `build.rs`: `cells` ends with one that goes nowhere.
-    pub(crate) fn new(cells: Vec<OpCell<H>>, held: BTreeMap<usize, H::Run>) -> Self {
+    pub(crate) fn new(
+        cells: Vec<OpCell<H>>,
+        held: BTreeMap<usize, H::Run>,
+        behind: Vec<H::Run>,
+    ) -> Self {
         Self {
             cells: cells.into(),
             held,
+            behind: behind.into(),
         }
+    }
+
+    /// What executes the cell at `pc`, which has a point in front of it.
+    ///
+    /// # Panics
+    /// If no cell has.
+    pub(crate) fn behind(&self, pc: Pc<'_, H>) -> H::Run {
+        self.behind[self.op(pc)]
     }
 
     /// Where operation `op` is executed.

@@ -1,9 +1,10 @@
 //! What an activation of the interpreter keeps, and what it does beside operations.
 
 use super::cell::{Cells, Executed, Next, Pc, Reg};
+use crate::decode::atomic;
 use crate::frame::{FRAME_BYTES, Frame, MAX_FRAMES, MAY_GOTO_TURNS, Trap};
-use crate::op::FunctionEntry;
-use crate::{Host, Instance, Stop};
+use crate::op::{FunctionEntry, Op, OpKind};
+use crate::{Access, AccessKind, Host, Instance, Stop};
 
 /// Executes a cell and what follows it. Gets the instructions that may be executed before the
 /// chain must return, and returns where to go on.
@@ -151,6 +152,42 @@ impl<'a, H: Host> CellActivation<'a, H> {
         None
     }
 
+    /// What executes the operation at `pc` behind its point.
+    pub(super) fn behind(&self, pc: Pc<'a, H>) -> RunCell<H> {
+        self.cells.behind(pc)
+    }
+
+    /// The operation at `pc` comes next: says so to the host, unless it concerns the program's own
+    /// stack or arguments.
+    #[inline(never)]
+    pub(super) fn stop_at_point(&mut self, pc: Pc<'_, H>, fuel: i64) {
+        let at = self.cells.op(pc);
+        let op = self.vm.code.ops[at];
+        let Some((kind, bytes)) = access_of(op) else {
+            return;
+        };
+        let mut address = 0;
+        if kind != AccessKind::Call {
+            let base = if op.kind.is_load() { op.src } else { op.dst };
+            let mut pointer = self.get(Reg::of(base));
+            if op.arena {
+                pointer = self.vm.cast_arena(pointer, 0);
+            }
+            address = pointer.wrapping_add_signed(i64::from(op.off));
+            if self.vm.stack.has(address) {
+                return;
+            }
+        }
+        self.vm.stack.progress.fuel = fuel + self.rest;
+        let access = Access {
+            at: at as u32,
+            kind,
+            address,
+            bytes,
+        };
+        self.host.at_point(self.vm, &access);
+    }
+
     /// The operation at `pc`.
     pub(super) fn op(&self, pc: Pc<'_, H>) -> usize {
         self.cells.op(pc)
@@ -249,6 +286,27 @@ impl<'a, H: Host> CellActivation<'a, H> {
         self.regs[0] = value;
         self.regs[1..6].fill(0);
     }
+}
+
+/// What an operation does that others can see; `None`: nothing.
+fn access_of(op: Op) -> Option<(AccessKind, u8)> {
+    use OpKind::*;
+    let bytes = match op.kind {
+        LoadU8 | LoadS8 | StoreK8 | StoreX8 => 1,
+        LoadU16 | LoadS16 | StoreK16 | StoreX16 => 2,
+        LoadU32 | LoadS32 | StoreK32 | StoreX32 | Atomic32 => 4,
+        LoadU64 | StoreK64 | StoreX64 | Atomic64 => 8,
+        CallHost | CallHelper => return Some((AccessKind::Call, 0)),
+        _ => return None,
+    };
+    let is_atomic = matches!(op.kind, Atomic32 | Atomic64);
+    let kind = match op.kind {
+        _ if is_atomic && op.imm as i32 & atomic::FETCH == 0 => AccessKind::Count,
+        _ if is_atomic => AccessKind::Atomic,
+        kind if kind.is_load() => AccessKind::Load,
+        _ => AccessKind::Store,
+    };
+    Some((kind, bytes))
 }
 
 #[cold]

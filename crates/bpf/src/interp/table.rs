@@ -54,6 +54,17 @@ pub(super) fn hold<'a, H: Host>(
     pause(pc, m, fuel)
 }
 
+/// Stands in front of an operation that others can see, or that sees what others do.
+pub(super) unsafe fn point<'a, H: Host>(
+    pc: Pc<'a, H>,
+    m: &mut CellActivation<'a, H>,
+    fuel: i64,
+) -> Next<'a, H> {
+    m.stop_at_point(pc, fuel);
+    // SAFETY: It is the function that the operation's cell would have, but for the point.
+    unsafe { m.behind(pc)(pc, m, fuel) }
+}
+
 /// Stands behind the last operation, which goes nowhere.
 pub(super) fn behind_the_last<'a, H: Host>(
     _: Pc<'a, H>,
