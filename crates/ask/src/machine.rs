@@ -1,6 +1,6 @@
 //! The machine that a question asks for, as changes to the one of a workload or bundle.
 
-use model::{Advised, CAPACITY_ONE, Hardware, Kernel, MachineSpec, SmtShare};
+use model::{Advised, CAPACITY_ONE, Hardware, Interleave, Kernel, MachineSpec, SmtShare};
 
 use crate::error::UsageError;
 use crate::profile;
@@ -25,6 +25,8 @@ pub struct MachineChange {
     pub profile: Option<String>,
     /// What a task keeps of its rate while the other thread of its core executes.
     pub smt_share: Option<SmtShare>,
+    /// When CPUs come in between while a program runs on another one.
+    pub interleave: Option<Interleave>,
 }
 
 /// Most CPUs of a simulated machine.
@@ -85,6 +87,7 @@ impl MachineChange {
             hz: self.hz.unwrap_or(asked.hz),
             kernel: self.kernel.unwrap_or(asked.kernel),
             profile: profile.unwrap_or_else(|| asked.profile.clone()),
+            interleave: self.interleave.clone().or_else(|| asked.interleave.clone()),
             ..asked.clone()
         })
     }

@@ -59,7 +59,7 @@ pub struct SmtShare {
 }
 
 impl SmtShare {
-    /// The named shares. Sources: both threads 10 to 30 % more than one (VMware KB 326271); 36 %
+    /// The named shares. Sources: both threads 10 to 30 % more than one (`VMware` KB 326271); 36 %
     /// on average, 60 % at most (Zen 1, looncraz 2017); none for integers alone (many-cores.com).
     pub const NAMED: [(&'static str, u16); 3] = [("low", 512), ("typical", 614), ("high", 696)];
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Hardware, Nanos, Profile};
+use crate::{Hardware, Interleave, Nanos, Profile};
 
 /// Which kernel's sched_ext behaviour the machine has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -134,6 +134,9 @@ pub struct MachineSpec {
     /// How its CPUs differ; `None`: they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<Box<Hardware>>,
+    /// When CPUs come in between while a program runs on another one; `None`: a callback is atomic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interleave: Option<Interleave>,
 }
 
 impl Default for MachineSpec {
@@ -150,6 +153,7 @@ impl Default for MachineSpec {
             tick_skew_ns: 0,
             no_watchdog: false,
             hardware: None,
+            interleave: None,
         }
     }
 }

@@ -182,6 +182,7 @@ impl<'py> Options<'py> {
             kernel: self.parsed("kernel", kernel::parse)?,
             profile: self.text("profile")?,
             smt_share: self.parsed("smt_share", parse_smt_share)?,
+            interleave: self.parsed("interleave", str::parse)?,
         })
     }
 

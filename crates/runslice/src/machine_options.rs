@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_hz, parse_smt_share};
 use clap::Args;
-use model::{Kernel, SmtShare};
+use model::{Interleave, Kernel, SmtShare};
 
 use crate::{kernel, profile};
 
@@ -53,6 +53,14 @@ pub struct MachineOptions {
     /// else all of it.
     #[arg(long, value_name = "NAME|SHARE", value_parser = parse_smt_share)]
     smt_share: Option<SmtShare>,
+
+    /// Let CPUs come in between while the policy's code runs on another one: `timed` (code takes
+    /// the time that the profile says), `seed:N[,every=N][,stall=TIME]` (a CPU stops before about
+    /// every Nth access to shared memory), or `at=POINT:TIME[+...]`. Default: callbacks are atomic.
+    ///
+    /// The same request gives the same events. Finds races between callbacks: see docs/races.md.
+    #[arg(long, value_name = "HOW", value_parser = str::parse::<Interleave>)]
+    interleave: Option<Interleave>,
 }
 
 impl MachineOptions {
@@ -73,6 +81,7 @@ impl MachineOptions {
             kernel: self.kernel,
             profile: self.profile.clone(),
             smt_share: self.smt_share,
+            interleave: self.interleave.clone(),
         }
     }
 }

@@ -41,6 +41,17 @@ impl Decisions {
         }
     }
 
+    /// No decision has been made, of which as much would be told as of these.
+    pub const fn another(&self) -> Self {
+        Self {
+            listens: self.listens,
+            cause: Cause::KERNEL,
+            last: Cause::KERNEL,
+            subject: TaskId::NONE,
+            left: None,
+        }
+    }
+
     /// The run is over: how the policy is taken off is no part of it.
     pub const fn end(&mut self) {
         self.listens = false;

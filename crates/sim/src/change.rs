@@ -11,6 +11,7 @@ use workload::{CpuSet, SchedPolicy};
 use crate::cpu::Todo;
 use crate::flags::{deq, enq};
 use crate::idle::rotate;
+use crate::interleave::LockKey;
 use crate::kernels::Weighs;
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, MaskId};
@@ -170,6 +171,7 @@ impl Machine {
             Class::Ext => {
                 self.update_curr(cpu);
                 if self.scheduler_of(id).ops.has(Op::Yield) {
+                    let held = self.take_own(vm, cpu);
                     let address = self.task(id).address;
                     let none = u64::from(TaskId::NONE.0);
                     self.call(
@@ -183,6 +185,7 @@ impl Machine {
                             words: (none, 0),
                         },
                     );
+                    self.give_run_queue(held);
                 } else {
                     self.set_slice(id, 0);
                     self.tell_slice(id, model::Sliced::Cut);
@@ -276,6 +279,23 @@ impl Machine {
     ///
     /// Source: `move_queued_task()`, kernel 6.18.
     pub(crate) fn move_queued_task(&mut self, vm: &mut Vm, id: TaskId, target: CpuId) {
+        if !self.interleaves() {
+            return self.move_queued(vm, id, target);
+        }
+        // No kernel has both locks.
+        let mine = self.drop_run_queues();
+        let key = LockKey::RunQueue(target);
+        let taken = self.lock(vm, key);
+        if self.task(id).state == RunState::Runnable && !self.is_running(id) {
+            self.move_queued(vm, id, target);
+        }
+        if taken {
+            self.unlock(key);
+        }
+        self.take_run_queues_again(vm, mine);
+    }
+
+    fn move_queued(&mut self, vm: &mut Vm, id: TaskId, target: CpuId) {
         if self.task(id).class == Class::Ext {
             self.leave_custody(vm, id, deq::NOCLOCK);
             self.leave_dsq(id);
@@ -291,7 +311,7 @@ impl Machine {
             self.enqueue_task(vm, id, enq::MIGRATED);
         }
         self.wakeup_preempt(target, id);
-        self.run_deferred(target);
+        self.run_deferred(vm, target);
     }
 
     /// Whether only tasks of class `SCHED_EXT` are the policy's.

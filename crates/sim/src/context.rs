@@ -104,6 +104,17 @@ impl Contexts {
         }
     }
 
+    /// No callback is executed, of which as much would be noted as of these.
+    pub const fn another(&self) -> Self {
+        Self {
+            innermost: Self::NONE,
+            sched: SchedId::ROOT,
+            outer: Vec::new(),
+            depth: 0,
+            beside: self.beside,
+        }
+    }
+
     /// How many there are.
     #[inline]
     pub const fn depth(&self) -> u32 {

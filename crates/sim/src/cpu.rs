@@ -345,6 +345,16 @@ impl Cpu {
         Nanos::new(whole)
     }
 
+    /// Pays up to so much of what it owes, picoseconds; how much.
+    pub fn pay(&mut self, most_ps: u64) -> u64 {
+        let paid = most_ps.min(self.owed_ps);
+        self.owed_ps -= paid;
+        if self.owed_ps < PS {
+            self.todo.strike(Todo::DEBT);
+        }
+        paid
+    }
+
     /// It owes nothing.
     pub fn forgive_debt(&mut self) {
         self.owed_ps = 0;

@@ -404,7 +404,9 @@ impl Machine {
         let online = self.idle.topology().online();
         // The first of a CPU's queue will run there, unless another one runs there for the moment
         // that it takes to schedule.
-        let waiting = (0..self.spec.cpus).map(CpuId).flat_map(|cpu| {
+        let is_free = |cpu: &CpuId| !self.is_locked_by_another(*cpu);
+        let cpus = (0..self.spec.cpus).map(CpuId).filter(is_free);
+        let waiting = cpus.flat_map(|cpu| {
             let queue = self.cpus[cpu].others().rt.iter().copied().skip(1);
             queue.filter(|&id| self.task(id).class == Class::Dl && !self.is_running(id))
         });
@@ -419,6 +421,7 @@ impl Machine {
             };
             let best = online
                 .iter()
+                .filter(is_free)
                 .max_by_key(|&cpu| (head(cpu), std::cmp::Reverse(cpu)))?;
             (head(best) > due(id)).then_some((id, best))
         })

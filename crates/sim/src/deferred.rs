@@ -54,6 +54,11 @@ impl Deferred {
         self.count += 1;
     }
 
+    /// The next task that `cpu` is to insert.
+    pub fn first(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu].inserts.front().copied()
+    }
+
     /// Takes the next task that `cpu` is to insert.
     pub fn pop(&mut self, cpu: CpuId) -> Option<TaskId> {
         let task = self.cpus[cpu].inserts.pop_front()?;

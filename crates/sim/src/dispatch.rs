@@ -10,33 +10,33 @@ use crate::counters::Counter;
 use crate::dsq::DsqIndex;
 use crate::flags::enq;
 use crate::lock::WhichLock;
-use crate::machine::Machine;
+use crate::machine::{Machine, Vm};
 use crate::task::{Class, OpsState};
 
 impl Machine {
     /// Carries out the dispatch buffer of `cpu`, in order.
     #[inline(always)]
-    pub(crate) fn flush_buffer(&mut self, cpu: CpuId) {
+    pub(crate) fn flush_buffer(&mut self, vm: &mut Vm, cpu: CpuId) {
         if self.turn.buffer.len() > 0 {
-            self.flush_filled_buffer(cpu);
+            self.flush_filled_buffer(vm, cpu);
         }
     }
 
     #[inline(never)]
-    fn flush_filled_buffer(&mut self, cpu: CpuId) {
+    fn flush_filled_buffer(&mut self, vm: &mut Vm, cpu: CpuId) {
         let mut entries = self.turn.buffer.take();
         for entry in entries.drain(..) {
             self.turn.buffer.count_moved(1);
             self.turn.decisions.decide_for(entry.cause);
             self.turn.decisions.turn_to(entry.task);
-            self.finish_dispatch(cpu, entry);
+            self.finish_dispatch(vm, cpu, entry);
         }
         self.turn.decisions.decide_for(Cause::KERNEL);
         self.turn.buffer.give_back(entries);
     }
 
     /// Carries out one entry, if the policy still owns the task as it did at the insert.
-    fn finish_dispatch(&mut self, cpu: CpuId, entry: Buffered) {
+    fn finish_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, entry: Buffered) {
         let Buffered {
             task: id,
             qseq: Some(qseq),
@@ -48,12 +48,42 @@ impl Machine {
         else {
             return self.tell_ignored(&entry);
         };
+        if self.interleaves() {
+            self.reach_dispatched(vm, (cpu, id), &entry);
+        }
         if self.task(id).ops_state != OpsState::Queued(qseq) {
             return self.tell_ignored(&entry);
         }
         let dsq = self.verdict_queue(cpu, dsq_id, id);
         self.carry(id, carried, flags);
         self.dispatch_to_local(cpu, dsq, id, flags);
+    }
+
+    /// Waits until nobody else is in the middle of what moving a task by `entry` needs.
+    ///
+    /// Source: `finish_dispatch()` and `dispatch_to_local_dsq()`, kernel 6.18.
+    #[cold]
+    fn reach_dispatched(&mut self, vm: &mut Vm, (cpu, id): (CpuId, TaskId), entry: &Buffered) {
+        loop {
+            self.await_enqueue(vm, id);
+            let is_held = entry.qseq.map(OpsState::Queued) == Some(self.task(id).ops_state);
+            if !is_held || !self.reach_verdict(vm, (cpu, id), entry.dsq_id) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the run queues between which `id` moves by a verdict; whether it had to.
+    pub(crate) fn reach_verdict(
+        &mut self,
+        vm: &mut Vm,
+        (cpu, id): (CpuId, TaskId),
+        dsq_id: u64,
+    ) -> bool {
+        let dsq = self.verdict_queue(cpu, dsq_id, id);
+        let from = self.task(id).cpu;
+        let target = self.dsqs.owner(dsq);
+        target.is_some_and(|target| self.reach_run_queues(vm, [from, target]))
     }
 
     /// Inserts a task that the policy owned, from the context of `cpu`, into any queue.
@@ -135,12 +165,43 @@ impl Machine {
     /// Takes the first task of `dsq` that may run on `cpu` to the local queue of `cpu`, with the
     /// flags of an insert. Whether there is one, and how many were passed over.
     #[inline(always)]
-    pub(crate) fn consume(&mut self, cpu: CpuId, dsq: DsqIndex, flags: u64) -> (bool, u64) {
+    pub(crate) fn consume(
+        &mut self,
+        vm: &mut Vm,
+        cpu: CpuId,
+        dsq: DsqIndex,
+        flags: u64,
+    ) -> (bool, u64) {
+        if self.interleaves() {
+            self.reach_first(vm, cpu, dsq);
+        }
         match self.dsqs.first(dsq) {
             Some(first) => self.consume_from(cpu, (dsq, first), flags),
             None => {
                 self.tell_look(dsq, None, self.who_looks());
                 (false, 0)
+            }
+        }
+    }
+
+    /// Waits until nobody else is in the middle of something with the task that `cpu` will take
+    /// from `dsq`.
+    ///
+    /// Source: `consume_dispatch_q()` and `consume_remote_task()`, kernel 6.18.
+    #[cold]
+    fn reach_first(&mut self, vm: &mut Vm, cpu: CpuId, dsq: DsqIndex) {
+        loop {
+            let mut next = self.dsqs.first(dsq);
+            while let Some(id) = next {
+                let from = self.task(id).cpu;
+                if from == cpu || self.can_migrate(id, cpu, false) {
+                    break;
+                }
+                next = self.dsqs.after(dsq, id);
+            }
+            let from = next.map(|id| self.task(id).cpu);
+            if !from.is_some_and(|from| self.reach_run_queues(vm, [from, from])) {
+                return;
             }
         }
     }
@@ -190,14 +251,14 @@ impl Machine {
 
     /// Takes a task from the global queue to the local queue of `cpu`.
     #[inline]
-    pub(crate) fn consume_global(&mut self, cpu: CpuId) -> bool {
-        self.dsqs.any_in_globals() && self.consume_filled_global(cpu)
+    pub(crate) fn consume_global(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
+        self.dsqs.any_in_globals() && self.consume_filled_global(vm, cpu)
     }
 
     #[inline(never)]
-    fn consume_filled_global(&mut self, cpu: CpuId) -> bool {
+    fn consume_filled_global(&mut self, vm: &mut Vm, cpu: CpuId) -> bool {
         let global = self.global_queue(cpu);
-        !self.dsqs.is_empty(global) && self.consume(cpu, global, 0).0
+        !self.dsqs.is_empty(global) && self.consume(vm, cpu, global, 0).0
     }
 
     /// Moves a task from the queue it sits in to another, at once.

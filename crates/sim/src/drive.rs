@@ -26,6 +26,9 @@ impl Machine {
         vm: &mut Vm,
         audience: &mut Audience<'_>,
     ) -> Result<(), bpf::OutOfMemory> {
+        if self.interleaves() {
+            return self.run_interleaved(vm, audience);
+        }
         self.run_until::<false>(vm, audience, SimTime::ZERO)?;
         audience.sample_at_end(self, vm);
         Ok(())
@@ -113,7 +116,12 @@ impl Machine {
     }
 
     #[inline]
-    fn handle(&mut self, vm: &mut Vm, wanted: CpuId, what: Packed) -> Result<(), bpf::OutOfMemory> {
+    pub(crate) fn handle(
+        &mut self,
+        vm: &mut Vm,
+        wanted: CpuId,
+        what: Packed,
+    ) -> Result<(), bpf::OutOfMemory> {
         let cpu = self.serving_cpu(wanted, what);
         self.turn.exec = cpu;
         if self.cpus[cpu].todo.has(Todo::BUSY)
@@ -196,7 +204,7 @@ impl Machine {
 
     /// Lets `cpu` do what there is to do now: interrupts first, then the scheduler, then the
     /// task's own work.
-    fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
+    pub(crate) fn drive(&mut self, vm: &mut Vm, cpu: CpuId) -> Result<(), bpf::OutOfMemory> {
         while !self.is_halted() {
             let state = &self.cpus[cpu];
             if !state.todo.is_empty() {
@@ -236,12 +244,12 @@ impl Machine {
         }
         if todo.has(Todo::KICKS) {
             self.charge(|costs| costs.kick_irq);
-            return self.run_kicks(cpu);
+            return self.run_kicks(vm, cpu);
         }
         self.count_turn(vm, cpu);
         if todo.has(Todo::DEFERRED) {
             self.cpus[cpu].todo.strike(Todo::DEFERRED);
-            self.run_deferred(cpu);
+            self.run_deferred(vm, cpu);
             self.reenqueue_deferred(vm, cpu);
         } else {
             self.schedule(vm, cpu, None);
@@ -317,20 +325,32 @@ impl Machine {
             Ok(Action::Interrupt { source, cpu, at }) => {
                 self.queue.push(at, cpu, Pending::Interrupt { source });
             }
-            Ok(Action::SetNice { task, nice }) => self.set_nice(vm, task, nice),
-            Ok(Action::SetAffinity { task, cpus }) => self.set_affinity(vm, task, &cpus),
-            Ok(Action::SetPolicy { task, policy }) => self.set_policy(vm, task, policy),
-            Ok(Action::MoveCgroup { task, to, process }) => {
+            Ok(change) => {
+                self.wait_alone(vm);
+                self.make_change_of(vm, change);
+                self.leave_alone();
+            }
+        }
+        self.halt_if(self.work.is_stopped());
+        Ok(())
+    }
+
+    /// What one task does to another, or to a cgroup.
+    fn make_change_of(&mut self, vm: &mut Vm, change: Action) {
+        match change {
+            Action::SetNice { task, nice } => self.set_nice(vm, task, nice),
+            Action::SetAffinity { task, cpus } => self.set_affinity(vm, task, &cpus),
+            Action::SetPolicy { task, policy } => self.set_policy(vm, task, policy),
+            Action::MoveCgroup { task, to, process } => {
                 self.move_to_cgroup(vm, task, to, process);
             }
-            Ok(Action::SetCgroup { number, change }) => match change {
+            Action::SetCgroup { number, change } => match change {
                 CgroupChange::Weight(weight) => self.set_cgroup_weight(vm, number, weight),
                 CgroupChange::Max(max) => self.set_cgroup_max(vm, number, max),
                 CgroupChange::Idle(idle) => self.set_cgroup_idle(vm, number, idle),
             },
+            other => unreachable!("{other:?} changes nobody"),
         }
-        self.halt_if(self.work.is_stopped());
-        Ok(())
     }
 
     #[inline(always)]
@@ -357,6 +377,7 @@ impl Machine {
         let task = self.task_mut(id);
         (task.state, task.deep) = (RunState::Sleeping, deep);
         let generation = task.sleep_generation;
+        self.note_falling_asleep(id);
         // A policy sees it before the task has left its queue.
         self.mirror_state(id);
         generation
@@ -392,7 +413,7 @@ impl Machine {
 
     /// The watchdog's turn. When nothing else is to come, the run is over.
     #[inline(never)]
-    fn watch_over(&mut self) {
+    pub(crate) fn watch_over(&mut self) {
         let idle = self
             .cpus
             .iter()

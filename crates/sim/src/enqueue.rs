@@ -10,6 +10,7 @@ use crate::counters::Counter;
 use crate::cpu::{Occupant, Todo};
 use crate::dsq::{DsqIndex, Mixed};
 use crate::flags::{self, enq};
+use crate::interleave::LockKey;
 use crate::lock::WhichLock;
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
@@ -239,6 +240,7 @@ impl Machine {
         let task = &mut self.tasks[id.index()];
         task.ops_state = OpsState::Queueing(qseq);
         let address = task.address;
+        let locked = self.interleaves() && self.lock(vm, LockKey::Enqueue(id));
         self.call(
             vm,
             &Call {
@@ -250,6 +252,9 @@ impl Machine {
                 words: (self.rules.enq_out(flags), u64::from(cpu.0)),
             },
         );
+        if locked {
+            self.unlock(LockKey::Enqueue(id));
+        }
         let task = &mut self.tasks[id.index()];
         if task.direct.is_some() {
             return true;
@@ -361,7 +366,10 @@ impl Machine {
     }
 
     /// Carries out the inserts deferred on `cpu`.
-    pub(crate) fn run_deferred(&mut self, cpu: CpuId) {
+    pub(crate) fn run_deferred(&mut self, vm: &mut Vm, cpu: CpuId) {
+        if self.interleaves() {
+            self.reach_deferred(vm, cpu);
+        }
         while let Some(id) = self.deferred.pop(cpu) {
             let task = self.task_mut(id);
             task.deferred_on = None;
@@ -374,7 +382,19 @@ impl Machine {
             self.carry(id, direct.carried, direct.flags);
             self.dispatch_to_local(cpu, dsq, id, direct.flags);
             self.turn.decisions.decide_for(Cause::KERNEL);
+            if self.interleaves() {
+                self.reach_deferred(vm, cpu);
+            }
         }
+    }
+
+    /// Waits for the run queues that the first insert deferred on `cpu` needs.
+    #[cold]
+    fn reach_deferred(&mut self, vm: &mut Vm, cpu: CpuId) {
+        while let Some(id) = self.deferred.first(cpu)
+            && let Some(direct) = self.task(id).direct
+            && self.reach_verdict(vm, (cpu, id), direct.dsq_id)
+        {}
     }
 
     /// The queue that a verdict names, seen from `cpu`; the global one after an error.

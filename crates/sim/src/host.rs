@@ -1,8 +1,9 @@
 //! What the object machine asks of the simulated one.
 
-use bpf::{Host, Memory, Stop};
+use bpf::{Access, Host, Instance, Memory, Stop};
 use model::TaskId;
 
+use crate::interleave::LockKey;
 use crate::machine::Machine;
 use crate::task::{RunState, Task};
 
@@ -73,6 +74,15 @@ impl Host for Machine {
 
     fn spin_lock_held(&mut self, address: u64, instructions: u64, charged_ps: u64) {
         self.hold_spin_lock(address, instructions, charged_ps);
+        self.unlock(LockKey::Spin(address));
+    }
+
+    fn at_point(&mut self, vm: &mut Instance<Self>, access: &Access) {
+        self.pass_point(vm, access);
+    }
+
+    fn wait_for_spin_lock(&mut self, vm: &mut Instance<Self>, address: u64) {
+        self.lock(vm, LockKey::Spin(address));
     }
 
     fn release(&mut self, memory: &mut Memory, address: u64) {

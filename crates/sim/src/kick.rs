@@ -8,7 +8,7 @@ use model::{CpuId, Kicked, Sliced, TaskId, What};
 
 use crate::cpu::{Curr, Todo};
 use crate::flags::kick;
-use crate::machine::Machine;
+use crate::machine::{Machine, Vm};
 use crate::task::Class;
 
 impl Machine {
@@ -26,7 +26,8 @@ impl Machine {
                 return;
             }
             // The kernel looks only if it gets the run queue's lock at the first try.
-            let locked = self.turn.contexts.hold_lock_of(target);
+            let locked =
+                self.turn.contexts.hold_lock_of(target) || self.is_locked_by_another(target);
             if !locked && self.skips_idle_kick(target) {
                 self.tell_kick(target, Kicked::Dropped);
                 return;
@@ -59,7 +60,7 @@ impl Machine {
     }
 
     /// Carries out the kicks noted on `cpu`: by CPU number, plain ones first.
-    pub(crate) fn run_kicks(&mut self, cpu: CpuId) {
+    pub(crate) fn run_kicks(&mut self, vm: &mut Vm, cpu: CpuId) {
         let mut next = self.kicks[cpu].kick.first();
         while let Some(target) = next {
             let kicks = &mut self.kicks[cpu];
@@ -67,6 +68,7 @@ impl Machine {
             kicks.wait.remove(target);
             let preempt = kicks.preempt.has(target);
             kicks.preempt.remove(target);
+            self.reach_run_queues(vm, [target, target]);
             if preempt {
                 self.end_slice(target);
             }
@@ -77,6 +79,7 @@ impl Machine {
         let mut next = self.kicks[cpu].if_idle.first();
         while let Some(target) = next {
             self.kicks[cpu].if_idle.remove(target);
+            self.reach_run_queues(vm, [target, target]);
             let skipped = self.skips_idle_kick(target);
             if !skipped {
                 self.resched(target);

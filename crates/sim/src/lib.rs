@@ -39,6 +39,7 @@ mod hotplug;
 mod idle;
 mod idleness;
 mod immed;
+mod interleave;
 mod intervention;
 mod kernels;
 mod kfunc;
@@ -89,7 +90,7 @@ pub use crate::mirror::{MirrorError, cgroups};
 pub use crate::ops::OpsError;
 use crate::prepare::{Noted, prepare};
 pub use crate::program::ProgramReport;
-pub use crate::runs::{Finished, Simulation, run};
+pub use crate::runs::{Finished, Interleaved, Simulation, run};
 pub use crate::tally::Tally;
 pub use crate::target::{host_functions, target};
 pub use crate::view::{Queue, View, Watcher};
@@ -134,6 +135,14 @@ pub enum Error {
     /// CPUs that cannot differ so.
     #[error(transparent)]
     Hardware(Advised),
+    /// CPUs cannot come in between here.
+    #[error("callbacks of several CPUs cannot be interleaved: {why}")]
+    Interleave {
+        /// Why.
+        why: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
     /// A machine that cannot be.
     #[error("{what} is {value}")]
     Machine {
@@ -172,6 +181,7 @@ impl Advice for Error {
             Self::Mirror(error) => error.advice(),
             Self::Machine { expected, .. } => Some(format!("expected {expected}")),
             Self::Hardware(error) => error.advice(),
+            Self::Interleave { advice, .. } => Some((*advice).to_owned()),
             Self::SetUpFailed { .. } | Self::Memory(_) => None,
         }
     }

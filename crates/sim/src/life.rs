@@ -91,10 +91,19 @@ impl Machine {
     ) -> Result<Option<TaskId>, bpf::OutOfMemory> {
         let cpu = self.task(parent).cpu;
         let id = self.add_task(vm, birth, Some(parent), cpu)?;
-        // Nobody hears of a task before it is announced, and a refused one never is.
+        // Nobody hears of a task before it is announced, and a refused one never is; but where
+        // others come in between, their events may have been handed over by then.
+        let is_announced = self.interleaves();
+        if is_announced {
+            self.emit_new(id, birth, Some(parent));
+        }
         let before = self.recorded().len();
         if self.scheds.root.attachment.is_attached() {
             let error = self.init_task(vm, id, true);
+            if error != 0 && is_announced {
+                self.refuse_announced(vm, id);
+                return Ok(None);
+            }
             if error != 0 {
                 // The next child gets its number.
                 for event in &mut self.recorded()[before..] {
@@ -113,11 +122,13 @@ impl Machine {
         );
         self.task_mut(id).class = class;
         self.become_child(id, parent, birth);
-        self.emit_new(id, birth, Some(parent));
-        let announced = usize::from(self.wants(EventKind::New));
-        self.recorded()[before..].rotate_right(announced);
+        if !is_announced {
+            self.emit_new(id, birth, Some(parent));
+            let announced = usize::from(self.wants(EventKind::New));
+            self.recorded()[before..].rotate_right(announced);
+        }
         if class == Class::Ext {
-            self.enable_task(vm, id);
+            self.under_task_locks(vm, id, |machine, vm| machine.enable_task(vm, id));
         }
         // `cgroup_post_fork()` comes last: a policy that asks before finds the root.
         self.task_mut(id).css_set = self.task(id).cgroup;
@@ -232,6 +243,20 @@ impl Machine {
         self.work.born(id, birth, parent);
         self.mirror_create(vm, id)?;
         Ok(id)
+    }
+
+    /// A task whose fork failed was announced: it is gone at once, and its number is not used
+    /// again, because others may have been born meanwhile.
+    fn refuse_announced(&mut self, vm: &mut Vm, id: TaskId) {
+        let (cpu, address) = (self.task(id).cpu, self.task(id).address);
+        self.task_mut(id).state = RunState::Dead;
+        self.emit(id, cpu, What::Exit);
+        self.work.refused(id);
+        vm.free_owner(address, self);
+        self.task_mut(id).reaped = true;
+        if self.task(id).references == 0 {
+            self.mirror_free(vm, id);
+        }
     }
 
     /// Takes back a task whose fork failed.
@@ -417,7 +442,7 @@ impl Machine {
         self.leave_family(id);
         self.emit(id, cpu, What::Exit);
         if self.rules.exits_at_last_switch && self.scheds.root.attachment.is_attached() {
-            self.exit_task(vm, id);
+            self.under_task_locks(vm, id, |machine, vm| machine.exit_task(vm, id));
         }
         self.queue
             .push(self.now + GRACE_PERIOD, cpu, Pending::Reap { task: id });
@@ -438,7 +463,13 @@ impl Machine {
             self.trace_task(vm, AttachPoint::SchedProcessFree, id);
         }
         if self.scheds.root.attachment.is_attached() {
-            self.exit_task(vm, id);
+            self.under_task_locks(vm, id, |machine, vm| machine.exit_task(vm, id));
+        }
+        if self.keeps_for_others(id) {
+            let cpu = self.turn.exec;
+            self.queue
+                .push(self.now + GRACE_PERIOD, cpu, Pending::Reap { task: id });
+            return;
         }
         let address = self.task(id).address;
         vm.free_owner(address, self);

@@ -24,7 +24,8 @@ use model::{Costs, CpuId, RunQueueLock};
 
 use crate::cpu::PS;
 use crate::dsq::DsqIndex;
-use crate::machine::Machine;
+use crate::interleave::LockKey;
+use crate::machine::{Machine, Vm};
 
 /// A lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +53,12 @@ pub(crate) enum WhichLock {
 ///
 /// Boxed, so that a machine without them is no larger for them.
 #[derive(Clone, Debug)]
-pub(crate) struct Locks(Option<Box<Table>>);
+pub(crate) struct Locks {
+    table: Option<Box<Table>>,
+    /// Run queues are locked for nobody: neither is there a table, nor does anybody come in
+    /// between.
+    are_free: bool,
+}
 
 #[derive(Clone, Debug)]
 struct Table {
@@ -67,7 +73,19 @@ struct Table {
 
 /// A run queue's lock that is held.
 #[must_use]
-pub(crate) struct Held(Option<Since>);
+pub(crate) struct Held {
+    since: Option<Since>,
+    /// The lock that others wait for.
+    real: Option<LockKey>,
+}
+
+impl Held {
+    /// Nothing is held, or by somebody else who goes on.
+    const NOTHING: Self = Self {
+        since: None,
+        real: None,
+    };
+}
 
 struct Since {
     cpu: CpuId,
@@ -94,9 +112,11 @@ impl Lock {
 impl Locks {
     /// The locks of a machine of `cpus`, on which CPUs wait for each other if `costs` say so. One
     /// CPU alone has nobody to wait for.
-    pub fn new(costs: Option<&Costs>, cpus: u16) -> Self {
-        let costs = costs.filter(|costs| costs.lock_wait && cpus > 1);
-        Self(costs.map(|costs| {
+    ///
+    /// Where CPUs come in `between`, they wait by coming later, and pay nothing beside.
+    pub fn new(costs: Option<&Costs>, cpus: u16, between: bool) -> Self {
+        let costs = costs.filter(|costs| costs.lock_wait && cpus > 1 && !between);
+        let table = costs.map(|costs| {
             Box::new(Table {
                 kind: costs.run_queue,
                 run_queues: vec![Lock::default(); cpus.into()],
@@ -104,12 +124,16 @@ impl Locks {
                 spin: BTreeMap::new(),
                 waited_ps: 0,
             })
-        }))
+        });
+        Self {
+            are_free: table.is_none() && !between,
+            table,
+        }
     }
 
     /// Forgets who has which: what was done took no time.
     pub fn forget(&mut self) {
-        if let Some(table) = &mut self.0 {
+        if let Some(table) = &mut self.table {
             table.run_queues.fill(Lock::default());
             table.queues.clear();
             table.spin.clear();
@@ -118,12 +142,12 @@ impl Locks {
 
     /// Kind of the run queues' lock; `None`: nobody waits for a lock.
     pub fn kind(&self) -> Option<RunQueueLock> {
-        self.0.as_ref().map(|table| table.kind)
+        self.table.as_ref().map(|table| table.kind)
     }
 
     /// Time that CPUs spent waiting, picoseconds.
     pub fn waited_ps(&self) -> u64 {
-        self.0.as_ref().map_or(0, |table| table.waited_ps)
+        self.table.as_ref().map_or(0, |table| table.waited_ps)
     }
 }
 
@@ -148,46 +172,63 @@ impl Table {
 impl Machine {
     /// Takes the lock of `cpu`'s run queue; who holds it already goes on.
     #[inline]
-    pub(crate) fn take_run_queue(&mut self, cpu: CpuId) -> Held {
-        if self.locks.0.is_none() {
-            return Held(None);
+    pub(crate) fn take_run_queue(&mut self, vm: &mut Vm, cpu: CpuId) -> Held {
+        if self.locks.are_free {
+            return Held::NOTHING;
         }
-        self.take(cpu)
+        self.take_really(vm, cpu)
+    }
+
+    #[cold]
+    fn take_really(&mut self, vm: &mut Vm, cpu: CpuId) -> Held {
+        if !self.interleaves() {
+            return self.take(cpu);
+        }
+        let key = LockKey::RunQueue(cpu);
+        let real = self.lock(vm, key).then_some(key);
+        Held { since: None, real }
     }
 
     /// As [`Machine::take_run_queue`] where one lock serves the machine, else nothing.
     #[inline]
     pub(crate) fn take_machine(&mut self) -> Held {
-        match &self.locks.0 {
+        match &self.locks.table {
             Some(locks) if locks.kind == RunQueueLock::Machine => self.take(CpuId(0)),
-            _ => Held(None),
+            _ => Held::NOTHING,
         }
     }
 
     /// As [`Machine::take_run_queue`] where each CPU has a lock of its own, else nothing.
     #[inline]
-    pub(crate) fn take_own(&mut self, cpu: CpuId) -> Held {
-        match &self.locks.0 {
+    pub(crate) fn take_own(&mut self, vm: &mut Vm, cpu: CpuId) -> Held {
+        match &self.locks.table {
             Some(locks) if locks.kind == RunQueueLock::Cpu => self.take(cpu),
-            _ => Held(None),
+            None if !self.locks.are_free => self.take_really(vm, cpu),
+            _ => Held::NOTHING,
         }
     }
 
     #[cold]
     fn take(&mut self, cpu: CpuId) -> Held {
         let Some(lock) = self.wait_for(WhichLock::RunQueue(cpu)) else {
-            return Held(None);
+            return Held::NOTHING;
         };
         lock.is_held = true;
         let charged = self.turn.charged_ps;
-        Held(Some(Since { cpu, charged }))
+        Held {
+            since: Some(Since { cpu, charged }),
+            real: None,
+        }
     }
 
     /// Gives a run queue's lock back: what was charged since is how long it was held.
     #[inline]
     pub(crate) fn give_run_queue(&mut self, held: Held) {
-        if let Held(Some(since)) = held {
+        if let Some(since) = held.since {
             self.give(&since);
+        }
+        if let Some(key) = held.real {
+            self.unlock(key);
         }
     }
 
@@ -195,7 +236,7 @@ impl Machine {
     fn give(&mut self, since: &Since) {
         let span = self.turn.charged_ps - since.charged;
         let (exec, now) = (self.turn.exec, self.now_ps());
-        let locks = self.locks.0.as_mut().expect("a lock was taken");
+        let locks = self.locks.table.as_mut().expect("a lock was taken");
         let lock = locks.get(WhichLock::RunQueue(since.cpu));
         lock.is_held = false;
         lock.occupy(exec, now, span);
@@ -204,7 +245,7 @@ impl Machine {
     /// Holds a lock for so long, which is charged elsewhere.
     #[inline]
     pub(crate) fn hold(&mut self, which: WhichLock, span: impl FnOnce(&Costs) -> u64) {
-        if self.locks.0.is_some() {
+        if self.locks.table.is_some() {
             let span = self.ledger.costs().map_or(0, span);
             self.hold_for(which, span);
         }
@@ -233,7 +274,7 @@ impl Machine {
     /// Lets the CPU that executes wait for a lock; `None`: it holds it already.
     #[inline(always)]
     fn wait_for(&mut self, which: WhichLock) -> Option<&mut Lock> {
-        let lock = self.locks.0.as_mut()?.get(which);
+        let lock = self.locks.table.as_mut()?.get(which);
         if lock.is_held {
             return None;
         }
@@ -242,13 +283,13 @@ impl Machine {
             let lock = *lock;
             self.wait_behind(lock);
         }
-        self.locks.0.as_mut().map(|locks| locks.get(which))
+        self.locks.table.as_mut().map(|locks| locks.get(which))
     }
 
     /// Lets the CPU that executes wait for `lock`, which another one had last, if any did.
     #[inline(never)]
     fn wait_behind(&mut self, lock: Lock) {
-        let (Some(locks), Some(costs)) = (&mut self.locks.0, self.ledger.costs()) else {
+        let (Some(locks), Some(costs)) = (&mut self.locks.table, self.ledger.costs()) else {
             return;
         };
         let state = &mut self.cpus[self.turn.exec];

@@ -26,6 +26,7 @@ use crate::dsq::{DsqIndex, Dsqs};
 use crate::flags::UPTIME_NS;
 use crate::idle::Idle;
 use crate::idleness::Idleness;
+use crate::interleave::Interleaving;
 use crate::kernels::{KernelRules, rules_of};
 use crate::lock::Locks;
 use crate::log::Log;
@@ -144,6 +145,8 @@ pub struct Machine {
     pub(crate) told: Told,
     /// What a trial does; see [`crate::intervention`].
     pub(crate) interventions: Option<Box<Interventions>>,
+    /// Who comes in between whom; see [`crate::interleave`].
+    pub(crate) interleaving: Option<Box<Interleaving>>,
 }
 
 /// What a [`Machine`] is made from.
@@ -184,8 +187,10 @@ impl Machine {
             || wants.has(EventKind::Insert)
             || costs.is_some() && decisions.listens
             || tally;
+        let interleaving = spec.interleave.as_ref();
+        let interleaving = interleaving.map(|it| Box::new(Interleaving::new(it, cpus)));
         Self {
-            locks: Locks::new(costs, cpus),
+            locks: Locks::new(costs, cpus, interleaving.is_some()),
             ledger: Ledger::new(costs.copied()),
             calls: Calls::new(tally),
             now: SimTime::ZERO,
@@ -220,6 +225,7 @@ impl Machine {
             log: Log::default(),
             told: Told::default(),
             interventions: None,
+            interleaving,
             moment: Moment::default(),
             idleness: Idleness::new(),
             halted: false,
@@ -246,6 +252,11 @@ impl Machine {
     #[inline]
     pub(crate) const fn halt_if(&mut self, over: bool) {
         self.halted |= over;
+    }
+
+    /// Says whether the run is over.
+    pub(crate) const fn set_halted(&mut self, halted: bool) {
+        self.halted = halted;
     }
 
     /// The workload cannot go on.

@@ -293,6 +293,18 @@ impl Mirror {
         self.args_at
     }
 
+    /// The arguments that the kernel keeps for the callback in progress.
+    pub fn call_arguments(&self, vm: &mut Vm, bytes: usize) -> Vec<u8> {
+        let mut kept = vec![0; bytes];
+        vm.memory().read(self.args_at, &mut kept);
+        kept
+    }
+
+    /// Puts back what [`Mirror::call_arguments`] gave.
+    pub fn put_call_arguments(&self, vm: &mut Vm, kept: &[u8]) {
+        vm.memory().write(self.args_at, kept);
+    }
+
     /// `struct scx_init_task_args`.
     pub fn init_task_args(&self, vm: &mut Vm, fork: bool, cgroup: u32) -> u64 {
         let memory = vm.memory();

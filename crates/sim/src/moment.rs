@@ -34,7 +34,7 @@ impl Moment {
     pub fn begin(&mut self, vm: &Vm) {
         self.turns = 0;
         self.granted = 0;
-        self.retired_before = vm.retired();
+        self.retired_before = vm.retired_by_all();
     }
 
     /// Something happens to a task, or a timer expires, of which the policy is told.
@@ -55,7 +55,7 @@ impl Machine {
     /// Notices when too much is done without any time passing.
     #[inline]
     pub(crate) fn check_moment(&mut self, vm: &Vm, cpu: CpuId) {
-        let retired = vm.retired() - self.moment.retired_before;
+        let retired = vm.retired_by_all() - self.moment.retired_before;
         // Each CPU may do so much.
         if self.moment.turns > MOST_TURNS || retired > MOST_INSTRUCTIONS_EACH_CPU {
             self.look_for_livelock(vm, cpu, retired);

@@ -39,6 +39,8 @@ pub enum Pending {
     Intervene { index: usize },
     /// The watchdog looks for stalled tasks.
     Watchdog,
+    /// A turn that waited goes on; see [`crate::interleave`].
+    Turn { number: u32 },
     /// The run's time is over.
     End,
 }
@@ -50,7 +52,7 @@ impl Pending {
     pub const fn class(self) -> u8 {
         match self {
             Self::Attach | Self::Seat { .. } => 0,
-            Self::WorkDone => 1,
+            Self::WorkDone | Self::Turn { .. } => 1,
             Self::Resume => 2,
             // High-resolution timers: see `is_of_timers`.
             Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
@@ -122,6 +124,7 @@ impl Packed {
             Pending::Change { index } => (14, TaskId(0), index as u64),
             Pending::Watchdog => (15, TaskId(0), 0),
             Pending::Intervene { index } => (16, TaskId(0), index as u64),
+            Pending::Turn { number } => (17, TaskId(number), 0),
         };
         let head = variant as u64 | (task.0 as u64) << 32;
         Self { head, number }
@@ -171,6 +174,7 @@ impl Packed {
                 index: generation as usize,
             },
             15 => Pending::Watchdog,
+            17 => Pending::Turn { number: task.0 },
             _ => Pending::Intervene {
                 index: generation as usize,
             },
@@ -203,6 +207,7 @@ mod tests {
             Pending::Change { index: usize::MAX },
             Pending::Watchdog,
             Pending::Intervene { index: usize::MAX },
+            Pending::Turn { number: u32::MAX },
             Pending::End,
         ];
         for what in all {

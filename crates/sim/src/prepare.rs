@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bpf::{Config, Image, Object, Prices, Target, Template};
+use bpf::{Backend, Config, Image, Object, Prices, Target, Template};
 use model::{Costs, EventMask, Kernel, MachineSpec, PolicySpec, SetUp};
 
 use crate::entries::Entries;
@@ -75,6 +75,7 @@ struct ReadyKey {
     costs: Option<Costs>,
     options: Options,
     noted: Noted,
+    interleaves: bool,
 }
 
 impl ReadyKey {
@@ -88,6 +89,7 @@ impl ReadyKey {
             costs: machine.profile.costs().copied(),
             options,
             noted,
+            interleaves: machine.interleave.is_some(),
         }
     }
 }
@@ -167,7 +169,13 @@ pub(crate) fn configure(
     }
     let config = Config {
         cpus: u32::from(machine.cpus),
-        backend: options.backend,
+        // Between two accesses of native code nobody can come.
+        backend: if machine.interleave.is_some() {
+            Backend::Interpreter
+        } else {
+            options.backend
+        },
+        interleave: machine.interleave.is_some(),
         tally: noted.tally,
         places: noted.places,
         builtin_cost_ps: prices,

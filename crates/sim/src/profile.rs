@@ -150,6 +150,9 @@ impl Machine {
             self.cpus[self.turn.exec].owe(more);
             self.turn.charged_ps += more;
             self.ledger.kinds.callbacks += more;
+            if self.interleaves() {
+                self.settle_passed();
+            }
         }
     }
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bpf::{Door, Image};
+use bpf::{Door, Image, Turns};
 use model::user_space::UserSpace;
-use model::{CpuId, EventMask, Nanos, Sampler, SimTime, Sink, Summary};
+use model::{CpuId, EventMask, Interleave, Nanos, Sampler, SimTime, Sink, Stall, Summary};
 use workload::RunSpec;
 
 use crate::checkpoint::Checkpoint;
@@ -67,6 +67,17 @@ pub struct Finished {
     pub tally: BTreeMap<&'static str, Tally>,
     /// How the scheduler's own program ended, if the run had one.
     pub program: Option<ProgramReport>,
+    /// Where CPUs came in between, if they could.
+    pub interleaved: Option<Interleaved>,
+}
+
+/// Where CPUs came in between in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interleaved {
+    /// Accesses of programs before which others could have come in between.
+    pub points: u64,
+    /// Stalls, in the order of their points; none of a run in which programs take time.
+    pub stalls: Vec<Stall>,
 }
 
 impl<'a> Simulation<'a> {
@@ -139,6 +150,7 @@ impl<'a> Simulation<'a> {
     /// execute the policy, or if a program attaches none.
     pub fn start(mut self) -> Result<Finished, Error> {
         check_machine(&self.spec.machine)?;
+        check_interleaving(self.spec, self.user.is_some())?;
         let user = self.user.take();
         let spec = &*with_threads(self.spec.with_background(), user.as_ref());
         let (mut machine, mut vm) = match user {
@@ -151,8 +163,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// Runs up to `time`, so that several runs can go on from there: what happens at `time` has
-    /// happened. `None` if the run is over by then, or has a program of its own, of whose process
-    /// there is no copy.
+    /// happened. `None` if the run is over by then, has a program of its own, of whose process there
+    /// is no copy, or is one in which CPUs come in between.
     ///
     /// Whoever listens has heard all of it then, and listens on if it is given to
     /// [`Checkpoint::resume`].
@@ -166,7 +178,9 @@ impl<'a> Simulation<'a> {
         let is_plain = self.audience.watcher.is_none() && !self.audience.samples();
         assert!(is_plain, "a run that is looked into has no checkpoint");
         check_machine(&self.spec.machine)?;
-        if self.user.is_some() {
+        check_interleaving(self.spec, self.user.is_some())?;
+        // Of stacks there is no copy either.
+        if self.user.is_some() || self.spec.machine.interleave.is_some() {
             return Ok(None);
         }
         let spec = self.spec.with_background().into_owned();
@@ -256,6 +270,28 @@ impl<'a> Simulation<'a> {
     }
 }
 
+/// Whether CPUs can come in between in a run of `spec`, if that is asked.
+fn check_interleaving(spec: &RunSpec, has_program: bool) -> Result<(), Error> {
+    let no = |why, advice| Err(Error::Interleave { why, advice });
+    let machine = &spec.machine;
+    match &machine.interleave {
+        None => Ok(()),
+        Some(_) if !Turns::<Machine>::EXIST => no(
+            "this build of runslice, for WebAssembly, has one stack",
+            "use the program for the command line",
+        ),
+        Some(_) if has_program => no(
+            "the scheduler's own program runs at the same time",
+            "give its object, with `--set` and `--setup` for what its program does",
+        ),
+        Some(Interleave::Timed) if machine.profile.costs().is_none() => no(
+            "nothing takes time under the profile `ideal`",
+            "choose a profile with costs, such as `--profile default-v0`",
+        ),
+        Some(_) => Ok(()),
+    }
+}
+
 /// `spec` with a group for the program's threads, if they are tasks.
 fn with_threads<'a>(spec: Cow<'a, RunSpec>, user: Option<&User>) -> Cow<'a, RunSpec> {
     match user {
@@ -287,7 +323,12 @@ pub(crate) fn complete(
     let tally = machine.calls.take_tally();
     let summary = finish(machine, vm, audience);
     let has_program = machine.program.is_some();
+    let interleaved = machine.interleaving.as_deref().map(|all| Interleaved {
+        points: all.points(),
+        stalls: all.stalls().to_vec(),
+    });
     Ok(Finished {
+        interleaved,
         summary,
         tally,
         program: has_program.then(|| machine.program_report()),
@@ -367,7 +408,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         growing,
         blocked: machine.work.blocked(),
         watchdog: machine.watchdog_timeout(),
-        instructions: vm.retired(),
+        instructions: vm.retired_by_all(),
         callbacks: machine.calls.count(),
         notes,
     }

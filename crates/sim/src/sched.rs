@@ -58,18 +58,21 @@ impl Machine {
         let state = &self.cpus[cpu];
         let (before, ticks) = (state.occupant, state.tick_at.is_some());
         self.stop_executing(cpu);
-        let held = self.take_run_queue(cpu);
-        if let (Some(flags), Some(id)) = (asleep, before.task()) {
+        let held = self.take_run_queue(vm, cpu);
+        if let (Some(flags), Some(id)) = (asleep, before.task())
+            && self.leaves_run_queue(id)
+        {
             self.dequeue_task_here(vm, id, flags);
         }
         if self.pass(vm, cpu) {
             self.pass_again(vm, cpu);
         }
         if self.deferred.any() {
-            self.run_deferred(cpu);
+            self.run_deferred(vm, cpu);
             self.reenqueue_deferred(vm, cpu);
         }
         self.give_run_queue(held);
+        self.end_switch(cpu);
         if self.deadlines.any() {
             self.after_schedule_dl(cpu, before.curr());
         }
@@ -138,7 +141,8 @@ impl Machine {
         } else {
             self.first_local(cpu)
         };
-        if has_others {
+        // Somebody may have come in between while the lock was dropped.
+        if has_others || self.interleaves() && self.cpus[cpu].has_others() {
             return (prev, self.cpus[cpu].first_of_others());
         }
         let next = match fetched {
@@ -232,7 +236,7 @@ impl Machine {
     /// Fetches work for the policy's class where none waits in the local queue.
     #[inline(always)]
     fn fetch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) -> Fetched {
-        if self.consume_global(cpu) {
+        if self.consume_global(vm, cpu) {
             return self.first_local(cpu);
         }
         if self.scheds.root.ops.has(Op::Dispatch)
@@ -271,7 +275,7 @@ impl Machine {
             return Fetched::Kept(prev.id);
         }
         match self.first_local(cpu) {
-            Fetched::Nothing if self.consume_global(cpu) => self.first_local(cpu),
+            Fetched::Nothing if self.consume_global(vm, cpu) => self.first_local(cpu),
             first => first,
         }
     }
@@ -332,7 +336,7 @@ impl Machine {
             },
         );
         self.tell_nothing();
-        self.flush_buffer(cpu);
+        self.flush_buffer(vm, cpu);
         self.tell_released(vm);
     }
 

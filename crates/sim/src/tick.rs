@@ -42,8 +42,14 @@ impl Machine {
                     self.pass_to(vm, next.time());
                 }
                 next => {
-                    if let Some(next) = next {
-                        self.queue.push_planned(next);
+                    match next {
+                        // It would have come in the middle of this one.
+                        Some(next) if next.time() <= self.now => {
+                            self.cpus[cpu].tick_at = None;
+                            self.arm_tick(cpu);
+                        }
+                        Some(next) => self.queue.push_planned(next),
+                        None => {}
                     }
                     if is_plain && !has_passed {
                         // Nothing else is to be done.
@@ -62,7 +68,7 @@ impl Machine {
     #[inline(always)]
     fn tick(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
         self.charge_tick(cpu);
-        let held = self.take_own(cpu);
+        let held = self.take_own(vm, cpu);
         match self.task(id).class {
             Class::Ext => self.tick_ext(vm, cpu, id),
             Class::Rt => self.tick_rt(cpu, id),

@@ -29,7 +29,7 @@ pub(crate) struct Custody {
 #[derive(Clone)]
 pub(crate) struct Turn {
     /// The CPU whose code executes now: the waker's in a wakeup, not the woken task's. Written for
-    /// each event by [`crate::drive`] alone.
+    /// each event by [`crate::drive`], and before it by [`crate::interleave`].
     pub exec: CpuId,
     /// The callbacks being executed; see [`crate::ops`].
     pub contexts: Contexts,

@@ -16,6 +16,15 @@ use crate::task::{Carried, Class, Direct, Phase, RunState};
 impl Machine {
     /// Wakes a sleeping task; one that is runnable already is left alone.
     pub(crate) fn wake(&mut self, vm: &mut Vm, id: TaskId, by: Waker) {
+        if self.interleaves() {
+            return self.wake_under_lock(vm, id, by);
+        }
+        self.wake_sleeper(vm, id, by);
+    }
+
+    /// As [`Machine::wake`], by whoever is the only one to wake it.
+    #[inline(always)]
+    pub(crate) fn wake_sleeper(&mut self, vm: &mut Vm, id: TaskId, by: Waker) {
         let task = self.task(id);
         let (state, from) = (task.state, task.cpu);
         if state != RunState::Sleeping {
@@ -70,7 +79,7 @@ impl Machine {
             self.migrate(id, cpu);
         }
         self.moment.grant();
-        let held = self.take_run_queue(cpu);
+        let held = self.take_run_queue(vm, cpu);
         if self.wants(EventKind::Wakeup) {
             let waker = match by {
                 Waker::Nobody => TaskId::NONE,
@@ -102,7 +111,7 @@ impl Machine {
             self.trace_task(vm, AttachPoint::SchedWakeup, id);
         }
         if self.deferred.any() {
-            self.run_deferred(cpu);
+            self.run_deferred(vm, cpu);
         }
         self.give_run_queue(held);
     }

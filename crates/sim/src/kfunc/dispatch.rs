@@ -64,13 +64,13 @@ fn move_first(ctx: &mut Ctx<'_>, id: u64, flags: u64) -> Return {
     }
     let machine = &mut *ctx.host;
     let cpu = machine.turn.exec;
-    machine.flush_buffer(cpu);
+    machine.flush_buffer(ctx.vm, cpu);
     machine.turn.decisions.come_back(ctx.vm.current_place());
     let Some(dsq) = machine.dsqs.user(machine.caller(), id) else {
         machine.error(format!("invalid DSQ ID 0x{id:016x}"));
         return Ok(0);
     };
-    let (moved, passed) = machine.consume(cpu, dsq, flags);
+    let (moved, passed) = machine.consume(ctx.vm, cpu, dsq, flags);
     if passed > 0 {
         ctx.vm.spend(TASK_BYTES * passed);
     }

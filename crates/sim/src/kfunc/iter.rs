@@ -153,6 +153,18 @@ fn move_with(ctx: &mut Ctx<'_>, it: u64, p: u64, dsq_id: u64, flags: u64) -> Ret
         return Ok(0);
     };
     let machine = &mut *ctx.host;
+    if machine.interleaves() {
+        let cpu = machine.turn.exec;
+        while machine.dsqs.covers(cursor, id, machine.task(id).dsq) {
+            let from = machine.task(id).cpu;
+            // Both locks are wanted, also where the target is a queue of the policy's.
+            let waited = machine.reach_run_queues(ctx.vm, [from, from])
+                || machine.reach_verdict(ctx.vm, (cpu, id), dsq_id);
+            if !waited {
+                break;
+            }
+        }
+    }
     if !machine.dsqs.covers(cursor, id, machine.task(id).dsq) {
         return Ok(0);
     }

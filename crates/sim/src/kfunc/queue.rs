@@ -275,6 +275,8 @@ impl Machine {
             _ => {
                 let qseq = match self.task(id).ops_state {
                     OpsState::Queued(qseq) => Some(qseq),
+                    // Another CPU is about to hand it over, and who dispatches waits for that.
+                    OpsState::Queueing(qseq) if self.interleaves() => Some(qseq),
                     _ => None,
                 };
                 let entry = Buffered {

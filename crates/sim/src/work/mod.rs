@@ -312,6 +312,16 @@ impl Work {
         self.alive -= u32::from(!self.workload.groups[group as usize].background);
     }
 
+    /// The fork of `task` was refused, and others may have been born since.
+    pub(crate) fn refused(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task.index()];
+        state.has_exited = true;
+        state.shrink();
+        let group = state.stepper.group();
+        self.groups[group as usize].alive -= 1;
+        self.alive -= u32::from(!self.workload.groups[group as usize].background);
+    }
+
     /// `task` makes these changes before its first operation.
     pub fn change_first(&mut self, task: TaskId, changes: impl Iterator<Item = Action>) {
         self.tasks[task.index()].pending.extend(changes);

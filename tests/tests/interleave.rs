@@ -1,0 +1,169 @@
+//! CPUs that come in between while a policy's program runs on another one.
+
+use std::panic::catch_unwind;
+
+use model::{ExitKind, Interleave, Nanos, Profile, Stall, Summary};
+use runslice_tests::run::Run;
+use sim::{Interleaved, Simulation};
+use traces::TraceHash;
+use workload::RunSpec;
+
+/// Eight tasks that sleep and wake for four CPUs.
+const FOUR: &str = "[task.a]\ncount = 8\n\
+    do = \"loop(inf)[ run(uniform(20us,200us)), sleep(uniform(20us,200us)) ]\"\n";
+/// Senders, receivers and endless loops.
+const PIPES: &str = "[chan.c]\nkind = \"unix\"\ncount = 8\nmsg = 100\n\
+    [task.sender]\nkind = \"process\"\ncount = 8\n\
+    do = \"loop(inf)[ for(i, 8)[ run(500ns), send(c[self]) ], sleep(uniform(1us,50us)) ]\"\n\
+    [task.receiver]\nkind = \"process\"\ncount = 8\n\
+    do = \"loop(inf)[ recv(c[self]), run(500ns) ]\"\n\
+    [task.hog]\ncount = 3\ndo = \"run(inf)\"\n";
+/// Children that live for some microseconds.
+const FORKS: &str = "[task.parent]\ncount = 4\n\
+    do = \"loop(inf)[ run(uniform(5us,40us)), fork(child) ]\"\n\
+    [task.child]\ncount = 0\nkind = \"process\"\ndo = \"run(uniform(5us,50us))\"\n";
+/// Tasks that are changed while they run and wait.
+const CHANGES: &str = "[task.a]\ncount = 6\n\
+    do = \"loop(inf)[ run(uniform(20us,200us)), setaffinity(self, {0-1}), run(30us), yield, \
+    setnice(self, 5), sleep(uniform(20us,90us)), setaffinity(self, {0-3}), setnice(self, 0) ]\"\n\
+    [task.rt]\npolicy = \"fifo:10\"\ncount = 2\n\
+    do = \"loop(inf)[ run(10us), sleep(uniform(50us,300us)) ]\"\n";
+
+fn spec(policy: &str, load: &str, millis: u64, interleave: Option<Interleave>) -> RunSpec {
+    let mut spec = Run {
+        cpus: 4,
+        until: Nanos::from_millis(millis),
+        ..Run::new(policy, load)
+    }
+    .spec();
+    spec.machine.interleave = interleave;
+    spec
+}
+
+fn seeded(seed: u64, every: u64) -> Option<Interleave> {
+    let stall = Nanos::from_micros(20);
+    Some(Interleave::Seeded { seed, every, stall })
+}
+
+/// What a run leaves: the hash of its events, the summary, and where CPUs came in between.
+fn run(spec: &RunSpec) -> (u64, Summary, Interleaved) {
+    let mut hash = TraceHash::new();
+    let finished = Simulation::new(spec).with_sink(&mut hash).start();
+    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
+    let interleaved = finished.interleaved.unwrap_or_default();
+    (hash.value(), finished.summary, interleaved)
+}
+
+#[test]
+fn without_a_stall_the_events_are_those_of_atomic_callbacks() {
+    for (policy, load) in [
+        ("fifo", FOUR),
+        ("mlfq", PIPES),
+        ("eevdf", FORKS),
+        ("cfs", CHANGES),
+    ] {
+        let atomic = run(&spec(policy, load, 20, None));
+        let stall_less = run(&spec(policy, load, 20, Some(Interleave::At(Vec::new()))));
+        assert!(stall_less.2.points > 1000, "{policy}");
+        assert_eq!(atomic.0, stall_less.0, "{policy}: other events");
+        assert_eq!(atomic.1, stall_less.1, "{policy}: another summary");
+    }
+}
+
+#[test]
+fn an_update_that_is_lost_between_two_cpus_ejects_the_policy() {
+    for every in [1000, 200, 50] {
+        for seed in 0..4 {
+            let (_, summary, _) = run(&spec("slab-open", FOUR, 1000, seeded(seed, every)));
+            assert_eq!(
+                summary.exit.kind,
+                ExitKind::ErrorBpf,
+                "seed {seed}, every {every}"
+            );
+            assert!(summary.exit.message.ends_with("was given to two"));
+        }
+    }
+    let (_, atomic, _) = run(&spec("slab-open", FOUR, 1000, None));
+    assert_eq!(atomic.exit.kind, ExitKind::Unreg);
+}
+
+#[test]
+fn under_a_spin_lock_no_update_is_lost() {
+    for every in [200, 20] {
+        for seed in 0..4 {
+            let (_, summary, found) = run(&spec("slab-locked", FOUR, 50, seeded(seed, every)));
+            assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+            assert!(found.stalls.len() > 10);
+        }
+    }
+}
+
+#[test]
+fn the_same_request_gives_the_same_events_and_its_stalls_alone_give_them_again() {
+    let asked = spec("slab-open", FOUR, 1000, seeded(3, 200));
+    let [first, second] = [(); 2].map(|()| run(&asked));
+    assert_eq!(first, second);
+    let again = Interleave::At(first.2.stalls.clone());
+    let again = run(&spec("slab-open", FOUR, 1000, Some(again)));
+    assert_eq!(first, again);
+}
+
+#[test]
+fn one_stall_is_enough() {
+    let caught = (1..600).find_map(|point| {
+        let span = Nanos::from_micros(200);
+        let at = Interleave::At(vec![Stall { point, span }]);
+        let (_, summary, found) = run(&spec("slab-open", FOUR, 2, Some(at)));
+        assert!(found.stalls.len() <= 1);
+        (summary.exit.kind == ExitKind::ErrorBpf).then_some(point)
+    });
+    assert!(caught.is_some());
+}
+
+#[test]
+fn code_that_takes_time_is_overtaken_without_any_stall() {
+    let mut asked = spec("slab-open", PIPES, 500, Some(Interleave::Timed));
+    asked.machine.profile = Profile::shipped("default-v0").expect("it is built in");
+    let (_, summary, found) = run(&asked);
+    assert!(found.stalls.is_empty());
+    assert_eq!(summary.exit.kind, ExitKind::ErrorBpf, "{:?}", summary.exit);
+}
+
+/// Policies, loads and seeds that end in a panic of the simulator or in an ejection.
+fn false_alarms(policies: &[&str], seeds: std::ops::Range<u64>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for &policy in policies {
+        for (name, load) in [
+            ("four", FOUR),
+            ("pipes", PIPES),
+            ("forks", FORKS),
+            ("changes", CHANGES),
+        ] {
+            for seed in seeds.clone() {
+                let every = [2000, 300, 40][seed as usize % 3];
+                let asked = spec(policy, load, 15, seeded(seed, every));
+                match catch_unwind(|| run(&asked)) {
+                    Ok((_, summary, _)) if summary.exit.kind == ExitKind::Unreg => {}
+                    Ok((_, summary, _)) => {
+                        wrong.push(format!("{policy} {name} {seed}: {:?}", summary.exit));
+                    }
+                    Err(_) => wrong.push(format!("{policy} {name} {seed}: a panic")),
+                }
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn shipped_policies_are_sound_however_cpus_come_in_between() {
+    let shipped: Vec<_> = policies::ALL.iter().map(|policy| policy.name).collect();
+    assert_eq!(false_alarms(&shipped, 0..3), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn shipped_policies_are_sound_for_a_hundred_seeds() {
+    let shipped: Vec<_> = policies::ALL.iter().map(|policy| policy.name).collect();
+    assert_eq!(false_alarms(&shipped, 0..100), Vec::<String>::new());
+}
