@@ -14,6 +14,7 @@ pub mod convert;
 pub mod diff;
 pub mod embedded;
 pub mod error;
+pub mod evaluate;
 pub mod explain;
 pub mod fidelity;
 pub mod goal;

@@ -22,7 +22,7 @@ use crate::violation::{self, Property, Signature};
 use crate::words::counted;
 use crate::workload_arg::Written;
 
-use tables::Tables;
+pub(crate) use tables::Tables;
 
 /// Nothing more is tried after so many runs.
 const MOST_RUNS: usize = 20_000;

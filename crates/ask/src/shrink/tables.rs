@@ -1,5 +1,6 @@
 //! The text of a workload as tables that can be left out.
 
+use model::Nanos;
 use toml::{Table, Value};
 
 use super::operations::{self, Ops};
@@ -52,6 +53,41 @@ impl Tables {
             format!("{}\n{}", section.head, keys.collect::<String>())
         });
         sections.collect::<Vec<_>>().join("\n")
+    }
+
+    /// With its tasks in another order, in which they are born; `order` gives a permutation of so
+    /// many numbers.
+    pub fn with_tasks_in_order(&self, order: &mut dyn FnMut(usize) -> Vec<usize>) -> Self {
+        let is_task = |at: &usize| self.all[*at].head.starts_with("[task.");
+        let places: Vec<usize> = (0..self.all.len()).filter(is_task).collect();
+        let mut mixed = self.clone();
+        for (place, from) in places.iter().zip(order(places.len())) {
+            mixed.all[*place] = self.all[places[from]].clone();
+        }
+        mixed
+    }
+
+    /// Tasks begin by up to so much later, if nothing is said of that yet.
+    pub fn set_start_jitter(&mut self, most: Nanos) {
+        let workload = self.all.iter_mut().find(|it| it.head == NEEDED);
+        if let Some(workload) = workload {
+            let jitter = || Value::String(format!("{}ns", most.get()));
+            workload.keys.entry("start_jitter").or_insert_with(jitter);
+        }
+    }
+
+    /// Adds a group of so many tasks that are born before all others, and end at once.
+    pub fn add_first_task(&mut self, name: &str, count: u64) {
+        let first = self.all.iter().position(|it| it.head.starts_with("[task."));
+        let mut keys = Table::new();
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        keys.insert("count".to_owned(), Value::Integer(count));
+        keys.insert("do".to_owned(), Value::String("run(10us)".to_owned()));
+        let section = Section {
+            head: format!("[task.{name}]"),
+            keys,
+        };
+        self.all.insert(first.unwrap_or(self.all.len()), section);
     }
 
     /// How many operations there are.

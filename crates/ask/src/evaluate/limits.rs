@@ -1,0 +1,261 @@
+//! What no candidate may do, however good it is otherwise.
+//!
+//! A limit is relative to the baseline in the same draw. Whoever passes it there is held against
+//! the shipped policies of the same right, too: a policy that promises less than the baseline is
+//! not refused for what those do that promise the same.
+
+use explain::why::{Fault, Finding, Right};
+use model::Nanos;
+
+use super::spec::Limits;
+use super::taken::{GroupTaken, Taken};
+
+/// A group of tasks that had a smaller part of all CPU time, in millionths, has no share to lose.
+const SHARE_LEAST: u64 = 10_000;
+/// A wait is long only if it is so many times that under the baseline.
+const WAIT_TIMES: u64 = 4;
+
+/// A limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitKind {
+    /// The source compiles.
+    Compiles,
+    /// The object can be loaded.
+    Loads,
+    /// The kernel does not eject the policy.
+    Ejected,
+    /// No fault by the judge of `explain`.
+    Fault,
+    /// No task waits for too long.
+    Starvation,
+    /// No CPU idles beside waiting tasks.
+    Idle,
+    /// No group of tasks loses its CPU time.
+    Share,
+    /// More weight is no less CPU time.
+    Weights,
+    /// A goal's own limit.
+    Goal,
+    /// No load is shown worse.
+    WorseLoad,
+    /// A limit in the gate's pool, of which nothing more is told.
+    Gate,
+}
+
+impl LimitKind {
+    /// In documents.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Compiles => "compiles",
+            Self::Loads => "loads",
+            Self::Ejected => "ejected",
+            Self::Fault => "fault",
+            Self::Starvation => "starvation",
+            Self::Idle => "idle",
+            Self::Share => "share",
+            Self::Weights => "weights",
+            Self::Goal => "goal",
+            Self::WorseLoad => "worse-load",
+            Self::Gate => "gate",
+        }
+    }
+
+    /// Whether who breaks it is refused, and does not only lose score.
+    #[must_use]
+    pub const fn is_hard(self) -> bool {
+        !matches!(self, Self::WorseLoad)
+    }
+
+    /// What is to be done about it, as a sentence.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Compiles => "Correct what the compiler names.",
+            Self::Loads => {
+                "Use only functions and fields that each of these kernels has, or test for them \
+                 with bpf_ksym_exists() and bpf_core_field_exists()."
+            }
+            Self::Ejected => "Keep to the kernel's contract: correct what its message names.",
+            Self::Fault => "Correct the line; `runslice explain` tells how the fault came about.",
+            Self::Starvation => {
+                "Give every task a CPU in time: serve each queue, also of tasks that no goal \
+                 measures, and let those that wait longest go first now and then."
+            }
+            Self::Idle => {
+                "Let no CPU idle beside a waiting task: kick an idle CPU when a task is queued, \
+                 and take from every queue in dispatch."
+            }
+            Self::Share => {
+                "Serve tasks that no goal measures, too: a gain that others pay for is none."
+            }
+            Self::Weights => "Charge a task's run time by its weight.",
+            Self::Goal => "Keep the goal within the limit that the file states.",
+            Self::WorseLoad => "Find what helps the other loads and does not harm this one.",
+            Self::Gate => {
+                "Make it general: what holds for the open loads does not hold for others, which \
+                 are drawn from a secret key."
+            }
+        }
+    }
+}
+
+/// Everything in which `other`, in the same draw, is beyond the limits that hold where `base` is
+/// the rule; with the facts in words.
+#[must_use]
+pub fn beyond(limits: &Limits, base: &Taken, other: &Taken) -> Vec<(LimitKind, String)> {
+    let mut all = Vec::new();
+    if let Some(ejection) = &other.ejection {
+        if base.ejection.is_none() {
+            all.push((LimitKind::Ejected, ejection.clone()));
+        }
+        // The run was cut short: its other figures say nothing.
+        return all;
+    }
+    if base.ejection.is_some() {
+        return all;
+    }
+    if let Some(fault) = fault(other).filter(|_| fault(base).is_none()) {
+        all.push((LimitKind::Fault, said(fault)));
+    }
+    let starved = other.groups.iter().filter_map(|(name, group)| {
+        let known = base.groups.get(name).copied().unwrap_or_default();
+        starves(limits, known, *group).then_some((name, group.longest, known.longest))
+    });
+    if let Some((name, longest, usual)) = starved.max_by_key(|(_, longest, _)| *longest) {
+        let words = format!("{name} waits for {longest}, under the baseline for {usual} at most");
+        all.push((LimitKind::Starvation, words));
+    }
+    if other.idle > base.idle + limits.idle {
+        let [has, usual] = [other.idle, base.idle].map(|it| it * 100.0);
+        let words = format!(
+            "{has:.1} % of all CPU time idles beside waiting tasks, under the baseline {usual:.1} %"
+        );
+        all.push((LimitKind::Idle, words));
+    }
+    let poor = base.groups.iter().filter_map(|(name, usual)| {
+        let has = other.groups.get(name).map_or(0, |it| it.share);
+        let is_poor = (has as f64) < usual.share as f64 * limits.share;
+        (usual.share >= SHARE_LEAST && is_poor).then_some((name, has, usual.share))
+    });
+    if let Some((name, has, usual)) = poor.min_by_key(|(_, has, usual)| *has * 1_000_000 / usual) {
+        let [has, usual] = [has, usual].map(|it| it as f64 / 10_000.0);
+        let words =
+            format!("{name} gets {has:.1} % of all CPU time, under the baseline {usual:.1} %");
+        all.push((LimitKind::Share, words));
+    }
+    if is_unfair(other) && !is_unfair(base) {
+        let words = "of two tasks that always want a CPU the one of less weight gets more";
+        all.push((LimitKind::Weights, words.to_owned()));
+    }
+    all
+}
+
+fn starves(limits: &Limits, usual: GroupTaken, has: GroupTaken) -> bool {
+    let times = Nanos::new(usual.longest.get().saturating_mul(WAIT_TIMES));
+    has.longest >= limits.starvation && has.longest >= times
+}
+
+/// A fault of a run, besides one of weights.
+#[must_use]
+pub fn fault(taken: &Taken) -> Option<&Finding> {
+    taken
+        .finding
+        .as_ref()
+        .filter(|it| it.fault != Fault::UnfairShare)
+}
+
+fn is_unfair(taken: &Taken) -> bool {
+    let fault = taken.finding.as_ref().map(|it| it.fault);
+    fault == Some(Fault::UnfairShare)
+}
+
+/// A finding in one line.
+fn said(finding: &Finding) -> String {
+    let line = finding.culprit.as_ref().and_then(|act| act.place.as_ref());
+    let at = line.map(|line| match &line.file {
+        Some(file) => format!(", {file}:{} ({})", line.line, line.function),
+        None => format!(", in {}", line.function),
+    });
+    format!("{}{}", finding.fault.sentence(), at.unwrap_or_default())
+}
+
+/// The right by which a candidate that declares `declared` is judged, and the shipped policies
+/// whose right that is.
+#[must_use]
+pub fn judged_by(
+    limits: &Limits,
+    declared: Option<Right>,
+    baseline: Option<Right>,
+) -> (Option<Right>, Option<Right>) {
+    match limits.right {
+        Some(right) => (Some(right), Some(right)),
+        None => (declared, declared.or(baseline)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn taken(groups: &[(&str, u64, u64)]) -> Taken {
+        let group = |(name, share, longest): &(&str, u64, u64)| {
+            let taken = GroupTaken {
+                share: *share,
+                longest: Nanos::from_millis(*longest),
+            };
+            ((*name).to_owned(), taken)
+        };
+        Taken {
+            goals: Vec::new(),
+            ejection: None,
+            finding: None,
+            idle: 0.001,
+            groups: groups.iter().map(group).collect::<BTreeMap<_, _>>(),
+            instructions: 0,
+            simulated: Nanos::from_secs(2),
+        }
+    }
+
+    fn kinds(base: &Taken, other: &Taken) -> Vec<LimitKind> {
+        let found = beyond(&Limits::default(), base, other);
+        found.into_iter().map(|it| it.0).collect()
+    }
+
+    #[test]
+    fn a_run_is_within_the_limits_that_it_sets_itself() {
+        let base = taken(&[("hog", 900_000, 5_000), ("shell", 10_000, 20)]);
+        assert_eq!(kinds(&base, &base), []);
+    }
+
+    #[test]
+    fn each_limit_is_relative_to_the_baseline() {
+        let base = taken(&[("hog", 900_000, 100), ("shell", 20_000, 20)]);
+        let starves = taken(&[("hog", 900_000, 1_500), ("shell", 20_000, 20)]);
+        assert_eq!(kinds(&base, &starves), [LimitKind::Starvation]);
+        let as_usual = taken(&[("hog", 900_000, 400), ("shell", 20_000, 20)]);
+        assert_eq!(kinds(&as_usual, &starves), [], "less than four times");
+        let poor = taken(&[("hog", 200_000, 100), ("shell", 20_000, 20)]);
+        assert_eq!(kinds(&base, &poor), [LimitKind::Share]);
+        let gone = taken(&[("hog", 900_000, 100)]);
+        assert_eq!(kinds(&base, &gone), [LimitKind::Share]);
+        let idles = Taken {
+            idle: 0.03,
+            ..base.clone()
+        };
+        assert_eq!(kinds(&base, &idles), [LimitKind::Idle]);
+        let less = Taken {
+            idle: 0.02,
+            ..base.clone()
+        };
+        assert_eq!(kinds(&base, &less), []);
+        let ejected = Taken {
+            ejection: Some("it was ejected".to_owned()),
+            ..idles
+        };
+        assert_eq!(kinds(&base, &ejected), [LimitKind::Ejected]);
+        assert_eq!(kinds(&ejected, &ejected), []);
+    }
+}

@@ -1,0 +1,192 @@
+//! What is taken of a run: the goals, and what the limits ask about.
+
+use std::collections::BTreeMap;
+
+use explain::why::{Fault, Finding, Observer, Right};
+use model::{Event, EventMask, Header, Nanos, PolicySpec, SimTime, Sink, Text};
+use stats::{LastWork, Metrics, Report};
+use traces::Tee;
+
+use super::draw::{Disguised, Draw};
+use super::spec::Spec;
+use crate::error::Cancelled;
+use crate::goal::{Goal, family};
+use crate::outcome::ejection;
+use crate::right;
+use crate::runner::Runner;
+use crate::services::Services;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// By goal its value; `None` if the run has none, or it says no more than how long the run was.
+    pub goals: Vec<Option<f64>>,
+    /// How the policy was ejected, or why its run could not be made.
+    pub ejection: Option<String>,
+    /// What is wrong with the run, if anything is.
+    pub finding: Option<Finding>,
+    /// The part of all CPU time that idled beside waiting tasks.
+    pub idle: f64,
+    /// By the groups' own names, without their numbers.
+    pub groups: BTreeMap<String, GroupTaken>,
+    /// BPF instructions.
+    pub instructions: u64,
+    /// Time that was simulated.
+    pub simulated: Nanos,
+}
+
+/// What a group of tasks got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupTaken {
+    /// Its part of all CPU time, in millionths.
+    pub share: u64,
+    /// Its longest wait for a CPU, an open one at the end included.
+    pub longest: Nanos,
+}
+
+/// What all runs of an evaluation are asked for.
+#[derive(Clone, Copy)]
+pub struct Taking<'a> {
+    /// What is lent.
+    pub services: &'a Services<'a>,
+    /// The file.
+    pub spec: &'a Spec,
+    /// The right by which shares are judged.
+    pub right: Option<Right>,
+}
+
+/// Gives groups their own names again before anybody measures.
+struct Named<'a> {
+    own: &'a [String],
+    inner: &'a mut dyn Sink,
+}
+
+impl Sink for Named<'_> {
+    fn wants(&self) -> EventMask {
+        self.inner.wants()
+    }
+
+    fn begin(&mut self, header: &Header) {
+        let mut header = header.clone();
+        for (group, own) in header.groups.iter_mut().zip(self.own) {
+            group.name.clone_from(own);
+        }
+        self.inner.begin(&header);
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        self.inner.events(events);
+    }
+
+    fn text(&mut self, text: &Text) {
+        self.inner.text(text);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.inner.has_enough()
+    }
+
+    fn finish(&mut self, end: SimTime) {
+        self.inner.finish(end);
+    }
+}
+
+impl Taking<'_> {
+    /// Makes the run of `policy` in `draw`, and takes what is asked for.
+    ///
+    /// # Errors
+    /// When the load is bad, the run cannot be made, or nobody waits for it any more.
+    pub fn take(&self, draw: &Draw, policy: &PolicySpec, goals: &[Goal]) -> anyhow::Result<Taken> {
+        let run = draw.run(self.services, policy)?;
+        let Disguised { spec, own } = &run;
+        let mut metrics = Metrics::new();
+        let mut work = LastWork::default();
+        let observer = Observer::new(0, None).with_measures();
+        let mut observer = right::observer(spec, self.right, observer);
+        let summary = {
+            let mut all = Tee::new(vec![&mut metrics, &mut work, &mut observer]);
+            let mut named = Named {
+                own,
+                inner: &mut all,
+            };
+            Runner::new(spec, self.services)
+                .with_options(self.options())
+                .with_sink(&mut named)
+                .start()?
+        };
+        observer.set_blocked(&summary.blocked);
+        let report = metrics.report();
+        let mut groups = spec.workload.groups.clone();
+        for (group, own) in groups.iter_mut().zip(own) {
+            group.name.clone_from(own);
+        }
+        let value = |goal: &Goal| {
+            let value = goal.value(&metrics, &report);
+            let value = value.or_else(|| goal.end(&work, &groups));
+            value.filter(|_| !goal.grows(&report))
+        };
+        Ok(Taken {
+            goals: goals.iter().map(value).collect(),
+            ejection: ejection(&policy.name, &summary.exit),
+            finding: observer.finding().filter(is_counted),
+            idle: observer.measured().map_or(0.0, |it| it.idle_share()),
+            groups: groups_of(&report, draw),
+            instructions: summary.instructions,
+            simulated: summary.end.since(SimTime::ZERO),
+        })
+    }
+
+    /// As [`Taking::take`]; a run that cannot be made is what the candidate has done.
+    ///
+    /// # Errors
+    /// When nobody waits for the run any more.
+    pub fn take_of_candidate(
+        &self,
+        draw: &Draw,
+        policy: &PolicySpec,
+        goals: &[Goal],
+    ) -> anyhow::Result<Taken> {
+        let error = match self.take(draw, policy, goals) {
+            Err(error) if !error.is::<Cancelled>() => error,
+            taken => return taken,
+        };
+        Ok(Taken {
+            goals: vec![None; goals.len()],
+            ejection: Some(crate::error::words(&error)),
+            finding: None,
+            idle: 0.0,
+            groups: BTreeMap::new(),
+            instructions: 0,
+            simulated: Nanos::ZERO,
+        })
+    }
+
+    /// How runs are computed.
+    pub fn options(&self) -> sim::Options {
+        sim::Options {
+            total_budget: Some(self.spec.instructions),
+            ..sim::Options::default()
+        }
+    }
+}
+
+/// What says something about the policy: not that others outranked it, or that it was the turn of
+/// somebody else.
+fn is_counted(finding: &Finding) -> bool {
+    finding.is_fault() || finding.fault == Fault::UnfairShare
+}
+
+fn groups_of(report: &Report, draw: &Draw) -> BTreeMap<String, GroupTaken> {
+    let mut groups: BTreeMap<String, GroupTaken> = BTreeMap::new();
+    for row in &report.groups {
+        if draw.decoys.contains(&row.name) {
+            continue;
+        }
+        let group = groups.entry(family(&row.name).to_owned()).or_default();
+        let ended = row.delay.max.unwrap_or(Nanos::ZERO);
+        let open = row.waiting_at_end_max.unwrap_or(Nanos::ZERO);
+        group.share += row.share.0;
+        group.longest = group.longest.max(ended).max(open);
+    }
+    groups
+}
