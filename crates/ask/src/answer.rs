@@ -27,11 +27,15 @@ pub enum AnswerKind {
     Grades,
     /// Which bugs of published schedulers show.
     Cases,
+    /// How good candidates of a search are.
+    Evaluation,
+    /// Whether a new version may replace an old one.
+    Gate,
 }
 
 impl AnswerKind {
     /// Every answer.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Results,
         Self::Spread,
         Self::Comparison,
@@ -43,6 +47,8 @@ impl AnswerKind {
         Self::Sheet,
         Self::Grades,
         Self::Cases,
+        Self::Evaluation,
+        Self::Gate,
     ];
 
     /// The key of a document that has its version.
@@ -60,6 +66,8 @@ impl AnswerKind {
             Self::Sheet => "runslice_sheet",
             Self::Grades => "runslice_grades",
             Self::Cases => "runslice_cases",
+            Self::Evaluation => "runslice_evaluation",
+            Self::Gate => "runslice_gate",
         }
     }
 

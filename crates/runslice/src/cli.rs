@@ -22,8 +22,10 @@ use crate::verb::check::Check;
 use crate::verb::compare::Compare;
 use crate::verb::convert::Convert;
 use crate::verb::diff::Diff;
+use crate::verb::evaluate::Evaluate;
 use crate::verb::explain::Explain;
 use crate::verb::fidelity::Fidelity;
+use crate::verb::gate::Gate;
 use crate::verb::hunt::Hunt;
 use crate::verb::lab::Lab;
 use crate::verb::list::List;
@@ -82,7 +84,8 @@ impl Cli {
 
 /// Arguments that name a file or something that is built in, and commands of programs. A file's
 /// name may be no text, which clap would refuse.
-const NAMES_OF_FILES: [&str; 11] = [
+const NAMES_OF_FILES: [&str; 12] = [
+    "candidates",
     "commands",
     "policy",
     "policies",
@@ -167,6 +170,14 @@ pub enum Verb {
     #[command(after_help = statuses(&[Status::Unsupported, Status::Exceeded]))]
     Cases(Cases),
 
+    /// Say whether a new version of a policy may replace an old one.
+    #[command(after_help = statuses(&[
+        Status::Ejected,
+        Status::Unsupported,
+        Status::Inconclusive,
+    ]))]
+    Gate(Box<Gate>),
+
     /// Make questions about a run for students, or grade their policies.
     #[command(after_help = statuses(&[]))]
     Lab(Box<Lab>),
@@ -185,6 +196,10 @@ pub enum Verb {
     /// Search a policy's knobs for a goal (takes the Python package).
     #[command(after_help = statuses(&[Status::Unsupported, Status::Inconclusive]))]
     Tune(Tune),
+
+    /// Score policies that programs write; limits come first.
+    #[command(after_help = statuses(&[Status::Ejected, Status::Inconclusive]))]
+    Evaluate(Box<Evaluate>),
 
     /// Say whether sets of runs differ, by how much, how certainly.
     #[command(after_help = statuses(&[Status::Exceeded, Status::Inconclusive]))]

@@ -9,8 +9,10 @@ pub mod choose;
 pub mod compare;
 pub mod convert;
 pub mod diff;
+pub mod evaluate;
 pub mod explain;
 pub mod fidelity;
+pub mod gate;
 pub mod hunt;
 pub mod lab;
 pub mod list;
@@ -47,8 +49,10 @@ pub fn run(verb: Verb) -> anyhow::Result<u8> {
         Verb::Score(request) => score::run(&request),
         Verb::Trace(request) => trace::run(&request),
         Verb::Diff(request) => diff::run(&request),
+        Verb::Evaluate(request) => evaluate::run(&request),
         Verb::Explain(request) => explain::run(&request),
         Verb::Fidelity(request) => fidelity::run(&request),
+        Verb::Gate(request) => gate::run(&request),
         Verb::Lab(request) => lab::run(&request),
         Verb::Hunt(request) => hunt::run(&request),
         Verb::Stat(request) => stat::run(&request),

@@ -144,6 +144,10 @@ fn call_for(answer: AnswerKind) -> String {
         AnswerKind::Sheet => "lab srtf --json".to_owned(),
         AnswerKind::Grades => "lab --grade in --loads 1".to_owned(),
         AnswerKind::Cases => "cases --format json".to_owned(),
+        AnswerKind::Gate => {
+            "gate fifo --against fifo -w load.toml --trials 0 --format json".to_owned()
+        }
+        AnswerKind::Evaluation => "evaluate e.toml fifo --format json".to_owned(),
     }
 }
 
@@ -155,6 +159,7 @@ fn every_answer_for_programs_has_the_version_of_its_form() {
         "s.toml",
         "policy = ['fifo', 'mlfq']\nworkload = ['load.toml']\nseeds = 3\n",
     );
+    folder.write("e.toml", "[[load]]\nload = 'desk'\n");
     folder.said("sim eevdf -w desk --duration 2s --events e.jsonl", 0);
     fs::create_dir(folder.0.join("in")).expect("writable");
     folder.said("list --copy sjf -o sjf.bpf.c", 0);
@@ -171,7 +176,7 @@ fn every_answer_for_programs_has_the_version_of_its_form() {
         assert_eq!(version, Some(answer.version().into()), "{answer:?}");
         answer.version()
     });
-    assert_eq!(versions, [2, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(versions, [2, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
 }
 
 /// The last columns of each table of a run, and those that `list --columns` names for it.

@@ -4,7 +4,7 @@
 //! [`table`] of every table that people read, and [`export`] of those that programs read.
 //! [`report`] tells what runs came to, [`comparison`] how sets of them differ, [`choice`] which
 //! scheduler is best, [`score`] how far a simulation can be trusted, [`sweep`] what many
-//! combinations came to, [`difference`] where two policies part, [`fidelity`] how far machine and
+//! combinations came to, [`evaluation`] what candidates of a search came to, [`difference`] where two policies part, [`fidelity`] how far machine and
 //! kernel are apart, and [`explanation`] why a task waited, which [`timeline`] draws in letters.
 //!
 //! Nothing here opens a file or knows whether a terminal is there; whoever asks says where bytes go
@@ -16,11 +16,13 @@ pub mod cases;
 pub mod choice;
 pub mod comparison;
 pub mod difference;
+pub mod evaluation;
 pub mod explanation;
 pub mod export;
 pub mod fidelity;
 pub mod figure;
 pub mod format;
+pub mod gate;
 pub mod lab;
 mod origin;
 pub mod page;

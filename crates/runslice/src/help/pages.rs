@@ -21,7 +21,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "sim", "sweep", "list", "build", "check", "bundle", "convert",
         ],
     ),
-    ("Explain", &["explain", "hunt", "cases", "diff", "trace"]),
+    ("Explain", &["explain", "hunt", "cases", "diff", "trace", "gate"]),
     (
         "Compare and choose",
         &[
@@ -29,6 +29,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "choose",
             "score",
             "tune",
+            "evaluate",
             "fidelity",
             "calibrate",
             "report",
@@ -240,6 +241,19 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "gate",
+        &[
+            (
+                "runslice gate fifo:slice_ns=5000000 --against fifo -w desk --trials 20",
+                "may it replace the old one?",
+            ),
+            (
+                "runslice gate mine.bpf.o --bisect v1 v2 -- make",
+                "needs a git repository",
+            ),
+        ],
+    ),
+    (
         "diff",
         &[
             (
@@ -300,6 +314,19 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
             "runslice tune mlfq -w desk --goal 'p99 wait of pointer' --budget 50",
             "needs the Python package",
         )],
+    ),
+    (
+        "evaluate",
+        &[
+            (
+                r#"printf '[[load]]\nload = "desk"\n' > e.toml"#,
+                "docs/evaluate.md has all keys",
+            ),
+            (
+                "runslice evaluate e.toml fifo mlfq",
+                "limits, then scores against eevdf",
+            ),
+        ],
     ),
     (
         "fidelity",

@@ -1,0 +1,143 @@
+//! `runslice gate NEW --against OLD`: whether a new version of a policy may replace an old one.
+
+mod bisect;
+
+use std::io::Write as _;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use ask::evaluate::gate::{Gate as Question, Gated, Passage};
+use ask::policy;
+use clap::Args;
+use show::Format;
+use show::format::MEASURED;
+use show::gate::{self, GateFrame};
+
+use crate::computer::COMPUTER;
+use crate::exit::{Status, UsageError};
+use crate::look;
+use crate::output;
+use crate::report::format_of;
+
+/// Arguments of `runslice gate`.
+#[derive(Debug, Args)]
+pub struct Gate {
+    /// New version: a built-in name, a BPF object or a C source, with knobs after a colon. With
+    /// --bisect, where the build puts it, seen from the repository.
+    new: String,
+
+    /// Old version, which the new one is to replace.
+    #[arg(long, value_name = "POLICY", required_unless_present = "bisect")]
+    against: Option<String>,
+
+    /// Look for the commit between these two that the gate refuses against the first, in the git
+    /// repository of this folder.
+    #[arg(long, num_args = 2, value_names = ["GOOD", "BAD"], conflicts_with = "against")]
+    bisect: Option<Vec<String>>,
+
+    /// Command that builds NEW in a copy of each commit, behind `--`. A commit whose build fails is
+    /// passed over. Default: nothing is built.
+    #[arg(last = true, requires = "bisect", value_name = "BUILD-COMMAND")]
+    build: Vec<String>,
+
+    /// Workload to run: a built-in name or a TOML file. May be repeated. Default: all that are
+    /// built in.
+    #[arg(short, long = "workload", value_name = "WORKLOAD")]
+    workloads: Vec<String>,
+
+    /// Trials of the hunt for faults that the old version does not show.
+    #[arg(long, value_name = "NUMBER", default_value_t = 200,
+        value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    trials: u64,
+
+    /// Seed of all draws.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Folder for runs that show what is worse. Default: `gate`. It is made if it is needed.
+    #[arg(short = 'd', long, value_name = "DIR", default_value = "gate")]
+    folder: PathBuf,
+
+    /// Threads. The number does not change the answer. Default: one for each CPU.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Output format. Default: what the ending of the output file stands for (.json), else `human`.
+    #[arg(long, value_parser = format_of(MEASURED))]
+    format: Option<Format>,
+
+    /// Write the answer to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Asks the gate, or looks for a commit.
+///
+/// # Errors
+/// When a version cannot be read or run, or git or the folder refuses something.
+pub fn run(request: &Gate) -> anyhow::Result<Status> {
+    let form = output::form(request.format, request.output.as_deref(), MEASURED)?;
+    if let Some(ends) = &request.bisect {
+        return bisect::run(request, ends, form);
+    }
+    let Some(old) = &request.against else {
+        return Err(UsageError::new("give --against or --bisect").into());
+    };
+    let question = request.question(&request.new, old)?;
+    let gated = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
+    let capsules = request.capsules(&gated)?;
+    let frame = GateFrame {
+        new: request.new.clone(),
+        old: old.clone(),
+        seed: request.seed,
+    };
+    let mut to = output::open(request.output.as_deref())?;
+    match form {
+        Format::Json => {
+            let document = gate::document(&frame, &gated, &capsules);
+            writeln!(to, "{document:#}")?;
+        }
+        _ => gate::text(&frame, (&gated, &capsules), look::width(), &mut to)?,
+    }
+    to.flush()?;
+    Ok(status(gated.passage))
+}
+
+/// The status that a gate ends with.
+const fn status(passage: Passage) -> Status {
+    match passage {
+        Passage::Passed => Status::Done,
+        Passage::Refused => Status::Ejected,
+        Passage::NotDecided => Status::Inconclusive,
+    }
+}
+
+impl Gate {
+    fn question(&self, new: &str, old: &str) -> anyhow::Result<Question> {
+        Ok(Question {
+            new: policy::open(&COMPUTER, new)?,
+            old: policy::open(&COMPUTER, old)?,
+            seed: self.seed,
+            trials: self.trials,
+            loads: self.workloads.clone(),
+            jobs: self.jobs,
+        })
+    }
+
+    /// Writes each run that shows what is worse into a file for `explain`.
+    fn capsules(&self, gated: &Gated) -> anyhow::Result<Vec<Option<String>>> {
+        let mut names = Vec::new();
+        for (at, breach) in gated.breaches.iter().enumerate() {
+            let Some(case) = &breach.case else {
+                names.push(None);
+                continue;
+            };
+            output::make_folder(&self.folder)?;
+            let name = format!("{}-{}.bundle", breach.limit.word(), at + 1);
+            let path = self.folder.join(name);
+            output::write_whole(&path, &case.bundle().write())?;
+            names.push(Some(path.display().to_string()));
+        }
+        Ok(names)
+    }
+}
