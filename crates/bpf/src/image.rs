@@ -208,6 +208,14 @@ pub struct Variable {
     pub initial: Vec<u8>,
 }
 
+impl Image {
+    /// Whether the object has an arena.
+    #[must_use]
+    pub fn has_arena(&self) -> bool {
+        self.maps.iter().any(|map| map.kind == MapKind::Arena)
+    }
+}
+
 /// A `struct_ops` table: the object's `sched_ext_ops`, for example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StructOps {

@@ -374,8 +374,9 @@ impl Memory {
         given
     }
 
-    /// Allocates pages of the arena; see [`Pages::alloc`]. They are zero.
-    pub(crate) fn alloc_arena(&mut self, wanted: Option<u64>, count: u64) -> Option<u64> {
+    /// Allocates `count` pages of the arena, which are zero: the first that fit, or exactly those
+    /// at `wanted`. `None` if there is no room.
+    pub fn alloc_arena(&mut self, wanted: Option<u64>, count: u64) -> Option<u64> {
         let most = self.arena_limit();
         let pages = self.arena.as_mut()?;
         let given = pages.alloc(wanted, count, most);

@@ -24,6 +24,14 @@ pub struct Target {
     bytes: Arc<[u8]>,
     names: Arc<Names>,
     kconfig: BTreeMap<String, Kconfig>,
+    denied: Vec<Denied>,
+}
+
+/// Functions that no callback of a structure may call.
+#[derive(Clone, Copy, Debug)]
+struct Denied {
+    structure: &'static str,
+    functions: &'static [&'static str],
 }
 
 /// Where names stand: no name is copied.
@@ -125,7 +133,32 @@ impl Target {
             bytes,
             names,
             kconfig,
+            denied: Vec::new(),
         })
+    }
+
+    /// The same kernel, where callbacks of `structure` may not call these `functions`.
+    #[must_use]
+    pub fn with_denied(
+        mut self,
+        structure: &'static str,
+        functions: &'static [&'static str],
+    ) -> Self {
+        self.denied.push(Denied {
+            structure,
+            functions,
+        });
+        self
+    }
+
+    /// Why callbacks of `structure` may not call `function`; `None` if they may.
+    ///
+    /// Source: `fetch_kfunc_meta()` in kernel/bpf/verifier.c, kernel 7.3.
+    pub(crate) fn denial(&self, structure: &str, function: &str) -> Option<String> {
+        let here = |denied: &&Denied| denied.structure == structure;
+        let mut names = self.denied.iter().filter(here).flat_map(|it| it.functions);
+        let is_denied = names.any(|name| *name == function);
+        is_denied.then(|| format!("calling kernel function {function} is not allowed"))
     }
 
     /// The same kernel with a configuration value: `CONFIG_HZ`, for example.

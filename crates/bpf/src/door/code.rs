@@ -329,6 +329,12 @@ impl<H: Host> Code<'_, H> {
             NO_MAP.. => "the map that is used here was not created".to_owned(),
             _ => format!("no kernel has a helper number {number}"),
         };
+        self.poison(insn, reason);
+        Ok(())
+    }
+
+    /// Makes a call one that ends the run when it is reached.
+    fn poison(&mut self, insn: &mut Insn, reason: String) {
         let poisons = &self.vm.image().poisons;
         let known = poisons.iter().position(|poison| *poison == reason);
         let index = known.unwrap_or_else(|| {
@@ -337,7 +343,17 @@ impl<H: Host> Code<'_, H> {
             poisons.len() - 1
         });
         (insn.src, insn.imm) = (Insn::POISON, index as i32);
-        Ok(())
+    }
+
+    /// Why this program, if it is a callback, may not call `function`. A kernel refuses to load it
+    /// if it can get there; here it ends when it gets there.
+    fn denial(&self, function: &str) -> Option<String> {
+        if self.asked.kind != super::program::STRUCT_OPS {
+            return None;
+        }
+        let target = &self.door.target;
+        let structure = target.btf.id(self.asked.attach_to)?;
+        target.denial(target.btf.name(structure), function)
     }
 
     fn call_kernel(&mut self, insn: &mut Insn) -> Refuse<()> {
@@ -357,6 +373,10 @@ impl<H: Host> Code<'_, H> {
         if !self.door.kfuncs.contains(&number) {
             let why = format!("calling kernel function {name} is not allowed");
             return refuse(EACCES, why);
+        }
+        if let Some(denial) = self.denial(&name) {
+            self.poison(insn, denial);
+            return Ok(());
         }
         let prototype = btf.prototype(function).unwrap_or_default();
         self.import(insn, (name, prototype, None));

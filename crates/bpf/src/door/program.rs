@@ -18,7 +18,7 @@ use crate::{Errno, Insn, Instance};
 
 /// `BPF_PROG_TYPE_*` (include/uapi/linux/bpf.h).
 const TRACING: u32 = 26;
-const STRUCT_OPS: u32 = 27;
+pub(super) const STRUCT_OPS: u32 = 27;
 pub(super) const SYSCALL: u32 = 31;
 /// What libraries load to find out what a kernel can: socket filters, kprobes, traffic control,
 /// tracepoints, control group sockets, raw tracepoints.

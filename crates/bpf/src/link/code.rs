@@ -163,7 +163,7 @@ impl<'a> Linker<'a> {
         insn: Insn,
     ) -> Result<(u8, u32, u32), LoadError> {
         match self.externs.get(reloc.symbol) {
-            Some(Extern::Function(id)) => {
+            Some(Extern::Function(id) | Extern::Denied(id, _)) => {
                 let address = KERNEL_TEXT + u64::from(id.0) * 16;
                 Ok((ld_imm64::CONSTANT, address as u32, (address >> 32) as u32))
             }
@@ -261,7 +261,7 @@ impl<'a> Linker<'a> {
                 self.import(site, insns, name, || (prototype(), None));
                 Ok(())
             }
-            Some(Extern::Absent(reason)) => {
+            Some(Extern::Absent(reason) | Extern::Denied(_, reason)) => {
                 self.poison(insns, site.at, reason.clone());
                 Ok(())
             }

@@ -25,6 +25,8 @@ pub(super) struct Externs {
 pub(super) enum Extern {
     /// A kernel function: its type in the target.
     Function(TypeId),
+    /// A kernel function that the object's callbacks may not call, and why.
+    Denied(TypeId, String),
     /// Index into the image's variables.
     Variable(u32),
     /// The target lacks it; why.
@@ -43,6 +45,7 @@ impl Externs {
             kconfig: kconfig_variables(&object.btf),
             steps: Steps::new(MAX_STEPS),
             variables: Vec::new(),
+            structures: super::struct_ops::structures(object),
         };
         let mut users = users(object);
         let mut by_symbol = BTreeMap::new();
@@ -151,6 +154,8 @@ struct Resolver<'a> {
     kconfig: BTreeSet<TypeId>,
     steps: Steps,
     variables: Vec<Variable>,
+    /// The types of the object's tables of callbacks.
+    structures: Vec<&'a str>,
 }
 
 impl Resolver<'_> {
@@ -195,10 +200,15 @@ impl Resolver<'_> {
             return Err(None);
         };
         let fits = are_compatible(&self.object.btf, ours, target, theirs, &self.steps);
-        if fits == Some(true) {
-            return Ok(Extern::Function(function));
+        if fits != Some(true) {
+            return Err(target.prototype(function));
         }
-        Err(target.prototype(function))
+        let mut tables = self.structures.iter();
+        let denial = tables.find_map(|table| self.target.denial(table, essential(name)));
+        Ok(match denial {
+            Some(reason) => Extern::Denied(function, reason),
+            None => Extern::Function(function),
+        })
     }
 
     fn variable(&mut self, name: &str, ours: TypeId) -> Resolved {

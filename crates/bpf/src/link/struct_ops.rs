@@ -27,20 +27,7 @@ pub(super) fn tables(object: &Object, target: &Target) -> Result<Vec<StructOps>,
         .map(|(index, function)| ((function.section, function.byte_range().start), index))
         .collect();
     let mut tables = Vec::new();
-    for symbol in object
-        .elf
-        .symbols
-        .iter()
-        .filter(|symbol| symbol.kind == SymbolKind::Object)
-    {
-        let SectionPlace::Section(index) = symbol.place else {
-            continue;
-        };
-        let section = &object.elf.sections[index];
-        let name = section.name.trim_start_matches('?');
-        if !matches!(name, ".struct_ops" | ".struct_ops.link") {
-            continue;
-        }
+    for (symbol, section) in declared(object) {
         if tables.len() >= MAX_TABLES {
             return Err(LoadError::TooLarge {
                 what: "struct_ops tables",
@@ -58,6 +45,30 @@ pub(super) fn tables(object: &Object, target: &Target) -> Result<Vec<StructOps>,
         tables.push(table.read(ty)?);
     }
     Ok(tables)
+}
+
+/// The types of the object's tables, essential names.
+pub(super) fn structures(object: &Object) -> Vec<&str> {
+    let (btf, types) = (&object.btf, variable_types(&object.btf));
+    let names = declared(object).filter_map(|(symbol, section)| {
+        let ty = types.get(&(&*section.name, &*symbol.name))?;
+        Some(essential(btf.name(btf.strip(*ty))))
+    });
+    names.take(MAX_TABLES).collect()
+}
+
+/// The variables that are tables, and the sections that they lie in.
+fn declared(object: &Object) -> impl Iterator<Item = (&Symbol, &Section)> {
+    object.elf.symbols.iter().filter_map(|symbol| {
+        let SectionPlace::Section(index) = symbol.place else {
+            return None;
+        };
+        let section = &object.elf.sections[index];
+        let name = section.name.trim_start_matches('?');
+        let is_table =
+            symbol.kind == SymbolKind::Object && matches!(name, ".struct_ops" | ".struct_ops.link");
+        is_table.then_some((symbol, section))
+    })
 }
 
 struct Table<'a> {

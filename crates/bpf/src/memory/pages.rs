@@ -103,7 +103,8 @@ impl Pages {
 
     /// Where an access goes whose register holds `pointer`, at `offset` from there: the low 32
     /// bits say it. It may lie before or behind the window, where no page is.
-    pub(crate) fn place(&self, pointer: u64, offset: i32) -> u64 {
+    #[must_use]
+    pub fn place(&self, pointer: u64, offset: i32) -> u64 {
         let low = pointer & 0xffff_ffff;
         (self.base + low).wrapping_add_signed(offset.into())
     }
@@ -306,7 +307,8 @@ impl Pages {
     }
 
     /// Whether all bytes lie on allocated pages.
-    pub(crate) fn holds(&self, address: u64, len: u64) -> bool {
+    #[must_use]
+    pub fn holds(&self, address: u64, len: u64) -> bool {
         let at = address.wrapping_sub(self.first());
         let last = at.saturating_add(len.max(1) - 1) / Self::SIZE;
         (at / Self::SIZE..=last).all(|page| self.state(page) == Page::Allocated)
