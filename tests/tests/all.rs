@@ -8,6 +8,7 @@ mod both_back_ends;
 mod cfs;
 mod cgroups;
 mod checkpoints;
+mod cids;
 mod classes;
 mod conservation;
 mod costs;

@@ -289,22 +289,33 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// Number of the kernel: behind the callbacks that there were when numbers were given out.
+    const KERNEL: u8 = 35;
+    /// Number of a program.
+    const PROGRAM: u8 = Self::KERNEL + 1;
+    /// What is added to the number of a callback that came later.
+    const LATER: u8 = 2;
+
     /// Its number in `detail`.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
-            Self::Callback(op) => op as u8,
-            Self::Kernel => Op::ALL.len() as u8,
-            Self::Program => Op::ALL.len() as u8 + 1,
+            Self::Callback(op) if (op as u8) < Self::KERNEL => op as u8,
+            Self::Callback(op) => op as u8 + Self::LATER,
+            Self::Kernel => Self::KERNEL,
+            Self::Program => Self::PROGRAM,
         }
     }
 
     /// The caller that has this number.
     const fn numbered(number: u8) -> Self {
-        if (number as usize) < Op::ALL.len() {
+        let later = number.saturating_sub(Self::LATER) as usize;
+        if number < Self::KERNEL {
             Self::Callback(Op::ALL[number as usize])
-        } else if number == Self::Program.number() {
+        } else if number == Self::PROGRAM {
             Self::Program
+        } else if number > Self::PROGRAM && later < Op::ALL.len() {
+            Self::Callback(Op::ALL[later])
         } else {
             Self::Kernel
         }
@@ -513,11 +524,21 @@ pub enum Op {
     CgroupSetBandwidth,
     /// `a`: cgroup id; `b`: 1 if it idles. Since 6.19.
     CgroupSetIdle,
+    /// No words. Of policies in cid form, since 7.3.
+    InitCids,
+    /// A scheduler below this one comes; `a`: its cgroup's id. Since 7.1; not modelled.
+    SubAttach,
+    /// It goes; `a`: its cgroup's id. Since 7.1; not modelled.
+    SubDetach,
+    /// Rights on CPUs were given or taken; `a`: which. Since 7.3; not modelled.
+    SubCapsUpdated,
+    /// They hold on a CPU from now on; `a`: the CPU; `b`: which. Since 7.3; not modelled.
+    SubEcapsUpdated,
 }
 
 impl Op {
     /// Every callback, in the order of the declaration.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 40] = [
         Self::SelectCpu,
         Self::Enqueue,
         Self::Dequeue,
@@ -553,6 +574,11 @@ impl Op {
         Self::CgroupSetWeight,
         Self::CgroupSetBandwidth,
         Self::CgroupSetIdle,
+        Self::InitCids,
+        Self::SubAttach,
+        Self::SubDetach,
+        Self::SubCapsUpdated,
+        Self::SubEcapsUpdated,
     ];
 
     /// The member's name in `struct sched_ext_ops`.
@@ -594,6 +620,32 @@ impl Op {
             Self::CgroupSetWeight => "cgroup_set_weight",
             Self::CgroupSetBandwidth => "cgroup_set_bandwidth",
             Self::CgroupSetIdle => "cgroup_set_idle",
+            Self::InitCids => "init_cids",
+            Self::SubAttach => "sub_attach",
+            Self::SubDetach => "sub_detach",
+            Self::SubCapsUpdated => "sub_caps_updated",
+            Self::SubEcapsUpdated => "sub_ecaps_updated",
+        }
+    }
+
+    /// The callback of this name, in `struct sched_ext_ops` or in `struct sched_ext_ops_cid`.
+    #[must_use]
+    pub fn named(name: &str, cid_form: bool) -> Option<Self> {
+        let name = match name.strip_prefix("cpuctl_") {
+            Some(rest) if cid_form => &format!("cgroup_{rest}"),
+            _ => name,
+        };
+        let by_form = [
+            (Self::SelectCpu, "select_cid"),
+            (Self::SetCpumask, "set_cmask"),
+            (Self::CpuOnline, "cid_online"),
+            (Self::CpuOffline, "cid_offline"),
+            (Self::DumpCpu, "dump_cid"),
+        ];
+        let own = by_form.into_iter().find(|(_, own)| *own == name);
+        match own {
+            Some((op, _)) => cid_form.then_some(op),
+            None => Self::ALL.into_iter().find(|op| op.name() == name),
         }
     }
 }

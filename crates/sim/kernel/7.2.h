@@ -9,6 +9,7 @@
 #define SIMULATED_KERNEL 7002
 #include "6.18/types.h"
 #include "7.2/ops.h"
+#include "7.2/cid.h"
 #include "7.2/constants.h"
 #include "6.18/functions.h"
 #include "7.2/functions.h"

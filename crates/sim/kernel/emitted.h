@@ -31,6 +31,17 @@ struct emitted {
 #if SIMULATED_KERNEL >= 6014
 	struct scx_event_stats scx_event_stats;
 #endif
+#if SIMULATED_KERNEL >= 7002
+	struct sched_ext_ops_cid sched_ext_ops_cid;
+	struct scx_cid_topo scx_cid_topo;
+	enum cgroup_subsys_id cgroup_subsys_id;
+	struct scx_sub_attach_args scx_sub_attach_args;
+	struct scx_sub_detach_args scx_sub_detach_args;
+#endif
+#if SIMULATED_KERNEL >= 7003
+	struct scx_enable_args scx_enable_args;
+	enum scx_cap_flags scx_cap_flags;
+#endif
 	struct bpf_timer bpf_timer;
 	struct bpf_spin_lock bpf_spin_lock;
 	struct bpf_perf_event_value bpf_perf_event_value;
@@ -62,6 +73,10 @@ struct emitted {
 	enum scx_exit_kind scx_exit_kind;
 	EMITTED_FOR_LOADERS
 	EMITTED_BY_THIS_VERSION
+#if SIMULATED_KERNEL >= 7002
+	/* Nothing may stand behind its bits. */
+	struct scx_cmask scx_cmask;
+#endif
 };
 
 struct emitted emitted;

@@ -238,6 +238,9 @@ impl Machine {
         self.moment.begin(vm);
         // A kernel has no policy before; see `create_dsq` and `error`.
         self.scheds.root.attachment.enabling = true;
+        if self.rules.has_cids && !self.give_cids(vm) {
+            return;
+        }
         let result = self.call(
             vm,
             &Call {
@@ -257,6 +260,11 @@ impl Machine {
         if self.scheds.root.ops.flag(flags::ops::ENQ_LAST) && !self.scheds.root.ops.has(Op::Enqueue)
         {
             self.error("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
+        }
+        let ops = &self.scheds.root.ops;
+        let takes_subs = ops.has(Op::SubAttach) || ops.has(Op::SubDetach);
+        if takes_subs && self.rules.has_cids && !self.is_cid_form() {
+            self.error("sub_attach/sub_detach requires cid-form struct_ops");
         }
         if self.scheds.root.attachment.has_ended() {
             return;
@@ -322,7 +330,7 @@ impl Machine {
         }
         self.task_mut(id).class = Class::Ext;
         self.enable_task(vm, id);
-        self.call_set_cpumask(vm, id);
+        self.tell_mask_at_switch(vm, id);
         if queued {
             self.enqueue_task(vm, id, flags);
         }

@@ -143,6 +143,7 @@ impl Machine {
         let mut next = Some(ROOT_CGROUP);
         while let Some(number) = next {
             let group = &self.cgroups.groups[number as usize];
+            self.mirror.write_cgroup_weight(vm, number, group.weight);
             let args = self.mirror.cgroup_args(vm, group.weight, group.max);
             let call = Call {
                 op: Op::CgroupInit,
@@ -322,6 +323,7 @@ impl Machine {
             let words = (id_of(number), u64::from(weight));
             self.call_about_cgroup(vm, (Op::CgroupSetWeight, number), args, words);
         }
+        self.mirror.write_cgroup_weight(vm, number, weight);
     }
 
     /// Writes `cpu.max`; the burst stays.

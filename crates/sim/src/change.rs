@@ -149,7 +149,7 @@ impl Machine {
             machine.task_mut(id).class = new;
             if new == Class::Ext && old != Class::Ext {
                 machine.enable_task(vm, id);
-                machine.call_set_cpumask(vm, id);
+                machine.tell_mask_at_switch(vm, id);
             }
         });
         if old == Class::Ext && new != Class::Ext {
@@ -254,8 +254,21 @@ impl Machine {
         );
     }
 
+    /// A task came into the policy's class, which is told where it may run unless it has heard of
+    /// that with the task.
+    ///
+    /// Source: `switching_to_scx()`, kernel 7.3.
+    pub(crate) fn tell_mask_at_switch(&mut self, vm: &mut Vm, id: TaskId) {
+        if !(self.is_cid_form() && self.rules.enables_with_mask) {
+            self.call_set_cpumask(vm, id);
+        }
+    }
+
     pub(crate) fn call_set_cpumask(&mut self, vm: &mut Vm, id: TaskId) {
         self.tell_allowed(id);
+        if self.is_cid_form() {
+            return self.tell_changed_cmask(vm, id);
+        }
         let task = self.task(id);
         let (cpu, address, mask) = (task.cpu, task.address, task.cpus);
         let count = u64::from(self.masks.count(mask));

@@ -406,8 +406,8 @@ impl Machine {
             flags::dsq::GLOBAL => self.global_queue(self.task(id).cpu),
             on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
                 let target = (on & flags::dsq::CPU_MASK) as u32 as i32;
-                if self.has_cpu(i64::from(target)) {
-                    self.dsqs.local(CpuId(target as u16))
+                if let Some(cpu) = self.cpu_meant(i64::from(target)) {
+                    self.dsqs.local(cpu)
                 } else {
                     let what = "in SCX_DSQ_LOCAL_ON dispatch verdict";
                     let message = format!("invalid CPU {target} {what}");

@@ -107,6 +107,8 @@ pub mod ops {
     pub const BUILTIN_IDLE_PER_NODE: u64 = 64;
     /// Insert into local queues with [`super::enq::IMMED`]; from 7.1 on.
     pub const ALWAYS_ENQ_IMMED: u64 = 128;
+    /// Tasks are found by their number; from 7.2 on.
+    pub const TID_TO_TASK: u64 = 256;
     /// Without meaning since 6.15, gone with 7.1.
     pub const HAS_CGROUP_WEIGHT: u64 = 1 << 16;
     /// All flags that 6.18 and 7.2 have.

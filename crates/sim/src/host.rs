@@ -52,6 +52,11 @@ impl Host for Machine {
         if self.store_task_field(memory, address, size, value) {
             return Ok(());
         }
+        if self.is_cid_form() && self.is_open_field(memory, address, size) {
+            let what = "a policy in cid form does not write the slice or the dsq_vtime of a task; \
+                        it calls scx_bpf_task_set_slice() or scx_bpf_task_set_dsq_vtime()";
+            return Err(Stop::Refused(what.to_owned()));
+        }
         Err(Stop::WildStore { address, size })
     }
 

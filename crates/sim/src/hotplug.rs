@@ -49,6 +49,7 @@ impl Machine {
         self.idle.set_online(cpu, online);
         self.mirror
             .write_online(vm.memory(), self.idle.topology().online());
+        self.show_online(vm.memory());
         if self.scheds.root.attachment.is_attached() {
             let op = if online {
                 Op::CpuOnline
@@ -66,7 +67,7 @@ impl Machine {
                 );
                 return;
             }
-            let number = u64::from(cpu.0);
+            let (number, told) = (u64::from(cpu.0), self.number_of(cpu));
             self.call(
                 vm,
                 &Call {
@@ -74,7 +75,7 @@ impl Machine {
                     locked: None,
                     asked: CallOwner::Root,
                     subject: None,
-                    args: [number],
+                    args: [told],
                     words: (number, 0),
                 },
             );

@@ -226,7 +226,7 @@ impl Machine {
 
     #[inline(never)]
     fn tell_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
-        let number = u64::from(cpu.0);
+        let (number, told) = (u64::from(cpu.0), self.number_of(cpu));
         self.call(
             vm,
             &Call {
@@ -234,7 +234,7 @@ impl Machine {
                 locked: Some(cpu),
                 asked: CallOwner::Root,
                 subject: None,
-                args: [number, u64::from(idle)],
+                args: [told, u64::from(idle)],
                 words: (u64::from(idle), number),
             },
         );

@@ -17,6 +17,8 @@ mod cause;
 mod cgroup;
 mod change;
 mod checkpoint;
+mod cid;
+mod cid_form;
 mod clock;
 mod context;
 pub mod costs;

@@ -358,6 +358,8 @@ impl Machine {
             self.task(id).address,
             self.task(id).weight,
         );
+        let by_cid = self.is_cid_form() && self.rules.enables_with_mask;
+        let args = if by_cid { self.enable_args(vm, id) } else { 0 };
         self.call(
             vm,
             &Call {
@@ -365,10 +367,13 @@ impl Machine {
                 locked: Some(cpu),
                 asked: CallOwner::Owner,
                 subject: Some(id),
-                args: [address],
+                args: [address, args],
                 words: (u64::from(weight), 0),
             },
         );
+        if by_cid {
+            self.call_set_cmask(vm, id);
+        }
         if self.rules.enabled_when_weighed {
             self.set_scx_state(id, ScxState::Enabled);
             self.call_set_weight(vm, id);

@@ -17,6 +17,7 @@ use model::{
 use crate::attach::Scheduler;
 use crate::cause::{Decisions, Told};
 use crate::cgroup::Cgroups;
+use crate::cid_form::Cids;
 use crate::context::Contexts;
 use crate::cpu::{Cpu, Curr, Kicks, Mode, Occupant, Todo, class_on};
 use crate::deadline::Deadlines;
@@ -118,6 +119,8 @@ pub struct Machine {
     pub(crate) scheds: PerSched<Scheduler>,
     /// How many of them are not asked. Written by [`crate::attach`].
     pub(crate) bypassing: u8,
+    /// Topological numbers of CPUs; see [`crate::cid_form`].
+    pub(crate) cids: Cids,
     /// BPF timers that are armed; see [`crate::timers`].
     pub(crate) timers: ArmedTimers,
     /// What policies see of the kernel's objects; see [`crate::mirror`].
@@ -209,6 +212,7 @@ impl Machine {
             queue: EventQueue::new(tie_seed),
             scheds: PerSched::new(Scheduler::new(ops)),
             bypassing: 0,
+            cids: Cids::default(),
             timers: ArmedTimers::default(),
             mirror,
             work,

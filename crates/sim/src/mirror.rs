@@ -8,6 +8,7 @@ mod cgroups;
 mod flush;
 mod layout;
 mod seen;
+mod stores;
 
 use bpf::{LoadError, Memory, OutOfMemory};
 use model::{Advice, CpuId, Exit, MachineSpec, PerCpu, TaskId};
@@ -313,6 +314,12 @@ impl Mirror {
         self.args_at
     }
 
+    /// `struct scx_enable_args`: where the mask of the CPUs that a task may use lies in the arena.
+    pub fn enable_args(&self, vm: &mut Vm, cmask: u64) -> u64 {
+        vm.memory().poke_u64(self.args_at, cmask);
+        self.args_at
+    }
+
     /// `struct scx_exit_task_args`.
     pub fn exit_task_args(&self, vm: &mut Vm, cancelled: bool) -> u64 {
         vm.memory().write(
@@ -556,8 +563,14 @@ impl Machine {
         let zeros = vec![0; size as usize];
         memory.write(address, &zeros);
         let layout = &self.mirror.layout;
-        memory.open_word(address + layout.slice);
-        memory.open_word(address + layout.vtime);
+        // Of a policy in cid form each store is looked at, and refused.
+        if !self.scheds.root.ops.is_cid_form() {
+            memory.open_word(address + layout.slice);
+            memory.open_word(address + layout.vtime);
+        }
+        if let Some(tid) = layout.tid {
+            memory.poke_u64(address + tid, u64::from(id.0) + 1);
+        }
         let clock = self.clock_ns();
         let task = &mut self.tasks[id.index()];
         task.address = address;
@@ -619,94 +632,6 @@ impl Machine {
             .map(|_| id)
     }
 
-    /// A program writes into a kernel object. Allowed are the fields that the kernel's verifier
-    /// allows (`bpf_scx_btf_struct_access()`, kernel 6.18): slice, vtime, disallow.
-    pub(crate) fn store_task_field(
-        &mut self,
-        memory: &mut Memory,
-        address: u64,
-        size: u8,
-        value: u64,
-    ) -> bool {
-        let found = self.open_field(memory, address, u64::from(size));
-        if found.is_none() && !self.is_field_of_bound(address, u64::from(size)) {
-            return false;
-        }
-        match size {
-            8 => memory.poke_u64(address, value),
-            _ => memory.write(address, &value.to_le_bytes()[..usize::from(size)]),
-        }
-        if let Some((id, base)) = found {
-            self.take_fields_over(memory, id, base);
-        }
-        true
-    }
-
-    /// Whether these bytes are a slice or a vtime of an idle task or of a migration thread:
-    /// programs may write them as any task's, and it is of no consequence.
-    #[cold]
-    fn is_field_of_bound(&self, address: u64, size: u64) -> bool {
-        let layout = &self.mirror.layout;
-        open_distances(
-            [(layout.slice, 8), (layout.vtime, 8), (layout.disallow, 1)],
-            size,
-        )
-        .filter_map(|distance| address.checked_sub(distance))
-        .any(|base| {
-            let stoppers = self.mirror.stoppers.values();
-            let mut bound = self.mirror.idle_tasks.iter().chain(stoppers);
-            bound.any(|it| *it == base)
-        })
-    }
-
-    /// A program has stored into a task's slice or vtime.
-    #[inline(always)]
-    pub(crate) fn task_word_stored(&mut self, memory: &Memory, address: u64) {
-        // Most often it is the vtime of the task that the callback is about.
-        let subject = self.turn.contexts.innermost().subject;
-        let base = address.wrapping_sub(self.mirror.layout.vtime);
-        match self.tasks.get_mut(subject.index()) {
-            Some(task) if task.address == base && base != 0 => {
-                task.vtime = memory.load_u64(address);
-            }
-            _ => self.other_word_stored(memory, address),
-        }
-    }
-
-    #[inline(never)]
-    fn other_word_stored(&mut self, memory: &Memory, address: u64) {
-        let layout = &self.mirror.layout;
-        let at = |distance: u64| self.task_at(memory, address.wrapping_sub(distance));
-        if let Some(id) = at(layout.vtime) {
-            self.task_mut(id).vtime = memory.load_u64(address);
-        } else if let Some(id) = at(layout.slice) {
-            self.take_fields_over(memory, id, address - self.mirror.layout.slice);
-        }
-    }
-
-    /// Takes the fields that programs may write from the mirror at `base`.
-    fn take_fields_over(&mut self, memory: &Memory, id: TaskId, base: u64) {
-        let (slice, vtime) = (self.mirror.layout.slice, self.mirror.layout.vtime);
-        let (slice, vtime) = (memory.load_u64(base + slice), memory.load_u64(base + vtime));
-        let task = self.task_mut(id);
-        let before = std::mem::replace(&mut task.slice, slice);
-        task.vtime = vtime;
-        if before != slice {
-            self.tell_slice(id, model::Sliced::Set);
-        }
-    }
-
-    /// The task that has a field which programs may write and in which all `size` bytes at
-    /// `address` lie, and the task's address.
-    fn open_field(&self, memory: &Memory, address: u64, size: u64) -> Option<(TaskId, u64)> {
-        let layout = &self.mirror.layout;
-        let fields = [(layout.slice, 8), (layout.vtime, 8), (layout.disallow, 1)];
-        open_distances(fields, size).find_map(|distance| {
-            let base = address.checked_sub(distance)?;
-            Some((self.task_at(memory, base)?, base))
-        })
-    }
-
     /// Sets what is left of a task's slice.
     pub(crate) fn set_slice(&mut self, id: TaskId, slice: u64) {
         self.task_mut(id).slice = slice;
@@ -758,39 +683,6 @@ impl Machine {
             Curr::Task(id) => self.task(id).address,
             Curr::Stopper => self.mirror.known_stopper(self.turn.exec),
             Curr::Idle => self.mirror.idle_tasks[self.turn.exec],
-        }
-    }
-}
-
-/// How far behind a task's beginning a store of `size` bytes may lie so that it is in one of
-/// `fields` (distance and width) with all its bytes. First come the beginnings of the fields,
-/// because nearly every store is to one.
-fn open_distances(fields: [(u64, u64); 3], size: u64) -> impl Iterator<Item = u64> {
-    let wide = fields.into_iter().filter(move |(_, width)| size <= *width);
-    let inside =
-        move |(field, width): (u64, u64)| (1..=width - size).map(move |inner| field + inner);
-    wide.clone()
-        .map(|(field, _)| field)
-        .chain(wide.flat_map(inside))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::open_distances;
-
-    #[test]
-    fn a_store_lies_in_one_field_with_all_its_bytes() {
-        let fields = [(32, 8), (40, 8), (61, 1)];
-        for size in [1, 2, 4, 8] {
-            let holds = |at: u64| {
-                let inside = |(field, width)| field <= at && at + size <= field + width;
-                fields.into_iter().any(inside)
-            };
-            let mut found: Vec<u64> = open_distances(fields, size).collect();
-            assert_eq!(found[..2], [32, 40], "beginnings come first");
-            found.sort_unstable();
-            let wanted: Vec<u64> = (0..100).filter(|at| holds(*at)).collect();
-            assert_eq!(found, wanted, "{size} bytes");
         }
     }
 }

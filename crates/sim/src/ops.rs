@@ -26,15 +26,19 @@ use crate::machine::{Machine, Vm};
 use crate::schedulers::SchedId;
 use crate::tally::Tally;
 
-/// The policy's `struct sched_ext_ops`.
+/// The policy's `struct sched_ext_ops` or `struct sched_ext_ops_cid`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ops {
+    /// It has topological numbers where the other form has CPUs.
+    cid_form: bool,
     /// Name of the policy.
     name: String,
     /// `SCX_OPS_*` flags.
     flags: u64,
     timeout_ms: u64,
     batch: u32,
+    /// CPUs of a shard at most; 0: the kernel's own number.
+    shard_size: u32,
     /// Function of each callback, by [`Op`]; `None`: not defined.
     callbacks: [Option<u32>; Op::ALL.len()],
 }
@@ -52,6 +56,20 @@ pub enum OpsError {
     /// More than one.
     #[error("the object defines several `struct sched_ext_ops` ({0}): choose one with `FILE@NAME`")]
     SeveralTables(String),
+    /// A policy in cid form without an arena.
+    #[error("`{table}`: cid-form scheduler must use a BPF arena map")]
+    NoArena {
+        /// The variable.
+        table: String,
+    },
+    /// A scheduler that attaches below another one.
+    #[error("`{table}.sub_cgroup_id` is {id}: sub-schedulers are not simulated")]
+    Sub {
+        /// The variable.
+        table: String,
+        /// The cgroup.
+        id: u64,
+    },
     /// The table's name is empty or its bytes are no name.
     #[error("`{table}.name` is empty")]
     NoName {
@@ -61,14 +79,6 @@ pub enum OpsError {
     /// A flag that the kernel does not know.
     #[error("`{table}.flags` has unknown bits {bits:#x}")]
     UnknownFlags {
-        /// The variable.
-        table: String,
-        /// The bits.
-        bits: u64,
-    },
-    /// A flag that the kernel has and this machine has not.
-    #[error("`{table}.flags` has bits {bits:#x}, which are not simulated")]
-    UnmodelledFlags {
         /// The variable.
         table: String,
         /// The bits.
@@ -115,9 +125,10 @@ impl Advice for OpsError {
     fn advice(&self) -> Option<String> {
         let advice = match self {
             Self::NoTable => "`runslice list --copy fifo` writes one to begin with",
-            Self::NoName { .. } | Self::UnknownFlags { .. } => {
+            Self::NoName { .. } | Self::UnknownFlags { .. } | Self::NoArena { .. } => {
                 "the kernel refuses to attach it (-EINVAL)"
             }
+            Self::Sub { .. } => "leave it 0 to run the policy as the root",
             Self::Timeout { .. } => "the kernel refuses more than 30000 (-E2BIG)",
             Self::Batch { .. } => "the kernel refuses more than 2147483647 (-E2BIG)",
             Self::Sleepable { .. } => "the kernel refuses the object (-EINVAL)",
@@ -131,10 +142,12 @@ impl Ops {
     /// No table: no policy.
     pub const fn none() -> Self {
         Self {
+            cid_form: false,
             name: String::new(),
             flags: 0,
             timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
             batch: flags::DSP_DFL_MAX_BATCH,
+            shard_size: 0,
             callbacks: [None; Op::ALL.len()],
         }
     }
@@ -144,7 +157,7 @@ impl Ops {
         let tables: Vec<_> = image
             .struct_ops
             .iter()
-            .filter(|ops| ops.type_name == "sched_ext_ops")
+            .filter(|ops| [CPU_FORM, CID_FORM].contains(&&*ops.type_name))
             .filter(|ops| table.is_none_or(|name| ops.name == name))
             .collect();
         let table = match tables[..] {
@@ -155,7 +168,16 @@ impl Ops {
                 return Err(OpsError::SeveralTables(names.join(", ")));
             }
         };
-        let mut ops = Self::none();
+        let mut ops = Self {
+            cid_form: table.type_name == CID_FORM,
+            ..Self::none()
+        };
+        // The kernel looks only at maps of the members' programs; an object has one arena.
+        if ops.cid_form && !image.has_arena() {
+            return Err(OpsError::NoArena {
+                table: table.name.clone(),
+            });
+        }
         for (member, value) in &table.members {
             ops.set(image, &table.name, member, value)?;
         }
@@ -202,11 +224,17 @@ impl Ops {
                 })?;
                 self.batch = batch.unsigned_abs();
             }
+            ("cid_shard_size", _) => self.shard_size = number as u32,
+            // 1 is the root cgroup.
+            ("sub_cgroup_id", _) if number > 1 => {
+                return Err(OpsError::Sub {
+                    table: table.into(),
+                    id: number,
+                });
+            }
             (name, MemberValue::Program(program)) => {
-                let op = Op::ALL
-                    .into_iter()
-                    .find(|op| op.name() == name)
-                    .ok_or_else(|| OpsError::UnknownCallback {
+                let op =
+                    Op::named(name, self.cid_form).ok_or_else(|| OpsError::UnknownCallback {
                         table: table.into(),
                         member: name.into(),
                     })?;
@@ -226,19 +254,24 @@ impl Ops {
     }
 
     fn check_flags(&self, table: &str, rules: &KernelRules) -> Result<(), OpsError> {
-        let (known, new) = (rules.ops_flags, rules.ops_flags_unmodelled);
-        let table = || table.to_owned();
-        match (self.flags & !known, self.flags & new) {
-            (0, 0) => Ok(()),
-            (0, bits) => Err(OpsError::UnmodelledFlags {
-                table: table(),
-                bits,
-            }),
-            (bits, _) => Err(OpsError::UnknownFlags {
-                table: table(),
+        match self.flags & !rules.ops_flags {
+            0 => Ok(()),
+            bits => Err(OpsError::UnknownFlags {
+                table: table.to_owned(),
                 bits,
             }),
         }
+    }
+
+    /// Whether it is a `struct sched_ext_ops_cid`.
+    #[inline(always)]
+    pub const fn is_cid_form(&self) -> bool {
+        self.cid_form
+    }
+
+    /// CPUs of a shard at most; 0: the kernel's own number.
+    pub const fn shard_size(&self) -> u32 {
+        self.shard_size
     }
 
     /// The policy's name.
@@ -272,6 +305,10 @@ impl Ops {
         self.flags & flag != 0
     }
 }
+
+/// The kernel's types of tables.
+const CPU_FORM: &str = "sched_ext_ops";
+pub(crate) const CID_FORM: &str = "sched_ext_ops_cid";
 
 /// What is known of the calls made so far. Only this module changes it.
 #[derive(Clone, Debug)]
@@ -637,8 +674,11 @@ const fn may_sleep(op: Op) -> bool {
             | Op::CgroupPrepMove
             | Op::CpuOnline
             | Op::CpuOffline
+            | Op::InitCids
             | Op::Init
             | Op::ExitPolicy
+            | Op::SubAttach
+            | Op::SubDetach
     )
 }
 
@@ -658,9 +698,12 @@ const fn mask_of(op: Op) -> u32 {
     match op {
         Op::SelectCpu => kf::ENQUEUE | kf::SELECT_CPU,
         Op::Enqueue => kf::ENQUEUE,
-        Op::Dispatch => kf::DISPATCH,
+        Op::Dispatch | Op::SubEcapsUpdated => kf::DISPATCH,
         Op::CpuRelease => kf::CPU_RELEASE,
         Op::InitTask
+        | Op::InitCids
+        | Op::SubAttach
+        | Op::SubDetach
         | Op::Init
         | Op::ExitPolicy
         | Op::CpuOnline

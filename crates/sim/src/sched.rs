@@ -323,7 +323,7 @@ impl Machine {
     #[inline(always)]
     fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) {
         self.turn.buffer.begin();
-        let number = u64::from(cpu.0);
+        let (number, told) = (u64::from(cpu.0), self.number_of(cpu));
         self.call(
             vm,
             &Call {
@@ -331,7 +331,7 @@ impl Machine {
                 locked: Some(cpu),
                 asked: CallOwner::Root,
                 subject: prev.subject(),
-                args: [number, prev.address],
+                args: [told, prev.address],
                 words: (number, u64::from(prev.queued)),
             },
         );

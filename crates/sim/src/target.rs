@@ -6,7 +6,9 @@ use bpf::{HostFunction, Kconfig, Target};
 use model::{Kernel, MachineSpec};
 
 use crate::kernels::rules_of;
+use crate::kfunc::CPU_ONLY;
 use crate::machine::Machine;
+use crate::ops::CID_FORM;
 
 /// The kernel of `machine`: types, constants, functions, version, configuration.
 ///
@@ -32,6 +34,7 @@ fn of_kernel(kernel: Kernel) -> Target {
     // Source: configurations of Debian's 6.18.15 and 7.2.12 for amd64.
     Target::new(kernel.name(), version, types)
         .expect("the simulated kernel's types are well formed")
+        .with_denied(CID_FORM, CPU_ONLY)
         .with_kconfig("CONFIG_NR_CPUS", Kconfig::Int(1024))
         .with_kconfig("CONFIG_PREEMPT_RCU", Kconfig::Bool(true))
         .with_kconfig("CONFIG_X86_64", Kconfig::Bool(true))

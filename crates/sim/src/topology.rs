@@ -79,6 +79,16 @@ impl Topology {
         std::iter::once(first).chain(other)
     }
 
+    /// How many CPUs there are.
+    pub const fn cpus(&self) -> u16 {
+        self.cpus
+    }
+
+    /// The CPUs of `cpu`'s core that are online.
+    pub fn online_core(&self, cpu: CpuId) -> Mask {
+        self.online_of(self.core(cpu))
+    }
+
     /// CPUs that share a last-level cache with `cpu`, and are online.
     pub fn llc(&self, cpu: CpuId) -> Mask {
         self.llcs.mask(cpu).and(&self.online)

@@ -209,7 +209,7 @@ impl Machine {
             self.task_mut(id).selected_cpu = cpu;
             return cpu;
         }
-        let address = self.task(id).address;
+        let (address, number) = (self.task(id).address, self.number_of(prev));
         let result = self.call(
             vm,
             &Call {
@@ -217,17 +217,16 @@ impl Machine {
                 locked: None,
                 asked: CallOwner::Owner,
                 subject: Some(id),
-                args: [address, u64::from(prev.0), flags],
+                args: [address, number, flags],
                 words: (flags, u64::from(prev.0)),
             },
         );
-        let cpu = i64::from(result.unwrap_or(u64::from(prev.0)) as i32);
-        if !self.has_cpu(cpu) {
-            let message = format!("invalid CPU {cpu} from ops.select_cpu()");
+        let number = i64::from(result.unwrap_or(number) as i32);
+        let Some(cpu) = self.cpu_meant(number) else {
+            let message = format!("invalid CPU {number} from ops.select_cpu()");
             self.error_of(self.owner(id), message);
             return prev;
-        }
-        let cpu = CpuId(cpu as u16);
+        };
         self.task_mut(id).selected_cpu = cpu;
         cpu
     }

@@ -135,7 +135,7 @@ const CALLERS: [&str; Op::ALL.len() + 2] = {
     let mut names = [""; Op::ALL.len() + 2];
     let mut at = 0;
     while at < OPS.len() {
-        names[at] = OPS[at];
+        names[Caller::Callback(Op::ALL[at]).number() as usize] = OPS[at];
         at += 1;
     }
     names[Caller::Kernel.number() as usize] = Caller::Kernel.name();

@@ -24,6 +24,17 @@ struct bpf_struct_ops_sched_ext_ops {
 	struct sched_ext_ops data __attribute__((aligned(64)));
 };
 
+#if SIMULATED_KERNEL >= 7002
+struct bpf_struct_ops_sched_ext_ops_cid {
+	struct bpf_struct_ops_common_value common;
+	struct sched_ext_ops_cid data __attribute__((aligned(64)));
+};
+#define EMITTED_FOR_LOADERS_OF_CIDS						\
+	struct bpf_struct_ops_sched_ext_ops_cid bpf_struct_ops_sched_ext_ops_cid;
+#else
+#define EMITTED_FOR_LOADERS_OF_CIDS
+#endif
+
 /* ---- Tracepoints: the first argument is what was registered with the program ---- */
 
 typedef void (*btf_trace_sched_switch)(void *, bool preempt, struct task_struct *prev,
@@ -69,6 +80,7 @@ typedef struct {
 	class_rcu_t class_rcu;							\
 	enum bpf_struct_ops_state bpf_struct_ops_state;				\
 	struct bpf_struct_ops_sched_ext_ops bpf_struct_ops_sched_ext_ops;	\
+	EMITTED_FOR_LOADERS_OF_CIDS						\
 	btf_trace_sched_switch trace_sched_switch;				\
 	btf_trace_cgroup_attach_task trace_cgroup_attach_task;			\
 	btf_trace_cgroup_mkdir trace_cgroup_mkdir;				\
@@ -99,6 +111,9 @@ struct bpf_link;
 struct kernfs_open_file;
 
 int bpf_scx_reg(void *kdata, struct bpf_link *link) { return 0; }
+#if SIMULATED_KERNEL >= 7002
+int bpf_scx_reg_cid(void *kdata, struct bpf_link *link) { return 0; }
+#endif
 void scx_tick(struct rq *rq) {}
 long cpuset_write_resmask(struct kernfs_open_file *of, char *buf, size_t nbytes, long off)
 {

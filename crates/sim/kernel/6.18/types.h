@@ -103,6 +103,15 @@ struct cgroup_subsys_state {
 /* Deepest nesting whose ancestors a policy can index; the root is level 0. */
 #define CGROUP_DEPTH_MAX 16
 
+#if SIMULATED_KERNEL >= 7002
+/* The controller of CPU time, and the one before it. */
+enum cgroup_subsys_id {
+	cpuset_cgrp_id,
+	cpu_cgrp_id,
+	CGROUP_SUBSYS_COUNT,
+};
+#endif
+
 struct cgroup {
 	struct cgroup_subsys_state self;
 	unsigned long flags;
@@ -111,14 +120,27 @@ struct cgroup {
 	struct kernfs_node *kn;
 	struct cgroup *dom_cgrp;
 	struct cgroup *ancestors[CGROUP_DEPTH_MAX];
+#if SIMULATED_KERNEL >= 7002
+	struct cgroup_subsys_state *subsys[CGROUP_SUBSYS_COUNT];
+#endif
 };
 
 struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+#if SIMULATED_KERNEL >= 7002
+struct scx_task_group {
+	u32 flags;
+	u32 weight;
+};
+#endif
+
 struct task_group {
 	struct cgroup_subsys_state css;
+#if SIMULATED_KERNEL >= 7002
+	struct scx_task_group scx;
+#endif
 };
 
 /* ---- Processes ---- */
@@ -237,6 +259,14 @@ struct sched_ext_entity {
 	bool disallow;
 	struct cgroup *cgrp_moving_from;
 	struct list_head tasks_node;
+#if SIMULATED_KERNEL >= 7002
+	u64 tid;
+#endif
+#if SIMULATED_KERNEL >= 7003
+	u64 reenq_reason_caps;
+	s32 reenq_reason_cid;
+	u32 reenq_cnt;
+#endif
 };
 
 #define TASK_COMM_LEN 16

@@ -49,12 +49,17 @@ pub(crate) struct KernelRules {
     pub restored_bit: u64,
     /// `SCX_OPS_*` flags that the kernel knows (`ext_internal.h`: `SCX_OPS_ALL_FLAGS`).
     pub ops_flags: u64,
-    /// Flags of `ops_flags` that are not modelled.
-    pub ops_flags_unmodelled: u64,
     /// Event counters in the order of `struct scx_event_stats` (`ext_internal.h`).
     pub counters: &'static [&'static str],
     /// The number of each [`ScxState`] in `p->scx.flags` (`include/linux/sched/ext.h`).
     pub state_numbers: [u32; 4],
+    /// CPUs have topological numbers, and policies may have the cid form (`ext/cid.c`).
+    pub has_cids: bool,
+    /// Words of `struct scx_cid_topo` (`ext/types.h`); 0 without cids.
+    pub cid_topo_words: usize,
+    /// A policy in cid form is told with `ops.enable()` which CPUs a task may use, and by
+    /// `ops.set_cmask()` before its weight (`ext/ext.c`: `__scx_enable_task()`).
+    pub enables_with_mask: bool,
     /// A task that enters the policy's class is `SCX_TASK_ENABLED` when `ops.set_weight` tells its
     /// weight; else it becomes so behind that (`ext.c`: `scx_enable_task()`).
     pub enabled_when_weighed: bool,

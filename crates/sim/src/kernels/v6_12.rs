@@ -19,10 +19,12 @@ pub(super) const RULES: KernelRules = KernelRules {
         | ops::ENQ_EXITING
         | ops::SWITCH_PARTIAL
         | ops::HAS_CGROUP_WEIGHT,
-    ops_flags_unmodelled: 0,
     // Since 6.14.
     counters: &[],
     state_numbers: [0, 0, 2, 3],
+    has_cids: false,
+    cid_topo_words: 0,
+    enables_with_mask: false,
     enabled_when_weighed: true,
     has_custody: false,
     tells_moved_late: false,

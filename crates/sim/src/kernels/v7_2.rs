@@ -14,10 +14,12 @@ pub(super) const RULES: KernelRules = KernelRules {
     deq_sched_change: 1 << 33,
     class_bit: deq::CLASS,
     restored_bit: 0,
-    ops_flags: ops::ALL | ops::ALWAYS_ENQ_IMMED | UNMODELLED,
-    ops_flags_unmodelled: UNMODELLED,
+    ops_flags: ops::ALL | ops::ALWAYS_ENQ_IMMED | ops::TID_TO_TASK,
     counters: COUNTERS_7_2,
     state_numbers: [0, 1, 3, 4],
+    has_cids: true,
+    cid_topo_words: 6,
+    enables_with_mask: false,
     enabled_when_weighed: false,
     has_custody: true,
     tells_moved_late: false,
@@ -43,6 +45,3 @@ pub(super) const RULES: KernelRules = KernelRules {
     last_goes_on: false,
     inserts_slice: false,
 };
-
-/// `SCX_OPS_TID_TO_TASK`.
-const UNMODELLED: u64 = 0x100;

@@ -15,10 +15,12 @@ pub(super) const RULES: KernelRules = KernelRules {
     class_bit: deq::CLASS,
     // SCX_ENQ_IGNORE_CAPS.
     restored_bit: 1 << 60,
-    ops_flags: ops::ALL | ops::ALWAYS_ENQ_IMMED | UNMODELLED,
-    ops_flags_unmodelled: UNMODELLED,
+    ops_flags: ops::ALL | ops::ALWAYS_ENQ_IMMED | ops::TID_TO_TASK,
     counters: COUNTERS,
     state_numbers: [0, 1, 3, 4],
+    has_cids: true,
+    cid_topo_words: 8,
+    enables_with_mask: true,
     enabled_when_weighed: false,
     has_custody: true,
     tells_moved_late: false,
@@ -38,9 +40,6 @@ pub(super) const RULES: KernelRules = KernelRules {
     last_goes_on: true,
     inserts_slice: true,
 };
-
-/// `SCX_OPS_TID_TO_TASK`.
-const UNMODELLED: u64 = 0x100;
 
 const COUNTERS: &[&str] = &[
     "SCX_EV_SELECT_CPU_FALLBACK",

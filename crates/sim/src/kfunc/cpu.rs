@@ -4,6 +4,7 @@ use model::CpuId;
 
 use super::{Ctx, Line, Return, cpu_or_error, note_place, s32, task};
 use crate::cpu::Curr;
+use crate::machine::Machine;
 
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_kick_cpu", "void(s32,u64)", kick),
@@ -24,7 +25,7 @@ pub(super) const TABLE: &[Line] = &lines![
 ];
 
 /// `SCX_CPUPERF_ONE`: the greatest capacity, and the highest frequency of each CPU.
-const CPUPERF_ONE: u64 = 1024;
+pub(super) const CPUPERF_ONE: u64 = 1024;
 
 fn kick(ctx: &mut Ctx<'_>, [cpu, flags, ..]: [u64; 5]) -> Return {
     note_place(ctx);
@@ -71,11 +72,15 @@ fn cpu_curr(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
     let Some(cpu) = cpu_or_error(ctx, cpu) else {
         return Ok(0);
     };
-    let machine = &*ctx.host;
-    Ok(match machine.rq_curr(cpu).task() {
+    Ok(curr_address(ctx.host, cpu))
+}
+
+/// The mirror of the task that runs on `cpu`.
+pub(super) fn curr_address(machine: &Machine, cpu: CpuId) -> u64 {
+    match machine.rq_curr(cpu).task() {
         Some(id) => machine.task(id).address,
         None => machine.mirror.idle_tasks[cpu],
-    })
+    }
 }
 
 fn task_running(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
@@ -120,23 +125,30 @@ fn cpuperf_cur(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
     Ok(CPUPERF_ONE)
 }
 
-/// The target is checked and forgotten: no CPU of this machine changes its speed.
 fn cpuperf_set(ctx: &mut Ctx<'_>, [cpu, target, ..]: [u64; 5]) -> Return {
+    set_performance(ctx, cpu, target);
+    Ok(0)
+}
+
+/// The target is checked and forgotten: no CPU of this machine changes its speed. Whether it is
+/// right.
+pub(super) fn set_performance(ctx: &mut Ctx<'_>, cpu: u64, target: u64) -> bool {
     let number = cpu as i32;
     let target = u64::from(target as u32);
     if target > CPUPERF_ONE {
         ctx.host
             .error(format!("Invalid cpuperf target {target} for CPU {number}"));
-        return Ok(0);
+        return false;
     }
     let Some(cpu) = cpu_or_error(ctx, cpu) else {
-        return Ok(0);
+        return false;
     };
     let locked = ctx.host.turn.contexts.innermost().locked.cpu();
-    if locked.is_some_and(|locked: CpuId| locked != cpu) {
+    let is_other = locked.is_some_and(|locked: CpuId| locked != cpu);
+    if is_other {
         ctx.host.error(format!("Invalid target CPU {number}"));
     }
-    Ok(0)
+    !is_other
 }
 
 fn events(ctx: &mut Ctx<'_>, [at, size, ..]: [u64; 5]) -> Return {

@@ -11,6 +11,7 @@ macro_rules! lines {
 }
 
 mod cgroup;
+mod cid;
 mod cpu;
 mod cpumask;
 mod dispatch;
@@ -18,6 +19,7 @@ mod exit;
 mod idle;
 mod iter;
 mod queue;
+mod sub;
 mod task;
 
 use bpf::{Body, CallCtx, Direct, HostFunction, Stop};
@@ -34,6 +36,36 @@ type Return = Result<u64, Stop>;
 /// A line of a table: name, prototype (empty for helpers), body, twice.
 type Line = (&'static str, &'static str, Body<Machine>, Direct<Machine>);
 
+/// Functions that a policy in cid form may not call: they take or give numbers of CPUs, or are
+/// about idle CPUs, which such a policy keeps itself.
+///
+/// Source: `scx_kfunc_ids_cpu_only` in kernel/sched/ext/ext.c, kernel 7.3.
+pub(crate) const CPU_ONLY: &[&str] = &[
+    "scx_bpf_kick_cpu",
+    "scx_bpf_task_cpu",
+    "scx_bpf_cpu_curr",
+    "scx_bpf_cpu_node",
+    "scx_bpf_cpuperf_cap",
+    "scx_bpf_cpuperf_cur",
+    "scx_bpf_cpuperf_set",
+    "scx_bpf_get_possible_cpumask",
+    "scx_bpf_get_online_cpumask",
+    "scx_bpf_put_cpumask",
+    "scx_bpf_select_cpu_dfl",
+    "scx_bpf_select_cpu_and",
+    "__scx_bpf_select_cpu_and",
+    "scx_bpf_get_idle_cpumask",
+    "scx_bpf_get_idle_cpumask_node",
+    "scx_bpf_get_idle_smtmask",
+    "scx_bpf_get_idle_smtmask_node",
+    "scx_bpf_put_idle_cpumask",
+    "scx_bpf_test_and_clear_cpu_idle",
+    "scx_bpf_pick_idle_cpu",
+    "scx_bpf_pick_idle_cpu_node",
+    "scx_bpf_pick_any_cpu",
+    "scx_bpf_pick_any_cpu_node",
+];
+
 /// What passing over a task in a queue is worth, in bytes handled ([`bpf::Instance::spend`]): ten
 /// instructions, as no cache has the tasks.
 const TASK_BYTES: u64 = 80;
@@ -45,6 +77,8 @@ pub(crate) fn table() -> Vec<HostFunction<Machine>> {
         dispatch::TABLE,
         iter::TABLE,
         cpu::TABLE,
+        cid::TABLE,
+        sub::TABLE,
         idle::TABLE,
         cpumask::TABLE,
         task::TABLE,

@@ -91,14 +91,13 @@ fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
 }
 
 fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
-    let machine = &*ctx.host;
+    let machine = &mut *ctx.host;
     let dsq = match id {
         flags::dsq::LOCAL => Some(machine.dsqs.local(machine.turn.exec)),
         on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
-            let cpu = (on & flags::dsq::CPU_MASK) as u32;
-            machine
-                .has_cpu(i64::from(cpu))
-                .then(|| machine.dsqs.local(model::CpuId(cpu as u16)))
+            let number = (on & flags::dsq::CPU_MASK) as u32;
+            let cpu = machine.cpu_meant(number.into());
+            cpu.map(|cpu| machine.dsqs.local(cpu))
         }
         user => machine.dsqs.user(machine.caller(), user),
     };

@@ -11,6 +11,9 @@ use crate::machine::{Machine, Vm};
 /// `CSS_ONLINE` of `cgroup_subsys_state.flags` (kernel 6.18, include/linux/cgroup-defs.h).
 const CSS_ONLINE: u32 = 2;
 
+/// `cpu_cgrp_id` of `enum cgroup_subsys_id` (kernel 7.3, include/linux/cgroup_subsys.h).
+const CPU: u64 = 1;
+
 /// Where the objects of one cgroup are.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -40,6 +43,9 @@ pub(super) struct CgroupLayout {
     css_parent: u64,
     css_flags: u64,
     sched_task_group_at: u64,
+    /// Where a cgroup has the state of the controller of CPU time, and where that has its weight.
+    /// Since 7.2 there.
+    controller: Option<(u64, u64)>,
 }
 
 impl CgroupLayout {
@@ -67,6 +73,9 @@ impl CgroupLayout {
             css_parent: at("cgroup_subsys_state", "parent")?,
             css_flags: at("cgroup_subsys_state", "flags")?,
             sched_task_group_at: at("task_struct", "sched_task_group")?,
+            controller: at("cgroup", "subsys")
+                .and_then(|subsys| Ok((subsys + 8 * CPU, at("task_group", "scx.weight")?)))
+                .ok(),
         })
     }
 }
@@ -122,6 +131,9 @@ impl CgroupMirrors {
                     parent.map(|parent| parent.task_group + at.group_css),
                 ),
             ];
+            if let Some((subsys, _)) = at.controller {
+                memory.poke_u64(place.cgroup + subsys, place.task_group + at.group_css);
+            }
             for (css, parent) in states {
                 memory.poke_u64(css + at.css_cgroup, place.cgroup);
                 memory.poke_u64(css + at.css_parent, parent.unwrap_or(0));
@@ -178,6 +190,14 @@ impl Mirror {
     /// The cgroup whose own state lies at an address.
     pub fn cgroup_of_css(&self, address: u64) -> Option<u32> {
         self.cgroup_at(address.checked_sub(self.cgroups.layout.css_at)?)
+    }
+
+    /// Writes a cgroup's weight where programs find it.
+    pub fn write_cgroup_weight(&self, vm: &mut Vm, number: u32, weight: u32) {
+        if let Some((_, at)) = self.cgroups.layout.controller {
+            let group = self.cgroups.places[number as usize].task_group;
+            vm.memory().poke_u32(group + at, weight);
+        }
     }
 
     /// `struct scx_cgroup_init_args`.

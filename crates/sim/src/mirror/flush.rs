@@ -4,7 +4,6 @@
 use bpf::Memory;
 use model::{CpuId, TaskId};
 
-use super::layout::TURN_BYTES;
 use super::stale;
 use crate::machine::{Machine, Vm};
 
@@ -190,7 +189,7 @@ impl Machine {
             if let Some(task) = self.tasks.get(id.index()) {
                 let memory = vm.memory();
                 memory.prefetch(task.address);
-                memory.prefetch(task.address + TURN_BYTES as u64 - 8);
+                memory.prefetch(task.address + self.mirror.layout.turn.sum_exec.offset());
             }
         }
         soon.clear();

@@ -39,6 +39,8 @@ pub(super) struct Layout {
     pub slice: u64,
     pub vtime: u64,
     pub disallow: u64,
+    /// Since 7.2.
+    pub tid: Option<u64>,
     pub weight: u64,
     pub pid: u64,
     pub tgid: u64,
@@ -81,6 +83,7 @@ impl Layout {
             slice: task("scx.slice")?,
             vtime: task("scx.dsq_vtime")?,
             disallow: task("scx.disallow")?,
+            tid: task("scx.tid").ok(),
             weight: task("scx.weight")?,
             pid: task("pid")?,
             tgid: task("tgid")?,
@@ -108,8 +111,9 @@ impl Layout {
     }
 }
 
-/// Bytes at the begin of a task in which all lies that changes with every turn.
-pub(super) const TURN_BYTES: usize = 256;
+/// Bytes at the begin of a task in which all lies that changes with every turn: a power of two, so
+/// that the compiler sees without a test that a place is among them.
+pub(super) const TURN_BYTES: usize = 512;
 
 /// Places of what changes with every turn, in words of the fields' own sizes.
 #[derive(Clone, Copy)]
@@ -158,6 +162,12 @@ impl<const N: usize> Word<N> {
             "`{path}` changes with every turn and lies {offset} bytes behind a task's begin"
         );
         Ok(Self((offset / N) as u8))
+    }
+
+    /// Bytes from the task's begin.
+    #[inline]
+    pub const fn offset(self) -> u64 {
+        self.0 as u64 * N as u64
     }
 
     /// Writes the field.

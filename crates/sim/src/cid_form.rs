@@ -1,0 +1,275 @@
+//! Policies in cid form: which numbers they are told, and masks in their arena.
+//!
+//! Source: `scx_root_enable_workfn()`, `scx_cpu_arg()`, `scx_cpu_ret()`,
+//! `scx_alloc_kern_arena_objs()`, `scx_fill_cmask_scratch()` and `__scx_enable_task()`, kernel 7.3.
+
+use bpf::{Memory, Pages};
+use model::{CpuId, Op, TaskId};
+
+use crate::cid::{CidTable, TOPO_WORDS};
+use crate::flags::errno;
+use crate::machine::{Machine, Vm};
+use crate::mask::Mask;
+use crate::ops::{Call, CallOwner};
+use crate::task::ScxState;
+
+/// Bytes of `struct scx_cmask` before its bits.
+const HEAD_BYTES: u64 = 16;
+/// Pages by which the kernel's part of an arena grows at least (`SCX_ARENA_GROW_PAGES`).
+const GROW_PAGES: u64 = 4;
+
+/// Topological numbers and masks of the policy that is attached. Only this module changes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cids {
+    table: Option<Box<CidTable>>,
+    /// Programs find the numbers: `ops.init_cids()` has ended.
+    is_visible: bool,
+    masks: Option<ArenaMasks>,
+}
+
+/// Where the kernel's own masks lie in the policy's arena.
+#[derive(Clone, Debug)]
+struct ArenaMasks {
+    /// One for each CPU: what it tells a callback lies there until it tells the next one.
+    scratch: Vec<u64>,
+    online: u64,
+}
+
+/// The part of an arena that the kernel gives out piece by piece.
+#[derive(Default)]
+struct Pool {
+    next: u64,
+    end: u64,
+}
+
+impl Pool {
+    /// `None` if the arena is full.
+    fn alloc(&mut self, memory: &mut Memory, bytes: u64) -> Option<u64> {
+        if self.end - self.next < bytes {
+            let pages = bytes.div_ceil(Pages::SIZE).max(GROW_PAGES);
+            self.next = memory.alloc_arena(None, pages)?;
+            self.end = self.next + pages * Pages::SIZE;
+        }
+        let at = self.next;
+        self.next += bytes;
+        Some(at)
+    }
+}
+
+/// Words that a mask of so many CPUs has: one more than they need, wherever it begins.
+fn words_of(cpus: u16) -> u32 {
+    u32::from(cpus).div_ceil(64) + 1
+}
+
+fn bytes_of(cpus: u16) -> u64 {
+    HEAD_BYTES + 8 * u64::from(words_of(cpus))
+}
+
+impl Cids {
+    /// The numbers, as programs find them.
+    #[inline]
+    pub fn visible(&self) -> Option<&CidTable> {
+        self.table.as_deref().filter(|_| self.is_visible)
+    }
+
+    /// The numbers while they may still be replaced.
+    pub fn being_made(&mut self) -> Option<&mut CidTable> {
+        self.table.as_deref_mut().filter(|_| !self.is_visible)
+    }
+
+    /// Guest address of the mask of CPUs that are online; `None` before `ops.init()`, and of a
+    /// policy in cpu form.
+    pub fn online_mask(&self) -> Option<u64> {
+        Some(self.masks.as_ref()?.online)
+    }
+}
+
+impl Machine {
+    /// Whether the policy has cids where others have numbers of CPUs.
+    #[inline(always)]
+    pub(crate) fn is_cid_form(&self) -> bool {
+        self.scheds.root.ops.is_cid_form()
+    }
+
+    /// The number by which the policy knows `cpu`.
+    #[inline(always)]
+    pub(crate) fn number_of(&self, cpu: CpuId) -> u64 {
+        if self.is_cid_form() {
+            self.cid_of(cpu)
+        } else {
+            u64::from(cpu.0)
+        }
+    }
+
+    #[cold]
+    fn cid_of(&self, cpu: CpuId) -> u64 {
+        let table = self.cids.visible();
+        table.map_or(u64::from(cpu.0), |table| table.cid(cpu).into())
+    }
+
+    /// The CPU that a policy means by `number`. Of a policy in cid form a number that is too great
+    /// is an error; what is said of others is the caller's affair.
+    #[inline(always)]
+    pub(crate) fn cpu_meant(&mut self, number: i64) -> Option<CpuId> {
+        if self.is_cid_form() && number >= 0 {
+            return self.cpu_of_cid(number);
+        }
+        self.has_cpu(number).then_some(CpuId(number as u16))
+    }
+
+    /// The CPU with this cid. One that does not exist ends the policy's time.
+    ///
+    /// Source: `scx_cid_to_cpu()`.
+    #[cold]
+    pub(crate) fn cpu_of_cid(&mut self, cid: i64) -> Option<CpuId> {
+        if !self.has_cpu(cid) {
+            self.error(format!("invalid cid {cid}"));
+            return None;
+        }
+        self.cids.visible()?.cpu(cid)
+    }
+
+    /// The words of `struct scx_cid_topo` of a cid that exists, if programs find the numbers.
+    pub(crate) fn cid_topo(&mut self, cid: i64) -> Option<[i32; TOPO_WORDS]> {
+        self.cpu_of_cid(cid)?;
+        self.cids.visible()?.topo(cid).copied()
+    }
+
+    // ---- Attaching ----
+
+    /// Numbers the CPUs and lets the policy change the numbers. Whether attaching goes on.
+    pub(crate) fn give_cids(&mut self, vm: &mut Vm) -> bool {
+        let size = self.scheds.root.ops.shard_size();
+        let table = CidTable::new(self.idle.topology(), size);
+        self.cids = Cids {
+            table: Some(Box::new(table)),
+            ..Cids::default()
+        };
+        if self.is_cid_form() {
+            let result = self.call(
+                vm,
+                &Call {
+                    op: Op::InitCids,
+                    locked: None,
+                    asked: CallOwner::Root,
+                    subject: None,
+                    args: [],
+                    words: (0, 0),
+                },
+            );
+            let error = self.errno_of(Op::InitCids, result.unwrap_or(0));
+            if error != 0 {
+                self.error(format!("ops.init_cids() failed ({error})"));
+            }
+        }
+        self.cids.is_visible = true;
+        if self.is_cid_form() && self.alloc_masks(vm).is_none() {
+            self.error(format!("scx_root_enable() failed ({})", errno::ENOMEM));
+        }
+        !self.scheds.root.attachment.has_ended()
+    }
+
+    /// Allocates the kernel's masks in the policy's arena: what each CPU tells callbacks, the CPUs
+    /// that are online, and one for each shard.
+    fn alloc_masks(&mut self, vm: &mut Vm) -> Option<()> {
+        let bytes = bytes_of(self.spec.cpus);
+        let memory = vm.memory();
+        let mut pool = Pool::default();
+        let cpus = 0..self.spec.cpus;
+        let scratch: Option<Vec<u64>> = cpus.map(|_| pool.alloc(memory, bytes)).collect();
+        let (scratch, online) = (scratch?, pool.alloc(memory, bytes)?);
+        for cpus in self.cids.table.as_ref()?.shard_sizes() {
+            pool.alloc(memory, bytes_of(cpus))?;
+        }
+        self.cids.masks = Some(ArenaMasks { scratch, online });
+        let none = Mask::empty(self.spec.cpus);
+        for cpu in (0..self.spec.cpus).map(CpuId) {
+            self.write_cmask(memory, self.scratch_of(cpu)?, &none);
+        }
+        self.show_online(memory);
+        Some(())
+    }
+
+    fn scratch_of(&self, cpu: CpuId) -> Option<u64> {
+        let masks = self.cids.masks.as_ref()?;
+        masks.scratch.get(cpu.index()).copied()
+    }
+
+    /// Writes which CPUs are online where a policy in cid form reads it.
+    pub(crate) fn show_online(&self, memory: &mut Memory) {
+        if let Some(at) = self.cids.online_mask() {
+            self.write_cmask(memory, at, self.idle.topology().online());
+        }
+    }
+
+    /// Writes a whole mask. Its header is written anew, because the policy can change it; where
+    /// the policy has freed the page, nothing is written.
+    fn write_cmask(&self, memory: &mut Memory, at: u64, mask: &Mask) {
+        let Some(table) = &self.cids.table else {
+            return;
+        };
+        let bytes = bytes_of(self.spec.cpus);
+        if !memory.arena().is_some_and(|pages| pages.holds(at, bytes)) {
+            return;
+        }
+        let head = [0, u32::from(self.spec.cpus), words_of(self.spec.cpus), 0];
+        memory.write(at, head.map(u32::to_le_bytes).as_flattened());
+        for (index, word) in (0..).zip(table.words(mask)) {
+            memory.write(at + HEAD_BYTES + 8 * index, &word.to_le_bytes());
+        }
+    }
+
+    // ---- What callbacks are told of masks ----
+
+    /// Writes the CPUs that `id` may use into the arena. What a callback is told of that place: the
+    /// low 32 bits of its address.
+    fn told_cmask(&mut self, vm: &mut Vm, id: TaskId) -> u64 {
+        let Some(at) = self.scratch_of(self.turn.exec) else {
+            return 0;
+        };
+        let mask = self.masks.get(self.task(id).cpus);
+        self.write_cmask(vm.memory(), at, mask);
+        at & u64::from(u32::MAX)
+    }
+
+    /// Tells a policy in cid form which CPUs a task may use.
+    pub(crate) fn call_set_cmask(&mut self, vm: &mut Vm, id: TaskId) {
+        if !self.scheduler_of(id).ops.has(Op::SetCpumask) {
+            return;
+        }
+        let argument = self.told_cmask(vm, id);
+        let task = self.task(id);
+        let (cpu, address, mask) = (task.cpu, task.address, task.cpus);
+        let count = u64::from(self.masks.count(mask));
+        let low = self.masks.get(mask).words()[0];
+        self.call(
+            vm,
+            &Call {
+                op: Op::SetCpumask,
+                locked: Some(cpu),
+                asked: CallOwner::Owner,
+                subject: Some(id),
+                args: [address, argument],
+                words: (count, low),
+            },
+        );
+    }
+
+    /// Tells a policy in cid form that the CPUs which a task may use have changed. It hears of that
+    /// only between `ops.enable()` and `ops.disable()`.
+    #[cold]
+    pub(crate) fn tell_changed_cmask(&mut self, vm: &mut Vm, id: TaskId) {
+        if self.task(id).scx_state == ScxState::Enabled {
+            self.call_set_cmask(vm, id);
+        }
+    }
+
+    /// The second argument of `ops.enable()`: `struct scx_enable_args`.
+    pub(crate) fn enable_args(&mut self, vm: &mut Vm, id: TaskId) -> u64 {
+        if !self.scheduler_of(id).ops.has(Op::Enable) {
+            return 0;
+        }
+        let cmask = self.told_cmask(vm, id);
+        self.mirror.enable_args(vm, cmask)
+    }
+}
