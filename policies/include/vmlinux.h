@@ -4,9 +4,9 @@
  * simulated kernels, which are relocated by name in whatever kernel loads the object. A field that
  * is missing here is missing in the simulation, too.
  *
- * The table of callbacks and the constants are those of 7.2. On another kernel a loader drops
- * members that nobody has filled, and takes the values that this kernel gives to the constants in
- * scx/common.bpf.h.
+ * The table of callbacks is that of 7.2, its cid form and the constants are those of 7.3. On
+ * another kernel a loader drops members that nobody has filled, and takes the values that this
+ * kernel gives to the constants in scx/common.bpf.h.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -21,10 +21,18 @@
 /* A variable of the kernel would become one of the policy. */
 #define PERCPU extern __attribute__((section(".ksyms"), weak))
 
-#define SIMULATED_KERNEL 7002
+/* An arena's pointers have an address space of their own. */
+#define ARENA __attribute__((address_space(1)))
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#define SIMULATED_KERNEL 7003
 #include <kernel/6.18/types.h>
+#undef SIMULATED_KERNEL
+#define SIMULATED_KERNEL 7002
 #include <kernel/7.2/ops.h>
+#undef SIMULATED_KERNEL
+#define SIMULATED_KERNEL 7003
+#include <kernel/7.2/cid.h>
 #include <kernel/7.2/constants.h>
 
 struct bpf_iter_bits {
@@ -42,7 +50,11 @@ struct bpf_res_spin_lock {
 struct bpf_wq {
 	u64 __opaque[2];
 };
+#undef SIMULATED_KERNEL
+#define SIMULATED_KERNEL 7002
 #include <kernel/6.18/functions.h>
+#undef SIMULATED_KERNEL
+#define SIMULATED_KERNEL 7003
 #include <kernel/7.2/functions.h>
 /* Names that 6.12 to 6.16 have, for sources of that time. A loader of another kernel names them. */
 VOID(scx_bpf_dispatch, struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)

@@ -2,8 +2,7 @@
 /*
  * What policies of the sched_ext tools include first: the kernel's types, its functions, and the
  * macros that such sources are written with. Written for runslice, so that these sources compile
- * without a kernel's headers. Names and effects are those of tools/sched_ext of Linux 6.18 to 7.2;
- * left out are CPU ids of the topology (cid) and schedulers below others (sub_*).
+ * without a kernel's headers. Names and effects are those of tools/sched_ext of Linux 6.18 to 7.3.
  */
 #ifndef __SCX_COMMON_BPF_H
 #define __SCX_COMMON_BPF_H
@@ -37,6 +36,8 @@ extern const char CONFIG_LOCALVERSION[64] __kconfig __weak;
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
 #define SCX_OPS_DEFINE(table, members...)				\
 	SEC(".struct_ops.link") struct sched_ext_ops table = { members }
+#define SCX_OPS_CID_DEFINE(table, members...)				\
+	SEC(".struct_ops.link") struct sched_ext_ops_cid table = { members }
 
 /* The iterator of the loop around, for functions that want it. */
 #define BPF_FOR_EACH_ITER (&___it)
@@ -71,6 +72,10 @@ static inline __attribute__((format(printf, 1, 2))) void ___scx_check_format(con
 #define scx_bpf_error(fmt, args...)					\
 	___scx_formatted(scx_bpf_error_bstr, ___scx_nothing,		\
 			 __FILE__ ":" SCX_TOSTRING(__LINE__) ": " fmt, ##args)
+#define scx_bpf_sub_kill(cgroup, fmt, args...) ({			\
+	u64 ___cgroup = (cgroup);					\
+	___scx_formatted(scx_bpf_sub_kill_bstr, ___scx_code(___cgroup), fmt, ##args);	\
+})
 #define scx_bpf_dump(fmt, args...)					\
 	___scx_formatted(scx_bpf_dump_bstr, ___scx_nothing, fmt, ##args)
 #define scx_bpf_dump_header()						\
@@ -125,6 +130,10 @@ static inline __attribute__((format(printf, 1, 2))) void ___scx_check_format(con
 
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, value) (*(volatile typeof(x) *)&(x) = (value))
+
+/* Bytes of a structure whose last array has so many elements. */
+#define struct_size_t(type, member, count)				\
+	(__builtin_offsetof(type, member) + sizeof(((type *)0)->member[0]) * (count))
 
 /* ---- Objects, trees and lists of a program's own ---- */
 
@@ -234,5 +243,8 @@ static inline u64 get_prandom_u64(void)
 #include <scx/user_exit_info.bpf.h>
 #include <scx/enums.bpf.h>
 #include <scx/compat.bpf.h>
+#ifdef __BPF_FEATURE_ADDR_SPACE_CAST
+#include <scx/cid.bpf.h>
+#endif
 
 #endif /* __SCX_COMMON_BPF_H */
