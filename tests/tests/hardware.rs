@@ -177,8 +177,12 @@ fn work_booked_for_tasks_is_work_booked_by_cpus() {
         let hardware = summary.hardware.unwrap();
         let cpus = hardware.total();
         let groups = HardwareUse {
-            cpus: hardware.groups.iter().map(|(_, used)| *used).collect(),
-            groups: Vec::new(),
+            cpus: hardware
+                .groups
+                .iter()
+                .map(|(_, used)| used.clone())
+                .collect(),
+            ..HardwareUse::default()
         };
         let tasks = groups.total();
         assert_eq!(
@@ -214,4 +218,151 @@ fn a_bigger_cpu_never_lengthens_a_lone_task() {
         last = end;
     }
     assert_eq!(last, 7_000_000);
+}
+
+/// What a whole workload on a machine of the list comes to, under the test policy `speed`.
+fn at_speed(target: &str, tables: &str) -> (Collector, Summary) {
+    let text = format!("[workload]\nname = \"test\"\n{tables}");
+    let workload = Workload::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
+    let run = Run {
+        set: &[("speed_target", target)],
+        ..Run::new("speed", "[task.t]\ndo = \"run(1ms)\"")
+    };
+    simulated(&RunSpec {
+        machine: workload.machine.clone(),
+        workload: Arc::new(workload),
+        ..run.spec()
+    })
+}
+
+#[test]
+fn a_cpu_of_low_frequency_takes_longer() {
+    let (collector, summary) = bare(
+        "[machine]\nhardware = \"pixel6\"\ngovernor = \"powersave\"\n\
+         [task.A]\ncpus = \"6\"\ndo = \"run(1ms)\"\n",
+    );
+    assert_eq!(collector.exit_of("A").as_nanos(), 5_604_002);
+    let hardware = summary.hardware.expect("CPUs differ");
+    let had: Vec<u32> = hardware.cpus[6]
+        .frequencies
+        .iter()
+        .map(|it| it.khz)
+        .collect();
+    assert_eq!(had, [500_000]);
+}
+
+#[test]
+fn cpus_follow_what_the_policy_asks_for_after_the_transition() {
+    let tables = |governor: &str| {
+        format!(
+            "[machine]\nhardware = \"pixel6\"\ngovernor = \"{governor}\"\n\
+             [task.A]\ncpus = \"0\"\ndo = \"run(1ms)\"\n"
+        )
+    };
+    let ends = |target, governor: &str| {
+        let (collector, summary) = at_speed(target, &tables(governor));
+        (collector.exit_of("A").as_nanos(), summary)
+    };
+    // An A55 at its highest frequency.
+    assert_eq!(ends("1024", "schedutil").0, 6_400_000);
+    assert_eq!(
+        ends("128", "schedutil").0,
+        6_400_000,
+        "an eighth of the machine is all of it"
+    );
+    // 300 of 1803 MHz behind 500 us: 80 us of work are done by then.
+    let (end, summary) = ends("20", "schedutil");
+    let rate = 160 * 1024 * 300_000 / 1_803_000_u64;
+    let rest = (1_000_000_u64 << 20) - 500_000 * 160 * 1024;
+    assert_eq!(end, 500_000 + rest.div_ceil(rate));
+    assert_eq!(summary.printed.trim(), "cap 160 cur 1024");
+    let clock = &summary.hardware.as_ref().expect("CPUs differ").cpus;
+    assert_eq!(
+        clock[3].frequencies.len(),
+        2,
+        "all of a clock change together"
+    );
+    assert_eq!(clock[4].frequencies.len(), 1);
+    assert!(summary.notes.is_empty(), "{:?}", summary.notes);
+    let (end, summary) = ends("20", "performance");
+    assert_eq!(end, 6_400_000);
+    let said = summary.notes.join("\n");
+    assert!(
+        said.contains("speed set performance targets 9 times; no CPU changes"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_real_time_task_gets_full_speed() {
+    let (_, summary) = at_speed(
+        "20",
+        "stop = \"duration:50ms\"\n[machine]\nhardware = \"pixel6\"\n\
+         [task.A]\ncpus = \"0\"\ndo = \"run(inf)\"\n\
+         [task.B]\ncpus = \"1\"\npolicy = \"fifo:50\"\nstart = \"10ms\"\ndo = \"run(2ms)\"\n",
+    );
+    let hardware = summary.hardware.expect("CPUs differ");
+    let highest = |cpu: usize| {
+        let mut had = hardware.cpus[cpu].frequencies.iter();
+        had.find(|it| it.khz == 1_803_000)
+            .map_or(0, |it| it.executing.get())
+    };
+    // Half a millisecond to the first change, and the real-time task's time from 10.5 ms on: 2 ms
+    // of work less what is done at 300 MHz before that.
+    assert!(
+        (10_000_000..15_000_000).contains(&highest(0)),
+        "{}",
+        highest(0)
+    );
+}
+
+#[test]
+fn energy_is_power_times_time() {
+    let (_, summary) = bare(
+        "stop = \"duration:100ms\"\n[machine]\nhardware = \"pixel6\"\n\
+         governor = \"performance\"\n[task.A]\ncpus = \"0\"\ndo = \"run(1ms)\"\n\
+         [task.B]\ncpus = \"7\"\ndo = \"loop(3)[ run(2ms), sleep(1ms) ]\"\n",
+    );
+    let hardware = summary.hardware.expect("CPUs differ");
+    assert!(hardware.has_energy);
+    let a = 6_400_000 * 103_600;
+    let b = 6_000_000 * 2_031_000;
+    assert_eq!(hardware.groups[0].1.energy_fj, a);
+    assert_eq!(hardware.groups[1].1.energy_fj, b);
+    assert_eq!(hardware.total().energy_fj, a + b, "idle CPUs take nothing");
+    for cpu in &hardware.cpus {
+        let times = cpu.frequencies.iter();
+        let all: u64 = times.map(|it| it.executing.get() + it.idle.get()).sum();
+        assert_eq!(all, summary.end.as_nanos());
+    }
+}
+
+#[test]
+fn every_machine_of_the_list_runs() {
+    for (name, _) in Hardware::shipped() {
+        let (_, summary) = bare(&format!(
+            "stop = \"duration:20ms\"\n[machine]\nhardware = \"{name}\"\n\
+             profile = \"default-v0\"\n[task.A]\ncount = 20\ndo = \"run(inf)\"\n"
+        ));
+        let hardware = summary.hardware.expect("CPUs differ");
+        assert!(!hardware.total().work.is_zero(), "{name}");
+    }
+}
+
+#[test]
+fn small_cpus_beside_big_ones_add_what_was_measured() {
+    let work = |hogs: &str| {
+        let (_, summary) = bare(&format!(
+            "stop = \"duration:100ms\"\n[machine]\nhardware = \"apple-m1\"\n{hogs}"
+        ));
+        summary.hardware.expect("CPUs differ").total().work.get()
+    };
+    let hogs = |name: &str, first: u32| -> String {
+        let hog = |cpu| format!("[task.{name}{cpu}]\ncpus = \"{cpu}\"\ndo = \"run(inf)\"\n");
+        (first..first + 4).map(hog).collect()
+    };
+    let (big, both) = (work(&hogs("P", 4)), work(&(hogs("E", 0) + &hogs("P", 4))));
+    // ThomasKaiser/Knowledge, 2020: 37 to 50 % more throughput.
+    let more = (both - big) * 100 / big;
+    assert!((37..=50).contains(&more), "{more} %");
 }

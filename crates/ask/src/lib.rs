@@ -18,6 +18,7 @@ pub mod evaluate;
 pub mod explain;
 pub mod fidelity;
 pub mod goal;
+pub mod hardware;
 pub mod hunt;
 pub mod input;
 pub mod kernel;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use workload::Workload;
 
 use crate::error::UsageError;
-use crate::profile;
 use crate::recording::{self, Rerun, Wanted};
 use crate::services::Services;
 use crate::workload_arg::{self, Written};
@@ -132,7 +131,5 @@ fn parse(
     written: &Written,
     scale: &[(String, i64)],
 ) -> anyhow::Result<Workload> {
-    written.parse(services, scale, &|name| {
-        profile::find_in(services, Path::new(""), name)
-    })
+    written.parse_beside(services, scale, Path::new(""))
 }

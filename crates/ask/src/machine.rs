@@ -1,8 +1,11 @@
 //! The machine that a question asks for, as changes to the one of a workload or bundle.
 
-use model::{Advised, CAPACITY_ONE, Hardware, Interleave, Kernel, MachineSpec, SmtShare};
+use model::{
+    Advised, CAPACITY_ONE, Governor, Hardware, Interleave, Kernel, MachineSpec, Profile, SmtShare,
+};
 
 use crate::error::UsageError;
+use crate::hardware;
 use crate::profile;
 use crate::services::Services;
 
@@ -27,6 +30,10 @@ pub struct MachineChange {
     pub smt_share: Option<SmtShare>,
     /// When CPUs come in between while a program runs on another one.
     pub interleave: Option<Interleave>,
+    /// Name or file of the hardware.
+    pub hardware: Option<String>,
+    /// Who chooses frequencies.
+    pub governor: Option<Governor>,
 }
 
 /// Most CPUs of a simulated machine.
@@ -40,6 +47,14 @@ pub const SMT_MAX: u16 = 2;
 /// When it is no share.
 pub fn parse_smt_share(text: &str) -> Result<SmtShare, String> {
     SmtShare::parse(text).ok_or_else(|| "give low, typical, high, or a number of 0.1 to 1".into())
+}
+
+/// Reads the name of a governor.
+///
+/// # Errors
+/// When there is no such governor.
+pub fn parse_governor(text: &str) -> Result<Governor, String> {
+    Governor::named(text).ok_or_else(|| "give performance, powersave, schedutil or hwp".into())
 }
 
 /// Reads a tick rate that a kernel can be configured with (kernel 6.18, kernel/Kconfig.hz).
@@ -77,7 +92,20 @@ impl MachineChange {
             }
         }
         let smt = self.smt.unwrap_or(asked.smt);
+        let named = self.hardware.as_deref();
+        let named = named.map(|it| hardware::find(services, it)).transpose()?;
+        let has_places = asked.hardware.as_deref().filter(|it| it.places.is_some());
+        if let Some(placed) = named.as_ref().or(has_places) {
+            return self.placed(placed.clone(), profile, asked);
+        }
         let hardware = self.hardware(cpus, smt, asked.hardware.as_deref())?;
+        if let Some(governor) = self.governor {
+            return Err(UsageError::new(Advised::new(
+                format!("`--governor {}`: no frequencies are known", governor.name()),
+                "give --hardware, too (runslice list --machines)",
+            ))
+            .into());
+        }
         Ok(MachineSpec {
             cpus,
             smt,
@@ -90,6 +118,41 @@ impl MachineChange {
             interleave: self.interleave.clone().or_else(|| asked.interleave.clone()),
             ..asked.clone()
         })
+    }
+
+    /// The machine that `asked` is on `hardware`, which says the number and places of CPUs.
+    fn placed(
+        &self,
+        mut hardware: Hardware,
+        profile: Option<Profile>,
+        asked: &MachineSpec,
+    ) -> anyhow::Result<MachineSpec> {
+        let given = [
+            ("--cpus", self.cpus),
+            ("--smt", self.smt),
+            ("--llc", self.llc),
+            ("--node", self.node),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, value)| value.is_some()) {
+            let (name, cpus) = (&hardware.name, hardware.cpus.len());
+            return Err(UsageError::new(Advised::new(
+                format!("`{option}`: the hardware `{name}` says it, with {cpus} CPUs"),
+                format!("leave out `{option}`"),
+            ))
+            .into());
+        }
+        hardware.governor = self.governor.unwrap_or(hardware.governor);
+        hardware.check_governor().map_err(UsageError::new)?;
+        if let Some(share) = self.smt_share {
+            hardware.smt = Some(share);
+        }
+        let asked = MachineSpec {
+            hz: self.hz.unwrap_or(asked.hz),
+            kernel: self.kernel.unwrap_or(asked.kernel),
+            profile: profile.unwrap_or_else(|| asked.profile.clone()),
+            ..asked.clone()
+        };
+        Ok(hardware.placed_in(&asked))
     }
 
     /// How the CPUs differ that were asked to differ as `asked` says.
@@ -190,6 +253,30 @@ mod tests {
         );
         let same = MachineChange::default().change(&none, &differ).unwrap();
         assert_eq!(same, differ);
+    }
+
+    #[test]
+    fn hardware_says_how_many_cpus_there_are() {
+        let none = Services::default();
+        let change = |cpus| MachineChange {
+            cpus,
+            hardware: Some("pixel6".to_owned()),
+            governor: Some(Governor::Powersave),
+            ..MachineChange::default()
+        };
+        let asked = MachineSpec::default();
+        let machine = change(None).change(&none, &asked).unwrap();
+        assert_eq!((machine.cpus, machine.smt, machine.hz), (8, 1, asked.hz));
+        assert_eq!(machine.hardware.unwrap().governor, Governor::Powersave);
+        let said = crate::Error::from(change(Some(4)).change(&none, &asked).unwrap_err());
+        let want = "`--cpus`: the hardware `pixel6` says it, with 8 CPUs";
+        assert_eq!(said.to_string(), want);
+        let unknown = MachineChange {
+            hardware: Some("pixel".to_owned()),
+            ..MachineChange::default()
+        };
+        let said = crate::Error::from(unknown.change(&none, &asked).unwrap_err());
+        assert!(said.advice().unwrap().contains("pixel6"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod document;
 
 use std::collections::BTreeSet;
 
-use model::{Exit, ExitKind, GrowingQueue, MachineSpec, SimTime, Summary, plain};
+use model::{CAPACITY_ONE, Exit, ExitKind, GrowingQueue, MachineSpec, SimTime, Summary, plain};
 use stats::compare::machines;
 use stats::{GroupReport, Metrics, Report};
 use workload::{RunSpec, Workload};
@@ -35,7 +35,8 @@ pub struct Outcome {
 impl Outcome {
     /// The figures of a run of `spec` that is over.
     #[must_use]
-    pub fn of(spec: &RunSpec, metrics: &Metrics, summary: Summary) -> Self {
+    pub fn of(spec: &RunSpec, metrics: &Metrics, mut summary: Summary) -> Self {
+        summary.notes.extend(no_baseline(spec));
         let mut report = metrics.report();
         let mut families = if report.groups.len() > ROWS {
             metrics.families(&family)
@@ -53,6 +54,23 @@ impl Outcome {
             compared: None,
         }
     }
+}
+
+/// Outlines of Linux's own schedulers, which know no capacities.
+const OUTLINES: [&str; 4] = ["eevdf", "cfs", "o1", "goodness"];
+
+/// What is to be said of an outline of Linux's scheduler where CPUs are not equally fast.
+fn no_baseline(spec: &RunSpec) -> Option<String> {
+    let hardware = spec.machine.hardware.as_ref()?;
+    let is_even = hardware
+        .classes
+        .iter()
+        .all(|it| it.capacity == CAPACITY_ONE);
+    let mut names = OUTLINES.iter().filter(|name| spec.policy.name == **name);
+    let name = names.next().filter(|_| !is_even)?;
+    Some(format!(
+        "{name} knows no capacities, unlike Linux's: it is no baseline on CPUs that differ"
+    ))
 }
 
 /// Says of the waits and the deadlines behind queues of messages that they grow with the duration,

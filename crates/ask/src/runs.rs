@@ -73,9 +73,7 @@ impl Asked<'_> {
                     [] => &bound.scale,
                     scale => scale,
                 };
-                bound
-                    .workload
-                    .parse(services, scale, &|_| Ok(machine.profile.clone()))?
+                bound.workload.parse_for(services, scale, machine)?
             }
             (None, None, None) => {
                 let message = Advised::new(

@@ -65,8 +65,7 @@ impl Case {
     /// # Errors
     /// When the text is no workload.
     pub fn spec(&self, services: &Services<'_>) -> anyhow::Result<RunSpec> {
-        let profile = |_: &str| Ok(self.machine.profile.clone());
-        let workload: Workload = self.workload.parse(services, &self.scale, &profile)?;
+        let workload: Workload = (self.workload).parse_for(services, &self.scale, &self.machine)?;
         Ok(RunSpec {
             policy: self.policy.clone(),
             workload: Arc::new(workload),

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::{Advised, Nanos, Profile, span};
+use model::{Advised, CAPACITY_ONE, Hardware, MachineSpec, Nanos, span};
 use serde::{Deserialize, Serialize};
-use workload::{Workload, rtapp};
+use workload::{MachineFiles, Workload, rtapp};
 
 use crate::error::UsageError;
 use crate::kind::WordKind;
 use crate::note::Topic;
 use crate::recording::Wanted;
 use crate::services::Services;
-use crate::{input, profile, recording};
+use crate::{hardware, input, profile, recording};
 use model::suggest;
 
 /// A workload file of the project.
@@ -82,11 +82,8 @@ pub fn find(
         return recording::load(services, Path::new(argument), Wanted::default());
     }
     let written = Written::find(services, argument)?;
-    // A profile's file lies where the workload says, seen from the workload.
     let folder = Path::new(argument).parent().unwrap_or(Path::new(""));
-    written.parse(services, scale, &|name| {
-        profile::find_in(services, folder, name)
-    })
+    written.parse_beside(services, scale, folder)
 }
 
 /// Whether a workload's file is one of those that are built in.
@@ -144,21 +141,52 @@ impl Written {
         }
     }
 
-    /// Reads it, with its parameters `scale` set anew. `profile` finds a profile's file.
+    /// Reads it. Files of a profile and of hardware lie where it says, seen from `folder`.
     ///
     /// # Errors
-    /// When it is wrong; the message names file, line and column.
-    pub fn parse(
+    /// When it or such a file is wrong; the message names file, line and column.
+    pub fn parse_beside(
         &self,
         services: &Services<'_>,
         scale: &[(String, i64)],
-        profile: &dyn Fn(&str) -> Result<Profile, Advised>,
+        folder: &Path,
+    ) -> anyhow::Result<Workload> {
+        let files = MachineFiles {
+            profile: &|name| profile::find_in(services, folder, name),
+            hardware: &|name| hardware::find_in(services, folder, name),
+        };
+        self.parse(services, scale, files)
+    }
+
+    /// Reads it to be run on `machine`, whatever files it names.
+    ///
+    /// # Errors
+    /// When it is wrong; the message names file, line and column.
+    pub fn parse_for(
+        &self,
+        services: &Services<'_>,
+        scale: &[(String, i64)],
+        machine: &MachineSpec,
+    ) -> anyhow::Result<Workload> {
+        let alike = || Hardware::of_capacities(&vec![CAPACITY_ONE; machine.cpus.into()]);
+        let files = MachineFiles {
+            profile: &|_| Ok(machine.profile.clone()),
+            hardware: &|_| Ok(machine.hardware.as_deref().cloned().unwrap_or_else(alike)),
+        };
+        self.parse(services, scale, files)
+    }
+
+    fn parse(
+        &self,
+        services: &Services<'_>,
+        scale: &[(String, i64)],
+        files: MachineFiles<'_>,
     ) -> anyhow::Result<Workload> {
         let Self { file, text } = self;
         if self.is_import() {
             return import(services, self, scale);
         }
-        Ok(Workload::parse_in(text, file, scale, profile)?)
+        Ok(Workload::parse_in(text, file, scale, files)?)
     }
 }
 

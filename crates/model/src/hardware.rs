@@ -1,8 +1,11 @@
 //! How the CPUs of a machine differ: kinds of CPU, their speeds, and threads that share a core.
 
+mod file;
+mod shipped;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Advised, CPUS_MAX};
+use crate::{Advised, CPUS_MAX, CpuGroups, MachineSpec, Places};
 
 /// A rate of one: a CPU of capacity 1024 at its highest frequency does so many parts of a
 /// nanosecond's work in each nanosecond.
@@ -28,6 +31,96 @@ pub struct Hardware {
     /// of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smt: Option<SmtShare>,
+    /// The files that programs find; `None`: those of every simulated machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sysfs: Option<Sysfs>,
+    /// Who chooses frequencies.
+    #[serde(default)]
+    pub governor: Governor,
+    /// What the powers have, in the words of the file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub parts: String,
+    /// Where the figures are from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+    /// Which CPUs belong together; `None`: as the machine says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<HardwarePlaces>,
+    /// Bytes of each last-level cache; empty: unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub llc_bytes: Vec<u64>,
+    /// Power that is there without any CPU, microwatts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_uw: Option<u64>,
+}
+
+/// Which CPUs belong together: a number for each CPU, from zero without gaps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HardwarePlaces {
+    /// Cores.
+    pub core: Vec<u16>,
+    /// Caches of the second level.
+    pub l2: Vec<u16>,
+    /// Last-level caches.
+    pub llc: Vec<u16>,
+    /// NUMA nodes.
+    pub node: Vec<u16>,
+    /// Clocks: CPUs of one have one frequency.
+    pub domain: Vec<u16>,
+    /// From each node to each, as firmware tells: 10 is near.
+    pub distances: Vec<Vec<u16>>,
+}
+
+/// The files of `/sys` that a kind of computer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sysfs {
+    /// `cpu_capacity`, frequencies, energy model.
+    Arm,
+    /// `acpi_cppc`, `base_frequency`; no capacity.
+    Intel,
+    /// The same, and `amd_pstate_*`.
+    Amd,
+}
+
+/// Who chooses the frequency of a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Governor {
+    /// Always the highest.
+    #[default]
+    Performance,
+    /// Always the lowest.
+    Powersave,
+    /// As the scheduler asks.
+    Schedutil,
+    /// The CPU itself, which is always at its highest here; what the scheduler asks for has no
+    /// effect.
+    Hwp,
+}
+
+/// A frequency of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opp {
+    /// Kilohertz.
+    pub khz: u32,
+    /// Power of a CPU that executes, microwatts; `None`: unknown, in all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uw: Option<u64>,
+}
+
+/// A state of an idle CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdleState {
+    /// Least time for which it is entered, nanoseconds.
+    pub residency_ns: u64,
+    /// Time to leave it, nanoseconds.
+    pub exit_ns: u64,
+    /// Power in it, microwatts.
+    pub uw: u64,
 }
 
 /// A kind of CPU.
@@ -41,6 +134,34 @@ pub struct CpuClass {
     /// What the kernel says instead (`arch_scale_cpu_capacity()`); `None`: the truth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<u16>,
+    /// Its frequencies, rising; empty: one, of which nothing is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opps: Vec<Opp>,
+    /// The frequency that it always reaches, kHz, as programs read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_khz: Option<u32>,
+    /// From the choice of a frequency to the change, nanoseconds.
+    #[serde(default)]
+    pub transition_ns: u64,
+    /// `acpi_cppc/highest_perf`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cppc: Option<u16>,
+    /// `amd_pstate_prefcore_ranking`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefcore: Option<u16>,
+    /// Bytes of a core's own cache; 0: unknown.
+    #[serde(default)]
+    pub core_bytes: u64,
+    /// Speed of memory as it sees it, in 1/1024.
+    #[serde(default = "full")]
+    pub memory: u16,
+    /// Its idle states, residencies rising.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle: Vec<IdleState>,
+}
+
+const fn full() -> u16 {
+    CAPACITY_ONE
 }
 
 /// What a task keeps of its rate while the other thread of its core executes, in 1/1024. The first
@@ -113,7 +234,92 @@ fn share_of(text: &str) -> Option<u16> {
     allowed.then(|| (all * 1024 / 1_000_000) as u16)
 }
 
+impl Sysfs {
+    /// As files name them.
+    pub const NAMED: [(&'static str, Self); 3] = [
+        ("arm", Self::Arm),
+        ("intel", Self::Intel),
+        ("amd", Self::Amd),
+    ];
+}
+
+impl Governor {
+    /// As files and the command line name them.
+    pub const NAMED: [(&'static str, Self); 4] = [
+        ("performance", Self::Performance),
+        ("powersave", Self::Powersave),
+        ("schedutil", Self::Schedutil),
+        ("hwp", Self::Hwp),
+    ];
+
+    /// The governor of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::NAMED.iter().find(|(known, _)| *known == name);
+        found.map(|(_, governor)| *governor)
+    }
+
+    /// As files and the command line name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMED.iter().find(|(_, governor)| *governor == self);
+        found.map_or("performance", |(name, _)| name)
+    }
+}
+
 impl CpuClass {
+    /// A kind of which nothing but the capacity is known.
+    #[must_use]
+    pub const fn plain(name: String, capacity: u16) -> Self {
+        Self {
+            name,
+            capacity,
+            shown: None,
+            opps: Vec::new(),
+            base_khz: None,
+            transition_ns: 0,
+            cppc: None,
+            prefcore: None,
+            core_bytes: 0,
+            memory: CAPACITY_ONE,
+            idle: Vec::new(),
+        }
+    }
+
+    /// Whether the power of all its frequencies is known.
+    #[must_use]
+    pub fn has_power(&self) -> bool {
+        self.opps.first().is_some_and(|opp| opp.uw.is_some())
+    }
+
+    /// Whether a higher frequency does the same work for no more energy, so that governors pass
+    /// over that of number `at`.
+    ///
+    /// Source: `em_compute_costs()`, kernel 6.18: costs are whole numbers.
+    #[must_use]
+    pub fn is_inefficient(&self, at: usize) -> bool {
+        let cost = |at: usize| self.cost(at);
+        let Some(own) = cost(at) else {
+            return false;
+        };
+        (at + 1..self.opps.len()).any(|higher| cost(higher).is_some_and(|cost| cost <= own))
+    }
+
+    /// What the kernel calls the performance of a frequency: its share of the told capacity.
+    #[must_use]
+    pub fn performance(&self, at: usize) -> u64 {
+        let top = self.opps.last().map_or(1, |opp| u64::from(opp.khz));
+        u64::from(self.told()) * u64::from(self.opps[at].khz) / top.max(1)
+    }
+
+    /// The kernel's cost of a frequency, ten times its power over its performance; `None`: the
+    /// power is unknown.
+    #[must_use]
+    pub fn cost(&self, at: usize) -> Option<u64> {
+        let uw = self.opps.get(at)?.uw?;
+        Some(uw * 10 / self.performance(at).max(1))
+    }
+
     /// The capacity that the kernel tells.
     #[must_use]
     pub fn told(&self) -> u16 {
@@ -128,11 +334,7 @@ impl Hardware {
         let mut kinds = capacities.to_vec();
         kinds.sort_unstable_by(|a, b| b.cmp(a));
         kinds.dedup();
-        let class = |capacity: &u16| CpuClass {
-            name: format!("capacity-{capacity}"),
-            capacity: *capacity,
-            shown: None,
-        };
+        let class = |capacity: &u16| CpuClass::plain(format!("capacity-{capacity}"), *capacity);
         let index = |capacity: &u16| kinds.iter().position(|kind| kind == capacity);
         Self {
             classes: kinds.iter().map(class).collect(),
@@ -201,6 +403,8 @@ impl Hardware {
                 "give 1024 to the biggest CPU, and others their share of it",
             );
         }
+        self.check_classes()?;
+        self.check_places()?;
         let shares = self.smt.iter().flat_map(SmtShare::each);
         if shares
             .into_iter()
@@ -213,7 +417,194 @@ impl Hardware {
         }
         Ok(())
     }
+
+    fn check_classes(&self) -> Result<(), Advised> {
+        for class in &self.classes {
+            let wrong = |what: &str| {
+                let name = &class.name;
+                Err(Advised::new(
+                    format!("class `{name}`: {what}"),
+                    "correct it",
+                ))
+            };
+            if !(102..=CAPACITY_ONE).contains(&class.memory) {
+                return wrong("`memory` is not 0.1 to 1");
+            }
+            let rises = |pair: &[Opp]| pair[0].khz < pair[1].khz && pair[0].uw <= pair[1].uw;
+            let is_alike = class
+                .opps
+                .iter()
+                .all(|opp| opp.uw.is_some() == class.has_power());
+            let first = class.opps.first().map_or(1, |opp| opp.khz);
+            if !class.opps.windows(2).all(rises) || !is_alike || first == 0 {
+                return wrong("frequencies and powers do not rise");
+            }
+            let deepens = |pair: &[IdleState]| pair[0].residency_ns < pair[1].residency_ns;
+            if !class.idle.windows(2).all(deepens) {
+                return wrong("residencies do not rise");
+            }
+            let powers = class.opps.iter().filter_map(|opp| opp.uw);
+            let powers = powers.chain(class.idle.iter().map(|state| state.uw));
+            if powers.chain(self.base_uw).any(|uw| uw > MOST_UW) {
+                return wrong("a power of more than 1 kW");
+            }
+            let times = class
+                .idle
+                .iter()
+                .map(|state| state.residency_ns.max(state.exit_ns));
+            if times
+                .chain([class.transition_ns])
+                .any(|time| time > MOST_NS)
+            {
+                return wrong("a time of more than a second");
+            }
+        }
+        self.check_governor()
+    }
+
+    /// Refuses a governor that has nothing to choose from.
+    ///
+    /// # Errors
+    /// When a class has no frequencies.
+    pub fn check_governor(&self) -> Result<(), Advised> {
+        let chooses = matches!(self.governor, Governor::Powersave | Governor::Schedutil);
+        let mut without = self.classes.iter().filter(|class| class.opps.is_empty());
+        match without.next().filter(|_| chooses) {
+            None => Ok(()),
+            Some(class) => Err(Advised::new(
+                format!(
+                    "the governor {} cannot choose: class `{}` has no frequencies",
+                    self.governor.name(),
+                    class.name
+                ),
+                "take the governor performance, or hardware with `opps`",
+            )),
+        }
+    }
+
+    fn check_places(&self) -> Result<(), Advised> {
+        let wrong = |what: &str| Err(Advised::new(what, "correct the hardware"));
+        let Some(places) = &self.places else {
+            let is_unplaced = self.llc_bytes.is_empty();
+            return if is_unplaced {
+                Ok(())
+            } else {
+                wrong("sizes of caches without places")
+            };
+        };
+        let cpus = self.cpus.len();
+        let all = [
+            &places.core,
+            &places.l2,
+            &places.llc,
+            &places.node,
+            &places.domain,
+        ];
+        for of in all {
+            let count = of.iter().max().map_or(0, |last| usize::from(*last) + 1);
+            let has = |number: usize| of.iter().any(|it| usize::from(*it) == number);
+            if of.len() != cpus || count > cpus || !(0..count).all(has) {
+                return wrong("a CPU has no core, cache, node or clock");
+            }
+        }
+        let groups = CpuGroups::new(places.core.clone());
+        if groups.iter().any(|core| core.len() > 2) {
+            return wrong("a core has more than two threads");
+        }
+        let inside = |inner: &[u16], outer: &[u16]| {
+            let groups = CpuGroups::new(inner.to_vec());
+            let is_in_one = |group: &Vec<crate::CpuId>| {
+                let mut of = group.iter().map(|cpu| outer[cpu.index()]);
+                let first = of.next();
+                of.all(|other| Some(other) == first)
+            };
+            groups.iter().all(is_in_one)
+        };
+        let is_nested = inside(&places.core, &places.l2)
+            && inside(&places.core, &self.cpus)
+            && inside(&places.l2, &places.llc)
+            && inside(&places.llc, &places.node)
+            && inside(&places.domain, &self.cpus);
+        if !is_nested {
+            return wrong("a core, cache or clock lies in two others");
+        }
+        let nodes = places
+            .node
+            .iter()
+            .max()
+            .map_or(0, |last| usize::from(*last) + 1);
+        let rows = &places.distances;
+        if rows.len() != nodes || rows.iter().any(|row| row.len() != nodes) {
+            return wrong("the distances are not those of the nodes");
+        }
+        let llcs = places
+            .llc
+            .iter()
+            .max()
+            .map_or(0, |last| usize::from(*last) + 1);
+        if !self.llc_bytes.is_empty() && self.llc_bytes.len() != llcs {
+            return wrong("the sizes are not those of the caches");
+        }
+        Ok(())
+    }
+
+    /// Cores, caches and nodes, if the hardware says which CPUs belong together.
+    #[must_use]
+    pub fn placed(&self) -> Option<Places> {
+        let places = self.places.as_ref()?;
+        Some(Places {
+            cores: CpuGroups::new(places.core.clone()),
+            l2s: CpuGroups::new(places.l2.clone()),
+            llcs: CpuGroups::new(places.llc.clone()),
+            nodes: CpuGroups::new(places.node.clone()),
+        })
+    }
+
+    /// CPUs of one clock each.
+    #[must_use]
+    pub fn domains(&self) -> CpuGroups {
+        let each = || (0..self.cpus.len() as u16).collect();
+        let domain = self.places.as_ref().map(|it| it.domain.clone());
+        CpuGroups::new(domain.unwrap_or_else(each))
+    }
+
+    /// The machine that `machine` is with these CPUs: their places and number are the hardware's.
+    #[must_use]
+    pub fn placed_in(self, machine: &MachineSpec) -> MachineSpec {
+        let cpus = u16::try_from(self.cpus.len()).unwrap_or(u16::MAX);
+        let mut machine = MachineSpec {
+            cpus,
+            ..machine.clone()
+        };
+        if let Some(places) = self.placed() {
+            let threads = places.cores.iter().map(Vec::len).max();
+            machine.smt = if threads == Some(2) { 2 } else { 1 };
+            // Blocks of neighbours can be told in numbers; all others are told by the tables alone.
+            machine.llc = places.llcs.block().filter(|size| *size < cpus).unwrap_or(0);
+            machine.node = places
+                .nodes
+                .block()
+                .filter(|size| *size < cpus)
+                .unwrap_or(0);
+        }
+        machine.hardware = Some(Box::new(self));
+        machine
+    }
+
+    /// Whether energy can be told: the power of all classes is known, and no core has two threads,
+    /// of whose power together nothing is known.
+    #[must_use]
+    pub fn has_power(&self) -> bool {
+        let has_threads = self
+            .placed()
+            .is_some_and(|places| places.cores.iter().any(|core| core.len() > 1));
+        self.classes.iter().all(CpuClass::has_power) && !has_threads
+    }
 }
+
+/// Greatest power (microwatts) and time (nanoseconds) of which sums fit.
+const MOST_UW: u64 = 1_000_000_000;
+const MOST_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -40,7 +40,10 @@ pub use event::{
 };
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;
-pub use hardware::{CAPACITY_ONE, CpuClass, Hardware, RATE_ONE, SmtShare};
+pub use hardware::{
+    CAPACITY_ONE, CpuClass, Governor, Hardware, HardwarePlaces, IdleState, Opp, RATE_ONE, SmtShare,
+    Sysfs,
+};
 pub use id::{CpuId, PerCpu, TaskId};
 pub use interleave::{Interleave, Stall};
 pub use machine::{CPUS_MAX, Kernel, MachineSpec};
@@ -51,8 +54,8 @@ pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use snapshot::Snapshot;
 pub use spec::{
-    Blocked, CpuTimes, CpuUse, Excused, GrowingQueue, HardwareUse, PolicySpec, Program, Recorded,
-    SetUp, SetUpTime, Starved, Summary, TaskTimes,
+    Blocked, CpuTimes, CpuUse, Excused, FrequencyUse, GrowingQueue, HardwareUse, PolicySpec,
+    Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

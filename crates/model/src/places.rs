@@ -14,6 +14,8 @@ pub struct CpuGroups {
 pub struct Places {
     /// By core: its hardware threads.
     pub cores: CpuGroups,
+    /// By cache of the second level.
+    pub l2s: CpuGroups,
     /// By last-level cache.
     pub llcs: CpuGroups,
     /// By NUMA node.
@@ -60,6 +62,16 @@ impl CpuGroups {
         &self.groups[usize::from(self.of(cpu))]
     }
 
+    /// The size of all groups, if they are blocks of neighbours in their order.
+    #[must_use]
+    pub fn block(&self) -> Option<u16> {
+        let size = u16::try_from(self.groups.first()?.len()).ok()?;
+        let is_block = |(cpu, group): (u16, &u16)| cpu / size == *group;
+        let of = (0..).zip(&self.of);
+        let is_even = self.of.len().is_multiple_of(size.into());
+        (is_even && of.into_iter().all(is_block)).then_some(size)
+    }
+
     /// The CPUs of each group.
     pub fn iter(&self) -> std::slice::Iter<'_, Vec<CpuId>> {
         self.groups.iter()
@@ -76,9 +88,13 @@ impl MachineSpec {
     /// The machine's cores, caches and nodes.
     #[must_use]
     pub fn places(&self) -> Places {
+        if let Some(placed) = self.hardware.as_ref().and_then(|it| it.placed()) {
+            return placed;
+        }
         let blocks = |size| CpuGroups::blocks(self.cpus, self.node_size(), size);
         Places {
             cores: blocks(self.smt),
+            l2s: blocks(self.smt),
             llcs: blocks(self.cache_size()),
             nodes: blocks(self.node_size()),
         }

@@ -2,7 +2,7 @@
 
 mod background;
 mod file;
-mod values;
+pub(crate) mod values;
 
 use std::sync::{Arc, LazyLock};
 

@@ -110,10 +110,29 @@ pub struct HardwareUse {
     pub cpus: Vec<CpuUse>,
     /// By name, in the order of the workload.
     pub groups: Vec<(String, CpuUse)>,
+    /// Energy that is there without any CPU, femtojoules.
+    pub base_fj: u128,
+    /// Whether energies are known; else they are zero.
+    pub has_energy: bool,
+    /// What the energies have, in the words of the hardware's file.
+    pub parts: String,
+    /// The hardware's name; empty: a workload said how CPUs differ.
+    pub name: String,
+}
+
+/// How long a CPU had a frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrequencyUse {
+    /// Kilohertz.
+    pub khz: u32,
+    /// Time in which the CPU executed something.
+    pub executing: Nanos,
+    /// Time in which it idled.
+    pub idle: Nanos,
 }
 
 /// Work that a CPU did, or that was done for a group of tasks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuUse {
     /// Work done, rounded down.
     pub work: Nanos,
@@ -121,6 +140,10 @@ pub struct CpuUse {
     pub executed: Nanos,
     /// The part of that time in which the other thread of the core executed, too.
     pub shared: Nanos,
+    /// Energy, femtojoules: of a CPU in the whole run, of a group while its tasks executed.
+    pub energy_fj: u128,
+    /// Of a CPU: the frequencies that it had.
+    pub frequencies: Vec<FrequencyUse>,
 }
 
 impl CpuUse {
@@ -141,7 +164,9 @@ impl HardwareUse {
             all.work += cpu.work;
             all.executed += cpu.executed;
             all.shared += cpu.shared;
+            all.energy_fj += cpu.energy_fj;
         }
+        all.energy_fj += self.base_fj;
         all
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ask::error::UsageError;
 use ask::kernel;
-use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_hz, parse_smt_share};
+use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_governor, parse_hz, parse_smt_share};
 use ask::policy::{Preparation, setting, setup};
 use ask::program::ProgramOptions;
 use ask::workload_arg::{parse_duration, parse_scale};
@@ -183,6 +183,8 @@ impl<'py> Options<'py> {
             profile: self.text("profile")?,
             smt_share: self.parsed("smt_share", parse_smt_share)?,
             interleave: self.parsed("interleave", str::parse)?,
+            hardware: self.text("hardware")?,
+            governor: self.parsed("governor", parse_governor)?,
         })
     }
 

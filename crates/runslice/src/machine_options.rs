@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_hz, parse_smt_share};
+use ask::hardware;
+use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_governor, parse_hz, parse_smt_share};
 use clap::Args;
-use model::{Interleave, Kernel, SmtShare};
+use model::{Governor, Interleave, Kernel, SmtShare};
 
 use crate::{kernel, profile};
 
@@ -61,6 +62,18 @@ pub struct MachineOptions {
     /// The same request gives the same events. Finds races between callbacks: see docs/races.md.
     #[arg(long, value_name = "HOW", value_parser = str::parse::<Interleave>)]
     interleave: Option<Interleave>,
+
+    /// Machine whose CPUs differ: a name of `list --machines`, or a file with your own. It says the
+    /// number of CPUs, their speeds and which belong together. Default: as in the workload or
+    /// bundle. See docs/hardware.md.
+    #[arg(long, value_name = "NAME|FILE")]
+    hardware: Option<String>,
+
+    /// Who chooses the frequencies of the hardware: performance (the highest), powersave (the
+    /// lowest), schedutil (as the policy asks) or hwp (the CPU: the highest). Default: as the
+    /// hardware says.
+    #[arg(long, value_name = "NAME", value_parser = parse_governor)]
+    governor: Option<Governor>,
 }
 
 impl MachineOptions {
@@ -68,6 +81,11 @@ impl MachineOptions {
     /// it.
     pub fn profile_file(&self) -> Option<&Path> {
         self.profile.as_deref().and_then(profile::file_of)
+    }
+
+    /// The file that the hardware is read from, if one is named.
+    pub fn hardware_file(&self) -> Option<&Path> {
+        self.hardware.as_deref().and_then(hardware::file_of)
     }
 
     /// As a question has them.
@@ -82,6 +100,8 @@ impl MachineOptions {
             profile: self.profile.clone(),
             smt_share: self.smt_share,
             interleave: self.interleave.clone(),
+            hardware: self.hardware.clone(),
+            governor: self.governor,
         }
     }
 }

@@ -238,6 +238,7 @@ impl Machine {
         self.moment.begin(vm);
         // A kernel has no policy before; see `create_dsq` and `error`.
         self.scheds.root.attachment.enabling = true;
+        self.forget_targets();
         if self.rules.has_cids && !self.give_cids(vm) {
             return;
         }

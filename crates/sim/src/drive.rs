@@ -58,7 +58,7 @@ impl Machine {
         self.queue
             .tell_soon(self.tasks.len() > MANY_TASKS, has_many_cpus);
         // One test for what few runs have.
-        let is_watched = self.program.is_some() || audience.watches() || self.couples_cpus();
+        let is_watched = self.program.is_some() || audience.watches() || self.follows_cpus();
         let is_plain = !is_watched && self.speeds.is_none();
         self.ticks_pass =
             self.ledger.costs().is_some() && is_plain && !audience.samples() && !STOPS;
@@ -197,6 +197,7 @@ impl Machine {
             Pending::Change { index } => self.make_change(vm, index),
             Pending::Watchdog => self.watch_over(),
             Pending::Intervene { index } => self.intervene(vm, index),
+            Pending::Clock { number } => self.change_frequency(number),
             other => unreachable!("{other:?} is handled by the caller"),
         }
         is_of_timers(what.class())
@@ -482,6 +483,7 @@ impl Pending {
                 | Self::Watchdog
                 | Self::Change { .. }
                 | Self::Intervene { .. }
+                | Self::Clock { .. }
                 | Self::End
         )
     }

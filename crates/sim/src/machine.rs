@@ -107,6 +107,8 @@ pub struct Machine {
     pub(crate) spec: MachineSpec,
     /// What its kernel does that others do not. Nobody writes it.
     pub(crate) rules: KernelRules,
+    /// How often the policy asked for less than full speed; see [`crate::speed`].
+    pub(crate) targets_set: u64,
     /// What actions cost, and what was charged; see [`crate::profile`].
     pub(crate) ledger: Ledger,
     /// Affinities, interned; see [`crate::mask`].
@@ -235,6 +237,7 @@ impl Machine {
             halted: false,
             ticks_pass: false,
             speeds,
+            targets_set: 0,
             hooked: Places::default(),
             wants,
             out: Vec::new(),

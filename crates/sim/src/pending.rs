@@ -37,6 +37,8 @@ pub enum Pending {
     Change { index: usize },
     /// A trial does something.
     Intervene { index: usize },
+    /// CPUs of one clock get the frequency that was chosen for them.
+    Clock { number: u16 },
     /// The watchdog looks for stalled tasks.
     Watchdog,
     /// A turn that waited goes on; see [`crate::interleave`].
@@ -61,7 +63,8 @@ impl Pending {
             | Self::Hotplug { .. }
             | Self::Program
             | Self::Change { .. }
-            | Self::Intervene { .. } => 5,
+            | Self::Intervene { .. }
+            | Self::Clock { .. } => 5,
             Self::Tick => 6,
             Self::Reap { .. } => 7,
             Self::Watchdog => 8,
@@ -125,6 +128,7 @@ impl Packed {
             Pending::Watchdog => (15, TaskId(0), 0),
             Pending::Intervene { index } => (16, TaskId(0), index as u64),
             Pending::Turn { number } => (17, TaskId(number), 0),
+            Pending::Clock { number } => (18, TaskId(0), number as u64),
         };
         let head = variant as u64 | (task.0 as u64) << 32;
         Self { head, number }
@@ -175,6 +179,9 @@ impl Packed {
             },
             15 => Pending::Watchdog,
             17 => Pending::Turn { number: task.0 },
+            18 => Pending::Clock {
+                number: generation as u16,
+            },
             _ => Pending::Intervene {
                 index: generation as usize,
             },
@@ -208,6 +215,7 @@ mod tests {
             Pending::Watchdog,
             Pending::Intervene { index: usize::MAX },
             Pending::Turn { number: u32::MAX },
+            Pending::Clock { number: u16::MAX },
             Pending::End,
         ];
         for what in all {

@@ -121,12 +121,13 @@ impl Machine {
 
     #[cold]
     fn charge_interrupted(&mut self, cpu: CpuId, cost: u64) {
+        let deeper = self.idle_exit_ps(cpu);
         let Some(costs) = &self.ledger.costs else {
             return;
         };
         let state = &mut self.cpus[cpu];
         let idles = state.curr() == Curr::Idle && state.mode == Mode::Idle;
-        let exit = if idles { costs.idle_exit } else { 0 };
+        let exit = if idles { costs.idle_exit + deeper } else { 0 };
         let cost = cost + exit;
         state.owe(cost);
         self.ledger.kinds.interrupts += cost;
@@ -257,8 +258,16 @@ impl Machine {
             return;
         };
         let topology = &self.idle.topology();
-        let core = (costs.core_cache_bytes, costs.core_refill_bytes_per_s);
-        let llc = (costs.llc_cache_bytes, costs.llc_refill_bytes_per_s);
+        let (core, llc) = self
+            .speeds
+            .as_ref()
+            .map_or((0, 0), |it| it.caches(cpu, topology));
+        let or = |own: u64, usual| if own == 0 { usual } else { own };
+        let core = (
+            or(core, costs.core_cache_bytes),
+            costs.core_refill_bytes_per_s,
+        );
+        let llc = (or(llc, costs.llc_cache_bytes), costs.llc_refill_bytes_per_s);
         let mut refill = 0;
         if !topology.core(cpu).any(|sibling| sibling == from) {
             refill += Costs::refill(core.0, core.1, footprint);

@@ -6,16 +6,23 @@
 //! lasts as long as at the rate with which it begins.
 //!
 //! A rate changes when the other thread of the core begins or stops to execute, or executes
-//! something that waits for memory by another share. The work done is booked then, and the end of
-//! the work set anew. No callback and no event comes of it.
+//! something that waits for memory by another share, and when the CPU's frequency changes. The work
+//! done is booked then, and the end of the work set anew. No callback and no event comes of it.
 //!
 //! A machine without [`Hardware`] has none of this: [`Machine::speeds`] is `None`.
 
-use model::{CpuId, CpuUse, Hardware, HardwareUse, Nanos, PerCpu, RATE_ONE, SimTime, TaskId};
+mod clock;
+mod power;
+
+use model::{
+    CpuId, CpuUse, FrequencyUse, Hardware, HardwareUse, Nanos, PerCpu, RATE_ONE, SimTime, TaskId,
+};
 
 use crate::cpu::Mode;
 use crate::machine::Machine;
 use crate::topology::Topology;
+use clock::{Clock, base_rate};
+use power::Power;
 
 /// Longer than any run, and short enough to be added to a moment of one.
 const LONGEST: u64 = 1 << 62;
@@ -25,6 +32,12 @@ const LONGEST: u64 = 1 << 62;
 pub(crate) struct Speeds {
     hardware: Hardware,
     cpus: PerCpu<CpuSpeed>,
+    /// CPUs of one frequency each, and each CPU's number among them.
+    clocks: Vec<Clock>,
+    clock_of: Vec<u16>,
+    /// What the policy has asked for, by CPU.
+    targets: Vec<u16>,
+    has_power: bool,
 }
 
 /// The speed of a CPU.
@@ -38,6 +51,9 @@ struct CpuSpeed {
     sibling: Option<CpuId>,
     /// What the other thread of the core feels of it. [`Machine::settle`] alone writes it.
     load: Load,
+    /// A real-time or deadline task is runnable on it.
+    is_urgent: bool,
+    power: Power,
     used: Use,
 }
 
@@ -59,13 +75,16 @@ struct Use {
     executed_ns: u64,
     /// The part of it in which the other thread of the core executed, too.
     shared_ns: u64,
+    /// Energy of the CPU in that time.
+    energy_fj: u128,
 }
 
 impl Use {
-    const fn add(&mut self, done: u128, span: u64, shared: u64) {
-        self.done += done;
-        self.executed_ns += span;
-        self.shared_ns += shared;
+    const fn add(&mut self, other: &Self) {
+        self.done += other.done;
+        self.executed_ns += other.executed_ns;
+        self.shared_ns += other.shared_ns;
+        self.energy_fj += other.energy_fj;
     }
 
     fn told(&self) -> CpuUse {
@@ -73,6 +92,8 @@ impl Use {
             work: Nanos::new((self.done >> 20) as u64),
             executed: Nanos::new(self.executed_ns),
             shared: Nanos::new(self.shared_ns),
+            energy_fj: self.energy_fj,
+            frequencies: Vec::new(),
         }
     }
 }
@@ -103,32 +124,81 @@ impl Pace {
 impl Speeds {
     /// The speeds of a machine whose CPUs differ as `hardware` says.
     pub fn new(hardware: &Hardware, topology: &Topology, cpus: u16) -> Self {
+        let clocks = Clock::all(hardware);
+        let domains = hardware.domains();
+        let of = |cpu| domains.of(CpuId(cpu));
+        let clock_of: Vec<u16> = (0..cpus).map(of).collect();
         let cpu = |cpu: CpuId| {
+            let clock = &clocks[usize::from(clock_of[cpu.index()])];
             let mut core = topology.core(cpu);
             let other = core.find(|&other| other != cpu);
             CpuSpeed {
-                base: u64::from(hardware.class(cpu.0).capacity) * 1024,
+                base: base_rate(hardware.class(cpu.0), clock.at()),
                 rate: RATE_ONE,
                 sibling: other.filter(|_| hardware.smt.is_some()),
                 load: Load::Idle,
+                is_urgent: false,
+                power: Power::default(),
                 used: Use::default(),
             }
         };
         Self {
             hardware: hardware.clone(),
             cpus: PerCpu::new(cpus, cpu),
+            targets: vec![1024; cpus.into()],
+            has_power: hardware.has_power(),
+            clocks,
+            clock_of,
         }
     }
 
     /// The rate of something of which `mem` waits for memory, on `cpu`, as things are there now.
     fn rate(&self, cpu: CpuId, mem: u16) -> u64 {
         let speed = &self.cpus[cpu];
-        let alone = alone(speed.base, mem);
+        let alone = alone(speed.base, mem, self.hardware.class(cpu.0).memory);
         let share = match (self.hardware.smt, self.load_beside(cpu)) {
             (Some(smt), Load::Busy(other)) => smt.of(mem, other),
             _ => return alone,
         };
         (alone * share >> 10).max(1)
+    }
+
+    /// Bytes of the core's own cache of `cpu` and of its last-level cache; 0: the profile's.
+    pub fn caches(&self, cpu: CpuId, topology: &Topology) -> (u64, u64) {
+        let llc = self
+            .hardware
+            .llc_bytes
+            .get(usize::from(topology.llc_of(cpu)));
+        (
+            self.hardware.class(cpu.0).core_bytes,
+            llc.copied().unwrap_or(0),
+        )
+    }
+
+    /// What `cpu` did up to `now`; everything up to then is booked.
+    fn told(&self, cpu: CpuId, now: SimTime) -> CpuUse {
+        let speed = &self.cpus[cpu];
+        let opps = &self.hardware.class(cpu.0).opps;
+        let spent = opps.iter().zip(&speed.power.spent);
+        CpuUse {
+            energy_fj: self.energy(cpu, now),
+            frequencies: spent
+                .map(|(opp, [executing, idle])| FrequencyUse {
+                    khz: opp.khz,
+                    executing: Nanos::new(*executing),
+                    idle: Nanos::new(*idle),
+                })
+                .filter(|it| !(it.executing.is_zero() && it.idle.is_zero()))
+                .collect(),
+            ..speed.used.told()
+        }
+    }
+
+    /// The power of `cpu` while it executes; 0 if that is unknown.
+    fn microwatts(&self, cpu: CpuId) -> u64 {
+        let opps = &self.hardware.class(cpu.0).opps;
+        let opp = opps.get(self.frequency(cpu));
+        opp.and_then(|opp| opp.uw).unwrap_or(0)
     }
 
     fn load_beside(&self, cpu: CpuId) -> Load {
@@ -138,12 +208,12 @@ impl Speeds {
 }
 
 /// The rate of a task of which `mem` waits for memory on a CPU that has its core to itself: memory
-/// does not get faster with the CPU.
-fn alone(base: u64, mem: u16) -> u64 {
+/// does not get faster with the CPU. `memory` is its own speed, in 1/1024.
+fn alone(base: u64, mem: u16, memory: u16) -> u64 {
     if mem == 0 {
         return base;
     }
-    let (s, c, m) = (u128::from(base), u128::from(RATE_ONE), u128::from(mem));
+    let (s, c, m) = (u128::from(base), u128::from(memory) * 1024, u128::from(mem));
     let rate = 1024 * s * c / ((1024 - m) * c + m * s);
     u64::try_from(rate).unwrap_or(RATE_ONE).max(1)
 }
@@ -192,10 +262,21 @@ impl Machine {
         speeds.map_or(1024, |it| it.hardware.class(cpu.0).told().into())
     }
 
-    /// Whether what happens on a CPU slows another one down.
-    pub(crate) fn couples_cpus(&self) -> bool {
-        let smt = |speeds: &Speeds| speeds.hardware.smt.is_some();
-        self.speeds.as_deref().is_some_and(smt)
+    /// The frequency of a CPU against its highest, in 1/1024.
+    pub(crate) fn current_speed(&self, cpu: CpuId) -> u64 {
+        self.speeds.as_ref().map_or(1024, |it| it.current(cpu))
+    }
+
+    /// Time that an idle CPU needs to leave its state, picoseconds.
+    pub(crate) fn idle_exit_ps(&self, cpu: CpuId) -> u64 {
+        let speeds = self.speeds.as_ref();
+        speeds.map_or(0, |it| it.exit_ps(cpu, self.now))
+    }
+
+    /// Whether speed or energy depend on when CPUs begin and stop to execute.
+    pub(crate) fn follows_cpus(&self) -> bool {
+        let follows = |it: &Speeds| it.hardware.smt.is_some() || !it.clocks.is_empty();
+        self.speeds.as_deref().is_some_and(follows)
     }
 
     fn mem_of(&self, id: TaskId) -> u16 {
@@ -236,7 +317,7 @@ impl Machine {
             return;
         };
         let is_shared = speeds.load_beside(cpu) != Load::Idle;
-        let shared = if is_shared { span } else { 0 };
+        let uw = speeds.microwatts(cpu);
         let speed = &mut speeds.cpus[cpu];
         let (rate, task) = (u128::from(speed.rate), &mut self.tasks[id.index()]);
         let pace = task.seldom.pace.get_or_insert_default();
@@ -248,21 +329,35 @@ impl Machine {
         pace.surplus = ((whole << 20) - rest) as u32;
         task.work_left = Nanos::new(whole as u64);
         // What the last nanosecond could have done beyond the end is nobody's.
-        pace.used.add(left - rest, span, shared);
-        speed.used.add(left - rest, span, shared);
+        let used = Use {
+            done: left - rest,
+            executed_ns: span,
+            shared_ns: if is_shared { span } else { 0 },
+            energy_fj: u128::from(uw) * u128::from(span),
+        };
+        pace.used.add(&used);
+        speed.used.add(&used);
     }
 
     /// What CPUs did and what was done for tasks, if CPUs differ.
-    pub(crate) fn hardware_use(&self) -> Option<HardwareUse> {
-        let speeds = self.speeds.as_deref()?;
+    pub(crate) fn hardware_use(&mut self) -> Option<HardwareUse> {
+        let now = self.now;
+        let speeds = self.speeds.as_deref_mut()?;
+        (0..self.spec.cpus).for_each(|cpu| speeds.book_power(CpuId(cpu), now));
+        let speeds = &*speeds;
         let mut groups = vec![Use::default(); self.workload.groups.len()];
         for pace in self.tasks.iter().filter_map(|it| it.seldom.pace.as_ref()) {
-            let used = pace.used;
-            groups[pace.group].add(used.done, used.executed_ns, used.shared_ns);
+            groups[pace.group].add(&pace.used);
         }
         let names = self.workload.groups.iter().map(|it| it.name.clone());
         Some(HardwareUse {
-            cpus: speeds.cpus.iter().map(|it| it.used.told()).collect(),
+            cpus: (0..self.spec.cpus)
+                .map(|cpu| speeds.told(CpuId(cpu), now))
+                .collect(),
+            base_fj: u128::from(speeds.hardware.base_uw.unwrap_or(0)) * u128::from(now.as_nanos()),
+            has_energy: speeds.has_power,
+            parts: speeds.hardware.parts.clone(),
+            name: speeds.hardware.name.clone(),
             groups: names.zip(groups.iter().map(Use::told)).collect(),
         })
     }
@@ -271,21 +366,37 @@ impl Machine {
     /// on if this one begins or stops to execute.
     pub(crate) fn settle(&mut self, cpu: CpuId) {
         let load = self.load_of(cpu);
-        let Some(speeds) = self.speeds.as_deref() else {
+        let is_urgent = !self.cpus[cpu].others().rt.is_empty();
+        let Some(speeds) = self.speeds.as_deref_mut() else {
             return;
         };
-        let speed = &speeds.cpus[cpu];
-        let (Some(sibling), true) = (speed.sibling, speed.load != load) else {
-            return;
-        };
-        let executing = self.executing_on(sibling);
-        if let Some((id, since)) = executing {
+        let speed = &mut speeds.cpus[cpu];
+        let was_urgent = std::mem::replace(&mut speed.is_urgent, is_urgent);
+        if speed.load != load {
+            self.change_load(cpu, load);
+        }
+        if was_urgent != is_urgent {
+            self.choose_frequency(cpu);
+        }
+    }
+
+    fn change_load(&mut self, cpu: CpuId, load: Load) {
+        let now = self.now;
+        let sibling = self.speeds.as_deref().and_then(|it| it.cpus[cpu].sibling);
+        let beside = sibling.and_then(|it| Some((it, self.executing_on(it)?)));
+        if let Some((sibling, (id, since))) = beside {
             self.book_work(sibling, id, since);
         }
         if let Some(speeds) = self.speeds.as_deref_mut() {
-            speeds.cpus[cpu].load = load;
+            speeds.book_power(cpu, now);
+            let before = std::mem::replace(&mut speeds.cpus[cpu].load, load);
+            match (before, load) {
+                (Load::Idle, _) => speeds.end_idle(cpu, now),
+                (_, Load::Idle) => speeds.begin_idle(cpu, now),
+                _ => {}
+            }
         }
-        if let Some((id, _)) = executing {
+        if let Some((sibling, (id, _))) = beside {
             self.cpus[sibling].executing_since = None;
             self.start_executing(sibling, self.task(id).work_left);
         }
@@ -323,10 +434,10 @@ mod tests {
     #[test]
     fn work_that_waits_for_memory_gains_less_from_a_fast_cpu() {
         let half = RATE_ONE / 2;
-        assert_eq!(alone(half, 0), half);
-        assert_eq!(alone(RATE_ONE, 512), RATE_ONE);
+        assert_eq!(alone(half, 0, 1024), half);
+        assert_eq!(alone(RATE_ONE, 512, 1024), RATE_ONE);
         // Half of the work takes twice as long: 1.5 times the time.
-        assert_eq!(alone(half, 512), RATE_ONE * 2 / 3);
-        assert_eq!(alone(half, 1024), RATE_ONE);
+        assert_eq!(alone(half, 512, 1024), RATE_ONE * 2 / 3);
+        assert_eq!(alone(half, 1024, 1024), RATE_ONE);
     }
 }

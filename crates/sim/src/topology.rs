@@ -57,7 +57,7 @@ impl Topology {
         };
         Self {
             cpus: spec.cpus,
-            has_smt: spec.smt > 1,
+            has_smt: places.cores.iter().any(|core| core.len() > 1),
             threads: (0..spec.cpus).map(ends).collect(),
             llcs: Group::new(spec.cpus, &places.llcs),
             nodes: Group::new(spec.cpus, &places.nodes),
@@ -114,6 +114,11 @@ impl Topology {
     /// How many nodes there are.
     pub fn nodes(&self) -> u16 {
         self.nodes.masks.len() as u16
+    }
+
+    /// The number of `cpu`'s last-level cache.
+    pub fn llc_of(&self, cpu: CpuId) -> u16 {
+        self.llcs.number(cpu)
     }
 
     pub fn share_cache(&self, a: CpuId, b: CpuId) -> bool {

@@ -7,7 +7,7 @@ use super::parser::Parser;
 use super::{StopRule, Workload};
 use model::file::{FileError, Problem};
 use model::file::{FileTable, FileValue, Source, text, texts};
-use model::{Advised, Kernel, MachineSpec, Nanos, Profile};
+use model::{Advised, Hardware, Kernel, MachineSpec, Nanos, Profile};
 
 mod cgroups;
 mod declarations;
@@ -41,31 +41,46 @@ impl Workload {
             let expected = format!("expected {}", names.join(" or "));
             Err(Advised::new("there are no files here", expected))
         };
-        Self::parse_in(text, file, scale, &nowhere)
+        let unknown = |_: &str| {
+            let expected = "expected a machine of `runslice list --machines`";
+            Err(Advised::new("there are no files here", expected))
+        };
+        let files = MachineFiles {
+            profile: &nowhere,
+            hardware: &unknown,
+        };
+        Self::parse_in(text, file, scale, files)
     }
 
-    /// Parses a workload, and takes the machine's profile from a file if the workload names one:
-    /// `profile` reads it, given what stands in the workload, and says what is wrong with it.
+    /// Parses a workload, and takes the machine's profile and hardware from files if the workload
+    /// names some.
     ///
     /// # Errors
-    /// The errors of [`parse_with`](Self::parse_with), and if `profile` has an error.
+    /// The errors of [`parse_with`](Self::parse_with), and if a reader of files has one.
     pub fn parse_in(
         text: &str,
         file: &str,
         scale: &[(String, i64)],
-        profile: &dyn Fn(&str) -> Result<Profile, Advised>,
+        files: MachineFiles<'_>,
     ) -> Result<Self, FileError> {
         let source = Source { text, file };
         let root = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             source.error(at, Problem::Toml(error.message().to_owned()))
         })?;
-        FileReader::new(&source, root.get_ref(), scale)?.workload(profile)
+        FileReader::new(&source, root.get_ref(), scale)?.workload(files)
     }
 }
 
-/// Reads the profile file that a workload names.
-type ProfileReader<'a> = &'a dyn Fn(&str) -> Result<Profile, Advised>;
+/// Readers of the files that `[machine]` may name. Each is given what stands in the workload, and
+/// says what is wrong with it.
+#[derive(Clone, Copy)]
+pub struct MachineFiles<'a> {
+    /// Of a profile.
+    pub profile: &'a dyn Fn(&str) -> Result<Profile, Advised>,
+    /// Of hardware that does not come with the program.
+    pub hardware: &'a dyn Fn(&str) -> Result<Hardware, Advised>,
+}
 
 /// Tables of one kind, in the order of the file.
 type Entries<'a> = Vec<(&'a str, usize, FileValue<'a>)>;
@@ -162,7 +177,7 @@ impl<'a> FileReader<'a> {
         Ok(self)
     }
 
-    fn workload(mut self, profile: ProfileReader) -> Result<Workload, FileError> {
+    fn workload(mut self, files: MachineFiles<'_>) -> Result<Workload, FileError> {
         let cgroups = self.cgroups()?;
         let channels = self.channels()?;
         let locks = self.locks()?;
@@ -181,7 +196,7 @@ impl<'a> FileReader<'a> {
         let groups = self.groups()?;
         let interrupts = self.interrupts()?;
         let hotplugs = self.hotplugs()?;
-        let machine = self.machine(profile)?;
+        let machine = self.machine(files)?;
         let name = self.head.require("name", "a string")?;
         let name = text(self.source, name, "a string")?;
         self.check_length(name.text, name.place(0))?;
@@ -220,7 +235,7 @@ impl<'a> FileReader<'a> {
         })
     }
 
-    fn machine(&self, read: ProfileReader) -> Result<MachineSpec, FileError> {
+    fn machine(&self, files: MachineFiles<'_>) -> Result<MachineSpec, FileError> {
         let mut machine = MachineSpec::default();
         let Some(value) = self.machine else {
             return Ok(machine);
@@ -258,7 +273,7 @@ impl<'a> FileReader<'a> {
             let name = text(self.source, profile, "a profile's name or file")?;
             machine.profile = match Profile::shipped(name.text) {
                 Some(shipped) => shipped,
-                None => read(name.text).map_err(|why| {
+                None => (files.profile)(name.text).map_err(|why| {
                     let what = format!("profile `{}`", name.text);
                     self.source
                         .error(name.place(0), Problem::Profile { what, why })
@@ -269,7 +284,7 @@ impl<'a> FileReader<'a> {
             let known = Kernel::ALL.map(|kernel| (kernel.name(), kernel));
             machine.kernel = self.choice(kernel, &known)?;
         }
-        machine.hardware = self.hardware(&mut table, &machine)?;
+        let machine = self.hardware(&mut table, machine, files)?;
         table.finish()?;
         Ok(machine)
     }

@@ -42,6 +42,7 @@ pub use device::*;
 pub use dist::{DRAW_MAX, Dist};
 pub use empty_turn::EmptyTurn;
 pub use expr::{Binary, Expr, Scope};
+pub use file::MachineFiles;
 pub use grouped::{AsFile, Grouped, KnownTask};
 pub use growing::{growing_queues, may_grow};
 pub use irq::Source;

@@ -11,7 +11,7 @@ use workload::Workload;
 use crate::error::UsageError;
 use crate::services::Services;
 use crate::workload_arg::Written;
-use crate::{input, policy, profile};
+use crate::{input, policy};
 
 /// The file's name in a folder of plays.
 const FILE: &str = "fidelity.json";
@@ -242,9 +242,7 @@ impl PlaysRequest {
             file: file.to_string_lossy().into_owned(),
             text,
         };
-        written.parse(services, &[], &|name| {
-            profile::find_in(services, &folder, name)
-        })
+        written.parse_beside(services, &[], &folder)
     }
 
     /// The file of a play's workload.

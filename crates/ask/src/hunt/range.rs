@@ -60,8 +60,7 @@ impl Range {
         drawn.kernel = self.kernel(seed, number, drawn.kernel);
         let of_load = match &self.workload {
             Some((written, scale)) => {
-                let ideal = |_: &str| Ok(drawn.profile.clone());
-                let workload = written.parse(services, scale, &ideal);
+                let workload = written.parse_for(services, scale, &drawn);
                 Some(workload.with_context(|| written.file.clone())?)
             }
             None => None,

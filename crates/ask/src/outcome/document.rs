@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CpuUse, Exit, HardwareUse, Summary};
+use model::{CpuUse, Exit, FrequencyUse, HardwareUse, Summary};
 use serde::{Serialize, Serializer};
 use stats::Report;
 use stats::compare::machines;
@@ -53,6 +53,14 @@ struct Rest<'a> {
 /// Work done: time on a CPU of capacity 1024 that has its core to itself.
 #[derive(Serialize)]
 struct HardwareDocument<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    /// What the energies have, in the words of the hardware's file.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    parts: &'a str,
+    /// Energy of CPUs and of what is there without them; left out where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy_fj: Option<u128>,
     cpus: Vec<UseDocument>,
     groups: BTreeMap<&'a str, UseDocument>,
 }
@@ -63,14 +71,34 @@ struct UseDocument {
     executed_ns: u64,
     /// Time in which the other thread of the core executed, too.
     sibling_ns: u64,
+    /// Left out where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy_fj: Option<u128>,
+    /// Time in each frequency.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frequencies: Vec<FrequencyDocument>,
 }
 
-impl From<&CpuUse> for UseDocument {
-    fn from(used: &CpuUse) -> Self {
+#[derive(Serialize)]
+struct FrequencyDocument {
+    khz: u32,
+    executing_ns: u64,
+    idle_ns: u64,
+}
+
+impl UseDocument {
+    fn of(used: &CpuUse, has_energy: bool) -> Self {
+        let frequency = |it: &FrequencyUse| FrequencyDocument {
+            khz: it.khz,
+            executing_ns: it.executing.get(),
+            idle_ns: it.idle.get(),
+        };
         Self {
             work_ns: used.work.get(),
             executed_ns: used.executed.get(),
             sibling_ns: used.shared.get(),
+            energy_fj: has_energy.then_some(used.energy_fj),
+            frequencies: used.frequencies.iter().map(frequency).collect(),
         }
     }
 }
@@ -78,11 +106,13 @@ impl From<&CpuUse> for UseDocument {
 impl<'a> From<&'a HardwareUse> for HardwareDocument<'a> {
     fn from(used: &'a HardwareUse) -> Self {
         let groups = used.groups.iter();
+        let of = |it| UseDocument::of(it, used.has_energy);
         Self {
-            cpus: used.cpus.iter().map(UseDocument::from).collect(),
-            groups: groups
-                .map(|(name, it)| (name.as_str(), it.into()))
-                .collect(),
+            name: &used.name,
+            parts: &used.parts,
+            energy_fj: used.has_energy.then(|| used.total().energy_fj),
+            cpus: used.cpus.iter().map(of).collect(),
+            groups: groups.map(|(name, it)| (name.as_str(), of(it))).collect(),
         }
     }
 }

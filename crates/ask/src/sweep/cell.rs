@@ -125,10 +125,9 @@ impl Planned {
             "a cell with an object inside"
         );
         bundle.policy.object = Arc::from(object);
-        let profile = bundle.machine.profile.clone();
         let load = bound
             .workload
-            .parse(services, &bound.scale, &|_| Ok(profile.clone()))?;
+            .parse_for(services, &bound.scale, &bundle.machine)?;
         Ok(Self {
             spec: RunSpec {
                 policy: bundle.policy,

@@ -3,23 +3,23 @@
 use crate::file::{FileError, FileValue, Problem, Source, describe, text};
 
 /// Units of time, and picoseconds in each.
-pub(super) const TIMES: [(&str, u64); 4] = [
+pub(crate) const TIMES: [(&str, u64); 4] = [
     ("ps", 1),
     ("ns", 1_000),
     ("us", 1_000_000),
     ("ms", 1_000_000_000),
 ];
 /// Units of size, and bytes in each.
-pub(super) const SIZES: [(&str, u64); 3] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20)];
+pub(crate) const SIZES: [(&str, u64); 3] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20)];
 /// Units of throughput, and bytes a second in each.
-pub(super) const RATES: [(&str, u64); 2] = [("MB/s", 1_000_000), ("GB/s", 1_000_000_000)];
+pub(crate) const RATES: [(&str, u64); 2] = [("MB/s", 1_000_000), ("GB/s", 1_000_000_000)];
 
-pub(super) const TIME: &str = "a span of time with its unit (ps, ns, us, ms), as \"1.2us\"";
-pub(super) const SIZE: &str = "a size with its unit (B, KiB, MiB), as \"512KiB\"";
-pub(super) const RATE: &str = "a throughput with its unit (MB/s, GB/s), as \"2.5GB/s\"";
+pub(crate) const TIME: &str = "a span of time with its unit (ps, ns, us, ms), as \"1.2us\"";
+pub(crate) const SIZE: &str = "a size with its unit (B, KiB, MiB), as \"512KiB\"";
+pub(crate) const RATE: &str = "a throughput with its unit (MB/s, GB/s), as \"2.5GB/s\"";
 
 /// Refuses a name at `at` with other characters than names have.
-pub(super) fn check_plain(source: &Source, name: &str, at: usize) -> Result<(), FileError> {
+pub(crate) fn check_plain(source: &Source, name: &str, at: usize) -> Result<(), FileError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !name.is_empty() && name.chars().all(plain) {
         return Ok(());
@@ -29,7 +29,7 @@ pub(super) fn check_plain(source: &Source, name: &str, at: usize) -> Result<(), 
 }
 
 /// A limit of a cost, ps.
-pub(super) fn in_words(ps: u64) -> String {
+pub(crate) fn in_words(ps: u64) -> String {
     let unit = TIMES
         .iter()
         .rev()
@@ -39,7 +39,7 @@ pub(super) fn in_words(ps: u64) -> String {
 }
 
 /// Refuses a number above its limit, which has its words for the message.
-pub(super) fn check(
+pub(crate) fn check(
     source: &Source,
     value: FileValue,
     key: &str,
@@ -58,7 +58,7 @@ pub(super) fn check(
 }
 
 /// A number with one of `units`, as whole units of the smallest.
-pub(super) fn quantity(
+pub(crate) fn quantity(
     source: &Source,
     value: FileValue,
     units: &[(&str, u64)],
@@ -76,7 +76,7 @@ pub(super) fn quantity(
 }
 
 /// `number` times `scale`, when that is a whole number that fits.
-pub(super) fn exact(number: &str, scale: u64) -> Option<u64> {
+pub(crate) fn exact(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let parts = u64::try_from(10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?).ok()?;
     let digits = |text: &str| {

@@ -166,6 +166,7 @@ impl Choose {
         read.push(("--workload", workload));
         read.push(("--knobs", self.knobs.as_deref()));
         read.push(("--profile", self.machine.profile_file()));
+        read.push(("--hardware", self.machine.hardware_file()));
         output::spare(&read, &[("--output", self.output.as_deref())])?;
         // A decision that somebody else can repeat is the document with everything in it.
         let ending = self.output.as_deref().and_then(Path::extension);

@@ -88,6 +88,7 @@ impl Score {
             ("SECOND", self.second.as_deref()),
             ("--recorded-under", under),
             ("--profile", self.machine.profile_file()),
+            ("--hardware", self.machine.hardware_file()),
         ];
         output::spare(&read, &[("--output", self.to.output.as_deref())])?;
         Ok(self.to.format()?)

@@ -90,6 +90,7 @@ pub fn run(request: &BundleOf) -> anyhow::Result<Status> {
             ("the policy", policy),
             ("--workload", workload),
             ("--profile", request.machine.profile_file()),
+            ("--hardware", request.machine.hardware_file()),
         ],
         &[
             ("--output", Some(&request.output)),

@@ -211,6 +211,9 @@ fn knobs(image: &Image) -> Table {
     table
 }
 
+/// Asks for a speed of a CPU.
+const SETS_SPEED: &str = "scx_bpf_cpuperf_set";
+
 /// Lists the host functions that the object calls, and says what stands in the way of a run.
 /// Returns whether nothing does.
 fn write_verdict(
@@ -236,7 +239,11 @@ fn write_verdict(
         .filter(|import| !import.callers.is_empty())
     {
         let lacks = missing.iter().any(|lack| lack.name == import.name);
-        let answer = if lacks { "no" } else { "yes" };
+        let answer = match import.name.as_str() {
+            _ if lacks => "no",
+            SETS_SPEED => "target kept",
+            _ => "yes",
+        };
         table.row([
             import.name.clone(),
             answer.to_owned(),
@@ -244,6 +251,12 @@ fn write_verdict(
         ]);
     }
     write!(to, "\n{table}")?;
+    if is_called(SETS_SPEED) {
+        writeln!(
+            to,
+            "\nCPUs follow the target with --hardware NAME --governor schedutil alone"
+        )?;
+    }
     let kernel = kernel.name();
     let reached = image.reached();
     let (ends, idle) = needs::sort(image, &reached);

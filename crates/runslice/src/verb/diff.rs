@@ -127,6 +127,7 @@ impl Diff {
             ("the new policy", new),
             ("--workload", workload),
             ("--profile", self.machine.profile_file()),
+            ("--hardware", self.machine.hardware_file()),
         ];
         output::spare(&read, &self.schedulers.files())
     }

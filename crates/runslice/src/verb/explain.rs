@@ -199,6 +199,7 @@ impl Explain {
                 ("--events", self.events.as_deref()),
                 ("--dump", self.dump.as_deref()),
                 ("--profile", self.machine.profile_file()),
+                ("--hardware", self.machine.hardware_file()),
             ],
             &[
                 ("--output", self.output.as_deref()),

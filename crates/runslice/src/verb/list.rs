@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bpf::{Knob, Object};
 use clap::{Args, ValueHint};
-use model::{Advised, Kernel, suggest};
+use model::{Advised, Hardware, Kernel, suggest};
 use policies::Policy;
 
 use crate::computer::COMPUTER;
@@ -32,13 +32,17 @@ pub struct List {
     #[arg(long, conflicts_with_all = ["knobs", "name"])]
     workloads: bool,
 
+    /// List the machines that `--hardware` knows.
+    #[arg(long, conflicts_with_all = ["knobs", "workloads", "name"])]
+    machines: bool,
+
     /// List the columns of the tables of runs: their names in CSV, Parquet and JSON, their titles
     /// in other tables, and what they mean.
-    #[arg(long, conflicts_with_all = ["knobs", "workloads", "name"])]
+    #[arg(long, conflicts_with_all = ["knobs", "workloads", "machines", "name"])]
     columns: bool,
 
-    /// Write the file of NAME, to change it: NAME.bpf.c of a policy, NAME.toml of a workload. A
-    /// file that is there is never written over.
+    /// Write the file of NAME, to change it: NAME.bpf.c of a policy, NAME.toml of a workload or a
+    /// machine. A file that is there is never written over.
     #[arg(long, requires = "name")]
     copy: bool,
 
@@ -51,6 +55,8 @@ pub struct List {
 enum BuiltIn {
     Policy(&'static Policy),
     Workload(&'static Shipped),
+    /// Name and file of a machine.
+    Machine(&'static str, &'static str),
 }
 
 /// Prints what is built in.
@@ -63,8 +69,10 @@ pub fn run(request: &List) -> anyhow::Result<Status> {
         (Some(name), false) => match find(name)? {
             BuiltIn::Policy(policy) => policy_in_full(policy)?,
             BuiltIn::Workload(workload) => workload_in_full(workload)?,
+            BuiltIn::Machine(_, text) => text.to_owned(),
         },
         (None, _) if request.workloads => workloads().to_string(),
+        (None, _) if request.machines => machines().to_string(),
         (None, _) if request.knobs => knobs()?.to_string(),
         (None, _) if request.columns => columns().to_string(),
         (None, _) => format!(
@@ -86,7 +94,11 @@ fn find(name: &str) -> Result<BuiltIn, UsageError> {
     if let Some(workload) = SHIPPED.iter().find(|workload| workload.name == name) {
         return Ok(BuiltIn::Workload(workload));
     }
+    if let Some((name, text)) = Hardware::shipped().iter().find(|(known, _)| *known == name) {
+        return Ok(BuiltIn::Machine(name, text));
+    }
     let known = policies::names().chain(SHIPPED.iter().map(|workload| workload.name));
+    let known = known.chain(Hardware::shipped().iter().map(|(name, _)| *name));
     let hint = suggest::hint(name, known);
     Err(UsageError::new(Advised::new(
         format!("nothing built in is called `{name}`"),
@@ -104,6 +116,10 @@ fn copy(name: &str, to: Option<&Path>) -> anyhow::Result<String> {
         BuiltIn::Workload(workload) => {
             let next = "runslice sim fifo mlfq -w FILE";
             (format!("{name}.toml"), workload.text, next)
+        }
+        BuiltIn::Machine(name, text) => {
+            let next = "runslice sim fifo mlfq -w desk --hardware FILE";
+            (format!("{name}.toml"), text, next)
         }
     };
     let path = to.map_or_else(|| PathBuf::from(usual), Path::to_owned);
@@ -137,6 +153,16 @@ fn workloads() -> Table {
     let mut table = Table::default().names("workload").prose("what it is");
     for shipped in SHIPPED {
         table.row([shipped.name.to_owned(), shipped.summary()]);
+    }
+    table
+}
+
+fn machines() -> Table {
+    let mut table = Table::default().names("machine").prose("what it is");
+    for (name, text) in Hardware::shipped() {
+        let first = text.lines().next().unwrap_or_default();
+        let summary = first.trim_start_matches(['#', ' ']).trim_end_matches('.');
+        table.row([(*name).to_owned(), summary.to_owned()]);
     }
     table
 }

@@ -328,6 +328,7 @@ fn sources<'a>(request: &'a Sim, policies: &'a [String]) -> Vec<(&'a str, Option
     let workload = request.workload.as_deref().and_then(workload_arg::file_of);
     read.push(("--workload", workload));
     read.push(("--profile", request.run.machine.profile_file()));
+    read.push(("--hardware", request.run.machine.hardware_file()));
     read
 }
 

@@ -261,6 +261,7 @@ fn check(request: &Trace) -> anyhow::Result<Format> {
             ("--sim", policy),
             ("--workload", workload),
             ("--profile", request.machine.profile_file()),
+            ("--hardware", request.machine.hardware_file()),
         ],
         &[("--output", to), printed, metrics],
     )?;

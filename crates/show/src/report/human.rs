@@ -415,8 +415,20 @@ fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Resul
 fn of_hardware(policy: &str, used: &HardwareUse) -> String {
     let all = used.total();
     let rate = all.rate_permille();
+    let mut energy = String::new();
+    if used.has_energy {
+        let microjoules = (all.energy_fj / 1_000_000_000).max(1);
+        let work = u128::from(all.work.get()) * 10 / microjoules;
+        energy = format!(
+            "{} mJ ({}), {}.{:02} ms of work per mJ, ",
+            (microjoules + 500) / 1_000,
+            used.parts,
+            work / 10_000,
+            work % 10_000 / 100
+        );
+    }
     let mut line = format!(
-        "{policy} hardware: {} of work, mean rate {}.{:02}",
+        "{policy} hardware: {energy}{} of work, mean rate {}.{:02}",
         all.work,
         rate / 1000,
         rate % 1000 / 10

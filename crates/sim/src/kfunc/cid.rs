@@ -119,8 +119,8 @@ fn cidperf_cap(ctx: &mut Ctx<'_>, [cid, ..]: [u64; 5]) -> Return {
 }
 
 fn cidperf_cur(ctx: &mut Ctx<'_>, [cid, ..]: [u64; 5]) -> Return {
-    cpu(ctx, cid);
-    Ok(super::cpu::CPUPERF_ONE)
+    let cpu = cpu(ctx, cid);
+    Ok(cpu.map_or(super::cpu::CPUPERF_ONE, |cpu| ctx.host.current_speed(cpu)))
 }
 
 fn cidperf_set(ctx: &mut Ctx<'_>, [cid, target, ..]: [u64; 5]) -> Return {

@@ -121,8 +121,8 @@ fn cpuperf_cap(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
 }
 
 fn cpuperf_cur(ctx: &mut Ctx<'_>, [cpu, ..]: [u64; 5]) -> Return {
-    cpu_or_error(ctx, cpu);
-    Ok(CPUPERF_ONE)
+    let cpu = cpu_or_error(ctx, cpu);
+    Ok(cpu.map_or(CPUPERF_ONE, |cpu| ctx.host.current_speed(cpu)))
 }
 
 fn cpuperf_set(ctx: &mut Ctx<'_>, [cpu, target, ..]: [u64; 5]) -> Return {
@@ -130,8 +130,8 @@ fn cpuperf_set(ctx: &mut Ctx<'_>, [cpu, target, ..]: [u64; 5]) -> Return {
     Ok(0)
 }
 
-/// The target is checked and forgotten: no CPU of this machine changes its speed. Whether it is
-/// right.
+/// The target is kept, if it is right, which is returned. CPUs follow it on hardware whose governor
+/// is `schedutil`.
 pub(super) fn set_performance(ctx: &mut Ctx<'_>, cpu: u64, target: u64) -> bool {
     let number = cpu as i32;
     let target = u64::from(target as u32);
@@ -144,11 +144,12 @@ pub(super) fn set_performance(ctx: &mut Ctx<'_>, cpu: u64, target: u64) -> bool 
         return false;
     };
     let locked = ctx.host.turn.contexts.innermost().locked.cpu();
-    let is_other = locked.is_some_and(|locked: CpuId| locked != cpu);
-    if is_other {
+    if locked.is_some_and(|locked: CpuId| locked != cpu) {
         ctx.host.error(format!("Invalid target CPU {number}"));
+        return false;
     }
-    !is_other
+    ctx.host.ask_for_speed(cpu, target as u16);
+    true
 }
 
 fn events(ctx: &mut Ctx<'_>, [at, size, ..]: [u64; 5]) -> Return {

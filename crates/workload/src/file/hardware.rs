@@ -2,17 +2,66 @@
 
 use toml::de::{DeArray, DeValue};
 
-use super::FileReader;
+use super::{FileReader, MachineFiles};
 use model::file::{FileError, FileTable, FileValue, Problem, describe, text};
-use model::{CAPACITY_ONE, Hardware, MachineSpec, SmtShare};
+use model::{CAPACITY_ONE, Governor, Hardware, MachineSpec, SmtShare};
 
 const LIST: &str = "a list with the capacity of each CPU, as [1024, 512], or ranges, as \
                     \"0-3:512, 4-7:1024\"";
 const SHARE: &str = "\"low\", \"typical\", \"high\", or a number of 0.1 to 1";
 
 impl<'a> FileReader<'a> {
-    /// What `capacity` and `smt_share` say of the CPUs of `machine`; `None` if neither is there.
+    /// `machine` with what `hardware`, `governor`, `capacity` and `smt_share` say of its CPUs.
     pub(super) fn hardware(
+        &self,
+        table: &mut FileTable<'a>,
+        machine: MachineSpec,
+        files: MachineFiles<'_>,
+    ) -> Result<MachineSpec, FileError> {
+        let named = table.get("hardware");
+        let governor = table.get("governor");
+        let Some(value) = named else {
+            if let Some(value) = governor {
+                let expected = "`hardware`, whose frequencies a governor chooses from";
+                return Err(table.unexpected(value, expected));
+            }
+            let hardware = self.told(table, &machine)?;
+            return Ok(MachineSpec {
+                hardware,
+                ..machine
+            });
+        };
+        let name = text(self.source, value, "the name of a machine, or a file")?;
+        let mut hardware = match Hardware::find(name.text) {
+            Some(shipped) => shipped,
+            None => (files.hardware)(name.text).map_err(|why| {
+                let what = format!("hardware `{}`", name.text);
+                self.source
+                    .error(name.place(0), Problem::Profile { what, why })
+            })?,
+        };
+        if let Some(value) = governor {
+            hardware.governor = self.choice(value, &Governor::NAMED)?;
+            hardware.check_governor().map_err(|why| {
+                let expected = why.advice.unwrap_or_default();
+                let problem = Problem::unexpected(why.what, expected);
+                self.source.error(value.span().start, problem)
+            })?;
+        }
+        let cpus = hardware.cpus.len();
+        for key in ["cpus", "smt", "llc", "node", "capacity", "smt_share"] {
+            if let Some(value) = table.get(key) {
+                let found = format!("`{key}` beside `hardware = \"{}\"`", name.text);
+                let expected = format!("one of them: the hardware says it, with {cpus} CPUs");
+                let problem = Problem::unexpected(found, expected);
+                return Err(self.source.error(value.span().start, problem));
+            }
+        }
+        Ok(hardware.placed_in(&machine))
+    }
+
+    /// What `capacity` and `smt_share` say of the CPUs of `machine`; `None` if neither is there.
+    fn told(
         &self,
         table: &mut FileTable<'a>,
         machine: &MachineSpec,

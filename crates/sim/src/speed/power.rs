@@ -1,0 +1,113 @@
+//! Energy of CPUs: power times time, in femtojoules (microwatts times nanoseconds), exactly.
+//!
+//! A CPU that executes takes the power of its frequency; one that idles for some time that of the
+//! deepest state whose residency is no longer, for all of that time: a governor of idle states that
+//! never errs. A CPU that idles at the end of the run has idled for as long as it has by then.
+
+use model::{CpuClass, CpuId, SimTime};
+
+use super::{Load, Speeds};
+
+/// What a CPU's time and energy went to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Power {
+    /// Since when nothing is booked.
+    since: u64,
+    /// Since when it idles; meaningless while it does not.
+    idle_since: u64,
+    /// Time by frequency: executing, and idle. Nanoseconds.
+    pub spent: Vec<[u64; 2]>,
+    /// Energy while it executed, and of idle stretches that are over.
+    energy_fj: u128,
+}
+
+/// Energy of an idle stretch of `span` nanoseconds.
+fn idle_energy(class: &CpuClass, span: u64) -> u128 {
+    let entered = class
+        .idle
+        .iter()
+        .rev()
+        .find(|state| state.residency_ns <= span);
+    entered.map_or(0, |state| u128::from(state.uw) * u128::from(span))
+}
+
+impl Speeds {
+    /// Books time and energy of `cpu` up to `now`: its frequency changes, or it begins or stops to
+    /// execute.
+    pub(super) fn book_power(&mut self, cpu: CpuId, now: SimTime) {
+        let at = self.frequency(cpu);
+        let class = usize::from(self.hardware.cpus[cpu.index()]);
+        let uw = self.hardware.classes[class]
+            .opps
+            .get(at)
+            .and_then(|opp| opp.uw);
+        let speed = &mut self.cpus[cpu];
+        let is_idle = speed.load == Load::Idle;
+        let power = &mut speed.power;
+        let span = now.as_nanos() - power.since;
+        power.since = now.as_nanos();
+        if power.spent.len() <= at {
+            power.spent.resize(at + 1, [0; 2]);
+        }
+        power.spent[at][usize::from(is_idle)] += span;
+        if !is_idle {
+            power.energy_fj += u128::from(uw.unwrap_or(0)) * u128::from(span);
+        }
+    }
+
+    /// `cpu` begins to idle.
+    pub(super) fn begin_idle(&mut self, cpu: CpuId, now: SimTime) {
+        self.cpus[cpu].power.idle_since = now.as_nanos();
+    }
+
+    /// `cpu` stops to idle.
+    pub(super) fn end_idle(&mut self, cpu: CpuId, now: SimTime) {
+        let energy = self.idle_energy(cpu, now);
+        self.cpus[cpu].power.energy_fj += energy;
+    }
+
+    fn idle_energy(&self, cpu: CpuId, now: SimTime) -> u128 {
+        let span = now.as_nanos() - self.cpus[cpu].power.idle_since;
+        idle_energy(self.hardware.class(cpu.0), span)
+    }
+
+    /// Energy of `cpu` up to `now`; everything up to then is booked.
+    pub(super) fn energy(&self, cpu: CpuId, now: SimTime) -> u128 {
+        let speed = &self.cpus[cpu];
+        let idle = match speed.load {
+            Load::Idle => self.idle_energy(cpu, now),
+            Load::Busy(_) => 0,
+        };
+        speed.power.energy_fj + idle
+    }
+
+    /// Time that a CPU needs to leave the state in which it has idled until `now`, picoseconds.
+    pub(super) fn exit_ps(&self, cpu: CpuId, now: SimTime) -> u64 {
+        let class = self.hardware.class(cpu.0);
+        let span = now.as_nanos() - self.cpus[cpu].power.idle_since.min(now.as_nanos());
+        let states = class.idle.iter().rev();
+        let mut entered = states.skip_while(|state| state.residency_ns > span);
+        entered.next().map_or(0, |state| state.exit_ns * 1_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_cpu_is_in_the_deepest_state_that_pays_off() {
+        let state = |residency_ns, uw| model::IdleState {
+            residency_ns,
+            exit_ns: 0,
+            uw,
+        };
+        let class = CpuClass {
+            idle: vec![state(0, 100), state(1_000, 7)],
+            ..CpuClass::plain("a".to_owned(), 1024)
+        };
+        assert_eq!(idle_energy(&class, 999), 99_900);
+        assert_eq!(idle_energy(&class, 1_000), 7_000);
+        assert_eq!(idle_energy(&CpuClass::plain("b".to_owned(), 1024), 5), 0);
+    }
+}
