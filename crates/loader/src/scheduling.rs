@@ -73,7 +73,10 @@ pub fn get_affinity(cx: &mut CallContext<'_>) -> Answer {
 pub fn getcpu(cx: &mut CallContext<'_>) -> Answer {
     let first = cx.thread().affinity.first().copied();
     let cpu = cx.kernel.cpu().or(first).unwrap_or(0);
-    let node = cpu / cx.state.settings.shown.machine.node_size();
+    let machine = &cx.state.settings.shown.machine;
+    let placed = machine.hardware.as_ref().and_then(|it| it.places.as_ref());
+    let told = placed.and_then(|it| it.node.get(usize::from(cpu)).copied());
+    let node = told.unwrap_or(cpu / machine.node_size());
     for (n, value) in [(0, cpu), (1, node)] {
         if cx.arg(n) != 0 {
             cx.write(cx.arg(n), &u32::from(value).to_le_bytes())?;

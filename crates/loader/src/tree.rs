@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 
 use folder::OwnFolder;
 use model::user_space::SchedExt;
-use model::{CAPACITY_ONE, CpuGroups, CpuId, CpuTimes, MachineSpec, Nanos, Places};
+use model::{CpuGroups, CpuId, CpuTimes, MachineSpec, Nanos, Places};
 use rustix::fs::AtFlags;
 
 use crate::anchor::Anchor;
+
+mod hardware;
 
 /// Facts of the simulated machine that programs can see.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +77,10 @@ impl FolderTree {
             tree.cpu(&shown.machine, &places, cpu)?;
         }
         tree.cpus(&shown.machine)?;
-        tree.nodes(&places)?;
+        tree.nodes(&shown.machine, &places)?;
+        if let Some(hardware) = &shown.machine.hardware {
+            tree.energy_model(hardware)?;
+        }
         tree.kernel(shown)?;
         tree.proc(&shown.machine, &places)?;
         for (path, _) in &shown.cgroups {
@@ -136,11 +141,8 @@ impl FolderTree {
         let siblings = group(&places.cores, cpu);
         let in_node = group(&places.nodes, cpu);
         self.line(&format!("{base}/online"), 1)?;
-        let hardware = machine.hardware.as_ref();
-        let capacity = hardware.map_or(CAPACITY_ONE, |it| it.class(cpu.0).told());
-        self.line(&format!("{base}/cpu_capacity"), capacity)?;
+        self.capacity(machine, cpu, &base)?;
         self.line(&format!("{base}/power/pm_qos_resume_latency_us"), 0)?;
-        self.line(&format!("{base}/acpi_cppc/highest_perf"), 100)?;
         let of_node = format!("sys/devices/system/node/node{node}");
         self.anchor.make_folders(Path::new(&of_node))?;
         for (target, link) in [
@@ -153,7 +155,7 @@ impl FolderTree {
         for (name, value) in [
             ("core_id", core.to_string()),
             ("physical_package_id", node.to_string()),
-            ("cluster_id", core.to_string()),
+            ("cluster_id", places.l2s.of(cpu).to_string()),
             ("die_id", "0".into()),
             ("thread_siblings_list", siblings.clone()),
             ("core_cpus_list", siblings.clone()),
@@ -162,33 +164,26 @@ impl FolderTree {
         ] {
             self.line(&format!("{base}/topology/{name}"), value)?;
         }
+        let hardware = machine.hardware.as_deref();
+        let l2 = hardware.map_or(0, |it| it.class(cpu.0).core_bytes >> 10);
+        let llc = usize::from(places.llcs.of(cpu));
+        let llc = hardware.and_then(|it| it.llc_bytes.get(llc)).map_or(0, |size| size >> 10);
+        let or = |size: u64, usual: u64| if size == 0 { usual } else { size };
         for (index, level, kind, size, shared) in [
-            (0, 1, "Data", "32K", &places.cores),
-            (1, 1, "Instruction", "32K", &places.cores),
-            (2, 2, "Unified", "1024K", &places.cores),
-            (3, 3, "Unified", "32768K", &places.llcs),
+            (0, 1, "Data", 32, &places.cores),
+            (1, 1, "Instruction", 32, &places.cores),
+            (2, 2, "Unified", or(l2, 1024), &places.l2s),
+            (3, 3, "Unified", or(llc, 32768), &places.llcs),
         ] {
             let base = format!("{base}/cache/index{index}");
             self.line(&format!("{base}/id"), shared.of(cpu))?;
             self.line(&format!("{base}/level"), level)?;
             self.line(&format!("{base}/type"), kind)?;
-            self.line(&format!("{base}/size"), size)?;
+            self.line(&format!("{base}/size"), format!("{size}K"))?;
             self.line(&format!("{base}/coherency_line_size"), 64)?;
             self.line(&format!("{base}/shared_cpu_list"), group(shared, cpu))?;
         }
-        for name in [
-            "base_frequency",
-            "cpuinfo_max_freq",
-            "cpuinfo_min_freq",
-            "scaling_max_freq",
-            "scaling_min_freq",
-            "scaling_cur_freq",
-        ] {
-            self.line(&format!("{base}/cpufreq/{name}"), KHZ)?;
-        }
-        self.line(&format!("{base}/cpufreq/cpuinfo_transition_latency"), 0)?;
-        self.line(&format!("{base}/cpufreq/scaling_governor"), "performance")?;
-        self.line(&format!("{base}/cpufreq/related_cpus"), cpu)
+        self.frequencies(machine, cpu, &base)
     }
 
     fn cpus(&self, machine: &MachineSpec) -> io::Result<()> {
@@ -208,16 +203,18 @@ impl FolderTree {
         self.line(&format!("{policy}/energy_performance_preference"), "performance")
     }
 
-    fn nodes(&self, places: &Places) -> io::Result<()> {
+    fn nodes(&self, machine: &MachineSpec, places: &Places) -> io::Result<()> {
         let base = "sys/devices/system/node";
         let nodes = places.nodes.count();
         for name in ["online", "possible", "has_cpu", "has_memory"] {
             self.line(&format!("{base}/{name}"), list(0, nodes))?;
         }
         for (node, cpus) in (0..nodes).zip(places.nodes.iter()) {
-            let distance: Vec<_> = (0..nodes)
-                .map(|other| if other == node { "10" } else { "20" })
-                .collect();
+            let hardware = machine.hardware.as_ref();
+            let told = hardware.and_then(|it| it.places.as_ref()?.distances.get(usize::from(node)));
+            let usual = |other| if other == node { 10 } else { 20 };
+            let distance = told.cloned().unwrap_or_else(|| (0..nodes).map(usual).collect());
+            let distance: Vec<_> = distance.iter().map(u16::to_string).collect();
             self.line(&format!("{base}/node{node}/cpulist"), ranges(cpus))?;
             self.line(&format!("{base}/node{node}/distance"), distance.join(" "))?;
         }
@@ -263,6 +260,9 @@ impl FolderTree {
         let mounts = "sysfs /sys sysfs rw 0 0\nproc /proc proc rw 0 0\n\
                       bpf /sys/fs/bpf bpf rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n\
                       tracefs /sys/kernel/tracing tracefs rw 0 0";
+        let has_debugfs = machine.hardware.as_ref().is_some_and(|it| it.sysfs.is_some());
+        let debugfs = if has_debugfs { "\ndebugfs /sys/kernel/debug debugfs rw 0 0" } else { "" };
+        let mounts = &format!("{mounts}{debugfs}");
         self.line("proc/mounts", mounts)?;
         self.line("proc/self/mounts", mounts)?;
         let info = "1 0 0:1 / / rw - ext4 none rw\n2 1 0:2 / /sys rw - sysfs sysfs rw\n\

@@ -77,6 +77,49 @@ fn a_program_finds_the_capacity_of_each_cpu() {
     assert_eq!((of(0), of(1)), ("400\n".into(), "1024\n".into()));
 }
 
+fn of_hardware(name: &str) -> FolderTree {
+    let hardware = model::Hardware::find(name).unwrap();
+    tree(hardware.placed_in(&MachineSpec::default()))
+}
+
+fn of_cpu(tree: &FolderTree, cpu: u16, file: &str) -> Option<String> {
+    let path = format!("sys/devices/system/cpu/cpu{cpu}/{file}");
+    let text = fs::read_to_string(tree.root().join(path)).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
+#[test]
+fn each_kind_of_computer_has_its_own_files() {
+    let arm = of_hardware("pixel6");
+    assert_eq!(of_cpu(&arm, 5, "cpu_capacity").as_deref(), Some("498"));
+    assert_eq!(of_cpu(&arm, 5, "acpi_cppc/highest_perf"), None);
+    assert_eq!(of_cpu(&arm, 5, "cpufreq/base_frequency"), None);
+    assert_eq!(of_cpu(&arm, 5, "cpufreq/related_cpus").as_deref(), Some("4-5"));
+    assert_eq!(of_cpu(&arm, 5, "cpufreq/cpuinfo_max_freq").as_deref(), Some("2253000"));
+    assert_eq!(of_cpu(&arm, 5, "cpufreq/scaling_governor").as_deref(), Some("schedutil"));
+    let model = "sys/kernel/debug/energy_model/cpu4";
+    assert_eq!(read(&arm, &format!("{model}/cpus")), "4-5\n");
+    assert_eq!(read(&arm, &format!("{model}/ps:2253000/power")), "599600\n");
+    assert!(read(&arm, "proc/mounts").contains("debugfs /sys/kernel/debug"));
+    // O10: without SMT these would be little, and programs before scx 2137 do not find them so.
+    let intel = of_hardware("i7-13700h");
+    assert_eq!(of_cpu(&intel, 12, "cpu_capacity"), None);
+    assert_eq!(of_cpu(&intel, 12, "cpufreq/cpuinfo_max_freq").as_deref(), Some("3700000"));
+    assert_eq!(of_cpu(&intel, 0, "cpufreq/cpuinfo_max_freq").as_deref(), Some("5000000"));
+    assert_eq!(of_cpu(&intel, 1, "topology/thread_siblings_list").as_deref(), Some("0-1"));
+    assert_eq!(of_cpu(&intel, 13, "topology/thread_siblings_list").as_deref(), Some("13"));
+    assert_eq!(of_cpu(&intel, 13, "cache/index2/shared_cpu_list").as_deref(), Some("12-15"));
+    assert!(!intel.root().join("sys/kernel/debug/energy_model").exists());
+    let amd = of_hardware("epyc-9654-2p");
+    assert_eq!(of_cpu(&amd, 7, "topology/core_cpus_list").as_deref(), Some("7,199"));
+    assert_eq!(read(&amd, "sys/devices/system/node/node1/distance"), "32 10\n");
+    let x3d = of_hardware("ryzen-7950x3d");
+    let rank = "cpufreq/amd_pstate_prefcore_ranking";
+    assert_eq!(of_cpu(&x3d, 0, rank).as_deref(), Some("166"));
+    assert_eq!(of_cpu(&x3d, 16, rank).as_deref(), Some("236"));
+    assert_eq!(of_cpu(&x3d, 0, "cache/index3/size").as_deref(), Some("98304K"));
+}
+
 #[test]
 fn a_group_that_is_no_block_is_listed_as_the_kernel_does() {
     let halves = [0, 1, 4, 5, 6, 9].map(CpuId);
