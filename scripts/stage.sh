@@ -55,8 +55,9 @@ put 644 policies/*.bpf.c policies/*.md $doc/examples/policies
 put 644 policies/lessons/*.bpf.c $doc/examples/policies/lessons
 put 644 workloads/*.toml $doc/examples/workloads
 put 644 profiles/*.toml $doc/examples/profiles
+put 644 hardware/*.toml $doc/examples/hardware
 put 644 dist/github/simulate.yml $doc/examples
-for folder in policies workloads profiles; do
+for folder in policies workloads profiles hardware; do
     ln -sfn examples/$folder "$root/$doc/$folder"
 done
 put 644 schemas/*.json share/runslice/schemas
