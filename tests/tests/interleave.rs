@@ -1,7 +1,11 @@
 //! CPUs that come in between while a policy's program runs on another one.
 
+use std::num::NonZeroUsize;
 use std::panic::catch_unwind;
 
+use ask::Services;
+use ask::hunt::{Hunt, Range};
+use ask::shrink::{Effort, shrink};
 use model::{ExitKind, Interleave, Nanos, Profile, Stall, Summary};
 use runslice_tests::run::Run;
 use sim::{Interleaved, Simulation};
@@ -127,6 +131,42 @@ fn code_that_takes_time_is_overtaken_without_any_stall() {
     let (_, summary, found) = run(&asked);
     assert!(found.stalls.is_empty());
     assert_eq!(summary.exit.kind, ExitKind::ErrorBpf, "{:?}", summary.exit);
+}
+
+fn hunt(policy: &str) -> Hunt {
+    let mut range = Range::default();
+    range.machine.interleave = seeded(1, 500);
+    Hunt {
+        policy: Run::new(policy, FOUR).spec().policy,
+        seed: 1,
+        properties: Vec::new(),
+        range,
+        against: None,
+    }
+}
+
+#[test]
+fn a_hunt_finds_the_race_and_leaves_one_or_two_stalls_of_it() {
+    let services = Services::default();
+    let open = hunt("slab-open");
+    let mut trials = (0..20).map(|number| open.trial(&services, number).unwrap());
+    let found = trials.find_map(|found| found).expect("a race");
+    let effort = Effort {
+        properties: &[],
+        jobs: NonZeroUsize::MIN,
+        is_late: &|| false,
+        tried: &|_| (),
+    };
+    let small = shrink(&services, found, effort).unwrap();
+    let Some(Interleave::At(stalls)) = &small.case.machine.interleave else {
+        panic!("{:?}", small.case.machine.interleave);
+    };
+    assert!((1..=2).contains(&stalls.len()), "{stalls:?}");
+    let again = small.case.spec(&services).unwrap();
+    assert_eq!(run(&again).1.exit.kind, ExitKind::ErrorBpf);
+    let locked = hunt("slab-locked");
+    let mut trials = (0..5).map(|number| locked.trial(&services, number).unwrap());
+    assert!(trials.all(|found| found.is_none()));
 }
 
 /// Policies, loads and seeds that end in a panic of the simulator or in an ejection.

@@ -6,6 +6,7 @@
 
 mod capsule;
 mod operations;
+mod stalls;
 mod tables;
 
 use std::num::NonZeroUsize;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use explain::why::{Fault, Finding};
-use model::{MachineSpec, Nanos, PolicySpec, SimTime};
+use model::{Interleave, MachineSpec, Nanos, PolicySpec, SimTime};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
@@ -57,6 +58,8 @@ pub struct Size {
     pub cpus: u16,
     /// When it ends at the latest.
     pub duration: Option<Nanos>,
+    /// Stalls by which CPUs come in between, if they are known one by one.
+    pub stalls: Option<usize>,
 }
 
 impl Case {
@@ -119,6 +122,10 @@ impl Case {
             operations,
             cpus: self.machine.cpus,
             duration: self.duration,
+            stalls: match &self.machine.interleave {
+                Some(Interleave::At(stalls)) => Some(stalls.len()),
+                _ => None,
+            },
         })
     }
 
@@ -141,12 +148,14 @@ impl std::fmt::Display for Size {
             operations,
             cpus,
             duration,
+            stalls,
         } = self;
-        let words = [
+        let mut words = vec![
             counted((*tasks).into(), "task"),
             counted(*operations as u64, "operation"),
             counted((*cpus).into(), "CPU"),
         ];
+        words.extend(stalls.map(|count| counted(count as u64, "stall")));
         write!(f, "{}", words.join(", "))?;
         match duration {
             Some(duration) => write!(f, ", {duration}"),
@@ -212,6 +221,7 @@ pub fn shrink(
             }
         }
     }
+    shrinker.name_stalls()?;
     let (case, finding) = shrinker.best.clone();
     Ok(Shrunk {
         case,
@@ -249,6 +259,19 @@ struct Shrinker<'a> {
 impl Shrinker<'_> {
     fn is_over(&self) -> bool {
         self.runs >= MOST_RUNS || (self.effort.is_late)()
+    }
+
+    /// Finds the few stalls that lead to the fault, when everything else is small: another load
+    /// reaches other accesses, and needs others.
+    fn name_stalls(&mut self) -> anyhow::Result<()> {
+        let named = stalls::named(&self.services, &self.best.0, violation::options());
+        if self.is_over() || !self.take_first(named.into_iter().collect())? {
+            return Ok(());
+        }
+        while !self.is_over() && self.take_first(stalls::fewer(&self.best.0))? {}
+        self.take_first(stalls::single(&self.best.0))?;
+        while !self.is_over() && self.take_first(stalls::shorter(&self.best.0))? {}
+        Ok(())
     }
 
     /// Goes on with the first of `cases` that shows the same fault, if there is one.
@@ -347,6 +370,10 @@ fn fewer_cpus(case: &Case) -> Vec<Case> {
 fn plainer_machine(case: &Case) -> Vec<Case> {
     let (usual, now) = (MachineSpec::default(), &case.machine);
     let plainer = [
+        MachineSpec {
+            interleave: None,
+            ..now.clone()
+        },
         MachineSpec {
             profile: usual.profile.clone(),
             ..now.clone()

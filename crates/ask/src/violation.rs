@@ -78,7 +78,7 @@ const WAITS: usize = 16;
 const BUDGET: u64 = 20_000_000_000;
 
 /// How runs are computed that are some of many.
-fn options() -> sim::Options {
+pub(crate) fn options() -> sim::Options {
     sim::Options {
         total_budget: Some(BUDGET),
         ..sim::Options::default()

@@ -1,7 +1,7 @@
 //! Which machines and loads the trials of a hunt have.
 
 use anyhow::Context as _;
-use model::{Kernel, MachineSpec, PolicySpec, Rng};
+use model::{Interleave, Kernel, MachineSpec, PolicySpec, Profile, Rng};
 use workload::generate;
 
 use crate::machine::MachineChange;
@@ -11,6 +11,8 @@ use crate::workload_arg::Written;
 
 /// Draws of kernels are apart from all others of a seed.
 const STREAM: u64 = 11 << 60;
+/// So are those of stalls.
+const BETWEEN: u64 = 13 << 60;
 /// One of so many trials is on any kernel; the others are on those that are tested most.
 const RARE: u64 = 4;
 
@@ -82,7 +84,12 @@ impl Range {
             },
             (None, None) => drawn,
         };
-        let machine = self.machine.change(services, &base)?;
+        let mut machine = self.machine.change(services, &base)?;
+        machine.interleave = between(machine.interleave, (seed, number));
+        if machine.interleave == Some(Interleave::Timed) && self.machine.profile.is_none() {
+            // Under the profile that most trials have nothing takes time.
+            machine.profile = Profile::shipped("default-v0").unwrap_or(machine.profile);
+        }
         let trial = generate::trial_on(seed, number, has_hotplug, machine);
         let (workload, scale, duration) = match &self.workload {
             Some((written, scale)) => (written.clone(), scale.clone(), None),
@@ -129,6 +136,22 @@ impl Range {
     }
 }
 
+/// When CPUs come in between in a trial: each has stalls of its own.
+fn between(asked: Option<Interleave>, (seed, number): (u64, u64)) -> Option<Interleave> {
+    Some(match asked? {
+        Interleave::Seeded {
+            seed: own,
+            every,
+            stall,
+        } => Interleave::Seeded {
+            seed: Rng::new(seed ^ own.rotate_left(32), BETWEEN + number).next_u64(),
+            every,
+            stall,
+        },
+        other => other,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +184,21 @@ mod tests {
             kernels.into_iter().collect::<Vec<_>>(),
             ["6.12", "6.18", "7.2"]
         );
+    }
+
+    #[test]
+    fn each_trial_has_stalls_of_its_own_and_the_same_ones_again() {
+        let services = Services::default();
+        let mut range = Range::default();
+        range.machine.interleave = Some("seed:1,every=9".parse().unwrap());
+        let between = |number| {
+            let case = range.case(&services, &policy(), (1, number, true)).unwrap();
+            case.machine.interleave.unwrap().to_string()
+        };
+        let seen: std::collections::BTreeSet<_> = (0..50).map(between).collect();
+        assert_eq!(seen.len(), 50);
+        assert_eq!(between(7), between(7));
+        assert!(between(7).contains("every=9"));
     }
 
     #[test]
