@@ -79,7 +79,15 @@ fn a_queue_that_still_grows_gets_no_verdict_in_any_form() {
         .replace('\n', " ");
     assert!(said.contains(grows), "{said}");
     // So do the waits of who answers, though they are short.
-    let goal = ["choose", "fifo", "mlfq", "-w", "over.toml", "--goal", "p99 wait"];
+    let goal = [
+        "choose",
+        "fifo",
+        "mlfq",
+        "-w",
+        "over.toml",
+        "--goal",
+        "p99 wait",
+    ];
     let said = command::said(env!("CARGO_BIN_EXE_runslice"), &folder.0, &goal, 6).0;
     assert!(said.replace('\n', " ").contains(grows), "{said}");
     let text = folder.said("sim fifo mlfq -w under.toml", 0);

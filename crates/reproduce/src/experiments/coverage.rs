@@ -13,7 +13,6 @@ struct CoverageRow {
     /// Place and content, for messages.
     name: String,
     statements: Vec<String>,
-    figures: Vec<String>,
     /// Experiments that rerun it; `None` if it is missing.
     experiments: Option<Vec<String>>,
     on_a_kernel: bool,
@@ -25,34 +24,25 @@ struct CoverageRow {
 struct Has {
     document: String,
     statements: BTreeSet<String>,
-    figures: BTreeSet<String>,
-}
-
-/// What stands between pairs of `mark`.
-fn between(text: &str, mark: char) -> Vec<String> {
-    let parts = text.split(mark).skip(1).step_by(2);
-    parts.map(str::to_owned).collect()
 }
 
 /// The row of a table's line below a document's heading.
 fn row(document: &str, line: &str) -> Result<CoverageRow, String> {
     let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-    let [place, what, statements, figures, command] = cells[..] else {
-        return Err(format!("{} cells instead of 5: {line}", cells.len()));
+    let [place, what, statements, command] = cells[..] else {
+        return Err(format!("{} cells instead of 4: {line}", cells.len()));
     };
     let name = format!("{place}: {what}");
     let mut row = CoverageRow {
         document: document.to_owned(),
         statements: statements.split_whitespace().map(str::to_owned).collect(),
-        figures: between(figures, '"'),
         experiments: None,
         on_a_kernel: false,
         ours: false,
         name,
     };
     if let Some(reason) = command.strip_prefix("missing: ") {
-        let empty = row.statements.is_empty() && row.figures.is_empty();
-        return if empty && reason.split_whitespace().count() >= 3 {
+        return if row.statements.is_empty() && reason.split_whitespace().count() >= 3 {
             Ok(row)
         } else {
             Err(format!(
@@ -133,22 +123,16 @@ fn faults(
             }
         }
         let mine = |name: &&String| all.contains_key(name.as_str());
-        for (list, is_figure) in [(&row.statements, false), (&row.figures, true)] {
-            for it in list {
-                let of = experiments.iter().filter(mine).find(|name| {
-                    let has = &all[name.as_str()];
-                    [&has.statements, &has.figures][usize::from(is_figure)].contains(it)
-                });
-                match of {
-                    Some(name) => drop(said.insert((name, it))),
-                    None => faults.push(format!("{}: its experiments lack `{it}`", row.name)),
-                }
+        for it in &row.statements {
+            let mut of = experiments.iter().filter(mine);
+            match of.find(|name| all[name.as_str()].statements.contains(it)) {
+                Some(name) => drop(said.insert((name, it))),
+                None => faults.push(format!("{}: its experiments lack `{it}`", row.name)),
             }
         }
     }
     for (name, has) in all {
-        let parts = has.statements.iter().chain(&has.figures);
-        for part in parts.map(String::as_str).chain([""]) {
+        for part in has.statements.iter().map(String::as_str).chain([""]) {
             if !said.contains(&(name, part)) {
                 faults.push(format!("no row has `{part}` of `{name}`"));
             }
@@ -163,11 +147,9 @@ fn all(files: &Files) -> BTreeMap<&str, Has> {
         let text = files.get(&format!("{name}/experiment.toml"))?;
         let draft: Draft = toml::from_str(text).expect("the experiment is read elsewhere, too");
         let ids = draft.statement.iter().map(|it| it.id.get_ref().clone());
-        let titles = draft.figure.iter().map(|it| it.title.clone());
         let has = Has {
             document: draft.experiment.document.get_ref().clone(),
             statements: ids.collect(),
-            figures: titles.collect(),
         };
         Some((name, has))
     };
@@ -175,7 +157,7 @@ fn all(files: &Files) -> BTreeMap<&str, Has> {
 }
 
 #[test]
-fn the_table_of_coverage_has_every_experiment_statement_and_figure() {
+fn the_table_of_coverage_has_every_experiment_and_statement() {
     let files = Files::embedded();
     let readme = files.get("README.md").unwrap();
     let (rows, counted) = table(readme).unwrap();
@@ -193,8 +175,7 @@ fn the_table_of_coverage_has_every_experiment_statement_and_figure() {
 #[test]
 fn what_is_wrong_with_a_table_of_coverage_is_found() {
     let experiment = "[experiment]\ndocument = \"002\"\ntitle = \"t\"\nsource = \"s\"\n\
-                      [[statement]]\nid = \"C1\"\n\
-                      [[figure]]\ntitle = \"f\"\nplace = \"p\"\nruns = \"r\"\n";
+                      [[statement]]\nid = \"C1\"\n";
     let files = Files::of_texts(&[("002-x/experiment.toml", experiment)]);
     let ours = BTreeSet::from(["C7".to_owned()]);
     let said = |rows: &str, count: &str| {
@@ -204,17 +185,16 @@ fn what_is_wrong_with_a_table_of_coverage_is_found() {
             Err(wrong) => wrong,
         }
     };
-    let good = "| Table I | w | C1 | \"f\" | `002-x` |\n";
+    let good = "| Table I | w | C1 | `002-x` |\n";
     let one = "Of 1 rows, 0 are missing.";
     assert_eq!(said(good, one), "");
     for (from, to, words) in [
         ("C1", "", "no row has `C1` of `002-x`"),
         ("C1", "C1 C2", "its experiments lack `C2`"),
         ("C1", "C1 C7", "no document says `C7`"),
-        ("\"f\"", "\"g\"", "no row has `f` of `002-x`"),
         ("002-x", "002-y", "no experiment `002-y`"),
         ("002-x`", "002-x` in guests", "`002-x` has no vm.toml"),
-        ("| w", "", "4 cells instead of 5"),
+        ("| w", "", "3 cells instead of 4"),
         ("`002-x`", "later", "neither experiments nor missing"),
         ("`002-x`", "missing: it is hard to do", "but not empty"),
         (
@@ -231,7 +211,7 @@ fn what_is_wrong_with_a_table_of_coverage_is_found() {
         let wrong = said(&good.replace(from, to), one);
         assert!(wrong.contains(words), "{wrong}");
     }
-    let more = format!("{good}| Table II | w |  |  | missing: nobody knows why |\n");
+    let more = format!("{good}| Table II | w |  | missing: nobody knows why |\n");
     assert_eq!(said(&more, "Of 2 rows, 1 are missing."), "");
     let wrong = said(&more, one);
     assert!(

@@ -21,7 +21,10 @@ pub const GROUPS: &[(&str, &[&str])] = &[
             "sim", "sweep", "list", "build", "check", "bundle", "convert",
         ],
     ),
-    ("Explain", &["explain", "hunt", "cases", "diff", "trace", "gate"]),
+    (
+        "Explain",
+        &["explain", "hunt", "cases", "diff", "trace", "gate"],
+    ),
     (
         "Compare and choose",
         &[

@@ -480,10 +480,7 @@ fn what_is_wrong_is_said_with_its_line() {
             "line 1: statistics of version 99 are unknown; [3, 4, 5, 7, 9, 10, 11, 12, 14, 15, 16, \
              17] are read",
         ),
-        (
-            "version 15\n",
-            "line 1: the file ends before the timestamp",
-        ),
+        ("version 15\n", "line 1: the file ends before the timestamp"),
         (
             "version 15\ntimestamp x\n",
             "line 2: `timestamp x` where `timestamp N` must stand",

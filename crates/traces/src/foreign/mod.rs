@@ -204,18 +204,7 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         ..tasks.findings.clone()
     };
     if !has_switch {
-        let records = findings.records;
-        return Err(match no_cpu.filter(|_| records == 0) {
-            Some(cpu) => Error::Cpus {
-                cpu,
-                records: findings.damaged,
-            },
-            None if findings.damaged > 0 => Error::Damaged {
-                records: findings.damaged,
-                line: findings.damaged_line,
-            },
-            None => Error::NoSwitches { records },
-        });
+        return Err(without_switches(&findings, no_cpu));
     }
     let cpus = tasks.cpus().clamp(1, usize::from(u16::MAX));
     let cpus = u16::try_from(cpus).expect("clamped");
@@ -255,6 +244,22 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         snapshot,
         findings,
     })
+}
+
+/// Why nothing can be made of a trace without a switch; `no_cpu` is a CPU that none can have.
+fn without_switches(findings: &Findings, no_cpu: Option<u32>) -> Error {
+    let (records, damaged) = (findings.records, findings.damaged);
+    match no_cpu.filter(|_| records == 0) {
+        Some(cpu) => Error::Cpus {
+            cpu,
+            records: damaged,
+        },
+        None if damaged > 0 => Error::Damaged {
+            records: damaged,
+            line: findings.damaged_line,
+        },
+        None => Error::NoSwitches { records },
+    }
 }
 
 impl Named {
