@@ -17,7 +17,7 @@ pub(super) fn fault_of(exit: &Exit) -> Fault {
     let has = |words: &str| message.contains(words);
     match () {
         () if exit.fault.is_some() => stopped(message),
-        () if message.starts_with("ops.") && has("() failed (") => Fault::InitFailed,
+        () if has("() failed (") => Fault::InitFailed,
         () if has("not allowed for") || has("cannot move migration disabled") => {
             Fault::CpuNotAllowed
         }

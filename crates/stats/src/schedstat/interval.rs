@@ -350,8 +350,8 @@ impl Interval {
         }
     }
 
-    /// CPUs whose times cannot be: since the boot tasks ran, or a task waited on average, for longer
-    /// than the machine has been up. Counters of 32 bits have wrapped, or went below 0.
+    /// CPUs whose times cannot be: since the boot tasks ran, or a task waited on average, for
+    /// longer than the machine has been up. Counters of 32 bits have wrapped, or went below 0.
     pub fn beyond(&self, hz: u32) -> impl Iterator<Item = u32> {
         let cpus = self.cpus.iter();
         let beyond = cpus.filter(move |cpu| self.is_beyond(cpu, 1, hz));

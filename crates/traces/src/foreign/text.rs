@@ -25,8 +25,8 @@ const HEAD: usize = 512;
 const NEWLINES: u32 = 30;
 
 /// Whether these bytes are text: no other format begins with a line of a trace. A name may have any
-/// byte but NUL, so text may have control characters behind such a line. NULs are damage, and binary
-/// formats may hold the text of a trace: then the first line decides.
+/// byte but NUL, so text may have control characters behind such a line. NULs are damage, and
+/// binary formats may hold the text of a trace: then the first line decides.
 pub fn is_text(begin: &[u8]) -> bool {
     let is_plain = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\t' | b'\n' | b'\r');
     let is_plain = !begin.is_empty() && begin.iter().all(is_plain);
