@@ -15,6 +15,9 @@ pub use words::{matches, wait_limit};
 /// Nanoseconds of a second.
 const SECOND: f64 = 1e9;
 
+/// Femtojoules of a millijoule.
+const MILLIJOULE: f64 = 1e12;
+
 /// One number of a run that is to become better.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Goal {
@@ -45,6 +48,11 @@ pub enum Goal {
     },
     /// Share of the machine's CPU time.
     Cpu {
+        /// Of which tasks.
+        whose: Whose,
+    },
+    /// Energy in millijoules, of the machine, or while these tasks executed.
+    Energy {
         /// Of which tasks.
         whose: Whose,
     },
@@ -195,6 +203,7 @@ impl fmt::Display for Goal {
             }
             Self::Cpu { whose } => write!(f, "cpu{}", whose.suffix()),
             Self::End { whose } => write!(f, "time{}", whose.suffix()),
+            Self::Energy { whose } => write!(f, "energy{}", whose.suffix()),
         }
     }
 }
@@ -250,6 +259,7 @@ impl Goal {
             Self::Time { .. } | Self::End { .. } => Measure::Nanos,
             Self::Late { .. } | Self::Cpu { .. } => Measure::Millionths,
             Self::Work { .. } => Measure::Rate,
+            Self::Energy { .. } => Measure::Count,
         }
     }
 
@@ -258,7 +268,7 @@ impl Goal {
     pub const fn better(&self) -> Better {
         match self {
             Self::Time { better, .. } => *better,
-            Self::Late { .. } | Self::End { .. } => Better::Lower,
+            Self::Late { .. } | Self::End { .. } | Self::Energy { .. } => Better::Lower,
             Self::Work { .. } | Self::Cpu { .. } => Better::Higher,
         }
     }
@@ -300,6 +310,16 @@ impl Goal {
                 let its = report.groups.iter().filter(|it| whose.holds(&it.name));
                 Some(its.map(|it| it.share.0 as f64).sum())
             }
+            Self::Energy { whose } => {
+                let is_meant = |name: &String| match whose {
+                    Whose::All => name.is_empty(),
+                    Whose::Groups(_) => !name.is_empty() && whose.holds(name),
+                };
+                let its = report.energy_fj.iter().filter(|(name, _)| is_meant(name));
+                let joules: Vec<u128> = its.map(|(_, energy)| *energy).collect();
+                let millijoules = joules.iter().sum::<u128>() as f64 / MILLIJOULE;
+                (!joules.is_empty()).then_some(millijoules)
+            }
             Self::End { whose: Whose::All } => Some(report.machine.elapsed.get() as f64),
             // `Goal::end` knows it.
             Self::End { .. } => None,
@@ -336,6 +356,7 @@ impl Goal {
             | Self::Late { whose, .. }
             | Self::Work { whose, .. }
             | Self::Cpu { whose }
+            | Self::Energy { whose }
             | Self::End { whose } => whose.holds(name),
         }
     }
@@ -368,7 +389,9 @@ impl Goal {
                 let mut its = report.deadlines.iter();
                 return its.any(|it| it.grows && is_it(&it.name) && whose.holds(&it.group));
             }
-            Self::Work { .. } | Self::Cpu { .. } | Self::End { .. } => return false,
+            Self::Work { .. } | Self::Cpu { .. } | Self::End { .. } | Self::Energy { .. } => {
+                return false;
+            }
         };
         match spans {
             Spans::Wait | Spans::Delay => match whose {
@@ -441,8 +464,15 @@ impl Goal {
             | Self::Late { whose, .. }
             | Self::Work { whose, .. }
             | Self::Cpu { whose }
+            | Self::Energy { whose }
             | Self::End { whose } => whose,
         };
+        if matches!(self, Self::Energy { .. }) && report.energy_fj.is_empty() {
+            return Err(Advised::new(
+                format!("`{self}`: the power of this machine's CPUs is not known"),
+                "give --hardware with powers, such as pixel6 (docs/hardware.md)",
+            ));
+        }
         if let Whose::Groups(name) = whose
             && !groups().any(|group| whose.holds(group))
         {

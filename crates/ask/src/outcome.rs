@@ -38,6 +38,8 @@ impl Outcome {
     pub fn of(spec: &RunSpec, metrics: &Metrics, mut summary: Summary) -> Self {
         summary.notes.extend(no_baseline(spec));
         let mut report = metrics.report();
+        report.energy_fj = energies(&summary);
+        summary.notes.extend(free_threads(&report));
         let mut families = if report.groups.len() > ROWS {
             metrics.families(&family)
         } else {
@@ -54,6 +56,35 @@ impl Outcome {
             compared: None,
         }
     }
+}
+
+/// What is to be said of threads of cores that do not slow each other down, if both had a task for
+/// more than a hundredth of the time in which tasks ran.
+fn free_threads(report: &Report) -> Option<String> {
+    let run: u128 = report
+        .cpus
+        .iter()
+        .map(|cpu| u128::from(cpu.run.get()))
+        .sum();
+    let both = u128::from(report.siblings_busy.get());
+    (both * 100 > run).then(|| {
+        format!(
+            "threads of a core do not slow each other down here; both were busy for {} % of the \
+             time (--smt-share typical)",
+            both * 100 / run.max(1)
+        )
+    })
+}
+
+/// Energy by group, and of all under the empty name.
+fn energies(summary: &Summary) -> Vec<(String, u128)> {
+    let Some(hardware) = summary.hardware.as_ref().filter(|it| it.has_energy) else {
+        return Vec::new();
+    };
+    let all = (String::new(), hardware.total().energy_fj);
+    let groups = hardware.groups.iter();
+    let groups = groups.map(|(name, used)| (name.clone(), used.energy_fj));
+    std::iter::once(all).chain(groups).collect()
 }
 
 /// Outlines of Linux's own schedulers, which know no capacities.

@@ -25,6 +25,7 @@ mod metrics;
 mod random_runs;
 mod report;
 pub mod schedstat;
+mod siblings;
 mod tails;
 
 pub use blocks::{Block, BlockLengths, Blocks, Half, Spans, TaskFamily};

@@ -357,6 +357,15 @@ pub struct Report {
     /// were open at the end are left out.
     #[serde(skip)]
     pub wait_p999: Option<Nanos>,
+    /// Energy in femtojoules, of each group while its tasks executed and, under the empty name, of
+    /// all; empty where no powers are known. Events do not tell it: whoever has the run's summary
+    /// fills it in.
+    #[serde(skip)]
+    pub energy_fj: Vec<(String, u128)>,
+    /// CPU time in which the other thread of the core had a task, too, where that slows nobody
+    /// down; else zero.
+    #[serde(skip)]
+    pub siblings_busy: Nanos,
 }
 
 #[expect(clippy::ref_option, reason = "serde fixes the signature")]

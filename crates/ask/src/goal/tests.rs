@@ -203,3 +203,21 @@ fn the_goals_that_a_load_states_are_goals() {
     assert_eq!(of("machine.elapsed_ns"), is("time"));
     assert_eq!(of("counter.cc.compiled.total"), None);
 }
+
+#[test]
+fn energy_is_that_of_the_machine_or_of_the_groups_that_are_meant() {
+    let metrics = Metrics::new();
+    let mut report = metrics.report();
+    let goal: Goal = "energy".parse().expect("a goal");
+    assert_eq!(goal.to_string(), "energy");
+    let said = goal.check(&report).unwrap_err();
+    assert!(said.to_string().contains("power"), "{said}");
+    report.energy_fj = vec![
+        (String::new(), 7_000_000_000_000),
+        ("web-1".to_owned(), 2_000_000_000_000),
+        ("web-2".to_owned(), 500_000_000_000),
+    ];
+    assert_eq!(goal.value(&metrics, &report), Some(7.0));
+    let web: Goal = "energy of web".parse().expect("a goal");
+    assert_eq!(web.value(&metrics, &report), Some(2.5));
+}

@@ -8,7 +8,7 @@ use stats::compare::Better;
 use super::{Goal, Spans, Stat, Whose};
 
 /// What a goal can be about.
-const QUANTITIES: [&str; 10] = [
+const QUANTITIES: [&str; 11] = [
     "wait",
     "delay",
     "slice",
@@ -19,12 +19,13 @@ const QUANTITIES: [&str; 10] = [
     "throughput",
     "cpu",
     "time",
+    "energy",
 ];
 
 /// How goals are written, for messages.
 const FORMS: &str = "write `p99 wait of GROUP` (p50, p90, p99, p99.9, max or mean of wait, delay, \
                      slice, sleep or `span NAME`), `late DEADLINE of GROUP`, `work COUNTER of \
-                     GROUP`, `throughput`, `cpu of GROUP` or `time of GROUP`";
+                     GROUP`, `throughput`, `cpu of GROUP`, `time of GROUP` or `energy` (--hardware)";
 
 impl FromStr for Goal {
     type Err = Advised;
@@ -72,6 +73,7 @@ impl FromStr for Goal {
             },
             ["cpu"] => Self::Cpu { whose },
             ["time"] => Self::End { whose },
+            ["energy"] => Self::Energy { whose },
             [
                 quantity @ ("wait" | "delay" | "slice" | "sleep" | "span"),
                 ..,

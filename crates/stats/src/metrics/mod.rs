@@ -14,6 +14,7 @@ use model::{
 };
 
 use crate::ledger::{CpuLedger, Portion};
+use crate::siblings::Siblings;
 use crate::{GroupReport, Histogram, Report, Tails};
 use queues::Queues;
 use tasks::{Group, InPhase, LifeState, TaskMetrics, Wait};
@@ -76,6 +77,8 @@ struct MeasuredRun {
     /// Who has begun which span.
     begun: BTreeSet<(u32, TaskId)>,
     has_every_turn: bool,
+    /// Cores whose threads do not slow each other down.
+    siblings: Option<Box<Siblings>>,
     /// Set when the run is over.
     end: Option<SimTime>,
 }
@@ -200,6 +203,7 @@ impl MeasuredRun {
             roots: 0,
             begun: BTreeSet::new(),
             has_every_turn,
+            siblings: Siblings::of(header),
             end: None,
         }
     }
@@ -394,6 +398,10 @@ impl MeasuredRun {
         let prev = ledger.task();
         ledger.switch(event.task, overhead);
         self.queues.settle(now);
+        if let Some(siblings) = &mut self.siblings {
+            let is_busy = (prev.is_some(), event.task != TaskId::NONE);
+            siblings.switched(cpu, is_busy, now);
+        }
         if let Some(prev) = prev {
             self.switched_out(prev, portion, (state, now));
         }

@@ -35,6 +35,10 @@ impl MeasuredRun {
             nice: self.nice_reports(),
             tasks: self.task_reports(),
             wait_p999: delay(&self.whole()).quantile(999),
+            energy_fj: Vec::new(),
+            siblings_busy: self.siblings.as_ref().map_or(Nanos::ZERO, |siblings| {
+                siblings.both(self.end.unwrap_or(SimTime::ZERO))
+            }),
         }
     }
 
