@@ -43,10 +43,6 @@ struct bpf_dynptr {
 	u64 __opaque[2];
 };
 
-struct bpf_res_spin_lock {
-	u32 val;
-};
-
 struct bpf_wq {
 	u64 __opaque[2];
 };
@@ -76,8 +72,6 @@ extern int bpf_iter_bits_new(struct bpf_iter_bits *it, const u64 *words,
 			     u32 nr_words) KERNEL_FUNCTION;
 extern int *bpf_iter_bits_next(struct bpf_iter_bits *it) KERNEL_FUNCTION;
 extern void bpf_iter_bits_destroy(struct bpf_iter_bits *it) KERNEL_FUNCTION;
-extern int bpf_res_spin_lock(struct bpf_res_spin_lock *lock) KERNEL_FUNCTION;
-extern void bpf_res_spin_unlock(struct bpf_res_spin_lock *lock) KERNEL_FUNCTION;
 
 typedef __u8 uint8_t;
 typedef __u16 uint16_t;

@@ -7,6 +7,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Nesting {
     pub(crate) spin_locks: u32,
+    pub(crate) resilient_locks: u32,
     pub(crate) rcu: u32,
     pub(crate) preemption: u32,
     pub(crate) interrupts: u32,
@@ -18,21 +19,32 @@ impl Nesting {
     pub(crate) fn sections(self) -> u64 {
         let Self {
             spin_locks,
+            resilient_locks,
             rcu,
             preemption,
             interrupts,
             iterators,
         } = self;
-        [spin_locks, rcu, preemption, interrupts, iterators]
-            .map(u64::from)
-            .iter()
-            .sum()
+        let all = [
+            spin_locks,
+            resilient_locks,
+            rcu,
+            preemption,
+            interrupts,
+            iterators,
+        ];
+        all.map(u64::from).iter().sum()
     }
 
     /// What a program that began with `before` has not released.
     pub(crate) fn excess_over(self, before: Self) -> Option<String> {
         let kinds = [
             (self.spin_locks, before.spin_locks, "a spin lock"),
+            (
+                self.resilient_locks,
+                before.resilient_locks,
+                "a resilient spin lock",
+            ),
             (self.rcu, before.rcu, "the RCU read lock"),
             (self.preemption, before.preemption, "disabled preemption"),
             (self.interrupts, before.interrupts, "disabled interrupts"),

@@ -1,6 +1,7 @@
 //! Locks and critical sections: they exclude nobody here, but they must be balanced.
 
 use super::line::{Line, deliver};
+use crate::Errno;
 use crate::Instance;
 use crate::frame::{FRAME_BYTES, MAX_FRAMES};
 use crate::host::{CallCtx, Host};
@@ -8,10 +9,12 @@ use crate::nesting::Nesting;
 use crate::progress::Progress;
 use crate::stop::Stop;
 
-pub(super) fn table<H: Host>() -> [Line<H>; 8] {
+pub(super) fn table<H: Host>() -> [Line<H>; 10] {
     lines![
         ("bpf_spin_lock", "", spin_lock),
         ("bpf_spin_unlock", "", spin_unlock),
+        ("bpf_res_spin_lock", "s32(ptr)", resilient_lock),
+        ("bpf_res_spin_unlock", "void(ptr)", resilient_unlock),
         ("bpf_rcu_read_lock", "void()", rcu_read_lock),
         ("bpf_rcu_read_unlock", "void()", rcu_read_unlock),
         ("bpf_preempt_disable", "void()", preempt_disable),
@@ -55,16 +58,57 @@ fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<
         ctx.host.wait_for_spin_lock(ctx.vm, lock);
     }
     enter(ctx.vm, |held| &mut held.spin_locks);
-    ctx.vm.stack.locked_at = (ctx.vm.retired(), ctx.vm.charged());
+    begin_holding(ctx.vm);
     Ok(0)
 }
 
 fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
     leave(ctx.vm, |held| &mut held.spin_locks, "a spin lock")?;
+    end_holding(ctx, lock);
+    Ok(0)
+}
+
+/// Takes a lock that tells of a deadlock: several may be held, each once. What the lock itself says
+/// is whether it is held.
+///
+/// Source: `bpf_res_spin_lock()` in kernel/bpf/rqspinlock.c, kernel 7.3.
+fn resilient_lock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
+    if ctx.vm.memory.load_u32(lock) != 0 {
+        return Ok(u64::from(Errno::EDEADLK.to_r0() as u32));
+    }
+    deliver(ctx.vm, lock, &1_u32.to_le_bytes())?;
+    if ctx.vm.stack.progress.nesting.resilient_locks == 0 {
+        begin_holding(ctx.vm);
+    }
+    enter(ctx.vm, |held| &mut held.resilient_locks);
+    Ok(0)
+}
+
+fn resilient_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
+    let what = "a resilient spin lock";
+    if ctx.vm.memory.load_u32(lock) == 0 {
+        return Err(Stop::Refused(format!(
+            "{what} was released and is not held"
+        )));
+    }
+    deliver(ctx.vm, lock, &0_u32.to_le_bytes())?;
+    leave(ctx.vm, |held| &mut held.resilient_locks, what)?;
+    if ctx.vm.stack.progress.nesting.resilient_locks == 0 {
+        end_holding(ctx, lock);
+    }
+    Ok(0)
+}
+
+/// From now on a lock is held.
+fn begin_holding<H: Host>(vm: &mut Instance<H>) {
+    vm.stack.locked_at = (vm.retired(), vm.charged());
+}
+
+/// The host hears how long `lock` was held.
+fn end_holding<H: Host>(ctx: &mut CallCtx<'_, H>, lock: u64) {
     let (retired, charged) = ctx.vm.stack.locked_at;
     let (instructions, more) = (ctx.vm.retired() - retired, ctx.vm.charged() - charged);
     ctx.host.spin_lock_held(lock, instructions, more);
-    Ok(0)
 }
 
 fn rcu_read_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {

@@ -659,3 +659,46 @@ fn sections_without_interrupts_nest_and_end_in_reverse_order() {
     assert!(left.ends_with("left disabled interrupts"), "{left}");
     assert_eq!(run(0), Ok(0), "nothing is left of the failures");
 }
+
+#[test]
+fn a_resilient_lock_is_held_once_and_beside_others() {
+    let names = [
+        ("bpf_res_spin_lock", "s32(ptr)"),
+        ("bpf_res_spin_unlock", "void(ptr)"),
+    ];
+    let (lock, unlock) = (0, 1);
+    let on = |register: u8, function: i32| [copy(1, register), call(function)];
+    let begin = [load(6, 1, 0), load(7, 1, 8)];
+    let end = [mov(0, 0), EXIT];
+    let object = SceneObject::default()
+        .function(&[
+            &begin,
+            &on(6, lock),
+            &on(7, lock),
+            &on(7, unlock),
+            &on(6, unlock),
+            &end,
+        ])
+        .function(&[
+            &begin,
+            &on(6, lock),
+            &on(6, lock),
+            &[copy(8, 0)],
+            &on(6, unlock),
+            &[copy(0, 8), EXIT],
+        ])
+        .function(&[&begin, &on(6, unlock), &end])
+        .function(&[&begin, &on(7, lock), &end]);
+    let mut calls = Calls::of(&names, object);
+    let locks = [(); 2].map(|()| calls.buffer(&[0; 8]));
+    let mut run = |function| {
+        let result = calls.vm.call_program(function, &locks, &mut calls.host);
+        result.map_err(|fault| fault.stop.to_string())
+    };
+    assert_eq!(run(0), Ok(0));
+    assert_eq!(run(1).map(|it| it as u32 as i32), Ok(-Errno::EDEADLK.0));
+    let wrong = run(2).unwrap_err();
+    assert!(wrong.ends_with("was released and is not held"), "{wrong}");
+    let left = run(3).unwrap_err();
+    assert!(left.ends_with("left a resilient spin lock"), "{left}");
+}

@@ -152,6 +152,10 @@ VOID(bpf_iter_css_destroy, struct bpf_iter_css *it)
 GIVES(int, bpf_iter_num_new, struct bpf_iter_num *it, int start, int end)
 GIVES(int *, bpf_iter_num_next, struct bpf_iter_num *it)
 VOID(bpf_iter_num_destroy, struct bpf_iter_num *it)
+#if SIMULATED_KERNEL >= 6016
+GIVES(int, bpf_res_spin_lock, struct bpf_res_spin_lock *lock)
+VOID(bpf_res_spin_unlock, struct bpf_res_spin_lock *lock)
+#endif
 VOID(bpf_rcu_read_lock, void)
 VOID(bpf_rcu_read_unlock, void)
 VOID(bpf_preempt_disable, void)

@@ -419,6 +419,10 @@ struct bpf_spin_lock {
 	u32 val;
 };
 
+struct bpf_res_spin_lock {
+	u32 val;
+};
+
 struct bpf_rb_root {
 	u64 __opaque[2];
 };
