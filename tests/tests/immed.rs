@@ -104,3 +104,42 @@ fn older_kernels_know_neither_the_flag_of_inserts_nor_that_of_the_table() {
     assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
     assert_eq!(counted(&summary, "SCX_EV_REENQ_IMMED"), 0);
 }
+
+#[test]
+fn tasks_of_a_policys_queue_are_offered_again() {
+    for kernel in KERNELS {
+        let (taker, summary) = run_on(kernel, "reoffers", 3, &[]);
+        let kind = summary.exit.kind;
+        assert_eq!(kind, ExitKind::Unreg, "{kernel:?}: {:?}", summary.exit);
+        let switches = |it: &&model::Event| it.kind == EventKind::Switch;
+        let turns = taker.events.iter().filter(switches).count();
+        assert!(turns > 100, "{kernel:?}: {turns} turns");
+    }
+}
+
+#[test]
+fn only_queues_that_are_there_are_gone_through_again() {
+    for (set, message) in [
+        (("queue", "77"), "non-existent DSQ 0x4d"),
+        (
+            ("queue", "0x8000000000000001"),
+            "DSQ 0x8000000000000001 not allowed for reenq",
+        ),
+        (("flags", "2"), "invalid SCX_REENQ flags 0x2"),
+    ] {
+        let exit = run_on(Kernel::V7_3, "reoffers", 3, &[set]).1.exit;
+        assert_eq!(exit.message, message);
+    }
+}
+
+#[test]
+fn a_policy_that_never_takes_what_is_offered_ends() {
+    for kernel in KERNELS {
+        let exit = run_on(kernel, "reoffers", 3, &[("insists", "1")]).1.exit;
+        assert!(exit.kind.is_error(), "{kernel:?}: {exit:?}");
+        let counts = exit
+            .message
+            .ends_with("] reenqueued 257 times without running");
+        assert!(counts || kernel < Kernel::V7_3, "{}", exit.message);
+    }
+}

@@ -1,9 +1,11 @@
-//! What the policy wants of other CPUs' local queues, whose locks cannot be taken where it asks. It
-//! is done a little later.
+//! What the policy wants of queues whose locks cannot be taken where it asks. It is done a little
+//! later.
 
 use std::collections::VecDeque;
 
 use model::{CpuId, PerCpu, TaskId};
+
+use crate::dsq::DsqIndex;
 
 /// Which tasks of a local queue are offered again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +23,7 @@ pub(crate) enum Reoffer {
 #[derive(Clone)]
 pub(crate) struct Deferred {
     cpus: PerCpu<Waiting>,
-    /// How many inserts wait, and CPUs whose tasks are to be offered again.
+    /// How many inserts wait, and queues whose tasks are to be offered again.
     count: u32,
 }
 
@@ -31,6 +33,8 @@ struct Waiting {
     inserts: VecDeque<TaskId>,
     /// Which tasks of the local queue are to be offered to the policy again (6.19).
     reoffer: Reoffer,
+    /// Queues of the policy's whose tasks are to be offered again (7.1).
+    queues: VecDeque<DsqIndex>,
 }
 
 impl Deferred {
@@ -86,5 +90,33 @@ impl Deferred {
         let asked = std::mem::take(&mut self.cpus[cpu].reoffer);
         self.count -= u32::from(asked != Reoffer::Nothing);
         asked
+    }
+
+    /// `cpu` is to offer the tasks of `queue` again.
+    pub fn reoffer_queue(&mut self, cpu: CpuId, queue: DsqIndex) {
+        let queues = &mut self.cpus[cpu].queues;
+        if !queues.contains(&queue) {
+            queues.push_back(queue);
+            self.count += 1;
+        }
+    }
+
+    /// Takes the next queue whose tasks `cpu` is to offer again.
+    pub fn take_queue(&mut self, cpu: CpuId) -> Option<DsqIndex> {
+        let queue = self.cpus[cpu].queues.pop_front()?;
+        self.count -= 1;
+        Some(queue)
+    }
+
+    /// `queue` is no more.
+    pub fn forget_queue(&mut self, queue: DsqIndex) {
+        if !self.any() {
+            return;
+        }
+        for waiting in self.cpus.iter_mut() {
+            let before = waiting.queues.len();
+            waiting.queues.retain(|&other| other != queue);
+            self.count -= (before - waiting.queues.len()) as u32;
+        }
     }
 }

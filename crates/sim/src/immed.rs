@@ -16,7 +16,7 @@ use crate::task::{Class, Reenqueued};
 
 /// `SCX_REENQ_LOCAL_MAX_REPEAT`, since 7.3 `SCX_REENQ_MAX_REPEAT`: how often tasks come back
 /// without anybody having run before the policy is ejected.
-pub(crate) const MOST_REPEATS: u32 = 256;
+const MOST_REPEATS: u32 = 256;
 
 impl Machine {
     /// The flags with which an insert into the queue `dsq_id` is made; `None` after an error.

@@ -1,11 +1,11 @@
 //! What only `ops.dispatch` and `ops.cpu_release` may do.
 
-use bpf::Stop;
-use model::CpuId;
+use model::{CpuId, TaskId};
 
 use super::{Ctx, Line, Return, TASK_BYTES, changed, note_place, s32};
 use crate::cpu::Todo;
 use crate::deferred::Reoffer;
+use crate::dsq::DsqIndex;
 use crate::flags::{dsq, kf};
 use crate::machine::{Machine, Vm};
 use crate::task::{Class, Reenqueued};
@@ -96,27 +96,59 @@ fn reenqueue_soon(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
     Ok(0)
 }
 
-/// From 7.1 on, for any queue; only local ones are modelled.
-fn dsq_reenq(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
+/// From 7.1 on, for any queue but the global ones. A queue of the policy's is gone through by the
+/// CPU that executes this.
+///
+/// Source: `scx_bpf_dsq_reenq()` and `schedule_dsq_reenq()`, kernel 7.3.
+fn dsq_reenq(ctx: &mut Ctx<'_>, [id, flags, ..]: [u64; 5]) -> Return {
     let machine = &mut *ctx.host;
-    let target = (id & dsq::CPU_MASK) as u32;
+    if flags & !REENQ_ANY != 0 {
+        machine.error(format!("invalid SCX_REENQ flags 0x{flags:x}"));
+        return Ok(0);
+    }
+    let (caller, cpu) = (machine.caller(), machine.turn.exec);
+    if machine.bypassing != 0 && machine.is_bypassed_by(caller) {
+        return Ok(0);
+    }
     match id {
-        dsq::LOCAL => machine.reoffer_later(machine.turn.exec, Reoffer::All),
-        on if on & dsq::LOCAL_ON == dsq::LOCAL_ON && machine.has_cpu(i64::from(target)) => {
-            machine.reoffer_later(CpuId(target as u16), Reoffer::All);
+        dsq::LOCAL => machine.reoffer_later(cpu, Reoffer::All),
+        on if on & dsq::LOCAL_ON == dsq::LOCAL_ON => {
+            let number = (on & dsq::CPU_MASK) as u32 as i32;
+            match machine.cpu_meant(number.into()) {
+                Some(cpu) => machine.reoffer_later(cpu, Reoffer::All),
+                None => machine.error(format!(
+                    "invalid CPU {number} in SCX_DSQ_LOCAL_ON dispatch verdict"
+                )),
+            }
         }
-        other => {
-            let what = "scx_bpf_dsq_reenq() is modelled for local queues only";
-            return Err(Stop::Refused(format!("{what}, not for 0x{other:x}")));
+        builtin if builtin & dsq::BUILTIN != 0 => {
+            machine.error(format!("DSQ 0x{builtin:x} not allowed for reenq"));
         }
+        user => match machine.dsqs.user(caller, user) {
+            Some(queue) => machine.reoffer_queue_later(cpu, queue),
+            None => machine.error(format!("non-existent DSQ 0x{user:x}")),
+        },
     }
     Ok(0)
 }
+
+/// `SCX_REENQ_ANY`: all tasks, as without flags.
+const REENQ_ANY: u64 = 1;
 
 impl Machine {
     /// Offers tasks of the local queue of `cpu` again when its interrupt comes.
     pub(crate) fn reoffer_later(&mut self, cpu: CpuId, which: Reoffer) {
         self.deferred.reoffer(cpu, which);
+        self.do_deferred_soon(cpu);
+    }
+
+    /// The same with all tasks of a queue of the policy's.
+    fn reoffer_queue_later(&mut self, cpu: CpuId, queue: DsqIndex) {
+        self.deferred.reoffer_queue(cpu, queue);
+        self.do_deferred_soon(cpu);
+    }
+
+    fn do_deferred_soon(&mut self, cpu: CpuId) {
         if !self.cpus[cpu].balances {
             self.cpus[cpu].todo.add(Todo::DEFERRED);
             self.poke(cpu);
@@ -125,6 +157,35 @@ impl Machine {
 
     /// Carries out what [`Machine::reoffer_later`] asked for, and what is asked for meanwhile.
     pub(crate) fn reenqueue_deferred(&mut self, vm: &mut Vm, cpu: CpuId) {
+        self.reenqueue_locals(vm, cpu);
+        while let Some(queue) = self.deferred.take_queue(cpu) {
+            self.reenqueue_queue(vm, queue);
+            // A policy that asks again whenever a task is offered does not go on for ever here.
+            self.check_moment(vm, cpu);
+            if self.is_halted() {
+                return;
+            }
+        }
+    }
+
+    /// Offers all tasks of a queue to the policy again. One that comes back is not taken twice.
+    ///
+    /// Source: `reenq_user()`, kernel 7.3.
+    fn reenqueue_queue(&mut self, vm: &mut Vm, queue: DsqIndex) {
+        let tasks: Vec<TaskId> = self.dsqs.tasks(queue).collect();
+        for id in tasks {
+            // What was offered before may have changed the queue, or ended the policy.
+            let waits = self.task(id).dsq == Some(queue);
+            if !waits || self.bypasses(id) {
+                continue;
+            }
+            self.leave_dsq(id);
+            self.tell_removed(id, false);
+            self.enqueue_again(vm, id, Reenqueued::Kfunc);
+        }
+    }
+
+    fn reenqueue_locals(&mut self, vm: &mut Vm, cpu: CpuId) {
         let mut repeats = 0;
         loop {
             let which = self.deferred.take_reoffer(cpu);

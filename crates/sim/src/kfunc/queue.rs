@@ -80,6 +80,7 @@ fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
         let len = machine.dsqs.len(dsq);
         if len == 0 {
             machine.tell_queue(dsq, false);
+            machine.deferred.forget_queue(dsq);
             machine.dsqs.destroy(caller, dsq);
         } else {
             machine.error(format!(
