@@ -7,6 +7,7 @@ use bpf::{Memory, Pages};
 use model::{CpuId, Op, TaskId};
 
 use crate::cid::{CidTable, TOPO_WORDS};
+use crate::cids::{ArenaMasks, Cids};
 use crate::flags::errno;
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
@@ -17,23 +18,6 @@ use crate::task::ScxState;
 const HEAD_BYTES: u64 = 16;
 /// Pages by which the kernel's part of an arena grows at least (`SCX_ARENA_GROW_PAGES`).
 const GROW_PAGES: u64 = 4;
-
-/// Topological numbers and masks of the policy that is attached. Only this module changes it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cids {
-    table: Option<Box<CidTable>>,
-    /// Programs find the numbers: `ops.init_cids()` has ended.
-    is_visible: bool,
-    masks: Option<ArenaMasks>,
-}
-
-/// Where the kernel's own masks lie in the policy's arena.
-#[derive(Clone, Debug)]
-struct ArenaMasks {
-    /// One for each CPU: what it tells a callback lies there until it tells the next one.
-    scratch: Vec<u64>,
-    online: u64,
-}
 
 /// The part of an arena that the kernel gives out piece by piece.
 #[derive(Default)]
@@ -63,25 +47,6 @@ fn words_of(cpus: u16) -> u32 {
 
 fn bytes_of(cpus: u16) -> u64 {
     HEAD_BYTES + 8 * u64::from(words_of(cpus))
-}
-
-impl Cids {
-    /// The numbers, as programs find them.
-    #[inline]
-    pub fn visible(&self) -> Option<&CidTable> {
-        self.table.as_deref().filter(|_| self.is_visible)
-    }
-
-    /// The numbers while they may still be replaced.
-    pub fn being_made(&mut self) -> Option<&mut CidTable> {
-        self.table.as_deref_mut().filter(|_| !self.is_visible)
-    }
-
-    /// Guest address of the mask of CPUs that are online; `None` before `ops.init()`, and of a
-    /// policy in cpu form.
-    pub fn online_mask(&self) -> Option<u64> {
-        Some(self.masks.as_ref()?.online)
-    }
 }
 
 impl Machine {
@@ -141,10 +106,7 @@ impl Machine {
     pub(crate) fn give_cids(&mut self, vm: &mut Vm) -> bool {
         let size = self.scheds.root.ops.shard_size();
         let table = CidTable::new(self.idle.topology(), size);
-        self.cids = Cids {
-            table: Some(Box::new(table)),
-            ..Cids::default()
-        };
+        self.cids = Cids::new(table);
         if self.is_cid_form() {
             let result = self.call(
                 vm,
@@ -162,7 +124,7 @@ impl Machine {
                 self.error(format!("ops.init_cids() failed ({error})"));
             }
         }
-        self.cids.is_visible = true;
+        self.cids.show();
         if self.is_cid_form() && self.alloc_masks(vm).is_none() {
             self.error(format!("scx_root_enable() failed ({})", errno::ENOMEM));
         }
@@ -178,21 +140,16 @@ impl Machine {
         let cpus = 0..self.spec.cpus;
         let scratch: Option<Vec<u64>> = cpus.map(|_| pool.alloc(memory, bytes)).collect();
         let (scratch, online) = (scratch?, pool.alloc(memory, bytes)?);
-        for cpus in self.cids.table.as_ref()?.shard_sizes() {
+        for cpus in self.cids.table()?.shard_sizes() {
             pool.alloc(memory, bytes_of(cpus))?;
         }
-        self.cids.masks = Some(ArenaMasks { scratch, online });
+        self.cids.place(ArenaMasks { scratch, online });
         let none = Mask::empty(self.spec.cpus);
         for cpu in (0..self.spec.cpus).map(CpuId) {
-            self.write_cmask(memory, self.scratch_of(cpu)?, &none);
+            self.write_cmask(memory, self.cids.scratch(cpu)?, &none);
         }
         self.show_online(memory);
         Some(())
-    }
-
-    fn scratch_of(&self, cpu: CpuId) -> Option<u64> {
-        let masks = self.cids.masks.as_ref()?;
-        masks.scratch.get(cpu.index()).copied()
     }
 
     /// Writes which CPUs are online where a policy in cid form reads it.
@@ -205,7 +162,7 @@ impl Machine {
     /// Writes a whole mask. Its header is written anew, because the policy can change it; where
     /// the policy has freed the page, nothing is written.
     fn write_cmask(&self, memory: &mut Memory, at: u64, mask: &Mask) {
-        let Some(table) = &self.cids.table else {
+        let Some(table) = self.cids.table() else {
             return;
         };
         let bytes = bytes_of(self.spec.cpus);
@@ -224,7 +181,7 @@ impl Machine {
     /// Writes the CPUs that `id` may use into the arena. What a callback is told of that place: the
     /// low 32 bits of its address.
     fn told_cmask(&mut self, vm: &mut Vm, id: TaskId) -> u64 {
-        let Some(at) = self.scratch_of(self.turn.exec) else {
+        let Some(at) = self.cids.scratch(self.turn.exec) else {
             return 0;
         };
         let mask = self.masks.get(self.task(id).cpus);

@@ -19,6 +19,7 @@ mod change;
 mod checkpoint;
 mod cid;
 mod cid_form;
+mod cids;
 mod clock;
 mod context;
 pub mod costs;

@@ -17,7 +17,7 @@ use model::{
 use crate::attach::Scheduler;
 use crate::cause::{Decisions, Told};
 use crate::cgroup::Cgroups;
-use crate::cid_form::Cids;
+use crate::cids::Cids;
 use crate::context::Contexts;
 use crate::cpu::{Cpu, Curr, Kicks, Mode, Occupant, Todo, class_on};
 use crate::deadline::Deadlines;

@@ -1,0 +1,71 @@
+//! The topological numbers of the policy that is attached, and the kernel's masks in its arena.
+
+use model::CpuId;
+
+use crate::cid::CidTable;
+
+/// What [`crate::cid_form`] has made; it alone changes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cids {
+    table: Option<Box<CidTable>>,
+    /// Programs find the numbers: `ops.init_cids()` has ended.
+    is_visible: bool,
+    masks: Option<ArenaMasks>,
+}
+
+/// Guest addresses of the kernel's masks.
+#[derive(Clone, Debug)]
+pub(crate) struct ArenaMasks {
+    /// One for each CPU: what it tells a callback lies there until it tells the next one.
+    pub scratch: Vec<u64>,
+    /// The CPUs that are online.
+    pub online: u64,
+}
+
+impl Cids {
+    /// Numbers that may still be replaced, and that programs do not find.
+    pub fn new(table: CidTable) -> Self {
+        Self {
+            table: Some(Box::new(table)),
+            ..Self::default()
+        }
+    }
+
+    /// The numbers are final.
+    pub const fn show(&mut self) {
+        self.is_visible = true;
+    }
+
+    /// The masks have their places.
+    pub fn place(&mut self, masks: ArenaMasks) {
+        self.masks = Some(masks);
+    }
+
+    /// The numbers.
+    pub fn table(&self) -> Option<&CidTable> {
+        self.table.as_deref()
+    }
+
+    /// The numbers, as programs find them.
+    #[inline]
+    pub fn visible(&self) -> Option<&CidTable> {
+        self.table.as_deref().filter(|_| self.is_visible)
+    }
+
+    /// The numbers while they may still be replaced.
+    pub fn being_made(&mut self) -> Option<&mut CidTable> {
+        self.table.as_deref_mut().filter(|_| !self.is_visible)
+    }
+
+    /// Guest address of the mask of CPUs that are online; `None` before `ops.init()`, and of a
+    /// policy in cpu form.
+    pub fn online_mask(&self) -> Option<u64> {
+        Some(self.masks.as_ref()?.online)
+    }
+
+    /// Guest address of the mask in which `cpu` tells something.
+    pub fn scratch(&self, cpu: CpuId) -> Option<u64> {
+        let masks = self.masks.as_ref()?;
+        masks.scratch.get(cpu.index()).copied()
+    }
+}
