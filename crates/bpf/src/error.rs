@@ -206,6 +206,7 @@ impl Advice for StructOpsProblem {
     fn advice(&self) -> Option<String> {
         let advice = match self {
             Self::NoType => "compile with -g",
+            Self::UnknownType(_) => "use a newer kernel",
             Self::AbsentMember => "leave it unset or use a newer kernel",
             _ => return None,
         };

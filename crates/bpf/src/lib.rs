@@ -59,6 +59,7 @@ mod timer;
 #[cfg(not(target_family = "wasm"))]
 #[expect(unsafe_code, reason = "what a call has is moved from stack to stack")]
 mod turns;
+mod uncast;
 mod variables;
 mod verify;
 
@@ -91,4 +92,5 @@ pub use reached::Reached;
 pub use stop::{Fault, Stop};
 pub use target::{Kconfig, Target, TargetField};
 pub use turns::Turns;
+pub use uncast::UncastAccess;
 pub use verify::Violation;

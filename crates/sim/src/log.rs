@@ -70,6 +70,21 @@ impl Machine {
                 "{more} more instructions used pages of the arena that are not allocated"
             ));
         }
+        self.note_uncast(vm);
+    }
+
+    /// Notes instructions that a kernel's verifier refuses, and which are executed here.
+    fn note_uncast(&mut self, vm: &Vm) {
+        let found = vm.image().uncast_accesses();
+        for access in found.iter().take(MOST_FAULTS) {
+            self.note(format!(
+                "a kernel refuses this program: {access}; clang 22 makes the cast"
+            ));
+        }
+        let more = found.len().saturating_sub(MOST_FAULTS);
+        if more > 0 {
+            self.note(format!("{more} more instructions lack the cast"));
+        }
     }
 
     /// What has been printed and noted so far, for a run that ends before it begins: the last

@@ -273,7 +273,20 @@ fn write_verdict(
     list(to, &lacks, |count| {
         format!("kernel {kernel}: {count} missing")
     })?;
-    if ends.is_empty() && lacks.is_empty() {
+    let uncast = image.uncast_accesses();
+    let uncast: Vec<String> = uncast.iter().map(ToString::to_string).collect();
+    list(to, &uncast, |count| {
+        format!(
+            "kernel {kernel}: its verifier refuses {count} of its instructions: they lack the \
+             cast that clang 22 makes"
+        )
+    })?;
+    if !uncast.is_empty() && ends.is_empty() && lacks.is_empty() {
+        writeln!(
+            to,
+            "\nkernel {kernel}: a simulated run is possible, a real one is not"
+        )?;
+    } else if ends.is_empty() && lacks.is_empty() {
         writeln!(
             to,
             "\nkernel {kernel}: nothing missing; the verifier was not asked{}",
@@ -282,7 +295,7 @@ fn write_verdict(
     } else {
         writeln!(to, "\nkernel {kernel}: no run of it would last")?;
     }
-    Ok(ends.is_empty() && lacks.is_empty())
+    Ok(ends.is_empty() && lacks.is_empty() && uncast.is_empty())
 }
 
 /// Writes what there is below a line that says how many it is.
