@@ -160,7 +160,7 @@ impl Speeds {
             (Some(smt), Load::Busy(other)) => smt.of(mem, other),
             _ => return alone,
         };
-        (alone * share >> 10).max(1)
+        ((alone * share) >> 10).max(1)
     }
 
     /// Bytes of the core's own cache of `cpu` and of its last-level cache; 0: the profile's.
@@ -252,7 +252,7 @@ impl Machine {
     /// Source: `dl_scaled_delta_exec()`, kernel 6.18, without reclaiming.
     pub(crate) fn scaled_by_speed(&self, cpu: CpuId, delta: u64) -> u64 {
         self.speeds.as_ref().map_or(delta, |speeds| {
-            (u128::from(delta) * u128::from(speeds.cpus[cpu].base) >> 20) as u64
+            ((u128::from(delta) * u128::from(speeds.cpus[cpu].base)) >> 20) as u64
         })
     }
 

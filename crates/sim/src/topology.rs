@@ -86,7 +86,10 @@ impl Topology {
 
     /// The CPUs of `cpu`'s core that are online.
     pub fn online_core(&self, cpu: CpuId) -> Mask {
-        self.online_of(self.core(cpu))
+        let mut mask = Mask::empty(self.cpus);
+        let online = self.core(cpu).filter(|&it| self.online.has(it));
+        online.for_each(|it| mask.insert(it));
+        mask
     }
 
     /// CPUs that share a last-level cache with `cpu`, and are online.

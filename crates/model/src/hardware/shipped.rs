@@ -103,7 +103,7 @@ mod tests {
     fn what_the_kernel_tells_of_capacities_depends_on_the_computer() {
         let told = |name| {
             let hardware = Hardware::find(name).expect("it is there");
-            let told: Vec<_> = hardware.classes.iter().map(|it| it.told()).collect();
+            let told: Vec<_> = hardware.classes.iter().map(crate::CpuClass::told).collect();
             (hardware.is_told_apart(), told)
         };
         assert_eq!(told("pixel6"), (true, vec![160, 498, 1024]));
