@@ -179,7 +179,7 @@ ARRAY(last_loads, struct loads, NR_CPUS_MAX);
 /* No more tasks are moved in one go; the source has no limit. */
 #define PULLS_MAX 64
 
-/* What `cpu` has to do: tasks that wait and the one that runs. */
+/* What `cpu` has to do: tasks that wait and the one that runs, whatever its class. */
 static u32 load_of(s32 cpu)
 {
 	struct cpu_queue *cq = cpu_queue(cpu);
@@ -187,7 +187,7 @@ static u32 load_of(s32 cpu)
 
 	if (waiting < 0 || !cq)
 		return 0;
-	return waiting + (cq->prio != NO_PRIO || (cq->offline && waiting));
+	return waiting + (cq->prio != NO_PRIO || (waiting && (cq->offline || is_outranked(cpu))));
 }
 
 struct found {

@@ -240,6 +240,47 @@ static __always_inline bool leaves_with_cpu(struct task_struct *p, s32 cpu, u64 
 }
 
 /*
+ * Tells an idle CPU that a task waits in the queue of `cpu`. 2.6 lets every
+ * idle CPU look each millisecond; here the busy CPU's tick does it, so that a
+ * machine without waiting tasks stays asleep (but see `idle_ns`). A CPU that a
+ * higher class has gives us no tick: who comes to it calls, and who waits there
+ * when it is taken is called for. Looks at a few tasks, because the first may be
+ * bound to this CPU.
+ */
+#define WAITING_EXAMINED 8
+
+static void call_idle_cpu(s32 cpu)
+{
+	struct task_struct *p;
+	u32 examined = 0;
+	s32 idle;
+
+	for_each_queued(it, p, cpu, 0) {
+		if (++examined > WAITING_EXAMINED)
+			break;
+		if (p->nr_cpus_allowed == 1 || p->migration_disabled)
+			continue;
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (idle >= 0)
+			kick(idle, SCX_KICK_IDLE);
+		break;
+	}
+}
+
+/* Better than this are real-time and deadline tasks (MAX_RT_PRIO, 6.18). */
+#define RT_PRIO_END 100
+
+/* Whether a higher class has `cpu`, where none of ours runs. Kernels before 6.18 do not tell. */
+static bool is_outranked(s32 cpu)
+{
+	struct task_struct *curr = NULL;
+
+	if (exists(scx_bpf_cpu_curr))
+		curr = scx_bpf_cpu_curr(cpu);
+	return curr && curr->prio < RT_PRIO_END;
+}
+
+/*
  * A kernel chooses among our tasks before it looks whether a higher class wants
  * the CPU: the chosen one then waits in the CPU's own queue, and comes to run
  * without another choice. Whoever arrives meanwhile finds nobody to compare with,
@@ -252,8 +293,11 @@ static __always_inline bool leaves_with_cpu(struct task_struct *p, s32 cpu, u64 
  */
 static __always_inline void note_arrival(struct cpu_queue *cq, bool comes)
 {
-	if (comes && cq->prio == NO_PRIO)
-		cq->unseen = true;
+	if (!comes || cq->prio != NO_PRIO)
+		return;
+	cq->unseen = true;
+	if (nr_calling_cpus > 1 && is_outranked(cq->cpu))
+		call_idle_cpu(cq->cpu);
 }
 
 /* In `running`: whether somebody came behind the choice that brought the task here. */
@@ -372,32 +416,6 @@ static __always_inline u64 choice_ns(struct cpu_queue *cq)
 	return cq->guard.seen_ns;
 }
 
-/*
- * Tells an idle CPU that a task waits in the queue of `cpu`. 2.6 lets every
- * idle CPU look each millisecond; here the busy CPU's tick does it, so that a
- * machine without waiting tasks stays asleep (but see `idle_ns`). Looks at a
- * few tasks, because the first may be bound to this CPU.
- */
-#define WAITING_EXAMINED 8
-
-static void call_idle_cpu(s32 cpu)
-{
-	struct task_struct *p;
-	u32 examined = 0;
-	s32 idle;
-
-	for_each_queued(it, p, cpu, 0) {
-		if (++examined > WAITING_EXAMINED)
-			break;
-		if (p->nr_cpus_allowed == 1 || p->migration_disabled)
-			continue;
-		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-		if (idle >= 0)
-			kick(idle, SCX_KICK_IDLE);
-		break;
-	}
-}
-
 /* In `tick`, at its end: sends the CPU to `dispatch` where something is due there. */
 static __always_inline void look_around(struct task_struct *p, struct cpu_queue *cq, u64 now,
 					bool balance_is_due)
@@ -490,6 +508,13 @@ void OP(percpu_cpu_offline, s32 cpu)
 		hand_over(i, cpu);
 }
 
+/* A higher class takes a CPU from one of our tasks: others that wait there need another. */
+void OP(percpu_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	if (nr_calling_cpus > 1)
+		call_idle_cpu(cpu);
+}
+
 void OP(percpu_exit, struct scx_exit_info *info)
 {
 	report_exit(info);
@@ -502,6 +527,7 @@ void OP(percpu_exit, struct scx_exit_info *info)
 #define PERCPU_OPS								\
 	.cpu_online	= (void *)percpu_cpu_online,				\
 	.cpu_offline	= (void *)percpu_cpu_offline,				\
+	.cpu_release	= (void *)percpu_cpu_release,				\
 	.exit		= (void *)percpu_exit,					\
 	.flags		= SCX_OPS_ENQ_EXITING
 

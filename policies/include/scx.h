@@ -242,6 +242,7 @@ __kfunc const struct cpumask *scx_bpf_get_online_cpumask(void);
 __kfunc void scx_bpf_put_cpumask(const struct cpumask *cpumask);
 __kfunc void scx_bpf_cpuperf_set(s32 cpu, u32 perf);
 __kfunc struct rq *scx_bpf_locked_rq(void);
+__kfunc struct task_struct *scx_bpf_cpu_curr(s32 cpu);
 __kfunc bool scx_bpf_task_running(const struct task_struct *p);
 __kfunc s32 scx_bpf_task_cpu(const struct task_struct *p);
 __kfunc struct cgroup *scx_bpf_task_cgroup(struct task_struct *p);
