@@ -121,6 +121,24 @@ fn no_random_load_makes_a_sound_policy_look_faulty() {
     assert!(accused.is_empty(), "{}", accused.join("\n"));
 }
 
+/// A real-time task takes a CPU for good, another CPU goes offline, and tasks wait behind both. A
+/// balancer that leaves the real-time task out of its count leaves them there; one that counts it
+/// shares what is left, and no class above is its fault.
+#[test]
+fn nobody_blames_a_balancer_for_the_cpu_that_a_real_time_task_has() {
+    for name in ["o1", "mlfq", "staircase5"] {
+        let hunt = Hunt {
+            policy: policy(name),
+            seed: 1,
+            properties: Vec::new(),
+            range: Range::default(),
+            against: None,
+        };
+        let found = hunt.trial(&Services::default(), 1).expect("it runs");
+        assert!(found.is_none(), "{name}: {:?}", found.map(|it| it.1));
+    }
+}
+
 /// Who waits for long beside an order that nobody promised is told, and nobody is at fault.
 #[test]
 fn a_share_is_a_fault_only_of_a_policy_that_declares_it() {

@@ -115,11 +115,17 @@ impl Judge<'_> {
     }
 
     /// The CPUs that `task` may use and that serve its queue, or all that it may use where nobody
-    /// has served that: a policy may part its CPUs.
+    /// has served that: a policy may part its CPUs. A balancer that takes from it now and then does
+    /// not serve it, unless it promises shares or leaves a CPU idle.
     fn serving(&self, task: TaskId) -> Vec<CpuId> {
         let usable = self.state.usable(task);
         let queue = self.state.entry(task).map(|(queue, _)| queue);
-        let serves = |cpu: &CpuId| queue.is_some_and(|queue| queue.takers.contains(cpu));
+        let has_no_shares = self.right.is_some_and(|right| !right.has_shares());
+        let is_parted = has_no_shares && !self.state.has_idle(task);
+        let serves = |cpu: &CpuId| {
+            let queue = queue.filter(|queue| queue.takers.contains_key(cpu));
+            queue.is_some_and(|queue| !is_parted || queue.is_served_by(*cpu))
+        };
         let serving: Vec<_> = usable.iter().copied().filter(serves).collect();
         if serving.is_empty() { usable } else { serving }
     }

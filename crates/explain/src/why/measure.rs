@@ -185,7 +185,7 @@ fn idling(state: &State, cpu: CpuId, id: TaskId) -> Idling {
     let serves = match State::kind_of(queue.id) {
         Kind::Local(own) => own == cpu,
         Kind::Global => true,
-        Kind::Policy => queue.takers.contains(&cpu),
+        Kind::Policy => queue.takers.contains_key(&cpu),
     };
     match asked {
         None => Idling::Unasked,

@@ -1,6 +1,6 @@
 //! A dispatch queue, and what was decided about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::{CpuId, Nanos, SimTime};
 
@@ -23,8 +23,8 @@ pub(super) struct Queue {
     pub unserved: SimTime,
     /// The longest such time that has ended.
     pub longest_pause: Nanos,
-    /// CPUs that have ever taken a task out of it.
-    pub takers: BTreeSet<CpuId>,
+    /// CPUs that have ever taken a task out of it, and how many.
+    pub takers: BTreeMap<CpuId, u64>,
     /// By CPU: the last `dispatch` that looked at it and ended without work.
     pub skipped: BTreeMap<CpuId, Deed>,
     /// The tasks in it, by the number of their entry.
@@ -44,7 +44,7 @@ impl Queue {
             readers: BTreeMap::new(),
             unserved: SimTime::ZERO,
             longest_pause: Nanos::ZERO,
-            takers: BTreeSet::new(),
+            takers: BTreeMap::new(),
             skipped: BTreeMap::new(),
             tasks: BTreeMap::new(),
         }
@@ -79,6 +79,15 @@ impl Queue {
         since.map(|(cpu, (_, look))| (*cpu, *look))
     }
 
+    /// Whether `cpu` takes tasks out of it, and no more seldom than a balancer does: not fewer than
+    /// one for so many that another CPU takes.
+    pub fn is_served_by(&self, cpu: CpuId) -> bool {
+        const SELDOM: u64 = 8;
+        let most = self.takers.values().max().copied().unwrap_or(0);
+        let takes = self.takers.get(&cpu);
+        takes.is_some_and(|takes| takes.saturating_mul(SELDOM) >= most)
+    }
+
     /// Whether `cpu` has ever looked at it.
     pub fn is_read_by(&self, cpu: CpuId) -> bool {
         self.readers.contains_key(&cpu)
@@ -102,4 +111,20 @@ pub(super) enum Kind {
     Local(CpuId),
     Global,
     Policy,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_balancer_serves_no_queue_of_another_cpu() {
+        let mut queue = Queue::new(7);
+        assert!(!queue.is_served_by(CpuId(0)));
+        queue.takers.insert(CpuId(0), 4_000);
+        queue.takers.insert(CpuId(1), 499);
+        queue.takers.insert(CpuId(2), 500);
+        let served = [0, 1, 2, 3].map(|cpu| queue.is_served_by(CpuId(cpu)));
+        assert_eq!(served, [true, false, true, false]);
+    }
 }

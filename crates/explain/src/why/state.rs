@@ -689,7 +689,7 @@ impl State {
             queue.look(deed, takes);
             if takes {
                 queue.chosen = (how == Looked::Move).then_some(deed);
-                queue.takers.insert(deed.cpu);
+                *queue.takers.entry(deed.cpu).or_default() += 1;
                 queue.longest_pause = queue.longest_pause.max(queue.pause(deed.time));
                 queue.unserved = deed.time;
             }
