@@ -168,6 +168,15 @@ pub(crate) struct Parts {
     pub tally: bool,
 }
 
+/// What only machines have whose CPUs differ, or come in between each other's callbacks.
+fn extras(spec: &MachineSpec, idle: &Idle) -> (Option<Box<Speeds>>, Option<Box<Interleaving>>) {
+    let hardware = spec.hardware.as_deref();
+    let speeds = hardware.map(|it| Box::new(Speeds::new(it, idle.topology(), spec.cpus)));
+    let interleave = spec.interleave.as_ref();
+    let interleaving = interleave.map(|it| Box::new(Interleaving::new(it, spec.cpus)));
+    (speeds, interleaving)
+}
+
 impl Machine {
     /// A machine at time zero: all CPUs idle, no tasks, no policy attached.
     pub(crate) fn new(parts: Parts) -> Self {
@@ -185,15 +194,12 @@ impl Machine {
         } = parts;
         let (cpus, costs) = (spec.cpus, spec.profile.costs());
         let idle = Idle::new(&spec, &ops);
-        let hardware = spec.hardware.as_deref();
-        let speeds = hardware.map(|it| Box::new(Speeds::new(it, idle.topology(), cpus)));
+        let (speeds, interleaving) = extras(&spec, &idle);
         let decisions = Decisions::new(wants);
         let are_noted = wants.has(EventKind::Callback)
             || wants.has(EventKind::Insert)
             || costs.is_some() && decisions.listens
             || tally;
-        let interleaving = spec.interleave.as_ref();
-        let interleaving = interleaving.map(|it| Box::new(Interleaving::new(it, cpus)));
         Self {
             locks: Locks::new(costs, cpus, interleaving.is_some()),
             ledger: Ledger::new(costs.copied()),

@@ -11,7 +11,7 @@ use crate::machine::{Machine, Vm};
 /// `CSS_ONLINE` of `cgroup_subsys_state.flags` (kernel 6.18, include/linux/cgroup-defs.h).
 const CSS_ONLINE: u32 = 2;
 
-/// `cpu_cgrp_id` of `enum cgroup_subsys_id` (kernel 7.3, include/linux/cgroup_subsys.h).
+/// `cpu_cgrp_id` of `enum cgroup_subsys_id` (kernel 7.3, `include/linux/cgroup_subsys.h`).
 const CPU: u64 = 1;
 
 /// Where the objects of one cgroup are.
