@@ -24,7 +24,8 @@
 /* Words that a mask of so many cids has, wherever it begins. */
 #define CMASK_NR_WORDS(nr_cids) ((u32)(((u64)(nr_cids) + 63) / 64 + 1))
 
-typedef struct scx_cmask __arena ___cmask;
+/* No name of a type: a loader would look for that type in the kernel. */
+#define ___cmask struct scx_cmask __arena
 
 static __always_inline bool __cmask_contains(u32 cid, const ___cmask *m)
 {
