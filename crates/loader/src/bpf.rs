@@ -6,6 +6,7 @@
 
 use std::os::fd::OwnedFd;
 
+use model::Kernel;
 use model::user_space::{
     BpfAnswer, BpfCall, BpfId, Fds, MapCreate, Mappable, ProgLoad, Refused,
 };
@@ -21,10 +22,14 @@ type Answer = Result<Reply, Errno>;
 
 /// `BPF_MAP_TYPE_ARENA`.
 pub const ARENA: u32 = 33;
+/// `BPF_MAP_TYPE_STRUCT_OPS`.
+const STRUCT_OPS: u32 = 26;
+/// `BPF_PROG_TYPE_STRUCT_OPS`: its table is the one that it is a member of.
+const CALLBACKS: u32 = 27;
 /// Bytes of `union bpf_attr` that are known; what lies behind must be 0.
 const ATTR: usize = 168;
 /// `BPF_MAP_TYPE_*` whose values hold descriptors.
-const HOLDS_FDS: [u32; 4] = [3, 12, 13, 26];
+const HOLDS_FDS: [u32; 4] = [3, 12, 13, STRUCT_OPS];
 /// `BPF_MAP_TYPE_*` with a value for each CPU.
 const PER_CPU: [u32; 4] = [5, 6, 10, 21];
 
@@ -81,6 +86,7 @@ pub fn call(cx: &mut CallContext<'_>) -> Answer {
         }
         36 => Err(Errno(libc::EINVAL)),
         37 => stream_read(cx, &attr),
+        38 if cx.state.settings.shown.machine.kernel >= Kernel::V7_0 => associate(cx, &attr),
         _ => {
             let text = format!("bpf command {command} is not known; the program was told EINVAL");
             cx.state.note(text);
@@ -486,6 +492,18 @@ fn test_run(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
         Ok(_) => Err(Errno(libc::EINVAL)),
         Err(refused) => Err(Errno(refused.errno)),
     }
+}
+
+/// `BPF_PROG_ASSOC_STRUCT_OPS`: for which table the functions that a program calls speak. Nothing
+/// depends on it here, because there is one scheduler.
+fn associate(cx: &CallContext<'_>, attr: &Attr) -> Answer {
+    let (_, table) = map(cx, attr.u32(0))?;
+    let program = cx.object(attr.u32(4).cast_signed()).ok_or(Errno(libc::EBADF))?;
+    let fits = matches!(program.kind, ObjectKind::Program(kind, ..) if kind != CALLBACKS);
+    if table.kind != STRUCT_OPS || !fits || attr.u32(8) != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok(Reply::Value(0))
 }
 
 fn stream_read(cx: &mut CallContext<'_>, attr: &Attr) -> Answer {
