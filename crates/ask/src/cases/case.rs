@@ -10,7 +10,6 @@ use workload::RunSpec;
 use super::signature::CaseSignature;
 use crate::machine::MachineChange;
 use crate::policy::Preparation;
-use crate::profile;
 use crate::services::Services;
 use crate::shrink::Case;
 use crate::workload_arg::Written;
@@ -149,8 +148,7 @@ impl CaseLoad {
     ) -> anyhow::Result<RunSpec> {
         let folder = Path::new(&self.written.file).parent();
         let folder = folder.unwrap_or(Path::new(""));
-        let profile = |name: &str| profile::find_in(services, folder, name);
-        let workload = self.written.parse(services, &self.scale, &profile)?;
+        let workload = self.written.parse_beside(services, &self.scale, folder)?;
         let usual = machine.unwrap_or(&workload.machine);
         let case = Case {
             policy: policy.clone(),

@@ -325,6 +325,7 @@ impl Reader<'_> {
                 hz: own_machine.hz.or(usual.hz),
                 kernel: own_machine.kernel.or(usual.kernel),
                 profile: own_machine.profile.or_else(|| usual.profile.clone()),
+                ..usual.clone()
             },
         })
     }
@@ -351,6 +352,7 @@ impl Reader<'_> {
             hz: hz.transpose()?,
             kernel: kernel.transpose()?,
             profile: draft.profile.clone(),
+            ..MachineChange::default()
         })
     }
 

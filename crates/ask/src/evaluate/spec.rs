@@ -16,7 +16,7 @@ use crate::machine::parse_hz;
 use crate::policy::{self, FoundPolicy};
 use crate::services::Services;
 use crate::workload_arg::Written;
-use crate::{input, kernel, profile, right};
+use crate::{input, kernel, right};
 
 /// Runs of each load under each scheduler, unless the file says another number.
 const DRAWS: u32 = 10;
@@ -337,8 +337,7 @@ impl Reader<'_> {
         let read = || {
             let written = Written::find(self.services, &name)?;
             let folder = Path::new(&name).parent().unwrap_or(Path::new(""));
-            let profile = |name: &str| profile::find_in(self.services, folder, name);
-            let load = written.parse(self.services, &scale, &profile)?;
+            let load = written.parse_beside(self.services, &scale, folder)?;
             anyhow::Ok((written, load))
         };
         let (written, load) = self.at(&draft.load, read())?;
