@@ -50,83 +50,85 @@ fn a_case_has_a_run_near_loads_and_a_signature() {
     assert_eq!(run.shows.classes, [explain::why::Fault::Lost]);
 }
 
+/// What is written instead of what, and a part of the error.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "status = \"shown\"",
+        "status = \"seen\"",
+        "c.toml:10:10: `seen` is no status; write one",
+    ),
+    (
+        "status = \"shown\"",
+        "status = \"not run\"",
+        "says why: it lacks `reason`",
+    ),
+    (
+        "added = \"2026-11-28\"",
+        "added = \"2026-13-28\"",
+        "c.toml:9:9: `2026-13-28` is no day",
+    ),
+    (
+        "bad = [\"1.0\"]",
+        "bad = [\"../1.0\"]",
+        "c.toml:7:8: `../1.0` is no name of a version",
+    ),
+    (
+        "bad = [\"1.0\"]",
+        "bad = []",
+        "c.toml:12:1: a run needs `bad` and `good` versions",
+    ),
+    (
+        "scx_x --fast",
+        "scx_y --fast",
+        "c.toml:13:11: `scx_y` is not the scheduler; begin with",
+    ),
+    ("command", "comand", "c.toml:13:1: unknown field `comand`"),
+    (
+        "\"desk\"",
+        "\"dsk\"",
+        "c.toml:14:8: no workload is called `dsk`; did you mean `desk`?",
+    ),
+    (
+        "\"2s\"",
+        "\"0s\"",
+        "c.toml:15:12: in no time nothing happens",
+    ),
+    (
+        "cpus = 2",
+        "cpus = 0",
+        "c.toml:16:20: found 0; expected 1 to 1024",
+    ),
+    (
+        "\"7.2\"",
+        "\"5.4\"",
+        "c.toml:16:32: no such kernel; there are: 6.12",
+    ),
+    (
+        "[\"lost\"]",
+        "[\"gone\"]",
+        "c.toml:19:10: `gone` is no class of faults; write one of",
+    ),
+    (
+        "class = [\"lost\"]",
+        "",
+        "it asks for nothing: every run would show it; give",
+    ),
+    (
+        "task = \"shell\"",
+        "worse = \"cpu\"",
+        "`worse` and `by` are given together",
+    ),
+    (
+        "task = \"shell\"",
+        "worse = \"cpu\"\nby = 0.5",
+        "c.toml:21:6: found 0.5; expected a factor",
+    ),
+    ("hz = 1000", "hz = 10", "c.toml:23:18: a kernel ticks 100"),
+];
+
 #[test]
 fn a_mistake_is_told_with_its_place_and_what_to_write() {
-    let wrong = [
-        (
-            "status = \"shown\"",
-            "status = \"seen\"",
-            "c.toml:10:10: `seen` is no status; write one",
-        ),
-        (
-            "status = \"shown\"",
-            "status = \"not run\"",
-            "says why: it lacks `reason`",
-        ),
-        (
-            "added = \"2026-11-28\"",
-            "added = \"2026-13-28\"",
-            "c.toml:9:9: `2026-13-28` is no day",
-        ),
-        (
-            "bad = [\"1.0\"]",
-            "bad = [\"../1.0\"]",
-            "c.toml:7:8: `../1.0` is no name of a version",
-        ),
-        (
-            "bad = [\"1.0\"]",
-            "bad = []",
-            "c.toml:12:1: a run needs `bad` and `good` versions",
-        ),
-        (
-            "scx_x --fast",
-            "scx_y --fast",
-            "c.toml:13:11: `scx_y` is not the scheduler; begin with",
-        ),
-        ("command", "comand", "c.toml:13:1: unknown field `comand`"),
-        (
-            "\"desk\"",
-            "\"dsk\"",
-            "c.toml:14:8: no workload is called `dsk`; did you mean `desk`?",
-        ),
-        (
-            "\"2s\"",
-            "\"0s\"",
-            "c.toml:15:12: in no time nothing happens",
-        ),
-        (
-            "cpus = 2",
-            "cpus = 0",
-            "c.toml:16:20: found 0; expected 1 to 1024",
-        ),
-        (
-            "\"7.2\"",
-            "\"5.4\"",
-            "c.toml:16:32: no such kernel; there are: 6.12",
-        ),
-        (
-            "[\"lost\"]",
-            "[\"gone\"]",
-            "c.toml:19:10: `gone` is no class of faults; write one of",
-        ),
-        (
-            "class = [\"lost\"]",
-            "",
-            "it asks for nothing: every run would show it; give",
-        ),
-        (
-            "task = \"shell\"",
-            "worse = \"cpu\"",
-            "`worse` and `by` are given together",
-        ),
-        (
-            "task = \"shell\"",
-            "worse = \"cpu\"\nby = 0.5",
-            "c.toml:21:6: found 0.5; expected a factor",
-        ),
-        ("hz = 1000", "hz = 10", "c.toml:23:18: a kernel ticks 100"),
-    ];
-    for (from, to, told) in wrong {
+    for &(from, to, told) in MISTAKES {
         let text = GOOD.replace(from, to);
         assert_ne!(text, GOOD, "{from}");
         let error = read_case(&text).unwrap_err();

@@ -55,9 +55,10 @@ fn by_load(evaluation: &Evaluation) -> String {
     let mut text = "\nLoads, the worst first:\n".to_owned();
     for load in loads {
         let percent = (libm::exp(load.score[0]) - 1.0) * 100.0;
-        let worse = match load.is_worse {
-            true => format!(", shown worse by more than {:.0} %", WORSE * 100.0),
-            false => String::new(),
+        let worse = if load.is_worse {
+            format!(", shown worse by more than {:.0} %", WORSE * 100.0)
+        } else {
+            String::new()
         };
         let _ = writeln!(text, "{}: {percent:+.1} %{worse}", load.load);
     }

@@ -50,6 +50,10 @@ pub struct Evaluator<'a> {
 
 /// A candidate that was looked for.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a call has one of each candidate"
+)]
 pub enum Opened {
     /// It is there.
     Found(FoundPolicy),

@@ -72,8 +72,8 @@ impl Secret {
         let words = format!("{}\0{epoch}\0{load}\0{number}", pool.word());
         hasher.update(words.as_bytes());
         let hash = hasher.finalize();
-        let (seed, _) = hash.as_bytes().split_first_chunk().expect("32 bytes");
-        Rng::new(u64::from_le_bytes(*seed), 0)
+        let seed = std::array::from_fn(|at| hash.as_bytes()[at]);
+        Rng::new(u64::from_le_bytes(seed), 0)
     }
 }
 

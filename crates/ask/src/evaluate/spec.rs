@@ -231,7 +231,7 @@ impl Spec {
             source: Source { text: &text, file },
             folder,
         };
-        let read = reader.spec(draft)?;
+        let read = reader.spec(&draft)?;
         Ok(Self {
             file: file.to_owned(),
             text,
@@ -256,7 +256,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn spec(&self, draft: Draft) -> anyhow::Result<Spec> {
+    fn spec(&self, draft: &Draft) -> anyhow::Result<Spec> {
         let baseline = match &draft.baseline {
             Some(word) => self.at(word, policy::open(self.services, &self.resolve(word))),
             None => policy::open(self.services, BASELINE),
