@@ -125,6 +125,89 @@ fn a_task_that_may_not_migrate_is_bound_in_every_callback_from_its_birth_on() {
     }
 }
 
+/// Task 100 sleeps in a section that forbids migration, and is preempted in another one by 101.
+const SECTIONS: &str = "\
+    [task.pinned]\ncpus = \"1-2\"\n\
+    do = \"sleep(1ms), run(1ms), migrate_disable, run(1ms), migrate_disable, sleep(1ms), run(1ms), \
+    migrate_enable, run(100us), migrate_enable, run(1ms), sleep(1ms), \
+    migrate_disable, run(4ms), migrate_enable, run(1ms), \
+    migrate_disable, run(1ms), migrate_enable, run(1ms)\"\n\
+    [task.rt]\ncpus = \"1-2\"\ncount = 2\npolicy = \"fifo:50\"\ndo = \"sleep(9ms), run(1ms)\"";
+
+#[test]
+fn a_section_binds_its_task_from_the_switch_on_and_its_end_gives_the_affinity_back() {
+    for kernel in Kernel::ALL {
+        let seen = seen(kernel, SECTIONS);
+        let what = kernel.name();
+        let its: Vec<_> = seen.iter().filter(|(_, it)| it["pid"] == 100).collect();
+        // The mask of the CPUs that it may use is told at both ends, twice: it slept in the first
+        // section and lost its CPU in the second one. Nobody sees the third one.
+        let told = its.iter().filter(|(callback, _)| callback == "set_cpumask");
+        let told: Vec<(u32, u32)> = told.map(|(_, it)| (it["cpus"], it["own"])).collect();
+        let of_sections = &told[told.len() - 4..];
+        let is_bound = |(cpus, own): (u32, u32)| cpus.count_ones() == 1 && own == 0;
+        assert!(
+            is_bound(of_sections[0]) && is_bound(of_sections[2]),
+            "{what}: {told:?}"
+        );
+        assert_eq!([of_sections[1], of_sections[3]], [(0b110, 1); 2], "{what}");
+        // The other masks never change.
+        assert_eq!(only(&seen, 100, "of"), [0b110], "{what}");
+        assert_eq!(only(&seen, 100, "allowed"), [2], "{what}");
+        let order: Vec<(&str, u32)> = its
+            .iter()
+            .map(|(callback, it)| (callback.as_str(), it["own"]))
+            .collect();
+        // To 6.18 the policy hears of it when the task has left its queue, or has been preempted
+        // and put back: it is taken out once more. Since 6.19 the task still runs.
+        let left = [
+            ("stopping", 1),
+            ("quiescent", 1),
+            ("set_cpumask", 0),
+            ("runnable", 0),
+        ];
+        let goes_on = [("running", 0), ("stopping", 0)];
+        let change = [&left[..], &goes_on].concat();
+        let want = if kernel < Kernel::V6_19 {
+            &left[..]
+        } else {
+            &change
+        };
+        let at: Vec<usize> = (0..order.len())
+            .filter(|at| order[*at] == ("set_cpumask", 0))
+            .collect();
+        assert_eq!(at.len(), 2, "{what}");
+        for at in at {
+            assert_eq!(&order[at - 2..][..want.len()], want, "{what}");
+        }
+    }
+}
+
+#[test]
+fn an_end_without_a_section_and_an_affinity_against_one_are_told_and_change_nothing() {
+    let workload = "[task.t]\ncpus = \"1-2\"\n\
+        do = \"migrate_enable, run(1ms), migrate_disable, setaffinity(t, {0}), run(1ms), \
+        setaffinity(t, {1,2,3}), run(1ms), migrate_enable, run(1ms)\"";
+    for kernel in [Kernel::V6_18, Kernel::V7_2] {
+        let summary = run(kernel, workload);
+        for told in [
+            "is in none; a kernel warns",
+            "until the section that forbids migration ends",
+        ] {
+            let is_told = summary.notes.iter().any(|note| note.contains(told));
+            assert!(is_told, "{told}: {:?}", summary.notes);
+        }
+        // No switch has bound it: an affinity that has its CPU is shown at once.
+        let seen = seen(kernel, workload);
+        assert!(
+            only(&seen, 100, "of").contains(&0b1110),
+            "{}",
+            kernel.name()
+        );
+        assert_eq!(only(&seen, 100, "own"), [1], "{}", kernel.name());
+    }
+}
+
 #[test]
 fn the_kernels_state_of_a_task_is_right_in_every_callback() {
     let seen = seen(Kernel::V6_18, PINNED);

@@ -60,7 +60,7 @@ impl Machine {
             let name = self.name(id);
             self.note(format!(
                 "an affinity of {name} is left out: a kernel lets whoever asks wait until the \
-                 section that forbids migration ends, and a workload has no end of it"
+                 section that forbids migration ends"
             ));
             return;
         }
@@ -208,6 +208,17 @@ impl Machine {
         apply: impl FnOnce(&mut Self, &mut Vm),
     ) {
         let queued = self.task(id).state == RunState::Runnable;
+        self.change_queued(vm, id, (flags, queued), apply);
+    }
+
+    /// As [`Machine::change`], of a task that is `queued`: one that sleeps from now on still is.
+    pub(crate) fn change_queued(
+        &mut self,
+        vm: &mut Vm,
+        id: TaskId,
+        (flags, queued): (u64, bool),
+        apply: impl FnOnce(&mut Self, &mut Vm),
+    ) {
         let running = self.is_running(id);
         let cpu = self.task(id).cpu;
         if queued {
@@ -349,9 +360,10 @@ impl Machine {
     /// Source: `set_cpus_allowed_common()`, kernel 6.18: `cpus_mask` changes, and `cpus_ptr` shows
     /// it unless a section that forbids migration has pointed it elsewhere.
     pub(crate) fn allow(&mut self, id: TaskId, mask: MaskId) {
+        let is_free = self.task(id).migration_disabled == 0 || self.unbound.contains(&id);
         let task = self.task_mut(id);
         task.seldom.affinity = mask;
-        if task.migration_disabled == 0 {
+        if is_free {
             task.cpus = mask;
         }
         self.mirror_cpus(id);

@@ -303,6 +303,8 @@ impl Machine {
                 self.sleep(vm, cpu, id, deep);
             }
             Ok(Action::Yield) => self.yield_task(vm, cpu, id),
+            Ok(Action::MigrateDisable) => self.migrate_disable(vm, id),
+            Ok(Action::MigrateEnable) => self.migrate_enable(vm, id),
             Ok(Action::Exit) => {
                 self.count_turn(vm, cpu);
                 self.charge(|costs| costs.exit);

@@ -66,6 +66,7 @@ mod runs;
 mod sample;
 mod sched;
 mod schedulers;
+mod section;
 mod setup;
 mod sorted;
 mod speed;

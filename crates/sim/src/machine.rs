@@ -77,6 +77,9 @@ pub struct Machine {
     pub(crate) turn: Turn,
     /// Inserts that are put off; see [`crate::deferred`].
     pub(crate) deferred: Deferred,
+    /// Tasks in a section that forbids migration, to which they are not bound yet; see
+    /// [`crate::section`].
+    pub(crate) unbound: Vec<TaskId>,
     /// Some insert was to run at once or come back: most policies never ask for that.
     pub(crate) has_immed: bool,
     /// Of tasks that came back: their run time and sleeps at the first time, and how often since.
@@ -208,6 +211,7 @@ impl Machine {
             clock_ns: UPTIME_NS,
             turn: Turn::new(Contexts::new(are_noted, costs.is_some()), decisions),
             deferred: Deferred::new(cpus),
+            unbound: Vec::new(),
             has_immed: false,
             reenqueues: BTreeMap::new(),
             cpus: PerCpu::new(cpus, |_| Cpu::new()),

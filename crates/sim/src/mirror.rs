@@ -279,7 +279,9 @@ impl Mirror {
     /// Source: `set_cpus_allowed_common()`, kernel 6.18, with `cpumask_of()`. The idle task's mask
     /// stands for the latter: it never changes, and no task has it for its own.
     pub fn cpus_address(&self, task: &Task, masks: &Masks) -> u64 {
-        let bound = (task.migration_disabled > 0).then(|| masks.get(task.cpus).first());
+        // A section binds its task at a switch: until then the pointer stays.
+        let is_bound = task.migration_disabled > 0 && masks.count(task.cpus) == 1;
+        let bound = is_bound.then(|| masks.get(task.cpus).first());
         let whose = bound
             .flatten()
             .map_or(task.address, |cpu| self.idle_tasks[cpu]);

@@ -58,6 +58,9 @@ impl Machine {
         let state = &self.cpus[cpu];
         let (before, ticks) = (state.occupant, state.tick_at.is_some());
         self.stop_executing(cpu);
+        if !self.unbound.is_empty() && self.rules.binds_first {
+            self.bind(vm, before);
+        }
         let held = self.take_run_queue(vm, cpu);
         if let (Some(flags), Some(id)) = (asleep, before.task())
             && self.leaves_run_queue(id)
@@ -89,6 +92,9 @@ impl Machine {
         if next != prev {
             self.put_prev(vm, cpu, prev, next);
             self.set_next(vm, cpu, prev, next);
+            if !self.unbound.is_empty() && !self.rules.binds_first {
+                self.bind(vm, prev);
+            }
             if self.hooked.any() {
                 let state = &mut self.cpus[cpu];
                 (state.executes, state.leaves) = (next.id(), None);

@@ -327,6 +327,20 @@ pub const OPERATIONS: &[Info] = &[
         read: Whole(|_, _| Ok(Operation::Yield)),
     },
     Info {
+        name: "migrate_disable",
+        forms: &["migrate_disable"],
+        meaning: "`migrate_disable()`: until as many `migrate_enable` the task stays on its CPU",
+        played: Played::No("only the kernel disables the migration of a task"),
+        read: Whole(|_, _| Ok(Operation::MigrateDisable)),
+    },
+    Info {
+        name: "migrate_enable",
+        forms: &["migrate_enable"],
+        meaning: "`migrate_enable()`: ends such a section",
+        played: Played::No("only the kernel disables the migration of a task"),
+        read: Whole(|_, _| Ok(Operation::MigrateEnable)),
+    },
+    Info {
         name: "suspend",
         forms: &["suspend"],
         meaning: "sleeps until resumed. One `resume` that comes before its `suspend` is \

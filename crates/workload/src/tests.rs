@@ -112,6 +112,7 @@ fn every_row_of_the_table_is_read_and_every_operation_has_a_row() {
          \"unlock_all(k), sem_wait(s), sem_post(s), wait(v, l), signal(v), broadcast(v)\",\n\
          \"connect(a), accept(a), done(r), read(d, 1), write(d, 1), fsync(d), writeback(d)\",\n\
          \"touch(1), reclaim, barrier(b), yield, suspend, resume(t), fork(t), waitpid(all)\",\n\
+         \"migrate_disable, migrate_enable\",\n\
          \"pool(t, 1, 1), choose(1: yield), if(1)[ yield ], loop(2)[ ], for(i, 2)[ ]\",\n\
          \"while(0)[ ], let x = 1, setnice(self, 1), setaffinity(self, all)\",\n\
          \"setpolicy(self, normal), cgroup_move(self, g), cgroup_weight(g, 1)\",\n\

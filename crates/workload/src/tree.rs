@@ -543,6 +543,10 @@ pub enum Operation {
     Barrier(IndexedResource),
     /// `sched_yield()`.
     Yield,
+    /// Begins a section in which the task may not leave its CPU.
+    MigrateDisable,
+    /// Ends such a section.
+    MigrateEnable,
     /// Sleeps until resumed.
     Suspend,
     /// Ends another task's `suspend`, or its next one.
@@ -687,6 +691,8 @@ impl Operation {
             Self::Run(None)
             | Self::Timer { .. }
             | Self::Yield
+            | Self::MigrateDisable
+            | Self::MigrateEnable
             | Self::Suspend
             | Self::Fork(_)
             | Self::Exit
@@ -718,6 +724,8 @@ impl Operation {
             Self::Unlock(_) => "unlock",
             Self::Barrier(_) => "barrier",
             Self::Yield => "yield",
+            Self::MigrateDisable => "migrate_disable",
+            Self::MigrateEnable => "migrate_enable",
             Self::Suspend => "suspend",
             Self::Resume(_) => "resume",
             Self::Fork(_) => "fork",

@@ -107,6 +107,10 @@ pub(crate) struct KernelRules {
     /// A task that cannot migrate goes to its CPU's local queue, and the policy is asked only with
     /// `SCX_OPS_ENQ_MIGRATION_DISABLED` (`ext.c`: `do_enqueue_task()`).
     pub skips_immovable: bool,
+    /// A section that forbids migration binds its task at the begin of each `__schedule()`, also
+    /// without a switch; else behind the choice of the next task, if that is another one
+    /// (`core.c`: `migrate_disable_switch()`).
+    pub binds_first: bool,
     /// A task that the policy puts into the local queue when it is enqueued with `SCX_ENQ_LAST`
     /// goes on at once: the CPU looks again (`ext.c`: `put_prev_task_scx()`).
     pub last_goes_on: bool,

@@ -41,6 +41,7 @@ pub(super) const RULES: KernelRules = KernelRules {
     chooses_only_cpu: false,
     tells_idle_first: true,
     skips_immovable: false,
+    binds_first: false,
     last_goes_on: true,
     inserts_slice: false,
 };

@@ -36,6 +36,7 @@ pub(super) const RULES: KernelRules = KernelRules {
     chooses_only_cpu: false,
     tells_idle_first: false,
     skips_immovable: true,
+    binds_first: true,
     last_goes_on: false,
     inserts_slice: false,
 };

@@ -37,6 +37,7 @@ pub(super) const RULES: KernelRules = KernelRules {
     chooses_only_cpu: true,
     tells_idle_first: false,
     skips_immovable: true,
+    binds_first: true,
     last_goes_on: true,
     inserts_slice: true,
 };

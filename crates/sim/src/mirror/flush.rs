@@ -138,6 +138,15 @@ impl Machine {
         }
     }
 
+    /// Says in the mirror of `id` how often it has forbidden its migration by itself.
+    pub(crate) fn show_section(&mut self, vm: &mut Vm, id: TaskId) {
+        // What callbacks add is written anew before the next one.
+        if self.mirror.guarded.is_some_and(|(it, _)| it == id) {
+            self.mirror.guarded = None;
+        }
+        self.write_guard(vm, id, 0);
+    }
+
     /// Says in the mirror of `id` that so many callbacks keep it from migrating.
     #[inline(always)]
     fn write_guard(&self, vm: &mut Vm, id: TaskId, guards: u16) {

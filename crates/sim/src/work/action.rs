@@ -17,6 +17,10 @@ pub enum Action {
     Block,
     /// `sched_yield()`.
     Yield,
+    /// `migrate_disable()`.
+    MigrateDisable,
+    /// `migrate_enable()`.
+    MigrateEnable,
     /// Leaves for good.
     Exit,
     /// An interrupt source fires at this time, not earlier than now. Nothing else happens.

@@ -191,6 +191,8 @@ impl Executor<'_> {
             Command::Unlock(lock) => self.unlock(lock),
             Command::Barrier(barrier) => Ok(self.barrier(barrier)),
             Command::Yield => Ok(Next::Act(Action::Yield)),
+            Command::MigrateDisable => Ok(Next::Act(Action::MigrateDisable)),
+            Command::MigrateEnable => Ok(Next::Act(Action::MigrateEnable)),
             Command::Suspend => Ok(self.suspend()),
             Command::Resume(task) => self.resume(task),
             Command::Fork(group) => self.fork(group),

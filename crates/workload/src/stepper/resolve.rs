@@ -119,6 +119,10 @@ pub enum Command {
     Barrier(ResourceInstance),
     /// `sched_yield()`.
     Yield,
+    /// Forbids the task's migration once more.
+    MigrateDisable,
+    /// Takes one of these back.
+    MigrateEnable,
     /// Sleeps until resumed.
     Suspend,
     /// Resumes a task.
@@ -323,6 +327,8 @@ impl<W: World> StepperTurn<'_, W> {
                 Command::Barrier(self.instance(barrier, declared.count, &declared.name)?)
             }
             Operation::Yield => Command::Yield,
+            Operation::MigrateDisable => Command::MigrateDisable,
+            Operation::MigrateEnable => Command::MigrateEnable,
             Operation::Suspend => Command::Suspend,
             Operation::Resume(target) => Command::Resume(self.target(target)?),
             Operation::Fork(group) => Command::Fork(*group),

@@ -120,6 +120,13 @@ fn loops_conditions_and_expressions_are_behind_a_command() {
 }
 
 #[test]
+fn a_section_that_forbids_migration_is_a_command_at_either_end() {
+    let (found, _) = commands("loop(2)[ migrate_disable, migrate_enable ]");
+    let section = [Command::MigrateDisable, Command::MigrateEnable];
+    assert_eq!(found, [section.clone(), section].concat());
+}
+
+#[test]
 fn a_timer_and_a_release_keep_their_grid() {
     let (found, _) = commands("loop(2)[ timer(10ms), yield ]");
     let until = |ms| Command::SleepUntil(at(ms));
