@@ -32,7 +32,7 @@ pub fn human(results: &[CaseResult], width: Option<usize>, to: &mut dyn Write) -
             let [name, word] = std::mem::take(&mut front);
             let what = if version.is_bad { "bad" } else { "good" };
             let told = format!("{} ({what})", version.version);
-            table.row([name, word, told, runs(version), seen(version)]);
+            table.row([name, word, told, runs(version), seen(result, version)]);
         }
     }
     write!(to, "{}", table.fit(width).0)?;
@@ -106,7 +106,9 @@ pub fn markdown(results: &[CaseResult], to: &mut dyn Write) -> io::Result<()> {
             case.bad.join(", "),
             case.good.join(", "),
             bad.map(runs).unwrap_or_default(),
-            bad.map(seen).unwrap_or_default().replace('|', "\\|"),
+            bad.map(|it| seen(result, it))
+                .unwrap_or_default()
+                .replace('|', "\\|"),
         )?;
     }
     Ok(())
@@ -163,6 +165,7 @@ fn of_version(version: &VersionRuns) -> Value {
         "shown": version.count(),
         "clean": clean,
         "runs_and_near_runs": all,
+        "usual": version.usual,
         "runs": runs,
     })
 }
@@ -208,7 +211,7 @@ fn runs(version: &VersionRuns) -> String {
 }
 
 /// What the first run that shows the case shows: class, task, line, second.
-fn seen(version: &VersionRuns) -> String {
+fn seen(result: &CaseResult, version: &VersionRuns) -> String {
     let Some(first) = version.first() else {
         return String::new();
     };
@@ -217,8 +220,11 @@ fn seen(version: &VersionRuns) -> String {
     let at = first
         .at
         .map(|it| format!("at {:.1} s", it.as_nanos() as f64 / 1e9));
-    let value = first.value.map(|it| format!("value {it:.0}"));
-    let parts = [class, task, place(first), at, value];
+    let number = first.value.zip(version.usual).and_then(|(value, usual)| {
+        let goal = result.case.run.as_ref()?.shows.goal()?;
+        (usual > 0.0).then(|| format!("{goal}: {:.2} times the usual", value / usual))
+    });
+    let parts = [class, task, place(first), at, number];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

@@ -93,6 +93,8 @@ pub struct VersionRuns {
     pub near: Vec<(usize, CaseSeen)>,
     /// Which of those show the signature.
     pub near_shown: Vec<bool>,
+    /// The median of the good versions' numbers under the load.
+    pub usual: Option<f64>,
 }
 
 impl VersionRuns {
@@ -234,6 +236,7 @@ impl CaseJudge<'_> {
             shown: Vec::new(),
             near: all.collect(),
             near_shown: Vec::new(),
+            usual: None,
         })
     }
 }
@@ -254,6 +257,7 @@ fn mark(run: &CaseRun, versions: &mut [VersionRuns]) {
         })
         .collect();
     for version in versions {
+        version.usual = medians[0];
         let shows = |load: usize, seen: &CaseSeen| run.shows.is_in(seen, medians[load]);
         version.shown = version.runs.iter().map(|seen| shows(0, seen)).collect();
         let near = version.near.iter();
