@@ -114,12 +114,12 @@ fn the_same_request_gives_the_same_events_and_its_stalls_alone_give_them_again()
 
 #[test]
 fn one_stall_is_enough() {
-    let caught = (1..600).find_map(|point| {
+    let caught = (1..600).find(|&point| {
         let span = Nanos::from_micros(200);
         let at = Interleave::At(vec![Stall { point, span }]);
         let (_, summary, found) = run(&spec("slab-open", FOUR, 2, Some(at)));
         assert!(found.stalls.len() <= 1);
-        (summary.exit.kind == ExitKind::ErrorBpf).then_some(point)
+        summary.exit.kind == ExitKind::ErrorBpf
     });
     assert!(caught.is_some());
 }

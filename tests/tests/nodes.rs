@@ -17,6 +17,7 @@ const TWO: MachineSpec = MachineSpec {
     tick_skew_ns: 0,
     no_watchdog: false,
     hardware: None,
+    interleave: None,
 };
 
 fn spec(set: &[(&str, &str)], policy: &str, machine: &MachineSpec, workload: &str) -> RunSpec {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bpf::{Image, LoadError, MemberValue, Object};
+use bpf::{Image, LoadError, MemberValue, MissingFunction, Object};
 use clap::Args;
 use model::{Kernel, MachineSpec};
 use sim::PolicyError;
@@ -214,6 +214,32 @@ fn knobs(image: &Image) -> Table {
 /// Asks for a speed of a CPU.
 const SETS_SPEED: &str = "scx_bpf_cpuperf_set";
 
+/// The host functions that the object calls, and what calls them. What a loader has loaded to try the kernel, and closed
+/// again, calls nothing any more.
+fn called(image: &Image) -> impl Iterator<Item = (&str, &[String])> {
+    let imports = image.imports.iter();
+    let named = imports.map(|it| (it.name.as_str(), it.callers.as_slice()));
+    named.filter(|(_, callers)| !callers.is_empty())
+}
+
+/// The host functions that the object calls, those that are `missing` included.
+fn functions(image: &Image, missing: &[MissingFunction]) -> Table {
+    let mut table = Table::default()
+        .names("host function")
+        .names("simulated")
+        .prose("called by");
+    for (name, callers) in called(image) {
+        let lacks = missing.iter().any(|lack| lack.name == name);
+        let answer = match name {
+            _ if lacks => "no",
+            SETS_SPEED => "target kept",
+            _ => "yes",
+        };
+        table.row([name.to_owned(), answer.to_owned(), callers.join(", ")]);
+    }
+    table
+}
+
 /// Lists the host functions that the object calls, and says what stands in the way of a run.
 /// Returns whether nothing does.
 fn write_verdict(
@@ -222,34 +248,10 @@ fn write_verdict(
     has_no_loader: bool,
     to: &mut dyn Write,
 ) -> anyhow::Result<bool> {
-    // What a loader has loaded to try the kernel, and closed again, calls nothing any more.
-    let is_called = |name: &str| {
-        let mut imports = image.imports.iter();
-        imports.any(|import| import.name == name && !import.callers.is_empty())
-    };
+    let is_called = |name: &str| called(image).any(|(it, _)| it == name);
     let mut missing = kernel::missing(image)?;
     missing.retain(|lack| is_called(&lack.name));
-    let mut table = Table::default()
-        .names("host function")
-        .names("simulated")
-        .prose("called by");
-    for import in image
-        .imports
-        .iter()
-        .filter(|import| !import.callers.is_empty())
-    {
-        let lacks = missing.iter().any(|lack| lack.name == import.name);
-        let answer = match import.name.as_str() {
-            _ if lacks => "no",
-            SETS_SPEED => "target kept",
-            _ => "yes",
-        };
-        table.row([
-            import.name.clone(),
-            answer.to_owned(),
-            import.callers.join(", "),
-        ]);
-    }
+    let table = functions(image, &missing);
     write!(to, "\n{table}")?;
     if is_called(SETS_SPEED) {
         writeln!(
