@@ -181,6 +181,41 @@ pub fn read<'a, R: Read + Seek>(
     imported(stream, name)
 }
 
+/// What a reader has told, and what the threads' records have.
+fn found(told: Findings, of_tasks: &Findings) -> Findings {
+    Findings {
+        skipped: told.skipped,
+        damaged: told.damaged,
+        damaged_line: told.damaged_line,
+        clock: told.clock,
+        kernel: told.kernel.map(|text| text.chars().take(RELEASE).collect()),
+        cut_at: told.cut_at,
+        buffer: told.buffer,
+        no_snapshot: told.no_snapshot,
+        gaps: of_tasks.gaps + told.gaps,
+        lost: of_tasks.lost.saturating_add(told.lost),
+        ..of_tasks.clone()
+    }
+}
+
+/// Why a trace without a switch is none; `no_cpu` is one of its CPUs that no machine has.
+fn without_switches(findings: &Findings, no_cpu: Option<u32>) -> Error {
+    let Findings {
+        records, damaged, ..
+    } = *findings;
+    match no_cpu.filter(|_| records == 0) {
+        Some(cpu) => Error::Cpus {
+            cpu,
+            records: damaged,
+        },
+        None if damaged > 0 => Error::Damaged {
+            records: damaged,
+            line: findings.damaged_line,
+        },
+        None => Error::NoSwitches { records },
+    }
+}
+
 fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
     let Stream {
         tasks,
@@ -190,19 +225,7 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
         no_cpu,
         ..
     } = stream;
-    let mut findings = Findings {
-        skipped: told.skipped,
-        damaged: told.damaged,
-        damaged_line: told.damaged_line,
-        clock: told.clock,
-        kernel: told.kernel.map(|text| text.chars().take(RELEASE).collect()),
-        cut_at: told.cut_at,
-        buffer: told.buffer,
-        no_snapshot: told.no_snapshot,
-        gaps: tasks.findings.gaps + told.gaps,
-        lost: tasks.findings.lost.saturating_add(told.lost),
-        ..tasks.findings.clone()
-    };
+    let mut findings = found(told, &tasks.findings);
     if !has_switch {
         return Err(without_switches(&findings, no_cpu));
     }
