@@ -67,6 +67,7 @@ pub(super) const LOADS: &[ShippedFile] = files!["loads/":
     "node-queue",
     "outside-primary",
     "rt-takes-cpu",
+    "sections-rt",
 ];
 
 /// Reads a case that is built in.
