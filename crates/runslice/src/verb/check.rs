@@ -214,8 +214,8 @@ fn knobs(image: &Image) -> Table {
 /// Asks for a speed of a CPU.
 const SETS_SPEED: &str = "scx_bpf_cpuperf_set";
 
-/// The host functions that the object calls, and what calls them. What a loader has loaded to try the kernel, and closed
-/// again, calls nothing any more.
+/// The host functions that the object calls, and what calls them. What a loader has loaded to try
+/// the kernel, and closed again, calls nothing any more.
 fn called(image: &Image) -> impl Iterator<Item = (&str, &[String])> {
     let imports = image.imports.iter();
     let named = imports.map(|it| (it.name.as_str(), it.callers.as_slice()));

@@ -187,7 +187,9 @@ impl Toy {
                 | Action::SetAffinity { .. }
                 | Action::SetPolicy { .. }
                 | Action::MoveCgroup { .. }
-                | Action::SetCgroup { .. } => {}
+                | Action::SetCgroup { .. }
+                | Action::MigrateDisable
+                | Action::MigrateEnable => {}
             }
         }
     }
