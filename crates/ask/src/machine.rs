@@ -152,7 +152,7 @@ impl MachineChange {
             profile: profile.unwrap_or_else(|| asked.profile.clone()),
             ..asked.clone()
         };
-        Ok(hardware.placed_in(&asked))
+        Ok(asked.with_hardware(hardware))
     }
 
     /// How the CPUs differ that were asked to differ as `asked` says.

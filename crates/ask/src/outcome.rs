@@ -98,10 +98,9 @@ fn no_baseline(spec: &RunSpec) -> Option<String> {
         .iter()
         .all(|it| it.capacity == CAPACITY_ONE);
     let mut names = OUTLINES.iter().filter(|name| spec.policy.name == **name);
-    let name = names.next().filter(|_| !is_even)?;
-    Some(format!(
-        "{name} knows no capacities, unlike Linux's: it is no baseline on CPUs that differ"
-    ))
+    names.next().filter(|_| !is_even)?;
+    let said = "it knows no capacities, unlike Linux's own: no baseline where CPUs differ";
+    Some(said.to_owned())
 }
 
 /// Says of the waits and the deadlines behind queues of messages that they grow with the duration,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use folder::OwnFolder;
 use model::user_space::SchedExt;
-use model::{CpuGroups, CpuId, CpuTimes, MachineSpec, Nanos, Places};
+use model::{CpuGroups, CpuId, CpuTimes, MachineSpec, Nanos, CpuPlaces};
 use rustix::fs::AtFlags;
 
 use crate::anchor::Anchor;
@@ -135,7 +135,7 @@ impl FolderTree {
         self.put(path, format!("{text}\n").as_bytes())
     }
 
-    fn cpu(&self, machine: &MachineSpec, places: &Places, cpu: CpuId) -> io::Result<()> {
+    fn cpu(&self, machine: &MachineSpec, places: &CpuPlaces, cpu: CpuId) -> io::Result<()> {
         let base = format!("sys/devices/system/cpu/cpu{cpu}");
         let (node, core) = (places.nodes.of(cpu), places.cores.of(cpu));
         let siblings = group(&places.cores, cpu);
@@ -203,7 +203,7 @@ impl FolderTree {
         self.line(&format!("{policy}/energy_performance_preference"), "performance")
     }
 
-    fn nodes(&self, machine: &MachineSpec, places: &Places) -> io::Result<()> {
+    fn nodes(&self, machine: &MachineSpec, places: &CpuPlaces) -> io::Result<()> {
         let base = "sys/devices/system/node";
         let nodes = places.nodes.count();
         for name in ["online", "possible", "has_cpu", "has_memory"] {
@@ -237,7 +237,7 @@ impl FolderTree {
         self.line(&format!("boot/config-{release}"), config)
     }
 
-    fn proc(&self, machine: &MachineSpec, places: &Places) -> io::Result<()> {
+    fn proc(&self, machine: &MachineSpec, places: &CpuPlaces) -> io::Result<()> {
         let release = release(machine);
         for (name, value) in [
             ("kernel/osrelease", release.as_str()),

@@ -1,11 +1,12 @@
 //! How the CPUs of a machine differ: kinds of CPU, their speeds, and threads that share a core.
 
+mod check;
 mod file;
 mod shipped;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Advised, CPUS_MAX, CpuGroups, MachineSpec, Places};
+use crate::{CpuGroups, CpuPlaces};
 
 /// A rate of one: a CPU of capacity 1024 at its highest frequency does so many parts of a
 /// nanosecond's work in each nanosecond.
@@ -364,195 +365,11 @@ impl Hardware {
         told.any(|other| Some(other) != first)
     }
 
-    /// Refuses hardware that cannot be, for a machine of `cpus`: it may come from a bundle that
-    /// somebody else wrote.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn check(&self, cpus: u16) -> Result<(), Advised> {
-        let wrong = |what: String, expected: &str| Err(Advised::new(what, expected.to_owned()));
-        if self.cpus.len() != usize::from(cpus) {
-            let what = format!(
-                "the hardware has {} CPUs, the machine {cpus}",
-                self.cpus.len()
-            );
-            return wrong(what, "let both have the same number");
-        }
-        if self.classes.len() > usize::from(CPUS_MAX) {
-            return wrong("more classes than CPUs".to_owned(), "leave unused ones out");
-        }
-        let capacities = 1..=CAPACITY_ONE;
-        for class in &self.classes {
-            if !capacities.contains(&class.capacity) || !capacities.contains(&class.told()) {
-                let what = format!("class `{}` has no capacity of 1 to 1024", class.name);
-                return wrong(
-                    what,
-                    "give 1024 to the biggest CPU, and others their share of it",
-                );
-            }
-        }
-        let is_class = |class: &u16| usize::from(*class) < self.classes.len();
-        if !self.cpus.iter().all(is_class) {
-            return wrong("a CPU is of no class".to_owned(), "name one that is there");
-        }
-        let biggest = |class: &u16| self.classes[usize::from(*class)].capacity == CAPACITY_ONE;
-        if !self.cpus.iter().any(biggest) {
-            let what = "no CPU has the capacity 1024".to_owned();
-            return wrong(
-                what,
-                "give 1024 to the biggest CPU, and others their share of it",
-            );
-        }
-        self.check_classes()?;
-        self.check_places()?;
-        let shares = self.smt.iter().flat_map(SmtShare::each);
-        if shares
-            .into_iter()
-            .any(|share| !(102..=1024).contains(&share))
-        {
-            return wrong(
-                "a share of a core is not 0.1 to 1".to_owned(),
-                "correct `smt`",
-            );
-        }
-        Ok(())
-    }
-
-    fn check_classes(&self) -> Result<(), Advised> {
-        for class in &self.classes {
-            let wrong = |what: &str| {
-                let name = &class.name;
-                Err(Advised::new(
-                    format!("class `{name}`: {what}"),
-                    "correct it",
-                ))
-            };
-            if !(102..=CAPACITY_ONE).contains(&class.memory) {
-                return wrong("`memory` is not 0.1 to 1");
-            }
-            let rises = |pair: &[Opp]| pair[0].khz < pair[1].khz && pair[0].uw <= pair[1].uw;
-            let is_alike = class
-                .opps
-                .iter()
-                .all(|opp| opp.uw.is_some() == class.has_power());
-            let first = class.opps.first().map_or(1, |opp| opp.khz);
-            if !class.opps.windows(2).all(rises) || !is_alike || first == 0 {
-                return wrong("frequencies and powers do not rise");
-            }
-            let deepens = |pair: &[IdleState]| pair[0].residency_ns < pair[1].residency_ns;
-            if !class.idle.windows(2).all(deepens) {
-                return wrong("residencies do not rise");
-            }
-            let powers = class.opps.iter().filter_map(|opp| opp.uw);
-            let powers = powers.chain(class.idle.iter().map(|state| state.uw));
-            if powers.chain(self.base_uw).any(|uw| uw > MOST_UW) {
-                return wrong("a power of more than 1 kW");
-            }
-            let times = class
-                .idle
-                .iter()
-                .map(|state| state.residency_ns.max(state.exit_ns));
-            if times
-                .chain([class.transition_ns])
-                .any(|time| time > MOST_NS)
-            {
-                return wrong("a time of more than a second");
-            }
-        }
-        self.check_governor()
-    }
-
-    /// Refuses a governor that has nothing to choose from.
-    ///
-    /// # Errors
-    /// When a class has no frequencies.
-    pub fn check_governor(&self) -> Result<(), Advised> {
-        let chooses = matches!(self.governor, Governor::Powersave | Governor::Schedutil);
-        let mut without = self.classes.iter().filter(|class| class.opps.is_empty());
-        match without.next().filter(|_| chooses) {
-            None => Ok(()),
-            Some(class) => Err(Advised::new(
-                format!(
-                    "the governor {} cannot choose: class `{}` has no frequencies",
-                    self.governor.name(),
-                    class.name
-                ),
-                "take the governor performance, or hardware with `opps`",
-            )),
-        }
-    }
-
-    fn check_places(&self) -> Result<(), Advised> {
-        let wrong = |what: &str| Err(Advised::new(what, "correct the hardware"));
-        let Some(places) = &self.places else {
-            let is_unplaced = self.llc_bytes.is_empty();
-            return if is_unplaced {
-                Ok(())
-            } else {
-                wrong("sizes of caches without places")
-            };
-        };
-        let cpus = self.cpus.len();
-        let all = [
-            &places.core,
-            &places.l2,
-            &places.llc,
-            &places.node,
-            &places.domain,
-        ];
-        for of in all {
-            let count = of.iter().max().map_or(0, |last| usize::from(*last) + 1);
-            let has = |number: usize| of.iter().any(|it| usize::from(*it) == number);
-            if of.len() != cpus || count > cpus || !(0..count).all(has) {
-                return wrong("a CPU has no core, cache, node or clock");
-            }
-        }
-        let groups = CpuGroups::new(places.core.clone());
-        if groups.iter().any(|core| core.len() > 2) {
-            return wrong("a core has more than two threads");
-        }
-        let inside = |inner: &[u16], outer: &[u16]| {
-            let groups = CpuGroups::new(inner.to_vec());
-            let is_in_one = |group: &Vec<crate::CpuId>| {
-                let mut of = group.iter().map(|cpu| outer[cpu.index()]);
-                let first = of.next();
-                of.all(|other| Some(other) == first)
-            };
-            groups.iter().all(is_in_one)
-        };
-        let is_nested = inside(&places.core, &places.l2)
-            && inside(&places.core, &self.cpus)
-            && inside(&places.l2, &places.llc)
-            && inside(&places.llc, &places.node)
-            && inside(&places.domain, &self.cpus);
-        if !is_nested {
-            return wrong("a core, cache or clock lies in two others");
-        }
-        let nodes = places
-            .node
-            .iter()
-            .max()
-            .map_or(0, |last| usize::from(*last) + 1);
-        let rows = &places.distances;
-        if rows.len() != nodes || rows.iter().any(|row| row.len() != nodes) {
-            return wrong("the distances are not those of the nodes");
-        }
-        let llcs = places
-            .llc
-            .iter()
-            .max()
-            .map_or(0, |last| usize::from(*last) + 1);
-        if !self.llc_bytes.is_empty() && self.llc_bytes.len() != llcs {
-            return wrong("the sizes are not those of the caches");
-        }
-        Ok(())
-    }
-
     /// Cores, caches and nodes, if the hardware says which CPUs belong together.
     #[must_use]
-    pub fn placed(&self) -> Option<Places> {
+    pub fn placed(&self) -> Option<CpuPlaces> {
         let places = self.places.as_ref()?;
-        Some(Places {
+        Some(CpuPlaces {
             cores: CpuGroups::new(places.core.clone()),
             l2s: CpuGroups::new(places.l2.clone()),
             llcs: CpuGroups::new(places.llc.clone()),
@@ -568,29 +385,6 @@ impl Hardware {
         CpuGroups::new(domain.unwrap_or_else(each))
     }
 
-    /// The machine that `machine` is with these CPUs: their places and number are the hardware's.
-    #[must_use]
-    pub fn placed_in(self, machine: &MachineSpec) -> MachineSpec {
-        let cpus = u16::try_from(self.cpus.len()).unwrap_or(u16::MAX);
-        let mut machine = MachineSpec {
-            cpus,
-            ..machine.clone()
-        };
-        if let Some(places) = self.placed() {
-            let threads = places.cores.iter().map(Vec::len).max();
-            machine.smt = if threads == Some(2) { 2 } else { 1 };
-            // Blocks of neighbours can be told in numbers; all others are told by the tables alone.
-            machine.llc = places.llcs.block().filter(|size| *size < cpus).unwrap_or(0);
-            machine.node = places
-                .nodes
-                .block()
-                .filter(|size| *size < cpus)
-                .unwrap_or(0);
-        }
-        machine.hardware = Some(Box::new(self));
-        machine
-    }
-
     /// Whether energy can be told: the power of all classes is known, and no core has two threads,
     /// of whose power together nothing is known.
     #[must_use]
@@ -601,10 +395,6 @@ impl Hardware {
         self.classes.iter().all(CpuClass::has_power) && !has_threads
     }
 }
-
-/// Greatest power (microwatts) and time (nanoseconds) of which sums fit.
-const MOST_UW: u64 = 1_000_000_000;
-const MOST_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -621,21 +411,6 @@ mod tests {
         assert_eq!(hardware.class(2).told(), 400);
         assert!(hardware.is_told_apart() && hardware.check(3).is_ok());
         assert!(hardware.check(2).is_err());
-    }
-
-    #[test]
-    fn hardware_that_cannot_be_is_refused() {
-        let good = Hardware::of_capacities(&[1024, 512]);
-        let refused = |change: fn(&mut Hardware)| {
-            let mut bad = good.clone();
-            change(&mut bad);
-            bad.check(2).unwrap_err().to_string()
-        };
-        assert!(refused(|it| it.classes[0].capacity = 1000).contains("1024"));
-        assert!(refused(|it| it.classes[1].capacity = 0).contains("capacity-512"));
-        assert!(refused(|it| it.classes[1].shown = Some(2000)).contains("capacity-512"));
-        assert!(refused(|it| it.cpus[1] = 2).contains("no class"));
-        assert!(refused(|it| it.smt = Some(SmtShare::all(0))).contains("share"));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use hardware::{
 pub use id::{CpuId, PerCpu, TaskId};
 pub use interleave::{Interleave, Stall};
 pub use machine::{CPUS_MAX, Kernel, MachineSpec};
-pub use places::{CpuGroups, Places};
+pub use places::{CpuGroups, CpuPlaces};
 pub use profile::{Background, Costs, OwnProfile, Profile, RunQueueLock};
 pub use quantile::{nearest_rank, quantile};
 pub use rng::Rng;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Hardware, Interleave, Nanos, Profile};
+use crate::{CpuGroups, CpuPlaces, Hardware, Interleave, Nanos, Profile};
 
 /// Which kernel's sched_ext behaviour the machine has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -198,6 +198,46 @@ impl MachineSpec {
         }
     }
 
+    /// The machine's cores, caches and nodes. Hardware that does not say them of each CPU, as an
+    /// events file of somebody else may have it, says nothing.
+    #[must_use]
+    pub fn places(&self) -> CpuPlaces {
+        let placed = self.hardware.as_ref().and_then(|it| it.placed());
+        if let Some(placed) = placed.filter(|it| it.are_of(self.cpus)) {
+            return placed;
+        }
+        let blocks = |size| CpuGroups::blocks(self.cpus, self.node_size(), size);
+        CpuPlaces {
+            cores: blocks(self.smt),
+            l2s: blocks(self.smt),
+            llcs: blocks(self.cache_size()),
+            nodes: blocks(self.node_size()),
+        }
+    }
+
+    /// This machine with CPUs that differ: their number and places are the hardware's.
+    #[must_use]
+    pub fn with_hardware(&self, hardware: Hardware) -> Self {
+        let cpus = u16::try_from(hardware.cpus.len()).unwrap_or(u16::MAX);
+        let mut machine = Self {
+            cpus,
+            ..self.clone()
+        };
+        if let Some(places) = hardware.placed() {
+            let threads = places.cores.iter().map(Vec::len).max();
+            machine.smt = if threads == Some(2) { 2 } else { 1 };
+            // Blocks of neighbours can be told in numbers; all others are told by the tables alone.
+            machine.llc = places.llcs.block().filter(|size| *size < cpus).unwrap_or(0);
+            machine.node = places
+                .nodes
+                .block()
+                .filter(|size| *size < cpus)
+                .unwrap_or(0);
+        }
+        machine.hardware = Some(Box::new(hardware));
+        machine
+    }
+
     /// Nanoseconds between two ticks of one CPU. At HZ 300 the kernel's `TICK_NSEC` is rounded
     /// to the nearest nanosecond, 3,333,333.
     #[must_use]
@@ -209,6 +249,32 @@ impl MachineSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CpuId;
+
+    #[test]
+    fn groups_end_with_their_node_and_are_counted_over_all() {
+        let places = MachineSpec {
+            cpus: 7,
+            smt: 2,
+            node: 5,
+            ..MachineSpec::default()
+        }
+        .places();
+        assert_eq!(places.cores.with(CpuId(4)), [CpuId(4)]);
+        assert_eq!(places.cores.with(CpuId(5)), [CpuId(5), CpuId(6)]);
+        let cores: Vec<_> = (0..7).map(|cpu| places.cores.of(CpuId(cpu))).collect();
+        assert_eq!(cores, [0, 0, 1, 1, 2, 3, 3]);
+        assert_eq!((places.nodes.count(), places.llcs.count()), (2, 2));
+    }
+
+    #[test]
+    fn hardware_of_another_number_of_cpus_is_not_believed() {
+        let hardware = crate::Hardware::find("pixel6").expect("it is there");
+        let mut machine = MachineSpec::default().with_hardware(hardware);
+        assert_eq!(machine.places().llcs.count(), 1);
+        machine.cpus = 200;
+        assert_eq!(machine.places().cores.of(CpuId(199)), 199);
+    }
 
     #[test]
     fn a_real_kernel_counts_as_the_newest_that_is_not_newer() {

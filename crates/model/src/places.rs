@@ -1,6 +1,6 @@
 //! Which CPUs of a machine belong together.
 
-use crate::{CpuId, MachineSpec};
+use crate::CpuId;
 
 /// CPUs in groups that are numbered from zero: cores, caches or nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct CpuGroups {
 
 /// The cores, last-level caches and nodes of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct CpuPlaces {
     /// By core: its hardware threads.
     pub cores: CpuGroups,
     /// By cache of the second level.
@@ -36,7 +36,7 @@ impl CpuGroups {
 
     /// Groups of `size` neighbours each within nodes of `node` CPUs; the last of a node may be
     /// smaller.
-    fn blocks(cpus: u16, node: u16, size: u16) -> Self {
+    pub(crate) fn blocks(cpus: u16, node: u16, size: u16) -> Self {
         let (node, size) = (node.max(1), size.max(1));
         let number = |cpu| cpu / node * node.div_ceil(size) + cpu % node / size;
         Self::new((0..cpus).map(number).collect())
@@ -84,42 +84,16 @@ impl CpuGroups {
     }
 }
 
-impl MachineSpec {
-    /// The machine's cores, caches and nodes.
-    #[must_use]
-    pub fn places(&self) -> Places {
-        if let Some(placed) = self.hardware.as_ref().and_then(|it| it.placed()) {
-            return placed;
-        }
-        let blocks = |size| CpuGroups::blocks(self.cpus, self.node_size(), size);
-        Places {
-            cores: blocks(self.smt),
-            l2s: blocks(self.smt),
-            llcs: blocks(self.cache_size()),
-            nodes: blocks(self.node_size()),
-        }
+impl CpuPlaces {
+    pub(crate) fn are_of(&self, cpus: u16) -> bool {
+        let all = [&self.cores, &self.l2s, &self.llcs, &self.nodes];
+        all.iter().all(|it| it.of.len() == usize::from(cpus))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn groups_end_with_their_node_and_are_counted_over_all() {
-        let places = MachineSpec {
-            cpus: 7,
-            smt: 2,
-            node: 5,
-            ..MachineSpec::default()
-        }
-        .places();
-        assert_eq!(places.cores.with(CpuId(4)), [CpuId(4)]);
-        assert_eq!(places.cores.with(CpuId(5)), [CpuId(5), CpuId(6)]);
-        let cores: Vec<_> = (0..7).map(|cpu| places.cores.of(CpuId(cpu))).collect();
-        assert_eq!(cores, [0, 0, 1, 1, 2, 3, 3]);
-        assert_eq!((places.nodes.count(), places.llcs.count()), (2, 2));
-    }
 
     #[test]
     fn a_group_need_not_be_neighbours() {

@@ -147,11 +147,11 @@ pub struct CpuUse {
 }
 
 impl CpuUse {
-    /// Work done in the time in which it was done, in thousandths: the mean rate.
+    /// Work done in the time in which it was done, in thousandths, rounded: the mean rate.
     #[must_use]
     pub fn rate_permille(&self) -> u64 {
         let executed = u128::from(self.executed.get()).max(1);
-        (u128::from(self.work.get()) * 1000 / executed) as u64
+        ((u128::from(self.work.get()) * 1000 + executed / 2) / executed) as u64
     }
 }
 

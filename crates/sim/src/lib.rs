@@ -70,6 +70,7 @@ mod section;
 mod setup;
 mod sorted;
 mod speed;
+mod speeds;
 mod tally;
 mod target;
 mod task;

@@ -11,7 +11,7 @@ use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
 use crate::places::AttachPoint;
-use crate::speed::Pace;
+use crate::speeds::TaskPace;
 use crate::task::{Class, RunState, ScxState, Task, class_of, weight_of};
 use crate::work::{Action, Birth};
 
@@ -220,7 +220,7 @@ impl Machine {
         let usual = self.ledger.costs().map(|costs| costs.footprint_bytes);
         task.seldom.footprint = group.footprint.or(usual).unwrap_or(0);
         let is_paced = self.speeds.is_some();
-        task.seldom.pace = is_paced.then(|| Box::new(Pace::new(birth.group, group.mem)));
+        task.seldom.pace = is_paced.then(|| Box::new(TaskPace::new(birth.group, group.mem)));
         task.seldom.family = self.family_of_new(parent, birth);
         task.nice = birth.nice;
         task.seldom.policy = birth.policy;

@@ -42,7 +42,7 @@ use crate::program::HeldProgram;
 use crate::queue::EventQueue;
 use crate::schedulers::PerSched;
 use crate::setup::SetupPlan;
-use crate::speed::Speeds;
+use crate::speeds::Speeds;
 use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;
 use crate::turn::Turn;

@@ -7,7 +7,7 @@ use crate::dsq::DsqIndex;
 use crate::flags::{self, enq};
 use crate::mask::MaskId;
 use crate::schedulers::SchedId;
-use crate::speed::Pace;
+use crate::speeds::TaskPace;
 
 /// Scheduling classes, most urgent first (`kernel/sched/sched.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,7 +167,7 @@ pub struct Seldom {
     /// Bytes that it uses of a cache.
     pub footprint: u64,
     /// Its work in detail, on a machine whose CPUs differ.
-    pub pace: Option<Box<Pace>>,
+    pub pace: Option<Box<TaskPace>>,
 }
 
 /// A task.

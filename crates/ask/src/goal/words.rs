@@ -25,7 +25,8 @@ const QUANTITIES: [&str; 11] = [
 /// How goals are written, for messages.
 const FORMS: &str = "write `p99 wait of GROUP` (p50, p90, p99, p99.9, max or mean of wait, delay, \
                      slice, sleep or `span NAME`), `late DEADLINE of GROUP`, `work COUNTER of \
-                     GROUP`, `throughput`, `cpu of GROUP`, `time of GROUP` or `energy` (--hardware)";
+                     GROUP`, `throughput`, `cpu of GROUP`, `time of GROUP` or, with --hardware, \
+                     `energy`";
 
 impl FromStr for Goal {
     type Err = Advised;

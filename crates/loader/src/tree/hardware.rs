@@ -1,7 +1,7 @@
 //! The files that tell programs how CPUs differ: capacities, frequencies, the energy model.
 //!
-//! Sources: `drivers/base/arch_topology.c`, `drivers/acpi/cppc_acpi.c`, `drivers/cpufreq/cpufreq.c`,
-//! `drivers/cpufreq/amd-pstate.c` and `kernel/power/energy_model.c`, kernel 6.18. The present
+//! Sources: `drivers/base/arch_topology.c`, `drivers/acpi/cppc_acpi.c`, `cpufreq.c` and
+//! `amd-pstate.c` of `drivers/cpufreq`, and `kernel/power/energy_model.c`, kernel 6.18. The present
 //! frequency is that of the begin of the run.
 
 use std::io;

@@ -79,7 +79,7 @@ fn a_program_finds_the_capacity_of_each_cpu() {
 
 fn of_hardware(name: &str) -> FolderTree {
     let hardware = model::Hardware::find(name).unwrap();
-    tree(hardware.placed_in(&MachineSpec::default()))
+    tree(MachineSpec::default().with_hardware(hardware))
 }
 
 fn of_cpu(tree: &FolderTree, cpu: u16, file: &str) -> Option<String> {

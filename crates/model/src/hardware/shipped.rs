@@ -96,7 +96,8 @@ mod tests {
                     .count()
             })
             .collect();
-        assert_eq!(passed_over, [1, 1], "408 MHz of both");
+        // 408 MHz has the voltage of 600 MHz. The A72's costs differ by what rounding leaves.
+        assert_eq!(passed_over, [1, 0]);
     }
 
     #[test]

@@ -27,6 +27,10 @@ class Computer(TypedDict, total=False):
         hz: ticks a second: 100, 250, 300 or 1000.
         kernel: version to simulate, ``"6.12"`` or ``"6.16"`` to ``"7.3"``.
         profile: ``"ideal"``, ``"default-v0"``, or the path of a file of costs.
+        smt_share: what a task keeps of its speed while the other thread of its core executes:
+            ``"low"``, ``"typical"``, ``"high"``, or a number of 0.1 to 1 as text.
+        hardware: machine whose CPUs differ, such as ``"pixel6"``, or the path of a file.
+        governor: ``"performance"``, ``"powersave"``, ``"schedutil"`` or ``"hwp"``.
     """
 
     cpus: int
@@ -36,6 +40,9 @@ class Computer(TypedDict, total=False):
     hz: int
     kernel: str
     profile: str
+    smt_share: str
+    hardware: str
+    governor: str
 
 
 class Setting(Computer, total=False):

@@ -514,15 +514,17 @@ def verb(words: list[str]) -> int:
     parser.add_argument("--search-seed", type=int, default=1, help="seed of the search itself; 1")
     for option in ("cpus", "smt", "llc", "node", "hz", "seed"):
         parser.add_argument(f"--{option}", type=int, help="as of `runslice sim`")
-    for option in ("kernel", "profile", "duration"):
-        parser.add_argument(f"--{option}", help="as of `runslice sim`")
+    texts = ("kernel", "profile", "smt_share", "hardware", "governor", "duration")
+    for option in texts:
+        name = option.replace("_", "-")
+        parser.add_argument(f"--{name}", help="as of `runslice sim`")
     parser.add_argument(
         "--scale", action="append", default=[], metavar="NAME=VALUE", help="as of `runslice sim`"
     )
     asked = parser.parse_args(words)
     machine: dict[str, Any] = {
         option: getattr(asked, option)
-        for option in ("cpus", "smt", "llc", "node", "hz", "kernel", "profile", "seed", "duration")
+        for option in ("cpus", "smt", "llc", "node", "hz", "seed", *texts)
         if getattr(asked, option) is not None
     }
     if asked.scale:

@@ -428,10 +428,10 @@ fn of_hardware(policy: &str, used: &HardwareUse) -> String {
         );
     }
     let mut line = format!(
-        "{policy} hardware: {energy}{} of work, mean rate {}.{:02}",
+        "{policy} hardware: {energy}{} of work, mean rate {}.{:03}",
         all.work,
         rate / 1000,
-        rate % 1000 / 10
+        rate % 1000
     );
     if !all.shared.is_zero() {
         let shared = share(Millionths::of(

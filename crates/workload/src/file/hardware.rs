@@ -57,7 +57,7 @@ impl<'a> FileReader<'a> {
                 return Err(self.source.error(value.span().start, problem));
             }
         }
-        Ok(hardware.placed_in(&machine))
+        Ok(machine.with_hardware(hardware))
     }
 
     /// What `capacity` and `smt_share` say of the CPUs of `machine`; `None` if neither is there.

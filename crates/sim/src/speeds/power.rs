@@ -10,7 +10,7 @@ use super::{Load, Speeds};
 
 /// What a CPU's time and energy went to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Power {
+pub(crate) struct Power {
     /// Since when nothing is booked.
     since: u64,
     /// Since when it idles; meaningless while it does not.
@@ -34,7 +34,7 @@ fn idle_energy(class: &CpuClass, span: u64) -> u128 {
 impl Speeds {
     /// Books time and energy of `cpu` up to `now`: its frequency changes, or it begins or stops to
     /// execute.
-    pub(super) fn book_power(&mut self, cpu: CpuId, now: SimTime) {
+    pub(crate) fn book_power(&mut self, cpu: CpuId, now: SimTime) {
         let at = self.frequency(cpu);
         let class = usize::from(self.hardware.cpus[cpu.index()]);
         let uw = self.hardware.classes[class]
@@ -56,12 +56,12 @@ impl Speeds {
     }
 
     /// `cpu` begins to idle.
-    pub(super) fn begin_idle(&mut self, cpu: CpuId, now: SimTime) {
+    pub(crate) fn begin_idle(&mut self, cpu: CpuId, now: SimTime) {
         self.cpus[cpu].power.idle_since = now.as_nanos();
     }
 
     /// `cpu` stops to idle.
-    pub(super) fn end_idle(&mut self, cpu: CpuId, now: SimTime) {
+    pub(crate) fn end_idle(&mut self, cpu: CpuId, now: SimTime) {
         let energy = self.idle_energy(cpu, now);
         self.cpus[cpu].power.energy_fj += energy;
     }
@@ -72,7 +72,7 @@ impl Speeds {
     }
 
     /// Energy of `cpu` up to `now`; everything up to then is booked.
-    pub(super) fn energy(&self, cpu: CpuId, now: SimTime) -> u128 {
+    pub(crate) fn energy(&self, cpu: CpuId, now: SimTime) -> u128 {
         let speed = &self.cpus[cpu];
         let idle = match speed.load {
             Load::Idle => self.idle_energy(cpu, now),
@@ -82,7 +82,7 @@ impl Speeds {
     }
 
     /// Time that a CPU needs to leave the state in which it has idled until `now`, picoseconds.
-    pub(super) fn exit_ps(&self, cpu: CpuId, now: SimTime) -> u64 {
+    pub(crate) fn exit_ps(&self, cpu: CpuId, now: SimTime) -> u64 {
         let class = self.hardware.class(cpu.0);
         let span = now.as_nanos() - self.cpus[cpu].power.idle_since.min(now.as_nanos());
         let states = class.idle.iter().rev();

@@ -1,0 +1,247 @@
+//! How fast each CPU works, on a machine whose CPUs differ.
+//!
+//! What a task has to do is work: nanoseconds on a CPU of capacity 1024 that has its core to
+//! itself. A CPU does so much of it in each nanosecond as its rate says, in 1/2^20. Sleeps, slices,
+//! deadlines and ticks are time. What code of the kernel and of the policy costs is work, too; it
+//! lasts as long as at the rate with which it begins.
+//!
+//! A rate changes when the other thread of the core begins or stops to execute, or executes
+//! something that waits for memory by another share, and when the CPU's frequency changes. The work
+//! done is booked then, and the end of the work set anew. No callback and no event comes of it.
+//!
+//! A machine without [`Hardware`] has none of this. [`crate::speed`] says when what is booked.
+
+pub(crate) mod clock;
+mod power;
+
+use model::{CpuId, CpuUse, FrequencyUse, Hardware, Nanos, PerCpu, RATE_ONE, SimTime};
+
+use crate::topology::Topology;
+use clock::{CpuClock, base_rate};
+use power::Power;
+
+/// Longer than any run, and short enough to be added to a moment of one.
+const LONGEST: u64 = 1 << 62;
+
+/// The speeds of all CPUs.
+#[derive(Clone)]
+pub(crate) struct Speeds {
+    pub hardware: Hardware,
+    pub cpus: PerCpu<CpuSpeed>,
+    /// CPUs of one frequency each, and each CPU's number among them.
+    pub clocks: Vec<CpuClock>,
+    pub clock_of: Vec<u16>,
+    /// What the policy has asked for, by CPU.
+    pub targets: Vec<u16>,
+    pub has_power: bool,
+}
+
+/// The speed of a CPU.
+#[derive(Clone)]
+pub(crate) struct CpuSpeed {
+    /// Work done in a nanosecond by a task that never waits for memory, alone on the core; 1/2^20.
+    pub base: u64,
+    /// The rate of the task that executes on it.
+    pub rate: u64,
+    /// The other thread of its core, if that slows it down.
+    pub sibling: Option<CpuId>,
+    /// What the other thread of the core feels of it. `Machine::settle` alone writes it.
+    pub load: Load,
+    /// A real-time or deadline task is runnable on it.
+    pub is_urgent: bool,
+    pub power: Power,
+    pub used: Use,
+}
+
+/// What a hardware thread does to the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Nothing: it idles.
+    Idle,
+    /// It executes something of which so much waits for memory, in 1/1024.
+    Busy(u16),
+}
+
+/// What a CPU did, or what was done for a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Use {
+    /// Work done, in 2^-20 ns.
+    pub done: u128,
+    /// Time in which tasks executed, nanoseconds.
+    pub executed_ns: u64,
+    /// The part of it in which the other thread of the core executed, too.
+    pub shared_ns: u64,
+    /// Energy of the CPU in that time.
+    pub energy_fj: u128,
+}
+
+impl Use {
+    pub const fn add(&mut self, other: &Self) {
+        self.done += other.done;
+        self.executed_ns += other.executed_ns;
+        self.shared_ns += other.shared_ns;
+        self.energy_fj += other.energy_fj;
+    }
+
+    pub fn told(&self) -> CpuUse {
+        CpuUse {
+            work: Nanos::new((self.done >> 20) as u64),
+            executed: Nanos::new(self.executed_ns),
+            shared: Nanos::new(self.shared_ns),
+            energy_fj: self.energy_fj,
+            frequencies: Vec::new(),
+        }
+    }
+}
+
+/// What a machine whose CPUs differ keeps of a task.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskPace {
+    /// The share of its work that waits for memory, in 1/1024.
+    pub mem: u16,
+    /// What is done already of the last nanosecond of its work, in 2^-20 ns.
+    pub surplus: u32,
+    pub group: usize,
+    pub used: Use,
+}
+
+impl TaskPace {
+    /// Of a task of that number of the workload's groups, of whose work `mem` percent wait for
+    /// memory.
+    pub fn new(group: u32, mem: u8) -> Self {
+        Self {
+            mem: (u32::from(mem.min(100)) * 1024 / 100) as u16,
+            group: group as usize,
+            ..Self::default()
+        }
+    }
+}
+
+impl Speeds {
+    /// The speeds of a machine whose CPUs differ as `hardware` says.
+    pub fn new(hardware: &Hardware, topology: &Topology, cpus: u16) -> Self {
+        let clocks = CpuClock::all(hardware);
+        let domains = hardware.domains();
+        let of = |cpu| domains.of(CpuId(cpu));
+        let clock_of: Vec<u16> = (0..cpus).map(of).collect();
+        let cpu = |cpu: CpuId| {
+            let clock = &clocks[usize::from(clock_of[cpu.index()])];
+            let mut core = topology.core(cpu);
+            let other = core.find(|&other| other != cpu);
+            CpuSpeed {
+                base: base_rate(hardware.class(cpu.0), clock.at()),
+                rate: RATE_ONE,
+                sibling: other.filter(|_| hardware.smt.is_some()),
+                load: Load::Idle,
+                is_urgent: false,
+                power: Power::default(),
+                used: Use::default(),
+            }
+        };
+        Self {
+            hardware: hardware.clone(),
+            cpus: PerCpu::new(cpus, cpu),
+            targets: vec![1024; cpus.into()],
+            has_power: hardware.has_power(),
+            clocks,
+            clock_of,
+        }
+    }
+
+    /// The rate of something of which `mem` waits for memory, on `cpu`, as things are there now.
+    pub fn rate(&self, cpu: CpuId, mem: u16) -> u64 {
+        let speed = &self.cpus[cpu];
+        let alone = alone(speed.base, mem, self.hardware.class(cpu.0).memory);
+        let share = match (self.hardware.smt, self.load_beside(cpu)) {
+            (Some(smt), Load::Busy(other)) => smt.of(mem, other),
+            _ => return alone,
+        };
+        (alone * share >> 10).max(1)
+    }
+
+    /// Bytes of the core's own cache of `cpu` and of its last-level cache; 0: the profile's.
+    pub fn caches(&self, cpu: CpuId, topology: &Topology) -> (u64, u64) {
+        let llc = self
+            .hardware
+            .llc_bytes
+            .get(usize::from(topology.llc_of(cpu)));
+        (
+            self.hardware.class(cpu.0).core_bytes,
+            llc.copied().unwrap_or(0),
+        )
+    }
+
+    /// What `cpu` did up to `now`; everything up to then is booked.
+    pub fn told(&self, cpu: CpuId, now: SimTime) -> CpuUse {
+        let speed = &self.cpus[cpu];
+        let opps = &self.hardware.class(cpu.0).opps;
+        let spent = opps.iter().zip(&speed.power.spent);
+        CpuUse {
+            energy_fj: self.energy(cpu, now),
+            frequencies: spent
+                .map(|(opp, [executing, idle])| FrequencyUse {
+                    khz: opp.khz,
+                    executing: Nanos::new(*executing),
+                    idle: Nanos::new(*idle),
+                })
+                .filter(|it| !(it.executing.is_zero() && it.idle.is_zero()))
+                .collect(),
+            ..speed.used.told()
+        }
+    }
+
+    /// The power of `cpu` while it executes; 0 if that is unknown.
+    pub fn microwatts(&self, cpu: CpuId) -> u64 {
+        let opps = &self.hardware.class(cpu.0).opps;
+        let opp = opps.get(self.frequency(cpu));
+        opp.and_then(|opp| opp.uw).unwrap_or(0)
+    }
+
+    pub fn load_beside(&self, cpu: CpuId) -> Load {
+        let sibling = self.cpus[cpu].sibling;
+        sibling.map_or(Load::Idle, |other| self.cpus[other].load)
+    }
+}
+
+/// The rate of a task of which `mem` waits for memory on a CPU that has its core to itself: memory
+/// does not get faster with the CPU. `memory` is its own speed, in 1/1024.
+fn alone(base: u64, mem: u16, memory: u16) -> u64 {
+    if mem == 0 {
+        return base;
+    }
+    let (s, c, m) = (u128::from(base), u128::from(memory) * 1024, u128::from(mem));
+    let rate = 1024 * s * c / ((1024 - m) * c + m * s);
+    u64::try_from(rate).unwrap_or(RATE_ONE).max(1)
+}
+
+/// How long `work` takes at `rate`; `surplus` of it is done already.
+pub(crate) fn lasting(work: u64, surplus: u32, rate: u64) -> u64 {
+    let left = (u128::from(work) << 20).saturating_sub(surplus.into());
+    let span = left.div_ceil(rate.into());
+    u64::try_from(span).unwrap_or(LONGEST).min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_takes_as_long_as_the_rate_says() {
+        let ms = 1_000_000;
+        assert_eq!(lasting(3 * ms, 0, 512 * 1024), 6 * ms);
+        assert_eq!(lasting(ms, 0, 160 * 1024), 6_400_000);
+        assert_eq!(lasting(ms, 0, 187_112), 5_604_002);
+        assert_eq!(lasting(1, RATE_ONE as u32 - 1, RATE_ONE), 1);
+        assert_eq!(lasting(u64::MAX, 0, 1), LONGEST);
+    }
+
+    #[test]
+    fn work_that_waits_for_memory_gains_less_from_a_fast_cpu() {
+        let half = RATE_ONE / 2;
+        assert_eq!(alone(half, 0, 1024), half);
+        assert_eq!(alone(RATE_ONE, 512, 1024), RATE_ONE);
+        // Half of the work takes twice as long: 1.5 times the time.
+        assert_eq!(alone(half, 512, 1024), RATE_ONE * 2 / 3);
+        assert_eq!(alone(half, 1024, 1024), RATE_ONE);
+    }
+}
