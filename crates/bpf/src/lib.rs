@@ -34,6 +34,7 @@ mod keyed;
 mod link;
 mod map;
 mod memory;
+mod named;
 mod nesting;
 #[cfg(not(feature = "jit"))]
 mod no_jit;

@@ -120,6 +120,9 @@ impl Machine {
         if from != self.turn.exec {
             self.hold(WhichLock::RunQueue(from), |costs| costs.migration);
         }
+        if self.interleaves() {
+            self.order_by_move(from, target);
+        }
         self.leave_dsq(id);
         self.set_task_cpu(id, target);
         let local = self.dsqs.local(target);

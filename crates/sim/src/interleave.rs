@@ -15,6 +15,7 @@
 //! is sequentially consistent: the order of accesses is that of the events.
 
 mod locks;
+mod races;
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,6 +24,7 @@ use bpf::Access;
 use model::{CpuId, Interleave, Nanos, PerCpu, Rng, SimTime, Stall, TaskId};
 
 pub(crate) use locks::LockKey;
+pub use races::{FoundRace, RaceClass};
 
 use crate::cpu::PS;
 use crate::machine::{Machine, Vm};
@@ -31,6 +33,8 @@ use crate::turn::Turn;
 
 /// Stream of draws that no load and no policy has.
 const STREAM: u64 = u64::MAX - 2;
+/// Stalls that are kept by name at most.
+const MOST_STALLS: usize = 1_000_000;
 /// Accesses after which a turn lets the others go on when the run is over.
 const LAST_ACCESSES: u32 = 10_000;
 /// Bytes of a callback's arguments that the kernel keeps for it.
@@ -67,6 +71,7 @@ struct TurnState {
 #[derive(Clone, Debug)]
 pub(crate) struct Interleaving {
     asked: Interleave,
+    cpus: u16,
     rng: Rng,
     /// Accesses so far, and the one before which the next stall comes.
     points: u64,
@@ -98,6 +103,8 @@ pub(crate) struct Interleaving {
     /// The run is over, and turns come to their ends.
     is_over: bool,
     failed: Option<bpf::OutOfMemory>,
+    /// Whoever looks for races.
+    races: Option<races::Races>,
 }
 
 impl Interleaving {
@@ -108,6 +115,7 @@ impl Interleaving {
         };
         let mut made = Self {
             asked: asked.clone(),
+            cpus,
             rng: Rng::new(seed, STREAM),
             points: 0,
             next: 0,
@@ -126,6 +134,7 @@ impl Interleaving {
             gone: BTreeSet::new(),
             is_over: false,
             failed: None,
+            races: None,
         };
         made.plan();
         made
@@ -193,6 +202,24 @@ impl Interleaving {
             .count()
     }
 
+    /// Looks for races, too.
+    pub fn look_for_races(&mut self) {
+        self.races = Some(races::Races::new(self.cpus));
+    }
+
+    /// Races that were found.
+    pub fn races(&self, vm: &Vm) -> Vec<FoundRace> {
+        let races = self.races.as_ref();
+        races.map_or_else(Vec::new, |races| races.found(|op| vm.place(op)))
+    }
+
+    /// Accesses before which it matters whether others come in between, if somebody looked.
+    pub fn conflicts(&self) -> Vec<u64> {
+        self.races
+            .as_ref()
+            .map_or_else(Vec::new, races::Races::conflicts)
+    }
+
     /// Stalls that there were, in the order of their points.
     pub fn stalls(&self) -> &[Stall] {
         &self.stalls
@@ -224,6 +251,12 @@ impl Machine {
         }
         debug_assert!(access.bytes <= 8, "an access is to a word at most");
         all.points += 1;
+        if all.races.is_some() {
+            self.look_for_races(vm, access);
+        }
+        let Some(all) = self.interleaving.as_deref_mut() else {
+            return;
+        };
         if all.asked == Interleave::Timed {
             return self.let_time_pass(vm);
         }
@@ -236,8 +269,21 @@ impl Machine {
             return;
         }
         let point = all.points;
-        all.stalls.push(Stall { point, span });
+        if all.stalls.len() < MOST_STALLS {
+            all.stalls.push(Stall { point, span });
+        }
+        let number = all.current;
+        if let Some(races) = &mut all.races {
+            races.pause(number, access);
+        }
         self.wait(vm, Wait::Until(self.now + span));
+        if let Some(races) = self
+            .interleaving
+            .as_deref_mut()
+            .and_then(|all| all.races.as_mut())
+        {
+            races.go_on(number);
+        }
     }
 
     /// Lets happen what is due before the time that the program has taken so far is over.
@@ -354,6 +400,7 @@ impl Machine {
             let is_next = all.alone.front() == Some(&number) && all.busy() == 0;
             if is_next || !vm.is_in_turn() {
                 all.still += 1;
+                all.races.iter_mut().for_each(races::Races::meet);
                 return;
             }
             self.wait(vm, Wait::Alone);
@@ -367,6 +414,7 @@ impl Machine {
             return;
         };
         all.still -= 1;
+        all.races.iter_mut().for_each(races::Races::meet);
         all.alone.pop_front();
         if !all.alone.is_empty() || all.is_over || !std::mem::take(&mut all.have_stopped) {
             return;

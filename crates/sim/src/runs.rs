@@ -11,6 +11,7 @@ use workload::RunSpec;
 
 use crate::checkpoint::Checkpoint;
 use crate::deed::Intervention;
+use crate::interleave::FoundRace;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::{Layouts, Mirror};
 use crate::ops::Ops;
@@ -51,6 +52,7 @@ pub struct Simulation<'a> {
     tally: bool,
     user: Option<User>,
     interventions: Vec<Intervention>,
+    races: bool,
 }
 
 /// A scheduler's own program, and whether its threads are no tasks and take no CPU.
@@ -76,8 +78,14 @@ pub struct Finished {
 pub struct Interleaved {
     /// Accesses of programs before which others could have come in between.
     pub points: u64,
-    /// Stalls, in the order of their points; none of a run in which programs take time.
+    /// Stalls, in the order of their points, a million at most; none of a run in which programs
+    /// take time.
     pub stalls: Vec<Stall>,
+    /// Races, the worst first, if [`Simulation::looking_for_races`] asked for them.
+    pub races: Vec<FoundRace>,
+    /// Numbers of the accesses before which it matters whether another CPU comes in between; as
+    /// `races`.
+    pub conflicts: Vec<u64>,
 }
 
 impl<'a> Simulation<'a> {
@@ -90,6 +98,7 @@ impl<'a> Simulation<'a> {
             tally: false,
             user: None,
             interventions: Vec::new(),
+            races: false,
         }
     }
 
@@ -126,6 +135,13 @@ impl<'a> Simulation<'a> {
         self
     }
 
+    /// Looks for races between callbacks, if CPUs can come in between. The order of the run is not
+    /// changed by that.
+    pub const fn looking_for_races(mut self) -> Self {
+        self.races = true;
+        self
+    }
+
     /// Does `interventions` to the run, which is another one from the first of them on. Only who
     /// listens to decisions gets the whole effect of [`crate::Deed::Take`], [`crate::Deed::Keep`]
     /// and [`crate::Deed::Rule`].
@@ -158,6 +174,9 @@ impl<'a> Simulation<'a> {
             Some(user) => self.begin_program(spec, user)?,
         };
         machine.plan_interventions(std::mem::take(&mut self.interventions));
+        if let Some(all) = machine.interleaving.as_deref_mut().filter(|_| self.races) {
+            all.look_for_races();
+        }
         begin_run(spec, &mut machine, &mut self.audience);
         complete(spec, (&mut machine, &mut vm), &mut self.audience)
     }
@@ -326,6 +345,8 @@ pub(crate) fn complete(
     let interleaved = machine.interleaving.as_deref().map(|all| Interleaved {
         points: all.points(),
         stalls: all.stalls().to_vec(),
+        races: all.races(vm),
+        conflicts: all.conflicts(),
     });
     Ok(Finished {
         interleaved,

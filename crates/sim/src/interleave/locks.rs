@@ -41,6 +41,9 @@ impl Machine {
                 None => {
                     let current = all.current;
                     all.locks.insert(key, current);
+                    if let Some(races) = &mut all.races {
+                        races.take(self.turn.exec, key);
+                    }
                     return true;
                 }
                 Some(holder) if holder == all.current => return false,
@@ -56,6 +59,9 @@ impl Machine {
     pub(crate) fn unlock(&mut self, key: LockKey) {
         if let Some(all) = self.interleaving.as_deref_mut() {
             all.locks.remove(&key);
+            if let Some(races) = &mut all.races {
+                races.release(self.turn.exec, key);
+            }
             self.wake_waiting(key, 1);
         }
     }

@@ -1,0 +1,576 @@
+//! Races between callbacks, found without the order that shows them.
+//!
+//! Two detectors look at every access of programs to memory that others have. *Happens-before*:
+//! two accesses to a word race if nothing orders them: neither one CPU's code nor a lock that one
+//! released before the other took it, nor an atomic operation that got a value. *Lock sets*: the
+//! accesses to a word that several CPUs touch and one writes have no lock in common. The first
+//! misses what a lock orders that happens to be taken nearby, the second what is ordered otherwise.
+//!
+//! Sources: Lamport (1978), "Time, Clocks, and the Ordering of Events in a Distributed System";
+//! Savage et al. (1997), "Eraser: A Dynamic Data Race Detector for Multithreaded Programs".
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bpf::{Access, AccessKind, SourceLine};
+use model::{CpuId, TaskId};
+
+use super::LockKey;
+use crate::machine::{Machine, Vm};
+
+/// Words that are watched at most.
+const MOST_WORDS: usize = 200_000;
+/// Accesses and calls whose numbers are kept at most.
+const MOST_VISITS: usize = 4_000_000;
+/// Pairs of accesses that are kept at most.
+const MOST_PAIRS: usize = 10_000;
+
+/// How bad a race may be, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RaceClass {
+    /// A callback reads a value and writes it back, and another CPU may write in between.
+    LostUpdate,
+    /// Two CPUs write.
+    TwoWriters,
+    /// One CPU writes, others read.
+    Reader,
+}
+
+/// Two accesses to a variable that nothing keeps apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRace {
+    /// The variable, or the map and the offset in its values.
+    pub variable: String,
+    /// How bad it may be.
+    pub class: RaceClass,
+    /// The line of the write; of a lost update that of the write that loses another one.
+    pub writes: Option<SourceLine>,
+    /// The line of the other access.
+    pub other: Option<SourceLine>,
+    /// Of a lost update: the line that reads the value before.
+    pub reads: Option<SourceLine>,
+    /// Nothing orders the two.
+    pub by_order: bool,
+    /// They have no lock in common.
+    pub by_locks: bool,
+    /// How often it was seen.
+    pub count: u64,
+    /// Number of the access that writes, when it was seen first: a stall there shows it.
+    pub point: u64,
+    /// In this run another CPU wrote while a CPU stopped between its read and its write.
+    pub is_met: bool,
+}
+
+/// What each CPU knows of the others: of CPU N all up to that number of its steps.
+type Clock = Vec<u64>;
+
+/// An access to a word.
+#[derive(Clone, Debug)]
+struct Touch {
+    cpu: CpuId,
+    step: u64,
+    op: u32,
+    kind: AccessKind,
+    point: u64,
+    /// Of a write: the read of the same word before it in the same callback.
+    read: Option<u32>,
+    /// Locks that were held.
+    held: BTreeSet<LockKey>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Word {
+    write: Option<Touch>,
+    /// The last one of each CPU.
+    reads: BTreeMap<CpuId, Touch>,
+    /// Locks that every access had since a second CPU came; `None`: there is one CPU.
+    locks: Option<BTreeSet<LockKey>>,
+    /// Where atomic operations that get a value meet.
+    sync: Clock,
+}
+
+/// The accesses to a word, by their numbers.
+#[derive(Clone, Debug, Default)]
+struct Visits {
+    points: Vec<u64>,
+    cpu: Option<CpuId>,
+    by_several: bool,
+    is_written: bool,
+}
+
+/// Of two accesses, by their operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pair {
+    writes: u32,
+    other: u32,
+    word: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    name: String,
+    class: RaceClass,
+    read: Option<u32>,
+    by_order: bool,
+    by_locks: bool,
+    count: u64,
+    point: u64,
+    is_met: bool,
+}
+
+/// What the detectors know.
+#[derive(Clone, Debug)]
+pub(crate) struct Races {
+    clocks: Vec<Clock>,
+    locks: BTreeMap<LockKey, Clock>,
+    words: BTreeMap<u64, Word>,
+    names: BTreeMap<u64, Option<String>>,
+    /// Of each turn: the callback, and what it has read.
+    reads: BTreeMap<usize, (u64, BTreeMap<u64, u32>)>,
+    /// Turns that wait before a write: where.
+    paused: BTreeMap<usize, (u64, u32)>,
+    seen: BTreeMap<Pair, Seen>,
+    visits: BTreeMap<u64, Visits>,
+    /// Numbers of the calls of the kernel.
+    calls: Vec<u64>,
+    /// How many numbers are kept.
+    kept: usize,
+}
+
+impl Races {
+    pub fn new(cpus: u16) -> Self {
+        let count = usize::from(cpus);
+        // Each CPU has done its first step, of which the others know nothing.
+        let clock = |cpu: usize| (0..count).map(|other| u64::from(other == cpu)).collect();
+        Self {
+            clocks: (0..count).map(clock).collect(),
+            locks: BTreeMap::new(),
+            words: BTreeMap::new(),
+            names: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            visits: BTreeMap::new(),
+            calls: Vec::new(),
+            kept: 0,
+        }
+    }
+
+    /// Notes a call of the kernel.
+    fn call(&mut self, point: u64) {
+        if self.kept < MOST_VISITS {
+            self.kept += 1;
+            self.calls.push(point);
+        }
+    }
+
+    /// Numbers of the accesses before which it matters whether another CPU comes in between: those
+    /// to words that several CPUs touch and one writes, and the calls of the kernel.
+    pub fn conflicts(&self) -> Vec<u64> {
+        let words = self.visits.values();
+        let words = words.filter(|it| it.by_several && it.is_written);
+        let points = words.flat_map(|it| &it.points).chain(&self.calls);
+        let mut points: Vec<u64> = points.copied().collect();
+        points.sort_unstable();
+        points
+    }
+
+    /// Notes an access for [`Races::conflicts`].
+    fn visit(&mut self, word: u64, (cpu, point): (CpuId, u64), kind: AccessKind) {
+        if self.kept >= MOST_VISITS {
+            return;
+        }
+        self.kept += 1;
+        let visits = self.visits.entry(word).or_default();
+        visits.points.push(point);
+        visits.by_several |= visits.cpu.replace(cpu).is_some_and(|last| last != cpu);
+        visits.is_written |= kind != AccessKind::Load;
+    }
+
+    /// `cpu` takes a lock: it knows what whoever released it knew.
+    pub fn take(&mut self, cpu: CpuId, key: LockKey) {
+        if let Some(released) = self.locks.get(&key) {
+            join(&mut self.clocks[usize::from(cpu.0)], released);
+        }
+    }
+
+    /// `cpu` releases a lock.
+    pub fn release(&mut self, cpu: CpuId, key: LockKey) {
+        let own = &mut self.clocks[usize::from(cpu.0)];
+        self.locks.insert(key, own.clone());
+        own[usize::from(cpu.0)] += 1;
+    }
+
+    /// `cpu` takes a lock for a moment.
+    pub fn pass(&mut self, cpu: CpuId, key: LockKey) {
+        self.take(cpu, key);
+        self.release(cpu, key);
+    }
+
+    /// Nobody else is in the middle of anything: whatever was is before whatever comes.
+    pub fn meet(&mut self) {
+        let mut all = self.clocks[0].clone();
+        self.clocks.iter().for_each(|clock| join(&mut all, clock));
+        for (cpu, clock) in self.clocks.iter_mut().enumerate() {
+            clock.clone_from(&all);
+            clock[cpu] += 1;
+        }
+        // Locks of before keep nothing apart from what comes.
+        for word in self.words.values_mut() {
+            *word = Word::default();
+        }
+    }
+
+    /// A turn waits before it writes the word at `address`.
+    pub fn pause(&mut self, turn: usize, access: &Access) {
+        if matches!(access.kind, AccessKind::Store) {
+            self.paused.insert(turn, (access.address & !7, access.at));
+        }
+    }
+
+    /// It goes on.
+    pub fn go_on(&mut self, turn: usize) {
+        self.paused.remove(&turn);
+    }
+
+    fn knows(&self, cpu: CpuId, touch: &Touch) -> bool {
+        self.clocks[usize::from(cpu.0)][usize::from(touch.cpu.0)] >= touch.step
+    }
+
+    /// What there is to say of an access, in the turn and callback of these numbers.
+    fn look(
+        &mut self,
+        access: &Access,
+        (cpu, point): (CpuId, u64),
+        (turn, call): (usize, u64),
+        held: &BTreeSet<LockKey>,
+    ) {
+        let word = access.address & !7;
+        let reads = self.reads.entry(turn).or_default();
+        if reads.0 != call {
+            *reads = (call, BTreeMap::new());
+        }
+        let read = match access.kind {
+            AccessKind::Load => {
+                reads.1.entry(word).or_insert(access.at);
+                None
+            }
+            AccessKind::Store => reads.1.get(&word).copied(),
+            _ => None,
+        };
+        if self.words.len() >= MOST_WORDS && !self.words.contains_key(&word) {
+            return;
+        }
+        self.visit(word, (cpu, point), access.kind);
+        let index = usize::from(cpu.0);
+        if access.kind == AccessKind::Atomic {
+            let own = &mut self.clocks[index];
+            let sync = &mut self.words.entry(word).or_default().sync;
+            join(own, sync);
+            sync.clone_from(own);
+            own[index] += 1;
+        }
+        let touch = Touch {
+            cpu,
+            step: self.clocks[index][index],
+            op: access.at,
+            kind: access.kind,
+            point,
+            read,
+            held: held.clone(),
+        };
+        self.note_met(word, turn, &touch);
+        self.compare(word, &touch, held);
+    }
+
+    /// Whether the access writes what another turn is about to write.
+    fn note_met(&mut self, word: u64, turn: usize, touch: &Touch) {
+        if touch.kind == AccessKind::Load {
+            return;
+        }
+        let others = self.paused.iter();
+        let met = others.filter(|(other, (at, _))| **other != turn && *at == word);
+        let met: Vec<u32> = met.map(|(_, (_, op))| *op).collect();
+        for op in met {
+            for (pair, seen) in &mut self.seen {
+                seen.is_met |= pair.word == word && pair.writes == op;
+            }
+            let pair = Pair {
+                writes: op,
+                other: touch.op,
+                word,
+            };
+            self.note(pair, RaceClass::TwoWriters, touch, |seen| {
+                seen.is_met = true
+            });
+        }
+    }
+
+    /// Compares an access with those of other CPUs before it.
+    fn compare(&mut self, word: u64, touch: &Touch, held: &BTreeSet<LockKey>) {
+        let state = self.words.entry(word).or_default().clone();
+        let others = state.write.iter().chain(state.reads.values());
+        let others: Vec<Touch> = others.filter(|it| it.cpu != touch.cpu).cloned().collect();
+        let mut locks = state.locks.clone();
+        if !others.is_empty() {
+            match &mut locks {
+                None => locks = Some(held.clone()),
+                Some(locks) => locks.retain(|key| held.contains(key)),
+            }
+        }
+        let has_none = locks.as_ref().is_some_and(BTreeSet::is_empty);
+        // Two accesses under one lock do not race, whatever the other ones do.
+        for other in others.iter().filter(|it| it.held.is_disjoint(held)) {
+            let unordered = !self.knows(touch.cpu, other);
+            if unordered || has_none {
+                self.judge(word, (other, touch), (unordered, has_none));
+            }
+        }
+        let state = self.words.entry(word).or_default();
+        state.locks = locks;
+        if touch.kind == AccessKind::Load {
+            state.reads.insert(touch.cpu, touch.clone());
+        } else {
+            state.write = Some(touch.clone());
+        }
+    }
+
+    fn judge(&mut self, word: u64, (before, now): (&Touch, &Touch), (order, locks): (bool, bool)) {
+        use AccessKind::{Atomic, Count, Load, Store};
+        let (writes, other) = match (before.kind, now.kind) {
+            // Counters lose nothing, and operations in one lose nothing to each other.
+            (Count, _) | (_, Count) | (Load, Load) | (Atomic, Atomic | Load) => return,
+            (Load, Atomic) => return,
+            (Store, Store) if now.read.is_none() && before.read.is_some() => (before, now),
+            (_, Store) => (now, before),
+            _ => (before, now),
+        };
+        let class = match (writes.read, other.kind) {
+            (Some(_), Store | Atomic) => RaceClass::LostUpdate,
+            (None, Store | Atomic) => RaceClass::TwoWriters,
+            _ => RaceClass::Reader,
+        };
+        let pair = Pair {
+            writes: writes.op,
+            other: other.op,
+            word,
+        };
+        self.note(pair, class, writes, |seen| {
+            seen.by_order |= order;
+            seen.by_locks |= locks;
+            seen.count += 1;
+        });
+    }
+
+    fn note(
+        &mut self,
+        pair: Pair,
+        class: RaceClass,
+        writes: &Touch,
+        change: impl FnOnce(&mut Seen),
+    ) {
+        let is_full = self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&pair);
+        let Some(Some(name)) = self.names.get(&pair.word).filter(|_| !is_full) else {
+            return;
+        };
+        let seen = self.seen.entry(pair).or_insert_with(|| Seen {
+            name: name.clone(),
+            class,
+            read: writes.read,
+            by_order: false,
+            by_locks: false,
+            count: 0,
+            point: writes.point,
+            is_met: false,
+        });
+        change(seen);
+    }
+
+    /// What was found, by variable and lines, the worst first.
+    pub fn found(&self, place: impl Fn(u32) -> Option<SourceLine>) -> Vec<FoundRace> {
+        let mut found: Vec<FoundRace> = Vec::new();
+        for (pair, seen) in &self.seen {
+            let race = FoundRace {
+                variable: seen.name.clone(),
+                class: seen.class,
+                writes: place(pair.writes),
+                other: place(pair.other),
+                reads: seen.read.and_then(&place),
+                by_order: seen.by_order,
+                by_locks: seen.by_locks,
+                count: seen.count,
+                point: seen.point,
+                is_met: seen.is_met,
+            };
+            let same = |it: &&mut FoundRace| {
+                it.variable == race.variable && it.writes == race.writes && it.other == race.other
+            };
+            match found.iter_mut().find(same) {
+                Some(known) => {
+                    known.count += race.count;
+                    known.by_order |= race.by_order;
+                    known.by_locks |= race.by_locks;
+                    known.is_met |= race.is_met;
+                    known.class = known.class.min(race.class);
+                    known.point = known.point.min(race.point);
+                }
+                None => found.push(race),
+            }
+        }
+        let line = |place: &Option<SourceLine>| place.as_ref().map(|it| (it.file.clone(), it.line));
+        found.sort_by_cached_key(|race| {
+            let lines = (line(&race.writes), line(&race.other));
+            (race.class, race.variable.clone(), lines)
+        });
+        found
+    }
+}
+
+fn join(into: &mut Clock, other: &Clock) {
+    into.resize(into.len().max(other.len()), 0);
+    for (own, other) in into.iter_mut().zip(other) {
+        *own = (*own).max(*other);
+    }
+}
+
+impl Machine {
+    /// A task is moved between these run queues, whose locks a kernel takes for that.
+    pub(crate) fn order_by_move(&mut self, from: CpuId, target: CpuId) {
+        let exec = self.turn.exec;
+        if let Some(races) = self
+            .interleaving
+            .as_deref_mut()
+            .and_then(|all| all.races.as_mut())
+        {
+            races.pass(exec, LockKey::RunQueue(from));
+            races.pass(exec, LockKey::RunQueue(target));
+        }
+    }
+
+    /// Lets the detectors look at an access of the turn that goes on.
+    #[cold]
+    pub(super) fn look_for_races(&mut self, vm: &mut Vm, access: &Access) {
+        if access.kind == AccessKind::Call {
+            if let Some(all) = self.interleaving.as_deref_mut()
+                && let Some(races) = &mut all.races
+            {
+                races.call(all.points);
+            }
+            return;
+        }
+        if vm.is_of_kernel(access.address) {
+            return;
+        }
+        let (cpu, call) = (self.turn.exec, self.calls.count());
+        let subject = self.turn.contexts.innermost().subject;
+        let Some(all) = self.interleaving.as_deref_mut() else {
+            return;
+        };
+        let (turn, point) = (all.current, all.points);
+        let mut held: BTreeSet<LockKey> = (all.locks.iter())
+            .filter(|(_, holder)| **holder == turn)
+            .map(|(key, _)| *key)
+            .collect();
+        if subject != TaskId::NONE {
+            // Callbacks about a task mostly have its run queue's lock, whichever that is then.
+            held.insert(LockKey::Task(subject));
+        }
+        let Some(races) = &mut all.races else {
+            return;
+        };
+        let word = access.address & !7;
+        if !races.names.contains_key(&word) && races.names.len() < MOST_WORDS {
+            races.names.insert(word, vm.name_of(access.address));
+        }
+        races.look(access, (cpu, point), (turn, call), &held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORD: u64 = 0x1000;
+
+    /// What two CPUs do in turn, each in callbacks of its own: the classes of what is found.
+    fn found(steps: &[(u16, AccessKind, u32, &[LockKey])]) -> Vec<(RaceClass, bool, bool)> {
+        let mut races = Races::new(2);
+        races.names.insert(WORD, Some("x".to_owned()));
+        for (point, (cpu, kind, at, locks)) in (1..).zip(steps) {
+            let access = Access {
+                at: *at,
+                kind: *kind,
+                address: WORD,
+                bytes: 8,
+            };
+            let held: BTreeSet<_> = locks.iter().copied().collect();
+            let cpu = CpuId(*cpu);
+            held.iter().for_each(|key| races.take(cpu, *key));
+            let turn = (usize::from(cpu.0), u64::from(cpu.0) + 1);
+            races.look(&access, (cpu, point), turn, &held);
+            held.iter().for_each(|key| races.release(cpu, *key));
+        }
+        let found = races.found(|_| None);
+        found
+            .iter()
+            .map(|it| (it.class, it.by_order, it.by_locks))
+            .collect()
+    }
+
+    const LOCK: &[LockKey] = &[LockKey::Spin(8)];
+
+    #[test]
+    fn a_value_that_is_read_and_written_back_without_a_lock_is_a_lost_update() {
+        use AccessKind::{Load, Store};
+        let steps = [
+            (0, Load, 1, &[][..]),
+            (0, Store, 2, &[]),
+            (1, Load, 1, &[]),
+            (1, Store, 2, &[]),
+        ];
+        assert_eq!(found(&steps)[0], (RaceClass::LostUpdate, true, true));
+    }
+
+    #[test]
+    fn under_one_lock_nothing_is_found() {
+        use AccessKind::{Load, Store};
+        let steps = [
+            (0, Load, 1, LOCK),
+            (0, Store, 2, LOCK),
+            (1, Load, 1, LOCK),
+            (1, Store, 2, LOCK),
+        ];
+        assert_eq!(found(&steps), []);
+    }
+
+    #[test]
+    fn counters_lose_nothing() {
+        use AccessKind::{Count, Load};
+        let steps = [
+            (0, Count, 1, &[][..]),
+            (1, Count, 1, &[]),
+            (1, Load, 2, &[]),
+        ];
+        assert_eq!(found(&steps), []);
+    }
+
+    #[test]
+    fn what_a_lock_nearby_orders_is_found_by_its_locks() {
+        use AccessKind::Store;
+        // The write of CPU 0 is ordered by a lock that it takes afterwards, as is that of CPU 1.
+        let mut races = Races::new(2);
+        races.names.insert(WORD, Some("x".to_owned()));
+        let access = Access {
+            at: 1,
+            kind: Store,
+            address: WORD,
+            bytes: 8,
+        };
+        let none = BTreeSet::new();
+        races.look(&access, (CpuId(0), 1), (0, 1), &none);
+        races.release(CpuId(0), LOCK[0]);
+        races.take(CpuId(1), LOCK[0]);
+        races.look(&access, (CpuId(1), 2), (1, 2), &none);
+        let found = races.found(|_| None);
+        assert_eq!((found[0].by_order, found[0].by_locks), (false, true));
+    }
+}
