@@ -5,10 +5,13 @@ use std::panic::catch_unwind;
 
 use ask::Services;
 use ask::hunt::{Hunt, Range};
+use ask::orders::{Orders, TriedOrders};
+use ask::races::{RaceReport, Races};
 use ask::shrink::{Effort, shrink};
+use bpf::SourceLine;
 use model::{ExitKind, Interleave, Nanos, Profile, Stall, Summary};
 use runslice_tests::run::Run;
-use sim::{Interleaved, Simulation};
+use sim::{Interleaved, RaceClass, Simulation};
 use traces::TraceHash;
 use workload::RunSpec;
 
@@ -167,6 +170,83 @@ fn a_hunt_finds_the_race_and_leaves_one_or_two_stalls_of_it() {
     let locked = hunt("slab-locked");
     let mut trials = (0..5).map(|number| locked.trial(&services, number).unwrap());
     assert!(trials.all(|found| found.is_none()));
+}
+
+fn races(policy: &str, load: &str, accepted: &[&str]) -> RaceReport {
+    let races = Races {
+        spec: spec(policy, load, 30, None),
+        accepted: accepted.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    races.ask(&Services::default()).unwrap()
+}
+
+#[test]
+fn a_lost_update_is_told_with_variable_and_lines_and_a_stall_shows_it() {
+    let report = races("slab-open", FOUR, &[]);
+    assert_eq!(report.variables.len(), 1, "{report:?}");
+    let worst = report.variables[0].worst();
+    assert_eq!(
+        (worst.variable.as_str(), worst.class),
+        ("slab.next", RaceClass::LostUpdate)
+    );
+    assert!(worst.by_order && worst.by_locks);
+    let source = include_str!("../policies/slab.h");
+    let line_of = |place: &Option<SourceLine>| {
+        let line = place.as_ref().expect("the object has lines").line;
+        source.lines().nth(line as usize - 1).unwrap()
+    };
+    assert!(line_of(&worst.reads).contains("element = "));
+    for write in [&worst.writes, &worst.other] {
+        assert!(line_of(write).contains("slab.next = element + 1"));
+    }
+    let shown = report.variables[0].shown.as_ref().expect("it is shown");
+    let at = Interleave::At(vec![shown.stall]);
+    let (_, summary, _) = run(&spec("slab-open", FOUR, 30, Some(at)));
+    assert_eq!(Some(&summary.exit), shown.exit.as_ref());
+    assert_eq!(summary.exit.kind, ExitKind::ErrorBpf);
+}
+
+#[test]
+fn what_a_lock_keeps_apart_and_what_is_accepted_is_not_told() {
+    assert!(races("slab-locked", FOUR, &[]).variables.is_empty());
+    let report = races("slab-open", FOUR, &["slab.next"]);
+    assert!(report.variables.is_empty());
+    assert_eq!(report.accepted, ["slab.next"]);
+}
+
+#[test]
+fn to_look_for_races_changes_no_event() {
+    for (policy, load) in [("o1", PIPES), ("cfs", CHANGES)] {
+        let asked = spec(policy, load, 10, Some(Interleave::At(Vec::new())));
+        let mut hash = TraceHash::new();
+        let looks = Simulation::new(&asked).with_sink(&mut hash);
+        looks.looking_for_races().start().unwrap();
+        assert_eq!(hash.value(), run(&asked).0);
+    }
+}
+
+#[test]
+fn every_order_with_one_stall_is_tried() {
+    let tried = |policy| {
+        let mut spec = spec(policy, FOUR, 1, None);
+        spec.duration = Some(Nanos::from_micros(300));
+        let jobs = NonZeroUsize::MIN;
+        Orders { spec, jobs }.ask(&Services::default()).unwrap()
+    };
+    let open = tried("slab-open");
+    assert_eq!(open.runs, 1 + open.conflicts * TriedOrders::SPANS.len());
+    assert!(open.conflicts as u64 <= open.accesses);
+    let (stall, exit) = &open.faults[0];
+    let (_, summary, _) = run(&spec(
+        "slab-open",
+        FOUR,
+        1,
+        Some(Interleave::At(vec![*stall])),
+    ));
+    assert_eq!(summary.exit, *exit);
+    let locked = tried("slab-locked");
+    assert!(locked.conflicts > 50);
+    assert!(locked.faults.is_empty(), "{:?}", locked.faults);
 }
 
 /// Policies, loads and seeds that end in a panic of the simulator or in an ejection.

@@ -156,7 +156,7 @@ impl Speeds {
             (Some(smt), Load::Busy(other)) => smt.of(mem, other),
             _ => return alone,
         };
-        (alone * share >> 10).max(1)
+        ((alone * share) >> 10).max(1)
     }
 
     /// Bytes of the core's own cache of `cpu` and of its last-level cache; 0: the profile's.

@@ -19,6 +19,7 @@ use ask::error::of_run;
 mod costs;
 mod needs;
 mod program;
+mod races;
 
 /// Arguments of `runslice check`.
 #[derive(Debug, Args)]
@@ -62,6 +63,9 @@ pub struct Check {
     /// Ask the verifier of the running kernel (needs root).
     #[arg(long, conflicts_with_all = ["vm", "costs"])]
     here: bool,
+
+    #[command(flatten)]
+    races: races::RaceOptions,
 }
 
 /// Prints what the object has and needs.
@@ -75,6 +79,9 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     let name = request.object.as_deref().unwrap_or_default();
     if request.costs {
         return costs::print(name);
+    }
+    if request.races.asked()? {
+        return races::print(name, &request.set, &request.races);
     }
     let mut policy = policy::find(&COMPUTER, name)?;
     policy.set.extend(request.set.iter().cloned());

@@ -1,0 +1,147 @@
+//! Races between the callbacks of a policy, and whether another order shows them.
+
+use model::{Exit, Interleave, Nanos, Stall};
+use sim::{FoundRace, Interleaved, RaceClass, Simulation};
+use workload::RunSpec;
+
+use crate::error::{Error, of_run};
+use crate::services::Services;
+use crate::violation;
+
+/// Lengths of stalls that are tried, the shortest first.
+const SPANS: [Nanos; 4] = [
+    Nanos::from_micros(20),
+    Nanos::from_micros(200),
+    Nanos::from_millis(2),
+    Nanos::from_millis(20),
+];
+/// Pairs of a variable that are tried.
+const MOST_TRIED: usize = 4;
+
+/// Looks for races in a run.
+#[derive(Clone, Debug)]
+pub struct Races {
+    /// The run. Its order is that of atomic callbacks.
+    pub spec: RunSpec,
+    /// Variables of which races are known and accepted.
+    pub accepted: Vec<String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct RaceReport {
+    /// By variable, the worst first.
+    pub variables: Vec<RacingVariable>,
+    /// Variables that race and are accepted.
+    pub accepted: Vec<String>,
+    /// Accesses that were looked at.
+    pub accesses: u64,
+    /// How the run ended without any stall.
+    pub exit: Exit,
+}
+
+/// A variable on which callbacks race.
+#[derive(Clone, Debug)]
+pub struct RacingVariable {
+    /// Its pairs of lines, the worst first; at least one.
+    pub pairs: Vec<FoundRace>,
+    /// What shows it, if anything that was tried does.
+    pub shown: Option<Shown>,
+}
+
+/// A stall in which another CPU wrote what was about to be overwritten.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Where a CPU stops, and how long.
+    pub stall: Stall,
+    /// The lines that met.
+    pub met: FoundRace,
+    /// Why the policy was ejected then, if it was.
+    pub exit: Option<Exit>,
+}
+
+impl RacingVariable {
+    /// The worst pair.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[must_use]
+    pub fn worst(&self) -> &FoundRace {
+        self.pairs.first().expect("a variable has a pair")
+    }
+}
+
+impl Races {
+    /// Makes the run, and one for each variable that shows its race if it can.
+    ///
+    /// # Errors
+    /// When policy, load or machine are bad, or nobody waits any more.
+    pub fn ask(&self, services: &Services<'_>) -> Result<RaceReport, Error> {
+        Ok(self.answer(services)?)
+    }
+
+    fn answer(&self, services: &Services<'_>) -> anyhow::Result<RaceReport> {
+        let (found, exit) = self.run(services, Vec::new())?;
+        let mut variables: Vec<RacingVariable> = Vec::new();
+        for race in found.races {
+            let known = variables.iter_mut();
+            let mut known = known.filter(|it| it.worst().variable == race.variable);
+            match known.next() {
+                Some(known) => known.pairs.push(race),
+                None => variables.push(RacingVariable {
+                    pairs: vec![race],
+                    shown: None,
+                }),
+            }
+        }
+        let is_accepted = |it: &RacingVariable| self.accepted.contains(&it.worst().variable);
+        let accepted = variables.extract_if(.., |it| is_accepted(it));
+        let accepted = accepted.map(|it| it.worst().variable.clone()).collect();
+        for variable in &mut variables {
+            variable.shown = self.show(services, variable)?;
+        }
+        Ok(RaceReport {
+            variables,
+            accepted,
+            accesses: found.points,
+            exit,
+        })
+    }
+
+    /// Lets a CPU stop before the write, until another one has written.
+    fn show(
+        &self,
+        services: &Services<'_>,
+        variable: &RacingVariable,
+    ) -> anyhow::Result<Option<Shown>> {
+        let pairs = variable.pairs.iter().take(MOST_TRIED);
+        for race in pairs.filter(|race| race.class != RaceClass::Reader) {
+            for span in SPANS {
+                let point = race.point;
+                let stall = Stall { point, span };
+                let (found, exit) = self.run(services, vec![stall])?;
+                let mut met = found.races.into_iter();
+                let met = met.find(|it| it.is_met && it.variable == race.variable);
+                if let Some(met) = met {
+                    let exit = Some(exit).filter(|exit| exit.kind.is_error());
+                    return Ok(Some(Shown { stall, met, exit }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn run(
+        &self,
+        services: &Services<'_>,
+        stalls: Vec<Stall>,
+    ) -> anyhow::Result<(Interleaved, Exit)> {
+        services.check()?;
+        let mut spec = self.spec.clone();
+        spec.machine.interleave = Some(Interleave::At(stalls));
+        let run = Simulation::new(&spec).with_options(violation::options());
+        let finished = run.looking_for_races().start().map_err(of_run)?;
+        let found = finished.interleaved.unwrap_or_default();
+        Ok((found, finished.summary.exit))
+    }
+}

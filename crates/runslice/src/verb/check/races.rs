@@ -1,0 +1,323 @@
+//! `runslice check POLICY --races`.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ask::error::UsageError;
+use ask::orders::{Orders, TriedOrders};
+use ask::races::{RaceReport, Races, RacingVariable};
+use bpf::SourceLine;
+use clap::Args;
+use model::{Advised, Nanos, span};
+use serde_json::{Value, json};
+use sim::{FoundRace, RaceClass};
+use workload::RunSpec;
+
+use crate::computer::COMPUTER;
+use crate::exit::Status;
+use crate::{input, output, policy, workload_arg};
+
+/// Length of a run if nothing else is asked for, and of each order.
+const USUAL: Nanos = Nanos::from_millis(50);
+const SHORT: Nanos = Nanos::from_millis(1);
+
+/// Options of `check --races`.
+#[derive(Debug, Args)]
+pub struct RaceOptions {
+    /// Look for races between callbacks instead: variables that two CPUs use at the same time
+    /// without a lock. Each is confirmed by a run in which a CPU stops there. See docs/races.md.
+    #[arg(long, conflicts_with_all = ["scheduler", "costs", "vm", "here"])]
+    pub races: bool,
+
+    /// Try every order in which one CPU stops once, in a short run: before each access that another
+    /// CPU can see, and each call of the kernel. See docs/races.md.
+    #[arg(long, conflicts_with_all = ["scheduler", "costs", "vm", "here", "races"])]
+    pub orders: bool,
+
+    /// Workload for --races and --orders: a built-in name or a TOML file. Default: chat.
+    #[arg(short, long)]
+    workload: Option<String>,
+
+    /// Simulated time for --races and --orders. Default: 50ms, with --orders 1ms.
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    duration: Option<Nanos>,
+
+    /// Threads for --orders. Default: one for each CPU.
+    #[arg(long, value_name = "NUMBER", requires = "orders")]
+    jobs: Option<NonZeroUsize>,
+
+    /// File of variables whose races are accepted, one a line; text behind `#` is a comment.
+    #[arg(long, value_name = "FILE", requires = "races")]
+    accepted: Option<PathBuf>,
+
+    /// Print the races as JSON.
+    #[arg(long, requires = "races")]
+    json: bool,
+}
+
+impl RaceOptions {
+    /// Whether races or orders are asked for.
+    ///
+    /// # Errors
+    /// When their options are given without them.
+    pub fn asked(&self) -> anyhow::Result<bool> {
+        let asked = self.races || self.orders;
+        if !asked && (self.workload.is_some() || self.duration.is_some()) {
+            return Err(UsageError::new(Advised::new(
+                "`check` runs no workload",
+                "add --races or --orders",
+            ))
+            .into());
+        }
+        Ok(asked)
+    }
+}
+
+/// Prints the races of the policy `name`, or what its orders come to.
+///
+/// # Errors
+/// When there is no such policy or load, or the policy cannot be run.
+pub fn print(
+    name: &str,
+    set: &[(String, String)],
+    options: &RaceOptions,
+) -> anyhow::Result<Status> {
+    let mut policy = policy::find(&COMPUTER, name)?;
+    policy.set.extend(set.iter().cloned());
+    let load = options.workload.as_deref().unwrap_or("chat");
+    let workload = Arc::new(workload_arg::find(&COMPUTER, load, &[])?);
+    let usual = if options.orders { SHORT } else { USUAL };
+    let duration = options.duration.unwrap_or(usual);
+    let spec = RunSpec {
+        policy,
+        machine: workload.machine.clone(),
+        seed: workload.seed,
+        workload,
+        tie_seed: None,
+        attach_after: Nanos::ZERO,
+        duration: Some(duration),
+    };
+    if options.orders {
+        return print_orders((name, load), spec, options.jobs);
+    }
+    let question = Races {
+        spec,
+        accepted: accepted(options.accepted.as_deref())?,
+    };
+    let report = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
+    let again = |stall: &model::Stall| {
+        format!(
+            "runslice sim {name} -w {load} --duration {} --interleave at={stall}",
+            exact(duration)
+        )
+    };
+    let mut to = output::open(None)?;
+    if options.json {
+        writeln!(to, "{:#}", document(&report, &again))?;
+    } else {
+        write_text(&mut to, (name, &report), &again)?;
+    }
+    to.flush()?;
+    let shown = report.variables.iter().any(|it| it.shown.is_some());
+    Ok(if shown { Status::Ejected } else { Status::Done })
+}
+
+/// Prints whether an order with one stall shows a fault.
+fn print_orders(
+    (name, load): (&str, &str),
+    spec: RunSpec,
+    jobs: Option<NonZeroUsize>,
+) -> anyhow::Result<Status> {
+    let (duration, kernel) = (spec.duration.unwrap_or(SHORT), spec.machine.kernel);
+    let jobs = COMPUTER.jobs(jobs);
+    let tried = Orders { spec, jobs }.ask(&COMPUTER);
+    let tried = tried.map_err(ask::Error::into_cause)?;
+    let mut to = output::open(None)?;
+    if let Some(exit) = &tried.ejected {
+        let reason = exit.kind.reason();
+        writeln!(
+            to,
+            "{name} is ejected without any stall: {reason}: {}",
+            exit.message
+        )?;
+        to.flush()?;
+        return Ok(Status::Ejected);
+    }
+    let spans = TriedOrders::SPANS.map(|span| span.to_string()).join(", ");
+    let what = format!(
+        "{} orders with one stall\n  stalls:  before {} of {} accesses, for {spans}\n  load:    \
+         {load}, up to {duration}\n  memory:  sequentially consistent\n  kernel:  locks of Linux \
+         6.18, rules of {}",
+        tried.runs - 1,
+        tried.conflicts,
+        tried.accesses,
+        kernel.name()
+    );
+    let Some((stall, exit)) = tried.faults.first() else {
+        writeln!(to, "{name}: no fault in all {what}")?;
+        to.flush()?;
+        return Ok(Status::Done);
+    };
+    writeln!(to, "{name}: a fault in {} of {what}", tried.faults.len())?;
+    let reason = exit.kind.reason();
+    writeln!(to, "  first:   {reason}: {}", exit.message)?;
+    writeln!(
+        to,
+        "  again:   runslice sim {name} -w {load} --duration {} --interleave at={stall}",
+        exact(duration)
+    )?;
+    to.flush()?;
+    Ok(Status::Ejected)
+}
+
+/// A time as an option takes it, without loss.
+fn exact(span: Nanos) -> String {
+    let ns = span.get();
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let unit = units.iter().find(|(_, scale)| ns % scale == 0);
+    unit.map_or_else(
+        || format!("{ns}ns"),
+        |(unit, scale)| format!("{}{unit}", ns / scale),
+    )
+}
+
+/// The command that repeats a run with a stall.
+type Again<'a> = &'a dyn Fn(&model::Stall) -> String;
+
+fn accepted(file: Option<&Path>) -> anyhow::Result<Vec<String>> {
+    let Some(file) = file else {
+        return Ok(Vec::new());
+    };
+    let bytes = input::bytes(&COMPUTER, file, input::OBJECT)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let names = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or(""));
+    let names = names.map(str::trim).filter(|name| !name.is_empty());
+    Ok(names.map(str::to_owned).collect())
+}
+
+const fn word(class: RaceClass) -> &'static str {
+    match class {
+        RaceClass::LostUpdate => "lost update",
+        RaceClass::TwoWriters => "two writers",
+        RaceClass::Reader => "read while it is written",
+    }
+}
+
+fn place(line: Option<&SourceLine>) -> String {
+    line.map_or_else(
+        || "?".to_owned(),
+        |it| match &it.file {
+            Some(file) => format!("{file}:{} ({})", it.line, it.function),
+            None => it.function.clone(),
+        },
+    )
+}
+
+fn write_text(
+    to: &mut dyn Write,
+    (name, report): (&str, &RaceReport),
+    again: Again<'_>,
+) -> anyhow::Result<()> {
+    for variable in &report.variables {
+        write_variable(to, variable, again)?;
+        writeln!(to)?;
+    }
+    if !report.accepted.is_empty() {
+        writeln!(to, "Accepted: {}", report.accepted.join(", "))?;
+    }
+    if report.exit.kind.is_error() {
+        let exit = &report.exit;
+        let reason = exit.kind.reason();
+        writeln!(to, "The run ended early: {reason}: {}", exit.message)?;
+    }
+    let shown = report.variables.iter().filter(|it| it.shown.is_some());
+    Ok(writeln!(
+        to,
+        "{name}: racing variables: {}, shown by a stall: {}, accesses: {}",
+        report.variables.len(),
+        shown.count(),
+        report.accesses
+    )?)
+}
+
+fn write_variable(
+    to: &mut dyn Write,
+    variable: &RacingVariable,
+    again: Again<'_>,
+) -> anyhow::Result<()> {
+    let race = variable.worst();
+    writeln!(to, "{}: {}", race.variable, word(race.class))?;
+    if race.class == RaceClass::LostUpdate {
+        writeln!(to, "  reads:      {}", place(race.reads.as_ref()))?;
+    }
+    writeln!(to, "  writes:     {}", place(race.writes.as_ref()))?;
+    writeln!(to, "  other CPU:  {}", place(race.other.as_ref()))?;
+    let more = match variable.pairs.len() - 1 {
+        0 => String::new(),
+        1 => "; 1 more pair of lines".to_owned(),
+        count => format!("; {count} more pairs of lines"),
+    };
+    writeln!(to, "  found by:   {}, {} times{more}", by(race), race.count)?;
+    match &variable.shown {
+        Some(shown) => {
+            writeln!(to, "  shown by:   {}", again(&shown.stall))?;
+            if let Some(exit) = &shown.exit {
+                let reason = exit.kind.reason();
+                writeln!(to, "  ejected:    {reason}: {}", exit.message)?;
+            }
+        }
+        None if race.class == RaceClass::Reader => {}
+        None => writeln!(
+            to,
+            "  not shown:  no other CPU wrote in a stall of up to 20 ms"
+        )?,
+    }
+    Ok(())
+}
+
+const fn by(race: &FoundRace) -> &'static str {
+    match (race.by_order, race.by_locks) {
+        (true, true) => "order and locks",
+        (true, false) => "order",
+        _ => "locks",
+    }
+}
+
+fn document(report: &RaceReport, again: Again<'_>) -> Value {
+    let variables = report.variables.iter().map(|variable| {
+        let pairs = variable.pairs.iter().map(|race| {
+            json!({
+                "class": word(race.class),
+                "reads": race.reads.as_ref().map(|it| place(Some(it))),
+                "writes": place(race.writes.as_ref()),
+                "other": place(race.other.as_ref()),
+                "by_order": race.by_order,
+                "by_locks": race.by_locks,
+                "count": race.count,
+                "point": race.point,
+            })
+        });
+        let shown = variable.shown.as_ref().map(|shown| {
+            json!({
+                "interleave": format!("at={}", shown.stall),
+                "command": again(&shown.stall),
+                "ejection": shown.exit.as_ref().map(|exit| exit.message.clone()),
+            })
+        });
+        json!({
+            "variable": variable.worst().variable,
+            "class": word(variable.worst().class),
+            "pairs": pairs.collect::<Vec<_>>(),
+            "shown": shown,
+        })
+    });
+    json!({
+        "accesses": report.accesses,
+        "accepted": report.accepted,
+        "variables": variables.collect::<Vec<_>>(),
+    })
+}
