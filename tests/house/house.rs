@@ -400,7 +400,7 @@ fn no_verb_imports_another() {
     }
     assert_eq!(
         verbs.len(),
-        34,
+        36,
         "verbs are found in both folders: {verbs:?}"
     );
 }

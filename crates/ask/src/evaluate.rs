@@ -11,6 +11,7 @@ pub mod draw;
 mod figures;
 pub mod gate;
 pub mod limits;
+mod probe;
 pub mod score;
 pub mod search;
 pub mod spec;
@@ -30,7 +31,7 @@ pub use artifact::{ARTIFACT_MAX, text as artifact};
 pub use cascade::{Evaluator, Opened};
 use draw::Secret;
 use limits::LimitKind;
-use score::{REFUSED, Scored};
+use score::{REFUSED, SearchScore};
 use spec::Spec;
 
 /// Evaluates candidates.
@@ -90,9 +91,9 @@ pub struct Evaluation {
     /// Limits that it broke.
     pub breaches: Vec<Breach>,
     /// Its score; `None` where a stage before has refused it.
-    pub scored: Option<Scored>,
+    pub scored: Option<SearchScore>,
     /// Goal by goal.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<GoalMetric>,
     /// What it took.
     pub cost: Cost,
 }
@@ -116,7 +117,7 @@ pub struct Breach {
 
 /// One goal of one load.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Metric {
+pub struct GoalMetric {
     /// The load.
     pub load: String,
     /// The goal.
@@ -154,6 +155,21 @@ impl Stage {
             Self::Short => "short",
             Self::Open => "open",
             Self::Gate => "gate",
+        }
+    }
+}
+
+impl Breach {
+    /// Of what is no single run's.
+    #[must_use]
+    pub const fn of(limit: LimitKind, words: String) -> Self {
+        Self {
+            limit,
+            load: None,
+            draws: [0, 0],
+            words,
+            finding: None,
+            case: None,
         }
     }
 }

@@ -6,8 +6,8 @@
 use std::io::{self, Write};
 
 use ask::AnswerKind;
-use ask::evaluate::score::Scored;
-use ask::evaluate::{self, Breach, Evaluation, Metric};
+use ask::evaluate::score::SearchScore;
+use ask::evaluate::{self, Breach, Evaluation, GoalMetric};
 use explain::why::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -152,7 +152,7 @@ pub struct CostDocument {
 
 /// What is the same for all candidates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub struct EvaluationFrame {
     /// The file that they were evaluated by.
     pub spec: String,
     /// What they were held against.
@@ -179,7 +179,7 @@ impl CandidateDocument {
         let capsule = |at: usize| capsules.get(at).cloned().flatten();
         let limits = evaluation.breaches.iter().enumerate();
         let cost = evaluation.cost;
-        Self {
+        let whole = Self {
             candidate: evaluation.candidate.clone(),
             object: evaluation.object.clone(),
             epoch,
@@ -205,7 +205,32 @@ impl CandidateDocument {
                 simulated_ns: cost.simulated.get(),
                 instructions: cost.instructions,
             },
+        };
+        whole.rounded()
+    }
+
+    /// The same with nine digits of each number. Readers of JSON may take a neighbour of a longer
+    /// one, and an answer that was kept is to have the bytes that it had.
+    #[must_use]
+    pub fn rounded(mut self) -> Self {
+        let round = |ends: &mut [Option<f64>; 2]| {
+            for end in ends.iter_mut().flatten() {
+                *end = nine_digits(*end);
+            }
+        };
+        self.combined_score = nine_digits(self.combined_score);
+        round(&mut self.interval);
+        for load in &mut self.loads {
+            load.score = nine_digits(load.score);
+            round(&mut load.interval);
         }
+        for metric in &mut self.metrics {
+            (metric.gain, metric.weight) = (nine_digits(metric.gain), nine_digits(metric.weight));
+            metric.baseline = metric.baseline.map(nine_digits);
+            metric.candidate = metric.candidate.map(nine_digits);
+            round(&mut metric.interval);
+        }
+        self
     }
 
     /// Whether a limit was broken that refuses it.
@@ -215,12 +240,16 @@ impl CandidateDocument {
     }
 }
 
+fn nine_digits(value: f64) -> f64 {
+    format!("{value:.8e}").parse().unwrap_or(value)
+}
+
 /// The ends of an interval that has some.
 fn ends([_, low, high]: [f64; 3]) -> [Option<f64>; 2] {
     [low, high].map(|it| Some(it).filter(|it| it.is_finite()))
 }
 
-fn metric(metric: &Metric) -> MetricDocument {
+fn metric(metric: &GoalMetric) -> MetricDocument {
     let shown = metric
         .means
         .map(|(base, other)| [base, other].map(|it| shown_value(metric.measure, it)));
@@ -302,7 +331,7 @@ fn finding(finding: &Finding) -> FindingDocument {
 
 /// The document.
 #[must_use]
-pub fn document(frame: &Frame, candidates: &[CandidateDocument]) -> Value {
+pub fn document(frame: &EvaluationFrame, candidates: &[CandidateDocument]) -> Value {
     json!({
         AnswerKind::Evaluation.key(): AnswerKind::Evaluation.version(),
         "version": crate::VERSION,
@@ -318,7 +347,11 @@ pub fn document(frame: &Frame, candidates: &[CandidateDocument]) -> Value {
 ///
 /// # Errors
 /// When `to` does not take it.
-pub fn json(frame: &Frame, candidates: &[CandidateDocument], to: &mut dyn Write) -> io::Result<()> {
+pub fn json(
+    frame: &EvaluationFrame,
+    candidates: &[CandidateDocument],
+    to: &mut dyn Write,
+) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *to, &document(frame, candidates))?;
     writeln!(to)
 }
@@ -329,7 +362,7 @@ pub fn json(frame: &Frame, candidates: &[CandidateDocument], to: &mut dyn Write)
 /// # Errors
 /// When `to` does not take it.
 pub fn text(
-    frame: &Frame,
+    frame: &EvaluationFrame,
     candidates: &[CandidateDocument],
     room: usize,
     to: &mut dyn Write,
@@ -420,7 +453,7 @@ impl SealedDocument {
     #[must_use]
     pub fn of(
         (candidate, open_score): (String, Option<f64>),
-        (scored, breaches): (&Scored, &[Breach]),
+        (scored, breaches): (&SearchScore, &[Breach]),
         is_shown: bool,
     ) -> Self {
         Self {
@@ -439,7 +472,7 @@ impl SealedDocument {
 
 /// The document of a search that is over, with its key, which is spent.
 #[must_use]
-pub fn sealed_document(frame: &Frame, nominees: &[SealedDocument], key: &str) -> Value {
+pub fn sealed_document(frame: &EvaluationFrame, nominees: &[SealedDocument], key: &str) -> Value {
     json!({
         AnswerKind::Evaluation.key(): AnswerKind::Evaluation.version(),
         "version": crate::VERSION,
@@ -457,7 +490,7 @@ pub fn sealed_document(frame: &Frame, nominees: &[SealedDocument], key: &str) ->
 /// # Errors
 /// When `to` does not take it.
 pub fn sealed_text(
-    frame: &Frame,
+    frame: &EvaluationFrame,
     nominees: &[SealedDocument],
     (key, room): (&str, usize),
     to: &mut dyn Write,

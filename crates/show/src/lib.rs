@@ -4,8 +4,10 @@
 //! [`table`] of every table that people read, and [`export`] of those that programs read.
 //! [`report`] tells what runs came to, [`comparison`] how sets of them differ, [`choice`] which
 //! scheduler is best, [`score`] how far a simulation can be trusted, [`sweep`] what many
-//! combinations came to, [`evaluation`] what candidates of a search came to, [`difference`] where two policies part, [`fidelity`] how far machine and
-//! kernel are apart, and [`explanation`] why a task waited, which [`timeline`] draws in letters.
+//! combinations came to, [`evaluation`] what candidates of a search came to, [`gate`] whether a new
+//! version may replace an old one, [`difference`] where two policies part, [`fidelity`] how far
+//! machine and kernel are apart, and [`explanation`] why a task waited, which [`timeline`] draws in
+//! letters.
 //!
 //! Nothing here opens a file or knows whether a terminal is there; whoever asks says where bytes go
 //! and how they are to look.

@@ -12,9 +12,9 @@ use stats::compare::Settings;
 use super::draw::{Draw, Pool, Secret, draws};
 use super::figures;
 use super::limits::{self, LimitKind, beyond};
-use super::score::{self, Scored};
+use super::score::{self, SearchScore};
 use super::spec::{Spec, WeightedGoal};
-use super::taken::{Taken, Taking};
+use super::taken::{Pair, Taken, Taking};
 use super::{Breach, Cost, Evaluation, Stage};
 use crate::error::{BadSource, UsageError};
 use crate::goal::Goal;
@@ -27,6 +27,8 @@ use crate::{right, trial};
 
 /// Short runs before all others, and their length.
 const SHORT_RUNS: usize = 10;
+/// Probes among them.
+const SHORT_PROBES: usize = 2;
 const SHORT: Nanos = Nanos::from_millis(1_000);
 
 /// The runs of the baseline and of shipped policies, by policy, stage and draw.
@@ -249,7 +251,7 @@ impl<'a> Evaluator<'a> {
         }
         let lacks = kernels.into_iter().filter_map(|kernel| {
             let words = unloaded(policy, kernel)?;
-            Some(breach(
+            Some(Breach::of(
                 LimitKind::Loads,
                 format!("kernel {}: {words}", kernel.name()),
             ))
@@ -285,7 +287,7 @@ impl<'a> Evaluator<'a> {
         let is_broken = !breaches.is_empty();
         let words = "a limit is broken in a draw that is held out";
         Ok(is_broken
-            .then(|| breach(LimitKind::Gate, words.to_owned()))
+            .then(|| Breach::of(LimitKind::Gate, words.to_owned()))
             .into_iter()
             .collect())
     }
@@ -294,7 +296,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// When nobody waits for the answer any more.
-    pub fn sealed(&self, policy: &PolicySpec) -> anyhow::Result<(Scored, Vec<Breach>)> {
+    pub fn sealed(&self, policy: &PolicySpec) -> anyhow::Result<(SearchScore, Vec<Breach>)> {
         let drawn = draws(
             self.services,
             self.spec,
@@ -349,7 +351,7 @@ impl<'a> Evaluator<'a> {
                     load: Some(drawn[at].name.clone()),
                     draws: [1, drawn.len()],
                     finding,
-                    ..breach(kind, words)
+                    ..Breach::of(kind, words)
                 };
                 if self.is_sure(course, &drawn[at], &mut made)? {
                     broken.insert(kind, made);
@@ -434,13 +436,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The baseline's run and the candidate's.
-pub(super) struct Pair {
-    pub base: Arc<Taken>,
-    pub taken: Taken,
-}
-
-/// The first ten draws, of each load in turn, and shorter.
+/// Two probes as they are, and the first draws of each load in turn, shorter.
 fn short(open: &[Draw]) -> Vec<Draw> {
     let loads = open
         .iter()
@@ -451,7 +447,13 @@ fn short(open: &[Draw]) -> Vec<Draw> {
     let longest = (0..loads).map(|at| of_load(at).count()).max().unwrap_or(0);
     let in_turn = (0..longest).flat_map(|turn| (0..loads).map(move |at| (at, turn)));
     let drawn = in_turn.filter_map(|(at, turn)| of_load(at).nth(turn));
-    drawn.take(SHORT_RUNS).map(|it| it.shorter(SHORT)).collect()
+    let probes = open
+        .iter()
+        .filter(|it| it.load.is_none())
+        .take(SHORT_PROBES);
+    let drawn = drawn.take(SHORT_RUNS - SHORT_PROBES);
+    let shorter = drawn.map(|it| it.shorter(SHORT));
+    probes.cloned().chain(shorter).collect()
 }
 
 /// Why `kernel` does not load the object, or would end it.
@@ -487,23 +489,12 @@ fn shipped(
     Ok(alike)
 }
 
-pub(super) fn breach(limit: LimitKind, words: String) -> Breach {
-    Breach {
-        limit,
-        load: None,
-        draws: [0, 0],
-        words,
-        finding: None,
-        case: None,
-    }
-}
-
 fn refused(word: &str, stage: Stage, limit: LimitKind, words: String) -> Evaluation {
     Evaluation {
         candidate: word.to_owned(),
         object: None,
         stage,
-        breaches: vec![breach(limit, words)],
+        breaches: vec![Breach::of(limit, words)],
         scored: None,
         metrics: Vec::new(),
         cost: Cost::default(),

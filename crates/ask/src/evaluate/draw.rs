@@ -10,6 +10,7 @@ use std::sync::Arc;
 use model::{Nanos, PolicySpec, Rng};
 use workload::{RunSpec, generate};
 
+use super::probe::{LENGTH, probe};
 use super::spec::{Spec, SpecLoad};
 use crate::services::Services;
 use crate::shrink::{Case, Tables};
@@ -23,6 +24,9 @@ const DECOYS: u64 = 40;
 const LONGEST: Nanos = Nanos::from_secs(20);
 /// One generated load of so many runs longer than was drawn for it, up to that.
 const LONG_ONES: u32 = 4;
+
+/// Loads of each pool that have somebody of every kind whom a policy may starve.
+const PROBES: u32 = 4;
 
 /// Which draws, and who may know what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,6 +164,10 @@ pub fn draws(
             all.push(of_load(services, spec, (at, load), &mut rng)?);
         }
     }
+    for number in 0..PROBES {
+        let mut rng = secret.rng((pool, epoch), "probe", number);
+        all.push(probed(services, spec, number, &mut rng)?);
+    }
     if is_held_out {
         for number in 0..spec.generated {
             let mut rng = secret.rng((pool, epoch), "", number);
@@ -212,6 +220,29 @@ fn generated(services: &Services<'_>, number: u32, rng: &mut Rng) -> anyhow::Res
         scale: Vec::new(),
         seed: trial.seed,
         duration: Some(Nanos::new(trial.duration.get() + longer)),
+    };
+    disguised(services, (None, name), case, rng)
+}
+
+/// A load that has somebody of every kind.
+fn probed(
+    services: &Services<'_>,
+    spec: &Spec,
+    number: u32,
+    rng: &mut Rng,
+) -> anyhow::Result<Draw> {
+    let name = format!("probe-{number}");
+    let (machine, text) = probe(&name, &spec.machine.kernels, rng);
+    let case = Case {
+        policy: empty_policy(),
+        machine,
+        workload: Written {
+            file: format!("{name}.toml"),
+            text,
+        },
+        scale: Vec::new(),
+        seed: rng.next_u64() >> 11,
+        duration: Some(LENGTH),
     };
     disguised(services, (None, name), case, rng)
 }
@@ -360,10 +391,10 @@ mod tests {
         };
         assert_eq!(
             names(Pool::Open).into_iter().collect::<Vec<_>>(),
-            ["chat", "desk"]
+            ["chat", "desk", "probe-0", "probe-1", "probe-2", "probe-3"]
         );
         for pool in [Pool::Gate, Pool::Sealed] {
-            assert_eq!(names(pool).len(), 3 + 8, "{pool:?}");
+            assert_eq!(names(pool).len(), 3 + 4 + 8, "{pool:?}");
         }
     }
 

@@ -3,12 +3,12 @@
 use model::PolicySpec;
 use stats::compare::{Better, Settings};
 
-use super::cascade::{Pair, breach};
 use super::draw::Draw;
 use super::limits::LimitKind;
-use super::score::{self, GoalFigures, LoadFigures, Scored};
+use super::score::{self, GoalFigures, LoadFigures, SearchScore};
 use super::spec::{Spec, WeightedGoal};
-use super::{Breach, Metric};
+use super::taken::Pair;
+use super::{Breach, GoalMetric};
 
 /// The pairs of values, by load and goal.
 pub fn figures(
@@ -51,7 +51,7 @@ pub fn figures(
 pub fn broken(
     (spec, drawn): (&Spec, &[Draw]),
     policy: &PolicySpec,
-    (figures, scored): (&[LoadFigures], &Scored),
+    (figures, scored): (&[LoadFigures], &SearchScore),
 ) -> Vec<Breach> {
     let mut broken = Vec::new();
     for load in figures {
@@ -68,7 +68,7 @@ pub fn broken(
                 let words = format!("{} is {mean:.0}, the limit is {limit:.0}", goal.goal);
                 broken.push(Breach {
                     load: Some(load.load.clone()),
-                    ..breach(LimitKind::Goal, words)
+                    ..Breach::of(LimitKind::Goal, words)
                 });
             }
         }
@@ -84,7 +84,7 @@ pub fn broken(
             case: worst
                 .and_then(|at| of_load.nth(at))
                 .map(|it| it.case_of(policy)),
-            ..breach(LimitKind::WorseLoad, words)
+            ..Breach::of(LimitKind::WorseLoad, words)
         });
     }
     broken
@@ -99,9 +99,9 @@ fn passes(goal: &GoalFigures, mean: f64, limit: f64) -> bool {
 }
 
 /// Goal by goal.
-pub fn metrics(figures: &[LoadFigures], settings: &Settings) -> Vec<Metric> {
+pub fn metrics(figures: &[LoadFigures], settings: &Settings) -> Vec<GoalMetric> {
     let of = |load: &LoadFigures| {
-        let goals = load.goals.iter().map(|goal| Metric {
+        let goals = load.goals.iter().map(|goal| GoalMetric {
             load: load.load.clone(),
             goal: goal.goal.clone(),
             measure: goal.measure,

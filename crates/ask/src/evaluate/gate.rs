@@ -26,7 +26,7 @@ const ROUND: u64 = 16;
 
 /// Holds a new version of a policy against an old one.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct VersionGate {
     /// The new version.
     pub new: FoundPolicy,
     /// The old version.
@@ -83,7 +83,7 @@ impl Passage {
     }
 }
 
-impl Gate {
+impl VersionGate {
     /// Asks the gate.
     ///
     /// # Errors
@@ -133,14 +133,7 @@ impl Gate {
                 "kernel {} loads the old version and not this one{lacks}",
                 it.name()
             );
-            Breach {
-                limit: LimitKind::Loads,
-                load: None,
-                draws: [0, 0],
-                words,
-                finding: None,
-                case: None,
-            }
+            Breach::of(LimitKind::Loads, words)
         });
         lost.collect()
     }
@@ -282,12 +275,11 @@ impl Gate {
 
 /// What a hunt has found.
 fn hunted(case: Case, finding: Finding) -> Breach {
+    let words = violation::Signature::of(&finding).text();
     Breach {
-        limit: LimitKind::Fault,
         load: Some(case.workload.file.clone()),
-        draws: [0, 0],
-        words: violation::Signature::of(&finding).text(),
         finding: Some(finding),
         case: Some(case),
+        ..Breach::of(LimitKind::Fault, words)
     }
 }

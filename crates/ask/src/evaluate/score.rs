@@ -41,7 +41,7 @@ pub struct GoalFigures {
 
 /// What a candidate comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scored {
+pub struct SearchScore {
     /// Its score, a log ratio, and the ends of its interval, which has no end where so few draws
     /// bound nothing.
     pub score: [f64; 3],
@@ -51,7 +51,7 @@ pub struct Scored {
     pub loads: Vec<ScoredLoad>,
 }
 
-impl Scored {
+impl SearchScore {
     /// The score, but not more than that of a load that is shown worse: whoever is good on the mean
     /// by being bad at one load gains nothing.
     #[must_use]
@@ -125,7 +125,7 @@ fn bounded(gains: &[f64], settings: &Settings) -> ([f64; 3], f64) {
 
 /// Scores the figures of a candidate.
 #[must_use]
-pub fn score(loads: &[LoadFigures], settings: &Settings) -> Scored {
+pub fn score(loads: &[LoadFigures], settings: &Settings) -> SearchScore {
     let all: Vec<(f64, Vec<Option<f64>>)> =
         loads.iter().map(|it| (it.weight, series(it))).collect();
     let draws = all.iter().map(|(_, gains)| gains.len()).max().unwrap_or(0);
@@ -155,7 +155,7 @@ pub fn score(loads: &[LoadFigures], settings: &Settings) -> Scored {
         is_worse: p < settings.level() && score[2] < -libm::log1p(WORSE),
         score,
     });
-    Scored {
+    SearchScore {
         score,
         p,
         loads: loads.collect(),
@@ -197,9 +197,9 @@ pub fn of_goal(goal: &GoalFigures, settings: &Settings) -> [f64; 3] {
 /// Which of several candidates are shown better, where each has this score: Holm's correction over
 /// all of them.
 #[must_use]
-pub fn shown_better(all: &[Scored], settings: &Settings) -> Vec<bool> {
+pub fn shown_better(all: &[SearchScore], settings: &Settings) -> Vec<bool> {
     let chances = holm(&all.iter().map(|it| it.p).collect::<Vec<_>>());
-    let is_better = |(it, p): (&Scored, f64)| it.combined() > 0.0 && p < settings.level();
+    let is_better = |(it, p): (&SearchScore, f64)| it.combined() > 0.0 && p < settings.level();
     all.iter().zip(chances).map(is_better).collect()
 }
 
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn of_several_candidates_chance_is_shared() {
         let better = score(&[load("a", &noisy(0.8))], &Settings::default());
-        let Scored { p, .. } = better;
+        let SearchScore { p, .. } = better;
         assert!(p > 0.0);
         let many = vec![better; (0.05 / p) as usize + 1];
         assert!(!shown_better(&many, &Settings::default())[0]);

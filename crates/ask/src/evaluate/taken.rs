@@ -1,6 +1,7 @@
 //! What is taken of a run: the goals, and what the limits ask about.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use explain::why::{Fault, Finding, Observer, Right};
 use model::{Event, EventMask, Header, Nanos, PolicySpec, SimTime, Sink, Text};
@@ -42,6 +43,14 @@ pub struct GroupTaken {
     pub share: u64,
     /// Its longest wait for a CPU, an open one at the end included.
     pub longest: Nanos,
+}
+
+/// The baseline's run and the candidate's.
+pub struct Pair {
+    /// The baseline's, which many candidates are held against.
+    pub base: Arc<Taken>,
+    /// The candidate's.
+    pub taken: Taken,
 }
 
 /// What all runs of an evaluation are asked for.

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use ask::evaluate::draw::Secret;
-use ask::evaluate::score::{self, Scored};
+use ask::evaluate::score::{self, SearchScore};
 use ask::evaluate::search::{GATE_EVERY, NOMINEES, Nominee};
 use ask::evaluate::spec::Spec;
 use ask::evaluate::{Evaluator, Opened, Stage};
@@ -17,7 +17,7 @@ use clap::Args;
 use model::{Advised, PolicySpec};
 use sha2::{Digest as _, Sha256};
 use show::Format;
-use show::evaluation::{self, CandidateDocument, Frame, SealedDocument};
+use show::evaluation::{self, CandidateDocument, EvaluationFrame, SealedDocument};
 use show::format::MEASURED;
 use stats::compare::Settings;
 
@@ -174,8 +174,8 @@ impl<'a> Search<'a> {
         )
     }
 
-    fn frame(&self) -> Frame {
-        Frame {
+    fn frame(&self) -> EvaluationFrame {
+        EvaluationFrame {
             spec: self.request.spec.display().to_string(),
             baseline: self.spec.baseline.policy.name.clone(),
             key_sha256: self.key.as_deref().map(sha256),
@@ -228,7 +228,7 @@ impl<'a> Search<'a> {
         for (_, _, policy) in &nominees {
             judged.push(evaluator.sealed(policy)?);
         }
-        let scores: Vec<Scored> = judged.iter().map(|it| it.0.clone()).collect();
+        let scores: Vec<SearchScore> = judged.iter().map(|it| it.0.clone()).collect();
         let shown = score::shown_better(&scores, &Settings::default());
         let documents: Vec<SealedDocument> = nominees
             .into_iter()

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use ask::evaluate::gate::{Gate as Question, Gated, Passage};
+use ask::evaluate::gate::{Gated, Passage, VersionGate};
 use ask::policy;
 use clap::Args;
 use show::Format;
@@ -113,8 +113,8 @@ const fn status(passage: Passage) -> Status {
 }
 
 impl Gate {
-    fn question(&self, new: &str, old: &str) -> anyhow::Result<Question> {
-        Ok(Question {
+    fn question(&self, new: &str, old: &str) -> anyhow::Result<VersionGate> {
+        Ok(VersionGate {
             new: policy::open(&COMPUTER, new)?,
             old: policy::open(&COMPUTER, old)?,
             seed: self.seed,

@@ -19,8 +19,6 @@ use crate::{input, output};
 
 /// How far the search is.
 const FILE: &str = "search.json";
-/// Whoever changes that file holds this one's lock.
-const LOCK: &str = "lock";
 /// The version of the file's form.
 const VERSION: u32 = 1;
 
@@ -105,9 +103,9 @@ impl Kept {
     /// # Errors
     /// When the folder takes no file.
     pub fn change(&mut self, change: impl FnOnce(&mut Ledger)) -> anyhow::Result<()> {
-        let path = self.folder.join(LOCK);
-        let cannot = model::CannotWrite::at(path.display());
-        let lock = File::create(&path).map_err(&cannot)?;
+        let cannot = model::CannotWrite::at(self.folder.display());
+        // The folder itself is locked: no other file has to be there.
+        let lock = File::open(&self.folder).map_err(&cannot)?;
         lock.lock().map_err(&cannot)?;
         self.ledger = self.read()?;
         change(&mut self.ledger);
@@ -171,7 +169,8 @@ impl Kept {
     /// The answer of this name.
     pub fn get(&self, answer: &str) -> Option<CandidateDocument> {
         let text = input::text(&COMPUTER, &self.answer(answer), input::WRITTEN).ok()?;
-        serde_json::from_str(&text).ok()
+        let kept: CandidateDocument = serde_json::from_str(&text).ok()?;
+        Some(kept.rounded())
     }
 
     /// Keeps an answer.

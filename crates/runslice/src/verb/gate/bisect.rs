@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
-use ask::evaluate::gate::{Gate as Question, Gated, Passage};
+use ask::evaluate::gate::{Gated, Passage, VersionGate};
 use ask::policy::{self, FoundPolicy};
 use folder::OwnFolder;
 use model::{Advised, PolicySpec};
@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
 
     /// Halves the commits that may be the first bad one until one is left, or only such whose build
     /// fails lie between.
-    fn narrow(&mut self, question: &Question, gated: &Gated) -> anyhow::Result<()> {
+    fn narrow(&mut self, question: &VersionGate, gated: &Gated) -> anyhow::Result<()> {
         // The commits before `from` are good; that at `to` is bad.
         let (mut from, mut to) = (0, self.commits.len() - 1);
         let mut unbuilt: Vec<usize> = Vec::new();
@@ -196,7 +196,7 @@ impl<'a> Search<'a> {
     fn is_bad(
         &mut self,
         found: &FoundPolicy,
-        question: &Question,
+        question: &VersionGate,
         gated: &Gated,
     ) -> anyhow::Result<bool> {
         let bytes = bytes_of(&found.policy);
@@ -220,8 +220,8 @@ impl<'a> Search<'a> {
         Ok(is_bad)
     }
 
-    fn question(&self, new: FoundPolicy, old: FoundPolicy) -> Question {
-        Question {
+    fn question(&self, new: FoundPolicy, old: FoundPolicy) -> VersionGate {
+        VersionGate {
             new,
             old,
             seed: self.request.seed,
