@@ -71,6 +71,9 @@ impl Image {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Anything,
+    /// It was written down in the program, and so is no address that lacks a cast.
+    Constant,
+    /// It was loaded, or made of what was loaded.
     Number,
     /// It points into the arena.
     Arena,
@@ -78,6 +81,12 @@ enum Held {
     MapValue,
     /// The frame pointer plus so many bytes.
     Frame(i64),
+}
+
+impl Held {
+    const fn is_number(self) -> bool {
+        matches!(self, Self::Constant | Self::Number)
+    }
 }
 
 /// What is known before an instruction.
@@ -112,7 +121,11 @@ impl State {
     fn meet(&mut self, other: &Self) {
         for (one, other) in self.registers.iter_mut().zip(other.registers) {
             if *one != other {
-                *one = Held::Anything;
+                *one = if one.is_number() && other.is_number() {
+                    Held::Number
+                } else {
+                    Held::Anything
+                };
             }
         }
         self.numbers &= other.numbers;
@@ -231,7 +244,7 @@ impl Walk<'_> {
                 let loaded = self.load(insn, state);
                 state.set(insn.dst, loaded);
             }
-            (_, ST) => state.store(insn, Held::Number),
+            (_, ST) => state.store(insn, Held::Constant),
             (_, STX) if insn.code & MODE == 0x60 => state.store(insn, state.get(insn.src)),
             (_, STX) => {
                 state.store(insn, Held::Anything);
@@ -254,7 +267,7 @@ impl Walk<'_> {
             map.is_some_and(|map| map.kind == MapKind::Arena)
         };
         match insn.src {
-            ld_imm64::CONSTANT => Held::Number,
+            ld_imm64::CONSTANT => Held::Constant,
             ld_imm64::MAP_VALUE if is_arena(insn.imm.cast_unsigned()) => Held::Number,
             ld_imm64::MAP_VALUE => Held::MapValue,
             _ => Held::Anything,
@@ -304,7 +317,7 @@ fn calculate(insn: Insn, state: &State) -> Held {
     let right = if from_register {
         state.get(insn.src)
     } else {
-        Held::Number
+        Held::Constant
     };
     let operation = insn.code & OPERATION;
     if operation == MOVE {
@@ -312,15 +325,16 @@ fn calculate(insn: Insn, state: &State) -> Held {
             (true, CAST) if i64::from(insn.imm) == TO_USER => Held::Number,
             (true, CAST) => Held::Arena,
             (true, 0) => right,
-            _ if right == Held::Number => Held::Number,
+            _ if right.is_number() => right,
             _ => Held::Anything,
         };
     }
     match (state.get(insn.dst), right) {
-        (Held::Number, Held::Number) => Held::Number,
+        (Held::Constant, Held::Constant) => Held::Constant,
+        (left, right) if left.is_number() && right.is_number() => Held::Number,
         (Held::Arena, _) | (_, Held::Arena) if wide => Held::Arena,
-        (Held::MapValue, Held::Number) if wide => Held::MapValue,
-        (Held::Frame(at), Held::Number) if wide && operation == ADD && !from_register => {
+        (Held::MapValue, right) if wide && right.is_number() => Held::MapValue,
+        (Held::Frame(at), Held::Constant) if wide && operation == ADD && !from_register => {
             Held::Frame(at.saturating_add(insn.imm.into()))
         }
         _ => Held::Anything,
@@ -389,6 +403,12 @@ mod tests {
             EXIT,
         ];
         assert_eq!(found(&code, true), [(4, 4)]);
+    }
+
+    #[test]
+    fn a_constant_is_another_mistake() {
+        let code = [mov(2, 0), add(2, 8), store(2, 0, 1), mov(0, 0), EXIT];
+        assert_eq!(found(&code, true), []);
     }
 
     #[test]
