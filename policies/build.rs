@@ -1,4 +1,4 @@
-//! Compiles every `*.bpf.c` beside this file and in lessons/, and writes the tables that the
+//! Compiles every `*.bpf.c` beside this file and below lessons/, and writes the tables that the
 //! library includes.
 //!
 //! What the table says of a policy is taken from the comment at the top of its source, so that
@@ -13,6 +13,11 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     write_table(&root, &root, &out.join("table.rs"));
     write_table(&root.join("lessons"), &root, &out.join("lessons.rs"));
+    write_table(
+        &root.join("lessons/cid"),
+        &root,
+        &out.join("cid_lessons.rs"),
+    );
     fs::write(out.join("headers.rs"), headers(&root.join("include"))).expect("OUT_DIR is writable");
 }
 

@@ -53,6 +53,7 @@ for file in experiments/README.md experiments/mutants.csv experiments/*.toml \
 done
 put 644 policies/*.bpf.c policies/*.md $doc/examples/policies
 put 644 policies/lessons/*.bpf.c $doc/examples/policies/lessons
+put 644 policies/lessons/cid/*.bpf.c $doc/examples/policies/lessons/cid
 put 644 workloads/*.toml $doc/examples/workloads
 put 644 profiles/*.toml $doc/examples/profiles
 put 644 hardware/*.toml $doc/examples/hardware

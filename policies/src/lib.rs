@@ -40,6 +40,9 @@ pub const ALL: &[Policy] = include!(concat!(env!("OUT_DIR"), "/table.rs"));
 /// Small policies to learn from, by name: one idea of the textbooks each.
 pub const LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/lessons.rs"));
 
+/// Lessons in cid form, by name: kernel 7.3 runs them, and no older one.
+pub const CID_LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/cid_lessons.rs"));
+
 /// Other names of policies, with the policy.
 pub const ALIASES: &[(&str, &str)] = &[("rr", "fifo")];
 
@@ -47,8 +50,10 @@ pub const ALIASES: &[(&str, &str)] = &[("rr", "fifo")];
 pub fn names() -> impl Iterator<Item = &'static str> {
     let aliases = ALIASES.iter().map(|(alias, _)| *alias);
     let policies = ALL.iter().map(|policy| policy.name);
-    let lessons = LESSONS.iter().map(|policy| policy.name);
-    policies.chain(aliases).chain(lessons)
+    let lessons = LESSONS.iter().chain(CID_LESSONS);
+    policies
+        .chain(aliases)
+        .chain(lessons.map(|policy| policy.name))
 }
 
 /// The shipped policy or lesson called `name`; `rr`, round robin, is `fifo`.
@@ -56,7 +61,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn find(name: &str) -> Option<&'static Policy> {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, policy)| *policy);
-    let mut all = ALL.iter().chain(LESSONS);
+    let mut all = ALL.iter().chain(LESSONS).chain(CID_LESSONS);
     all.find(|policy| policy.name == name)
 }
 
@@ -76,23 +81,23 @@ mod tests {
 
     #[test]
     fn a_lesson_has_a_name_of_its_own_and_at_most_150_lines() {
-        for lesson in LESSONS {
-            assert!(ALL.iter().all(|policy| policy.name != lesson.name));
-            let path = format!(
-                "{}/lessons/{}.bpf.c",
-                env!("CARGO_MANIFEST_DIR"),
-                lesson.name
-            );
+        let cid = CID_LESSONS.iter().map(|lesson| ("lessons/cid", lesson));
+        let all = LESSONS.iter().map(|lesson| ("lessons", lesson)).chain(cid);
+        for (folder, lesson) in all {
+            let named = names().filter(|name| *name == lesson.name);
+            assert_eq!(named.count(), 1, "{}", lesson.name);
+            let root = env!("CARGO_MANIFEST_DIR");
+            let path = format!("{root}/{folder}/{}.bpf.c", lesson.name);
             let lines = std::fs::read_to_string(path).unwrap().lines().count();
             assert!(lines <= 150, "{}: {lines}", lesson.name);
         }
-        assert_eq!(LESSONS.len(), 6);
+        assert_eq!((LESSONS.len(), CID_LESSONS.len()), (6, 1));
     }
 
     #[test]
     fn every_policy_is_a_bpf_object_and_says_where_it_comes_from() {
         assert!(!ALL.is_empty());
-        for policy in ALL.iter().chain(LESSONS) {
+        for policy in ALL.iter().chain(LESSONS).chain(CID_LESSONS) {
             assert_eq!(&policy.object[..4], b"\x7fELF", "{}", policy.name);
             // e_machine; EM_BPF is 247 (ELF specification, machine numbers).
             assert_eq!(policy.object[18..20], [247, 0], "{}", policy.name);

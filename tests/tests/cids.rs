@@ -1,7 +1,7 @@
 //! Policies in cid form: which numbers they are told, on which CPUs what they say takes place, and
 //! what is refused.
 
-use model::{EventKind, ExitKind, Kernel, Nanos, Op, Summary};
+use model::{EventKind, ExitKind, Kernel, Nanos, Op, Summary, What};
 use runslice_tests::call::Call;
 use runslice_tests::collect::Collector;
 use runslice_tests::run::Run;
@@ -211,6 +211,55 @@ fn a_policy_that_does_not_follow_cpus_ends_when_one_goes() {
         summary.exit.message,
         "cpu 3 going offline, exiting scheduler"
     );
+}
+
+#[test]
+fn the_lesson_keeps_the_classes_on_their_cpus() {
+    let load = "[task.urgent]\ncount = 2\nnice = -5\ndo = \"loop(inf)[ run(2ms), sleep(3ms) ]\"\n\
+        [task.hog]\ncount = 4\ndo = \"run(inf)\"\n\
+        [task.pinned]\ncpus = \"0\"\ndo = \"loop(inf)[ run(1ms), sleep(9ms) ]\"\n";
+    for (policy_set, first) in [(vec![], 1), (vec![("urgent_percent", "50")], 2)] {
+        let asked = Asked {
+            policy: "partition",
+            load,
+            set: &policy_set,
+            attach_after: Nanos::ZERO,
+        };
+        let (taker, summary) = asked.run();
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+        let group = |task: model::TaskId| {
+            let mut new = taker.events.iter();
+            let new = new.find(|it| it.kind == EventKind::New && it.task == task);
+            match new.map(model::Event::what) {
+                Some(What::New { group, .. }) => group,
+                other => panic!("{other:?}"),
+            }
+        };
+        let runs = taker.events.iter();
+        let runs = runs.filter(|it| it.kind == EventKind::Switch && it.task != model::TaskId::NONE);
+        let mut seen = [0; 3];
+        for switch in runs {
+            let group = group(switch.task);
+            seen[group as usize] += 1;
+            let is_right = match group {
+                1 => switch.cpu.0 >= first,
+                _ => switch.cpu.0 < first,
+            };
+            assert!(is_right, "group {group} on CPU {}", switch.cpu.0);
+        }
+        assert!(seen.iter().all(|turns| *turns > 3), "{seen:?}");
+    }
+}
+
+#[test]
+fn nobody_complains_of_pointers_that_are_cast() {
+    for policy in ["cid", "partition"] {
+        let mut spec = Run::new(policy, LOAD).spec();
+        spec.machine.kernel = Kernel::V7_3;
+        let image = sim::image(&spec.policy, &spec.machine).expect("it links");
+        assert!(image.has_arena());
+        assert_eq!(image.uncast_accesses(), [], "{policy}");
+    }
 }
 
 fn refusal(policy: &str, kernel: Kernel) -> String {

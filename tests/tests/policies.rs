@@ -14,8 +14,14 @@ fn objects() -> impl Iterator<Item = (&'static str, &'static [u8])> {
     let shipped = policies::ALL
         .iter()
         .chain(policies::LESSONS)
+        .chain(policies::CID_LESSONS)
         .map(|policy| (policy.name, policy.object));
     shipped.chain(runslice_tests::policy::TESTED.iter().copied())
+}
+
+/// Whether a policy has topological numbers of CPUs, so that 7.3 alone has all that it needs.
+fn is_cid_form(name: &str) -> bool {
+    name == "partition" || name.starts_with("cid")
 }
 
 fn link(name: &str, object: &[u8]) -> Image {
@@ -29,6 +35,8 @@ fn link(name: &str, object: &[u8]) -> Image {
     let target = match name {
         // It has a callback that 6.18 has not.
         "cgroups-idle" => of(Kernel::V7_2),
+        "reoffers" => of(Kernel::V7_1),
+        _ if is_cid_form(name) => of(Kernel::V7_3),
         "names-6-12" => of(Kernel::V6_12),
         _ => kernel(),
     };
@@ -39,23 +47,36 @@ fn link(name: &str, object: &[u8]) -> Image {
 
 /// What policies use where it exists and do without on 6.18: `exists()` stands before each call.
 /// One of the tests' policies is for 7.2 only, and one is for 6.12, too.
-const NEWER: [&str; 3] = [
+const NEWER: [&str; 4] = [
     "scx_bpf_task_set_slice",
     "scx_bpf_dispatch",
     "scx_bpf_reenqueue_local___v2___compat",
+    // What the cid form forbids.
+    "scx_bpf_task_cpu",
 ];
 
 #[test]
 fn every_policy_links_and_nothing_in_it_is_poisoned() {
     for (name, object) in objects() {
         let image = link(name, object);
-        let is_newer = |poison: &str| NEWER.iter().any(|it| poison.contains(&format!("`{it}`")));
+        let lacks = |poison: &str, it: &str| poison.contains(&format!("`{it}`"));
+        let denies = |poison: &str, it: &str| poison.contains(&format!(" {it} is not allowed"));
+        let is_newer = |poison: &str| {
+            NEWER
+                .iter()
+                .any(|it| lacks(poison, it) || denies(poison, it))
+        };
         let unexpected = image.poisons.iter().filter(|poison| !is_newer(poison));
         assert_eq!(unexpected.collect::<Vec<_>>(), [""; 0], "{name}");
         let tables = if name == "scripted" { 3 } else { 1 };
         assert_eq!(image.struct_ops.len(), tables, "{name}");
         for table in &image.struct_ops {
-            assert_eq!(table.type_name, "sched_ext_ops", "{name}");
+            let form = if is_cid_form(name) {
+                "sched_ext_ops_cid"
+            } else {
+                "sched_ext_ops"
+            };
+            assert_eq!(table.type_name, form, "{name}");
         }
         assert_eq!(image.license, "GPL", "{name}");
     }

@@ -2,11 +2,34 @@
 
 use std::sync::Arc;
 
-use bpf::{Config, Image, Instance, InstanceError, LoadError, MissingFunction, Object};
+use bpf::{
+    Config, Image, Instance, InstanceError, LoadError, MissingFunction, Object, StructOpsProblem,
+};
 use model::{Kernel, MachineSpec};
 
 /// The kernels that `check` speaks of: one of either kind of interface. `make kernels` asks all.
 pub const CHECKED: [Kernel; 2] = [Kernel::V6_18, Kernel::V7_2];
+
+/// The kernels that `check` speaks of to whoever has this object: of one whose table of callbacks
+/// is of a type that came later, those that have it.
+#[must_use]
+pub fn checked(object: &Object) -> Vec<Kernel> {
+    const NEWEST: Kernel = Kernel::ALL[Kernel::ALL.len() - 1];
+    let problem = |kernel| match link(object, kernel) {
+        Err(LoadError::StructOps { problem, .. }) => Some(problem),
+        _ => None,
+    };
+    let [oldest, newer] = CHECKED;
+    if !matches!(problem(oldest), Some(StructOpsProblem::UnknownType(_))) {
+        return CHECKED.to_vec();
+    }
+    let mut later = vec![newer, NEWEST];
+    later.retain(|kernel| problem(*kernel).is_none());
+    if later.is_empty() {
+        return CHECKED.to_vec();
+    }
+    later
+}
 
 /// Reads a kernel's version, such as `6.18`.
 ///

@@ -107,7 +107,7 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     write!(to, "{}", programs(&object))?;
     let mut status = Status::Done;
     let mut described = false;
-    for kernel in kernel::CHECKED {
+    for kernel in kernel::checked(&object) {
         let machine = MachineSpec {
             kernel,
             ..MachineSpec::default()

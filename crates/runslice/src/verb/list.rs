@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use bpf::{Knob, Object};
 use clap::{Args, ValueHint};
-use model::{Advised, Hardware, Kernel, suggest};
+use model::{Advised, Hardware, suggest};
 use policies::Policy;
 
 use crate::computer::COMPUTER;
@@ -76,9 +76,10 @@ pub fn run(request: &List) -> anyhow::Result<Status> {
         (None, _) if request.knobs => knobs()?.to_string(),
         (None, _) if request.columns => columns().to_string(),
         (None, _) => format!(
-            "{}\n{}",
+            "{}\n{}\n{}",
             named("policy", policies::ALL),
-            named("lesson", policies::LESSONS)
+            named("lesson", policies::LESSONS),
+            named("with --kernel 7.3", policies::CID_LESSONS)
         ),
     };
     let mut to = output::open(None)?;
@@ -280,7 +281,8 @@ fn knobs() -> anyhow::Result<Table> {
         .numbers("to")
         .names("unit")
         .prose("what it does");
-    for policy in policies::ALL.iter().chain(policies::LESSONS) {
+    let lessons = policies::LESSONS.iter().chain(policies::CID_LESSONS);
+    for policy in policies::ALL.iter().chain(lessons) {
         let mut name = policy.name.to_owned();
         for knob in &knobs_of(policy)? {
             table.row(row(std::mem::take(&mut name), knob));
@@ -291,9 +293,8 @@ fn knobs() -> anyhow::Result<Table> {
 
 fn knobs_of(policy: &Policy) -> anyhow::Result<Vec<Knob>> {
     let object = Object::parse(policy.object).context(policy.name)?;
-    Ok(kernel::link(&object, Kernel::default())
-        .context(policy.name)?
-        .knobs)
+    let kernel = kernel::checked(&object)[0];
+    Ok(kernel::link(&object, kernel).context(policy.name)?.knobs)
 }
 
 fn row(policy: String, knob: &Knob) -> [String; 8] {
