@@ -269,22 +269,6 @@ fn imported(stream: Stream<'_>, name: &str) -> Result<Imported, Error> {
     })
 }
 
-/// Why nothing can be made of a trace without a switch; `no_cpu` is a CPU that none can have.
-fn without_switches(findings: &Findings, no_cpu: Option<u32>) -> Error {
-    let (records, damaged) = (findings.records, findings.damaged);
-    match no_cpu.filter(|_| records == 0) {
-        Some(cpu) => Error::Cpus {
-            cpu,
-            records: damaged,
-        },
-        None if damaged > 0 => Error::Damaged {
-            records: damaged,
-            line: findings.damaged_line,
-        },
-        None => Error::NoSwitches { records },
-    }
-}
-
 impl Named {
     /// The nice value of the priority that it began with; 0 if it is real-time or not known.
     #[must_use]
