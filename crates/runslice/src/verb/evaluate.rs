@@ -208,9 +208,10 @@ impl<'a> Search<'a> {
         }
         to.flush()?;
         let is_refused = documents.iter().any(CandidateDocument::is_refused);
-        Ok(match documents.as_slice() {
-            _ if is_refused => Status::Ejected,
-            _ => Status::Done,
+        Ok(if is_refused {
+            Status::Ejected
+        } else {
+            Status::Done
         })
     }
 
@@ -253,9 +254,10 @@ impl<'a> Search<'a> {
         }
         to.flush()?;
         let is_shown = documents.iter().any(|it| it.shown_better);
-        Ok(match documents.as_slice() {
-            _ if is_shown => Status::Done,
-            _ => Status::Inconclusive,
+        Ok(if is_shown {
+            Status::Done
+        } else {
+            Status::Inconclusive
         })
     }
 
