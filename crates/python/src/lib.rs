@@ -10,6 +10,7 @@
 
 mod chosen;
 mod errors;
+mod evaluated;
 mod explained;
 mod given;
 mod options;
@@ -38,6 +39,8 @@ mod _runslice {
     use super::chosen::PyChosen;
     #[pymodule_export]
     use super::errors::{Error, UnsupportedError, UsageError};
+    #[pymodule_export]
+    use super::evaluated::evaluate;
     #[pymodule_export]
     use super::explained::Explained;
     #[pymodule_export]

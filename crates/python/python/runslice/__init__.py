@@ -15,6 +15,7 @@ request. ``python -m runslice`` is the command line itself.
 
 from ._choose import Choice, choose
 from ._compare import Verdict, compare
+from ._evaluate import Evaluation, evaluate
 from ._explain import Explanation, explain
 from ._given import Knob, Policy, Workload, policies, workloads
 from ._run import End, Run, simulate
@@ -30,6 +31,7 @@ __all__ = [
     "Choice",
     "End",
     "Error",
+    "Evaluation",
     "Explanation",
     "Judged",
     "Knob",
@@ -49,6 +51,7 @@ __all__ = [
     "__version__",
     "choose",
     "compare",
+    "evaluate",
     "explain",
     "policies",
     "score",

@@ -131,6 +131,13 @@ class Scored:
     def write(self, format: str) -> bytes: ...
     def table(self) -> Table: ...
 
+def evaluate(
+    spec: str,
+    candidates: list[str],
+    key: tuple[bytes, str] | None,
+    how: tuple[int, bool, int | None],
+) -> bytes: ...
+
 class Plan:
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Plan: ...
