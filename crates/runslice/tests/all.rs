@@ -11,6 +11,7 @@ mod choose;
 #[cfg(feature = "live")]
 mod cli;
 mod compile;
+mod evaluate;
 mod explain;
 mod from;
 mod help;
