@@ -20,8 +20,7 @@
 BPF_LICENSE();
 
 KNOB_AT_LOAD(u32, urgent_percent, 25, "percent", "CPUs of the urgent class, one at least", 1, 99);
-KNOB(u64, slice_ns, 4000000, "ns", "time on the CPU before others are looked at", 1000000,
-     1000000000);
+KNOB(u64, slice_ns, 4000000, "ns", "time on the CPU at once", 1000000, 1000000000);
 
 #define CIDS_MAX 1024
 enum { URGENT, OTHERS };
@@ -31,8 +30,7 @@ ARENA(arena, 16);
 static u32 cids, border;	/* how many there are; the first cid of the others */
 static bool idle[CIDS_MAX];	/* cids that nobody uses, as their CPUs tell */
 
-/* The classes whose cids a task may use, a bit each. */
-TASK_STORAGE(allowed, u32);
+TASK_STORAGE(allowed, u32);	/* classes whose cids a task may use, a bit each */
 
 static __always_inline u32 class_of_cid(u32 cid)
 {
@@ -106,8 +104,10 @@ void OP(partition_update_idle, s32 cid, bool is_idle)
 
 s32 OP_SLEEPABLE(partition_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
+	void *new = bpf_task_storage_get(&allowed, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
 	use_arena(arena);
-	return bpf_task_storage_get(&allowed, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE) ? 0 : -ENOMEM;
+	return new ? 0 : -ENOMEM;
 }
 
 void OP(partition_set_cmask, struct task_struct *p, const struct scx_cmask *cmask)
