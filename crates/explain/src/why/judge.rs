@@ -18,9 +18,6 @@ const LONG_PART: u64 = 4;
 const JUDGED: usize = 256;
 /// A CPU that idles for less than this while a task waits may be about to look for it.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// So many direct inserts into a local queue without a `dispatch` in between keep a CPU busy: the
-/// first one may have ended its idleness, and the second its turn.
-const REFILLS: u32 = 3;
 /// How much more CPU time the lighter of two tasks has, as a part of the heavier one's, before
 /// that is called unfair: an eighth, which slices cannot explain.
 const UNFAIR: u64 = 8;
@@ -559,12 +556,13 @@ impl Judge<'_> {
     }
 
     /// The last direct insert into the local queue of one of `cpus`, if these run what the policy
-    /// inserts there and none of them was asked for work since `since`.
+    /// inserts there and none of them was asked for work since `since`. What came before that says
+    /// nothing of the wait.
     fn refilled(&self, cpus: &[CpuId], since: u64) -> Option<Deed> {
         let mut cpus = cpus.iter().map(|cpu| &self.state.cpus[cpu.index()]);
         let is_refilled = |cpu: &Cpu| {
             let is_unasked = cpu.dispatch.is_none_or(|began| began <= since);
-            is_unasked && cpu.task.is_some() && cpu.refills >= REFILLS
+            is_unasked && cpu.task.is_some() && cpu.refills[0] > Some(since)
         };
         let last = cpus.clone().filter_map(|cpu| cpu.refilled);
         let last = last.max_by_key(|deed| deed.number);

@@ -16,6 +16,9 @@ use traces::task_name;
 /// include/linux/sched/ext.h).
 const BUILTIN: u64 = 1 << 63;
 const LOCAL_ON: u64 = 3 << 62;
+/// So many direct inserts into a local queue without a `dispatch` in between keep a CPU busy: the
+/// first one may have ended its idleness, and the second its turn.
+const REFILLS: usize = 3;
 
 /// Who did something, as events have it.
 #[derive(Clone, Copy, Debug)]
@@ -158,8 +161,9 @@ pub(super) struct Cpu {
     pub empty_dispatch: Option<Deed>,
     /// That one had looked at no queue.
     pub is_blind: bool,
-    /// Direct inserts into its local queue since the last `dispatch` began, and the last of them.
-    pub refills: u32,
+    /// The numbers of the last direct inserts into its local queue since the last `dispatch` began,
+    /// the oldest first, and the last of them.
+    pub refills: [Option<u64>; REFILLS],
     pub refilled: Option<Deed>,
     /// Queues at which it has looked since its last `dispatch` began.
     looked: Vec<u32>,
@@ -505,7 +509,7 @@ impl State {
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
                     cpu.dispatch = Some(self.number);
                     cpu.looked.clear();
-                    cpu.refills = 0;
+                    cpu.refills = [None; REFILLS];
                     if let Some((task, run)) = &mut cpu.stint
                         && let Some(task) = self.tasks.get(task.index())
                     {
@@ -764,12 +768,13 @@ impl State {
 
 /// A task came into the queue `id` by the policy's own insert: into a local one of a CPU that was
 /// not asked for work, it keeps that CPU from asking.
-fn refill(cpus: &mut [Cpu], id: u64, deed: Deed) {
+pub(super) fn refill(cpus: &mut [Cpu], id: u64, deed: Deed) {
     if let Kind::Local(cpu) = State::kind_of(id)
         && let Some(cpu) = cpus.get_mut(cpu.index())
         && deed.caller != Caller::Callback(Op::Dispatch)
     {
-        cpu.refills = cpu.refills.saturating_add(1);
+        cpu.refills.rotate_left(1);
+        cpu.refills[REFILLS - 1] = Some(deed.number);
         cpu.refilled = Some(deed);
     }
 }

@@ -252,3 +252,23 @@ fn lags_are_told_by_task_and_one_that_runs_has_none() {
     assert_eq!(observer.lag(TaskId(2)), None);
     assert_eq!(observer.bound(TaskId(2)), Nanos::from_millis(100));
 }
+
+/// What came into a local queue before the task came to its own says nothing of its wait.
+#[test]
+fn a_cpu_is_kept_busy_by_the_inserts_of_the_wait_alone() {
+    let mut cpus = vec![state::Cpu::default()];
+    for number in [5, 6, 7] {
+        assert_eq!(cpus[0].refills[0], None, "too few");
+        let deed = state::Deed {
+            time: SimTime::from_nanos(number),
+            number,
+            cpu: CpuId(3),
+            caller: model::Caller::Callback(model::Op::SelectCpu),
+            place: 1,
+        };
+        state::refill(&mut cpus, 3 << 62, deed);
+    }
+    // The judge holds it against the number of what put the task into its queue.
+    assert_eq!(cpus[0].refills[0], Some(5));
+    assert_eq!(cpus[0].refilled.map(|deed| deed.number), Some(7));
+}
