@@ -295,10 +295,10 @@ fn dirty(run: &CaseRun, version: &VersionRuns) -> Option<String> {
     let runs = version.runs.iter().map(|seen| (0, seen));
     let near = version.near.iter().map(|(at, seen)| (*at, seen));
     let shown = version.shown.iter().chain(&version.near_shown);
-    let mut dirty = runs.chain(near).zip(shown).filter(|((_, seen), shown)| {
-        // Both are references into the same runs.
-        !is_clean((seen, shown))
-    });
+    let mut dirty = runs
+        .chain(near)
+        .zip(shown)
+        .filter(|((_, seen), shown)| !is_clean((seen, shown)));
     let ((at, seen), _) = dirty.next()?;
     let load = match at {
         0 => &run.load,
