@@ -311,8 +311,7 @@ impl Machine {
 
     /// What is to be said of targets that nothing follows, and of a busy governor.
     pub(crate) fn note_frequencies(&mut self) {
-        let follows = |speeds: &Speeds| speeds.follows_targets();
-        let follows = self.speeds.as_deref().is_some_and(follows);
+        let follows = self.speeds.as_deref().is_some_and(Speeds::follows_targets);
         if self.targets_set > 0 && !follows {
             let name = self.scheds.root.ops.name();
             let hardware = if self.speeds.is_some() {

@@ -54,6 +54,7 @@ impl Hardware {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CpuClass;
 
     #[test]
     fn every_machine_is_read_and_has_the_name_of_its_file() {
@@ -104,7 +105,7 @@ mod tests {
     fn what_the_kernel_tells_of_capacities_depends_on_the_computer() {
         let told = |name| {
             let hardware = Hardware::find(name).expect("it is there");
-            let told: Vec<_> = hardware.classes.iter().map(crate::CpuClass::told).collect();
+            let told: Vec<_> = hardware.classes.iter().map(CpuClass::told).collect();
             (hardware.is_told_apart(), told)
         };
         assert_eq!(told("pixel6"), (true, vec![160, 498, 1024]));
@@ -129,7 +130,7 @@ mod tests {
     /// The class on which a lone task of `util` takes the least energy.
     fn cheapest(hardware: &Hardware, util: u64) -> &str {
         let need = (util * 5).div_ceil(4);
-        let energy = |class: &super::super::CpuClass| {
+        let energy = |class: &CpuClass| {
             let at = (0..class.opps.len()).find(|at| class.performance(*at) >= need)?;
             // Power over performance, compared as fractions.
             Some((class.opps[at].uw?, class.performance(at)))
