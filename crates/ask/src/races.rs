@@ -46,12 +46,12 @@ pub struct RacingVariable {
     /// Its pairs of lines, the worst first; at least one.
     pub pairs: Vec<FoundRace>,
     /// What shows it, if anything that was tried does.
-    pub shown: Option<Shown>,
+    pub shown: Option<ShownRace>,
 }
 
 /// A stall in which another CPU wrote what was about to be overwritten.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct ShownRace {
     /// Where a CPU stops, and how long.
     pub stall: Stall,
     /// The lines that met.
@@ -113,7 +113,7 @@ impl Races {
         &self,
         services: &Services<'_>,
         variable: &RacingVariable,
-    ) -> anyhow::Result<Option<Shown>> {
+    ) -> anyhow::Result<Option<ShownRace>> {
         let pairs = variable.pairs.iter().take(MOST_TRIED);
         for race in pairs.filter(|race| race.class != RaceClass::Reader) {
             for span in SPANS {
@@ -124,7 +124,7 @@ impl Races {
                 let met = met.find(|it| it.is_met && it.variable == race.variable);
                 if let Some(met) = met {
                     let exit = Some(exit).filter(|exit| exit.kind.is_error());
-                    return Ok(Some(Shown { stall, met, exit }));
+                    return Ok(Some(ShownRace { stall, met, exit }));
                 }
             }
         }

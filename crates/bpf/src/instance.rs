@@ -19,6 +19,7 @@ pub use template::Template;
 use std::sync::Arc;
 
 use crate::Image;
+use crate::aside::Aside;
 use crate::backend::{Execution, Refusal};
 use crate::call_stack::CallStack;
 use crate::config::Config;
@@ -35,7 +36,6 @@ use crate::op::Code;
 use crate::stop::Stop;
 use crate::streams::Streams;
 use crate::timer::Timers;
-use crate::turns::Aside;
 use crate::variables::Variables;
 use heat::Heat;
 use template::CommonCode;
@@ -72,7 +72,7 @@ pub struct Instance<H: Host> {
     /// Elements that left their maps and may still be looked at.
     removed: Vec<Removed>,
     /// Calls that wait while others go on; see `turns.rs`.
-    pub(crate) aside: Aside<H>,
+    pub(crate) aside: Aside,
     /// What native code needs while it runs.
     pub(crate) scratch: jit::Scratch,
     /// Native code, if it was made.

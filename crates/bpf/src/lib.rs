@@ -2,6 +2,8 @@
 
 mod access;
 mod arena;
+#[expect(unsafe_code, reason = "a pointer that stays in its thread")]
+mod aside;
 mod backend;
 mod bind;
 mod btf;
@@ -92,6 +94,6 @@ pub use place::SourceLine;
 pub use reached::Reached;
 pub use stop::{Fault, Stop};
 pub use target::{Kconfig, Target, TargetField};
-pub use turns::Turns;
+pub use turns::TurnStacks;
 pub use uncast::UncastAccess;
 pub use verify::Violation;

@@ -6,30 +6,10 @@ use crate::host::Host;
 use crate::instance::Instance;
 use crate::memory::OutOfMemory;
 
-/// What an instance knows of turns: none wait.
-#[derive(Debug)]
-pub(crate) struct Aside<H: Host>(PhantomData<fn(H)>);
-
-impl<H: Host> Default for Aside<H> {
-    fn default() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<H: Host> Aside<H> {
-    pub(crate) const fn any(&self) -> bool {
-        false
-    }
-
-    pub(crate) const fn retired(&self) -> u64 {
-        0
-    }
-}
-
 /// Turns of a host, each of which ends when it begins.
-pub struct Turns<H: Host + 'static>(PhantomData<fn(H)>);
+pub struct TurnStacks<H: Host + 'static>(PhantomData<fn(H)>);
 
-impl<H: Host + 'static> Turns<H> {
+impl<H: Host + 'static> TurnStacks<H> {
     /// Whether there are stacks to wait on.
     pub const EXIST: bool = false;
 

@@ -1,17 +1,16 @@
 //! Calls that wait in the middle while others go on.
 //!
 //! A *turn* is a piece of the host's work that may call programs, on a stack of its own. Where it
-//! calls [`Instance::suspend`], it waits, and [`Turns::begin`] or [`Turns::resume`] returns to
-//! whoever drives the turns. Host and instance are one, however many turns wait: their contents
-//! are moved from stack to stack, so that each stack has a place of its own for them, and one of
-//! these has the contents. A reference into them cannot live across a wait, because to wait takes
-//! both of them mutably.
+//! calls [`Instance::suspend`], it waits, and [`TurnStacks::begin`] or [`TurnStacks::resume`]
+//! returns to whoever drives the turns. Host and instance are one, however many turns wait: their
+//! contents are moved from stack to stack, so that each stack has a place of its own for them, and
+//! one of these has the contents. A reference into them cannot live across a wait, because to wait
+//! takes both of them mutably.
 //!
 //! Of an instance, each turn that waits keeps its calls ([`CallStack`]).
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::any::Any;
-use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
@@ -24,8 +23,8 @@ use crate::host::Host;
 use crate::instance::Instance;
 use crate::memory::OutOfMemory;
 
-/// Bytes of a turn's stack. Pages that nobody touches take none. Interpreted programs take the most,
-/// in builds without optimisation: nested calls, in each a chain of some hundred functions.
+/// Bytes of a turn's stack. Pages that nobody touches take none. Interpreted programs take the
+/// most, in builds without optimisation: nested calls, in each a chain of some hundred functions.
 const STACK_BYTES: usize = 4 << 20;
 
 /// What is moved from stack to stack.
@@ -36,62 +35,15 @@ type Ended = Result<(), Box<dyn Any + Send>>;
 
 type Turn<H> = Coroutine<Contents<H>, Contents<H>, (Contents<H>, Ended)>;
 
-/// What an instance knows of turns.
-pub(crate) struct Aside<H: Host> {
-    /// How the turn that goes on now can wait; `None` outside of turns.
-    way: Option<NonNull<Yielder<Contents<H>, Contents<H>>>>,
-    /// Stacks for the calls of others.
-    spare: Vec<CallStack>,
-    /// Turns that wait.
-    waiting: usize,
-    /// Instructions retired on all stacks but the one that is in use.
-    retired: u64,
-}
-
-// SAFETY: The pointer is to the stack of a turn, and is there only while that turn goes on, which
-// has the instance mutably and cannot give it to another thread.
-unsafe impl<H: Host> Send for Aside<H> {}
-// SAFETY: Nothing is read through the pointer but by `suspend`, which has the instance mutably.
-unsafe impl<H: Host> Sync for Aside<H> {}
-
-impl<H: Host> Default for Aside<H> {
-    fn default() -> Self {
-        Self {
-            way: None,
-            spare: Vec::new(),
-            waiting: 0,
-            retired: 0,
-        }
-    }
-}
-
-impl<H: Host> fmt::Debug for Aside<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Aside({} wait)", self.waiting)
-    }
-}
-
-impl<H: Host> Aside<H> {
-    /// Whether a turn waits.
-    pub(crate) const fn any(&self) -> bool {
-        self.waiting > 0
-    }
-
-    /// Instructions retired on stacks that are not in use now.
-    pub(crate) const fn retired(&self) -> u64 {
-        self.retired
-    }
-}
-
 /// The turns of a host.
-pub struct Turns<H: Host + 'static> {
+pub struct TurnStacks<H: Host + 'static> {
     /// By number; `None`: it has ended.
     turns: Vec<Option<Turn<H>>>,
     /// Stacks of turns that have ended.
     stacks: Vec<DefaultStack>,
 }
 
-impl<H: Host + 'static> Turns<H> {
+impl<H: Host + 'static> TurnStacks<H> {
     /// Whether there are stacks to wait on.
     pub const EXIST: bool = true;
 
@@ -125,9 +77,9 @@ impl<H: Host + 'static> Turns<H> {
     ) -> bool {
         let stack = self.stacks.pop().unwrap_or_else(new_stack);
         let turn = Turn::with_stack(stack, |way, (mut host, mut vm): Contents<H>| {
-            vm.aside.way = Some(NonNull::from(way));
+            vm.aside.set_way(Some(NonNull::from(way).cast()));
             let ended = catch_unwind(AssertUnwindSafe(|| body(&mut host, &mut vm)));
-            vm.aside.way = None;
+            vm.aside.set_way(None);
             ((host, vm), ended)
         });
         if number >= self.turns.len() {
@@ -169,7 +121,7 @@ impl<H: Host + 'static> Turns<H> {
     }
 }
 
-impl<H: Host + 'static> Drop for Turns<H> {
+impl<H: Host + 'static> Drop for TurnStacks<H> {
     /// Turns that wait have nowhere to go on: what they have is lost, and not torn down, because
     /// the contents are not theirs.
     fn drop(&mut self) {
@@ -218,7 +170,7 @@ impl<H: Host + 'static> Instance<H> {
     /// Whether [`Instance::suspend`] would wait.
     #[must_use]
     pub const fn is_in_turn(&self) -> bool {
-        self.aside.way.is_some()
+        self.aside.way().is_some()
     }
 
     /// Lets others go on until whoever drives the turns resumes this one. Does nothing outside of
@@ -227,22 +179,25 @@ impl<H: Host + 'static> Instance<H> {
     /// # Panics
     /// If more turns wait than was said.
     pub fn suspend(&mut self, host: &mut H) {
-        let Some(way) = self.aside.way.take() else {
+        let Some(erased) = self.aside.way() else {
             return;
         };
+        let way: NonNull<Yielder<Contents<H>, Contents<H>>> = erased.cast();
+        self.aside.set_way(None);
         let spare = self.aside.spare.pop();
         let spare = spare.expect("as many turns wait as was said");
         let mine = self.exchange_stack(spare);
         self.aside.waiting += 1;
         lend(host, self, |contents| {
-            // SAFETY: It is on the stack of this turn, which has not ended.
+            // SAFETY: It is on the stack of this turn, which has not ended, and is what `begin` has
+            // put there.
             let way = unsafe { way.as_ref() };
             (way.suspend(contents), ())
         });
         self.aside.waiting -= 1;
         let spare = self.exchange_stack(mine);
         self.aside.spare.push(spare);
-        self.aside.way = Some(way);
+        self.aside.set_way(Some(erased));
     }
 
     /// Goes on with other calls. What is left of the whole run's budget is left for them.
@@ -313,7 +268,7 @@ mod tests {
     fn turns_go_on_in_any_order_with_their_own_frames_and_registers() {
         let (mut vm, mut host) = (instance(), SceneWorld::default());
         let results = std::rc::Rc::default();
-        let mut turns = Turns::new(&mut vm, 2).unwrap();
+        let mut turns = TurnStacks::new(&mut vm, 2).unwrap();
         assert!(!turns.begin(0, (&mut host, &mut vm), body(100, &results)));
         assert!(!turns.begin(1, (&mut host, &mut vm), body(7, &results)));
         assert!(vm.aside.any());
@@ -333,7 +288,7 @@ mod tests {
     #[test]
     fn a_panic_in_a_turn_goes_on_in_its_driver_and_host_and_instance_are_whole() {
         let (mut vm, mut host) = (instance(), SceneWorld::default());
-        let mut turns = Turns::new(&mut vm, 1).unwrap();
+        let mut turns = TurnStacks::new(&mut vm, 1).unwrap();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             turns.begin(0, (&mut host, &mut vm), |_, _| panic!("as asked"));
         }));
@@ -345,7 +300,7 @@ mod tests {
     fn turns_that_wait_for_ever_are_dropped_with_their_driver() {
         let (mut vm, mut host) = (instance(), SceneWorld::default());
         let results = std::rc::Rc::default();
-        let mut turns = Turns::new(&mut vm, 1).unwrap();
+        let mut turns = TurnStacks::new(&mut vm, 1).unwrap();
         assert!(!turns.begin(0, (&mut host, &mut vm), body(1, &results)));
         drop(turns);
         assert!(results.borrow().is_empty());

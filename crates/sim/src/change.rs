@@ -11,7 +11,7 @@ use workload::{CpuSet, SchedPolicy};
 use crate::cpu::Todo;
 use crate::flags::{deq, enq};
 use crate::idle::rotate;
-use crate::interleave::LockKey;
+use crate::interleave::state::LockKey;
 use crate::kernels::Weighs;
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, MaskId};

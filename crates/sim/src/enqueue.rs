@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::cpu::{Occupant, Todo};
 use crate::dsq::{DsqIndex, Mixed};
 use crate::flags::{self, enq};
-use crate::interleave::LockKey;
+use crate::interleave::state::LockKey;
 use crate::lock::WhichLock;
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;

@@ -3,7 +3,7 @@
 use bpf::{Access, Host, Instance, Memory, Stop};
 use model::TaskId;
 
-use crate::interleave::LockKey;
+use crate::interleave::state::LockKey;
 use crate::machine::Machine;
 use crate::task::{RunState, Task};
 

@@ -1,7 +1,7 @@
 //! CPUs that come in between while a policy's program runs on another one.
 //!
 //! Without it a callback is atomic: nothing else happens while it runs. With it an event is handled
-//! in a turn of its own ([`bpf::Turns`]), which can wait in the middle: before an access of a
+//! in a turn of its own ([`bpf::TurnStacks`]), which can wait in the middle: before an access of a
 //! program to memory that others have too, before a call of the kernel, and for a lock. Other
 //! events are handled meanwhile, those of other CPUs: what is due on the CPU of a turn that waits
 //! is put off to its end, because its code is in the middle of something (a virtual CPU that is
@@ -15,221 +15,29 @@
 //! is sequentially consistent: the order of accesses is that of the events.
 
 mod locks;
-mod races;
+pub(crate) mod races;
 mod run;
+pub(crate) mod state;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
-use bpf::Access;
-use model::{CpuId, Interleave, Nanos, PerCpu, Rng, SimTime, Stall, TaskId};
+use bpf::{Access, AccessKind};
+use model::{CpuId, Interleave, Nanos, Stall, TaskId};
 
-pub(crate) use locks::LockKey;
-pub use races::{FoundRace, RaceClass};
+use races::{MOST_WORDS, Races};
+use state::{Interleaving, LockKey, TurnWait};
 
 use crate::cpu::PS;
 use crate::machine::{Machine, Vm};
-use crate::pending::{Packed, Pending};
+use crate::pending::Pending;
 use crate::turn::Turn;
 
-/// Stream of draws that no load and no policy has.
-const STREAM: u64 = u64::MAX - 2;
 /// Stalls that are kept by name at most.
 const MOST_STALLS: usize = 1_000_000;
 /// Accesses after which a turn lets the others go on when the run is over.
 const LAST_ACCESSES: u32 = 10_000;
 /// Bytes of a callback's arguments that the kernel keeps for it.
 const ARGUMENTS: usize = 64;
-
-/// What a turn waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    /// A moment.
-    Until(SimTime),
-    /// Somebody to release a lock, or to say that something is over.
-    Lock(LockKey),
-    /// All other turns to end.
-    Alone,
-}
-
-/// A turn that has begun.
-#[derive(Clone, Debug)]
-struct TurnState {
-    cpu: CpuId,
-    /// It waits, and for what.
-    waits: Option<Wait>,
-    /// The CPU's task was executing when the turn began to wait.
-    has_stopped: bool,
-    /// What the object had cost when the call in progress came to its first point, and how much of
-    /// that has passed as time, picoseconds.
-    spent: Option<u64>,
-    passed: u64,
-    /// Accesses since the run was over.
-    accesses: u32,
-}
-
-/// Who waits, and who comes in between. Only this module and those below it change it.
-#[derive(Clone, Debug)]
-pub(crate) struct Interleaving {
-    asked: Interleave,
-    cpus: u16,
-    rng: Rng,
-    /// Accesses so far, and the one before which the next stall comes.
-    points: u64,
-    next: u64,
-    /// Stalls that there were.
-    stalls: Vec<Stall>,
-    /// Sections of the turn that goes on in which nobody comes in between.
-    still: u32,
-    /// The turn that goes on.
-    current: usize,
-    turns: Vec<Option<TurnState>>,
-    on_cpu: PerCpu<Option<usize>>,
-    /// Events of CPUs whose turn waits: CPU as wanted, and what.
-    put_off: PerCpu<Vec<(CpuId, Packed)>>,
-    /// Who holds which lock.
-    locks: BTreeMap<LockKey, usize>,
-    /// Who waits for one, first come first served.
-    queue: VecDeque<(LockKey, usize)>,
-    /// Turns that want to be alone. The first of them is, or is the next to be.
-    alone: VecDeque<usize>,
-    /// The tasks of all CPUs were stopped for who is alone.
-    have_stopped: bool,
-    /// Events that wait until nobody is alone.
-    later: Vec<(CpuId, Packed)>,
-    /// Tasks that have said that they sleep and are still on their run queue.
-    falls_asleep: BTreeSet<TaskId>,
-    /// Tasks of which the policy has been told that they are gone.
-    gone: BTreeSet<TaskId>,
-    /// The run is over, and turns come to their ends.
-    is_over: bool,
-    failed: Option<bpf::OutOfMemory>,
-    /// Whoever looks for races.
-    races: Option<races::Races>,
-}
-
-impl Interleaving {
-    pub fn new(asked: &Interleave, cpus: u16) -> Self {
-        let seed = match asked {
-            Interleave::Seeded { seed, .. } => *seed,
-            Interleave::Timed | Interleave::At(_) => 0,
-        };
-        let mut made = Self {
-            asked: asked.clone(),
-            cpus,
-            rng: Rng::new(seed, STREAM),
-            points: 0,
-            next: 0,
-            stalls: Vec::new(),
-            still: 0,
-            current: 0,
-            turns: Vec::new(),
-            on_cpu: PerCpu::new(cpus, |_| None),
-            put_off: PerCpu::new(cpus, |_| Vec::new()),
-            locks: BTreeMap::new(),
-            queue: VecDeque::new(),
-            alone: VecDeque::new(),
-            have_stopped: false,
-            later: Vec::new(),
-            falls_asleep: BTreeSet::new(),
-            gone: BTreeSet::new(),
-            is_over: false,
-            failed: None,
-            races: None,
-        };
-        made.plan();
-        made
-    }
-
-    /// Finds the access before which the next stall comes.
-    fn plan(&mut self) {
-        self.next = match &self.asked {
-            Interleave::Timed => 0,
-            Interleave::Seeded { every, .. } => {
-                // From 1 to twice the average, less one.
-                let span = every.saturating_mul(2).saturating_sub(1).max(1);
-                self.points.saturating_add(1 + self.rng.below(span))
-            }
-            Interleave::At(stalls) => {
-                let next = stalls.iter().find(|stall| stall.point > self.points);
-                next.map_or(0, |stall| stall.point)
-            }
-        };
-    }
-
-    /// The length of the stall at this access.
-    fn length(&mut self) -> Nanos {
-        match &self.asked {
-            Interleave::Timed => Nanos::ZERO,
-            Interleave::Seeded { stall, .. } => {
-                let most = stall.get().saturating_mul(2).saturating_sub(1).max(1);
-                Nanos::new(1 + self.rng.below(most))
-            }
-            Interleave::At(stalls) => {
-                let found = stalls.iter().find(|stall| stall.point == self.points);
-                found.map_or(Nanos::ZERO, |stall| stall.span)
-            }
-        }
-    }
-
-    fn turn(&mut self) -> Option<&mut TurnState> {
-        self.turns.get_mut(self.current)?.as_mut()
-    }
-
-    /// A number for a turn on `cpu`.
-    fn begin_turn(&mut self, cpu: CpuId) -> usize {
-        let free = self.turns.iter().position(Option::is_none);
-        let number = free.unwrap_or(self.turns.len());
-        let turn = TurnState {
-            cpu,
-            waits: None,
-            has_stopped: false,
-            spent: None,
-            passed: 0,
-            accesses: 0,
-        };
-        if number == self.turns.len() {
-            self.turns.push(None);
-        }
-        self.turns[number] = Some(turn);
-        number
-    }
-
-    /// Turns that wait for anything but to be alone.
-    fn busy(&self) -> usize {
-        let turns = self.turns.iter().flatten();
-        turns
-            .filter(|turn| turn.waits.is_some_and(|wait| wait != Wait::Alone))
-            .count()
-    }
-
-    /// Looks for races, too.
-    pub fn look_for_races(&mut self) {
-        self.races = Some(races::Races::new(self.cpus));
-    }
-
-    /// Races that were found.
-    pub fn races(&self, vm: &Vm) -> Vec<FoundRace> {
-        let races = self.races.as_ref();
-        races.map_or_else(Vec::new, |races| races.found(|op| vm.place(op)))
-    }
-
-    /// Accesses before which it matters whether others come in between, if somebody looked.
-    pub fn conflicts(&self) -> Vec<u64> {
-        self.races
-            .as_ref()
-            .map_or_else(Vec::new, races::Races::conflicts)
-    }
-
-    /// Stalls that there were, in the order of their points.
-    pub fn stalls(&self) -> &[Stall] {
-        &self.stalls
-    }
-
-    /// Accesses before which others could have come in between.
-    pub const fn points(&self) -> u64 {
-        self.points
-    }
-}
 
 impl Machine {
     /// Whether CPUs can come in between.
@@ -276,7 +84,7 @@ impl Machine {
         if let Some(races) = &mut all.races {
             races.pause(number, access);
         }
-        self.wait(vm, Wait::Until(self.now + span));
+        self.wait(vm, TurnWait::Until(self.now + span));
         if let Some(races) = self
             .interleaving
             .as_deref_mut()
@@ -304,7 +112,7 @@ impl Machine {
             return;
         }
         turn.passed += taken * PS;
-        self.wait(vm, Wait::Until(until));
+        self.wait(vm, TurnWait::Until(until));
     }
 
     /// The outermost call of a program has ended and is charged for: the part of it that has passed
@@ -335,12 +143,12 @@ impl Machine {
         turn.accesses += 1;
         if turn.accesses >= LAST_ACCESSES {
             turn.accesses = 0;
-            self.wait(vm, Wait::Until(self.now));
+            self.wait(vm, TurnWait::Until(self.now));
         }
     }
 
     /// Lets other turns go on until `wait` is over.
-    fn wait(&mut self, vm: &mut Vm, wait: Wait) {
+    fn wait(&mut self, vm: &mut Vm, wait: TurnWait) {
         let (now, exec) = (self.now, self.turn.exec);
         let executes = self.cpus[exec].executing_since.is_some();
         self.stop_executing(exec);
@@ -351,14 +159,14 @@ impl Machine {
         };
         let number = all.current;
         match wait {
-            Wait::Until(time) if !all.is_over => {
+            TurnWait::Until(time) if !all.is_over => {
                 let what = Pending::Turn {
                     number: number as u32,
                 };
                 self.queue.push(time.max(now), exec, what);
             }
-            Wait::Lock(key) => all.queue.push_back((key, number)),
-            Wait::Until(_) | Wait::Alone => {}
+            TurnWait::Lock(key) => all.queue.push_back((key, number)),
+            TurnWait::Until(_) | TurnWait::Alone => {}
         }
         let still = std::mem::take(&mut all.still);
         if let Some(turn) = all.turn() {
@@ -400,10 +208,10 @@ impl Machine {
             let is_next = all.alone.front() == Some(&number) && all.busy() == 0;
             if is_next || !vm.is_in_turn() {
                 all.still += 1;
-                all.races.iter_mut().for_each(races::Races::meet);
+                all.races.iter_mut().for_each(Races::meet);
                 return;
             }
-            self.wait(vm, Wait::Alone);
+            self.wait(vm, TurnWait::Alone);
         }
     }
 
@@ -414,7 +222,7 @@ impl Machine {
             return;
         };
         all.still -= 1;
-        all.races.iter_mut().for_each(races::Races::meet);
+        all.races.iter_mut().for_each(Races::meet);
         all.alone.pop_front();
         if !all.alone.is_empty() || all.is_over || !std::mem::take(&mut all.have_stopped) {
             return;
@@ -475,6 +283,59 @@ impl Machine {
         };
         let waiting = all.turns.iter().flatten().any(|turn| turn.waits.is_some());
         waiting && all.gone.insert(id)
+    }
+}
+
+impl Machine {
+    /// A task is moved between these run queues, whose locks a kernel takes for that.
+    pub(crate) fn order_by_move(&mut self, from: CpuId, target: CpuId) {
+        let exec = self.turn.exec;
+        if let Some(races) = self
+            .interleaving
+            .as_deref_mut()
+            .and_then(|all| all.races.as_mut())
+        {
+            races.pass(exec, LockKey::RunQueue(from));
+            races.pass(exec, LockKey::RunQueue(target));
+        }
+    }
+
+    /// Lets the detectors look at an access of the turn that goes on.
+    #[cold]
+    fn look_for_races(&mut self, vm: &mut Vm, access: &Access) {
+        if access.kind == AccessKind::Call {
+            if let Some(all) = self.interleaving.as_deref_mut()
+                && let Some(races) = &mut all.races
+            {
+                races.call(all.points);
+            }
+            return;
+        }
+        if vm.is_of_kernel(access.address) {
+            return;
+        }
+        let (cpu, call) = (self.turn.exec, self.calls.count());
+        let subject = self.turn.contexts.innermost().subject;
+        let Some(all) = self.interleaving.as_deref_mut() else {
+            return;
+        };
+        let (turn, point) = (all.current, all.points);
+        let mut held: BTreeSet<LockKey> = (all.locks.iter())
+            .filter(|(_, holder)| **holder == turn)
+            .map(|(key, _)| *key)
+            .collect();
+        if subject != TaskId::NONE {
+            // Callbacks about a task mostly have its run queue's lock, whichever that is then.
+            held.insert(LockKey::Task(subject));
+        }
+        let Some(races) = &mut all.races else {
+            return;
+        };
+        let word = access.address & !7;
+        if !races.names.contains_key(&word) && races.names.len() < MOST_WORDS {
+            races.names.insert(word, vm.name_of(access.address));
+        }
+        races.look(access, (cpu, point), (turn, call), &held);
     }
 }
 

@@ -24,7 +24,7 @@ use model::{Costs, CpuId, RunQueueLock};
 
 use crate::cpu::PS;
 use crate::dsq::DsqIndex;
-use crate::interleave::LockKey;
+use crate::interleave::state::LockKey;
 use crate::machine::{Machine, Vm};
 
 /// A lock.

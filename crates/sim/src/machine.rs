@@ -27,7 +27,7 @@ use crate::dsq::{DsqIndex, Dsqs};
 use crate::flags::UPTIME_NS;
 use crate::idle::Idle;
 use crate::idleness::Idleness;
-use crate::interleave::Interleaving;
+use crate::interleave::state::Interleaving;
 use crate::kernels::{KernelRules, rules_of};
 use crate::lock::Locks;
 use crate::log::Log;

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bpf::{Door, Image, Turns};
+use bpf::{Door, Image, TurnStacks};
 use model::user_space::UserSpace;
 use model::{CpuId, EventMask, Interleave, Nanos, Sampler, SimTime, Sink, Stall, Summary};
 use workload::RunSpec;
 
 use crate::checkpoint::Checkpoint;
 use crate::deed::Intervention;
-use crate::interleave::FoundRace;
+use crate::interleave::races::FoundRace;
 use crate::machine::{Machine, Parts, Vm};
 use crate::mirror::{Layouts, Mirror};
 use crate::ops::Ops;
@@ -182,8 +182,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// Runs up to `time`, so that several runs can go on from there: what happens at `time` has
-    /// happened. `None` if the run is over by then, has a program of its own, of whose process there
-    /// is no copy, or is one in which CPUs come in between.
+    /// happened. `None` if the run is over by then, has a program of its own, of whose
+    /// process there is no copy, or is one in which CPUs come in between.
     ///
     /// Whoever listens has heard all of it then, and listens on if it is given to
     /// [`Checkpoint::resume`].
@@ -295,7 +295,7 @@ fn check_interleaving(spec: &RunSpec, has_program: bool) -> Result<(), Error> {
     let machine = &spec.machine;
     match &machine.interleave {
         None => Ok(()),
-        Some(_) if !Turns::<Machine>::EXIST => no(
+        Some(_) if !TurnStacks::<Machine>::EXIST => no(
             "this build of runslice, for WebAssembly, has one stack",
             "use the program for the command line",
         ),
@@ -345,7 +345,7 @@ pub(crate) fn complete(
     let interleaved = machine.interleaving.as_deref().map(|all| Interleaved {
         points: all.points(),
         stalls: all.stalls().to_vec(),
-        races: all.races(vm),
+        races: all.races_at(|op| vm.place(op)),
         conflicts: all.conflicts(),
     });
     Ok(Finished {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Instance;
+use crate::aside::Aside;
 use crate::host::Host;
 use crate::jit;
-use crate::turns::Aside;
 
 impl<H: Host> Instance<H> {
     /// Another instance, which goes on as this one does. It takes as long as what is in use takes

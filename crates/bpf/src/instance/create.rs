@@ -6,6 +6,7 @@ use super::heat::Heat;
 use super::template::{CommonCode, Template};
 use super::{Instance, MOST_BUDGET};
 use crate::Image;
+use crate::aside::Aside;
 use crate::call_stack::CallStack;
 use crate::config::Config;
 use crate::decode::Addresses;
@@ -18,7 +19,6 @@ use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::streams::Streams;
 use crate::timer::Timers;
-use crate::turns::Aside;
 use crate::variables::Variables;
 
 /// Guest address of the first function, outside the region: the kernel's module area. Only for

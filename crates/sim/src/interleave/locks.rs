@@ -5,32 +5,11 @@
 
 use model::{CpuId, TaskId};
 
-use super::{Interleaving, Wait};
+use super::state::{LockKey, TurnWait};
 use crate::flags::Waker;
 use crate::machine::{Machine, Vm};
 use crate::pending::Pending;
 use crate::task::{OpsState, RunState};
-
-/// What turns wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LockKey {
-    /// A run queue's lock.
-    RunQueue(CpuId),
-    /// A task's `pi_lock`, held by who wakes it.
-    Task(TaskId),
-    /// Nobody holds it: a switch of this CPU ends (`p->on_cpu`).
-    Switch(CpuId),
-    /// A task's `ops_state`, as long as `ops.enqueue` is called for it.
-    Enqueue(TaskId),
-    /// A program's spin lock, by its address.
-    Spin(u64),
-}
-
-impl Interleaving {
-    fn holds(&self, key: LockKey) -> Option<usize> {
-        self.locks.get(&key).copied()
-    }
-}
 
 impl Machine {
     /// Takes a lock, and waits for it if another turn holds it. Whether it was taken and is to be
@@ -49,7 +28,7 @@ impl Machine {
                 Some(holder) if holder == all.current => return false,
                 // Outside of turns everybody else has ended, or never will.
                 Some(_) if !vm.is_in_turn() => return false,
-                Some(_) => self.wait(vm, Wait::Lock(key)),
+                Some(_) => self.wait(vm, TurnWait::Lock(key)),
             }
         }
         false
@@ -96,7 +75,7 @@ impl Machine {
             let Some(turn) = all.turns[number].as_mut() else {
                 continue;
             };
-            turn.waits = Some(Wait::Until(now));
+            turn.waits = Some(TurnWait::Until(now));
             if !all.is_over {
                 let what = Pending::Turn {
                     number: number as u32,
@@ -205,7 +184,7 @@ impl Machine {
                     return false;
                 }
             } else if self.is_running(id) && vm.is_in_turn() {
-                self.wait(vm, Wait::Lock(LockKey::Switch(cpu)));
+                self.wait(vm, TurnWait::Lock(LockKey::Switch(cpu)));
             } else {
                 return true;
             }

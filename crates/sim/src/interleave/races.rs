@@ -12,13 +12,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bpf::{Access, AccessKind, SourceLine};
-use model::{CpuId, TaskId};
+use model::CpuId;
 
-use super::LockKey;
-use crate::machine::{Machine, Vm};
+use super::state::LockKey;
 
 /// Words that are watched at most.
-const MOST_WORDS: usize = 200_000;
+pub(crate) const MOST_WORDS: usize = 200_000;
 /// Accesses and calls whose numbers are kept at most.
 const MOST_VISITS: usize = 4_000_000;
 /// Pairs of accesses that are kept at most.
@@ -123,7 +122,8 @@ pub(crate) struct Races {
     clocks: Vec<Clock>,
     locks: BTreeMap<LockKey, Clock>,
     words: BTreeMap<u64, Word>,
-    names: BTreeMap<u64, Option<String>>,
+    /// What lies at a word, as far as it was asked.
+    pub(crate) names: BTreeMap<u64, Option<String>>,
     /// Of each turn: the callback, and what it has read.
     reads: BTreeMap<usize, (u64, BTreeMap<u64, u32>)>,
     /// Turns that wait before a write: where.
@@ -156,7 +156,7 @@ impl Races {
     }
 
     /// Notes a call of the kernel.
-    fn call(&mut self, point: u64) {
+    pub(crate) fn call(&mut self, point: u64) {
         if self.kept < MOST_VISITS {
             self.kept += 1;
             self.calls.push(point);
@@ -237,7 +237,7 @@ impl Races {
     }
 
     /// What there is to say of an access, in the turn and callback of these numbers.
-    fn look(
+    pub(crate) fn look(
         &mut self,
         access: &Access,
         (cpu, point): (CpuId, u64),
@@ -300,7 +300,7 @@ impl Races {
                 word,
             };
             self.note(pair, RaceClass::TwoWriters, touch, |seen| {
-                seen.is_met = true
+                seen.is_met = true;
             });
         }
     }
@@ -429,59 +429,6 @@ fn join(into: &mut Clock, other: &Clock) {
     into.resize(into.len().max(other.len()), 0);
     for (own, other) in into.iter_mut().zip(other) {
         *own = (*own).max(*other);
-    }
-}
-
-impl Machine {
-    /// A task is moved between these run queues, whose locks a kernel takes for that.
-    pub(crate) fn order_by_move(&mut self, from: CpuId, target: CpuId) {
-        let exec = self.turn.exec;
-        if let Some(races) = self
-            .interleaving
-            .as_deref_mut()
-            .and_then(|all| all.races.as_mut())
-        {
-            races.pass(exec, LockKey::RunQueue(from));
-            races.pass(exec, LockKey::RunQueue(target));
-        }
-    }
-
-    /// Lets the detectors look at an access of the turn that goes on.
-    #[cold]
-    pub(super) fn look_for_races(&mut self, vm: &mut Vm, access: &Access) {
-        if access.kind == AccessKind::Call {
-            if let Some(all) = self.interleaving.as_deref_mut()
-                && let Some(races) = &mut all.races
-            {
-                races.call(all.points);
-            }
-            return;
-        }
-        if vm.is_of_kernel(access.address) {
-            return;
-        }
-        let (cpu, call) = (self.turn.exec, self.calls.count());
-        let subject = self.turn.contexts.innermost().subject;
-        let Some(all) = self.interleaving.as_deref_mut() else {
-            return;
-        };
-        let (turn, point) = (all.current, all.points);
-        let mut held: BTreeSet<LockKey> = (all.locks.iter())
-            .filter(|(_, holder)| **holder == turn)
-            .map(|(key, _)| *key)
-            .collect();
-        if subject != TaskId::NONE {
-            // Callbacks about a task mostly have its run queue's lock, whichever that is then.
-            held.insert(LockKey::Task(subject));
-        }
-        let Some(races) = &mut all.races else {
-            return;
-        };
-        let word = access.address & !7;
-        if !races.names.contains_key(&word) && races.names.len() < MOST_WORDS {
-            races.names.insert(word, vm.name_of(access.address));
-        }
-        races.look(access, (cpu, point), (turn, call), &held);
     }
 }
 

@@ -1,9 +1,9 @@
 //! The event loop of a run in which CPUs come in between.
 
-use bpf::{OutOfMemory, Turns};
+use bpf::{OutOfMemory, TurnStacks};
 use model::{CpuId, Sink as _};
 
-use super::Wait;
+use super::state::{Interleaving, TurnState, TurnWait};
 use crate::cpu::Cpu;
 use crate::drive::PORTION;
 use crate::machine::{Machine, Vm};
@@ -18,7 +18,7 @@ impl Machine {
         audience: &mut Audience<'_>,
     ) -> Result<(), OutOfMemory> {
         // One for each CPU, and one for who drives them.
-        let mut turns = Turns::new(vm, usize::from(self.spec.cpus) + 1)?;
+        let mut turns = TurnStacks::new(vm, usize::from(self.spec.cpus) + 1)?;
         while let Some(event) = self.queue.advance() {
             let (cpu, now, what) = (event.cpu(), event.time(), event.what);
             if now > self.now {
@@ -52,7 +52,7 @@ impl Machine {
     /// Handles an event, or puts it off if its CPU is in the middle of something.
     fn take_event(
         &mut self,
-        turns: &mut Turns<Self>,
+        turns: &mut TurnStacks<Self>,
         vm: &mut Vm,
         (wanted, what): (CpuId, Packed),
     ) -> Result<(), OutOfMemory> {
@@ -108,7 +108,7 @@ impl Machine {
             self.leave_alone();
         }
         let all = self.interleaving.as_deref_mut();
-        let turn = all.and_then(super::Interleaving::turn);
+        let turn = all.and_then(Interleaving::turn);
         let has_stopped = turn.is_some_and(|turn| std::mem::take(&mut turn.has_stopped));
         if has_stopped && self.cpus[cpu].executing_since.is_none() && result.is_ok() {
             result = self.drive(vm, cpu);
@@ -118,7 +118,7 @@ impl Machine {
         }
     }
 
-    fn resume_turn(&mut self, turns: &mut Turns<Self>, vm: &mut Vm, number: usize) {
+    fn resume_turn(&mut self, turns: &mut TurnStacks<Self>, vm: &mut Vm, number: usize) {
         if let Some(all) = self.interleaving.as_deref_mut() {
             all.current = number;
         }
@@ -157,7 +157,7 @@ impl Machine {
     }
 
     /// Lets go on who waited to be alone, and is.
-    fn let_alone(&mut self, turns: &mut Turns<Self>, vm: &mut Vm) {
+    fn let_alone(&mut self, turns: &mut TurnStacks<Self>, vm: &mut Vm) {
         while let Some(number) = self.next_alone() {
             self.resume_turn(turns, vm, number);
         }
@@ -167,13 +167,13 @@ impl Machine {
     fn next_alone(&self) -> Option<usize> {
         let all = self.interleaving.as_deref()?;
         let number = *all.alone.front()?;
-        let waits = all.turns[number].as_ref()?.waits == Some(Wait::Alone);
+        let waits = all.turns[number].as_ref()?.waits == Some(TurnWait::Alone);
         (waits && all.busy() == 0).then_some(number)
     }
 
     /// The run is over: turns that wait come to their ends, at this moment and in the order of
     /// their numbers. In a kernel, too, callbacks that have begun are not cut off.
-    fn end_turns(&mut self, turns: &mut Turns<Self>, vm: &mut Vm) {
+    fn end_turns(&mut self, turns: &mut TurnStacks<Self>, vm: &mut Vm) {
         let was_halted = self.is_halted();
         self.set_halted(true);
         if let Some(all) = self.interleaving.as_deref_mut() {
@@ -189,9 +189,9 @@ impl Machine {
     /// A turn that waits for nothing but time.
     fn next_to_end(&mut self) -> Option<usize> {
         let all = self.interleaving.as_deref_mut()?;
-        let can = |turn: &Option<super::TurnState>| {
+        let can = |turn: &Option<TurnState>| {
             let turn = turn.as_ref();
-            turn.is_some_and(|turn| matches!(turn.waits, Some(Wait::Until(_))))
+            turn.is_some_and(|turn| matches!(turn.waits, Some(TurnWait::Until(_))))
         };
         // Each in its turn, so that none waits for ever in a loop for another one.
         let behind = all.current + 1;

@@ -1,3 +1,5 @@
+use model::SimTime;
+
 use super::*;
 
 fn points_of(asked: &Interleave, most: u64) -> Vec<u64> {
@@ -43,9 +45,9 @@ fn who_waits_to_be_alone_keeps_nobody_else_from_it() {
     let turns = [0, 1, 2].map(|cpu| all.begin_turn(CpuId(cpu)));
     assert_eq!(turns, [0, 1, 2]);
     let waits = [
-        Wait::Alone,
-        Wait::Lock(LockKey::RunQueue(CpuId(3))),
-        Wait::Until(SimTime::ZERO),
+        TurnWait::Alone,
+        TurnWait::Lock(LockKey::RunQueue(CpuId(3))),
+        TurnWait::Until(SimTime::ZERO),
     ];
     for (turn, wait) in turns.into_iter().zip(waits) {
         all.turns[turn].as_mut().unwrap().waits = Some(wait);
