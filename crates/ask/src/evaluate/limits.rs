@@ -15,6 +15,9 @@ const SHARE_LEAST: u64 = 10_000;
 /// A wait is long only if it is so many times that under the baseline.
 const WAIT_TIMES: u64 = 4;
 
+/// Lighter tasks may get so many times the CPU time of heavier ones.
+const LIGHTER_TIMES: f64 = 2.0;
+
 /// A limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitKind {
@@ -144,11 +147,41 @@ pub fn beyond(limits: &Limits, base: &Taken, other: &Taken) -> Vec<(LimitKind, S
             format!("{name} gets {has:.1} % of all CPU time, under the baseline {usual:.1} %");
         all.push((LimitKind::Share, words));
     }
-    if is_unfair(other) && !is_unfair(base) {
+    if let Some(words) = lighter_first(base, other) {
+        all.push((LimitKind::Weights, words));
+    } else if is_unfair(other) && !is_unfair(base) {
         let words = "of two tasks that always want a CPU the one of less weight gets more";
         all.push((LimitKind::Weights, words.to_owned()));
     }
     all
+}
+
+/// Of tasks that never sleep, those of less weight get much more than those of more, and under the
+/// baseline they do not.
+fn lighter_first(base: &Taken, other: &Taken) -> Option<String> {
+    let hungry = || {
+        other
+            .groups
+            .iter()
+            .filter(|(_, it)| it.hungry > Nanos::ZERO)
+    };
+    let part = |of: &Taken, light: &str, heavy: &str| {
+        let time = |name: &str| of.groups.get(name).map_or(0, |it| it.hungry.get());
+        time(light) as f64 / time(heavy).max(1) as f64
+    };
+    for (heavy, one) in hungry() {
+        let lighter = hungry().filter(|(_, it)| it.nice > one.nice);
+        for (light, _) in lighter {
+            let [usual, has] = [base, other].map(|it| part(it, light, heavy));
+            if has > LIGHTER_TIMES * usual.max(1.0) {
+                return Some(format!(
+                    "a task of {light} gets {has:.1} times the CPU time of one of {heavy}, which \
+                     has more weight; under the baseline {usual:.1} times"
+                ));
+            }
+        }
+    }
+    None
 }
 
 fn starves(limits: &Limits, usual: GroupTaken, has: GroupTaken) -> bool {
@@ -205,6 +238,8 @@ mod tests {
             let taken = GroupTaken {
                 share: *share,
                 longest: Nanos::from_millis(*longest),
+                nice: i8::from(*name == "light"),
+                hungry: Nanos::new(if *name == "shell" { 0 } else { *share }),
             };
             ((*name).to_owned(), taken)
         };
@@ -228,6 +263,15 @@ mod tests {
     fn a_run_is_within_the_limits_that_it_sets_itself() {
         let base = taken(&[("hog", 900_000, 5_000), ("shell", 10_000, 20)]);
         assert_eq!(kinds(&base, &base), []);
+    }
+
+    #[test]
+    fn less_weight_is_not_much_more_time() {
+        let fair = taken(&[("hog", 300_000, 50), ("light", 300_000, 50)]);
+        let inverted = taken(&[("hog", 100_000, 50), ("light", 500_000, 50)]);
+        assert_eq!(kinds(&fair, &inverted), [LimitKind::Weights]);
+        assert_eq!(kinds(&inverted, &inverted), []);
+        assert_eq!(kinds(&inverted, &fair), [], "the heavier one may get more");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub fn probe(name: &str, kernels: &[Kernel], rng: &mut Rng) -> (MachineSpec, Str
     let stream = format!("loop(inf)[ run({run}), sleep({sleep}) ]");
     add("stream", cpus * 2 + 1, "", &stream);
     add("hog", 1 + cpus, "", "run(inf)");
-    add("light", 1, "nice = 3\n", "run(inf)");
+    add("light", 2, "nice = 5\n", "run(inf)");
     add("bound", 1, &format!("cpus = \"{bound}\"\n"), "run(inf)");
     add("late", 1, "", &format!("sleep({late}), run(inf)"));
     add("batch", 1, "policy = \"batch\"\n", "run(inf)");

@@ -7,6 +7,7 @@ use explain::why::{Fault, Finding, Observer, Right};
 use model::{Event, EventMask, Header, Nanos, PolicySpec, SimTime, Sink, Text};
 use stats::{LastWork, Metrics, Report};
 use traces::Tee;
+use workload::Group;
 
 use super::draw::{Disguised, Draw};
 use super::spec::Spec;
@@ -43,6 +44,11 @@ pub struct GroupTaken {
     pub share: u64,
     /// Its longest wait for a CPU, an open one at the end included.
     pub longest: Nanos,
+    /// Its nice value at the start.
+    pub nice: i8,
+    /// CPU time of each of its tasks, if none ever slept and all could run anywhere with one weight;
+    /// zero otherwise.
+    pub hungry: Nanos,
 }
 
 /// The baseline's run and the candidate's.
@@ -139,7 +145,7 @@ impl Taking<'_> {
             ejection: ejection(&policy.name, &summary.exit),
             finding: observer.finding().filter(is_counted),
             idle: observer.measured().map_or(0.0, |it| it.idle_share()),
-            groups: groups_of(&report, draw),
+            groups: groups_of(&report, draw, &groups),
             instructions: summary.instructions,
             simulated: summary.end.since(SimTime::ZERO),
         })
@@ -185,7 +191,16 @@ fn is_counted(finding: &Finding) -> bool {
     finding.is_fault() || finding.fault == Fault::UnfairShare
 }
 
-fn groups_of(report: &Report, draw: &Draw) -> BTreeMap<String, GroupTaken> {
+/// Operations after which a task's weight or place is not what it was born with.
+const CHANGES: [&str; 4] = ["setnice", "setpolicy", "setaffinity", "cgroup"];
+
+fn groups_of(report: &Report, draw: &Draw, born: &[Group]) -> BTreeMap<String, GroupTaken> {
+    let text = &draw.case.workload.text;
+    let stays = !CHANGES.iter().any(|it| text.contains(it));
+    let is_free = |name: &str| {
+        let mut named = born.iter().filter(|it| it.name == name);
+        named.all(|it| it.cpus.is_none() && !it.one_each_cpu)
+    };
     let mut groups: BTreeMap<String, GroupTaken> = BTreeMap::new();
     for row in &report.groups {
         if draw.decoys.contains(&row.name) {
@@ -195,6 +210,10 @@ fn groups_of(report: &Report, draw: &Draw) -> BTreeMap<String, GroupTaken> {
         let ended = row.delay.max.unwrap_or(Nanos::ZERO);
         let open = row.waiting_at_end_max.unwrap_or(Nanos::ZERO);
         group.share += row.share.0;
+        group.nice = row.nice;
+        if row.sleep.count == 0 && row.tasks > 0 && stays && is_free(&row.name) {
+            group.hungry = Nanos::new(row.times.run.get() / row.tasks);
+        }
         group.longest = group.longest.max(ended).max(open);
     }
     groups
