@@ -201,9 +201,15 @@ build_kernels() {
     fetch_kernel || return 0
     [ -x kernel/out/build/sbin/bpftool ] || say "building tools/sched_ext, $(cat kernel/version)"
     mkdir -p kernel/out
-    # The types are given: the file that it wants besides is only asked for its time.
-    make -k -C kernel/tools/sched_ext CLANG="$clang" VMLINUX_BTF="$folder/kernel/vmlinux.h" \
-        VMLINUX_H="$folder/kernel/vmlinux.h" O="$folder/kernel/out" >logs/kernel.build 2>&1 || true
+    # A kernel refuses what older compilers than clang 22 make of the one in cid form.
+    make_kernels "$(command -v clang-22 || echo "$clang")" scx_qmap >logs/kernel.build 2>&1 || true
+    make_kernels "$clang" >>logs/kernel.build 2>&1 || true
+}
+
+# The types are given: the file that it wants besides is only asked for its time.
+make_kernels() { # CLANG [TARGET]
+    make -k -C kernel/tools/sched_ext CLANG="$1" VMLINUX_BTF="$folder/kernel/vmlinux.h" \
+        VMLINUX_H="$folder/kernel/vmlinux.h" O="$folder/kernel/out" ${2:+"$2"}
 }
 
 # SCX's own Makefile, with the libbpf and the bpftool of above.
@@ -234,7 +240,7 @@ cell() { # PROGRAM ARGUMENTS RESULT LOAD CPUS LENGTH
     status=0
     # shellcheck disable=SC2086
     (
-        "$runslice" sim --scheduler "$1 $2" -w "$4" --cpus "$5" $7 --duration "$6" \
+        "$runslice" sim --scheduler "$1 $2" -w "$4" --cpus "$5" $7 $kernel --duration "$6" \
             --loader-output "$3.loader" >"$3.out" 2>&1
         status=$?
         times >"$3.times"
@@ -260,6 +266,9 @@ row() { # NAME VERSION SOURCE PROGRAM
     fi
     [ "$4" -ef "bin/$1" ] || ln -sf "$4" "bin/$1"
     [ "${BUILD:-}" != only ] || return 0
+    # In cid form, which older kernels lack.
+    kernel=
+    [ "$1 $3" != 'scx_qmap linux-source' ] || kernel='--kernel 7.3'
     results="results/$1-$(echo "$3" | tr -c 'a-z0-9\n' _)"
     mkdir -p "$results"
     say "running $1 ($3)"
@@ -278,7 +287,8 @@ row() { # NAME VERSION SOURCE PROGRAM
         done
     done
     if [ ! -f "$results/audit" ] || [ "$4" -nt "$results/audit" ]; then
-        "$runslice" sim --scheduler "$4 $told" -w desk --cpus 8 --duration 10s --audit \
+        # shellcheck disable=SC2086
+        "$runslice" sim --scheduler "$4 $told" -w desk --cpus 8 $kernel --duration 10s --audit \
             >"$results/audit" 2>&1 || true
     fi
     hash=$(sed -n 's/.* hash \([0-9a-f]*\) interpreted and native.*/`\1`/p' "$results/audit")
