@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ask::Services;
 use ask::evaluate::draw::Secret;
+use ask::evaluate::score::WORSE;
 use ask::evaluate::spec::Spec;
 use ask::evaluate::{ARTIFACT_MAX, Evaluation, Evaluator, Stage, artifact};
 use ask::policy::FoundPolicy;
@@ -46,7 +47,7 @@ fn found(name: &str, set: &[(&str, &str)]) -> FoundPolicy {
 /// The numbers of `enum kind` in tests/policies/cheats.h, in its order from 1 on, with the limit
 /// that tells why it is refused.
 const CHEATS: &[(&str, &[&str])] = &[
-    ("by name", &["starvation", "fault", "gate"]),
+    ("by name", &["starvation", "fault", "share", "gate"]),
     // Whose numbers it serves are drawn: it gains nothing.
     ("by pid", &[]),
     ("no hogs", &["starvation", "fault", "share", "gate"]),
@@ -108,15 +109,19 @@ fn every_cheat_is_refused_with_its_reason_whatever_it_promises() {
             let evaluation = cheat(&evaluator, object, at + 1, "0");
             let said = words(&evaluation);
             let is_said = said.iter().any(|it| limits.contains(it));
-            if !evaluation.is_refused() || !is_said {
-                let score = evaluation.combined();
+            let score = evaluation.combined();
+            let is_right = match (evaluation.is_refused(), *limits) {
+                // What it counts on is drawn: it gains less on its honest twin than what matters.
+                (false, []) => score <= cheat(&evaluator, object, at + 1, "1").combined() + WORSE,
+                (false, _) => false,
+                (true, limits) => limits.is_empty() || is_said,
+            };
+            if !is_right {
                 wrong.push(format!("{object}, {name}: {said:?}, score {score:.3}"));
             }
             let artifact = artifact(&evaluation);
-            assert!(
-                artifact.len() <= ARTIFACT_MAX && artifact.contains("Limit `"),
-                "{artifact}"
-            );
+            let tells = !evaluation.is_refused() || artifact.contains("Limit `");
+            assert!(artifact.len() <= ARTIFACT_MAX && tells, "{artifact}");
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -46,8 +46,8 @@ pub struct GroupTaken {
     pub longest: Nanos,
     /// Its nice value at the start.
     pub nice: i8,
-    /// CPU time of each of its tasks, if none ever slept and all could run anywhere with one weight;
-    /// zero otherwise.
+    /// CPU time of each of its tasks, if none ever slept and all could run anywhere with one
+    /// weight; zero otherwise.
     pub hungry: Nanos,
 }
 
