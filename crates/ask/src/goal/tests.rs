@@ -91,8 +91,8 @@ fn a_thread_of_a_trace_belongs_to_the_name_that_it_shares() {
     assert!(whose.holds("webber-1") && !whose.holds("nginx-1"));
 }
 
-/// A report with a group of each name, and one of each thing of `web-1`.
-fn report() -> Report {
+/// A run in which nothing happens.
+fn measured() -> Metrics {
     let mut metrics = Metrics::new();
     metrics.begin(&workload::Workload::default().header(
         "fifo",
@@ -101,7 +101,12 @@ fn report() -> Report {
         None,
     ));
     metrics.finish(SimTime::from_nanos(2_000_000_000));
-    let mut report = metrics.report();
+    metrics
+}
+
+/// A report with a group of each name, and one of each thing of `web-1`.
+fn report() -> Report {
+    let mut report = measured().report();
     let group = |name: &str, share| GroupReport {
         name: name.to_owned(),
         share: Millionths(share),
@@ -206,7 +211,7 @@ fn the_goals_that_a_load_states_are_goals() {
 
 #[test]
 fn energy_is_that_of_the_machine_or_of_the_groups_that_are_meant() {
-    let metrics = Metrics::new();
+    let metrics = measured();
     let mut report = metrics.report();
     let goal: Goal = "energy".parse().expect("a goal");
     assert_eq!(goal.to_string(), "energy");

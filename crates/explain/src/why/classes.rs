@@ -4,7 +4,7 @@ use super::finding::Fault;
 
 impl Fault {
     /// Every class, in the order of its declaration.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 32] = [
         Self::Lost,
         Self::InsertIgnored,
         Self::UnreadQueue,
@@ -24,6 +24,9 @@ impl Fault {
         Self::EndlessLoop,
         Self::Livelock,
         Self::WildAccess,
+        Self::TooDeep,
+        Self::OverLimit,
+        Self::InitFailed,
         Self::Misuse,
         Self::Stall,
         Self::OwnError,

@@ -111,6 +111,8 @@ pub const RARE: &[&str] = &[
     "memory",
     "smt",
     "smt_share",
+    "interleave",
+    "hardware",
     "governor",
     "llc",
     "node",

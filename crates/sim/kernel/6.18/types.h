@@ -419,9 +419,11 @@ struct bpf_spin_lock {
 	u32 val;
 };
 
+#if SIMULATED_KERNEL >= 7002
 struct bpf_res_spin_lock {
 	u32 val;
 };
+#endif
 
 struct bpf_rb_root {
 	u64 __opaque[2];

@@ -203,7 +203,7 @@ fn runs_of_an_ejected_policy_are_void_counted_and_given_up() {
     assert_eq!(status, Status::Done);
     let text = String::from_utf8(text).unwrap();
     assert!(
-        text.contains("mlfq: 20 of 20 runs are void and left out"),
+        text.contains("mlfq: ejected, or its command failed, in 20 of 20 runs, which are left out"),
         "{text}"
     );
     assert!(text.contains("fifo against default: faster"), "{text}");
