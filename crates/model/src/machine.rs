@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn hardware_of_another_number_of_cpus_is_not_believed() {
-        let hardware = crate::Hardware::find("pixel6").expect("it is there");
+        let hardware = Hardware::find("pixel6").expect("it is there");
         let mut machine = MachineSpec::default().with_hardware(hardware);
         assert_eq!(machine.places().llcs.count(), 1);
         machine.cpus = 200;

@@ -176,7 +176,7 @@ fn print_orders(
 fn exact(span: Nanos) -> String {
     let ns = span.get();
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    let unit = units.iter().find(|(_, scale)| ns % scale == 0);
+    let unit = units.iter().find(|(_, scale)| ns.is_multiple_of(*scale));
     unit.map_or_else(
         || format!("{ns}ns"),
         |(unit, scale)| format!("{}{unit}", ns / scale),
