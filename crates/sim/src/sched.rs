@@ -577,10 +577,10 @@ impl Machine {
         let Some(report) = self.mirror.report(vm, self.task(id).address) else {
             return;
         };
-        if self.task(id).seldom.reported == Some(report) {
+        if self.task(id).seldom.reported.as_deref() == Some(&report) {
             return;
         }
-        self.task_mut(id).seldom.reported = Some(report);
+        **self.task_mut(id).seldom.reported.get_or_insert_default() = report;
         let (priority, level, flags) = report;
         let report = What::Report {
             priority,

@@ -161,7 +161,7 @@ pub struct Seldom {
     /// Its relatives.
     pub family: Family,
     /// Its last report: priority, level, flags.
-    pub reported: Option<(u32, u32, u64)>,
+    pub reported: Option<Box<(u32, u32, u64)>>,
     /// The CPU whose caches have what it uses, under a profile with costs.
     pub warm_on: Option<CpuId>,
     /// Bytes that it uses of a cache.

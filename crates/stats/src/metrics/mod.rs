@@ -497,11 +497,11 @@ impl MeasuredRun {
             .entries += 1;
         let task = self.task(event.task);
         let run_before = task.times.run;
-        task.phase = Some(InPhase {
+        task.phase = Some(Box::new(InPhase {
             phase,
             since: event.time,
             run_before,
-        });
+        }));
     }
 
     /// Books the phase of a settled task up to `now`.
