@@ -150,6 +150,7 @@ impl MachineChange {
             hz: self.hz.unwrap_or(asked.hz),
             kernel: self.kernel.unwrap_or(asked.kernel),
             profile: profile.unwrap_or_else(|| asked.profile.clone()),
+            interleave: self.interleave.clone().or_else(|| asked.interleave.clone()),
             ..asked.clone()
         };
         Ok(asked.with_hardware(hardware))
@@ -262,10 +263,12 @@ mod tests {
             cpus,
             hardware: Some("pixel6".to_owned()),
             governor: Some(Governor::Powersave),
+            interleave: Some(Interleave::Timed),
             ..MachineChange::default()
         };
         let asked = MachineSpec::default();
         let machine = change(None).change(&none, &asked).unwrap();
+        assert_eq!(machine.interleave, Some(Interleave::Timed));
         assert_eq!((machine.cpus, machine.smt, machine.hz), (8, 1, asked.hz));
         assert_eq!(machine.hardware.unwrap().governor, Governor::Powersave);
         let said = crate::Error::from(change(Some(4)).change(&none, &asked).unwrap_err());

@@ -581,16 +581,30 @@ fn spread<T: Copy>(all: &[Choice], values: &[T], with: fn(Choice, T) -> Choice) 
 }
 
 impl Choice {
-    fn machine(self, load: &Workload) -> MachineSpec {
+    /// The machine of `load` with these choices.
+    ///
+    /// # Errors
+    /// When its hardware says what is chosen.
+    fn machine(self, load: &Workload) -> Result<MachineSpec, Advised> {
         let asked = &load.machine;
-        MachineSpec {
+        let hardware = asked.hardware.as_deref();
+        let placed = hardware.filter(|it| it.places.is_some());
+        let sizes = [("smt", self.smt), ("llc", self.llc)];
+        let chosen = sizes.iter().find(|(_, size)| size.is_some());
+        if let (Some(hardware), Some((key, _))) = (placed, chosen) {
+            return Err(Advised::new(
+                format!("`{key}`: the hardware `{}` says it", hardware.name),
+                format!("leave out `{key}`"),
+            ));
+        }
+        Ok(MachineSpec {
             cpus: self.cpus.unwrap_or(asked.cpus),
             hz: self.hz.unwrap_or(asked.hz),
             smt: self.smt.unwrap_or(asked.smt),
             llc: self.llc.unwrap_or(asked.llc),
             kernel: self.kernel.unwrap_or(asked.kernel),
             ..asked.clone()
-        }
+        })
     }
 }
 
@@ -697,6 +711,7 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
                     )));
                 }
                 let machine = choice.machine(load);
+                let machine = machine.map_err(|wrong| anyhow!(wrong.at(source.file.file)))?;
                 sim::check_machine(&machine)
                     .map_err(|error| refused::machine(draft, source, &error))?;
                 runs::check_machine(&arm.found.policy, &machine, arm.found.machine.as_ref())
@@ -749,6 +764,7 @@ fn included(draft: &Draft, filter: &Spanned<Filter>, source: &Source<'_>) -> any
         kernel: kernel.map_err(|error| refused::kernel(&place, error))?,
     };
     let machine = choice.machine(&load);
+    let machine = machine.map_err(|wrong| anyhow!(wrong.at(&place)))?;
     sim::check_machine(&machine).map_err(|error| anyhow!(Advised::of(&error).at(&place)))?;
     let found = if is_program {
         source.program(&policy)

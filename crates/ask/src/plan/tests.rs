@@ -263,3 +263,24 @@ fn files_are_relative_to_the_sweep() {
     assert_eq!(command("./scx_a -v b/c"), ["a/./scx_a", "-v", "b/c"]);
     assert_eq!(command("scx_a"), ["scx_a"]);
 }
+
+#[test]
+fn what_hardware_says_is_not_swept() {
+    let pixel = model::Hardware::find("pixel6").expect("it is built in");
+    let load = Workload {
+        machine: MachineSpec::default().with_hardware(pixel),
+        ..Workload::default()
+    };
+    let smt = Choice {
+        smt: Some(2),
+        ..Choice::default()
+    };
+    let wrong = smt.machine(&load).unwrap_err();
+    assert_eq!(wrong.what, "`smt`: the hardware `pixel6` says it");
+    let hz = Choice {
+        hz: Some(1000),
+        ..Choice::default()
+    };
+    assert_eq!(hz.machine(&load).unwrap().hz, 1000);
+    assert!(smt.machine(&Workload::default()).is_ok());
+}
