@@ -64,10 +64,7 @@ impl Workload {
         files: MachineFiles<'_>,
     ) -> Result<Self, FileError> {
         let source = Source { text, file };
-        let root = DeTable::parse(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            source.error(at, Problem::Toml(error.message().to_owned()))
-        })?;
+        let root = source.toml()?;
         FileReader::new(&source, root.get_ref(), scale)?.workload(files)
     }
 }

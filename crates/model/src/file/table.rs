@@ -19,7 +19,25 @@ pub struct Source<'a> {
 /// A value with its place.
 pub type FileValue<'a> = &'a Spanned<DeValue<'a>>;
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// The file as a table of TOML.
+    ///
+    /// # Errors
+    /// When it is no TOML, with the place.
+    pub fn toml(&self) -> Result<Spanned<DeTable<'a>>, FileError> {
+        DeTable::parse(self.text).map_err(|error| self.refused(&error, Problem::Toml))
+    }
+
+    /// What a reader of TOML refuses, with its place.
+    pub(super) fn refused(
+        &self,
+        error: &toml::de::Error,
+        problem: fn(String) -> Problem,
+    ) -> FileError {
+        let at = error.span().map_or(0, |span| span.start);
+        self.error(at, problem(error.message().trim_end().to_owned()))
+    }
+
     /// `problem` at a byte of the file.
     #[must_use]
     pub fn error(&self, at: usize, problem: Problem) -> FileError {

@@ -1,7 +1,7 @@
 //! Reads TOML into a type, for files whose form serde can say.
 
 use serde::de::DeserializeOwned;
-use toml::de::{DeTable, Deserializer};
+use toml::de::Deserializer;
 
 use super::error::{FileError, Problem};
 use super::table::Source;
@@ -11,14 +11,8 @@ use super::table::Source;
 /// # Errors
 /// When it is no TOML, or not of this form, with the place.
 pub fn read<T: DeserializeOwned>(source: &Source<'_>) -> Result<T, FileError> {
-    let wrong = |problem: fn(String) -> Problem| {
-        move |error: toml::de::Error| {
-            let at = error.span().map_or(0, |span| span.start);
-            source.error(at, problem(error.message().trim_end().to_owned()))
-        }
-    };
-    let table = DeTable::parse(source.text).map_err(wrong(Problem::Toml))?;
-    T::deserialize(Deserializer::from(table)).map_err(wrong(Problem::Form))
+    let read = T::deserialize(Deserializer::from(source.toml()?));
+    read.map_err(|error| source.refused(&error, Problem::Form))
 }
 
 #[cfg(test)]

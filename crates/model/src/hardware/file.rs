@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::de::{DeArray, DeValue};
 
 use super::{
     CAPACITY_ONE, CpuClass, Governor, Hardware, HardwarePlaces, IdleState, Opp, SmtShare, Sysfs,
@@ -37,10 +37,7 @@ impl Hardware {
     /// If `text` describes no hardware: the first mistake, with its place.
     pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
         let source = &Source { text, file };
-        let root = DeTable::parse(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            source.error(at, Problem::Toml(error.message().to_owned()))
-        })?;
+        let root = source.toml()?;
         let mut root = FileTable::root(source, root.get_ref());
         let head = root.require("hardware", "a table with the hardware's name")?;
         let mut reader = HardwareReader {

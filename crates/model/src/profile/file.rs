@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::values::{
     RATE, RATES, SIZE, SIZES, TIME, TIMES, check, check_plain, exact, in_words, quantity,
@@ -32,10 +32,7 @@ pub(super) fn parse_shipped(text: &str, file: &str) -> Result<OwnProfile, FileEr
 
 fn parse(text: &str, file: &str, shipped: bool) -> Result<OwnProfile, FileError> {
     let source = &Source { text, file };
-    let root = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        source.error(at, Problem::Toml(error.message().to_owned()))
-    })?;
+    let root = source.toml()?;
     let mut root = FileTable::root(source, root.get_ref());
     let head = root.require("profile", "a table with the profile's name")?;
     let mut head = FileTable::new(source, "[profile]".to_owned(), head)?;
