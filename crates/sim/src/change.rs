@@ -280,11 +280,17 @@ impl Machine {
         if self.is_cid_form() {
             return self.tell_changed_cmask(vm, id);
         }
+        let argument = self.mirror.cpus_address(self.task(id), &self.masks);
+        self.call_set_mask(vm, id, argument);
+    }
+
+    /// Calls `ops.set_cpumask()` or `ops.set_cmask()`, which finds the CPUs that the task may use
+    /// at `argument`.
+    pub(crate) fn call_set_mask(&mut self, vm: &mut Vm, id: TaskId, argument: u64) {
         let task = self.task(id);
         let (cpu, address, mask) = (task.cpu, task.address, task.cpus);
         let count = u64::from(self.masks.count(mask));
         let low = self.masks.get(mask).words()[0];
-        let argument = self.mirror.cpus_address(task, &self.masks);
         self.call(
             vm,
             &Call {

@@ -195,21 +195,7 @@ impl Machine {
             return;
         }
         let argument = self.told_cmask(vm, id);
-        let task = self.task(id);
-        let (cpu, address, mask) = (task.cpu, task.address, task.cpus);
-        let count = u64::from(self.masks.count(mask));
-        let low = self.masks.get(mask).words()[0];
-        self.call(
-            vm,
-            &Call {
-                op: Op::SetCpumask,
-                locked: Some(cpu),
-                asked: CallOwner::Owner,
-                subject: Some(id),
-                args: [address, argument],
-                words: (count, low),
-            },
-        );
+        self.call_set_mask(vm, id, argument);
     }
 
     /// Tells a policy in cid form that the CPUs which a task may use have changed. It hears of that
