@@ -25,7 +25,7 @@ use bpf::{Access, AccessKind};
 use model::{CpuId, Interleave, Nanos, Stall, TaskId};
 
 use races::{MOST_WORDS, Races};
-use state::{Interleaving, LockKey, TurnWait};
+use state::{Interleaving, LockKey, TurnState, TurnWait};
 
 use crate::cpu::PS;
 use crate::machine::{Machine, Vm};
@@ -38,6 +38,12 @@ const MOST_STALLS: usize = 1_000_000;
 const LAST_ACCESSES: u32 = 10_000;
 /// Bytes of a callback's arguments that the kernel keeps for it.
 const ARGUMENTS: usize = 64;
+
+/// The turn that goes on, where turns come in between each other. It takes the field alone, so that
+/// the rest of the machine is at hand meanwhile.
+fn turn_of(all: &mut Option<Box<Interleaving>>) -> Option<&mut TurnState> {
+    all.as_deref_mut().and_then(Interleaving::turn)
+}
 
 impl Machine {
     /// Whether CPUs can come in between.
@@ -98,11 +104,7 @@ impl Machine {
     fn let_time_pass(&mut self, vm: &mut Vm) {
         let spent = self.spent(vm);
         let owed = self.cpus[self.turn.exec].owed_ps();
-        let Some(turn) = self
-            .interleaving
-            .as_deref_mut()
-            .and_then(Interleaving::turn)
-        else {
+        let Some(turn) = turn_of(&mut self.interleaving) else {
             return;
         };
         let began = *turn.spent.get_or_insert(spent);
@@ -119,11 +121,7 @@ impl Machine {
     /// as time is paid.
     pub(crate) fn settle_passed(&mut self) {
         let exec = self.turn.exec;
-        let Some(turn) = self
-            .interleaving
-            .as_deref_mut()
-            .and_then(Interleaving::turn)
-        else {
+        let Some(turn) = turn_of(&mut self.interleaving) else {
             return;
         };
         turn.spent = None;
@@ -133,11 +131,7 @@ impl Machine {
     /// When the run is over, turns take their steps in turn, so that one that waits in a loop for
     /// another one's comes to its end.
     fn let_others_end(&mut self, vm: &mut Vm) {
-        let Some(turn) = self
-            .interleaving
-            .as_deref_mut()
-            .and_then(Interleaving::turn)
-        else {
+        let Some(turn) = turn_of(&mut self.interleaving) else {
             return;
         };
         turn.accesses += 1;

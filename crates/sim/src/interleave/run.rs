@@ -3,7 +3,8 @@
 use bpf::{OutOfMemory, TurnStacks};
 use model::{CpuId, Sink as _};
 
-use super::state::{Interleaving, TurnState, TurnWait};
+use super::state::{TurnState, TurnWait};
+use super::turn_of;
 use crate::cpu::Cpu;
 use crate::drive::PORTION;
 use crate::machine::{Machine, Vm};
@@ -107,8 +108,7 @@ impl Machine {
         if is_exclusive {
             self.leave_alone();
         }
-        let all = self.interleaving.as_deref_mut();
-        let turn = all.and_then(Interleaving::turn);
+        let turn = turn_of(&mut self.interleaving);
         let has_stopped = turn.is_some_and(|turn| std::mem::take(&mut turn.has_stopped));
         if has_stopped && self.cpus[cpu].executing_since.is_none() && result.is_ok() {
             result = self.drive(vm, cpu);
