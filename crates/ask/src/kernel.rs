@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bpf::{
     Config, Image, Instance, InstanceError, LoadError, MissingFunction, Object, StructOpsProblem,
 };
-use model::{Kernel, MachineSpec};
+use model::{Kernel, MachineSpec, PolicySpec};
 
 /// The kernels that `check` speaks of: one of either kind of interface. `make kernels` asks all.
 pub const CHECKED: [Kernel; 2] = [Kernel::V6_18, Kernel::V7_2];
@@ -48,11 +48,28 @@ pub fn parse(text: &str) -> Result<Kernel, String> {
 /// # Errors
 /// When it is no object, or the kernel lacks what it needs.
 pub fn link(object: &Object, kernel: Kernel) -> Result<Image, LoadError> {
-    let machine = MachineSpec {
+    object.link(&sim::target(&machine_of(kernel)))
+}
+
+fn machine_of(kernel: Kernel) -> MachineSpec {
+    MachineSpec {
         kernel,
         ..MachineSpec::default()
-    };
-    object.link(&sim::target(&machine))
+    }
+}
+
+/// Why `kernel` does not load the policy, or lacks a function that its callbacks can come to;
+/// `None`: it has all.
+#[must_use]
+pub fn unloadable(policy: &PolicySpec, kernel: Kernel) -> Option<String> {
+    match sim::image(policy, &machine_of(kernel)) {
+        Err(error) => Some(crate::error::words(&crate::error::of_run(error))),
+        Ok(image) => {
+            let reached = image.reached();
+            let first = *reached.poisons.first()?;
+            Some(image.poisons.get(first).cloned().unwrap_or_default())
+        }
+    }
 }
 
 /// What to try where `kernel` lacks something that the object asks for and others have: `None` if

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
 use explain::why::Right;
-use model::{Advised, Kernel, MachineSpec, Nanos, PolicySpec};
+use model::{Advised, Kernel, Nanos, PolicySpec};
 use stats::compare::Settings;
 
 use super::draw::{Draw, Pool, Secret, draws};
@@ -23,7 +23,7 @@ use crate::policy::{self, FoundPolicy};
 use crate::runner::Runner;
 use crate::services::Services;
 use crate::stated::stated;
-use crate::{right, trial};
+use crate::{kernel, right, trial};
 
 /// Short runs before all others, and their length.
 const SHORT_RUNS: usize = 10;
@@ -171,8 +171,8 @@ impl<'a> Evaluator<'a> {
         match policy::open(self.services, word) {
             Ok(found) => Ok(Opened::Found(found)),
             Err(error) if error.is::<BadSource>() => {
-                let words = crate::error::words(&error);
-                let refused = refused(word, Stage::Compile, LimitKind::Compiles, words);
+                let breach = Breach::of(LimitKind::Compiles, crate::error::words(&error));
+                let refused = at_stage(word, Stage::Compile, vec![breach]);
                 Ok(Opened::Refused(Box::new(refused)))
             }
             Err(error) => Err(error),
@@ -199,13 +199,8 @@ impl<'a> Evaluator<'a> {
         }
         let object = blake3::hash(&policy.object).to_hex().to_string();
         let mut evaluation = Evaluation {
-            candidate: word.to_owned(),
             object: Some(object),
-            stage: Stage::Load,
-            breaches: self.unloadable(policy),
-            scored: None,
-            metrics: Vec::new(),
-            cost: Cost::default(),
+            ..at_stage(word, Stage::Load, self.unloadable(policy))
         };
         if evaluation.is_refused() {
             return Ok(evaluation);
@@ -250,7 +245,7 @@ impl<'a> Evaluator<'a> {
             }
         }
         let lacks = kernels.into_iter().filter_map(|kernel| {
-            let words = unloaded(policy, kernel)?;
+            let words = kernel::unloadable(policy, kernel)?;
             Some(Breach::of(
                 LimitKind::Loads,
                 format!("kernel {}: {words}", kernel.name()),
@@ -456,22 +451,6 @@ fn short(open: &[Draw]) -> Vec<Draw> {
     probes.cloned().chain(shorter).collect()
 }
 
-/// Why `kernel` does not load the object, or would end it.
-fn unloaded(policy: &PolicySpec, kernel: Kernel) -> Option<String> {
-    let machine = MachineSpec {
-        kernel,
-        ..MachineSpec::default()
-    };
-    match sim::image(policy, &machine) {
-        Err(error) => Some(crate::error::words(&crate::error::of_run(error))),
-        Ok(image) => {
-            let reached = image.reached();
-            let first = *reached.poisons.first()?;
-            image.poisons.get(first).cloned()
-        }
-    }
-}
-
 /// The shipped policies of this right, but for the baseline itself.
 fn shipped(
     services: &Services<'_>,
@@ -489,12 +468,13 @@ fn shipped(
     Ok(alike)
 }
 
-fn refused(word: &str, stage: Stage, limit: LimitKind, words: String) -> Evaluation {
+/// The evaluation of `word` that has come to this stage.
+fn at_stage(word: &str, stage: Stage, breaches: Vec<Breach>) -> Evaluation {
     Evaluation {
         candidate: word.to_owned(),
         object: None,
         stage,
-        breaches: vec![Breach::of(limit, words)],
+        breaches,
         scored: None,
         metrics: Vec::new(),
         cost: Cost::default(),

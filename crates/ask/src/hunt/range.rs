@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use model::{Interleave, Kernel, MachineSpec, PolicySpec, Profile, Rng};
 use workload::generate;
 
+use crate::kernel;
 use crate::machine::MachineChange;
 use crate::services::Services;
 use crate::shrink::Case;
@@ -34,14 +35,7 @@ impl Range {
     /// callbacks can come to.
     #[must_use]
     pub fn kernels_of(policy: &PolicySpec) -> Vec<Kernel> {
-        let loads = |kernel: &Kernel| {
-            let machine = MachineSpec {
-                kernel: *kernel,
-                ..MachineSpec::default()
-            };
-            let image = sim::image(policy, &machine);
-            image.is_ok_and(|image| image.reached().poisons.is_empty())
-        };
+        let loads = |it: &Kernel| kernel::unloadable(policy, *it).is_none();
         match policy.program {
             Some(_) => Vec::new(),
             None => Kernel::ALL.into_iter().filter(loads).collect(),
