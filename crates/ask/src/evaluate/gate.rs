@@ -138,12 +138,8 @@ impl VersionGate {
         lost.collect()
     }
 
-    /// The loads that the old version survives, on several machines, and the others.
-    fn spec(
-        &self,
-        services: &Services<'_>,
-        kernels: &[Kernel],
-    ) -> anyhow::Result<(Spec, Vec<String>)> {
+    /// What is asked of both versions: all loads, on several machines.
+    fn asked(&self, services: &Services<'_>, kernels: &[Kernel]) -> anyhow::Result<Spec> {
         let names: Vec<&str> = match self.loads.as_slice() {
             [] => SHIPPED.iter().map(|it| it.name).collect(),
             named => named.iter().map(String::as_str).collect(),
@@ -162,8 +158,19 @@ impl VersionGate {
             "draws = 10\n{}[machine]\ncpus = [2, 4, 8]\nhz = [250, 1000]\nkernel = {kernels:?}\n",
             loads.collect::<String>()
         );
-        let mut spec = Spec::of_text(services, "gate", Path::new(""), text)?;
-        spec.baseline = self.old.clone();
+        Ok(Spec {
+            baseline: self.old.clone(),
+            ..Spec::of_text(services, "gate", Path::new(""), text)?
+        })
+    }
+
+    /// The same with the loads that the old version survives alone, and what is wrong with others.
+    fn spec(
+        &self,
+        services: &Services<'_>,
+        kernels: &[Kernel],
+    ) -> anyhow::Result<(Spec, Vec<String>)> {
+        let mut spec = self.asked(services, kernels)?;
         let mut left_out = Vec::new();
         let mut loads = Vec::new();
         for load in std::mem::take(&mut spec.loads) {
@@ -171,8 +178,7 @@ impl VersionGate {
                 loads: vec![load.clone()],
                 ..spec.clone()
             };
-            let secret = Secret::of(&self.seed.to_le_bytes());
-            match Evaluator::new(services, &alone, (secret, 0), self.jobs) {
+            match Evaluator::new(services, &alone, (self.secret(), 0), self.jobs) {
                 Ok(_) => loads.push(load),
                 Err(error) if error.is::<crate::error::Cancelled>() => return Err(error),
                 Err(error) => left_out.push(crate::error::words(&error)),
@@ -252,7 +258,7 @@ impl VersionGate {
         if breach.limit == LimitKind::WorseLoad {
             return Ok(None);
         }
-        let (spec, _) = self.spec(services, &[case.machine.kernel])?;
+        let spec = self.asked(services, &[case.machine.kernel])?;
         let draw = Draw {
             load: None,
             name: String::new(),
