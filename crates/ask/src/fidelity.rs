@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use model::Profile;
 
 use crate::error::{Error, UsageError};
-use crate::profile;
+use crate::machine_file;
 use crate::services::Services;
 
 use asked::PlaysRequest;
@@ -69,7 +69,7 @@ pub fn profiles(
 ) -> anyhow::Result<Vec<(String, Profile)>> {
     let mut profiles: Vec<(String, Profile)> = Vec::new();
     for name in std::iter::once("ideal").chain(names.iter().map(String::as_str)) {
-        let found = profile::find(services, name)?;
+        let found = machine_file::find::<Profile>(services, name)?;
         if name == judge::CEILING {
             let message = "no profile can be called `ceiling`: a row of the table is";
             return Err(UsageError::new(message).into());

@@ -5,8 +5,7 @@ use model::{
 };
 
 use crate::error::UsageError;
-use crate::hardware;
-use crate::profile;
+use crate::machine_file;
 use crate::services::Services;
 
 /// Changes to the simulated machine; what is `None` stays as it is.
@@ -80,7 +79,9 @@ impl MachineChange {
         asked: &MachineSpec,
     ) -> anyhow::Result<MachineSpec> {
         let profile = self.profile.as_deref();
-        let profile = profile.map(|it| profile::find(services, it)).transpose()?;
+        let profile = profile
+            .map(|it| machine_file::find(services, it))
+            .transpose()?;
         let cpus = self.cpus.unwrap_or(asked.cpus);
         for (option, size) in [("--node", self.node), ("--llc", self.llc)] {
             if let Some(size) = size.filter(|size| *size > cpus) {
@@ -93,7 +94,9 @@ impl MachineChange {
         }
         let smt = self.smt.unwrap_or(asked.smt);
         let named = self.hardware.as_deref();
-        let named = named.map(|it| hardware::find(services, it)).transpose()?;
+        let named = named
+            .map(|it| machine_file::find(services, it))
+            .transpose()?;
         let has_places = asked.hardware.as_deref().filter(|it| it.places.is_some());
         if let Some(placed) = named.as_ref().or(has_places) {
             return self.placed(placed.clone(), profile, asked);

@@ -12,7 +12,7 @@ use crate::kind::WordKind;
 use crate::note::Topic;
 use crate::recording::Wanted;
 use crate::services::Services;
-use crate::{hardware, input, profile, recording};
+use crate::{input, machine_file, recording};
 use model::suggest;
 
 /// A workload file of the project.
@@ -152,8 +152,8 @@ impl Written {
         folder: &Path,
     ) -> anyhow::Result<Workload> {
         let files = MachineFiles {
-            profile: &|name| profile::find_in(services, folder, name),
-            hardware: &|name| hardware::find_in(services, folder, name),
+            profile: &|name| machine_file::find_in(services, folder, name),
+            hardware: &|name| machine_file::find_in(services, folder, name),
         };
         self.parse(services, scale, files)
     }

@@ -54,8 +54,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use ask::{
-    ErrorKind, bundle, embedded, goal, input, kernel, policy, profile, recording, runner, runs,
-    violation, workload_arg,
+    ErrorKind, bundle, embedded, goal, input, kernel, policy, recording, runner, runs, violation,
+    workload_arg,
 };
 use clap_complete::CompleteEnv;
 use show::{explanation, export, page, table, timeline};

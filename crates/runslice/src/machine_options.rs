@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use ask::hardware;
 use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_governor, parse_hz, parse_smt_share};
+use ask::machine_file::file_of;
 use clap::Args;
-use model::{Governor, Interleave, Kernel, SmtShare};
+use model::{Governor, Hardware, Interleave, Kernel, Profile, SmtShare};
 
-use crate::{kernel, profile};
+use crate::kernel;
 
 /// Changes to the simulated machine. Other settings stay as in the workload or bundle.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
@@ -80,12 +80,12 @@ impl MachineOptions {
     /// The file that the profile is read from, if one is named, so that no result is written over
     /// it.
     pub fn profile_file(&self) -> Option<&Path> {
-        self.profile.as_deref().and_then(profile::file_of)
+        self.profile.as_deref().and_then(file_of::<Profile>)
     }
 
     /// The file that the hardware is read from, if one is named.
     pub fn hardware_file(&self) -> Option<&Path> {
-        self.hardware.as_deref().and_then(hardware::file_of)
+        self.hardware.as_deref().and_then(file_of::<Hardware>)
     }
 
     /// As a question has them.

@@ -10,17 +10,18 @@ use std::path::{Path, PathBuf};
 use ask::fidelity::asked::PlaysRequest;
 use ask::fidelity::least::Least;
 use ask::fidelity::{self, Lacking};
+use ask::machine_file::file_of;
 use clap::{Args, ValueEnum};
-use model::{Nanos, span};
+use model::{Nanos, Profile, span};
 use show::fidelity as shown;
 use show::format::FIDELITY;
 
 use crate::about::About;
 use crate::computer::COMPUTER;
 use crate::exit::Status;
+use crate::output;
 use crate::report::{Format, format_of};
 use crate::say::say;
-use crate::{output, profile};
 
 /// Arguments of `runslice fidelity`.
 #[derive(Debug, Args)]
@@ -133,7 +134,7 @@ pub fn run(request: &Fidelity) -> anyhow::Result<Status> {
     let least = request.least.as_deref();
     let mut read: Vec<(&str, Option<&Path>)> = vec![("--least", least)];
     let profiles = request.profile.iter();
-    read.extend(profiles.map(|name| ("--profile", profile::file_of(name))));
+    read.extend(profiles.map(|name| ("--profile", file_of::<Profile>(name))));
     output::spare(&read, &[("--output", request.output.as_deref())])?;
     let least = least.map(|it| Least::read(&COMPUTER, it)).transpose()?;
     let profiles = fidelity::profiles(&COMPUTER, &request.profile)?;
