@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::services::Services;
 use crate::shrink::Case;
 
-pub use artifact::{ARTIFACT_MAX, text as artifact};
+pub use artifact::{ARTIFACT_MAX, percent, text as artifact};
 pub use cascade::{Evaluator, Opened};
 use draw::Secret;
 use limits::LimitKind;

@@ -7,14 +7,14 @@ use std::io::{self, Write};
 
 use ask::AnswerKind;
 use ask::evaluate::score::SearchScore;
-use ask::evaluate::{self, Breach, Evaluation, GoalMetric};
+use ask::evaluate::{self, Breach, Evaluation, GoalMetric, percent};
 use explain::why::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stats::compare::{Better, Measure};
 
 use crate::report::runs::shown_value;
-use crate::table::{Table, wrapped};
+use crate::table::{Table, write_paragraph};
 
 /// The status of a candidate that broke a limit, and of one that did not.
 const REFUSED: &str = "refused";
@@ -75,7 +75,7 @@ pub struct MetricDocument {
     /// The goal.
     pub goal: String,
     /// The unit: `nanos`, `millionths`, `rate`, ...
-    pub measure: String,
+    pub measure: Measure,
     /// `lower` or `higher`.
     pub better: String,
     /// How much it counts.
@@ -176,8 +176,6 @@ impl CandidateDocument {
             })
             .collect();
         let worst = loads.iter().min_by(|a, b| a.score.total_cmp(&b.score));
-        let capsule = |at: usize| capsules.get(at).cloned().flatten();
-        let limits = evaluation.breaches.iter().enumerate();
         let cost = evaluation.cost;
         let whole = Self {
             candidate: evaluation.candidate.clone(),
@@ -194,9 +192,7 @@ impl CandidateDocument {
             worst_load: worst.map(|it| it.load.clone()),
             loads,
             metrics: evaluation.metrics.iter().map(metric).collect(),
-            limits: limits
-                .map(|(at, it)| LimitDocument::of(it, capsule(at)))
-                .collect(),
+            limits: LimitDocument::all(&evaluation.breaches, capsules),
             artifacts: ArtifactsDocument {
                 advice: evaluate::artifact(evaluation),
             },
@@ -256,7 +252,7 @@ fn metric(metric: &GoalMetric) -> MetricDocument {
     MetricDocument {
         load: metric.load.clone(),
         goal: metric.goal.clone(),
-        measure: measure_word(metric.measure).to_owned(),
+        measure: metric.measure,
         better: match metric.better {
             Better::Higher => "higher".to_owned(),
             _ => "lower".to_owned(),
@@ -270,22 +266,16 @@ fn metric(metric: &GoalMetric) -> MetricDocument {
     }
 }
 
-/// The unit as other documents have it.
-const fn measure_word(measure: Measure) -> &'static str {
-    match measure {
-        Measure::Nanos => "nanos",
-        Measure::Count => "count",
-        Measure::Rate => "rate",
-        Measure::Millionths => "millionths",
-        Measure::Thousandths => "thousandths",
-        Measure::Bytes => "bytes",
-    }
-}
-
 impl LimitDocument {
-    /// Of a limit that was broken in a run that this file has.
+    /// Of limits that were broken, each in the run that the capsule of its number has.
     #[must_use]
-    pub fn of(breach: &Breach, capsule: Option<String>) -> Self {
+    pub fn all(breaches: &[Breach], capsules: &[Option<String>]) -> Vec<Self> {
+        let capsule = |at: usize| capsules.get(at).cloned().flatten();
+        let breaches = breaches.iter().enumerate();
+        breaches.map(|(at, it)| Self::of(it, capsule(at))).collect()
+    }
+
+    fn of(breach: &Breach, capsule: Option<String>) -> Self {
         Self {
             limit: breach.limit.word().to_owned(),
             load: breach.load.clone(),
@@ -388,10 +378,7 @@ pub fn text(
     }
     table.fit(Some(room)).0.write(to)?;
     writeln!(to)?;
-    let mut say = |line: &str| -> io::Result<()> {
-        let mut lines = wrapped(line, room).into_iter();
-        lines.try_for_each(|line| writeln!(to, "{line}"))
-    };
+    let mut say = |line: &str| write_paragraph(line, room, to);
     for candidate in order {
         for limit in &candidate.limits {
             say(&format!("{} breaks {}", candidate.candidate, limit.line()))?;
@@ -410,11 +397,6 @@ pub fn text(
     }
 }
 
-/// A log ratio as people read it.
-fn percent(score: f64) -> String {
-    format!("{:+.1} %", (libm::exp(score) - 1.0) * 100.0)
-}
-
 fn score(candidate: &CandidateDocument) -> String {
     if candidate.is_refused() {
         return "-".to_owned();
@@ -423,10 +405,15 @@ fn score(candidate: &CandidateDocument) -> String {
 }
 
 fn interval(candidate: &CandidateDocument) -> String {
-    match candidate.interval {
-        [Some(low), Some(high)] if !candidate.is_refused() => {
-            format!("{} to {}", percent(low), percent(high))
-        }
+    if candidate.is_refused() {
+        return "-".to_owned();
+    }
+    between(candidate.interval)
+}
+
+fn between(interval: [Option<f64>; 2]) -> String {
+    match interval {
+        [Some(low), Some(high)] => format!("{} to {}", percent(low), percent(high)),
         _ => "-".to_owned(),
     }
 }
@@ -462,10 +449,7 @@ impl SealedDocument {
             sealed_score: scored.score[0],
             interval: ends(scored.score),
             shown_better: is_shown && breaches.is_empty(),
-            limits: breaches
-                .iter()
-                .map(|it| LimitDocument::of(it, None))
-                .collect(),
+            limits: LimitDocument::all(breaches, &[]),
         }
     }
 }
@@ -504,10 +488,6 @@ pub fn sealed_text(
         .rank(2)
         .names("answer");
     for it in nominees {
-        let interval = match it.interval {
-            [Some(low), Some(high)] => format!("{} to {}", percent(low), percent(high)),
-            _ => "-".to_owned(),
-        };
         let answer = match (it.shown_better, it.limits.first()) {
             (true, _) => "shown better".to_owned(),
             (false, Some(limit)) => format!("breaks `{}`", limit.limit),
@@ -517,7 +497,7 @@ pub fn sealed_text(
         table.row([
             it.candidate.clone(),
             percent(it.sealed_score),
-            interval,
+            between(it.interval),
             open,
             answer,
         ]);
@@ -530,6 +510,5 @@ pub fn sealed_text(
     ];
     writeln!(to)?;
     told.iter()
-        .flat_map(|it| wrapped(it, room))
-        .try_for_each(|line| writeln!(to, "{line}"))
+        .try_for_each(|line| write_paragraph(line, room, to))
 }

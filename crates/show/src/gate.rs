@@ -7,7 +7,7 @@ use ask::evaluate::gate::{Gated, Passage};
 use serde_json::{Value, json};
 
 use crate::evaluation::{CandidateDocument, LimitDocument};
-use crate::table::wrapped;
+use crate::table::write_paragraph;
 
 /// What no simulation sees, as sentences.
 const NOT_SEEN: [&str; 4] = [
@@ -32,7 +32,7 @@ pub struct GateFrame {
 #[must_use]
 pub fn document(frame: &GateFrame, gated: &Gated, capsules: &[Option<String>]) -> Value {
     let kernels = gated.kernels.iter().map(|it| it.name());
-    let limits = limits(gated, capsules);
+    let limits = LimitDocument::all(&gated.breaches, capsules);
     let evaluation = gated.evaluation.as_ref();
     let evaluation = evaluation.map(|it| CandidateDocument::of(it, 0, &[]));
     json!({
@@ -50,14 +50,6 @@ pub fn document(frame: &GateFrame, gated: &Gated, capsules: &[Option<String>]) -
         "evaluation": evaluation,
         "not_seen": NOT_SEEN,
     })
-}
-
-fn limits(gated: &Gated, capsules: &[Option<String>]) -> Vec<LimitDocument> {
-    let breaches = gated.breaches.iter().enumerate();
-    let capsule = |at: usize| capsules.get(at).cloned().flatten();
-    breaches
-        .map(|(at, it)| LimitDocument::of(it, capsule(at)))
-        .collect()
 }
 
 /// The answer for people, in at most `room` columns.
@@ -80,7 +72,7 @@ pub fn text(
         ),
     };
     let mut lines = vec![first];
-    for limit in limits(gated, capsules) {
+    for limit in LimitDocument::all(&gated.breaches, capsules) {
         lines.push(limit.line());
     }
     if !gated.open.is_empty() {
@@ -94,8 +86,9 @@ pub fn text(
         "Looked at: kernels {kernels}; {trials} random trials."
     ));
     lines.push(format!("This gate cannot see {}.", NOT_SEEN.join("; ")));
-    let mut wrapped = lines.iter().flat_map(|it| wrapped(it, room));
-    wrapped.try_for_each(|line| writeln!(to, "{line}"))
+    lines
+        .iter()
+        .try_for_each(|line| write_paragraph(line, room, to))
 }
 
 /// What a search over commits has found.
@@ -157,6 +150,7 @@ pub fn bisected_text(bisected: &Bisected, room: usize, to: &mut dyn Write) -> io
     lines.push(format!(
         "{built} commits built, {runs} objects run, {passed_over} passed over."
     ));
-    let mut wrapped = lines.iter().flat_map(|it| wrapped(it, room));
-    wrapped.try_for_each(|line| writeln!(to, "{line}"))
+    lines
+        .iter()
+        .try_for_each(|line| write_paragraph(line, room, to))
 }

@@ -341,6 +341,15 @@ fn shortened(name: String) -> String {
     format!("{begin} ... {end}")
 }
 
+/// Writes `text` as a paragraph of lines of at most `room` characters.
+///
+/// # Errors
+/// When `to` does not take it.
+pub fn write_paragraph(text: &str, room: usize, to: &mut dyn Write) -> io::Result<()> {
+    let mut lines = wrapped(text, room).into_iter();
+    lines.try_for_each(|line| writeln!(to, "{line}"))
+}
+
 /// The words of `text` in lines of at most `room` characters; a longer word has its own line.
 #[must_use]
 pub fn wrapped(text: &str, room: usize) -> Vec<String> {

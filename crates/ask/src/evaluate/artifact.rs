@@ -18,11 +18,8 @@ pub fn text(evaluation: &Evaluation) -> String {
         let stage = evaluation.stage.word();
         writeln!(text, "Refused at the stage `{stage}`. Score {score}.")
     } else {
-        let percent = (libm::exp(score) - 1.0) * 100.0;
-        writeln!(
-            text,
-            "Score {score:.4}: {percent:+.1} % against the baseline."
-        )
+        let percent = percent(score);
+        writeln!(text, "Score {score:.4}: {percent} against the baseline.")
     };
     for breach in &evaluation.breaches {
         text += &broken(breach);
@@ -30,6 +27,12 @@ pub fn text(evaluation: &Evaluation) -> String {
     text += &by_load(evaluation);
     text += &by_goal(evaluation);
     cut(text)
+}
+
+/// A log ratio as people read it.
+#[must_use]
+pub fn percent(ratio: f64) -> String {
+    format!("{:+.1} %", (libm::exp(ratio) - 1.0) * 100.0)
 }
 
 fn broken(breach: &Breach) -> String {
@@ -54,13 +57,13 @@ fn by_load(evaluation: &Evaluation) -> String {
     loads.sort_by(|a, b| a.score[0].total_cmp(&b.score[0]));
     let mut text = "\nLoads, the worst first:\n".to_owned();
     for load in loads {
-        let percent = (libm::exp(load.score[0]) - 1.0) * 100.0;
+        let percent = percent(load.score[0]);
         let worse = if load.is_worse {
             format!(", shown worse by more than {:.0} %", WORSE * 100.0)
         } else {
             String::new()
         };
-        let _ = writeln!(text, "{}: {percent:+.1} %{worse}", load.load);
+        let _ = writeln!(text, "{}: {percent}{worse}", load.load);
     }
     text
 }
@@ -75,8 +78,8 @@ fn by_goal(evaluation: &Evaluation) -> String {
     worse.sort_by(|a, b| a.gain[0].total_cmp(&b.gain[0]));
     let mut text = "\nWorse than the baseline at:\n".to_owned();
     for metric in worse {
-        let percent = (libm::exp(metric.gain[0]) - 1.0) * 100.0;
-        let _ = writeln!(text, "{} of {}: {percent:+.1} %", metric.goal, metric.load);
+        let percent = percent(metric.gain[0]);
+        let _ = writeln!(text, "{} of {}: {percent}", metric.goal, metric.load);
     }
     text
 }

@@ -8,7 +8,7 @@ use stats::compare::{Effect, Extent, Measure, MetricRow, Scale, Settings, TRIM_P
 
 use super::Compared;
 use crate::report::runs::shown_value;
-use crate::table::{Table, wrapped};
+use crate::table::{Table, write_paragraph};
 
 /// Outliers of one set that are told.
 const OUTLIERS_TOLD: usize = 4;
@@ -22,13 +22,9 @@ const OUTLIERS_TOLD: usize = 4;
 pub fn write(compared: &Compared<'_>, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
     let Compared { rows, settings, .. } = *compared;
     let room = width.unwrap_or(usize::MAX);
-    let paragraph = |line: &str, to: &mut dyn Write| -> io::Result<()> {
-        let mut lines = wrapped(line, room).into_iter();
-        lines.try_for_each(|line| writeln!(to, "{line}"))
-    };
     let answer = summary(rows);
     for line in &answer {
-        paragraph(line, to)?;
+        write_paragraph(line, room, to)?;
     }
     writeln!(to)?;
     let mut is_whole = true;
@@ -58,7 +54,7 @@ pub fn write(compared: &Compared<'_>, width: Option<usize>, to: &mut dyn Write) 
     let told = [answer, noise(rows), outliers(rows), refused(rows)].concat();
     let told = told.into_iter().chain(compared.notes());
     for line in told.chain(method(rows, settings)) {
-        paragraph(&line, to)?;
+        write_paragraph(&line, room, to)?;
     }
     Ok(())
 }

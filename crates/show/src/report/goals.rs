@@ -20,7 +20,7 @@ use ask::words;
 use super::runs::shown_value;
 use crate::Tone;
 use crate::figure::Shown;
-use crate::table::{Cell, Table, to_the_left, wrapped};
+use crate::table::{Cell, Table, to_the_left, wrapped, write_paragraph};
 use standing::{best_of, short};
 
 /// Policies that are named one by one.
@@ -291,10 +291,10 @@ fn shown(it: &Found<'_>, at: usize) -> String {
 /// When `to` does not take it.
 pub fn write(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
     // Without goals the answer in short stands there, which begins with them.
+    let room = width.unwrap_or(usize::MAX);
     let ejected = answer.ejected.iter().filter(|_| !answer.heads.is_empty());
     for line in ejected.clone() {
-        let lines = wrapped(line, width.unwrap_or(usize::MAX));
-        lines.iter().try_for_each(|line| writeln!(to, "{line}"))?;
+        write_paragraph(line, room, to)?;
     }
     if ejected.count() > 0 {
         writeln!(to)?;
@@ -306,8 +306,7 @@ pub fn write(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::R
         1 => format!("{} --wide shows one goal more.", answer.advice),
         lost => format!("{} --wide shows {lost} goals more.", answer.advice),
     };
-    let lines = wrapped(&advice, width.unwrap_or(usize::MAX));
-    lines.iter().try_for_each(|line| writeln!(to, "{line}"))
+    write_paragraph(&advice, room, to)
 }
 
 /// Writes the answer in short.
@@ -316,8 +315,7 @@ pub fn write(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::R
 /// When `to` does not take it.
 pub fn in_short(answer: &Answer, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
     let text = format!("In short: {}", answer.short);
-    let lines = wrapped(&text, width.unwrap_or(usize::MAX));
-    lines.iter().try_for_each(|line| writeln!(to, "{line}"))
+    write_paragraph(&text, width.unwrap_or(usize::MAX), to)
 }
 
 /// The same behind tables: of a long output a person sees the end. Of one policy there is nothing

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use model::Fnv1a;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Values;
 
 /// Unit of a metric's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
     /// A span of time, in nanoseconds.
