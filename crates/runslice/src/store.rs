@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ask::evaluate::Breach;
 pub use ask::key::Key;
 use ask::sweep::KeptRuns;
 use serde_json::Value;
@@ -106,6 +107,28 @@ fn read(path: &Path) -> Option<String> {
     let value: Value = serde_json::from_str(&line).ok()?;
     value.get("report")?;
     Some(line)
+}
+
+/// Writes each run that breaks a limit into a file of `folder` for `explain`, which `name` calls by
+/// the run's number and the limit. The files' names, of those that have a run.
+///
+/// # Errors
+/// When the folder takes no file.
+pub fn keep_breaches(
+    folder: &Path,
+    breaches: &[Breach],
+    name: impl Fn(usize, &str) -> String,
+) -> anyhow::Result<Vec<Option<String>>> {
+    let keep = |(at, breach): (usize, &Breach)| {
+        let Some(case) = &breach.case else {
+            return Ok(None);
+        };
+        make_folder(folder)?;
+        let path = folder.join(name(at, breach.limit.word()));
+        write_whole(&path, &case.bundle().write())?;
+        Ok(Some(path.display().to_string()))
+    };
+    breaches.iter().enumerate().map(keep).collect()
 }
 
 #[cfg(test)]

@@ -117,8 +117,11 @@ pub fn run(request: &Evaluate) -> anyhow::Result<Status> {
 
 /// The SHA-256 of a key, in hexadecimal, as `sha256sum` gives it.
 fn sha256(key: &[u8]) -> String {
-    let digest = Sha256::digest(key);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(key))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads the key. A line's end is none of it.
@@ -241,8 +244,7 @@ impl<'a> Search<'a> {
             .collect();
         drop(evaluator);
         self.kept.spend()?;
-        let key = self.key.iter().flatten().map(|byte| format!("{byte:02x}"));
-        let key: String = key.collect();
+        let key = hex(self.key.as_deref().unwrap_or_default());
         let mut to = output::open(self.request.output.as_deref())?;
         let frame = self.frame();
         match form {

@@ -6,8 +6,8 @@ use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use ask::evaluate::gate::{Gated, Passage, VersionGate};
-use ask::policy;
+use ask::evaluate::gate::{Passage, VersionGate};
+use ask::policy::{self, FoundPolicy};
 use clap::Args;
 use show::Format;
 use show::format::MEASURED;
@@ -15,9 +15,8 @@ use show::gate::{self, GateFrame};
 
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
-use crate::look;
-use crate::output;
 use crate::report::format_of;
+use crate::{look, output, store};
 
 /// Arguments of `runslice gate`.
 #[derive(Debug, Args)]
@@ -83,9 +82,12 @@ pub fn run(request: &Gate) -> anyhow::Result<Status> {
     let Some(old) = &request.against else {
         return Err(UsageError::new("give --against or --bisect").into());
     };
-    let question = request.question(&request.new, old)?;
+    let [new, known] = [&request.new, old].map(|word| policy::open(&COMPUTER, word));
+    let question = request.question(new?, known?);
     let gated = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
-    let capsules = request.capsules(&gated)?;
+    let capsules = store::keep_breaches(&request.folder, &gated.breaches, |at, limit| {
+        format!("{limit}-{}.bundle", at + 1)
+    })?;
     let frame = GateFrame {
         new: request.new.clone(),
         old: old.clone(),
@@ -113,31 +115,14 @@ const fn status(passage: Passage) -> Status {
 }
 
 impl Gate {
-    fn question(&self, new: &str, old: &str) -> anyhow::Result<VersionGate> {
-        Ok(VersionGate {
-            new: policy::open(&COMPUTER, new)?,
-            old: policy::open(&COMPUTER, old)?,
+    fn question(&self, new: FoundPolicy, old: FoundPolicy) -> VersionGate {
+        VersionGate {
+            new,
+            old,
             seed: self.seed,
             trials: self.trials,
             loads: self.workloads.clone(),
             jobs: self.jobs,
-        })
-    }
-
-    /// Writes each run that shows what is worse into a file for `explain`.
-    fn capsules(&self, gated: &Gated) -> anyhow::Result<Vec<Option<String>>> {
-        let mut names = Vec::new();
-        for (at, breach) in gated.breaches.iter().enumerate() {
-            let Some(case) = &breach.case else {
-                names.push(None);
-                continue;
-            };
-            output::make_folder(&self.folder)?;
-            let name = format!("{}-{}.bundle", breach.limit.word(), at + 1);
-            let path = self.folder.join(name);
-            output::write_whole(&path, &case.bundle().write())?;
-            names.push(Some(path.display().to_string()));
         }
-        Ok(names)
     }
 }

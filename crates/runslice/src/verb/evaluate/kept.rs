@@ -14,7 +14,7 @@ use show::evaluation::CandidateDocument;
 
 use crate::computer::COMPUTER;
 use crate::exit::UsageError;
-use crate::store::{Key, SIMULATES};
+use crate::store::{self, Key, SIMULATES};
 use crate::{input, output};
 
 /// How far the search is.
@@ -196,17 +196,8 @@ impl Kept {
         id: &str,
         evaluation: &Evaluation,
     ) -> anyhow::Result<Vec<Option<String>>> {
-        let mut names = Vec::new();
-        for breach in &evaluation.breaches {
-            let Some(case) = &breach.case else {
-                names.push(None);
-                continue;
-            };
-            let name = format!("{}-{}.bundle", breach.limit.word(), &id[..12]);
-            let path = self.folder.join(name);
-            output::write_whole(&path, &case.bundle().write())?;
-            names.push(Some(path.display().to_string()));
-        }
-        Ok(names)
+        store::keep_breaches(&self.folder, &evaluation.breaches, |_, limit| {
+            format!("{limit}-{}.bundle", &id[..12])
+        })
     }
 }

@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
         let Some(new) = self.built(&bad)? else {
             return Err(unbuilt(&bad));
         };
-        let question = self.question(new.clone(), old.clone());
+        let question = self.request.question(new.clone(), old.clone());
         let gated = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
         self.bisected.runs += 1;
         if gated.passage != Passage::Refused {
@@ -212,23 +212,12 @@ impl<'a> Search<'a> {
             is_bad |= repeats == Some(true);
         }
         if !can_tell {
-            let whole = self.question(found.clone(), question.old.clone());
+            let whole = self.request.question(found.clone(), question.old.clone());
             let gated = whole.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
             is_bad = gated.passage == Passage::Refused;
         }
         self.known.insert(bytes, is_bad);
         Ok(is_bad)
-    }
-
-    fn question(&self, new: FoundPolicy, old: FoundPolicy) -> VersionGate {
-        VersionGate {
-            new,
-            old,
-            seed: self.request.seed,
-            trials: self.request.trials,
-            loads: self.request.workloads.clone(),
-            jobs: self.request.jobs,
-        }
     }
 
     /// The policy of a commit; `None` if its build fails.
