@@ -18,6 +18,7 @@ use model::{Interleave, MachineSpec, Nanos, PolicySpec, SimTime};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
+use crate::measure;
 use crate::services::Services;
 use crate::violation::{self, Property, Signature};
 use crate::words::counted;
@@ -204,8 +205,10 @@ pub fn shrink(
     (case, finding): (Case, Finding),
     effort: Effort<'_>,
 ) -> anyhow::Result<Shrunk> {
+    let must_be_sound = is_sound(services, &case.spec(services)?)?;
     let mut shrinker = Shrinker {
         services: *services,
+        must_be_sound,
         wanted: Signature::of(&finding),
         least: starvation(&finding).map(|wait| wait.min(LONG)),
         best: (case, finding),
@@ -251,6 +254,8 @@ struct Shrinker<'a> {
     /// Somebody must wait so long: in a short run everybody waits for a part of it.
     least: Option<Nanos>,
     best: (Case, Finding),
+    /// The load errs under no other policy either: it must not begin to.
+    must_be_sound: bool,
     effort: Effort<'a>,
     services: Services<'a>,
     runs: usize,
@@ -311,8 +316,21 @@ impl Shrinker<'_> {
         let finding = violation::find(&self.services, &spec, self.effort.properties).ok()??;
         let waits = starvation(&finding);
         let is_same = Signature::of(&finding) == self.wanted;
-        (is_same && self.least.is_none_or(|least| waits >= Some(least))).then_some(finding)
+        let waits_enough = self.least.is_none_or(|least| waits >= Some(least));
+        // The last question, for it takes another run.
+        let is_sound = || !self.must_be_sound || is_sound(&self.services, &spec).unwrap_or(false);
+        (is_same && waits_enough && is_sound()).then_some(finding)
     }
+}
+
+/// Whether the load ends without an error under `fifo`. A task that never runs under a faulty
+/// policy may ask for something that is not there any more: whoever mends the policy would get an
+/// error of the load.
+///
+/// # Errors
+/// When nobody waits for the answer any more.
+fn is_sound(services: &Services<'_>, spec: &RunSpec) -> anyhow::Result<bool> {
+    Ok(measure::of_fifo(services, spec)?.is_some())
 }
 
 /// A wait of a second is one that nobody takes for a turn.

@@ -98,6 +98,13 @@ impl Unproven {
         Self::NotTried(why.to_owned())
     }
 
+    /// A run with a change has ended in `error`.
+    fn not_repeated(error: &anyhow::Error) -> Self {
+        Self::NotTried(format!(
+            "the run cannot be repeated with a change: {error:#}"
+        ))
+    }
+
     /// For people, as the end of a sentence that begins with "supposed:".
     #[must_use]
     pub fn text(&self) -> String {

@@ -189,8 +189,8 @@ fn too_large(
                     Some(known) => known,
                     None => measure::of_fifo(services, spec)?,
                 };
-                let usual = fifo.insert(known);
-                measure::is_large(*measure, &measured, usual)
+                let usual = fifo.insert(known).as_ref();
+                usual.is_some_and(|usual| measure::is_large(*measure, &measured, usual))
             }
         };
         if is_broken {

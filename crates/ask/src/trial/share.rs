@@ -10,9 +10,21 @@ use super::{CURED, CureTrial, MAY_FAIL, MAY_HELP, PLACEBOS, Unproven, begin_of};
 use crate::runner::Runner;
 use crate::services::Services;
 
+/// Tries it, unless a run with a change ends in an error of its own.
+pub(super) fn attempt(
+    services: &Services<'_>,
+    run: (&RunSpec, sim::Options),
+    finding: &Finding,
+) -> anyhow::Result<(Vec<CureTrial>, Option<Unproven>)> {
+    let tried = by_weight(services, run, finding);
+    // Whoever does not wait for the answer wants no other one.
+    services.check()?;
+    Ok(tried.unwrap_or_else(|error| (Vec::new(), Some(Unproven::not_repeated(&error)))))
+}
+
 /// Tries it from the begin of the run on, in runs of half its length: 30 of these take 15 times
 /// the run.
-pub(super) fn attempt(
+fn by_weight(
     services: &Services<'_>,
     (spec, options): (&RunSpec, sim::Options),
     finding: &Finding,

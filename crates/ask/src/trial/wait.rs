@@ -45,10 +45,7 @@ pub(super) fn attempt(
     let unproven = match result {
         Ok(()) => None,
         Err(Stop::Unproven(why)) => Some(why),
-        Err(Stop::Failed(error)) => {
-            let why = format!("the run cannot be repeated with a change: {error:#}");
-            Some(Unproven::NotTried(why))
-        }
+        Err(Stop::Failed(error)) => Some(Unproven::not_repeated(&error)),
     };
     Ok((bench.tried, unproven))
 }
