@@ -91,13 +91,17 @@ void OP(fair_stopping, struct task_struct *p, bool runnable)
 	job_stops(job, runnable);
 }
 
-/* A new task begins where the others are. */
+/*
+ * A new task begins one slice behind the others, as START_DEBIT of 2.6.23 has it: else
+ * a stream of children, each of which ends before its slice does, would always go first
+ * and the virtual time would stand still for whoever waits.
+ */
 void OP(fair_enable, struct task_struct *p)
 {
 	struct job *job = job_of(p);
 
 	if (job)
-		job->key = now_v;
+		job->key = now_v + slice_ns * 100 / max(p->scx.weight, 1U);
 }
 
 POLICY_RIGHT("weight");
