@@ -70,6 +70,47 @@ fn a_shrunk_run_is_small_shows_the_same_and_repeats_byte_for_byte() {
     folder.said("sim small.bundle --seed 2 --cpus 3 --duration 10ms", 0);
 }
 
+/// A user's dump: `db` waits, and the policy has it.
+const LOST: &str = "\
+kworker/u8:0[12] triggered exit kind 1026:\n  \
+    runnable task stall (db[77] failed to run for 30.004s)\n\n\
+CPU 1   : nr_run=2 flags=0x1 cpu_rel=0 ops_qseq=57 pnt_seq=120\n          \
+    curr=busy[70] class=ext_sched_class\n\n \
+*R busy[70] -3ms\n      cpus=3 no_mig=0\n\n  \
+R db[77] -30004ms\n      \
+    scx_state/flags=3/0x9 dsq_flags=0x0 ops_state/qseq=2/56\n      \
+    sticky/holding_cpu=-1/-1 dsq_id=(n/a)\n      cpus=2 no_mig=0\n";
+
+#[test]
+fn a_dumps_fault_is_searched_for_and_no_other() {
+    let folder = Folder::new("like");
+    let object = folder.object("faulty-affinity");
+    fs::write(folder.0.join("lost.dump"), LOST).expect("writable");
+    let hunt = format!("hunt {object} --like lost.dump --trials 200 --no-shrink");
+    let (out, err) = folder.said(&hunt, 3);
+    assert!(
+        err.contains("looks for `lost` of a task in no queue, first on 2 CPUs"),
+        "{err}"
+    );
+    assert!(out.contains("lost: "), "{out}");
+    // It loses tasks, and leaves none in a queue.
+    let stuck = LOST
+        .replace("qseq=2/56", "qseq=0/0")
+        .replace("(n/a)", "0x7");
+    fs::write(folder.0.join("stuck.dump"), stuck).expect("writable");
+    let (out, _) = folder.said(
+        &format!("hunt {object} --like stuck.dump --trials 20 -o two"),
+        0,
+    );
+    assert!(
+        out.contains("nothing like stuck.dump in 20 trials"),
+        "{out}"
+    );
+    fs::write(folder.0.join("text"), "hello\n").expect("writable");
+    let (_, err) = folder.said(&format!("hunt {object} --like text"), 1);
+    assert!(err.contains("text: not a dump of sched_ext"), "{err}");
+}
+
 /// Whoever has virtme-ng gets a script that needs no file besides itself.
 #[test]
 fn a_capsule_becomes_a_script_that_a_shell_reads() {

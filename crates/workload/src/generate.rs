@@ -5,11 +5,14 @@
 //! wait for each other, that come late, fork or yield; and of what disturbs them: changes of
 //! affinity, nice value and class, real-time tasks. `trials` has what only `hunt` draws.
 
+mod like;
 mod trials;
 
 use std::fmt::Write as _;
 
 use model::{Kernel, MachineSpec, Nanos, Profile, Rng};
+
+pub use like::{WantedTask, trial_like};
 
 /// Another number draws other trials from a seed.
 pub const VERSION: u32 = 2;

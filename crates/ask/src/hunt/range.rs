@@ -4,8 +4,9 @@ use anyhow::Context as _;
 use model::{Interleave, Kernel, MachineSpec, PolicySpec, Profile, Rng};
 use workload::generate;
 
+use super::like::Like;
 use crate::kernel;
-use crate::machine::MachineChange;
+use crate::machine::{CPUS_MAX, MachineChange};
 use crate::services::Services;
 use crate::shrink::Case;
 use crate::workload_arg::Written;
@@ -28,6 +29,8 @@ pub struct Range {
     pub workload: Option<(Written, Vec<(String, i64)>)>,
     /// Kernels on which the policy can be run. Without any, 6.18 and 7.2 are taken for granted.
     pub kernels: Vec<Kernel>,
+    /// The dump whose signature a run must have.
+    pub like: Option<Like>,
 }
 
 impl Range {
@@ -52,6 +55,7 @@ impl Range {
         policy: &PolicySpec,
         (seed, number, has_hotplug): (u64, u64, bool),
     ) -> anyhow::Result<Case> {
+        let asked = self.asked(number);
         let mut drawn = generate::machine_of(seed, number);
         drawn.kernel = self.kernel(seed, number, drawn.kernel);
         let of_load = match &self.workload {
@@ -71,20 +75,26 @@ impl Range {
                 ..workload.machine.clone()
             },
             // The shares of the drawn topology may not fit other CPUs.
-            (None, None) if self.machine.cpus.is_some() => MachineSpec {
+            (None, None) if asked.cpus.is_some() => MachineSpec {
                 smt: 1,
                 llc: 0,
                 ..drawn
             },
             (None, None) => drawn,
         };
-        let mut machine = self.machine.change(services, &base)?;
+        let mut machine = asked.change(services, &base)?;
         machine.interleave = between(machine.interleave, (seed, number));
-        if machine.interleave == Some(Interleave::Timed) && self.machine.profile.is_none() {
+        if machine.interleave == Some(Interleave::Timed) && asked.profile.is_none() {
             // Under the profile that most trials have nothing takes time.
             machine.profile = Profile::shipped("default-v0").unwrap_or(machine.profile);
         }
-        let trial = generate::trial_on(seed, number, has_hotplug, machine);
+        let trial = match &self.like {
+            Some(like) => {
+                let wanted = like.wanted();
+                generate::trial_like(seed, number, has_hotplug, machine, &wanted)
+            }
+            None => generate::trial_on(seed, number, has_hotplug, machine),
+        };
         let (workload, scale, duration) = match &self.workload {
             Some((written, scale)) => (written.clone(), scale.clone(), None),
             None => {
@@ -103,6 +113,17 @@ impl Range {
             seed: trial.seed,
             duration,
         })
+    }
+
+    /// What is asked of the machine of a trial. Every second one has as many CPUs as the dump; the
+    /// others are cheaper.
+    fn asked(&self, number: u64) -> MachineChange {
+        let mut asked = self.machine.clone();
+        let of_dump = self.like.as_ref().and_then(Like::cpus);
+        if number.is_multiple_of(2) && self.workload.is_none() {
+            asked.cpus = asked.cpus.or(of_dump.map(|cpus| cpus.min(CPUS_MAX)));
+        }
+        asked
     }
 
     fn kernel(&self, seed: u64, number: u64, drawn: Kernel) -> Kernel {
@@ -126,6 +147,7 @@ impl Range {
             hash.write(written.text.as_bytes());
             key += &format!(", load {} {:016x} {scale:?}", written.file, hash.value());
         }
+        key.extend(self.like.as_ref().map(Like::key));
         key
     }
 }

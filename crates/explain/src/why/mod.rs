@@ -24,7 +24,7 @@ mod trial;
 mod turn;
 mod verdict;
 
-pub use dump::{DumpError, Dumped, Dumps, explain_dumps};
+pub use dump::{DumpError, DumpShape, Dumped, Dumps, explain_dumps};
 pub use finding::{
     Act, Fault, Finding, Holder, IdleCpu, Places, PolicyLine, QueueView, Standing, Victim, Wait,
 };

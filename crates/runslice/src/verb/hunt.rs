@@ -45,6 +45,12 @@ pub struct Hunt {
     #[arg(long, value_name = "POLICY")]
     against: Option<String>,
 
+    /// Search for runs that end as this kernel's debug dump tells: of the same class, with the task
+    /// in the same kind of queue. Every second trial has as many CPUs as the dump, and each load
+    /// has a task like the one that waited. `-` is standard input.
+    #[arg(long, value_name = "DUMP")]
+    like: Option<PathBuf>,
+
     /// Workload of all trials: a built-in name or a TOML file. Only its seed, and of the machine
     /// the kernel, HZ and profile are drawn. Default: each trial has a random load.
     #[arg(short, long)]
@@ -149,6 +155,9 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
         until: request.length.map(|length| Instant::now() + length),
         reports: Vec::new(),
     };
+    if let Some(like) = &hunter.question.range.like {
+        say("hunt", &format!("looks for {}", like.text()));
+    }
     interrupt::keeps("trials", &hunter.folder);
     hunter.finish_last(&mut state)?;
     let before = state.hunted.len();
@@ -391,6 +400,7 @@ impl Hunter<'_> {
             let found: Vec<_> = all.collect();
             let document = json!({
                 "policy": self.question.policy.name,
+                "like": self.request.like,
                 "seed": self.request.seed,
                 "trials": state.next,
                 "found": found,
@@ -411,11 +421,12 @@ impl Hunter<'_> {
             }
         }
         if state.hunted.is_empty() {
-            writeln!(
-                to,
-                "{}: no fault in {} trials.",
-                self.question.policy.name, state.next
-            )?;
+            let name = &self.question.policy.name;
+            let fault = match &self.request.like {
+                Some(dump) => format!("nothing like {}", dump.display()),
+                None => "no fault".to_owned(),
+            };
+            writeln!(to, "{name}: {fault} in {} trials.", state.next)?;
         }
         to.flush()?;
         if self

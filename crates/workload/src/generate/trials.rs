@@ -101,7 +101,7 @@ impl Load {
 
     /// A task that does something to others. As a real-time task it does so also where nobody
     /// else gets a CPU.
-    fn disturber(&mut self, operations: &str) {
+    pub(super) fn disturber(&mut self, operations: &str) {
         let at = self.next();
         let policy = match self.below(2) {
             0 => "",
@@ -123,7 +123,7 @@ impl Load {
     }
 
     /// A number for a name that nothing else has.
-    fn next(&mut self) -> usize {
+    pub(super) fn next(&mut self) -> usize {
         self.names += 1;
         self.names
     }
@@ -344,7 +344,7 @@ fn class_change(load: &mut Load) {
 /// Real-time tasks that keep CPUs for milliseconds or seconds, as a thread of an audio program
 /// that sleeps no more. The simulated kernels let them, as 6.18 does, where the limit of
 /// `sched_rt_runtime_us` is for deadline tasks and the fair class has a server of its own.
-fn intrusion(load: &mut Load) {
+pub(super) fn intrusion(load: &mut Load) {
     let at = load.next();
     let (pause, run) = (load.span(2_000, 2_000_000), load.span(1_000, 5_000_000));
     let class = pick(&mut load.rng, &["fifo:50", "rr:50"]);

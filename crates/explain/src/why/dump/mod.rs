@@ -8,6 +8,7 @@ mod mask;
 mod missing;
 mod name;
 mod read;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -17,6 +18,7 @@ use model::{Advice, Nanos, SimTime, TaskId};
 use super::finding::{Fault, Finding, Standing, Victim};
 use ending::Ending;
 use read::Dump;
+pub use shape::DumpShape;
 
 /// Bytes of a text that are read; kernels write far less.
 const MOST: usize = 16 << 20;
@@ -76,6 +78,8 @@ pub struct Dumped {
     pub advice: Option<&'static str>,
     /// What the dump does not tell.
     pub missing: Vec<String>,
+    /// The machine and the load.
+    pub shape: DumpShape,
 }
 
 /// Explains each dump of a text, and says what is not in it.
@@ -117,6 +121,8 @@ fn explain(dump: &Dump) -> Dumped {
         dumped.seen.push(words);
     }
     dumped.missing.extend(missing::cut(dump));
+    let victim = dumped.finding.victim.as_ref();
+    dumped.shape = DumpShape::of(dump, victim.map(|victim| victim.pid));
     dumped
 }
 
@@ -176,6 +182,7 @@ fn blank(fault: Fault) -> Dumped {
         seen: Vec::new(),
         advice: None,
         missing: Vec::new(),
+        shape: DumpShape::default(),
     }
 }
 

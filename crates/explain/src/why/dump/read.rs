@@ -36,7 +36,8 @@ pub struct Task {
     pub dsq: Option<u64>,
     pub slice: Option<u64>,
     mask: Option<Mask>,
-    is_pinned: bool,
+    /// `no_mig` is not 0.
+    pub is_pinned: bool,
     /// The CPU that the policy chose for it, by the policy's own words.
     pub chosen: Option<u16>,
     has: Has,
@@ -64,6 +65,13 @@ impl Task {
         let all = self.mask.as_ref().map(Mask::cpus);
         let all = all.or_else(|| self.is_pinned.then(|| vec![self.cpu]))?;
         Some(all.into_iter().filter(|cpu| self.may_run(*cpu)).collect())
+    }
+
+    /// The highest CPU that its lines name.
+    pub fn last_cpu(&self) -> Option<u16> {
+        let usable = self.mask.as_ref().map(Mask::cpus);
+        let last = usable.and_then(|cpus| cpus.last().copied());
+        [Some(self.cpu), last].into_iter().max().flatten()
     }
 
     /// The lines below a task's first one.

@@ -1,12 +1,16 @@
 //! What the options of `hunt` ask for.
 
-use ask::hunt::{Hunt as Question, Range};
+use std::path::Path;
+
+use anyhow::Context as _;
+use ask::hunt::{Hunt as Question, Like, Range};
 use ask::unset;
 use model::{Advised, PolicySpec};
 
 use super::Hunt;
 use crate::computer::COMPUTER;
 use crate::exit::UsageError;
+use crate::input;
 use crate::policy::{self, FoundPolicy};
 use crate::workload_arg::Written;
 
@@ -43,6 +47,7 @@ impl Hunt {
             recorded_on: found.machine.filter(|_| is_recorded(&found.policy)),
             workload: workload.transpose()?,
             kernels,
+            like: self.like.as_deref().map(read_dump).transpose()?,
         };
         Ok(Question {
             policy: found.policy,
@@ -83,4 +88,11 @@ impl Hunt {
         );
         Ok(found)
     }
+}
+
+/// The signature of the dump in `file`.
+fn read_dump(file: &Path) -> anyhow::Result<Like> {
+    let bytes = input::bytes(&COMPUTER, file, input::OBJECT)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Like::read(&text).with_context(|| file.display().to_string())
 }
