@@ -242,6 +242,7 @@ fn advice(error: &anyhow::Error, more: &[AdviceOf]) -> Option<String> {
         sim::EntryError,
         sim::MirrorError,
         sim::OpsError,
+        crate::config::ConfigError,
         crate::hunt::LikeError,
         explain::why::DumpError,
         traces::ReadError,

@@ -10,6 +10,7 @@ pub mod bundle;
 pub mod cases;
 pub mod choose;
 pub mod compare;
+pub mod config;
 pub mod convert;
 pub mod diff;
 pub mod embedded;

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use runslice_tests::object;
+use runslice_tests::{command, object};
 
 fn golden_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -331,6 +331,37 @@ fn check_says_what_an_object_has_and_that_the_verifier_was_not_asked() {
             assert_eq!(stdout.contains(part), expected, "{part}: {stdout}");
         }
     }
+}
+
+#[test]
+fn check_names_the_options_that_a_kernel_was_built_without() {
+    let folder = command::empty_folder(env!("CARGO_TARGET_TMPDIR"), "check-config");
+    let all = "CONFIG_SCHED_CLASS_EXT=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n\
+               CONFIG_DEBUG_INFO_BTF=y\nCONFIG_HZ=300\n";
+    let without = all.replace(
+        "CONFIG_SCHED_CLASS_EXT=y",
+        "# CONFIG_SCHED_CLASS_EXT is not set",
+    );
+    std::fs::write(folder.join("all"), all).expect("writable");
+    std::fs::write(folder.join("without"), without).expect("writable");
+    let said = |file: &str, status| {
+        let words = ["check", "fifo", "--config", file].map(str::to_owned);
+        command::said(env!("CARGO_BIN_EXE_runslice"), &folder, &words, status)
+    };
+    let (out, _) = said("all", 0);
+    assert!(
+        out.contains("all that fifo needs is set; it ticks 300 times"),
+        "{out}"
+    );
+    let (out, _) = said("without", 1);
+    assert!(
+        out.contains("CONFIG_SCHED_CLASS_EXT  no   sched_ext"),
+        "{out}"
+    );
+    assert!(
+        out.contains("without: 1 option is not set: fifo cannot run there"),
+        "{out}"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `runslice check OBJECT`.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -16,6 +17,7 @@ use crate::table::Table;
 use crate::{kernel, on_kernel, output, policy, source};
 use ask::error::of_run;
 
+mod config;
 mod costs;
 mod needs;
 mod program;
@@ -64,6 +66,11 @@ pub struct Check {
     #[arg(long, conflicts_with_all = ["vm", "costs"])]
     here: bool,
 
+    /// Kernel's configuration: name the options that the policy needs there and that are not set,
+    /// with status 1. It is /boot/config-VERSION, a .config or /proc/config.gz.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["vm", "here", "costs", "scheduler"])]
+    config: Option<PathBuf>,
+
     #[command(flatten)]
     races: races::RaceOptions,
 }
@@ -88,6 +95,9 @@ pub fn run(request: &Check) -> anyhow::Result<Status> {
     let file = Arc::clone(&policy.object);
     let object = Object::parse(&file).with_context(|| name.to_owned())?;
     let mut to = output::open(None)?;
+    if let Some(file) = &request.config {
+        return config::print(file, (name, &policy, &object), &mut to);
+    }
     if request.here {
         return on_kernel::ask_here(name, &file, &mut to);
     }
