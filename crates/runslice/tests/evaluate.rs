@@ -338,4 +338,32 @@ fn bisect_finds_the_commit_passes_over_what_does_not_build_and_runs_equal_object
         2,
     );
     assert!(said.contains("does not come after"), "{said}");
+    bisect_by_one_run(&folder, build);
+}
+
+/// A run that shows the fault names the same commit, without the gate.
+fn bisect_by_one_run(folder: &Folder, build: &str) {
+    folder.write(
+        "one.toml",
+        "[workload]\nname = \"one\"\nstop = \"duration:3s\"\n[machine]\ncpus = 1\n\
+         [task.t]\ncount = 2\ndo = \"run(inf)\"\n",
+    );
+    folder.said(
+        "runslice explain repo/mine.bpf.c -w one.toml --shrink bad.bundle",
+        3,
+    );
+    let line = |bad: &str| {
+        format!(
+            "cd repo && runslice gate mine.bpf.o --bisect HEAD~6 {bad} --by ../bad.bundle \
+             --format json -- {build}"
+        )
+    };
+    let document = folder.json(&line("HEAD"), 0);
+    let first = document["first_bad"].as_str().unwrap_or_default();
+    assert!(first.ends_with("commit 4"), "{document}");
+    let (_, said) = folder.said(&line("HEAD~5"), 2);
+    assert!(
+        said.contains("shows no fault under the bad commit"),
+        "{said}"
+    );
 }

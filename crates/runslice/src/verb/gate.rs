@@ -34,6 +34,12 @@ pub struct Gate {
     #[arg(long, num_args = 2, value_names = ["GOOD", "BAD"], conflicts_with = "against")]
     bisect: Option<Vec<String>>,
 
+    /// Bundle of a run, such as `hunt` writes, by which commits are judged instead: a commit is bad
+    /// if this run shows under it what it shows under BAD.
+    #[arg(long, value_name = "CAPSULE", requires = "bisect",
+        conflicts_with_all = ["workloads", "trials"])]
+    by: Option<PathBuf>,
+
     /// Command that builds NEW in a copy of each commit, behind `--`. A commit whose build fails is
     /// passed over. Default: nothing is built.
     #[arg(last = true, requires = "bisect", value_name = "BUILD-COMMAND")]

@@ -10,16 +10,20 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 use ask::evaluate::gate::{Gated, Passage, VersionGate};
 use ask::policy::{self, FoundPolicy};
+use ask::shrink::Case;
+use ask::violation;
+use explain::why::Fault;
 use folder::OwnFolder;
 use model::{Advised, PolicySpec};
 use show::Format;
 use show::gate::{self, Bisected};
 
 use super::Gate;
+use crate::bundle::Bundle;
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UnsupportedError, UsageError};
 use crate::say::say;
-use crate::{look, output};
+use crate::{input, look, output};
 
 /// More commits are a mistake in one of the two.
 const COMMITS_MAX: usize = 100_000;
@@ -58,6 +62,24 @@ struct Search<'a> {
     /// Whether objects of these bytes are refused.
     known: HashMap<Vec<u8>, bool>,
     bisected: Bisected,
+}
+
+/// How a commit is judged.
+enum Judge {
+    /// By the gate: with what it refuses of the bad commit.
+    Gate(Box<(VersionGate, Gated)>),
+    /// By one run: the class that it shows under the bad commit.
+    Run(Box<(Case, Fault)>),
+}
+
+/// The class of fault that the run of `case` shows under another policy.
+fn shown(case: &Case, policy: &PolicySpec) -> anyhow::Result<Option<Fault>> {
+    let case = Case {
+        policy: policy.clone(),
+        ..case.clone()
+    };
+    let found = violation::find(&COMPUTER, &case.spec(&COMPUTER)?, &[])?;
+    Ok(found.map(|finding| finding.fault))
 }
 
 /// Runs git, and gives what it prints.
@@ -138,27 +160,67 @@ impl<'a> Search<'a> {
         let Some(new) = self.built(&bad)? else {
             return Err(unbuilt(&bad));
         };
+        let judge = match &self.request.by {
+            Some(file) => self.by_run(file, &old.policy, &new.policy)?,
+            None => self.by_gate(&old, &new, [&good, &bad])?,
+        };
+        self.bisected.runs += 1;
+        self.known.insert(bytes_of(&old.policy), false);
+        self.known.insert(bytes_of(&new.policy), true);
+        self.narrow(&judge)?;
+        Ok(std::mem::take(&mut self.bisected))
+    }
+
+    /// Asks the gate about the bad commit, which it must refuse.
+    fn by_gate(
+        &mut self,
+        old: &FoundPolicy,
+        new: &FoundPolicy,
+        [good, bad]: [&str; 2],
+    ) -> anyhow::Result<Judge> {
         let question = self.request.question(new.clone(), old.clone());
         let gated = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
-        self.bisected.runs += 1;
-        if gated.passage != Passage::Refused {
+        let Some(first) = gated.breaches.first() else {
             let message = Advised::new(
                 format!("the gate does not refuse {bad} against {good}"),
                 "more --trials or another --seed may find what is worse",
             );
             return Err(UsageError::new(message).into());
+        };
+        self.bisected.limit = first.limit.word().to_owned();
+        self.bisected.words.clone_from(&first.words);
+        Ok(Judge::Gate(Box::new((question, gated))))
+    }
+
+    /// Makes the run in `file` under both ends, of which the bad one alone must show a fault.
+    fn by_run(&mut self, file: &Path, old: &PolicySpec, new: &PolicySpec) -> anyhow::Result<Judge> {
+        let named = || file.display().to_string();
+        let bytes = input::bytes(&COMPUTER, file, input::OBJECT)?;
+        let bundle = Bundle::read(&COMPUTER, &bytes).with_context(named)?;
+        let case = Case::of_bundle(bundle).with_context(named)?;
+        let wrong = |what: &str| {
+            let message = format!("the run of {} shows {what}", file.display());
+            let advice =
+                "give a run of `hunt` or `explain --shrink` that the bad commit alone fails";
+            anyhow::Error::from(UsageError::new(Advised::new(message, advice)))
+        };
+        let Some(fault) = shown(&case, new)? else {
+            return Err(wrong("no fault under the bad commit"));
+        };
+        if shown(&case, old)? == Some(fault) {
+            return Err(wrong(&format!(
+                "`{}` under the good commit, too",
+                fault.word()
+            )));
         }
-        self.bisected.limit = gated.breaches[0].limit.word().to_owned();
-        self.bisected.words.clone_from(&gated.breaches[0].words);
-        self.known.insert(bytes_of(&old.policy), false);
-        self.known.insert(bytes_of(&new.policy), true);
-        self.narrow(&question, &gated)?;
-        Ok(std::mem::take(&mut self.bisected))
+        fault.word().clone_into(&mut self.bisected.limit);
+        fault.sentence().clone_into(&mut self.bisected.words);
+        Ok(Judge::Run(Box::new((case, fault))))
     }
 
     /// Halves the commits that may be the first bad one until one is left, or only such whose build
     /// fails lie between.
-    fn narrow(&mut self, question: &VersionGate, gated: &Gated) -> anyhow::Result<()> {
+    fn narrow(&mut self, judge: &Judge) -> anyhow::Result<()> {
         // The commits before `from` are good; that at `to` is bad.
         let (mut from, mut to) = (0, self.commits.len() - 1);
         let mut unbuilt: Vec<usize> = Vec::new();
@@ -173,7 +235,7 @@ impl<'a> Search<'a> {
                 unbuilt.push(at);
                 continue;
             };
-            if self.is_bad(&found, question, gated)? {
+            if self.is_bad(&found, judge)? {
                 to = at;
             } else {
                 from = at + 1;
@@ -191,19 +253,29 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Whether the gate refuses it. What broke before is asked for first; only what no single run
-    /// tells takes the whole gate.
-    fn is_bad(
-        &mut self,
-        found: &FoundPolicy,
-        question: &VersionGate,
-        gated: &Gated,
-    ) -> anyhow::Result<bool> {
+    /// Whether it is as the bad commit is. Equal objects are asked about once.
+    fn is_bad(&mut self, found: &FoundPolicy, judge: &Judge) -> anyhow::Result<bool> {
         let bytes = bytes_of(&found.policy);
         if let Some(known) = self.known.get(&bytes) {
             return Ok(*known);
         }
         self.bisected.runs += 1;
+        let is_bad = match judge {
+            Judge::Gate(asked) => self.is_refused(found, &asked.0, &asked.1)?,
+            Judge::Run(wanted) => shown(&wanted.0, &found.policy)? == Some(wanted.1),
+        };
+        self.known.insert(bytes, is_bad);
+        Ok(is_bad)
+    }
+
+    /// Whether the gate refuses it. What broke before is asked for first; only what no single run
+    /// tells takes the whole gate.
+    fn is_refused(
+        &self,
+        found: &FoundPolicy,
+        question: &VersionGate,
+        gated: &Gated,
+    ) -> anyhow::Result<bool> {
         let mut can_tell = false;
         let mut is_bad = false;
         for breach in &gated.breaches {
@@ -211,13 +283,12 @@ impl<'a> Search<'a> {
             can_tell |= repeats.is_some();
             is_bad |= repeats == Some(true);
         }
-        if !can_tell {
-            let whole = self.request.question(found.clone(), question.old.clone());
-            let gated = whole.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
-            is_bad = gated.passage == Passage::Refused;
+        if can_tell {
+            return Ok(is_bad);
         }
-        self.known.insert(bytes, is_bad);
-        Ok(is_bad)
+        let whole = self.request.question(found.clone(), question.old.clone());
+        let gated = whole.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
+        Ok(gated.passage == Passage::Refused)
     }
 
     /// The policy of a commit; `None` if its build fails.
