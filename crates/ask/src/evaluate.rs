@@ -20,7 +20,7 @@ mod taken;
 use std::num::NonZeroUsize;
 
 use explain::why::Finding;
-use model::Nanos;
+use model::{Advised, Nanos};
 use stats::compare::{Better, Measure};
 
 use crate::error::Error;
@@ -109,6 +109,8 @@ pub struct Breach {
     pub draws: [usize; 2],
     /// The facts, in one line.
     pub words: String,
+    /// What to do about it, if there is more to say than the limit's own advice.
+    pub advice: Option<String>,
     /// What `explain` says of the run.
     pub finding: Option<Finding>,
     /// The run, if it can be repeated under the tasks' own names.
@@ -168,9 +170,25 @@ impl Breach {
             load: None,
             draws: [0, 0],
             words,
+            advice: None,
             finding: None,
             case: None,
         }
+    }
+
+    /// As [`Breach::of`], in the words of an error.
+    #[must_use]
+    pub fn advised(limit: LimitKind, said: Advised) -> Self {
+        Self {
+            advice: said.advice,
+            ..Self::of(limit, said.what)
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn advice(&self) -> &str {
+        self.advice.as_deref().unwrap_or(self.limit.advice())
     }
 }
 

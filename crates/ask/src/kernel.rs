@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bpf::{
     Config, Image, Instance, InstanceError, LoadError, MissingFunction, Object, StructOpsProblem,
 };
-use model::{Kernel, MachineSpec, PolicySpec};
+use model::{Advised, Kernel, MachineSpec, PolicySpec};
+
+use crate::error::{UsageError, advised, of_run};
 
 /// The kernels that `check` speaks of: one of either kind of interface. `make kernels` asks all.
 pub const CHECKED: [Kernel; 2] = [Kernel::V6_18, Kernel::V7_2];
@@ -61,14 +63,43 @@ fn machine_of(kernel: Kernel) -> MachineSpec {
 /// Why `kernel` does not load the policy, or lacks a function that its callbacks can come to;
 /// `None`: it has all.
 #[must_use]
-pub fn unloadable(policy: &PolicySpec, kernel: Kernel) -> Option<String> {
+pub fn unloadable(policy: &PolicySpec, kernel: Kernel) -> Option<Advised> {
     match sim::image(policy, &machine_of(kernel)) {
-        Err(error) => Some(crate::error::words(&crate::error::of_run(error))),
+        Err(error) => Some(advised(&of_run(error))),
+        Ok(image) if image.struct_ops.is_empty() => Some(Advised::new(
+            "no policy, since it has no table of callbacks",
+            "write one with SCX_OPS_DEFINE or POLICY",
+        )),
         Ok(image) => {
             let reached = image.reached();
             let first = *reached.poisons.first()?;
-            Some(image.poisons.get(first).cloned().unwrap_or_default())
+            let what = image.poisons.get(first).cloned().unwrap_or_default();
+            Some(Advised { what, advice: None })
         }
+    }
+}
+
+/// Whether a program was stopped with `message` because `kernel` lacks what it called or read.
+#[must_use]
+pub fn lacks(policy: &PolicySpec, kernel: Kernel, message: &str) -> bool {
+    let Ok(image) = sim::image(policy, &machine_of(kernel)) else {
+        return false;
+    };
+    image.poisons.iter().any(|it| it == message)
+        || image.imports.iter().any(|it| {
+            // What `bpf::Stop::Poison` says of a function without a host.
+            message == format!("function `{}` is not simulated", it.name)
+        })
+}
+
+/// Refuses settings that no kernel takes: an unknown knob, or a value out of its range.
+///
+/// # Errors
+/// What is wrong with the setting.
+pub fn check_settings(policy: &PolicySpec) -> anyhow::Result<()> {
+    match sim::image(policy, &machine_of(Kernel::default())).map_err(of_run) {
+        Err(error) if error.is::<UsageError>() => Err(error),
+        _ => Ok(()),
     }
 }
 

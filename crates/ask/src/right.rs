@@ -2,8 +2,11 @@
 
 use bpf::Object;
 use explain::why::{CgroupWeights, Observer, Right};
-use model::{Advised, PolicySpec};
+use model::{Advice as _, Advised, PolicySpec};
 use workload::RunSpec;
+
+use crate::note::Topic;
+use crate::services::Services;
 
 /// The section of an object that names its right, as `license` names its licence. A loader passes
 /// over it: it is no map and no program.
@@ -29,6 +32,21 @@ pub fn parse(text: &str) -> Result<Right, Advised> {
 pub fn declared(policy: &PolicySpec) -> Option<Right> {
     let object = Object::parse(&policy.object).ok()?;
     Right::of_word(object.text(SECTION)?.trim())
+}
+
+/// Says of a policy whose object declares a word that is no right that it counts for nothing.
+pub fn say_misspelt(services: &Services<'_>, policy: &PolicySpec) {
+    let Ok(object) = Object::parse(&policy.object) else {
+        return;
+    };
+    let word = object.text(SECTION).unwrap_or_default();
+    let word = word.trim();
+    if !word.is_empty()
+        && let Err(wrong) = parse(word)
+    {
+        let text = format!("{} declares no right: {}", policy.name, wrong.in_full());
+        services.note(Topic::Run, text);
+    }
 }
 
 /// An observer of the run of `spec` that judges shares by `right`, or by what the policy declares.

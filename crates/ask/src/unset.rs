@@ -6,6 +6,7 @@ use model::{MachineSpec, PolicySpec};
 use workload::RunSpec;
 
 use crate::note::Topic;
+use crate::right;
 use crate::services::Services;
 
 /// Words in the names of variables for which 0 is no answer: numbers of something that a machine
@@ -28,6 +29,7 @@ pub fn say_of(services: &Services<'_>, policy: &PolicySpec, machine: &MachineSpe
     if policy.program.is_some() {
         return;
     }
+    right::say_misspelt(services, policy);
     // Whatever is wrong with the object, the run says so.
     let Ok(image) = sim::image(policy, machine) else {
         return;

@@ -6,8 +6,9 @@
 use std::io::{self, Write};
 
 use ask::AnswerKind;
+use ask::evaluate::limits::LimitKind;
 use ask::evaluate::score::SearchScore;
-use ask::evaluate::{self, Breach, Evaluation, GoalMetric, percent};
+use ask::evaluate::{self, Breach, Evaluation, GoalMetric, Stage, percent};
 use explain::why::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,6 +20,8 @@ use crate::table::{Table, write_paragraph};
 /// The status of a candidate that broke a limit, and of one that did not.
 const REFUSED: &str = "refused";
 const SCORED: &str = "scored";
+/// The last stage of who was asked by the gate.
+const PASSED: &str = Stage::Gate.word();
 
 /// A candidate in a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,7 +191,7 @@ impl CandidateDocument {
             },
             stage: evaluation.stage.word().to_owned(),
             combined_score: evaluation.combined(),
-            interval: scored.map_or([None, None], |it| ends(it.score)),
+            interval: scored.map_or([None, None], |it| ends(it.combined_bounds())),
             worst_load: worst.map(|it| it.load.clone()),
             loads,
             metrics: evaluation.metrics.iter().map(metric).collect(),
@@ -281,10 +284,23 @@ impl LimitDocument {
             load: breach.load.clone(),
             runs: breach.draws,
             words: breach.words.clone(),
-            advice: breach.limit.advice().to_owned(),
+            advice: breach.advice().to_owned(),
             finding: breach.finding.as_ref().map(finding),
             capsule,
         }
+    }
+
+    /// The command that shows the run: `explain` where it says more than the figures do.
+    fn again(&self) -> Option<String> {
+        let capsule = self.capsule.as_ref()?;
+        let is = |kind: LimitKind| self.limit == kind.word();
+        Some(if is(LimitKind::Ejected) || is(LimitKind::Fault) {
+            format!("runslice explain {capsule}")
+        } else if is(LimitKind::Starvation) {
+            format!("runslice explain {capsule} --worst 1")
+        } else {
+            format!("runslice sim {capsule}")
+        })
     }
 
     /// For people.
@@ -297,8 +313,8 @@ impl LimitDocument {
             0 => String::new(),
             all => format!(" (in {broken} of {all} runs)"),
         };
-        let capsule = self.capsule.as_ref();
-        let capsule = capsule.map(|it| format!(" `runslice explain {it}` shows it."));
+        let capsule = self.again();
+        let capsule = capsule.map(|it| format!(" `{it}` shows it."));
         let capsule = capsule.unwrap_or_default();
         format!(
             "`{}`{load}{runs}: {words}.{capsule} {}",
@@ -383,6 +399,15 @@ pub fn text(
         for limit in &candidate.limits {
             say(&format!("{} breaks {}", candidate.candidate, limit.line()))?;
         }
+    }
+    for candidate in candidates
+        .iter()
+        .filter(|it| it.stage == PASSED && !it.is_refused())
+    {
+        say(&format!(
+            "{}: no limit is broken in the gate's draws, which are held out.",
+            candidate.candidate
+        ))?;
     }
     let baseline = &frame.baseline;
     say(&format!(

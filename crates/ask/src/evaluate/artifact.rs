@@ -44,7 +44,7 @@ fn broken(breach: &Breach) -> String {
         0 => String::new(),
         all => format!(" in {broken} of {all} runs"),
     };
-    let (words, advice) = (breach.words.trim_end(), breach.limit.advice());
+    let (words, advice) = (breach.words.trim_end(), breach.advice());
     format!("\nLimit `{limit}`{load}{draws}: {words}\n{advice}\n")
 }
 
@@ -122,6 +122,7 @@ mod tests {
                 load: None,
                 draws: [0, 0],
                 words: words.to_owned(),
+                advice: None,
                 finding: None,
                 case: None,
             }],

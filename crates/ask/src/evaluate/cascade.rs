@@ -14,7 +14,7 @@ use super::figures;
 use super::limits::{self, LimitKind, beyond};
 use super::score::{self, SearchScore};
 use super::spec::{Spec, WeightedGoal};
-use super::taken::{Pair, Taken, Taking};
+use super::taken::{Pair, Taken, Taking, options};
 use super::{Breach, Cost, Evaluation, Stage};
 use crate::error::{BadSource, UsageError};
 use crate::goal::Goal;
@@ -30,6 +30,9 @@ const SHORT_RUNS: usize = 10;
 /// Probes among them.
 const SHORT_PROBES: usize = 2;
 const SHORT: Nanos = Nanos::from_millis(1_000);
+/// Short runs that are made before it is asked whether one has broken a limit: most of those who
+/// break one do so at once.
+const SHORT_ROUND: usize = 2;
 
 /// The runs of the baseline and of shipped policies, by policy, stage and draw.
 type Known = BTreeMap<(Option<String>, Stage, usize), Arc<Taken>>;
@@ -117,13 +120,11 @@ impl<'a> Evaluator<'a> {
                 duration: Some(self.spec.length(load)),
             };
             let run = case.spec(self.services)?;
-            let (outcome, _) = Runner::new(&run, self.services).measure()?;
+            let options = options(self.spec);
+            let runner = Runner::new(&run, self.services).with_options(options);
+            let (outcome, _) = runner.measure()?;
             if let Some(ejection) = outcome.ejection() {
-                let name = &load.name;
-                return Err(anyhow!(Advised::new(
-                    format!("the baseline fails under {name}: {ejection}"),
-                    "name another `baseline`"
-                )));
+                return Err(baseline_fails(&load.name, &ejection));
             }
             let report = outcome.report.clone();
             let mut goals = Vec::new();
@@ -171,7 +172,7 @@ impl<'a> Evaluator<'a> {
         match policy::open(self.services, word) {
             Ok(found) => Ok(Opened::Found(found)),
             Err(error) if error.is::<BadSource>() => {
-                let breach = Breach::of(LimitKind::Compiles, crate::error::words(&error));
+                let breach = Breach::advised(LimitKind::Compiles, crate::error::advised(&error));
                 let refused = at_stage(word, Stage::Compile, vec![breach]);
                 Ok(Opened::Refused(Box::new(refused)))
             }
@@ -197,6 +198,7 @@ impl<'a> Evaluator<'a> {
             );
             return Err(UsageError::new(message).into());
         }
+        right::say_misspelt(self.services, policy);
         let object = blake3::hash(&policy.object).to_hex().to_string();
         let mut evaluation = Evaluation {
             object: Some(object),
@@ -245,11 +247,9 @@ impl<'a> Evaluator<'a> {
             }
         }
         let lacks = kernels.into_iter().filter_map(|kernel| {
-            let words = kernel::unloadable(policy, kernel)?;
-            Some(Breach::of(
-                LimitKind::Loads,
-                format!("kernel {}: {words}", kernel.name()),
-            ))
+            let lack = kernel::unloadable(policy, kernel)?;
+            let at = format!("kernel {}", kernel.name());
+            Some(Breach::advised(LimitKind::Loads, lack.at(at)))
         });
         lacks.collect()
     }
@@ -317,18 +317,52 @@ impl<'a> Evaluator<'a> {
         stage: Stage,
         drawn: &[Draw],
     ) -> anyhow::Result<(Vec<Pair>, Vec<Breach>)> {
-        let numbers: Vec<usize> = (0..drawn.len()).collect();
-        let made = self.services.map(&numbers, self.jobs, "runs", |at| {
-            let draw = &drawn[*at];
-            let base = self.base(None, stage, (*at, draw))?;
-            let goals = self.goals_of(draw);
-            let taken = course
-                .taking
-                .take_of_candidate(draw, course.policy, &goals)?;
-            Ok(Pair { base, taken })
-        })?;
+        let mut made: Vec<Pair> = Vec::new();
         let mut broken: BTreeMap<LimitKind, Breach> = BTreeMap::new();
-        for (at, pair) in made.iter().enumerate() {
+        let round = if stage == Stage::Short {
+            SHORT_ROUND
+        } else {
+            drawn.len()
+        };
+        while made.len() < drawn.len() && broken.is_empty() {
+            let numbers: Vec<usize> = (made.len()..drawn.len()).take(round).collect();
+            let pairs = self.services.map(&numbers, self.jobs, "runs", |at| {
+                self.pair(course, stage, (*at, &drawn[*at]))
+            })?;
+            self.judge(course, stage, (drawn, made.len(), &pairs), &mut broken)?;
+            made.extend(pairs);
+        }
+        let all = made.len();
+        for breach in broken.values_mut() {
+            breach.draws[1] = all;
+        }
+        Ok((made, broken.into_values().collect()))
+    }
+
+    /// The runs of the baseline and of the candidate in a draw.
+    fn pair(
+        &self,
+        course: &Course<'_>,
+        stage: Stage,
+        (at, draw): (usize, &Draw),
+    ) -> anyhow::Result<Pair> {
+        let base = self.base(None, stage, (at, draw))?;
+        let goals = self.goals_of(draw);
+        let taking = &course.taking;
+        let taken = taking.take_of_candidate(draw, course.policy, &goals)?;
+        Ok(Pair { base, taken })
+    }
+
+    /// Adds what `pairs` break, which are of the draws from the number `first` on.
+    fn judge(
+        &self,
+        course: &mut Course<'_>,
+        stage: Stage,
+        (drawn, first, pairs): (&[Draw], usize, &[Pair]),
+        broken: &mut BTreeMap<LimitKind, Breach>,
+    ) -> anyhow::Result<()> {
+        for (at, pair) in pairs.iter().enumerate() {
+            let at = first + at;
             course.cost.runs += 1;
             course.cost.simulated += pair.taken.simulated;
             course.cost.instructions += pair.taken.instructions;
@@ -341,19 +375,19 @@ impl<'a> Evaluator<'a> {
                 if self.is_excused(course, kind, (stage, at, &drawn[at]), &pair.taken)? {
                     continue;
                 }
-                let finding = pair.taken.finding.clone();
-                let mut made = Breach {
+                let finding = pair.taken.finding_of(kind);
+                let mut breach = Breach {
                     load: Some(drawn[at].name.clone()),
-                    draws: [1, drawn.len()],
-                    finding,
+                    draws: [1, 0],
+                    finding: finding.cloned(),
                     ..Breach::of(kind, words)
                 };
-                if self.is_sure(course, &drawn[at], &mut made)? {
-                    broken.insert(kind, made);
+                if self.is_sure(course, &drawn[at], &mut breach)? {
+                    broken.insert(kind, breach);
                 }
             }
         }
-        Ok((made, broken.into_values().collect()))
+        Ok(())
     }
 
     /// Whether a shipped policy of the same right comes to the same in this draw.
@@ -429,6 +463,13 @@ impl<'a> Evaluator<'a> {
         known().insert(key, Arc::clone(&taken));
         Ok(taken)
     }
+}
+
+fn baseline_fails(load: &str, ejection: &str) -> anyhow::Error {
+    anyhow!(Advised::new(
+        format!("the baseline fails under {load}: {ejection}"),
+        "name another `baseline`, or raise `instructions` of `[budget]`"
+    ))
 }
 
 /// Two probes as they are, and the first draws of each load in turn, shorter.

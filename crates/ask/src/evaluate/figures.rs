@@ -81,6 +81,7 @@ pub fn broken(
         let mut of_load = drawn.iter().filter(|it| it.name == load.load);
         broken.push(Breach {
             load: Some(load.load.clone()),
+            draws: its.map_or([0, 0], score::worse_draws),
             case: worst
                 .and_then(|at| of_load.nth(at))
                 .map(|it| it.case_of(policy)),

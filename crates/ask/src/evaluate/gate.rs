@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use explain::why::Finding;
-use model::{Kernel, PolicySpec};
+use model::{Advised, Kernel, PolicySpec};
 
 use super::draw::{Draw, Secret};
 use super::limits::{LimitKind, beyond, judged_by};
@@ -13,7 +13,7 @@ use super::score::WORSE;
 use super::spec::Spec;
 use super::taken::Taking;
 use super::{Breach, Evaluation, Evaluator};
-use crate::error::Error;
+use crate::error::{Error, UsageError};
 use crate::hunt::{Hunt, Range};
 use crate::policy::FoundPolicy;
 use crate::services::Services;
@@ -93,7 +93,16 @@ impl VersionGate {
     }
 
     fn gated(&self, services: &Services<'_>) -> anyhow::Result<Gated> {
+        for version in [&self.old.policy, &self.new.policy] {
+            kernel::check_settings(version)?;
+        }
         let kernels = Range::kernels_of(&self.old.policy);
+        if kernels.is_empty() {
+            let why = kernel::unloadable(&self.old.policy, Kernel::default());
+            let why = why.unwrap_or_else(|| Advised::new("no kernel runs it", "name another"));
+            let old = format!("the old version, {}", self.old.policy.name);
+            return Err(UsageError::new(why.at(old)).into());
+        }
         let mut gated = Gated {
             passage: Passage::Refused,
             breaches: self.unloadable(&kernels),
@@ -127,13 +136,12 @@ impl VersionGate {
         let loads = Range::kernels_of(&self.new.policy);
         let lost = kernels.iter().filter(|it| !loads.contains(it));
         let lost = lost.map(|it| {
-            let lacks = kernel::elsewhere(&self.new.policy.object, *it);
-            let lacks = lacks.map(|it| format!(": {it}")).unwrap_or_default();
-            let words = format!(
-                "kernel {} loads the old version and not this one{lacks}",
-                it.name()
-            );
-            Breach::of(LimitKind::Loads, words)
+            let name = it.name();
+            let words = format!("kernel {name} loads the old version and not this one");
+            match kernel::unloadable(&self.new.policy, *it) {
+                Some(lack) => Breach::advised(LimitKind::Loads, lack.at(words)),
+                None => Breach::of(LimitKind::Loads, words),
+            }
         });
         lost.collect()
     }

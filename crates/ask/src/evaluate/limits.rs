@@ -247,6 +247,7 @@ mod tests {
             goals: Vec::new(),
             ejection: None,
             finding: None,
+            seen: None,
             idle: 0.001,
             groups: groups.iter().map(group).collect::<BTreeMap<_, _>>(),
             instructions: 0,

@@ -56,8 +56,16 @@ impl SearchScore {
     /// by being bad at one load gains nothing.
     #[must_use]
     pub fn combined(&self) -> f64 {
+        self.combined_bounds()[0]
+    }
+
+    /// The same with the ends of the interval, which is that of the load where that is the score.
+    #[must_use]
+    pub fn combined_bounds(&self) -> [f64; 3] {
         let worse = self.loads.iter().filter(|it| it.is_worse);
-        worse.map(|it| it.score[0]).fold(self.score[0], f64::min)
+        let all = worse.map(|it| it.score).chain([self.score]);
+        all.min_by(|a, b| a[0].total_cmp(&b[0]))
+            .unwrap_or(self.score)
     }
 }
 
@@ -160,6 +168,15 @@ pub fn score(loads: &[LoadFigures], settings: &Settings) -> SearchScore {
         p,
         loads: loads.collect(),
     }
+}
+
+/// In how many draws of a load the candidate is worse by more than [`WORSE`], and of how many.
+#[must_use]
+pub fn worse_draws(load: &LoadFigures) -> [usize; 2] {
+    let gains = series(load);
+    let is_worse = |gain: &&f64| **gain < -libm::log1p(WORSE);
+    let worse = gains.iter().flatten().filter(is_worse).count();
+    [worse, gains.iter().flatten().count()]
 }
 
 /// The number of the draw in which a load is worst.

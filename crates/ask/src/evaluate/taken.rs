@@ -10,6 +10,7 @@ use traces::Tee;
 use workload::Group;
 
 use super::draw::{Disguised, Draw};
+use super::limits::LimitKind;
 use super::spec::Spec;
 use crate::error::Cancelled;
 use crate::goal::{Goal, family};
@@ -27,6 +28,8 @@ pub struct Taken {
     pub ejection: Option<String>,
     /// What is wrong with the run, if anything is.
     pub finding: Option<Finding>,
+    /// What was found first, also if it breaks no right that the policy declares.
+    pub seen: Option<Finding>,
     /// The part of all CPU time that idled beside waiting tasks.
     pub idle: f64,
     /// By the groups' own names, without their numbers.
@@ -49,6 +52,18 @@ pub struct GroupTaken {
     /// CPU time of each of its tasks, if none ever slept and all could run anywhere with one
     /// weight; zero otherwise.
     pub hungry: Nanos,
+}
+
+impl Taken {
+    /// What `explain` says of a run that breaks a limit of this kind. A task that starves is told
+    /// of whatever the policy has promised.
+    #[must_use]
+    pub fn finding_of(&self, kind: LimitKind) -> Option<&Finding> {
+        match kind {
+            LimitKind::Starvation | LimitKind::Share => self.seen.as_ref(),
+            _ => self.finding.as_ref(),
+        }
+    }
 }
 
 /// The baseline's run and the candidate's.
@@ -140,10 +155,12 @@ impl Taking<'_> {
             let value = value.or_else(|| goal.end(&work, &groups));
             value.filter(|_| !goal.grows(&report))
         };
+        let seen = observer.finding();
         Ok(Taken {
             goals: goals.iter().map(value).collect(),
             ejection: ejection(&policy.name, &summary.exit),
-            finding: observer.finding().filter(is_counted),
+            finding: seen.clone().filter(is_counted),
+            seen,
             idle: observer.measured().map_or(0.0, |it| it.idle_share()),
             groups: groups_of(&report, draw, &groups),
             instructions: summary.instructions,
@@ -169,6 +186,7 @@ impl Taking<'_> {
             goals: vec![None; goals.len()],
             ejection: Some(crate::error::words(&error)),
             finding: None,
+            seen: None,
             idle: 0.0,
             groups: BTreeMap::new(),
             instructions: 0,
@@ -178,10 +196,15 @@ impl Taking<'_> {
 
     /// How runs are computed.
     pub fn options(&self) -> sim::Options {
-        sim::Options {
-            total_budget: Some(self.spec.instructions),
-            ..sim::Options::default()
-        }
+        options(self.spec)
+    }
+}
+
+/// How runs are computed that `spec` asks for.
+pub fn options(spec: &Spec) -> sim::Options {
+    sim::Options {
+        total_budget: Some(spec.instructions),
+        ..sim::Options::default()
     }
 }
 

@@ -256,7 +256,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let starved = starved | fails(request, &specs)?;
     say_large(request, &specs, &results)?;
     let ejected = report_ejections(request, format, &results);
-    for spec in specs.iter().filter(|spec| was_ejected(spec, &results)) {
+    for spec in specs.iter().filter(|spec| lacked_something(spec, &results)) {
         if let Some(words) = kernel::elsewhere(&spec.policy.object, spec.machine.kernel) {
             say("runslice", &format!("{}: {words}", spec.policy.name));
         }
@@ -519,11 +519,14 @@ fn report_ejections(request: &Sim, format: Format, results: &Results) -> Status 
     status
 }
 
-/// Whether the policy of `spec` was ejected in one of its runs.
-fn was_ejected(spec: &RunSpec, results: &Results) -> bool {
+/// Whether one of the runs of `spec` ended because its kernel lacks something.
+fn lacked_something(spec: &RunSpec, results: &Results) -> bool {
     let outcomes = results.outcomes.iter();
     let mut its = outcomes.filter(|it| it.policy == spec.policy.name);
-    its.any(|it| it.ejection().is_some())
+    its.any(|it| {
+        let exit = &it.summary.exit;
+        exit.fault.is_some() && kernel::lacks(&spec.policy, spec.machine.kernel, &exit.message)
+    })
 }
 
 /// Many runs of each policy, policy by policy.
