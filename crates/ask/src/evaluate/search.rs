@@ -77,7 +77,12 @@ impl Ledger {
             self.gate_answered = Some(self.evaluations);
         }
         let Some(nominee) = nominee else { return };
-        match self.best.iter_mut().find(|it| it.id == nominee.id) {
+        // Who comes to the very same in the same draws does the same, and would take a place.
+        let is_twin = |it: &&mut Nominee| {
+            it.id == nominee.id || (it.epoch == nominee.epoch && it.score == nominee.score)
+        };
+        match self.best.iter_mut().find(is_twin) {
+            Some(known) if known.id != nominee.id => {}
             Some(known) => *known = nominee,
             None => self.best.push(nominee),
         }
@@ -125,6 +130,17 @@ mod tests {
         ledger.evaluated(Some(nominee("a", 0.1, 0)), false);
         ledger.evaluated(None, false);
         assert_eq!((ledger.best.len(), ledger.evaluations), (1, 3));
+    }
+
+    #[test]
+    fn twins_take_one_place() {
+        let mut ledger = Ledger::default();
+        for id in ["a", "b", "c", "d", "e", "f"] {
+            ledger.evaluated(Some(nominee(id, 0.5, 0)), false);
+        }
+        ledger.evaluated(Some(nominee("other", 0.4, 0)), false);
+        let kept: Vec<_> = ledger.best.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(kept, ["a", "other"]);
     }
 
     #[test]

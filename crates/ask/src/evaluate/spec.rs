@@ -210,7 +210,7 @@ impl Spec {
     /// # Errors
     /// What is wrong, with the file's name, line and column.
     pub fn read(services: &Services<'_>, path: &Path) -> anyhow::Result<Self> {
-        let text = input::text(services, path, input::WRITTEN)?;
+        let text = plain(&input::text(services, path, input::WRITTEN)?);
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::of_text(services, &input::shown(path), folder, text)
     }
@@ -247,6 +247,13 @@ impl Spec {
         let usual = if load.ends_by_clock { DURATION } else { WORK };
         self.duration.unwrap_or(usual)
     }
+}
+
+/// The text as every editor means it: without a mark of its encoding, and with one kind of line
+/// ends. Without a key the draws come from it.
+fn plain(text: &str) -> String {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    text.replace("\r\n", "\n")
 }
 
 struct Reader<'a> {
@@ -415,11 +422,30 @@ impl Reader<'_> {
             cpus @ 1..=crate::machine::CPUS_MAX => Ok(*cpus),
             _ => Err(self.wrong(it, "a machine has 1 to 1024 CPUs")),
         });
+        self.each_once(&draft.cpus)?;
+        self.each_once(&draft.hz)?;
+        self.each_once(&draft.kernel)?;
         Ok(Machines {
             cpus: cpus.collect::<anyhow::Result<_>>()?,
             hz: hz.collect::<anyhow::Result<_>>()?,
             kernels: kernels.collect::<anyhow::Result<_>>()?,
         })
+    }
+
+    /// One that stands twice would be drawn twice as often.
+    fn each_once<T: PartialEq + std::fmt::Display>(
+        &self,
+        list: &[Spanned<T>],
+    ) -> anyhow::Result<()> {
+        for (at, it) in list.iter().enumerate() {
+            if list[..at]
+                .iter()
+                .any(|before| before.get_ref() == it.get_ref())
+            {
+                return Err(self.wrong(it, format!("{} stands twice", it.get_ref())));
+            }
+        }
+        Ok(())
     }
 
     fn limits(&self, draft: &LimitsDraft) -> anyhow::Result<Limits> {

@@ -124,11 +124,22 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Whether the descriptor is open for reading. The way through `/proc` opens a pipe's other end.
+fn is_readable(number: u32) -> bool {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}"));
+    let info = info.unwrap_or_default();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|it| u32::from_str_radix(it.trim(), 8).ok());
+    // `O_ACCMODE` is 3, `O_WRONLY` 1 (open(2)).
+    flags.is_some_and(|flags| flags & 3 != 1)
+}
+
 /// Reads the key. A line's end is none of it.
 fn read_key(number: u32) -> anyhow::Result<Vec<u8>> {
     let path = format!("/proc/self/fd/{number}");
     let mut key = Vec::new();
-    let file = File::open(&path).map_err(|_| {
+    let file = File::open(&path).ok().filter(|_| is_readable(number));
+    let file = file.ok_or_else(|| {
         UsageError::new(Advised::new(
             format!("`--secret {number}`: no such file descriptor is open for reading"),
             format!("open it, as in: runslice evaluate ... --secret {number} {number}< key"),
@@ -353,7 +364,7 @@ fn one(
         say("evaluate", &text);
     }
     let evaluation = evaluator.evaluate(word, &found, has_gate)?;
-    let capsules = kept.capsules(&id, &evaluation)?;
+    let capsules = kept.capsules((&id, epoch), &evaluation)?;
     let document = CandidateDocument::of(&evaluation, epoch, &capsules);
     kept.put(&answer(has_gate), &document)?;
     let nominee = Nominee {

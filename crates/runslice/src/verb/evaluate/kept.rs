@@ -193,11 +193,12 @@ impl Kept {
     /// When the folder takes no file.
     pub fn capsules(
         &self,
-        id: &str,
+        (id, epoch): (&str, u64),
         evaluation: &Evaluation,
     ) -> anyhow::Result<Vec<Option<String>>> {
+        // Another epoch has other draws: the answers of both stay true.
         store::keep_breaches(&self.folder, &evaluation.breaches, |_, limit| {
-            format!("{limit}-{}.bundle", &id[..12])
+            format!("{limit}-{}-{epoch}.bundle", &id[..12])
         })
     }
 }
