@@ -61,6 +61,8 @@ struct Search<'a> {
     copies: OwnFolder,
     /// Whether objects of these bytes are refused.
     known: HashMap<Vec<u8>, bool>,
+    /// What the last build that failed has said.
+    said: String,
     bisected: Bisected,
 }
 
@@ -146,6 +148,7 @@ impl<'a> Search<'a> {
             commits,
             copies: OwnFolder::new().context("no folder for the commits")?,
             known: HashMap::new(),
+            said: String::new(),
             bisected: Bisected::default(),
         })
     }
@@ -153,12 +156,12 @@ impl<'a> Search<'a> {
     fn bisect(&mut self) -> anyhow::Result<Bisected> {
         let good = self.good.clone();
         let Some(old) = self.built(&good)? else {
-            return Err(unbuilt(&good));
+            return Err(self.unbuilt(&good));
         };
         let last = self.commits.len() - 1;
         let bad = self.commits[last].clone();
         let Some(new) = self.built(&bad)? else {
-            return Err(unbuilt(&bad));
+            return Err(self.unbuilt(&bad));
         };
         let judge = match &self.request.by {
             Some(file) => self.by_run(file, &old.policy, &new.policy)?,
@@ -326,8 +329,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether the build command ends well in `copy`.
-    fn builds(&self, copy: &Path) -> anyhow::Result<bool> {
+    /// Runs the build command in `copy`, and keeps what it said last if it fails.
+    fn builds(&mut self, copy: &Path) -> anyhow::Result<bool> {
         let Some((program, words)) = self.request.build.split_first() else {
             return Ok(true);
         };
@@ -337,8 +340,35 @@ impl<'a> Search<'a> {
             let message = format!("cannot run {program}: {error}");
             UsageError::new(Advised::new(message, "name the build command behind `--`"))
         })?;
+        if !output.status.success() {
+            self.said = last_lines(&[output.stdout, output.stderr].concat());
+        }
         Ok(output.status.success())
     }
+
+    fn unbuilt(&self, commit: &str) -> anyhow::Error {
+        let mut message = format!("{commit}: the build fails, or gives no policy");
+        if !self.said.is_empty() {
+            message += &format!(". It said:\n{}", self.said);
+        }
+        UsageError::new(Advised::new(message, "give commits that can be built")).into()
+    }
+}
+
+/// The last lines of what a build printed, each cut at 200 characters.
+fn last_lines(printed: &[u8]) -> String {
+    const LINES: usize = 8;
+    let text = String::from_utf8_lossy(printed);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let shown = last.iter().map(|line| {
+        let cut: String = line.chars().take(200).collect();
+        format!("  {}", model::plain::shown(&cut))
+    });
+    shown.collect::<Vec<_>>().join("\n")
 }
 
 /// The commit to try next: in the middle of those that may be the first bad one and can be built.
@@ -355,11 +385,6 @@ fn bytes_of(policy: &PolicySpec) -> Vec<u8> {
 
 fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
-}
-
-fn unbuilt(commit: &str) -> anyhow::Error {
-    let message = format!("{commit}: the build fails, or gives no policy");
-    UsageError::new(Advised::new(message, "give commits that can be built")).into()
 }
 
 #[cfg(test)]
