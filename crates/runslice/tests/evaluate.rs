@@ -205,6 +205,13 @@ fn what_is_wrong_is_told_with_what_to_do() {
     folder.write("empty.toml", "draws = 10\n");
     let goal = "[[goal]]\ngoal = \"p99 wait of nobody\"\n[[load]]\nload = \"desk\"\n";
     folder.write("goal.toml", goal);
+    folder.write("none.bpf.c", "int x;\n");
+    folder.write("poor.toml", &format!("{SPEC}[budget]\ninstructions = 1\n"));
+    let twice = "[machine]\nkernel = [\"6.18\", \"6.18\"]\n";
+    folder.write(
+        "twice.toml",
+        &format!("draws = 6\n[[load]]\nload = \"desk\"\n{twice}"),
+    );
     for (line, status, words) in [
         (
             "runslice evaluate e.toml nobody",
@@ -233,6 +240,31 @@ fn what_is_wrong_is_told_with_what_to_do() {
             "the key has 1 bytes",
         ),
         ("runslice evaluate e.toml --seal", 2, "--secret"),
+        (
+            "runslice evaluate poor.toml fifo mlfq",
+            1,
+            "the baseline fails under desk",
+        ),
+        (
+            "runslice evaluate twice.toml fifo",
+            2,
+            "twice.toml:5:18: 6.18 stands twice",
+        ),
+        (
+            "runslice gate fifo:slice_ns=5 --against fifo -w desk",
+            2,
+            "slice_ns",
+        ),
+        (
+            "runslice gate fifo --against fifo:nope=1 -w desk",
+            2,
+            "nope",
+        ),
+        (
+            "runslice gate fifo --against none.bpf.c -w desk",
+            2,
+            "the old version, none.bpf.c: no policy",
+        ),
         ("runslice gate fifo", 2, "--against"),
         (
             "runslice gate fifo --against nobody",
@@ -243,6 +275,13 @@ fn what_is_wrong_is_told_with_what_to_do() {
         let (_, said) = folder.said(line, status);
         assert!(said.contains(words), "{line}: {said}");
     }
+    // The way through /proc would open the other end of this pipe, and wait for ever.
+    let written = "runslice evaluate e.toml fifo --secret 1 2>said | cat; cat said >&2";
+    let (_, said) = folder.said(written, 0);
+    assert!(said.contains("no such file descriptor"), "{said}");
+    folder.said("runslice evaluate e.toml fifo", 0);
+    // A mark of the encoding and line ends of another system are the same text.
+    folder.write("e.toml", &format!("\u{feff}{}", SPEC.replace('\n', "\r\n")));
     folder.said("runslice evaluate e.toml fifo", 0);
     folder.write("e.toml", &SPEC.replace("draws = 6", "draws = 7"));
     let (_, said) = folder.said("runslice evaluate e.toml fifo", 2);

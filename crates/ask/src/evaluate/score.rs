@@ -281,6 +281,10 @@ mod tests {
         let worse: Vec<bool> = scored.loads.iter().map(|it| it.is_worse).collect();
         assert_eq!(worse, [false, true], "the second is shown worse");
         assert!(close(scored.combined(), -libm::log(1.5)), "{scored:?}");
+        let [score, low, high] = scored.combined_bounds();
+        assert!(low <= score && score <= high, "{scored:?}");
+        let wins = worse_draws(&loads[0]);
+        assert_eq!((wins, worse_draws(&loads[1])[0] > 10), ([0, 12], true));
         assert!(!shown_better(&[scored], &Settings::default())[0]);
     }
 
