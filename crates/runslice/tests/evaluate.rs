@@ -198,6 +198,68 @@ fn a_search_with_a_key_ends_with_sealed_draws_and_spends_the_key() {
     );
 }
 
+/// Lines, the status that they end with, and words that they say.
+const WRONG: &[(&str, i32, &str)] = &[
+    (
+        "runslice evaluate e.toml nobody",
+        2,
+        "no policy is called `nobody`",
+    ),
+    ("runslice evaluate no.toml fifo", 1, "cannot read no.toml"),
+    (
+        "runslice evaluate empty.toml fifo",
+        2,
+        "there is no `[[load]]`",
+    ),
+    (
+        "runslice evaluate goal.toml fifo",
+        2,
+        "this load has no group `nobody`",
+    ),
+    (
+        "runslice evaluate e.toml fifo --secret 9",
+        2,
+        "no such file descriptor",
+    ),
+    (
+        "runslice evaluate e.toml fifo --secret 3 3< short",
+        2,
+        "the key has 1 bytes",
+    ),
+    ("runslice evaluate e.toml --seal", 2, "--secret"),
+    (
+        "runslice evaluate poor.toml fifo mlfq",
+        1,
+        "the baseline fails under desk",
+    ),
+    (
+        "runslice evaluate twice.toml fifo",
+        2,
+        "twice.toml:5:18: 6.18 stands twice",
+    ),
+    (
+        "runslice gate fifo:slice_ns=5 --against fifo -w desk",
+        2,
+        "slice_ns",
+    ),
+    (
+        "runslice gate fifo --against fifo:nope=1 -w desk",
+        2,
+        "nope",
+    ),
+    (
+        "runslice gate fifo --against none.bpf.c -w desk",
+        2,
+        "the old version, none.bpf.c: no policy",
+    ),
+    ("runslice gate fifo", 2, "--against"),
+    (
+        "runslice gate fifo --against nobody",
+        2,
+        "no policy is called `nobody`",
+    ),
+];
+
 #[test]
 fn what_is_wrong_is_told_with_what_to_do() {
     let folder = Folder::new("wrong");
@@ -212,67 +274,8 @@ fn what_is_wrong_is_told_with_what_to_do() {
         "twice.toml",
         &format!("draws = 6\n[[load]]\nload = \"desk\"\n{twice}"),
     );
-    for (line, status, words) in [
-        (
-            "runslice evaluate e.toml nobody",
-            2,
-            "no policy is called `nobody`",
-        ),
-        ("runslice evaluate no.toml fifo", 1, "cannot read no.toml"),
-        (
-            "runslice evaluate empty.toml fifo",
-            2,
-            "there is no `[[load]]`",
-        ),
-        (
-            "runslice evaluate goal.toml fifo",
-            2,
-            "this load has no group `nobody`",
-        ),
-        (
-            "runslice evaluate e.toml fifo --secret 9",
-            2,
-            "no such file descriptor",
-        ),
-        (
-            "runslice evaluate e.toml fifo --secret 3 3< short",
-            2,
-            "the key has 1 bytes",
-        ),
-        ("runslice evaluate e.toml --seal", 2, "--secret"),
-        (
-            "runslice evaluate poor.toml fifo mlfq",
-            1,
-            "the baseline fails under desk",
-        ),
-        (
-            "runslice evaluate twice.toml fifo",
-            2,
-            "twice.toml:5:18: 6.18 stands twice",
-        ),
-        (
-            "runslice gate fifo:slice_ns=5 --against fifo -w desk",
-            2,
-            "slice_ns",
-        ),
-        (
-            "runslice gate fifo --against fifo:nope=1 -w desk",
-            2,
-            "nope",
-        ),
-        (
-            "runslice gate fifo --against none.bpf.c -w desk",
-            2,
-            "the old version, none.bpf.c: no policy",
-        ),
-        ("runslice gate fifo", 2, "--against"),
-        (
-            "runslice gate fifo --against nobody",
-            2,
-            "no policy is called `nobody`",
-        ),
-    ] {
-        let (_, said) = folder.said(line, status);
+    for (line, status, words) in WRONG {
+        let (_, said) = folder.said(line, *status);
         assert!(said.contains(words), "{line}: {said}");
     }
     // The way through /proc would open the other end of this pipe, and wait for ever.
