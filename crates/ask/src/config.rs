@@ -205,6 +205,7 @@ const OF_FUNCTIONS: &[(&str, &str)] = &[
 mod tests {
     use std::io::Write as _;
 
+    use bpf::MemberValue;
     use model::Kernel;
 
     use super::*;
@@ -246,18 +247,27 @@ mod tests {
     }
 
     #[test]
-    fn callbacks_of_cgroups_need_their_option_and_others_do_not() {
-        let options = |name: &str| {
-            let object = policies::find(name).unwrap().object;
-            let object = bpf::Object::parse(object).unwrap();
-            let image = crate::kernel::link(&object, Kernel::V6_18).unwrap();
-            needs(&image)
-                .into_iter()
-                .map(|it| it.option)
-                .collect::<Vec<_>>()
+    fn callbacks_programs_and_functions_need_their_options_and_no_others_do() {
+        let object = policies::find("fifo").unwrap().object;
+        let object = bpf::Object::parse(object).unwrap();
+        let mut image = crate::kernel::link(&object, Kernel::V6_18).unwrap();
+        let options = |image: &Image| {
+            let needs = needs(image).into_iter();
+            needs.map(|it| it.option).collect::<Vec<_>>()
         };
-        assert_eq!(options("fifo"), OF_SCHED_EXT);
-        let groups = options("cfs");
-        assert!(groups.contains(&"CONFIG_EXT_GROUP_SCHED"), "{groups:?}");
+        assert_eq!(options(&image), OF_SCHED_EXT);
+        let member = ("cgroup_init".to_owned(), MemberValue::Program(0));
+        image.struct_ops[0].members.push(member);
+        image.programs[0].section = "fentry.s/do_exit".to_owned();
+        image.imports[0].name = "scx_bpf_task_cgroup".to_owned();
+        let more = [
+            "CONFIG_EXT_GROUP_SCHED",
+            "CONFIG_FUNCTION_TRACER",
+            "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS",
+            "CONFIG_CGROUP_SCHED",
+        ];
+        assert_eq!(options(&image)[OF_SCHED_EXT.len()..], more);
+        image.programs[0].autoload = false;
+        assert!(!options(&image).contains(&"CONFIG_FUNCTION_TRACER"));
     }
 }
