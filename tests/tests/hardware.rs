@@ -222,17 +222,41 @@ fn a_bigger_cpu_never_lengthens_a_lone_task() {
 
 /// What a whole workload on a machine of the list comes to, under the test policy `speed`.
 fn at_speed(target: &str, tables: &str) -> (Collector, Summary) {
-    let text = format!("[workload]\nname = \"test\"\n{tables}");
-    let workload = Workload::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
     let run = Run {
         set: &[("speed_target", target)],
         ..Run::new("speed", "[task.t]\ndo = \"run(1ms)\"")
     };
+    under(run, tables)
+}
+
+/// What the policy of `run` makes of a whole workload.
+fn under(run: Run<'_>, tables: &str) -> (Collector, Summary) {
+    let text = format!("[workload]\nname = \"test\"\n{tables}");
+    let workload = Workload::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
     simulated(&RunSpec {
         machine: workload.machine.clone(),
         workload: Arc::new(workload),
         ..run.spec()
     })
+}
+
+/// From these clocks scx_lavd 1.1.4 sees how busy CPUs are: with clocks that stood still it set the
+/// lowest target for ever.
+#[test]
+fn programs_see_clocks_of_time_and_of_work_in_run_queues() {
+    let printed = |machine: &str| {
+        let run = Run::new("clocks", "[task.t]\ndo = \"run(1ms)\"");
+        let tables = format!("[machine]\n{machine}\n[task.A]\ncpus = \"0\"\n\
+             do = \"loop(2)[ run(3ms), sleep(5ms) ]\"\n");
+        under(run, &tables).1.printed
+    };
+    let turn = |time: u64, work: u64| {
+        format!("in: behind 0, now 1\nout: time {time}\nout: tasks {time}\nout: work {work}\n")
+    };
+    let of = |time, work| turn(time, work).repeat(2);
+    assert_eq!(printed("cpus = 2"), of(3_000_000, 3_000_000));
+    let small = "cpus = 2\ncapacity = [512, 1024]";
+    assert_eq!(printed(small), of(6_000_000, 3_000_000));
 }
 
 #[test]

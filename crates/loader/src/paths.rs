@@ -345,6 +345,11 @@ fn refresh(cx: &mut CallContext<'_>, name: &[u8]) {
         cx.state.work.add(2 * work::FILE + times.len() as u64);
         let _ = cx.state.tree.show_times(&times, cx.now());
     }
+    if has(b"scaling_cur_freq") {
+        let frequencies = cx.kernel.cpu_frequencies();
+        cx.state.work.add(frequencies.len() as u64 * work::FILE);
+        let _ = cx.state.tree.show_frequencies(&frequencies);
+    }
     if has(b"sched_ext") {
         cx.state.work.add(6 * work::FILE);
         let _ = cx.state.tree.show_sched_ext(&cx.kernel.sched_ext());

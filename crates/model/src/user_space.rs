@@ -296,6 +296,10 @@ pub trait ThreadKernel {
     /// How each CPU has spent its time so far: what /proc/stat tells.
     fn cpu_times(&self) -> Vec<CpuTimes>;
 
+    /// The frequency of each CPU now, kHz: what `scaling_cur_freq` tells. Empty if it never
+    /// changes.
+    fn cpu_frequencies(&self) -> Vec<u32>;
+
     /// What the files of `/sys/kernel/sched_ext` say: whether a policy is attached, its name, how
     /// often CPUs came or went.
     fn sched_ext(&self) -> SchedExt;

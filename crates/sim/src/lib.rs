@@ -61,6 +61,7 @@ mod prepare;
 mod profile;
 mod program;
 mod queue;
+mod rq_clock;
 mod rt;
 mod runs;
 mod sample;

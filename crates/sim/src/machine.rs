@@ -658,9 +658,10 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn switched(&mut self, cpu: CpuId, prev: Occupant, curr: Occupant) {
         let now = self.now;
-        self.mirror_curr(cpu);
         let cpu_state = &mut self.cpus[cpu];
         (cpu_state.executes, cpu_state.leaves) = (curr.id(), None);
+        self.mirror_curr(cpu);
+        let cpu_state = &mut self.cpus[cpu];
         if prev.id() == curr.id() {
             // Between the idle task and the stopper, which events do not tell apart.
             return;

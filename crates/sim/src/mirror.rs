@@ -20,6 +20,7 @@ use crate::idle::Idle;
 use crate::kernels::{KernelRules, rules_of};
 use crate::machine::{Machine, Vm};
 use crate::mask::{Mask, Masks};
+use crate::rq_clock::RqClock;
 use crate::task::Task;
 use crate::work::Birth;
 use cgroups::CgroupMirrors;
@@ -97,6 +98,8 @@ pub(crate) struct Mirror {
     report_map: Option<u32>,
     /// The task whose mirror shows what callbacks add to `migration_disabled`, and what it shows.
     pub guarded: Option<(TaskId, u16)>,
+    /// The clocks of run queues, by CPU, if programs can see them.
+    clocks: Vec<RqClock>,
     stale_tasks: Vec<TaskId>,
     stale_cpus: Vec<CpuId>,
     /// Whether there is anything to bring up to date: one test for all of it.
@@ -151,6 +154,7 @@ impl Mirror {
             masks: std::collections::BTreeMap::new(),
             report_map: None,
             guarded: None,
+            clocks: if seen.clocks { vec![RqClock::new(); cpus.into()] } else { Vec::new() },
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
             is_stale: false,
@@ -207,7 +211,32 @@ impl Mirror {
             memory.poke_u32(rq + at.rq_cpu, u32::from(cpu.0));
             memory.poke_u64(rq + at.rq_curr, idle);
             memory.poke_u64(rq + at.rq_idle, idle);
+            self.write_clocks(memory, cpu);
             self.write_bound(memory, idle, (cpu, cpus), &format!("swapper/{cpu}"));
+        }
+    }
+
+    /// Whether programs can see the clocks of run queues.
+    #[inline]
+    pub const fn shows_clocks(&self) -> bool {
+        self.seen.clocks
+    }
+
+    /// The clocks of a run queue, to be changed.
+    pub fn clock_mut(&mut self, cpu: CpuId) -> Option<&mut RqClock> {
+        let clock = self.clocks.get_mut(cpu.index())?;
+        self.stale_cpus.push(cpu);
+        self.is_stale = true;
+        Some(clock)
+    }
+
+    fn write_clocks(&self, memory: &mut Memory, cpu: CpuId) {
+        let Some(clock) = self.clocks.get(cpu.index()) else {
+            return;
+        };
+        let values = [clock.wall, clock.task, clock.pelt];
+        for (at, value) in self.layout.rq_clocks.into_iter().zip(values) {
+            memory.poke_u64(self.rqs[cpu] + at, value);
         }
     }
 

@@ -69,6 +69,7 @@ impl Machine {
     fn tick(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
         self.charge_tick(cpu);
         let held = self.take_own(vm, cpu);
+        self.update_rq_clock(cpu);
         match self.task(id).class {
             Class::Ext => self.tick_ext(vm, cpu, id),
             Class::Rt => self.tick_rt(cpu, id),

@@ -275,6 +275,10 @@ impl ThreadKernel for Overheard<'_> {
         self.kernel.run_time()
     }
 
+    fn cpu_frequencies(&self) -> Vec<u32> {
+        self.kernel.cpu_frequencies()
+    }
+
     fn cpu_times(&self) -> Vec<model::CpuTimes> {
         self.kernel.cpu_times()
     }

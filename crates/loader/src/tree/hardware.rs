@@ -1,8 +1,7 @@
 //! The files that tell programs how CPUs differ: capacities, frequencies, the energy model.
 //!
 //! Sources: `drivers/base/arch_topology.c`, `drivers/acpi/cppc_acpi.c`, `cpufreq.c` and
-//! `amd-pstate.c` of `drivers/cpufreq`, and `kernel/power/energy_model.c`, kernel 6.18. The present
-//! frequency is that of the begin of the run.
+//! `amd-pstate.c` of `drivers/cpufreq`, and `kernel/power/energy_model.c`, kernel 6.18.
 
 use std::io;
 
@@ -79,6 +78,16 @@ impl FolderTree {
             self.line(&file, all.join(" "))?;
         }
         Ok(())
+    }
+
+    /// Writes the frequency that each CPU has now, kHz.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn show_frequencies(&self, khz: &[u32]) -> io::Result<()> {
+        khz.iter().enumerate().try_for_each(|(cpu, khz)| {
+            self.line(&format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"), khz)
+        })
     }
 
     /// The kernel's energy model in debugfs, if there is one.

@@ -102,6 +102,9 @@ fn each_kind_of_computer_has_its_own_files() {
     assert_eq!(read(&arm, &format!("{model}/ps:2253000/power")), "599600\n");
     assert!(read(&arm, "proc/mounts").contains("debugfs /sys/kernel/debug"));
     // O10: without SMT these would be little, and programs before scx 2137 do not find them so.
+    arm.show_frequencies(&[300_000, 300_000]).unwrap();
+    let now = |cpu| of_cpu(&arm, cpu, "cpufreq/scaling_cur_freq");
+    assert_eq!((now(1).as_deref(), now(5).as_deref()), (Some("300000"), Some("2253000")));
     let intel = of_hardware("i7-13700h");
     assert_eq!(of_cpu(&intel, 12, "cpu_capacity"), None);
     assert_eq!(of_cpu(&intel, 12, "cpufreq/cpuinfo_max_freq").as_deref(), Some("3700000"));

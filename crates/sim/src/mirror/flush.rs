@@ -103,22 +103,30 @@ impl Machine {
             None => self.mirror.idle_tasks[cpu],
         };
         memory.poke_u64(self.mirror.rqs[cpu] + self.mirror.layout.rq_curr, curr);
+        self.mirror.write_clocks(memory, cpu);
     }
 
-    /// Before a callback: only the task that executes it cannot migrate because of that, and its
-    /// mirror says so.
+    /// Before a callback: the clocks of the run queue that is locked go on. Only the task that
+    /// executes it cannot migrate because of that, and its mirror says so.
     ///
     /// Between callbacks no program can look, so the mirror goes on saying so until another
     /// callback is executed by somebody else.
     #[inline]
     pub(crate) fn show_guard(&mut self, vm: &mut Vm) {
-        if self.mirror.seen.migration_disabled {
+        let seen = &self.mirror.seen;
+        if seen.migration_disabled | seen.clocks {
             self.show_guard_to_readers(vm);
         }
     }
 
     #[inline(never)]
     fn show_guard_to_readers(&mut self, vm: &mut Vm) {
+        if let Some(locked) = self.turn.contexts.innermost().locked.cpu() {
+            self.update_rq_clock(locked);
+        }
+        if !self.mirror.seen.migration_disabled {
+            return;
+        }
         let executes = self.cpus[self.turn.exec].executes;
         let is_guarded = self.turn.contexts.innermost().guards && executes != TaskId::NONE;
         // What is added to the own count of who executes, and nobody else.
@@ -169,6 +177,7 @@ impl Machine {
             self.mirror.stale_cpus.push(cpu);
             self.mirror.is_stale = true;
         }
+        self.update_rq_clock(cpu);
     }
 
     /// Asks the processor for what the turns of those tasks and CPUs need whose events come soon.

@@ -64,6 +64,8 @@ pub(super) struct Layout {
     pub rq_cpu: u64,
     pub rq_curr: u64,
     pub rq_idle: u64,
+    /// `clock`, `clock_task`, `clock_pelt`.
+    pub rq_clocks: [u64; 3],
 }
 
 impl Layout {
@@ -107,6 +109,7 @@ impl Layout {
             rq_cpu: at("rq", "cpu")?,
             rq_curr: at("rq", "curr")?,
             rq_idle: at("rq", "idle")?,
+            rq_clocks: [at("rq", "clock")?, at("rq", "clock_task")?, at("rq", "clock_pelt")?],
         })
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Seen {
     pub migration_disabled: bool,
     /// Whether programs read the running task from a run queue.
     pub curr: bool,
+    /// Whether they read the clocks of run queues.
+    pub clocks: bool,
 }
 
 impl Seen {
@@ -41,6 +43,7 @@ impl Seen {
             parts,
             migration_disabled: task("migration_disabled")?,
             curr: sees("rq", "curr")?,
+            clocks: sees("rq", "clock")? || sees("rq", "clock_task")? || sees("rq", "clock_pelt")?,
         })
     }
 }
@@ -98,78 +101,53 @@ mod tests {
         }
     }
 
-    fn seen(reads: &[FieldRead]) -> (bool, bool, bool, bool, bool) {
+    fn seen(reads: &[FieldRead]) -> [bool; 6] {
         let target = crate::target(&MachineSpec::default());
         let seen = Seen::of(&target, reads).unwrap();
         let has = |part| seen.parts & part != 0;
         assert!(has(stale::SLICE) && has(stale::CPUS) && has(stale::POLICY));
-        (
+        [
             has(stale::FLAGS),
             has(stale::TIME),
             has(stale::STATE),
             seen.migration_disabled,
             seen.curr,
-        )
+            seen.clocks,
+        ]
     }
 
     #[test]
     fn what_is_named_is_kept_up_to_date() {
         let weight = read("task_struct", "scx.weight", 4);
-        let none = (false, false, false, false, false);
-        assert_eq!(seen(std::slice::from_ref(&weight)), none);
+        assert_eq!(seen(std::slice::from_ref(&weight)), [false; 6]);
         for (structure, path, len, wanted) in [
-            (
-                "task_struct",
-                "scx.flags",
-                4,
-                (true, false, false, false, false),
-            ),
-            (
-                "sched_ext_entity",
-                "flags",
-                4,
-                (true, false, false, false, false),
-            ),
-            (
-                "task_struct",
-                "utime",
-                8,
-                (false, true, false, false, false),
-            ),
-            (
-                "sched_entity",
-                "sum_exec_runtime",
-                8,
-                (false, true, false, false, false),
-            ),
-            (
-                "task_struct",
-                "__state",
-                4,
-                (false, false, true, false, false),
-            ),
-            ("thread_info", "cpu", 4, (false, false, true, false, false)),
-            (
-                "task_struct",
-                "migration_disabled",
-                2,
-                (false, false, false, true, false),
-            ),
-            ("rq", "curr", 8, (false, false, false, false, true)),
+            ("task_struct", "scx.flags", 4, 0),
+            ("sched_ext_entity", "flags", 4, 0),
+            ("task_struct", "utime", 8, 1),
+            ("sched_entity", "sum_exec_runtime", 8, 1),
+            ("task_struct", "__state", 4, 2),
+            ("thread_info", "cpu", 4, 2),
+            ("task_struct", "migration_disabled", 2, 3),
+            ("rq", "curr", 8, 4),
+            ("rq", "clock", 8, 5),
+            ("rq", "clock_task", 8, 5),
+            ("rq", "clock_pelt", 8, 5),
         ] {
             let reads = [weight.clone(), read(structure, path, len)];
-            assert_eq!(seen(&reads), wanted, "{structure}.{path}");
+            let only = std::array::from_fn(|at| at == wanted);
+            assert_eq!(seen(&reads), only, "{structure}.{path}");
         }
     }
 
     #[test]
     fn who_reads_a_whole_structure_or_says_nothing_sees_all_of_it() {
-        let all = (true, true, true, true, false);
+        let all = [true, true, true, true, false, false];
         assert_eq!(seen(&[read("task_struct", "", u32::MAX)]), all);
-        let entity = (true, true, false, true, false);
+        let entity = [true, true, false, true, false, false];
         assert_eq!(seen(&[read("task_struct", "scx", u32::MAX)]), entity);
-        let everything = (true, true, true, true, true);
-        assert_eq!(seen(&[]), everything);
-        assert_eq!(seen(&[read("", "", 1)]), everything);
+        let run_queue = [false, false, false, false, true, true];
+        assert_eq!(seen(&[read("rq", "", u32::MAX)]), run_queue);
+        assert_eq!(seen(&[]), [true; 6]);
+        assert_eq!(seen(&[read("", "", 1)]), [true; 6]);
     }
 }

@@ -101,6 +101,13 @@ impl ThreadKernel for Within<'_> {
         cpus.map(|cpu| cpu.times_until(now)).collect()
     }
 
+    fn cpu_frequencies(&self) -> Vec<u32> {
+        let speeds = self.machine.speeds.as_deref();
+        let speeds = speeds.filter(|it| it.follows_targets());
+        let cpus = (0..self.machine.spec.cpus).map(CpuId);
+        speeds.map_or_else(Vec::new, |it| cpus.map(|cpu| it.khz(cpu)).collect())
+    }
+
     fn sched_ext(&self) -> SchedExt {
         let attached = self.machine.scheds.root.attachment.is_attached();
         SchedExt {

@@ -102,6 +102,12 @@ impl Speeds {
         self.clock_of(cpu).at
     }
 
+    /// The frequency of `cpu`, kHz; 0 if nothing is known of it.
+    pub(crate) fn khz(&self, cpu: CpuId) -> u32 {
+        let opp = self.hardware.class(cpu.0).opps.get(self.frequency(cpu));
+        opp.map_or(0, |opp| opp.khz)
+    }
+
     /// The frequency of `cpu` against its highest, in 1/1024.
     pub(crate) fn current(&self, cpu: CpuId) -> u64 {
         let clock = self.clock_of(cpu);

@@ -256,6 +256,10 @@ impl ThreadKernel for Stub {
         None
     }
 
+    fn cpu_frequencies(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
     fn cpu_times(&self) -> Vec<CpuTimes> {
         vec![CpuTimes::default(); self.cpus.into()]
     }
