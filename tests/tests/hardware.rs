@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use model::{Hardware, HardwareUse, MachineSpec, Nanos, SmtShare, Summary};
-use runslice_tests::collect::Collector;
+use model::{
+    EventKind, Hardware, HardwareUse, MachineSpec, Nanos, SmtShare, Summary, What,
+};
+use runslice_tests::collect::{Collector, Kept};
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
 use traces::TraceHash;
@@ -389,4 +391,74 @@ fn small_cpus_beside_big_ones_add_what_was_measured() {
     // ThomasKaiser/Knowledge, 2020: 37 to 50 % more throughput.
     let more = (both - big) * 100 / big;
     assert!((37..=50).contains(&more), "{more} %");
+}
+
+/// Half of a CPU does 47 ms of work in 94 ms: so long it takes until the task has grown to four
+/// fifths of its CPU, the kernel's measure. It is too big from then on, unless it may not use
+/// another CPU.
+#[test]
+fn a_task_that_is_too_big_for_its_cpu_is_a_misfit_while_a_bigger_one_idles() {
+    let misfit = |cpus: &str| {
+        let (_, summary) = bare(&format!(
+            "[machine]\ncpus = 2\ncapacity = [512, 1024]\n\
+             [task.A]\ncpus = \"{cpus}\"\ndo = \"run(100ms)\"\n"
+        ));
+        let hardware = summary.hardware.expect("CPUs differ");
+        assert_eq!(hardware.total().misfit, hardware.groups[0].1.misfit);
+        let class = &hardware.groups[0].1.classes;
+        assert_eq!((class.len(), class[0].class.as_str()), (1, "capacity-512"));
+        assert_eq!((class[0].executed.get(), class[0].work.get()), (200_000_000, 100_000_000));
+        hardware.groups[0].1.misfit.get()
+    };
+    let free = misfit("0-1");
+    assert!((145_000_000..=160_000_000).contains(&free), "{free}");
+    assert_eq!(misfit("0"), 0);
+}
+
+#[test]
+fn a_thread_beside_another_counts_while_a_whole_core_idles_that_the_task_may_use() {
+    let halved = |others: &str| {
+        let (_, summary) = bare(&format!(
+            "[machine]\ncpus = 4\nsmt = 2\nsmt_share = \"typical\"\n\
+             [task.A]\ncpus = \"0\"\ndo = \"run(10ms)\"\n\
+             [task.B]\ncpus = \"1,3\"\nstart = \"2ms\"\ndo = \"run(3ms)\"\n{others}"
+        ));
+        let groups = summary.hardware.expect("CPUs differ").groups;
+        [0, 1].map(|at: usize| groups[at].1.halved.get())
+    };
+    assert_eq!(halved(""), [0, 5_003_258]);
+    let third = "[task.C]\ncpus = \"2\"\ndo = \"run(1s)\"\n";
+    assert_eq!(halved(third), [0, 0], "half of the other core is busy");
+}
+
+#[test]
+fn each_clock_tells_its_frequency_at_the_begin_and_when_it_changes() {
+    let text = "[workload]\nname = \"test\"\n[machine]\nhardware = \"pixel6\"\n\
+                [task.A]\ncpus = \"0\"\ndo = \"run(1ms)\"\n";
+    let workload = Workload::parse(text, "test").expect("it is right");
+    let run = Run {
+        set: &[("speed_target", "20")],
+        ..Run::new("speed", "[task.t]\ndo = \"run(1ms)\"")
+    };
+    let spec = RunSpec {
+        machine: workload.machine.clone(),
+        workload: Arc::new(workload),
+        ..run.spec()
+    };
+    let mut kept = Kept::of(EventKind::Frequency);
+    let _ = sim::run(&spec, &mut kept).expect("it runs");
+    let told = kept.events.iter().map(|event| match event.what() {
+        What::Frequency { khz, rate } => (event.time.as_nanos(), event.cpu.0, khz, rate),
+        other => panic!("{other:?}"),
+    });
+    let rate = |capacity: u64, khz: u64, top: u64| (capacity * 1024 * khz / top) as u32;
+    let want = [
+        (0, 0, 1_803_000, 160 * 1024),
+        (0, 4, 2_253_000, 498 * 1024),
+        (0, 6, 2_802_000, 1024 * 1024),
+        (500_000, 0, 300_000, rate(160, 300_000, 1_803_000)),
+        (500_000, 4, 400_000, rate(498, 400_000, 2_253_000)),
+        (500_000, 6, 500_000, rate(1024, 500_000, 2_802_000)),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), want);
 }

@@ -7,16 +7,13 @@ use std::fmt;
 use model::{Advised, SimTime, suggest};
 use stats::compare::series::CellStatistic;
 use stats::compare::{Better, Measure, MeasuredNumber, Role};
-use stats::{LastWork, Metrics, Millionths, Report, SpanKind};
+use stats::{HardwareReport, LastWork, Metrics, Millionths, Report, SpanKind};
 use workload::Group;
 
 pub use words::{matches, wait_limit};
 
 /// Nanoseconds of a second.
 const SECOND: f64 = 1e9;
-
-/// Femtojoules of a millijoule.
-const MILLIJOULE: f64 = 1e12;
 
 /// One number of a run that is to become better.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +48,13 @@ pub enum Goal {
         /// Of which tasks.
         whose: Whose,
     },
-    /// Energy in millijoules, of the machine, or while these tasks executed.
+    /// Energy in microjoules, of the machine, or while these tasks executed.
     Energy {
+        /// Of which tasks.
+        whose: Whose,
+    },
+    /// Work done with a millijoule, nanoseconds.
+    Efficiency {
         /// Of which tasks.
         whose: Whose,
     },
@@ -204,8 +206,23 @@ impl fmt::Display for Goal {
             Self::Cpu { whose } => write!(f, "cpu{}", whose.suffix()),
             Self::End { whose } => write!(f, "time{}", whose.suffix()),
             Self::Energy { whose } => write!(f, "energy{}", whose.suffix()),
+            Self::Efficiency { whose } => write!(f, "work per joule{}", whose.suffix()),
         }
     }
+}
+
+/// Work and energy of these tasks; `None` where no powers are known.
+fn energy(whose: &Whose, report: &Report) -> Option<HardwareReport> {
+    let (all, groups) = report.hardware.split_last()?;
+    if *whose == Whose::All {
+        return Some(all.clone());
+    }
+    let mut sum = HardwareReport::default();
+    for it in groups.iter().filter(|it| whose.holds(&it.group)) {
+        sum.work += it.work;
+        sum.energy_uj = Some(sum.energy_uj.unwrap_or(0) + it.energy_uj?);
+    }
+    Some(sum)
 }
 
 impl Goal {
@@ -259,7 +276,8 @@ impl Goal {
             Self::Time { .. } | Self::End { .. } => Measure::Nanos,
             Self::Late { .. } | Self::Cpu { .. } => Measure::Millionths,
             Self::Work { .. } => Measure::Rate,
-            Self::Energy { .. } => Measure::Count,
+            Self::Energy { .. } => Measure::Microjoules,
+            Self::Efficiency { .. } => Measure::Nanos,
         }
     }
 
@@ -269,7 +287,7 @@ impl Goal {
         match self {
             Self::Time { better, .. } => *better,
             Self::Late { .. } | Self::End { .. } | Self::Energy { .. } => Better::Lower,
-            Self::Work { .. } | Self::Cpu { .. } => Better::Higher,
+            Self::Work { .. } | Self::Cpu { .. } | Self::Efficiency { .. } => Better::Higher,
         }
     }
 
@@ -310,15 +328,10 @@ impl Goal {
                 let its = report.groups.iter().filter(|it| whose.holds(&it.name));
                 Some(its.map(|it| it.share.0 as f64).sum())
             }
-            Self::Energy { whose } => {
-                let is_meant = |name: &String| match whose {
-                    Whose::All => name.is_empty(),
-                    Whose::Groups(_) => !name.is_empty() && whose.holds(name),
-                };
-                let its = report.energy_fj.iter().filter(|(name, _)| is_meant(name));
-                let joules: Vec<u128> = its.map(|(_, energy)| *energy).collect();
-                let millijoules = joules.iter().sum::<u128>() as f64 / MILLIJOULE;
-                (!joules.is_empty()).then_some(millijoules)
+            Self::Energy { whose } => Some(energy(whose, report)?.energy_uj? as f64),
+            Self::Efficiency { whose } => {
+                let work = energy(whose, report)?.work_per_millijoule()?;
+                Some(work.get() as f64)
             }
             Self::End { whose: Whose::All } => Some(report.machine.elapsed.get() as f64),
             // `Goal::end` knows it.
@@ -357,6 +370,7 @@ impl Goal {
             | Self::Work { whose, .. }
             | Self::Cpu { whose }
             | Self::Energy { whose }
+            | Self::Efficiency { whose }
             | Self::End { whose } => whose.holds(name),
         }
     }
@@ -389,9 +403,11 @@ impl Goal {
                 let mut its = report.deadlines.iter();
                 return its.any(|it| it.grows && is_it(&it.name) && whose.holds(&it.group));
             }
-            Self::Work { .. } | Self::Cpu { .. } | Self::End { .. } | Self::Energy { .. } => {
-                return false;
-            }
+            Self::Work { .. }
+            | Self::Cpu { .. }
+            | Self::End { .. }
+            | Self::Energy { .. }
+            | Self::Efficiency { .. } => return false,
         };
         match spans {
             Spans::Wait | Spans::Delay => match whose {
@@ -465,9 +481,11 @@ impl Goal {
             | Self::Work { whose, .. }
             | Self::Cpu { whose }
             | Self::Energy { whose }
+            | Self::Efficiency { whose }
             | Self::End { whose } => whose,
         };
-        if matches!(self, Self::Energy { .. }) && report.energy_fj.is_empty() {
+        let is_of_energy = matches!(self, Self::Energy { .. } | Self::Efficiency { .. });
+        if is_of_energy && report.hardware.iter().all(|it| it.energy_uj.is_none()) {
             return Err(Advised::new(
                 format!("`{self}`: the power of this machine's CPUs is not known"),
                 "give --hardware with powers, such as pixel6 (docs/hardware.md)",

@@ -1,6 +1,7 @@
 //! What a run came to.
 
 mod document;
+mod hardware;
 
 use std::collections::BTreeSet;
 
@@ -38,7 +39,7 @@ impl Outcome {
     pub fn of(spec: &RunSpec, metrics: &Metrics, mut summary: Summary) -> Self {
         summary.notes.extend(no_baseline(spec));
         let mut report = metrics.report();
-        report.energy_fj = energies(&summary);
+        hardware::fill(&mut report, &summary);
         summary.notes.extend(free_threads(&report));
         let mut families = if report.groups.len() > ROWS {
             metrics.families(&family)
@@ -74,17 +75,6 @@ fn free_threads(report: &Report) -> Option<String> {
             both * 100 / run.max(1)
         )
     })
-}
-
-/// Energy by group, and of all under the empty name.
-fn energies(summary: &Summary) -> Vec<(String, u128)> {
-    let Some(hardware) = summary.hardware.as_ref().filter(|it| it.has_energy) else {
-        return Vec::new();
-    };
-    let all = (String::new(), hardware.total().energy_fj);
-    let groups = hardware.groups.iter();
-    let groups = groups.map(|(name, used)| (name.clone(), used.energy_fj));
-    std::iter::once(all).chain(groups).collect()
 }
 
 /// Outlines of Linux's own schedulers, which know no capacities.

@@ -54,7 +54,7 @@ pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use snapshot::Snapshot;
 pub use spec::{
-    Blocked, CpuTimes, CpuUse, Excused, FrequencyUse, GrowingQueue, HardwareUse, PolicySpec,
+    Blocked, ClassUse, CpuTimes, CpuUse, Excused, FrequencyUse, GrowingQueue, HardwareUse, PolicySpec,
     Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};

@@ -140,10 +140,28 @@ pub struct CpuUse {
     pub executed: Nanos,
     /// The part of that time in which the other thread of the core executed, too.
     pub shared: Nanos,
+    /// The part in which a task was too much for its CPU while a bigger one idled that it may use.
+    pub misfit: Nanos,
+    /// The part in which the other thread executed, too, while a whole core idled that the task may
+    /// use.
+    pub halved: Nanos,
     /// Energy, femtojoules: of a CPU in the whole run, of a group while its tasks executed.
     pub energy_fj: u128,
     /// Of a CPU: the frequencies that it had.
     pub frequencies: Vec<FrequencyUse>,
+    /// Of a group: the classes of CPUs on which its tasks executed.
+    pub classes: Vec<ClassUse>,
+}
+
+/// What was done for a group on the CPUs of a class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassUse {
+    /// The name of the class.
+    pub class: String,
+    /// Time in which it executed there.
+    pub executed: Nanos,
+    /// Work done there, rounded down.
+    pub work: Nanos,
 }
 
 impl CpuUse {
@@ -164,6 +182,8 @@ impl HardwareUse {
             all.work += cpu.work;
             all.executed += cpu.executed;
             all.shared += cpu.shared;
+            all.misfit += cpu.misfit;
+            all.halved += cpu.halved;
             all.energy_fj += cpu.energy_fj;
         }
         all.energy_fj += self.base_fj;

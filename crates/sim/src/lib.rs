@@ -36,6 +36,7 @@ mod dsq;
 mod enqueue;
 mod entries;
 mod family;
+mod fit;
 mod flags;
 mod host;
 mod hotplug;

@@ -325,6 +325,7 @@ fn begin_run(spec: &RunSpec, machine: &mut Machine, audience: &mut Audience<'_>)
     let workload = Arc::clone(&machine.workload);
     let header = workload.header(&spec.policy.name, &spec.machine, spec.seed, duration);
     audience.begin(&header);
+    machine.tell_frequencies();
     let disturber = disturber(spec).filter(|_| duration.is_none());
     if let Some(end) = duration.or(disturber.map(|_| MOST_WITHOUT_END)) {
         machine.end_at(end);

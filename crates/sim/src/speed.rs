@@ -4,7 +4,7 @@
 //! ([`Machine::settle`], after each event) and when a clock gets another frequency. Both book what
 //! was done up to then.
 
-use model::{CpuId, HardwareUse, Nanos, RATE_ONE, SimTime, Sysfs, TaskId};
+use model::{CpuId, CpuUse, HardwareUse, Nanos, RATE_ONE, SimTime, Sysfs, TaskId, What};
 
 use crate::cpu::Mode;
 use crate::machine::Machine;
@@ -81,6 +81,7 @@ impl Machine {
         };
         let rate = speeds.rate(cpu, mem);
         speeds.cpus[cpu].rate = rate;
+        self.begin_fit(cpu, id);
         self.left_at_rate(cpu, id)
     }
 
@@ -100,7 +101,11 @@ impl Machine {
     #[cold]
     pub(crate) fn book_work(&mut self, cpu: CpuId, id: TaskId, since: SimTime) {
         let span = self.now.since(since).get();
-        let Some(speeds) = self.speeds.as_deref_mut().filter(|_| span > 0) else {
+        if span == 0 {
+            return;
+        }
+        self.book_fit(cpu, id);
+        let Some(speeds) = self.speeds.as_deref_mut() else {
             return;
         };
         let is_shared = speeds.load_beside(cpu) != Load::Idle;
@@ -121,9 +126,12 @@ impl Machine {
             executed_ns: span,
             shared_ns: if is_shared { span } else { 0 },
             energy_fj: u128::from(uw) * u128::from(span),
+            ..Use::default()
         };
         pace.used.add(&used);
         speed.used.add(&used);
+        let group = pace.group;
+        speeds.add_to_class(cpu, group, &used);
     }
 
     /// What CPUs did and what was done for tasks, if CPUs differ.
@@ -137,6 +145,10 @@ impl Machine {
             groups[pace.group].add(&pace.used);
         }
         let names = self.workload.groups.iter().map(|it| it.name.clone());
+        let of_group = |(at, used): (usize, &Use)| CpuUse {
+            classes: speeds.on_classes(at),
+            ..used.told()
+        };
         Some(HardwareUse {
             cpus: (0..self.spec.cpus)
                 .map(|cpu| speeds.told(CpuId(cpu), now))
@@ -145,7 +157,7 @@ impl Machine {
             has_energy: speeds.has_power,
             parts: speeds.hardware.parts.clone(),
             name: speeds.hardware.name.clone(),
-            groups: names.zip(groups.iter().map(Use::told)).collect(),
+            groups: names.zip(groups.iter().enumerate().map(of_group)).collect(),
         })
     }
 
@@ -187,6 +199,7 @@ impl Machine {
             self.cpus[sibling].executing_since = None;
             self.start_executing(sibling, self.task(id).work_left);
         }
+        self.look_for_places();
     }
 
     fn executing_on(&self, cpu: CpuId) -> Option<(TaskId, SimTime)> {
@@ -301,11 +314,30 @@ impl Machine {
             let base = base_rate(&speeds.hardware.classes[clock.class], clock.at);
             cpus.iter().for_each(|cpu| speeds.cpus[*cpu].base = base);
         }
+        self.tell_frequency(cpus[0]);
         for (cpu, executing) in cpus.iter().zip(&executing) {
             if let Some((id, _)) = executing {
                 self.cpus[*cpu].executing_since = None;
                 self.start_executing(*cpu, self.task(*id).work_left);
             }
+        }
+    }
+
+    /// Tells the frequencies with which a run begins.
+    pub(crate) fn tell_frequencies(&mut self) {
+        let clocks = self.speeds.as_deref().map(|it| &it.clocks);
+        let firsts: Vec<CpuId> = clocks.into_iter().flatten().map(|it| it.cpus[0]).collect();
+        firsts.into_iter().for_each(|cpu| self.tell_frequency(cpu));
+    }
+
+    /// Tells the frequency of the clock whose first CPU is `cpu`, if it is known.
+    fn tell_frequency(&mut self, cpu: CpuId) {
+        let Some(speeds) = self.speeds.as_deref() else {
+            return;
+        };
+        let (khz, rate) = (speeds.khz(cpu).into(), speeds.cpus[cpu].base as u32);
+        if khz > 0 {
+            self.emit(TaskId::NONE, cpu, What::Frequency { khz, rate });
         }
     }
 

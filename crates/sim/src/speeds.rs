@@ -13,12 +13,15 @@
 
 pub(crate) mod clock;
 mod power;
+pub(crate) mod util;
 
-use model::{CpuId, CpuUse, FrequencyUse, Hardware, Nanos, PerCpu, RATE_ONE, SimTime};
+use model::{ClassUse, CpuId, CpuUse, FrequencyUse, Hardware, Nanos, PerCpu, RATE_ONE, SimTime};
 
+use crate::fit::Fit;
 use crate::topology::Topology;
 use clock::{CpuClock, base_rate};
 use power::Power;
+use util::Util;
 
 /// Longer than any run, and short enough to be added to a moment of one.
 const LONGEST: u64 = 1 << 62;
@@ -34,6 +37,13 @@ pub(crate) struct Speeds {
     /// What the policy has asked for, by CPU.
     pub targets: Vec<u16>,
     pub has_power: bool,
+    /// Whether some places are better than others: CPUs differ in capacity, or cores have threads.
+    pub judges_places: bool,
+    /// The greatest capacity.
+    pub most: u16,
+    /// What was done for each group on each class: one entry a class for the first group, and so
+    /// on.
+    by_class: Vec<Use>,
 }
 
 /// The speed of a CPU.
@@ -51,6 +61,7 @@ pub(crate) struct CpuSpeed {
     pub is_urgent: bool,
     pub power: Power,
     pub used: Use,
+    pub fit: Fit,
 }
 
 /// What a hardware thread does to the other one.
@@ -71,6 +82,10 @@ pub(crate) struct Use {
     pub executed_ns: u64,
     /// The part of it in which the other thread of the core executed, too.
     pub shared_ns: u64,
+    /// The part of it in which it was too much for its CPU while a bigger one idled.
+    pub misfit_ns: u64,
+    /// The part of it in which the other thread executed, too, while a whole core idled.
+    pub halved_ns: u64,
     /// Energy of the CPU in that time.
     pub energy_fj: u128,
 }
@@ -80,6 +95,8 @@ impl Use {
         self.done += other.done;
         self.executed_ns += other.executed_ns;
         self.shared_ns += other.shared_ns;
+        self.misfit_ns += other.misfit_ns;
+        self.halved_ns += other.halved_ns;
         self.energy_fj += other.energy_fj;
     }
 
@@ -88,8 +105,11 @@ impl Use {
             work: Nanos::new((self.done >> 20) as u64),
             executed: Nanos::new(self.executed_ns),
             shared: Nanos::new(self.shared_ns),
+            misfit: Nanos::new(self.misfit_ns),
+            halved: Nanos::new(self.halved_ns),
             energy_fj: self.energy_fj,
             frequencies: Vec::new(),
+            classes: Vec::new(),
         }
     }
 }
@@ -103,6 +123,9 @@ pub(crate) struct TaskPace {
     pub surplus: u32,
     pub group: usize,
     pub used: Use,
+    pub util: Util,
+    /// When that was true, nanoseconds.
+    pub util_at: u64,
 }
 
 impl TaskPace {
@@ -136,9 +159,18 @@ impl Speeds {
                 is_urgent: false,
                 power: Power::default(),
                 used: Use::default(),
+                fit: Fit::default(),
             }
         };
+        let capacities = hardware.classes.iter().map(|class| class.capacity);
+        let has_threads = (0..cpus).any(|cpu| topology.core(CpuId(cpu)).count() > 1);
+        let (least, most) = capacities.fold((u16::MAX, 0), |(least, most), it| {
+            (it.min(least), it.max(most))
+        });
         Self {
+            judges_places: least < most || has_threads,
+            most,
+            by_class: Vec::new(),
             hardware: hardware.clone(),
             cpus: PerCpu::new(cpus, cpu),
             targets: vec![1024; cpus.into()],
@@ -169,6 +201,34 @@ impl Speeds {
             self.hardware.class(cpu.0).core_bytes,
             llc.copied().unwrap_or(0),
         )
+    }
+
+    /// Whether some CPU idles.
+    pub fn has_idle(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.load == Load::Idle)
+    }
+
+    /// Something was done for `group` on `cpu`.
+    pub fn add_to_class(&mut self, cpu: CpuId, group: usize, used: &Use) {
+        let class = usize::from(self.hardware.cpus[cpu.index()]);
+        let at = group * self.hardware.classes.len() + class;
+        if self.by_class.len() <= at {
+            self.by_class.resize(at + 1, Use::default());
+        }
+        self.by_class[at].add(used);
+    }
+
+    /// What was done for `group` on each class on which something was.
+    pub fn on_classes(&self, group: usize) -> Vec<ClassUse> {
+        let classes = &self.hardware.classes;
+        let mine = self.by_class.iter().skip(group * classes.len());
+        let used = classes.iter().zip(mine).filter(|(_, it)| it.executed_ns > 0);
+        used.map(|(class, it)| ClassUse {
+            class: class.name.clone(),
+            executed: Nanos::new(it.executed_ns),
+            work: Nanos::new((it.done >> 20) as u64),
+        })
+        .collect()
     }
 
     /// What `cpu` did up to `now`; everything up to then is booked.

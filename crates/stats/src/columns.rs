@@ -10,8 +10,9 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 use crate::report::{
-    CounterReport, CpuReport, DeadlineReport, GroupReport, MachineReport, Millionths, NiceReport,
-    PhaseReport, SpanReport, TaskReport, Thousandths,
+    ClassReport, CounterReport, CpuReport, DeadlineReport, FrequencyReport, GroupReport,
+    HardwareReport, MachineReport, Millionths, NiceReport, PhaseReport, SpanReport, TaskReport,
+    Thousandths,
 };
 
 /// One column of a table whose rows are `Row`s.
@@ -44,6 +45,8 @@ pub enum Unit {
     Millionths,
     /// Thousandths of one.
     Thousandths,
+    /// Microjoules.
+    Microjoules,
 }
 
 /// A value of a table.
@@ -61,6 +64,8 @@ pub enum ColumnValue {
     Share(Millionths),
     /// An average.
     Average(Thousandths),
+    /// An energy in microjoules; `None` where no powers are known.
+    Energy(Option<u64>),
 }
 
 impl ColumnValue {
@@ -75,6 +80,7 @@ impl ColumnValue {
             Self::Nanos(span) => span.map_or_else(String::new, |span| span.get().to_string()),
             Self::Share(Millionths(share)) => share.to_string(),
             Self::Average(Thousandths(average)) => average.to_string(),
+            Self::Energy(energy) => energy.map_or_else(String::new, |energy| energy.to_string()),
         }
     }
 
@@ -88,6 +94,7 @@ impl ColumnValue {
             Self::Nanos(span) => span.map(|span| span.get() as f64),
             Self::Share(Millionths(share)) => Some(*share as f64),
             Self::Average(Thousandths(average)) => Some(*average as f64),
+            Self::Energy(energy) => energy.map(|energy| energy as f64),
         }
     }
 }
@@ -102,6 +109,7 @@ impl Serialize for ColumnValue {
             Self::Nanos(span) => span.map(Nanos::get).serialize(to),
             Self::Share(share) => share.serialize(to),
             Self::Average(average) => average.serialize(to),
+            Self::Energy(energy) => energy.serialize(to),
         }
     }
 }
@@ -140,11 +148,14 @@ serialised! {
     NiceReport: nice_columns();
     MachineReport: machine_columns();
     CpuReport: cpu_columns();
+    HardwareReport: hardware_columns();
+    ClassReport: class_columns();
+    FrequencyReport: frequency_columns();
 }
 
 impl fmt::Display for ColumnValue {
     /// Prints for people: spans with the unit that fits, shares in per cent with one digit,
-    /// averages with two; `-` when nothing was measured.
+    /// averages with two, energies in the unit that fits; `-` when nothing was measured.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::Nanos(Some(span)) => return span.fmt(f),
@@ -157,9 +168,24 @@ impl fmt::Display for ColumnValue {
                 let hundredths = (average + 5) / 10;
                 format!("{}.{:02}", hundredths / 100, hundredths % 100)
             }
+            Self::Energy(None) => "-".to_owned(),
+            Self::Energy(Some(energy)) => joules(*energy),
             Self::Text(_) | Self::Count(_) | Self::Signed(_) => self.plain(),
         };
         f.pad(&text)
+    }
+}
+
+/// An energy of so many microjoules, with three digits.
+fn joules(micro: u64) -> String {
+    match micro {
+        ..1_000 => format!("{micro} uJ"),
+        ..10_000 => format!("{}.{:02} mJ", micro / 1_000, micro % 1_000 / 10),
+        ..100_000 => format!("{}.{} mJ", micro / 1_000, micro % 1_000 / 100),
+        ..1_000_000 => format!("{} mJ", micro / 1_000),
+        ..10_000_000 => format!("{}.{:02} J", micro / 1_000_000, micro % 1_000_000 / 10_000),
+        ..100_000_000 => format!("{}.{} J", micro / 1_000_000, micro % 1_000_000 / 100_000),
+        _ => format!("{} J", micro / 1_000_000),
     }
 }
 
@@ -181,6 +207,7 @@ macro_rules! columns {
     (@unit Nanos) => { Unit::Nanos };
     (@unit Share) => { Unit::Millionths };
     (@unit Average) => { Unit::Thousandths };
+    (@unit Energy) => { Unit::Microjoules };
 }
 
 /// The columns of task groups, and of the row for all tasks.
@@ -380,6 +407,50 @@ pub const fn cpu_columns() -> &'static [Column<CpuReport>] {
         "overhead_ns", "overhead", Nanos(Some(row.overhead)), "switches and the policy";
         "switches", "switches", Count(row.switches),
             "changes of its task, to and from idle included";
+    }
+}
+
+/// The columns of work and energy where CPUs differ.
+#[must_use]
+pub const fn hardware_columns() -> &'static [Column<HardwareReport>] {
+    columns! { row:
+        "group", "group", Text(row.group.clone()), "the task group, or `all`";
+        "work_ns", "work", Nanos(Some(row.work)),
+            "work done: time on a CPU of capacity 1024 at its highest frequency, alone on its core";
+        "executed_ns", "executed", Nanos(Some(row.executed)), "time in which it was done";
+        "rate_milli", "rate", Average(row.rate()), "work done in a nanosecond";
+        "energy_uj", "energy", Energy(row.energy_uj),
+            "energy of CPUs while they executed it; of all tasks that of the whole machine";
+        "work_per_mj_ns", "work/mJ", Nanos(row.work_per_millijoule()), "work done with a millijoule";
+        "sibling_ns", "shared core", Nanos(Some(row.sibling)),
+            "time in which the other thread of the core executed, too";
+        "shared_core_ns", "half core", Nanos(Some(row.shared_core)),
+            "time in which a thread of the core executed, too, while a whole core idled";
+        "misfit_ns", "misfit", Nanos(Some(row.misfit)),
+            "time on too small a CPU while a bigger one idled";
+    }
+}
+
+/// The columns of classes of CPUs.
+#[must_use]
+pub const fn class_columns() -> &'static [Column<ClassReport>] {
+    columns! { row:
+        "group", "group", Text(row.group.clone()), "the task group, or `all`";
+        "class", "class", Text(row.class.clone()), "the class in the hardware's file";
+        "executed_ns", "executed", Nanos(Some(row.executed)), "time on CPUs of the class";
+        "work_ns", "work", Nanos(Some(row.work)), "work done there";
+        "work_ppm", "share", Share(row.share), "its share of the group's work";
+    }
+}
+
+/// The columns of frequencies.
+#[must_use]
+pub const fn frequency_columns() -> &'static [Column<FrequencyReport>] {
+    columns! { row:
+        "cpu", "CPU", Count(row.cpu.into()), "its number";
+        "khz", "kHz", Count(row.khz.into()), "the frequency";
+        "executing_ns", "executing", Nanos(Some(row.executing)), "time in which it executed then";
+        "idle_ns", "idle", Nanos(Some(row.idle)), "time in which it idled then";
     }
 }
 

@@ -31,8 +31,9 @@ mod tails;
 pub use blocks::{Block, BlockLengths, Blocks, Half, Spans, TaskFamily};
 pub use cells::{CellSpans, InputOrder, WantedSpans};
 pub use columns::{
-    Column, ColumnValue, Unit, columns, counter_columns, cpu_columns, deadline_columns,
-    machine_columns, nice_columns, phase_columns, span_columns, task_columns,
+    Column, ColumnValue, Unit, class_columns, columns, counter_columns, cpu_columns,
+    deadline_columns, frequency_columns, hardware_columns, machine_columns, nice_columns,
+    phase_columns, span_columns, task_columns,
 };
 pub use conservation::{Conservation, Violation};
 pub use done::LastWork;
@@ -40,7 +41,8 @@ pub use flight::Flight;
 pub use histogram::Histogram;
 pub use metrics::{Metrics, SpanKind};
 pub use report::{
-    CounterReport, CpuReport, DeadlineReport, GroupReport, Lengths, MachineReport, Millionths,
-    NiceReport, PhaseReport, Report, SpanReport, Spread, TaskReport, Thousandths, Times,
+    ClassReport, CounterReport, CpuReport, DeadlineReport, FrequencyReport, GroupReport,
+    HardwareReport, Lengths, MachineReport, Millionths, NiceReport, PhaseReport, Report, SpanReport,
+    Spread, TaskReport, Thousandths, Times,
 };
 pub use tails::Tails;

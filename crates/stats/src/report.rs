@@ -324,6 +324,69 @@ pub struct MachineReport {
     pub idle_while_waiting: Nanos,
 }
 
+/// What was done for a group of tasks, or for all, on a machine whose CPUs differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HardwareReport {
+    /// The group; `all` of all tasks.
+    pub group: String,
+    /// Work: time on a CPU of capacity 1024 at its highest frequency, alone on its core.
+    pub work: Nanos,
+    /// Time in which it was done.
+    pub executed: Nanos,
+    /// Microjoules, rounded down; `None` where no powers are known.
+    pub energy_uj: Option<u64>,
+    /// Time in which the other thread of the core executed, too.
+    pub sibling: Nanos,
+    /// The part of it in which a whole core idled.
+    pub shared_core: Nanos,
+    /// Time on too small a CPU while a bigger one idled.
+    pub misfit: Nanos,
+}
+
+impl HardwareReport {
+    /// Work done in a nanosecond.
+    #[must_use]
+    pub fn rate(&self) -> Thousandths {
+        Thousandths::of(self.work.get().into(), self.executed.get().into())
+    }
+
+    /// Work done with a millijoule; `None` without energy.
+    #[must_use]
+    pub fn work_per_millijoule(&self) -> Option<Nanos> {
+        let energy = self.energy_uj.filter(|energy| *energy > 0)?;
+        let work = u128::from(self.work.get()) * 1_000 / u128::from(energy);
+        Some(Nanos::new(u64::try_from(work).unwrap_or(u64::MAX)))
+    }
+}
+
+/// What was done for a group of tasks, or for all, on the CPUs of a class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassReport {
+    /// The group; `all` of all tasks.
+    pub group: String,
+    /// The class.
+    pub class: String,
+    /// Time in which it executed there.
+    pub executed: Nanos,
+    /// Work done there.
+    pub work: Nanos,
+    /// Its share of the group's work.
+    pub share: Millionths,
+}
+
+/// How long a CPU had a frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrequencyReport {
+    /// The CPU.
+    pub cpu: u16,
+    /// Kilohertz.
+    pub khz: u32,
+    /// Time in which it executed something.
+    pub executing: Nanos,
+    /// Time in which it idled.
+    pub idle: Nanos,
+}
+
 /// Everything that `Metrics` knows of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -353,15 +416,20 @@ pub struct Report {
     pub nice: Vec<NiceReport>,
     /// Tasks, in the order of creation.
     pub tasks: Vec<TaskReport>,
+    /// Work and energy by group, and of all tasks behind them; empty where CPUs do not differ.
+    /// Events do not tell it: whoever has the run's summary fills it in, and the two that follow.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hardware: Vec<HardwareReport>,
+    /// Classes of CPUs by group.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassReport>,
+    /// Frequencies by CPU.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frequencies: Vec<FrequencyReport>,
     /// The wait for a CPU that 999 of 1000 do not exceed, of all tasks; in no table. Waits that
     /// were open at the end are left out.
     #[serde(skip)]
     pub wait_p999: Option<Nanos>,
-    /// Energy in femtojoules, of each group while its tasks executed and, under the empty name, of
-    /// all; empty where no powers are known. Events do not tell it: whoever has the run's summary
-    /// fills it in.
-    #[serde(skip)]
-    pub energy_fj: Vec<(String, u128)>,
     /// CPU time in which the other thread of the core had a task, too, where that slows nobody
     /// down; else zero.
     #[serde(skip)]

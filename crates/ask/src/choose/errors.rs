@@ -239,7 +239,7 @@ pub const fn scored_as(goal: &Goal) -> Option<&'static str> {
         },
         Goal::Late { .. } => Some("response"),
         Goal::Work { .. } | Goal::End { .. } => Some("elapsed"),
-        Goal::Cpu { .. } | Goal::Energy { .. } => None,
+        Goal::Cpu { .. } | Goal::Energy { .. } | Goal::Efficiency { .. } => None,
     }
 }
 

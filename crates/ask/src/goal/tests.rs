@@ -1,5 +1,5 @@
 use model::{Nanos, Sink as _};
-use stats::{CounterReport, DeadlineReport, GroupReport, Lengths, SpanReport};
+use stats::{CounterReport, DeadlineReport, GroupReport, HardwareReport, Lengths, SpanReport};
 
 use super::*;
 
@@ -217,12 +217,26 @@ fn energy_is_that_of_the_machine_or_of_the_groups_that_are_meant() {
     assert_eq!(goal.to_string(), "energy");
     let said = goal.check(&report).unwrap_err();
     assert!(said.to_string().contains("power"), "{said}");
-    report.energy_fj = vec![
-        (String::new(), 7_000_000_000_000),
-        ("web-1".to_owned(), 2_000_000_000_000),
-        ("web-2".to_owned(), 500_000_000_000),
+    let row = |group: &str, work, energy| HardwareReport {
+        group: group.to_owned(),
+        work: Nanos::new(work),
+        energy_uj: Some(energy),
+        ..HardwareReport::default()
+    };
+    report.hardware = vec![
+        row("web-1", 1_000_000, 2_000),
+        row("web-2", 500_000, 500),
+        row("all", 2_100_000, 7_000),
     ];
-    assert_eq!(goal.value(&metrics, &report), Some(7.0));
-    let web: Goal = "energy of web".parse().expect("a goal");
-    assert_eq!(web.value(&metrics, &report), Some(2.5));
+    let value = |goal: &str| {
+        let goal: Goal = goal.parse().expect("a goal");
+        assert_eq!(goal.check(&report), Ok(()));
+        goal.value(&metrics, &report)
+    };
+    assert_eq!(value("energy"), Some(7_000.0));
+    assert_eq!(value("energy of web"), Some(2_500.0));
+    assert_eq!(value("work per joule"), Some(300_000.0));
+    assert_eq!(value("work per joule of web"), Some(600_000.0));
+    let goal: Goal = "work per joule of web".parse().expect("a goal");
+    assert_eq!((goal.to_string().as_str(), goal.better()), ("work per joule of web", Better::Higher));
 }

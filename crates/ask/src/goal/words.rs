@@ -8,7 +8,7 @@ use stats::compare::Better;
 use super::{Goal, Spans, Stat, Whose};
 
 /// What a goal can be about.
-const QUANTITIES: [&str; 11] = [
+const QUANTITIES: [&str; 12] = [
     "wait",
     "delay",
     "slice",
@@ -20,13 +20,14 @@ const QUANTITIES: [&str; 11] = [
     "cpu",
     "time",
     "energy",
+    "work per joule",
 ];
 
 /// How goals are written, for messages.
 const FORMS: &str = "write `p99 wait of GROUP` (p50, p90, p99, p99.9, max or mean of wait, delay, \
                      slice, sleep or `span NAME`), `late DEADLINE of GROUP`, `work COUNTER of \
                      GROUP`, `throughput`, `cpu of GROUP`, `time of GROUP` or, with --hardware, \
-                     `energy`";
+                     `energy` or `work per joule`";
 
 impl FromStr for Goal {
     type Err = Advised;
@@ -68,6 +69,7 @@ impl FromStr for Goal {
                 counter: None,
                 whose,
             },
+            ["work", "per", "joule"] => Self::Efficiency { whose },
             ["work", names @ ..] => Self::Work {
                 counter: name(names)?,
                 whose,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CpuUse, Exit, FrequencyUse, HardwareUse, Summary};
+use model::{ClassUse, CpuUse, Exit, FrequencyUse, HardwareUse, Summary};
 use serde::{Serialize, Serializer};
 use stats::Report;
 use stats::compare::machines;
@@ -71,12 +71,25 @@ struct UseDocument {
     executed_ns: u64,
     /// Time in which the other thread of the core executed, too.
     sibling_ns: u64,
+    /// The part of it in which a whole core idled.
+    shared_core_ns: u64,
+    /// Time on too small a CPU while a bigger one idled.
+    misfit_ns: u64,
     /// Left out where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     energy_fj: Option<u128>,
     /// Time in each frequency.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     frequencies: Vec<FrequencyDocument>,
+    /// Time and work of a group on each class of CPUs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    classes: BTreeMap<String, ClassDocument>,
+}
+
+#[derive(Serialize)]
+struct ClassDocument {
+    executed_ns: u64,
+    work_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -93,12 +106,22 @@ impl UseDocument {
             executing_ns: it.executing.get(),
             idle_ns: it.idle.get(),
         };
+        let class = |it: &ClassUse| {
+            let document = ClassDocument {
+                executed_ns: it.executed.get(),
+                work_ns: it.work.get(),
+            };
+            (it.class.clone(), document)
+        };
         Self {
             work_ns: used.work.get(),
             executed_ns: used.executed.get(),
             sibling_ns: used.shared.get(),
+            shared_core_ns: used.halved.get(),
+            misfit_ns: used.misfit.get(),
             energy_fj: has_energy.then_some(used.energy_fj),
             frequencies: used.frequencies.iter().map(frequency).collect(),
+            classes: used.classes.iter().map(class).collect(),
         }
     }
 }

@@ -218,7 +218,8 @@ pub enum What {
         /// The id of its cgroup.
         cgroup: u64,
     },
-    /// Reserved. The frequency of a domain of CPUs changed; the event's CPU is the first of it.
+    /// The frequency of a domain of CPUs at the begin of the run, and when it has changed; the
+    /// event's CPU is the first of it.
     Frequency {
         /// The new one, in kHz.
         khz: u64,

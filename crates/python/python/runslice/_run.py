@@ -135,6 +135,17 @@ class Run:
         return self.table("cpus")
 
     @property
+    def hardware(self) -> Table:
+        """A row for each group, and one for all tasks: work, energy, misfit. No rows where CPUs do
+        not differ."""
+        return self.table("hardware")
+
+    @property
+    def frequencies(self) -> Table:
+        """A row for each frequency that each CPU had."""
+        return self.table("frequencies")
+
+    @property
     def events(self) -> Table:
         """Every event of the only run, in the order of time: see ``events_of``.
 
@@ -149,7 +160,8 @@ class Run:
 
     def table(self, name: str) -> Table:
         """A table of ``runslice sim --table``: ``groups``, ``tasks``, ``deadlines``, ``spans``,
-        ``counters``, ``phases``, ``nice``, ``machine`` or ``cpus``.
+        ``counters``, ``phases``, ``nice``, ``machine``, ``cpus``, ``hardware``, ``classes`` or
+        ``frequencies``.
 
         Raises:
             UsageError: there is no such table.

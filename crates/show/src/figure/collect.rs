@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::{Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, What};
 
 use super::bins::{Bins, Merge};
+use super::hardware::Tracks;
 use traces::task_name;
 
 use stats::Histogram;
@@ -12,9 +13,9 @@ use stats::Histogram;
 /// Pieces of time of a curve.
 const BINS: usize = 120;
 /// Pieces of time of a CPU's row.
-const COLUMNS: usize = 1_440;
+pub(super) const COLUMNS: usize = 1_440;
 /// Changes of priorities and levels that are kept, over all tasks.
-const CHANGES_MAX: usize = 400_000;
+pub(super) const CHANGES_MAX: usize = 400_000;
 
 /// What happened in one piece of time.
 #[derive(Clone, Debug, Default)]
@@ -131,6 +132,7 @@ pub struct Collector {
     pub(super) bins: Option<Bins<Bin>>,
     pub(super) rows: Vec<Bins<Share>>,
     pub(super) records: Vec<TaskRecord>,
+    pub(super) tracks: Tracks,
     pub(super) wakeup: Histogram,
     pub(super) delay: Histogram,
     /// Nanoseconds that each group had CPUs.
@@ -172,8 +174,7 @@ impl Collector {
 
     /// The part of a stretch of time that is in the window.
     fn shown(&self, from: u64, to: u64) -> (u64, u64) {
-        let (begin, end) = self.window.unwrap_or((0, u64::MAX));
-        (from.max(begin).min(end), to.min(end).max(begin))
+        shown_in(self.window)(from, to)
     }
 
     /// The bin of a moment, if that is in the window.
@@ -203,6 +204,7 @@ impl Collector {
                     record.ended = Some(now);
                 }
             }
+            What::Frequency { khz, .. } => self.tracks.clocked(event.cpu.0, now, khz),
             What::Kick { .. } => {
                 if let Some(bin) = self.bin(now) {
                     bin.kicks += 1;
@@ -287,6 +289,8 @@ impl Collector {
         }
         self.cpus[cpu].task = (event.task != TaskId::NONE).then_some(event.task);
         self.cpus[cpu].since = now;
+        let shown = shown_in(self.window);
+        self.tracks.switched(cpu, now, event.task != TaskId::NONE, shown);
         let Some(task) = self.tasks.get_mut(event.task.index()) else {
             return;
         };
@@ -384,6 +388,12 @@ impl Collector {
     }
 }
 
+/// The part of a stretch of time that is in a window, if there is one.
+fn shown_in(window: Option<(u64, u64)>) -> impl Fn(u64, u64) -> (u64, u64) {
+    let (begin, end) = window.unwrap_or((0, u64::MAX));
+    move |from, to| (from.max(begin).min(end), to.min(end).max(begin))
+}
+
 impl Sink for Collector {
     fn wants(&self) -> EventMask {
         EventMask::ALL
@@ -396,6 +406,7 @@ impl Sink for Collector {
         };
         let cpus = usize::from(header.machine.cpus);
         *self = Self {
+            tracks: Tracks::new(header, origin, length),
             header: Some(header.clone()),
             window: self.window,
             bins: Some(Bins::new(BINS, origin, length)),
@@ -420,6 +431,7 @@ impl Sink for Collector {
             self.settle(cpu, end);
         }
         self.balance(end);
+        self.tracks.finish(end, shown_in(self.window));
         self.span = self.shown(0, end);
     }
 }

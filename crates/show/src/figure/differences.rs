@@ -42,6 +42,7 @@ const fn quantity(measure: Measure) -> (Quantity, f64) {
         Measure::Millionths => (Quantity::Share, 1.0),
         Measure::Thousandths => (Quantity::Thousandths, 1.0),
         Measure::Bytes => (Quantity::Thousandths, 1e3 / 1_048_576.0),
+        Measure::Microjoules => (Quantity::Thousandths, 1.0),
     }
 }
 
@@ -146,6 +147,7 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
 const fn unit(measure: Measure) -> &'static str {
     match measure {
         Measure::Bytes => "MiB",
+        Measure::Microjoules => "mJ",
         Measure::Nanos | Measure::Count | Measure::Rate => "",
         Measure::Millionths | Measure::Thousandths => "",
     }

@@ -8,6 +8,7 @@ mod bins;
 mod chart;
 mod collect;
 mod differences;
+mod hardware;
 mod ink;
 mod run;
 mod scale;

@@ -9,7 +9,7 @@ use stats::{Histogram, Millionths};
 /// Tasks whose priority is drawn.
 const TASKS_SHOWN: usize = 6;
 /// CPUs whose row is drawn.
-const LANES_MAX: usize = 64;
+pub(super) const LANES_MAX: usize = 64;
 /// Bars of a histogram for each power of two.
 const BARS: u64 = 4;
 
@@ -72,6 +72,7 @@ impl Collector {
         let mut charts = vec![self.calls()];
         charts.extend(self.priorities());
         charts.push(self.cpus());
+        charts.extend(self.tracks());
         charts.retain(|chart| !chart.body.is_empty());
         charts
     }
@@ -269,7 +270,7 @@ fn winner(share: &Share, width: u64) -> Option<u32> {
 }
 
 /// Joins neighbours of one colour.
-fn joined(columns: impl Iterator<Item = (u64, u64, Option<usize>)>) -> Vec<(u64, u64, usize)> {
+pub(super) fn joined(columns: impl Iterator<Item = (u64, u64, Option<usize>)>) -> Vec<(u64, u64, usize)> {
     let mut stretches: Vec<(u64, u64, usize)> = Vec::new();
     for (from, to, colour) in columns {
         let Some(colour) = colour else { continue };

@@ -30,6 +30,9 @@ pub fn write(results: &Results, look: Look, to: &mut dyn Write) -> io::Result<()
     };
     let shown = shown.as_deref();
     for (name, table) in tables(results, shown) {
+        if name == HARDWARE && !look.is_wide {
+            continue;
+        }
         let (table, lost) = table.fit(look.width);
         has_lost |= lost > 0;
         writeln!(to)?;
@@ -86,6 +89,7 @@ pub fn tables<'a>(
         ("Deadlines", deadlines(results)),
         ("Spans", spans(results)),
         ("Counters", counters(results)),
+        (HARDWARE, hardware(results)),
         ("The machine", machine(results)),
     ];
     tables.into_iter().filter(|(_, table)| !table.is_empty())
@@ -411,36 +415,86 @@ fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Resul
     lines.iter().try_for_each(|line| writeln!(to, "{line}"))
 }
 
-/// Work that CPUs did which differ.
-fn of_hardware(policy: &str, used: &HardwareUse) -> String {
-    let all = used.total();
-    let rate = all.rate_permille();
-    let mut energy = String::new();
-    if used.has_energy {
-        let microjoules = (all.energy_fj / 1_000_000_000).max(1);
-        let work = u128::from(all.work.get()) * 10 / microjoules;
-        energy = format!(
-            "{} mJ ({}), {}.{:02} ms of work per mJ, ",
-            (microjoules + 500) / 1_000,
-            used.parts,
-            work / 10_000,
-            work % 10_000 / 100
-        );
+/// Work that CPUs did which differ: energy, work, classes, what was lost.
+fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<String> {
+    let all = report.hardware.last()?;
+    let mut parts = Vec::new();
+    if let (Some(energy), Some(work)) = (all.energy_uj, all.work_per_millijoule()) {
+        let energy = ColumnValue::Energy(Some(energy));
+        parts.push(format!("{energy} ({}), {work} of work per mJ", used.parts));
     }
-    let mut line = format!(
-        "{policy} hardware: {energy}{} of work, mean rate {}.{:03}",
-        all.work,
-        rate / 1000,
-        rate % 1000
-    );
-    if !all.shared.is_zero() {
-        let shared = share(Millionths::of(
-            all.shared.get().into(),
-            all.executed.get().into(),
-        ));
-        line += &format!(", core shared for {shared} of the time");
+    let shares = report.classes.iter().filter(|it| it.group == all.group);
+    let shares: Vec<String> = shares.map(|it| format!("{} {}", it.class, share(it.share))).collect();
+    let classes = match shares.len() {
+        0 | 1 => String::new(),
+        _ => format!(" ({})", shares.join(", ")),
+    };
+    parts.push(format!("{} of work{classes}", all.work));
+    let rate = all.rate().0;
+    parts.push(format!("mean rate {}.{:03}", rate / 1000, rate % 1000));
+    let shared = Millionths::of(all.sibling.get().into(), all.executed.get().into());
+    if !all.sibling.is_zero() {
+        parts.push(format!("core shared for {} of the time", share(shared)));
     }
-    line
+    for (what, span) in [("misfit", all.misfit), ("half a core while one idled", all.shared_core)] {
+        if !span.is_zero() {
+            parts.push(format!("{what} {span}"));
+        }
+    }
+    Some(format!("{policy} hardware: {}", parts.join(", ")))
+}
+
+/// What the table of work and energy is called.
+const HARDWARE: &str = "Work on CPUs that differ";
+
+fn hardware(results: &Results) -> Table {
+    let table = Table::default()
+        .names("task")
+        .names("policy")
+        .numbers("work")
+        .numbers("rate")
+        .numbers("energy")
+        .rank(1)
+        .numbers("work/mJ")
+        .rank(2)
+        .numbers("misfit")
+        .rank(3)
+        .numbers_of("core", "shared")
+        .rank(5)
+        .numbers_of("core", "half")
+        .rank(4)
+        .names("classes")
+        .rank(6);
+    let classes = |outcome: &Outcome, group: &str| {
+        let its = outcome.report.classes.iter().filter(|it| it.group == group);
+        let its: Vec<String> = its.map(|it| format!("{} {}", it.class, share(it.share))).collect();
+        its.join(", ")
+    };
+    let mut table = table;
+    let most = results.outcomes.iter().map(|it| it.report.hardware.len()).max();
+    for at in 0..most.unwrap_or(0) {
+        let mut named = false;
+        for outcome in &results.outcomes {
+            let Some(row) = outcome.report.hardware.get(at) else {
+                continue;
+            };
+            let name = if named { String::new() } else { row.group.clone() };
+            named = true;
+            table.row([
+                name,
+                outcome.policy.clone(),
+                row.work.to_string(),
+                ColumnValue::Average(row.rate()).to_string(),
+                ColumnValue::Energy(row.energy_uj).to_string(),
+                span(row.work_per_millijoule()),
+                row.misfit.to_string(),
+                row.sibling.to_string(),
+                row.shared_core.to_string(),
+                classes(outcome, &row.group),
+            ]);
+        }
+    }
+    table
 }
 
 /// The same as lines; with `is_verbose` all of them.
@@ -478,7 +532,8 @@ pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
         if is_verbose && !spent.is_empty() {
             lines.push(format!("{policy} overhead: {}", spent.join(", ")));
         }
-        lines.extend(summary.hardware.as_ref().map(|it| of_hardware(policy, it)));
+        let hardware = summary.hardware.as_ref();
+        lines.extend(hardware.and_then(|it| of_hardware(policy, it, report)));
         let grown = report.spans.iter().filter(|it| it.grows);
         lines.extend(grown.map(|it| {
             format!(

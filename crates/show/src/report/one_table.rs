@@ -42,11 +42,17 @@ pub enum TableName {
     Machine,
     /// The CPU.
     Cpus,
+    /// The group, on a machine whose CPUs differ.
+    Hardware,
+    /// The class of CPUs on which a group executed.
+    Classes,
+    /// The frequency that a CPU had.
+    Frequencies,
 }
 
 impl TableName {
     /// Each with its name, and what has a row in it.
-    pub const ALL: [(Self, &'static str, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str, &'static str); 12] = [
         (
             Self::Groups,
             "groups",
@@ -72,6 +78,21 @@ impl TableName {
         (Self::Nice, "nice", "Each nice value"),
         (Self::Machine, "machine", "The whole machine"),
         (Self::Cpus, "cpus", "Each CPU"),
+        (
+            Self::Hardware,
+            "hardware",
+            "Work and energy of each group and of all tasks, where CPUs differ",
+        ),
+        (
+            Self::Classes,
+            "classes",
+            "Classes of CPUs on which each group executed, where CPUs differ",
+        ),
+        (
+            Self::Frequencies,
+            "frequencies",
+            "Frequencies that each CPU had, where CPUs differ",
+        ),
     ];
 
     /// The table of this name.
@@ -98,6 +119,9 @@ impl TableName {
             Self::Nice => of(stats::nice_columns()),
             Self::Machine => of(stats::machine_columns()),
             Self::Cpus => of(stats::cpu_columns()),
+            Self::Hardware => of(stats::hardware_columns()),
+            Self::Classes => of(stats::class_columns()),
+            Self::Frequencies => of(stats::frequency_columns()),
         }
     }
 }
@@ -122,6 +146,13 @@ pub fn of(results: &Results, table: TableName, origin: &Origin) -> ExportTable {
         TableName::Nice => rows(it, stats::nice_columns(), |r| r.nice.iter().collect()),
         TableName::Machine => rows(it, stats::machine_columns(), |r| vec![&r.machine]),
         TableName::Cpus => rows(it, stats::cpu_columns(), |r| r.cpus.iter().collect()),
+        TableName::Hardware => rows(it, stats::hardware_columns(), |r| {
+            r.hardware.iter().collect()
+        }),
+        TableName::Classes => rows(it, stats::class_columns(), |r| r.classes.iter().collect()),
+        TableName::Frequencies => rows(it, stats::frequency_columns(), |r| {
+            r.frequencies.iter().collect()
+        }),
     }
 }
 
@@ -165,6 +196,10 @@ const fn kind(unit: Unit) -> ColumnKind {
     match unit {
         Unit::Text => ColumnKind::Text,
         Unit::Signed => ColumnKind::Signed,
-        Unit::Count | Unit::Nanos | Unit::Millionths | Unit::Thousandths => ColumnKind::Whole,
+        Unit::Count
+        | Unit::Nanos
+        | Unit::Millionths
+        | Unit::Thousandths
+        | Unit::Microjoules => ColumnKind::Whole,
     }
 }

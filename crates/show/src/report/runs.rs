@@ -173,6 +173,7 @@ pub fn shown_value(measure: Measure, value: f64) -> String {
         Measure::Millionths => ColumnValue::Share(Millionths(whole)).to_string(),
         Measure::Thousandths => ColumnValue::Average(Thousandths(whole)).to_string(),
         Measure::Bytes => format!("{:.1} MiB", value / MIB),
+        Measure::Microjoules => ColumnValue::Energy(Some(whole)).to_string(),
     }
 }
 
@@ -188,5 +189,6 @@ mod tests {
         assert_eq!(shown(Measure::Millionths, 250_000.0), "25.0 %");
         assert_eq!(shown(Measure::Thousandths, 1_500.0), "1.50");
         assert_eq!(shown(Measure::Bytes, 3_145_728.0), "3.0 MiB");
+        assert_eq!(shown(Measure::Microjoules, 812_345.0), "812 mJ");
     }
 }

@@ -6,7 +6,7 @@ fn names<Row>(columns: &[Column<Row>]) -> Vec<&'static str> {
 
 #[test]
 fn names_in_a_table_are_unique_and_say_their_unit() {
-    let tables: [(Vec<&str>, Vec<Unit>); 3] = [
+    let tables: [(Vec<&str>, Vec<Unit>); 4] = [
         (
             names(columns()),
             columns().iter().map(|column| column.unit).collect(),
@@ -18,6 +18,13 @@ fn names_in_a_table_are_unique_and_say_their_unit() {
         (
             names(machine_columns()),
             machine_columns().iter().map(|column| column.unit).collect(),
+        ),
+        (
+            names(hardware_columns()),
+            hardware_columns()
+                .iter()
+                .map(|column| column.unit)
+                .collect(),
         ),
     ];
     for (names, units) in tables {
@@ -33,6 +40,7 @@ fn names_in_a_table_are_unique_and_say_their_unit() {
                 unit == Unit::Thousandths,
                 "{name}"
             );
+            assert_eq!(name.ends_with("_uj"), unit == Unit::Microjoules, "{name}");
         }
     }
 }
@@ -46,6 +54,21 @@ fn values_print_for_people_and_for_programs() {
         pair("3.42 us", "3416")
     );
     assert_eq!(both(ColumnValue::Nanos(None)), pair("-", ""));
+    assert_eq!(both(ColumnValue::Energy(None)), pair("-", ""));
+    for (energy, shown) in [
+        (999, "999 uJ"),
+        (1_234, "1.23 mJ"),
+        (12_345, "12.3 mJ"),
+        (812_999, "812 mJ"),
+        (1_234_567, "1.23 J"),
+        (98_765_432, "98.7 J"),
+        (u64::MAX, "18446744073709 J"),
+    ] {
+        assert_eq!(
+            both(ColumnValue::Energy(Some(energy))),
+            pair(shown, &energy.to_string())
+        );
+    }
     assert_eq!(
         both(ColumnValue::Share(Millionths(123_456))),
         pair("12.3 %", "123456")

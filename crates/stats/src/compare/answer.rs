@@ -191,6 +191,7 @@ pub const fn least_of(measure: Measure) -> f64 {
         Measure::Thousandths => 10.0,
         Measure::Count | Measure::Rate => 0.001,
         Measure::Bytes => 4096.0,
+        Measure::Microjoules => 1.0,
     }
 }
 

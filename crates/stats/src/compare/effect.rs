@@ -261,6 +261,7 @@ mod tests {
             (Measure::Millionths, 1_000.0),
             (Measure::Thousandths, 10.0),
             (Measure::Bytes, 1_048_576.0),
+            (Measure::Microjoules, 1_000.0),
         ];
         for (measure, margin) in margins {
             assert_eq!(of(&values, measure).margin, margin);

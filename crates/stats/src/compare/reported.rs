@@ -109,6 +109,18 @@ const SPAN: &[Known] = &[
 /// What a counter counts is the workload's secret, so neither way is good, and none is its goal.
 const COUNTER: &[Known] = &[("total", Neither, Shown)];
 
+/// Less energy is better only beside the work, so neither is the load's goal.
+const HARDWARE: &[Known] = &[
+    ("work_ns", Higher, Shown),
+    ("executed_ns", Neither, Other),
+    ("rate_milli", Higher, Other),
+    ("energy_uj", Lower, Shown),
+    ("work_per_mj_ns", Higher, Shown),
+    ("sibling_ns", Lower, Other),
+    ("shared_core_ns", Lower, Other),
+    ("misfit_ns", Lower, Other),
+];
+
 const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)];
 
 /// The metrics of one run's report. What has another form than a report counts as not measured.
@@ -123,6 +135,7 @@ pub struct Reported {
     counters: Rows<Counter>,
     phases: Rows<Phase>,
     groups: Rows<Group>,
+    hardware: Rows<Hardware>,
 }
 
 /// One metric of a report.
@@ -186,7 +199,7 @@ impl Reported {
     }
 
     /// Calls `take` for each metric that was measured: of the machine, of all tasks, of deadlines,
-    /// spans, counters and phases, of each group.
+    /// spans, counters and phases, of each group, of the hardware.
     pub fn each(&self, mut take: impl FnMut(ReportedMetric<'_>)) {
         let take = &mut take;
         self.machine.0.each(&["machine"], None, take);
@@ -197,6 +210,10 @@ impl Reported {
         self.phases.each("phase", take);
         for row in &self.groups.0 {
             row.each(&[&row.group], Some(Other), take);
+        }
+        for row in &self.hardware.0 {
+            let role = (row.group != "all").then_some(Other);
+            row.each(&["hardware", &row.group], role, take);
         }
     }
 }
@@ -219,6 +236,7 @@ impl From<&Report> for Reported {
             counters: Rows::of(&report.counters, columns::counter_columns()),
             phases: Rows::of(&report.phases, columns::phase_columns()),
             groups: Rows::of(&report.groups, columns::columns()),
+            hardware: Rows::of(&report.hardware, columns::hardware_columns()),
         }
     }
 }
@@ -306,6 +324,7 @@ columns! {
     Span, "span", SPAN;
     Counter, "counter", COUNTER;
     Phase, "phase", PHASE;
+    Hardware, "", HARDWARE;
 }
 
 /// The values of a row in the order of its kind's columns.
@@ -604,6 +623,7 @@ pub(super) fn measure(column: &str) -> Measure {
         "ns" => Some(Measure::Nanos),
         "ppm" => Some(Measure::Millionths),
         "milli" => Some(Measure::Thousandths),
+        "uj" => Some(Measure::Microjoules),
         _ => None,
     };
     column.split('_').find_map(unit).unwrap_or(Measure::Count)

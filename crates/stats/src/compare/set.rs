@@ -23,6 +23,8 @@ pub enum Measure {
     Thousandths,
     /// Memory, in bytes.
     Bytes,
+    /// Energy, in microjoules.
+    Microjoules,
 }
 
 /// Which way a metric is good.
@@ -264,7 +266,7 @@ impl Series {
 
 impl Measure {
     /// The smallest difference of interest where no ratio can be made, because there are zeros: a
-    /// few switches of a CPU, one thing, a thousandth of a whole.
+    /// few switches of a CPU, one thing, a thousandth of a whole, a millijoule.
     #[must_use]
     pub const fn margin(self) -> f64 {
         match self {
@@ -273,6 +275,7 @@ impl Measure {
             Self::Millionths => 1_000.0,
             Self::Thousandths => 10.0,
             Self::Bytes => 1_048_576.0,
+            Self::Microjoules => 1_000.0,
         }
     }
 }

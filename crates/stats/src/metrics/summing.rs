@@ -34,8 +34,10 @@ impl MeasuredRun {
             phases: self.phase_reports(),
             nice: self.nice_reports(),
             tasks: self.task_reports(),
+            hardware: Vec::new(),
+            classes: Vec::new(),
+            frequencies: Vec::new(),
             wait_p999: delay(&self.whole()).quantile(999),
-            energy_fj: Vec::new(),
             siblings_busy: self.siblings.as_ref().map_or(Nanos::ZERO, |siblings| {
                 siblings.both(self.end.unwrap_or(SimTime::ZERO))
             }),

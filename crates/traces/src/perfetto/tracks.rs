@@ -35,6 +35,8 @@ pub enum Track {
     Queue(u32),
     /// Decisions on a CPU.
     Decisions(CpuId),
+    /// The frequency of the CPUs of one clock, by the first of them.
+    Frequency(CpuId),
 }
 
 impl Track {
@@ -52,6 +54,7 @@ impl Track {
             Self::Span(task, span) => (9, u64::from(span), task.0),
             Self::Queue(queue) => (10, 0, queue),
             Self::Decisions(cpu) => (11, 0, u32::from(cpu.0)),
+            Self::Frequency(cpu) => (12, 0, u32::from(cpu.0)),
         };
         sort << 56 | (index & 0xff_ffff) << 32 | u64::from(owner)
     }
@@ -71,7 +74,11 @@ impl Track {
     fn is_counter(self) -> bool {
         matches!(
             self,
-            Self::Counter(_) | Self::Priority(_) | Self::Level(_) | Self::Queue(_)
+            Self::Counter(_)
+                | Self::Priority(_)
+                | Self::Level(_)
+                | Self::Queue(_)
+                | Self::Frequency(_)
         )
     }
 
@@ -89,6 +96,7 @@ impl Track {
             Self::Span(_, span) => named(&header.spans, span),
             Self::Queue(queue) => format!("queue number {queue}"),
             Self::Decisions(cpu) => format!("decisions, CPU {cpu}"),
+            Self::Frequency(cpu) => format!("frequency in kHz, CPU {cpu}"),
         }
     }
 }
@@ -314,6 +322,7 @@ pub fn events<'a>(event: &Event, header: &'a Header, tracks: &mut Tracks) -> [Op
             *sum = sum.saturating_add(by);
             one(Mark::counter(track, *sum))
         }
+        What::Frequency { khz, .. } => one(Mark::counter(Track::Frequency(event.cpu), khz)),
         What::Report {
             priority, level, ..
         } => {
