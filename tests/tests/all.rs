@@ -18,6 +18,7 @@ mod determinism;
 mod doors;
 mod eevdf;
 mod elsc;
+mod energy;
 mod evaluate;
 mod explain;
 mod filter;

@@ -6,6 +6,7 @@ pub mod rank;
 mod recorded;
 pub mod reruns;
 mod runs;
+pub mod spread;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -26,6 +27,7 @@ use crate::services::Services;
 
 use field::Field;
 use rank::Ranking;
+use spread::AtCorner;
 
 /// The candidate that others are held against where nobody says another one: the scheduler of
 /// today's kernels.
@@ -51,6 +53,8 @@ pub struct Choose {
     pub not_modelled: Option<f64>,
     /// Changes to the machine.
     pub machine: MachineChange,
+    /// Ask also at every end of what is uncertain about the hardware.
+    pub spread: bool,
     /// Seed of the first run.
     pub seed: Option<u64>,
     /// When a run ends at the latest.
@@ -79,6 +83,9 @@ pub struct Chosen {
     pub ranking: Ranking,
     /// How they were judged.
     pub settings: Settings,
+    /// The answer at every end of what is uncertain about the hardware; empty if that was not
+    /// asked.
+    pub spread: Vec<AtCorner>,
 }
 
 impl Candidate {
@@ -163,7 +170,11 @@ impl Choose {
     /// # Errors
     /// When a candidate, the load or a goal is wrong, or the first candidate fails.
     pub fn ask(&self, services: &Services<'_>) -> Result<Chosen, Error> {
-        Ok(self.chosen(services)?)
+        let mut chosen = self.chosen(services)?;
+        if self.spread {
+            chosen.spread = self.at_corners(services, &chosen)?;
+        }
+        Ok(chosen)
     }
 
     fn chosen(&self, services: &Services<'_>) -> anyhow::Result<Chosen> {
@@ -186,6 +197,7 @@ impl Choose {
             field,
             ranking,
             settings,
+            spread: Vec::new(),
         })
     }
 

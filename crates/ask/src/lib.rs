@@ -47,6 +47,7 @@ pub mod services;
 pub mod sets;
 pub mod shrink;
 pub mod simulate;
+pub mod spread;
 pub mod stated;
 pub mod sweep;
 pub mod trial;

@@ -33,6 +33,8 @@ pub struct MachineChange {
     pub hardware: Option<String>,
     /// Who chooses frequencies.
     pub governor: Option<Governor>,
+    /// An end of what is uncertain about the hardware ([`Hardware::corners`]).
+    pub corner: Option<String>,
 }
 
 /// Most CPUs of a simulated machine.
@@ -99,7 +101,7 @@ impl MachineChange {
             .transpose()?;
         let has_places = asked.hardware.as_deref().filter(|it| it.places.is_some());
         if let Some(placed) = named.as_ref().or(has_places) {
-            return self.placed(placed.clone(), profile, asked);
+            return self.at_corner(self.placed(placed.clone(), profile, asked)?);
         }
         let hardware = self.hardware(cpus, smt, asked.hardware.as_deref())?;
         if let Some(governor) = self.governor {
@@ -109,7 +111,7 @@ impl MachineChange {
             ))
             .into());
         }
-        Ok(MachineSpec {
+        self.at_corner(MachineSpec {
             cpus,
             smt,
             hardware: hardware.map(Box::new),
@@ -121,6 +123,23 @@ impl MachineChange {
             interleave: self.interleave.clone().or_else(|| asked.interleave.clone()),
             ..asked.clone()
         })
+    }
+
+    /// `machine` at the end of what is uncertain that is asked for.
+    fn at_corner(&self, mut machine: MachineSpec) -> anyhow::Result<MachineSpec> {
+        let Some(wanted) = &self.corner else {
+            return Ok(machine);
+        };
+        let corners = machine.hardware.iter().flat_map(|it| it.corners());
+        let mut found = corners.filter(|(name, _)| name == wanted);
+        let (_, hardware) = found.next().ok_or_else(|| {
+            UsageError::new(Advised::new(
+                format!("the hardware has no end `{wanted}` of what is uncertain"),
+                "ask for the names first",
+            ))
+        })?;
+        machine.hardware = Some(Box::new(hardware));
+        Ok(machine)
     }
 
     /// The machine that `asked` is on `hardware`, which says the number and places of CPUs.

@@ -11,6 +11,7 @@ use stats::{GroupReport, Metrics, Report};
 use workload::{RunSpec, Workload};
 
 use crate::goal::family;
+use crate::spread::GoalSpread;
 
 /// Most groups that have a row each in tables for people. A recording has one for each thread.
 pub const ROWS: usize = 20;
@@ -172,6 +173,9 @@ pub struct Results {
     pub seed: u64,
     /// One a policy, in the order of the command line.
     pub outcomes: Vec<Outcome>,
+    /// Who is best at every end of what is uncertain about the hardware; empty if that was not
+    /// asked.
+    pub spread: Vec<GoalSpread>,
 }
 
 impl Results {
@@ -185,6 +189,7 @@ impl Results {
             machine: spec.machine.clone(),
             seed: spec.seed,
             outcomes,
+            spread: Vec::new(),
         }
     }
 

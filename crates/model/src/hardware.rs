@@ -3,6 +3,7 @@
 mod check;
 mod file;
 mod shipped;
+mod spread;
 
 use serde::{Deserialize, Serialize};
 

@@ -51,6 +51,7 @@ impl PyChosen {
             runs: options.number("runs", 1..=RUNS_MAX.into())?,
             not_modelled: options.parsed("not_modelled", parse_percent)?,
             machine: options.machine()?,
+            spread: options.flag("hardware_spread")?,
             seed: options.seed()?,
             duration: options.duration()?,
             start_jitter: None,
@@ -105,7 +106,7 @@ impl PyChosen {
 
     #[getter]
     fn winner(&self) -> Option<(&str, String)> {
-        let winner = self.chosen.ranking.winner?;
+        let winner = self.chosen.winner()?;
         let command = choice::command(&self.chosen, winner);
         Some((self.chosen.field.name(winner), command))
     }

@@ -185,6 +185,7 @@ impl<'py> Options<'py> {
             interleave: self.parsed("interleave", str::parse)?,
             hardware: self.text("hardware")?,
             governor: self.parsed("governor", parse_governor)?,
+            corner: None,
         })
     }
 

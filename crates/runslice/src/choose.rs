@@ -58,7 +58,7 @@ impl Chosen {
 
     /// Inconclusive if the runs do not decide.
     pub fn status(&self) -> Status {
-        if self.0.ranking.is_decided() {
+        if self.0.is_decided() {
             Status::Done
         } else {
             Status::Inconclusive

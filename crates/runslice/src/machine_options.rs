@@ -102,6 +102,7 @@ impl MachineOptions {
             interleave: self.interleave.clone(),
             hardware: self.hardware.clone(),
             governor: self.governor,
+            corner: None,
         }
     }
 }

@@ -74,6 +74,7 @@ def choose(
     baseline: PolicyLike | None = None,
     runs: int | None = None,
     not_modelled: float | None = None,
+    hardware_spread: bool = False,
     jobs: int | None = None,
     **machine: Unpack[Setting],
 ) -> Choice:
@@ -91,6 +92,8 @@ def choose(
             decide all comparisons; of a recording 4 reruns.
         not_modelled: the error of a simulated ratio of two candidates, in per cent, by which
             intervals are widened. Default: the error that was measured against kernels.
+        hardware_spread: ask again at every end of what is uncertain about the hardware; a scheduler
+            is only named if it is named at all of them.
         jobs: threads. The number does not change the results. Default: one for each CPU.
         machine: see ``Setting``.
 
@@ -103,6 +106,7 @@ def choose(
         "knobs": None if knobs is None else os.fspath(knobs),
         "runs": runs,
         "not_modelled": not_modelled,
+        "hardware_spread": True if hardware_spread else None,
         "jobs": jobs,
     }
     options = {key: value for key, value in options.items() if value is not None}

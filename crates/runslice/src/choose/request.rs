@@ -75,6 +75,12 @@ pub struct Choose {
     #[command(flatten)]
     pub machine: MachineOptions,
 
+    /// Ask again at every end of what is uncertain about the hardware: shares of threads, powers,
+    /// speeds of small CPUs. A scheduler is only named if it is named at all of them. See
+    /// docs/hardware.md.
+    #[arg(long)]
+    pub hardware_spread: bool,
+
     /// Seed of the first run. The others are derived from it. Default: the seed of the workload.
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -146,6 +152,7 @@ impl Choose {
             runs: self.runs,
             not_modelled: self.not_modelled,
             machine: self.machine.asked(),
+            spread: self.hardware_spread,
             seed: self.seed,
             duration: self.duration,
             start_jitter: self.start_jitter,

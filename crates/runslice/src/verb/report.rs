@@ -149,6 +149,7 @@ fn page_of(input: Input) -> Page {
                 machine: run.header.machine.clone(),
                 seed: run.header.seed,
                 outcomes: Vec::new(),
+                spread: Vec::new(),
             };
             places.push((place, results, Vec::new(), Vec::new()));
             places.len() - 1

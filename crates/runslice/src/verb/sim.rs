@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use ask::load_source::LoadSource;
 use ask::measure;
 use ask::simulate::Simulate;
+use ask::spread::{self, GoalSpread};
 use clap::Args;
 use model::{Nanos, Sink};
 use show::figure::Collector;
@@ -66,6 +67,12 @@ pub struct Sim {
 
     #[command(flatten)]
     run: RunOptions,
+
+    /// Run also at every end of what is uncertain about the hardware: shares of threads, powers,
+    /// speeds of small CPUs. A policy is only called best if it is best at all of them. See
+    /// docs/hardware.md.
+    #[arg(long, conflicts_with = "audit")]
+    hardware_spread: bool,
 
     /// Simulate what `play` makes of the workload: a real-time thread in the place of each
     /// interrupt, and tasks that have slept for this time before the run begins. `fidelity` knows
@@ -200,9 +207,9 @@ impl Sim {
         Ok(all)
     }
 
-    /// One run for each policy.
-    fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
-        let question = Simulate {
+    /// As a question has it.
+    fn question(&self) -> anyhow::Result<Simulate> {
+        Ok(Simulate {
             schedulers: self.policies()?,
             load: self.recording.asked().source()?.or_else(|| {
                 let name = self.workload.as_deref();
@@ -219,8 +226,30 @@ impl Sim {
             options: self.run.limits.options(),
             goals: Vec::new(),
             right: self.right,
+        })
+    }
+
+    /// One run for each policy.
+    fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
+        let specs = self.question()?.specs(&COMPUTER);
+        specs.map_err(ask::Error::into_cause)
+    }
+
+    /// Who is best at every end of what is uncertain about the hardware; nothing if that is not
+    /// asked.
+    fn spread(&self, given: &Results) -> anyhow::Result<Vec<GoalSpread>> {
+        if !self.hardware_spread {
+            return Ok(Vec::new());
+        }
+        let mut question = self.question()?;
+        let at = |corner: String| {
+            question.machine.corner = Some(corner.clone());
+            let answer = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
+            Ok((corner, answer.results))
         };
-        question.specs(&COMPUTER).map_err(ask::Error::into_cause)
+        let ends: anyhow::Result<Vec<(String, Results)>> =
+            spread::corners(&given.machine)?.into_iter().map(at).collect();
+        Ok(spread::spreads(given, &ends?))
     }
 }
 
@@ -232,6 +261,9 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let format = check(request)?;
     let specs = request.specs()?;
     check_each(request, &specs)?;
+    if request.hardware_spread {
+        spread::corners(&specs[0].machine)?;
+    }
     if request.run.runs.is_some() {
         runs::refuse_recordings_of_runs(&specs)?;
     }
@@ -249,7 +281,8 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         Some(runs) => many(request, &specs, runs, is_page)?,
         None => each_once(request, &specs, is_page)?,
     };
-    let results = Results::simulated(&specs[0], outcomes);
+    let mut results = Results::simulated(&specs[0], outcomes);
+    results.spread = request.spread(&results)?;
     write(request, format, &results, drawn)?;
     let starved = report_starved(request, format, &results);
     let starved = starved | waits::report(request.wait_limit(), &results);

@@ -32,7 +32,7 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
             "lacks_ns": plan.and_then(|it| of(&it.lacks)).map(model::Nanos::get),
         })
     });
-    let winner = ranking.winner.map(|at| {
+    let winner = chosen.winner().map(|at| {
         json!({
             "name": field.name(at),
             "try": words::command(chosen, at),
@@ -47,7 +47,7 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
         .into_iter()
         .map(|part| (part.name.to_owned(), json!(part.sentences)))
         .collect();
-    let document = json!({
+    let mut document = json!({
         AnswerKind::Choice.key(): AnswerKind::Choice.version(),
         "version": crate::VERSION,
         "command": origin.words(),
@@ -73,6 +73,12 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
         "worse_figures": ranking.looked_at,
         "worse": worse.collect::<Vec<_>>(),
     });
+    if !chosen.spread.is_empty() {
+        let corners = chosen.spread.iter().map(|it| {
+            json!({ "corner": it.corner, "winner": it.winner.map(|at| field.name(at)) })
+        });
+        document["spread"] = corners.collect();
+    }
     serde_json::to_writer_pretty(&mut *to, &document)?;
     writeln!(to)
 }

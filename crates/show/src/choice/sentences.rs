@@ -8,7 +8,7 @@ use ask::choose::Chosen;
 use ask::choose::field::Field;
 use ask::choose::rank::{Ranking, Standing};
 use ask::words::counted;
-use model::{Advice as _, Kernel, Nanos, plain};
+use model::{Advice as _, Hardware, Kernel, MachineSpec, Nanos, plain};
 use stats::compare::{Answered, MetricRow, RatioAnswer, Refusal};
 
 use super::words::{UNDO, change, command, names};
@@ -31,7 +31,7 @@ pub struct SaidPart {
 pub fn said(chosen: &Chosen) -> Vec<SaidPart> {
     let of = |name, sentences| SaidPart { name, sentences };
     vec![
-        of("verdict", vec![verdict(chosen)]),
+        of("verdict", verdicts(chosen)),
         of("can_break", can_break(chosen)),
         of("gets_worse", gets_worse(chosen)),
         of("gain", gain(chosen)),
@@ -42,12 +42,21 @@ pub fn said(chosen: &Chosen) -> Vec<SaidPart> {
     ]
 }
 
+/// Stay or change, and whether that holds where the hardware is uncertain.
+fn verdicts(chosen: &Chosen) -> Vec<String> {
+    let everywhere = chosen.said_of_spread().filter(|_| chosen.holds_everywhere());
+    std::iter::once(verdict(chosen)).chain(everywhere).collect()
+}
+
 /// Stay or change, in one sentence.
 fn verdict(chosen: &Chosen) -> String {
     let Chosen { field, ranking, .. } = chosen;
     let (base, load) = (field.name(0), plain::shown(&field.load));
     if let Some(lacks) = too_short(field) {
         return format!("{load} is too short for an answer: record for {lacks} more.");
+    }
+    if let Some(undecided) = chosen.said_of_spread().filter(|_| !chosen.holds_everywhere()) {
+        return undecided;
     }
     let first = ranking.order[0];
     let name = field.name(first);
@@ -254,10 +263,27 @@ fn not_modelled(chosen: &Chosen) -> Vec<String> {
         _ => "",
     };
     sentences.push(format!(
-        "Not modelled: {costs}hardware threads that share a core, clock speeds, all that \
-         docs/fidelity.md lists."
+        "Not modelled: {costs}{}all that docs/fidelity.md lists.",
+        left_out_of_cpus(machine)
     ));
     sentences
+}
+
+/// What of its CPUs a machine leaves out that may matter.
+fn left_out_of_cpus(machine: &MachineSpec) -> String {
+    let hardware = machine.hardware.as_deref();
+    let mut left_out = Vec::new();
+    let has_threads = machine.places().cores.iter().any(|core| core.len() > 1);
+    if hardware.is_none_or(|it| it.smt.is_none() && has_threads) {
+        left_out.push("hardware threads that share a core, ");
+    }
+    let has_frequencies = |it: &Hardware| it.classes.iter().all(|class| class.opps.len() > 1);
+    left_out.push(if hardware.is_some_and(has_frequencies) {
+        "heat and limits of power, "
+    } else {
+        "clock speeds, "
+    });
+    left_out.concat()
 }
 
 /// By how much the recording is too short for any goal.

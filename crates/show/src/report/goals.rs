@@ -109,11 +109,12 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
     let is_sound = |it: &&Set| is_ranked(it) || sets.len() == 1 && it.runs > 0;
     let sound: Vec<Set> = sets.iter().filter(is_sound).cloned().collect();
     let found = find(&goals, &sound);
-    let (said, places) = if is_many {
+    let (mut said, places) = if is_many {
         of_many(&found, &sound)
     } else {
         of_one(&found, &sound)
     };
+    spread_out(&mut said, results);
     let runs = sets.iter().map(|set| set.runs).max().unwrap_or(0);
     let advice = match (is_many, sets.len()) {
         (true, _) if runs > 1 && is_same_each_time(&of_all, &sets) => format!(
@@ -134,7 +135,7 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
     let in_short = match sound.as_slice() {
         [] => "No policy came to a result.".to_owned(),
         [_, _, ..] if results.is_rerun => RERUN.to_owned(),
-        _ => short(&found, &sound, &places),
+        _ => undecided(results).unwrap_or_else(|| short(&found, &sound, &places)),
     };
     Answer {
         said: if sound.len() > 1 { said } else { Vec::new() },
@@ -154,6 +155,32 @@ pub fn answer(results: &Results, is_many: bool) -> Answer {
         shown: shown.collect(),
         sets,
     }
+}
+
+/// Says of each goal who is best at every end of what is uncertain about the hardware, if that was
+/// asked. A winner that does not win at all of them is none.
+fn spread_out(said: &mut Vec<(String, String)>, results: &Results) {
+    for spread in &results.spread {
+        match said.iter_mut().find(|(goal, _)| *goal == spread.goal) {
+            Some((_, sentence)) if spread.holds() => {
+                *sentence = format!("{sentence}; {}", spread.said());
+            }
+            Some((_, sentence)) => *sentence = spread.said(),
+            None => said.push((spread.goal.clone(), spread.said())),
+        }
+    }
+}
+
+/// That no policy is best, if another one is at some end of what is uncertain about the hardware.
+fn undecided(results: &Results) -> Option<String> {
+    let open = results.spread.iter().filter(|it| !it.holds());
+    let goals: Vec<&str> = open.map(|it| it.goal.as_str()).collect();
+    (!goals.is_empty()).then(|| {
+        format!(
+            "Undecided, because of what is uncertain about the hardware: {}.",
+            goals.join(", ")
+        )
+    })
 }
 
 /// Whether a policy is one of those that do best or worst.

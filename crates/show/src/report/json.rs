@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use ask::AnswerKind;
 use ask::outcome::{Outcome, Results};
+use ask::spread::GoalSpread;
 use model::MachineSpec;
 use serde::Serialize;
 
@@ -22,6 +23,9 @@ struct Document<'a> {
     /// Of many runs of each policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     spread: Vec<Spread<'a>>,
+    /// Who is best at every end of what is uncertain about the hardware, if that was asked.
+    #[serde(skip_serializing_if = "<[GoalSpread]>::is_empty")]
+    hardware_spread: &'a [GoalSpread],
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<&'a [Outcome]>,
 }
@@ -65,6 +69,7 @@ fn head<'a>(results: &'a Results, spread: Vec<Spread<'a>>, origin: &'a Origin) -
         machine: &results.machine,
         seed: results.seed,
         spread,
+        hardware_spread: &results.spread,
         runs: None,
     }
 }

@@ -76,6 +76,7 @@ fn document(request: &PlaysRequest, play: &Play) -> String {
         machine,
         seed: play.seed,
         outcomes: vec![outcome],
+        spread: Vec::new(),
     };
     let shape = Shape {
         format: Format::Json,

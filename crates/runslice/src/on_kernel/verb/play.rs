@@ -363,6 +363,7 @@ impl Play {
                 machine: take.machine.clone(),
                 seed: spec.seed,
                 outcomes: vec![outcome],
+                spread: Vec::new(),
             };
             report::write(&results, shape, &mut to)?;
         }
