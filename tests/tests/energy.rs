@@ -52,7 +52,10 @@ fn placements(hardware: &Hardware, sizes: &[u64]) -> Vec<(u64, Vec<String>)> {
         let known = best.entry(classes).or_insert(energy);
         *known = energy.min(*known);
     }
-    let mut sorted: Vec<_> = best.into_iter().map(|(classes, energy)| (energy, classes)).collect();
+    let mut sorted: Vec<_> = best
+        .into_iter()
+        .map(|(classes, energy)| (energy, classes))
+        .collect();
     sorted.sort();
     sorted
 }
@@ -60,7 +63,13 @@ fn placements(hardware: &Hardware, sizes: &[u64]) -> Vec<(u64, Vec<String>)> {
 /// The machine of example 2 in `sched-energy.rst`.
 fn example() -> Hardware {
     let class = |name: &str, capacity, opps: [(u32, u64); 3]| CpuClass {
-        opps: opps.iter().map(|&(khz, mw)| Opp { khz, uw: Some(mw * 1_000) }).collect(),
+        opps: opps
+            .iter()
+            .map(|&(khz, mw)| Opp {
+                khz,
+                uw: Some(mw * 1_000),
+            })
+            .collect(),
         ..CpuClass::plain(name.to_owned(), capacity)
     };
     Hardware {
@@ -107,7 +116,13 @@ fn the_cheapest_class_for_a_lone_task_changes_where_it_was_computed() {
             changes.push((size, class));
         }
     }
-    let want = [(1, "A55"), (53, "A76"), (141, "X1"), (146, "A76"), (181, "X1")];
+    let want = [
+        (1, "A55"),
+        (53, "A76"),
+        (141, "X1"),
+        (146, "A76"),
+        (181, "X1"),
+    ];
     assert_eq!(changes, want.map(|(size, class)| (size, class.to_owned())));
 }
 
@@ -134,7 +149,10 @@ fn placements_of_small_and_big_tasks_cost_what_was_computed() {
 fn gathering_tasks_costs_energy_where_only_cpus_are_in_the_table() {
     let pixel6 = Hardware::find("pixel6").expect("it is there");
     let of = |used: [u64; 8]| energy(&pixel6, &used, HEADROOM).expect("it fits");
-    let (apart, together) = (of([60, 60, 0, 0, 0, 0, 0, 0]), of([120, 0, 0, 0, 0, 0, 0, 0]));
+    let (apart, together) = (
+        of([60, 60, 0, 0, 0, 0, 0, 0]),
+        of([120, 0, 0, 0, 0, 0, 0, 0]),
+    );
     assert!(apart < together, "{apart} {together}");
     // The note's figures: 42.5 and 70.4 mW.
     assert_eq!((apart / 100, together / 100), (424, 704));

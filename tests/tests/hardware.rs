@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{
-    EventKind, Hardware, HardwareUse, MachineSpec, Nanos, SmtShare, Summary, What,
-};
+use model::{EventKind, Hardware, HardwareUse, MachineSpec, Nanos, SmtShare, Summary, What};
 use runslice_tests::collect::{Collector, Kept};
 use runslice_tests::random::RandomRun;
 use runslice_tests::run::Run;
@@ -248,8 +246,10 @@ fn under(run: Run<'_>, tables: &str) -> (Collector, Summary) {
 fn programs_see_clocks_of_time_and_of_work_in_run_queues() {
     let printed = |machine: &str| {
         let run = Run::new("clocks", "[task.t]\ndo = \"run(1ms)\"");
-        let tables = format!("[machine]\n{machine}\n[task.A]\ncpus = \"0\"\n\
-             do = \"loop(2)[ run(3ms), sleep(5ms) ]\"\n");
+        let tables = format!(
+            "[machine]\n{machine}\n[task.A]\ncpus = \"0\"\n\
+             do = \"loop(2)[ run(3ms), sleep(5ms) ]\"\n"
+        );
         under(run, &tables).1.printed
     };
     let turn = |time: u64, work: u64| {
@@ -408,7 +408,10 @@ fn a_task_that_is_too_big_for_its_cpu_is_a_misfit_while_a_bigger_one_idles() {
         assert_eq!(hardware.total().misfit, hardware.groups[0].1.misfit);
         let class = &hardware.groups[0].1.classes;
         assert_eq!((class.len(), class[0].class.as_str()), (1, "capacity-512"));
-        assert_eq!((class[0].executed.get(), class[0].work.get()), (200_000_000, 100_000_000));
+        assert_eq!(
+            (class[0].executed.get(), class[0].work.get()),
+            (200_000_000, 100_000_000)
+        );
         hardware.groups[0].1.misfit.get()
     };
     let free = misfit("0-1");

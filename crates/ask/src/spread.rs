@@ -73,7 +73,9 @@ pub fn spreads(given: &Results, ends: &[(String, Results)]) -> Vec<GoalSpread> {
         tested: "hardware.all.work_per_mj_ns".to_owned(),
         better: Better::Higher,
     });
-    let of_ends = ends.iter().map(|(name, it)| (name.clone(), stated::sets(it)));
+    let of_ends = ends
+        .iter()
+        .map(|(name, it)| (name.clone(), stated::sets(it)));
     let all: Vec<(String, Vec<Set>)> = [(AS_GIVEN.to_owned(), of_given)]
         .into_iter()
         .chain(of_ends)
@@ -88,7 +90,9 @@ pub fn spreads(given: &Results, ends: &[(String, Results)]) -> Vec<GoalSpread> {
             })
             .collect(),
     });
-    spreads.filter(|it| it.ends.iter().any(|end| !end.best.is_empty())).collect()
+    spreads
+        .filter(|it| it.ends.iter().any(|end| !end.best.is_empty()))
+        .collect()
 }
 
 /// The schedulers whose medians are best; those that were ejected or starved a task are left out.
@@ -100,9 +104,20 @@ fn best(goal: &StatedGoal, sets: &[Set]) -> Vec<String> {
             Some((set.arm.as_str(), median))
         })
         .collect();
-    let signed = |value: f64| if goal.better == Better::Higher { -value } else { value };
-    let least = values.iter().map(|(_, value)| signed(*value)).min_by(f64::total_cmp);
-    let firsts = values.iter().filter(|(_, value)| Some(signed(*value)) == least);
+    let signed = |value: f64| {
+        if goal.better == Better::Higher {
+            -value
+        } else {
+            value
+        }
+    };
+    let least = values
+        .iter()
+        .map(|(_, value)| signed(*value))
+        .min_by(f64::total_cmp);
+    let firsts = values
+        .iter()
+        .filter(|(_, value)| Some(signed(*value)) == least);
     firsts.map(|(name, _)| (*name).to_owned()).collect()
 }
 
@@ -140,9 +155,10 @@ impl GoalSpread {
             let corners: Vec<&str> = same.map(|other| other.corner.as_str()).collect();
             // Of the first, who is best with the file's figures, the number says enough.
             let (mark, corners) = match (told.is_empty(), corners.as_slice()) {
-                (true, [first, rest @ ..]) if !rest.is_empty() => {
-                    (": ", format!("{first} and at {}", counted(rest.len() as u64, "end")))
-                }
+                (true, [first, rest @ ..]) if !rest.is_empty() => (
+                    ": ",
+                    format!("{first} and at {}", counted(rest.len() as u64, "end")),
+                ),
                 (true, _) => (": ", corners.join(", ")),
                 (false, _) => ("; ", corners.join(", ")),
             };
@@ -170,15 +186,28 @@ mod tests {
 
     #[test]
     fn a_winner_is_named_only_if_it_wins_at_all_ends() {
-        let same = spread(&[(AS_GIVEN, &["a"]), ("smt low", &["a"]), ("smt high", &["a"])]);
+        let same = spread(&[
+            (AS_GIVEN, &["a"]),
+            ("smt low", &["a"]),
+            ("smt high", &["a"]),
+        ]);
         assert!(same.holds());
         let said = "a at all 2 ends of what is uncertain about the hardware";
         assert_eq!(same.said(), said);
-        let other = spread(&[(AS_GIVEN, &["a"]), ("smt low", &["b"]), ("smt high", &["a", "b"])]);
+        let other = spread(&[
+            (AS_GIVEN, &["a"]),
+            ("smt low", &["b"]),
+            ("smt high", &["a", "b"]),
+        ]);
         assert!(!other.holds());
-        let said = "undecided: a with the figures of its file; b with smt low; a and b with smt high";
+        let said =
+            "undecided: a with the figures of its file; b with smt low; a and b with smt high";
         assert_eq!(other.said(), said);
-        let ends = [(AS_GIVEN, &["a"][..]), ("smt low", &["b"]), ("smt high", &["a"])];
+        let ends = [
+            (AS_GIVEN, &["a"][..]),
+            ("smt low", &["b"]),
+            ("smt high", &["a"]),
+        ];
         let said = "undecided: a with the figures of its file and at 1 end; b with smt low";
         assert_eq!(spread(&ends).said(), said);
     }

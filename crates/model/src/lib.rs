@@ -54,8 +54,8 @@ pub use rng::Rng;
 pub use sample::{CpuCounts, Sample, Sampler};
 pub use snapshot::Snapshot;
 pub use spec::{
-    Blocked, ClassUse, CpuTimes, CpuUse, Excused, FrequencyUse, GrowingQueue, HardwareUse, PolicySpec,
-    Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
+    Blocked, ClassUse, CpuTimes, CpuUse, Excused, FrequencyUse, GrowingQueue, HardwareUse,
+    PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use units::{Nanos, Picos, SimTime};

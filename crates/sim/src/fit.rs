@@ -56,7 +56,11 @@ impl Machine {
         let Some(speeds) = self.speeds.as_deref().filter(|it| it.judges_places) else {
             return;
         };
-        let better = if speeds.has_idle() { self.better(cpu, id) } else { Better::default() };
+        let better = if speeds.has_idle() {
+            self.better(cpu, id)
+        } else {
+            Better::default()
+        };
         let pace = self.tasks[id.index()].seldom.pace.get_or_insert_default();
         let slept = now - std::mem::replace(&mut pace.util_at, now).min(now);
         pace.util.pass(slept, false);
@@ -98,7 +102,11 @@ impl Machine {
             let (Some(id), Some(_)) = (state.occupant.task(), state.executing_since) else {
                 continue;
             };
-            let better = if has_idle { self.better(cpu, id) } else { Better::default() };
+            let better = if has_idle {
+                self.better(cpu, id)
+            } else {
+                Better::default()
+            };
             let was = self.speeds.as_deref().map(|it| it.cpus[cpu].fit.better);
             if was != Some(better) {
                 self.book_fit(cpu, id);
@@ -119,8 +127,14 @@ impl Machine {
         let allowed: &Mask = self.masks.get(self.task(id).cpus);
         let capacity = |cpu: CpuId| speeds.hardware.class(cpu.0).capacity;
         let own = capacity(cpu);
-        let free = || allowed.iter().filter(|at| idles(*at) && topology.is_online(*at));
-        let is_halved = topology.core(cpu).any(|other| other != cpu && !idles(other));
+        let free = || {
+            allowed
+                .iter()
+                .filter(|at| idles(*at) && topology.is_online(*at))
+        };
+        let is_halved = topology
+            .core(cpu)
+            .any(|other| other != cpu && !idles(other));
         let bigger = own < speeds.most && free().any(|at| is_bigger(capacity(at), own));
         let core = is_halved && free().any(|at| topology.core(at).all(idles));
         Better { bigger, core }

@@ -154,7 +154,11 @@ impl Mirror {
             masks: std::collections::BTreeMap::new(),
             report_map: None,
             guarded: None,
-            clocks: if seen.clocks { vec![RqClock::new(); cpus.into()] } else { Vec::new() },
+            clocks: if seen.clocks {
+                vec![RqClock::new(); cpus.into()]
+            } else {
+                Vec::new()
+            },
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
             is_stale: false,

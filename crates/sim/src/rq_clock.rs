@@ -89,7 +89,10 @@ mod tests {
         assert_eq!((clock.task, clock.pelt), (at(10), at(10)));
         clock.idles = false;
         clock.advance(at(20), at(18), [512, 512]);
-        assert_eq!((clock.wall, clock.task, clock.pelt), (at(20), at(18), at(12)));
+        assert_eq!(
+            (clock.wall, clock.task, clock.pelt),
+            (at(20), at(18), at(12))
+        );
         clock.advance(at(20), at(17), [512, 512]);
         assert_eq!(clock.task, at(18), "it never goes back");
         clock.idles = true;

@@ -222,7 +222,10 @@ impl Speeds {
     pub fn on_classes(&self, group: usize) -> Vec<ClassUse> {
         let classes = &self.hardware.classes;
         let mine = self.by_class.iter().skip(group * classes.len());
-        let used = classes.iter().zip(mine).filter(|(_, it)| it.executed_ns > 0);
+        let used = classes
+            .iter()
+            .zip(mine)
+            .filter(|(_, it)| it.executed_ns > 0);
         used.map(|(class, it)| ClassUse {
             class: class.name.clone(),
             executed: Nanos::new(it.executed_ns),

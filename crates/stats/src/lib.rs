@@ -42,7 +42,7 @@ pub use histogram::Histogram;
 pub use metrics::{Metrics, SpanKind};
 pub use report::{
     ClassReport, CounterReport, CpuReport, DeadlineReport, FrequencyReport, GroupReport,
-    HardwareReport, Lengths, MachineReport, Millionths, NiceReport, PhaseReport, Report, SpanReport,
-    Spread, TaskReport, Thousandths, Times,
+    HardwareReport, Lengths, MachineReport, Millionths, NiceReport, PhaseReport, Report,
+    SpanReport, Spread, TaskReport, Thousandths, Times,
 };
 pub use tails::Tails;

@@ -238,5 +238,8 @@ fn energy_is_that_of_the_machine_or_of_the_groups_that_are_meant() {
     assert_eq!(value("work per joule"), Some(300_000.0));
     assert_eq!(value("work per joule of web"), Some(600_000.0));
     let goal: Goal = "work per joule of web".parse().expect("a goal");
-    assert_eq!((goal.to_string().as_str(), goal.better()), ("work per joule of web", Better::Higher));
+    assert_eq!(
+        (goal.to_string().as_str(), goal.better()),
+        ("work per joule of web", Better::Higher)
+    );
 }

@@ -17,7 +17,9 @@ pub(super) fn fill(report: &mut Report, summary: &Summary) {
     let all = used.total();
     let groups = used.groups.iter().map(|(name, it)| (name.as_str(), it));
     let rows = groups.chain([(ALL, &all)]);
-    report.hardware = rows.map(|(name, it)| row(name, it, used.has_energy)).collect();
+    report.hardware = rows
+        .map(|(name, it)| row(name, it, used.has_energy))
+        .collect();
     report.classes = classes(used);
     report.frequencies = frequencies(used);
 }
@@ -47,7 +49,10 @@ fn classes(used: &HardwareUse) -> Vec<ClassReport> {
             None => sums.push(it.clone()),
         }
     }
-    let groups = used.groups.iter().map(|(name, group)| (name.as_str(), &group.classes));
+    let groups = used
+        .groups
+        .iter()
+        .map(|(name, group)| (name.as_str(), &group.classes));
     let rows = groups.chain([(ALL, &sums)]).flat_map(|(name, classes)| {
         let whole: u128 = classes.iter().map(|it| u128::from(it.work.get())).sum();
         classes.iter().map(move |it| ClassReport {
@@ -96,13 +101,23 @@ mod tests {
             (name.to_owned(), used)
         };
         let used = HardwareUse {
-            groups: vec![group("a", &[("big", 30)]), group("b", &[("small", 10), ("big", 60)])],
+            groups: vec![
+                group("a", &[("big", 30)]),
+                group("b", &[("small", 10), ("big", 60)]),
+            ],
             ..HardwareUse::default()
         };
         let rows = classes(&used);
         let rows: Vec<_> = rows
             .iter()
-            .map(|it| (it.group.as_str(), it.class.as_str(), it.work.get(), it.share.0))
+            .map(|it| {
+                (
+                    it.group.as_str(),
+                    it.class.as_str(),
+                    it.work.get(),
+                    it.share.0,
+                )
+            })
             .collect();
         let wanted = [
             ("a", "big", 30, 1_000_000),

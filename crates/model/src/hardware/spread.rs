@@ -21,10 +21,18 @@ impl Hardware {
         let has_threads =
             placed.is_some_and(|places| places.cores.iter().any(|core| core.len() > 1));
         if self.smt.is_some() || has_threads {
-            let ends = SmtShare::NAMED.iter().filter(|(name, _)| *name != "typical");
+            let ends = SmtShare::NAMED
+                .iter()
+                .filter(|(name, _)| *name != "typical");
             corners.extend(ends.map(|(name, share)| {
                 let smt = Some(SmtShare::all(*share));
-                (format!("smt {name}"), Self { smt, ..self.clone() })
+                (
+                    format!("smt {name}"),
+                    Self {
+                        smt,
+                        ..self.clone()
+                    },
+                )
             }));
         }
         for (at, class) in self.classes.iter().enumerate() {
@@ -80,7 +88,9 @@ mod tests {
         let corners = hardware.corners();
         let cpus = hardware.cpus.len() as u16;
         for (name, corner) in &corners {
-            corner.check(cpus).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            corner
+                .check(cpus)
+                .unwrap_or_else(|error| panic!("{name}: {error:?}"));
             assert_ne!(*corner, hardware, "{name}");
         }
         corners.into_iter().map(|(name, _)| name).collect()
@@ -113,6 +123,9 @@ mod tests {
         assert_eq!((class.capacity, class.told()), (136, 160));
         let cheap = corners.iter().find(|(name, _)| name == "A55 power x0.6");
         let cheap = &cheap.expect("it is one").1;
-        assert_eq!(cheap.classes[0].opps[0].uw, Some(pixel6.classes[0].opps[0].uw.unwrap() * 6 / 10));
+        assert_eq!(
+            cheap.classes[0].opps[0].uw,
+            Some(pixel6.classes[0].opps[0].uw.unwrap() * 6 / 10)
+        );
     }
 }

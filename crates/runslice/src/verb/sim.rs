@@ -247,8 +247,10 @@ impl Sim {
             let answer = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
             Ok((corner, answer.results))
         };
-        let ends: anyhow::Result<Vec<(String, Results)>> =
-            spread::corners(&given.machine)?.into_iter().map(at).collect();
+        let ends: anyhow::Result<Vec<(String, Results)>> = spread::corners(&given.machine)?
+            .into_iter()
+            .map(at)
+            .collect();
         Ok(spread::spreads(given, &ends?))
     }
 }

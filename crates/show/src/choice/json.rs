@@ -74,9 +74,10 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
         "worse": worse.collect::<Vec<_>>(),
     });
     if !chosen.spread.is_empty() {
-        let corners = chosen.spread.iter().map(|it| {
-            json!({ "corner": it.corner, "winner": it.winner.map(|at| field.name(at)) })
-        });
+        let corners = chosen
+            .spread
+            .iter()
+            .map(|it| json!({ "corner": it.corner, "winner": it.winner.map(|at| field.name(at)) }));
         document["spread"] = corners.collect();
     }
     serde_json::to_writer_pretty(&mut *to, &document)?;

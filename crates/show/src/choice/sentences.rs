@@ -44,7 +44,9 @@ pub fn said(chosen: &Chosen) -> Vec<SaidPart> {
 
 /// Stay or change, and whether that holds where the hardware is uncertain.
 fn verdicts(chosen: &Chosen) -> Vec<String> {
-    let everywhere = chosen.said_of_spread().filter(|_| chosen.holds_everywhere());
+    let everywhere = chosen
+        .said_of_spread()
+        .filter(|_| chosen.holds_everywhere());
     std::iter::once(verdict(chosen)).chain(everywhere).collect()
 }
 
@@ -55,7 +57,10 @@ fn verdict(chosen: &Chosen) -> String {
     if let Some(lacks) = too_short(field) {
         return format!("{load} is too short for an answer: record for {lacks} more.");
     }
-    if let Some(undecided) = chosen.said_of_spread().filter(|_| !chosen.holds_everywhere()) {
+    if let Some(undecided) = chosen
+        .said_of_spread()
+        .filter(|_| !chosen.holds_everywhere())
+    {
         return undecided;
     }
     let first = ranking.order[0];

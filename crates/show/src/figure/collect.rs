@@ -290,7 +290,8 @@ impl Collector {
         self.cpus[cpu].task = (event.task != TaskId::NONE).then_some(event.task);
         self.cpus[cpu].since = now;
         let shown = shown_in(self.window);
-        self.tracks.switched(cpu, now, event.task != TaskId::NONE, shown);
+        self.tracks
+            .switched(cpu, now, event.task != TaskId::NONE, shown);
         let Some(task) = self.tasks.get_mut(event.task.index()) else {
             return;
         };

@@ -58,7 +58,10 @@ impl Tracks {
         let places = MachineSpec::places(&header.machine);
         let cores = places.cores.iter().filter(|_| has_hardware);
         Self {
-            cores: cores.filter_map(|cpus| core(cpus)).take(LANES_MAX).collect(),
+            cores: cores
+                .filter_map(|cpus| core(cpus))
+                .take(LANES_MAX)
+                .collect(),
             ..Self::default()
         }
     }
@@ -97,14 +100,18 @@ impl Tracks {
     pub fn finish(&mut self, now: u64, shown: impl Fn(u64, u64) -> (u64, u64)) {
         let first = |core: &SharedCore| core.threads;
         let all: Vec<usize> = self.cores.iter().flat_map(first).collect();
-        all.into_iter().for_each(|cpu| self.switched(cpu, now, false, &shown));
+        all.into_iter()
+            .for_each(|cpu| self.switched(cpu, now, false, &shown));
     }
 }
 
 impl Collector {
     /// The tracks that have something to show.
     pub(super) fn tracks(&self) -> Vec<Chart> {
-        [self.frequencies(), self.shared_cores()].into_iter().flatten().collect()
+        [self.frequencies(), self.shared_cores()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// A panel for each of the clocks that changed most often.
@@ -118,7 +125,9 @@ impl Collector {
         let curve = |(cpu, changes): &(&u16, &Vec<(u64, u32)>)| {
             // What holds when the window begins comes first.
             let before = changes.iter().rev().find(|(time, _)| *time <= begin);
-            let within = changes.iter().filter(|(time, _)| (begin + 1..end).contains(time));
+            let within = changes
+                .iter()
+                .filter(|(time, _)| (begin + 1..end).contains(time));
             let shown = before.into_iter().chain(within);
             let mut points: Vec<(u64, Option<u64>)> = shown
                 .map(|(time, khz)| ((*time).max(begin), Some(u64::from(*khz))))
@@ -152,7 +161,11 @@ impl Collector {
         let lane = |core: &SharedCore| {
             let columns = core.both.spans().map(|((from, to), both)| {
                 let to = to.min(self.span.1);
-                (from, to, (both.0 * 2 > to.saturating_sub(from)).then_some(0))
+                (
+                    from,
+                    to,
+                    (both.0 * 2 > to.saturating_sub(from)).then_some(0),
+                )
             });
             Lane {
                 name: format!("CPUs {} and {}", core.threads[0], core.threads[1]),
@@ -198,7 +211,10 @@ mod tests {
             panic!("{charts:?}");
         };
         let points = [(0, 1_803_000), (3 * MS, 300_000), (10 * MS, 300_000)];
-        assert_eq!(curves[0].points, points.map(|(time, khz)| (time, Some(khz))));
+        assert_eq!(
+            curves[0].points,
+            points.map(|(time, khz)| (time, Some(khz)))
+        );
         assert_eq!(charts.len(), 1, "no core has two threads");
     }
 

@@ -270,7 +270,9 @@ fn winner(share: &Share, width: u64) -> Option<u32> {
 }
 
 /// Joins neighbours of one colour.
-pub(super) fn joined(columns: impl Iterator<Item = (u64, u64, Option<usize>)>) -> Vec<(u64, u64, usize)> {
+pub(super) fn joined(
+    columns: impl Iterator<Item = (u64, u64, Option<usize>)>,
+) -> Vec<(u64, u64, usize)> {
     let mut stretches: Vec<(u64, u64, usize)> = Vec::new();
     for (from, to, colour) in columns {
         let Some(colour) = colour else { continue };

@@ -424,7 +424,9 @@ fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<Stri
         parts.push(format!("{energy} ({}), {work} of work per mJ", used.parts));
     }
     let shares = report.classes.iter().filter(|it| it.group == all.group);
-    let shares: Vec<String> = shares.map(|it| format!("{} {}", it.class, share(it.share))).collect();
+    let shares: Vec<String> = shares
+        .map(|it| format!("{} {}", it.class, share(it.share)))
+        .collect();
     let classes = match shares.len() {
         0 | 1 => String::new(),
         _ => format!(" ({})", shares.join(", ")),
@@ -436,7 +438,10 @@ fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<Stri
     if !all.sibling.is_zero() {
         parts.push(format!("core shared for {} of the time", share(shared)));
     }
-    for (what, span) in [("misfit", all.misfit), ("half a core while one idled", all.shared_core)] {
+    for (what, span) in [
+        ("misfit", all.misfit),
+        ("half a core while one idled", all.shared_core),
+    ] {
         if !span.is_zero() {
             parts.push(format!("{what} {span}"));
         }
@@ -467,18 +472,28 @@ fn hardware(results: &Results) -> Table {
         .rank(6);
     let classes = |outcome: &Outcome, group: &str| {
         let its = outcome.report.classes.iter().filter(|it| it.group == group);
-        let its: Vec<String> = its.map(|it| format!("{} {}", it.class, share(it.share))).collect();
+        let its: Vec<String> = its
+            .map(|it| format!("{} {}", it.class, share(it.share)))
+            .collect();
         its.join(", ")
     };
     let mut table = table;
-    let most = results.outcomes.iter().map(|it| it.report.hardware.len()).max();
+    let most = results
+        .outcomes
+        .iter()
+        .map(|it| it.report.hardware.len())
+        .max();
     for at in 0..most.unwrap_or(0) {
         let mut named = false;
         for outcome in &results.outcomes {
             let Some(row) = outcome.report.hardware.get(at) else {
                 continue;
             };
-            let name = if named { String::new() } else { row.group.clone() };
+            let name = if named {
+                String::new()
+            } else {
+                row.group.clone()
+            };
             named = true;
             table.row([
                 name,

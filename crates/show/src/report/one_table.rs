@@ -196,10 +196,8 @@ const fn kind(unit: Unit) -> ColumnKind {
     match unit {
         Unit::Text => ColumnKind::Text,
         Unit::Signed => ColumnKind::Signed,
-        Unit::Count
-        | Unit::Nanos
-        | Unit::Millionths
-        | Unit::Thousandths
-        | Unit::Microjoules => ColumnKind::Whole,
+        Unit::Count | Unit::Nanos | Unit::Millionths | Unit::Thousandths | Unit::Microjoules => {
+            ColumnKind::Whole
+        }
     }
 }

@@ -109,7 +109,11 @@ impl Layout {
             rq_cpu: at("rq", "cpu")?,
             rq_curr: at("rq", "curr")?,
             rq_idle: at("rq", "idle")?,
-            rq_clocks: [at("rq", "clock")?, at("rq", "clock_task")?, at("rq", "clock_pelt")?],
+            rq_clocks: [
+                at("rq", "clock")?,
+                at("rq", "clock_task")?,
+                at("rq", "clock_pelt")?,
+            ],
         })
     }
 }

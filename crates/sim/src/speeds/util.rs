@@ -126,7 +126,10 @@ mod tests {
         let (mut whole, mut parts) = (Util::default(), Util::default());
         whole.pass(40 * MS, true);
         (0..400).for_each(|_| parts.pass(MS / 10, true));
-        assert!(whole.value().abs_diff(parts.value()) <= 4, "{whole:?} {parts:?}");
+        assert!(
+            whole.value().abs_diff(parts.value()) <= 4,
+            "{whole:?} {parts:?}"
+        );
     }
 
     #[test]
