@@ -37,7 +37,7 @@ fn is_bigger(capacity: u16, than: u16) -> bool {
 /// How long of `span` nanoseconds of execution, which do `base` of 2^20 parts of that in work, the
 /// task was too much for a CPU of `capacity`.
 fn too_much(util: &mut Util, span: u64, base: u64, capacity: u16) -> u64 {
-    let worked = |span: u64| (u128::from(span) * u128::from(base) >> 20) as u64;
+    let worked = |span: u64| ((u128::from(span) * u128::from(base)) >> 20) as u64;
     let period = (u128::from(PERIOD_NS) << 20) / u128::from(base.max(1));
     let mut left = span;
     while left > 0 && !util.exceeds(capacity) {

@@ -180,11 +180,15 @@ impl fmt::Display for ColumnValue {
 fn joules(micro: u64) -> String {
     match micro {
         ..1_000 => format!("{micro} uJ"),
-        ..10_000 => format!("{}.{:02} mJ", micro / 1_000, micro % 1_000 / 10),
-        ..100_000 => format!("{}.{} mJ", micro / 1_000, micro % 1_000 / 100),
-        ..1_000_000 => format!("{} mJ", micro / 1_000),
-        ..10_000_000 => format!("{}.{:02} J", micro / 1_000_000, micro % 1_000_000 / 10_000),
-        ..100_000_000 => format!("{}.{} J", micro / 1_000_000, micro % 1_000_000 / 100_000),
+        1_000..10_000 => format!("{}.{:02} mJ", micro / 1_000, micro % 1_000 / 10),
+        10_000..100_000 => format!("{}.{} mJ", micro / 1_000, micro % 1_000 / 100),
+        100_000..1_000_000 => format!("{} mJ", micro / 1_000),
+        1_000_000..10_000_000 => {
+            format!("{}.{:02} J", micro / 1_000_000, micro % 1_000_000 / 10_000)
+        }
+        10_000_000..100_000_000 => {
+            format!("{}.{} J", micro / 1_000_000, micro % 1_000_000 / 100_000)
+        }
         _ => format!("{} J", micro / 1_000_000),
     }
 }

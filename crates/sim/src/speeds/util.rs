@@ -55,7 +55,7 @@ fn decayed(sum: u64, periods: u64) -> u64 {
         return 0;
     }
     let halved = sum >> (periods / 32);
-    (u128::from(halved) * u128::from(DECAY[(periods % 32) as usize]) >> 32) as u64
+    ((u128::from(halved) * u128::from(DECAY[(periods % 32) as usize])) >> 32) as u64
 }
 
 /// The utilisation of a task.
