@@ -105,7 +105,7 @@ mod tests {
         let intel = names("i7-13700h");
         assert_eq!(intel[..2], ["smt low", "smt high"]);
         assert_eq!(intel.len(), 4, "no power is known: {intel:?}");
-        assert_eq!(names("graviton3"), [String::new(); 0]);
+        assert!(names("graviton3").is_empty());
         for (name, _) in Hardware::shipped() {
             let mut all = names(name);
             all.sort();
