@@ -144,7 +144,7 @@ fn placements_of_small_and_big_tasks_cost_what_was_computed() {
     assert_eq!(milliwatts(&[540; 2], &["X1"; 2]), (1208, true));
 }
 
-/// O11, of a machine whose table has CPUs alone: tasks gathered on fewer CPUs cost more, never less.
+/// O11, of a machine whose table has CPUs alone: tasks gathered on fewer CPUs cost more.
 #[test]
 fn gathering_tasks_costs_energy_where_only_cpus_are_in_the_table() {
     let pixel6 = Hardware::find("pixel6").expect("it is there");

@@ -240,8 +240,8 @@ fn under(run: Run<'_>, tables: &str) -> (Collector, Summary) {
     })
 }
 
-/// From these clocks `scx_lavd` 1.1.4 sees how busy CPUs are: with clocks that stood still it set the
-/// lowest target for ever.
+/// From these clocks `scx_lavd` 1.1.4 sees how busy CPUs are: with clocks that stood still it set
+/// the lowest target for ever.
 #[test]
 fn programs_see_clocks_of_time_and_of_work_in_run_queues() {
     let printed = |machine: &str| {

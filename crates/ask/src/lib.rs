@@ -14,6 +14,7 @@ pub mod config;
 pub mod convert;
 pub mod diff;
 pub mod embedded;
+pub mod ends;
 pub mod error;
 pub mod evaluate;
 pub mod explain;

@@ -10,8 +10,8 @@ use stats::compare::machines;
 use stats::{GroupReport, Metrics, Report};
 use workload::{RunSpec, Workload};
 
+use crate::ends::GoalSpread;
 use crate::goal::family;
-use crate::spread::GoalSpread;
 
 /// Most groups that have a row each in tables for people. A recording has one for each thread.
 pub const ROWS: usize = 20;

@@ -1,36 +1,12 @@
 //! Whether the same scheduler is best at every end of what is uncertain about the hardware.
 
-use std::fmt::Write as _;
-
 use model::{Advised, MachineSpec};
-use serde::Serialize;
 use stats::compare::{Better, Extent, Set};
 
+use crate::ends::{AS_GIVEN, EndBest, GoalSpread};
 use crate::error::UsageError;
 use crate::outcome::Results;
 use crate::stated::{self, StatedGoal};
-use crate::words::counted;
-
-/// What the figures of the file itself are called.
-const AS_GIVEN: &str = "the figures of its file";
-
-/// Who is best at a goal, at each end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct GoalSpread {
-    /// The goal, as answers call it.
-    pub goal: String,
-    /// The ends, with what the hardware's file says in front.
-    pub ends: Vec<EndBest>,
-}
-
-/// Who is best at a goal at one end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EndBest {
-    /// The end: `smt low`.
-    pub corner: String,
-    /// The schedulers whose medians are best; none if there is no value.
-    pub best: Vec<String>,
-}
 
 /// The names of the ends of what is uncertain about `machine`.
 ///
@@ -121,96 +97,9 @@ fn best(goal: &StatedGoal, sets: &[Set]) -> Vec<String> {
     firsts.map(|(name, _)| (*name).to_owned()).collect()
 }
 
-impl GoalSpread {
-    /// Whether the same schedulers are best at all ends.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        self.ends.iter().all(|end| end.best == self.ends[0].best)
-    }
-
-    /// Who is best where, in a sentence.
-    #[must_use]
-    pub fn said(&self) -> String {
-        let name = |best: &[String]| match best {
-            [] => "nobody".to_owned(),
-            best => best.join(" and "),
-        };
-        if self.holds() {
-            let [first, rest @ ..] = self.ends.as_slice() else {
-                return String::new();
-            };
-            return format!(
-                "{} at all {} ends of what is uncertain about the hardware",
-                name(&first.best),
-                rest.len()
-            );
-        }
-        let mut said = String::from("undecided");
-        let mut told: Vec<&[String]> = Vec::new();
-        for end in &self.ends {
-            if told.contains(&end.best.as_slice()) {
-                continue;
-            }
-            let same = self.ends.iter().filter(|other| other.best == end.best);
-            let corners: Vec<&str> = same.map(|other| other.corner.as_str()).collect();
-            // Of the first, who is best with the file's figures, the number says enough.
-            let (mark, corners) = match (told.is_empty(), corners.as_slice()) {
-                (true, [first, rest @ ..]) if !rest.is_empty() => (
-                    ": ",
-                    format!("{first} and at {}", counted(rest.len() as u64, "end")),
-                ),
-                (true, _) => (": ", corners.join(", ")),
-                (false, _) => ("; ", corners.join(", ")),
-            };
-            let _ = write!(said, "{mark}{} with {corners}", name(&end.best));
-            told.push(&end.best);
-        }
-        said
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn spread(best: &[(&str, &[&str])]) -> GoalSpread {
-        let end = |(corner, best): &(&str, &[&str])| EndBest {
-            corner: (*corner).to_owned(),
-            best: best.iter().map(|it| (*it).to_owned()).collect(),
-        };
-        GoalSpread {
-            goal: "time to end".to_owned(),
-            ends: best.iter().map(end).collect(),
-        }
-    }
-
-    #[test]
-    fn a_winner_is_named_only_if_it_wins_at_all_ends() {
-        let same = spread(&[
-            (AS_GIVEN, &["a"]),
-            ("smt low", &["a"]),
-            ("smt high", &["a"]),
-        ]);
-        assert!(same.holds());
-        let said = "a at all 2 ends of what is uncertain about the hardware";
-        assert_eq!(same.said(), said);
-        let other = spread(&[
-            (AS_GIVEN, &["a"]),
-            ("smt low", &["b"]),
-            ("smt high", &["a", "b"]),
-        ]);
-        assert!(!other.holds());
-        let said =
-            "undecided: a with the figures of its file; b with smt low; a and b with smt high";
-        assert_eq!(other.said(), said);
-        let ends = [
-            (AS_GIVEN, &["a"][..]),
-            ("smt low", &["b"]),
-            ("smt high", &["a"]),
-        ];
-        let said = "undecided: a with the figures of its file and at 1 end; b with smt low";
-        assert_eq!(spread(&ends).said(), said);
-    }
 
     #[test]
     fn what_is_certain_has_no_ends() {

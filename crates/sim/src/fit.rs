@@ -10,24 +10,8 @@ use model::{CpuId, TaskId};
 use crate::machine::Machine;
 use crate::mask::Mask;
 use crate::speeds::Load;
+use crate::speeds::fit::{Better, Fit};
 use crate::speeds::util::{PERIOD_NS, Util};
-
-/// What the task of a CPU could have instead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fit {
-    /// Since when nothing is booked, nanoseconds.
-    since: u64,
-    better: Better,
-}
-
-/// The idle places that the task may use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Better {
-    /// A CPU with noticeably more capacity.
-    bigger: bool,
-    /// A whole core, while the other thread of its own executes, too.
-    core: bool,
-}
 
 /// `capacity_greater()`, kernel/sched/fair.c, kernel 6.18.
 fn is_bigger(capacity: u16, than: u16) -> bool {

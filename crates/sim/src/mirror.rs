@@ -5,6 +5,7 @@
 //! look: when a callback begins, and after a kernel function that changes something.
 
 mod cgroups;
+mod clocks;
 mod flush;
 mod layout;
 mod seen;

@@ -8,11 +8,7 @@
 //! stays zero: fair and real-time tasks that keep a CPU busy for 300 ms and more add to it, tasks
 //! of sched_ext never.
 
-use model::CpuId;
-
-use crate::cpu::Curr;
 use crate::flags::UPTIME_NS;
-use crate::machine::Machine;
 
 /// The clocks of a run queue, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +20,7 @@ pub(crate) struct RqClock {
     /// `clock_pelt`: slower where the CPU is; that of tasks while it idles.
     pub pelt: u64,
     /// Whether the idle task has been the current one since the last update.
-    idles: bool,
+    pub idles: bool,
 }
 
 impl RqClock {
@@ -40,7 +36,7 @@ impl RqClock {
 
     /// The time is `wall` and `task`; the CPU has worked at `scales`, its capacity and its share of
     /// its highest frequency, in 1/1024.
-    fn advance(&mut self, wall: u64, task: u64, scales: [u64; 2]) {
+    pub fn advance(&mut self, wall: u64, task: u64, scales: [u64; 2]) {
         let passed = task.saturating_sub(self.task);
         self.wall = self.wall.max(wall);
         self.task += passed;
@@ -50,29 +46,6 @@ impl RqClock {
             let scaled = |span: u64, scale: u64| (u128::from(span) * u128::from(scale)) >> 10;
             let [capacity, frequency] = scales;
             self.pelt += scaled(scaled(passed, capacity) as u64, frequency) as u64;
-        }
-    }
-}
-
-impl Machine {
-    /// The kernel updates the clocks of the run queue of `cpu`, whose current task may be another
-    /// one from now on. Only if programs can see them.
-    #[inline]
-    pub(crate) fn update_rq_clock(&mut self, cpu: CpuId) {
-        if self.mirror.shows_clocks() {
-            self.update_seen_clock(cpu);
-        }
-    }
-
-    #[cold]
-    pub(crate) fn update_seen_clock(&mut self, cpu: CpuId) {
-        let wall = self.clock_ns();
-        let task = UPTIME_NS + self.cpus[cpu].task_clock(self.now);
-        let scales = [self.told_capacity(cpu), self.current_speed(cpu)];
-        let idles = self.rq_curr(cpu) == Curr::Idle;
-        if let Some(clock) = self.mirror.clock_mut(cpu) {
-            clock.advance(wall, task, scales);
-            clock.idles = idles;
         }
     }
 }

@@ -12,14 +12,15 @@
 //! A machine without [`Hardware`] has none of this. [`crate::speed`] says when what is booked.
 
 pub(crate) mod clock;
+pub(crate) mod fit;
 mod power;
 pub(crate) mod util;
 
 use model::{ClassUse, CpuId, CpuUse, FrequencyUse, Hardware, Nanos, PerCpu, RATE_ONE, SimTime};
 
-use crate::fit::Fit;
 use crate::topology::Topology;
 use clock::{CpuClock, base_rate};
+use fit::Fit;
 use power::Power;
 use util::Util;
 

@@ -425,7 +425,8 @@ pub const fn hardware_columns() -> &'static [Column<HardwareReport>] {
         "rate_milli", "rate", Average(row.rate()), "work done in a nanosecond";
         "energy_uj", "energy", Energy(row.energy_uj),
             "energy of CPUs while they executed it; of all tasks that of the whole machine";
-        "work_per_mj_ns", "work/mJ", Nanos(row.work_per_millijoule()), "work done with a millijoule";
+        "work_per_mj_ns", "work/mJ", Nanos(row.work_per_millijoule()),
+            "work done with a millijoule";
         "sibling_ns", "shared core", Nanos(Some(row.sibling)),
             "time in which the other thread of the core executed, too";
         "shared_core_ns", "half core", Nanos(Some(row.shared_core)),

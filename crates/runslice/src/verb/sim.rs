@@ -9,10 +9,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use ask::ends::GoalSpread;
 use ask::load_source::LoadSource;
 use ask::measure;
 use ask::simulate::Simulate;
-use ask::spread::{self, GoalSpread};
+use ask::spread;
 use clap::Args;
 use model::{Nanos, Sink};
 use show::figure::Collector;

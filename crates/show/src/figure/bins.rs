@@ -1,5 +1,8 @@
 //! Time in equal pieces, whose number is bounded whatever the length of a run.
 
+/// Pieces of time of a CPU's row.
+pub(super) const COLUMNS: usize = 1_440;
+
 /// What a bin holds.
 pub(super) trait Merge: Default {
     /// Adds what the bin behind this one holds.

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 
 use model::{Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, What};
 
-use super::bins::{Bins, Merge};
-use super::hardware::Tracks;
+use super::bins::{Bins, COLUMNS, Merge};
+use super::tracks::Tracks;
 use traces::task_name;
 
 use stats::Histogram;
 
 /// Pieces of time of a curve.
 const BINS: usize = 120;
-/// Pieces of time of a CPU's row.
-pub(super) const COLUMNS: usize = 1_440;
 /// Changes of priorities and levels that are kept, over all tasks.
-pub(super) const CHANGES_MAX: usize = 400_000;
+const CHANGES_MAX: usize = 400_000;
 
 /// What happened in one piece of time.
 #[derive(Clone, Debug, Default)]

@@ -17,6 +17,7 @@ mod svg;
 mod tails;
 #[cfg(test)]
 mod tests;
+mod tracks;
 
 pub use chart::{Body, Chart, Curve, DotPanel, DotRow, Join, Lane};
 pub use collect::Collector;

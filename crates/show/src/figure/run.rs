@@ -9,7 +9,7 @@ use stats::{Histogram, Millionths};
 /// Tasks whose priority is drawn.
 const TASKS_SHOWN: usize = 6;
 /// CPUs whose row is drawn.
-pub(super) const LANES_MAX: usize = 64;
+const LANES_MAX: usize = 64;
 /// Bars of a histogram for each power of two.
 const BARS: u64 = 4;
 

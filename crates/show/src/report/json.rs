@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use ask::AnswerKind;
+use ask::ends::GoalSpread;
 use ask::outcome::{Outcome, Results};
-use ask::spread::GoalSpread;
 use model::MachineSpec;
 use serde::Serialize;
 
