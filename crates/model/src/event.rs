@@ -151,8 +151,8 @@ pub enum EventKind {
     /// `a`: its number in the low 32 bits, 0 for the root's; `b`: id of its cgroup.
     Scheduler,
     /// The frequency of a domain of CPUs at the begin of the run, and when it has changed, on
-    /// machines whose CPUs have some. `cpu`: the first one of the domain; `a`: kHz; `b`: the rate at
-    /// which it works in the low 32 bits, in 2^-20 of the fastest CPU's, 0 if that is not told.
+    /// machines whose CPUs have some. `cpu`: the first one of the domain; `a`: kHz; `b`: the rate
+    /// at which it works in the low 32 bits, in 2^-20 of the fastest CPU's, 0 if that is not told.
     Frequency,
     /// A decision, which [`EventMask::DECISIONS`] leaves out: the virtual time by which the insert
     /// in front of it ordered a task. `a`: the vtime; `b`: place in the low 32 bits.
