@@ -11,7 +11,7 @@ use std::time::Duration;
 use ask::{Note, Services};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use runslice::COMPUTER;
+use runslice::{COMPUTER, Sources};
 
 use crate::errors::raise;
 
@@ -34,9 +34,12 @@ fn noted<T>(
         notes.push(note.clone());
     };
     let is_cancelled = || cancelled.load(Ordering::Relaxed);
+    // A session goes on while its user changes sources.
+    let sources = Sources::new();
     let made = work(&Services {
         hears: Some(&hears),
         is_cancelled: Some(&is_cancelled),
+        compiler: Some(&sources),
         ..COMPUTER
     });
     (

@@ -9,7 +9,8 @@ use model::Advised;
 
 use crate::parallel::Threads;
 use crate::scheduler::PROGRAMS;
-use crate::{files, interrupt, kind, say, source};
+use crate::source::Sources;
+use crate::{files, interrupt, kind, say};
 
 /// What this computer lends.
 pub const COMPUTER: Services<'static> = Services {
@@ -39,14 +40,18 @@ impl Words for CommandLine {
     }
 }
 
+/// The sources that this process has compiled.
+static SOURCES: Sources = Sources::new();
+
+/// A constant cannot refer to what changes.
 struct Clang;
 
 impl Compiler for Clang {
     fn object(&self, path: &Path) -> anyhow::Result<Compiled> {
-        source::object(&files::real(path))
+        SOURCES.object(path)
     }
 
     fn object_of_text(&self, name: &str, text: &str) -> anyhow::Result<Compiled> {
-        source::object_of_text(name, text)
+        SOURCES.object_of_text(name, text)
     }
 }

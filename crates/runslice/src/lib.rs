@@ -73,6 +73,7 @@ pub use crate::look::width;
 pub use crate::output::{ending, in_memory};
 pub use crate::report::table_of_csv;
 pub use crate::say::line;
+pub use crate::source::Sources;
 pub use crate::store::{SIMULATES, Store};
 
 /// An error of a question in the words of this program: what is wrong, and below it what to do.

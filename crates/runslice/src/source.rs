@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context as _;
-use ask::services::Compiled;
+use ask::services::{Compiled, Compiler};
 pub use bpf_build::Readable;
 use bpf_build::{Built, Error};
 use folder::OwnFolder;
@@ -18,31 +18,49 @@ use crate::{files, input, output};
 
 pub use ask::policy::is_source;
 
-/// The object of the user's own policy in `path`, compiled once in the life of this process. It may
-/// read what lies beside it.
+/// A compiler that compiles each file once in its life. It may read what lies beside the file.
 ///
-/// # Errors
-/// The errors of [`compile`].
-pub fn object(path: &Path) -> anyhow::Result<Compiled> {
-    static DONE: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
-    let mut done = DONE.lock().expect("whoever held it did not panic");
-    if let Some(object) = done.get(path) {
-        return Ok(Compiled {
-            object: object.clone(),
-            notes: Vec::new(),
-        });
+/// Whoever goes on while its user changes a source takes a new one for each question.
+#[derive(Debug, Default)]
+pub struct Sources {
+    done: Mutex<BTreeMap<PathBuf, Vec<u8>>>,
+}
+
+impl Sources {
+    /// Nothing is compiled yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        let done = Mutex::new(BTreeMap::new());
+        Self { done }
     }
-    let (built, notes) = compile(path, &Readable::own_folder())?;
-    let object = built.object;
-    done.insert(path.to_owned(), object.clone());
-    Ok(Compiled { object, notes })
+}
+
+impl Compiler for Sources {
+    fn object(&self, path: &Path) -> anyhow::Result<Compiled> {
+        let path = files::real(path);
+        let mut done = self.done.lock().expect("whoever held it did not panic");
+        if let Some(object) = done.get(&*path) {
+            return Ok(Compiled {
+                object: object.clone(),
+                notes: Vec::new(),
+            });
+        }
+        let (built, notes) = compile(&path, &Readable::own_folder())?;
+        let object = built.object;
+        done.insert(path.into_owned(), object.clone());
+        Ok(Compiled { object, notes })
+    }
+
+    fn object_of_text(&self, name: &str, text: &str) -> anyhow::Result<Compiled> {
+        object_of_text(name, text)
+    }
 }
 
 /// The object of the policy with this text, whose file would be called `name`.
 ///
 /// # Errors
 /// The errors of [`compile`].
-pub fn object_of_text(name: &str, text: &str) -> anyhow::Result<Compiled> {
+fn object_of_text(name: &str, text: &str) -> anyhow::Result<Compiled> {
     let folder = OwnFolder::new().context("no folder for the source")?;
     let path = folder.path().join(name);
     fs::write(&path, text).map_err(model::CannotWrite::at(path.display()))?;
