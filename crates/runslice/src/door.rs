@@ -1,6 +1,6 @@
-//! What the program `runslice-reproduce` shares with this one, besides questions (`ask`) and what
-//! shows answers (`show`): the words of its command line, files, notes, exit statuses, kept results
-//! and sessions on kernels.
+//! What the programs `runslice-reproduce` and `runslice-mcp` share with this one, besides questions
+//! (`ask`) and what shows answers (`show`): words of a command line, files, notes, exit statuses,
+//! keys, kept results and sessions on kernels.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -26,9 +26,14 @@ pub fn command() -> String {
     About::command()
 }
 
+/// Keys of draws.
+pub mod secret {
+    pub use crate::secret::{read, sha256};
+}
+
 /// Files that results are written to.
 pub mod output {
-    pub use crate::output::{announce, can_write, form, open, page_file};
+    pub use crate::output::{announce, can_write, form, make_folder, open, page_file, write_new};
 }
 
 #[cfg(not(feature = "live"))]

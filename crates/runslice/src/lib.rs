@@ -42,6 +42,7 @@ mod schedstat;
 mod scheduler;
 mod score;
 mod script;
+mod secret;
 mod shrink;
 mod source;
 mod store;

@@ -2,8 +2,7 @@
 
 mod kept;
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -15,7 +14,6 @@ use ask::evaluate::{Evaluator, Opened, Stage};
 use ask::policy;
 use clap::Args;
 use model::{Advised, PolicySpec};
-use sha2::{Digest as _, Sha256};
 use show::Format;
 use show::evaluation::{self, CandidateDocument, EvaluationFrame, SealedDocument};
 use show::format::MEASURED;
@@ -27,7 +25,7 @@ use crate::output;
 use crate::report::format_of;
 use crate::say::say;
 use crate::store::{Key, SIMULATES};
-use crate::{interrupt, look};
+use crate::{interrupt, look, secret};
 
 use kept::Kept;
 
@@ -81,9 +79,6 @@ pub struct Evaluate {
     output: Option<PathBuf>,
 }
 
-/// Fewest and most bytes of a key.
-const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;
-
 /// Evaluates the candidates, or ends the search.
 ///
 /// # Errors
@@ -95,12 +90,12 @@ pub fn run(request: &Evaluate) -> anyhow::Result<Status> {
         &[("--output", request.output.as_deref())],
     )?;
     let spec = Spec::read(&COMPUTER, &request.spec)?;
-    let key = request.secret.map(read_key).transpose()?;
+    let key = request.secret.map(secret::read).transpose()?;
     let folder = match &request.folder {
         Some(folder) => folder.clone(),
         None => request.spec.with_extension("evaluated"),
     };
-    let kept = Kept::open(&folder, &spec.text, key.as_deref().map(sha256))?;
+    let kept = Kept::open(&folder, &spec.text, key.as_deref().map(secret::sha256))?;
     interrupt::keeps("answers", &folder);
     let search = Search {
         request,
@@ -113,54 +108,6 @@ pub fn run(request: &Evaluate) -> anyhow::Result<Status> {
     } else {
         search.evaluate(form)
     }
-}
-
-/// The SHA-256 of a key, in hexadecimal, as `sha256sum` gives it.
-fn sha256(key: &[u8]) -> String {
-    hex(&Sha256::digest(key))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Whether the descriptor is open for reading. The way through `/proc` opens a pipe's other end.
-fn is_readable(number: u32) -> bool {
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}"));
-    let info = info.unwrap_or_default();
-    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|it| u32::from_str_radix(it.trim(), 8).ok());
-    // `O_ACCMODE` is 3, `O_WRONLY` 1 (open(2)).
-    flags.is_some_and(|flags| flags & 3 != 1)
-}
-
-/// Reads the key. A line's end is none of it.
-fn read_key(number: u32) -> anyhow::Result<Vec<u8>> {
-    let path = format!("/proc/self/fd/{number}");
-    let mut key = Vec::new();
-    let file = File::open(&path).ok().filter(|_| is_readable(number));
-    let file = file.ok_or_else(|| {
-        UsageError::new(Advised::new(
-            format!("`--secret {number}`: no such file descriptor is open for reading"),
-            format!("open it, as in: runslice evaluate ... --secret {number} {number}< key"),
-        ))
-    })?;
-    let most = *KEY_BYTES.end() as u64 + 2;
-    file.take(most)
-        .read_to_end(&mut key)
-        .map_err(model::CannotRead::at(path))?;
-    while key.last().is_some_and(|byte| b"\r\n".contains(byte)) {
-        key.pop();
-    }
-    if KEY_BYTES.contains(&key.len()) {
-        return Ok(key);
-    }
-    let (least, most) = KEY_BYTES.into_inner();
-    let message = Advised::new(
-        format!("the key has {} bytes", key.len()),
-        format!("it has {least} to {most}: head -c 32 /dev/urandom | base64 > key"),
-    );
-    Err(UsageError::new(message).into())
 }
 
 /// A search that goes on in a folder.
@@ -192,7 +139,7 @@ impl<'a> Search<'a> {
         EvaluationFrame {
             spec: self.request.spec.display().to_string(),
             baseline: self.spec.baseline.policy.name.clone(),
-            key_sha256: self.key.as_deref().map(sha256),
+            key_sha256: self.key.as_deref().map(secret::sha256),
         }
     }
 
@@ -255,7 +202,7 @@ impl<'a> Search<'a> {
             .collect();
         drop(evaluator);
         self.kept.spend()?;
-        let key = hex(self.key.as_deref().unwrap_or_default());
+        let key = secret::hex(self.key.as_deref().unwrap_or_default());
         let mut to = output::open(self.request.output.as_deref())?;
         let frame = self.frame();
         match form {
