@@ -71,7 +71,14 @@ fn object_of_text(name: &str, text: &str) -> anyhow::Result<Compiled> {
         let own = format!("{}/", folder.path().display());
         let mut told = exit::advised(&error);
         told.what = told.what.replace(&own, "");
-        anyhow::anyhow!(told)
+        // Its kind says whether the source is to blame.
+        if error.is::<BadSource>() {
+            BadSource::new(told).into()
+        } else if error.is::<UnsupportedError>() {
+            UnsupportedError::new(told).into()
+        } else {
+            anyhow::anyhow!(told)
+        }
     })?;
     Ok(Compiled {
         object: built.object,
