@@ -10,7 +10,7 @@ LEFT_OUT = $(if $(RUNSLICE_SCX_SOURCES),,the_tools_sources_compile_unchanged_and
 LEFT_OUT_HERE = $(if $(shell scripts/aarch64.sh can && echo yes),,another_processor)
 
 # What users get.
-PROGRAMS = runslice runslice-reproduce
+PROGRAMS = runslice runslice-reproduce runslice-mcp
 OPTIONAL = runslice/parquet,runslice/png
 
 # Where cargo puts what it builds for users.
@@ -49,7 +49,8 @@ install: release ## programs, manuals, completions, unit, below DESTDIR and PREF
 # A program of its own, in a sixth of the CPU time: see [profile.demo] in Cargo.toml.
 demo: ## simulates a desktop under each shipped policy, and draws it: demo.html
 	@scripts/setup.sh demo
-	@$(CARGO) build --profile demo $(PROGRAMS:%=--package %) --bins --no-default-features
+	@$(CARGO) build --profile demo --package runslice --package runslice-reproduce --bins \
+		--no-default-features
 	@$(BUILT)/demo/runslice sim -w desk -o demo.html \
 		fifo goodness elsc o1 staircase staircase5 mlfq cfs eevdf
 

@@ -33,7 +33,8 @@ build() { # build RUSTFLAG...
     RUSTFLAGS="-C target-feature=+crt-static $more $*" \
         LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libelf") \
         "$cargo" build --profile packaged --target "$target" \
-        --bin runslice --bin runslice-reproduce --features static,runslice/parquet,runslice/png
+        --bin runslice --bin runslice-reproduce --bin runslice-mcp \
+        --features static,runslice/parquet,runslice/png
 }
 
 # Optimised for what users do: a first build counts which code that takes, a second one uses the
@@ -62,7 +63,7 @@ fi
 
 rm -rf "$out"
 mkdir -p "$out"
-for name in runslice runslice-reproduce; do
+for name in runslice runslice-reproduce runslice-mcp; do
     objcopy --strip-all "$(dirname "$program")/$name" "$out/$name"
     if readelf -d "$out/$name" | grep -q NEEDED; then
         echo "dist: $name needs shared libraries:" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # stage.sh PROGRAM ROOT PREFIX: lays out below ROOT what an installation has, PREFIX being /usr or
 # /usr/local. Packages, the archive and `make install` use it. It runs PROGRAM for its manual pages.
-# Beside PROGRAM lies the other one, PROGRAM-reproduce.
+# Beside PROGRAM lie the others, PROGRAM-reproduce and PROGRAM-mcp.
 set -eu
 program=$(realpath "$1")
 root=$2$3
@@ -20,7 +20,7 @@ put() { # put MODE FROM... FOLDER
 }
 
 mkdir -p "$root/share/man/man1"
-put 755 "$program" "$program-reproduce" bin
+put 755 "$program" "$program-reproduce" "$program-mcp" bin
 "$program" man "$root/share/man/man1"
 gzip -9nf "$root"/share/man/man1/*.1
 

@@ -18,7 +18,7 @@ use syn::visit::{self, Visit};
 type Name = Vec<String>;
 
 /// The largest circle of files that each crate may have. Every number may only become smaller.
-const CIRCLES: [(&str, usize); 17] = [
+const CIRCLES: [(&str, usize); 18] = [
     ("allocator", 1),
     ("ask", 1),
     ("bpf", 3),
@@ -27,6 +27,7 @@ const CIRCLES: [(&str, usize); 17] = [
     ("live", 1),
     ("load", 2),
     ("loader", 3),
+    ("mcp", 1),
     ("model", 1),
     ("reproduce", 4),
     ("runslice", 1),
@@ -542,7 +543,7 @@ fn programs(manifest: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn published_crates_install_the_two_programs_and_none_of_a_test() {
+fn published_crates_install_the_three_programs_and_none_of_a_test() {
     let crates = fs::read_dir(root().join("crates")).expect("it is there");
     let mut folders: Vec<PathBuf> = crates.map(|it| it.expect("readable").path()).collect();
     folders.extend(["policies", "tests", "tests/house", "tests/loader"].map(|it| root().join(it)));
@@ -550,8 +551,8 @@ fn published_crates_install_the_two_programs_and_none_of_a_test() {
         .iter()
         .flat_map(|it| programs(&it.join("Cargo.toml")));
     let all: Vec<String> = all.collect();
-    assert_eq!(all.len(), 2, "{all:?}");
-    for name in ["runslice", "runslice-reproduce"] {
+    assert_eq!(all.len(), 3, "{all:?}");
+    for name in ["runslice", "runslice-reproduce", "runslice-mcp"] {
         assert!(all.iter().any(|it| it == name), "{all:?}");
     }
     let subject = root().join("tests/loader/Cargo.toml");

@@ -9,11 +9,12 @@ use syn::visit::{self, Visit};
 use super::{Paths, imports, is_of_tests, modules, root};
 
 /// Crates that a question may not import: doors, and what needs a kernel, a process or a folder.
-const ABOVE: [&str; 9] = [
+const ABOVE: [&str; 10] = [
     "bpf-build",
     "folder",
     "live",
     "load",
+    "mcp",
     "python",
     "reproduce",
     "runslice",

@@ -41,6 +41,7 @@ runslice sim fifo mlfq -w desk --duration 500ms --runs 5 --format json -o runs.j
 runslice compare runs.json || test $? -eq 6
 runslice report /dev/null -o page.html && exit 9
 runslice-reproduce --version
+runslice-mcp --version
 runslice reproduce 000-rules --quick | tail -1
 runslice stat export --once >metrics 2>message || grep CONFIG_SCHEDSTATS message
 test -e /usr/share/man/man1/runslice-sim.1.gz
