@@ -57,7 +57,7 @@ put 644 policies/lessons/cid/*.bpf.c $doc/examples/policies/lessons/cid
 put 644 workloads/*.toml $doc/examples/workloads
 put 644 profiles/*.toml $doc/examples/profiles
 put 644 hardware/*.toml $doc/examples/hardware
-put 644 dist/github/simulate.yml $doc/examples
+put 644 dist/github/simulate.yml dist/grafana.json $doc/examples
 for folder in policies workloads profiles hardware; do
     ln -sfn examples/$folder "$root/$doc/$folder"
 done

@@ -1,5 +1,6 @@
 //! `runslice stat`, and the files of statistics that other verbs write for it.
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -120,14 +121,89 @@ fn ask(address: &str, text: &str) -> String {
     answer
 }
 
-#[test]
-fn prometheus_is_answered_on_this_machine_only() {
-    // The second snapshot of the paper's sample.
+/// A file with the second snapshot of the paper's sample.
+fn snapshot(name: &str) -> PathBuf {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/schedstat-v4.out");
     let text = std::fs::read_to_string(golden).expect("the sample");
     let second = text.rfind("version 4").expect("two snapshots");
-    let file = folder("export").join("now");
+    let file = folder(name).join("now");
     std::fs::write(&file, &text[second..]).expect("the folder for tests is writable");
+    file
+}
+
+/// The families of a text in `OpenMetrics` 1.0.0, each of whose lines must hold its rules.
+///
+/// Source: `OpenMetrics` 1.0.0, sections 4.1 (names, labels) and 5.1 (counters, gauges).
+fn families_of_openmetrics(text: &str) -> usize {
+    let body = text.strip_suffix("# EOF\n").expect("it has an end");
+    assert!(!body.contains("# EOF") && !body.contains("\n\n"));
+    let (mut families, mut samples) = (Vec::<(&str, &str)>::new(), HashSet::new());
+    let mut helped = "";
+    for line in body.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            helped = help.split_once(' ').expect("a text").0;
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = kind.split_once(' ').expect("a type");
+            assert_eq!(name, helped, "help and type stand together");
+            assert!(
+                ["counter", "gauge"].contains(&kind) && !name.ends_with("_total"),
+                "{line}"
+            );
+            assert!(
+                families.iter().all(|it| it.0 != name),
+                "{name} is begun twice"
+            );
+            families.push((name, kind));
+        } else {
+            let (family, kind) = families.last().expect("a family is begun");
+            let (series, value) = line.rsplit_once(' ').expect("a value");
+            let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+            let ending = if *kind == "counter" { "_total" } else { "" };
+            assert_eq!(name, format!("{family}{ending}"), "{line}");
+            check_labels(labels);
+            assert!(value.parse::<f64>().is_ok_and(|it| it >= 0.0), "{line}");
+            assert!(samples.insert(series), "{series} stands there twice");
+        }
+    }
+    families.len()
+}
+
+/// Checks `a="b",c="d"}`: each label once, its value with escapes.
+fn check_labels(labels: &str) {
+    let mut rest = labels.strip_suffix('}').expect("an end");
+    let mut known = HashSet::new();
+    while !rest.is_empty() {
+        let (name, value) = rest.split_once("=\"").expect("a value in quotes");
+        assert!(
+            name.chars().all(|it| it.is_ascii_lowercase() || it == '_'),
+            "{labels}"
+        );
+        assert!(known.insert(name), "{labels}");
+        let mut end = 0;
+        while value.as_bytes()[end] != b'"' {
+            end += if value.as_bytes()[end] == b'\\' { 2 } else { 1 };
+        }
+        rest = value[end + 1..]
+            .strip_prefix(',')
+            .unwrap_or(&value[end + 1..]);
+    }
+}
+
+#[test]
+fn openmetrics_has_every_thread_and_a_form_that_holds_its_rules() {
+    let file = snapshot("openmetrics");
+    let file = file.to_str().expect("text");
+    let words = ["stat", "export", "--once", "--processes", "--from", file];
+    let text = good(&[&words[..], &["--format", "openmetrics"]].concat());
+    assert!(families_of_openmetrics(&text) > 20, "{text}");
+    assert!(text.contains("\n# TYPE runslice_process_timeslices counter\n"));
+    let wrong = runslice(&["stat", "export", "--format", "json"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn prometheus_is_answered_on_this_machine_only() {
+    let file = snapshot("export");
     let mut child = Command::new(env!("CARGO_BIN_EXE_runslice"))
         .args(["stat", "export", "--listen", "127.0.0.1:0", "--from"])
         .arg(file)
@@ -159,6 +235,13 @@ fn prometheus_is_answered_on_this_machine_only() {
         "{body}"
     );
     assert!(body.contains("node_schedstat_running_seconds_total{cpu=\"0\"} 82.278000000\n"));
+    let asked = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\
+                 Accept: application/openmetrics-text;version=1.0.0;q=0.6,*/*;q=0.2\r\n\r\n";
+    let metrics = ask(address, asked);
+    assert!(metrics.contains("\r\nContent-Type: application/openmetrics-text; version=1.0.0;"));
+    let body = metrics.split("\r\n\r\n").nth(1).expect("a body");
+    assert!(families_of_openmetrics(body) > 20, "{body}");
+    assert!(body.contains("node_schedstat_running_seconds_total{cpu=\"0\"} 82.278\n"));
     let cases = [
         (
             "GET /other HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",

@@ -1,8 +1,8 @@
 //! `runslice stat export`: the counters for Prometheus.
 
+mod exposition;
 mod kernel;
 
-use std::fmt::Write as _;
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use model::Advised;
 use stats::schedstat::{
     FieldUnit, HzEvidence, Layout, LayoutField, SchedstatReader, Snapshot, TimeUnit,
 };
+
+use exposition::{Exposition, Kind, Value};
 
 use super::processes;
 use crate::exit::{Status, UsageError};
@@ -28,6 +30,11 @@ pub struct Export {
     /// names of processes.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9437", value_parser = address)]
     listen: SocketAddr,
+
+    /// Text format of the metrics. Default: `OpenMetrics` for whoever asks for it by `Accept`, else
+    /// Prometheus's own.
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<TextFormat>,
 
     /// Print the metrics once instead of answering requests.
     #[arg(long, conflicts_with = "listen")]
@@ -54,6 +61,49 @@ pub struct Export {
     /// For schedstat versions after 17: read the CPU lines as version 17.
     #[arg(long)]
     cpu_lines: bool,
+}
+
+/// Text formats of metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TextFormat {
+    /// Prometheus's text format 0.0.4
+    Prometheus,
+    /// `OpenMetrics` 1.0.0
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+}
+
+impl TextFormat {
+    /// What an answer says that it is.
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    fn text(self, all: &Exposition) -> String {
+        match self {
+            Self::Prometheus => all.prometheus(),
+            Self::OpenMetrics => all.openmetrics(),
+        }
+    }
+
+    /// What somebody accepts; scrapers name the form that they like best first.
+    fn accepted(headers: &[httparse::Header<'_>]) -> Self {
+        let mut accepts = headers
+            .iter()
+            .filter(|it| it.name.eq_ignore_ascii_case("accept"));
+        let is_named = accepts.any(|it| {
+            let value = String::from_utf8_lossy(it.value).to_ascii_lowercase();
+            value.contains("application/openmetrics-text")
+        });
+        if is_named {
+            Self::OpenMetrics
+        } else {
+            Self::Prometheus
+        }
+    }
 }
 
 /// An address to listen on, in the words of whoever gives a wrong one.
@@ -95,7 +145,8 @@ pub fn run(request: &Export) -> anyhow::Result<Status> {
         }
     };
     if request.once {
-        let text = everything(&first, hz, request);
+        let format = request.format.unwrap_or(TextFormat::Prometheus);
+        let text = format.text(&everything(&first, hz, request));
         io::stdout().write_all(text.as_bytes())?;
         return Ok(Status::Done);
     }
@@ -161,6 +212,8 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
         .split('?')
         .next()
         .unwrap_or_default();
+    let format = request.format;
+    let format = format.unwrap_or_else(|| TextFormat::accepted(asked.headers));
     let (status, kind, body) = match [method, path] {
         _ if !for_this_machine(asked.headers, asked.version == Some(0)) => (
             "403 Forbidden",
@@ -170,8 +223,8 @@ fn answer(mut stream: TcpStream, request: &Export, hz: u32) -> io::Result<()> {
         ["GET" | "HEAD", "/metrics"] => match read(&request.from, request.cpu_lines) {
             Ok(snapshot) => (
                 "200 OK",
-                "text/plain; version=0.0.4; charset=utf-8",
-                everything(&snapshot, hz, request),
+                format.content_type(),
+                format.text(&everything(&snapshot, hz, request)),
             ),
             Err(error) => (
                 "503 Service Unavailable",
@@ -282,8 +335,8 @@ const NODE: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The text of all metrics, in Prometheus's format.
-fn everything(snapshot: &Snapshot, hz: u32, request: &Export) -> String {
+/// All metrics.
+fn everything(snapshot: &Snapshot, hz: u32, request: &Export) -> Exposition {
     let mut out = metrics(snapshot, hz);
     kernel::add(&mut out, Path::new("/"));
     add_counters(&mut out, on_kernel::policy_counters());
@@ -294,29 +347,21 @@ fn everything(snapshot: &Snapshot, hz: u32, request: &Export) -> String {
 }
 
 /// Adds what the policy that runslice runs here counts itself.
-fn add_counters(out: &mut String, policy: Option<(String, Vec<(String, u64)>)>) {
+fn add_counters(out: &mut Exposition, policy: Option<(String, Vec<(String, u64)>)>) {
     let Some((policy, counters)) = policy else {
         return;
     };
-    let name = "runslice_policy_counter_total";
-    head(
-        out,
-        name,
-        Kind::Counter,
-        "What the attached policy counts, by its own names.",
-    );
+    let help = "What the attached policy counts, by its own names.";
+    out.family("runslice_policy_counter_total", Kind::Counter, help);
     for (counter, value) in counters {
-        let (policy, counter) = (escaped(&policy), escaped(&counter));
-        let _ = writeln!(
-            out,
-            "{name}{{policy=\"{policy}\",counter=\"{counter}\"}} {value}"
-        );
+        let labels = [("policy", &*policy), ("counter", &*counter)];
+        out.value(&labels, Value::Whole(value));
     }
 }
 
-/// The text of the kernel's counters of CPUs and scheduling domains.
-fn metrics(snapshot: &Snapshot, hz: u32) -> String {
-    let mut out = String::new();
+/// The kernel's counters of CPUs and scheduling domains.
+fn metrics(snapshot: &Snapshot, hz: u32) -> Exposition {
+    let mut out = Exposition::default();
     let layout = snapshot.layout();
     for (index, field) in layout.cpu.iter().enumerate() {
         let node = NODE.iter().find(|(name, ..)| *name == field.name);
@@ -327,116 +372,83 @@ fn metrics(snapshot: &Snapshot, hz: u32) -> String {
                 format!("Counter {} of a CPU.", field.name),
             ),
         };
-        head(&mut out, &name, Kind::Counter, &help);
+        out.family(name, Kind::Counter, help);
         for cpu in snapshot.cpus() {
             let value = value(field, cpu.values()[index], layout, hz);
-            let _ = writeln!(out, "{name}{{cpu=\"{}\"}} {value}", cpu.number());
+            out.value(&[("cpu", &cpu.number().to_string())], value);
         }
     }
     for (index, field) in layout.domain.iter().enumerate() {
         let name = format!("runslice_schedstat_domain_{}_total", field.name);
-        head(
-            &mut out,
-            &name,
-            Kind::Counter,
-            &format!("Counter {} of a scheduling domain.", field.name),
-        );
+        let help = format!("Counter {} of a scheduling domain.", field.name);
+        out.family(name, Kind::Counter, help);
         for cpu in snapshot.cpus() {
             for domain in cpu.domains() {
-                let _ = writeln!(
-                    out,
-                    "{name}{{cpu=\"{}\",domain=\"{}\",name=\"{}\"}} {}",
-                    cpu.number(),
-                    domain.level(),
-                    escaped(domain.name()),
-                    domain.values()[index]
-                );
+                let [number, level] = [cpu.number().to_string(), domain.level().to_string()];
+                let labels = [
+                    ("cpu", &*number),
+                    ("domain", &*level),
+                    ("name", domain.name()),
+                ];
+                out.value(&labels, Value::Whole(domain.values()[index]));
             }
         }
     }
     out
 }
 
-/// Whether a number only grows.
-#[derive(Clone, Copy)]
-enum Kind {
-    Counter,
-    Gauge,
-}
-
-fn head(out: &mut String, name: &str, kind: Kind, help: &str) {
-    let kind = match kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-    };
-    let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-}
-
 /// Times in seconds, all else as it is.
-fn value(field: &LayoutField, value: u64, layout: &Layout, hz: u32) -> String {
+fn value(field: &LayoutField, value: u64, layout: &Layout, hz: u32) -> Value {
     if field.unit != FieldUnit::Time {
-        return value.to_string();
+        return Value::Whole(value);
     }
     match layout.time_unit {
-        TimeUnit::Nanoseconds => seconds(value),
+        TimeUnit::Nanoseconds => Value::Nanos(value),
         TimeUnit::Jiffies | TimeUnit::Either => {
             let ns = u128::from(value) * 1_000_000_000 / u128::from(hz);
-            seconds(u64::try_from(ns).unwrap_or(u64::MAX))
+            Value::Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
         }
     }
 }
 
-fn seconds(ns: u64) -> String {
-    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
-}
-
-/// A number of a process as text.
-type Number = fn(&processes::Process) -> String;
+/// A number of a process.
+type Number = fn(&processes::Process) -> Value;
 
 /// Adds at most `most` threads, by their numbers: those that had a CPU for the longest time.
-fn add_processes(out: &mut String, proc: &Path, most: usize) {
+fn add_processes(out: &mut Exposition, proc: &Path, most: usize) {
     let mut tasks: Vec<_> = processes::read(proc).into_iter().collect();
     tasks.sort_by_key(|(thread, task)| (std::cmp::Reverse(task.counters.cpu_time), *thread));
     let left_out = tasks.len().saturating_sub(most);
     tasks.truncate(most);
     tasks.sort_by_key(|(thread, _)| *thread);
-    let name = "runslice_process_left_out";
-    head(
-        out,
-        name,
-        Kind::Gauge,
-        "Threads that --processes-max leaves out.",
-    );
-    let _ = writeln!(out, "{name} {left_out}");
+    let help = "Threads that --processes-max leaves out.";
+    out.family("runslice_process_left_out", Kind::Gauge, help);
+    out.value(&[], Value::Whole(left_out as u64));
     let metrics: [(&str, &str, Number); 3] = [
         ("running_seconds", "Time on a CPU of the thread.", |task| {
-            seconds(task.counters.cpu_time)
+            Value::Nanos(task.counters.cpu_time)
         }),
         (
             "waiting_seconds",
             "Time that it was runnable and had no CPU.",
-            |task| seconds(task.counters.run_delay),
+            |task| Value::Nanos(task.counters.run_delay),
         ),
         ("timeslices", "How often it was given a CPU.", |task| {
-            task.counters.pcnt.to_string()
+            Value::Whole(task.counters.pcnt)
         }),
     ];
     for (name, help, of) in metrics {
-        let name = format!("runslice_process_{name}_total");
-        head(out, &name, Kind::Counter, help);
+        out.family(
+            format!("runslice_process_{name}_total"),
+            Kind::Counter,
+            help,
+        );
         for (thread, task) in &tasks {
-            let (comm, pid) = (escaped(&task.name), task.process);
-            let labels = format!("pid=\"{pid}\",tid=\"{thread}\",comm=\"{comm}\"");
-            let _ = writeln!(out, "{name}{{{labels}}} {}", of(task));
+            let [pid, tid] = [task.process.to_string(), thread.to_string()];
+            let labels = [("pid", &*pid), ("tid", &*tid), ("comm", &*task.name)];
+            out.value(&labels, of(task));
         }
     }
-}
-
-/// A label's value, in which quotes, backslashes and ends of lines are escaped.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -453,11 +465,14 @@ mod tests {
             std::fs::write(task.join("comm"), name).unwrap();
             std::fs::write(task.join("schedstat"), "5000000000 6 9\n").unwrap();
         }
-        let mut out = String::new();
-        add_processes(&mut out, &folder, 2);
+        let exported = |most| {
+            let mut out = Exposition::default();
+            add_processes(&mut out, &folder, most);
+            out.prometheus()
+        };
+        let out = exported(2);
         std::fs::write(folder.join("7/task/8/schedstat"), "5000000001 6 9\n").unwrap();
-        let mut one = String::new();
-        add_processes(&mut one, &folder, 1);
+        let one = exported(1);
         std::fs::remove_dir_all(folder).unwrap();
         assert!(
             one.contains("worker") && !one.contains("comm=\"main\""),
@@ -484,7 +499,7 @@ mod tests {
 
     #[test]
     fn what_the_node_exporter_has_too_has_its_name() {
-        let text = metrics(&snapshot(17), 1);
+        let text = metrics(&snapshot(17), 1).prometheus();
         let lines = [
             "node_schedstat_running_seconds_total{cpu=\"3\"} 0.000003500",
             "node_schedstat_waiting_seconds_total{cpu=\"3\"} 0.000004000",
@@ -502,6 +517,20 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!((names.len(), all), (9 + 45, 9 + 45));
+    }
+
+    #[test]
+    fn whoever_accepts_openmetrics_gets_it() {
+        let accepted = |value: &str| {
+            let name = "accept";
+            let value = value.as_bytes();
+            TextFormat::accepted(&[httparse::Header { name, value }])
+        };
+        // Prometheus 3.5, scrape/scrape.go.
+        let scraper = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3,*/*;q=0.2";
+        assert_eq!(accepted(scraper), TextFormat::OpenMetrics);
+        assert_eq!(accepted("text/html,*/*;q=0.8"), TextFormat::Prometheus);
+        assert_eq!(TextFormat::accepted(&[]), TextFormat::Prometheus);
     }
 
     #[test]
@@ -549,11 +578,12 @@ mod tests {
 
     #[test]
     fn a_policy_s_counters_have_its_names() {
-        let mut out = String::new();
+        let mut out = Exposition::default();
         add_counters(&mut out, None);
-        assert_eq!(out, "");
+        assert_eq!(out.prometheus(), "");
         let counters = vec![("kicks".to_owned(), 7), ("a\"b".to_owned(), 0)];
         add_counters(&mut out, Some(("mlfq".to_owned(), counters)));
+        let out = out.prometheus();
         for line in [
             "runslice_policy_counter_total{policy=\"mlfq\",counter=\"kicks\"} 7",
             "runslice_policy_counter_total{policy=\"mlfq\",counter=\"a\\\"b\"} 0",
@@ -564,14 +594,15 @@ mod tests {
 
     #[test]
     fn jiffies_become_seconds() {
-        let text = metrics(&snapshot(4), 1_000);
+        let text = metrics(&snapshot(4), 1_000).prometheus();
         assert!(text.contains("node_schedstat_running_seconds_total{cpu=\"3\"} 10.500000000\n"));
     }
 
     #[test]
     fn this_process_is_exported() {
-        let mut text = String::new();
+        let mut text = Exposition::default();
         add_processes(&mut text, Path::new("/proc"), usize::MAX);
+        let text = text.prometheus();
         let name = format!(
             "runslice_process_timeslices_total{{pid=\"{}\",",
             std::process::id()

@@ -1,12 +1,11 @@
 //! What else of scheduling the kernel tells, for the export: switches and queues under the names
 //! that the node exporter gives them, and sched_ext's state and events.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::{Kind, escaped, head};
+use super::exposition::{Exposition, Kind, Value};
 
 /// Most bytes of a file of the kernel that are read: /proc/stat of a thousand CPUs has 150 kB.
 const MOST: u64 = 4 << 20;
@@ -47,40 +46,31 @@ const LOAD: [(&str, &str); 3] = [
 ];
 
 /// Adds everything below `root` that is there: the folder that has `proc` and `sys`.
-pub fn add(out: &mut String, root: &Path) {
+pub fn add(out: &mut Exposition, root: &Path) {
     if let Some(text) = read(&root.join("proc/stat")) {
         for (key, name, kind, help) in STAT {
             let mut lines = text.lines().filter_map(|line| line.split_once(' '));
             let found = lines.find(|(first, _)| *first == key);
             if let Some(value) = found.and_then(|(_, rest)| rest.trim().parse::<u64>().ok()) {
-                head(out, name, kind, help);
-                let _ = writeln!(out, "{name} {value}");
+                out.family(name, kind, help);
+                out.value(&[], Value::Whole(value));
             }
         }
     }
     if let Some(text) = read(&root.join("proc/loadavg")) {
         for ((name, help), value) in LOAD.into_iter().zip(text.split(' ')) {
-            // What the kernel prints there is a number with a point.
-            if value.parse::<f64>().is_ok_and(f64::is_finite) {
-                head(out, name, Kind::Gauge, help);
-                let _ = writeln!(out, "{name} {value}");
+            // What the kernel prints there has two digits behind the point.
+            if let Some(value) = value.parse().ok().filter(|it: &f64| it.is_finite()) {
+                out.family(name, Kind::Gauge, help);
+                out.value(&[], Value::Number(value, 2));
             }
         }
     }
     if let Some(micros) = read(&root.join("proc/pressure/cpu")).and_then(|text| waited(&text)) {
         let name = "node_pressure_cpu_waiting_seconds_total";
-        head(
-            out,
-            name,
-            Kind::Counter,
-            "Time in which some task waited for a CPU.",
-        );
-        let _ = writeln!(
-            out,
-            "{name} {}.{:06}",
-            micros / 1_000_000,
-            micros % 1_000_000
-        );
+        let help = "Time in which some task waited for a CPU.";
+        out.family(name, Kind::Counter, help);
+        out.value(&[], Value::Micros(micros));
     }
     add_sched_ext(out, &root.join("sys/kernel/sched_ext"));
 }
@@ -102,20 +92,16 @@ fn waited(text: &str) -> Option<u64> {
 }
 
 /// The state of sched_ext (Documentation/scheduler/sched-ext.rst, kernel 6.18).
-fn add_sched_ext(out: &mut String, folder: &Path) {
+fn add_sched_ext(out: &mut Exposition, folder: &Path) {
     let Some(state) = read(&folder.join("state")) else {
         return;
     };
     let name = "runslice_sched_ext_enabled";
-    head(
-        out,
-        name,
-        Kind::Gauge,
-        "Whether a policy is attached, and which.",
-    );
+    let help = "Whether a policy is attached, and which.";
+    out.family(name, Kind::Gauge, help);
     let ops = read(&folder.join("root/ops")).unwrap_or_default();
-    let is_on = u8::from(state.trim() == "enabled");
-    let _ = writeln!(out, "{name}{{ops=\"{}\"}} {is_on}", escaped(ops.trim()));
+    let is_on = u64::from(state.trim() == "enabled");
+    out.value(&[("ops", ops.trim())], Value::Whole(is_on));
     for (file, name, help) in [
         ("enable_seq", "enables", "How often a policy was attached."),
         ("nr_rejected", "rejected", "Tasks that a policy refused."),
@@ -124,20 +110,16 @@ fn add_sched_ext(out: &mut String, folder: &Path) {
         let value = read(&folder.join(file)).and_then(|it| it.trim().parse::<u64>().ok());
         if let Some(value) = value {
             let name = format!("runslice_sched_ext_{name}_total");
-            head(out, &name, Kind::Counter, help);
-            let _ = writeln!(out, "{name} {value}");
+            out.family(name, Kind::Counter, help);
+            out.value(&[], Value::Whole(value));
         }
     }
     let Some(events) = read(&folder.join("root/events")) else {
         return;
     };
     let name = "runslice_sched_ext_events_total";
-    head(
-        out,
-        name,
-        Kind::Counter,
-        "Events of the attached policy, by the kernel's name.",
-    );
+    let help = "Events of the attached policy, by the kernel's name.";
+    out.family(name, Kind::Counter, help);
     for line in events.lines() {
         let Some((event, value)) = line.split_once(' ') else {
             continue;
@@ -145,7 +127,7 @@ fn add_sched_ext(out: &mut String, folder: &Path) {
         // A counter of the kernel is signed, and never negative.
         if let Ok(value) = value.trim().parse::<u64>() {
             let event = event.strip_prefix("SCX_EV_").unwrap_or(event);
-            let _ = writeln!(out, "{name}{{event=\"{}\"}} {value}", escaped(event));
+            out.value(&[("event", event)], Value::Whole(value));
         }
     }
 }
@@ -178,8 +160,9 @@ mod tests {
             "sys/kernel/sched_ext/root/events",
             "SCX_EV_DISPATCH_KEEP_LAST 9\nSCX_EV_BYPASS_DURATION -1\ntorn\n",
         );
-        let mut out = String::new();
+        let mut out = Exposition::default();
         add(&mut out, root.path());
+        let out = out.prometheus();
         let values: Vec<&str> = out.lines().filter(|line| !line.starts_with('#')).collect();
         let want = [
             "node_context_switches_total 77",
@@ -198,8 +181,8 @@ mod tests {
     #[test]
     fn a_machine_that_tells_nothing_exports_nothing() {
         let root = folder::OwnFolder::new().unwrap();
-        let mut out = String::new();
+        let mut out = Exposition::default();
         add(&mut out, root.path());
-        assert_eq!(out, "");
+        assert_eq!(out.prometheus(), "");
     }
 }
