@@ -74,6 +74,8 @@ fi
 if [ "${1:-}" = test ]; then
     # A terminal for `stat top`.
     has tmux || missing="$missing tmux"
+    # A step of the workflow for GitHub.
+    has jq || missing="$missing jq"
 fi
 if [ "${1:-}" = root ] || [ "${1:-}" = long ]; then
     has mmdebstrap || missing="$missing mmdebstrap"

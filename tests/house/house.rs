@@ -3,6 +3,7 @@
 //! of the command line imports another.
 
 mod advice;
+mod dist;
 mod layers;
 mod names;
 mod tidy;

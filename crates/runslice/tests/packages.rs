@@ -326,7 +326,7 @@ fn the_workflow_s_commands_are_the_program_s() {
             continue;
         };
         let verb = command.split(' ').next().unwrap_or_default();
-        if !["sim", "check", "explain"].contains(&verb) {
+        if !["sim", "check", "explain", "gate"].contains(&verb) {
             continue;
         }
         verbs += 1;

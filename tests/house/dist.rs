@@ -1,0 +1,84 @@
+//! Files of `dist/` that other programs read: the workflow of GitHub, and Grafana's dashboard.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::root;
+
+fn text(file: &str) -> String {
+    fs::read_to_string(root().join(file)).expect("it is there")
+}
+
+/// The commands of the workflow's step with this name.
+fn step(name: &str) -> String {
+    let workflow = text("dist/github/simulate.yml");
+    let mut steps = workflow.split("\n      - ").skip(1);
+    let step = steps.find(|it| it.starts_with(&format!("name: {name}\n")));
+    let (_, commands) = step
+        .and_then(|it| it.split_once("run: |\n"))
+        .expect("a step");
+    let own = commands
+        .lines()
+        .take_while(|it| it.starts_with("          "));
+    own.map(|it| format!("{}\n", &it[10..])).collect()
+}
+
+const ANSWER: &str = r#"{"limits": [
+    {"limit": "fault", "words": "50 % lost,\nall", "advice": "Mend it.",
+     "capsule": "gate/fault-1.bundle", "finding": {"file": "./a,b.bpf.c", "line": 74}},
+    {"limit": "share", "words": "w", "advice": "a", "capsule": null, "finding": null},
+    {"limit": "idle", "words": "w", "advice": "a", "capsule": null,
+     "finding": {"file": "src/inc/x.h", "line": 3}}
+]}"#;
+
+#[test]
+fn the_workflow_names_file_and_line_as_github_reads_them() {
+    let folder = std::env::temp_dir().join(format!("runslice-annotate-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("the test's own folder");
+    fs::write(folder.join("gate.json"), ANSWER).expect("its own");
+    let mut shell = Command::new("sh")
+        .args(["-e", "-s"])
+        .current_dir(&folder)
+        .env("POLICY", "src/mine.bpf.c")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut to = shell.stdin.take().expect("a pipe");
+    to.write_all(step("Annotate").as_bytes()).expect("it reads");
+    drop(to);
+    let output = shell.wait_with_output().expect("it ends");
+    fs::remove_dir_all(&folder).expect("the test's own");
+    assert!(output.status.success(), "jq is needed: make setup");
+    let said = String::from_utf8(output.stdout).expect("text");
+    let want = "::error file=src/a%2Cb.bpf.c,line=74::fault: 50 %25 lost,%0Aall. Mend it. \
+                gate/fault-1.bundle\n::error::share: w. a \n\
+                ::error file=src/inc/x.h,line=3::idle: w. a \n";
+    assert_eq!(said, want);
+}
+
+#[test]
+fn the_dashboard_draws_metrics_that_are_exported() {
+    let dashboard = text("dist/grafana.json");
+    let sources = ["export.rs", "export/kernel.rs"]
+        .map(|it| text(&format!("crates/runslice/src/verb/stat/{it}")))
+        .concat();
+    let expressions = dashboard.lines().filter(|it| it.contains("\"expr\": "));
+    let words = expressions
+        .flat_map(|line| line.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_')));
+    let names: BTreeSet<&str> = words
+        .filter(|it| it.starts_with("node_") || it.starts_with("runslice_"))
+        .collect();
+    assert!(names.len() >= 8, "{names:?}");
+    for name in names {
+        // The name of a thread's metric is put together.
+        let part = name.strip_prefix("runslice_process_").unwrap_or(name);
+        let part = part
+            .strip_suffix("_total")
+            .filter(|_| part != name)
+            .unwrap_or(part);
+        assert!(sources.contains(part), "{name}");
+    }
+}
