@@ -6,7 +6,6 @@ use anyhow::anyhow;
 use model::file::{self, Source};
 use model::{Advised, Kernel, MachineSpec, Nanos, span};
 use serde::Deserialize;
-use stats::compare::Measure;
 use toml::Spanned;
 
 use crate::choose::BASELINE;
@@ -16,7 +15,7 @@ use crate::machine::parse_hz;
 use crate::policy::{self, FoundPolicy};
 use crate::services::Services;
 use crate::workload_arg::Written;
-use crate::{input, kernel, right};
+use crate::{input, kernel, limit, right};
 
 /// Runs of each load under each scheduler, unless the file says another number.
 const DRAWS: u32 = 10;
@@ -368,7 +367,7 @@ impl Reader<'_> {
         let limit = draft.limit.as_ref();
         let limit = limit.map(|text| {
             let wrong = |what| self.wrong(text, what);
-            limit_of(goal.measure(), text.get_ref()).map_err(wrong)
+            limit::value_of(goal.measure(), text.get_ref()).map_err(wrong)
         });
         Ok(WeightedGoal {
             limit: limit.transpose()?,
@@ -471,27 +470,6 @@ impl Reader<'_> {
             Some(it) if (0.0..=1.0).contains(it.get_ref()) => Ok(*it.get_ref()),
             Some(it) => Err(self.wrong(it, "it is a part, from 0 to 1")),
         }
-    }
-}
-
-/// Reads a limit in the unit of what is measured.
-fn limit_of(measure: Measure, text: &str) -> Result<f64, Advised> {
-    let wrong = |form: &str| {
-        Advised::new(
-            format!("`{text}` is no limit of this goal"),
-            format!("write one such as {form}"),
-        )
-    };
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|it| *it >= 0.0);
-    match measure {
-        Measure::Nanos => Ok(span::parse(text)?.get() as f64),
-        Measure::Millionths => {
-            let percent = text.strip_suffix('%').and_then(number);
-            Ok(percent.ok_or_else(|| wrong("5%"))? * 10_000.0)
-        }
-        _ => number(text)
-            .filter(|it| it.is_finite())
-            .ok_or_else(|| wrong("100")),
     }
 }
 
