@@ -9,7 +9,7 @@ use syn::visit::{self, Visit};
 use super::{Paths, imports, is_of_tests, modules, root};
 
 /// Crates that a question may not import: doors, and what needs a kernel, a process or a folder.
-const ABOVE: [&str; 10] = [
+const ABOVE: [&str; 11] = [
     "bpf-build",
     "folder",
     "live",
@@ -19,6 +19,7 @@ const ABOVE: [&str; 10] = [
     "reproduce",
     "runslice",
     "show",
+    "testing",
     "vm",
 ];
 

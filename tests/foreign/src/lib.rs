@@ -1,0 +1,1 @@
+//! The user space of a scheduler, of which nothing is tested here.
