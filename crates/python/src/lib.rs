@@ -8,6 +8,7 @@
     reason = "what Python passes is copied, and then is ours"
 )]
 
+mod checked;
 mod chosen;
 mod errors;
 mod evaluated;
@@ -35,6 +36,8 @@ mod _runslice {
     use pyo3::prelude::*;
     use stats::compare::Better;
 
+    #[pymodule_export]
+    use super::checked::check;
     #[pymodule_export]
     use super::chosen::PyChosen;
     #[pymodule_export]

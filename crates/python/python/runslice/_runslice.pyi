@@ -131,6 +131,12 @@ class Scored:
     def write(self, format: str) -> bytes: ...
     def table(self) -> Table: ...
 
+def check(
+    policy: str,
+    load: str,
+    what: tuple[list[str], list[tuple[str, int]]],
+    how: tuple[str, int, int | None, str],
+) -> str | None: ...
 def evaluate(
     spec: str,
     candidates: list[str],
