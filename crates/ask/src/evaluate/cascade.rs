@@ -375,7 +375,7 @@ impl<'a> Evaluator<'a> {
                 if self.is_excused(course, kind, (stage, at, &drawn[at]), &pair.taken)? {
                     continue;
                 }
-                let finding = pair.taken.finding_of(kind);
+                let finding = limits::finding_of(&pair.taken, kind);
                 let mut breach = Breach {
                     load: Some(drawn[at].name.clone()),
                     draws: [1, 0],

@@ -189,6 +189,16 @@ fn starves(limits: &Limits, usual: GroupTaken, has: GroupTaken) -> bool {
     has.longest >= limits.starvation && has.longest >= times
 }
 
+/// What `explain` says of a run that breaks a limit of this kind. A task that starves is told of
+/// whatever the policy has promised.
+#[must_use]
+pub const fn finding_of(taken: &Taken, kind: LimitKind) -> Option<&Finding> {
+    match kind {
+        LimitKind::Starvation | LimitKind::Share => taken.seen.as_ref(),
+        _ => taken.finding.as_ref(),
+    }
+}
+
 /// A fault of a run, besides one of weights.
 #[must_use]
 pub fn fault(taken: &Taken) -> Option<&Finding> {

@@ -10,7 +10,6 @@ use traces::Tee;
 use workload::Group;
 
 use super::draw::{Disguised, Draw};
-use super::limits::LimitKind;
 use super::spec::Spec;
 use crate::error::Cancelled;
 use crate::goal::{Goal, family};
@@ -52,18 +51,6 @@ pub struct GroupTaken {
     /// CPU time of each of its tasks, if none ever slept and all could run anywhere with one
     /// weight; zero otherwise.
     pub hungry: Nanos,
-}
-
-impl Taken {
-    /// What `explain` says of a run that breaks a limit of this kind. A task that starves is told
-    /// of whatever the policy has promised.
-    #[must_use]
-    pub fn finding_of(&self, kind: LimitKind) -> Option<&Finding> {
-        match kind {
-            LimitKind::Starvation | LimitKind::Share => self.seen.as_ref(),
-            _ => self.finding.as_ref(),
-        }
-    }
 }
 
 /// The baseline's run and the candidate's.
