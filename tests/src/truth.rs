@@ -68,6 +68,7 @@ pub const SOUND: &[Stated] = &[
     stated("staircase5", Bound::None, false),
     stated("sjf", Bound::None, false),
     stated("srtf", Bound::None, false),
+    stated("feedback", Bound::None, false),
     stated("design-rank", Bound::None, false),
     stated("design-lifo", Bound::None, false),
     stated("design-deadline", Bound::None, false),
