@@ -18,6 +18,7 @@ const TWO: MachineSpec = MachineSpec {
     no_watchdog: false,
     hardware: None,
     interleave: None,
+    textbook: None,
 };
 
 fn spec(set: &[(&str, &str)], policy: &str, machine: &MachineSpec, workload: &str) -> RunSpec {

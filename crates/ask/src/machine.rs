@@ -2,6 +2,7 @@
 
 use model::{
     Advised, CAPACITY_ONE, Governor, Hardware, Interleave, Kernel, MachineSpec, Profile, SmtShare,
+    Textbook,
 };
 
 use crate::error::UsageError;
@@ -35,6 +36,8 @@ pub struct MachineChange {
     pub governor: Option<Governor>,
     /// An end of what is uncertain about the hardware ([`Hardware::corners`]).
     pub corner: Option<String>,
+    /// A machine as textbooks have it, in place of the one that is asked for.
+    pub textbook: Option<Textbook>,
 }
 
 /// Most CPUs of a simulated machine.
@@ -80,6 +83,9 @@ impl MachineChange {
         services: &Services<'_>,
         asked: &MachineSpec,
     ) -> anyhow::Result<MachineSpec> {
+        if let Some(order) = self.textbook.or(asked.textbook) {
+            return Ok(self.by_the_book(order, asked)?);
+        }
         let profile = self.profile.as_deref();
         let profile = profile
             .map(|it| machine_file::find(services, it))
@@ -140,6 +146,36 @@ impl MachineChange {
         })?;
         machine.hardware = Some(Box::new(hardware));
         Ok(machine)
+    }
+
+    /// A machine as textbooks have it, which says all but the kernel.
+    fn by_the_book(&self, order: Textbook, asked: &MachineSpec) -> Result<MachineSpec, UsageError> {
+        let given = [
+            ("--cpus", self.cpus.is_some_and(|cpus| cpus != 1)),
+            ("--smt", self.smt.is_some_and(|smt| smt != 1)),
+            ("--llc", self.llc.is_some()),
+            ("--node", self.node.is_some()),
+            ("--hz", self.hz.is_some()),
+            (
+                "--profile",
+                self.profile.as_deref().is_some_and(|it| it != "ideal"),
+            ),
+            ("--smt-share", self.smt_share.is_some()),
+            ("--interleave", self.interleave.is_some()),
+            ("--hardware", self.hardware.is_some()),
+            ("--governor", self.governor.is_some()),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            let has = "a textbook machine has one CPU, no costs and no ticks";
+            return Err(UsageError::new(Advised::new(
+                format!("`{option}`: {has}"),
+                format!("leave out `{option}`, or --machine"),
+            )));
+        }
+        Ok(MachineSpec {
+            kernel: self.kernel.unwrap_or(asked.kernel),
+            ..MachineSpec::by_the_book(order)
+        })
     }
 
     /// The machine that `asked` is on `hardware`, which says the number and places of CPUs.
@@ -276,6 +312,34 @@ mod tests {
         );
         let same = MachineChange::default().change(&none, &differ).unwrap();
         assert_eq!(same, differ);
+    }
+
+    #[test]
+    fn a_textbook_machine_says_all_but_the_kernel() {
+        let none = Services::default();
+        let asked = MachineSpec::default();
+        let book = MachineChange {
+            textbook: Some(Textbook::ArrivalsLast),
+            kernel: Some(Kernel::V7_0),
+            profile: Some("ideal".to_owned()),
+            cpus: Some(1),
+            ..MachineChange::default()
+        };
+        let machine = book.change(&none, &asked).unwrap();
+        let kernel = Kernel::V7_0;
+        let want = MachineSpec {
+            kernel,
+            ..MachineSpec::by_the_book(Textbook::ArrivalsLast)
+        };
+        assert_eq!(machine, want);
+        let same = MachineChange::default().change(&none, &machine).unwrap();
+        assert_eq!(same, want, "a workload's own");
+        let ticks = MachineChange {
+            hz: Some(1000),
+            ..book
+        };
+        let said = crate::Error::from(ticks.change(&none, &asked).unwrap_err());
+        assert!(said.to_string().starts_with("`--hz`: a textbook machine"));
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod span;
 mod spec;
 pub mod suggest;
 mod task_counters;
+mod textbook;
 mod units;
 pub mod user_space;
 
@@ -58,4 +59,5 @@ pub use spec::{
     PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};
+pub use textbook::Textbook;
 pub use units::{Nanos, Picos, SimTime};

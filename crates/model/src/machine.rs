@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuGroups, CpuPlaces, Hardware, Interleave, Nanos, Profile};
+use crate::{CpuGroups, CpuPlaces, Hardware, Interleave, Nanos, Profile, Textbook};
 
 /// Which kernel's sched_ext behaviour the machine has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -137,6 +137,10 @@ pub struct MachineSpec {
     /// When CPUs come in between while a program runs on another one; `None`: a callback is atomic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interleave: Option<Interleave>,
+    /// The order within an instant, if it is a machine as textbooks have it. It has one CPU and no
+    /// costs then, and no tick but at the end of a slice of the policy's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub textbook: Option<Textbook>,
 }
 
 impl Default for MachineSpec {
@@ -154,6 +158,7 @@ impl Default for MachineSpec {
             no_watchdog: false,
             hardware: None,
             interleave: None,
+            textbook: None,
         }
     }
 }
@@ -176,6 +181,35 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl MachineSpec {
+    /// A machine as textbooks have it, which lets tasks wait for as long as the policy likes.
+    #[must_use]
+    pub fn by_the_book(order: Textbook) -> Self {
+        Self {
+            cpus: 1,
+            no_watchdog: true,
+            textbook: Some(order),
+            ..Self::default()
+        }
+    }
+
+    /// Words for what a machine as textbooks have it is and this one, which should be one, is not.
+    #[must_use]
+    pub fn outside_the_book(&self) -> Option<&'static str> {
+        self.textbook?;
+        if (self.cpus, self.smt) != (1, 1) {
+            return Some("one CPU");
+        }
+        if self.profile.costs().is_some() || !self.profile.background().is_empty() {
+            return Some("no costs and no threads in the background");
+        }
+        if self.hardware.is_some() {
+            return Some("no hardware");
+        }
+        self.interleave
+            .is_some()
+            .then_some("nobody who comes in between callbacks")
+    }
+
     /// CPUs of one NUMA node, 1 or more; the last node may have fewer.
     #[must_use]
     pub const fn node_size(&self) -> u16 {

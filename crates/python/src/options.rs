@@ -186,6 +186,7 @@ impl<'py> Options<'py> {
             hardware: self.text("hardware")?,
             governor: self.parsed("governor", parse_governor)?,
             corner: None,
+            textbook: self.parsed("machine", str::parse)?,
         })
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_governor, parse_hz, parse_smt_share};
 use ask::machine_file::file_of;
 use clap::Args;
-use model::{Governor, Hardware, Interleave, Kernel, Profile, SmtShare};
+use model::{Governor, Hardware, Interleave, Kernel, Profile, SmtShare, Textbook};
 
 use crate::kernel;
 
@@ -41,6 +41,14 @@ pub struct MachineOptions {
     /// Kernel version to simulate: 6.12 or 6.16 to 7.3. Default: as in the workload or bundle.
     #[arg(long, value_name = "VERSION", value_parser = kernel::parse)]
     kernel: Option<Kernel>,
+
+    /// Simulate a machine as textbooks have it: `textbook`, with one CPU, no costs and no ticks, so
+    /// that a quantum ends to the nanosecond. Default: a computer. See docs/guide/src/lab.md.
+    ///
+    /// Whoever arrives just when a quantum ends stands in the queue before the task whose quantum
+    /// it is, or behind it with `textbook:arrivals=last`.
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<Textbook>)]
+    machine: Option<Textbook>,
 
     /// Cost of context switches, wakeups and other actions: `ideal` (none), `default-v0`, or a file
     /// with your own costs. Default: as in the workload or bundle.
@@ -103,6 +111,7 @@ impl MachineOptions {
             hardware: self.hardware.clone(),
             governor: self.governor,
             corner: None,
+            textbook: self.machine,
         }
     }
 }

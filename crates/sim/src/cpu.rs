@@ -90,6 +90,10 @@ impl Todo {
     pub const DEBT: Self = Self(8);
     /// An interrupt or a switch has it until [`Cpu::busy_until`].
     pub const BUSY: Self = Self(16);
+    /// It chooses at the end of this moment; see [`crate::textbook`].
+    pub const CHOICE: Self = Self(32);
+    /// Either has it do nothing else for now.
+    pub const WAITS: Self = Self(Self::BUSY.0 | Self::CHOICE.0);
 
     /// Whether there is nothing.
     #[inline(always)]
@@ -205,6 +209,9 @@ pub struct Cpu {
     /// A wakeup chooses a queue on it, whose end carries out deferred inserts
     /// (`SCX_RQ_IN_WAKEUP`).
     pub wakes: bool,
+    /// What it runs is back in a queue of the policy's, and the choice is to come; see
+    /// [`crate::textbook`].
+    pub is_put_back: bool,
     /// The rotor of `cpumask_any_and_distribute()`.
     pub rotor: u32,
     /// Since when the current task executes without interruption; `None`: it does not.
@@ -256,6 +263,7 @@ impl Cpu {
             released: false,
             balances: false,
             wakes: false,
+            is_put_back: false,
             qseq: 0,
             counts: CpuCounts::default(),
             others: None,

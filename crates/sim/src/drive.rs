@@ -59,6 +59,7 @@ impl Machine {
             .tell_soon(self.tasks.len() > MANY_TASKS, has_many_cpus);
         // One test for what few runs have.
         let is_watched = self.program.is_some() || audience.watches() || self.follows_cpus();
+        let has_book = self.spec.textbook.is_some();
         let is_plain = !is_watched && self.speeds.is_none();
         self.ticks_pass =
             self.ledger.costs().is_some() && is_plain && !audience.samples() && !STOPS;
@@ -87,7 +88,11 @@ impl Machine {
             if self.queue.tells_soon() {
                 self.load_soon(vm);
             }
-            self.handle(vm, cpu, what)?;
+            if has_book {
+                self.handle_by_the_book(vm, cpu, what)?;
+            } else {
+                self.handle(vm, cpu, what)?;
+            }
             if is_watched {
                 self.look_around(vm, cpu, audience);
             }
@@ -209,7 +214,7 @@ impl Machine {
         while !self.is_halted() {
             let state = &self.cpus[cpu];
             if !state.todo.is_empty() {
-                if state.todo.has(Todo::BUSY) {
+                if state.todo.has(Todo::WAITS) {
                     return Ok(());
                 }
                 self.do_first(vm, cpu);
@@ -260,7 +265,7 @@ impl Machine {
     /// Lets the running task take its next step. Returns how long its work is if that is all that
     /// has happened, so that it can begin with it.
     #[inline]
-    fn step(
+    pub(crate) fn step(
         &mut self,
         vm: &mut Vm,
         cpu: CpuId,

@@ -535,6 +535,7 @@ impl Machine {
             && flags & enq::PREEMPT != 0
             && curr != id
             && self.task(curr).class == Class::Ext
+            && !state.is_put_back
         {
             self.update_curr(cpu);
             self.set_slice(curr, 0);

@@ -101,6 +101,7 @@ impl Machine {
     pub(crate) fn end_slice(&mut self, target: CpuId) {
         if let Curr::Task(id) = self.cpus[target].curr()
             && self.task(id).class == Class::Ext
+            && !self.cpus[target].is_put_back
         {
             self.update_curr(target);
             self.set_slice(id, 0);

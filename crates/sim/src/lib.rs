@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod book_instant;
 mod buffer;
 mod cause;
 mod cgroup;
@@ -76,6 +77,7 @@ mod speeds;
 mod tally;
 mod target;
 mod task;
+mod textbook;
 mod tick;
 mod timers;
 mod topology;
@@ -151,6 +153,9 @@ pub enum Error {
         /// What to do.
         advice: &'static str,
     },
+    /// What a machine as textbooks have it does not have.
+    #[error(transparent)]
+    Textbook(Advised),
     /// A machine that cannot be.
     #[error("{what} is {value}")]
     Machine {
@@ -188,7 +193,7 @@ impl Advice for Error {
             Self::Program(error) => error.advice(),
             Self::Mirror(error) => error.advice(),
             Self::Machine { expected, .. } => Some(format!("expected {expected}")),
-            Self::Hardware(error) => error.advice(),
+            Self::Hardware(error) | Self::Textbook(error) => error.advice(),
             Self::Interleave { advice, .. } => Some((*advice).to_owned()),
             Self::SetUpFailed { .. } | Self::Memory(_) => None,
         }
@@ -256,6 +261,13 @@ impl PolicyError {
 /// # Errors
 /// [`Error::Machine`] names the property and what it may be.
 pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
+    if let Some(what) = machine.outside_the_book() {
+        let advice = "leave that out, or the textbook";
+        return Err(Error::Textbook(Advised::new(
+            format!("a textbook machine has {what}"),
+            advice,
+        )));
+    }
     let wrong = |part, what, value: u64, expected| {
         Err(Error::Machine {
             part,

@@ -24,6 +24,8 @@ pub enum Pending {
     Start { task: TaskId },
     /// The periodic tick.
     Tick,
+    /// A slice ends before those come who arrive in this moment; see [`crate::textbook`].
+    SliceEnd,
     /// An exited task's last reference is dropped after an RCU grace period.
     Reap { task: TaskId },
     /// The policy is attached.
@@ -55,7 +57,7 @@ impl Pending {
         match self {
             Self::Attach | Self::Seat { .. } => 0,
             Self::WorkDone | Self::Turn { .. } => 1,
-            Self::Resume => 2,
+            Self::Resume | Self::SliceEnd => 2,
             // High-resolution timers: see `is_of_timers`.
             Self::Timer { .. } | Self::Start { .. } | Self::Replenish { .. } => 3,
             Self::BpfTimer { .. } => 4,
@@ -106,6 +108,7 @@ impl Packed {
     pub const START: u8 = 4;
     pub const TICK: u8 = 5;
     pub const END: u8 = 6;
+    pub const SLICE_END: u8 = 19;
 
     #[inline(always)]
     pub const fn new(what: Pending) -> Self {
@@ -129,6 +132,7 @@ impl Packed {
             Pending::Intervene { index } => (16, TaskId(0), index as u64),
             Pending::Turn { number } => (17, TaskId(number), 0),
             Pending::Clock { number } => (18, TaskId(0), number as u64),
+            Pending::SliceEnd => (Self::SLICE_END, TaskId(0), 0),
         };
         let head = variant as u64 | (task.0 as u64) << 32;
         Self { head, number }
@@ -178,6 +182,7 @@ impl Packed {
                 index: generation as usize,
             },
             15 => Pending::Watchdog,
+            Self::SLICE_END => Pending::SliceEnd,
             17 => Pending::Turn { number: task.0 },
             18 => Pending::Clock {
                 number: generation as u16,
@@ -216,6 +221,7 @@ mod tests {
             Pending::Intervene { index: usize::MAX },
             Pending::Turn { number: u32::MAX },
             Pending::Clock { number: u16::MAX },
+            Pending::SliceEnd,
             Pending::End,
         ];
         for what in all {

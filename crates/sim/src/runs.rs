@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bpf::{Door, Image, TurnStacks};
 use model::user_space::UserSpace;
-use model::{CpuId, EventMask, Interleave, Nanos, Sampler, SimTime, Sink, Stall, Summary};
+use model::{Advised, CpuId, EventMask, Interleave, Nanos, Sampler, SimTime, Sink, Stall, Summary};
 use workload::RunSpec;
 
 use crate::checkpoint::Checkpoint;
@@ -289,10 +289,17 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Whether CPUs can come in between in a run of `spec`, if that is asked.
+/// Whether CPUs can come in between in a run of `spec`, and a program can take part in it, if that
+/// is asked.
 fn check_interleaving(spec: &RunSpec, has_program: bool) -> Result<(), Error> {
     let no = |why, advice| Err(Error::Interleave { why, advice });
     let machine = &spec.machine;
+    if machine.textbook.is_some() && has_program {
+        return Err(Error::Textbook(Advised::new(
+            "a textbook machine has no scheduler with a program of its own",
+            "leave out the textbook",
+        )));
+    }
     match &machine.interleave {
         None => Ok(()),
         Some(_) if !TurnStacks::<Machine>::EXIST => no(

@@ -58,6 +58,9 @@ impl Machine {
         let state = &self.cpus[cpu];
         let (before, ticks) = (state.occupant, state.tick_at.is_some());
         self.stop_executing(cpu);
+        if self.spec.textbook.is_some() && asleep.is_none() {
+            self.put_back(vm, cpu);
+        }
         if !self.unbound.is_empty() && self.rules.binds_first {
             self.bind(vm, before);
         }
@@ -105,6 +108,9 @@ impl Machine {
             self.charge(|costs| costs.keep);
             match next.curr() {
                 Curr::Task(id) => {
+                    if self.cpus[cpu].is_put_back {
+                        self.take_again(vm, cpu, id);
+                    }
                     let counts = &mut self.cpus[cpu].counts;
                     counts.picks += 1;
                     counts.kept += 1;
@@ -138,12 +144,18 @@ impl Machine {
         state.counts.schedules += 1;
         state.todo.strike(Todo::RESCHED);
         let (prev, released) = (state.occupant, state.released);
+        // Who is back in a queue is one of those to choose from.
+        let before = if state.is_put_back {
+            Occupant::IDLE
+        } else {
+            prev
+        };
         // No program can change whether a class above the policy's has something to run.
         let has_others = state.has_others();
         let fetches = self.scheds.root.attachment.is_attached()
             && !(has_others && self.higher_class_has_task(cpu));
         let fetched = if fetches {
-            self.balance_ext(vm, cpu, (prev, released))
+            self.balance_ext(vm, cpu, (before, released))
         } else {
             self.first_local(cpu)
         };
@@ -378,7 +390,8 @@ impl Machine {
                         Curr::Stopper => Class::Stop,
                         Curr::Task(id) => self.task(id).class,
                     };
-                    if queued {
+                    let is_put_back = std::mem::take(&mut self.cpus[cpu].is_put_back);
+                    if queued && !is_put_back {
                         self.put_prev_ext(vm, cpu, id, next_class);
                     }
                     if next_class < Class::Ext {
@@ -546,6 +559,9 @@ impl Machine {
 
     #[inline(never)]
     fn arm_next_tick(&mut self, cpu: CpuId) {
+        if self.spec.textbook.is_some() && self.class_on(cpu) == Class::Ext {
+            return;
+        }
         let tick = self.spec.tick().get();
         let skew = u64::from(cpu.0) * self.spec.tick_skew_ns % tick;
         let now = self.now.as_nanos();

@@ -66,7 +66,7 @@ impl Machine {
     ///
     /// Source: `sched_tick()` and `task_tick_scx()`, kernel 6.18.
     #[inline(always)]
-    fn tick(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
+    pub(crate) fn tick(&mut self, vm: &mut Vm, cpu: CpuId, id: TaskId) {
         self.charge_tick(cpu);
         let held = self.take_own(vm, cpu);
         self.update_rq_clock(cpu);

@@ -7,7 +7,7 @@ use super::parser::Parser;
 use super::{StopRule, Workload};
 use model::file::{FileError, Problem};
 use model::file::{FileTable, FileValue, Source, text, texts};
-use model::{Advised, Hardware, Kernel, MachineSpec, Nanos, Profile};
+use model::{Advised, Hardware, Kernel, MachineSpec, Nanos, Profile, Textbook};
 
 mod cgroups;
 mod declarations;
@@ -238,6 +238,9 @@ impl<'a> FileReader<'a> {
             return Ok(machine);
         };
         let mut table = FileTable::new(self.source, "[machine]".to_owned(), value)?;
+        if let Some(kind) = table.get("kind") {
+            return self.by_the_book(table, kind);
+        }
         let mut integer = |key, low, high| -> Result<Option<i64>, FileError> {
             table
                 .get(key)
@@ -278,12 +281,32 @@ impl<'a> FileReader<'a> {
             };
         }
         if let Some(kernel) = table.get("kernel") {
-            let known = Kernel::ALL.map(|kernel| (kernel.name(), kernel));
-            machine.kernel = self.choice(kernel, &known)?;
+            machine.kernel = self.kernel(kernel)?;
         }
         let machine = self.hardware(&mut table, machine, files)?;
         table.finish()?;
         Ok(machine)
+    }
+
+    /// A machine as textbooks have it: beside its kind there is the kernel's version, and one CPU.
+    fn by_the_book(
+        &self,
+        mut table: FileTable<'a>,
+        kind: FileValue<'a>,
+    ) -> Result<MachineSpec, FileError> {
+        let mut machine = MachineSpec::by_the_book(self.choice(kind, &Textbook::NAMED)?);
+        if let Some(cpus) = table.get("cpus") {
+            self.integer(cpus, 1..=1, "cpus")?;
+        }
+        if let Some(kernel) = table.get("kernel") {
+            machine.kernel = self.kernel(kernel)?;
+        }
+        table.finish()?;
+        Ok(machine)
+    }
+
+    fn kernel(&self, value: FileValue<'a>) -> Result<Kernel, FileError> {
+        self.choice(value, &Kernel::ALL.map(|kernel| (kernel.name(), kernel)))
     }
 
     fn start_jitter(&mut self) -> Result<Nanos, FileError> {

@@ -64,6 +64,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
     (
         "Machine",
         &[
+            "machine",
             "cpus",
             "smt",
             "smt_share",

@@ -98,9 +98,6 @@ pub fn tables<'a>(
 /// What ran where, in one line.
 #[must_use]
 pub fn heading(results: &Results) -> String {
-    let MachineSpec {
-        cpus, hz, kernel, ..
-    } = &results.machine;
     let elapsed = results
         .outcomes
         .iter()
@@ -108,13 +105,25 @@ pub fn heading(results: &Results) -> String {
         .max();
     let done = results.world.name();
     format!(
-        "{}: {}, HZ {hz}, kernel {}{}, seed {}, {} {done}",
+        "{}: {}, seed {}, {} {done}",
         model::plain::shown(&results.workload),
-        counted((*cpus).into(), "CPU"),
-        kernel.name(),
-        profile(&results.machine),
+        machine_words(&results.machine),
         results.seed,
         elapsed.unwrap_or(Nanos::ZERO),
+    )
+}
+
+/// What a run took place on, in the words of a heading.
+pub(super) fn machine_words(machine: &MachineSpec) -> String {
+    let kernel = machine.kernel.name();
+    if let Some(order) = machine.textbook {
+        return format!("machine {order}, kernel {kernel}");
+    }
+    format!(
+        "{}, HZ {}, kernel {kernel}{}",
+        counted(machine.cpus.into(), "CPU"),
+        machine.hz,
+        profile(machine)
     )
 }
 

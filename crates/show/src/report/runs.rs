@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use ask::outcome::Results;
-use ask::words::counted;
 use model::Nanos;
 use serde::Serialize;
 use stats::compare::{Better, Extent, Measure, Role, Series, Set};
@@ -77,12 +76,9 @@ pub fn write(results: &Results, look: Look, to: &mut dyn Write) -> io::Result<()
 pub fn heading(results: &Results, sets: &[Set]) -> String {
     let runs = sets.iter().map(|set| set.runs + set.void).max();
     format!(
-        "{}: {}, HZ {}, kernel {}{}, {} runs of seed {}",
+        "{}: {}, {} runs of seed {}",
         model::plain::shown(&results.workload),
-        counted(results.machine.cpus.into(), "CPU"),
-        results.machine.hz,
-        results.machine.kernel.name(),
-        super::human::profile(&results.machine),
+        super::human::machine_words(&results.machine),
         runs.unwrap_or(0),
         results.seed,
     )
