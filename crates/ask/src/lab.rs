@@ -1,15 +1,20 @@
 //! Exercises about a run, with answers that come from it, and grades for policies that somebody
 //! else has written.
 
+mod copies;
+mod exam;
+mod exercise;
+mod feedback;
 mod grade;
 mod questions;
 mod run;
+mod students;
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use bpf::{Knob, Object};
-use model::{Kernel, Nanos, PolicySpec};
+use model::{Kernel, MachineSpec, Nanos, PolicySpec, Rng, SimTime};
 use serde::Serialize;
 use workload::{RunSpec, Workload};
 
@@ -17,10 +22,17 @@ use crate::error::{Error, UsageError};
 use crate::services::Services;
 use crate::{kernel, workload_arg};
 
+pub use copies::{fingerprint, shipped};
+pub use exam::{Exam, ExamAnswer, ExamJob, ExamPart, ExamQuestion, ExamSheet};
+pub use exercise::Exercise;
+pub use feedback::{LabParting, parting};
 pub use grade::{Grade, GradedPolicy, GradedProperty, Grades, HandedIn, WantedValue};
 pub use questions::LabQuestion;
 use run::Course;
+pub use students::{STUDENTS_MAX, Student, file_name_of, read_students};
 
+/// Stream of the names of tasks.
+const NAMES: u64 = 12 << 60;
 /// Longest simulated time of a run.
 const LONGEST: Nanos = Nanos::from_secs(10);
 
@@ -56,6 +68,7 @@ pub struct LabLoad {
     workload: Arc<Workload>,
     seed: u64,
     shown: String,
+    machine: MachineSpec,
 }
 
 impl LabLoad {
@@ -65,22 +78,54 @@ impl LabLoad {
     /// When there is no such workload, or it is wrong.
     pub fn find(services: &Services<'_>, name: Option<&str>, seed: u64) -> Result<Self, Error> {
         Ok(match name {
-            Some(name) => Self {
-                workload: Arc::new(workload_arg::find(services, name, &[])?),
-                seed,
-                shown: format!("Load {name}."),
-            },
+            Some(name) => {
+                let workload = Arc::new(workload_arg::find(services, name, &[])?);
+                Self::of(workload, seed, format!("Load {name}."))
+            }
             None => Self::jobs(seed)?,
         })
     }
 
     fn jobs(seed: u64) -> anyhow::Result<Self> {
         let text = questions::jobs(seed);
-        Ok(Self {
-            workload: Arc::new(Workload::parse(&text, "jobs.toml")?),
+        let workload = Arc::new(Workload::parse(&text, "jobs.toml")?);
+        Ok(Self::of(workload, seed, text))
+    }
+
+    fn of(workload: Arc<Workload>, seed: u64, shown: String) -> Self {
+        Self {
+            machine: workload.machine.clone(),
+            workload,
             seed,
-            shown: text,
-        })
+            shown,
+        }
+    }
+
+    /// The load on another machine, if one is given.
+    #[must_use]
+    fn on(self, machine: Option<MachineSpec>) -> Self {
+        Self {
+            machine: machine.unwrap_or(self.machine),
+            ..self
+        }
+    }
+
+    /// The load with other names of tasks. With `lengths` a name still ends in what stands behind
+    /// its `_`, as policies read it that are told how long a job is.
+    #[must_use]
+    fn renamed(&self, lengths: bool) -> Self {
+        let mut rng = Rng::new(self.seed, NAMES);
+        let mut workload = Workload::clone(&self.workload);
+        for group in &mut workload.groups {
+            let letter = |_| char::from(b'a' + rng.below(26) as u8);
+            let letters: String = (0..5).map(letter).collect();
+            let told = group.name.rsplit_once('_').filter(|_| lengths);
+            group.name = told.map_or(letters.clone(), |(_, told)| format!("{letters}_{told}"));
+        }
+        Self {
+            workload: Arc::new(workload),
+            ..self.clone()
+        }
     }
 
     /// The run of `policy` under it.
@@ -88,7 +133,7 @@ impl LabLoad {
         RunSpec {
             policy,
             workload: Arc::clone(&self.workload),
-            machine: self.workload.machine.clone(),
+            machine: self.machine.clone(),
             seed: self.seed,
             tie_seed: None,
             attach_after: Nanos::ZERO,
@@ -123,10 +168,13 @@ impl Lab {
     }
 }
 
+/// Knobs of a policy that a sheet has all of; of more it has those that were set.
+const KNOBS_SHOWN: usize = 8;
+
 /// What must be known of `policy` to answer: its knobs, and whether chance decides.
 fn rules(policy: &PolicySpec) -> anyhow::Result<Vec<String>> {
-    let object = Object::parse(&policy.object).with_context(|| policy.name.clone())?;
-    let image = kernel::link(&object, Kernel::default()).with_context(|| policy.name.clone())?;
+    let knobs = image(policy)?.knobs;
+    let few = knobs.len() <= KNOBS_SHOWN;
     let mut rules = Vec::new();
     for Knob {
         name,
@@ -134,18 +182,45 @@ fn rules(policy: &PolicySpec) -> anyhow::Result<Vec<String>> {
         doc,
         default,
         ..
-    } in &image.knobs
+    } in &knobs
     {
         let set = policy.set.iter().rev().find(|(own, _)| own == name);
-        let value = set.map_or_else(|| default.to_string(), |(_, value)| value.to_string());
-        rules.push(format!("{name} = {value} {unit}: {doc}"));
+        if !few && set.is_none() {
+            continue;
+        }
+        let value = set.map_or_else(|| default.to_string(), |(_, value)| value.clone());
+        rules.push(format!("{name} = {}: {doc}", with_unit(&value, unit)));
     }
-    if image
-        .imports
-        .iter()
-        .any(|it| it.name == "bpf_get_prandom_u32")
-    {
+    if !few {
+        let name = policy.name.split(':').next().unwrap_or_default();
+        rules.push(format!(
+            "All else is as usual: `runslice list {name}` has the rules."
+        ));
+    }
+    if draws_at_random(policy)? {
         rules.push("It draws at random: the answers are those of one run, not of a rule.".into());
     }
     Ok(rules)
+}
+
+/// A knob's value as people say it.
+fn with_unit(value: &str, unit: &str) -> String {
+    match (unit, value.parse::<u64>()) {
+        ("ns", Ok(ns)) => questions::ms(SimTime::from_nanos(ns)),
+        ("bool", Ok(0)) => "no".to_owned(),
+        ("bool", Ok(_)) => "yes".to_owned(),
+        ("count", _) | (_, Err(_)) => value.to_owned(),
+        _ => format!("{value} {unit}"),
+    }
+}
+
+/// Whether chance decides in `policy`.
+fn draws_at_random(policy: &PolicySpec) -> anyhow::Result<bool> {
+    let imports = image(policy)?.imports;
+    Ok(imports.iter().any(|it| it.name == "bpf_get_prandom_u32"))
+}
+
+fn image(policy: &PolicySpec) -> anyhow::Result<bpf::Image> {
+    let object = Object::parse(&policy.object).with_context(|| policy.name.clone())?;
+    kernel::link(&object, Kernel::default()).with_context(|| policy.name.clone())
 }

@@ -131,6 +131,21 @@ pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<PolicySpe
     Ok(policy)
 }
 
+/// Whether `argument` names a shipped policy, or is the path of a file as far as one sees.
+#[must_use]
+pub fn may_be(argument: &str) -> bool {
+    let name = argument.split(':').next().unwrap_or_default();
+    policies::find(name).is_some() || looks_like_a_path(name)
+}
+
+/// A shipped policy, with the knobs that it has.
+#[must_use]
+pub fn of_shipped(policy: &'static Policy) -> PolicySpec {
+    let mut spec = plain(shared(policy)).policy;
+    policy.name.clone_into(&mut spec.name);
+    spec
+}
+
 /// Finds a policy with all that a bundle has; also recordings of programs.
 ///
 /// # Errors

@@ -179,7 +179,7 @@ pub enum Verb {
     Gate(Box<Gate>),
 
     /// Make questions about a run for students, or grade their policies.
-    #[command(after_help = statuses(&[]))]
+    #[command(after_help = statuses(&[Status::Exceeded]))]
     Lab(Box<Lab>),
 
     #[command(flatten)]

@@ -36,4 +36,5 @@ mod scheduler;
 mod score;
 mod stat;
 mod streams;
+mod teaching;
 mod verdicts;

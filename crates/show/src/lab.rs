@@ -1,5 +1,8 @@
 //! Sheets of questions and grades: for people, and as JSON.
 
+pub mod exam;
+pub mod graded;
+
 use std::io::{self, Write};
 
 use ask::AnswerKind;

@@ -2,7 +2,7 @@
 
 use explain::why::{Finding, Right};
 use model::{PolicySpec, SimTime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::LabLoad;
 use super::run::Course;
@@ -18,6 +18,8 @@ pub enum WantedValue {
     Property(Property),
     /// Every task ends when it does under this policy.
     Like(String),
+    /// Every task ends when it does where the tasks have other names.
+    Names,
 }
 
 impl WantedValue {
@@ -26,14 +28,18 @@ impl WantedValue {
     /// # Errors
     /// When there is no such property or policy.
     pub fn parse(text: &str) -> Result<Self, String> {
-        match text.trim().strip_prefix("like ") {
-            Some(name) if policies::find(name.trim()).is_some() => {
-                Ok(Self::Like(name.trim().to_owned()))
-            }
-            Some(name) => Err(format!("no built-in policy is called `{}`", name.trim())),
+        let text = text.trim();
+        if text == "names" {
+            return Ok(Self::Names);
+        }
+        match text.strip_prefix("like ").map(str::trim) {
+            Some(policy) if policy::may_be(policy) => Ok(Self::Like(policy.to_owned())),
+            Some(policy) => Err(format!(
+                "no built-in policy is called `{policy}`; or give the path of an object"
+            )),
             None => Property::parse(text)
                 .map(Self::Property)
-                .map_err(|error| format!("{error}, or `like POLICY`")),
+                .map_err(|error| format!("{error}, `names`, or `like POLICY`")),
         }
     }
 
@@ -41,6 +47,7 @@ impl WantedValue {
         match self {
             Self::Property(property) => property.text(),
             Self::Like(name) => format!("like {name}"),
+            Self::Names => "names".to_owned(),
         }
     }
 }
@@ -77,7 +84,7 @@ pub struct Grades {
 }
 
 /// A policy that was graded.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GradedPolicy {
     /// Its name.
     pub object: String,
@@ -88,7 +95,7 @@ pub struct GradedPolicy {
 }
 
 /// A property that a policy has or lacks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GradedProperty {
     /// Whether it has it.
     pub holds: bool,
@@ -158,7 +165,16 @@ impl Grade {
             let mut properties = match wanted {
                 Some(WantedValue::Like(name)) => {
                     let own = Course::of(services, &own).map_err(words)?;
-                    like(services, (name, load), &own).map_err(words)??;
+                    let wanted = policy::find(services, name).map_err(words)?;
+                    let wanted = Course::of(services, &load.spec(wanted)).map_err(words)?;
+                    like((name, load.seed), &own, &wanted)?;
+                    continue;
+                }
+                Some(WantedValue::Names) => {
+                    let own = Course::of(services, &own).map_err(words)?;
+                    let other = load.renamed(false).spec(policy.clone());
+                    let other = Course::of(services, &other).map_err(words)?;
+                    like(("other names of the tasks", load.seed), &own, &other)?;
                     continue;
                 }
                 Some(WantedValue::Property(property)) => vec![*property],
@@ -185,30 +201,21 @@ fn why(finding: &Finding, load: &LabLoad) -> String {
     )
 }
 
-/// Whether every task ends when it does under the policy `name`.
-fn like(
-    services: &Services<'_>,
-    (name, load): (&str, &LabLoad),
-    own: &Course,
-) -> anyhow::Result<Result<(), String>> {
-    let wanted = Course::of(services, &load.spec(policy::find(services, name)?))?;
+/// Whether every task ends when it does in `wanted`, which is under `what`, or why not.
+fn like((what, seed): (&str, u64), own: &Course, wanted: &Course) -> Result<(), String> {
     let pairs = own.tasks.iter().zip(&wanted.tasks);
     let other = pairs.into_iter().find(|(own, it)| own.ended != it.ended);
     let at = |time: Option<SimTime>| time.map_or("never".to_owned(), |it| format!("at {it} s"));
-    Ok(match other {
+    match other {
         None if own.tasks.len() == wanted.tasks.len() => Ok(()),
-        None => Err(format!(
-            "other tasks than under {name} (seed {})",
-            load.seed
-        )),
+        None => Err(format!("other tasks than under {what} (seed {seed})")),
         Some((own, it)) => Err(format!(
-            "{} ends {}, under {name} {} (seed {})",
+            "{} ends {}, under {what} {} (seed {seed})",
             own.name,
             at(own.ended),
             at(it.ended),
-            load.seed
         )),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ fn about(task: &LabTask) -> Vec<LabQuestion> {
 }
 
 /// Milliseconds, exactly.
-fn ms(time: SimTime) -> String {
+pub(super) fn ms(time: SimTime) -> String {
     let ns = time.as_nanos();
     let text = format!("{}.{:06}", ns / 1_000_000, ns % 1_000_000);
     let text = text.trim_end_matches('0').trim_end_matches('.');

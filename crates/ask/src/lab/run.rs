@@ -9,7 +9,7 @@ use crate::services::Services;
 /// Turns that are kept.
 const MOST: usize = 100_000;
 /// Most BPF instructions of a run: an object of a student may do anything.
-const BUDGET: u64 = 10_000_000_000;
+const BUDGET: u64 = 1_000_000_000;
 
 /// A task's course.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,32 +1,52 @@
-//! `runslice lab POLICY`: questions about a run, and `runslice lab --grade FOLDER`.
+//! `runslice lab POLICY`: questions about a run, exams, and `runslice lab --grade FOLDER`.
 
-use std::io::Write as _;
+mod exam;
+mod grade;
+
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use ask::lab::{Grade, GradedPolicy, Grades, HandedIn, Lab as Question, LabLoad, WantedValue};
+use ask::lab::{Grade, Grades, HandedIn, Lab as Question, LabLoad, WantedValue};
 use ask::policy;
 use clap::Args;
-use model::{Advised, PolicySpec};
+use folder::NewFile;
+use model::CannotWrite;
 use show::lab;
 
 use crate::computer::COMPUTER;
-use crate::exit::{BadSource, Status, UsageError, in_full};
+use crate::exit::Status;
 use crate::output;
-use crate::say::{printable, say};
-use crate::source::{self, Readable};
-
-/// Objects and sources of a folder.
-const MOST: usize = 10_000;
-
-/// Most characters of what a compiler says about a source.
-const LONGEST: usize = 4000;
+use crate::say::printable;
 
 /// Arguments of `runslice lab`.
 #[derive(Debug, Args)]
 pub struct Lab {
     /// Policy to ask about: a built-in name or a BPF object, with knobs after a colon.
-    #[arg(required_unless_present = "grade", conflicts_with = "grade")]
+    #[arg(required_unless_present_any = ["grade", "students"], conflicts_with = "grade")]
     policy: Option<String>,
+
+    /// Make a sheet for each student of this list: a name a line, or CSV with a column `name`. The
+    /// jobs of a sheet follow from the name and the key of --exam.
+    #[arg(long, value_name = "FILE", requires_all = ["exam", "output"],
+        conflicts_with_all = ["policy", "grade", "workload", "answers", "json"])]
+    students: Option<PathBuf>,
+
+    /// Exam to make the sheets of --students for, a TOML file with `title`, `key`, `policies`,
+    /// `jobs`, `questions` and `machine` in `[exam]`. See docs/guide/src/lab.md.
+    #[arg(long, value_name = "FILE", requires = "students")]
+    exam: Option<PathBuf>,
+
+    /// Folder for the sheets (booklet.html, sheets/, answers.csv, moodle.xml), or for the results
+    /// of --exercise (grades.csv, feedback/). What is there of --exercise is not done again.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+
+    /// Exercise to give points by for --grade, a TOML file: `title`, `key`, `loads` and `machine`
+    /// in `[exercise]`, and `is` and `points` in each `[[property]]`. Prints a table and says whose
+    /// code is the same. Status 5 if a policy lacks something. See docs/guide/src/lab.md.
+    #[arg(long, value_name = "FILE", requires = "grade",
+        conflicts_with_all = ["property", "right", "loads", "workload", "json"])]
+    exercise: Option<PathBuf>,
 
     /// Workload of the run: a built-in name or a TOML file. Default: a few jobs on one CPU, made
     /// from the seed.
@@ -55,7 +75,8 @@ pub struct Lab {
     /// Property that an object must have. May be repeated. `wait < 100ms`: no task waits so long.
     /// `weights`: of two tasks that always want the CPU, the one of more weight gets no less.
     /// `share`: no task lags behind by more than a round. `like POLICY`: every task ends when it
-    /// does under that built-in policy.
+    /// does under that policy, a built-in one with knobs or an object. `names`: every task ends
+    /// when it does where the tasks have other names.
     ///
     /// That nobody starves and nothing errs is always asked for.
     #[arg(long, value_name = "PROPERTY", value_parser = WantedValue::parse, requires = "grade")]
@@ -81,6 +102,20 @@ pub struct Lab {
 /// # Errors
 /// When a policy, a workload or the folder is bad.
 pub fn run(request: &Lab) -> anyhow::Result<Status> {
+    if let (Some(students), Some(exam), Some(folder)) =
+        (&request.students, &request.exam, &request.output)
+    {
+        return exam::run(students, exam, folder);
+    }
+    if let (Some(folder), Some(exercise)) = (&request.grade, &request.exercise) {
+        let results = request.output.as_deref();
+        return grade::Marking {
+            folder,
+            exercise,
+            results,
+        }
+        .run();
+    }
     let mut to = output::open(None)?;
     if let Some(folder) = &request.grade {
         lab::grades_json(&request.graded(folder)?, &mut to)?;
@@ -128,71 +163,26 @@ impl Lab {
             wanted: self.property.clone(),
             right: self.right,
         };
-        let graded = handed_in(folder)?.into_iter().map(|path| {
+        let graded = grade::handed_in(folder)?.into_iter().map(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let given = HandedIn {
                 name: printable(&name),
-                policy: policy_in(&path)?,
+                policy: grade::policy_in(&path)?,
             };
-            Ok(plain(question.ask(&COMPUTER, given)?))
+            Ok(grade::plain(question.ask(&COMPUTER, given)?))
         });
         Ok(Grades::of(graded.collect::<anyhow::Result<_>>()?))
     }
 }
 
-/// Names of tasks, which an answer quotes, come from anywhere.
-fn plain(mut graded: GradedPolicy) -> GradedPolicy {
-    for property in &mut graded.properties {
-        property.why = property.why.as_deref().map(printable);
-    }
-    graded
-}
-
-/// Every object and every source of a folder, in the order of their names.
-fn handed_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder);
-    let entries = entries.map_err(model::CannotRead::at(folder.display()))?;
-    let is_object = |path: &Path| path.extension().is_some_and(|it| it == "o");
-    let mut handed_in: Vec<PathBuf> = entries
-        .take(MOST)
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| is_object(path) || source::is_source(path))
-        .collect();
-    handed_in.sort();
-    if handed_in.is_empty() {
-        let what = "has no BPF object (*.o) and no policy in C (*.c)";
-        let message = Advised::new(
-            format!("{} {what}", folder.display()),
-            "put what is to be graded there",
-        );
-        return Err(UsageError::new(message).into());
-    }
-    Ok(handed_in)
-}
-
-/// The policy that somebody handed in, or what is wrong with it. A source of his may read nothing
-/// but itself, and a link could name what he has not written.
-fn policy_in(path: &Path) -> anyhow::Result<Result<PolicySpec, String>> {
-    if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
-        return Ok(Err(
-            "it is a link, a folder or a device; hand in a file".to_owned()
-        ));
-    }
-    let word = path.to_string_lossy();
-    if !source::is_source(path) {
-        return Ok(policy::find(&COMPUTER, &word).map_err(|error| in_full(&error)));
-    }
-    match source::compile(path, &Readable::source_alone()) {
-        Ok((built, notes)) => {
-            for note in notes {
-                say("runslice", &note);
-            }
-            let found = policy::of_bytes(&COMPUTER, &word, built.object);
-            Ok(found.map(|it| it.policy).map_err(|error| in_full(&error)))
-        }
-        Err(error) if error.is::<BadSource>() => {
-            Ok(Err(error.to_string().chars().take(LONGEST).collect()))
-        }
-        Err(error) => Err(error),
-    }
+/// Puts a file in its place, whole or not at all.
+fn put(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let written = || {
+        let mut file = BufWriter::new(NewFile::create(path)?);
+        write(&mut file)?;
+        file.into_inner()
+            .map_err(io::IntoInnerError::into_error)?
+            .put()
+    };
+    Ok(written().map_err(CannotWrite::at(path.display()))?)
 }

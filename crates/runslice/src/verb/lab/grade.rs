@@ -1,0 +1,329 @@
+//! `runslice lab --grade FOLDER`: policies that students have written.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use ask::input;
+use ask::lab::{
+    self, Exercise, Grade, GradedPolicy, HandedIn, LabParting, WantedValue, file_name_of,
+};
+use ask::policy;
+use model::{Advised, CannotWrite, Fnv1a, PolicySpec};
+use serde::{Deserialize, Serialize};
+use show::lab::graded::{self, MarkedPolicy};
+
+use crate::computer::COMPUTER;
+use crate::exit::{BadSource, Status, UsageError, in_full};
+use crate::output;
+use crate::progress::Bar;
+use crate::say::{printable, say};
+use crate::source::{self, Readable};
+
+use super::put;
+
+/// Objects and sources of a folder.
+const MOST: usize = 10_000;
+/// Most characters of what a compiler says about a source.
+const LONGEST: usize = 4000;
+/// Bytes of an exercise, an object or a source, at most.
+const FILE_MAX: u64 = 64 << 20;
+
+/// Points for the policies of a folder.
+pub struct Marking<'a> {
+    /// The policies.
+    pub folder: &'a Path,
+    /// The exercise's file.
+    pub exercise: &'a Path,
+    /// Where the results go, if they are to be kept.
+    pub results: Option<&'a Path>,
+}
+
+/// What is kept of a policy, so that an interrupted run goes on.
+#[derive(Serialize, Deserialize)]
+struct KeptMark {
+    /// Of the policy, the exercise and this program.
+    key: String,
+    graded: GradedPolicy,
+    /// Its code.
+    code: Option<String>,
+}
+
+impl Marking<'_> {
+    /// Marks all policies, those that are kept apart, and writes the results.
+    ///
+    /// # Errors
+    /// When the exercise or the folder is bad, or the work is given up; what is done is kept then.
+    pub fn run(&self) -> anyhow::Result<Status> {
+        let text = input::text(&COMPUTER, self.exercise, FILE_MAX)?;
+        let exercise = Exercise::read(&text, &input::shown(self.exercise))?;
+        check_wanted(&exercise)?;
+        let handed_in = handed_in(self.folder)?;
+        for folder in ["kept", "feedback"] {
+            if let Some(results) = self.results {
+                let own = results.join(folder);
+                folder::make_kept(&own).map_err(CannotWrite::at(own.display()))?;
+            }
+        }
+        let mut bar = Bar::of_things("policies", handed_in.len() as u64);
+        let mut marks = Vec::new();
+        for path in &handed_in {
+            marks.push(self.mark(path, &exercise, &text)?);
+            bar.set(marks.len() as u64);
+        }
+        bar.end();
+        let marked = marked(&exercise, &marks);
+        self.write(&marked)?;
+        let mut to = output::open(None)?;
+        graded::table(&marked, &mut to)?;
+        if let Some(results) = self.results {
+            let results = results.display();
+            writeln!(
+                to,
+                "\n{results}/grades.csv has each property, {results}/feedback a text each"
+            )?;
+        }
+        to.flush()?;
+        let lacks = marked
+            .iter()
+            .any(|it| it.sum() < it.most() || !it.graded.passed);
+        Ok(if lacks {
+            Status::Exceeded
+        } else {
+            Status::Done
+        })
+    }
+
+    fn mark(&self, path: &Path, exercise: &Exercise, text: &str) -> anyhow::Result<KeptMark> {
+        let name = printable(&path.file_name().unwrap_or_default().to_string_lossy());
+        let key = key(path, text);
+        let slug = file_name_of(&name);
+        let kept = self
+            .results
+            .map(|it| it.join("kept").join(format!("{slug}.json")));
+        if let Some(mark) = kept.as_deref().and_then(|it| kept_mark(it, &key)) {
+            return Ok(mark);
+        }
+        let policy = policy_in(path)?;
+        let question = Grade {
+            loads: exercise.loads.clone(),
+            wanted: exercise
+                .wanted
+                .iter()
+                .map(|(value, _)| value.clone())
+                .collect(),
+            right: None,
+        };
+        let code = policy.as_ref().ok().and_then(lab::fingerprint);
+        let given = HandedIn {
+            name,
+            policy: policy.clone(),
+        };
+        let graded = plain(question.ask(&COMPUTER, given)?);
+        if let Some(results) = self.results {
+            let path = results.join("feedback").join(format!("{slug}.txt"));
+            feedback(&path, exercise, &graded, policy.as_ref().ok())?;
+        }
+        let mark = KeptMark {
+            key,
+            graded,
+            code: code.map(|it| format!("{it:016x}")),
+        };
+        if let Some(kept) = kept {
+            put(&kept, |to| {
+                Ok(writeln!(to, "{}", serde_json::to_string(&mark)?)?)
+            })?;
+        }
+        Ok(mark)
+    }
+
+    fn write(&self, marked: &[MarkedPolicy]) -> anyhow::Result<()> {
+        match self.results {
+            Some(results) => put(&results.join("grades.csv"), |to| graded::csv(marked, to)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses an exercise whose wanted policy is not there, before anybody is graded by it.
+fn check_wanted(exercise: &Exercise) -> anyhow::Result<()> {
+    for (value, _) in &exercise.wanted {
+        if let WantedValue::Like(name) = value {
+            policy::find(&COMPUTER, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a result depends on.
+fn key(path: &Path, exercise: &str) -> String {
+    let mut hash = Fnv1a::new();
+    // A file that cannot be read is graded each time.
+    let bytes = input::bytes(&COMPUTER, path, FILE_MAX).unwrap_or_default();
+    for part in [&bytes[..], exercise.as_bytes(), show::VERSION.as_bytes()] {
+        hash.write(&(part.len() as u64).to_le_bytes());
+        hash.write(part);
+    }
+    format!("{:016x}", hash.value())
+}
+
+/// A result that is kept, if it is of this policy and exercise.
+fn kept_mark(path: &Path, key: &str) -> Option<KeptMark> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let mark: KeptMark = serde_json::from_str(&text).ok()?;
+    (mark.key == key).then_some(mark)
+}
+
+/// The results with their points, and who has whose code.
+fn marked(exercise: &Exercise, marks: &[KeptMark]) -> Vec<MarkedPolicy> {
+    let mut by_code: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let shipped = lab::shipped();
+    let shipped: BTreeMap<String, &String> = shipped
+        .iter()
+        .map(|(code, name)| (format!("{code:016x}"), name))
+        .collect();
+    for mark in marks {
+        if let Some(code) = &mark.code {
+            by_code
+                .entry(code)
+                .or_default()
+                .push(mark.graded.object.clone());
+        }
+    }
+    let points = |graded: &GradedPolicy| {
+        let is_sound = graded.properties.first().is_some_and(|it| it.holds);
+        let wanted = exercise.wanted.iter().zip(graded.properties.iter().skip(1));
+        let own = wanted.map(|((_, points), it)| if is_sound && it.holds { *points } else { 0 });
+        std::iter::once(0).chain(own).collect()
+    };
+    let of: Vec<u32> = std::iter::once(0)
+        .chain(exercise.wanted.iter().map(|(_, points)| *points))
+        .collect();
+    let all = marks.iter().map(|mark| {
+        let code = mark.code.as_deref();
+        let others = code
+            .and_then(|code| by_code.get(code))
+            .into_iter()
+            .flatten();
+        let others = others.filter(|name| **name != mark.graded.object).cloned();
+        let ours = code.and_then(|code| shipped.get(code));
+        MarkedPolicy {
+            points: points(&mark.graded),
+            of: of.clone(),
+            same_as: ours
+                .map(|it| format!("the built-in {it}"))
+                .into_iter()
+                .chain(others)
+                .collect(),
+            graded: mark.graded.clone(),
+        }
+    });
+    all.collect()
+}
+
+/// Writes what a student reads: the properties, and where the policy leaves the wanted one.
+fn feedback(
+    path: &Path,
+    exercise: &Exercise,
+    graded: &GradedPolicy,
+    own: Option<&PolicySpec>,
+) -> anyhow::Result<()> {
+    let found = own
+        .map(|own| parting(exercise, graded, own))
+        .transpose()?
+        .flatten();
+    let mark = KeptMark {
+        key: String::new(),
+        graded: graded.clone(),
+        code: None,
+    };
+    let marked = marked(exercise, std::slice::from_ref(&mark));
+    let found = found
+        .as_ref()
+        .map(|(name, parting)| (name.as_str(), parting));
+    put(path, |to| {
+        graded::feedback(&exercise.title, &marked[0], found, to)
+    })
+}
+
+/// Where `own` leaves the first policy that it is to be like and is not.
+fn parting(
+    exercise: &Exercise,
+    graded: &GradedPolicy,
+    own: &PolicySpec,
+) -> anyhow::Result<Option<(String, LabParting)>> {
+    let wanted = exercise.wanted.iter().zip(graded.properties.iter().skip(1));
+    for ((value, _), property) in wanted {
+        let WantedValue::Like(name) = value else {
+            continue;
+        };
+        if property.holds {
+            continue;
+        }
+        let theirs = policy::find(&COMPUTER, name)?;
+        for load in &exercise.loads {
+            // A policy that cannot run has said so among its properties.
+            if let Ok(Some(parting)) = lab::parting(&COMPUTER, load, [own, &theirs]) {
+                return Ok(Some((name.clone(), parting)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Names of tasks, which an answer quotes, come from anywhere.
+pub fn plain(mut graded: GradedPolicy) -> GradedPolicy {
+    for property in &mut graded.properties {
+        property.why = property.why.as_deref().map(printable);
+    }
+    graded
+}
+
+/// Every object and every source of a folder, in the order of their names.
+pub fn handed_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder);
+    let entries = entries.map_err(model::CannotRead::at(folder.display()))?;
+    let is_object = |path: &Path| path.extension().is_some_and(|it| it == "o");
+    let mut handed_in: Vec<PathBuf> = entries
+        .take(MOST)
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_object(path) || source::is_source(path))
+        .collect();
+    handed_in.sort();
+    if handed_in.is_empty() {
+        let what = "has no BPF object (*.o) and no policy in C (*.c)";
+        let message = Advised::new(
+            format!("{} {what}", folder.display()),
+            "put what is to be graded there",
+        );
+        return Err(UsageError::new(message).into());
+    }
+    Ok(handed_in)
+}
+
+/// The policy that somebody handed in, or what is wrong with it. A source of his may read nothing
+/// but itself, and a link could name what he has not written.
+pub fn policy_in(path: &Path) -> anyhow::Result<Result<PolicySpec, String>> {
+    if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+        return Ok(Err(
+            "it is a link, a folder or a device; hand in a file".to_owned()
+        ));
+    }
+    let word = path.to_string_lossy();
+    if !source::is_source(path) {
+        return Ok(policy::find(&COMPUTER, &word).map_err(|error| in_full(&error)));
+    }
+    match source::compile(path, &Readable::source_alone()) {
+        Ok((built, notes)) => {
+            for note in notes {
+                say("runslice", &note);
+            }
+            let found = policy::of_bytes(&COMPUTER, &word, built.object);
+            Ok(found.map(|it| it.policy).map_err(|error| in_full(&error)))
+        }
+        Err(error) if error.is::<BadSource>() => {
+            Ok(Err(error.to_string().chars().take(LONGEST).collect()))
+        }
+        Err(error) => Err(error),
+    }
+}

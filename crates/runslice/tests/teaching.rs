@@ -1,0 +1,224 @@
+//! Exams and grades for students, whose names and files come from outside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use runslice_tests::folder;
+
+fn run(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(words)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("runslice starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A file of the folder `teach/`, or of the tests for it.
+fn taught(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name)
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("it is a folder");
+    let names = entries.map(|it| {
+        it.expect("readable")
+            .file_name()
+            .into_string()
+            .expect("text")
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+// ---- Exams ----
+
+fn exam(folder: &Path, names: &str) -> Output {
+    fs::write(folder.join("names.csv"), names).expect("writable");
+    fs::copy(taught("teach/exam.toml"), folder.join("exam.toml")).expect("it is there");
+    let words = "lab --students names.csv --exam exam.toml -o out";
+    run(folder, &words.split(' ').collect::<Vec<_>>())
+}
+
+#[test]
+fn each_student_has_a_sheet_of_equal_difficulty() {
+    let folder = folder!("exam");
+    let names: String = (0..30).map(|at| format!("Student {at}\n")).collect();
+    let made = exam(&folder, &names);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let said = text(&made.stdout);
+    assert!(
+        said.starts_with("30 sheets, each with 4 jobs and 12 questions\n"),
+        "{said}"
+    );
+    assert!(!said.contains("nearly"), "{said}");
+    assert_eq!(files(&folder.join("out/sheets")).len(), 30);
+    let answers = fs::read_to_string(folder.join("out/answers.csv")).expect("it is there");
+    let bars =
+        |line: &&str| line.contains(",1a,") || line.contains(",2a,") || line.contains(",3a,");
+    let charts: Vec<&str> = answers.lines().filter(bars).collect();
+    let counts: Vec<usize> = charts
+        .iter()
+        .map(|line| line.matches(" to ").count() - line.matches("nobody").count())
+        .collect();
+    assert_eq!(charts.len(), 90);
+    assert!(counts.chunks(3).all(|it| it == &counts[..3]), "{counts:?}");
+    let different: std::collections::BTreeSet<&str> = charts
+        .iter()
+        .filter_map(|line| line.split("has the CPU.,").nth(1))
+        .collect();
+    assert!(
+        different.len() > 80,
+        "each has jobs of its own: {}",
+        different.len()
+    );
+    // The same list and key give the same sheets.
+    let booklet = fs::read(folder.join("out/booklet.html")).expect("it is there");
+    exam(&folder, &names);
+    assert_eq!(
+        fs::read(folder.join("out/booklet.html")).expect("it is there"),
+        booklet
+    );
+}
+
+#[test]
+fn names_of_students_do_no_harm() {
+    let folder = folder!("exam-names");
+    let names = "name;group\n../../x;1\n=cmd|'/C calc'!A0;1\nAda;2\nAda;2\n\"<b>]]>&\";3\n";
+    let made = exam(&folder, names);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    assert_eq!(files(&folder), ["exam.toml", "names.csv", "out"]);
+    assert_eq!(
+        files(&folder.join("out/sheets")).len(),
+        5,
+        "two of one name are two"
+    );
+    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).expect("text");
+    assert!(read("answers.csv").contains("\"'=cmd|"), "no formula");
+    let booklet = read("booklet.html");
+    assert!(booklet.contains("&lt;b&gt;") && !booklet.contains("<b>]]"));
+    let moodle = read("moodle.xml");
+    assert!(moodle.contains("type=\"numerical\"") && moodle.contains("type=\"category\""));
+    let many_knobs = booklet.matches("<li>").count();
+    assert!(
+        many_knobs <= 5 * 3,
+        "no sheet lists the knobs of a policy: {many_knobs}"
+    );
+}
+
+#[test]
+fn a_bad_list_or_exam_is_refused() {
+    let folder = folder!("exam-bad");
+    for (names, want) in [
+        (&b"Ada\nZo\xeb\n"[..], "names.csv, line 2: no UTF-8"),
+        (b"", "names.csv has no names"),
+    ] {
+        fs::write(folder.join("names.csv"), names).expect("writable");
+        fs::copy(taught("teach/exam.toml"), folder.join("exam.toml")).expect("it is there");
+        let words = "lab --students names.csv --exam exam.toml -o out";
+        let refused = run(&folder, &words.split(' ').collect::<Vec<_>>());
+        assert!(
+            text(&refused.stderr).contains(want),
+            "{}",
+            text(&refused.stderr)
+        );
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(!folder.join("out").exists());
+    }
+    fs::write(folder.join("names.csv"), "Ada\n").expect("writable");
+    let lottery = "[exam]\ntitle = \"x\"\nkey = \"k\"\npolicies = [\"lottery\"]\n";
+    for (exam, want) in [
+        (lottery, "`lottery` draws at random"),
+        (
+            "[exam]\ntitle = \"x\"\nkey = \"\"\npolicies = [\"fcfs\"]\n",
+            "exam.toml:3:7: ",
+        ),
+        ("[exam]\n", "exam.toml:1:1: "),
+    ] {
+        fs::write(folder.join("exam.toml"), exam).expect("writable");
+        let words = "lab --students names.csv --exam exam.toml -o out";
+        let refused = run(&folder, &words.split(' ').collect::<Vec<_>>());
+        assert!(
+            text(&refused.stderr).contains(want),
+            "{}",
+            text(&refused.stderr)
+        );
+        assert!(!folder.join("out").exists());
+    }
+}
+
+// ---- Grades ----
+
+fn grade(folder: &Path) -> Output {
+    let words = "lab --grade in --exercise exercise.toml -o results";
+    run(folder, &words.split(' ').collect::<Vec<_>>())
+}
+
+#[test]
+fn the_exercise_tells_the_skeleton_from_the_solution() {
+    let folder = folder!("grades");
+    fs::create_dir_all(folder.join("in")).expect("writable");
+    fs::copy(taught("teach/exercise.toml"), folder.join("exercise.toml")).expect("it is there");
+    for (from, to) in [
+        ("teach/skeleton.bpf.c", "in/ada.bpf.c"),
+        ("tests/teach/solution.bpf.c", "in/bob.bpf.c"),
+        ("policies/lessons/srtf.bpf.c", "in/eve.bpf.c"),
+    ] {
+        fs::copy(taught(from), folder.join(to)).expect("it is there");
+    }
+    let renamed = fs::read_to_string(folder.join("in/bob.bpf.c")).expect("text");
+    let renamed = renamed.replace("student", "mine").replace("QUEUE", "ROW");
+    fs::write(folder.join("in/mallory.bpf.c"), renamed).expect("writable");
+    fs::write(folder.join("in/zoe.bpf.c"), "int main(").expect("writable");
+    let graded = grade(&folder);
+    let said = text(&graded.stdout);
+    assert_eq!(
+        graded.status.code(),
+        Some(5),
+        "{said}{}",
+        text(&graded.stderr)
+    );
+    let line = |name: &str| {
+        said.lines()
+            .find(|it| it.starts_with(name))
+            .unwrap_or_default()
+    };
+    assert!(line("bob.bpf.c").contains("6 of 6"), "{said}");
+    assert!(
+        line("bob.bpf.c").contains("code of mallory.bpf.c"),
+        "{said}"
+    );
+    assert!(!line("ada.bpf.c").contains("6 of 6"), "{said}");
+    assert!(line("zoe.bpf.c").contains("0 of 6"), "{said}");
+    // It reads the length of a job in its name.
+    assert!(line("eve.bpf.c").contains("names"), "{said}");
+    assert!(said.contains("code of the built-in srtf"), "{said}");
+    let feedback = folder.join("results/feedback");
+    let of_ada = files(&feedback)
+        .into_iter()
+        .find(|it| it.starts_with("ada-"))
+        .expect("one");
+    let of_ada = fs::read_to_string(feedback.join(of_ada)).expect("text");
+    for part in [
+        "NO   like rr:slice_ns=10ms",
+        "yours gives the CPU to",
+        "ada.bpf.c:17",
+        "CPU 0",
+    ] {
+        assert!(of_ada.contains(part), "{part}: {of_ada}");
+    }
+    // What is kept is not done again, and gives the same.
+    let kept = folder.join("results/kept");
+    let before = files(&kept);
+    fs::remove_dir_all(&feedback).expect("it is there");
+    assert_eq!(text(&grade(&folder).stdout), said);
+    assert_eq!((files(&feedback).len(), files(&kept)), (0, before));
+}
