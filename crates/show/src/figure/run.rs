@@ -260,7 +260,7 @@ impl Collector {
 }
 
 /// Who had most of a piece of time, if it was not idle for more than half.
-fn winner(share: &Share, width: u64) -> Option<u32> {
+pub(super) fn winner(share: &Share, width: u64) -> Option<u32> {
     let busy: u64 = share.0.iter().map(|(_, ns)| ns).sum();
     let best = share
         .0

@@ -58,7 +58,8 @@ pub fn page(parts: &[PagePart<'_>], is_many: bool, origin: &Origin) -> Page {
     }
     page.verdict
         .extend(answers.first().map(|it| it.advice.clone()));
-    page.pictures = pictures(parts, &answers, &headings);
+    page.pictures.extend(figure::gantt(&collected(parts)));
+    page.pictures.extend(pictures(parts, &answers, &headings));
     for (at, part) in parts.iter().enumerate() {
         folds(part, (at, parts.len()), &answers[at], &mut page);
     }
@@ -183,9 +184,13 @@ fn folds(part: &PagePart<'_>, (at, all): (usize, usize), answer: &Answer, page: 
     }
 }
 
+fn collected<'a>(parts: &'a [PagePart<'_>]) -> Vec<&'a Collector> {
+    parts.iter().flat_map(|part| &part.collected).collect()
+}
+
 /// What happened when: of all runs over each other, and of each alone.
 fn over_time(parts: &[PagePart<'_>]) -> Vec<Fold> {
-    let runs: Vec<&Collector> = parts.iter().flat_map(|part| &part.collected).collect();
+    let runs = collected(parts);
     if runs.is_empty() {
         return Vec::new();
     }
