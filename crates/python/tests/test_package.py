@@ -304,6 +304,9 @@ HOSTILE: list[tuple[Any, type[Exception], str]] = [
     (lambda: simulate("fifo", "desk", seed=math.nan), Usage, "seed"),
     (lambda: simulate("fifo", "desk", duration=-1), Usage, "duration"),
     (lambda: simulate("fifo", "desk", duration=10**40), Usage, "duration"),
+    (lambda: simulate("fifo", "desk", duration=5), Usage, "duration"),
+    (lambda: simulate("fifo", "desk", duration=0.5), Usage, "duration"),
+    (lambda: simulate("fifo", "desk", machine="book"), Usage, "textbook:arrivals=last"),
     (lambda: simulate("fifo", "desk", scale={"a=b": 1}), Usage, ""),
     (lambda: simulate("fifo", "desk", memory=0), Usage, "memory"),
     (lambda: simulate("fifo", "desk", goals=["\0"]), Usage, "no goal"),
@@ -390,6 +393,7 @@ def test_pictures_show_what_the_tables_say(run: runslice.Run) -> None:
     spans = [box for drawn in ax.collections for box in drawn.get_paths()]
     edges = [x for box in spans for x in box.vertices[:, 0]]
     assert len(spans) > 10 and min(edges) >= 100 and max(edges) <= 200
+    assert len({tuple(drawn.get_facecolor()[0]) for drawn in ax.collections}) > 3
 
 
 def test_a_page_has_pictures(run: runslice.Run, tmp_path: Path) -> None:

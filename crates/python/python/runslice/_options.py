@@ -12,6 +12,9 @@ from ._given import Value, text_of
 Time: TypeAlias = str | int | timedelta
 """A span of simulated time: ``"10s"``, ``"1.5ms"``, a number of nanoseconds, or a timedelta."""
 
+Span: TypeAlias = str | timedelta
+"""A length of simulated time, with its unit."""
+
 
 class Computer(TypedDict, total=False):
     """The machine of a simulated run.
@@ -20,6 +23,7 @@ class Computer(TypedDict, total=False):
     is as in the workload.
 
     Keys:
+        machine: ``"textbook"`` or ``"textbook:arrivals=last"``: one CPU, no costs, no ticks.
         cpus: CPUs, 1 to 1024.
         smt: hardware threads of a core, 1 or 2.
         llc: CPUs that share a last-level cache; 0 for all of a node.
@@ -33,6 +37,7 @@ class Computer(TypedDict, total=False):
         governor: ``"performance"``, ``"powersave"``, ``"schedutil"`` or ``"hwp"``.
     """
 
+    machine: str
     cpus: int
     smt: int
     llc: int
@@ -51,7 +56,8 @@ class Setting(Computer, total=False):
 
     Keys:
         seed: seed of every random choice, 0 to 2**64 - 1. Default: that of the workload.
-        duration: longest simulated time. Default: until the workload ends.
+        duration: longest simulated time, such as ``"5s"`` or ``timedelta(seconds=5)``. Default:
+            until the workload ends.
         scale: parameters of the workload.
         loader_cpu: ``"simulated"``, or ``"free"`` if the threads of a scheduler's own program take
             no CPU time.
@@ -60,7 +66,7 @@ class Setting(Computer, total=False):
     """
 
     seed: int
-    duration: Time
+    duration: Span
     scale: Mapping[str, int]
     loader_cpu: str
     loader_net: bool
@@ -107,12 +113,12 @@ class Machine(Runs, total=False):
     memory: int
 
 
-def time_of(time: Time) -> str:
-    """A span as text, with its unit."""
-    if isinstance(time, timedelta):
-        micros = (time.days * 86_400 + time.seconds) * 1_000_000 + time.microseconds
+def span_of(span: Span) -> str:
+    """A span as text. A number has no unit: the compiled half refuses it, as on a command line."""
+    if isinstance(span, timedelta):
+        micros = (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
         return f"{micros}us"
-    return f"{time}ns" if isinstance(time, int) else time
+    return str(span)
 
 
 def options_of(machine: Mapping[str, object], keys: type = Machine) -> dict[str, object]:
@@ -133,7 +139,7 @@ def options_of(machine: Mapping[str, object], keys: type = Machine) -> dict[str,
         elif key in ("run", "run_attached"):
             options[key] = [value] if isinstance(value, str) else value
         elif key == "duration":
-            options[key] = time_of(value)  # type: ignore[arg-type]
+            options[key] = span_of(value)  # type: ignore[arg-type]
         else:
             options[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
     return options

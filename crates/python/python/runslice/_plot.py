@@ -120,18 +120,21 @@ def timeline(run: Run, number: int, begin: Time, end: Time | None, ax: Axes | No
     for cpu, (since, name) in running.items():
         if name is not None and since < last:
             turns.setdefault(name, []).append((cpu, max(since, first), last))
-    for name, all_turns in turns.items():
-        color = None
+    for number_of_task, (name, all_turns) in enumerate(turns.items()):
+        # The ten colors of the cycle; those that follow are told apart by a hatch.
+        color, hatch = f"C{number_of_task % 10}", ("", "//", "..", "xx")[number_of_task // 10 % 4]
+        label: str | None = name
         for cpu in sorted({turn[0] for turn in all_turns}):
             spans = [(b / _MS, (e - b) / _MS) for at, b, e in all_turns if at == cpu]
-            drawn = ax.broken_barh(
-                spans, (cpu - 0.4, 0.8), color=color, label=name if color is None else None
+            ax.broken_barh(
+                spans, (cpu - 0.4, 0.8), facecolors=color, edgecolor="white", hatch=hatch,
+                linewidth=0.3, label=label,
             )
-            color = drawn.get_facecolor()
+            label = None
     ax.set_xlim(first / _MS, last / _MS)
     ax.set_xlabel("time (ms)")
     ax.set_ylabel("CPU")
     ax.set_title(f"{run.ends[number].policy} under {run.workload}")
     if len(turns) <= 20:
-        ax.legend(loc="upper right", fontsize="small")
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
     return ax

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -325,7 +326,8 @@ def sweep(
     Results are kept by what they depend on, in the folder that ``runslice sweep`` uses, so either
     goes on where the other stopped. Workers get work of about ``batch_s`` seconds, and each policy
     and workload once. A worker that is lost, or a result that comes twice, changes no byte. Ctrl-C,
-    or an exception of ``progress``, ends the sweep; what is done is kept.
+    or an exception of ``progress``, ends the sweep; what is done is kept,
+    and Ctrl-C says how much.
 
     Args:
         plan: the path of a sweep's file, or requests.
@@ -357,8 +359,12 @@ def sweep(
     work.tell = progress
     try:
         work.run(pool)
-    except BaseException:
+    except BaseException as error:
         pool.close(at_once=True)
+        if isinstance(error, KeyboardInterrupt):
+            done, total = work.progress.done, work.progress.total
+            kept = f"{done} of {total} runs are kept in {target}; the same call goes on from there"
+            print(f"runslice: {kept}", file=sys.stderr)
         raise
     pool.close(at_once=False)
     metrics = None

@@ -284,7 +284,7 @@ class _Search:
 
     def short(self, load: Workload | None, runs: int, seed: int | None = None) -> Run:
         """Runs of next to nothing: a nanosecond."""
-        settings = {**self.settings(load), "runs": runs, "duration": 1}
+        settings = {**self.settings(load), "runs": runs, "duration": "1ns"}
         if seed is not None:
             settings["seed"] = seed
         return Run(request_of(self.policy, load, settings, self.goals).simulate())
