@@ -18,6 +18,7 @@ mod options;
 mod plan;
 mod run;
 mod scored;
+mod sheet;
 mod table;
 mod verdict;
 mod wait;
@@ -54,6 +55,8 @@ mod _runslice {
     use super::run::{PyRequest, PyRun};
     #[pymodule_export]
     use super::scored::PyScored;
+    #[pymodule_export]
+    use super::sheet::lab_sheet;
     #[pymodule_export]
     use super::table::PyTable;
     #[pymodule_export]

@@ -7,6 +7,7 @@ import inspect
 import math
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -394,6 +395,23 @@ def test_pictures_show_what_the_tables_say(run: runslice.Run) -> None:
     edges = [x for box in spans for x in box.vertices[:, 0]]
     assert len(spans) > 10 and min(edges) >= 100 and max(edges) <= 200
     assert len({tuple(drawn.get_facecolor()[0]) for drawn in ax.collections}) > 3
+
+
+def test_a_sheet_is_that_of_the_command_line() -> None:
+    sheet = runslice.lab("srtf", seed=7, questions=3)
+    assert len(sheet.questions) == 3 and "[task." in sheet.load
+    for answers in (False, True):
+        said = subprocess.run(
+            [sys.executable, "-m", *sheet.command(answers=answers)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert sheet.write(answers=answers) == said.stdout
+    with pytest.raises(runslice.UsageError, match="no policy"):
+        runslice.lab("nobody")
+    with pytest.raises(runslice.UsageError, match="questions=0"):
+        runslice.lab("sjf", questions=0)
 
 
 def test_a_page_has_pictures(run: runslice.Run, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ._compare import Verdict, compare
 from ._evaluate import Evaluation, evaluate
 from ._explain import Explanation, explain
 from ._given import Knob, Policy, Workload, policies, workloads
+from ._lab import Sheet, lab
 from ._run import End, Run, simulate
 from ._runslice import VERSION as __version__
 from ._runslice import Error, UnsupportedError, UsageError
@@ -41,6 +42,7 @@ __all__ = [
     "Request",
     "Run",
     "Score",
+    "Sheet",
     "Sweep",
     "Table",
     "Trial",
@@ -53,6 +55,7 @@ __all__ = [
     "compare",
     "evaluate",
     "explain",
+    "lab",
     "policies",
     "score",
     "simulate",

@@ -144,6 +144,10 @@ def evaluate(
     how: tuple[int, bool, int | None],
 ) -> bytes: ...
 
+def lab_sheet(
+    name: str, workload: str | None, asked: tuple[int, int], has_answers: bool
+) -> tuple[bytes, bytes]: ...
+
 class Plan:
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Plan: ...
