@@ -40,7 +40,7 @@ struct rung {
 TASK_STORAGE(rungs, struct rung);
 
 static volatile u64 begin_ns, first = 1ULL << (PLACE_BITS - 1), last = 1ULL << (PLACE_BITS - 1);
-/* By CPU: the level of what runs, plus 1; 0: nobody can be displaced. And the boosts it knows of. */
+/* By CPU: the level of what runs, plus 1 (0: not ours), and the boosts that it knows of. */
 static volatile u32 runs_in[CPUS_MAX];
 static volatile u64 runs_with[CPUS_MAX];
 
