@@ -256,18 +256,23 @@ impl PolicyError {
     }
 }
 
+/// Checks that a machine as textbooks have it has nothing else.
+fn check_book(machine: &MachineSpec) -> Result<(), Error> {
+    let Some(what) = machine.outside_the_book() else {
+        return Ok(());
+    };
+    Err(Error::Textbook(Advised::new(
+        format!("a textbook machine has {what}"),
+        "leave that out, or the textbook",
+    )))
+}
+
 /// Checks that the machine can be simulated.
 ///
 /// # Errors
 /// [`Error::Machine`] names the property and what it may be.
 pub fn check_machine(machine: &MachineSpec) -> Result<(), Error> {
-    if let Some(what) = machine.outside_the_book() {
-        let advice = "leave that out, or the textbook";
-        return Err(Error::Textbook(Advised::new(
-            format!("a textbook machine has {what}"),
-            advice,
-        )));
-    }
+    check_book(machine)?;
     let wrong = |part, what, value: u64, expected| {
         Err(Error::Machine {
             part,

@@ -15,7 +15,6 @@ use model::{
 };
 
 use crate::attach::Scheduler;
-use crate::book_instant::BookInstant;
 use crate::cause::{Decisions, Told};
 use crate::cgroup::Cgroups;
 use crate::cids::Cids;
@@ -154,8 +153,6 @@ pub struct Machine {
     pub(crate) told: Told,
     /// What a trial does; see [`crate::intervention`].
     pub(crate) interventions: Option<Box<Interventions>>,
-    /// What this instant has seen, on a machine as textbooks have it; see [`crate::textbook`].
-    pub(crate) book: BookInstant,
     /// Who comes in between whom; see [`crate::interleave`].
     pub(crate) interleaving: Option<Box<Interleaving>>,
 }
@@ -245,7 +242,6 @@ impl Machine {
             told: Told::default(),
             interventions: None,
             interleaving,
-            book: BookInstant::default(),
             moment: Moment::default(),
             idleness: Idleness::new(),
             halted: false,

@@ -2,6 +2,7 @@
 
 use model::CpuId;
 
+use crate::book_instant::BookInstant;
 use crate::machine::{Machine, Vm};
 use crate::schedulers::SchedId;
 
@@ -17,7 +18,7 @@ const MOST_LONG_CALLBACKS: u64 = 2;
 const MOST_INSTRUCTIONS_EACH_CPU: u64 = 1_000_000;
 const MOST_INSTRUCTIONS_EACH_CALLBACK: u64 = 100_000;
 
-/// What has been done without time passing. Only this module changes it.
+/// What has been done without time passing. Only this module changes it, but for `book`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moment {
     /// Turns of the scheduler.
@@ -26,6 +27,9 @@ pub(crate) struct Moment {
     retired_before: u64,
     /// Callbacks, or groups of them, that the kernel made because of something from outside.
     granted: u64,
+    /// What else this instant has seen, on a machine as textbooks have it; see
+    /// [`crate::textbook`].
+    pub(crate) book: BookInstant,
 }
 
 impl Moment {

@@ -32,8 +32,8 @@ impl Machine {
         cpu: CpuId,
         what: Packed,
     ) -> Result<(), bpf::OutOfMemory> {
-        if self.book.time != self.now {
-            (self.book.time, self.book.ends) = (self.now, 0);
+        if self.moment.book.time != self.now {
+            (self.moment.book.time, self.moment.book.ends) = (self.now, 0);
         }
         self.turn.exec = cpu;
         if what.variant() == Packed::RESUME {
@@ -47,7 +47,7 @@ impl Machine {
                 self.handle(vm, cpu, what)?;
             } else if self.cpus[cpu].tick_at != Some(self.now) {
                 // It was put off.
-            } else if self.book.ends_slice {
+            } else if self.moment.book.ends_slice {
                 self.take_slice_end(vm, cpu);
             } else {
                 self.handle(vm, cpu, what)?;
@@ -86,7 +86,7 @@ impl Machine {
                 self.task_mut(id).work_left = span;
                 self.start_executing(cpu, span);
             }
-            QuickStep::SleepUntil(time) => self.book.sleeps_until = Some(time),
+            QuickStep::SleepUntil(time) => self.moment.book.sleeps_until = Some(time),
             QuickStep::Unknown => {}
         }
     }
@@ -107,7 +107,7 @@ impl Machine {
             && ended == self.ended_on(cpu)
             && !self.is_halted()
         {
-            match self.book.sleeps_until.take() {
+            match self.moment.book.sleeps_until.take() {
                 Some(time) => self.sleep_until(vm, cpu, id, time),
                 None => {
                     self.step(vm, cpu, id)?;
@@ -129,7 +129,7 @@ impl Machine {
         if todo.has(Todo::BUSY) || !is_there || self.cpus[cpu].is_put_back {
             return;
         }
-        self.book.ends += 1;
+        self.moment.book.ends += 1;
         self.tick(vm, cpu, id);
         // One whose work has ended may be about to sleep.
         if self.ended_on(cpu).is_none() {
@@ -177,7 +177,7 @@ impl Machine {
         }
         let (task, clock) = (self.task(id), state.task_clock(self.now));
         if task.class != Class::Ext {
-            if std::mem::take(&mut self.book.ends_slice) {
+            if std::mem::take(&mut self.moment.book.ends_slice) {
                 self.cpus[cpu].tick_at = None;
             }
             return self.arm_tick(cpu);
@@ -190,12 +190,12 @@ impl Machine {
             .slice
             .saturating_sub(clock.saturating_sub(task.exec_start));
         let mut end = self.now + Nanos::new(left);
-        if self.book.ends >= ENDS_MAX {
+        if self.moment.book.ends >= ENDS_MAX {
             end = end.max(self.now + ENDS_PAUSE);
         }
         if state.tick_at != Some(end) {
             self.cpus[cpu].tick_at = Some(end);
-            self.book.ends_slice = true;
+            self.moment.book.ends_slice = true;
             let what = match self.spec.textbook {
                 Some(Textbook::ArrivalsLast) => Pending::SliceEnd,
                 _ => Pending::Tick,

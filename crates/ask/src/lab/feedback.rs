@@ -48,7 +48,9 @@ pub fn parting(
     };
     let (first, second) = (turns(&one, at), turns(&other, at));
     let times = [first, second].into_iter().flatten().map(|(time, ..)| time);
-    let time = times.min().expect("one of them has a turn there");
+    let Some(time) = times.min() else {
+        return Ok(None);
+    };
     // Who has the CPU at that time: whose turn begins then, or the one before.
     let holder = |course: &Course| {
         let turns = course
