@@ -15,9 +15,10 @@ pub fn lab_sheet<'py>(
     py: Python<'py>,
     name: String,
     workload: Option<String>,
-    (seed, questions): (u64, usize),
+    asked: (u64, usize),
     has_answers: bool,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let (seed, questions) = asked;
     let (document, text) = wait(py, move |services| {
         let question = Lab {
             policy: policy::find(services, &name)?,
