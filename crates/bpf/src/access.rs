@@ -200,6 +200,12 @@ impl<H: Host> Instance<H> {
         result.map(|_| ())
     }
 
+    /// The map in whose value the timer at this address lies, if it was initialised.
+    #[must_use]
+    pub fn map_of_timer(&mut self, timer: u64) -> Option<u32> {
+        self.timers.get_mut(timer).map(|state| state.map)
+    }
+
     /// A timer's callback gets the map, the key and the value.
     fn timer_args(&mut self, timer: u64, map: u32) -> [u64; 5] {
         let handle = self

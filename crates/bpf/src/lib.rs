@@ -32,6 +32,7 @@ mod isa;
 #[cfg(feature = "jit")]
 #[expect(unsafe_code, reason = "machine code, and what it shares with Rust")]
 mod jit;
+mod join;
 mod keyed;
 mod link;
 mod map;
@@ -86,6 +87,7 @@ pub use host::*;
 pub use image::*;
 pub use instance::{Instance, Prepared, Template, Unfinished};
 pub use instance_error::{InstanceError, MissingFunction};
+pub use join::Joined;
 pub use keyed::{Keyed, KeyedHasher};
 pub use map::Update;
 pub use memory::{BASE, Memory, OutOfMemory, Pages};

@@ -350,15 +350,15 @@ impl Memory {
         self.arena.as_ref()
     }
 
-    /// Sets the arena's size and makes room for its globals. Gives their address, or without
-    /// globals that of the window.
+    /// Makes the arena larger by the size of `def` and makes room for its globals. Gives their
+    /// address, or without globals that of the window. Several objects so share one window.
     pub(crate) fn open_arena(&mut self, def: &MapDef) -> Result<u64, OutOfMemory> {
         let most = self.arena_limit();
         let pages = self
             .arena
             .as_mut()
             .expect("a region for an object with an arena has a window");
-        pages.resize(def.max_entries);
+        pages.widen(def.max_entries);
         let globals = |bytes: &Arc<[u8]>| (bytes.len() as u64).max(def.value_size.into());
         let bytes = def.initial.as_ref().map_or(0, globals);
         if bytes == 0 {

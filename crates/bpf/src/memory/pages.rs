@@ -176,7 +176,13 @@ impl Pages {
     /// Limits the arena to `count` pages. The window's last pages are never given: nothing may lie
     /// at the end of the region.
     pub(crate) fn resize(&mut self, count: u32) {
-        self.count = u64::from(count).min(((1 << 32) - GUARD) / Self::SIZE);
+        self.count = 0;
+        self.widen(count);
+    }
+
+    /// The arena may have `count` pages more, as far as the window has them.
+    pub(crate) fn widen(&mut self, count: u32) {
+        self.count = (self.count + u64::from(count)).min(((1 << 32) - GUARD) / Self::SIZE);
     }
 
     /// The first of `count` free neighbours, or exactly those at `wanted`. `None` when there are
