@@ -69,6 +69,7 @@ fn workload(text: &str) {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         workload: Arc::new(workload),
         machine: MachineSpec {

@@ -41,6 +41,27 @@ struct scx_enable_args {
 	u64 cmask_arena_addr;
 } __core;
 
+/* What a scheduler is told of one that attaches below it. */
+struct sched_ext_ops___below {
+	u64 sub_cgroup_id;
+} __core;
+
+struct scx_sub_attach_args {
+	struct sched_ext_ops___below *ops;
+	char *cgroup_path;
+} __core;
+
+struct scx_sub_detach_args {
+	struct sched_ext_ops___below *ops;
+	char *cgroup_path;
+} __core;
+
+/* Rights on a cid. */
+#define SCX_CAP_ENQ_IMMED 1
+#define SCX_CAP_ENQ 2
+#define SCX_CAP_PREEMPT 4
+#define SCX_CAP_PERF 8
+
 struct sched_ext_entity___numbered {
 	u64 tid;
 } __core;
@@ -72,6 +93,12 @@ __kfunc const void *scx_bpf_online_cmask(void);
 __kfunc s32 scx_bpf_cidperf_set(s32 cid, u32 perf);
 __kfunc struct task_struct *scx_bpf_tid_to_task(u64 tid);
 __kfunc s32 scx_bpf_sub_caps(u64 cgroup_id, u64 caps, struct scx_cmask *out);
+__kfunc s32 scx_bpf_sub_grant(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask,
+			      struct scx_cmask *denied);
+__kfunc void scx_bpf_sub_revoke(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask);
+__kfunc bool scx_bpf_sub_dispatch(u64 cgroup_id);
+__kfunc s32 scx_bpf_sub_kill_bstr(u64 cgroup_id, char *fmt, unsigned long long *data,
+				  u32 data__sz);
 
 /* ---- The arena ---- */
 
@@ -145,6 +172,10 @@ struct sched_ext_ops_cid {
 	s32 (*cpuctl_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
 	void (*cpuctl_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
 	void (*cpuctl_set_weight)(struct cgroup *cgrp, u32 weight);
+	s32 (*sub_attach)(struct scx_sub_attach_args *args);
+	void (*sub_detach)(struct scx_sub_detach_args *args);
+	void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);
+	void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
 	void (*cid_online)(s32 cid);
 	void (*cid_offline)(s32 cid);
 	s32 (*init_cids)(void);

@@ -70,6 +70,7 @@ impl Crowd {
                 set: Vec::new(),
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             workload: Arc::new(workload),
             machine: self.machine.clone(),

@@ -91,6 +91,7 @@ impl Breaker {
                 set: Vec::new(),
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             workload: Arc::clone(&self.workload),
             machine: MachineSpec {

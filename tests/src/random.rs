@@ -137,6 +137,7 @@ impl RandomRun {
                 set,
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             workload: Arc::new(workload),
             machine,

@@ -59,6 +59,7 @@ impl<'a> Run<'a> {
                 set: set.collect(),
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             workload: Arc::new(workload),
             machine: MachineSpec {

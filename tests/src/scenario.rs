@@ -133,6 +133,7 @@ impl Scenario {
                 set,
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             workload: Arc::new(workload),
             machine,

@@ -73,6 +73,7 @@ pub fn spec(bytes: &[u8]) -> RunSpec {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         workload: Arc::clone(&PARSED[workload]),
         machine: MachineSpec {

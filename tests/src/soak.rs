@@ -263,6 +263,7 @@ fn hunted(name: &str, seed: u64, has_hotplug: bool) -> Result<RunSpec, String> {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         workload: Arc::new(workload),
         machine: trial.machine,

@@ -131,6 +131,7 @@ impl Case {
                 set: Vec::new(),
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             workload: Arc::new(workload),
             machine: self.machine(),

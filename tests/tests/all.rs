@@ -59,6 +59,7 @@ mod soak;
 mod sound;
 mod staircase;
 mod staircase5;
+mod subs;
 mod textbook;
 mod ticks;
 mod traces;

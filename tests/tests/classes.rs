@@ -31,6 +31,7 @@ fn spec_of(name: &str, workload: Workload) -> RunSpec {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         machine: workload.machine.clone(),
         seed: 1,

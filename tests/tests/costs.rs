@@ -26,6 +26,7 @@ fn costs(policy: &str, hogs: u32) -> Costs {
         set: Vec::new(),
         setup: Vec::new(),
         program: None,
+        subs: Vec::new(),
     };
     let costs = measure(&policy, hogs).unwrap_or_else(|error| panic!("{error}"));
     assert!(!costs.exit.kind.is_error(), "{:?}", costs.exit);

@@ -47,6 +47,7 @@ fn shipped(policy: &str, workload: &str) -> RunSpec {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         machine: MachineSpec {
             cpus: 4,

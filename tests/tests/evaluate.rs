@@ -41,6 +41,7 @@ fn found(name: &str, set: &[(&str, &str)]) -> FoundPolicy {
         set: set.collect(),
         setup: Vec::new(),
         program: None,
+        subs: Vec::new(),
     })
 }
 

@@ -111,6 +111,7 @@ fn run(guarded: &Guarded, cpus: u16, set: &[(&str, u64)], text: &str) -> (Summar
                 .collect(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         seed: 1,
         tie_seed: None,

@@ -37,6 +37,7 @@ fn no_shipped_policy_is_ejected_and_no_time_is_lost_under_any_shipped_workload()
                     set: Vec::new(),
                     setup: Vec::new(),
                     program: None,
+                    subs: Vec::new(),
                 },
                 machine: workload.machine.clone(),
                 seed: workload.seed,

@@ -262,6 +262,7 @@ fn simulated(recorded: &Recorded, section: &Section) -> Comparable {
             set: set.collect(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         machine: MachineSpec {
             kernel: recorded.kernel,

@@ -21,6 +21,7 @@ fn simulate(scenario: &Scenario, kernel: Kernel) -> Yield {
             set: set.collect(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         machine: MachineSpec {
             kernel,

@@ -95,6 +95,7 @@ fn under_every_policy(
                 set: Vec::new(),
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             machine: workload.machine.clone(),
             seed: workload.seed,

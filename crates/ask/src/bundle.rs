@@ -266,6 +266,7 @@ impl Bundle {
                 set: header.set,
                 setup: setup.collect(),
                 program: None,
+                subs: Vec::new(),
             },
             machine: header.machine,
             bound,
@@ -348,6 +349,7 @@ impl Bundle {
                     recorded: Some(recorded),
                     ..Program::default()
                 }),
+                subs: Vec::new(),
             },
             machine: header.machine,
             bound: header.run,
@@ -390,6 +392,7 @@ mod tests {
                     run("second", "", SetUpTime::Attached),
                 ],
                 program: None,
+                subs: Vec::new(),
             },
             machine: MachineSpec {
                 cpus: 48,

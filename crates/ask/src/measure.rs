@@ -195,6 +195,7 @@ pub fn of_fifo(services: &Services<'_>, spec: &RunSpec) -> anyhow::Result<Option
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         ..spec.clone()
     };

@@ -228,6 +228,7 @@ impl Outcome {
             growing: Vec::new(),
             blocked: Vec::new(),
             watchdog: None,
+            subs: Vec::new(),
             notes: Vec::new(),
         };
         Self {

@@ -280,6 +280,7 @@ fn plain(object: Arc<[u8]>) -> FoundPolicy {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         machine: None,
         bound: None,

@@ -49,6 +49,7 @@ pub fn policy_of(text: &str, options: &ProgramOptions) -> anyhow::Result<PolicyS
             folder: options.folder.clone(),
             ..Program::default()
         }),
+        subs: Vec::new(),
     })
 }
 

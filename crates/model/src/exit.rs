@@ -14,6 +14,10 @@ pub enum ExitKind {
     UnregKern = 66,
     /// SysRq-S.
     Sysrq = 67,
+    /// The scheduler above it ended (kernel 7.1).
+    Parent = 68,
+    /// The scheduler above it called `scx_bpf_sub_kill()` (kernel 7.3).
+    ParentKill = 69,
     /// The policy misused the kernel's interface.
     Error = 1024,
     /// The policy called `scx_bpf_error()`.
@@ -26,11 +30,13 @@ pub enum ExitKind {
 
 impl ExitKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Unreg,
         Self::UnregBpf,
         Self::UnregKern,
         Self::Sysrq,
+        Self::Parent,
+        Self::ParentKill,
         Self::Error,
         Self::ErrorBpf,
         Self::ErrorStall,
@@ -45,6 +51,8 @@ impl ExitKind {
             Self::UnregBpf => "unregistered from BPF",
             Self::UnregKern => "unregistered from the main kernel",
             Self::Sysrq => "disabled by sysrq-S",
+            Self::Parent => "parent exiting",
+            Self::ParentKill => "killed by parent scheduler",
             Self::Error => "runtime error",
             Self::ErrorBpf => "scx_bpf_error",
             Self::ErrorStall => "runnable task stall",

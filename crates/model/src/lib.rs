@@ -56,7 +56,8 @@ pub use sample::{CpuCounts, Sample, Sampler};
 pub use snapshot::Snapshot;
 pub use spec::{
     Blocked, ClassUse, CpuTimes, CpuUse, Excused, FrequencyUse, GrowingQueue, HardwareUse,
-    PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, Summary, TaskTimes,
+    PolicySpec, Program, Recorded, SetUp, SetUpTime, Starved, SubSpec, SubSummary, Summary,
+    TaskTimes,
 };
 pub use task_counters::{TaskCounters, TaskCountersError};
 pub use textbook::Textbook;

@@ -21,6 +21,21 @@ pub struct PolicySpec {
     /// The scheduler's own program, which loads and attaches its object by itself; `object` is
     /// empty then, and nothing is set.
     pub program: Option<Program>,
+    /// Schedulers that are attached below it, in this order where times are equal.
+    pub subs: Vec<SubSpec>,
+}
+
+/// A scheduler that is attached below another one: it schedules the tasks of a cgroup.
+#[derive(Clone, Debug)]
+pub struct SubSpec {
+    /// The cgroup: its name in the workload, or where it is (`/a/b`).
+    pub cgroup: String,
+    /// Its policy, an object; nothing is attached below it by this.
+    pub policy: PolicySpec,
+    /// When it is attached: so long after the run's begin, but not before the root.
+    pub attach_at: Nanos,
+    /// When it is taken off; `None`: with the root.
+    pub detach_at: Option<Nanos>,
 }
 
 /// A scheduler's own program, its loader, and how it is run.
@@ -272,9 +287,30 @@ pub struct Summary {
     /// How long a task may wait before the watchdog ejects the policy; `None` on a machine without
     /// a watchdog, and on a real machine.
     pub watchdog: Option<Nanos>,
+    /// Schedulers that were attached below the policy, in the order in which they came.
+    pub subs: Vec<SubSummary>,
     /// Warnings that the kernel would have logged, and what only a simulator can tell: that a
     /// run ended early because nobody was left to wake anybody.
     pub notes: Vec<String>,
+}
+
+/// What became of a scheduler below the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubSummary {
+    /// Where its cgroup is, as `/a/b`.
+    pub cgroup: String,
+    /// Name of its policy.
+    pub policy: String,
+    /// How many schedulers are above it: 1 to 3.
+    pub level: u8,
+    /// Tasks that it has owned, each counted once for every time that it came.
+    pub tasks: u64,
+    /// CPU time of tasks while it owned them.
+    pub ran: Nanos,
+    /// How its time ended: of kind `Parent` if that was with the scheduler above it.
+    pub exit: Exit,
+    /// Its own event counters, by name.
+    pub counters: Vec<(&'static str, u64)>,
 }
 
 impl Summary {

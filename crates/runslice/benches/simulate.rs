@@ -84,6 +84,7 @@ fn main() {
                 set: Vec::new(),
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             workload: Arc::clone(&workload),
             machine: workload.machine.clone(),

@@ -10,6 +10,7 @@ use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner, Ops};
 use crate::schedulers::SchedId;
+use crate::sub::Sub;
 use crate::task::{Class, OpsState, RunState, class_of};
 
 const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
@@ -73,8 +74,35 @@ impl Attachment {
 
     /// Whether a program has faulted, or something else showed that the policy cannot go on.
     #[inline]
-    fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.exit.as_ref().is_some_and(|exit| exit.fault.is_some())
+    }
+
+    /// How its time has ended, if it has.
+    pub const fn exit(&self) -> Option<&Exit> {
+        self.exit.as_ref()
+    }
+
+    // ---- Of a scheduler below another one; see `sub` ----
+
+    /// Kernel functions find it from now on.
+    pub const fn begin_enabling(&mut self) {
+        self.enabling = true;
+    }
+
+    /// Its tasks belong to it, since `now`.
+    pub const fn finish_enabling(&mut self, now: SimTime) {
+        (self.attached, self.since) = (true, now);
+    }
+
+    /// It is being taken off.
+    pub const fn begin_detaching(&mut self) {
+        (self.detaching, self.attached) = (true, false);
+    }
+
+    /// It has been taken off, and kernel functions find it no more.
+    pub const fn finish_detaching(&mut self) {
+        (self.enabling, self.detached) = (false, true);
     }
 }
 
@@ -87,6 +115,8 @@ pub(crate) struct Scheduler {
     pub attachment: Attachment,
     /// The kernel's event counters. Whoever does what one counts adds to it.
     pub counters: Counters,
+    /// What is kept of one that is below another one.
+    pub sub: Option<Box<Sub>>,
 }
 
 impl Scheduler {
@@ -96,6 +126,7 @@ impl Scheduler {
             ops,
             attachment: Attachment::default(),
             counters: Counters::default(),
+            sub: None,
         }
     }
 }
@@ -164,15 +195,20 @@ impl Machine {
             end -= 1;
         }
         message.truncate(end);
-        self.halt_if(true);
-        self.tell_failed(kind);
-        self.scheds[who].attachment.exit = Some(Exit {
+        let exit = Exit {
             kind,
             code,
             message,
             time: self.now,
             fault: None,
-        });
+        };
+        if who != SchedId::ROOT {
+            self.scheds[who].attachment.exit = Some(exit);
+            return self.leave_soon(who);
+        }
+        self.halt_if(true);
+        self.tell_failed(kind);
+        self.scheds[who].attachment.exit = Some(exit);
     }
 
     /// A misuse of the kernel's interface by the program that executes.
@@ -222,7 +258,7 @@ impl Machine {
         self.scheds[who].attachment.bypasses()
     }
 
-    fn set_bypass(&mut self, who: SchedId, bypass: bool) {
+    pub(crate) fn set_bypass(&mut self, who: SchedId, bypass: bool) {
         let before = std::mem::replace(&mut self.scheds[who].attachment.bypass, bypass);
         self.bypassing = self.bypassing + u8::from(bypass) - u8::from(before);
     }
@@ -312,6 +348,20 @@ impl Machine {
         self.locks.forget();
     }
 
+    /// As [`Machine::attach_outside_time`], of a scheduler below another one that comes or goes.
+    pub(crate) fn change_sub_outside_time(
+        &mut self,
+        vm: &mut Vm,
+        cpu: CpuId,
+        (index, comes): (usize, bool),
+    ) {
+        let kinds = self.ledger.kinds();
+        self.change_sub(vm, index, comes);
+        self.cpus[cpu].forgive_debt();
+        self.ledger.set_kinds(kinds);
+        self.locks.forget();
+    }
+
     /// Moves a task from its class into the policy's, if it belongs there.
     fn switch_in(&mut self, vm: &mut Vm, id: TaskId) {
         self.set_slice(id, flags::SLICE_DFL);
@@ -343,17 +393,22 @@ impl Machine {
     /// Takes every waiting task out of its queue and offers it again.
     fn cycle_waiting(&mut self, vm: &mut Vm) {
         for id in self.living().into_iter().rev() {
-            let task = self.task(id);
-            let waits = task.state == RunState::Runnable && task.class == Class::Ext;
-            if waits && !self.is_running(id) {
-                self.dequeue_task(vm, id, CYCLE);
-                self.enqueue_task(vm, id, enq::RESTORE | enq::MOVE | enq::NOCLOCK);
-            }
+            self.cycle_if_waiting(vm, id);
+        }
+    }
+
+    /// Takes a task that waits out of its queue and offers it again.
+    pub(crate) fn cycle_if_waiting(&mut self, vm: &mut Vm, id: TaskId) {
+        let task = self.task(id);
+        let waits = task.state == RunState::Runnable && task.class == Class::Ext;
+        if waits && !self.is_running(id) {
+            self.dequeue_task(vm, id, CYCLE);
+            self.enqueue_task(vm, id, enq::RESTORE | enq::MOVE | enq::NOCLOCK);
         }
     }
 
     /// Tasks that exist, in the order of their creation.
-    fn living(&self) -> Vec<TaskId> {
+    pub(crate) fn living(&self) -> Vec<TaskId> {
         (0..self.tasks.len() as u32)
             .map(TaskId)
             .filter(|&id| self.task(id).state != RunState::Dead)
@@ -366,7 +421,11 @@ impl Machine {
     pub(crate) fn detach(&mut self, vm: &mut Vm) -> Exit {
         self.eject(SchedId::ROOT, ExitKind::Unreg, 0, "");
         let was_detached = std::mem::replace(&mut self.scheds.root.attachment.detached, true);
-        if !was_detached && !self.scheds.root.attachment.has_failed() {
+        let has_failed = self.scheds.root.attachment.has_failed();
+        if self.has_subs && !was_detached {
+            self.end_subs(vm, !has_failed);
+        }
+        if !was_detached && !has_failed {
             self.scheds.root.attachment.detaching = true;
             self.take_off(vm);
         }

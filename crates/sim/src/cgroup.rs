@@ -72,6 +72,15 @@ impl Cgroups {
         self.groups[number as usize].owner
     }
 
+    /// The cgroup `start` and all below it get another scheduler.
+    pub fn set_owner(&mut self, start: u32, owner: SchedId) {
+        let mut next = Some(start);
+        while let Some(number) = next {
+            self.groups[number as usize].owner = owner;
+            next = self.next_pre(number, start);
+        }
+    }
+
     /// The scheduler that hears of changes of a cgroup: its parent's.
     fn told_of_changes(&self, number: u32) -> SchedId {
         self.owner(self.parent(number).unwrap_or(number))
@@ -142,18 +151,7 @@ impl Machine {
     pub(crate) fn init_cgroups(&mut self, vm: &mut Vm) -> bool {
         let mut next = Some(ROOT_CGROUP);
         while let Some(number) = next {
-            let group = &self.cgroups.groups[number as usize];
-            self.mirror.write_cgroup_weight(vm, number, group.weight);
-            let args = self.mirror.cgroup_args(vm, group.weight, group.max);
-            let call = Call {
-                op: Op::CgroupInit,
-                locked: None,
-                asked: CallOwner::The(group.owner),
-                subject: None,
-                args: [self.mirror.cgroup(number), args],
-                words: (id_of(number), 0),
-            };
-            let error = self.call(vm, &call).unwrap_or(0) as u32 as i32;
+            let error = self.call_cgroup_init(vm, number, self.cgroups.owner(number));
             if error != 0 {
                 self.error(format!("ops.cgroup_init() failed ({error})"));
             }
@@ -165,6 +163,22 @@ impl Machine {
         }
         self.cgroups.enabled = true;
         true
+    }
+
+    /// Tells `who` of a cgroup. What it answers: 0, or an error number.
+    pub(crate) fn call_cgroup_init(&mut self, vm: &mut Vm, number: u32, who: SchedId) -> i32 {
+        let group = &self.cgroups.groups[number as usize];
+        self.mirror.write_cgroup_weight(vm, number, group.weight);
+        let args = self.mirror.cgroup_args(vm, group.weight, group.max);
+        let call = Call {
+            op: Op::CgroupInit,
+            locked: None,
+            asked: CallOwner::The(who),
+            subject: None,
+            args: [self.mirror.cgroup(number), args],
+            words: (id_of(number), 0),
+        };
+        self.call(vm, &call).unwrap_or(0) as u32 as i32
     }
 
     /// Takes leave of every cgroup that the policy knows, children first; it comes before the
@@ -200,22 +214,12 @@ impl Machine {
             self.mirror_cgroup(vm, id);
         }
         for &id in &tasks {
-            let owner = self.cgroups.owner(to);
-            let task = self.task_mut(id);
-            task.owner = owner;
-            let from = std::mem::replace(&mut task.cgroup, to);
             let running = self.is_running(id);
-            self.change(
-                vm,
-                id,
-                deq::SAVE | deq::MOVE | deq::NOCLOCK,
-                |machine, vm| {
-                    machine.mirror_cgroup(vm, id);
-                    if machine.cgroups.enabled {
-                        machine.call_cgroup_move(vm, id, from, to);
-                    }
-                },
-            );
+            if self.owner(id) == self.cgroups.owner(to) {
+                self.move_within_owner(vm, id, to);
+            } else {
+                self.move_to_owner(vm, id, to);
+            }
             if running {
                 let cpu = self.task(id).cpu;
                 self.resched(cpu);
@@ -224,6 +228,21 @@ impl Machine {
         if self.hooked.any() {
             self.trace_cgroup_attach(vm, id, to, process);
         }
+    }
+
+    fn move_within_owner(&mut self, vm: &mut Vm, id: TaskId, to: u32) {
+        let from = std::mem::replace(&mut self.task_mut(id).cgroup, to);
+        self.change(
+            vm,
+            id,
+            deq::SAVE | deq::MOVE | deq::NOCLOCK,
+            |machine, vm| {
+                machine.mirror_cgroup(vm, id);
+                if machine.cgroups.enabled {
+                    machine.call_cgroup_move(vm, id, from, to);
+                }
+            },
+        );
     }
 
     /// The tasks that a move concerns, in the order in which the kernel takes them: by the cgroup
@@ -262,15 +281,32 @@ impl Machine {
             return true;
         }
         for (number, &id) in tasks.iter().enumerate() {
-            let result = self.call_about_move(vm, Op::CgroupPrepMove, id, to);
+            let owner = self.cgroups.owner(to);
+            let stays = self.owner(id) == owner;
             // What it returns is sanitized behind the cancellations.
+            let result = if stays {
+                self.call_about_move(vm, Op::CgroupPrepMove, id, to)
+            } else {
+                u64::from(
+                    self.init_task_by(vm, owner, (id, false), to)
+                        .cast_unsigned(),
+                )
+            };
             if result as u32 == 0 {
                 continue;
             }
             for &prepared in &tasks[..number] {
-                self.call_about_move(vm, Op::CgroupCancelMove, prepared, to);
+                if self.owner(prepared) == owner {
+                    self.call_about_move(vm, Op::CgroupCancelMove, prepared, to);
+                } else {
+                    self.cancel_task(vm, owner, prepared);
+                }
             }
-            let error = self.errno_of(Op::CgroupPrepMove, result);
+            let error = if stays {
+                self.errno_of_by(owner, Op::CgroupPrepMove, result)
+            } else {
+                result as i32
+            };
             let name = self.name(id);
             self.note(format!(
                 "the policy refused to move {name} to another cgroup: error {error}"

@@ -12,6 +12,7 @@ use crate::flags::errno;
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
 use crate::ops::{Call, CallOwner};
+use crate::schedulers::SchedId;
 use crate::task::ScxState;
 
 /// Bytes of `struct scx_cmask` before its bits.
@@ -131,32 +132,119 @@ impl Machine {
         !self.scheds.root.attachment.has_ended()
     }
 
-    /// Allocates the kernel's masks in the policy's arena: what each CPU tells callbacks, the CPUs
-    /// that are online, and one for each shard.
+    /// Allocates the kernel's masks in the root's arena.
     fn alloc_masks(&mut self, vm: &mut Vm) -> Option<()> {
-        let bytes = bytes_of(self.spec.cpus);
-        let memory = vm.memory();
-        let mut pool = Pool::default();
-        let cpus = 0..self.spec.cpus;
-        let scratch: Option<Vec<u64>> = cpus.map(|_| pool.alloc(memory, bytes)).collect();
-        let (scratch, online) = (scratch?, pool.alloc(memory, bytes)?);
-        for cpus in self.cids.table()?.shard_sizes() {
-            pool.alloc(memory, bytes_of(cpus))?;
-        }
-        self.cids.place(ArenaMasks { scratch, online });
-        let none = Mask::empty(self.spec.cpus);
-        for cpu in (0..self.spec.cpus).map(CpuId) {
-            self.write_cmask(memory, self.cids.scratch(cpu)?, &none);
-        }
-        self.show_online(memory);
+        let masks = self.new_masks(vm.memory(), false)?;
+        self.cids.place(masks);
+        self.show_online(vm.memory());
         Some(())
     }
 
-    /// Writes which CPUs are online where a policy in cid form reads it.
-    pub(crate) fn show_online(&self, memory: &mut Memory) {
-        if let Some(at) = self.cids.online_mask() {
-            self.write_cmask(memory, at, self.idle.topology().online());
+    /// The same for a scheduler below the root; whether there is room.
+    pub(crate) fn alloc_sub_masks(&mut self, vm: &mut Vm, who: SchedId) -> bool {
+        let masks = self.new_masks(vm.memory(), true);
+        let is_there = masks.is_some();
+        if let Some(sub) = self.scheds[who].sub.as_deref_mut() {
+            sub.masks = masks;
         }
+        self.show_online(vm.memory());
+        is_there
+    }
+
+    /// Allocates what each CPU tells callbacks, the CPUs that are online, and one mask for each
+    /// shard, these `shards_first` or last.
+    fn new_masks(&self, memory: &mut Memory, shards_first: bool) -> Option<ArenaMasks> {
+        let bytes = bytes_of(self.spec.cpus);
+        let mut pool = Pool::default();
+        let sizes: Vec<u16> = self.cids.table()?.shard_sizes().collect();
+        let mut shards = Vec::new();
+        let mut alloc_shards = |pool: &mut Pool, memory: &mut Memory| {
+            for &cpus in &sizes {
+                shards.push(pool.alloc(memory, bytes_of(cpus))?);
+            }
+            Some(())
+        };
+        if shards_first {
+            alloc_shards(&mut pool, memory)?;
+        }
+        let cpus = 0..self.spec.cpus;
+        let scratch: Option<Vec<u64>> = cpus.map(|_| pool.alloc(memory, bytes)).collect();
+        let (scratch, online) = (scratch?, pool.alloc(memory, bytes)?);
+        if !shards_first {
+            alloc_shards(&mut pool, memory)?;
+        }
+        let none = Mask::empty(self.spec.cpus);
+        for &at in &scratch {
+            self.write_cmask(memory, at, &none);
+        }
+        Some(ArenaMasks {
+            scratch,
+            online,
+            shards,
+        })
+    }
+
+    /// The kernel's masks in the arena of `who`, if it has some.
+    fn masks_of(&self, who: SchedId) -> Option<&ArenaMasks> {
+        match self.sub(who) {
+            Some(sub) => sub.masks.as_ref(),
+            None => self.cids.masks(),
+        }
+    }
+
+    /// Guest address of the mask of CPUs that are online, for `who`; `None` before its
+    /// `ops.init()`, and of a policy in cpu form.
+    pub(crate) fn online_mask_of(&self, who: SchedId) -> Option<u64> {
+        Some(self.masks_of(who)?.online)
+    }
+
+    /// Writes which CPUs are online where policies in cid form read it.
+    pub(crate) fn show_online(&self, memory: &mut Memory) {
+        for who in self.scheds.ids() {
+            if let Some(at) = self.online_mask_of(who) {
+                self.write_cmask(memory, at, self.idle.topology().online());
+            }
+        }
+    }
+
+    /// How many shards there are.
+    pub(crate) fn shards(&self) -> usize {
+        let table = self.cids.table();
+        table.map_or(0, |table| table.shard_sizes().count())
+    }
+
+    /// The cids of a shard.
+    pub(crate) fn cids_of_shard(&self, shard: usize) -> std::ops::Range<u16> {
+        let table = self.cids.table();
+        let sizes: Vec<u16> = table.map_or_else(Vec::new, |table| table.shard_sizes().collect());
+        let first = sizes[..shard].iter().sum();
+        first..first + sizes[shard]
+    }
+
+    /// Writes the mask of a shard in the arena of `who`: these `cids` of it. What a callback is
+    /// told of that place.
+    pub(crate) fn write_shard_mask(
+        &self,
+        vm: &mut Vm,
+        (who, shard): (SchedId, usize),
+        cids: &[u16],
+    ) -> Option<u64> {
+        let at = *self.masks_of(who)?.shards.get(shard)?;
+        let range = self.cids_of_shard(shard);
+        let count = range.end - range.start;
+        let memory = vm.memory();
+        if memory.arena()?.holds(at, bytes_of(count)) {
+            let head = [range.start, count, words_of(count) as u16, 0].map(u32::from);
+            memory.write(at, head.map(u32::to_le_bytes).as_flattened());
+            let mut words = vec![0_u64; words_of(count) as usize];
+            for cid in cids {
+                words[usize::from(cid / 64 - range.start / 64)] |= 1 << (cid % 64);
+            }
+            for (index, word) in (0..).zip(words) {
+                memory.write(at + HEAD_BYTES + 8 * index, &word.to_le_bytes());
+            }
+        }
+        Some(at & u64::from(u32::MAX))
     }
 
     /// Writes a whole mask. Its header is written anew, because the policy can change it; where
@@ -181,7 +269,8 @@ impl Machine {
     /// Writes the CPUs that `id` may use into the arena. What a callback is told of that place: the
     /// low 32 bits of its address.
     fn told_cmask(&mut self, vm: &mut Vm, id: TaskId) -> u64 {
-        let Some(at) = self.cids.scratch(self.turn.exec) else {
+        let masks = self.masks_of(self.owner(id));
+        let Some(at) = masks.map(|masks| masks.scratch[self.turn.exec.index()]) else {
             return 0;
         };
         let mask = self.masks.get(self.task(id).cpus);

@@ -1,7 +1,5 @@
 //! The topological numbers of the policy that is attached, and the kernel's masks in its arena.
 
-use model::CpuId;
-
 use crate::cid::CidTable;
 
 /// What [`crate::cid_form`] has made; it alone changes it.
@@ -20,6 +18,8 @@ pub(crate) struct ArenaMasks {
     pub scratch: Vec<u64>,
     /// The CPUs that are online.
     pub online: u64,
+    /// One for each shard: which CPUs of it a scheduler's rights have changed on.
+    pub shards: Vec<u64>,
 }
 
 impl Cids {
@@ -57,15 +57,8 @@ impl Cids {
         self.table.as_deref_mut().filter(|_| !self.is_visible)
     }
 
-    /// Guest address of the mask of CPUs that are online; `None` before `ops.init()`, and of a
-    /// policy in cpu form.
-    pub fn online_mask(&self) -> Option<u64> {
-        Some(self.masks.as_ref()?.online)
-    }
-
-    /// Guest address of the mask in which `cpu` tells something.
-    pub fn scratch(&self, cpu: CpuId) -> Option<u64> {
-        let masks = self.masks.as_ref()?;
-        masks.scratch.get(cpu.index()).copied()
+    /// The root's masks; `None` before `ops.init()`, and of a policy in cpu form.
+    pub const fn masks(&self) -> Option<&ArenaMasks> {
+        self.masks.as_ref()
     }
 }

@@ -115,6 +115,11 @@ impl Contexts {
         }
     }
 
+    /// From now on no call is quick: there are several schedulers, and each call names its own.
+    pub const fn note_all(&mut self) {
+        self.beside = Beside::Note;
+    }
+
     /// How many there are.
     #[inline]
     pub const fn depth(&self) -> u32 {

@@ -18,6 +18,13 @@ pub(crate) enum Counter {
     ReenqImmed,
     /// `REENQ_LOCAL_REPEAT`, since 7.3 `REENQ_REPEAT`.
     ReenqRepeat,
+    SliceDenied,
+    InsertNotOwned,
+    SubForcedAdmit,
+    SubPreemptDenied,
+    SubKickDenied,
+    SubReenqDenied,
+    SubCidperfDenied,
 }
 
 impl Counter {
@@ -35,6 +42,13 @@ impl Counter {
             "BYPASS_ACTIVATE" => Self::BypassActivate,
             "REENQ_IMMED" => Self::ReenqImmed,
             "REENQ_LOCAL_REPEAT" | "REENQ_REPEAT" => Self::ReenqRepeat,
+            "SLICE_DENIED" => Self::SliceDenied,
+            "INSERT_NOT_OWNED" => Self::InsertNotOwned,
+            "SUB_FORCED_ADMIT" => Self::SubForcedAdmit,
+            "SUB_PREEMPT_DENIED" => Self::SubPreemptDenied,
+            "SUB_KICK_DENIED" => Self::SubKickDenied,
+            "SUB_REENQ_DENIED" => Self::SubReenqDenied,
+            "SUB_CIDPERF_DENIED" => Self::SubCidperfDenied,
             _ => return None,
         })
     }
@@ -42,7 +56,7 @@ impl Counter {
 
 /// How often each was counted. They only grow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters([u64; Counter::ReenqRepeat as usize + 1]);
+pub(crate) struct Counters([u64; Counter::SubCidperfDenied as usize + 1]);
 
 impl Counters {
     /// Counts one more.

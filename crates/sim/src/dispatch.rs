@@ -96,7 +96,7 @@ impl Machine {
                 self.wake_if_below(target, cpu);
             }
             Some(target) if !self.can_migrate(id, target, true) => {
-                let global = self.global_queue(from);
+                let global = self.own_global_queue(id);
                 self.dispatch_enqueue(global, id, flags & !enq::DSQ_PRIQ);
             }
             Some(target) => {
@@ -288,7 +288,7 @@ impl Machine {
             _ => {
                 self.tell_move(id);
                 let dsq = if refused {
-                    self.global_queue(from)
+                    self.own_global_queue(id)
                 } else {
                     dsq
                 };

@@ -197,6 +197,7 @@ impl Machine {
             // A program has attached it already; what follows is the same.
             Pending::Attach if self.program.is_some() => {}
             Pending::Attach => self.attach_outside_time(vm, cpu),
+            Pending::Sub { index, comes } => self.change_sub_outside_time(vm, cpu, (index, comes)),
             Pending::Seat { task } => self.wake(vm, task, Waker::Nobody),
             Pending::Program => self.run_free_threads(vm),
             Pending::Change { index } => self.make_change(vm, index),

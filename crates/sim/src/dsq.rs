@@ -273,6 +273,18 @@ impl Dsqs {
         Some(dsq)
     }
 
+    /// Makes room for the queues of one more scheduler.
+    pub fn add_scheduler(&mut self) {
+        self.names.add(Names::new());
+    }
+
+    /// A queue of the kernel's with this number, which no program finds by it.
+    pub fn add_built_in(&mut self, id: u64) -> DsqIndex {
+        let dsq = DsqIndex(u32::try_from(self.queues.len()).expect("fewer than 2^32 queues"));
+        self.queues.push(Dsq::new(id));
+        dsq
+    }
+
     /// Destroys an empty queue of `sched`.
     ///
     /// # Panics

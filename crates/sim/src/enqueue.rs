@@ -15,7 +15,7 @@ use crate::lock::WhichLock;
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
 use crate::ops::{Call, CallOwner};
-use crate::task::{Carried, Class, Direct, Left, OpsState};
+use crate::task::{Carried, Class, Direct, Left, OpsState, Reenqueued};
 
 impl Machine {
     /// Puts a task on the run queue of its CPU, in its class.
@@ -192,7 +192,8 @@ impl Machine {
         let task = self.task(id);
         let (cpu, has_verdict) = (task.cpu, task.direct.is_some());
         if sticky {
-            return self.insert_local(cpu, id, flags);
+            let rights = if self.has_subs { enq::IGNORE_CAPS } else { 0 };
+            return self.insert_local(cpu, id, flags | rights);
         }
         if std::mem::take(&mut self.tasks[id.index()].immed) {
             self.touch(id, stale::FLAGS);
@@ -231,7 +232,7 @@ impl Machine {
             return false;
         }
         if !self.scheduler_of(id).ops.has(Op::Enqueue) {
-            self.enqueue_with_new_slice(self.global_queue(cpu), id, flags);
+            self.enqueue_with_new_slice(self.own_global_queue(id), id, flags);
             return false;
         }
         let qseq = &mut self.cpus[cpu].qseq;
@@ -403,7 +404,7 @@ impl Machine {
     pub(crate) fn verdict_queue(&mut self, cpu: CpuId, dsq_id: u64, id: TaskId) -> DsqIndex {
         match dsq_id {
             flags::dsq::LOCAL => self.dsqs.local(cpu),
-            flags::dsq::GLOBAL => self.global_queue(self.task(id).cpu),
+            flags::dsq::GLOBAL => self.own_global_queue(id),
             on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
                 let target = (on & flags::dsq::CPU_MASK) as u32 as i32;
                 if let Some(cpu) = self.cpu_meant(i64::from(target)) {
@@ -412,7 +413,7 @@ impl Machine {
                     let what = "in SCX_DSQ_LOCAL_ON dispatch verdict";
                     let message = format!("invalid CPU {target} {what}");
                     self.error_of(self.owner(id), message);
-                    self.global_queue(self.task(id).cpu)
+                    self.own_global_queue(id)
                 }
             }
             user => self.dsqs.user(self.owner(id), user).unwrap_or_else(|| {
@@ -424,7 +425,7 @@ impl Machine {
                 };
                 let message = format!("non-existent DSQ 0x{user:x}{whose}");
                 self.error_of(self.owner(id), message);
-                self.global_queue(self.task(id).cpu)
+                self.own_global_queue(id)
             }),
         }
     }
@@ -437,7 +438,13 @@ impl Machine {
 
     /// As [`Machine::insert_local`], built in where a wakeup or `ops.dispatch` needs it.
     #[inline(always)]
-    pub(crate) fn insert_local_here(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
+    pub(crate) fn insert_local_here(&mut self, cpu: CpuId, id: TaskId, mut flags: u64) {
+        if self.has_subs {
+            if !self.admits(cpu, id, flags) {
+                return self.turn_away(cpu, id, Reenqueued::Cap);
+            }
+            flags = self.admitted_flags(cpu, id, flags);
+        }
         let local = self.dsqs.local(cpu);
         let front = flags & (enq::HEAD | enq::PREEMPT) != 0;
         self.dsqs.push(local, id, front);

@@ -98,6 +98,11 @@ impl Entries {
         }))
     }
 
+    /// The maps of its object lie so far behind where the object has them.
+    pub(crate) const fn move_by(&mut self, maps: u32) {
+        self.map += maps;
+    }
+
     /// As the user wrote it.
     pub(crate) fn name(&self) -> &str {
         &self.name

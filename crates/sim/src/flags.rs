@@ -38,6 +38,8 @@ pub mod enq {
     pub const LAST: u64 = 1 << 41;
     /// Bits that only the kernel may set.
     pub const INTERNAL: u64 = 0xff << 56;
+    /// Internal: whatever rights its scheduler has (`SCX_ENQ_IGNORE_CAPS`).
+    pub const IGNORE_CAPS: u64 = 1 << 60;
     /// Internal: insert ordered by vtime.
     pub const DSQ_PRIQ: u64 = 1 << 57;
 }

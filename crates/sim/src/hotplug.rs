@@ -50,6 +50,9 @@ impl Machine {
         self.mirror
             .write_online(vm.memory(), self.idle.topology().online());
         self.show_online(vm.memory());
+        if self.has_subs {
+            self.caps_are_stale(cpu);
+        }
         if self.scheds.root.attachment.is_attached() {
             let op = if online {
                 Op::CpuOnline

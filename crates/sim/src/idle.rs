@@ -12,6 +12,7 @@ use crate::flags::{self, wake};
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
 use crate::ops::{Call, CallOwner, Ops};
+use crate::schedulers::SchedId;
 use crate::topology::Topology;
 
 /// Pick only wholly idle cores (`SCX_PICK_IDLE_CORE`).
@@ -210,29 +211,41 @@ impl Machine {
     }
 
     /// The CPU was rescheduled and stays idle: the masks are refreshed, the policy is not told.
-    pub(crate) fn idle_again(&mut self, cpu: CpuId) {
+    /// But those are told that have got the CPU.
+    pub(crate) fn idle_again(&mut self, vm: &mut Vm, cpu: CpuId) {
         self.idle.update(cpu, true);
+        if self.has_subs {
+            self.tell_owed_idle(vm, cpu);
+        }
     }
 
     #[inline]
     fn call_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
-        if self.scheds.root.ops.has(Op::UpdateIdle)
-            && !self.scheds.root.attachment.bypasses()
-            && self.scheds.root.attachment.is_attached()
-        {
-            self.tell_update_idle(vm, cpu, idle);
+        if self.has_subs {
+            return self.tell_idle_to_all(vm, cpu, idle);
+        }
+        self.tell_idle_to(vm, (SchedId::ROOT, cpu), idle);
+    }
+
+    /// Tells the scheduler `who` whether `cpu` idles, if it wants to know.
+    #[inline]
+    pub(crate) fn tell_idle_to(&mut self, vm: &mut Vm, (who, cpu): (SchedId, CpuId), idle: bool) {
+        let sched = &self.scheds[who];
+        let is_told = !sched.attachment.bypasses() && sched.attachment.is_attached();
+        if sched.ops.has(Op::UpdateIdle) && is_told {
+            self.tell_update_idle(vm, (who, cpu), idle);
         }
     }
 
     #[inline(never)]
-    fn tell_update_idle(&mut self, vm: &mut Vm, cpu: CpuId, idle: bool) {
+    fn tell_update_idle(&mut self, vm: &mut Vm, (who, cpu): (SchedId, CpuId), idle: bool) {
         let (number, told) = (u64::from(cpu.0), self.number_of(cpu));
         self.call(
             vm,
             &Call {
                 op: Op::UpdateIdle,
                 locked: Some(cpu),
-                asked: CallOwner::Root,
+                asked: CallOwner::The(who),
                 subject: None,
                 args: [told, u64::from(idle)],
                 words: (u64::from(idle), number),

@@ -18,6 +18,14 @@ impl Machine {
             self.tell_kick(target, Kicked::Dropped);
             return;
         }
+        let mut flags = flags;
+        if self.has_subs {
+            let Some(admitted) = self.admitted_kick(self.caller(), target, flags) else {
+                self.tell_kick(target, Kicked::Dropped);
+                return;
+            };
+            flags = admitted;
+        }
         let caller = self.turn.exec;
         self.emit(TaskId::NONE, target, What::Kick { flags, caller });
         if flags & kick::IDLE != 0 {

@@ -74,6 +74,7 @@ mod setup;
 mod sorted;
 mod speed;
 mod speeds;
+mod sub;
 mod tally;
 mod target;
 mod task;
@@ -142,6 +143,16 @@ pub enum Error {
     /// The tasks need more memory than the region of kernel objects has.
     #[error("too many tasks")]
     Memory(#[from] bpf::OutOfMemory),
+    /// A scheduler that cannot be attached below the root.
+    #[error("`{policy}` at cgroup `{cgroup}`: {problem}")]
+    Sub {
+        /// Its policy.
+        policy: String,
+        /// The cgroup as it was asked for.
+        cgroup: String,
+        /// Why, and what to do.
+        problem: Advised,
+    },
     /// CPUs that cannot differ so.
     #[error(transparent)]
     Hardware(Advised),
@@ -194,6 +205,7 @@ impl Advice for Error {
             Self::Mirror(error) => error.advice(),
             Self::Machine { expected, .. } => Some(format!("expected {expected}")),
             Self::Hardware(error) | Self::Textbook(error) => error.advice(),
+            Self::Sub { problem, .. } => problem.advice(),
             Self::Interleave { advice, .. } => Some((*advice).to_owned()),
             Self::SetUpFailed { .. } | Self::Memory(_) => None,
         }

@@ -11,6 +11,7 @@ use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
 use crate::places::AttachPoint;
+use crate::schedulers::SchedId;
 use crate::speeds::TaskPace;
 use crate::task::{Class, RunState, ScxState, Task, class_of, weight_of};
 use crate::work::{Action, Birth};
@@ -230,6 +231,7 @@ impl Machine {
         task.runnable_at = self.jiffies();
         task.cgroup = birth.cgroup.unwrap_or_else(inherited);
         task.owner = self.cgroups.owner(task.cgroup);
+        let is_owned = task.owner != SchedId::ROOT;
         task.cpus = self.mask_of(birth.cpus.as_ref());
         task.seldom.affinity = task.cpus;
         if birth.migration_disabled {
@@ -239,6 +241,9 @@ impl Machine {
         // Its number is taken everywhere at once: a program that is called meanwhile may create
         // others.
         self.tasks.push(task);
+        if is_owned {
+            self.count_born(id);
+        }
         self.dsqs.add_task(id);
         self.work.born(id, birth, parent);
         self.mirror_create(vm, id)?;
@@ -305,26 +310,14 @@ impl Machine {
     pub(crate) fn init_task(&mut self, vm: &mut Vm, id: TaskId, fork: bool) -> i32 {
         self.set_scx_state(id, ScxState::Begin);
         let address = self.task(id).address;
-        let args = self.mirror.init_task_args(vm, fork, self.task(id).cgroup);
-        let result = self.call(
-            vm,
-            &Call {
-                op: Op::InitTask,
-                locked: None,
-                asked: CallOwner::Owner,
-                subject: Some(id),
-                args: [address, args],
-                words: (u64::from(fork), 0),
-            },
-        );
-        let error = self.errno_of(Op::InitTask, result.unwrap_or(0));
+        let owner = self.owner(id);
+        let error = self.init_task_by(vm, owner, (id, fork), self.task(id).cgroup);
         if error == 0 {
             self.set_scx_state(id, ScxState::Ready);
             if fork && self.mirror.disallows(vm, address) {
                 let name = self.name(id);
-                self.error(format!(
-                    "ops.init_task() set task->scx.disallow for {name} during fork"
-                ));
+                let what = "set task->scx.disallow for";
+                self.error_of(owner, format!("ops.init_task() {what} {name} during fork"));
             }
         }
         error
@@ -334,16 +327,19 @@ impl Machine {
     ///
     /// Source: `ops_sanitize_err()`, kernel 6.18.
     pub(crate) fn errno_of(&mut self, op: Op, result: u64) -> i32 {
+        self.errno_of_by(self.caller(), op, result)
+    }
+
+    /// As [`Machine::errno_of`], of a callback of `who`.
+    pub(crate) fn errno_of_by(&mut self, who: SchedId, op: Op, result: u64) -> i32 {
         const MAX_ERRNO: i32 = 4095;
         const EPROTO: i32 = -71;
         let error = result as i32;
         if (-MAX_ERRNO..=0).contains(&error) {
             return error;
         }
-        self.error(format!(
-            "ops.{}() returned an invalid errno {error}",
-            op.name()
-        ));
+        let message = format!("ops.{}() returned an invalid errno {error}", op.name());
+        self.error_of(who, message);
         EPROTO
     }
 
@@ -384,7 +380,7 @@ impl Machine {
         self.tell_allowed(id);
     }
 
-    fn set_scx_state(&mut self, id: TaskId, state: ScxState) {
+    pub(crate) fn set_scx_state(&mut self, id: TaskId, state: ScxState) {
         self.task_mut(id).scx_state = state;
         self.mirror_flags(id);
     }

@@ -43,6 +43,7 @@ use crate::queue::EventQueue;
 use crate::schedulers::PerSched;
 use crate::setup::SetupPlan;
 use crate::speeds::Speeds;
+use crate::sub::Subs;
 use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;
 use crate::turn::Turn;
@@ -82,6 +83,8 @@ pub struct Machine {
     pub(crate) unbound: Vec<TaskId>,
     /// Some insert was to run at once or come back: most policies never ask for that.
     pub(crate) has_immed: bool,
+    /// A scheduler has been attached below the root; see [`crate::sub`].
+    pub(crate) has_subs: bool,
     /// Of tasks that came back: their run time and sleeps at the first time, and how often since.
     pub(crate) reenqueues: BTreeMap<TaskId, ((u64, u64), u32)>,
     wants: EventMask,
@@ -124,6 +127,8 @@ pub struct Machine {
     pub(crate) scheds: PerSched<Scheduler>,
     /// How many of them are not asked. Written by [`crate::attach`].
     pub(crate) bypassing: u8,
+    /// Those below the root; see [`crate::sub`].
+    pub(crate) subs: Subs,
     /// Topological numbers of CPUs; see [`crate::cid_form`].
     pub(crate) cids: Cids,
     /// BPF timers that are armed; see [`crate::timers`].
@@ -171,6 +176,11 @@ pub(crate) struct Parts {
     pub tally: bool,
 }
 
+/// Whether somebody wants to hear of callbacks, or of what they decide.
+fn notes_calls(wants: EventMask) -> bool {
+    wants.has(EventKind::Callback) || wants.has(EventKind::Insert)
+}
+
 /// What only machines have whose CPUs differ, or come in between each other's callbacks.
 fn extras(spec: &MachineSpec, idle: &Idle) -> (Option<Box<Speeds>>, Option<Box<Interleaving>>) {
     let hardware = spec.hardware.as_deref();
@@ -199,10 +209,7 @@ impl Machine {
         let idle = Idle::new(&spec, &ops);
         let (speeds, interleaving) = extras(&spec, &idle);
         let decisions = Decisions::new(wants);
-        let are_noted = wants.has(EventKind::Callback)
-            || wants.has(EventKind::Insert)
-            || costs.is_some() && decisions.listens
-            || tally;
+        let are_noted = notes_calls(wants) || costs.is_some() && decisions.listens || tally;
         Self {
             locks: Locks::new(costs, cpus, interleaving.is_some()),
             ledger: Ledger::new(costs.copied()),
@@ -213,6 +220,7 @@ impl Machine {
             deferred: Deferred::new(cpus),
             unbound: Vec::new(),
             has_immed: false,
+            has_subs: false,
             reenqueues: BTreeMap::new(),
             cpus: PerCpu::new(cpus, |_| Cpu::new()),
             kicks: PerCpu::new(cpus, |_| Kicks::new(cpus)),
@@ -224,6 +232,7 @@ impl Machine {
             queue: EventQueue::new(tie_seed),
             scheds: PerSched::new(Scheduler::new(ops)),
             bypassing: 0,
+            subs: Subs::default(),
             cids: Cids::default(),
             timers: ArmedTimers::default(),
             mirror,
@@ -384,6 +393,15 @@ impl Machine {
     /// The global queue that a task of `cpu` is put into, and that `cpu` takes tasks from.
     pub(crate) fn global_queue(&self, cpu: CpuId) -> DsqIndex {
         self.dsqs.global(self.idle.topology().node_of(cpu))
+    }
+
+    /// The global queue of the scheduler of `task`, where it is.
+    pub(crate) fn own_global_queue(&self, task: TaskId) -> DsqIndex {
+        let cpu = self.task(task).cpu;
+        if self.has_subs && !self.bypasses(task) {
+            return self.global_queue_of(self.owner(task), cpu);
+        }
+        self.global_queue(cpu)
     }
 
     /// Whether `task` is what its CPU runs.

@@ -350,6 +350,33 @@ impl Mirror {
         self.args_at
     }
 
+    /// `struct scx_sub_attach_args`, the same as `struct scx_sub_detach_args`, of a scheduler of
+    /// this name that attaches at the cgroup with this number and path. It lies there for good.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn sub_args(
+        &self,
+        vm: &mut Vm,
+        (name, path): (&str, &str),
+        cgroup: u64,
+    ) -> Result<u64, OutOfMemory> {
+        let Some(at) = self.args.sub else {
+            return Ok(0);
+        };
+        let memory = vm.memory();
+        let args = memory.alloc_kernel(at.args_size, 8)?;
+        let ops = memory.alloc_kernel(at.ops_size, 8)?;
+        let text = memory.alloc_kernel(path.len() as u64 + 1, 8)?;
+        memory.poke_u64(args + at.ops, ops);
+        memory.poke_u64(args + at.path, text);
+        memory.poke_u64(ops + at.cgroup, cgroup);
+        let most = at.name_size as usize - 1;
+        memory.write(ops + at.name, &name.as_bytes()[..name.len().min(most)]);
+        memory.write(text, path.as_bytes());
+        Ok(args)
+    }
+
     /// `struct scx_enable_args`: where the mask of the CPUs that a task may use lies in the arena.
     pub fn enable_args(&self, vm: &mut Vm, cmask: u64) -> u64 {
         vm.memory().poke_u64(self.args_at, cmask);

@@ -39,6 +39,8 @@ pub(crate) struct Ops {
     batch: u32,
     /// CPUs of a shard at most; 0: the kernel's own number.
     shard_size: u32,
+    /// The cgroup below which it attaches by itself; 1 is the root's, and 0 is none.
+    sub_cgroup: u64,
     /// Function of each callback, by [`Op`]; `None`: not defined.
     callbacks: [Option<u32>; Op::ALL.len()],
 }
@@ -63,7 +65,7 @@ pub enum OpsError {
         table: String,
     },
     /// A scheduler that attaches below another one.
-    #[error("`{table}.sub_cgroup_id` is {id}: sub-schedulers are not simulated")]
+    #[error("`{table}.sub_cgroup_id` is {id}: it attaches below another scheduler")]
     Sub {
         /// The variable.
         table: String,
@@ -128,7 +130,9 @@ impl Advice for OpsError {
             Self::NoName { .. } | Self::UnknownFlags { .. } | Self::NoArena { .. } => {
                 "the kernel refuses to attach it (-EINVAL)"
             }
-            Self::Sub { .. } => "leave it 0 to run the policy as the root",
+            Self::Sub { .. } => {
+                "leave it 0 to run the policy as the root, or give it as `--sub CGROUP=POLICY`"
+            }
             Self::Timeout { .. } => "the kernel refuses more than 30000 (-E2BIG)",
             Self::Batch { .. } => "the kernel refuses more than 2147483647 (-E2BIG)",
             Self::Sleepable { .. } => "the kernel refuses the object (-EINVAL)",
@@ -148,6 +152,7 @@ impl Ops {
             timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
             batch: flags::DSP_DFL_MAX_BATCH,
             shard_size: 0,
+            sub_cgroup: 0,
             callbacks: [None; Op::ALL.len()],
         }
     }
@@ -225,13 +230,7 @@ impl Ops {
                 self.batch = batch.unsigned_abs();
             }
             ("cid_shard_size", _) => self.shard_size = number as u32,
-            // 1 is the root cgroup.
-            ("sub_cgroup_id", _) if number > 1 => {
-                return Err(OpsError::Sub {
-                    table: table.into(),
-                    id: number,
-                });
-            }
+            ("sub_cgroup_id", _) => self.sub_cgroup = number,
             (name, MemberValue::Program(program)) => {
                 let op =
                     Op::named(name, self.cid_form).ok_or_else(|| OpsError::UnknownCallback {
@@ -251,6 +250,23 @@ impl Ops {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Refuses a table that says by itself at which cgroup it attaches.
+    pub fn check_is_root(self, table: &str) -> Result<Self, OpsError> {
+        match self.sub_cgroup {
+            0 | 1 => Ok(self),
+            id => Err(OpsError::Sub {
+                table: table.to_owned(),
+                id,
+            }),
+        }
+    }
+
+    /// Its functions lie so far behind where its own object has them.
+    pub fn move_functions(&mut self, by: u32) {
+        let defined = self.callbacks.iter_mut().flatten();
+        defined.for_each(|function| *function += by);
     }
 
     fn check_flags(&self, table: &str, rules: &KernelRules) -> Result<(), OpsError> {
@@ -469,6 +485,9 @@ impl Machine {
     ) -> Option<u64> {
         let who = self.asked(call);
         let function = self.scheds[who].ops.function(call.op)?;
+        if who != SchedId::ROOT && self.scheds[who].attachment.has_failed() {
+            return None;
+        }
         self.calls.count_one();
         if self.turn.contexts.are_only_priced()
             && let Some(prepared) = vm.prepare(&call.args)
@@ -556,14 +575,17 @@ impl Machine {
         result
     }
 
-    /// Calls `function` of the object outside any callback: a timer's.
-    pub(crate) fn call_unlocked<R>(
+    /// Calls a function of the object of `who` outside any callback: a timer's.
+    pub(crate) fn call_unlocked_of<R>(
         &mut self,
         vm: &mut Vm,
+        who: SchedId,
         body: impl FnOnce(&mut Vm, &mut Self) -> Result<R, bpf::Fault>,
     ) -> Option<R> {
-        let result = self.outside_callbacks(vm, body);
-        self.settle_call(result)
+        match self.outside_callbacks_of(vm, who, body) {
+            Ok(value) => Some(value),
+            Err(fault) => self.settle_fault(who, &fault),
+        }
     }
 
     /// Runs a program without a lock and with nothing that it is about.
@@ -572,13 +594,24 @@ impl Machine {
         vm: &mut Vm,
         body: impl FnOnce(&mut Vm, &mut Self) -> R,
     ) -> R {
-        self.turn.contexts.enter(Context {
+        self.outside_callbacks_of(vm, self.caller(), body)
+    }
+
+    /// As [`Machine::outside_callbacks`], of a program of `who`.
+    pub(crate) fn outside_callbacks_of<R>(
+        &mut self,
+        vm: &mut Vm,
+        who: SchedId,
+        body: impl FnOnce(&mut Vm, &mut Self) -> R,
+    ) -> R {
+        let context = Context {
             mask: kf::UNLOCKED,
             locked: Locked::NONE,
             subject: TaskId::NONE,
             direct: Directly::Never,
             guards: false,
-        });
+        };
+        self.turn.contexts.enter_of(who, context);
         self.flush_mirrors(vm);
         let spent = self.spent(vm);
         let outer = self.turn.decisions.enter(vm, Caller::Program, None);

@@ -30,6 +30,8 @@ pub enum Pending {
     Reap { task: TaskId },
     /// The policy is attached.
     Attach,
+    /// A scheduler is attached below another one, or taken off; see [`crate::sub`].
+    Sub { index: usize, comes: bool },
     /// A thread of the scheduler's own program, which had the CPU when the policy was attached, is
     /// a task now and goes on.
     Seat { task: TaskId },
@@ -55,7 +57,7 @@ impl Pending {
     /// charged another slice.
     pub const fn class(self) -> u8 {
         match self {
-            Self::Attach | Self::Seat { .. } => 0,
+            Self::Attach | Self::Sub { .. } | Self::Seat { .. } => 0,
             Self::WorkDone | Self::Turn { .. } => 1,
             Self::Resume | Self::SliceEnd => 2,
             // High-resolution timers: see `is_of_timers`.
@@ -133,6 +135,7 @@ impl Packed {
             Pending::Turn { number } => (17, TaskId(number), 0),
             Pending::Clock { number } => (18, TaskId(0), number as u64),
             Pending::SliceEnd => (Self::SLICE_END, TaskId(0), 0),
+            Pending::Sub { index, comes } => (20, TaskId(comes as u32), index as u64),
         };
         let head = variant as u64 | (task.0 as u64) << 32;
         Self { head, number }
@@ -187,6 +190,10 @@ impl Packed {
             18 => Pending::Clock {
                 number: generation as u16,
             },
+            20 => Pending::Sub {
+                index: generation as usize,
+                comes: task.0 != 0,
+            },
             _ => Pending::Intervene {
                 index: generation as usize,
             },
@@ -220,6 +227,10 @@ mod tests {
             Pending::Watchdog,
             Pending::Intervene { index: usize::MAX },
             Pending::Turn { number: u32::MAX },
+            Pending::Sub {
+                index: 7,
+                comes: true,
+            },
             Pending::Clock { number: u16::MAX },
             Pending::SliceEnd,
             Pending::End,

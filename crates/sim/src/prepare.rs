@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bpf::{Backend, Config, Image, Object, Prices, Target, Template};
-use model::{Costs, EventMask, Kernel, MachineSpec, PolicySpec, SetUp};
+use model::{Advised, Costs, EventMask, Kernel, MachineSpec, PolicySpec, SetUp, SubSpec};
 
 use crate::entries::Entries;
 use crate::kernels::rules_of;
@@ -45,6 +45,29 @@ pub(crate) struct ReadyPolicy {
     setup: Vec<SetupRun>,
     changes: Vec<VariableChange>,
     template: Template<Machine>,
+    /// Those that will be attached below it.
+    pub(crate) subs: Vec<ReadySub>,
+}
+
+/// A policy that will be attached below the root, made ready: its object is part of the root's.
+pub(crate) struct ReadySub {
+    pub(crate) ops: Ops,
+    /// The first map of its object.
+    pub(crate) first_map: u32,
+    entries: Vec<Entries>,
+    setup: Vec<SetupRun>,
+    changes: Vec<VariableChange>,
+}
+
+impl ReadySub {
+    /// Nothing of what its loader does is done.
+    pub(crate) fn plan(&self) -> SetupPlan {
+        SetupPlan::new(
+            self.entries.clone(),
+            self.setup.clone(),
+            self.changes.clone(),
+        )
+    }
 }
 
 impl ReadyPolicy {
@@ -120,6 +143,10 @@ pub(crate) fn prepare(
     noted: Noted,
 ) -> Result<Arc<ReadyPolicy>, Error> {
     static READY: Recent<ReadyKey, ReadyPolicy> = Recent::new();
+    if !spec.subs.is_empty() {
+        // Few runs have several schedulers, and each object is kept by itself.
+        return make_ready(spec, machine, options, noted).map(Arc::new);
+    }
     let key = ReadyKey::new(spec, machine, options, noted);
     let is_kept = |ready: &ReadyPolicy| is_little(spec, ready.template.image());
     READY.get_or_make(key, is_kept, || make_ready(spec, machine, options, noted))
@@ -132,13 +159,16 @@ fn make_ready(
     noted: Noted,
 ) -> Result<ReadyPolicy, Error> {
     let (target, rules) = (target(machine), rules_of(machine.kernel));
-    let (image, entries, changes) = load(spec, machine, &target)?;
-    let ops = Ops::of(&image, spec.table.as_deref(), rules).map_err(PolicyError::of(spec))?;
-    let setup = spec.setup.iter().map(|run| {
-        let found = SetupRun::find(&image, run);
-        found.map_err(Box::new).map_err(PolicyError::of(spec))
-    });
-    let setup = setup.collect::<Result<_, _>>()?;
+    let (mut image, entries, changes) = load(spec, machine, &target)?;
+    let ops = Ops::of(&image, spec.table.as_deref(), rules);
+    let ops = ops.and_then(|ops| ops.check_is_root(&spec.name));
+    let ops = ops.map_err(PolicyError::of(spec))?;
+    let setup = setup_of(spec, &image)?;
+    let mut subs = Vec::new();
+    for sub in &spec.subs {
+        check_sub(sub, (machine, ops.is_cid_form()))?;
+        subs.push(add_sub(sub, machine, Arc::make_mut(&mut image))?);
+    }
     let layouts = Layouts::of(&target, &image.reads).map_err(crate::MirrorError::from)?;
     let (functions, config) = configure(machine, options, noted);
     let template = Template::new(image, &functions, config);
@@ -150,6 +180,100 @@ fn make_ready(
         setup,
         changes,
         template,
+        subs,
+    })
+}
+
+fn setup_of(spec: &PolicySpec, image: &Image) -> Result<Vec<SetupRun>, Error> {
+    let found = spec.setup.iter().map(|run| {
+        let found = SetupRun::find(image, run);
+        found.map_err(Box::new).map_err(PolicyError::of(spec))
+    });
+    found.collect()
+}
+
+/// Refuses what cannot be attached below another scheduler.
+fn check_sub(sub: &SubSpec, (machine, root_is_cid): (&MachineSpec, bool)) -> Result<(), Error> {
+    let refuse = |what: &str, advice: &str| {
+        Err(Error::Sub {
+            policy: sub.policy.name.clone(),
+            cgroup: sub.cgroup.clone(),
+            problem: Advised::new(what, advice),
+        })
+    };
+    if !rules_of(machine.kernel).has_sub_caps {
+        let kernel = machine.kernel.name();
+        let what = format!("no scheduler is attached below another one on a simulated {kernel}");
+        return refuse(&what, "use `--kernel 7.3`");
+    }
+    if !root_is_cid {
+        return refuse(
+            "the kernel answers EOPNOTSUPP: the policy above it is not in cid form",
+            "give a root with a table `struct sched_ext_ops_cid` that has sub_attach",
+        );
+    }
+    if machine.interleave.is_some() {
+        return refuse(
+            "CPUs cannot come in between where there are several schedulers",
+            "leave one of the two out",
+        );
+    }
+    if sub.policy.program.is_some() {
+        return refuse(
+            "a scheduler's own program is not attached below another one",
+            "give its object, with `set` and `setup` for what its program does",
+        );
+    }
+    if sub.policy.subs.is_empty() {
+        return Ok(());
+    }
+    refuse(
+        "it has schedulers below it by itself",
+        "list all of them beside each other: cgroups say who is above whom",
+    )
+}
+
+/// Adds the object of `sub` to `whole`, under names that begin with its cgroup.
+fn add_sub(sub: &SubSpec, machine: &MachineSpec, whole: &mut Image) -> Result<ReadySub, Error> {
+    let (spec, target) = (&sub.policy, target(machine));
+    let (image, mut entries, mut changes) = load(spec, machine, &target)?;
+    let rules = rules_of(machine.kernel);
+    let ops = Ops::of(&image, spec.table.as_deref(), rules);
+    let mut ops = ops.map_err(PolicyError::of(spec))?;
+    let refused = if !ops.is_cid_form() {
+        Some((
+            "sub-sched requires cid-form struct_ops",
+            "give a policy with a table `struct sched_ext_ops_cid`",
+        ))
+    } else if !image.types.is_empty() {
+        Some((
+            "it allocates objects of its own types (bpf_obj_new), which only the root can here",
+            "attach it as the root",
+        ))
+    } else {
+        None
+    };
+    if let Some((what, advice)) = refused {
+        return Err(Error::Sub {
+            policy: spec.name.clone(),
+            cgroup: sub.cgroup.clone(),
+            problem: Advised::new(what, advice),
+        });
+    }
+    let mut setup = setup_of(spec, &image)?;
+    let at = whole.join(&image, &format!("{}/", sub.cgroup.trim_matches('/')));
+    ops.move_functions(at.function);
+    setup.iter_mut().for_each(|run| run.move_by(at.function));
+    entries
+        .iter_mut()
+        .for_each(|entries| entries.move_by(at.map));
+    changes.iter_mut().for_each(|change| change.move_by(at.map));
+    Ok(ReadySub {
+        ops,
+        first_map: at.map,
+        entries,
+        setup,
+        changes,
     })
 }
 

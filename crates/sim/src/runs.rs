@@ -238,12 +238,14 @@ impl<'a> Simulation<'a> {
         machine.populate(&mut vm)?;
         let at = SimTime::ZERO + spec.attach_after;
         machine.queue.push(at, CpuId(0), Pending::Attach);
+        machine.plan_subs(spec, &ready.subs)?;
         machine.plan_changes();
         Ok((machine, vm))
     }
 
     /// A machine on which a program has attached its policy.
     fn begin_program(&self, spec: &RunSpec, (user, free): User) -> Result<(Machine, Vm), Error> {
+        refuse_subs(spec)?;
         let target = target(&spec.machine);
         let (functions, config) = configure(&spec.machine, self.options, self.noted());
         let opened = Door::open(target.clone(), functions, config);
@@ -287,6 +289,20 @@ impl<'a> Simulation<'a> {
     fn noted(&self) -> Noted {
         Noted::new(self.wants(), self.tally)
     }
+}
+
+/// No scheduler is attached below one that its own program attaches.
+fn refuse_subs(spec: &RunSpec) -> Result<(), Error> {
+    spec.policy.subs.first().map_or(Ok(()), |sub| {
+        Err(Error::Sub {
+            policy: sub.policy.name.clone(),
+            cgroup: sub.cgroup.clone(),
+            problem: Advised::new(
+                "no scheduler is attached below one that its own program attaches",
+                "give the root's object, with `--set` and `--run` for what its program does",
+            ),
+        })
+    })
 }
 
 /// Whether CPUs can come in between in a run of `spec`, and a program can take part in it, if that
@@ -386,6 +402,9 @@ fn run_machine(
     if let Some(error) = machine.take_work_error() {
         return Err(error.into());
     }
+    if let Some(failure) = machine.subs.failure.take() {
+        return Err(failure.into());
+    }
     if let Some(failure) = machine.setup.take_failure() {
         return Err(failure.of(&spec.policy.name));
     }
@@ -438,6 +457,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
         growing,
         blocked: machine.work.blocked(),
         watchdog: machine.watchdog_timeout(),
+        subs: machine.subs_at_end(),
         instructions: vm.retired_by_all(),
         callbacks: machine.calls.count(),
         notes,

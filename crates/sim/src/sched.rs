@@ -17,7 +17,7 @@ use crate::task::{Class, Reenqueued, RunState};
 
 /// What the policy's class has to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fetched {
+pub(crate) enum Fetched {
     /// Nothing.
     Nothing,
     /// The first task of the local queue.
@@ -28,18 +28,18 @@ enum Fetched {
 
 /// A task of the policy's class that has had the CPU.
 #[derive(Clone, Copy)]
-struct Prev {
+pub(crate) struct Prev {
     /// [`TaskId::NONE`]: it was none of the policy's.
-    id: TaskId,
+    pub id: TaskId,
     /// Of its mirror.
-    address: u64,
+    pub address: u64,
     /// Whether it could go on.
-    queued: bool,
+    pub queued: bool,
 }
 
 impl Prev {
     /// It was none of the policy's.
-    const NONE: Self = Self {
+    pub const NONE: Self = Self {
         id: TaskId::NONE,
         address: 0,
         queued: false,
@@ -47,7 +47,7 @@ impl Prev {
 
     /// As callbacks are about it.
     #[inline(always)]
-    fn subject(self) -> Option<TaskId> {
+    pub fn subject(self) -> Option<TaskId> {
         (self.id != TaskId::NONE).then_some(self.id)
     }
 }
@@ -116,7 +116,7 @@ impl Machine {
                     counts.kept += 1;
                     self.sample_report(vm, id, cpu);
                 }
-                Curr::Idle => self.idle_again(cpu),
+                Curr::Idle => self.idle_again(vm, cpu),
                 Curr::Stopper => {}
             }
         }
@@ -178,7 +178,7 @@ impl Machine {
 
     /// What waits in the local queue of `cpu`.
     #[inline(always)]
-    fn first_local(&self, cpu: CpuId) -> Fetched {
+    pub(crate) fn first_local(&self, cpu: CpuId) -> Fetched {
         let first = self.dsqs.first_local(cpu);
         first.map_or(Fetched::Nothing, Fetched::Local)
     }
@@ -220,6 +220,10 @@ impl Machine {
             self.call_cpu_acquire(vm, cpu);
         }
         let prev = prev.task().map_or(Prev::NONE, |id| self.prev_ext(id));
+        if self.has_subs {
+            self.turn.prev = prev;
+            self.sync_caps(vm, cpu);
+        }
         if prev.queued {
             // One that has left the run queue was charged when it did.
             self.update_curr_now(vm, cpu);
@@ -254,6 +258,9 @@ impl Machine {
     /// Fetches work for the policy's class where none waits in the local queue.
     #[inline(always)]
     fn fetch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) -> Fetched {
+        if self.has_subs {
+            return self.fetch_among(vm, cpu, prev);
+        }
         if self.consume_global(vm, cpu) {
             return self.first_local(cpu);
         }
@@ -281,7 +288,7 @@ impl Machine {
 
     /// Whether a task goes on because nothing else is there to run.
     #[inline(always)]
-    fn keeps_last(&self, id: TaskId) -> bool {
+    pub(crate) fn keeps_last(&self, id: TaskId) -> bool {
         self.bypasses(id) || !self.scheduler_of(id).ops.flag(flags::ops::ENQ_LAST)
     }
 
@@ -314,7 +321,7 @@ impl Machine {
 
     /// Whether a task of the policy's goes on because its slice is not over.
     #[inline(always)]
-    fn has_slice_left(&self, id: TaskId) -> bool {
+    pub(crate) fn has_slice_left(&self, id: TaskId) -> bool {
         self.task(id).slice > 0 && !self.bypasses(id)
     }
 
@@ -415,7 +422,10 @@ impl Machine {
                 self.insert_local(cpu, id, enq::HEAD);
             }
         } else if next > Class::Ext {
-            self.do_enqueue(vm, id, enq::LAST, false);
+            // Of several schedulers one may be asked that keeps the last task by itself, but lacks
+            // the right to that.
+            let is_told = !self.has_subs || self.scheduler_of(id).ops.flag(flags::ops::ENQ_LAST);
+            self.do_enqueue(vm, id, if is_told { enq::LAST } else { 0 }, false);
             if self.rules.last_goes_on && self.task(id).dsq == Some(self.dsqs.local(cpu)) {
                 self.resched(cpu);
             }

@@ -44,6 +44,20 @@ impl<T> PerSched<T> {
         self.others.is_empty()
     }
 
+    /// Adds something of one more scheduler; its number.
+    ///
+    /// # Panics
+    /// If there are 255 others, which nobody can ask for.
+    pub fn add(&mut self, value: T) -> SchedId {
+        self.others.push(value);
+        SchedId(u8::try_from(self.others.len()).expect("fewer than 256 schedulers"))
+    }
+
+    /// The numbers of all of them, the root's first.
+    pub fn ids(&self) -> impl Iterator<Item = SchedId> + use<T> {
+        (0..=self.others.len() as u8).map(SchedId)
+    }
+
     /// All of them, the root's first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.root).chain(&self.others)
@@ -91,9 +105,9 @@ mod tests {
     #[test]
     fn each_scheduler_finds_its_own() {
         let mut names = PerSched::new("root");
-        names.others = vec!["first", "second"];
-        let ids = [0, 1, 2].map(SchedId);
-        assert_eq!(ids[0], SchedId::ROOT);
+        assert!(names.is_alone());
+        let ids = [SchedId::ROOT, names.add("first"), names.add("second")];
+        assert_eq!(names.ids().collect::<Vec<_>>(), ids);
         assert_eq!(ids.map(|id| names[id]), ["root", "first", "second"]);
         names[ids[2]] = "third";
         names[SchedId::ROOT] = "new";

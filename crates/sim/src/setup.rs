@@ -11,6 +11,7 @@ use model::{CpuId, Nanos, SetUp, SetUpTime, SimTime, span};
 use crate::entries::Entries;
 use crate::machine::{Machine, Vm};
 use crate::pending::Pending;
+use crate::schedulers::SchedId;
 use crate::{Error, PolicyError};
 
 /// A program to run, found in the object.
@@ -23,6 +24,11 @@ pub(crate) struct SetupRun {
 }
 
 impl SetupRun {
+    /// The functions of its object lie so far behind where the object has them.
+    pub(crate) const fn move_by(&mut self, functions: u32) {
+        self.function += functions;
+    }
+
     /// Finds what `wanted` names.
     pub(crate) fn find(image: &Image, wanted: &SetUp) -> Result<Self, bpf::SetUpError> {
         let (function, context) = image.context(&wanted.program, &wanted.args)?;
@@ -47,6 +53,11 @@ pub(crate) struct VariableChange {
 }
 
 impl VariableChange {
+    /// The maps of its object lie so far behind where the object has them.
+    pub(crate) const fn move_by(&mut self, maps: u32) {
+        self.value.map += maps;
+    }
+
     /// Finds what `name` with a time behind it, `interactive@5s`, sets to `value`. `None` when it
     /// has none.
     pub(crate) fn find(
@@ -96,7 +107,7 @@ impl Failure {
 }
 
 /// What the policy's loader puts into maps and runs, and which of it failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SetupPlan {
     entries: Vec<Entries>,
     runs: Vec<SetupRun>,
@@ -119,6 +130,11 @@ impl SetupPlan {
         }
     }
 
+    /// Takes the changes of another policy, whose plan so has none.
+    pub(crate) fn take_changes(&mut self, other: &mut Self) {
+        self.changes.append(&mut other.changes);
+    }
+
     /// What failed, if anything did.
     pub(crate) fn take_failure(&mut self) -> Option<Failure> {
         self.failure.take()
@@ -129,10 +145,34 @@ impl Machine {
     /// Fills maps and runs the set-up programs whose time is `when`. False if something failed,
     /// which ends the run: a loader would give up too.
     pub(crate) fn set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> bool {
-        self.setup.failure = self.try_to_set_up(vm, when).err();
-        let failed = self.setup.failure.is_some();
+        let mut plan = std::mem::take(&mut self.setup);
+        plan.failure = self
+            .try_to_set_up(vm, (&mut plan, SchedId::ROOT), when)
+            .err();
+        let failed = plan.failure.is_some();
+        self.setup = plan;
         self.halt_if(failed);
         !failed
+    }
+
+    /// The same for a scheduler below the root: `who`, the planned one of this index.
+    pub(crate) fn set_up_sub(
+        &mut self,
+        vm: &mut Vm,
+        (index, who): (usize, SchedId),
+        when: SetUpTime,
+    ) -> bool {
+        let mut plan = std::mem::take(&mut self.subs.planned[index].setup);
+        let failure = self.try_to_set_up(vm, (&mut plan, who), when).err();
+        let planned = &mut self.subs.planned[index];
+        planned.setup = plan;
+        let Some(Failure { what, why }) = failure else {
+            return true;
+        };
+        let why = format!("{what} failed: {why}");
+        self.subs.failure = Some(planned.failure(why, "its loader gives up, too"));
+        self.halt_if(true);
+        false
     }
 
     /// Puts what is to be changed into the queue.
@@ -163,23 +203,25 @@ impl Machine {
         texts.into_iter().for_each(|text| self.note(text));
     }
 
-    fn try_to_set_up(&mut self, vm: &mut Vm, when: SetUpTime) -> Result<(), Failure> {
-        for entries in std::mem::take(&mut self.setup.entries) {
+    fn try_to_set_up(
+        &mut self,
+        vm: &mut Vm,
+        (plan, who): (&mut SetupPlan, SchedId),
+        when: SetUpTime,
+    ) -> Result<(), Failure> {
+        for entries in std::mem::take(&mut plan.entries) {
             entries.put(vm, self).map_err(|errno| Failure {
                 what: format!("map entry `{}`", entries.name()),
                 why: errno.to_string(),
             })?;
         }
-        let runs = std::mem::take(&mut self.setup.runs);
-        let mut due = runs.iter().filter(|run| run.when == when);
-        let done = due.try_for_each(|run| self.set_up_with(vm, run));
-        self.setup.runs = runs;
-        done
+        let mut due = plan.runs.iter().filter(|run| run.when == when);
+        due.try_for_each(|run| self.set_up_with(vm, run, who))
     }
 
-    fn set_up_with(&mut self, vm: &mut Vm, run: &SetupRun) -> Result<(), Failure> {
+    fn set_up_with(&mut self, vm: &mut Vm, run: &SetupRun, who: SchedId) -> Result<(), Failure> {
         let mut context = run.context.clone();
-        let result = self.outside_callbacks(vm, |vm, machine| {
+        let result = self.outside_callbacks_of(vm, who, |vm, machine| {
             vm.run_syscall(run.function, &mut context, machine)
         });
         let why = match result {

@@ -76,6 +76,8 @@ pub enum Reenqueued {
     Immed = 2,
     /// A higher class took the CPU from it.
     Preempted = 3,
+    /// Its scheduler lacks a right on the CPU.
+    Cap = 4,
 }
 
 /// A dispatch verdict of `ops.select_cpu` or `ops.enqueue`, not carried out yet.
@@ -166,6 +168,8 @@ pub struct Seldom {
     pub warm_on: Option<CpuId>,
     /// Bytes that it uses of a cache.
     pub footprint: u64,
+    /// Time charged before it got the scheduler that it has, nanoseconds.
+    pub ran_before: u64,
     /// Its work in detail, on a machine whose CPUs differ.
     pub pace: Option<Box<TaskPace>>,
 }
@@ -302,6 +306,7 @@ impl Task {
             reported: None,
             warm_on: None,
             footprint: 0,
+            ran_before: 0,
             pace: None,
         };
         Self {

@@ -84,7 +84,12 @@ impl Machine {
         if let Some(address) = self.timers.expire(generation) {
             let (cpu, before) = (self.turn.exec, vm.retired());
             self.moment.grant();
-            self.call_unlocked(vm, |vm, machine| vm.fire_timer(address, machine));
+            let who = self.scheduler_of_timer(vm, address);
+            if self.scheds[who].attachment.has_ended() {
+                // Its maps are gone, and the timers in them.
+                return;
+            }
+            self.call_unlocked_of(vm, who, |vm, machine| vm.fire_timer(address, machine));
             if self.timers.overrun(cpu, self.now, vm.retired() - before) {
                 let text = format!(
                     "CPU {cpu}, at {} s: timers expire faster than their callbacks end",

@@ -14,6 +14,7 @@ use model::{CpuId, TaskId};
 use crate::buffer::Buffer;
 use crate::cause::Decisions;
 use crate::context::Contexts;
+use crate::sched::Prev;
 
 /// Whose custody has ended without the policy having been told. Only [`crate::custody`] changes it.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +38,8 @@ pub(crate) struct Turn {
     pub buffer: Buffer,
     /// Who decides what, for whoever listens; see [`crate::decision`].
     pub decisions: Decisions,
+    /// The task that had the CPU which looks for work, where there are several schedulers.
+    pub prev: Prev,
     /// Whose custody has ended; see [`crate::custody`].
     pub custody: Custody,
     /// All that this code was charged for, interrupts apart, picoseconds. It never falls, so that
@@ -52,6 +55,7 @@ impl Turn {
             contexts,
             buffer: Buffer::default(),
             decisions,
+            prev: Prev::NONE,
             custody: Custody::default(),
             charged_ps: 0,
         }

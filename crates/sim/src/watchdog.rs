@@ -136,7 +136,9 @@ impl Machine {
             let name = self.name(task);
             let message = format!("{name} failed to run for {}.{:03}s", ms / 1000, ms % 1000);
             self.eject(self.owner(task), ExitKind::ErrorStall, 0, message);
-            return;
+            if self.is_halted() {
+                return;
+            }
         }
         self.arm_watchdog();
     }
@@ -183,8 +185,12 @@ impl Machine {
 
     /// Arms the next look: half the shortest timeout from now.
     pub(crate) fn arm_watchdog(&mut self) {
-        let timeouts = self.scheds.iter().map(|sched| sched.ops.timeout_ms());
-        let shortest = timeouts.min().expect("there is a root");
+        let live = self.scheds.iter();
+        let live = live.filter(|sched| !sched.attachment.has_ended());
+        let timeouts = live.map(|sched| sched.ops.timeout_ms());
+        let shortest = timeouts
+            .min()
+            .unwrap_or(crate::flags::WATCHDOG_MAX_TIMEOUT_MS);
         let after = Nanos::from_millis(shortest.div_ceil(2));
         self.queue
             .push(self.now + after, self.turn.exec, Pending::Watchdog);

@@ -257,6 +257,7 @@ impl Machine {
             growing: Vec::new(),
             blocked: Vec::new(),
             watchdog: None,
+            subs: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -158,6 +158,7 @@ pub fn observe_at(hz: u32, policy: &str, cpus: u16, millis: u64, tables: &str) -
             set: set.collect(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         workload: Arc::new(workload),
         machine,

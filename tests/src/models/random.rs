@@ -28,6 +28,7 @@ pub fn spec(policy: &str, set: &[(&str, u32)], machine: MachineSpec, tasks: &str
                 .collect(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         workload: Arc::new(workload),
         machine,

@@ -29,6 +29,7 @@ pub fn one_cpu(name: &str, set: Vec<(String, String)>, seed: u64) -> RunSpec {
             set,
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         },
         workload: Arc::new(workload),
         machine,

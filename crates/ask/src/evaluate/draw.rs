@@ -255,6 +255,7 @@ fn empty_policy() -> PolicySpec {
         set: Vec::new(),
         setup: Vec::new(),
         program: None,
+        subs: Vec::new(),
     }
 }
 

@@ -180,6 +180,7 @@ mod tests {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         }
     }
 

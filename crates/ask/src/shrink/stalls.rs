@@ -121,6 +121,7 @@ mod tests {
                 set: Vec::new(),
                 setup: Vec::new(),
                 program: None,
+                subs: Vec::new(),
             },
             machine: MachineSpec::default(),
             workload: Written {

@@ -59,8 +59,10 @@ fn what_both_import_is_there_once_and_each_name_too() {
 
 #[test]
 fn arenas_share_a_window_that_has_room_for_both() {
-    let mut config = Config::default();
-    config.backend = Backend::Interpreter;
+    let config = Config {
+        backend: Backend::Interpreter,
+        ..Config::default()
+    };
     let mut vm = Instance::<SceneWorld>::new(joined(), &[], config).expect("a good image");
     let memory = vm.memory();
     assert!(memory.alloc_arena(None, 20).is_some());

@@ -240,6 +240,7 @@ fn summary(ending: PolicyEnding, counters: Vec<(String, u64)>, end: SimTime) -> 
         growing: Vec::new(),
         blocked: Vec::new(),
         watchdog: None,
+        subs: Vec::new(),
         notes: Vec::new(),
     }
 }

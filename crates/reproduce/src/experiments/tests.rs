@@ -33,6 +33,7 @@ impl Catalog for Anything {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         })
     }
 

@@ -55,6 +55,9 @@ pub(crate) struct KernelRules {
     pub state_numbers: [u32; 4],
     /// CPUs have topological numbers, and policies may have the cid form (`ext/cid.c`).
     pub has_cids: bool,
+    /// Schedulers below others have rights on CPUs (`ext/sub.c`). Without these, none is attached
+    /// below another one here.
+    pub has_sub_caps: bool,
     /// Words of `struct scx_cid_topo` (`ext/types.h`); 0 without cids.
     pub cid_topo_words: usize,
     /// A policy in cid form is told with `ops.enable()` which CPUs a task may use, and by

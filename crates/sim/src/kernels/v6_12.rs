@@ -23,6 +23,7 @@ pub(super) const RULES: KernelRules = KernelRules {
     counters: &[],
     state_numbers: [0, 0, 2, 3],
     has_cids: false,
+    has_sub_caps: false,
     cid_topo_words: 0,
     enables_with_mask: false,
     enabled_when_weighed: true,

@@ -18,6 +18,7 @@ pub(super) const RULES: KernelRules = KernelRules {
     counters: COUNTERS_7_2,
     state_numbers: [0, 1, 3, 4],
     has_cids: false,
+    has_sub_caps: false,
     cid_topo_words: 0,
     enables_with_mask: false,
     enabled_when_weighed: false,

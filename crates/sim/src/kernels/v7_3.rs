@@ -19,6 +19,7 @@ pub(super) const RULES: KernelRules = KernelRules {
     counters: COUNTERS,
     state_numbers: [0, 1, 3, 4],
     has_cids: true,
+    has_sub_caps: true,
     cid_topo_words: 8,
     enables_with_mask: true,
     enabled_when_weighed: false,

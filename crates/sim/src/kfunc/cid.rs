@@ -8,8 +8,10 @@ use model::{CpuId, TaskId};
 use super::cpu::{curr_address, set_performance};
 use super::{Ctx, Line, Return, note_place, s32, task};
 use crate::cid::{NO_TOPO, TOPO_WORDS};
+use crate::counters::Counter;
 use crate::flags::{errno, ops};
 use crate::machine::Machine;
+use crate::sub::PERF;
 use crate::task::RunState;
 
 pub(super) const TABLE: &[Line] = &lines![
@@ -109,7 +111,7 @@ fn nr_online_cids(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 
 /// A pointer into the arena is the low half of an address.
 fn online_cmask(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    let at = ctx.host.cids.online_mask();
+    let at = ctx.host.online_mask_of(ctx.host.caller());
     Ok(at.map_or(0, |at| at & u64::from(u32::MAX)))
 }
 
@@ -127,6 +129,13 @@ fn cidperf_set(ctx: &mut Ctx<'_>, [cid, target, ..]: [u64; 5]) -> Return {
     let Some(cpu) = cpu(ctx, cid) else {
         return Ok(s32(errno::EINVAL));
     };
+    let caller = ctx.host.caller();
+    if ctx.host.caps_on(caller, cpu) & PERF == 0 {
+        ctx.host.scheds[caller]
+            .counters
+            .count(Counter::SubCidperfDenied);
+        return Ok(s32(errno::EACCES));
+    }
     let is_set = set_performance(ctx, u64::from(cpu.0), target);
     Ok(if is_set { 0 } else { s32(errno::EINVAL) })
 }

@@ -8,6 +8,7 @@ use crate::deferred::Reoffer;
 use crate::dsq::DsqIndex;
 use crate::flags::{dsq, kf};
 use crate::machine::{Machine, Vm};
+use crate::schedulers::SchedId;
 use crate::task::{Class, Reenqueued};
 
 pub(super) const TABLE: &[Line] = &lines![
@@ -111,11 +112,11 @@ fn dsq_reenq(ctx: &mut Ctx<'_>, [id, flags, ..]: [u64; 5]) -> Return {
         return Ok(0);
     }
     match id {
-        dsq::LOCAL => machine.reoffer_later(cpu, Reoffer::All),
+        dsq::LOCAL => machine.reoffer_for(caller, cpu),
         on if on & dsq::LOCAL_ON == dsq::LOCAL_ON => {
             let number = (on & dsq::CPU_MASK) as u32 as i32;
             match machine.cpu_meant(number.into()) {
-                Some(cpu) => machine.reoffer_later(cpu, Reoffer::All),
+                Some(cpu) => machine.reoffer_for(caller, cpu),
                 None => machine.error(format!(
                     "invalid CPU {number} in SCX_DSQ_LOCAL_ON dispatch verdict"
                 )),
@@ -142,8 +143,17 @@ impl Machine {
         self.do_deferred_soon(cpu);
     }
 
+    /// The same, as the scheduler `who` asks for it.
+    fn reoffer_for(&mut self, who: SchedId, cpu: CpuId) {
+        if who == SchedId::ROOT {
+            self.reoffer_later(cpu, Reoffer::All);
+        } else {
+            self.reoffer_own(who, cpu);
+        }
+    }
+
     /// The same with all tasks of a queue of the policy's.
-    fn reoffer_queue_later(&mut self, cpu: CpuId, queue: DsqIndex) {
+    pub(crate) fn reoffer_queue_later(&mut self, cpu: CpuId, queue: DsqIndex) {
         self.deferred.reoffer_queue(cpu, queue);
         self.do_deferred_soon(cpu);
     }
@@ -176,12 +186,16 @@ impl Machine {
         for id in tasks {
             // What was offered before may have changed the queue, or ended the policy.
             let waits = self.task(id).dsq == Some(queue);
-            if !waits || self.bypasses(id) {
+            if !waits || self.bypasses(id) && !self.subs.is_reject(queue) {
                 continue;
             }
+            let why = match self.task(id).reenqueued {
+                Reenqueued::No => Reenqueued::Kfunc,
+                rejected => rejected,
+            };
             self.leave_dsq(id);
             self.tell_removed(id, false);
-            self.enqueue_again(vm, id, Reenqueued::Kfunc);
+            self.enqueue_again(vm, id, why);
         }
     }
 

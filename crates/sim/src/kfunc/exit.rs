@@ -16,7 +16,7 @@ const MOST_VALUES: u32 = 12;
 /// The text of a format and its values; a malformed one is itself an error.
 ///
 /// Source: `__bstr_format()`, kernel 6.18.
-fn text(ctx: &mut Ctx<'_>, pattern: u64, data: u64, size: u32) -> Option<String> {
+pub(super) fn text(ctx: &mut Ctx<'_>, pattern: u64, data: u64, size: u32) -> Option<String> {
     if !size.is_multiple_of(8) || size / 8 > MOST_VALUES || size > 0 && data == 0 {
         ctx.host
             .error(format!("invalid data={data:#x} and data__sz={size}"));

@@ -5,6 +5,7 @@ use model::TaskId;
 use super::{Ctx, Line, Return, changed, note_place, s32, task};
 use crate::buffer::Buffered;
 use crate::context::Directly;
+use crate::counters::Counter;
 use crate::dsq::Dsqs;
 use crate::flags::{self, enq, errno, kf};
 use crate::machine::Machine;
@@ -200,6 +201,13 @@ fn insert_with(ctx: &mut Ctx<'_>, p: u64, insert: &Insert) -> Return {
     let Some(flags) = machine.enq_in(flags, dsq_id) else {
         return Ok(0);
     };
+    if machine.has_subs && !machine.is_callers(id) {
+        let caller = machine.caller();
+        machine.scheds[caller]
+            .counters
+            .count(Counter::InsertNotOwned);
+        return Ok(0);
+    }
     let flags = flags | vtime.map_or(0, |_| enq::DSQ_PRIQ);
     let carried = Carried {
         slice,

@@ -1,74 +1,154 @@
-//! What a policy asks about schedulers below it, and about its own rights on CPUs.
+//! What a policy does with schedulers below it, and asks about rights on CPUs.
 //!
-//! No scheduler runs below another one here, so functions answer as a kernel's do when there is
-//! none. Source: kernel/sched/ext/sub.c and cid.c, kernel 7.3.
+//! Source: kernel/sched/ext/sub.c and cid.c, kernel 7.3.
 
 use bpf::Memory;
+use model::ExitKind;
 
-use super::{Ctx, Line, Return, s32};
+use super::exit::text;
+use super::{Ctx, Line, Return, note_place, s32};
 use crate::flags::{errno, kf};
+use crate::schedulers::SchedId;
+use crate::sub::{ALL_CAPS, CapSet};
 
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_sub_dispatch", "bool(u64)", dispatch),
     ("scx_bpf_sub_caps", "s32(u64,u64,ptr)", caps),
     ("scx_bpf_sub_grant", "s32(u64,u64,ptr,ptr)", grant),
-    ("scx_bpf_sub_revoke", "void(u64,u64,ptr)", grant),
+    ("scx_bpf_sub_revoke", "void(u64,u64,ptr)", revoke),
     ("scx_bpf_sub_kill_bstr", "s32(u64,ptr,ptr,u32)", kill),
 ];
 
-/// `__SCX_CAP_ALL`.
-const ALL_CAPS: u64 = 0xf;
-
-fn dispatch(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    ctx.host.allowed(kf::DISPATCH);
-    Ok(0)
+fn dispatch(ctx: &mut Ctx<'_>, [cgroup, ..]: [u64; 5]) -> Return {
+    note_place(ctx);
+    if !ctx.host.has_subs || !ctx.host.allowed(kf::DISPATCH) {
+        ctx.host.allowed(kf::DISPATCH);
+        return Ok(0);
+    }
+    let found = ctx.host.sub_dispatch(ctx.vm, cgroup);
+    ctx.host.turn.decisions.come_back(ctx.vm.current_place());
+    super::changed(ctx);
+    Ok(u64::from(found))
 }
 
-/// Checks what all functions about rights check; the error number if something is wrong.
-fn refusal(ctx: &mut Ctx<'_>, caps: u64) -> Option<i64> {
+/// The rights that a program names; else the error number.
+fn caps_of(ctx: &mut Ctx<'_>, caps: u64) -> Result<CapSet, i64> {
     if !ctx.host.is_cid_form() {
-        ctx.host
-            .error("sub-cap kfuncs require a cid-form scheduler");
-        return Some(errno::EOPNOTSUPP);
+        let message = "sub-cap kfuncs require a cid-form scheduler";
+        ctx.host.error(message);
+        return Err(errno::EOPNOTSUPP);
     }
-    if caps & !ALL_CAPS != 0 {
+    let known = CapSet::try_from(caps).ok();
+    known.filter(|caps| caps & !ALL_CAPS == 0).ok_or_else(|| {
         ctx.host.error(format!("invalid caps 0x{caps:x}"));
-        return Some(errno::EINVAL);
-    }
-    None
+        errno::EINVAL
+    })
 }
 
-/// Of 0 the rights of the policy itself: the root has all of them on all CPUs.
+/// The scheduler at a cgroup, which must be right below the caller; else the error number.
+fn child(ctx: &mut Ctx<'_>, cgroup: u64) -> Result<SchedId, i64> {
+    let caller = ctx.host.caller();
+    let child = ctx.host.sub_at(cgroup).ok_or(errno::ENODEV)?;
+    if ctx.host.sub(child).is_some_and(|sub| sub.parent == caller) {
+        return Ok(child);
+    }
+    let name = ctx.host.scheds[caller].ops.name().to_owned();
+    let message = format!("{name}: sub-{cgroup} is not a direct child");
+    ctx.host.error(message);
+    Err(errno::EINVAL)
+}
+
+/// The cids that a program's mask covers; else the error number.
+fn range(ctx: &mut Ctx<'_>, pointer: u64) -> Result<Range, i64> {
+    let cpus = u32::from(ctx.host.spec.cpus);
+    Range::of(ctx.vm.memory(), pointer, cpus).ok_or_else(|| {
+        let error = errno::EINVAL;
+        ctx.host.error(format!("invalid cmask ({error})"));
+        error
+    })
+}
+
+fn answer(result: Result<(), i64>) -> Return {
+    Ok(s32(result.err().unwrap_or(0)))
+}
+
+/// Where a scheduler has all of `caps`; of 0 it is the caller itself.
 fn caps(ctx: &mut Ctx<'_>, [cgroup, caps, out, ..]: [u64; 5]) -> Return {
-    if let Some(error) = refusal(ctx, caps) {
-        return Ok(s32(error));
-    }
-    if cgroup != 0 {
-        return Ok(s32(errno::ENODEV));
-    }
-    if ctx.host.cids.online_mask().is_none() {
+    answer(tell_caps(ctx, (cgroup, caps), out))
+}
+
+fn tell_caps(ctx: &mut Ctx<'_>, (cgroup, caps): (u64, u64), out: u64) -> Result<(), i64> {
+    let caps = caps_of(ctx, caps)?;
+    let who = match cgroup {
+        0 => ctx.host.caller(),
+        _ => child(ctx, cgroup)?,
+    };
+    if ctx.host.online_mask_of(who).is_none() {
         let message = "scx_bpf_sub_caps() called before caps storage is initialized";
         ctx.host.error(message);
-        return Ok(s32(errno::ENODEV));
+        return Err(errno::ENODEV);
     }
-    let cpus = u32::from(ctx.host.spec.cpus);
-    let memory = ctx.vm.memory();
-    let Some(range) = Range::of(memory, out, cpus) else {
-        ctx.host.error(format!("invalid out ({})", errno::EINVAL));
-        return Ok(s32(errno::EINVAL));
-    };
-    range.fill(memory, caps != 0);
+    let range = range(ctx, out)?;
+    for cid in range.cids() {
+        let has_all = caps != 0 && ctx.host.granted(who, cid) & caps == caps;
+        range.set(ctx.vm.memory(), cid, has_all);
+    }
+    Ok(())
+}
+
+/// `-EPERM` if some are refused, which the last mask tells if there is one.
+fn grant(ctx: &mut Ctx<'_>, [cgroup, caps, cids, denied, _]: [u64; 5]) -> Return {
+    answer(give(ctx, (cgroup, caps), (cids, denied)))
+}
+
+fn give(
+    ctx: &mut Ctx<'_>,
+    (cgroup, caps): (u64, u64),
+    (cids, denied): (u64, u64),
+) -> Result<(), i64> {
+    let caps = caps_of(ctx, caps)?;
+    let child = child(ctx, cgroup)?;
+    let asked = range(ctx, cids)?.chosen(ctx.vm.memory());
+    // The address of a mask may be 0, but that of no mask is, too.
+    let out = (denied != 0).then(|| range(ctx, denied)).transpose()?;
+    let refused = ctx.host.grant(ctx.vm, child, (caps, &asked));
+    if let Some(out) = out {
+        for cid in out.cids() {
+            out.set(ctx.vm.memory(), cid, refused.contains(&cid));
+        }
+    }
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(errno::EPERM)
+    }
+}
+
+fn revoke(ctx: &mut Ctx<'_>, [cgroup, caps, cids, ..]: [u64; 5]) -> Return {
+    let _told = take(ctx, (cgroup, caps), cids);
     Ok(0)
 }
 
-fn grant(ctx: &mut Ctx<'_>, [_, caps, ..]: [u64; 5]) -> Return {
-    let error = refusal(ctx, caps);
-    Ok(s32(error.unwrap_or(errno::ENODEV)))
+fn take(ctx: &mut Ctx<'_>, (cgroup, caps): (u64, u64), cids: u64) -> Result<(), i64> {
+    let caps = caps_of(ctx, caps)?;
+    let child = child(ctx, cgroup)?;
+    let cids = range(ctx, cids)?.chosen(ctx.vm.memory());
+    ctx.host.revoke(ctx.vm, child, (caps, &cids));
+    Ok(())
 }
 
-fn kill(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
-    let error = refusal(ctx, 0);
-    Ok(s32(error.unwrap_or(errno::ENODEV)))
+fn kill(ctx: &mut Ctx<'_>, [cgroup, pattern, data, size, _]: [u64; 5]) -> Return {
+    note_place(ctx);
+    answer(end(ctx, cgroup, (pattern, data, size as u32)))
+}
+
+fn end(ctx: &mut Ctx<'_>, cgroup: u64, (pattern, data, size): (u64, u64, u32)) -> Result<(), i64> {
+    caps_of(ctx, 0)?;
+    let child = child(ctx, cgroup)?;
+    if let Some(text) = text(ctx, pattern, data, size) {
+        ctx.host.eject(child, ExitKind::ParentKill, 0, text);
+    }
+    Ok(())
 }
 
 /// The cids that a program's mask covers, `struct scx_cmask`.
@@ -97,14 +177,30 @@ impl Range {
         (fits && pages.holds(bits, 8 * needed)).then_some(Self { bits, base, count })
     }
 
-    /// Sets or clears the bits of all of them.
-    fn fill(&self, memory: &mut Memory, set: bool) {
-        for cid in self.base..self.base + self.count {
-            let at = self.bits + 8 * u64::from(cid / 64 - self.base / 64);
-            let bit = 1 << (cid % 64);
-            let old = memory.load_u64(at);
-            let new = if set { old | bit } else { old & !bit };
-            memory.write(at, &new.to_le_bytes());
-        }
+    const fn cids(&self) -> std::ops::Range<u32> {
+        self.base..self.base + self.count
+    }
+
+    /// Where the bit of a cid stands.
+    const fn place(&self, cid: u32) -> (u64, u64) {
+        let at = self.bits + 8 * (cid / 64 - self.base / 64) as u64;
+        (at, 1 << (cid % 64))
+    }
+
+    /// Those that are set.
+    fn chosen(&self, memory: &Memory) -> Vec<u32> {
+        let is_set = |cid: &u32| {
+            let (at, bit) = self.place(*cid);
+            memory.load_u64(at) & bit != 0
+        };
+        self.cids().filter(is_set).collect()
+    }
+
+    /// Sets or clears one.
+    fn set(&self, memory: &mut Memory, cid: u32, set: bool) {
+        let (at, bit) = self.place(cid);
+        let old = memory.load_u64(at);
+        let new = if set { old | bit } else { old & !bit };
+        memory.write(at, &new.to_le_bytes());
     }
 }

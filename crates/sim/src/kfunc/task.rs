@@ -37,6 +37,9 @@ fn release(ctx: &mut Ctx<'_>, [p, ..]: [u64; 5]) -> Return {
 fn set_slice(ctx: &mut Ctx<'_>, [p, slice, ..]: [u64; 5]) -> Return {
     note_place(ctx);
     let id = task(ctx, p)?;
+    if ctx.host.has_subs && !ctx.host.may_set_slice(id, slice) {
+        return Ok(u64::from(ctx.host.is_callers(id)));
+    }
     ctx.host.set_slice(id, slice);
     ctx.host.tell_slice(id, model::Sliced::Set);
     changed(ctx);
@@ -46,6 +49,9 @@ fn set_slice(ctx: &mut Ctx<'_>, [p, slice, ..]: [u64; 5]) -> Return {
 /// From 6.19 on, in place of a write to the field.
 fn set_vtime(ctx: &mut Ctx<'_>, [p, vtime, ..]: [u64; 5]) -> Return {
     let id = task(ctx, p)?;
+    if ctx.host.has_subs && !ctx.host.is_callers(id) {
+        return Ok(0);
+    }
     ctx.host.set_vtime(id, vtime);
     changed(ctx);
     Ok(1)

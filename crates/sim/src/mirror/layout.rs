@@ -193,6 +193,8 @@ pub(super) struct ArgLayout {
     pub init_fork: u64,
     pub init_cgroup: u64,
     pub exit_cancelled: u64,
+    /// Since 7.1.
+    pub sub: Option<SubArgs>,
     pub group_weight: u64,
     /// Period, quota, burst. Since 6.17.
     pub group_bandwidth: Option<[u64; 3]>,
@@ -216,6 +218,7 @@ impl ArgLayout {
             init_fork: at("scx_init_task_args", "fork")?,
             init_cgroup: at("scx_init_task_args", "cgroup")?,
             exit_cancelled: at("scx_exit_task_args", "cancelled")?,
+            sub: SubArgs::of(target),
             group_weight: at("scx_cgroup_init_args", "weight")?,
             group_bandwidth: bandwidth(target),
             info_kind: at("scx_exit_info", "kind")?,
@@ -223,6 +226,37 @@ impl ArgLayout {
             info_reason: at("scx_exit_info", "reason")?,
             info_msg: at("scx_exit_info", "msg")?,
             info_dump: at("scx_exit_info", "dump")?,
+        })
+    }
+}
+
+/// What `ops.sub_attach()` gets: sizes and offsets.
+#[derive(Clone, Copy)]
+pub(super) struct SubArgs {
+    pub args_size: u64,
+    /// Pointers of the arguments.
+    pub ops: u64,
+    pub path: u64,
+    pub ops_size: u64,
+    /// Fields of the table of the scheduler below.
+    pub cgroup: u64,
+    pub name: u64,
+    pub name_size: u64,
+}
+
+impl SubArgs {
+    fn of(target: &Target) -> Option<Self> {
+        let field = |structure, path| target.field(structure, path).ok();
+        let at = |structure, path| field(structure, path).map(|it| u64::from(it.offset));
+        let name = field("sched_ext_ops", "name")?;
+        Some(Self {
+            args_size: u64::from(target.size_of("scx_sub_attach_args").ok()?),
+            ops: at("scx_sub_attach_args", "ops")?,
+            path: at("scx_sub_attach_args", "cgroup_path")?,
+            ops_size: u64::from(target.size_of("sched_ext_ops").ok()?),
+            cgroup: at("sched_ext_ops", "sub_cgroup_id")?,
+            name: u64::from(name.offset),
+            name_size: u64::from(name.size),
         })
     }
 }

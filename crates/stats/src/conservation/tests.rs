@@ -80,6 +80,7 @@ fn summary() -> Summary {
         growing: Vec::new(),
         blocked: Vec::new(),
         watchdog: None,
+        subs: Vec::new(),
         notes: Vec::new(),
     }
 }

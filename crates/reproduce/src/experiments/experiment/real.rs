@@ -195,6 +195,7 @@ fn find(words: &str, catalog: &dyn Catalog) -> Result<PolicySpec, Cause> {
         set: Vec::new(),
         setup: Vec::new(),
         program: None,
+        subs: Vec::new(),
     })
 }
 

@@ -243,6 +243,7 @@ impl Play {
             set: Vec::new(),
             setup: Vec::new(),
             program: None,
+            subs: Vec::new(),
         };
         RunSpec {
             policy: policy.unwrap_or_else(as_it_is),

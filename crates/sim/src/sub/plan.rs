@@ -1,0 +1,132 @@
+//! Which schedulers will be attached below the root, and when.
+
+use model::{Advised, CpuId, SimTime};
+use workload::RunSpec;
+
+use crate::Error;
+use crate::machine::Machine;
+use crate::ops::Ops;
+use crate::pending::Pending;
+use crate::prepare::ReadySub;
+use crate::schedulers::SchedId;
+use crate::setup::SetupPlan;
+
+/// A scheduler that will be attached below another one.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedSub {
+    /// How tables call it.
+    pub name: String,
+    /// Number of its cgroup.
+    pub cgroup: u32,
+    /// The cgroup as it was asked for.
+    asked: String,
+    pub ops: Ops,
+    /// What its loader does.
+    pub setup: SetupPlan,
+    /// The first map of its object.
+    pub first_map: u32,
+    /// Which scheduler it has become.
+    pub sched: Option<SchedId>,
+}
+
+/// Why a scheduler could not be attached.
+#[derive(Clone, Debug)]
+pub(crate) struct SubFailure {
+    policy: String,
+    cgroup: String,
+    why: String,
+    advice: &'static str,
+}
+
+impl PlannedSub {
+    pub fn failure(&self, why: String, advice: &'static str) -> SubFailure {
+        SubFailure {
+            policy: self.name.clone(),
+            cgroup: self.asked.clone(),
+            why,
+            advice,
+        }
+    }
+}
+
+impl From<SubFailure> for Error {
+    fn from(failure: SubFailure) -> Self {
+        let SubFailure {
+            policy,
+            cgroup,
+            why,
+            advice,
+        } = failure;
+        Self::Sub {
+            policy,
+            cgroup,
+            problem: Advised::new(why, advice),
+        }
+    }
+}
+
+/// The numbers of the cgroups at which schedulers are to be attached.
+///
+/// # Errors
+/// If the workload has none of that name.
+pub(crate) fn cgroups_of(spec: &RunSpec) -> Result<Vec<u32>, Error> {
+    let all = &spec.workload.cgroups;
+    let number = |asked: &str| {
+        let is_it = |it: &workload::Cgroup| it.name == asked || it.path == asked;
+        all.iter().position(is_it).map(|at| at as u32 + 1)
+    };
+    let known = |sub: &model::SubSpec| {
+        number(&sub.cgroup).ok_or_else(|| Error::Sub {
+            policy: sub.policy.name.clone(),
+            cgroup: sub.cgroup.clone(),
+            problem: no_cgroup(all, &sub.cgroup),
+        })
+    };
+    spec.policy.subs.iter().map(known).collect()
+}
+
+fn no_cgroup(all: &[workload::Cgroup], asked: &str) -> Advised {
+    /// So many are named.
+    const MOST: usize = 10;
+    let names: Vec<_> = all.iter().take(MOST).map(|it| it.path.as_str()).collect();
+    let advice = if names.is_empty() {
+        format!("declare it in the workload, `[cgroup.{asked}]`, and put tasks into it")
+    } else {
+        let more = if all.len() > MOST { ", ..." } else { "" };
+        format!("the workload has {}{more}", names.join(", "))
+    };
+    Advised::new("the workload has no such cgroup", advice)
+}
+
+impl Machine {
+    /// Puts into the queue when schedulers are attached below the root and taken off.
+    pub(crate) fn plan_subs(&mut self, spec: &RunSpec, ready: &[ReadySub]) -> Result<(), Error> {
+        let cgroups = cgroups_of(spec)?;
+        let all = spec.policy.subs.iter().zip(ready).zip(cgroups);
+        for (index, ((sub, ready), cgroup)) in all.enumerate() {
+            let mut setup = ready.plan();
+            self.setup.take_changes(&mut setup);
+            self.subs.planned.push(PlannedSub {
+                name: sub.policy.name.clone(),
+                cgroup,
+                asked: sub.cgroup.clone(),
+                ops: ready.ops.clone(),
+                setup,
+                first_map: ready.first_map,
+                sched: None,
+            });
+            let begin = spec.attach_after.max(sub.attach_at);
+            self.plan_sub(index, SimTime::ZERO + begin, true);
+            if let Some(end) = sub.detach_at {
+                self.plan_sub(index, SimTime::ZERO + end.max(begin), false);
+            }
+        }
+        Ok(())
+    }
+
+    /// The planned scheduler of this index comes or goes at `when`.
+    pub(crate) fn plan_sub(&mut self, index: usize, when: SimTime, comes: bool) {
+        self.queue
+            .push(when, CpuId(0), Pending::Sub { index, comes });
+    }
+}

@@ -1,0 +1,464 @@
+//! Schedulers one below the other: who is told what, in the order in which a kernel 7.3.4 told it
+//! (the recordings of a root and one scheduler below it), and what rights on CPUs do.
+
+use model::{ExitKind, Kernel, Nanos, SubSpec, Summary};
+use runslice_tests::run::Run;
+use runslice_tests::two_machines::Taker;
+use workload::RunSpec;
+
+const fn ms(count: u64) -> Nanos {
+    Nanos::from_millis(count)
+}
+
+/// Knobs of a policy.
+type Knobs<'a> = &'a [(&'a str, &'a str)];
+
+/// `sub` as the root of 2 CPUs with a tick of 4 ms, for 400 ms.
+fn spec(set: Knobs<'_>, load: &str) -> RunSpec {
+    let mut spec = Run {
+        cpus: 2,
+        hz: 250,
+        until: ms(400),
+        set,
+        ..Run::new("sub", load)
+    }
+    .spec();
+    spec.machine.kernel = Kernel::V7_3;
+    spec
+}
+
+/// `sub` below it at a cgroup, with 1 as its tag, from the 50th millisecond on.
+fn below(cgroup: &str, set: Knobs<'_>) -> SubSpec {
+    let set = [&[("tag", "1")], set].concat();
+    SubSpec {
+        cgroup: cgroup.to_owned(),
+        policy: Run {
+            set: &set,
+            ..Run::new("sub", SPINNER)
+        }
+        .spec()
+        .policy,
+        attach_at: ms(50),
+        detach_at: None,
+    }
+}
+
+fn run(spec: &RunSpec) -> (Taker, Summary) {
+    let mut taker = Taker::default();
+    let summary = sim::run(spec, &mut taker).unwrap_or_else(|error| panic!("{error}"));
+    (taker, summary)
+}
+
+/// Whether `wanted` stand in the printed lines one behind the other. Lines of several schedulers
+/// may stand between them only if they begin with none of the two tags of `wanted`.
+#[track_caller]
+fn assert_told(summary: &Summary, wanted: &[&str]) {
+    let lines: Vec<_> = summary.printed.lines().collect();
+    let is_there = lines.windows(wanted.len()).any(|part| {
+        part.iter()
+            .zip(wanted)
+            .all(|(line, end)| line.ends_with(end))
+    });
+    assert!(is_there, "{wanted:#?}\nis not in\n{}", summary.printed);
+}
+
+/// A spinner on CPU 1 in cgroup `a`.
+const SPINNER: &str = "[cgroup.a]\n[cgroup.b]\n\
+    [task.tvp]\ncgroup = \"/a\"\ncpus = \"1\"\ndo = \"run(inf)\"\n";
+
+#[test]
+fn one_that_attaches_takes_over_a_running_task() {
+    let mut spec = spec(&[], SPINNER);
+    spec.policy.subs.push(below("a", &[]));
+    let (_, summary) = run(&spec);
+    assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+    assert_told(
+        &summary,
+        &[
+            "S1 init 0",
+            "S0 sub_attach 2",
+            "S0 grant 0",
+            "S1 cpuctl_init 64",
+            "S0 cpuctl_exit 0",
+            "S1 init_task 0",
+            "S0 stopping 0",
+            "S0 quiescent 20000000e",
+            "S0 disable 0",
+            "S0 exit_task 0",
+            "S1 enable 0",
+            "S1 set_cmask 2",
+            "S1 set_weight 64",
+            "S1 runnable 100000000000000e",
+            "S1 running 0",
+            "S1 sub_caps_updated 30f",
+        ],
+    );
+    for told in [
+        "S1 sub_ecaps_updated f",
+        "S1 sub_ecaps_updated 1000f",
+        "S1 update_idle 1",
+    ] {
+        assert_told(&summary, &[told]);
+    }
+    let [sub] = &summary.subs[..] else {
+        panic!("{:?}", summary.subs);
+    };
+    assert_eq!((sub.level, sub.tasks), (1, 1));
+    assert_eq!(sub.exit.kind, ExitKind::Parent);
+    assert!(sub.ran >= ms(345), "{}", sub.ran);
+}
+
+#[test]
+fn a_move_to_another_scheduler_is_told_to_both_and_by_no_move() {
+    let mover = "[task.main]\ncpus = \"0\"\ndo = \"sleep(150ms), cgroup_move(tvp, b), \
+        sleep(50ms), cgroup_move(tvp, a), suspend\"\n";
+    let mut spec = spec(&[], &format!("{SPINNER}{mover}"));
+    spec.policy.subs.push(below("a", &[]));
+    let (_, summary) = run(&spec);
+    let way = |old: &str, new: &str| {
+        [
+            format!("{new} init_task 0"),
+            format!("{old} stopping 0"),
+            format!("{old} quiescent 20000000e"),
+            format!("{old} runnable 100000000000000e"),
+        ]
+    };
+    for (old, new) in [("S1", "S0"), ("S0", "S1")] {
+        let wanted = way(old, new);
+        assert_told(&summary, &wanted.each_ref().map(String::as_str));
+        let wanted = [
+            format!("{old} stopping 0"),
+            format!("{old} quiescent 20000000e"),
+            format!("{old} disable 0"),
+            format!("{old} exit_task 0"),
+            format!("{new} enable 0"),
+            format!("{new} set_cmask 2"),
+            format!("{new} set_weight 64"),
+            format!("{new} runnable 100000000000000e"),
+            format!("{new} running 0"),
+        ];
+        assert_told(&summary, &wanted.each_ref().map(String::as_str));
+    }
+    assert!(!summary.printed.contains("_move"), "{}", summary.printed);
+    assert_eq!(summary.subs[0].tasks, 2);
+}
+
+#[test]
+fn a_child_belongs_to_the_scheduler_of_its_cgroup() {
+    let load = "[cgroup.a]\n[cgroup.aa]\npath = \"/a/aa\"\n\
+        [task.tvm]\ncgroup = \"/a/aa\"\ncpus = \"1\"\ndo = \"sleep(150ms), fork(tvc), suspend\"\n\
+        [task.tvc]\ncount = 0\ncpus = \"0-1\"\ndo = \"run(1ms)\"\n";
+    let mut spec = spec(&[], load);
+    spec.policy.subs.push(below("/a", &[]));
+    let (_, summary) = run(&spec);
+    assert_told(
+        &summary,
+        &[
+            "S1 init_task 1",
+            "S1 enable 1312d00",
+            "S1 set_cmask 3",
+            "S1 set_weight 64",
+            "S1 select_cid 4",
+            "S1 runnable 80008",
+            "S1 enqueue 80008",
+        ],
+    );
+    let later = summary.printed.split_once("S1 init 0").expect("it comes").1;
+    assert!(!later.contains("S0 enqueue"), "{later}");
+}
+
+#[test]
+fn one_that_is_taken_off_gives_its_tasks_back() {
+    let two = format!("{SPINNER}[task.tvq]\ncgroup = \"/a\"\ncpus = \"1\"\ndo = \"run(inf)\"\n");
+    let mut spec = spec(&[], &two);
+    let mut sub = below("a", &[]);
+    sub.detach_at = Some(ms(200));
+    spec.policy.subs.push(sub);
+    let (taker, summary) = run(&spec);
+    assert_told(
+        &summary,
+        &[
+            "S0 init_task 0",
+            "S1 stopping 0",
+            "S1 quiescent 20000000e",
+            "S1 disable 0",
+            "S1 exit_task 0",
+            "S0 enable 0",
+        ],
+    );
+    assert_told(
+        &summary,
+        &[
+            "S0 init_task 0",
+            "S1 quiescent 20000000e",
+            "S1 disable 0",
+            "S1 exit_task 0",
+            "S0 enable 0",
+            "S0 set_cmask 2",
+            "S0 set_weight 64",
+            "S0 runnable e",
+            "S0 enqueue e",
+        ],
+    );
+    assert_told(
+        &summary,
+        &["S1 cpuctl_exit 0", "S0 cpuctl_init 64", "S0 init_task 0"],
+    );
+    assert_told(&summary, &["S0 sub_detach 2", "S1 exit 40"]);
+    let exit = &summary.subs[0].exit;
+    assert_eq!(
+        (exit.kind, exit.time.as_nanos()),
+        (ExitKind::Unreg, 200_000_000)
+    );
+    // All go on under the root.
+    let late = taker
+        .events
+        .iter()
+        .filter(|it| it.time.as_nanos() > 210_000_000);
+    let switches = late.filter(|it| it.kind == model::EventKind::Switch);
+    assert!(switches.count() >= 8);
+}
+
+#[test]
+fn the_end_of_the_root_ends_those_below_it_first() {
+    let mut spec = spec(&[], SPINNER);
+    spec.policy.subs.push(below("a", &[]));
+    let (_, summary) = run(&spec);
+    assert_told(&summary, &["S0 sub_detach 2", "S1 exit 44"]);
+    let printed = summary.printed.as_str();
+    assert!(printed.trim_end().ends_with("S0 exit 40"), "{printed}");
+}
+
+#[test]
+fn an_error_ends_one_and_not_the_other() {
+    // It has rights to tasks that run at once only, and inserts plainly.
+    let mut spec = spec(&[("caps", "9")], &format!("{SPINNER}{DISTURBER}"));
+    spec.policy.subs.push(below("a", &[("to_local", "1")]));
+    let (_, summary) = run(&spec);
+    assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+    let sub = &summary.subs[0];
+    assert_eq!(sub.exit.kind, ExitKind::ErrorReenq, "{:?}", sub.exit);
+    let message = &sub.exit.message;
+    assert!(
+        message.ends_with("] reenqueued 257 times without running"),
+        "{message}"
+    );
+    assert_told(&summary, &["S1 enqueue 0", "S1 enqueue 10000000000"]);
+    let again = "S1 enqueue 10000000000";
+    assert_eq!(summary.printed.matches(again).count(), 256);
+    assert_told(&summary, &["S0 sub_detach 2", "S1 exit 403"]);
+    let repeats = sub.counters.iter().find(|it| it.0 == "SCX_EV_REENQ_REPEAT");
+    assert_eq!(repeats.map(|it| it.1), Some(256));
+}
+
+#[test]
+fn rights_that_are_revoked_take_effect_at_the_next_dispatch() {
+    let two = format!("{SPINNER}[task.tvq]\ncgroup = \"/a\"\ncpus = \"1\"\ndo = \"run(inf)\"\n");
+    let set = [("caps", "3"), ("revokes@150ms", "2"), ("grants@250ms", "2")];
+    let mut spec = spec(
+        &set,
+        &format!("{two}[task.idle]\ncpus = \"0\"\ndo = \"run(inf)\"\n"),
+    );
+    spec.policy.subs.push(below("a", &[]));
+    let (taker, summary) = run(&spec);
+    assert_told(&summary, &["S1 sub_caps_updated 203", "S0 revoked 0"]);
+    assert_told(
+        &summary,
+        &[
+            "S1 sub_ecaps_updated 10300",
+            "S1 stopping 1",
+            "S1 enqueue 0",
+        ],
+    );
+    assert_told(&summary, &["S1 sub_caps_updated 203", "S0 granted 0"]);
+    assert_told(&summary, &["S1 sub_ecaps_updated 10003"]);
+    let on_it = taker.events.iter().filter(|it| {
+        it.kind == model::EventKind::Switch && it.cpu.0 == 1 && it.task != model::TaskId::NONE
+    });
+    let between = on_it.filter(|it| (200..250).contains(&(it.time.as_nanos() / 1_000_000)));
+    assert_eq!(between.count(), 0);
+    assert!(summary.subs[0].ran > ms(200), "{}", summary.subs[0].ran);
+}
+
+#[test]
+fn nobody_runs_where_the_one_above_does_not_hand_down() {
+    let mut spec = spec(&[("hands_down", "0")], &format!("{SPINNER}{DISTURBER}"));
+    spec.policy.subs.push(below("a", &[]));
+    let (_, summary) = run(&spec);
+    assert_eq!(summary.exit.kind, ExitKind::Unreg);
+    // It is kept for as long as nothing else wants the CPU.
+    assert!(
+        summary.printed.contains("S1 enqueue"),
+        "{}",
+        summary.printed
+    );
+    assert!(summary.subs[0].ran < ms(100), "{}", summary.subs[0].ran);
+}
+
+#[test]
+fn the_one_above_may_kill_one_below() {
+    let mut spec = spec(&[("kills@150ms", "1")], SPINNER);
+    spec.policy.subs.push(below("a", &[]));
+    let (_, summary) = run(&spec);
+    assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+    let exit = &summary.subs[0].exit;
+    assert_eq!(
+        (exit.kind, &*exit.message),
+        (ExitKind::ParentKill, "asked for")
+    );
+    assert_told(&summary, &["S0 sub_detach 2", "S1 exit 45"]);
+}
+
+#[test]
+fn one_that_is_not_accepted_never_gets_a_task() {
+    for (above, own, message) in [
+        (("accepts", "-12"), ("tag", "1"), "parent rejected (-12)"),
+        (
+            ("accepts", "0"),
+            ("init_answer", "-12"),
+            "ops.init_task() failed (-12) for tvp",
+        ),
+    ] {
+        let mut spec = spec(&[above], SPINNER);
+        spec.policy.subs.push(below("a", &[own]));
+        let (_, summary) = run(&spec);
+        let exit = &summary.subs[0].exit;
+        assert!(exit.message.starts_with(message), "{exit:?}");
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+        assert!(
+            !summary.printed.contains("S1 enable"),
+            "{}",
+            summary.printed
+        );
+        assert_eq!(summary.subs[0].ran, Nanos::ZERO);
+    }
+}
+
+/// Four cgroups, one in the other.
+const NESTED: &str = "[cgroup.a]\n[cgroup.b]\npath = \"/a/b\"\n[cgroup.c]\npath = \"/a/b/c\"\n\
+    [cgroup.d]\npath = \"/a/b/c/d\"\n\
+    [task.tvp]\ncgroup = \"/a/b/c/d\"\ncpus = \"1\"\ndo = \"run(inf)\"\n";
+
+#[test]
+fn three_may_stand_below_the_root_and_not_a_fourth() {
+    let mut spec = spec(&[], NESTED);
+    for cgroup in ["a", "b", "c", "d"] {
+        spec.policy.subs.push(below(cgroup, &[]));
+    }
+    let (_, summary) = run(&spec);
+    let levels = summary.subs.iter().map(|sub| sub.level);
+    assert_eq!(levels.collect::<Vec<_>>(), [1, 2, 3, 4]);
+    let exit = &summary.subs[3].exit;
+    assert_eq!(
+        (exit.kind, &*exit.message),
+        (ExitKind::Error, "max nesting depth 4 violated")
+    );
+    let [a, b, c, _] = &summary.subs[..] else {
+        panic!("{:?}", summary.subs)
+    };
+    assert_eq!(
+        (a.exit.kind, c.exit.kind),
+        (ExitKind::Parent, ExitKind::Parent)
+    );
+    // Each hands the CPU down to the next.
+    assert!(c.ran > ms(300), "{}", c.ran);
+    // The task comes back when the one below ends.
+    assert_eq!((a.tasks, b.tasks, c.tasks), (2, 2, 1));
+}
+
+fn refusal(spec: &RunSpec) -> String {
+    let error = sim::run(spec, &mut Taker::default()).expect_err("a refusal");
+    let advice = model::Advice::advice(&error).unwrap_or_default();
+    format!("{error}: {advice}")
+}
+
+#[test]
+fn what_cannot_be_attached_is_refused_with_what_to_do() {
+    let with = |load: &str, subs: &[SubSpec]| {
+        let mut spec = spec(&[], load);
+        spec.policy.subs.extend(subs.iter().cloned());
+        spec
+    };
+    let a = || below("a", &[]);
+    let mut cpu_form = a();
+    cpu_form.policy = Run::new("fifo", SPINNER).spec().policy;
+    let mut cpu_root = with(SPINNER, &[a()]);
+    cpu_root.policy = PolicyOf("fifo").with(vec![a()]);
+    let mut old = cpu_root.clone();
+    old.machine.kernel = Kernel::V7_2;
+    for (spec, what) in [
+        (with(SPINNER, &[a(), a()]), "EBUSY"),
+        (
+            with(NESTED, &[below("a", &[]), below("c", &[]), below("b", &[])]),
+            "EBUSY",
+        ),
+        (
+            with(SPINNER, &[below("z", &[])]),
+            "no such cgroup: the workload has /a, /b",
+        ),
+        (
+            with("[task.t]\ndo = \"run(1ms)\"\n", &[a()]),
+            "declare it in the workload",
+        ),
+        (
+            with(SPINNER, &[cpu_form]),
+            "sub-sched requires cid-form struct_ops",
+        ),
+        (cpu_root, "EOPNOTSUPP"),
+        (
+            old,
+            "no scheduler is attached below another one on a simulated 7.2",
+        ),
+    ] {
+        let said = refusal(&spec);
+        assert!(said.contains(what), "{what}: {said}");
+    }
+}
+
+struct PolicyOf<'a>(&'a str);
+
+impl PolicyOf<'_> {
+    fn with(&self, subs: Vec<SubSpec>) -> model::PolicySpec {
+        model::PolicySpec {
+            subs,
+            ..Run::new(self.0, SPINNER).spec().policy
+        }
+    }
+}
+
+/// A task of the root's on the spinner's CPU, which takes that a little every 100 ms.
+const DISTURBER: &str =
+    "[task.other]\ncpus = \"1\"\ndo = \"loop(inf)[ sleep(100ms), run(1ms) ]\"\n";
+
+/// What the five pairs of policies of the October measurements give a spinner that is in the
+/// cgroup when the scheduler attaches, or comes into it later: with rights to tasks that run at
+/// once, and to choose speeds.
+#[test]
+fn who_lacks_a_right_starves_whatever_came_first() {
+    let moved = "[cgroup.a]\n[cgroup.b]\n[task.tvp]\ncpus = \"1\"\ndo = \"run(inf)\"\n\
+        [task.main]\ncpus = \"0\"\ndo = \"sleep(60ms), cgroup_move(tvp, a), suspend\"\n";
+    let immed = ("insert_flags", "8589934592");
+    let bare = ("sub_ops.enqueue", "0");
+    for (hands_down, own, runs) in [
+        ("1", immed, true),
+        ("0", immed, false),
+        ("1", bare, false),
+        ("0", bare, false),
+    ] {
+        for load in [SPINNER, moved] {
+            let set = [("caps", "9"), ("hands_down", hands_down)];
+            let mut spec = spec(&set, &format!("{load}{DISTURBER}"));
+            spec.policy.subs.push(below("a", &[own]));
+            let (_, summary) = run(&spec);
+            assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+            let sub = &summary.subs[0];
+            assert_eq!(sub.exit.kind, ExitKind::Parent, "{own:?} {:?}", sub.exit);
+            let is_fine = if runs {
+                sub.ran > ms(300)
+            } else {
+                sub.ran <= ms(100)
+            };
+            assert!(is_fine, "{hands_down} {own:?} {}: {}", load.len(), sub.ran);
+        }
+    }
+}
