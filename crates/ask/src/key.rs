@@ -103,8 +103,17 @@ fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
         .as_mut()
         .and_then(|it| it.recorded.as_mut());
     let recording = recorded.map(|it| std::mem::replace(&mut it.bytes, [].into()));
+    let subs = rest.policy.subs.iter_mut();
+    let objects: Vec<_> = subs
+        .map(|it| std::mem::replace(&mut it.policy.object, [].into()))
+        .collect();
     let mut bytes = format!("{rest:?} {scale:?}{more}\0").into_bytes();
     bytes.extend_from_slice(&spec.policy.object);
+    for object in objects {
+        // Where one ends and the next begins makes a difference, too.
+        bytes.extend_from_slice(&object.len().to_le_bytes());
+        bytes.extend_from_slice(&object);
+    }
     bytes.extend_from_slice(&recording.unwrap_or_default());
     bytes
 }
@@ -156,6 +165,24 @@ mod tests {
         with(|spec| spec.machine.cpus = 9);
         with(|spec| spec.machine.kernel = model::Kernel::V7_2);
         with(|spec| spec.policy.set = vec![("slice_ns".to_owned(), "5".to_owned())]);
+        let sub = |spec: &RunSpec, cgroup: &str| model::SubSpec {
+            cgroup: cgroup.to_owned(),
+            policy: spec.policy.clone(),
+            attach_at: Nanos::ZERO,
+            detach_at: None,
+        };
+        for cgroup in ["a", "b"] {
+            let mut run = planned();
+            run.policy.subs.push(sub(&run, cgroup));
+            keys.push(key(&run));
+            Arc::make_mut(&mut run.policy.subs[0].policy.object)[100] ^= 1;
+            keys.push(key(&run));
+        }
+        let mut with = |change: fn(&mut RunSpec)| {
+            let mut run = planned();
+            change(&mut run);
+            keys.push(key(&run));
+        };
         with(|spec| {
             let mut object = spec.policy.object.to_vec();
             object[100] ^= 1;

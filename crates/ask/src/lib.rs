@@ -51,6 +51,7 @@ pub mod shrink;
 pub mod simulate;
 pub mod spread;
 pub mod stated;
+pub mod sub;
 pub mod sweep;
 pub mod topology;
 pub mod trial;

@@ -5,7 +5,9 @@ mod hardware;
 
 use std::collections::BTreeSet;
 
-use model::{CAPACITY_ONE, Exit, ExitKind, GrowingQueue, MachineSpec, SimTime, Summary, plain};
+use model::{
+    CAPACITY_ONE, Exit, ExitKind, GrowingQueue, MachineSpec, SimTime, SubSummary, Summary, plain,
+};
 use stats::compare::machines;
 use stats::{GroupReport, Metrics, Report};
 use workload::{RunSpec, Workload};
@@ -255,10 +257,19 @@ impl Outcome {
         }
     }
 
-    /// Kind, message and time in the kernel's words, when the policy was ejected.
+    /// Kind, message and time in the kernel's words, when the policy was ejected, or else the first
+    /// scheduler below it that was.
     #[must_use]
     pub fn ejection(&self) -> Option<String> {
+        let of_sub = |sub: &SubSummary| {
+            let ended_with_it = sub.exit.kind == ExitKind::Parent;
+            let name = format!("{} at {}", sub.policy, sub.cgroup);
+            (!ended_with_it)
+                .then(|| ejection(&name, &sub.exit))
+                .flatten()
+        };
         ejection(&self.policy, &self.summary.exit)
+            .or_else(|| self.summary.subs.iter().find_map(of_sub))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use ask::policy::Preparation;
 use clap::Args;
-use model::PolicySpec;
+use model::{Advised, PolicySpec};
 
+use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::policy;
 
@@ -35,6 +36,15 @@ pub struct Prepare {
     /// Table of callbacks to attach. Needed only if the object has several.
     #[arg(long, value_name = "NAME")]
     ops: Option<String>,
+
+    /// Attach a scheduler below every policy: at this cgroup of the workload, whose tasks are its
+    /// own then. May be repeated, also below one that was given before. Kernel 7.3.
+    ///
+    /// POLICY is written as the root is. Both need the cid form, and the one above `sub_attach`.
+    /// With a time behind the cgroup, `app@2s=POLICY`, it is attached then; with a part of the run,
+    /// `app@2s..5s=POLICY`, it is taken off at the end of it.
+    #[arg(long, value_name = "CGROUP=POLICY")]
+    sub: Vec<String>,
 }
 
 impl Prepare {
@@ -50,11 +60,25 @@ impl Prepare {
 
     /// See [`Preparation::refuse_for_programs`].
     pub fn refuse_for_programs(&self) -> Result<(), UsageError> {
+        if !self.sub.is_empty() {
+            let message = Advised::new(
+                "--sub attaches a scheduler below a policy that is given as an object",
+                "leave out --scheduler",
+            );
+            return Err(UsageError::new(message));
+        }
         self.asked().refuse_for_programs()
     }
 
-    /// See [`Preparation::apply`].
-    pub fn apply(&self, policy: &mut PolicySpec) {
+    /// See [`Preparation::apply`]; schedulers below it are found, too.
+    ///
+    /// # Errors
+    /// If one of these is no cgroup and policy.
+    pub fn apply(&self, policy: &mut PolicySpec) -> anyhow::Result<()> {
         self.asked().apply(policy);
+        policy
+            .subs
+            .extend(ask::sub::find_all(&COMPUTER, &self.sub)?);
+        Ok(())
     }
 }

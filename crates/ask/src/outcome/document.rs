@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClassUse, CpuUse, Exit, FrequencyUse, HardwareUse, Summary};
+use model::{ClassUse, CpuUse, Exit, FrequencyUse, HardwareUse, SubSummary, Summary};
 use serde::{Serialize, Serializer};
 use stats::Report;
 use stats::compare::machines;
@@ -43,11 +43,40 @@ struct Rest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     hardware: Option<HardwareDocument<'a>>,
     policy_counters: BTreeMap<&'a str, u64>,
+    /// Left out where no scheduler was attached below the policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subs: Vec<SubDocument<'a>>,
     printed: &'a str,
     notes: Vec<String>,
     /// How many tasks starved to the end; left out if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     starved: Option<usize>,
+}
+
+/// A scheduler below the policy.
+#[derive(Serialize)]
+struct SubDocument<'a> {
+    cgroup: &'a str,
+    policy: &'a str,
+    level: u8,
+    tasks: u64,
+    run_ns: u64,
+    exit: EndDocument<'a>,
+    kernel_counters: BTreeMap<&'a str, u64>,
+}
+
+impl<'a> From<&'a SubSummary> for SubDocument<'a> {
+    fn from(sub: &'a SubSummary) -> Self {
+        Self {
+            cgroup: &sub.cgroup,
+            policy: &sub.policy,
+            level: sub.level,
+            tasks: sub.tasks,
+            run_ns: sub.ran.get(),
+            exit: EndDocument::from(&sub.exit),
+            kernel_counters: sub.counters.iter().copied().collect(),
+        }
+    }
 }
 
 /// Work done: time on a CPU of capacity 1024 that has its core to itself.
@@ -167,6 +196,7 @@ impl<'a> From<&'a Summary> for Rest<'a> {
             policy_counters: policy_counters
                 .map(|(name, n)| (name.as_str(), *n))
                 .collect(),
+            subs: summary.subs.iter().map(SubDocument::from).collect(),
             printed: &summary.printed,
             notes: summary.told(),
             starved: Some(summary.starved.len()).filter(|count| *count > 0),

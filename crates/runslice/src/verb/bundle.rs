@@ -148,7 +148,7 @@ impl BundleOf {
             let message = format!("{name} is a recording of a program already");
             return Err(UsageError::new(message).into());
         }
-        self.prepare.apply(&mut found.policy);
+        self.prepare.apply(&mut found.policy)?;
         Ok(found)
     }
 

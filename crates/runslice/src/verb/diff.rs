@@ -96,7 +96,7 @@ impl Diff {
         let mut all = Vec::new();
         for name in [&self.old, &self.new].into_iter().flatten() {
             let mut found = policy::open(&COMPUTER, name)?;
-            self.prepare.apply(&mut found.policy);
+            self.prepare.apply(&mut found.policy)?;
             all.push(found);
         }
         let programs = self.schedulers.policies()?;

@@ -156,7 +156,7 @@ impl Explain {
         if found.policy.program.is_some() {
             self.prepare.refuse_for_programs()?;
         }
-        self.prepare.apply(&mut found.policy);
+        self.prepare.apply(&mut found.policy)?;
         Ok(found)
     }
 

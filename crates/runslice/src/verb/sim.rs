@@ -197,7 +197,7 @@ impl Sim {
         let mut all = Vec::new();
         for argument in policy::list(&COMPUTER, &self.policy) {
             let mut found = policy::open(&COMPUTER, &argument)?;
-            self.run.prepare.apply(&mut found.policy);
+            self.run.prepare.apply(&mut found.policy)?;
             all.push(found);
         }
         let programs = self.schedulers.policies()?;

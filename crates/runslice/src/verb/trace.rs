@@ -141,7 +141,7 @@ impl Trace {
                 if found.policy.program.is_some() {
                     self.prepare.refuse_for_programs()?;
                 }
-                self.prepare.apply(&mut found.policy);
+                self.prepare.apply(&mut found.policy)?;
                 Ok(found)
             })
             .transpose()

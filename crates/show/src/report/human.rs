@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use ask::outcome::{Outcome, ROWS, Results};
 use ask::words::counted;
-use model::{HardwareUse, MachineSpec, Nanos, Profile};
+use model::{HardwareUse, MachineSpec, Nanos, Profile, SubSummary};
 use stats::{ColumnValue, CounterReport, DeadlineReport, GroupReport, Millionths, SpanReport};
 use stats::{Report, TaskReport};
 
@@ -521,6 +521,23 @@ fn hardware(results: &Results) -> Table {
     table
 }
 
+/// What became of a scheduler below `policy`.
+fn of_sub(policy: &str, sub: &SubSummary) -> String {
+    let tasks = counted(sub.tasks, "task");
+    let counts = sub.counters.iter().filter(|(_, count)| *count > 0);
+    let counts =
+        counts.map(|(name, count)| format!(", {} {count}", name.trim_start_matches("SCX_EV_")));
+    format!(
+        "{policy}: {} at {} had {tasks} and {} of CPU time until {} s ({}){}",
+        sub.policy,
+        sub.cgroup,
+        sub.ran,
+        sub.exit.time,
+        sub.exit.kind.reason(),
+        counts.collect::<String>(),
+    )
+}
+
 /// The same as lines; with `is_verbose` all of them.
 #[must_use]
 pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
@@ -558,6 +575,7 @@ pub fn remarked(results: &Results, is_verbose: bool) -> Vec<String> {
         }
         let hardware = summary.hardware.as_ref();
         lines.extend(hardware.and_then(|it| of_hardware(policy, it, report)));
+        lines.extend(summary.subs.iter().map(|it| of_sub(policy, it)));
         let grown = report.spans.iter().filter(|it| it.grows);
         lines.extend(grown.map(|it| {
             format!(

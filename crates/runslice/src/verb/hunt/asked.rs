@@ -27,9 +27,10 @@ impl Hunt {
             .map(|it| policy::open(&COMPUTER, it))
             .transpose()?;
         let against = against.map(|mut old| {
-            self.prepare.apply(&mut old.policy);
-            old.policy
+            self.prepare.apply(&mut old.policy)?;
+            anyhow::Ok(old.policy)
         });
+        let against = against.transpose()?;
         let is_recorded = |policy: &PolicySpec| {
             let program = policy.program.as_ref();
             program.is_some_and(|program| program.recorded.is_some())
@@ -80,7 +81,7 @@ impl Hunt {
         if found.policy.program.is_some() {
             self.prepare.refuse_for_programs()?;
         }
-        self.prepare.apply(&mut found.policy);
+        self.prepare.apply(&mut found.policy)?;
         unset::say_of(
             &COMPUTER,
             &found.policy,
