@@ -3,10 +3,12 @@
 //! A line that says what it is, a line of JSON, and behind it the object, byte for byte. A bundle
 //! of version 2 has the recording of a scheduler's own program in the place of the object, packed
 //! by gzip. One of version 3, a capsule, has an object and the run that it is to make: workload,
-//! machine, seed and length.
+//! machine, seed and length. Objects of schedulers below the policy stand behind its own.
 //!
 //! No archive, because an object must stay byte for byte, and an archive's library has more to go
 //! wrong.
+
+mod subs;
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::note::Topic;
 use crate::services::Services;
 use crate::workload_arg::Written;
+use subs::SubHeader;
 
 /// What a bundle of an object begins with. The number is the format's version.
 const MAGIC: &[u8] = b"runslice bundle 1\n";
@@ -84,6 +87,8 @@ struct Header {
     machine: MachineSpec,
     /// Bytes of the object.
     object_bytes: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    subs: Vec<SubHeader>,
 }
 
 /// The line of JSON of a capsule.
@@ -100,6 +105,8 @@ struct HeaderOfCapsule {
     runslice: String,
     /// Bytes of the object.
     object_bytes: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    subs: Vec<SubHeader>,
 }
 
 /// The line of JSON of a recording.
@@ -124,6 +131,16 @@ struct Run {
     args: String,
     /// Before the policy is attached, or as soon as it is.
     attached: bool,
+}
+
+impl From<&SetUp> for Run {
+    fn from(run: &SetUp) -> Self {
+        Self {
+            program: run.program.clone(),
+            args: run.args.clone(),
+            attached: run.when == SetUpTime::Attached,
+        }
+    }
 }
 
 impl From<Run> for SetUp {
@@ -167,12 +184,7 @@ impl Bundle {
         if let Some((program, recorded)) = recorded(policy) {
             return self.write_recording(program, recorded);
         }
-        let runs = policy.setup.iter().map(|run| Run {
-            program: run.program.clone(),
-            args: run.args.clone(),
-            attached: run.when == SetUpTime::Attached,
-        });
-        let setup: Vec<_> = runs.collect();
+        let setup: Vec<_> = policy.setup.iter().map(Run::from).collect();
         if let Some(run) = &self.bound {
             return self.write_capsule(setup, run);
         }
@@ -183,9 +195,10 @@ impl Bundle {
             setup,
             machine: self.machine.clone(),
             object_bytes: policy.object.len(),
+            subs: subs::headers(policy),
         };
         let json = serde_json::to_string(&header).expect("names and numbers become JSON");
-        [MAGIC, json.as_bytes(), b"\n", &policy.object].concat()
+        [MAGIC, json.as_bytes(), b"\n", &subs::objects(policy)].concat()
     }
 
     fn write_capsule(&self, setup: Vec<Run>, run: &Bound) -> Vec<u8> {
@@ -199,9 +212,10 @@ impl Bundle {
             run: run.clone(),
             runslice: env!("CARGO_PKG_VERSION").to_owned(),
             object_bytes: policy.object.len(),
+            subs: subs::headers(policy),
         };
         let json = serde_json::to_string(&header).expect("names and numbers become JSON");
-        [MAGIC_3, json.as_bytes(), b"\n", &policy.object].concat()
+        [MAGIC_3, json.as_bytes(), b"\n", &subs::objects(policy)].concat()
     }
 
     fn write_recording(&self, program: &Program, recorded: &Recorded) -> Vec<u8> {
@@ -255,8 +269,8 @@ impl Bundle {
         Self::of(header, object, None)
     }
 
-    fn of(header: Header, object: &[u8], bound: Option<Bound>) -> anyhow::Result<Self> {
-        check_length(object, header.object_bytes)?;
+    fn of(header: Header, objects: &[u8], bound: Option<Bound>) -> anyhow::Result<Self> {
+        let (object, subs) = subs::read(header.subs, header.object_bytes, objects)?;
         let setup = header.setup.into_iter().map(SetUp::from);
         Ok(Self {
             policy: PolicySpec {
@@ -266,7 +280,7 @@ impl Bundle {
                 set: header.set,
                 setup: setup.collect(),
                 program: None,
-                subs: Vec::new(),
+                subs,
             },
             machine: header.machine,
             bound,
@@ -283,6 +297,7 @@ impl Bundle {
             setup: header.setup,
             machine: header.machine,
             object_bytes: header.object_bytes,
+            subs: header.subs,
         };
         let bundle = Self::of(plain, object, Some(header.run))?;
         ensure!(
