@@ -10,7 +10,7 @@ use crate::flags::{self, deq, enq};
 use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner, Ops};
 use crate::schedulers::SchedId;
-use crate::sub::Sub;
+use crate::subs::Sub;
 use crate::task::{Class, OpsState, RunState, class_of};
 
 const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;

@@ -43,7 +43,7 @@ use crate::queue::EventQueue;
 use crate::schedulers::PerSched;
 use crate::setup::SetupPlan;
 use crate::speeds::Speeds;
-use crate::sub::Subs;
+use crate::subs::Subs;
 use crate::task::{Class, Phase, RunState, Task};
 use crate::timers::ArmedTimers;
 use crate::turn::Turn;

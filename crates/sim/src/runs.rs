@@ -402,7 +402,7 @@ fn run_machine(
     if let Some(error) = machine.take_work_error() {
         return Err(error.into());
     }
-    if let Some(failure) = machine.subs.failure.take() {
+    if let Some(failure) = machine.setup.sub_failure.take() {
         return Err(failure.into());
     }
     if let Some(failure) = machine.setup.take_failure() {

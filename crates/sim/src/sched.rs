@@ -9,48 +9,12 @@ use model::{CpuId, EventKind, Op, TaskId, What};
 
 use crate::counters::Counter;
 use crate::cpu::{Curr, Occupant, Todo};
+use crate::fetched::{Fetched, Prev};
 use crate::flags::{self, enq, preempt};
 use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
 use crate::task::{Class, Reenqueued, RunState};
-
-/// What the policy's class has to run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fetched {
-    /// Nothing.
-    Nothing,
-    /// The first task of the local queue.
-    Local(TaskId),
-    /// The previous task, which stays (`SCX_RQ_BAL_KEEP`).
-    Kept(TaskId),
-}
-
-/// A task of the policy's class that has had the CPU.
-#[derive(Clone, Copy)]
-pub(crate) struct Prev {
-    /// [`TaskId::NONE`]: it was none of the policy's.
-    pub id: TaskId,
-    /// Of its mirror.
-    pub address: u64,
-    /// Whether it could go on.
-    pub queued: bool,
-}
-
-impl Prev {
-    /// It was none of the policy's.
-    pub const NONE: Self = Self {
-        id: TaskId::NONE,
-        address: 0,
-        queued: false,
-    };
-
-    /// As callbacks are about it.
-    #[inline(always)]
-    pub fn subject(self) -> Option<TaskId> {
-        (self.id != TaskId::NONE).then_some(self.id)
-    }
-}
 
 impl Machine {
     /// Chooses what `cpu` runs. `asleep` gives the dequeue flags if the current task leaves.

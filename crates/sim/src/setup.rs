@@ -10,6 +10,7 @@ use model::{CpuId, Nanos, SetUp, SetUpTime, SimTime, span};
 
 use crate::entries::Entries;
 use crate::machine::{Machine, Vm};
+use crate::ops::Ops;
 use crate::pending::Pending;
 use crate::schedulers::SchedId;
 use crate::{Error, PolicyError};
@@ -113,6 +114,10 @@ pub(crate) struct SetupPlan {
     runs: Vec<SetupRun>,
     changes: Vec<VariableChange>,
     failure: Option<Failure>,
+    /// Schedulers that will be attached below it.
+    pub(crate) subs: Vec<PlannedSub>,
+    /// Why one of them could not be attached, so that its loader gives up.
+    pub(crate) sub_failure: Option<SubFailure>,
 }
 
 impl SetupPlan {
@@ -127,6 +132,8 @@ impl SetupPlan {
             runs,
             changes,
             failure: None,
+            subs: Vec::new(),
+            sub_failure: None,
         }
     }
 
@@ -138,6 +145,44 @@ impl SetupPlan {
     /// What failed, if anything did.
     pub(crate) fn take_failure(&mut self) -> Option<Failure> {
         self.failure.take()
+    }
+}
+
+/// A scheduler that will be attached below another one.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedSub {
+    /// How tables call it.
+    pub name: String,
+    /// Number of its cgroup.
+    pub cgroup: u32,
+    /// The cgroup as it was asked for.
+    pub asked: String,
+    pub ops: Ops,
+    /// What its loader does.
+    pub setup: SetupPlan,
+    /// The first map of its object.
+    pub first_map: u32,
+    /// Which scheduler it has become.
+    pub sched: Option<SchedId>,
+}
+
+/// Why a scheduler could not be attached.
+#[derive(Clone, Debug)]
+pub(crate) struct SubFailure {
+    pub policy: String,
+    pub cgroup: String,
+    pub why: String,
+    pub advice: &'static str,
+}
+
+impl PlannedSub {
+    pub fn failure(&self, why: String, advice: &'static str) -> SubFailure {
+        SubFailure {
+            policy: self.name.clone(),
+            cgroup: self.asked.clone(),
+            why,
+            advice,
+        }
     }
 }
 
@@ -162,15 +207,15 @@ impl Machine {
         (index, who): (usize, SchedId),
         when: SetUpTime,
     ) -> bool {
-        let mut plan = std::mem::take(&mut self.subs.planned[index].setup);
+        let mut plan = std::mem::take(&mut self.setup.subs[index].setup);
         let failure = self.try_to_set_up(vm, (&mut plan, who), when).err();
-        let planned = &mut self.subs.planned[index];
+        let planned = &mut self.setup.subs[index];
         planned.setup = plan;
         let Some(Failure { what, why }) = failure else {
             return true;
         };
         let why = format!("{what} failed: {why}");
-        self.subs.failure = Some(planned.failure(why, "its loader gives up, too"));
+        self.setup.sub_failure = Some(planned.failure(why, "its loader gives up, too"));
         self.halt_if(true);
         false
     }

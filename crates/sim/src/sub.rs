@@ -15,12 +15,8 @@ mod plan;
 
 use model::{CpuId, ExitKind, Nanos, Op, SetUpTime};
 
-pub(crate) use caps::{ALL_CAPS, CapSet, Caps, PERF};
-pub(crate) use plan::{PlannedSub, SubFailure};
-
 use crate::attach::Scheduler;
 use crate::cgroup::id_of;
-use crate::cids::ArenaMasks;
 use crate::counters::Counter;
 use crate::dsq::DsqIndex;
 use crate::flags::{self, errno};
@@ -28,59 +24,11 @@ use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
 use crate::ops::{Call, CallOwner};
 use crate::schedulers::SchedId;
+use crate::setup::PlannedSub;
+use crate::subs::{Caps, Sub};
 
 /// Schedulers one above the other, the root included (`SCX_SUB_MAX_DEPTH`).
 const MOST_LEVELS: u8 = 4;
-
-/// What is kept of a scheduler below another one.
-#[derive(Clone, Debug)]
-pub(crate) struct Sub {
-    /// Its place in [`Subs::planned`].
-    plan: usize,
-    /// Number of the cgroup whose tasks it schedules.
-    pub cgroup: u32,
-    pub parent: SchedId,
-    /// How many are above it.
-    pub level: u8,
-    /// The kernel's masks in its arena.
-    pub masks: Option<ArenaMasks>,
-    pub caps: Caps,
-    /// Its global queue of each node.
-    globals: Vec<DsqIndex>,
-    /// CPUs of which it is told that they idle, at their next look, although nothing has changed.
-    owed_idle: Mask,
-    /// Its `ops.dispatch()` executes.
-    dispatches: bool,
-    /// Its parent has accepted it.
-    accepted: bool,
-    /// Tasks that came to it.
-    tasks: u64,
-    /// CPU time of tasks that have left it, nanoseconds.
-    ran: u64,
-    /// Addresses of the argument of `ops.sub_attach()` and `ops.sub_detach()`.
-    args: u64,
-}
-
-/// Schedulers below the root, and what they share.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Subs {
-    pub planned: Vec<PlannedSub>,
-    /// Why one could not be attached, so that its loader gives up.
-    pub failure: Option<SubFailure>,
-    /// Those that are attached, each before those below it.
-    order: Vec<SchedId>,
-    /// For each CPU, where tasks wait that were not admitted to its local queue.
-    rejects: Vec<DsqIndex>,
-    /// CPUs on which rights have changed without having taken effect.
-    stale: Option<Mask>,
-}
-
-impl Subs {
-    /// Whether `dsq` holds tasks that were not admitted to a local queue.
-    pub fn is_reject(&self, dsq: DsqIndex) -> bool {
-        self.rejects.contains(&dsq)
-    }
-}
 
 impl Machine {
     /// What is kept of the scheduler `who`; the root has none of it.
@@ -120,7 +68,7 @@ impl Machine {
         }
         let map = vm.map_of_timer(address);
         let is_its = |it: &&PlannedSub| map.is_some_and(|map| map >= it.first_map);
-        let found = self.subs.planned.iter().rev().find(is_its);
+        let found = self.setup.subs.iter().rev().find(is_its);
         found.and_then(|it| it.sched).unwrap_or(SchedId::ROOT)
     }
 
@@ -131,7 +79,7 @@ impl Machine {
         if comes {
             return self.attach_sub(vm, index);
         }
-        let who = self.subs.planned[index].sched;
+        let who = self.setup.subs[index].sched;
         if let Some(who) = who.filter(|&id| self.scheds[id].attachment.is_enabling()) {
             self.eject(who, ExitKind::Unreg, 0, "");
             self.moment.begin(vm);
@@ -164,7 +112,7 @@ impl Machine {
     ///
     /// Source: `scx_sub_enable_workfn()`.
     fn parent_for(&self, index: usize) -> Result<SchedId, String> {
-        let cgroup = self.subs.planned[index].cgroup;
+        let cgroup = self.setup.subs[index].cgroup;
         let parent = self.cgroups.owner(cgroup);
         let is_taken = |id: &SchedId| {
             let at = self.sub(*id).map(|sub| sub.cgroup);
@@ -189,8 +137,8 @@ impl Machine {
     fn refuse_sub(&mut self, index: usize, why: String) {
         let advice = "attach schedulers at cgroups one below the other, parents first, each below \
                       one with sub_attach";
-        let failure = self.subs.planned[index].failure(why, advice);
-        self.subs.failure = Some(failure);
+        let failure = self.setup.subs[index].failure(why, advice);
+        self.setup.sub_failure = Some(failure);
         self.halt_if(true);
     }
 
@@ -205,7 +153,7 @@ impl Machine {
         let nodes = 0..self.idle.topology().nodes();
         let globals = nodes.map(|_| self.add_built_in(flags::dsq::GLOBAL));
         let globals = globals.collect();
-        let planned = &self.subs.planned[index];
+        let planned = &self.setup.subs[index];
         let (cgroup, ops) = (planned.cgroup, planned.ops.clone());
         let path = &self.workload.cgroups[cgroup as usize - 1].path;
         let args = self
@@ -231,7 +179,7 @@ impl Machine {
         let mut scheduler = Scheduler::new(ops);
         scheduler.sub = Some(Box::new(sub));
         let who = self.scheds.add(scheduler);
-        self.subs.planned[index].sched = Some(who);
+        self.setup.subs[index].sched = Some(who);
         who
     }
 
@@ -352,7 +300,7 @@ impl Machine {
 
     fn sub_at_end(&self, who: SchedId) -> Option<model::SubSummary> {
         let (sched, sub) = (&self.scheds[who], self.sub(who)?);
-        let planned = &self.subs.planned[sub.plan];
+        let planned = &self.setup.subs[sub.plan];
         Some(model::SubSummary {
             cgroup: self.workload.cgroups[sub.cgroup as usize - 1].path.clone(),
             policy: planned.name.clone(),

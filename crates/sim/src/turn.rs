@@ -14,7 +14,7 @@ use model::{CpuId, TaskId};
 use crate::buffer::Buffer;
 use crate::cause::Decisions;
 use crate::context::Contexts;
-use crate::sched::Prev;
+use crate::fetched::Prev;
 
 /// Whose custody has ended without the policy having been told. Only [`crate::custody`] changes it.
 #[derive(Clone, Debug, Default)]

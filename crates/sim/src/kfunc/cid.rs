@@ -11,7 +11,7 @@ use crate::cid::{NO_TOPO, TOPO_WORDS};
 use crate::counters::Counter;
 use crate::flags::{errno, ops};
 use crate::machine::Machine;
-use crate::sub::PERF;
+use crate::subs::PERF;
 use crate::task::RunState;
 
 pub(super) const TABLE: &[Line] = &lines![

@@ -9,7 +9,7 @@ use super::exit::text;
 use super::{Ctx, Line, Return, note_place, s32};
 use crate::flags::{errno, kf};
 use crate::schedulers::SchedId;
-use crate::sub::{ALL_CAPS, CapSet};
+use crate::subs::{ALL_CAPS, CapSet};
 
 pub(super) const TABLE: &[Line] = &lines![
     ("scx_bpf_sub_dispatch", "bool(u64)", dispatch),

@@ -15,21 +15,8 @@ use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
 use crate::ops::{Call, CallOwner};
 use crate::schedulers::SchedId;
+use crate::subs::{ALL_CAPS, CapSet, Caps, ENQ, ENQ_IMMED, PREEMPT};
 use crate::task::{Class, OpsState, Reenqueued};
-
-/// A set of rights.
-pub(crate) type CapSet = u8;
-
-/// Inserting tasks that run at once or come back. Who lacks it is not asked for work.
-pub(crate) const ENQ_IMMED: CapSet = 1;
-/// Inserting any task.
-pub(crate) const ENQ: CapSet = 2;
-/// Preempting tasks of other schedulers.
-pub(crate) const PREEMPT: CapSet = 4;
-/// Choosing the speed of the CPU.
-pub(crate) const PERF: CapSet = 8;
-/// `__SCX_CAP_ALL`.
-pub(crate) const ALL_CAPS: CapSet = 0xf;
 
 /// The rights that go with those of `caps`.
 const fn with_implied(caps: CapSet) -> CapSet {
@@ -41,32 +28,6 @@ const fn with_implied(caps: CapSet) -> CapSet {
         all |= ENQ_IMMED;
     }
     all
-}
-
-/// Rights of one scheduler.
-#[derive(Clone, Debug)]
-pub(crate) struct Caps {
-    /// As they were granted, by cid.
-    granted: Vec<CapSet>,
-    /// Those in effect, by CPU.
-    in_effect: Vec<CapSet>,
-    /// Those of which the scheduler was told last, by CPU.
-    told: Vec<CapSet>,
-    /// What has changed since the scheduler was told of grants last, by cid.
-    changed: Vec<CapSet>,
-}
-
-impl Caps {
-    /// None.
-    pub fn new(cpus: u16) -> Self {
-        let none = vec![0; usize::from(cpus)];
-        Self {
-            granted: none.clone(),
-            in_effect: none.clone(),
-            told: none.clone(),
-            changed: none,
-        }
-    }
 }
 
 impl Machine {
@@ -348,6 +309,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subs::PERF;
 
     #[test]
     fn a_right_brings_the_weaker_ones_with_it() {

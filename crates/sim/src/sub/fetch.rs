@@ -5,13 +5,13 @@
 
 use model::{CpuId, Op};
 
-use super::caps::ENQ_IMMED;
 use crate::dsq::DsqIndex;
+use crate::fetched::{Fetched, Prev};
 use crate::flags::DSP_MAX_LOOPS;
 use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner};
-use crate::sched::{Fetched, Prev};
 use crate::schedulers::SchedId;
+use crate::subs::ENQ_IMMED;
 
 /// What a scheduler has found for a CPU.
 #[derive(Clone, Copy, PartialEq, Eq)]

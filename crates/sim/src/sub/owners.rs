@@ -4,13 +4,13 @@
 
 use model::{ExitKind, Op, TaskId};
 
-use super::caps::ENQ_IMMED;
 use crate::cgroup::id_of;
 use crate::counters::Counter;
 use crate::flags::deq;
 use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner};
 use crate::schedulers::SchedId;
+use crate::subs::ENQ_IMMED;
 use crate::task::{Class, RunState, ScxState};
 
 const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;

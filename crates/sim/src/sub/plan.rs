@@ -5,49 +5,9 @@ use workload::RunSpec;
 
 use crate::Error;
 use crate::machine::Machine;
-use crate::ops::Ops;
 use crate::pending::Pending;
 use crate::prepare::ReadySub;
-use crate::schedulers::SchedId;
-use crate::setup::SetupPlan;
-
-/// A scheduler that will be attached below another one.
-#[derive(Clone, Debug)]
-pub(crate) struct PlannedSub {
-    /// How tables call it.
-    pub name: String,
-    /// Number of its cgroup.
-    pub cgroup: u32,
-    /// The cgroup as it was asked for.
-    asked: String,
-    pub ops: Ops,
-    /// What its loader does.
-    pub setup: SetupPlan,
-    /// The first map of its object.
-    pub first_map: u32,
-    /// Which scheduler it has become.
-    pub sched: Option<SchedId>,
-}
-
-/// Why a scheduler could not be attached.
-#[derive(Clone, Debug)]
-pub(crate) struct SubFailure {
-    policy: String,
-    cgroup: String,
-    why: String,
-    advice: &'static str,
-}
-
-impl PlannedSub {
-    pub fn failure(&self, why: String, advice: &'static str) -> SubFailure {
-        SubFailure {
-            policy: self.name.clone(),
-            cgroup: self.asked.clone(),
-            why,
-            advice,
-        }
-    }
-}
+use crate::setup::{PlannedSub, SubFailure};
 
 impl From<SubFailure> for Error {
     fn from(failure: SubFailure) -> Self {
@@ -106,7 +66,7 @@ impl Machine {
         for (index, ((sub, ready), cgroup)) in all.enumerate() {
             let mut setup = ready.plan();
             self.setup.take_changes(&mut setup);
-            self.subs.planned.push(PlannedSub {
+            self.setup.subs.push(PlannedSub {
                 name: sub.policy.name.clone(),
                 cgroup,
                 asked: sub.cgroup.clone(),
