@@ -10,7 +10,6 @@
 #   RUNSLICE   the program; without it the built one in target/release
 #   PLAYS      folder that keeps the plays (default: runslice-errors in the folder for temporary
 #              files)
-#   BATCHES    how many batches are played (default: all of them)
 #   TABLE      the file that is written: crates/ask/src/choose/errors.json
 #
 # Exit status: 0 when everything was played and written.
@@ -18,12 +17,14 @@
 # The protocol. It was fixed before anything was looked at; whoever changes it plays with another
 # seed.
 #
-#   loads      15 batches of 4 loads of `fidelity --generate`; batch b has the seed 20270200 + b.
-#              These seeds are used for nothing else.
+#   loads      steady: 24 loads of `fidelity --generate` with the seed 20270300, the first ones of
+#              this class. forks: those of this class among 12 loads with the seeds 20270201 to
+#              20270203. Eight of these 12 were looked at before the classes were fixed, so their
+#              steady ones are left out. These seeds are used for nothing else.
 #   machine    a counting VM with Linux 6.18 and 2 CPUs; each play lasts 2 s
 #   policies   eevdf, which the others are held against; fifo, mlfq, staircase
-#   plays      1 of each load and policy, with the batch's seed. What one play differs from the next
-#              counts as the simulation's error.
+#   plays      1 of each load and policy, with the seed of the load. What one play differs from the
+#              next counts as the simulation's error.
 #   void       A play is void if the policy was ejected or the machine gave no result. A policy is
 #              left out of a load if its play is void, or if one of its simulated runs ends with an
 #              error; a load is left out if that is so of eevdf.
@@ -37,9 +38,9 @@
 #              Spans below 10 us count as 10 us. Each play and each simulated run must have so many.
 #   error      how far the logarithm of the played ratio lies outside of the simulated interval of
 #              95 %; of a load the largest over groups, figures and policies
-#   classes    forks: tasks begin while the load runs. Else full: under eevdf, simulated, all CPUs
-#              are busy for 90 % of the time. Else idle. A class with fewer than 19 loads is not
-#              looked at by itself.
+#   classes    forks: under eevdf, simulated, more than 10 tasks begin in each second of CPU time. A
+#              fork costs a guest about a millisecond, which no profile has. Else steady. Of a class
+#              with fewer than 19 loads nothing is shown, and the largest error of all loads counts.
 #   profiles   each that is part of the program
 set -eu
 
@@ -48,26 +49,34 @@ runslice=${RUNSLICE:-$here/target/release/runslice}
 plays=${PLAYS:-${TMPDIR:-/tmp}/runslice-errors}
 table=${TABLE:-$here/crates/ask/src/choose/errors.json}
 
-seed=20270200
-batches=${BATCHES:-15}
 policies=eevdf,fifo,mlfq,staircase
+looked_at="20270201 20270202 20270203"
 
 die() {
     echo "errors: $1" >&2
     exit "${2:-1}"
 }
 
-# Each load and policy once: `--events` would keep more, and cost more.
+# Status 6: the machine did not bring a play, or nothing could be compared. Such a play is void.
+fidelity() {
+    "$runslice" fidelity "$@" || {
+        status=$?
+        [ "$status" -eq 6 ] || exit "$status"
+    }
+}
+
 play() {
-    batch=1
-    while [ "$batch" -le "$batches" ]; do
-        "$runslice" fidelity "$policies" --generate 4 --seed $((seed + batch)) --times 1 --for 2s \
-            --kernel 6.18 --cpus 2 -d "$plays/$batch" -o "$plays/$batch.md" || {
-            # What the machine did not bring is void, and the batch goes into the table as it is.
-            status=$?
-            [ "$status" -eq 6 ] || exit "$status"
-        }
-        batch=$((batch + 1))
+    set -- "$policies" --times 1 --for 2s --kernel 6.18 --cpus 2 -o /dev/null
+    for seed in $looked_at; do
+        fidelity "$@" --generate 4 --seed "$seed" -d "$plays/$seed"
+    done
+    fidelity "$@" --generate 24 --class steady --seed 20270300 -d "$plays/steady"
+}
+
+# Puts the errors of the plays in a folder into the new table, those of one class.
+add() {
+    for profile in ideal default-v0; do
+        fidelity --from "$plays/$1" --class "$2" --profile "$profile" --errors "$new"
     done
 }
 
@@ -75,17 +84,10 @@ write() {
     new=$(mktemp)
     trap 'rm -f "$new"' EXIT
     echo '{ "measured_on": "in counting VMs with 2 CPUs and Linux 6.18", "loads": [] }' > "$new"
-    batch=1
-    while [ -e "$plays/$batch/fidelity.json" ]; do
-        for profile in ideal default-v0; do
-            "$runslice" fidelity --from "$plays/$batch" --profile "$profile" --errors "$new" || {
-                status=$?
-                [ "$status" -eq 6 ] || exit "$status"
-            }
-        done
-        batch=$((batch + 1))
+    for seed in $looked_at; do
+        add "$seed" forks
     done
-    [ "$batch" -gt 1 ] || die "$plays: there are no plays"
+    add steady steady
     cat "$new" > "$table"
 }
 
