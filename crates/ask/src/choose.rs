@@ -5,7 +5,7 @@ pub mod field;
 pub mod rank;
 mod recorded;
 pub mod reruns;
-mod runs;
+pub(crate) mod runs;
 pub mod spread;
 
 use std::num::NonZeroUsize;

@@ -110,9 +110,9 @@ fn a_gain_that_is_smaller_than_the_error_of_a_ratio_cannot_be_told() {
     let words = [&POINTER[..], &["o1", "--not-modelled"]].concat();
     let found = json(&folder, &[&words[..], &["0"]].concat(), 0);
     let of = |found: &Value| candidate(found, "o1")["goals"][0].clone();
-    let ratio = of(&found)["comparison"]["ratio"].as_f64().expect("a ratio");
+    let high = &of(&found)["comparison"]["ratio_high"];
     assert_eq!(of(&found)["answer"], "better", "{found}");
-    let percent = ((1.0 / ratio).ceil() * 100.0).to_string();
+    let percent = ((1.0 / high.as_f64().expect("a ratio")).ceil() * 100.0).to_string();
     let words = [&words[..], &[&percent]].concat();
     let found = json(&folder, &words, 6);
     assert_eq!(of(&found)["answer"], "cannot-tell", "{found}");
@@ -473,8 +473,9 @@ fn the_end_of_a_load_is_that_of_its_tasks_and_not_of_the_last_timer() {
             .as_f64()
             .unwrap()
     };
-    assert!((40e6..42e6).contains(&of(0)), "{document}");
-    assert!((200e6..202e6).contains(&of(1)), "{document}");
+    // They begin up to 4 ms later, and work varies by 1 %.
+    assert!((39.6e6..45e6).contains(&of(0)), "{document}");
+    assert!((200e6..205e6).contains(&of(1)), "{document}");
     // A rerun knows it as well.
     let made = ["sim", "eevdf", "-w", "ends.toml", "--events", "e.jsonl"];
     command::said(env!("CARGO_BIN_EXE_runslice"), &folder, &made, 0);

@@ -34,6 +34,7 @@ mod storage;
 mod tests;
 mod token;
 mod tree;
+mod varied;
 
 pub use cgroup::*;
 pub use code::{Code, Instr, message_deadlines, message_takers, receivers};

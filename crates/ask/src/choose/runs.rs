@@ -1,6 +1,7 @@
 //! Runs of a workload under all candidates, and the figures that are taken of them.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use anyhow::bail;
 use model::{Advised, Summary};
@@ -22,6 +23,8 @@ use crate::stated::stated;
 
 /// Runs of each candidate, where they suffice to decide.
 const RUNS: u32 = 10;
+/// Fixed work varies by one part of so many: a computer repeats none to the nanosecond.
+const WORK_PARTS: u64 = 100;
 
 /// What is kept of a run.
 struct Run {
@@ -41,7 +44,7 @@ pub fn run(
 ) -> anyhow::Result<Field> {
     let candidates = request.candidates.clone();
     let jitter = StartJitter::asked(request.start_jitter);
-    let first = specs(request, services, None, jitter)?;
+    let first = differing(specs(request, services, None, jitter)?);
     let jobs = services.jobs(request.jobs);
     say_end(services, &first[0]);
     let (results, report) = try_out(services, &first, jobs)?;
@@ -132,6 +135,24 @@ pub(super) fn why_failed(failed: Vec<String>, runs: usize) -> Option<String> {
 fn runs_for(comparisons: usize, settings: &Settings) -> u32 {
     let needed = runs_to_decide(comparisons, true, settings.level());
     u32::try_from(needed).unwrap_or(RUNS).max(RUNS)
+}
+
+/// Runs that differ with their seed as runs of a computer do, although the load may have no chance
+/// in it: tasks begin by up to a tick later unless somebody says otherwise, and fixed work is up to
+/// one part of [`WORK_PARTS`] longer or shorter. Else ten runs would be one.
+pub fn differing(mut runs: Vec<RunSpec>) -> Vec<RunSpec> {
+    let Some(first) = runs.first() else {
+        return runs;
+    };
+    let mut load = first.workload.varied(WORK_PARTS);
+    if load.start_jitter.is_zero() {
+        load.start_jitter = first.machine.tick();
+    }
+    let load = Arc::new(load);
+    for run in &mut runs {
+        run.workload = Arc::clone(&load);
+    }
+    runs
 }
 
 /// One run of each candidate.
@@ -284,4 +305,62 @@ pub(super) fn failure(outcome: &Outcome) -> Option<String> {
         "it starved {} for {} to the end",
         longest.name, longest.waited
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{MachineSpec, Nanos};
+
+    use super::*;
+    use crate::policy;
+    use crate::services::tests::FILES;
+
+    fn spec(head: &str) -> RunSpec {
+        let text = format!(
+            "[workload]\nname = \"load\"\n{head}[task.a]\ncount = 3\n\
+             do = \"loop(9)[ run(9985us), sleep(1ms) ]\"\n"
+        );
+        RunSpec {
+            policy: policy::find(&FILES, "fifo").unwrap(),
+            machine: MachineSpec::default(),
+            workload: Arc::new(Workload::parse(&text, "load.toml").unwrap()),
+            seed: 1,
+            tie_seed: None,
+            attach_after: Nanos::ZERO,
+            duration: None,
+        }
+    }
+
+    /// How long each of three runs takes that differ in their seeds.
+    fn ends(spec: &RunSpec) -> Vec<Nanos> {
+        let end = |spec: &RunSpec| {
+            let (outcome, _) = Runner::new(spec, &FILES).measure().unwrap();
+            outcome.report.machine.elapsed
+        };
+        seeded(spec, 3).iter().map(end).collect()
+    }
+
+    #[test]
+    fn runs_of_a_load_without_chance_differ_as_those_of_a_computer_do() {
+        let load = spec("");
+        let mut same = ends(&load);
+        same.dedup();
+        assert_eq!(same.len(), 1, "there is no chance in it");
+        let mut ends = ends(&differing(vec![load])[0]);
+        ends.sort_unstable();
+        ends.dedup();
+        assert_eq!(ends.len(), 3, "{ends:?}");
+    }
+
+    #[test]
+    fn tasks_begin_up_to_a_tick_later_unless_the_load_says_otherwise() {
+        let jitter = |head| {
+            let runs = differing(vec![spec(head), spec(head)]);
+            assert!(Arc::ptr_eq(&runs[0].workload, &runs[1].workload));
+            runs[0].workload.start_jitter
+        };
+        assert_eq!(jitter(""), MachineSpec::default().tick());
+        assert_eq!(jitter("start_jitter = \"7ms\"\n"), Nanos::from_millis(7));
+        assert!(differing(Vec::new()).is_empty());
+    }
 }

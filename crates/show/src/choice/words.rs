@@ -67,8 +67,12 @@ fn heading(field: &Field) -> String {
         Nanos::ZERO => String::new(),
         most => format!(" in which tasks begin up to {most} later"),
     };
+    let varied = match field.plan() {
+        Some(_) => "",
+        None => " and fixed work varies by 1 %",
+    };
     format!(
-        "{}: {}, HZ {}, kernel {}, {runs} of each candidate{later}, {}.",
+        "{}: {}, HZ {}, kernel {}, {runs} of each candidate{later}{varied}, {}.",
         model::plain::shown(&field.load),
         counted(machine.cpus.into(), "CPU"),
         machine.hz,
