@@ -2,6 +2,7 @@
 
 pub mod errors;
 pub mod field;
+pub mod kinds;
 pub mod rank;
 mod recorded;
 pub mod reruns;

@@ -3,15 +3,20 @@
 //!
 //! The unit is a load on a machine: of its candidates and figures the one counts whose played value
 //! lies farthest outside of the simulated interval. Of n such numbers the ceil((n + 1) 0.95)-th
-//! smallest widens every interval, so that the widened intervals of a call hold together.
+//! smallest widens every interval, so that the widened intervals of a call hold together. A call
+//! counts its own candidates only, and figures of the kinds that it asks for.
+//!
+//! `scripts/errors.sh` has the protocol, and makes the table.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
-use model::{Kernel, MachineSpec, Profile};
+use model::{Kernel, MachineSpec, Nanos, Profile};
 use serde::{Deserialize, Serialize};
 use stats::Report;
 use stats::compare::{RatioError, at_least};
 
+use super::kinds::FigureKind;
 use crate::goal::{Goal, Spans};
 use crate::words::counted;
 
@@ -22,8 +27,12 @@ pub const LOADS_MIN: usize = 19;
 /// The part of loads whose candidates are all covered by their widened intervals, in thousandths.
 const COVERED: usize = 950;
 
-/// A machine whose CPUs are all busy for this part of the time is full, in millionths.
-const FULL: u64 = 900_000;
+/// So many tasks that begin in each second of CPU time are many: at a millisecond each, which a fork
+/// costs a guest, they take a hundredth of it.
+const MANY_FORKS: u128 = 10;
+
+/// Nanoseconds of a second.
+const NANOS: u128 = 1_000_000_000;
 
 /// The loads that were played, as `fidelity --errors` writes them.
 const TABLE: &str = include_str!("errors.json");
@@ -32,12 +41,10 @@ const TABLE: &str = include_str!("errors.json");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadClass {
-    /// Tasks begin while it runs.
+    /// Many tasks begin while it runs.
     Forks,
-    /// All CPUs are busy nearly all the time.
-    Full,
-    /// CPUs idle.
-    Idle,
+    /// Few do.
+    Steady,
 }
 
 /// One load that was played under several policies and simulated under the same.
@@ -46,6 +53,8 @@ pub enum LoadClass {
 pub struct LoadError {
     /// Its name.
     pub load: String,
+    /// The seed of its first play. Generated loads have a name of their own in each seed only.
+    pub seed: u64,
     /// What kind of load it is.
     pub class: LoadClass,
     /// The kernel that played it.
@@ -58,9 +67,10 @@ pub struct LoadError {
     pub baseline: String,
     /// Plays of each policy.
     pub plays: u32,
-    /// By policy: how far the played ratio to the baseline lies outside of the simulated interval,
-    /// as a logarithm, the largest over all figures; 0 if all lie inside.
-    pub outside: BTreeMap<String, f64>,
+    /// By policy and kind of figure: how far the played ratio to the baseline lies outside of the
+    /// simulated interval, as a logarithm, the largest over all groups; 0 if all lie inside. A kind
+    /// without enough values in each play is not there.
+    pub outside: BTreeMap<String, BTreeMap<FigureKind, f64>>,
 }
 
 /// The loads that were played.
@@ -77,19 +87,64 @@ impl LoadClass {
     /// That of a run.
     #[must_use]
     pub fn of(report: &Report) -> Self {
-        let mut groups = report.groups.iter();
-        match () {
-            () if groups.any(|it| it.start.count > 0) => Self::Forks,
-            () if report.machine.run.0 >= FULL => Self::Full,
-            () => Self::Idle,
+        let groups = report.groups.iter();
+        let begun = groups.clone().map(|it| it.start.count).sum();
+        Self::of_begun(begun, groups.map(|it| it.times.run).sum())
+    }
+
+    /// That of a run in which so many tasks began and which took so much CPU time.
+    fn of_begun(tasks: u64, cpu_time: Nanos) -> Self {
+        if u128::from(tasks) * NANOS > MANY_FORKS * u128::from(cpu_time.get()) {
+            Self::Forks
+        } else {
+            Self::Steady
+        }
+    }
+}
+
+impl FromStr for LoadClass {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "forks" => Ok(Self::Forks),
+            "steady" => Ok(Self::Steady),
+            _ => Err(format!(
+                "`{text}` is no class of loads: `forks` or `steady`"
+            )),
         }
     }
 }
 
 impl LoadError {
-    /// The largest of its candidates.
-    fn largest(&self) -> f64 {
-        self.outside.values().copied().fold(0.0, f64::max)
+    /// How far ratios of this policy to the baseline lay outside, at any of these kinds of figures;
+    /// `None` if it was not measured.
+    fn of(&self, policy: &str, kinds: &[FigureKind]) -> Option<f64> {
+        if policy == self.baseline {
+            return Some(0.0);
+        }
+        let outside = self.outside.get(policy)?;
+        let of_kinds = kinds.iter().filter_map(|kind| outside.get(kind));
+        of_kinds.copied().reduce(f64::max)
+    }
+
+    /// The largest of what is asked for: of the ratios of all candidates that were played, else of
+    /// all policies that were. Errors of two ratios to one policy add up in that of their own.
+    fn largest(&self, of: &Simulated<'_>) -> Option<f64> {
+        let played = |policy: &&&str| self.of(policy, of.kinds).is_some();
+        let known: Vec<&str> = of.candidates.iter().filter(played).copied().collect();
+        let others = known.iter().copied().filter(|it| *it != of.base);
+        let base = self.of(of.base, of.kinds);
+        let all: Vec<f64> = match base {
+            Some(base) if known.len() > 1 => others
+                .filter_map(|it| Some(self.of(it, of.kinds)? + base))
+                .collect(),
+            _ => {
+                let all = self.outside.keys();
+                all.filter_map(|it| self.of(it, of.kinds)).collect()
+            }
+        };
+        all.into_iter().reduce(f64::max)
     }
 }
 
@@ -100,8 +155,14 @@ pub struct Simulated<'a> {
     pub machine: &'a MachineSpec,
     /// What kind of load it is.
     pub class: LoadClass,
-    /// The candidate and the baseline.
-    pub policies: [&'a str; 2],
+    /// All candidates of the call, by name.
+    pub candidates: &'a [&'a str],
+    /// The one whose ratio it is.
+    pub candidate: &'a str,
+    /// To which one.
+    pub base: &'a str,
+    /// The kinds of all figures that the call asks for.
+    pub kinds: &'a [FigureKind],
 }
 
 impl ErrorTable {
@@ -114,12 +175,32 @@ impl ErrorTable {
         serde_json::from_str(TABLE).expect("a test reads it")
     }
 
-    /// The table with these loads in the place of those of the same name, kernel and CPUs.
+    /// The table as it stands in its file: a line for each load.
+    ///
+    /// # Errors
+    /// Never in practice: names are text and errors are numbers.
+    pub fn text(&self) -> serde_json::Result<String> {
+        let loads = self.loads.iter().map(serde_json::to_string);
+        let loads: Vec<String> = loads.collect::<Result<_, _>>()?;
+        let on = serde_json::to_string(&self.measured_on)?;
+        let loads = loads.join(",\n    ");
+        Ok(format!(
+            "{{\n  \"measured_on\": {on},\n  \"loads\": [\n    {loads}\n  ]\n}}\n"
+        ))
+    }
+
+    /// Hash of the table that is part of the program: what a decision names it by.
+    #[must_use]
+    pub fn own_hash() -> String {
+        blake3::hash(TABLE.as_bytes()).to_hex().to_string()
+    }
+
+    /// The table with these loads in the place of those of the same name, seed, kernel and CPUs.
     #[must_use]
     pub fn with(mut self, loads: Vec<LoadError>) -> Self {
         let key = |it: &LoadError| {
             let place = (it.kernel.clone(), it.cpus, it.profile.clone());
-            (it.load.clone(), place)
+            (it.seed, it.load.clone(), place)
         };
         self.loads
             .retain(|old| loads.iter().all(|new| key(new) != key(old)));
@@ -132,7 +213,8 @@ impl ErrorTable {
     #[must_use]
     pub fn error(&self, of: Simulated<'_>) -> RatioError {
         let under = |name: &str| -> Vec<&LoadError> {
-            self.loads.iter().filter(|it| it.profile == name).collect()
+            let its = self.loads.iter().filter(|it| it.profile == name);
+            its.filter(|it| it.largest(&of).is_some()).collect()
         };
         let own = under(of.machine.profile.name());
         let is_own = !own.is_empty();
@@ -147,35 +229,33 @@ impl ErrorTable {
             .copied()
             .filter(|it| it.class == of.class)
             .collect();
-        let loads = if class.len() < LOADS_MIN { all } else { class };
-        let all: Vec<f64> = loads.iter().map(|it| it.largest()).collect();
-        let is_known = is_own && has(&loads, of);
-        let widening = if is_known {
-            widening(&all)
-        } else {
-            left_out(&loads).max(widening(&all))
+        // What too few loads tell of a class may be luck: nothing is as bad as the worst of all.
+        let is_enough = class.len() >= LOADS_MIN;
+        let loads = if is_enough { class } else { all };
+        let all: Vec<f64> = loads.iter().filter_map(|it| it.largest(&of)).collect();
+        let is_known = is_own && has(&loads, &of);
+        let widening = match (is_enough, is_known) {
+            (false, _) => all.iter().copied().fold(0.0, f64::max),
+            (true, true) => widening(&all),
+            (true, false) => left_out(&loads, &of).max(widening(&all)),
         };
         RatioError {
             widening,
-            is_shown: is_known && all.len() >= LOADS_MIN,
+            is_shown: is_known && is_enough,
             // Siblings of a core slow each other down, which no play has and nothing models.
             is_measured: of.machine.smt <= 1 && !all.is_empty(),
-            source: self.source(&all),
+            source: self.source(&all, is_enough),
         }
     }
 
-    fn source(&self, all: &[f64]) -> String {
+    fn source(&self, all: &[f64], is_enough: bool) -> String {
         let right = (0..all.len()).filter(|own| {
             let others = all.iter().enumerate().filter(|(at, _)| at != own);
             let others: Vec<f64> = others.map(|(_, it)| *it).collect();
             all[*own] <= widening(&others)
         });
         let (right, loads) = (right.count(), counted(all.len() as u64, "load"));
-        let worst = if all.len() < LOADS_MIN {
-            "worst of "
-        } else {
-            ""
-        };
+        let worst = if is_enough { "" } else { "worst of " };
         format!(
             "{worst}{loads} {}; right for {right} of {} such loads (at least {:.0} %)",
             self.measured_on,
@@ -186,27 +266,32 @@ impl ErrorTable {
 }
 
 /// Whether plays of these policies were made on such a machine.
-fn has(loads: &[&LoadError], of: Simulated<'_>) -> bool {
+fn has(loads: &[&LoadError], of: &Simulated<'_>) -> bool {
     let kernel = Kernel::name(of.machine.kernel);
     loads.iter().any(|it| {
-        let played = |policy: &&str| it.baseline == **policy || it.outside.contains_key(*policy);
-        it.cpus == of.machine.cpus && it.kernel == kernel && of.policies.iter().all(played)
+        let played = |policy: &str| it.of(policy, of.kinds).is_some();
+        let is_there = it.cpus == of.machine.cpus && it.kernel == kernel;
+        is_there && played(of.candidate) && played(of.base)
     })
 }
 
 /// The largest widening that a policy, a kernel or a machine needs that no other load tells.
-fn left_out(loads: &[&LoadError]) -> f64 {
+fn left_out(loads: &[&LoadError], of: &Simulated<'_>) -> f64 {
     let mut parts: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for load in loads {
+        let all = load.outside.keys();
+        let all = all.filter_map(|it| Some((it, load.of(it, of.kinds)?)));
+        let all: Vec<(&String, f64)> = all.collect();
+        let largest = all.iter().map(|it| it.1).fold(0.0, f64::max);
         let machine = [
             format!("kernel {}", load.kernel),
             format!("{} CPUs", load.cpus),
         ];
         for part in machine {
-            parts.entry(part).or_default().push(load.largest());
+            parts.entry(part).or_default().push(largest);
         }
-        for (policy, outside) in &load.outside {
-            parts.entry(policy.clone()).or_default().push(*outside);
+        for (policy, outside) in all {
+            parts.entry(policy.clone()).or_default().push(outside);
         }
     }
     parts.values().map(|it| widening(it)).fold(0.0, f64::max)
@@ -250,14 +335,18 @@ mod tests {
     fn load(at: usize, outside: f64) -> LoadError {
         LoadError {
             load: format!("load-{at}"),
-            class: LoadClass::Idle,
+            seed: 1,
+            class: LoadClass::Steady,
             kernel: "6.18".to_owned(),
             cpus: 2,
             profile: "ideal".to_owned(),
             baseline: "eevdf".to_owned(),
             plays: 5,
-            outside: [("fifo", outside), ("mlfq", 0.0)]
-                .map(|(a, b)| (a.to_owned(), b))
+            outside: [("fifo", outside), ("mlfq", outside / 2.0)]
+                .map(|(policy, outside)| {
+                    let kinds = [(FigureKind::Wait, outside), (FigureKind::Cpu, 0.001)];
+                    (policy.to_owned(), kinds.into())
+                })
                 .into(),
         }
     }
@@ -269,22 +358,37 @@ mod tests {
         }
     }
 
-    fn error(table: &ErrorTable, policy: &str, cpus: u16) -> RatioError {
-        let machine = MachineSpec {
+    fn asked<'a>(machine: &'a MachineSpec, candidates: &'a [&'a str]) -> Simulated<'a> {
+        Simulated {
+            machine,
+            class: LoadClass::Steady,
+            candidates,
+            candidate: candidates[1],
+            base: candidates[0],
+            kinds: &[FigureKind::Wait],
+        }
+    }
+
+    fn machine(cpus: u16) -> MachineSpec {
+        MachineSpec {
             cpus,
             ..MachineSpec::default()
-        };
-        table.error(Simulated {
-            machine: &machine,
-            class: LoadClass::Idle,
-            policies: [policy, "eevdf"],
-        })
+        }
+    }
+
+    fn error(table: &ErrorTable, policy: &str, cpus: u16) -> RatioError {
+        table.error(asked(&machine(cpus), &["eevdf", policy]))
     }
 
     #[test]
     fn the_table_of_the_program_is_read_and_shows_nothing_as_long_as_it_is_short() {
         let own = ErrorTable::own();
         assert!(!own.loads.is_empty());
+        assert_eq!(
+            own.text().unwrap(),
+            TABLE,
+            "its file is as the script writes it"
+        );
         let found = error(&own, "mlfq", 2);
         assert_eq!(found.is_shown, own.loads.len() >= LOADS_MIN);
         assert!(found.is_measured && found.widening > 0.0, "{found:?}");
@@ -329,11 +433,70 @@ mod tests {
             smt: 2,
             ..MachineSpec::default()
         };
-        let found = table.error(Simulated {
-            machine: &smt,
-            class: LoadClass::Idle,
-            policies: ["fifo", "eevdf"],
-        });
-        assert!(!found.is_measured);
+        assert!(!table.error(asked(&smt, &["eevdf", "fifo"])).is_measured);
+    }
+
+    #[test]
+    fn a_class_of_few_loads_gets_the_largest_error_of_all_and_is_never_shown() {
+        let mut table = table(59);
+        table.loads[58].class = LoadClass::Forks;
+        let machine = machine(2);
+        let mut of = asked(&machine, &["eevdf", "fifo"]);
+        let steady = table.error(of);
+        assert!((steady.widening - 0.56).abs() < 1e-12, "{steady:?}");
+        of.class = LoadClass::Forks;
+        let found = table.error(of);
+        assert!((found.widening - 0.58).abs() < 1e-12, "{found:?}");
+        assert!(
+            !found.is_shown && found.source.starts_with("worst of 59 loads"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_load_forks_if_more_than_ten_tasks_begin_in_a_second_of_cpu_time() {
+        let with = |tasks, ms| LoadClass::of_begun(tasks, Nanos::from_millis(ms));
+        assert_eq!(with(0, 0), LoadClass::Steady);
+        assert_eq!(with(10, 1000), LoadClass::Steady);
+        assert_eq!(with(11, 1000), LoadClass::Forks);
+        assert_eq!(with(1, 0), LoadClass::Forks);
+        assert_eq!("forks".parse(), Ok(LoadClass::Forks));
+        assert!("idle".parse::<LoadClass>().is_err());
+    }
+
+    #[test]
+    fn candidates_and_kinds_that_nobody_asks_for_widen_nothing() {
+        let table = table(59);
+        let machine = machine(2);
+        assert!((error(&table, "mlfq", 2).widening - 0.28).abs() < 1e-12);
+        let mut both = asked(&machine, &["eevdf", "mlfq", "fifo"]);
+        assert!((table.error(both).widening - 0.56).abs() < 1e-12);
+        both.kinds = &[FigureKind::Cpu];
+        assert!((table.error(both).widening - 0.001).abs() < 1e-12);
+        both.kinds = &[FigureKind::Cpu, FigureKind::Wait];
+        assert!((table.error(both).widening - 0.56).abs() < 1e-12);
+        // Nothing of the kind was measured.
+        both.kinds = &[FigureKind::Slice];
+        assert!(!table.error(both).is_measured);
+    }
+
+    #[test]
+    fn the_errors_of_two_candidates_add_up_in_their_own_ratio() {
+        let table = table(59);
+        let machine = machine(2);
+        let found = table.error(asked(&machine, &["fifo", "mlfq"]));
+        assert!((found.widening - 0.84).abs() < 1e-12, "{found:?}");
+        assert!(found.is_shown);
+    }
+
+    #[test]
+    fn an_unknown_policy_needs_as_much_as_the_worst_known_one() {
+        let table = table(59);
+        let machine = machine(2);
+        let found = table.error(asked(&machine, &["eevdf", "mine"]));
+        assert!((found.widening - 0.56).abs() < 1e-12, "{found:?}");
+        // Beside a known candidate, too.
+        let found = table.error(asked(&machine, &["eevdf", "mine", "mlfq"]));
+        assert!((found.widening - 0.56).abs() < 1e-12, "{found:?}");
     }
 }

@@ -6,6 +6,7 @@ use stats::compare::{Answered, Better, MetricRow, RatioAnswer, RatioError, Setti
 
 use super::errors::{ErrorTable, Simulated, scored_as};
 use super::field::Field;
+use super::kinds::FigureKind;
 use super::reruns::Which;
 use crate::compare::Family;
 use crate::goal::Goal;
@@ -93,32 +94,58 @@ impl Standing {
     }
 }
 
-/// How far the ratio of a candidate to another one may be off at a goal: as the user says, or as
-/// plays say; a bad score of the recording widens, and a good one does not narrow.
-fn error(field: &Field, goal: &Goal, sides: [usize; 2], asked: Option<f64>) -> RatioError {
-    if let Some(part) = asked {
-        return RatioError {
-            widening: part.ln_1p(),
-            is_shown: false,
-            is_measured: true,
-            source: format!("as --not-modelled {} says", part * 100.0),
-        };
+/// By how much intervals are widened: as the user says, or as plays say.
+#[derive(Clone, Copy, Debug)]
+struct Widening<'a> {
+    field: &'a Field,
+    /// The user's error of a ratio, as a part.
+    asked: Option<f64>,
+}
+
+impl Widening<'_> {
+    /// How far the ratio of a candidate to another one may be off at a goal, one of those that are
+    /// asked for together; a bad score of the recording widens, and a good one does not narrow.
+    fn error(&self, goal: &Goal, together: &[Goal], [at, base]: [usize; 2]) -> RatioError {
+        if let Some(part) = self.asked {
+            return RatioError {
+                widening: part.ln_1p(),
+                is_shown: false,
+                is_measured: true,
+                source: format!("as --not-modelled {} says", part * 100.0),
+            };
+        }
+        let field = self.field;
+        let kinds: BTreeSet<FigureKind> = together
+            .iter()
+            .flat_map(|it| FigureKind::of(it).iter().copied())
+            .collect();
+        let kinds: Vec<FigureKind> = kinds.into_iter().collect();
+        let candidates: Vec<&str> = (0..field.sets.len()).map(|at| field.name(at)).collect();
+        let mut error = ErrorTable::own().error(Simulated {
+            machine: &field.machine,
+            class: field.class,
+            candidates: &candidates,
+            candidate: field.name(at),
+            base: field.name(base),
+            kinds: &kinds,
+        });
+        let part = scored_as(goal);
+        let mut scored = field.scored.iter();
+        if let Some((part, factor)) = scored.find(|(it, _)| Some(it.as_str()) == part)
+            && factor.ln() > error.widening
+        {
+            error.widening = factor.ln();
+            error.source = format!("the recording's own score of its {part}");
+        }
+        error
     }
-    let of = Simulated {
-        machine: &field.machine,
-        class: field.class,
-        policies: sides.map(|at| field.name(at)),
-    };
-    let mut error = ErrorTable::own().error(of);
-    let part = scored_as(goal);
-    let mut scored = field.scored.iter();
-    if let Some((part, factor)) = scored.find(|(it, _)| Some(it.as_str()) == part)
-        && factor.ln() > error.widening
-    {
-        error.widening = factor.ln();
-        error.source = format!("the recording's own score of its {part}");
+
+    /// Those of the goals.
+    fn of_goals(&self, sides: [usize; 2]) -> Vec<RatioError> {
+        let goals = &self.field.goals;
+        let of = |goal| self.error(goal, goals, sides);
+        goals.iter().map(of).collect()
     }
-    error
 }
 
 impl Ranking {
@@ -132,17 +159,12 @@ impl Ranking {
             .clone()
             .filter(|at| *at != 0 && field.failures[*at].is_none())
             .collect();
-        let errors_of = |base: usize, at: usize| -> Vec<RatioError> {
-            let goals = field.goals.iter();
-            goals
-                .map(|goal| error(field, goal, [at, base], asked))
-                .collect()
-        };
+        let widening = Widening { field, asked };
         let rows = field.compared(Which::Goals, (0, &sound), settings);
         let mut ranking = Self {
             family: family(field, &sound)?,
             rows,
-            errors: all.clone().map(|at| errors_of(0, at)).collect(),
+            errors: all.clone().map(|at| widening.of_goals([at, 0])).collect(),
             said: vec![Vec::new(); field.sets.len()],
             standings: vec![Standing::Failed; field.sets.len()],
             order: Vec::new(),
@@ -164,7 +186,7 @@ impl Ranking {
             let against = field.compared(Which::Goals, (first, &others), settings);
             ranking.ties = others;
             ranking.ties.retain(|at| {
-                let said = answers(field, *at, &against, &errors_of(first, *at));
+                let said = answers(field, *at, &against, &widening.of_goals([*at, first]));
                 let is_apart =
                     |it: &Answered| matches!(it.answer, RatioAnswer::Better | RatioAnswer::Worse);
                 let is_worse = ranking.standings[*at] > Standing::NotMeasured;
@@ -177,7 +199,7 @@ impl Ranking {
             let said = rest.into_iter().map(|row| {
                 let goal: Result<Goal, _> = row.metric.parse();
                 let error = match goal {
-                    Ok(goal) => error(field, &goal, [likeliest, 0], asked),
+                    Ok(goal) => widening.error(&goal, &[goal.clone()], [likeliest, 0]),
                     Err(_) => ranking.errors[likeliest][0].clone(),
                 };
                 let said = Answered::of(&row, &error);

@@ -24,8 +24,9 @@ const PLAYS_MAX: usize = 10_000;
 /// Most bytes of a workload's name and of a policy's words: they are parts of names of files, which
 /// have 255.
 const NAME_MAX: usize = 200;
-/// How often each workload is played: the second time shows what the seed alone changes.
-const TIMES: u64 = 2;
+/// How often each workload is played under each policy, unless somebody says how often: the second
+/// time shows what the seed alone changes.
+pub const TIMES: u32 = 2;
 
 /// What a folder of plays is for. Another request needs another folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,12 +44,19 @@ pub struct AskedPlays {
     pub duration_ns: u64,
     /// Seed of the first run of each workload.
     pub seed: u64,
+    /// Plays of each workload and policy, each with a seed of its own. Older files do not say it.
+    #[serde(default = "times")]
+    pub times: u32,
     /// Whether events are kept.
     pub events: bool,
     /// The policies with their knobs, as the user wrote them.
     pub policies: Vec<String>,
     /// Names of the workloads; their files stand below `loads`.
     pub workloads: Vec<String>,
+}
+
+const fn times() -> u32 {
+    TIMES
 }
 
 impl AskedPlays {
@@ -64,12 +72,13 @@ impl AskedPlays {
             return Err(UsageError::new(text));
         }
         let (loads, policies) = (self.workloads.len(), self.policies.len());
+        let times = self.times;
         let plays = loads
             .saturating_mul(policies)
-            .saturating_mul(TIMES as usize);
+            .saturating_mul(times as usize);
         if plays > PLAYS_MAX {
             let text = format!(
-                "{loads} workloads under {policies} policies, {TIMES} times each, are {plays} \
+                "{loads} workloads under {policies} policies, {times} times each, are {plays} \
                  plays, and at most {PLAYS_MAX} are possible"
             );
             return Err(UsageError::new(text));
@@ -226,8 +235,9 @@ impl PlaysRequest {
     }
 
     /// The seeds of the plays of each workload.
-    fn seeds(&self) -> [u64; TIMES as usize] {
-        [0, 1].map(|time| seeds::of_run(self.asked.seed, time))
+    fn seeds(&self) -> impl Iterator<Item = u64> {
+        let times = u64::from(self.asked.times);
+        (0..times).map(|time| seeds::of_run(self.asked.seed, time))
     }
 
     /// The workload of a play.

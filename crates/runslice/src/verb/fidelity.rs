@@ -7,7 +7,8 @@ use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use ask::fidelity::asked::PlaysRequest;
+use ask::choose::errors::LoadClass;
+use ask::fidelity::asked::{PlaysRequest, TIMES};
 use ask::fidelity::least::Least;
 use ask::fidelity::{self, Lacking};
 use ask::machine_file::file_of;
@@ -38,10 +39,21 @@ pub struct Fidelity {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(0..=1000))]
     generate: Option<u64>,
 
+    /// Generate only workloads in which many tasks are forked (`forks`), or none such (`steady`);
+    /// with --errors, only these get into the table.
+    #[arg(long, value_name = "CLASS", hide = true)]
+    class: Option<LoadClass>,
+
     /// Seed of the generated workloads, and of the choices of all. Each workload is played with
-    /// this seed and with another.
+    /// this seed and with others.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+
+    /// Plays of each workload under each policy, each with its own seed. With one there is no
+    /// ceiling: nothing shows what the seed alone changes.
+    #[arg(long, value_name = "NUMBER", default_value_t = TIMES)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+    times: u32,
 
     /// Length of each run.
     #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = span::parse)]
@@ -82,8 +94,8 @@ pub struct Fidelity {
 
     /// Compare the plays of this folder again, without a kernel.
     #[arg(long, value_name = "DIR", conflicts_with_all = [
-        "policy", "workload", "generate", "seed", "duration", "machine", "kernel", "cpus",
-        "events", "folder",
+        "policy", "workload", "generate", "seed", "times", "duration", "machine", "kernel",
+        "cpus", "events", "folder",
     ])]
     from: Option<PathBuf>,
 
@@ -151,7 +163,7 @@ pub fn run(request: &Fidelity) -> anyhow::Result<Status> {
         jobs: request.jobs,
     };
     if let Some(table) = &request.errors {
-        return errors::write(&question, table);
+        return errors::write(&question, table, request.class);
     }
     let judged = question.ask(&COMPUTER)?;
     let mut to = output::open(request.output.as_deref())?;

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use ask::AnswerKind;
 use ask::choose::Chosen;
+use ask::choose::errors::ErrorTable;
 use ask::choose::field::Field;
 use ask::choose::rank::Ranking;
 use serde_json::{Value, json};
@@ -64,7 +65,7 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
         "objects": field.candidates.iter().enumerate().map(|(at, it)| {
             json!({ "name": field.name(at), "blake3": it.object_hash() })
         }).collect::<Vec<_>>(),
-        "ratio_errors": ask::choose::errors::ErrorTable::own(),
+        "ratio_errors": ratio_errors(),
         "baseline": field.name(0),
         "winner": winner,
         "ties": names(&ranking.ties),
@@ -82,6 +83,16 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
     }
     serde_json::to_writer_pretty(&mut *to, &document)?;
     writeln!(to)
+}
+
+/// Which table of errors it was.
+fn ratio_errors() -> Value {
+    let table = ErrorTable::own();
+    json!({
+        "measured_on": table.measured_on,
+        "loads": table.loads.len(),
+        "blake3": ErrorTable::own_hash(),
+    })
 }
 
 /// The candidates in their order.

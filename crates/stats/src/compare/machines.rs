@@ -55,6 +55,22 @@ impl Waits {
         (all >= fewest.max(1)).then(|| sum / all as f64)
     }
 
+    /// The wait in nanoseconds that so many thousandths of them do not exceed, 1 to 1000, if there
+    /// are at least so many.
+    #[must_use]
+    pub fn permille_of(&self, permille: u16, fewest: u128) -> Option<f64> {
+        let all = self.count();
+        let rank = (all * u128::from(permille)).div_ceil(1000);
+        let mut below = 0;
+        let found = self.0.iter().find(|(_, count)| {
+            below += u128::from(*count);
+            below >= rank
+        });
+        found
+            .filter(|_| all >= fewest.max(1))
+            .map(|(value, _)| *value as f64)
+    }
+
     /// Each wait's logarithm, shorter ones than the floor as the floor.
     fn logs(&self) -> impl Iterator<Item = (f64, u128)> {
         let floor = MachineMeasure::Waits.floor();

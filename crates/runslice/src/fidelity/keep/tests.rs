@@ -23,6 +23,7 @@ fn asked(policies: &[&str], loads: &[&str]) -> AskedPlays {
         cpus: 2,
         duration_ns: Nanos::from_millis(200).get(),
         seed: 1,
+        times: 2,
         events: true,
         policies: owned(policies),
         workloads: owned(loads),

@@ -2,18 +2,22 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use ask::choose::errors::LoadClass;
 use ask::fidelity::asked::{AskedPlays, Play, PlaysRequest, VERSION, plain};
 use ask::fidelity::kept::{self, Kept};
 use ask::fidelity::{Lacking, span_of};
 use folder::OwnFolder;
-use workload::generate;
+use model::{MachineSpec, Nanos};
+use workload::{RunSpec, generate};
 
 use super::{Fidelity, Machine};
 use crate::computer::COMPUTER;
 use crate::exit::UsageError;
 use crate::fidelity::{Command, Errand, KernelPlace, keep};
+use crate::runner::Runner;
 use crate::say::say;
 use crate::workload_arg::{SHIPPED, Written};
 use crate::{interrupt, on_kernel, policy};
@@ -22,6 +26,8 @@ use crate::{interrupt, on_kernel, policy};
 const POLICIES: [&str; 4] = ["fifo", "mlfq", "o1", "staircase"];
 /// Workloads that are generated unless that is said.
 const GENERATED: u64 = 4;
+/// Workloads are generated with numbers up to this one, of which most are of any class.
+const NUMBERS: u64 = 10_000;
 /// Plays of one boot. An interrupted command loses those of one.
 const PLAYS: usize = 16;
 /// What a play may take besides its length: two policies need 14 s to attach.
@@ -48,7 +54,7 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(PlaysRequest, Lacking)> {
         KernelPlace::Guest => request.cpus,
         KernelPlace::Host => on_kernel::cpus(),
     };
-    let loads = loads(request, cpus)?;
+    let loads = loads(request, &words[0], cpus)?;
     let asked = AskedPlays {
         runslice_fidelity: VERSION,
         machine: match request.machine {
@@ -59,6 +65,7 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(PlaysRequest, Lacking)> {
         cpus,
         duration_ns: request.duration.get(),
         seed: request.seed,
+        times: request.times,
         events: request.events,
         policies: words,
         workloads: loads.iter().map(|(name, _)| name.clone()).collect(),
@@ -93,8 +100,9 @@ pub fn plays(request: &Fidelity) -> anyhow::Result<(PlaysRequest, Lacking)> {
     Ok((asked, lacking))
 }
 
-/// The workloads that are named, and those that are generated.
-fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>> {
+/// The workloads that are named, and those that are generated: of a class under `policy`, if one is
+/// asked for.
+fn loads(request: &Fidelity, policy: &str, cpus: u16) -> anyhow::Result<Vec<(String, Written)>> {
     let mut loads = Vec::new();
     for name in &request.workload {
         let written = Written::find(&COMPUTER, name)?;
@@ -112,11 +120,22 @@ fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>
     } else {
         0
     };
-    for number in 1..=request.generate.unwrap_or(generated) {
+    let mut left = request.generate.unwrap_or(generated);
+    for number in 1..=NUMBERS {
+        if left == 0 {
+            break;
+        }
         let name = format!("generated-{number}");
         let text = generate::playable(request.seed, number, cpus);
         let file = format!("{name}.toml");
-        loads.push((name, Written { file, text }));
+        let load = Written { file, text };
+        if let Some(wanted) = request.class
+            && class(request, &load, (policy, cpus))? != wanted
+        {
+            continue;
+        }
+        loads.push((name, load));
+        left -= 1;
     }
     if loads.is_empty() {
         return Err(
@@ -124,6 +143,28 @@ fn loads(request: &Fidelity, cpus: u16) -> anyhow::Result<Vec<(String, Written)>
         );
     }
     Ok(loads)
+}
+
+/// The class of a load that is generated, as a simulation without costs has it.
+fn class(
+    request: &Fidelity,
+    load: &Written,
+    (policy, cpus): (&str, u16),
+) -> anyhow::Result<LoadClass> {
+    let spec = RunSpec {
+        policy: policy::find(&COMPUTER, policy)?,
+        machine: MachineSpec {
+            cpus,
+            ..MachineSpec::default()
+        },
+        workload: Arc::new(load.parse_beside(&COMPUTER, &[], Path::new(""))?),
+        seed: request.seed,
+        tie_seed: None,
+        attach_after: Nanos::ZERO,
+        duration: Some(request.duration),
+    };
+    let (outcome, _) = Runner::new(&spec, &COMPUTER).measure()?;
+    Ok(LoadClass::of(&outcome.report))
 }
 
 /// Plays on the kernel, and keeps what comes. Says what did not.

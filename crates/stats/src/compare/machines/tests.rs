@@ -297,3 +297,14 @@ fn waits_of_a_file_are_brought_into_order_and_no_count_is_too_large() {
     let got = read(&most).distance(&waits(&[20_000])).unwrap();
     assert!((got - want).abs() < 1e-9, "{got} is not {want}");
 }
+
+#[test]
+fn a_percentile_is_the_value_that_so_many_do_not_exceed_if_there_are_enough() {
+    let waits = Waits::new([(30, 10), (10, 80), (20, 10)]);
+    assert_eq!(waits.permille_of(800, 100), Some(10.0));
+    assert_eq!(waits.permille_of(801, 100), Some(20.0));
+    assert_eq!(waits.permille_of(1000, 100), Some(30.0));
+    assert_eq!(waits.permille_of(1, 1), Some(10.0));
+    assert_eq!(waits.permille_of(900, 101), None);
+    assert_eq!(Waits::default().permille_of(900, 0), None);
+}
