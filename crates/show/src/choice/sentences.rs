@@ -2,20 +2,23 @@
 //! gets worse, what is gained, what is not modelled, what would decide, how to try it, and for what
 //! it holds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ask::choose::Chosen;
 use ask::choose::field::Field;
 use ask::choose::rank::{Ranking, Standing};
 use ask::words::counted;
 use model::{Advice as _, Hardware, Kernel, MachineSpec, Nanos, plain};
-use stats::compare::{Answered, MetricRow, RatioAnswer, Refusal};
+use stats::compare::{Answered, Better, MetricRow, RatioAnswer, Refusal};
 
 use super::words::{UNDO, change, command, names};
 use crate::report::runs::shown_value;
 
-/// What is worse that is told one by one.
+/// What is worse, or not told apart, that is told one by one.
 const TOLD: usize = 6;
+
+/// A change in the simulation of which the answer says why it is not counted on: a factor.
+const LARGE: f64 = 1.15;
 
 /// One part of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,11 +205,11 @@ fn gets_worse(chosen: &Chosen) -> Vec<String> {
     )]
 }
 
-/// What is gained, with its interval.
+/// What is gained, with its interval; or why larger gains in the simulation are none.
 fn gain(chosen: &Chosen) -> Vec<String> {
     let (field, ranking) = (&chosen.field, &chosen.ranking);
     let Some(at) = ranking.likeliest() else {
-        return Vec::new();
+        return open_gains(chosen);
     };
     let goals = ranking.said[at].iter().enumerate();
     let gains = goals.filter(|(_, it)| it.answer == RatioAnswer::Better);
@@ -220,6 +223,46 @@ fn gain(chosen: &Chosen) -> Vec<String> {
         ))
     });
     gains.collect()
+}
+
+/// The larger gains in the simulation that may be its error, with what their intervals were before
+/// they were widened.
+fn open_gains(chosen: &Chosen) -> Vec<String> {
+    let (field, ranking) = (&chosen.field, &chosen.ranking);
+    let mut found = Vec::new();
+    for &at in &ranking.order {
+        for (goal, said) in ranking.said[at].iter().enumerate() {
+            let row = ranking.row(field, at, goal);
+            let judged = row.and_then(|row| Some((row, row.result.as_ref().ok()?)));
+            let (Some((row, judged)), Some([shift, low, high])) = (judged, said.shift) else {
+                continue;
+            };
+            let effect = &judged.effect;
+            let gain = match row.better {
+                Better::Higher => shift,
+                _ => -shift,
+            };
+            if said.answer != RatioAnswer::CannotTell || gain < LARGE.ln() {
+                continue;
+            }
+            let of = |it| change(effect, row.measure, it);
+            found.push(format!(
+                "{} comes to {} of {} at {} in the simulation (interval {} to {}); with the error \
+                 of a ratio, a factor of {:.2}, the interval is {} to {} and tells nothing.",
+                field.name(at),
+                of(shift),
+                field.name(0),
+                field.goals[goal],
+                of(effect.low),
+                of(effect.high),
+                ranking.errors[at][goal].factor(),
+                of(low),
+                of(high),
+            ));
+        }
+    }
+    found.truncate(TOLD);
+    found
 }
 
 /// A value instead of the baseline's, with the change and its widened interval.
@@ -236,18 +279,7 @@ fn instead(row: &MetricRow, said: &Answered) -> Option<String> {
 /// How far ratios may be off, and what the machine leaves out.
 fn not_modelled(chosen: &Chosen) -> Vec<String> {
     let (field, ranking) = (&chosen.field, &chosen.ranking);
-    let errors = ranking.errors.iter().skip(1).flatten();
-    let distinct: BTreeSet<String> = errors
-        .map(|it| {
-            format!(
-                "Intervals are widened by a factor of {:.2} ({}), which is the error of a \
-                 simulated ratio.",
-                it.factor(),
-                it.source
-            )
-        })
-        .collect();
-    let mut sentences: Vec<String> = distinct.into_iter().collect();
+    let mut sentences = widenings(chosen);
     if ranking
         .errors
         .iter()
@@ -289,6 +321,34 @@ fn left_out_of_cpus(machine: &MachineSpec) -> String {
         "clock speeds, "
     });
     left_out.concat()
+}
+
+/// Which interval is widened by what.
+fn widenings(chosen: &Chosen) -> Vec<String> {
+    let (field, ranking) = (&chosen.field, &chosen.ranking);
+    let mut by_error: BTreeMap<String, BTreeSet<(usize, usize)>> = BTreeMap::new();
+    for (at, errors) in ranking.errors.iter().enumerate().skip(1) {
+        for (goal, error) in errors.iter().enumerate() {
+            let by = format!("{:.2} ({})", error.factor(), error.source);
+            by_error.entry(by).or_default().insert((at, goal));
+        }
+    }
+    let is_one = by_error.len() == 1;
+    let told = by_error.into_iter().map(|(by, of)| {
+        let distinct = |all: BTreeSet<String>| all.into_iter().collect::<Vec<_>>();
+        let names = distinct(of.iter().map(|it| field.name(it.0).to_owned()).collect());
+        let goals = distinct(of.iter().map(|it| field.goals[it.1].to_string()).collect());
+        let whose = if is_one {
+            String::new()
+        } else {
+            format!(" of {} at {}", names.join(", "), goals.join(", "))
+        };
+        format!(
+            "Intervals{whose} are widened by a factor of {by}, which is the error of a simulated \
+             ratio."
+        )
+    });
+    told.collect()
 }
 
 /// By how much the recording is too short for any goal.
