@@ -39,8 +39,9 @@
 #   error      how far the logarithm of the played ratio lies outside of the simulated interval of
 #              95 %; of a load the largest over groups, figures and policies
 #   classes    forks: under eevdf, simulated, more than 10 tasks begin in each second of CPU time. A
-#              fork costs a guest about a millisecond, which no profile has. Else steady. Of a class
-#              with fewer than 19 loads nothing is shown, and the largest error of all loads counts.
+#              fork costs a guest about a millisecond, which no profile has. Else steady. Of fewer
+#              than 19 loads nothing is shown, and their largest error counts; of fewer than 10 that
+#              of all loads and policies.
 #   profiles   each that is part of the program
 set -eu
 
