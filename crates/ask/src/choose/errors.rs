@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn few_loads_give_the_largest_error_and_nothing_is_shown() {
-        let found = error(&table(18), "mlfq", 2);
+        let found = error(&table(18), "fifo", 2);
         assert!((found.widening - 0.17).abs() < 1e-12, "{found:?}");
         assert!(!found.is_shown);
         assert!(
