@@ -107,6 +107,7 @@ fn map(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapDe
         kind,
         key_size,
         value_size,
+        value: None,
         max_entries,
         flags: 0,
         initial: None,

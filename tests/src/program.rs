@@ -166,6 +166,7 @@ fn maps(arena: bool) -> Vec<MapDef> {
         kind,
         key_size: 4,
         value_size,
+        value: None,
         max_entries,
         flags: 0,
         initial: None,

@@ -1,10 +1,11 @@
 //! Races between the callbacks of a policy, and whether another order shows them.
 
-use model::{Exit, Interleave, Nanos, Stall};
+use bpf::SourceLine;
+use model::{Advised, Exit, Interleave, Nanos, Stall};
 use sim::{FoundRace, Interleaved, RaceClass, Simulation};
 use workload::RunSpec;
 
-use crate::error::{Error, of_run};
+use crate::error::{Error, UsageError, of_run};
 use crate::services::Services;
 use crate::violation;
 
@@ -60,6 +61,55 @@ pub struct ShownRace {
     pub exit: Option<Exit>,
 }
 
+/// What a stall of a run has let happen: another CPU wrote what a CPU was about to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetRace {
+    /// The variable.
+    pub variable: String,
+    /// The line that had read it before, if one had.
+    pub reads: Option<String>,
+    /// The line before which the CPU stopped.
+    pub writes: String,
+    /// The line of the other CPU.
+    pub other: String,
+}
+
+/// The races that the stalls of a run show; none of a run without stalls.
+///
+/// # Errors
+/// When policy, load or machine are bad.
+pub fn met(spec: &RunSpec, options: sim::Options) -> anyhow::Result<Vec<MetRace>> {
+    let has_stalls = matches!(
+        spec.machine.interleave,
+        Some(Interleave::At(_) | Interleave::Seeded { .. })
+    );
+    if !has_stalls || spec.policy.program.is_some() {
+        return Ok(Vec::new());
+    }
+    let run = Simulation::new(spec).with_options(options);
+    let finished = run.looking_for_races().start().map_err(of_run)?;
+    let races = finished.interleaved.unwrap_or_default().races.into_iter();
+    let met = races.filter(|race| race.is_met).map(|race| MetRace {
+        reads: race.reads.as_ref().map(|it| place(Some(it))),
+        writes: place(race.writes.as_ref()),
+        other: place(race.other.as_ref()),
+        variable: race.variable,
+    });
+    Ok(met.collect())
+}
+
+/// A line of a policy, for people.
+#[must_use]
+pub fn place(line: Option<&SourceLine>) -> String {
+    line.map_or_else(
+        || "?".to_owned(),
+        |it| match &it.file {
+            Some(file) => format!("{file}:{} ({})", it.line, it.function),
+            None => it.function.clone(),
+        },
+    )
+}
+
 impl RacingVariable {
     /// The worst pair.
     ///
@@ -94,6 +144,7 @@ impl Races {
                 }),
             }
         }
+        self.check_accepted(&variables)?;
         let is_accepted = |it: &RacingVariable| self.accepted.contains(&it.worst().variable);
         let accepted = variables.extract_if(.., |it| is_accepted(it));
         let accepted = accepted.map(|it| it.worst().variable.clone()).collect();
@@ -106,6 +157,29 @@ impl Races {
             accesses: found.points,
             exit,
         })
+    }
+
+    /// Refuses a name that no variable of the policy can have: its race would never be accepted.
+    fn check_accepted(&self, racing: &[RacingVariable]) -> anyhow::Result<()> {
+        if self.accepted.is_empty() {
+            return Ok(());
+        }
+        let image = sim::image(&self.spec.policy, &self.spec.machine).map_err(of_run)?;
+        let unknown = self.accepted.iter().find(|name| !image.may_name(name));
+        let Some(unknown) = unknown else {
+            return Ok(());
+        };
+        let known = racing.iter().map(|it| it.worst().variable.as_str());
+        let known: Vec<&str> = known.collect();
+        let message = format!(
+            "no variable of `{}` is called `{unknown}`",
+            self.spec.policy.name
+        );
+        let advice = match known.as_slice() {
+            [] => "`check --races` names variables as `--accepted` takes them".to_owned(),
+            known => model::suggest::hint(unknown, known.iter().copied()),
+        };
+        Err(UsageError::new(Advised::new(message, advice)).into())
     }
 
     /// Lets a CPU stop before the write, until another one has written.

@@ -121,6 +121,9 @@ pub struct MapDef {
     pub key_size: u32,
     /// Bytes of a value, unpadded; of an arena those of its variables.
     pub value_size: u32,
+    /// Type of a value, as far as values inside it can be written as text; `None` of a data
+    /// section, whose variables are [`Image::symbols`].
+    pub value: Option<Arc<Type>>,
     /// Capacity.
     pub max_entries: u32,
     /// `BPF_F_*` flags.

@@ -206,6 +206,7 @@ impl SceneObject {
             kind,
             key_size,
             value_size,
+            value: None,
             max_entries,
             flags: 0,
             initial: None,

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use bpf::{Access, AccessKind};
 use model::{CpuId, Interleave, Nanos, Stall, TaskId};
 
-use races::{MOST_WORDS, Races};
+use races::{MOST_RANGES, Races};
 use state::{Interleaving, LockKey, TurnState, TurnWait};
 
 use crate::cpu::PS;
@@ -325,9 +325,9 @@ impl Machine {
         let Some(races) = &mut all.races else {
             return;
         };
-        let word = access.address & !7;
-        if !races.names.contains_key(&word) && races.names.len() < MOST_WORDS {
-            races.names.insert(word, vm.name_of(access.address));
+        let address = access.address;
+        if !races.names.contains_key(&address) && races.names.len() < MOST_RANGES {
+            races.names.insert(address, vm.name_of(address));
         }
         races.look(access, (cpu, point), (turn, call), &held);
     }

@@ -77,6 +77,7 @@ impl<H: Host> Door<H> {
             kind,
             key_size: asked.key_size,
             value_size: asked.value_size,
+            value: None,
             max_entries: asked.max_entries,
             flags: asked.flags,
             initial: None,

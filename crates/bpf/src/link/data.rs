@@ -69,6 +69,7 @@ impl Data {
                 kind: MapKind::Array,
                 key_size: 4,
                 value_size: u32::try_from(section.size()).map_err(too_large)?,
+                value: None,
                 max_entries: 1,
                 flags: BPF_F_MMAPABLE | if frozen { BPF_F_RDONLY_PROG } else { 0 },
                 initial: Some(Arc::from(&*section.bytes)),

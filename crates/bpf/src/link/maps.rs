@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use super::types::Types;
 use super::value_fields::ValueFields;
 use crate::btf::{Btf, BtfKind, TypeId};
 use crate::image::{MapDef, MapKind};
@@ -64,6 +65,7 @@ impl Declared {
             .map(|(variable, ty)| (object.btf.name(variable), ty))
             .collect();
         let mut values = Vec::new();
+        let mut known = Types::new(&object.btf);
         let mut symbols: Vec<_> = object
             .elf
             .symbols
@@ -76,7 +78,7 @@ impl Declared {
             let no_type = || problem(&symbol.name, MapProblem::NoType);
             let ty = *types.get(&*symbol.name).ok_or_else(no_type)?;
             let declaration = Declaration::read(&object.btf, &symbol.name, ty)?;
-            let index = declared.add(&object.btf, &symbol.name, &declaration)?;
+            let index = declared.add((&object.btf, &mut known), &symbol.name, &declaration)?;
             declared.at.insert(symbol.value, index);
             if let Some((_, offset)) = declaration.inner {
                 let end = symbol.value.saturating_add(symbol.size);
@@ -90,8 +92,14 @@ impl Declared {
     }
 
     /// Adds a map, and the inner definition of a map of maps before it.
-    fn add(&mut self, btf: &Btf, name: &str, read: &Declaration) -> Result<u32, LoadError> {
+    fn add(
+        &mut self,
+        (btf, known): (&Btf, &mut Types<'_>),
+        name: &str,
+        read: &Declaration,
+    ) -> Result<u32, LoadError> {
         let mut map = read.map(btf, name)?;
+        map.value = read.value.and_then(|ty| known.of(ty));
         let is_outer = matches!(map.kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps);
         if is_outer {
             let no_inner = || problem(name, MapProblem::NoInner);
@@ -101,8 +109,9 @@ impl Declared {
             if inner.inner.is_some() {
                 return Err(problem(name, MapProblem::Nesting));
             }
-            let inner = inner.map(btf, &inner_name)?;
-            map.inner = Some((self.push(inner)?, Vec::new()));
+            let mut map_inside = inner.map(btf, &inner_name)?;
+            map_inside.value = inner.value.and_then(|ty| known.of(ty));
+            map.inner = Some((self.push(map_inside)?, Vec::new()));
         }
         self.push(map)
     }
@@ -215,6 +224,7 @@ impl Declaration {
             kind,
             key_size: self.key_size.unwrap_or(default_size),
             value_size: self.value_size.unwrap_or(default_size),
+            value: None,
             max_entries: self.max_entries.unwrap_or(0),
             flags: self.flags.unwrap_or(0),
             initial: None,

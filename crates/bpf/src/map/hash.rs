@@ -352,6 +352,7 @@ mod tests {
                 kind: MapKind::Hash,
                 key_size,
                 value_size: 12,
+                value: None,
                 max_entries: capacity,
                 flags: 0,
                 initial: None,

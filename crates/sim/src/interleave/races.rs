@@ -1,9 +1,9 @@
 //! Races between callbacks, found without the order that shows them.
 //!
 //! Two detectors look at every access of programs to memory that others have. *Happens-before*:
-//! two accesses to a word race if nothing orders them: neither one CPU's code nor a lock that one
+//! two accesses to one byte race if nothing orders them: neither one CPU's code nor a lock that one
 //! released before the other took it, nor an atomic operation that got a value. *Lock sets*: the
-//! accesses to a word that several CPUs touch and one writes have no lock in common. The first
+//! accesses to a byte that several CPUs touch and one writes have no lock in common. The first
 //! misses what a lock orders that happens to be taken nearby, the second what is ordered otherwise.
 //!
 //! Sources: Lamport (1978), "Time, Clocks, and the Ordering of Events in a Distributed System";
@@ -16,8 +16,8 @@ use model::CpuId;
 
 use super::state::LockKey;
 
-/// Words that are watched at most.
-pub(crate) const MOST_WORDS: usize = 200_000;
+/// Different ranges of bytes that are watched at most.
+pub(crate) const MOST_RANGES: usize = 200_000;
 /// Accesses and calls whose numbers are kept at most.
 const MOST_VISITS: usize = 4_000_000;
 /// Pairs of accesses that are kept at most.
@@ -62,22 +62,56 @@ pub struct FoundRace {
 /// What each CPU knows of the others: of CPU N all up to that number of its steps.
 type Clock = Vec<u64>;
 
-/// An access to a word.
+/// Bytes of an access at most.
+const WIDEST: u64 = 8;
+
+/// The bytes that an access touches, at least one and at most [`WIDEST`]: a variable beside
+/// another one in the same word is not it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Range {
+    begin: u64,
+    bytes: u64,
+}
+
+impl Range {
+    fn of(access: &Access) -> Self {
+        Self {
+            begin: access.address,
+            bytes: u64::from(access.bytes).clamp(1, WIDEST),
+        }
+    }
+
+    /// Those that may have a byte in common with this one, and maybe others.
+    fn near(self) -> std::ops::Range<Self> {
+        let from = |begin| Self { begin, bytes: 0 };
+        from(self.begin.saturating_sub(WIDEST))..from(self.begin.saturating_add(self.bytes))
+    }
+
+    /// Whether they have a byte in common.
+    const fn meets(self, other: Self) -> bool {
+        self.begin < other.begin.saturating_add(other.bytes)
+            && other.begin < self.begin.saturating_add(self.bytes)
+    }
+}
+
+/// An access to memory.
 #[derive(Clone, Debug)]
 struct Touch {
+    range: Range,
     cpu: CpuId,
     step: u64,
     op: u32,
     kind: AccessKind,
     point: u64,
-    /// Of a write: the read of the same word before it in the same callback.
+    /// Of a write: the read of its bytes before it in the same callback.
     read: Option<u32>,
     /// Locks that were held.
     held: BTreeSet<LockKey>,
 }
 
+/// What accesses to the same bytes left.
 #[derive(Clone, Debug, Default)]
-struct Word {
+struct Trace {
     write: Option<Touch>,
     /// The last one of each CPU.
     reads: BTreeMap<CpuId, Touch>,
@@ -87,7 +121,7 @@ struct Word {
     sync: Clock,
 }
 
-/// The accesses to a word, by their numbers.
+/// The accesses to a word of eight bytes, by their numbers.
 #[derive(Clone, Debug, Default)]
 struct Visits {
     points: Vec<u64>,
@@ -101,7 +135,8 @@ struct Visits {
 struct Pair {
     writes: u32,
     other: u32,
-    word: u64,
+    /// Where the first one writes.
+    address: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -121,13 +156,13 @@ struct Seen {
 pub(crate) struct Races {
     clocks: Vec<Clock>,
     locks: BTreeMap<LockKey, Clock>,
-    words: BTreeMap<u64, Word>,
-    /// What lies at a word, as far as it was asked.
+    traces: BTreeMap<Range, Trace>,
+    /// What lies at an address, as far as it was asked.
     pub(crate) names: BTreeMap<u64, Option<String>>,
     /// Of each turn: the callback, and what it has read.
-    reads: BTreeMap<usize, (u64, BTreeMap<u64, u32>)>,
+    reads: BTreeMap<usize, (u64, BTreeMap<Range, u32>)>,
     /// Turns that wait before a write: where.
-    paused: BTreeMap<usize, (u64, u32)>,
+    paused: BTreeMap<usize, (Range, u32)>,
     seen: BTreeMap<Pair, Seen>,
     visits: BTreeMap<u64, Visits>,
     /// Numbers of the calls of the kernel.
@@ -144,7 +179,7 @@ impl Races {
         Self {
             clocks: (0..count).map(clock).collect(),
             locks: BTreeMap::new(),
-            words: BTreeMap::new(),
+            traces: BTreeMap::new(),
             names: BTreeMap::new(),
             reads: BTreeMap::new(),
             paused: BTreeMap::new(),
@@ -215,15 +250,15 @@ impl Races {
             clock[cpu] += 1;
         }
         // Locks of before keep nothing apart from what comes.
-        for word in self.words.values_mut() {
-            *word = Word::default();
+        for trace in self.traces.values_mut() {
+            *trace = Trace::default();
         }
     }
 
-    /// A turn waits before it writes the word at `address`.
+    /// A turn waits before it writes.
     pub fn pause(&mut self, turn: usize, access: &Access) {
         if matches!(access.kind, AccessKind::Store) {
-            self.paused.insert(turn, (access.address & !7, access.at));
+            self.paused.insert(turn, (Range::of(access), access.at));
         }
     }
 
@@ -244,32 +279,37 @@ impl Races {
         (turn, call): (usize, u64),
         held: &BTreeSet<LockKey>,
     ) {
-        let word = access.address & !7;
+        let range = Range::of(access);
         let reads = self.reads.entry(turn).or_default();
         if reads.0 != call {
             *reads = (call, BTreeMap::new());
         }
         let read = match access.kind {
             AccessKind::Load => {
-                reads.1.entry(word).or_insert(access.at);
+                reads.1.entry(range).or_insert(access.at);
                 None
             }
-            AccessKind::Store => reads.1.get(&word).copied(),
+            AccessKind::Store => {
+                let mut near = reads.1.range(range.near());
+                let met = near.find(|(read, _)| read.meets(range));
+                met.map(|(_, at)| *at)
+            }
             _ => None,
         };
-        if self.words.len() >= MOST_WORDS && !self.words.contains_key(&word) {
+        if self.traces.len() >= MOST_RANGES && !self.traces.contains_key(&range) {
             return;
         }
-        self.visit(word, (cpu, point), access.kind);
+        self.visit(access.address & !7, (cpu, point), access.kind);
         let index = usize::from(cpu.0);
         if access.kind == AccessKind::Atomic {
             let own = &mut self.clocks[index];
-            let sync = &mut self.words.entry(word).or_default().sync;
+            let sync = &mut self.traces.entry(range).or_default().sync;
             join(own, sync);
             sync.clone_from(own);
             own[index] += 1;
         }
         let touch = Touch {
+            range,
             cpu,
             step: self.clocks[index][index],
             op: access.at,
@@ -278,26 +318,26 @@ impl Races {
             read,
             held: held.clone(),
         };
-        self.note_met(word, turn, &touch);
-        self.compare(word, &touch, held);
+        self.note_met(turn, &touch);
+        self.compare(&touch, held);
     }
 
     /// Whether the access writes what another turn is about to write.
-    fn note_met(&mut self, word: u64, turn: usize, touch: &Touch) {
+    fn note_met(&mut self, turn: usize, touch: &Touch) {
         if touch.kind == AccessKind::Load {
             return;
         }
         let others = self.paused.iter();
-        let met = others.filter(|(other, (at, _))| **other != turn && *at == word);
-        let met: Vec<u32> = met.map(|(_, (_, op))| *op).collect();
-        for op in met {
+        let met = others.filter(|(other, (at, _))| **other != turn && at.meets(touch.range));
+        let met: Vec<(u64, u32)> = met.map(|(_, (at, op))| (at.begin, *op)).collect();
+        for (address, op) in met {
             for (pair, seen) in &mut self.seen {
-                seen.is_met |= pair.word == word && pair.writes == op;
+                seen.is_met |= (pair.address, pair.writes) == (address, op);
             }
             let pair = Pair {
                 writes: op,
                 other: touch.op,
-                word,
+                address,
             };
             self.note(pair, RaceClass::TwoWriters, touch, |seen| {
                 seen.is_met = true;
@@ -305,36 +345,46 @@ impl Races {
         }
     }
 
-    /// Compares an access with those of other CPUs before it.
-    fn compare(&mut self, word: u64, touch: &Touch, held: &BTreeSet<LockKey>) {
-        let state = self.words.entry(word).or_default().clone();
-        let others = state.write.iter().chain(state.reads.values());
+    /// Compares an access with those of other CPUs before it that have bytes in common with it.
+    fn compare(&mut self, touch: &Touch, held: &BTreeSet<LockKey>) {
+        let near = self.traces.range(touch.range.near());
+        let met = near.filter(|(range, _)| range.meets(touch.range));
+        let met: Vec<Range> = met.map(|(range, _)| *range).collect();
+        for range in met {
+            self.compare_with(range, touch, held);
+        }
+        let trace = self.traces.entry(touch.range).or_default();
+        if touch.kind == AccessKind::Load {
+            trace.reads.insert(touch.cpu, touch.clone());
+        } else {
+            trace.write = Some(touch.clone());
+        }
+    }
+
+    /// Compares an access with those of other CPUs before it to the bytes of `range`.
+    fn compare_with(&mut self, range: Range, touch: &Touch, held: &BTreeSet<LockKey>) {
+        let Some(trace) = self.traces.get_mut(&range) else {
+            return;
+        };
+        let others = trace.write.iter().chain(trace.reads.values());
         let others: Vec<Touch> = others.filter(|it| it.cpu != touch.cpu).cloned().collect();
-        let mut locks = state.locks.clone();
         if !others.is_empty() {
-            match &mut locks {
-                None => locks = Some(held.clone()),
+            match &mut trace.locks {
+                None => trace.locks = Some(held.clone()),
                 Some(locks) => locks.retain(|key| held.contains(key)),
             }
         }
-        let has_none = locks.as_ref().is_some_and(BTreeSet::is_empty);
+        let has_none = trace.locks.as_ref().is_some_and(BTreeSet::is_empty);
         // Two accesses under one lock do not race, whatever the other ones do.
         for other in others.iter().filter(|it| it.held.is_disjoint(held)) {
             let unordered = !self.knows(touch.cpu, other);
             if unordered || has_none {
-                self.judge(word, (other, touch), (unordered, has_none));
+                self.judge((other, touch), (unordered, has_none));
             }
-        }
-        let state = self.words.entry(word).or_default();
-        state.locks = locks;
-        if touch.kind == AccessKind::Load {
-            state.reads.insert(touch.cpu, touch.clone());
-        } else {
-            state.write = Some(touch.clone());
         }
     }
 
-    fn judge(&mut self, word: u64, (before, now): (&Touch, &Touch), (order, locks): (bool, bool)) {
+    fn judge(&mut self, (before, now): (&Touch, &Touch), (order, locks): (bool, bool)) {
         use AccessKind::{Atomic, Count, Load, Store};
         let (writes, other) = match (before.kind, now.kind) {
             // Counters lose nothing, and operations in one lose nothing to each other.
@@ -352,7 +402,7 @@ impl Races {
         let pair = Pair {
             writes: writes.op,
             other: other.op,
-            word,
+            address: writes.range.begin,
         };
         self.note(pair, class, writes, |seen| {
             seen.by_order |= order;
@@ -369,7 +419,7 @@ impl Races {
         change: impl FnOnce(&mut Seen),
     ) {
         let is_full = self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&pair);
-        let Some(Some(name)) = self.names.get(&pair.word).filter(|_| !is_full) else {
+        let Some(Some(name)) = self.names.get(&pair.address).filter(|_| !is_full) else {
             return;
         };
         let seen = self.seen.entry(pair).or_insert_with(|| Seen {
@@ -487,6 +537,38 @@ mod tests {
             (1, Store, 2, LOCK),
         ];
         assert_eq!(found(&steps), []);
+    }
+
+    /// A variable that fills half of a word, beside one that an atomic operation changes.
+    #[test]
+    fn what_lies_beside_a_variable_is_not_it() {
+        use AccessKind::{Atomic, Load, Store};
+        let mut races = Races::new(2);
+        for (address, name) in [(WORD, "head"), (WORD + 4, "tail")] {
+            races.names.insert(address, Some(name.to_owned()));
+        }
+        let mut look = |cpu: u16, kind, (address, bytes), locks: &[LockKey]| {
+            let access = Access {
+                at: u32::from(cpu),
+                kind,
+                address,
+                bytes,
+            };
+            let held: BTreeSet<_> = locks.iter().copied().collect();
+            let turn = (usize::from(cpu), u64::from(cpu) + 1);
+            held.iter().for_each(|key| races.take(CpuId(cpu), *key));
+            races.look(&access, (CpuId(cpu), 1), turn, &held);
+            held.iter().for_each(|key| races.release(CpuId(cpu), *key));
+            races.found(|_| None)
+        };
+        for cpu in [0, 1] {
+            look(cpu, Load, (WORD + 4, 4), LOCK);
+            look(cpu, Store, (WORD + 4, 4), LOCK);
+            assert_eq!(look(cpu, Atomic, (WORD, 4), &[]), []);
+        }
+        // But all of the word is both of them.
+        let found = look(0, Store, (WORD, 8), &[]);
+        assert!(!found.is_empty() && found.iter().all(|it| it.variable == "head"));
     }
 
     #[test]
