@@ -152,6 +152,41 @@ fn shares_are_compared_among_tasks_that_may_use_the_same_cpus() {
     assert_eq!(observer.finding(), None);
 }
 
+/// A heavy task that sleeps for longer than it runs cannot use what a light one does that never
+/// sleeps, however fair the policy is. Two that never sleep are compared.
+#[test]
+fn shares_are_compared_among_tasks_that_never_sleep() {
+    let load = |high: &str| {
+        format!(
+            "[task.shell]\ncount = 3\ndo = \"loop(inf)[ run(exp(1ms)), sleep(exp(4ms)) ]\"\n\
+             [task.low]\nnice = 10\ncount = 2\n\
+             do = \"loop(inf)[ run(exp(5ms)), sleep(exp(2ms)) ]\"\n\
+             [task.high]\nnice = -5\ndo = \"{high}\"\n\
+             [task.hog]\ncount = 2\ndo = \"run(inf)\"\n"
+        )
+    };
+    let found = |policy: &str, high: &str| {
+        let load = load(high);
+        let run = Run {
+            cpus: 2,
+            until: Nanos::from_secs(5),
+            ..Run::new(policy, &load)
+        };
+        let mut observer = Observer::new(0, None).with_right(Some(Right::Weight));
+        let _summary = run.feed(&mut observer);
+        observer.finding().map(|it| it.fault)
+    };
+    for policy in ["eevdf", "cfs", "fair", "stride"] {
+        let sleeps = "loop(inf)[ run(exp(3ms)), sleep(exp(4ms)) ]";
+        assert_eq!(found(policy, sleeps), None, "{policy}");
+        assert_eq!(found(policy, "run(inf)"), None, "{policy}");
+    }
+    // A nap of a hundredth excuses nothing.
+    for high in ["run(inf)", "loop(inf)[ run(100ms), sleep(1ms) ]"] {
+        assert_eq!(found("faulty-weight", high), Some(Fault::UnfairShare));
+    }
+}
+
 /// A real-time task takes the CPU of a task that has others, too: nobody is at fault, whatever
 /// callbacks the policy has or lacks.
 #[test]

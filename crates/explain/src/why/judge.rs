@@ -18,11 +18,6 @@ const LONG_PART: u64 = 4;
 const JUDGED: usize = 256;
 /// A CPU that idles for less than this while a task waits may be about to look for it.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// How much more CPU time the lighter of two tasks has, as a part of the heavier one's, before
-/// that is called unfair: an eighth, which slices cannot explain.
-const UNFAIR: u64 = 8;
-/// Both must have been runnable for this part of the run.
-const ALWAYS: u64 = 2;
 
 /// Looks at the state at one moment.
 pub(super) struct Judge<'a> {
@@ -671,17 +666,6 @@ impl Judge<'_> {
         (fault, culprit)
     }
 
-    /// How long a task has run, and how long it wanted to.
-    fn wanted(&self, task: &super::state::Task) -> (u64, u64) {
-        let open = task.runnable_since.filter(|_| task.on.is_none());
-        let open = open.map_or(0, |since| self.now.since(since).get());
-        let run = task.run_until(self.now).get();
-        (
-            run,
-            run.saturating_add(task.waited.get()).saturating_add(open),
-        )
-    }
-
     /// No CPU asks for work: somebody holds them all.
     fn held(&self, cpus: &[CpuId], since: SimTime, put: Option<Deed>) -> (Fault, Option<Deed>) {
         let slices = cpus.iter().filter_map(|cpu| self.grip(*cpu, since));
@@ -692,49 +676,5 @@ impl Judge<'_> {
             None if !cpus.is_empty() && cpus.iter().all(is_outranked) => (Fault::Outranked, None),
             None => (Fault::Waited, put),
         }
-    }
-
-    /// A task of more weight that got less CPU time than one of less, both of which wanted it
-    /// nearly always.
-    pub fn unfairness(&self) -> Option<Finding> {
-        if self.right.is_some_and(|right| right != Right::Weight) {
-            return None;
-        }
-        let elapsed = self.now.since(SimTime::ZERO).get();
-        let all = (0u32..).map(TaskId).zip(&self.state.tasks);
-        let busy: Vec<_> = all
-            .map(|(id, task)| (id, task, self.wanted(task)))
-            .filter(|(_, task, (_, wants))| task.is_managed && *wants >= elapsed / ALWAYS)
-            .collect();
-        let pairs = busy
-            .iter()
-            .flat_map(|heavy| busy.iter().map(move |light| (heavy, light)));
-        let unfair = pairs.filter(|(heavy, light)| {
-            heavy.1.nice < light.1.nice
-                && heavy.1.mask == light.1.mask
-                && light.2.0 > heavy.2.0 + heavy.2.0 / UNFAIR
-        });
-        let (heavy, light) = unfair.max_by_key(|(heavy, light)| light.2.0 - heavy.2.0)?;
-        let slice = heavy
-            .1
-            .slice
-            .map(|(_, deed)| deed)
-            .filter(|deed| !deed.is_kernels());
-        let culprit = heavy.1.inserted.or(slice).or(self.state.any_insert);
-        Some(Finding {
-            fault: Fault::UnfairShare,
-            verdict: Verdict {
-                tier: Some(Tier::Share),
-                share: Some(Share {
-                    right: self.right,
-                    lag: Nanos::new(light.2.0 - heavy.2.0),
-                    lag_by_cgroup: None,
-                    bound: Nanos::new(heavy.2.0 / UNFAIR),
-                }),
-                ..Verdict::default()
-            },
-            culprit: culprit.map(|deed| self.act(&deed)),
-            ..self.finding(heavy.0)
-        })
     }
 }

@@ -7,6 +7,7 @@
 mod classes;
 mod culprit;
 mod dump;
+mod early;
 mod finding;
 mod follow;
 mod higher;
@@ -23,8 +24,10 @@ mod tests;
 mod trial;
 mod turn;
 mod verdict;
+mod weights;
 
 pub use dump::{DumpError, DumpShape, Dumped, Dumps, explain_dumps};
+pub use early::OpenWait;
 pub use finding::{
     Act, Fault, Finding, Holder, IdleCpu, Places, PolicyLine, QueueView, Standing, Victim, Wait,
 };

@@ -81,10 +81,14 @@ pub(super) struct Task {
     pub runnable_since: Option<SimTime>,
     pub on: Option<CpuId>,
     pub switched_in: Option<SimTime>,
-    /// When it fell asleep last.
+    /// When it was runnable for the first time.
+    pub began: Option<SimTime>,
+    /// Since when it sleeps, and for how long it did so before.
     pub slept: Option<SimTime>,
+    asleep: Nanos,
+    /// Its nice value, its class or the CPUs that it may use are not those of its begin.
+    pub is_changed: bool,
     pub run: Nanos,
-    pub waited: Nanos,
     pub place: Where,
     /// What put it there.
     pub put: Option<Deed>,
@@ -110,7 +114,7 @@ pub(super) struct Task {
     /// The same by cgroup.
     grouped_anew: Option<f64>,
     /// The numbers in the load of its cgroup, and of the nearest one above that has a limit.
-    cgroup: u32,
+    pub cgroup: u32,
     limit: u32,
     /// What it claims while it is runnable.
     claims: Option<Claim>,
@@ -138,6 +142,21 @@ impl Task {
     /// What it may claim where cgroups do not count.
     fn flat(&self) -> Claim {
         self.claim().flat()
+    }
+
+    /// How long it has slept until `now`.
+    pub fn asleep_until(&self, now: SimTime) -> Nanos {
+        let open = self.slept.map(|since| now.since(since));
+        self.asleep + open.unwrap_or(Nanos::ZERO)
+    }
+
+    /// It is runnable from `now` on.
+    fn wakes(&mut self, now: SimTime) {
+        self.runnable_since = Some(now);
+        self.began.get_or_insert(now);
+        if let Some(since) = self.slept.take() {
+            self.asleep += now.since(since);
+        }
     }
 
     /// How long it has run until `now`.
@@ -361,7 +380,7 @@ impl State {
                 parent,
             } => self.born((group, index), pid, parent),
             What::Wakeup(_) => {
-                self.with(event.task, |task| task.runnable_since = Some(event.time));
+                self.with(event.task, |task| task.wakes(event.time));
                 self.claim(event.task, event.time, true);
             }
             What::Switch { prev, state, .. } => self.switched(event, prev, state),
@@ -399,7 +418,10 @@ impl State {
                 self.with(event.task, |task| task.slice = Some((slice.get(), deed)));
             }
             What::Allowed { mask, .. } => {
-                self.with(event.task, |task| task.mask = Some(mask));
+                self.with(event.task, |task| {
+                    task.is_changed |= task.mask.is_some_and(|before| before != mask);
+                    task.mask = Some(mask);
+                });
                 self.claim(event.task, event.time, false);
             }
             What::Failed { by, .. } => {
@@ -450,9 +472,6 @@ impl State {
         });
         self.claim(prev, event.time, true);
         self.with(event.task, |task| {
-            if let Some(since) = task.runnable_since {
-                task.waited += event.time.since(since);
-            }
             task.on = Some(event.cpu);
             task.switched_in = Some(event.time);
             task.ignored = None;
@@ -553,6 +572,7 @@ impl State {
         };
         self.with(event.task, |task| {
             task.trigger = Some((event.time, what));
+            task.is_changed = true;
             match change {
                 Change::Nice(nice) => task.nice = nice as i8,
                 Change::Affinity(_) => {}

@@ -1,0 +1,71 @@
+//! Of two tasks that always want a CPU the one of more weight gets no less of it.
+
+use model::{Nanos, SimTime, TaskId};
+
+use super::finding::{Fault, Finding};
+use super::judge::Judge;
+use super::state::Task;
+use super::verdict::{Right, Share, Tier, Verdict};
+
+/// How much more CPU time the lighter of two tasks has, as a part of the heavier one's, before
+/// that is called unfair: an eighth, which slices cannot explain.
+const UNFAIR: u64 = 8;
+/// Who always wants a CPU sleeps for less than this part of the run, and of the time that its work
+/// would take if it never waited. It is half of [`UNFAIR`], so that sleep explains no difference.
+const ASLEEP: u64 = 16;
+
+impl Task {
+    /// Whether it wanted a CPU all the time until `now`, and was the same task all that time. One
+    /// that sleeps cannot use all that its weight gives it, and each wakeup may cost it a wait.
+    fn always_wants(&self, now: SimTime) -> bool {
+        let Some(began) = self.began.filter(|_| self.is_managed && !self.is_changed) else {
+            return false;
+        };
+        let asleep = self.asleep_until(now).get();
+        let absent = began.since(SimTime::ZERO).get().saturating_add(asleep);
+        let alone = self.run_until(now).get().saturating_add(asleep);
+        absent <= now.since(SimTime::ZERO).get() / ASLEEP && asleep <= alone / ASLEEP
+    }
+}
+
+impl Judge<'_> {
+    /// A task of more weight that got less CPU time than one of less, both of which always wanted
+    /// it, on the same CPUs and in the same cgroup.
+    pub(super) fn unfairness(&self) -> Option<Finding> {
+        if self.right.is_some_and(|right| right != Right::Weight) {
+            return None;
+        }
+        let all = (0u32..).map(TaskId).zip(&self.state.tasks);
+        let busy = all.filter(|(_, task)| task.always_wants(self.now));
+        let busy: Vec<_> = busy
+            .map(|(id, task)| (id, task, task.run_until(self.now).get()))
+            .collect();
+        let pairs = busy
+            .iter()
+            .flat_map(|heavy| busy.iter().map(move |light| (heavy, light)));
+        let unfair = pairs.filter(|((_, heavy, has), (_, light, more))| {
+            heavy.nice < light.nice
+                && (heavy.mask, heavy.cgroup) == (light.mask, light.cgroup)
+                && *more > has + has / UNFAIR
+        });
+        let (heavy, light) = unfair.max_by_key(|(heavy, light)| light.2 - heavy.2)?;
+        let slice = heavy.1.slice.map(|(_, deed)| deed);
+        let slice = slice.filter(|deed| !deed.is_kernels());
+        let culprit = heavy.1.inserted.or(slice).or(self.state.any_insert);
+        Some(Finding {
+            fault: Fault::UnfairShare,
+            verdict: Verdict {
+                tier: Some(Tier::Share),
+                share: Some(Share {
+                    right: self.right,
+                    lag: Nanos::new(light.2 - heavy.2),
+                    lag_by_cgroup: None,
+                    bound: Nanos::new(heavy.2 / UNFAIR),
+                }),
+                ..Verdict::default()
+            },
+            culprit: culprit.map(|deed| self.act(&deed)),
+            ..self.finding(heavy.0)
+        })
+    }
+}
