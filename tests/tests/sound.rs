@@ -2,12 +2,15 @@
 //! nobody accuses them, whether they declare a right or not.
 
 use ask::Services;
+use ask::explain::{Explain, ExplainOf};
 use ask::hunt::{Hunt, Range};
+use ask::measure::Measure;
 use ask::right;
 use ask::runner::Runner;
 use explain::why::{Finding, Observer, Right};
 use model::{Nanos, PolicySpec};
 use runslice_tests::run::Run;
+use sim::Options;
 
 const POLICIES: &[&str] = &[
     "sound-rank",
@@ -217,4 +220,23 @@ fn what_is_measured_tells_a_partition_from_a_policy_that_uses_all_cpus() {
     let idle: u64 = corner.idle.iter().map(|time| time.get()).sum();
     assert_eq!(corner.whole, Nanos::from_secs(24));
     assert!(idle <= corner.whole.get());
+}
+
+/// Without a kick each wakeup waits until some CPU is done, which is soon.
+#[test]
+fn many_short_waits_beside_idle_cpus_are_told_as_large() {
+    let load = "[task.a]\ncount = 2\ndo = \"loop(inf)[ run(exp(1ms)), sleep(exp(4ms)) ]\"\n\
+        [task.pair]\ncount = 6\ndo = \"loop(inf)[ run(exp(2ms)), sleep(exp(2ms)) ]\"\n";
+    let large = |policy: &str| {
+        let question = Explain {
+            of: ExplainOf::Run(Box::new(run(policy, load, 4).spec()), Options::default()),
+            task: None,
+            worst: None,
+            right: None,
+        };
+        question.ask(&Services::default()).expect("it runs").large
+    };
+    // It kicks nobody.
+    assert!(large("faulty-weight").contains(&Measure::Idle));
+    assert!(!large("fifo").contains(&Measure::Idle));
 }

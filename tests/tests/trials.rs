@@ -3,6 +3,7 @@
 use ask::Services;
 use ask::explain::{Explain, ExplainOf, Explanation};
 use ask::trial::Unproven;
+use ask::violation;
 use explain::why::Observer;
 use model::{CpuId, Nanos, Rng, SimTime, TaskId};
 use runslice_tests::faulty::{self, BOUND, Case, HOGS, SHELLS, marked};
@@ -29,6 +30,28 @@ fn of_case(case: &Case) -> Explanation {
         ..Run::new(&policy, case.workload)
     };
     explain(run.spec())
+}
+
+/// To take a task out of a queue that the policy keeps closed for a while proves nothing, and no
+/// pause before says how long the first one takes.
+#[test]
+fn a_queue_that_opens_again_by_itself_is_no_fault_at_its_first_pause() {
+    let load = "[task.late]\nnice = 5\ndo = \"sleep(1060ms), run(inf)\"\n\
+        [task.shell]\ndo = \"loop(inf)[ run(1ms), sleep(9ms) ]\"\n";
+    let run = Run {
+        cpus: 2,
+        until: Nanos::from_millis(1490),
+        ..Run::new("gated", load)
+    };
+    let explanation = explain(run.spec());
+    let finding = explanation.finding.as_ref().expect("it waits for 430 ms");
+    let victim = finding.victim.as_ref().map(|it| it.name.as_str());
+    assert_eq!(victim, Some("late"), "{finding:?}");
+    let trials = explanation.trials.as_ref().expect("it was tried");
+    assert_eq!(trials.unproven, Some(Unproven::ComesBack), "{trials:?}");
+    assert!(!explanation.accuses());
+    let accused = violation::accused(&Services::default(), &run.spec(), &[]);
+    assert_eq!(accused.expect("it runs"), None);
 }
 
 /// A row of a table: what was found, and what trials say of it.

@@ -11,6 +11,7 @@ use workload::RunSpec;
 use crate::error::Error;
 use crate::input;
 use crate::measure::{self, Measure};
+use crate::races::{self, MetRace};
 use crate::right;
 use crate::runner::Runner;
 use crate::runs::say_end;
@@ -60,6 +61,8 @@ pub struct Explanation {
     pub wait_trials: Vec<Trials>,
     /// What of the measures is large.
     pub large: Vec<Measure>,
+    /// Races that the stalls of the run show.
+    pub races: Vec<MetRace>,
     /// In how many plays on a real kernel the fault showed, in words, if that was asked for.
     pub played: Option<String>,
     /// What the source does not tell.
@@ -93,6 +96,7 @@ impl Explanation {
             waits: observer.worst(),
             wait_trials: Vec::new(),
             large: Vec::new(),
+            races: Vec::new(),
             played: None,
             missing,
             again,
@@ -107,9 +111,12 @@ impl Explanation {
     pub fn of_dumps(dumps: Dumps) -> Self {
         let Dumps { each, left_out } = dumps;
         let findings = each.iter().rev().map(|dumped| &dumped.finding);
-        let fault = findings
-            .clone()
-            .find(|finding| finding.fault != Fault::Waited);
+        let all_but = |calm: &[Fault]| {
+            let mut findings = findings.clone();
+            findings.find(|finding| !calm.contains(&finding.fault))
+        };
+        let fault = all_but(&[Fault::Waited, Fault::Outranked]);
+        let fault = fault.or_else(|| all_but(&[Fault::Waited]));
         Self {
             finding: fault.cloned(),
             dumps: each,
@@ -166,6 +173,9 @@ impl Explanation {
                 Trials::none(finding, "only the longest waits are tried")
             };
             self.wait_trials.push(trials);
+        }
+        if self.finding.is_some() {
+            self.races = races::met(spec, options)?;
         }
         if let Some(measured) = &self.measured {
             self.large = measure::large(services, spec, measured)?;

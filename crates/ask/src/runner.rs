@@ -1,6 +1,6 @@
 //! One simulated run, of a policy or of a scheduler's own program.
 
-use explain::why::{Observer, Right};
+use explain::why::{Finding, Observer, Right};
 use model::{Excused, Nanos, Sampler, SimTime, Sink, Summary};
 use sim::{Checkpoint, Intervention, Options, Simulation};
 use stats::Metrics;
@@ -12,6 +12,7 @@ use crate::outcome::Outcome;
 use crate::program;
 use crate::right;
 use crate::services::Services;
+use crate::trial;
 use crate::until::Until;
 
 /// A simulated run that is being asked for. Beside what [`Simulation`] offers, it starts the
@@ -194,6 +195,34 @@ pub fn judge_starved(
     right: Option<Right>,
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
+    excuse_starved(services, (spec, options), right, summary, |_| Ok(true))
+}
+
+/// As [`judge_starved`], but a cause that trials do not prove is none, as in `explain`. They take
+/// up to twenty times the run.
+///
+/// # Errors
+/// When nobody waits for the answer any more.
+pub fn try_starved(
+    services: &Services<'_>,
+    spec: &RunSpec,
+    options: Options,
+    right: Option<Right>,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    excuse_starved(services, (spec, options), right, summary, |finding| {
+        Ok(trial::attempt(services, (spec, options), finding)?.accuses())
+    })
+}
+
+/// Excuses whoever waits, unless there is a fault of which `accuses` says that it is one.
+fn excuse_starved(
+    services: &Services<'_>,
+    (spec, options): (&RunSpec, Options),
+    right: Option<Right>,
+    summary: &mut Summary,
+    accuses: impl FnOnce(&mut Finding) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
     if summary.starved.is_empty() || spec.policy.program.is_some() {
         return Ok(());
     }
@@ -203,14 +232,14 @@ pub fn judge_starved(
         .with_sink(&mut observer)
         .start()?;
     observer.set_blocked(&same.blocked);
-    let finding = observer.finding();
-    if finding
-        .as_ref()
-        .is_some_and(explain::why::Finding::is_fault)
-    {
+    let mut finding = observer.finding();
+    let fault = finding.as_mut().filter(|it| it.is_fault());
+    let is_fault = fault.is_some();
+    if fault.map(accuses).transpose()? == Some(true) {
         return Ok(());
     }
     let why = finding.map_or("it was not their turn", |it| match it.tier() {
+        _ if is_fault => "the cause is supposed, and no trial proves it",
         Some(_) => "others had their share, which the policy promises to nobody",
         None => it.fault.sentence(),
     });

@@ -2,6 +2,7 @@
 //! (docs/explain.md, Trials).
 
 mod cure;
+mod pause;
 mod share;
 #[cfg(test)]
 mod tests;
@@ -85,6 +86,8 @@ pub struct Trials {
 pub enum Unproven {
     /// Jitter alone ends the fault.
     AnyDisturbance,
+    /// The policy ends it itself if the run goes on: it throttles, or gathers.
+    ComesBack,
     /// No cure ends it and nothing else does.
     NoCure,
     /// The trials would have taken too long.
@@ -111,6 +114,11 @@ impl Unproven {
         match self {
             Self::AnyDisturbance => {
                 "any disturbance ends it, even short interrupts alone, so no line is accused"
+                    .to_owned()
+            }
+            Self::ComesBack => {
+                "the policy serves that queue again if the run goes on for as long as the task \
+                 waits: it throttles tasks, or gathers them"
                     .to_owned()
             }
             Self::NoCure => "nothing that was tried ends it, or not it alone".to_owned(),
@@ -169,13 +177,16 @@ pub fn attempt(
 ) -> anyhow::Result<Trials> {
     let (tried, unproven) = match untriable(spec, finding) {
         Some(why) => (Vec::new(), Some(Unproven::not_tried(why))),
+        None if comes_back(services, (spec, options), finding)? => {
+            (Vec::new(), Some(Unproven::ComesBack))
+        }
         None if finding.fault == Fault::UnfairShare => {
             share::attempt(services, (spec, options), finding)?
         }
         None => wait::attempt(services, (spec, options), finding)?,
     };
     let mut trials = Trials {
-        is_contract: is_contract(finding),
+        is_contract: is_contract(finding) && unproven != Some(Unproven::ComesBack),
         tried,
         unproven,
     };
@@ -188,6 +199,20 @@ pub fn attempt(
         _ => {}
     }
     Ok(trials)
+}
+
+/// Whether the policy ends the wait itself a little later. A run that cannot go on says nothing.
+fn comes_back(
+    services: &Services<'_>,
+    run: (&RunSpec, sim::Options),
+    finding: &Finding,
+) -> anyhow::Result<bool> {
+    if !pause::may_end(finding) {
+        return Ok(false);
+    }
+    let ends = pause::ends(services, run, finding);
+    services.check()?;
+    Ok(ends.unwrap_or(false))
 }
 
 /// A cure of another class has ended the fault, and none of its own did: the decisions that were

@@ -446,3 +446,21 @@ fn the_corpus_is_hunted_explained_and_made_small() {
     // The first fault that is found may be another one of the same policy.
     println!("{} differ from what was stated: {wrong:?}", wrong.len());
 }
+
+/// Before 7.0 real-time tasks may take everything, and the watchdog ends whatever policy waits.
+#[test]
+fn a_watchdogs_end_behind_a_higher_class_is_nothing_that_a_hunt_looks_for() {
+    let folder = Folder::new("outranked");
+    let load = "[workload]\nname = \"held\"\nstop = \"duration:60s\"\n[machine]\ncpus = 1\n\
+        [task.shell]\ndo = \"run(inf)\"\n\
+        [task.rt]\npolicy = \"fifo:50\"\ndo = \"sleep(100ms), run(inf)\"\n";
+    fs::write(folder.0.join("held.toml"), load).expect("writable");
+    let run = "fifo -w held.toml --kernel 6.18";
+    folder.said(&format!("sim {run}"), 3);
+    let (text, _) = folder.said(&format!("explain {run}"), 0);
+    assert!(text.starts_with("outranked: "), "{text}");
+    assert!(text.contains("failed to run for 3"), "{text}");
+    assert!(text.contains("the kernel's rule"), "{text}");
+    let (text, _) = folder.said(&format!("hunt {run} --trials 2"), 0);
+    assert!(text.contains("no fault in 2 trials"), "{text}");
+}

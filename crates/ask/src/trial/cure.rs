@@ -155,10 +155,13 @@ impl Cure {
                 Fault::UnreadQueue,
                 Fault::UnreachableQueue,
                 Fault::LocalRefilled,
+                Fault::LockHeld,
             ],
-            Self::EndSlice(_) | Self::SliceAtMost(_) => &[Fault::CpuHeld],
-            Self::NoDirect(_) => &[Fault::LocalRefilled, Fault::PassedOver],
-            Self::InOrder | Self::ByWeight => &[Fault::PassedOver, Fault::UnfairShare],
+            Self::EndSlice(_) | Self::SliceAtMost(_) => &[Fault::CpuHeld, Fault::LockHeld],
+            Self::NoDirect(_) => &[Fault::LocalRefilled, Fault::PassedOver, Fault::LockHeld],
+            Self::InOrder | Self::ByWeight => {
+                &[Fault::PassedOver, Fault::UnfairShare, Fault::LockHeld]
+            }
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) fn attempt(
     (spec, options): (&RunSpec, sim::Options),
     finding: &Finding,
 ) -> anyhow::Result<(Vec<CureTrial>, Option<Unproven>)> {
-    let finding = &on_the_runs_clock(spec, finding);
+    let finding = &of_the_holder(on_the_runs_clock(spec, finding));
     let moments = moments(finding);
     let Some((first, victim)) = moments.first().zip(finding.victim.as_ref()) else {
         let why = Unproven::not_tried("the wait is too short for trials");
@@ -56,6 +56,15 @@ fn on_the_runs_clock(spec: &RunSpec, finding: &Finding) -> Finding {
     if finding.message.is_some() {
         let begin = SimTime::ZERO + begin_of(spec);
         finding.time = SimTime::ZERO + finding.time.since(begin.min(finding.time));
+    }
+    finding
+}
+
+/// Who waits for a lock sleeps: what may end that is that the lock's holder runs.
+fn of_the_holder(mut finding: Finding) -> Finding {
+    if let (Some(lock), Some(victim)) = (&finding.verdict.lock, &mut finding.victim) {
+        victim.task = lock.task;
+        victim.since = lock.since;
     }
     finding
 }

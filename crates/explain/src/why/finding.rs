@@ -552,12 +552,14 @@ impl Finding {
         }
     }
 
-    /// The tier of the finding; `None` if it is no fault of a policy.
+    /// The tier of the finding; `None` if it is no fault of a policy, as the watchdog's end behind
+    /// a higher class is none: that is the kernel's rule before 7.0, and later what its server owes.
     #[must_use]
     pub const fn tier(&self) -> Option<Tier> {
-        match self.message {
-            Some(_) => Some(Tier::Contract),
-            None => self.verdict.tier,
+        match (self.fault, &self.message) {
+            (Fault::Outranked, _) => None,
+            (_, Some(_)) => Some(Tier::Contract),
+            (_, None) => self.verdict.tier,
         }
     }
 

@@ -55,6 +55,7 @@ impl Judge<'_> {
         };
         let lock = HeldLock {
             name: blocked.lock.clone(),
+            task: blocked.holder,
             holder: named(holder),
             since: holder.runnable_since,
             runs: named(runs),

@@ -7,8 +7,9 @@ use super::state::{Kind, State, Where};
 
 /// The state is looked at so often: between two looks it counts as it was at the later one.
 const EVERY: Nanos = Nanos::from_micros(100);
-/// A task that waits for less may be on its way to a CPU.
-const SETTLED: Nanos = Nanos::from_millis(1);
+/// A task that waits for less may be on its way to a CPU. Short waits count, too: without a kick
+/// each wakeup may wait for the next end of a slice, and none of them for long.
+const SETTLED: Nanos = Nanos::from_micros(100);
 /// Waiting tasks that a look takes in at most.
 const MOST_TASKS: usize = 1_000;
 

@@ -96,7 +96,9 @@ pub struct Share {
 pub struct HeldLock {
     /// The lock.
     pub name: String,
-    /// The task that has it, as `name[pid]`.
+    /// The task that has it.
+    pub task: TaskId,
+    /// The same as `name[pid]`.
     pub holder: String,
     /// Since when that is runnable and does not run.
     pub since: Option<SimTime>,

@@ -33,7 +33,7 @@ use crate::recording_options::RecordingOptions;
 use crate::report::page::{self, PagePart};
 use crate::report::{self, Format, Outcome, Results, Shape, TableName, checks};
 use crate::run_options::RunOptions;
-use crate::runner::{Runner, judge_starved};
+use crate::runner::{Runner, try_starved};
 use crate::runs;
 use crate::say::say;
 use crate::scheduler::Schedulers;
@@ -691,7 +691,7 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<DoneR
     }
     let mut summary = runner.start()?;
     let options = request.run.limits.options();
-    judge_starved(&COMPUTER, spec, options, request.right, &mut summary)?;
+    try_starved(&COMPUTER, spec, options, request.right, &mut summary)?;
     if let Some(books) = books {
         books.close()?;
     }

@@ -1,6 +1,7 @@
 //! An explanation for scripts.
 
 use ask::AnswerKind;
+use ask::races::MetRace;
 use ask::trial::{CureTrial, Trials, Unproven};
 use explain::why::{Act, Dumped, Finding, Idling, Measured, QueueView, Share, Standing, Victim};
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ pub fn of(explanation: &Explanation) -> String {
         "finding": explanation.finding.as_ref().map(finding),
         "measured": explanation.measured.as_ref().map(measured),
         "large": large.collect::<Vec<_>>(),
+        "races": explanation.races.iter().map(race).collect::<Vec<_>>(),
         "waits": waits.collect::<Vec<_>>(),
         "not_known": last.map_or(&explanation.missing, |last| &last.missing),
         "played": explanation.played,
@@ -43,6 +45,15 @@ fn of_trials(of: &mut Value, trials: Option<&Trials>) {
     of["is_proven"] = trials.is_some_and(|it| it.unproven.is_none()).into();
     let why = trials.and_then(|it| it.unproven.as_ref());
     of["not_proven"] = why.map(Unproven::text).into();
+}
+
+fn race(race: &MetRace) -> Value {
+    json!({
+        "variable": race.variable,
+        "reads": race.reads,
+        "writes": race.writes,
+        "other": race.other,
+    })
 }
 
 fn dump(dumped: &Dumped) -> Value {
@@ -70,7 +81,9 @@ fn trial(trial: &CureTrial) -> Value {
     })
 }
 
-fn finding(finding: &Finding) -> Value {
+/// A finding, as the document of an explanation has it.
+#[must_use]
+pub fn finding(finding: &Finding) -> Value {
     let idle = finding.idle.iter().map(|idle| {
         json!({
             "cpu": idle.cpu.0,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ask::measure::Measure;
+use ask::races::MetRace;
 use ask::trial::{CureTrial, Trials};
 use ask::words::counted;
 use explain::why::{
@@ -21,6 +22,8 @@ const NARROWEST: usize = 40;
 const INDENT: &str = "  ";
 /// Trials that are told: the last ones, of which one may be a proof.
 const TRIED: usize = 3;
+/// Races that are told: the worst ones.
+const RACES: usize = 3;
 /// CPUs that are named one by one.
 const NAMED: usize = 8;
 
@@ -39,6 +42,9 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
             text.line("Nothing to explain: no ejection, and no task waits for long at the end.");
         }
         None => {}
+    }
+    for race in explanation.races.iter().take(RACES) {
+        text.item("race", &race_words(race));
     }
     if let Some(played) = &explanation.played {
         text.item("played", played);
@@ -68,6 +74,23 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
         let _ = write!(text.out, "\nAgain:\n{INDENT}{again}\n");
     }
     text.out
+}
+
+/// What a stall has let happen.
+fn race_words(race: &MetRace) -> String {
+    let MetRace {
+        variable,
+        writes,
+        other,
+        ..
+    } = race;
+    let reads = race.reads.as_ref();
+    let read = reads.map(|reads| format!("had read {variable} at {reads} and "));
+    let read = read.unwrap_or_default();
+    format!(
+        "a CPU {read}stopped before it wrote {variable} at {writes}; meanwhile another one wrote \
+         that at {other}"
+    )
 }
 
 /// That a measure is large, which is no fault by itself.
@@ -236,9 +259,9 @@ impl Text {
                 "no fault of the policy, but of somebody: from 7.0 on the kernel's deadline server \
                  owes its tasks 50 ms of each second (the simulated machine has no such server)"
             }
-            (Some(Tier::Contract), _) if finding.fault == Fault::Outranked => {
-                "the kernel's rule: before 7.0 its watchdog ends a policy whose tasks wait behind \
-                 real-time or deadline tasks"
+            _ if finding.fault == Fault::Outranked && finding.message.is_some() => {
+                "no fault, but the kernel's rule: before 7.0 its watchdog ends a policy whose \
+                 tasks wait behind real-time or deadline tasks"
             }
             _ if finding.fault == Fault::Outranked && !self.is_dump => {
                 "no fault: before 7.0 the kernel gives real-time and deadline tasks all that they \
