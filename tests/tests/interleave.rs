@@ -2,13 +2,17 @@
 
 use std::num::NonZeroUsize;
 use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ask::Services;
+use ask::explain::{Explain, ExplainOf};
 use ask::hunt::{Hunt, Range};
 use ask::orders::{Orders, TriedOrders};
 use ask::races::{RaceReport, Races};
 use ask::shrink::{Effort, shrink};
+use ask::violation;
 use bpf::SourceLine;
+use explain::why::Fault;
 use model::{ExitKind, Interleave, Nanos, Profile, Stall, Summary};
 use runslice_tests::run::Run;
 use sim::{Interleaved, RaceClass, Simulation};
@@ -225,28 +229,120 @@ fn to_look_for_races_changes_no_event() {
     }
 }
 
+fn orders(policy: &str, load: &str, micros: u64) -> TriedOrders {
+    let mut spec = spec(policy, load, 1, None);
+    spec.duration = Some(Nanos::from_micros(micros));
+    let jobs = NonZeroUsize::MIN;
+    let tried = Orders { spec, jobs }.ask(&Services::default(), &|| false);
+    tried.unwrap()
+}
+
 #[test]
 fn every_order_with_one_stall_is_tried() {
-    let tried = |policy| {
-        let mut spec = spec(policy, FOUR, 1, None);
-        spec.duration = Some(Nanos::from_micros(300));
-        let jobs = NonZeroUsize::MIN;
-        Orders { spec, jobs }.ask(&Services::default()).unwrap()
-    };
-    let open = tried("slab-open");
-    assert_eq!(open.runs, 1 + open.conflicts * TriedOrders::SPANS.len());
+    let open = orders("slab-open", FOUR, 300);
+    assert!(open.is_whole());
+    assert_eq!(open.tried, open.conflicts * TriedOrders::SPANS.len());
     assert!(open.conflicts as u64 <= open.accesses);
-    let (stall, exit) = &open.faults[0];
-    let (_, summary, _) = run(&spec(
-        "slab-open",
-        FOUR,
-        1,
-        Some(Interleave::At(vec![*stall])),
-    ));
-    assert_eq!(summary.exit, *exit);
-    let locked = tried("slab-locked");
+    let fault = &open.faults[0];
+    let at = Interleave::At(Vec::from_iter(fault.stall));
+    let (_, summary, _) = run(&spec("slab-open", FOUR, 1, Some(at)));
+    assert_eq!(Some(&summary.exit.message), fault.finding.message.as_ref());
+    let locked = orders("slab-locked", FOUR, 300);
     assert!(locked.conflicts > 50);
     assert!(locked.faults.is_empty(), "{:?}", locked.faults);
+}
+
+/// An order is far shorter than a wait that is judged.
+#[test]
+fn an_order_that_loses_a_task_is_found_however_short_it_is() {
+    let open = orders("places-open", FOUR, 300);
+    assert!(open.undisturbed.is_none(), "{:?}", open.undisturbed);
+    let fault = open.faults.first().expect("a task is lost");
+    assert_eq!(fault.finding.fault, Fault::Lost, "{fault:?}");
+    let victim = fault.finding.victim.as_ref().expect("who is lost");
+    assert!(victim.since.expect("it waits").as_nanos() <= 300_000);
+    // The run that is named shows it to everybody.
+    let millis = fault.duration.get().div_ceil(1_000_000);
+    let at = Interleave::At(Vec::from_iter(fault.stall));
+    let again = spec("places-open", FOUR, millis, Some(at));
+    let found = violation::find(&Services::default(), &again, &[]).unwrap();
+    assert_eq!(found.map(|it| it.fault), Some(Fault::Lost));
+    // So is the race: who wrote the variable that a CPU had read and was about to write.
+    let question = Explain {
+        of: ExplainOf::Run(Box::new(again), sim::Options::default()),
+        task: None,
+        worst: None,
+        right: None,
+    };
+    let races = question.ask(&Services::default()).unwrap().races;
+    let tail = races.iter().find(|race| race.variable == "tail");
+    let tail = tail.unwrap_or_else(|| panic!("{races:?}"));
+    assert!(tail.writes.contains("(places_enqueue)"), "{tail:?}");
+    assert!(
+        tail.reads.is_some() && tail.other == tail.writes,
+        "{tail:?}"
+    );
+    let atomic = orders("places-atomic", FOUR, 300);
+    assert!(atomic.is_whole() && atomic.conflicts > 20);
+    assert!(atomic.faults.is_empty(), "{:?}", atomic.faults);
+}
+
+#[test]
+fn sound_policies_starve_nobody_in_any_order() {
+    for (policy, load) in [
+        ("fifo", FOUR),
+        ("sound-late", FOUR),
+        ("sound-purse", CHANGES),
+        ("mlfq", FORKS),
+    ] {
+        let tried = orders(policy, load, 100);
+        let faults = (&tried.undisturbed, &tried.faults);
+        assert!(
+            faults.0.is_none() && faults.1.is_empty(),
+            "{policy}: {faults:?}"
+        );
+    }
+}
+
+#[test]
+fn what_goes_wrong_without_a_stall_is_said_first() {
+    let tried = orders("faulty-drops", FOUR, 300);
+    let fault = tried.undisturbed.expect("it drops every tenth task");
+    assert_eq!((fault.stall, fault.finding.fault), (None, Fault::Lost));
+    assert_eq!(tried.tried, 0);
+}
+
+#[test]
+fn orders_that_were_tried_before_the_time_was_over_are_kept() {
+    let calls = AtomicUsize::new(0);
+    let is_over = || calls.fetch_add(1, Ordering::Relaxed) >= 7;
+    let asked = Orders {
+        spec: spec("slab-locked", FOUR, 1, None),
+        jobs: NonZeroUsize::MIN,
+    };
+    let tried = asked.ask(&Services::default(), &is_over).unwrap();
+    assert_eq!((tried.tried, tried.is_whole()), (7, false));
+    assert!(tried.reached > 0 && tried.reached < tried.accesses);
+    let cancelled = Services {
+        is_cancelled: Some(&|| true),
+        ..Services::default()
+    };
+    assert_eq!(asked.ask(&cancelled, &|| false).unwrap().tried, 0);
+}
+
+#[test]
+fn a_stall_behind_the_last_access_is_told() {
+    let stall = |point| {
+        let span = Nanos::from_micros(5);
+        Some(Interleave::At(vec![Stall { point, span }]))
+    };
+    let notes = |point| run(&spec("fifo", FOUR, 1, stall(point))).1.notes;
+    assert_eq!(notes(3), Vec::<String>::new());
+    let told = notes(1_000_000);
+    assert!(
+        told[0].starts_with("no CPU stops before access 1000000,"),
+        "{told:?}"
+    );
 }
 
 /// Policies, loads and seeds that end in a panic of the simulator or in an ejection.

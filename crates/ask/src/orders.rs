@@ -1,13 +1,19 @@
 //! Every order of a run in which one CPU stops once.
 
+mod starved;
+
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
-use model::{Exit, Interleave, Nanos, Stall};
+use explain::why::{Fault, Finding, Observer, Right};
+use model::{Exit, Interleave, Nanos, SimTime, Stall};
 use sim::{Interleaved, Simulation};
 use workload::RunSpec;
 
 use crate::error::{Error, of_run};
+use crate::right;
 use crate::services::Services;
+use crate::trial;
 use crate::violation;
 
 /// Lengths of the stall: shorter than a callback of another CPU, a few of them, and many.
@@ -16,13 +22,16 @@ const SPANS: [Nanos; 3] = [
     Nanos::from_micros(20),
     Nanos::from_micros(400),
 ];
-/// Runs of one round that are made at once.
-const ROUND: usize = 256;
+/// Length of an order if nothing else is asked for.
+pub const SHORT: Nanos = Nanos::from_millis(1);
+/// A task that still waits so long after the end of an order is starved, if no CPU comes for it in
+/// the order without a stall either.
+const STARVED: Nanos = Nanos::from_secs(1);
 
 /// Tries every order with one stall.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// The run.
+    /// The run. Without a duration it takes 1 ms.
     pub spec: RunSpec,
     /// Threads.
     pub jobs: NonZeroUsize,
@@ -35,62 +44,173 @@ pub struct TriedOrders {
     pub conflicts: usize,
     /// All accesses.
     pub accesses: u64,
-    /// Runs that were made: one for each of `conflicts` and each length, and one without a stall.
-    pub runs: usize,
-    /// Stalls that end in an ejection, in the order of their points.
-    pub faults: Vec<(Stall, Exit)>,
-    /// Why the policy is ejected without any stall, if it is; then nothing else is tried.
-    pub ejected: Option<Exit>,
+    /// Orders that were tried: one for each of `conflicts` and each length, in the order of the
+    /// accesses, unless the time was over before.
+    pub tried: usize,
+    /// The access before which the last of these has its stall; 0 if there is none.
+    pub reached: u64,
+    /// Orders with a fault, in the order of their points.
+    pub faults: Vec<OrderFault>,
+    /// What is wrong without any stall, if something is; then nothing else is tried.
+    pub undisturbed: Option<Box<OrderFault>>,
+}
+
+/// An order that ends in a fault.
+#[derive(Clone, Debug)]
+pub struct OrderFault {
+    /// Where a CPU stops; `None`: nowhere.
+    pub stall: Option<Stall>,
+    /// What is wrong.
+    pub finding: Finding,
+    /// After so much simulated time it shows.
+    pub duration: Nanos,
 }
 
 impl TriedOrders {
     /// Lengths of the stalls.
     pub const SPANS: [Nanos; 3] = SPANS;
+
+    /// Orders with one stall that there are.
+    #[must_use]
+    pub const fn all(&self) -> usize {
+        self.conflicts * SPANS.len()
+    }
+
+    /// Whether all were tried.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.tried == self.all()
+    }
+}
+
+/// What the order without a stall comes to: what others are compared with.
+#[derive(Debug)]
+struct Undisturbed {
+    found: Interleaved,
+    /// Its longest wait.
+    longest: Nanos,
+    /// Classes of its waits that still go on a second later.
+    classes: BTreeSet<Fault>,
+    fault: Option<OrderFault>,
 }
 
 impl Orders {
-    /// Makes all runs.
+    /// Makes all runs. When `is_over`, or when nobody waits for the answer any more, no run is
+    /// begun, and the answer is that of the runs before.
     ///
     /// # Errors
-    /// When policy, load or machine are bad, or nobody waits any more.
-    pub fn ask(&self, services: &Services<'_>) -> Result<TriedOrders, Error> {
-        Ok(self.answer(services)?)
+    /// When policy, load or machine are bad.
+    pub fn ask(
+        &self,
+        services: &Services<'_>,
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<TriedOrders, Error> {
+        Ok(self.answer(services, is_over)?)
     }
 
-    fn answer(&self, services: &Services<'_>) -> anyhow::Result<TriedOrders> {
-        let (found, exit) = self.run(Vec::new(), true)?;
-        let mut tried = TriedOrders {
-            conflicts: found.conflicts.len(),
-            accesses: found.points,
-            runs: 1,
-            faults: Vec::new(),
-            ejected: Some(exit).filter(|exit| exit.kind.is_error()),
+    fn answer(
+        &self,
+        services: &Services<'_>,
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> anyhow::Result<TriedOrders> {
+        let tries = Tries {
+            spec: &self.spec,
+            length: self.spec.duration.unwrap_or(SHORT),
+            right: right::declared(&self.spec.policy),
         };
-        if tried.ejected.is_some() {
+        let usual = tries.undisturbed(services)?;
+        let mut tried = TriedOrders {
+            conflicts: usual.found.conflicts.len(),
+            accesses: usual.found.points,
+            tried: 0,
+            reached: 0,
+            faults: Vec::new(),
+            undisturbed: usual.fault.clone().map(Box::new),
+        };
+        if tried.undisturbed.is_some() {
             return Ok(tried);
         }
-        let points = found.conflicts.into_iter();
-        let stalls = points.flat_map(|point| SPANS.map(|span| Stall { point, span }));
+        let points = usual.found.conflicts.iter();
+        let stalls = points.flat_map(|&point| SPANS.map(|span| Stall { point, span }));
         let stalls: Vec<Stall> = stalls.collect();
-        for round in stalls.chunks(ROUND) {
-            let exit_of = |stall: &Stall| Ok(self.run(vec![*stall], false)?.1);
-            let exits = services.map(round, self.jobs, "orders", exit_of)?;
-            tried.runs += round.len();
-            let faults = round.iter().copied().zip(exits);
-            tried
-                .faults
-                .extend(faults.filter(|(_, exit)| exit.kind.is_error()));
+        // Whoever gives up gets what was done.
+        let patient = Services {
+            is_cancelled: None,
+            ..*services
+        };
+        let one = |stall: &Stall| {
+            if is_over() || services.check().is_err() {
+                return Ok(None);
+            }
+            tries.fault_of(*stall, &usual).map(Some)
+        };
+        let made = patient.map(&stalls, self.jobs, "orders", one)?;
+        // Later ones may have been made beside the first one that was not.
+        for (stall, made) in stalls.iter().zip(made.into_iter().map_while(|made| made)) {
+            tried.tried += 1;
+            tried.reached = stall.point;
+            tried.faults.extend(made);
         }
         Ok(tried)
     }
+}
 
-    fn run(&self, stalls: Vec<Stall>, looks: bool) -> anyhow::Result<(Interleaved, Exit)> {
-        let mut spec = self.spec.clone();
-        spec.machine.interleave = Some(Interleave::At(stalls));
+/// The runs of orders.
+#[derive(Debug)]
+struct Tries<'a> {
+    spec: &'a RunSpec,
+    length: Nanos,
+    /// What the policy declares.
+    right: Option<Right>,
+}
+
+impl Tries<'_> {
+    fn undisturbed(&self, services: &Services<'_>) -> anyhow::Result<Undisturbed> {
+        let spec = self.order(None, self.length);
         let run = Simulation::new(&spec).with_options(violation::options());
-        let run = if looks { run.looking_for_races() } else { run };
-        let finished = run.start().map_err(of_run)?;
-        let found = finished.interleaved.unwrap_or_default();
-        Ok((found, finished.summary.exit))
+        let finished = run.looking_for_races().start().map_err(of_run)?;
+        let (short, _) = self.run(None, self.length)?;
+        let duration = self.length + STARVED;
+        let (long, exit) = self.run(None, duration)?;
+        let mut fault = long.finding().filter(Finding::is_fault);
+        if let Some(finding) = fault.as_mut().filter(|_| !exit.kind.is_error()) {
+            let run = (&self.order(None, duration), violation::options());
+            let is_contract =
+                trial::is_contract(finding) && trial::attempt(services, run, finding)?.is_contract;
+            fault = fault.filter(|_| is_contract);
+        }
+        let fault = fault.map(|finding| OrderFault {
+            stall: None,
+            finding,
+            duration,
+        });
+        // Those that began later may be those of tasks that only wait for their turn.
+        let begun = SimTime::ZERO + self.length;
+        let open = long.open_waits().into_iter();
+        let open = open.filter(|wait| wait.since <= begun);
+        let open = open.filter_map(|wait| long.open_finding(wait.task));
+        Ok(Undisturbed {
+            found: finished.interleaved.unwrap_or_default(),
+            longest: short.longest_wait(),
+            classes: open.map(|finding| finding.fault).collect(),
+            fault,
+        })
+    }
+
+    /// The run with a stall, if one is given, for so long.
+    fn order(&self, stall: Option<Stall>, duration: Nanos) -> RunSpec {
+        let mut spec = self.spec.clone();
+        spec.machine.interleave = Some(Interleave::At(Vec::from_iter(stall)));
+        spec.duration = Some(duration);
+        spec
+    }
+
+    /// What was made of it: what was seen, and how it ended.
+    fn run(&self, stall: Option<Stall>, duration: Nanos) -> anyhow::Result<(Observer, Exit)> {
+        let spec = self.order(stall, duration);
+        let mut observer = right::judged_by(self.right, &spec, Observer::new(1, None));
+        let run = Simulation::new(&spec).with_options(violation::options());
+        let finished = run.with_sink(&mut observer).start().map_err(of_run)?;
+        Ok((observer, finished.summary.exit))
     }
 }

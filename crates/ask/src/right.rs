@@ -52,7 +52,11 @@ pub fn say_misspelt(services: &Services<'_>, policy: &PolicySpec) {
 /// An observer of the run of `spec` that judges shares by `right`, or by what the policy declares.
 #[must_use]
 pub fn observer(spec: &RunSpec, right: Option<Right>, observer: Observer) -> Observer {
-    let right = right.or_else(|| declared(&spec.policy));
+    judged_by(right.or_else(|| declared(&spec.policy)), spec, observer)
+}
+
+/// The same, whatever the policy declares.
+pub(crate) fn judged_by(right: Option<Right>, spec: &RunSpec, observer: Observer) -> Observer {
     observer.with_right(right).with_cgroups(cgroups_of(spec))
 }
 

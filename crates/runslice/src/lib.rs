@@ -47,6 +47,7 @@ mod shrink;
 mod source;
 mod store;
 mod verb;
+mod wall_time;
 #[cfg(not(feature = "live"))]
 mod without_kernel;
 

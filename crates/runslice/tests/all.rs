@@ -29,6 +29,7 @@ mod pages;
 mod parquet;
 mod places;
 mod programs;
+mod races;
 mod refusals;
 mod report;
 #[cfg(feature = "live")]

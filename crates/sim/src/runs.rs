@@ -396,6 +396,15 @@ fn run_machine(
              {MOST_WITHOUT_END}; a duration or the workload's `stop` can say otherwise"
         ));
     }
+    let missed = machine.interleaving.as_deref().and_then(|all| {
+        let missed = all.missed()?;
+        Some((missed, all.points()))
+    });
+    if let Some((missed, all)) = missed {
+        machine.note(format!(
+            "no CPU stops before access {missed}, as `at=` asks for: the run has {all} accesses"
+        ));
+    }
     if let Some(error) = machine.take_program_failure() {
         return Err(error.into());
     }

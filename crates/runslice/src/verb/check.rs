@@ -20,6 +20,7 @@ use ask::error::of_run;
 mod config;
 mod costs;
 mod needs;
+mod orders;
 mod program;
 mod races;
 

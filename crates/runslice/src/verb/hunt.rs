@@ -13,7 +13,7 @@ use ask::hunt::Hunt as Question;
 use ask::shrink::{Case, Shrunk, Size};
 use clap::Args;
 use explain::why::{Finding, Right};
-use model::{Advised, PolicySpec, span};
+use model::PolicySpec;
 use serde_json::json;
 
 use crate::bundle::Bundle;
@@ -27,7 +27,7 @@ use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::shrink::{LONGEST, shrink};
 use crate::violation::{self, Property, Signature};
-use crate::{input, interrupt, look, output, workload_arg};
+use crate::{input, interrupt, look, output, wall_time, workload_arg};
 
 use state::{HuntState, Hunted};
 
@@ -88,7 +88,7 @@ pub struct Hunt {
     trials: u64,
 
     /// Begin no trial after this time, such as 5m or 90s. Default: no limit.
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = wall_time::parse)]
     length: Option<Duration>,
 
     /// Go on after the first fault, and report each fault once.
@@ -122,21 +122,6 @@ pub struct Hunt {
 
 /// Trials that are made before the state is written again.
 const ROUND: u64 = 16;
-
-/// Reads a time of this computer: `5m`, or one as in simulated runs.
-fn parse_time(text: &str) -> Result<Duration, Advised> {
-    let time = match text.strip_suffix('m').map(str::parse::<u32>) {
-        Some(Ok(minutes)) => Duration::from_secs(60 * u64::from(minutes)),
-        _ => Duration::from_nanos(span::parse(text)?.get()),
-    };
-    if time.is_zero() {
-        return Err(Advised::new(
-            "in no time no trial begins",
-            "give one such as 5m",
-        ));
-    }
-    Ok(time)
-}
 
 /// Searches, and writes what it finds.
 ///

@@ -209,6 +209,15 @@ impl Interleaving {
         &self.stalls
     }
 
+    /// The last access before which a stall was asked for, if the run has not come to it.
+    pub fn missed(&self) -> Option<u64> {
+        let Interleave::At(stalls) = &self.asked else {
+            return None;
+        };
+        let last = stalls.iter().map(|stall| stall.point).max();
+        last.filter(|point| *point > self.points)
+    }
+
     /// Accesses before which others could have come in between.
     pub const fn points(&self) -> u64 {
         self.points

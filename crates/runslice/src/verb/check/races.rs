@@ -6,22 +6,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ask::error::UsageError;
-use ask::orders::{Orders, TriedOrders};
-use ask::races::{RaceReport, Races, RacingVariable};
-use bpf::SourceLine;
+use ask::orders::SHORT;
+use ask::races::{RaceReport, Races, RacingVariable, place};
 use clap::Args;
-use model::{Advised, Nanos, span};
+use model::{Advised, Nanos, Stall, span};
 use serde_json::{Value, json};
 use sim::{FoundRace, RaceClass};
 use workload::RunSpec;
 
 use crate::computer::COMPUTER;
 use crate::exit::Status;
-use crate::{input, output, policy, workload_arg};
+use crate::{input, output, policy, wall_time, workload_arg};
 
-/// Length of a run if nothing else is asked for, and of each order.
+use super::orders;
+
+/// Length of a run if nothing else is asked for.
 const USUAL: Nanos = Nanos::from_millis(50);
-const SHORT: Nanos = Nanos::from_millis(1);
+
+/// Columns of a line at most.
+const WIDEST: usize = 80;
 
 /// Options of `check --races`.
 #[derive(Debug, Args)]
@@ -44,6 +47,11 @@ pub struct RaceOptions {
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     duration: Option<Nanos>,
 
+    /// Begin no order after this time, such as 5m or 90s, and tell what came of those before.
+    /// Default: no limit.
+    #[arg(long = "for", value_name = "TIME", value_parser = wall_time::parse, requires = "orders")]
+    length: Option<std::time::Duration>,
+
     /// Threads for --orders. Default: one for each CPU.
     #[arg(long, value_name = "NUMBER", requires = "orders")]
     jobs: Option<NonZeroUsize>,
@@ -52,8 +60,8 @@ pub struct RaceOptions {
     #[arg(long, value_name = "FILE", requires = "races")]
     accepted: Option<PathBuf>,
 
-    /// Print the races as JSON.
-    #[arg(long, requires = "races")]
+    /// Print the races, or what the orders come to, as JSON.
+    #[arg(long)]
     json: bool,
 }
 
@@ -64,14 +72,18 @@ impl RaceOptions {
     /// When their options are given without them.
     pub fn asked(&self) -> anyhow::Result<bool> {
         let asked = self.races || self.orders;
-        if !asked && (self.workload.is_some() || self.duration.is_some()) {
-            return Err(UsageError::new(Advised::new(
-                "`check` runs no workload",
-                "add --races or --orders",
-            ))
-            .into());
+        let what = match (
+            self.workload.is_some() || self.duration.is_some(),
+            self.json,
+        ) {
+            (true, _) => "`check` runs no workload",
+            (_, true) => "`check` prints no JSON of an object",
+            _ => return Ok(asked),
+        };
+        if asked {
+            return Ok(true);
         }
-        Ok(asked)
+        Err(UsageError::new(Advised::new(what, "add --races or --orders")).into())
     }
 }
 
@@ -99,20 +111,17 @@ pub fn print(
         attach_after: Nanos::ZERO,
         duration: Some(duration),
     };
+    let again = Repeat { name, set, load };
     if options.orders {
-        return print_orders((name, load), spec, options.jobs);
+        let limits = (options.jobs, options.length);
+        return orders::print(spec, &again, limits, options.json);
     }
     let question = Races {
         spec,
         accepted: accepted(options.accepted.as_deref())?,
     };
     let report = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
-    let again = |stall: &model::Stall| {
-        format!(
-            "runslice sim {name} -w {load} --duration {} --interleave at={stall}",
-            exact(duration)
-        )
-    };
+    let again = |stall: &Stall| again.command("sim", duration, Some(stall));
     let mut to = output::open(None)?;
     if options.json {
         writeln!(to, "{:#}", document(&report, &again))?;
@@ -124,52 +133,27 @@ pub fn print(
     Ok(if shown { Status::Ejected } else { Status::Done })
 }
 
-/// Prints whether an order with one stall shows a fault.
-fn print_orders(
-    (name, load): (&str, &str),
-    spec: RunSpec,
-    jobs: Option<NonZeroUsize>,
-) -> anyhow::Result<Status> {
-    let (duration, kernel) = (spec.duration.unwrap_or(SHORT), spec.machine.kernel);
-    let jobs = COMPUTER.jobs(jobs);
-    let tried = Orders { spec, jobs }.ask(&COMPUTER);
-    let tried = tried.map_err(ask::Error::into_cause)?;
-    let mut to = output::open(None)?;
-    if let Some(exit) = &tried.ejected {
-        let reason = exit.kind.reason();
-        writeln!(
-            to,
-            "{name} is ejected without any stall: {reason}: {}",
-            exit.message
-        )?;
-        to.flush()?;
-        return Ok(Status::Ejected);
+/// What a command has to say to repeat a run.
+pub(super) struct Repeat<'a> {
+    pub name: &'a str,
+    set: &'a [(String, String)],
+    pub load: &'a str,
+}
+
+impl Repeat<'_> {
+    /// The command that does `verb` with the run with this stall, in one line.
+    pub(super) fn command(&self, verb: &str, duration: Nanos, stall: Option<&Stall>) -> String {
+        let set = self.set.iter();
+        let set = set.map(|(name, value)| format!(" --set {name}={value}"));
+        let set: String = set.collect();
+        let stall = stall.map_or_else(String::new, |it| format!(" --interleave at={it}"));
+        format!(
+            "runslice {verb} {}{set} -w {} --duration {}{stall}",
+            self.name,
+            self.load,
+            exact(duration)
+        )
     }
-    let spans = TriedOrders::SPANS.map(|span| span.to_string()).join(", ");
-    let what = format!(
-        "{} orders with one stall\n  stalls:  before {} of {} accesses, for {spans}\n  load:    \
-         {load}, up to {duration}\n  memory:  sequentially consistent\n  kernel:  locks of Linux \
-         6.18, rules of {}",
-        tried.runs - 1,
-        tried.conflicts,
-        tried.accesses,
-        kernel.name()
-    );
-    let Some((stall, exit)) = tried.faults.first() else {
-        writeln!(to, "{name}: no fault in all {what}")?;
-        to.flush()?;
-        return Ok(Status::Done);
-    };
-    writeln!(to, "{name}: a fault in {} of {what}", tried.faults.len())?;
-    let reason = exit.kind.reason();
-    writeln!(to, "  first:   {reason}: {}", exit.message)?;
-    writeln!(
-        to,
-        "  again:   runslice sim {name} -w {load} --duration {} --interleave at={stall}",
-        exact(duration)
-    )?;
-    to.flush()?;
-    Ok(Status::Ejected)
 }
 
 /// A time as an option takes it, without loss.
@@ -184,7 +168,7 @@ fn exact(span: Nanos) -> String {
 }
 
 /// The command that repeats a run with a stall.
-type Again<'a> = &'a dyn Fn(&model::Stall) -> String;
+type Again<'a> = &'a dyn Fn(&Stall) -> String;
 
 fn accepted(file: Option<&Path>) -> anyhow::Result<Vec<String>> {
     let Some(file) = file else {
@@ -205,16 +189,6 @@ const fn word(class: RaceClass) -> &'static str {
         RaceClass::TwoWriters => "two writers",
         RaceClass::Reader => "read while it is written",
     }
-}
-
-fn place(line: Option<&SourceLine>) -> String {
-    line.map_or_else(
-        || "?".to_owned(),
-        |it| match &it.file {
-            Some(file) => format!("{file}:{} ({})", it.line, it.function),
-            None => it.function.clone(),
-        },
-    )
 }
 
 fn write_text(
@@ -264,7 +238,7 @@ fn write_variable(
     writeln!(to, "  found by:   {}, {} times{more}", by(race), race.count)?;
     match &variable.shown {
         Some(shown) => {
-            writeln!(to, "  shown by:   {}", again(&shown.stall))?;
+            write_command(to, "  shown by:   ", &again(&shown.stall))?;
             if let Some(exit) = &shown.exit {
                 let reason = exit.kind.reason();
                 writeln!(to, "  ejected:    {reason}: {}", exit.message)?;
@@ -277,6 +251,25 @@ fn write_variable(
         )?,
     }
     Ok(())
+}
+
+/// Writes a command in lines of at most 80 columns where its words allow that. A shell takes them
+/// for one line.
+fn write_command(to: &mut dyn Write, head: &str, command: &str) -> std::io::Result<()> {
+    let mut line = head.to_owned();
+    let margin = " ".repeat(head.len());
+    for word in command.split(' ') {
+        // With a blank before the word and what goes on behind it.
+        let is_first = line.len() == head.len();
+        if !is_first && line.chars().count() + word.chars().count() + 3 > WIDEST {
+            writeln!(to, "{line} \\")?;
+            line.clone_from(&margin);
+        } else if !is_first {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(to, "{line}")
 }
 
 const fn by(race: &FoundRace) -> &'static str {
