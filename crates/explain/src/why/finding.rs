@@ -552,8 +552,8 @@ impl Finding {
         }
     }
 
-    /// The tier of the finding; `None` if it is no fault of a policy, as the watchdog's end behind
-    /// a higher class is none: that is the kernel's rule before 7.0, and later what its server owes.
+    /// The tier of the finding; `None` if it is no fault of a policy. The watchdog's end behind a
+    /// higher class is none: that is the kernel's rule before 7.0, and later its server's debt.
     #[must_use]
     pub const fn tier(&self) -> Option<Tier> {
         match (self.fault, &self.message) {
