@@ -50,7 +50,7 @@ impl FigureKind {
             },
             Goal::Late { .. } => &[Self::Tail],
             Goal::Work { .. } | Goal::Cpu { .. } | Goal::End { .. } => &[Self::Cpu],
-            Goal::Energy { .. } => &Self::ALL,
+            Goal::Energy { .. } | Goal::Efficiency { .. } => &Self::ALL,
         }
     }
 }
@@ -73,6 +73,7 @@ mod tests {
             ("time", &[FigureKind::Cpu]),
             ("p50 sleep of a", &FigureKind::ALL),
             ("energy", &FigureKind::ALL),
+            ("work per joule", &FigureKind::ALL),
         ] {
             let parsed: Goal = goal.parse().unwrap();
             assert_eq!(FigureKind::of(&parsed), kinds, "{goal}");
