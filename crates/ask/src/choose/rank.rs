@@ -199,7 +199,7 @@ impl Ranking {
             let said = rest.into_iter().map(|row| {
                 let goal: Result<Goal, _> = row.metric.parse();
                 let error = match goal {
-                    Ok(goal) => widening.error(&goal, &[goal.clone()], [likeliest, 0]),
+                    Ok(goal) => widening.error(&goal, std::slice::from_ref(&goal), [likeliest, 0]),
                     Err(_) => ranking.errors[likeliest][0].clone(),
                 };
                 let said = Answered::of(&row, &error);

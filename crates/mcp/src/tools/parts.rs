@@ -69,6 +69,8 @@ pub struct MachinePart {
     pub hardware: Option<String>,
     /// Who chooses frequencies: performance, powersave, schedutil or hwp.
     pub governor: Option<String>,
+    /// A machine as textbooks have it, in place of all this: textbook or textbook:arrivals=last.
+    pub machine: Option<String>,
 }
 
 /// What a policy's loader would do before it attaches.
@@ -138,6 +140,7 @@ impl MachinePart {
             hardware: self.hardware.clone(),
             corner: None,
             governor: parsed("governor", self.governor.as_deref(), parse_governor)?,
+            textbook: parsed("machine", self.machine.as_deref(), str::parse)?,
         })
     }
 }
