@@ -115,6 +115,7 @@ impl Search<'_> {
                 candidate: candidate.to_string(),
                 score: self.scored(candidate, epoch).combined(),
                 epoch,
+                outcome: String::new(),
             };
             ledger.evaluated(Some(nominee), false);
         }

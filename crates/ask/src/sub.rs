@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_policy_has_its_knobs_behind_a_colon() {
         let sub = find(&FILES, "app@1s=mlfq:queues=5").unwrap();
-        assert_eq!((&*sub.cgroup, &*sub.policy.name), ("app", "mlfq"));
+        assert_eq!((&*sub.cgroup, &*sub.policy.name), ("app", "mlfq:queues=5"));
         assert_eq!(sub.policy.set.len(), 1);
         for wrong in [
             "app",

@@ -131,10 +131,6 @@ fn a_gain_that_is_smaller_than_the_error_of_a_ratio_cannot_be_told() {
         flat.contains("o1 comes to x ") && flat.contains(why),
         "{flat}"
     );
-    assert!(
-        flat.contains("`sudo runslice bench NAME -- COMMAND`"),
-        "{flat}"
-    );
     assert!(!text.contains("Try it"), "{text}");
 }
 

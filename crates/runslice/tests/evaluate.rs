@@ -235,7 +235,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     (
         "runslice evaluate twice.toml fifo",
         2,
-        "twice.toml:5:18: 6.18 stands twice",
+        "twice.toml:5:19: 6.18 stands twice",
     ),
     (
         "runslice gate fifo:slice_ns=5 --against fifo -w desk",

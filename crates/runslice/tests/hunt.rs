@@ -459,7 +459,7 @@ fn a_watchdogs_end_behind_a_higher_class_is_nothing_that_a_hunt_looks_for() {
     folder.said(&format!("sim {run}"), 3);
     let (text, _) = folder.said(&format!("explain {run}"), 0);
     assert!(text.starts_with("outranked: "), "{text}");
-    assert!(text.contains("failed to run for 3"), "{text}");
+    assert!(text.contains("failed to run for 4"), "{text}");
     assert!(text.contains("the kernel's rule"), "{text}");
     let (text, _) = folder.said(&format!("hunt {run} --trials 2"), 0);
     assert!(text.contains("no fault in 2 trials"), "{text}");

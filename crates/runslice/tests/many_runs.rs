@@ -474,7 +474,11 @@ fn the_verdicts_of_the_document_are_what_is_printed() {
             let output = folder.run(command);
             let said = String::from_utf8_lossy(&output.stdout);
             assert_eq!(output.status.code(), Some(0), "{command}");
-            assert_eq!(said, want, "{command}");
+            // A line `...` stands for any lines.
+            let (begin, end) = want.split_once("...\n").unwrap_or((want, ""));
+            let is_whole = end.is_empty() && said != want;
+            let has_ends = said.starts_with(begin) && said.ends_with(end);
+            assert!(has_ends && !is_whole, "{command}:\n{said}");
             commands += 1;
         }
     }

@@ -197,7 +197,7 @@ fn the_list_of_columns_has_those_of_every_table() {
         let (_, columns) = listed.last_mut().expect("a table stands first");
         columns.push(word(&line[at..]).expect("a column"));
     }
-    assert_eq!(listed.len(), 9, "{list}");
+    assert_eq!(listed.len(), 12, "{list}");
     for (table, columns) in listed {
         let sim = format!("sim fifo -w load.toml --format csv --table {table}");
         let (csv, _) = folder.said(&sim, 0);

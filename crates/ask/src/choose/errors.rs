@@ -31,8 +31,8 @@ const LOADS_FEW: usize = 10;
 /// The part of loads whose candidates are all covered by their widened intervals, in thousandths.
 const COVERED: usize = 950;
 
-/// So many tasks that begin in each second of CPU time are many: at a millisecond each, which a fork
-/// costs a guest, they take a hundredth of it.
+/// So many tasks that begin in each second of CPU time are many: at a millisecond each, which a
+/// fork costs a guest, they take a hundredth of it.
 const MANY_FORKS: u128 = 10;
 
 /// Nanoseconds of a second.

@@ -22,6 +22,9 @@ pub struct Nominee {
     pub score: f64,
     /// The epoch of the draws that gave the score.
     pub epoch: u64,
+    /// A hash of all its figures in these draws; empty if they are not known any more.
+    #[serde(default)]
+    pub outcome: String,
 }
 
 /// How far a search is.
@@ -66,6 +69,7 @@ impl Ledger {
         let epoch = self.epoch();
         for known in self.best.iter_mut().filter(|it| it.id == id) {
             (known.score, known.epoch) = (score, epoch);
+            known.outcome.clear();
         }
         self.order();
     }
@@ -77,9 +81,10 @@ impl Ledger {
             self.gate_answered = Some(self.evaluations);
         }
         let Some(nominee) = nominee else { return };
-        // Who comes to the very same in the same draws does the same, and would take a place.
+        // Who comes to the very same figures in the same draws does the same, and would take a place.
         let is_twin = |it: &&mut Nominee| {
-            it.id == nominee.id || (it.epoch == nominee.epoch && it.score == nominee.score)
+            let is_same = it.epoch == nominee.epoch && it.outcome == nominee.outcome;
+            it.id == nominee.id || (is_same && !it.outcome.is_empty())
         };
         match self.best.iter_mut().find(is_twin) {
             Some(known) if known.id != nominee.id => {}
@@ -105,6 +110,7 @@ mod tests {
             candidate: id.to_owned(),
             score,
             epoch,
+            outcome: String::new(),
         }
     }
 
@@ -135,10 +141,15 @@ mod tests {
     #[test]
     fn twins_take_one_place() {
         let mut ledger = Ledger::default();
+        let with = |id: &str, outcome: &str| Nominee {
+            outcome: outcome.to_owned(),
+            ..nominee(id, 0.5, 0)
+        };
         for id in ["a", "b", "c", "d", "e", "f"] {
-            ledger.evaluated(Some(nominee(id, 0.5, 0)), false);
+            ledger.evaluated(Some(with(id, "one")), false);
         }
-        ledger.evaluated(Some(nominee("other", 0.4, 0)), false);
+        // Scores are cut, so that two of them may be equal by chance.
+        ledger.evaluated(Some(with("other", "two")), false);
         let kept: Vec<_> = ledger.best.iter().map(|it| it.id.as_str()).collect();
         assert_eq!(kept, ["a", "other"]);
     }

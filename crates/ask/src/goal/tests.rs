@@ -223,6 +223,11 @@ fn energy_is_that_of_the_machine_or_of_the_groups_that_are_meant() {
         energy_uj: Some(energy),
         ..HardwareReport::default()
     };
+    let group = |name: &str| GroupReport {
+        name: name.to_owned(),
+        ..report.all.clone()
+    };
+    report.groups = vec![group("web-1"), group("web-2")];
     report.hardware = vec![
         row("web-1", 1_000_000, 2_000),
         row("web-2", 500_000, 500),

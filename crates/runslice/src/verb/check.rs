@@ -23,6 +23,7 @@ mod needs;
 mod orders;
 mod program;
 mod races;
+mod repeat;
 
 /// Arguments of `runslice check`.
 #[derive(Debug, Args)]

@@ -319,6 +319,7 @@ fn one(
         candidate: word.to_owned(),
         score: evaluation.combined(),
         epoch,
+        outcome: Key::of(SIMULATES, format!("{:?}", evaluation.metrics)).to_string(),
     };
     let nominee = Some(nominee).filter(|_| !evaluation.is_refused());
     kept.note(nominee, &found.policy, evaluation.stage == Stage::Gate)?;

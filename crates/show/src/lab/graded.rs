@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 
 use ask::lab::{GradedPolicy, LabParting};
+use explain::timeline::Timeline;
 
 use crate::explanation::text::{at, by};
 use crate::export::{ColumnKind, ExportTable, Form};
 use crate::table::Table;
+use crate::tone::Tone;
 
 /// What a policy that was handed in came to.
 #[derive(Clone, Debug)]
@@ -152,7 +154,15 @@ pub fn feedback(
         writeln!(to, "  {} s  {words}\n    {}", at(act.time), by(act))?;
     }
     writeln!(to)?;
-    crate::timeline::write("yours", &parting.charts[0], to)?;
+    chart("yours", &parting.charts[0], to)?;
     writeln!(to)?;
-    crate::timeline::write(wanted, &parting.charts[1], to)
+    chart(wanted, &parting.charts[1], to)
+}
+
+/// A chart as a file has it: without the marks of which a terminal makes colors.
+fn chart(policy: &str, timeline: &Timeline, to: &mut dyn Write) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    crate::timeline::write(policy, timeline, &mut bytes)?;
+    bytes.retain(|byte| Tone::of_mark(*byte).is_none());
+    to.write_all(&bytes)
 }

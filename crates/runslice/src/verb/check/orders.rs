@@ -9,7 +9,7 @@ use model::Nanos;
 use serde_json::{Value, json};
 use workload::RunSpec;
 
-use super::races::Repeat;
+use super::repeat::Repeat;
 use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::explanation::{Explanation, json as shown, text};
