@@ -36,7 +36,7 @@ fn of_case(case: &Case) -> Explanation {
 /// pause before says how long the first one takes.
 #[test]
 fn a_queue_that_opens_again_by_itself_is_no_fault_at_its_first_pause() {
-    let load = "[task.late]\nnice = 5\ndo = \"sleep(1060ms), run(inf)\"\n\
+    let load = "[task.late]\nnice = 5\nstart = \"1060ms\"\ndo = \"run(inf)\"\n\
         [task.shell]\ndo = \"loop(inf)[ run(1ms), sleep(9ms) ]\"\n";
     let run = Run {
         cpus: 2,

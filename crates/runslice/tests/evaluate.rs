@@ -250,7 +250,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     (
         "runslice gate fifo --against none.bpf.c -w desk",
         2,
-        "the old version, none.bpf.c: no policy",
+        "the old version, none: no policy",
     ),
     ("runslice gate fifo", 2, "--against"),
     (

@@ -81,7 +81,7 @@ impl Ledger {
             self.gate_answered = Some(self.evaluations);
         }
         let Some(nominee) = nominee else { return };
-        // Who comes to the very same figures in the same draws does the same, and would take a place.
+        // Who comes to the same figures in the same draws does the same, and would take a place.
         let is_twin = |it: &&mut Nominee| {
             let is_same = it.epoch == nominee.epoch && it.outcome == nominee.outcome;
             it.id == nominee.id || (is_same && !it.outcome.is_empty())
