@@ -5,6 +5,7 @@
 //! computer, for example to the files below `/dev`.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
@@ -267,18 +268,32 @@ fn apart(test: &str) {
         chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
         again.uid(NOBODY).gid(NOBODY);
     }
-    let done = again
+    again
         .args(["--exact", "--include-ignored", "--nocapture"])
         .arg(format!("hostile::{test}"))
         .current_dir(&own)
         .env("TMPDIR", &own)
-        .env(SUBJECT, &subject)
-        .output()
-        .unwrap();
+        .env(SUBJECT, &subject);
+    let done = output_of(&mut again);
     let [said, wrong] = [&done.stdout, &done.stderr].map(|it| String::from_utf8_lossy(it));
     // A program of tests that finds none of this name succeeds too.
     let has_run = done.status.success() && said.contains("1 passed");
     assert!(has_run, "{test}: {}: {said}{wrong}", done.status);
+}
+
+/// Runs a program that was just copied. Between its fork and its exec a child of another test has
+/// the copy open for writing, and it cannot be executed until then (ETXTBSY, execve(2)).
+fn output_of(copied: &mut Command) -> std::process::Output {
+    const TRIES: u32 = 1_000;
+    for _ in 0..TRIES {
+        match copied.output() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            output => return output.unwrap(),
+        }
+    }
+    panic!("the copy stays open for writing");
 }
 
 /// Runs so many programs of so many calls each, from a seed on.
