@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+# The package is not installed here, so that pytest does not find the fixture by itself.
+from runslice.pytest_plugin import scheduler_keeps as scheduler_keeps
+
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = os.environ.get("RUNSLICE_PROGRAM", str(ROOT / "target/debug/runslice"))
 

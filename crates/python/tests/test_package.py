@@ -173,7 +173,7 @@ def test_a_workload_is_built_from_values() -> None:
 
 
 def test_what_is_no_option_is_refused() -> None:
-    with pytest.raises(TypeError, match="no option 'cpu'; there are: cpus, smt"):
+    with pytest.raises(TypeError, match="no option 'cpu'; there are: machine, cpus, smt"):
         runslice.simulate("fifo", "desk", cpu=2)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="makes one run"):
         runslice.explain("fifo", "desk", runs=2)

@@ -207,7 +207,7 @@ def test_a_score(cli: Cli, tmp_path: Path) -> None:
         runslice.score("no.jsonl")
     with pytest.raises(runslice.UsageError, match="is no version of a kernel"):
         runslice.score("e.jsonl", recorded_on="five")
-    with pytest.raises(TypeError, match="no option 'seed'; there are: cpus"):
+    with pytest.raises(TypeError, match="no option 'seed'; there are: machine, cpus"):
         runslice.score("e.jsonl", seed=3)  # type: ignore[call-arg]
 
 
