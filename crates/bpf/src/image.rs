@@ -66,7 +66,8 @@ pub struct Image {
     /// Which source line each instruction came from; sorted by instruction.
     pub lines: Vec<Line>,
     /// Which fields of the kernel's structures its programs may read, as far as CO-RE says it. A
-    /// program that knows a field's place by other means is not in it.
+    /// program that knows a field's place by other means is not in it. Empty: nothing is known, and
+    /// they may read all.
     pub reads: Vec<FieldRead>,
     /// The licence string of the object.
     pub license: String,

@@ -6,7 +6,7 @@
 //! object's.
 
 use crate::Image;
-use crate::image::{Import, Insn, Line, MemberValue, Variable};
+use crate::image::{FieldRead, Import, Insn, Line, MemberValue, Variable};
 use crate::isa::{CALL, LD_IMM64};
 
 /// Where the parts of a joined object begin.
@@ -58,7 +58,7 @@ impl Image {
             ..line.clone()
         }));
         self.add_names(other, &places, (prefix, insns));
-        self.reads.extend(other.reads.iter().cloned());
+        self.add_reads(&other.reads);
         places.at
     }
 
@@ -85,6 +85,15 @@ impl Image {
             },
             |at| at as u32,
         )
+    }
+
+    /// An object without a list may read every field, and so may one that is joined with it.
+    fn add_reads(&mut self, reads: &[FieldRead]) {
+        if self.reads.is_empty() || reads.is_empty() {
+            self.reads.clear();
+        } else {
+            self.reads.extend(reads.iter().cloned());
+        }
     }
 
     fn add_code(&mut self, other: &Self, places: &Places) {

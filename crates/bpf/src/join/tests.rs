@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::scene::insn::{EXIT, add_register, address, call, call_local, copy, load, mov};
 use crate::scene::{SceneObject, SceneWorld};
-use crate::{Backend, Config, Image, Instance, MapKind};
+use crate::{Backend, Config, FieldRead, Image, Instance, MapKind, Scalar, Type};
 
 /// Function 0 asks for random bits, function 1 adds them to the first word of the only map.
 fn object(word: u64) -> Arc<Image> {
@@ -67,6 +67,48 @@ fn arenas_share_a_window_that_has_room_for_both() {
     let memory = vm.memory();
     assert!(memory.alloc_arena(None, 20).is_some());
     assert_eq!(memory.alloc_arena(None, 1), None);
+}
+
+#[test]
+fn who_says_nothing_of_what_it_reads_lets_the_whole_read_all() {
+    let read = |at| FieldRead {
+        structure: "task_struct".to_owned(),
+        at,
+        len: 4,
+    };
+    let whole = |parts: &[&[FieldRead]]| {
+        let mut images = parts.iter().map(|reads| {
+            let mut image = object(0);
+            Arc::make_mut(&mut image).reads = reads.to_vec();
+            image
+        });
+        let mut whole = images.next().expect("there is a first");
+        for other in images {
+            Arc::make_mut(&mut whole).join(&other, "b/");
+        }
+        whole.reads.clone()
+    };
+    let (one, other) = ([read(0)], [read(8)]);
+    assert_eq!(whole(&[&one, &other]), [read(0), read(8)]);
+    let silent: [[&[FieldRead]; 3]; 3] = [
+        [&one, &[], &other],
+        [&[], &one, &other],
+        [&one, &other, &[]],
+    ];
+    for parts in silent {
+        assert!(whole(&parts).is_empty(), "{parts:?}");
+    }
+}
+
+#[test]
+fn a_map_keeps_the_type_of_its_values() {
+    let word = |bytes| Some(Arc::new(Type::Scalar(Scalar::Unsigned(bytes))));
+    let (mut image, mut other) = (object(0), object(0));
+    Arc::make_mut(&mut image).maps[0].value = word(8);
+    Arc::make_mut(&mut other).maps[0].value = word(4);
+    Arc::make_mut(&mut image).join(&other, "b/");
+    let types: Vec<_> = image.maps.iter().map(|map| map.value.clone()).collect();
+    assert_eq!(types, [word(8), None, word(4), None]);
 }
 
 #[test]
