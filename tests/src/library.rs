@@ -312,6 +312,15 @@ impl Library {
     /// # Panics
     /// If it is refused.
     pub fn attach(&self, call: Caller<'_>, table: &StructOps) -> BpfId {
+        let link = self.link(call, table);
+        created(call, link)
+    }
+
+    /// The call that attaches a table, which is made and set.
+    ///
+    /// # Panics
+    /// If that is refused.
+    pub fn link(&self, call: Caller<'_>, table: &StructOps) -> BpfCall {
         let value_type = format!("bpf_struct_ops_{}", table.type_name);
         let size = self.target.size_of(&value_type).unwrap();
         let mut value = vec![0; size as usize];
@@ -358,13 +367,12 @@ impl Library {
             fds: self.fds(),
         };
         call(update).expect("the table is set");
-        let link = BpfCall::LinkCreate {
+        BpfCall::LinkCreate {
             target,
             attach_type: 44,
             name: String::new(),
             flags: 0,
-        };
-        created(call, link)
+        }
     }
 }
 

@@ -369,7 +369,8 @@ fn three_may_stand_below_the_root_and_not_a_fourth() {
 fn refusal(spec: &RunSpec) -> String {
     let error = sim::run(spec, &mut Taker::default()).expect_err("a refusal");
     let advice = model::Advice::advice(&error).unwrap_or_default();
-    format!("{error}: {advice}")
+    let cause = std::error::Error::source(&error).map(|it| format!(": {it}"));
+    format!("{error}{}: {advice}", cause.unwrap_or_default())
 }
 
 #[test]
@@ -384,6 +385,8 @@ fn what_cannot_be_attached_is_refused_with_what_to_do() {
     cpu_form.policy = Run::new("fifo", SPINNER).spec().policy;
     let mut cpu_root = with(SPINNER, &[a()]);
     cpu_root.policy = PolicyOf("fifo").with(vec![a()]);
+    let mut placed = with(SPINNER, &[]);
+    placed.policy = PolicyOf("refused-sub").with(Vec::new());
     let mut old = cpu_root.clone();
     old.machine.kernel = Kernel::V7_2;
     for (spec, what) in [
@@ -406,6 +409,10 @@ fn what_cannot_be_attached_is_refused_with_what_to_do() {
         ),
         (cpu_root, "EOPNOTSUPP"),
         (
+            placed,
+            "`placed_ops.sub_cgroup_id` is 5: it attaches below another scheduler: leave it 0",
+        ),
+        (
             old,
             "no scheduler is attached below another one on a simulated 7.2",
         ),
@@ -413,6 +420,17 @@ fn what_cannot_be_attached_is_refused_with_what_to_do() {
         let said = refusal(&spec);
         assert!(said.contains(what), "{what}: {said}");
     }
+}
+
+#[test]
+fn a_table_that_names_a_cgroup_attaches_below_a_root() {
+    let mut spec = spec(&[], SPINNER);
+    let policy = PolicyOf("refused-sub").with(Vec::new());
+    let below = below("a", &[]);
+    spec.policy.subs.push(SubSpec { policy, ..below });
+    let (_, summary) = run(&spec);
+    assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+    assert_eq!(summary.subs[0].tasks, 1, "{:?}", summary.subs);
 }
 
 struct PolicyOf<'a>(&'a str);

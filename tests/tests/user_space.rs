@@ -7,13 +7,15 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
 
+use bpf::MemberValue;
 use model::user_space::{
     BpfAnswer, BpfCall, Fds, MapCreate, ProgLoad, ProgramEnd, Refused, ThreadId, ThreadKernel,
     ThreadTurn, TurnEnd, UserSpace, UserSpaceError,
 };
-use model::{ExitKind, Nanos, Op, Summary};
+use model::{ExitKind, Kernel, Nanos, Op, Summary};
 use runslice_tests::collect::Collector;
 use runslice_tests::in_process::{self, Step, Within};
+use runslice_tests::library::Library;
 use runslice_tests::run::Run;
 use sim::Simulation;
 use traces::TraceHash;
@@ -241,6 +243,37 @@ fn error_of(step: fn(&mut dyn ThreadKernel) -> TurnEnd) -> String {
 fn a_program_that_is_busy_for_ever_and_attaches_nothing_is_an_error() {
     let error = error_of(|_| TurnEnd::Again);
     assert!(error.contains("within 100 ms of CPU time"), "{error}");
+}
+
+/// A table at the door that names a cgroup: no root is there, below which it could come.
+#[test]
+fn a_root_that_names_a_cgroup_is_refused_at_the_door_too() {
+    let mut spec = Run::new("fifo", LOAD).spec();
+    spec.machine.kernel = Kernel::V7_3;
+    let ran = Simulation::new(&spec)
+        .with_program(Box::new(Unattached(attach_placed, false)), false)
+        .start();
+    let error = ran.expect_err("it attaches nothing").to_string();
+    assert!(error.contains("sub_cgroup_id` is 5"), "{error}");
+}
+
+/// Attaches `fifo` with a cgroup in its table, and ends.
+fn attach_placed(kernel: &mut dyn ThreadKernel) -> TurnEnd {
+    let mut spec = Run::new("fifo", LOAD).spec();
+    spec.machine.kernel = Kernel::V7_3;
+    let image = sim::image(&spec.policy, &spec.machine).expect("it links");
+    let target = sim::target(&spec.machine);
+    let mut call = |call| {
+        let answer = kernel.bpf(ThreadId(0), call);
+        answer.map_err(|refused| refused.errno.to_string())
+    };
+    let library = Library::load(&spec.policy.object, image, &target, &mut call);
+    let mut table = library.image().struct_ops[0].clone();
+    let cgroup = ("sub_cgroup_id".to_owned(), MemberValue::Int(5));
+    table.members.push(cgroup);
+    let link = library.link(&mut call, &table);
+    assert_eq!(call(link), Err("19".to_owned()));
+    TurnEnd::Exit
 }
 
 /// Loads and runs a set-up program of these instructions.

@@ -20,6 +20,8 @@ impl Errno {
     pub const EBUSY: Self = Self(16);
     /// Exists already.
     pub const EEXIST: Self = Self(17);
+    /// No such device: nobody is there to ask.
+    pub const ENODEV: Self = Self(19);
     /// Bad argument.
     pub const EINVAL: Self = Self(22);
     /// Would deadlock.

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use bpf::{Image, MemberValue, Prepared, Unfinished};
+use bpf::{Errno, Image, MemberValue, Prepared, Unfinished};
 use model::{Advice, Caller, CpuId, EventKind, Op, TaskId, What};
 
 use crate::context::{Context, Directly, Locked};
@@ -142,6 +142,21 @@ impl Advice for OpsError {
     }
 }
 
+impl OpsError {
+    /// What a kernel answers to whoever attaches the table, where a root is attached or none is.
+    ///
+    /// Source: `bpf_scx_init_member()`, kernel 6.18, and `scx_sub_enable_workfn()`, kernel 7.3. Of
+    /// a scheduler below a root that its program has attached nothing is simulated.
+    pub(crate) const fn errno(&self, has_root: bool) -> Errno {
+        match self {
+            Self::Sub { .. } if has_root => Errno::EOPNOTSUPP,
+            Self::Sub { .. } => Errno::ENODEV,
+            Self::Timeout { .. } | Self::Batch { .. } => Errno::E2BIG,
+            _ => Errno::EINVAL,
+        }
+    }
+}
+
 impl Ops {
     /// No table: no policy.
     pub const fn none() -> Self {
@@ -157,8 +172,31 @@ impl Ops {
         }
     }
 
-    /// The table of `image`; `table` chooses between several.
+    /// The table of `image` for a root; `table` chooses between several.
     pub fn of(image: &Image, table: Option<&str>, rules: &KernelRules) -> Result<Self, OpsError> {
+        let (ops, table) = Self::read(image, table, rules)?;
+        match ops.sub_cgroup {
+            0 | 1 => Ok(ops),
+            id => Err(OpsError::Sub { table, id }),
+        }
+    }
+
+    /// As [`Ops::of`], for a scheduler below another one: its cgroup is named beside it.
+    pub fn of_sub(
+        image: &Image,
+        table: Option<&str>,
+        rules: &KernelRules,
+    ) -> Result<Self, OpsError> {
+        let (ops, _) = Self::read(image, table, rules)?;
+        Ok(ops)
+    }
+
+    /// The table, and the name of the variable.
+    fn read(
+        image: &Image,
+        table: Option<&str>,
+        rules: &KernelRules,
+    ) -> Result<(Self, String), OpsError> {
         let tables: Vec<_> = image
             .struct_ops
             .iter()
@@ -192,7 +230,7 @@ impl Ops {
                 table: table.name.clone(),
             });
         }
-        Ok(ops)
+        Ok((ops, table.name.clone()))
     }
 
     fn set(
@@ -250,17 +288,6 @@ impl Ops {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Refuses a table that says by itself at which cgroup it attaches.
-    pub fn check_is_root(self, table: &str) -> Result<Self, OpsError> {
-        match self.sub_cgroup {
-            0 | 1 => Ok(self),
-            id => Err(OpsError::Sub {
-                table: table.to_owned(),
-                id,
-            }),
-        }
     }
 
     /// Its functions lie so far behind where its own object has them.

@@ -161,7 +161,6 @@ fn make_ready(
     let (target, rules) = (target(machine), rules_of(machine.kernel));
     let (mut image, entries, changes) = load(spec, machine, &target)?;
     let ops = Ops::of(&image, spec.table.as_deref(), rules);
-    let ops = ops.and_then(|ops| ops.check_is_root(&spec.name));
     let ops = ops.map_err(PolicyError::of(spec))?;
     let setup = setup_of(spec, &image)?;
     let mut subs = Vec::new();
@@ -238,7 +237,7 @@ fn add_sub(sub: &SubSpec, machine: &MachineSpec, whole: &mut Image) -> Result<Re
     let (spec, target) = (&sub.policy, target(machine));
     let (image, mut entries, mut changes) = load(spec, machine, &target)?;
     let rules = rules_of(machine.kernel);
-    let ops = Ops::of(&image, spec.table.as_deref(), rules);
+    let ops = Ops::of_sub(&image, spec.table.as_deref(), rules);
     let mut ops = ops.map_err(PolicyError::of(spec))?;
     let refused = if !ops.is_cid_form() {
         Some((

@@ -107,7 +107,7 @@ impl Machine {
         let attached = Ops::of(vm.image(), Some(name), &self.rules)
             .map_err(|error| {
                 self.note(error.to_string());
-                refused(Errno::EINVAL)
+                refused(error.errno(self.program().phase == Phase::Attached))
             })
             .and_then(|ops| {
                 self.trace_reg(vm, None);
