@@ -13,8 +13,6 @@ use crate::schedulers::SchedId;
 use crate::subs::Sub;
 use crate::task::{Class, OpsState, RunState, class_of};
 
-const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
-
 /// How far the policy has come, and how its time has ended. Only this module changes it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attachment {
@@ -289,10 +287,7 @@ impl Machine {
                 words: (0, 0),
             },
         );
-        let error = self.errno_of(Op::Init, result.unwrap_or(0));
-        if error != 0 {
-            self.error(format!("ops.init() failed ({error})"));
-        }
+        self.end_unless_well(SchedId::ROOT, Op::Init, result);
         // Source: validate_ops(), kernel 6.18.
         if self.scheds.root.ops.flag(flags::ops::ENQ_LAST) && !self.scheds.root.ops.has(Op::Enqueue)
         {
@@ -339,24 +334,10 @@ impl Machine {
         self.moment.begin(vm);
     }
 
-    /// Attaches the policy as something that `cpu` did in a time of its own: its loader's.
-    pub(crate) fn attach_outside_time(&mut self, vm: &mut Vm, cpu: CpuId) {
+    /// Does what `cpu` does in a time of its own: a loader's, which attaches or takes off.
+    pub(crate) fn outside_time(&mut self, cpu: CpuId, body: impl FnOnce(&mut Self)) {
         let kinds = self.ledger.kinds();
-        self.attach(vm);
-        self.cpus[cpu].forgive_debt();
-        self.ledger.set_kinds(kinds);
-        self.locks.forget();
-    }
-
-    /// As [`Machine::attach_outside_time`], of a scheduler below another one that comes or goes.
-    pub(crate) fn change_sub_outside_time(
-        &mut self,
-        vm: &mut Vm,
-        cpu: CpuId,
-        (index, comes): (usize, bool),
-    ) {
-        let kinds = self.ledger.kinds();
-        self.change_sub(vm, index, comes);
+        body(self);
         self.cpus[cpu].forgive_debt();
         self.ledger.set_kinds(kinds);
         self.locks.forget();
@@ -372,7 +353,7 @@ impl Machine {
         let cpu = self.task(id).cpu;
         let queued = self.task(id).state == RunState::Runnable;
         let running = self.is_running(id);
-        let flags = CYCLE | self.rules.class_bit;
+        let flags = deq::CYCLE | self.rules.class_bit;
         if queued {
             self.dequeue_task(vm, id, flags);
         }
@@ -402,7 +383,7 @@ impl Machine {
         let task = self.task(id);
         let waits = task.state == RunState::Runnable && task.class == Class::Ext;
         if waits && !self.is_running(id) {
-            self.dequeue_task(vm, id, CYCLE);
+            self.dequeue_task(vm, id, deq::CYCLE);
             self.enqueue_task(vm, id, enq::RESTORE | enq::MOVE | enq::NOCLOCK);
         }
     }
@@ -490,7 +471,7 @@ impl Machine {
         if task.class == Class::Ext {
             let cpu = task.cpu;
             if task.state == RunState::Runnable {
-                self.dequeue_task(vm, id, CYCLE | self.rules.class_bit);
+                self.dequeue_task(vm, id, deq::CYCLE | self.rules.class_bit);
             }
             if self.is_running(id) {
                 self.update_curr(cpu);

@@ -181,6 +181,19 @@ impl Machine {
         self.call(vm, &call).unwrap_or(0) as u32 as i32
     }
 
+    /// Tells `who` that a cgroup is its own no more.
+    pub(crate) fn call_cgroup_exit(&mut self, vm: &mut Vm, number: u32, who: SchedId) {
+        let call = Call {
+            op: Op::CgroupExit,
+            locked: None,
+            asked: CallOwner::The(who),
+            subject: None,
+            args: [self.mirror.cgroup(number)],
+            words: (id_of(number), 0),
+        };
+        self.call(vm, &call);
+    }
+
     /// Takes leave of every cgroup that the policy knows, children first; it comes before the
     /// tasks leave.
     pub(crate) fn exit_cgroups(&mut self, vm: &mut Vm) {
@@ -188,15 +201,7 @@ impl Machine {
         let mut next = Some(self.cgroups.first_post(ROOT_CGROUP));
         while let Some(number) = next {
             if std::mem::take(&mut self.cgroups.groups[number as usize].told) {
-                let call = Call {
-                    op: Op::CgroupExit,
-                    locked: None,
-                    asked: CallOwner::The(self.cgroups.owner(number)),
-                    subject: None,
-                    args: [self.mirror.cgroup(number)],
-                    words: (id_of(number), 0),
-                };
-                self.call(vm, &call);
+                self.call_cgroup_exit(vm, number, self.cgroups.owner(number));
             }
             next = self.cgroups.next_post(number, ROOT_CGROUP);
         }
@@ -232,17 +237,12 @@ impl Machine {
 
     fn move_within_owner(&mut self, vm: &mut Vm, id: TaskId, to: u32) {
         let from = std::mem::replace(&mut self.task_mut(id).cgroup, to);
-        self.change(
-            vm,
-            id,
-            deq::SAVE | deq::MOVE | deq::NOCLOCK,
-            |machine, vm| {
-                machine.mirror_cgroup(vm, id);
-                if machine.cgroups.enabled {
-                    machine.call_cgroup_move(vm, id, from, to);
-                }
-            },
-        );
+        self.change(vm, id, deq::CYCLE, |machine, vm| {
+            machine.mirror_cgroup(vm, id);
+            if machine.cgroups.enabled {
+                machine.call_cgroup_move(vm, id, from, to);
+            }
+        });
     }
 
     /// The tasks that a move concerns, in the order in which the kernel takes them: by the cgroup

@@ -120,10 +120,7 @@ impl Machine {
                     words: (0, 0),
                 },
             );
-            let error = self.errno_of(Op::InitCids, result.unwrap_or(0));
-            if error != 0 {
-                self.error(format!("ops.init_cids() failed ({error})"));
-            }
+            self.end_unless_well(SchedId::ROOT, Op::InitCids, result);
         }
         self.cids.show();
         if self.is_cid_form() && self.alloc_masks(vm).is_none() {

@@ -196,8 +196,10 @@ impl Machine {
             Pending::Reap { task } => self.reap(vm, task),
             // A program has attached it already; what follows is the same.
             Pending::Attach if self.program.is_some() => {}
-            Pending::Attach => self.attach_outside_time(vm, cpu),
-            Pending::Sub { index, comes } => self.change_sub_outside_time(vm, cpu, (index, comes)),
+            Pending::Attach => self.outside_time(cpu, |machine| machine.attach(vm)),
+            Pending::Sub { index, comes } => {
+                self.outside_time(cpu, |machine| machine.change_sub(vm, index, comes));
+            }
             Pending::Seat { task } => self.wake(vm, task, Waker::Nobody),
             Pending::Program => self.run_free_threads(vm),
             Pending::Change { index } => self.make_change(vm, index),

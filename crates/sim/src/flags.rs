@@ -54,6 +54,9 @@ pub mod deq {
     pub const MOVE: u64 = 0x4;
     /// The run queue's clock is current already.
     pub const NOCLOCK: u64 = 0x8;
+    /// A task leaves its queue and comes back, perhaps as another class's, cgroup's or
+    /// scheduler's: no clock is read in between.
+    pub const CYCLE: u64 = SAVE | MOVE | NOCLOCK;
     /// The task leaves for good (`DEQUEUE_SPECIAL`).
     pub const SPECIAL: u64 = 0x10;
     /// The task's class changes; told from 7.2 on (`DEQUEUE_CLASS`). The bit is the machine's own.

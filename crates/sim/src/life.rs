@@ -323,14 +323,18 @@ impl Machine {
         error
     }
 
-    /// What a callback returned as an error number; one that is none is a misuse.
-    ///
-    /// Source: `ops_sanitize_err()`, kernel 6.18.
-    pub(crate) fn errno_of(&mut self, op: Op, result: u64) -> i32 {
-        self.errno_of_by(self.caller(), op, result)
+    /// Ends the scheduler `who` with the kernel's words if a callback of it, without which it
+    /// cannot begin, has returned an error.
+    pub(crate) fn end_unless_well(&mut self, who: SchedId, op: Op, result: Option<u64>) {
+        let error = self.errno_of_by(who, op, result.unwrap_or(0));
+        if error != 0 {
+            self.error_of(who, format!("ops.{}() failed ({error})", op.name()));
+        }
     }
 
-    /// As [`Machine::errno_of`], of a callback of `who`.
+    /// What a callback of `who` returned as an error number; one that is none is a misuse.
+    ///
+    /// Source: `ops_sanitize_err()`, kernel 6.18.
     pub(crate) fn errno_of_by(&mut self, who: SchedId, op: Op, result: u64) -> i32 {
         const MAX_ERRNO: i32 = 4095;
         const EPROTO: i32 = -71;
@@ -412,24 +416,33 @@ impl Machine {
     /// Tells the policy that a task is no more.
     pub(crate) fn exit_task(&mut self, vm: &mut Vm, id: TaskId) {
         self.disable_task(vm, id);
-        let task = self.task(id);
-        if task.scx_state == ScxState::None {
+        if self.task(id).scx_state == ScxState::None {
             return;
         }
-        let (cpu, address) = (task.cpu, task.address);
-        let args = self.mirror.exit_task_args(vm, false);
-        self.call(
-            vm,
-            &Call {
-                op: Op::ExitTask,
-                locked: Some(cpu),
-                asked: CallOwner::Owner,
-                subject: Some(id),
-                args: [address, args],
-                words: (0, 0),
-            },
-        );
+        self.call_exit_task(vm, CallOwner::Owner, id, false);
         self.set_scx_state(id, ScxState::None);
+    }
+
+    /// `ops.exit_task()`; of a task that never became its own if that is `cancelled`.
+    pub(crate) fn call_exit_task(
+        &mut self,
+        vm: &mut Vm,
+        asked: CallOwner,
+        id: TaskId,
+        cancelled: bool,
+    ) {
+        let task = self.task(id);
+        let (locked, address) = ((!cancelled).then_some(task.cpu), task.address);
+        let args = self.mirror.exit_task_args(vm, cancelled);
+        let call = Call {
+            op: Op::ExitTask,
+            locked,
+            asked,
+            subject: Some(id),
+            args: [address, args],
+            words: (u64::from(cancelled), 0),
+        };
+        self.call(vm, &call);
     }
 
     /// The task that runs on `cpu` leaves for good.

@@ -14,6 +14,7 @@
 //! `flush_mirrors`), calls the program and leaves the context. The columns are apart because
 //! nearly every call is in the first, and what the others do is not even tested there.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use bpf::{Errno, Image, MemberValue, Prepared, Unfinished};
@@ -499,7 +500,7 @@ impl Machine {
     fn finish_call(&mut self, vm: &mut Vm, function: u32, unfinished: Unfinished) -> Option<u64> {
         let result = vm.finish(function, unfinished, self);
         self.turn.contexts.leave_first();
-        self.settle_call(result.map_err(|fault| *fault))
+        self.settle_call(SchedId::ROOT, result)
     }
 
     /// Of a call of which something is to be noted, or in another callback or in a program.
@@ -528,10 +529,7 @@ impl Machine {
         self.begin_call(vm, who, call.context(&self.rules));
         let result = vm.call_program_boxed(function, &call.args, self);
         self.end_call(vm);
-        match result {
-            Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(who, &fault),
-        }
+        self.settle_call(who, result)
     }
 
     /// Of a call that is recorded, counted or charged for.
@@ -563,10 +561,7 @@ impl Machine {
         self.end_call(vm);
         self.turn.decisions.leave(vm, outer);
         self.charge_call(vm, spent);
-        match result {
-            Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(who, &fault),
-        }
+        self.settle_call(who, result)
     }
 
     /// Enters the context of a call, in which is allowed what is allowed around it, too.
@@ -609,10 +604,8 @@ impl Machine {
         who: SchedId,
         body: impl FnOnce(&mut Vm, &mut Self) -> Result<R, bpf::Fault>,
     ) -> Option<R> {
-        match self.outside_callbacks_of(vm, who, body) {
-            Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(who, &fault),
-        }
+        let result = self.outside_callbacks_of(vm, who, body);
+        self.settle_call(who, result)
     }
 
     /// Runs a program without a lock and with nothing that it is about.
@@ -649,15 +642,21 @@ impl Machine {
         result
     }
 
-    pub(crate) fn settle_call<R>(&mut self, result: Result<R, bpf::Fault>) -> Option<R> {
+    /// What a program of `who` returned; one that has faulted ends it.
+    #[inline(always)]
+    pub(crate) fn settle_call<R>(
+        &mut self,
+        who: SchedId,
+        result: Result<R, impl Borrow<bpf::Fault>>,
+    ) -> Option<R> {
         match result {
             Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(SchedId::ROOT, &fault),
+            Err(fault) => self.settle_fault(who, fault.borrow()),
         }
     }
 
     #[cold]
-    pub(crate) fn settle_fault<R>(&mut self, who: SchedId, fault: &bpf::Fault) -> Option<R> {
+    fn settle_fault<R>(&mut self, who: SchedId, fault: &bpf::Fault) -> Option<R> {
         self.fail(who, &fault.stop.to_string(), fault.to_string());
         None
     }

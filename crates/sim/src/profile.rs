@@ -197,10 +197,7 @@ impl Machine {
         let who = self.turn.contexts.scheduler();
         self.turn.contexts.leave();
         self.charge_call(vm, spent);
-        match result {
-            Ok(value) => Some(value),
-            Err(fault) => self.settle_fault(who, &fault),
-        }
+        self.settle_call(who, result)
     }
 
     /// What the kernel did for the task that runs on `cpu` is work of that task.

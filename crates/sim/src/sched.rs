@@ -259,7 +259,7 @@ impl Machine {
     /// Asks the policy for work once.
     #[inline(always)]
     fn ask_for_work(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) -> Fetched {
-        self.call_dispatch(vm, cpu, prev);
+        self.call_dispatch(vm, cpu, prev, CallOwner::Root);
         if prev.queued && self.has_slice_left(prev.id) {
             return Fetched::Kept(prev.id);
         }
@@ -309,8 +309,9 @@ impl Machine {
         self.cpus[cpu].balances = false;
     }
 
+    /// Asks a scheduler for work for `cpu`, and carries out what it has inserted.
     #[inline(always)]
-    fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev) {
+    pub(crate) fn call_dispatch(&mut self, vm: &mut Vm, cpu: CpuId, prev: Prev, asked: CallOwner) {
         self.turn.buffer.begin();
         let (number, told) = (u64::from(cpu.0), self.number_of(cpu));
         self.call(
@@ -318,7 +319,7 @@ impl Machine {
             &Call {
                 op: Op::Dispatch,
                 locked: Some(cpu),
-                asked: CallOwner::Root,
+                asked,
                 subject: prev.subject(),
                 args: [told, prev.address],
                 words: (number, u64::from(prev.queued)),

@@ -195,11 +195,8 @@ impl Machine {
         if !self.check_sub(who) || !self.alloc_sub_masks(vm, who) {
             return false;
         }
-        let result = self.call_about(vm, who, Op::Init, []).unwrap_or(0);
-        let error = self.errno_of_by(who, Op::Init, result);
-        if error != 0 {
-            self.error_of(who, format!("ops.init() failed ({error})"));
-        }
+        let result = self.call_about(vm, who, Op::Init, []);
+        self.end_unless_well(who, Op::Init, result);
         if self.scheds[who].attachment.has_ended() {
             return false;
         }

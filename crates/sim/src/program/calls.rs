@@ -145,7 +145,7 @@ impl Machine {
         // In the order of a policy without a program, which an event of the run's begin attaches.
         self.queue.push(self.now, CpuId(0), Pending::Attach);
         self.queue.deepen();
-        self.attach_outside_time(vm, CpuId(0));
+        self.outside_time(CpuId(0), |machine| machine.attach(vm));
         self.queue.undeepen();
         Ok(())
     }

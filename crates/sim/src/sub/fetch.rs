@@ -9,7 +9,7 @@ use crate::dsq::DsqIndex;
 use crate::fetched::{Fetched, Prev};
 use crate::flags::DSP_MAX_LOOPS;
 use crate::machine::{Machine, Vm};
-use crate::ops::{Call, CallOwner};
+use crate::ops::CallOwner;
 use crate::schedulers::SchedId;
 use crate::subs::ENQ_IMMED;
 
@@ -79,19 +79,7 @@ impl Machine {
         let prev = self.turn.prev;
         let is_its = prev.subject().is_some_and(|id| self.owner(id) == who);
         let told = if is_its { prev } else { Prev::NONE };
-        self.turn.buffer.begin();
-        let call = Call {
-            op: Op::Dispatch,
-            locked: Some(cpu),
-            asked: CallOwner::The(who),
-            subject: told.subject(),
-            args: [self.number_of(cpu), told.address],
-            words: (u64::from(cpu.0), u64::from(told.queued)),
-        };
-        self.call(vm, &call);
-        self.tell_nothing();
-        self.flush_buffer(vm, cpu);
-        self.tell_released(vm);
+        self.call_dispatch(vm, cpu, told, CallOwner::The(who));
     }
 
     /// `scx_bpf_sub_dispatch()`: the program of the caller, which looks for work for a CPU, lets

@@ -4,7 +4,6 @@
 
 use model::{ExitKind, Op, TaskId};
 
-use crate::cgroup::id_of;
 use crate::counters::Counter;
 use crate::flags::deq;
 use crate::machine::{Machine, Vm};
@@ -12,8 +11,6 @@ use crate::ops::{Call, CallOwner};
 use crate::schedulers::SchedId;
 use crate::subs::ENQ_IMMED;
 use crate::task::{Class, RunState, ScxState};
-
-const CYCLE: u64 = deq::SAVE | deq::MOVE | deq::NOCLOCK;
 
 impl Machine {
     /// The cgroup of `who` and all below it, and their tasks, come to it from `parent`. Whether it
@@ -99,12 +96,7 @@ impl Machine {
     fn exit_cgroups_of(&mut self, vm: &mut Vm, start: u32, who: SchedId) {
         let mut next = Some(self.cgroups.first_post(start));
         while let Some(number) = next {
-            self.call_with_words(
-                vm,
-                (who, Op::CgroupExit),
-                [self.mirror.cgroup(number)],
-                (id_of(number), 0),
-            );
+            self.call_cgroup_exit(vm, number, who);
             next = self.cgroups.next_post(number, start);
         }
     }
@@ -120,8 +112,7 @@ impl Machine {
             }
             if self.scheds[who].attachment.has_ended() && self.sub(who).is_some() {
                 for number in done.into_iter().rev() {
-                    let args = [self.mirror.cgroup(number)];
-                    self.call_with_words(vm, (who, Op::CgroupExit), args, (id_of(number), 0));
+                    self.call_cgroup_exit(vm, number, who);
                 }
                 return false;
             }
@@ -179,17 +170,7 @@ impl Machine {
 
     /// Tells `who` that it will not own a task of which it was told.
     pub(crate) fn cancel_task(&mut self, vm: &mut Vm, who: SchedId, id: TaskId) {
-        let address = self.task(id).address;
-        let args = self.mirror.exit_task_args(vm, true);
-        let call = Call {
-            op: Op::ExitTask,
-            locked: None,
-            asked: CallOwner::The(who),
-            subject: Some(id),
-            args: [address, args],
-            words: (1, 0),
-        };
-        self.call(vm, &call);
+        self.call_exit_task(vm, CallOwner::The(who), id, true);
     }
 
     /// A task leaves its scheduler for `to`, which has been told of it.
@@ -199,7 +180,7 @@ impl Machine {
             self.set_owner(id, to);
             return self.set_scx_state(id, ScxState::Ready);
         }
-        self.change(vm, id, CYCLE, |machine, vm| {
+        self.change(vm, id, deq::CYCLE, |machine, vm| {
             machine.exit_task(vm, id);
             machine.set_owner(id, to);
             machine.set_scx_state(id, ScxState::Ready);
@@ -246,7 +227,9 @@ impl Machine {
     /// under the scheduler that it has.
     pub(crate) fn move_to_owner(&mut self, vm: &mut Vm, id: TaskId, to: u32) {
         self.task_mut(id).cgroup = to;
-        self.change(vm, id, CYCLE, |machine, vm| machine.mirror_cgroup(vm, id));
+        self.change(vm, id, deq::CYCLE, |machine, vm| {
+            machine.mirror_cgroup(vm, id);
+        });
         self.rehome(vm, id, self.cgroups.owner(to));
     }
 }
