@@ -146,15 +146,8 @@ pub enum Error {
     #[error("too many tasks")]
     Memory(#[from] bpf::OutOfMemory),
     /// A scheduler that cannot be attached below the root.
-    #[error("`{policy}` at cgroup `{cgroup}`: {problem}")]
-    Sub {
-        /// Its policy.
-        policy: String,
-        /// The cgroup as it was asked for.
-        cgroup: String,
-        /// Why, and what to do.
-        problem: Advised,
-    },
+    #[error(transparent)]
+    Sub(Advised),
     /// CPUs that cannot differ so.
     #[error(transparent)]
     Hardware(Advised),
@@ -206,8 +199,7 @@ impl Advice for Error {
             Self::Program(error) => error.advice(),
             Self::Mirror(error) => error.advice(),
             Self::Machine { expected, .. } => Some(format!("expected {expected}")),
-            Self::Hardware(error) | Self::Textbook(error) => error.advice(),
-            Self::Sub { problem, .. } => problem.advice(),
+            Self::Hardware(error) | Self::Textbook(error) | Self::Sub(error) => error.advice(),
             Self::Interleave { advice, .. } => Some((*advice).to_owned()),
             Self::SetUpFailed { .. } | Self::Memory(_) => None,
         }

@@ -41,7 +41,7 @@ use crate::profile::Ledger;
 use crate::program::HeldProgram;
 use crate::queue::EventQueue;
 use crate::schedulers::PerSched;
-use crate::setup::SetupPlan;
+use crate::setup::{PlannedSub, SetupPlan};
 use crate::speeds::Speeds;
 use crate::subs::Subs;
 use crate::task::{Class, Phase, RunState, Task};
@@ -129,6 +129,8 @@ pub struct Machine {
     pub(crate) bypassing: u8,
     /// Those below the root; see [`crate::sub`].
     pub(crate) subs: Subs,
+    /// Schedulers that come below the root, in the order in which they were asked for.
+    pub(crate) planned: Vec<PlannedSub>,
     /// Topological numbers of CPUs; see [`crate::cid_form`].
     pub(crate) cids: Cids,
     /// BPF timers that are armed; see [`crate::timers`].
@@ -233,6 +235,7 @@ impl Machine {
             scheds: PerSched::new(Scheduler::new(ops)),
             bypassing: 0,
             subs: Subs::default(),
+            planned: Vec::new(),
             cids: Cids::default(),
             timers: ArmedTimers::default(),
             mirror,

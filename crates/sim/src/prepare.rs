@@ -16,6 +16,7 @@ use crate::machine::{Machine, Vm};
 use crate::mirror::Layouts;
 use crate::ops::Ops;
 use crate::setup::{SetupPlan, SetupRun, VariableChange};
+use crate::subs::refused_sub;
 use crate::target::target;
 use crate::{Error, Options, PolicyError, kfunc, profile};
 
@@ -194,11 +195,8 @@ fn setup_of(spec: &PolicySpec, image: &Image) -> Result<Vec<SetupRun>, Error> {
 /// Refuses what cannot be attached below another scheduler.
 fn check_sub(sub: &SubSpec, (machine, root_is_cid): (&MachineSpec, bool)) -> Result<(), Error> {
     let refuse = |what: &str, advice: &str| {
-        Err(Error::Sub {
-            policy: sub.policy.name.clone(),
-            cgroup: sub.cgroup.clone(),
-            problem: Advised::new(what, advice),
-        })
+        let problem = Advised::new(what, advice);
+        Err(Error::Sub(refused_sub(sub, problem)))
     };
     if !rules_of(machine.kernel).has_sub_caps {
         let kernel = machine.kernel.name();
@@ -253,11 +251,8 @@ fn add_sub(sub: &SubSpec, machine: &MachineSpec, whole: &mut Image) -> Result<Re
         None
     };
     if let Some((what, advice)) = refused {
-        return Err(Error::Sub {
-            policy: spec.name.clone(),
-            cgroup: sub.cgroup.clone(),
-            problem: Advised::new(what, advice),
-        });
+        let problem = Advised::new(what, advice);
+        return Err(Error::Sub(refused_sub(sub, problem)));
     }
     let mut setup = setup_of(spec, &image)?;
     let at = whole.join(&image, &format!("{}/", sub.cgroup.trim_matches('/')));

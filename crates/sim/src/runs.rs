@@ -19,6 +19,7 @@ use crate::pending::Pending;
 use crate::prepare::{Noted, configure, prepare};
 use crate::program::{ProgramReport, with_program};
 use crate::sample::{Samples, policy_counters};
+use crate::subs::refused_sub;
 use crate::tally::Tally;
 use crate::target::target;
 use crate::view::{Audience, Watcher};
@@ -293,16 +294,14 @@ impl<'a> Simulation<'a> {
 
 /// No scheduler is attached below one that its own program attaches.
 fn refuse_subs(spec: &RunSpec) -> Result<(), Error> {
-    spec.policy.subs.first().map_or(Ok(()), |sub| {
-        Err(Error::Sub {
-            policy: sub.policy.name.clone(),
-            cgroup: sub.cgroup.clone(),
-            problem: Advised::new(
-                "no scheduler is attached below one that its own program attaches",
-                "give the root's object, with `--set` and `--run` for what its program does",
-            ),
-        })
-    })
+    let problem = || {
+        Advised::new(
+            "no scheduler is attached below one that its own program attaches",
+            "give the root's object, with `--set` and `--run` for what its program does",
+        )
+    };
+    let first = spec.policy.subs.first();
+    first.map_or(Ok(()), |sub| Err(Error::Sub(refused_sub(sub, problem()))))
 }
 
 /// Whether CPUs can come in between in a run of `spec`, and a program can take part in it, if that
@@ -411,8 +410,8 @@ fn run_machine(
     if let Some(error) = machine.take_work_error() {
         return Err(error.into());
     }
-    if let Some(failure) = machine.setup.sub_failure.take() {
-        return Err(failure.into());
+    if let Some(failure) = machine.subs.failure.take() {
+        return Err(Error::Sub(failure));
     }
     if let Some(failure) = machine.setup.take_failure() {
         return Err(failure.of(&spec.policy.name));

@@ -6,7 +6,7 @@
 //! outside every callback.
 
 use bpf::Image;
-use model::{CpuId, Nanos, SetUp, SetUpTime, SimTime, span};
+use model::{Advised, CpuId, Nanos, SetUp, SetUpTime, SimTime, span};
 
 use crate::entries::Entries;
 use crate::machine::{Machine, Vm};
@@ -114,10 +114,6 @@ pub(crate) struct SetupPlan {
     runs: Vec<SetupRun>,
     changes: Vec<VariableChange>,
     failure: Option<Failure>,
-    /// Schedulers that will be attached below it.
-    pub(crate) subs: Vec<PlannedSub>,
-    /// Why one of them could not be attached, so that its loader gives up.
-    pub(crate) sub_failure: Option<SubFailure>,
 }
 
 impl SetupPlan {
@@ -132,8 +128,6 @@ impl SetupPlan {
             runs,
             changes,
             failure: None,
-            subs: Vec::new(),
-            sub_failure: None,
         }
     }
 
@@ -166,26 +160,6 @@ pub(crate) struct PlannedSub {
     pub sched: Option<SchedId>,
 }
 
-/// Why a scheduler could not be attached.
-#[derive(Clone, Debug)]
-pub(crate) struct SubFailure {
-    pub policy: String,
-    pub cgroup: String,
-    pub why: String,
-    pub advice: &'static str,
-}
-
-impl PlannedSub {
-    pub fn failure(&self, why: String, advice: &'static str) -> SubFailure {
-        SubFailure {
-            policy: self.name.clone(),
-            cgroup: self.asked.clone(),
-            why,
-            advice,
-        }
-    }
-}
-
 impl Machine {
     /// Fills maps and runs the set-up programs whose time is `when`. False if something failed,
     /// which ends the run: a loader would give up too.
@@ -207,16 +181,14 @@ impl Machine {
         (index, who): (usize, SchedId),
         when: SetUpTime,
     ) -> bool {
-        let mut plan = std::mem::take(&mut self.setup.subs[index].setup);
+        let mut plan = std::mem::take(&mut self.planned[index].setup);
         let failure = self.try_to_set_up(vm, (&mut plan, who), when).err();
-        let planned = &mut self.setup.subs[index];
-        planned.setup = plan;
+        self.planned[index].setup = plan;
         let Some(Failure { what, why }) = failure else {
             return true;
         };
         let why = format!("{what} failed: {why}");
-        self.setup.sub_failure = Some(planned.failure(why, "its loader gives up, too"));
-        self.halt_if(true);
+        self.refuse_sub(index, Advised::new(why, "its loader gives up, too"));
         false
     }
 

@@ -13,7 +13,7 @@ mod leave;
 mod owners;
 mod plan;
 
-use model::{CpuId, ExitKind, Nanos, Op, SetUpTime};
+use model::{Advised, CpuId, ExitKind, Nanos, Op, SetUpTime};
 
 use crate::attach::Scheduler;
 use crate::cgroup::id_of;
@@ -25,7 +25,7 @@ use crate::mask::Mask;
 use crate::ops::{Call, CallOwner};
 use crate::schedulers::SchedId;
 use crate::setup::PlannedSub;
-use crate::subs::{Caps, Sub};
+use crate::subs::{Caps, Sub, refused};
 
 /// Schedulers one above the other, the root included (`SCX_SUB_MAX_DEPTH`).
 const MOST_LEVELS: u8 = 4;
@@ -68,7 +68,7 @@ impl Machine {
         }
         let map = vm.map_of_timer(address);
         let is_its = |it: &&PlannedSub| map.is_some_and(|map| map >= it.first_map);
-        let found = self.setup.subs.iter().rev().find(is_its);
+        let found = self.planned.iter().rev().find(is_its);
         found.and_then(|it| it.sched).unwrap_or(SchedId::ROOT)
     }
 
@@ -79,7 +79,7 @@ impl Machine {
         if comes {
             return self.attach_sub(vm, index);
         }
-        let who = self.setup.subs[index].sched;
+        let who = self.planned[index].sched;
         if let Some(who) = who.filter(|&id| self.scheds[id].attachment.is_enabling()) {
             self.eject(who, ExitKind::Unreg, 0, "");
             self.moment.begin(vm);
@@ -90,7 +90,11 @@ impl Machine {
     fn attach_sub(&mut self, vm: &mut Vm, index: usize) {
         let parent = match self.parent_for(index) {
             Ok(parent) => parent,
-            Err(why) => return self.refuse_sub(index, why),
+            Err(why) => {
+                let advice = "attach schedulers at cgroups one below the other, parents first, \
+                              each below one with sub_attach";
+                return self.refuse_sub(index, Advised::new(why, advice));
+            }
         };
         let who = self.add_scheduler(vm, index, parent);
         if !self.set_up_sub(vm, (index, who), SetUpTime::Loaded) {
@@ -112,7 +116,7 @@ impl Machine {
     ///
     /// Source: `scx_sub_enable_workfn()`.
     fn parent_for(&self, index: usize) -> Result<SchedId, String> {
-        let cgroup = self.setup.subs[index].cgroup;
+        let cgroup = self.planned[index].cgroup;
         let parent = self.cgroups.owner(cgroup);
         let is_taken = |id: &SchedId| {
             let at = self.sub(*id).map(|sub| sub.cgroup);
@@ -134,11 +138,9 @@ impl Machine {
     }
 
     /// A loader gives up, and with it the run ends.
-    fn refuse_sub(&mut self, index: usize, why: String) {
-        let advice = "attach schedulers at cgroups one below the other, parents first, each below \
-                      one with sub_attach";
-        let failure = self.setup.subs[index].failure(why, advice);
-        self.setup.sub_failure = Some(failure);
+    pub(crate) fn refuse_sub(&mut self, index: usize, why: Advised) {
+        let planned = &self.planned[index];
+        self.subs.failure = Some(refused((&planned.name, &planned.asked), why));
         self.halt_if(true);
     }
 
@@ -153,7 +155,7 @@ impl Machine {
         let nodes = 0..self.idle.topology().nodes();
         let globals = nodes.map(|_| self.add_built_in(flags::dsq::GLOBAL));
         let globals = globals.collect();
-        let planned = &self.setup.subs[index];
+        let planned = &self.planned[index];
         let (cgroup, ops) = (planned.cgroup, planned.ops.clone());
         let path = &self.workload.cgroups[cgroup as usize - 1].path;
         let args = self
@@ -179,7 +181,7 @@ impl Machine {
         let mut scheduler = Scheduler::new(ops);
         scheduler.sub = Some(Box::new(sub));
         let who = self.scheds.add(scheduler);
-        self.setup.subs[index].sched = Some(who);
+        self.planned[index].sched = Some(who);
         who
     }
 
@@ -297,7 +299,7 @@ impl Machine {
 
     fn sub_at_end(&self, who: SchedId) -> Option<model::SubSummary> {
         let (sched, sub) = (&self.scheds[who], self.sub(who)?);
-        let planned = &self.setup.subs[sub.plan];
+        let planned = &self.planned[sub.plan];
         Some(model::SubSummary {
             cgroup: self.workload.cgroups[sub.cgroup as usize - 1].path.clone(),
             policy: planned.name.clone(),

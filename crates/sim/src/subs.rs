@@ -1,9 +1,21 @@
 //! What is kept of schedulers below the root; see [`crate::sub`], which alone changes it.
 
+use model::{Advised, SubSpec};
+
 use crate::cids::ArenaMasks;
 use crate::dsq::DsqIndex;
 use crate::mask::Mask;
 use crate::schedulers::SchedId;
+
+/// Why `policy` cannot be attached at `cgroup`.
+pub(crate) fn refused((policy, cgroup): (&str, &str), problem: Advised) -> Advised {
+    problem.at(format_args!("`{policy}` at cgroup `{cgroup}`"))
+}
+
+/// As [`refused`], of what was asked for.
+pub(crate) fn refused_sub(sub: &SubSpec, problem: Advised) -> Advised {
+    refused((&sub.policy.name, &sub.cgroup), problem)
+}
 
 /// A set of rights.
 pub(crate) type CapSet = u8;
@@ -83,6 +95,8 @@ pub(crate) struct Subs {
     pub rejects: Vec<DsqIndex>,
     /// CPUs on which rights have changed without having taken effect.
     pub stale: Option<Mask>,
+    /// Why one that was planned could not be attached, so that its loader gives up.
+    pub failure: Option<Advised>,
 }
 
 impl Subs {

@@ -7,23 +7,8 @@ use crate::Error;
 use crate::machine::Machine;
 use crate::pending::Pending;
 use crate::prepare::ReadySub;
-use crate::setup::{PlannedSub, SubFailure};
-
-impl From<SubFailure> for Error {
-    fn from(failure: SubFailure) -> Self {
-        let SubFailure {
-            policy,
-            cgroup,
-            why,
-            advice,
-        } = failure;
-        Self::Sub {
-            policy,
-            cgroup,
-            problem: Advised::new(why, advice),
-        }
-    }
-}
+use crate::setup::PlannedSub;
+use crate::subs::refused_sub;
 
 /// The numbers of the cgroups at which schedulers are to be attached.
 ///
@@ -36,11 +21,8 @@ pub(crate) fn cgroups_of(spec: &RunSpec) -> Result<Vec<u32>, Error> {
         all.iter().position(is_it).map(|at| at as u32 + 1)
     };
     let known = |sub: &model::SubSpec| {
-        number(&sub.cgroup).ok_or_else(|| Error::Sub {
-            policy: sub.policy.name.clone(),
-            cgroup: sub.cgroup.clone(),
-            problem: no_cgroup(all, &sub.cgroup),
-        })
+        let found = number(&sub.cgroup);
+        found.ok_or_else(|| Error::Sub(refused_sub(sub, no_cgroup(all, &sub.cgroup))))
     };
     spec.policy.subs.iter().map(known).collect()
 }
@@ -66,7 +48,7 @@ impl Machine {
         for (index, ((sub, ready), cgroup)) in all.enumerate() {
             let mut setup = ready.plan();
             self.setup.take_changes(&mut setup);
-            self.setup.subs.push(PlannedSub {
+            self.planned.push(PlannedSub {
                 name: sub.policy.name.clone(),
                 cgroup,
                 asked: sub.cgroup.clone(),
