@@ -6,6 +6,8 @@
 //!
 //! Source: `scx_cid_init()` and `scx_bpf_cid_override()` in kernel/sched/ext/cid.c, kernel 7.3.
 
+use std::ops::Range;
+
 use model::CpuId;
 
 use crate::mask::Mask;
@@ -91,11 +93,11 @@ impl CidTable {
         self.topo.get(usize::try_from(cid).ok()?)
     }
 
-    /// How many CPUs each shard has.
-    pub fn shard_sizes(&self) -> impl Iterator<Item = u16> + '_ {
+    /// The cids of each shard.
+    pub fn shards(&self) -> impl Iterator<Item = Range<u16>> + '_ {
         let ends = self.shards.iter().skip(1).copied();
         let ends = ends.chain([self.cpus.len() as u16]);
-        self.shards.iter().zip(ends).map(|(first, end)| end - first)
+        self.shards.iter().zip(ends).map(|(&first, end)| first..end)
     }
 
     /// The words of a mask: a bit for each cid whose CPU is in `mask`.
@@ -304,7 +306,8 @@ mod tests {
         assert_eq!(even, [[0, 0], [0, 0], [2, 1], [2, 1]]);
         let single = CidTable::new(&four, 1);
         assert_eq!(shards(&single), [[0, 0], [1, 1], [2, 2], [3, 3]]);
-        assert_eq!(single.shard_sizes().collect::<Vec<_>>(), [1; 4]);
+        assert!(single.shards().eq([0..1, 1..2, 2..3, 3..4]));
+        assert!(CidTable::new(&four, 3).shards().eq([0..2, 2..4]));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Source: `scx_root_enable_workfn()`, `scx_cpu_arg()`, `scx_cpu_ret()`,
 //! `scx_alloc_kern_arena_objs()`, `scx_fill_cmask_scratch()` and `__scx_enable_task()`, kernel 7.3.
 
+use std::ops::Range;
+
 use bpf::{Memory, Pages};
 use model::{CpuId, Op, TaskId};
 
@@ -153,7 +155,8 @@ impl Machine {
     fn new_masks(&self, memory: &mut Memory, shards_first: bool) -> Option<ArenaMasks> {
         let bytes = bytes_of(self.spec.cpus);
         let mut pool = Pool::default();
-        let sizes: Vec<u16> = self.cids.table()?.shard_sizes().collect();
+        let shards = self.cids.table()?.shards();
+        let sizes: Vec<u16> = shards.map(|cids| cids.end - cids.start).collect();
         let mut shards = Vec::new();
         let mut alloc_shards = |pool: &mut Pool, memory: &mut Memory| {
             for &cpus in &sizes {
@@ -204,30 +207,15 @@ impl Machine {
         }
     }
 
-    /// How many shards there are.
-    pub(crate) fn shards(&self) -> usize {
-        let table = self.cids.table();
-        table.map_or(0, |table| table.shard_sizes().count())
-    }
-
-    /// The cids of a shard.
-    pub(crate) fn cids_of_shard(&self, shard: usize) -> std::ops::Range<u16> {
-        let table = self.cids.table();
-        let sizes: Vec<u16> = table.map_or_else(Vec::new, |table| table.shard_sizes().collect());
-        let first = sizes[..shard].iter().sum();
-        first..first + sizes[shard]
-    }
-
-    /// Writes the mask of a shard in the arena of `who`: these `cids` of it. What a callback is
-    /// told of that place.
+    /// Writes the mask of a shard in the arena of `who`: these `cids` of its `range`. What a
+    /// callback is told of that place.
     pub(crate) fn write_shard_mask(
         &self,
         vm: &mut Vm,
         (who, shard): (SchedId, usize),
-        cids: &[u16],
+        (range, cids): (Range<u16>, &[u16]),
     ) -> Option<u64> {
         let at = *self.masks_of(who)?.shards.get(shard)?;
-        let range = self.cids_of_shard(shard);
         let count = range.end - range.start;
         let memory = vm.memory();
         if memory.arena()?.holds(at, bytes_of(count)) {

@@ -102,6 +102,9 @@ pub(crate) struct Subs {
 impl Subs {
     /// Whether `dsq` holds tasks that were not admitted to a local queue.
     pub fn is_reject(&self, dsq: DsqIndex) -> bool {
-        self.rejects.contains(&dsq)
+        // They were made in one go.
+        let first = self.rejects.first();
+        let nth = first.and_then(|first| dsq.0.checked_sub(first.0));
+        nth.is_some_and(|nth| (nth as usize) < self.rejects.len())
     }
 }

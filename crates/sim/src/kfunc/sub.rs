@@ -114,7 +114,8 @@ fn give(
     let refused = ctx.host.grant(ctx.vm, child, (caps, &asked));
     if let Some(out) = out {
         for cid in out.cids() {
-            out.set(ctx.vm.memory(), cid, refused.contains(&cid));
+            let is_refused = refused.binary_search(&cid).is_ok();
+            out.set(ctx.vm.memory(), cid, is_refused);
         }
     }
     if refused.is_empty() {

@@ -39,8 +39,8 @@ impl Machine {
         sub.map_or(ALL_CAPS, |sub| sub.caps.granted[cid as usize])
     }
 
-    /// The parent of `child` grants it `caps` on `cids`. Gives those that it was refused: on which
-    /// the parent itself lacks one of them.
+    /// The parent of `child` grants it `caps` on `cids`. Gives those that it was refused, in their
+    /// order: on which the parent itself lacks one of them.
     pub(crate) fn grant(
         &mut self,
         vm: &mut Vm,
@@ -48,13 +48,11 @@ impl Machine {
         (caps, cids): (CapSet, &[u32]),
     ) -> Vec<u32> {
         let parent = self.sub(child).map_or(SchedId::ROOT, |sub| sub.parent);
-        let lacks = |cid: &&u32| caps & !self.granted(parent, **cid) != 0;
-        let denied: Vec<u32> = cids.iter().filter(lacks).copied().collect();
-        for &cid in cids {
-            if !denied.contains(&cid) {
-                let caps = self.granted(child, cid) | caps;
-                self.set_granted(child, cid, caps);
-            }
+        let lacks = |cid: &u32| caps & !self.granted(parent, *cid) != 0;
+        let (denied, given): (Vec<u32>, Vec<u32>) = cids.iter().copied().partition(lacks);
+        for cid in given {
+            let caps = self.granted(child, cid) | caps;
+            self.set_granted(child, cid, caps);
         }
         self.tell_caps(vm, child);
         denied
@@ -109,13 +107,14 @@ impl Machine {
         }
         let none = vec![0; usize::from(self.spec.cpus)];
         let changed = std::mem::replace(&mut self.sub_mut(who).caps.changed, none);
-        for shard in 0..self.shards() {
-            let cids = self.cids_of_shard(shard);
+        let table = self.cids.table();
+        let shards: Vec<_> = table.map_or_else(Vec::new, |table| table.shards().collect());
+        for (shard, range) in shards.into_iter().enumerate() {
             let is_changed = |cid: &u16| changed[usize::from(*cid)] != 0;
-            let those: Vec<u16> = cids.filter(is_changed).collect();
+            let those: Vec<u16> = range.clone().filter(is_changed).collect();
             let of = |cid: &u16| u64::from(changed[usize::from(*cid)]);
             let caps = those.iter().map(of).fold(0, |all, caps| all | caps);
-            let Some(at) = self.write_shard_mask(vm, (who, shard), &those) else {
+            let Some(at) = self.write_shard_mask(vm, (who, shard), (range, &those)) else {
                 continue;
             };
             if caps != 0 {
