@@ -389,7 +389,9 @@ fn what_cannot_be_attached_is_refused_with_what_to_do() {
     placed.policy = PolicyOf("refused-sub").with(Vec::new());
     let mut old = cpu_root.clone();
     old.machine.kernel = Kernel::V7_2;
+    let many = with(SPINNER, &vec![a(); SubSpec::MOST + 1]);
     for (spec, what) in [
+        (many, "101 schedulers are below the root: attach 100 at most"),
         (with(SPINNER, &[a(), a()]), "EBUSY"),
         (
             with(NESTED, &[below("a", &[]), below("c", &[]), below("b", &[])]),
@@ -420,6 +422,21 @@ fn what_cannot_be_attached_is_refused_with_what_to_do() {
         let said = refusal(&spec);
         assert!(said.contains(what), "{what}: {said}");
     }
+}
+
+/// What is kept of the policies of one run is no other run's.
+#[test]
+fn runs_with_other_settings_below_do_not_share_what_was_made_ready() {
+    let printed = |cgroup: &str, tag: &str| {
+        let mut spec = spec(&[], SPINNER);
+        spec.policy.subs.push(below(cgroup, &[("tag", tag)]));
+        run(&spec).1.printed
+    };
+    let first = printed("a", "7");
+    assert!(first.contains("S7 init"), "{first}");
+    assert!(printed("a", "8").contains("S8 init"));
+    assert!(printed("b", "7").contains("S0 sub_attach 3"));
+    assert_eq!(printed("a", "7"), first);
 }
 
 #[test]

@@ -6,9 +6,6 @@ use crate::error::UsageError;
 use crate::policy;
 use crate::services::Services;
 
-/// Schedulers that may be asked for below one policy.
-pub const MOST: usize = 100;
-
 /// What stands in front of the policy.
 #[derive(Debug, PartialEq, Eq)]
 struct Place<'a> {
@@ -45,10 +42,11 @@ pub fn find(services: &Services<'_>, text: &str) -> anyhow::Result<SubSpec> {
 /// Finds those that all of `texts` name; see [`find`].
 ///
 /// # Errors
-/// If there are more than [`MOST`].
+/// If there are more than [`SubSpec::MOST`].
 pub fn find_all(services: &Services<'_>, texts: &[String]) -> anyhow::Result<Vec<SubSpec>> {
-    if texts.len() > MOST {
-        let text = format!("--sub is given {} times: {MOST} are enough", texts.len());
+    if texts.len() > SubSpec::MOST {
+        let (asked, most) = (texts.len(), SubSpec::MOST);
+        let text = format!("--sub is given {asked} times: {most} are enough");
         return Err(UsageError::new(text).into());
     }
     texts.iter().map(|text| find(services, text)).collect()
@@ -118,8 +116,8 @@ mod tests {
         ] {
             assert!(find(&FILES, wrong).is_err(), "{wrong}");
         }
-        let many = vec!["app=mlfq".to_owned(); MOST + 1];
+        let many = vec!["app=mlfq".to_owned(); SubSpec::MOST + 1];
         assert!(find_all(&FILES, &many).is_err());
-        assert_eq!(find_all(&FILES, &many[1..]).unwrap().len(), MOST);
+        assert_eq!(find_all(&FILES, &many[1..]).unwrap().len(), SubSpec::MOST);
     }
 }

@@ -38,6 +38,11 @@ pub struct SubSpec {
     pub detach_at: Option<Nanos>,
 }
 
+impl SubSpec {
+    /// Schedulers that may come below one root.
+    pub const MOST: usize = 100;
+}
+
 /// A scheduler's own program, its loader, and how it is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {

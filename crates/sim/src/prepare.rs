@@ -91,10 +91,9 @@ impl ReadyPolicy {
 /// All that makes a difference to a [`ReadyPolicy`].
 #[derive(PartialEq)]
 struct ReadyKey {
-    object: LinkKey,
-    table: Option<String>,
-    set: Vec<(String, String)>,
-    setup: Vec<SetUp>,
+    root: ObjectKey,
+    /// Those below it, with their cgroups.
+    below: Vec<(String, ObjectKey)>,
     cpus: u16,
     costs: Option<Costs>,
     options: Options,
@@ -105,15 +104,35 @@ struct ReadyKey {
 impl ReadyKey {
     fn new(spec: &PolicySpec, machine: &MachineSpec, options: Options, noted: Noted) -> Self {
         Self {
-            object: LinkKey::new(spec, machine),
-            table: spec.table.clone(),
-            set: spec.set.clone(),
-            setup: spec.setup.clone(),
+            root: ObjectKey::new(spec, machine),
+            below: (spec.subs.iter())
+                .map(|sub| (sub.cgroup.clone(), ObjectKey::new(&sub.policy, machine)))
+                .collect(),
             cpus: machine.cpus,
             costs: machine.profile.costs().copied(),
             options,
             noted,
             interleaves: machine.interleave.is_some(),
+        }
+    }
+}
+
+/// All that makes a difference to an object with its settings.
+#[derive(PartialEq)]
+struct ObjectKey {
+    linked: LinkKey,
+    table: Option<String>,
+    set: Vec<(String, String)>,
+    setup: Vec<SetUp>,
+}
+
+impl ObjectKey {
+    fn new(spec: &PolicySpec, machine: &MachineSpec) -> Self {
+        Self {
+            linked: LinkKey::new(spec, machine),
+            table: spec.table.clone(),
+            set: spec.set.clone(),
+            setup: spec.setup.clone(),
         }
     }
 }
@@ -144,10 +163,7 @@ pub(crate) fn prepare(
     noted: Noted,
 ) -> Result<Arc<ReadyPolicy>, Error> {
     static READY: Recent<ReadyKey, ReadyPolicy> = Recent::new();
-    if !spec.subs.is_empty() {
-        // Few runs have several schedulers, and each object is kept by itself.
-        return make_ready(spec, machine, options, noted).map(Arc::new);
-    }
+    refuse_many(spec)?;
     let key = ReadyKey::new(spec, machine, options, noted);
     let is_kept = |ready: &ReadyPolicy| is_little(spec, ready.template.image());
     READY.get_or_make(key, is_kept, || make_ready(spec, machine, options, noted))
@@ -190,6 +206,17 @@ fn setup_of(spec: &PolicySpec, image: &Image) -> Result<Vec<SetupRun>, Error> {
         found.map_err(Box::new).map_err(PolicyError::of(spec))
     });
     found.collect()
+}
+
+/// Refuses more schedulers than a run may have: each takes memory for every CPU, and what has a
+/// number for each counts to 255.
+fn refuse_many(spec: &PolicySpec) -> Result<(), Error> {
+    let Some(sub) = spec.subs.get(SubSpec::MOST) else {
+        return Ok(());
+    };
+    let what = format!("{} schedulers are below the root", spec.subs.len());
+    let problem = Advised::new(what, format!("attach {} at most", SubSpec::MOST));
+    Err(Error::Sub(refused_sub(sub, problem)))
 }
 
 /// Refuses what cannot be attached below another scheduler.
@@ -357,7 +384,9 @@ const LITTLE: usize = 8 << 20;
 fn is_little(spec: &PolicySpec, image: &Image) -> bool {
     let initial = image.maps.iter().filter_map(|map| map.initial.as_ref());
     let initial: usize = initial.map(|bytes| bytes.len()).sum();
-    spec.object.len().max(initial) <= LITTLE
+    let below = spec.subs.iter().map(|sub| sub.policy.object.len());
+    let objects = spec.object.len() + below.sum::<usize>();
+    objects.max(initial) <= LITTLE
 }
 
 /// The kernel's constants in `text` as their number: `SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING`. Text

@@ -8,7 +8,6 @@ use model::{Nanos, PolicySpec, SetUp, SubSpec};
 use serde::{Deserialize, Serialize};
 
 use super::{Run, shown};
-use crate::sub::MOST;
 
 /// What the header says of one.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,8 +56,9 @@ pub(super) fn read(
     objects: &[u8],
 ) -> anyhow::Result<(&[u8], Vec<SubSpec>)> {
     ensure!(
-        headers.len() <= MOST,
-        "the bundle has more than {MOST} schedulers"
+        headers.len() <= SubSpec::MOST,
+        "the bundle has more than {} schedulers",
+        SubSpec::MOST
     );
     let lens = headers.iter().map(|it| it.object_bytes);
     let all = lens.fold(object_bytes, usize::saturating_add);
