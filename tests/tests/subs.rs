@@ -391,6 +391,10 @@ fn what_cannot_be_attached_is_refused_with_what_to_do() {
     old.machine.kernel = Kernel::V7_2;
     let many = with(SPINNER, &vec![a(); SubSpec::MOST + 1]);
     for (spec, what) in [
+        (
+            with(SPINNER, &[below(&"a".repeat(256), &[])]),
+            "more than 255 bytes",
+        ),
         (many, "101 schedulers are below the root: attach 100 at most"),
         (with(SPINNER, &[a(), a()]), "EBUSY"),
         (

@@ -219,6 +219,9 @@ fn refuse_many(spec: &PolicySpec) -> Result<(), Error> {
     Err(Error::Sub(refused_sub(sub, problem)))
 }
 
+/// Bytes of a cgroup's name or path, as it is asked for.
+const CGROUP_NAME_MOST: usize = 255;
+
 /// Refuses what cannot be attached below another scheduler.
 fn check_sub(sub: &SubSpec, (machine, root_is_cid): (&MachineSpec, bool)) -> Result<(), Error> {
     let refuse = |what: &str, advice: &str| {
@@ -248,13 +251,18 @@ fn check_sub(sub: &SubSpec, (machine, root_is_cid): (&MachineSpec, bool)) -> Res
             "give its object, with `set` and `setup` for what its program does",
         );
     }
-    if sub.policy.subs.is_empty() {
-        return Ok(());
+    if !sub.policy.subs.is_empty() {
+        return refuse(
+            "it has schedulers below it by itself",
+            "list all of them beside each other: cgroups say who is above whom",
+        );
     }
-    refuse(
-        "it has schedulers below it by itself",
-        "list all of them beside each other: cgroups say who is above whom",
-    )
+    // It stands in front of the name of everything that the object has.
+    if sub.cgroup.len() > CGROUP_NAME_MOST {
+        let what = format!("its cgroup has more than {CGROUP_NAME_MOST} bytes");
+        return refuse(&what, "give the cgroup a shorter name in the workload");
+    }
+    Ok(())
 }
 
 /// Adds the object of `sub` to `whole`, under names that begin with its cgroup.
