@@ -188,7 +188,7 @@ impl Machine {
         }
         if let Some(speeds) = self.speeds.as_deref_mut() {
             speeds.book_power(cpu, now);
-            let before = std::mem::replace(&mut speeds.cpus[cpu].load, load);
+            let before = speeds.set_load(cpu, load);
             match (before, load) {
                 (Load::Idle, _) => speeds.end_idle(cpu, now),
                 (_, Load::Idle) => speeds.begin_idle(cpu, now),

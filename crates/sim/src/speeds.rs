@@ -42,6 +42,8 @@ pub(crate) struct Speeds {
     pub judges_places: bool,
     /// The greatest capacity.
     pub most: u16,
+    /// CPUs that idle.
+    idle: u16,
     /// What was done for each group on each class: one entry a class for the first group, and so
     /// on.
     by_class: Vec<Use>,
@@ -56,7 +58,7 @@ pub(crate) struct CpuSpeed {
     pub rate: u64,
     /// The other thread of its core, if that slows it down.
     pub sibling: Option<CpuId>,
-    /// What the other thread of the core feels of it. `Machine::settle` alone writes it.
+    /// What the other thread of the core feels of it. [`Speeds::set_load`] alone writes it.
     pub load: Load,
     /// A real-time or deadline task is runnable on it.
     pub is_urgent: bool,
@@ -171,6 +173,7 @@ impl Speeds {
         Self {
             judges_places: least < most || has_threads,
             most,
+            idle: cpus,
             by_class: Vec::new(),
             hardware: hardware.clone(),
             cpus: PerCpu::new(cpus, cpu),
@@ -205,8 +208,15 @@ impl Speeds {
     }
 
     /// Whether some CPU idles.
-    pub fn has_idle(&self) -> bool {
-        self.cpus.iter().any(|cpu| cpu.load == Load::Idle)
+    pub const fn has_idle(&self) -> bool {
+        self.idle > 0
+    }
+
+    /// `cpu` has another load; the one that it had.
+    pub fn set_load(&mut self, cpu: CpuId, load: Load) -> Load {
+        let before = std::mem::replace(&mut self.cpus[cpu].load, load);
+        self.idle = self.idle + u16::from(load == Load::Idle) - u16::from(before == Load::Idle);
+        before
     }
 
     /// Something was done for `group` on `cpu`.
@@ -297,6 +307,28 @@ mod tests {
         assert_eq!(lasting(ms, 0, 187_112), 5_604_002);
         assert_eq!(lasting(1, RATE_ONE as u32 - 1, RATE_ONE), 1);
         assert_eq!(lasting(u64::MAX, 0, 1), LONGEST);
+    }
+
+    #[test]
+    fn a_machine_knows_whether_some_cpu_idles() {
+        let machine = model::MachineSpec {
+            cpus: 2,
+            ..model::MachineSpec::default()
+        };
+        let hardware = Hardware::of_capacities(&[1024, 512]);
+        let mut speeds = Speeds::new(&hardware, &Topology::new(&machine), 2);
+        let (idle, busy) = (Load::Idle, Load::Busy(0));
+        for (cpu, load, has_idle) in [
+            (0, busy, true),
+            (1, busy, false),
+            (1, Load::Busy(9), false),
+            (0, idle, true),
+            (0, idle, true),
+            (0, busy, false),
+        ] {
+            speeds.set_load(CpuId(cpu), load);
+            assert_eq!(speeds.has_idle(), has_idle, "CPU {cpu}: {load:?}");
+        }
     }
 
     #[test]
