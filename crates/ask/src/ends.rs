@@ -27,6 +27,20 @@ pub struct EndBest {
     pub best: Vec<String>,
 }
 
+/// The ends that have one answer, for each answer in the order in which it comes first.
+pub(crate) fn alike<'a, T: PartialEq>(
+    ends: impl Iterator<Item = (&'a str, T)>,
+) -> Vec<(T, Vec<&'a str>)> {
+    let mut all: Vec<(T, Vec<&str>)> = Vec::new();
+    for (corner, answer) in ends {
+        match all.iter_mut().find(|(known, _)| *known == answer) {
+            Some((_, corners)) => corners.push(corner),
+            None => all.push((answer, vec![corner])),
+        }
+    }
+    all
+}
+
 impl GoalSpread {
     /// Whether the same schedulers are best at all ends.
     #[must_use]
@@ -52,15 +66,11 @@ impl GoalSpread {
             );
         }
         let mut said = String::from("undecided");
-        let mut told: Vec<&[String]> = Vec::new();
-        for end in &self.ends {
-            if told.contains(&end.best.as_slice()) {
-                continue;
-            }
-            let same = self.ends.iter().filter(|other| other.best == end.best);
-            let corners: Vec<&str> = same.map(|other| other.corner.as_str()).collect();
+        let ends = self.ends.iter();
+        let ends = ends.map(|end| (end.corner.as_str(), end.best.as_slice()));
+        for (at, (best, corners)) in alike(ends).into_iter().enumerate() {
             // Of the first, who is best with the file's figures, the number says enough.
-            let (mark, corners) = match (told.is_empty(), corners.as_slice()) {
+            let (mark, corners) = match (at == 0, corners.as_slice()) {
                 (true, [first, rest @ ..]) if !rest.is_empty() => (
                     ": ",
                     format!("{first} and at {}", counted(rest.len() as u64, "end")),
@@ -68,8 +78,7 @@ impl GoalSpread {
                 (true, _) => (": ", corners.join(", ")),
                 (false, _) => ("; ", corners.join(", ")),
             };
-            let _ = write!(said, "{mark}{} with {corners}", name(&end.best));
-            told.push(&end.best);
+            let _ = write!(said, "{mark}{} with {corners}", name(best));
         }
         said
     }

@@ -364,6 +364,11 @@ impl Goal {
     /// Whether the group `name` is one of those that it is about.
     #[must_use]
     pub fn is_of(&self, name: &str) -> bool {
+        self.whose().holds(name)
+    }
+
+    /// The tasks that it is about.
+    const fn whose(&self) -> &Whose {
         match self {
             Self::Time { whose, .. }
             | Self::Late { whose, .. }
@@ -371,7 +376,7 @@ impl Goal {
             | Self::Cpu { whose }
             | Self::Energy { whose }
             | Self::Efficiency { whose }
-            | Self::End { whose } => whose.holds(name),
+            | Self::End { whose } => whose,
         }
     }
 
@@ -475,15 +480,7 @@ impl Goal {
                 hint,
             ))
         };
-        let whose = match self {
-            Self::Time { whose, .. }
-            | Self::Late { whose, .. }
-            | Self::Work { whose, .. }
-            | Self::Cpu { whose }
-            | Self::Energy { whose }
-            | Self::Efficiency { whose }
-            | Self::End { whose } => whose,
-        };
+        let whose = self.whose();
         let is_of_energy = matches!(self, Self::Energy { .. } | Self::Efficiency { .. });
         if is_of_energy && report.hardware.iter().all(|it| it.energy_uj.is_none()) {
             return Err(Advised::new(

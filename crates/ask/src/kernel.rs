@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bpf::{
-    Config, Image, Instance, InstanceError, LoadError, MissingFunction, Object, StructOpsProblem,
+    Config, Image, Instance, InstanceError, LoadError, MissingFunction, Object, Stop,
+    StructOpsProblem,
 };
 use model::{Advised, Kernel, MachineSpec, PolicySpec};
 
@@ -86,10 +87,7 @@ pub fn lacks(policy: &PolicySpec, kernel: Kernel, message: &str) -> bool {
         return false;
     };
     image.poisons.iter().any(|it| it == message)
-        || image.imports.iter().any(|it| {
-            // What `bpf::Stop::Poison` says of a function without a host.
-            message == format!("function `{}` is not simulated", it.name)
-        })
+        || (image.imports.iter()).any(|it| message == Stop::not_simulated(&it.name).to_string())
 }
 
 /// Refuses settings that no kernel takes: an unknown knob, or a value out of its range.

@@ -244,6 +244,12 @@ pub fn seeded(spec: &RunSpec, runs: u32) -> Vec<RunSpec> {
     seeds.map(spec).collect()
 }
 
+/// The runs that `spec` asks for: one, or so many of different seeds.
+#[must_use]
+pub fn all_of(spec: &RunSpec, runs: Option<u32>) -> Vec<RunSpec> {
+    runs.map_or_else(|| vec![spec.clone()], |runs| seeded(spec, runs))
+}
+
 /// Refuses a recording of another machine.
 ///
 /// # Errors

@@ -127,13 +127,8 @@ impl Simulate {
             let values = self.values(&metrics, &outcome)?;
             Ok((outcome, values))
         };
-        let all: Vec<RunSpec> = match self.runs {
-            None => specs.clone(),
-            Some(count) => specs
-                .iter()
-                .flat_map(|it| runs::seeded(it, count))
-                .collect(),
-        };
+        let each = specs.iter().flat_map(|it| runs::all_of(it, self.runs));
+        let all: Vec<RunSpec> = each.collect();
         let done: Vec<(Outcome, Vec<Option<f64>>)> =
             services.map(&all, services.jobs(self.jobs), "runs", make)?;
         let (outcomes, goals) = done.into_iter().unzip();

@@ -88,6 +88,14 @@ fn place(file: Option<&str>, line: u32) -> String {
     file.map_or_else(String::new, |file| format!(" ({file}:{line})"))
 }
 
+impl Stop {
+    /// A function that the host has not was called.
+    #[must_use]
+    pub fn not_simulated(function: &str) -> Self {
+        Self::Poison(format!("function `{function}` is not simulated"))
+    }
+}
+
 /// A host function hands a nested program's fault on with `?`. The place is not lost: the instance
 /// remembers it for the outermost call.
 impl From<Fault> for Stop {

@@ -231,11 +231,7 @@ impl PyRun {
         let mut collected = Vec::new();
         for spec in &self.simulated.specs {
             let mut all = Tails::default();
-            let runs = match question.runs {
-                None => vec![spec.clone()],
-                Some(count) => runs::seeded(spec, count),
-            };
-            for run in &runs {
+            for run in &runs::all_of(spec, question.runs) {
                 let mut metrics = Metrics::new();
                 let mut collector = question.runs.is_none().then(|| Collector::new(None));
                 let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Choose, Chosen};
+use crate::ends::alike;
 use crate::machine::MachineChange;
 use crate::services::Services;
 use crate::spread::corners;
@@ -84,15 +85,10 @@ impl Chosen {
             "Undecided, because of what is uncertain about the hardware: {} as its file says",
             name(self.ranking.winner)
         );
-        let mut told: Vec<Option<usize>> = vec![self.ranking.winner];
-        for it in &self.spread {
-            if told.contains(&it.winner) {
-                continue;
-            }
-            told.push(it.winner);
-            let same = self.spread.iter().filter(|other| other.winner == it.winner);
-            let corners: Vec<&str> = same.map(|other| other.corner.as_str()).collect();
-            let _ = write!(said, "; {} with {}", name(it.winner), corners.join(", "));
+        let ends = self.spread.iter().map(|it| (it.corner.as_str(), it.winner));
+        let others = alike(ends).into_iter();
+        for (winner, corners) in others.filter(|(winner, _)| *winner != self.ranking.winner) {
+            let _ = write!(said, "; {} with {}", name(winner), corners.join(", "));
         }
         said.push('.');
         Some(said)

@@ -406,10 +406,7 @@ impl<H: Host> Instance<H> {
         self.stack.progress.charged_ps += binding.cost_ps;
         match binding.body {
             Some(body) => body(&mut CallCtx { vm: self, host }, args),
-            None => {
-                let name = &self.image.imports[import].name;
-                Err(Stop::Poison(format!("function `{name}` is not simulated")))
-            }
+            None => Err(Stop::not_simulated(&self.image.imports[import].name)),
         }
     }
 

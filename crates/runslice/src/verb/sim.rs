@@ -336,13 +336,9 @@ fn fails(request: &Sim, specs: &[RunSpec]) -> anyhow::Result<bool> {
         return Ok(false);
     }
     asked.extend(request.right.map(Property::Right));
-    let runs = |spec| match request.run.runs {
-        Some(runs) => runs::seeded(spec, runs),
-        None => vec![RunSpec::clone(spec)],
-    };
     let mut has_failed = false;
     for spec in specs {
-        for run in runs(spec) {
+        for run in runs::all_of(spec, request.run.runs) {
             if let Some(finding) = violation::find(&COMPUTER, &run, &asked)? {
                 has_failed = true;
                 let (policy, seed) = (&run.policy.name, run.seed);
