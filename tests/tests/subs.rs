@@ -243,6 +243,9 @@ fn an_error_ends_one_and_not_the_other() {
         message.ends_with("] reenqueued 257 times without running"),
         "{message}"
     );
+    assert_eq!(summary.error(), Some(&sub.exit));
+    let told = ask::outcome::ejection_in("root", &summary).expect("one was ejected");
+    assert!(told.contains(" at /a was ejected at "), "{told}");
     assert_told(&summary, &["S1 enqueue 0", "S1 enqueue 10000000000"]);
     let again = "S1 enqueue 10000000000";
     assert_eq!(summary.printed.matches(again).count(), 256);

@@ -9,7 +9,7 @@ use traces::Tee;
 use workload::RunSpec;
 
 use crate::error::{Error, UnsupportedError};
-use crate::outcome::ejection;
+use crate::outcome::ejection_in;
 use crate::runner::Runner;
 use crate::services::Services;
 
@@ -110,7 +110,7 @@ fn made(
     let (mut metrics, mut sender) = (Metrics::new(), Sender(to));
     let mut sinks = Tee::new(vec![&mut metrics, &mut sender]);
     let summary = Runner::new(spec, services).with_sink(&mut sinks).start()?;
-    Ok((metrics.report(), ejection(&spec.policy.name, &summary.exit)))
+    Ok((metrics.report(), ejection_in(&spec.policy.name, &summary)))
 }
 
 /// What a run sends to the comparison.

@@ -261,16 +261,22 @@ impl Outcome {
     /// scheduler below it that was.
     #[must_use]
     pub fn ejection(&self) -> Option<String> {
-        let of_sub = |sub: &SubSummary| {
-            let ended_with_it = sub.exit.kind == ExitKind::Parent;
-            let name = format!("{} at {}", sub.policy, sub.cgroup);
-            (!ended_with_it)
-                .then(|| ejection(&name, &sub.exit))
-                .flatten()
-        };
-        ejection(&self.policy, &self.summary.exit)
-            .or_else(|| self.summary.subs.iter().find_map(of_sub))
+        ejection_in(&self.policy, &self.summary)
     }
+}
+
+/// As [`ejection`], of a run of `policy`: of the root, or else of the first scheduler below it that
+/// was ejected.
+#[must_use]
+pub fn ejection_in(policy: &str, summary: &Summary) -> Option<String> {
+    let of_sub = |sub: &SubSummary| {
+        let ended_with_it = sub.exit.kind == ExitKind::Parent;
+        let name = format!("{} at {}", sub.policy, sub.cgroup);
+        (!ended_with_it)
+            .then(|| ejection(&name, &sub.exit))
+            .flatten()
+    };
+    ejection(policy, &summary.exit).or_else(|| summary.subs.iter().find_map(of_sub))
 }
 
 /// Kind, message and time in the kernel's words, if `exit` is anything but the normal end. A policy

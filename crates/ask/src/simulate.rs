@@ -178,7 +178,7 @@ impl Simulated {
                 ));
             }
             let Some(set) = sets.last_mut() else { continue };
-            if outcome.summary.exit.kind.is_error() {
+            if outcome.summary.error().is_some() {
                 set.void += 1;
                 continue;
             }

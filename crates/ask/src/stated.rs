@@ -147,7 +147,7 @@ pub fn sets(results: &Results) -> Vec<Set> {
             sets.push(Set::new(&outcome.policy, "", ""));
         }
         let Some(set) = sets.last_mut() else { continue };
-        if outcome.summary.exit.kind.is_error() {
+        if outcome.summary.error().is_some() {
             set.void += 1;
             continue;
         }

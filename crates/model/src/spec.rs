@@ -319,6 +319,15 @@ pub struct SubSummary {
 }
 
 impl Summary {
+    /// The end of the first scheduler that ended with an error: the root, else one below it. What
+    /// such a run measured says nothing of the policy.
+    #[must_use]
+    pub fn error(&self) -> Option<&Exit> {
+        let below = self.subs.iter().map(|sub| &sub.exit);
+        let mut all = std::iter::once(&self.exit).chain(below);
+        all.find(|exit| exit.kind.is_error())
+    }
+
     /// What people are told of the run: of the tasks that waited for long to its end, of queues
     /// that grew to it, then the notes.
     #[must_use]

@@ -21,7 +21,7 @@ pub fn table_of_csv() -> UsageError {
     ))
 }
 
-pub use ask::outcome::{Outcome, Results, World, ejection};
+pub use ask::outcome::{Outcome, Results, World, ejection, ejection_in};
 pub use ask::words::counted;
 
 pub use show::Format;

@@ -140,7 +140,7 @@ impl Fidelity<'_> {
             let mut metrics = Metrics::of_every_turn();
             let summary = simulated::feed(services, (&play, spec), &mut metrics)?;
             let compared = simulated::compared(&metrics, &spec.workload);
-            let is_sound = !summary.exit.kind.is_error();
+            let is_sound = summary.error().is_none();
             Ok(is_sound.then(|| (figures(&compared), LoadClass::of(&metrics.report()))))
         })?;
         let runs: Option<Vec<_>> = runs.into_iter().collect();

@@ -215,10 +215,7 @@ fn ejected(results: &Results, sets: &[Set]) -> Vec<String> {
             );
         }
         let mut its = results.outcomes.iter().filter(|it| it.policy == set.arm);
-        let exit = its.find_map(|it| {
-            let exit = &it.summary.exit;
-            exit.kind.is_error().then_some(exit)
-        });
+        let exit = its.find_map(|it| it.summary.error());
         let when = match (exit, set.void + set.runs) {
             (Some(exit), 1) => format!(" at {} s: {}", exit.time, exit.kind.reason()),
             (Some(exit), all) => format!(

@@ -12,7 +12,7 @@ use workload::RunSpec;
 use crate::computer::COMPUTER;
 use crate::exit::UnsupportedError;
 use crate::left_out;
-use crate::report::ejection;
+use crate::report::ejection_in;
 use crate::runner::Runner;
 
 /// What a run left, as far as two runs of one spec must agree.
@@ -53,7 +53,7 @@ pub fn audit(spec: &RunSpec, limits: Options) -> anyhow::Result<String> {
         "{name}: {} events, hash {:016x} interpreted and native, every account adds up",
         native.events, native.hash
     );
-    if let Some(ejection) = ejection(name, &native.summary.exit) {
+    if let Some(ejection) = ejection_in(name, &native.summary) {
         write!(line, "; {ejection}").expect("to memory");
     }
     Ok(line)
