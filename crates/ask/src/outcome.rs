@@ -269,14 +269,17 @@ impl Outcome {
 /// was ejected.
 #[must_use]
 pub fn ejection_in(policy: &str, summary: &Summary) -> Option<String> {
-    let of_sub = |sub: &SubSummary| {
-        let ended_with_it = sub.exit.kind == ExitKind::Parent;
-        let name = format!("{} at {}", sub.policy, sub.cgroup);
-        (!ended_with_it)
-            .then(|| ejection(&name, &sub.exit))
-            .flatten()
-    };
-    ejection(policy, &summary.exit).or_else(|| summary.subs.iter().find_map(of_sub))
+    ejection(policy, &summary.exit).or_else(|| summary.subs.iter().find_map(ejection_of_sub))
+}
+
+/// As [`ejection`], of a scheduler below another one; the end of that one is none.
+#[must_use]
+pub fn ejection_of_sub(sub: &SubSummary) -> Option<String> {
+    if sub.exit.kind == ExitKind::Parent {
+        return None;
+    }
+    let name = format!("{} at {}", sub.policy, sub.cgroup);
+    ejection(&name, &sub.exit)
 }
 
 /// Kind, message and time in the kernel's words, if `exit` is anything but the normal end. A policy

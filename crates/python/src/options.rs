@@ -9,14 +9,16 @@ use ask::kernel;
 use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_governor, parse_hz, parse_smt_share};
 use ask::policy::{Preparation, setting, setup};
 use ask::program::ProgramOptions;
+use ask::sub;
 use ask::workload_arg::{parse_duration, parse_scale};
-use model::{Advice as _, Advised, Nanos};
+use model::{Advice as _, Advised, Nanos, SubSpec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use show::Format;
 use show::format::OfferedFormats;
 
 use crate::errors::usage;
+use crate::wait::at_once;
 
 /// Options with their values, as a command line has them; a result says which one gives the same.
 #[derive(Clone, Debug, Default)]
@@ -223,6 +225,12 @@ impl<'py> Options<'py> {
             net: self.flag("loader_net")?,
             folder: self.text("loader_dir")?.map(PathBuf::from),
         })
+    }
+
+    /// Schedulers below every policy.
+    pub fn subs(&mut self) -> PyResult<Vec<SubSpec>> {
+        let texts = self.all("sub", |text| Ok::<_, String>(text.to_owned()))?;
+        at_once(self.given.py(), |services| sub::find_all(services, &texts))
     }
 
     /// What a policy's loader would do.

@@ -7,10 +7,11 @@ use ask::error::UsageError;
 use ask::explain::{Explain, ExplainOf};
 use ask::goal::Goal;
 use ask::load_source::LoadSource;
+use ask::outcome::ejection_of_sub;
 use ask::runner::Runner;
 use ask::simulate::{MEMORY_MAX_MIB, RUNS_MAX, Simulate, Simulated};
 use ask::{Services, runs};
-use model::Sink;
+use model::{Sink, SubSummary};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use show::figure::Collector;
@@ -91,6 +92,10 @@ impl PyRequest {
             preparation.apply(&mut found.policy);
             question.schedulers.push(found);
         }
+        let subs = options.subs()?;
+        for found in &mut question.schedulers {
+            found.policy.subs.extend(subs.iter().cloned());
+        }
         let goals = goals.iter().map(|text| text.parse::<Goal>());
         question.goals = goals.collect::<Result<_, _>>().map_err(usage)?;
         Ok(Self {
@@ -169,8 +174,31 @@ struct Shape {
     output: Option<String>,
 }
 
-/// Policy, seed, nanoseconds, the kernel's words for an ejection, starved tasks, goals.
-type End = (String, u64, u64, Option<String>, usize, Vec<Option<f64>>);
+/// Policy, seed, nanoseconds, the kernel's words for an ejection, starved tasks, goals, schedulers
+/// below the policy.
+type End = (
+    String,
+    u64,
+    u64,
+    Option<String>,
+    usize,
+    Vec<Option<f64>>,
+    Vec<SubEnd>,
+);
+
+/// Cgroup, policy, level, tasks, nanoseconds of CPU time, the kernel's words for an ejection.
+type SubEnd = (String, String, u8, u64, u64, Option<String>);
+
+fn sub_end(sub: &SubSummary) -> SubEnd {
+    (
+        sub.cgroup.clone(),
+        sub.policy.clone(),
+        sub.level,
+        sub.tasks,
+        sub.ran.get(),
+        ejection_of_sub(sub),
+    )
+}
 
 impl PyRun {
     /// The command line that writes the same.
@@ -327,6 +355,7 @@ impl PyRun {
                 it.ejection(),
                 it.summary.starved.len(),
                 goals.clone(),
+                it.summary.subs.iter().map(sub_end).collect(),
             )
         });
         all.collect()

@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 import runslice
-from conftest import PROGRAM, Cli
+from conftest import PROGRAM, ROOT, Cli
 
 SHORT = {"duration": "300ms"}
 
@@ -236,6 +237,23 @@ def test_a_scheduler_s_own_program(cli: Cli, tmp_path: Path) -> None:
         runslice.Policy.from_program("'scx_none")
     with pytest.raises(runslice.Error, match="/nowhere/scx_none"):
         runslice.simulate(runslice.Policy.from_program("/nowhere/scx_none"), "desk", **SHORT)
+
+
+def test_schedulers_below_a_policy(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "load.toml").write_text(
+        '[workload]\nname = "load"\n[cgroup.app]\n'
+        '[task.hog]\ncgroup = "/app"\ndo = "loop(inf)[ run(10ms) ]"\n'
+    )
+    source = str(ROOT / "tests/policies/sub.bpf.c")
+    more: dict[str, Any] = {"kernel": "7.3", "sub": {"app@50ms": source}, **SHORT}
+    run = runslice.simulate(source, "load.toml", **more)
+    assert run.write("json") == cli(run.command("json")[1:]).stdout
+    (end,) = run.ends
+    (below,) = end.subs
+    assert (below.cgroup, below.level, below.tasks, below.ejection) == ("/app", 1, 1, None)
+    assert below.ran_ns > 200_000_000 and end.ejection is None
+    with pytest.raises(runslice.UsageError, match="write CGROUP=POLICY"):
+        runslice.simulate(source, "load.toml", kernel="7.3", sub=["app"])
 
 
 def test_a_choice(cli: Cli, tmp_path: Path) -> None:

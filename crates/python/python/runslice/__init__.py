@@ -19,7 +19,7 @@ from ._evaluate import Evaluation, evaluate
 from ._explain import Explanation, explain
 from ._given import Knob, Policy, Workload, policies, workloads
 from ._lab import Sheet, lab
-from ._run import End, Run, simulate
+from ._run import Below, End, Run, simulate
 from ._runslice import VERSION as __version__
 from ._runslice import Error, UnsupportedError, UsageError
 from ._score import Score, score
@@ -29,6 +29,7 @@ from ._tune import Answer, Judged, Trial, tune
 
 __all__ = [
     "Answer",
+    "Below",
     "Choice",
     "End",
     "Error",

@@ -81,12 +81,14 @@ class OneRun(Setting, total=False):
         run: programs to run before a policy is attached, with their arguments.
         run_attached: the same right after it is attached.
         ops: table of callbacks to attach.
+        sub: schedulers below every policy, by their cgroups: ``{"app": "below.bpf.o"}``.
     """
 
     set: Mapping[str, Value]
     run: Sequence[str]
     run_attached: Sequence[str]
     ops: str
+    sub: Mapping[str, str] | Sequence[str]
 
 
 class Runs(OneRun, total=False):
@@ -136,7 +138,7 @@ def options_of(machine: Mapping[str, object], keys: type = Machine) -> dict[str,
             continue
         if isinstance(value, Mapping):
             options[key] = [f"{name}={text_of(it)}" for name, it in value.items()]
-        elif key in ("run", "run_attached"):
+        elif key in ("run", "run_attached", "sub"):
             options[key] = [value] if isinstance(value, str) else value
         elif key == "duration":
             options[key] = span_of(value)  # type: ignore[arg-type]

@@ -22,6 +22,27 @@ from ._table import Table
 
 
 @dataclass(frozen=True)
+class Below:
+    """A scheduler below another one in a run.
+
+    Attributes:
+        cgroup: where its cgroup is, such as ``"/app"``.
+        policy: what tables call its policy.
+        level: number of schedulers above it, 1 to 3.
+        tasks: tasks that it has owned, each counted once for every time that it came.
+        ran_ns: CPU time of tasks while it owned them, in nanoseconds.
+        ejection: as that of ``End``, of this scheduler alone.
+    """
+
+    cgroup: str
+    policy: str
+    level: int
+    tasks: int
+    ran_ns: int
+    ejection: str | None
+
+
+@dataclass(frozen=True)
 class End:
     """How one run ended.
 
@@ -33,6 +54,7 @@ class End:
         starved: number of tasks that waited to the end for longer than the watchdog allows.
         goals: what was measured of each goal that was asked for, in its unit: nanoseconds,
             millionths, or a second; ``None`` if the run has none.
+        subs: the schedulers below the policy, in the order in which they came.
     """
 
     policy: str
@@ -41,6 +63,7 @@ class End:
     ejection: str | None
     starved: int
     goals: list[float | None]
+    subs: list[Below]
 
 
 def request_of(
@@ -191,7 +214,8 @@ class Run:
     @property
     def ends(self) -> list[End]:
         """How each run ended, policy by policy."""
-        return [End(*end) for end in self._run.ends()]
+        ends = self._run.ends()
+        return [End(*end, [Below(*sub) for sub in subs]) for *end, subs in ends]
 
     @property
     def workload(self) -> str:
