@@ -283,6 +283,55 @@ fn rights_that_are_revoked_take_effect_at_the_next_dispatch() {
     assert!(summary.subs[0].ran > ms(200), "{}", summary.subs[0].ran);
 }
 
+/// Inserts on CPU 0, to which it has no right, and asks for rescues.
+const RESCUED: Knobs<'static> = &[("local_on", "0"), ("insert_flags", "17179869184")];
+
+#[test]
+fn a_task_on_a_cpu_without_rights_is_rescued_now_and_then() {
+    let load = "[cgroup.a]\n[cgroup.b]\n\
+        [task.tvp]\ncgroup = \"/b\"\ncpus = \"0\"\ndo = \"run(inf)\"\n\
+        [task.main]\ncpus = \"1\"\ndo = \"sleep(150ms), cgroup_move(tvp, a), suspend\"\n";
+    let mut spec = spec(&[("caps", "3"), ("cids", "2")], load);
+    spec.duration = Some(ms(3_000));
+    spec.policy.subs.push(below("a", RESCUED));
+    let (_, summary) = run(&spec);
+    assert_eq!(summary.error(), None, "{:?}", summary.exit);
+    let idled = summary.notes.iter().find(|it| it.contains("idled"));
+    assert_eq!(idled, None);
+    let turn = ["S1 enqueue 0", "S1 running 5", "S1 stopping 1"];
+    assert_told(&summary, &[turn, turn].concat());
+    assert!(
+        !summary.printed.contains("S1 dequeue"),
+        "{}",
+        summary.printed
+    );
+    let [sub] = &summary.subs[..] else {
+        panic!("{:?}", summary.subs);
+    };
+    // A fiftieth of 2.85 s, the 5 ms that were saved, and at most a tick and a slice too many.
+    assert!((ms(45)..=ms(72)).contains(&sub.ran), "{}", sub.ran);
+    let rescues = sub.counters.iter().find(|it| it.0 == "SCX_EV_SUB_RESCUE");
+    let enqueues = summary.printed.matches("S1 enqueue ").count() as u64;
+    assert_eq!(rescues.map(|it| it.1), Some(enqueues));
+}
+
+#[test]
+fn who_makes_others_wait_too_long_for_a_rescue_ends() {
+    let load = "[cgroup.a]\n[cgroup.b]\n\
+        [task.crowd]\ncount = 40\ncgroup = \"/a\"\ncpus = \"0\"\ndo = \"run(inf)\"\n";
+    let mut spec = spec(&[("caps", "3"), ("cids", "2")], load);
+    spec.duration = Some(ms(6_000));
+    spec.policy.subs.push(below("a", RESCUED));
+    let (_, summary) = run(&spec);
+    assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+    let exit = &summary.subs[0].exit;
+    assert_eq!(exit.kind, ExitKind::ErrorRescue, "{exit:?}");
+    let message = &exit.message;
+    let (begin, end) = ("used too much rescue CPU time (", "s to be rescued");
+    let is_right = message.starts_with(begin) && message.ends_with(end);
+    assert!(is_right, "{message}");
+}
+
 #[test]
 fn nobody_runs_where_the_one_above_does_not_hand_down() {
     let mut spec = spec(&[("hands_down", "0")], &format!("{SPINNER}{DISTURBER}"));
@@ -398,7 +447,10 @@ fn what_cannot_be_attached_is_refused_with_what_to_do() {
             with(SPINNER, &[below(&"a".repeat(256), &[])]),
             "more than 255 bytes",
         ),
-        (many, "101 schedulers are below the root: attach 100 at most"),
+        (
+            many,
+            "101 schedulers are below the root: attach 100 at most",
+        ),
         (with(SPINNER, &[a(), a()]), "EBUSY"),
         (
             with(NESTED, &[below("a", &[]), below("c", &[]), below("b", &[])]),

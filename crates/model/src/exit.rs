@@ -26,11 +26,13 @@ pub enum ExitKind {
     ErrorStall = 1026,
     /// A task was enqueued again and again without running (kernel 7.3).
     ErrorReenq = 1027,
+    /// Its tasks took too much time on CPUs to which it has no right (kernel 7.3).
+    ErrorRescue = 1028,
 }
 
 impl ExitKind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Unreg,
         Self::UnregBpf,
         Self::UnregKern,
@@ -41,6 +43,7 @@ impl ExitKind {
         Self::ErrorBpf,
         Self::ErrorStall,
         Self::ErrorReenq,
+        Self::ErrorRescue,
     ];
 
     /// The kernel's reason string (`scx_exit_reason()`, kernel 6.18).
@@ -57,6 +60,7 @@ impl ExitKind {
             Self::ErrorBpf => "scx_bpf_error",
             Self::ErrorStall => "runnable task stall",
             Self::ErrorReenq => "reenqueue limit",
+            Self::ErrorRescue => "rescue bandwidth overload",
         }
     }
 

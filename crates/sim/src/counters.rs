@@ -25,6 +25,7 @@ pub(crate) enum Counter {
     SubKickDenied,
     SubReenqDenied,
     SubCidperfDenied,
+    SubRescue,
 }
 
 impl Counter {
@@ -49,6 +50,7 @@ impl Counter {
             "SUB_KICK_DENIED" => Self::SubKickDenied,
             "SUB_REENQ_DENIED" => Self::SubReenqDenied,
             "SUB_CIDPERF_DENIED" => Self::SubCidperfDenied,
+            "SUB_RESCUE" => Self::SubRescue,
             _ => return None,
         })
     }
@@ -56,7 +58,7 @@ impl Counter {
 
 /// How often each was counted. They only grow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters([u64; Counter::SubCidperfDenied as usize + 1]);
+pub(crate) struct Counters([u64; Counter::SubRescue as usize + 1]);
 
 impl Counters {
     /// Counts one more.

@@ -203,6 +203,7 @@ impl Machine {
             Pending::Seat { task } => self.wake(vm, task, Waker::Nobody),
             Pending::Program => self.run_free_threads(vm),
             Pending::Change { index } => self.make_change(vm, index),
+            Pending::Rescue => self.rescue_next(wanted),
             Pending::Watchdog => self.watch_over(),
             Pending::Intervene { index } => self.intervene(vm, index),
             Pending::Clock { number } => self.change_frequency(number),
@@ -494,6 +495,7 @@ impl Pending {
                 | Self::Change { .. }
                 | Self::Intervene { .. }
                 | Self::Clock { .. }
+                | Self::Rescue
                 | Self::End
         )
     }

@@ -15,7 +15,7 @@ use crate::lock::WhichLock;
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
 use crate::ops::{Call, CallOwner};
-use crate::task::{Carried, Class, Direct, Left, OpsState, Reenqueued};
+use crate::task::{Carried, Class, Direct, Left, OpsState};
 
 impl Machine {
     /// Puts a task on the run queue of its CPU, in its class.
@@ -441,7 +441,7 @@ impl Machine {
     pub(crate) fn insert_local_here(&mut self, cpu: CpuId, id: TaskId, mut flags: u64) {
         if self.has_subs {
             if !self.admits(cpu, id, flags) {
-                return self.turn_away(cpu, id, Reenqueued::Cap);
+                return self.reject(cpu, id, flags);
             }
             flags = self.admitted_flags(cpu, id, flags);
         }

@@ -32,6 +32,8 @@ pub mod enq {
     pub const PREEMPT: u64 = 1 << 32;
     /// Run at once or come back; from 7.1 on.
     pub const IMMED: u64 = 1 << 33;
+    /// Run for a while also without the right to the CPU; from 7.3 on.
+    pub const RESCUE: u64 = 1 << 34;
     /// Enqueued again by `scx_bpf_reenqueue_local()`.
     pub const REENQ: u64 = 1 << 40;
     /// The only runnable task of its CPU.

@@ -138,8 +138,11 @@ impl Machine {
     fn is_kept_from(&self, id: TaskId, free: &[CpuId], now: SimTime) -> bool {
         let task = self.task(id);
         let is_local = task.dsq.is_some_and(|dsq| self.dsqs.owner(dsq).is_some());
+        // The CPU is not its scheduler's, which so cannot give it.
+        let is_parked = task.dsq.is_some_and(|dsq| self.subs.parked.contains(&dsq));
         task.class == Class::Ext
             && !is_local
+            && !is_parked
             && now.since(task.phase_since.min(now)) >= LONG
             && free.iter().any(|&cpu| self.masks.has(task.cpus, cpu))
     }

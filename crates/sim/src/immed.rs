@@ -28,6 +28,10 @@ impl Machine {
             self.error(format!("SCX_ENQ_IMMED on a non-local DSQ 0x{dsq_id:x}"));
             return None;
         }
+        if flags & enq::RESCUE != 0 && self.rules.has_sub_caps && !is_local {
+            self.error(format!("SCX_ENQ_RESCUE on a non-local DSQ 0x{dsq_id:x}"));
+            return None;
+        }
         let caller = self.caller();
         let always = is_local && self.scheds[caller].ops.flag(ops::ALWAYS_ENQ_IMMED);
         self.has_immed |= asks || always;

@@ -64,6 +64,7 @@ mod prepare;
 mod profile;
 mod program;
 mod queue;
+mod rescues;
 mod rq_clock;
 mod rt;
 mod runs;

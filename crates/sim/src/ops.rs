@@ -40,6 +40,8 @@ pub(crate) struct Ops {
     batch: u32,
     /// CPUs of a shard at most; 0: the kernel's own number.
     shard_size: u32,
+    /// The share of time and the span of rescues ([`crate::rescues`]); 0: the kernel's own.
+    rescues: (u32, u32),
     /// The cgroup below which it attaches by itself; 1 is the root's, and 0 is none.
     sub_cgroup: u64,
     /// Function of each callback, by [`Op`]; `None`: not defined.
@@ -168,6 +170,7 @@ impl Ops {
             timeout_ms: flags::WATCHDOG_MAX_TIMEOUT_MS,
             batch: flags::DSP_DFL_MAX_BATCH,
             shard_size: 0,
+            rescues: (0, 0),
             sub_cgroup: 0,
             callbacks: [None; Op::ALL.len()],
         }
@@ -269,6 +272,8 @@ impl Ops {
                 self.batch = batch.unsigned_abs();
             }
             ("cid_shard_size", _) => self.shard_size = number as u32,
+            ("rescue_bandwidth_ppt", _) => self.rescues.0 = number as u32,
+            ("rescue_quantum_us", _) => self.rescues.1 = number as u32,
             ("sub_cgroup_id", _) => self.sub_cgroup = number,
             (name, MemberValue::Program(program)) => {
                 let op =
@@ -316,6 +321,11 @@ impl Ops {
     /// CPUs of a shard at most; 0: the kernel's own number.
     pub const fn shard_size(&self) -> u32 {
         self.shard_size
+    }
+
+    /// Its `rescue_bandwidth_ppt` and `rescue_quantum_us`.
+    pub const fn rescues(&self) -> (u32, u32) {
+        self.rescues
     }
 
     /// The policy's name.

@@ -43,6 +43,8 @@ pub enum Pending {
     Intervene { index: usize },
     /// CPUs of one clock get the frequency that was chosen for them.
     Clock { number: u16 },
+    /// Tasks wait for a rescue on the CPU; see [`crate::rescues`].
+    Rescue,
     /// The watchdog looks for stalled tasks.
     Watchdog,
     /// A turn that waited goes on; see [`crate::interleave`].
@@ -68,7 +70,8 @@ impl Pending {
             | Self::Program
             | Self::Change { .. }
             | Self::Intervene { .. }
-            | Self::Clock { .. } => 5,
+            | Self::Clock { .. }
+            | Self::Rescue => 5,
             Self::Tick => 6,
             Self::Reap { .. } => 7,
             Self::Watchdog => 8,
@@ -136,6 +139,7 @@ impl Packed {
             Pending::Clock { number } => (18, TaskId(0), number as u64),
             Pending::SliceEnd => (Self::SLICE_END, TaskId(0), 0),
             Pending::Sub { index, comes } => (20, TaskId(comes as u32), index as u64),
+            Pending::Rescue => (21, TaskId(0), 0),
         };
         let head = variant as u64 | (task.0 as u64) << 32;
         Self { head, number }
@@ -194,6 +198,7 @@ impl Packed {
                 index: generation as usize,
                 comes: task.0 != 0,
             },
+            21 => Pending::Rescue,
             _ => Pending::Intervene {
                 index: generation as usize,
             },
@@ -233,6 +238,7 @@ mod tests {
             },
             Pending::Clock { number: u16::MAX },
             Pending::SliceEnd,
+            Pending::Rescue,
             Pending::End,
         ];
         for what in all {

@@ -12,6 +12,7 @@ mod fetch;
 mod leave;
 mod owners;
 mod plan;
+mod rescue;
 
 use model::{Advised, CpuId, ExitKind, Nanos, Op, SetUpTime};
 
@@ -23,6 +24,7 @@ use crate::flags::{self, errno};
 use crate::machine::{Machine, Vm};
 use crate::mask::Mask;
 use crate::ops::{Call, CallOwner};
+use crate::rescues::Rescues;
 use crate::schedulers::SchedId;
 use crate::setup::PlannedSub;
 use crate::subs::{Caps, Sub, refused};
@@ -150,6 +152,8 @@ impl Machine {
             self.has_subs = true;
             self.turn.contexts.note_all();
             self.subs.rejects = (0..cpus).map(|_| self.add_built_in(REJECT)).collect();
+            self.subs.parked = (0..cpus).map(|_| self.add_built_in(RESCUE)).collect();
+            self.subs.rescues = (0..cpus).map(|_| Rescues::new()).collect();
             self.subs.stale = Some(Mask::empty(cpus));
         }
         let nodes = 0..self.idle.topology().nodes();
@@ -314,3 +318,5 @@ impl Machine {
 
 /// Number of the queues of tasks that were not admitted (`SCX_DSQ_REJECT`).
 const REJECT: u64 = flags::dsq::BUILTIN | 4;
+/// Of those of tasks that wait for a rescue (`SCX_DSQ_RESCUE`).
+const RESCUE: u64 = flags::dsq::BUILTIN | 5;

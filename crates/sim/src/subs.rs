@@ -5,6 +5,7 @@ use model::{Advised, SubSpec};
 use crate::cids::ArenaMasks;
 use crate::dsq::DsqIndex;
 use crate::mask::Mask;
+use crate::rescues::Rescues;
 use crate::schedulers::SchedId;
 
 /// Why `policy` cannot be attached at `cgroup`.
@@ -93,6 +94,9 @@ pub(crate) struct Subs {
     pub order: Vec<SchedId>,
     /// For each CPU, where tasks wait that were not admitted to its local queue.
     pub rejects: Vec<DsqIndex>,
+    /// For each CPU, where tasks wait for a rescue, and what is kept of those.
+    pub parked: Vec<DsqIndex>,
+    pub rescues: Vec<Rescues>,
     /// CPUs on which rights have changed without having taken effect.
     pub stale: Option<Mask>,
     /// Why one that was planned could not be attached, so that its loader gives up.

@@ -10,6 +10,7 @@ use model::{CpuId, Op, Sliced, TaskId};
 
 use crate::counters::Counter;
 use crate::cpu::Curr;
+use crate::dsq::DsqIndex;
 use crate::flags::{enq, kick};
 use crate::machine::{Machine, Vm};
 use crate::mirror::stale;
@@ -293,6 +294,12 @@ impl Machine {
     #[cold]
     pub(crate) fn turn_away(&mut self, cpu: CpuId, id: TaskId, why: Reenqueued) {
         let queue = self.subs.rejects[cpu.index()];
+        self.put_aside(queue, id, why);
+        self.reoffer_queue_later(cpu, queue);
+    }
+
+    /// A task waits in a queue that no program finds.
+    pub(super) fn put_aside(&mut self, queue: DsqIndex, id: TaskId, why: Reenqueued) {
         self.dsqs.push(queue, id, false);
         let task = self.task_mut(id);
         task.dsq = Some(queue);
@@ -301,7 +308,6 @@ impl Machine {
         self.touch(id, stale::FLAGS);
         self.note_custody(queue, id);
         self.tell_insert(queue, id, 0);
-        self.reoffer_queue_later(cpu, queue);
     }
 }
 
