@@ -439,7 +439,8 @@ fn what_cannot_be_attached_is_refused_with_what_to_do() {
     cpu_root.policy = PolicyOf("fifo").with(vec![a()]);
     let mut placed = with(SPINNER, &[]);
     placed.policy = PolicyOf("refused-sub").with(Vec::new());
-    let mut old = cpu_root.clone();
+    // Its tables have what that kernel's have not.
+    let mut old = with(SPINNER, &[a()]);
     old.machine.kernel = Kernel::V7_2;
     let many = with(SPINNER, &vec![a(); SubSpec::MOST + 1]);
     for (spec, what) in [

@@ -163,7 +163,7 @@ pub(crate) fn prepare(
     noted: Noted,
 ) -> Result<Arc<ReadyPolicy>, Error> {
     static READY: Recent<ReadyKey, ReadyPolicy> = Recent::new();
-    refuse_many(spec)?;
+    check_subs(spec, machine)?;
     let key = ReadyKey::new(spec, machine, options, noted);
     let is_kept = |ready: &ReadyPolicy| is_little(spec, ready.template.image());
     READY.get_or_make(key, is_kept, || make_ready(spec, machine, options, noted))
@@ -208,14 +208,23 @@ fn setup_of(spec: &PolicySpec, image: &Image) -> Result<Vec<SetupRun>, Error> {
     found.collect()
 }
 
-/// Refuses more schedulers than a run may have: each takes memory for every CPU, and what has a
-/// number for each counts to 255.
-fn refuse_many(spec: &PolicySpec) -> Result<(), Error> {
-    let Some(sub) = spec.subs.get(SubSpec::MOST) else {
+/// Refuses schedulers where a kernel has none, before anything of theirs is looked at, and more
+/// than a run may have: each takes memory for every CPU, and what has a number for each counts to
+/// 255.
+fn check_subs(spec: &PolicySpec, machine: &MachineSpec) -> Result<(), Error> {
+    let Some(sub) = spec.subs.last() else {
         return Ok(());
     };
-    let what = format!("{} schedulers are below the root", spec.subs.len());
-    let problem = Advised::new(what, format!("attach {} at most", SubSpec::MOST));
+    let problem = if !rules_of(machine.kernel).has_sub_caps {
+        let kernel = machine.kernel.name();
+        let what = format!("no scheduler is attached below another one on a simulated {kernel}");
+        Advised::new(what, "use `--kernel 7.3`")
+    } else if spec.subs.len() > SubSpec::MOST {
+        let what = format!("{} schedulers are below the root", spec.subs.len());
+        Advised::new(what, format!("attach {} at most", SubSpec::MOST))
+    } else {
+        return Ok(());
+    };
     Err(Error::Sub(refused_sub(sub, problem)))
 }
 
@@ -228,11 +237,6 @@ fn check_sub(sub: &SubSpec, (machine, root_is_cid): (&MachineSpec, bool)) -> Res
         let problem = Advised::new(what, advice);
         Err(Error::Sub(refused_sub(sub, problem)))
     };
-    if !rules_of(machine.kernel).has_sub_caps {
-        let kernel = machine.kernel.name();
-        let what = format!("no scheduler is attached below another one on a simulated {kernel}");
-        return refuse(&what, "use `--kernel 7.3`");
-    }
     if !root_is_cid {
         return refuse(
             "the kernel answers EOPNOTSUPP: the policy above it is not in cid form",
