@@ -25,7 +25,7 @@ use crate::{kernel, workload_arg};
 pub use copies::{fingerprint, shipped};
 pub use exam::{Exam, ExamAnswer, ExamJob, ExamPart, ExamQuestion, ExamSheet};
 pub use exercise::Exercise;
-pub use feedback::{LabParting, parting};
+pub use feedback::LabParting;
 pub use grade::{Grade, GradedPolicy, GradedProperty, Grades, HandedIn, WantedValue};
 pub use questions::LabQuestion;
 use run::Course;

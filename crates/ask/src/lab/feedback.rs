@@ -6,7 +6,7 @@ use model::{Event, EventMask, Header, PolicySpec, SimTime, Sink, Text};
 use traces::Tee;
 
 use super::LabLoad;
-use super::run::Course;
+use super::run::{Course, options};
 use crate::diff::Told;
 use crate::runner::Runner;
 use crate::services::Services;
@@ -29,24 +29,24 @@ pub struct LabParting {
     pub charts: [Timeline; 2],
 }
 
-/// Where the run of `own` first differs from that of `wanted`, if it does.
+/// Where the run of `own` first differs from that of the wanted policy, whose course is known, if
+/// it does.
 ///
 /// # Errors
 /// When a policy cannot run.
-pub fn parting(
+pub(super) fn parting(
     services: &Services<'_>,
     load: &LabLoad,
-    [own, wanted]: [&PolicySpec; 2],
+    own: &PolicySpec,
+    (wanted, other): (&PolicySpec, &Course),
 ) -> anyhow::Result<Option<LabParting>> {
-    let courses = [own, wanted].map(|it| Course::of(services, &load.spec(it.clone())));
-    let [one, other] = courses;
-    let (one, other) = (one?, other?);
+    let one = Course::of(services, &load.spec(own.clone()))?;
     let turns = |course: &Course, at: usize| course.turns.get(at).copied();
     let most = one.turns.len().max(other.turns.len());
-    let Some(at) = (0..most).find(|at| turns(&one, *at) != turns(&other, *at)) else {
+    let Some(at) = (0..most).find(|at| turns(&one, *at) != turns(other, *at)) else {
         return Ok(None);
     };
-    let (first, second) = (turns(&one, at), turns(&other, at));
+    let (first, second) = (turns(&one, at), turns(other, at));
     let times = [first, second].into_iter().flatten().map(|(time, ..)| time);
     let Some(time) = times.min() else {
         return Ok(None);
@@ -67,15 +67,17 @@ pub fn parting(
     let own_spec = load.spec(own.clone());
     let mut both = Tee::new(vec![&mut chart, &mut teller]);
     Runner::new(&own_spec, services)
+        .with_options(options())
         .with_sink(&mut both)
         .start()?;
     let wanted_spec = load.spec(wanted.clone());
     Runner::new(&wanted_spec, services)
+        .with_options(options())
         .with_sink(&mut wanted_chart)
         .start()?;
     Ok(Some(LabParting {
         time,
-        got: [holder(&one), holder(&other)],
+        got: [holder(&one), holder(other)],
         told: teller.told,
         charts: [chart, wanted_chart],
     }))

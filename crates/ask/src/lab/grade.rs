@@ -1,10 +1,15 @@
 //! Policies that somebody has written, against properties.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
 use explain::why::{Finding, Right};
 use model::{PolicySpec, SimTime};
 use serde::{Deserialize, Serialize};
 
 use super::LabLoad;
+use super::feedback::{LabParting, parting};
 use super::run::Course;
 use crate::error::{Error, in_full};
 use crate::policy;
@@ -53,14 +58,27 @@ impl WantedValue {
 }
 
 /// Holds policies against properties.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Grade {
-    /// The loads.
-    pub loads: Vec<LabLoad>,
-    /// What a policy must have besides that nobody starves and nothing errs.
-    pub wanted: Vec<WantedValue>,
-    /// The right by which shares are judged; `None`: the one that the policy declares.
-    pub right: Option<Right>,
+    loads: Vec<LabLoad>,
+    wanted: Vec<WantedValue>,
+    right: Option<Right>,
+    /// The policies that others are to be like, by their words.
+    models: BTreeMap<String, ModelPolicy>,
+}
+
+/// A policy that others are to be like.
+#[derive(Debug)]
+struct ModelPolicy {
+    spec: PolicySpec,
+    /// Its runs, one a load.
+    courses: Vec<Course>,
+}
+
+/// A policy that is graded, and its runs so far, one a load.
+struct Graded<'a> {
+    spec: &'a PolicySpec,
+    courses: Vec<OnceCell<Course>>,
 }
 
 /// What somebody has handed in.
@@ -118,75 +136,156 @@ impl Grades {
 }
 
 impl Grade {
+    /// Finds the policies that others are to be like, and makes their runs. `right` is that by
+    /// which shares are judged; `None`: the one that each policy declares.
+    ///
+    /// # Errors
+    /// When one of them is not there or cannot run.
+    pub fn new(
+        services: &Services<'_>,
+        loads: Vec<LabLoad>,
+        wanted: Vec<WantedValue>,
+        right: Option<Right>,
+    ) -> Result<Self, Error> {
+        let mut models = BTreeMap::new();
+        for value in &wanted {
+            if let WantedValue::Like(name) = value {
+                models.insert(name.clone(), ModelPolicy::find(services, name, &loads)?);
+            }
+        }
+        Ok(Self {
+            loads,
+            wanted,
+            right,
+            models,
+        })
+    }
+
     /// Grades one policy. What is wrong with it is a result, not an error.
     ///
     /// # Errors
     /// When the work is given up.
-    pub fn ask(&self, services: &Services<'_>, given: HandedIn) -> Result<GradedPolicy, Error> {
-        let mut properties = vec![self.held(services, &given, None)];
-        let wanted = self.wanted.iter();
-        properties.extend(wanted.map(|it| self.held(services, &given, Some(it))));
+    pub fn ask(&self, services: &Services<'_>, given: &HandedIn) -> Result<GradedPolicy, Error> {
+        let own = given.policy.as_ref().map(|spec| Graded {
+            spec,
+            courses: self.loads.iter().map(|_| OnceCell::new()).collect(),
+        });
+        let held = |wanted: Option<&WantedValue>| {
+            let verdict = match &own {
+                Ok(own) => self.judge(services, own, wanted),
+                Err(why) => Err((*why).clone()),
+            };
+            GradedProperty {
+                holds: verdict.is_ok(),
+                property: wanted.map_or_else(|| "no fault".to_owned(), WantedValue::text),
+                why: verdict.err(),
+            }
+        };
+        let mut properties = vec![held(None)];
+        properties.extend(self.wanted.iter().map(|it| held(Some(it))));
         // A run that was given up says nothing of the policy.
         services.check().map_err(anyhow::Error::from)?;
         Ok(GradedPolicy {
-            object: given.name,
+            object: given.name.clone(),
             passed: properties.iter().all(|it| it.holds),
             properties,
         })
     }
 
-    fn held(
+    /// Where `own` leaves the first policy that it is to be like and is not, and how that one is
+    /// called.
+    ///
+    /// # Errors
+    /// When the work is given up.
+    pub fn parting(
         &self,
         services: &Services<'_>,
-        given: &HandedIn,
-        wanted: Option<&WantedValue>,
-    ) -> GradedProperty {
-        let verdict = match &given.policy {
-            Ok(policy) => self.judge(services, policy, wanted),
-            Err(why) => Err(why.clone()),
-        };
-        GradedProperty {
-            holds: verdict.is_ok(),
-            property: wanted.map_or_else(|| "no fault".to_owned(), WantedValue::text),
-            why: verdict.err(),
+        graded: &GradedPolicy,
+        own: &PolicySpec,
+    ) -> Result<Option<(&str, LabParting)>, Error> {
+        let wanted = self.wanted.iter().zip(graded.properties.iter().skip(1));
+        for (value, _) in wanted.filter(|(_, property)| !property.holds) {
+            let WantedValue::Like(name) = value else {
+                continue;
+            };
+            let model = &self.models[name];
+            for (load, course) in self.loads.iter().zip(&model.courses) {
+                let found = parting(services, load, own, (&model.spec, course));
+                services.check().map_err(anyhow::Error::from)?;
+                // A policy that cannot run has said so among its properties.
+                if let Ok(Some(parting)) = found {
+                    return Ok(Some((name.as_str(), parting)));
+                }
+            }
         }
+        Ok(None)
     }
 
     /// Whether the policy has a property under every load, or why not.
     fn judge(
         &self,
         services: &Services<'_>,
-        policy: &PolicySpec,
+        own: &Graded<'_>,
         wanted: Option<&WantedValue>,
     ) -> Result<(), String> {
         let words = |error: anyhow::Error| in_full(&error);
-        for load in &self.loads {
-            let own = load.spec(policy.clone());
+        for (at, load) in self.loads.iter().enumerate() {
             let mut properties = match wanted {
                 Some(WantedValue::Like(name)) => {
-                    let own = Course::of(services, &own).map_err(words)?;
-                    let wanted = policy::find(services, name).map_err(words)?;
-                    let wanted = Course::of(services, &load.spec(wanted)).map_err(words)?;
-                    like((name, load.seed), &own, &wanted)?;
+                    let own = own.course(services, load, at).map_err(words)?;
+                    like((name, load.seed), own, &self.models[name].courses[at])?;
                     continue;
                 }
                 Some(WantedValue::Names) => {
-                    let own = Course::of(services, &own).map_err(words)?;
-                    let other = load.renamed(false).spec(policy.clone());
+                    let other = load.renamed(false).spec(own.spec.clone());
+                    let own = own.course(services, load, at).map_err(words)?;
                     let other = Course::of(services, &other).map_err(words)?;
-                    like(("other names of the tasks", load.seed), &own, &other)?;
+                    like(("other names of the tasks", load.seed), own, &other)?;
                     continue;
                 }
                 Some(WantedValue::Property(property)) => vec![*property],
                 None => Vec::new(),
             };
             properties.extend(self.right.map(Property::Right));
-            let found = violation::accused(services, &own, &properties).map_err(words)?;
+            let spec = load.spec(own.spec.clone());
+            let found = violation::accused(services, &spec, &properties).map_err(words)?;
             if let Some(finding) = found {
                 return Err(why(&finding, load));
             }
         }
         Ok(())
+    }
+}
+
+impl ModelPolicy {
+    fn find(services: &Services<'_>, name: &str, loads: &[LabLoad]) -> anyhow::Result<Self> {
+        let spec = policy::find(services, name)?;
+        let courses = loads.iter().map(|load| {
+            let course = Course::of(services, &load.spec(spec.clone()));
+            course.with_context(|| format!("`like {name}`"))
+        });
+        Ok(Self {
+            courses: courses.collect::<anyhow::Result<_>>()?,
+            spec,
+        })
+    }
+}
+
+impl Graded<'_> {
+    /// The run under the load of this number.
+    fn course(
+        &self,
+        services: &Services<'_>,
+        load: &LabLoad,
+        at: usize,
+    ) -> anyhow::Result<&Course> {
+        let own = &self.courses[at];
+        if own.get().is_none() {
+            let course = Course::of(services, &load.spec(self.spec.clone()))?;
+            // It was empty, and nobody else can fill it.
+            let _ = own.set(course);
+        }
+        Ok(own.get().expect("it was set"))
     }
 }
 
@@ -220,7 +319,35 @@ fn like((what, seed): (&str, u64), own: &Course, wanted: &Course) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::services::tests::FILES;
+
+    #[test]
+    fn a_wanted_policy_is_read_once_for_all_and_before_anybody_is_graded() {
+        let path = std::env::temp_dir().join(format!("runslice-wanted-{}.o", std::process::id()));
+        fs::write(&path, policies::find("rr").unwrap().object).unwrap();
+        let made = || {
+            let wanted = vec![WantedValue::Like(path.display().to_string())];
+            let loads = vec![LabLoad::find(&FILES, None, 1).unwrap()];
+            Grade::new(&FILES, loads, wanted, None)
+        };
+        let grade = made().unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(made().is_err());
+        for (name, holds) in [("rr", true), ("fcfs", false)] {
+            let given = HandedIn {
+                name: name.to_owned(),
+                policy: Ok(policy::find(&FILES, name).unwrap()),
+            };
+            let graded = grade.ask(&FILES, &given).unwrap();
+            assert_eq!(graded.properties[1].holds, holds, "{graded:?}");
+            let own = given.policy.as_ref().unwrap();
+            let parting = grade.parting(&FILES, &graded, own).unwrap();
+            assert_eq!(parting.is_none(), holds, "{parting:?}");
+        }
+    }
 
     #[test]
     fn a_wanted_property_is_one_of_a_run_or_another_policy() {

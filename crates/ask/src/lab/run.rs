@@ -11,6 +11,14 @@ const MOST: usize = 100_000;
 /// Most BPF instructions of a run: an object of a student may do anything.
 const BUDGET: u64 = 1_000_000_000;
 
+/// How runs are computed.
+pub(super) fn options() -> sim::Options {
+    sim::Options {
+        total_budget: Some(BUDGET),
+        ..sim::Options::default()
+    }
+}
+
 /// A task's course.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabTask {
@@ -46,12 +54,8 @@ impl Course {
     /// When the policy or the machine is bad.
     pub fn of(services: &Services<'_>, spec: &RunSpec) -> anyhow::Result<Self> {
         let mut course = Self::default();
-        let options = sim::Options {
-            total_budget: Some(BUDGET),
-            ..sim::Options::default()
-        };
         let _summary = Runner::new(spec, services)
-            .with_options(options)
+            .with_options(options())
             .with_sink(&mut course)
             .start()?;
         Ok(course)

@@ -158,18 +158,14 @@ impl Lab {
     /// When the folder cannot be read or has none of them, or a source cannot be compiled for a
     /// reason that is not its own.
     fn graded(&self, folder: &Path) -> anyhow::Result<Grades> {
-        let question = Grade {
-            loads: self.loads()?,
-            wanted: self.property.clone(),
-            right: self.right,
-        };
+        let question = Grade::new(&COMPUTER, self.loads()?, self.property.clone(), self.right)?;
         let graded = grade::handed_in(folder)?.into_iter().map(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let given = HandedIn {
                 name: printable(&name),
                 policy: grade::policy_in(&path)?,
             };
-            Ok(grade::plain(question.ask(&COMPUTER, given)?))
+            Ok(grade::plain(question.ask(&COMPUTER, &given)?))
         });
         Ok(Grades::of(graded.collect::<anyhow::Result<_>>()?))
     }

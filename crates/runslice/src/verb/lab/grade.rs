@@ -5,9 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use ask::input;
-use ask::lab::{
-    self, Exercise, Grade, GradedPolicy, HandedIn, LabParting, WantedValue, file_name_of,
-};
+use ask::lab::{self, Exercise, Grade, GradedPolicy, HandedIn, file_name_of};
 use ask::policy;
 use model::{Advised, CannotWrite, Fnv1a, PolicySpec};
 use serde::{Deserialize, Serialize};
@@ -57,8 +55,11 @@ impl Marking<'_> {
     pub fn run(&self) -> anyhow::Result<Status> {
         let text = input::text(&COMPUTER, self.exercise, FILE_MAX)?;
         let exercise = Exercise::read(&text, &input::shown(self.exercise))?;
-        check_wanted(&exercise)?;
         let handed_in = handed_in(self.folder)?;
+        let wanted = exercise.wanted.iter().map(|(value, _)| value.clone());
+        // A wanted policy that is not there is refused before anybody is graded by it.
+        let loads = exercise.loads.clone();
+        let question = Grade::new(&COMPUTER, loads, wanted.collect(), None)?;
         for folder in ["kept", "feedback"] {
             if let Some(results) = self.results {
                 let own = results.join(folder);
@@ -68,7 +69,7 @@ impl Marking<'_> {
         let mut bar = Bar::of_things("policies", handed_in.len() as u64);
         let mut marks = Vec::new();
         for path in &handed_in {
-            marks.push(self.mark(path, &exercise, &text)?);
+            marks.push(self.mark(path, (&question, &exercise), &text)?);
             bar.set(marks.len() as u64);
         }
         bar.end();
@@ -94,7 +95,12 @@ impl Marking<'_> {
         })
     }
 
-    fn mark(&self, path: &Path, exercise: &Exercise, text: &str) -> anyhow::Result<KeptMark> {
+    fn mark(
+        &self,
+        path: &Path,
+        (question, exercise): (&Grade, &Exercise),
+        text: &str,
+    ) -> anyhow::Result<KeptMark> {
         let name = printable(&path.file_name().unwrap_or_default().to_string_lossy());
         let key = key(path, text);
         let slug = file_name_of(&name);
@@ -104,30 +110,28 @@ impl Marking<'_> {
         if let Some(mark) = kept.as_deref().and_then(|it| kept_mark(it, &key)) {
             return Ok(mark);
         }
-        let policy = policy_in(path)?;
-        let question = Grade {
-            loads: exercise.loads.clone(),
-            wanted: exercise
-                .wanted
-                .iter()
-                .map(|(value, _)| value.clone())
-                .collect(),
-            right: None,
-        };
-        let code = policy.as_ref().ok().and_then(lab::fingerprint);
         let given = HandedIn {
             name,
-            policy: policy.clone(),
+            policy: policy_in(path)?,
         };
-        let graded = plain(question.ask(&COMPUTER, given)?);
+        let graded = plain(question.ask(&COMPUTER, &given)?);
+        let own = given.policy.as_ref().ok();
         if let Some(results) = self.results {
             let path = results.join("feedback").join(format!("{slug}.txt"));
-            feedback(&path, exercise, &graded, policy.as_ref().ok())?;
+            let parting = own.map(|own| question.parting(&COMPUTER, &graded, own));
+            let parting = parting.transpose()?.flatten();
+            let parting = parting.as_ref().map(|(name, it)| (*name, it));
+            let marked = pointed(exercise, &graded);
+            put(&path, |to| {
+                graded::feedback(&exercise.title, &marked, parting, to)
+            })?;
         }
         let mark = KeptMark {
             key,
             graded,
-            code: code.map(|it| format!("{it:016x}")),
+            code: own
+                .and_then(lab::fingerprint)
+                .map(|it| format!("{it:016x}")),
         };
         if let Some(kept) = kept {
             put(&kept, |to| {
@@ -143,16 +147,6 @@ impl Marking<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// Refuses an exercise whose wanted policy is not there, before anybody is graded by it.
-fn check_wanted(exercise: &Exercise) -> anyhow::Result<()> {
-    for (value, _) in &exercise.wanted {
-        if let WantedValue::Like(name) = value {
-            policy::find(&COMPUTER, name)?;
-        }
-    }
-    Ok(())
 }
 
 /// What a result depends on.
@@ -190,15 +184,6 @@ fn marked(exercise: &Exercise, marks: &[KeptMark]) -> Vec<MarkedPolicy> {
                 .push(mark.graded.object.clone());
         }
     }
-    let points = |graded: &GradedPolicy| {
-        let is_sound = graded.properties.first().is_some_and(|it| it.holds);
-        let wanted = exercise.wanted.iter().zip(graded.properties.iter().skip(1));
-        let own = wanted.map(|((_, points), it)| if is_sound && it.holds { *points } else { 0 });
-        std::iter::once(0).chain(own).collect()
-    };
-    let of: Vec<u32> = std::iter::once(0)
-        .chain(exercise.wanted.iter().map(|(_, points)| *points))
-        .collect();
     let all = marks.iter().map(|mark| {
         let code = mark.code.as_deref();
         let others = code
@@ -208,67 +193,29 @@ fn marked(exercise: &Exercise, marks: &[KeptMark]) -> Vec<MarkedPolicy> {
         let others = others.filter(|name| **name != mark.graded.object).cloned();
         let ours = code.and_then(|code| shipped.get(code));
         MarkedPolicy {
-            points: points(&mark.graded),
-            of: of.clone(),
             same_as: ours
                 .map(|it| format!("the built-in {it}"))
                 .into_iter()
                 .chain(others)
                 .collect(),
-            graded: mark.graded.clone(),
+            ..pointed(exercise, &mark.graded)
         }
     });
     all.collect()
 }
 
-/// Writes what a student reads: the properties, and where the policy leaves the wanted one.
-fn feedback(
-    path: &Path,
-    exercise: &Exercise,
-    graded: &GradedPolicy,
-    own: Option<&PolicySpec>,
-) -> anyhow::Result<()> {
-    let found = own
-        .map(|own| parting(exercise, graded, own))
-        .transpose()?
-        .flatten();
-    let mark = KeptMark {
-        key: String::new(),
-        graded: graded.clone(),
-        code: None,
-    };
-    let marked = marked(exercise, std::slice::from_ref(&mark));
-    let found = found
-        .as_ref()
-        .map(|(name, parting)| (name.as_str(), parting));
-    put(path, |to| {
-        graded::feedback(&exercise.title, &marked[0], found, to)
-    })
-}
-
-/// Where `own` leaves the first policy that it is to be like and is not.
-fn parting(
-    exercise: &Exercise,
-    graded: &GradedPolicy,
-    own: &PolicySpec,
-) -> anyhow::Result<Option<(String, LabParting)>> {
+/// A result with its points: none of a policy that errs.
+fn pointed(exercise: &Exercise, graded: &GradedPolicy) -> MarkedPolicy {
+    let is_sound = graded.properties.first().is_some_and(|it| it.holds);
     let wanted = exercise.wanted.iter().zip(graded.properties.iter().skip(1));
-    for ((value, _), property) in wanted {
-        let WantedValue::Like(name) = value else {
-            continue;
-        };
-        if property.holds {
-            continue;
-        }
-        let theirs = policy::find(&COMPUTER, name)?;
-        for load in &exercise.loads {
-            // A policy that cannot run has said so among its properties.
-            if let Ok(Some(parting)) = lab::parting(&COMPUTER, load, [own, &theirs]) {
-                return Ok(Some((name.clone(), parting)));
-            }
-        }
+    let own = wanted.map(|((_, points), it)| if is_sound && it.holds { *points } else { 0 });
+    let of = exercise.wanted.iter().map(|(_, points)| *points);
+    MarkedPolicy {
+        points: std::iter::once(0).chain(own).collect(),
+        of: std::iter::once(0).chain(of).collect(),
+        same_as: Vec::new(),
+        graded: graded.clone(),
     }
-    Ok(None)
 }
 
 /// Names of tasks, which an answer quotes, come from anywhere.
