@@ -222,3 +222,41 @@ fn the_exercise_tells_the_skeleton_from_the_solution() {
     assert_eq!(text(&grade(&folder).stdout), said);
     assert_eq!((files(&feedback).len(), files(&kept)), (0, before));
 }
+
+#[test]
+fn what_is_no_file_is_refused_and_another_wanted_object_grades_anew() {
+    let folder = folder!("grades-odd");
+    fs::create_dir_all(folder.join("in")).expect("writable");
+    let copied = |name: &str, to: &str| {
+        let words = ["build", name, "-o", to];
+        let built = run(&folder, &words);
+        assert!(built.status.success(), "{}", text(&built.stderr));
+    };
+    let sources = ["tests/teach/solution.bpf.c", "policies/lessons/srtf.bpf.c"];
+    let [own, other] = sources.map(|it| taught(it).display().to_string());
+    copied(&own, "in/ada.bpf.o");
+    copied(&own, "wanted.bpf.o");
+    let exercise = "[exercise]\ntitle = \"x\"\nkey = \"k\"\nmachine = \"textbook\"\n\
+                    [[property]]\nis = \"like wanted.bpf.o\"\npoints = 3\n";
+    fs::write(folder.join("exercise.toml"), exercise).expect("writable");
+    let points = || {
+        let said = text(&grade(&folder).stdout);
+        let line = said.lines().find(|it| it.starts_with("ada.bpf.o"));
+        line.unwrap_or(&said).to_owned()
+    };
+    assert!(points().contains("3 of 3"), "{}", points());
+    // The same words name another policy.
+    copied(&other, "wanted.bpf.o");
+    assert!(points().contains("0 of 3"), "{}", points());
+    // A pipe that nobody writes into keeps its reader for ever; a link may lead to it.
+    let pipe = folder.join("in/pipe.bpf.o");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("it starts").success());
+    std::os::unix::fs::symlink("pipe.bpf.o", folder.join("in/link.bpf.c")).expect("writable");
+    let graded = grade(&folder);
+    assert_eq!(graded.status.code(), Some(5), "{}", text(&graded.stderr));
+    let table = fs::read_to_string(folder.join("results/grades.csv")).expect("text");
+    let refused = table.matches("it is a link, a folder or a device").count();
+    assert!(refused >= 2, "{table}");
+    assert_eq!(files(&folder.join("results/kept")).len(), 1);
+}

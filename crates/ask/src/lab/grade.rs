@@ -12,6 +12,7 @@ use super::LabLoad;
 use super::feedback::{LabParting, parting};
 use super::run::Course;
 use crate::error::{Error, in_full};
+use crate::key::{Front, Key};
 use crate::policy;
 use crate::services::Services;
 use crate::violation::{self, Property, Signature};
@@ -159,6 +160,31 @@ impl Grade {
             right,
             models,
         })
+    }
+
+    /// The key of what grading a file of these bytes comes to, by a program of this version.
+    /// `more` is what else is kept with it depends on.
+    #[must_use]
+    pub fn key(&self, version: &str, file: &[u8], more: &str) -> Key {
+        let mut bytes = Vec::new();
+        let mut add = |part: &[u8]| {
+            // Where one ends and the next begins makes a difference, too.
+            bytes.extend_from_slice(&part.len().to_le_bytes());
+            bytes.extend_from_slice(part);
+        };
+        add(file);
+        add(more.as_bytes());
+        add(format!("{:?} {:?}", self.wanted, self.right).as_bytes());
+        for load in &self.loads {
+            add(format!("{load:?}").as_bytes());
+            // Words that name an object say nothing of its bytes.
+            for model in self.models.values() {
+                let spec = load.spec(model.spec.clone());
+                let front = Front::of(version, (&spec, &[]), "");
+                add(front.key(load.seed).to_string().as_bytes());
+            }
+        }
+        Key::of(version, bytes)
     }
 
     /// Grades one policy. What is wrong with it is a result, not an error.
@@ -347,6 +373,30 @@ mod tests {
             let parting = grade.parting(&FILES, &graded, own).unwrap();
             assert_eq!(parting.is_none(), holds, "{parting:?}");
         }
+    }
+
+    #[test]
+    fn a_grade_has_a_key_of_all_that_it_depends_on() {
+        let path = std::env::temp_dir().join(format!("runslice-key-{}.o", std::process::id()));
+        let of = |object: &str, seed, file: &[u8], more: &str| {
+            fs::write(&path, policies::find(object).unwrap().object).unwrap();
+            let wanted = vec![WantedValue::Like(path.display().to_string())];
+            let loads = vec![LabLoad::find(&FILES, None, seed).unwrap()];
+            let grade = Grade::new(&FILES, loads, wanted, None).unwrap();
+            grade.key("v", file, more)
+        };
+        let key = of("rr", 1, b"own", "title");
+        assert_eq!(of("rr", 1, b"own", "title"), key);
+        for other in [
+            of("fcfs", 1, b"own", "title"),
+            of("rr", 2, b"own", "title"),
+            of("rr", 1, b"owns", "title"),
+            of("rr", 1, b"own", "another title"),
+            of("rr", 1, b"ownt", "itle"),
+        ] {
+            assert_ne!(other, key);
+        }
+        let _ = fs::remove_file(&path);
     }
 
     #[test]

@@ -7,20 +7,22 @@ use std::path::{Path, PathBuf};
 use ask::input;
 use ask::lab::{self, Exercise, Grade, GradedPolicy, HandedIn, file_name_of};
 use ask::policy;
-use model::{Advised, CannotWrite, Fnv1a, PolicySpec};
+use model::{Advised, CannotWrite, PolicySpec};
 use serde::{Deserialize, Serialize};
 use show::lab::graded::{self, MarkedPolicy};
 
 use crate::computer::COMPUTER;
 use crate::exit::{BadSource, Status, UsageError, in_full};
+use crate::files;
 use crate::output;
 use crate::progress::Bar;
 use crate::say::{printable, say};
 use crate::source::{self, Readable};
+use crate::store::SIMULATES;
 
 use super::put;
 
-/// Objects and sources of a folder.
+/// Objects and sources of a folder, at most.
 const MOST: usize = 10_000;
 /// Most characters of what a compiler says about a source.
 const LONGEST: usize = 4000;
@@ -101,13 +103,17 @@ impl Marking<'_> {
         (question, exercise): (&Grade, &Exercise),
         text: &str,
     ) -> anyhow::Result<KeptMark> {
-        let name = printable(&path.file_name().unwrap_or_default().to_string_lossy());
-        let key = key(path, text);
-        let slug = file_name_of(&name);
+        let file = path.file_name().unwrap_or_default();
+        let name = printable(&file.to_string_lossy());
+        let key = key(path, question, text);
+        // Names that are no text may look alike.
+        let slug = file_name_of(&files::text_of(file));
         let kept = self
             .results
             .map(|it| it.join("kept").join(format!("{slug}.json")));
-        if let Some(mark) = kept.as_deref().and_then(|it| kept_mark(it, &key)) {
+        let kept = kept.zip(key);
+        let known = kept.as_ref().and_then(|(path, key)| kept_mark(path, key));
+        if let Some(mark) = known {
             return Ok(mark);
         }
         let given = HandedIn {
@@ -126,15 +132,16 @@ impl Marking<'_> {
                 graded::feedback(&exercise.title, &marked, parting, to)
             })?;
         }
-        let mark = KeptMark {
-            key,
+        let mut mark = KeptMark {
+            key: String::new(),
             graded,
             code: own
                 .and_then(lab::fingerprint)
                 .map(|it| format!("{it:016x}")),
         };
-        if let Some(kept) = kept {
-            put(&kept, |to| {
+        if let Some((path, key)) = kept {
+            mark.key = key;
+            put(&path, |to| {
                 Ok(writeln!(to, "{}", serde_json::to_string(&mark)?)?)
             })?;
         }
@@ -149,21 +156,22 @@ impl Marking<'_> {
     }
 }
 
-/// What a result depends on.
-fn key(path: &Path, exercise: &str) -> String {
-    let mut hash = Fnv1a::new();
-    // A file that cannot be read is graded each time.
-    let bytes = input::bytes(&COMPUTER, path, FILE_MAX).unwrap_or_default();
-    for part in [&bytes[..], exercise.as_bytes(), show::VERSION.as_bytes()] {
-        hash.write(&(part.len() as u64).to_le_bytes());
-        hash.write(part);
-    }
-    format!("{:016x}", hash.value())
+/// The key of the file's result; `None` if it is none that is graded, or cannot be read.
+fn key(path: &Path, question: &Grade, exercise: &str) -> Option<String> {
+    let bytes = is_file(path).then(|| input::bytes(&COMPUTER, path, FILE_MAX));
+    let key = question.key(SIMULATES, &bytes?.ok()?, exercise);
+    Some(key.to_string())
+}
+
+/// Whether this is a file itself: a link could name what its author has not written, and a pipe or
+/// a device may have no end.
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|it| it.is_file())
 }
 
 /// A result that is kept, if it is of this policy and exercise.
 fn kept_mark(path: &Path, key: &str) -> Option<KeptMark> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = input::text(&COMPUTER, is_file(path).then_some(path)?, FILE_MAX).ok()?;
     let mark: KeptMark = serde_json::from_str(&text).ok()?;
     (mark.key == key).then_some(mark)
 }
@@ -231,12 +239,20 @@ pub fn handed_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder);
     let entries = entries.map_err(model::CannotRead::at(folder.display()))?;
     let is_object = |path: &Path| path.extension().is_some_and(|it| it == "o");
-    let mut handed_in: Vec<PathBuf> = entries
-        .take(MOST)
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| is_object(path) || source::is_source(path))
-        .collect();
+    let mut handed_in = Vec::new();
+    for entry in entries {
+        let path = entry
+            .map_err(model::CannotRead::at(folder.display()))?
+            .path();
+        if is_object(&path) || source::is_source(&path) {
+            handed_in.push(path);
+        }
+    }
     handed_in.sort();
+    if handed_in.len() > MOST {
+        let what = format!("{} has more than {MOST} policies", folder.display());
+        return Err(UsageError::new(Advised::new(what, "grade them in several folders")).into());
+    }
     if handed_in.is_empty() {
         let what = "has no BPF object (*.o) and no policy in C (*.c)";
         let message = Advised::new(
@@ -249,14 +265,14 @@ pub fn handed_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// The policy that somebody handed in, or what is wrong with it. A source of his may read nothing
-/// but itself, and a link could name what he has not written.
+/// but itself.
 pub fn policy_in(path: &Path) -> anyhow::Result<Result<PolicySpec, String>> {
-    if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+    if !is_file(path) {
         return Ok(Err(
             "it is a link, a folder or a device; hand in a file".to_owned()
         ));
     }
-    let word = path.to_string_lossy();
+    let word = files::text_of(path.as_os_str());
     if !source::is_source(path) {
         return Ok(policy::find(&COMPUTER, &word).map_err(|error| in_full(&error)));
     }
