@@ -160,6 +160,7 @@ fn a_hunt_finds_the_race_and_leaves_one_or_two_stalls_of_it() {
     let found = trials.find_map(|found| found).expect("a race");
     let effort = Effort {
         properties: &[],
+        like: None,
         jobs: NonZeroUsize::MIN,
         is_late: &|| false,
         tried: &|_| (),

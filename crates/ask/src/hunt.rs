@@ -9,7 +9,7 @@ pub use range::Range;
 use anyhow::Context as _;
 use explain::why::{Fault, Finding};
 use model::PolicySpec;
-use workload::generate;
+use workload::{RunSpec, generate};
 
 use crate::error::Error;
 use crate::services::Services;
@@ -81,15 +81,17 @@ impl Hunt {
             Some(finding) if leaves(&finding) => self.try_it(services, number, false)?,
             finding => (case, finding),
         };
-        let finding = match finding {
-            Some(finding) if self.is_old(services, &case, &finding)? => None,
-            finding => finding,
+        let Some(finding) = finding else {
+            return Ok(None);
         };
-        let like = self.range.like.as_ref();
-        let finding = finding.filter(|finding| {
-            like.is_none_or(|like| like.is_shown_by(finding, &case.workload.text))
-        });
-        Ok(finding.map(|finding| (case, finding)))
+        if let Some(like) = &self.range.like
+            && !like.is_shown_by(&finding, &case.spec(services)?.workload)
+        {
+            return Ok(None);
+        }
+        // The last question, for it takes another run.
+        let is_old = self.is_old(services, &case, &finding)?;
+        Ok((!is_old).then_some((case, finding)))
     }
 
     /// Whether the earlier version shows a fault of this class in the same run. Its lines differ.
@@ -120,12 +122,24 @@ impl Hunt {
         let drawn = (self.seed, number, has_hotplug);
         let case = self.range.case(services, &self.policy, drawn)?;
         let spec = case.spec(services).context("the load of a trial")?;
-        // The kernel that wrote a dump has ended the policy: no trial is needed to accuse it.
-        let finding = match &self.range.like {
-            Some(_) => violation::find(services, &spec, &self.properties)?,
-            None => violation::accused(services, &spec, &self.properties)?,
-        };
+        let finding = self.judge(services, &spec)?;
         Ok((case, finding))
+    }
+
+    /// What is wrong with a run, if anything is.
+    ///
+    /// # Errors
+    /// When the policy or the machine is bad.
+    pub fn judge(
+        &self,
+        services: &Services<'_>,
+        spec: &RunSpec,
+    ) -> anyhow::Result<Option<Finding>> {
+        // The kernel that wrote a dump has ended the policy: no trial is needed to accuse it.
+        match &self.range.like {
+            Some(_) => violation::find(services, spec, &self.properties),
+            None => violation::accused(services, spec, &self.properties),
+        }
     }
 }
 

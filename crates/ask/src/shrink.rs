@@ -18,6 +18,7 @@ use model::{Interleave, MachineSpec, Nanos, PolicySpec, SimTime};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
+use crate::hunt::Like;
 use crate::measure;
 use crate::services::Services;
 use crate::violation::{self, Property, Signature};
@@ -188,6 +189,8 @@ fn tasks_of(spec: &RunSpec) -> u32 {
 pub struct Effort<'a> {
     /// What the run must keep, besides that nobody starves and nothing errs.
     pub properties: &'a [Property],
+    /// The dump whose signature the run must keep, too.
+    pub like: Option<&'a Like>,
     /// Threads.
     pub jobs: NonZeroUsize,
     /// Whether the time is over: then no new run is made.
@@ -308,7 +311,8 @@ impl Shrinker<'_> {
         Ok(false)
     }
 
-    /// The finding, if it is the same fault: its class and its line. The class alone would let the
+    /// The finding, if it is the same fault: its class and its line, and the signature of a dump if
+    /// one is asked for. The class alone would let the
     /// search wander to another fault, and the victim is what a simpler case replaces. A case that
     /// cannot run shows none.
     fn shows(&self, case: &Case) -> Option<Finding> {
@@ -316,6 +320,8 @@ impl Shrinker<'_> {
         let finding = violation::find(&self.services, &spec, self.effort.properties).ok()??;
         let waits = starvation(&finding);
         let is_same = Signature::of(&finding) == self.wanted;
+        let is_like = |like: &Like| like.is_shown_by(&finding, &spec.workload);
+        let is_same = is_same && self.effort.like.is_none_or(is_like);
         let waits_enough = self.least.is_none_or(|least| waits >= Some(least));
         // The last question, for it takes another run.
         let is_sound = || !self.must_be_sound || is_sound(&self.services, &spec).unwrap_or(false);

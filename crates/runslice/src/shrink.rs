@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ask::hunt::Like;
 use ask::shrink::{Case, Effort, Shrunk};
 use explain::why::Finding;
 
@@ -14,13 +15,13 @@ use crate::violation::Property;
 /// Longest time for making a run smaller.
 pub const LONGEST: Duration = Duration::from_secs(600);
 
-/// Makes a run smaller, for at most [`LONGEST`].
+/// Makes a run smaller, for at most [`LONGEST`]. It still ends as the dump does if one is given.
 ///
 /// # Errors
 /// The errors of the question.
 pub fn shrink(
     of: (Case, Finding),
-    properties: &[Property],
+    (properties, like): (&[Property], Option<&Like>),
     jobs: NonZeroUsize,
 ) -> anyhow::Result<Shrunk> {
     let until = Instant::now() + LONGEST;
@@ -28,6 +29,7 @@ pub fn shrink(
     let bar = || bar.lock().unwrap_or_else(PoisonError::into_inner);
     let effort = Effort {
         properties,
+        like,
         jobs,
         is_late: &|| Instant::now() >= until,
         tried: &|runs| bar().set(runs as u64),

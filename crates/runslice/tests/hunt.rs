@@ -111,6 +111,24 @@ fn a_dumps_fault_is_searched_for_and_no_other() {
     assert!(err.contains("text: not a dump of sched_ext"), "{err}");
 }
 
+#[test]
+fn a_run_that_was_made_smaller_is_still_like_the_dump() {
+    let folder = Folder::new("like-small");
+    let object = folder.object("faulty-unread");
+    // It waits in a queue of the policy, and may not migrate.
+    let pinned = LOST
+        .replace("qseq=2/56", "qseq=0/0")
+        .replace("(n/a)", "0x7")
+        .replace("cpus=2 no_mig=0", "cpus=2 no_mig=1");
+    fs::write(folder.0.join("pinned.dump"), pinned).expect("writable");
+    folder.said(&format!("hunt {object} --like pinned.dump -o out"), 3);
+    let file = folder.0.join("out/unread-queue-1.bundle");
+    let bytes = fs::read(file).expect("it was written");
+    let bundle = ask::bundle::Bundle::read(&ask::Services::default(), &bytes).expect("a bundle");
+    let text = bundle.bound.expect("a run").workload.text;
+    assert!(text.contains("migrate_disable"), "{text}");
+}
+
 /// Whoever has virtme-ng gets a script that needs no file besides itself.
 #[test]
 fn a_capsule_becomes_a_script_that_a_shell_reads() {

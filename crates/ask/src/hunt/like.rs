@@ -1,9 +1,15 @@
 //! What a run must show to be like a kernel's debug dump.
 
+use std::path::Path;
+
+use anyhow::Context as _;
 use explain::why::{DumpError, DumpShape, Dumped, Fault, Finding, Standing, explain_dumps};
 use model::{Advised, Fnv1a};
 use workload::generate::WantedTask;
+use workload::{Code, Instr, Operation, Workload};
 
+use crate::input;
+use crate::services::Services;
 use crate::words::counted;
 
 /// The signature of a dump, and where the search for it begins.
@@ -36,6 +42,16 @@ impl model::Advice for LikeError {
 }
 
 impl Like {
+    /// Reads the dump in this file.
+    ///
+    /// # Errors
+    /// When it cannot be read, and the errors of [`Like::read`]; the message names it.
+    pub fn open(services: &Services<'_>, file: &Path) -> anyhow::Result<Self> {
+        let bytes = input::bytes(services, file, input::OBJECT)?;
+        let text = String::from_utf8_lossy(&bytes);
+        Self::read(&text).with_context(|| input::shown(file))
+    }
+
     /// Reads a text as `explain --dump` does. Of several dumps the last one with a fault counts.
     ///
     /// # Errors
@@ -105,14 +121,14 @@ impl Like {
         }
     }
 
-    /// Whether `finding`, of a run of the load `text`, has the signature: a class that the dump
-    /// leaves possible, the same kind of queue, the kernel's message where that is the fact, and a
-    /// victim in a section without migration where the dump's was.
+    /// Whether `finding`, of a run of `load`, has the signature: a class that the dump leaves
+    /// possible, the same kind of queue, the kernel's message where that is the fact, and a victim
+    /// in a section without migration where the dump's was.
     #[must_use]
-    pub fn is_shown_by(&self, finding: &Finding, text: &str) -> bool {
+    pub fn is_shown_by(&self, finding: &Finding, load: &Workload) -> bool {
         let is_pinned = || {
             let victim = finding.victim.as_ref();
-            victim.is_some_and(|victim| may_be_pinned(&victim.name, text))
+            victim.is_some_and(|victim| may_be_pinned(&victim.name, load))
         };
         may_be(self.finding.fault, finding)
             && is_same_place(&self.finding, finding)
@@ -181,14 +197,18 @@ fn is_same_message(of_dump: &Finding, finding: &Finding) -> bool {
 }
 
 /// Whether tasks of the group of `victim` are at times in a section without migration.
-fn may_be_pinned(victim: &str, text: &str) -> bool {
-    let group = victim.split('.').next().unwrap_or(victim);
-    let head = format!("[task.{group}]\n");
-    let Some((_, rest)) = text.split_once(&head) else {
-        return false;
+fn may_be_pinned(victim: &str, load: &Workload) -> bool {
+    let is_of = |name: &str| {
+        let rest = victim.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    let body = rest.split("\n[").next().unwrap_or(rest);
-    body.contains("migrate_disable") || body.contains("migration_disabled = true")
+    let mut groups = load.groups.iter().filter(|group| is_of(&group.name));
+    groups.any(|group| {
+        let code = Code::new(&group.body, group.variables);
+        let mut instrs = code.instrs.iter();
+        group.migration_disabled
+            || instrs.any(|it| matches!(it, Instr::Do(Operation::MigrateDisable)))
+    })
 }
 
 #[cfg(test)]

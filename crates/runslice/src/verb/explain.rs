@@ -296,7 +296,7 @@ fn smallest(
         .chain(right.map(Property::Right))
         .collect();
     let before = case.size(&COMPUTER)?;
-    let shrunk = shrink((case, finding), &properties, COMPUTER.jobs(None))?;
+    let shrunk = shrink((case, finding), (&properties, None), COMPUTER.jobs(None))?;
     let (after, runs) = (shrunk.case.size(&COMPUTER)?, shrunk.runs);
     let mut to = output::create(path)?;
     let written = to.write_all(&shrunk.case.capsule(&COMPUTER)?.write());

@@ -26,7 +26,7 @@ use crate::prepare::Prepare;
 use crate::say::say;
 use crate::scheduler::Schedulers;
 use crate::shrink::{LONGEST, shrink};
-use crate::violation::{self, Property, Signature};
+use crate::violation::{Property, Signature};
 use crate::{input, interrupt, look, output, wall_time, workload_arg};
 
 use state::{HuntState, Hunted};
@@ -232,7 +232,7 @@ impl Hunter<'_> {
             case.policy.clone_from(&self.question.policy);
         }
         let spec = case.spec(&COMPUTER).with_context(named)?;
-        let found = violation::find(&COMPUTER, &spec, &self.question.properties)?;
+        let found = self.question.judge(&COMPUTER, &spec)?;
         if let Some(finding) = found {
             self.report_last(state, &case, finding)?;
             state.write(&self.folder)?;
@@ -317,7 +317,7 @@ impl Hunter<'_> {
             let jobs = self.request.jobs();
             let small = shrink(
                 (case.clone(), finding.clone()),
-                &self.question.properties,
+                (&self.question.properties, self.question.range.like.as_ref()),
                 jobs,
             )?;
             let Shrunk {

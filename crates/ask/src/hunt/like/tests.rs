@@ -41,6 +41,28 @@ fn found(fault: Fault, standing: Standing) -> Finding {
     finding
 }
 
+fn load(text: &str) -> Workload {
+    Workload::parse(text, "w.toml").unwrap()
+}
+
+/// The load is what was read, however its file is written.
+#[test]
+fn a_section_without_migration_is_found_wherever_it_stands() {
+    let like = Like::read(DUMP).unwrap();
+    let shows = |task: &str| {
+        let load = load(&format!("[workload]\nname = \"w\"\n{task}"));
+        like.is_shown_by(&found(Fault::UnreadQueue, Standing::Queue(3)), &load)
+    };
+    for pinned in [
+        "[ task.db ] # the server\ndo = \"loop(3)[ choose(1: run(1ms), 2: migrate_disable) ]\"\n",
+        "[task.\"db\"]\nmigration_disabled=true\ndo = \"run(1ms)\"\n",
+    ] {
+        assert!(shows(pinned), "{pinned}");
+    }
+    let free = "[task.db]\n# no migrate_disable\ndo = \"run(1ms)\"\n";
+    assert!(!shows(free));
+}
+
 #[test]
 fn the_search_begins_at_the_dumps_machine_and_task() {
     let like = Like::read(DUMP).unwrap();
@@ -62,6 +84,7 @@ fn a_run_is_like_it_by_class_queue_and_section() {
     let free = pinned
         .replace("[task.x]", "[task.db2]")
         .replace("[task.db]", "[task.x]");
+    let (pinned, free) = (load(pinned), load(&free));
     let queue = || Standing::Queue(3);
     for fault in [
         Fault::UnreachableQueue,
@@ -69,12 +92,12 @@ fn a_run_is_like_it_by_class_queue_and_section() {
         Fault::PassedOver,
     ] {
         assert!(
-            like.is_shown_by(&found(fault, queue()), pinned),
+            like.is_shown_by(&found(fault, queue()), &pinned),
             "{fault:?}"
         );
     }
-    assert!(!like.is_shown_by(&found(Fault::Lost, queue()), pinned));
-    assert!(!like.is_shown_by(&found(Fault::UnreadQueue, Standing::Nowhere), pinned));
+    assert!(!like.is_shown_by(&found(Fault::Lost, queue()), &pinned));
+    assert!(!like.is_shown_by(&found(Fault::UnreadQueue, Standing::Nowhere), &pinned));
     assert!(!like.is_shown_by(&found(Fault::UnreadQueue, queue()), &free));
     let may_migrate = Like::read(&DUMP.replace("no_mig=1", "no_mig=0")).unwrap();
     assert!(may_migrate.is_shown_by(&found(Fault::UnreadQueue, queue()), &free));
@@ -94,11 +117,11 @@ fn a_message_is_the_same_whatever_the_task_is_called() {
         finding.message = Some(format!("scx_bpf_error ({message})"));
         finding
     };
-    let text = "[task.db]\ndo = \"migrate_disable\"\n";
+    let load = load("[workload]\nname = \"w\"\n[task.db]\ndo = \"migrate_disable\"\n");
     let shows = |message: &str| {
         let mut finding = with(message);
         finding.victim = found(Fault::OwnError, Standing::Unknown).victim;
-        like.is_shown_by(&finding, text)
+        like.is_shown_by(&finding, &load)
     };
     assert!(shows("no room for t0[5] on CPU 1"));
     assert!(!shows("no task t0[5] on CPU 1"));
