@@ -8,12 +8,15 @@ pub use range::Range;
 
 use anyhow::Context as _;
 use explain::why::{Fault, Finding};
-use model::PolicySpec;
+use model::{Advised, PolicySpec};
 use workload::{RunSpec, generate};
 
-use crate::error::Error;
+use crate::error::{Error, UsageError};
+use crate::machine::MachineChange;
+use crate::policy::FoundPolicy;
 use crate::services::Services;
 use crate::shrink::Case;
+use crate::unset;
 use crate::violation::{self, Property};
 
 /// Hunts for faults of a policy.
@@ -32,6 +35,53 @@ pub struct Hunt {
 }
 
 impl Hunt {
+    /// A search for faults of `found` with seed 1: under any load, and, where `machine` names no
+    /// kernel, on each that can load it.
+    ///
+    /// # Errors
+    /// When it is a recording of one run, which fits no other load.
+    pub fn new(
+        services: &Services<'_>,
+        found: FoundPolicy,
+        machine: MachineChange,
+    ) -> Result<Self, UsageError> {
+        let FoundPolicy {
+            policy,
+            machine: recorded_on,
+            ..
+        } = found;
+        let recorded = policy.program.as_ref();
+        let recorded = recorded.and_then(|program| program.recorded.as_ref());
+        if recorded.is_some_and(|recorded| !recorded.setup_only) {
+            let message = Advised::new(
+                format!(
+                    "{} is a recording of one run, which fits no other load",
+                    policy.name
+                ),
+                "record the program with `bundle --setup-only`, or give --scheduler",
+            );
+            return Err(UsageError::new(message));
+        }
+        let is_recorded = recorded.is_some();
+        unset::say_of(services, &policy, &recorded_on.clone().unwrap_or_default());
+        let kernels = match machine.kernel {
+            Some(_) => Vec::new(),
+            None => Range::kernels_of(&policy),
+        };
+        Ok(Self {
+            policy,
+            seed: 1,
+            properties: Vec::new(),
+            range: Range {
+                machine,
+                recorded_on: recorded_on.filter(|_| is_recorded),
+                kernels,
+                ..Range::default()
+            },
+            against: None,
+        })
+    }
+
     /// Makes the trial of this number: its run, and what is wrong with it, if anything is.
     ///
     /// # Errors
@@ -146,4 +196,32 @@ impl Hunt {
 /// Whether the kernel ended the policy for want of callbacks, which is no fault.
 fn leaves(finding: &Finding) -> bool {
     finding.fault == Fault::Restart
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Program, Recorded};
+
+    use super::*;
+    use crate::policy;
+    use crate::services::tests::FILES;
+
+    #[test]
+    fn a_recording_of_one_run_is_searched_under_no_other_load() {
+        let hunt = |setup_only| {
+            let mut policy = policy::find(&FILES, "fifo").unwrap();
+            policy.program = Some(Program {
+                recorded: Some(Recorded {
+                    bytes: b"x"[..].into(),
+                    setup_only,
+                }),
+                ..Program::default()
+            });
+            let found = FoundPolicy::of_policy(policy);
+            Hunt::new(&FILES, found, MachineChange::default())
+        };
+        let refused = hunt(false).unwrap_err().to_string();
+        assert!(refused.contains("fits no other load"), "{refused}");
+        assert!(hunt(true).is_ok());
+    }
 }

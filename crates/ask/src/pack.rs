@@ -53,12 +53,16 @@ impl Pack {
     /// # Errors
     /// When the object is bad, something cannot be set, or the program attaches nothing.
     pub fn ask(&self, services: &Services<'_>) -> Result<Packed, Error> {
-        let packed = if self.scheduler.policy.program.is_some() {
-            self.record(services)
-        } else {
-            self.object(services)
-        };
-        Ok(packed?)
+        let policy = &self.scheduler.policy;
+        Ok(match &policy.program {
+            Some(program) if program.recorded.is_some() => {
+                let name = &policy.name;
+                let message = format!("{name} is a recording of a program already");
+                return Err(anyhow::Error::from(UsageError::new(message)).into());
+            }
+            Some(_) => self.record(services)?,
+            None => self.object(services)?,
+        })
     }
 
     /// A policy's object, with what is to be set.

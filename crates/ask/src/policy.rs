@@ -72,7 +72,13 @@ impl Preparation {
     }
 
     /// Adds to `policy` what was asked for.
-    pub fn apply(&self, policy: &mut PolicySpec) {
+    ///
+    /// # Errors
+    /// If it is a program, which prepares its object by itself, and anything was asked for.
+    pub fn apply(&self, policy: &mut PolicySpec) -> Result<(), UsageError> {
+        if policy.program.is_some() {
+            return self.refuse_for_programs();
+        }
         policy.set.extend(self.set.iter().cloned());
         for (list, when) in [
             (&self.run, SetUpTime::Loaded),
@@ -88,6 +94,7 @@ impl Preparation {
         if self.ops.is_some() {
             policy.table.clone_from(&self.ops);
         }
+        Ok(())
     }
 }
 
@@ -537,6 +544,21 @@ mod tests {
             "mine:slice_ns=5"
         );
         assert_eq!(label(&FILES, "fifo"), "fifo");
+    }
+
+    #[test]
+    fn what_prepares_an_object_is_refused_for_a_program() {
+        let mut policy = find(&FILES, "fifo").unwrap();
+        let asked = Preparation {
+            set: vec![("slice_ns".to_owned(), "1".to_owned())],
+            ..Preparation::default()
+        };
+        asked.apply(&mut policy).unwrap();
+        assert_eq!(policy.set, asked.set);
+        policy.program = Some(model::Program::default());
+        assert!(asked.apply(&mut policy).is_err());
+        Preparation::default().apply(&mut policy).unwrap();
+        assert_eq!(policy.set, asked.set);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use ask::ErrorKind;
 use rmcp::model::CallToolResult;
+use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,12 +11,12 @@ use crate::cut::{Cut, fit};
 use crate::options::Owner;
 
 /// The answer of a question.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Answered {
     /// The document, as the command line writes it.
     pub document: Value,
     /// What the command line ends with.
-    pub status: u8,
+    pub status: Status,
     /// What is to be said besides.
     pub notes: Vec<String>,
 }
@@ -53,7 +54,7 @@ impl Answered {
     pub const fn done(document: Value) -> Self {
         Self {
             document,
-            status: 0,
+            status: Status::Done,
             notes: Vec::new(),
         }
     }
@@ -63,7 +64,7 @@ impl Answered {
         let mut answer = self.document;
         let cut = fit(&mut answer, owner.bytes);
         let reply = Reply {
-            status: self.status,
+            status: self.status.into(),
             answer,
             notes: self.notes,
             cut,

@@ -108,6 +108,36 @@ impl Arguments {
         })
     }
 
+    /// Whether the call has this argument.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.all.contains_key(name)
+    }
+
+    /// Refuses arguments that nobody takes, because of what `why` says.
+    ///
+    /// # Errors
+    /// When there is one; the message names it.
+    pub fn finish(&self, why: &str) -> Result<(), UsageError> {
+        match self.rest.keys().next() {
+            Some(name) => Err(usage(
+                format!("`{name}` has no effect: {why}"),
+                "leave it out",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Those of them whose name `keeps`.
+    #[must_use]
+    pub fn only(&self, keeps: impl Fn(&str) -> bool) -> Self {
+        let all = self.all.iter().filter(|(name, _)| keeps(name));
+        Self {
+            all: all.map(|(name, it)| (name.clone(), it.clone())).collect(),
+            rest: Map::new(),
+        }
+    }
+
     /// The command line that asks for the same: the values of `positional`, then the others as
     /// options.
     pub fn command(&self, verb: &str, positional: &[&str]) -> Vec<String> {

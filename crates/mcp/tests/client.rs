@@ -122,6 +122,10 @@ fn answers_are_the_documents_of_the_command_line() {
         compare["runs"] = json!(6);
         let compare = reply(&client, "compare", compare).await;
         assert_eq!(compare["answer"]["runslice_comparison"], 2);
+        // `compare` of the command line makes no runs.
+        let line = "runslice sim fifo mlfq --cpus 2 --duration 500ms --runs 6 --seed 3 \
+                    --workload desk --format json | runslice compare -";
+        assert_eq!(compare["answer"]["command"], json!(["sh", "-c", line]));
 
         let mut explain = run.clone();
         explain["policy"] = json!("fifo");
@@ -219,6 +223,16 @@ fn mistakes_are_told_with_what_where_and_what_to_do() {
                 "give one of `policy`, `events` and `dump`",
             ),
             ("compare", json!({}), "give either `sets` or `policies`"),
+            (
+                "compare",
+                json!({ "sets": ["runs.json"], "cpus": 4 }),
+                "`cpus` has no effect: `sets` are results",
+            ),
+            (
+                "explain",
+                json!({ "dump": "text", "workload": "desk" }),
+                "`workload` has no effect: a `dump` is",
+            ),
             (
                 "list",
                 json!({ "name": "mlfg" }),

@@ -85,11 +85,8 @@ impl PyRequest {
         let programs = options.programs()?;
         for policy in &policies {
             let mut found = policy.asked(&programs).map_err(raise)?;
-            if found.policy.program.is_some() {
-                let refused = preparation.refuse_for_programs();
-                refused.map_err(|error| raise(error.into()))?;
-            }
-            preparation.apply(&mut found.policy);
+            let prepared = preparation.apply(&mut found.policy);
+            prepared.map_err(|error| raise(error.into()))?;
             question.schedulers.push(found);
         }
         let subs = options.subs()?;

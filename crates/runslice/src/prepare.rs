@@ -73,9 +73,12 @@ impl Prepare {
     /// See [`Preparation::apply`]; schedulers below it are found, too.
     ///
     /// # Errors
-    /// If one of these is no cgroup and policy.
+    /// If one of these is no cgroup and policy, or a program was to be prepared.
     pub fn apply(&self, policy: &mut PolicySpec) -> anyhow::Result<()> {
-        self.asked().apply(policy);
+        if policy.program.is_some() {
+            return Ok(self.refuse_for_programs()?);
+        }
+        self.asked().apply(policy)?;
         policy
             .subs
             .extend(ask::sub::find_all(&COMPUTER, &self.sub)?);

@@ -36,8 +36,9 @@ pub(super) fn open(
         } else {
             policy::open(services, &path)?
         };
+        // What a case asks of an object its program does by itself.
         if found.policy.program.is_none() {
-            run.preparation.apply(&mut found.policy);
+            run.preparation.apply(&mut found.policy)?;
         }
         return Ok(Some(found));
     }

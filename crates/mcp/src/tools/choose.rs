@@ -6,6 +6,7 @@ use ask::goal::Goal;
 use ask::policy;
 use ask::program::ProgramOptions;
 use ask::workload_arg::parse_duration;
+use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use show::{Origin, choice};
@@ -68,7 +69,11 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
     let origin = Origin::new(arguments.command("choose", &["candidates"]));
     let document = written(|to| choice::json(&chosen, &origin, to))?;
     Ok(Answered {
-        status: if chosen.is_decided() { 0 } else { 6 },
+        status: if chosen.is_decided() {
+            Status::Done
+        } else {
+            Status::Inconclusive
+        },
         ..Answered::done(document)
     })
 }

@@ -1,6 +1,6 @@
 //! Whether sets of runs differ.
 
-use ask::compare::{self, Ending, FailIf, parse_percent, refuse_nothing};
+use ask::compare::{self, FailIf, parse_percent, refuse_nothing};
 use ask::sets::{self, File};
 use ask::simulate::RUNS_MAX;
 use schemars::JsonSchema;
@@ -14,6 +14,15 @@ use crate::answer::Answered;
 use crate::arguments::{Arguments, parsed, usage, within};
 use crate::desk::Desk;
 
+/// The arguments of the comparison, where the others are of the runs.
+const JUDGING: [&str; 6] = [
+    "again",
+    "baseline",
+    "fail_if",
+    "margin",
+    "metrics",
+    "resample_seed",
+];
 /// Runs of each policy where the call does not say how many.
 const RUNS: u32 = 20;
 
@@ -62,7 +71,10 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
         fail_if: parsed("fail_if", own.fail_if.as_deref(), FailIf::parse)?,
     };
     let files = match (own.sets.is_empty(), own.policies.is_empty()) {
-        (false, true) => sets::read_all(&desk.services, &question.files)?,
+        (false, true) => {
+            arguments.finish("`sets` are results of runs that were made")?;
+            sets::read_all(&desk.services, &question.files)?
+        }
         (true, false) => vec![own.simulated(arguments, desk)?],
         _ => {
             let what = "give either `sets` or `policies`";
@@ -76,19 +88,33 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
         rows: &judged.rows,
         settings: &judged.settings,
     };
-    let origin = Origin::new(arguments.command("compare", &["sets"]));
+    let origin = Origin::new(own.command(arguments));
     let document = written(|to| json(&compared, &origin, to))?;
     Ok(Answered {
-        status: match judged.ending {
-            Ending::Decided => 0,
-            Ending::Exceeded => 5,
-            Ending::Inconclusive => 6,
-        },
+        status: judged.ending.into(),
         ..Answered::done(document)
     })
 }
 
 impl ComparePart {
+    /// The command line that asks for the same: what it compares it does not make itself.
+    fn command(&self, arguments: &Arguments) -> Vec<String> {
+        if self.policies.is_empty() {
+            return arguments.command("compare", &["sets"]);
+        }
+        let judges = |name: &str| JUDGING.contains(&name);
+        let sim = arguments.only(|name| !judges(name));
+        let mut sim = sim.command("sim", &["policies"]);
+        if self.runs.is_none() {
+            sim.extend(["--runs".to_owned(), RUNS.to_string()]);
+        }
+        sim.extend(["--format", "json"].map(str::to_owned));
+        let mut compare = arguments.only(judges).command("compare", &[]);
+        compare.insert(2, "-".to_owned());
+        let both = [sim, compare].map(|words| Origin::new(words).command());
+        vec!["sh".to_owned(), "-c".to_owned(), both.join(" | ")]
+    }
+
     /// The runs of the policies, as the file of them that `sim` writes.
     fn simulated(&self, arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<File> {
         let mut question = simulate(&self.policies, arguments, desk)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ask::evaluate;
 use ask::evaluate::spec::Spec;
-use runslice::door::secret;
+use runslice::door::{Status, secret};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use show::evaluation::{CandidateDocument, EvaluationFrame, document};
@@ -58,7 +58,11 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
     };
     let is_refused = all.iter().any(CandidateDocument::is_refused);
     Ok(Answered {
-        status: if is_refused { 3 } else { 0 },
+        status: if is_refused {
+            Status::Ejected
+        } else {
+            Status::Done
+        },
         ..Answered::done(document(&frame, &all))
     })
 }

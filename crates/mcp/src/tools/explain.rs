@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use ask::explain::{self, ExplainOf};
 use ask::right;
+use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use show::Origin;
@@ -46,10 +47,16 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
     };
     let explained = question.ask(&desk.services);
     let mut explanation = explained.map_err(ask::Error::into_cause)?;
-    explanation.again = Some(Origin::new(arguments.command("explain", &["policy"])).again());
+    // The command line explains no rerun of a recording.
+    let again = || Origin::new(arguments.command("explain", &["policy"])).again();
+    explanation.again = (!arguments.has("from")).then(again);
     let document = serde_json::from_str(&json::of(&explanation))?;
     Ok(Answered {
-        status: if explanation.accuses() { 3 } else { 0 },
+        status: if explanation.accuses() {
+            Status::Ejected
+        } else {
+            Status::Done
+        },
         ..Answered::done(document)
     })
 }
@@ -64,8 +71,14 @@ impl ExplainPart {
                 let spec = specs.into_iter().next().context("one policy is one run")?;
                 Ok(ExplainOf::Run(Box::new(spec), question.options))
             }
-            (None, Some(events), None) => Ok(ExplainOf::Events(events.into())),
-            (None, None, Some(dump)) => Ok(ExplainOf::Dump(dump.into())),
+            (None, Some(events), None) => {
+                arguments.finish("`events` are those of a run that was made")?;
+                Ok(ExplainOf::Events(events.into()))
+            }
+            (None, None, Some(dump)) => {
+                arguments.finish("a `dump` is of a run that was made")?;
+                Ok(ExplainOf::Dump(dump.into()))
+            }
             _ => {
                 let what = "give one of `policy`, `events` and `dump`";
                 Err(usage(what, "`policy` takes a `workload`, too").into())

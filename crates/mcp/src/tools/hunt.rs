@@ -5,11 +5,12 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use ask::explain::Explanation;
-use ask::hunt::{self, Like, Range};
+use ask::hunt::{Hunt, Like, Range};
+use ask::right;
 use ask::shrink::Case;
 use ask::violation::{Property, Signature};
 use ask::workload_arg::Written;
-use ask::{input, right};
+use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -88,28 +89,23 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
     let late = || format!("the time was over before trial {next}: go on with `first`");
     Ok(Answered {
         document,
-        status: if is_found { 3 } else { 0 },
+        status: if is_found {
+            Status::Ejected
+        } else {
+            Status::Done
+        },
         notes: is_cut.then(late).into_iter().collect(),
     })
 }
 
 impl HuntPart {
-    /// The signature of the dump.
-    fn like(&self, desk: &Desk<'_>) -> anyhow::Result<Option<Like>> {
-        let read = |name: &String| {
-            let bytes = input::bytes(&desk.services, Path::new(name), input::OBJECT)?;
-            Like::read(&String::from_utf8_lossy(&bytes)).with_context(|| name.clone())
-        };
-        self.like.as_ref().map(read).transpose()
-    }
-
-    fn question(&self, arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<hunt::Hunt> {
+    fn question(&self, arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Hunt> {
         let machine: MachinePart = arguments.take()?;
         let prepare: PreparePart = arguments.take()?;
         let found = prepare.policy(desk, &self.policy)?;
+        let question = Hunt::new(&desk.services, found, machine.change()?)?;
         let against = self.against.as_deref();
         let against = against.map(|word| prepare.policy(desk, word)).transpose()?;
-        let machine = machine.change()?;
         let right = parsed("right", self.right.as_deref(), right::parse)?;
         let mut properties = all_parsed("properties", &self.properties, Property::parse)?;
         properties.extend(right.map(Property::Right));
@@ -120,29 +116,24 @@ impl HuntPart {
                 .map(|(name, value)| (name.clone(), *value));
             anyhow::Ok((Written::find(&desk.services, name)?, scale.collect()))
         });
-        let kernels = match machine.kernel {
-            Some(_) => Vec::new(),
-            None => Range::kernels_of(&found.policy),
-        };
-        let is_recorded = found.policy.program.is_some();
-        Ok(hunt::Hunt {
+        let like = self.like.as_deref();
+        let like = like.map(|it| Like::open(&desk.services, Path::new(it)));
+        Ok(Hunt {
             range: Range {
-                machine,
-                recorded_on: found.machine.filter(|_| is_recorded),
                 workload: workload.transpose()?,
-                kernels,
-                like: self.like(desk)?,
+                like: like.transpose()?,
+                ..question.range
             },
-            policy: found.policy,
-            seed: self.seed.unwrap_or(1),
+            seed: self.seed.unwrap_or(question.seed),
             properties,
             against: against.map(|it| it.policy),
+            ..question
         })
     }
 }
 
 struct Search<'a> {
-    question: &'a hunt::Hunt,
+    question: &'a Hunt,
     desk: &'a Desk<'a>,
     /// Each fault with what is told of it.
     found: Vec<(String, Value)>,

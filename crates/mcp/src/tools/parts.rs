@@ -158,7 +158,7 @@ impl PreparePart {
             ops: self.ops.clone(),
         };
         let mut found = policy::open(&desk.services, word)?;
-        preparation.apply(&mut found.policy);
+        preparation.apply(&mut found.policy)?;
         Ok(found)
     }
 }

@@ -2,6 +2,7 @@
 
 use ask::recording::parse_window;
 use ask::score::{self, Release};
+use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use show::Origin;
@@ -55,7 +56,11 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
     let origin = Origin::new(arguments.command("score", &["recording", "second"]));
     let document = written(|to| show::score::json(&scored, &origin, to))?;
     Ok(Answered {
-        status: if scored.is_decided() { 0 } else { 6 },
+        status: if scored.is_decided() {
+            Status::Done
+        } else {
+            Status::Inconclusive
+        },
         ..Answered::done(document)
     })
 }

@@ -1,6 +1,7 @@
 //! Schedulers under one load, simulated.
 
 use ask::simulate::RUNS_MAX;
+use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use show::Origin;
@@ -39,7 +40,11 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
     let mut outcomes = results.outcomes.iter();
     let is_faulty = outcomes.any(|it| it.ejection().is_some() || !it.summary.starved.is_empty());
     Ok(Answered {
-        status: if is_faulty { 3 } else { 0 },
+        status: if is_faulty {
+            Status::Ejected
+        } else {
+            Status::Done
+        },
         ..Answered::done(document)
     })
 }

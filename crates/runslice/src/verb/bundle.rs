@@ -144,10 +144,6 @@ impl BundleOf {
     /// A policy's object, with what is to be set.
     fn object(&self, name: &str) -> anyhow::Result<FoundPolicy> {
         let mut found = policy::open(&COMPUTER, name)?;
-        if found.policy.program.is_some() {
-            let message = format!("{name} is a recording of a program already");
-            return Err(UsageError::new(message).into());
-        }
         self.prepare.apply(&mut found.policy)?;
         Ok(found)
     }

@@ -100,10 +100,10 @@ impl Diff {
             all.push(found);
         }
         let programs = self.schedulers.policies()?;
-        all.extend(programs.into_iter().map(FoundPolicy::of_policy));
-        if all.iter().any(|it| it.policy.program.is_some()) {
+        if !programs.is_empty() {
             self.prepare.refuse_for_programs()?;
         }
+        all.extend(programs.into_iter().map(FoundPolicy::of_policy));
         if all.len() == 2 {
             return Ok(all);
         }

@@ -153,9 +153,6 @@ impl Explain {
                 return Err(UsageError::new(message).into());
             }
         };
-        if found.policy.program.is_some() {
-            self.prepare.refuse_for_programs()?;
-        }
         self.prepare.apply(&mut found.policy)?;
         Ok(found)
     }

@@ -201,7 +201,7 @@ impl Sim {
             all.push(found);
         }
         let programs = self.schedulers.policies()?;
-        if all.iter().any(|found| found.policy.program.is_some()) || !programs.is_empty() {
+        if !programs.is_empty() {
             self.run.prepare.refuse_for_programs()?;
         }
         all.extend(programs.into_iter().map(FoundPolicy::of_policy));

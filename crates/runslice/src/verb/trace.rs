@@ -138,9 +138,6 @@ impl Trace {
         };
         found
             .map(|mut found| {
-                if found.policy.program.is_some() {
-                    self.prepare.refuse_for_programs()?;
-                }
                 self.prepare.apply(&mut found.policy)?;
                 Ok(found)
             })
