@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 use testing::Test;
 
-use crate::errors::usage;
 use crate::wait::wait;
 
 /// Machine, runs, seed of the first run, longest simulated time.
@@ -19,7 +18,7 @@ pub fn check(
     how: Course,
 ) -> PyResult<Option<String>> {
     let ((limits, scale), (machine, runs, seed, duration)) = (what, how);
-    let failure = wait(py, move |_| {
+    wait(py, move |services| {
         let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
         let scale: Vec<(&str, i64)> = scale.iter().map(|it| (&*it.0, it.1)).collect();
         let test = Test {
@@ -32,10 +31,7 @@ pub fn check(
             seed,
             duration: &duration,
         };
-        Ok(testing::outcome(&test).err())
-    })?;
-    match failure {
-        Some(failure) if failure.limit.is_none() => Err(usage(failure.to_string())),
-        failure => Ok(failure.map(|it| it.to_string())),
-    }
+        let broken = testing::broken(services, &test)?;
+        Ok(broken.map(|it| it.to_string()))
+    })
 }

@@ -234,12 +234,15 @@ def test_threads_that_end_while_they_are_counted_are_no_error() -> None:
 
 
 def test_ctrl_c_ends_the_call_and_the_run() -> None:
+    from runslice import _runslice
+
     # Where a shell starts this in the background, the signal is ignored, and Python leaves it so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     hours: Any = {"runs": 1000, "jobs": 1, "duration": "1000s"}
     for call in (
         lambda: runslice.simulate("mlfq", "desk", **hours),
         lambda: runslice.choose("desk", runs=10_000, jobs=1),
+        lambda: _runslice.check("mlfq", "desk", ([], []), ("", 1000, None, "1000s")),
     ):
         alarm = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
         alarm.start()

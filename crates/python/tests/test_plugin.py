@@ -35,6 +35,13 @@ def test_a_wrong_test_is_no_failure_of_the_policy(scheduler_keeps: Callable[...,
             scheduler_keeps(*words, duration="100ms", **options)
 
 
+def test_a_file_that_is_not_there_is_no_wrong_use(scheduler_keeps: Callable[..., None]) -> None:
+    with pytest.raises(runslice.Error) as failed:
+        scheduler_keeps("no/such.bpf.o", "desk")
+    assert not isinstance(failed.value, runslice.UsageError)
+    assert "no/such.bpf.o" in str(failed.value)
+
+
 def test_a_source_that_has_changed_is_compiled_anew(tmp_path: Path) -> None:
     source = tmp_path / "mine.bpf.c"
     text = Path(__file__).parents[3].joinpath("policies/fifo.bpf.c").read_text()

@@ -123,21 +123,32 @@ fn judged(test: &Test<'_>) -> Result<(), Box<TestFailure>> {
     let sources = Sources::new();
     let services = Services {
         compiler: Some(&sources),
-        // Tests of a program run side by side, and a mistake is told in the failure.
-        hears: None,
-        words: None,
-        programs: None,
         ..COMPUTER
     };
-    let broken = test.broken(&services);
-    match broken.map_err(|error| TestFailure::wrong(&error))? {
+    match broken(&services, test).map_err(|error| TestFailure::wrong(&error))? {
         Some(failure) => Err(Box::new(failure)),
         None => Ok(()),
     }
 }
 
+/// What the policy breaks, in the first run in which it does; `None` if it keeps all limits. It is
+/// asked with what `services` lend.
+///
+/// # Errors
+/// When the test itself is wrong, or nobody waits for the answer any more.
+pub fn broken(services: &Services<'_>, test: &Test<'_>) -> anyhow::Result<Option<TestFailure>> {
+    let services = Services {
+        // Tests of a program run side by side, and a mistake is told in the failure.
+        hears: None,
+        words: None,
+        programs: None,
+        ..*services
+    };
+    test.broken(&services)
+}
+
 impl Test<'_> {
-    /// What the policy breaks, in the first run in which it does.
+    /// See [`broken`].
     fn broken(&self, services: &Services<'_>) -> anyhow::Result<Option<TestFailure>> {
         let limits = self
             .limits
