@@ -25,6 +25,7 @@ use crate::policy::{self, FoundPolicy};
 use crate::program::ProgramOptions;
 use crate::recording::Wanted;
 use crate::services::Services;
+use crate::words::{self, quoted};
 
 use field::Field;
 use rank::Ranking;
@@ -110,20 +111,13 @@ impl Candidate {
     pub fn of(found: FoundPolicy) -> Self {
         let call = match &found.policy.program {
             Some(program) => {
-                let words = program.command.iter().map(String::as_str);
-                let command = shlex::try_join(words).unwrap_or_default();
+                let command = words::command(&program.command);
                 format!("--scheduler {}", quoted(&command))
             }
             None => quoted(&found.policy.name),
         };
         Self { found, call }
     }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let quoted = shlex::try_quote(word);
-    quoted.map_or_else(|_| word.to_owned(), Into::into)
 }
 
 /// The candidates, each once, the one that is called `baseline` first: those that are named, those

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input;
 use crate::services::Services;
+use crate::words;
 
 /// Version of the document; it grows when a field is removed or changes its meaning.
 pub const VERSION: u32 = 1;
@@ -78,12 +79,13 @@ pub fn beside(recording: &Path) -> PathBuf {
 /// What a user of the load must know of its score, in one sentence; `None` if it is good.
 #[must_use]
 pub fn note(services: &Services<'_>, recording: &Path) -> Option<String> {
-    let name = recording.display();
     let file = beside(recording);
-    let shown = file.display();
+    let shown = file.display().to_string();
+    let name = recording.display().to_string();
+    let again = words::command(&["runslice", "score", &name, "-o", &shown]);
     if !services.is_file(&file) {
         return Some(format!(
-            "how far to trust this load is not known: `runslice score {name} -o {shown}` says it"
+            "how far to trust this load is not known: `{again}` says it"
         ));
     }
     let own = Identity::of(services, recording).ok();
@@ -99,8 +101,7 @@ pub fn note(services: &Services<'_>, recording: &Path) -> Option<String> {
             (!bad.is_empty()).then(|| format!("{said}: see {shown}"))
         }
         _ => Some(format!(
-            "{shown} is no score of this recording: make it anew with `runslice score {name} -o \
-             {shown}`"
+            "{shown} is no score of this recording: make it anew with `{again}`"
         )),
     }
 }

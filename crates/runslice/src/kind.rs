@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 pub use ask::kind::WordKind;
+use ask::words;
 use ask::workload_arg::SHIPPED;
 use model::{Advised, Profile};
 
@@ -35,6 +36,7 @@ const fn noun(kind: WordKind) -> &'static str {
 
 /// The command that takes it.
 fn command(kind: WordKind, name: &str) -> String {
+    let name = words::quoted(name);
     match kind {
         WordKind::Policy => format!("runslice sim {name} -w WORKLOAD"),
         WordKind::Workload => format!("runslice sim POLICY -w {name}"),
@@ -198,7 +200,7 @@ fn swapped(words: &[String], name: &str, wanted: WordKind) -> Option<String> {
     })?;
     let mut words = words.to_vec();
     words.swap(here, there);
-    Some(words.join(" "))
+    Some(words::command(&words))
 }
 
 /// The command with `-w` before a workload that stands in another place.
@@ -221,7 +223,7 @@ fn with_option(words: &[String], name: &str, found: WordKind) -> Option<String> 
     } else {
         words.insert(at, "-w".to_owned());
     }
-    Some(words.join(" "))
+    Some(words::command(&words))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A run as a script that shows it on a kernel, for whoever has virtme-ng.
 
 use ask::shrink::Case;
+use ask::words;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use model::Advised;
 use workload::RunSpec;
@@ -26,8 +27,8 @@ pub fn script(case: &Case, spec: &RunSpec) -> anyhow::Result<String> {
         return Err(UsageError::new(message).into());
     }
     let words = play_words(case, spec, spec.seed);
-    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-    let (command, cpus) = (quoted(&words.join(" ")), spec.machine.cpus);
+    let command = words::quoted(&words::command(&words));
+    let cpus = spec.machine.cpus;
     let kernel = spec.machine.kernel.name();
     let (object, load) = (encoded(&spec.policy.object), &case.workload.text);
     let end = end_of(load);
@@ -55,11 +56,6 @@ pub fn script(case: &Case, spec: &RunSpec) -> anyhow::Result<String> {
          {end}\n\
          vng --cpus {cpus} --memory 1G --user root \"$@\" --exec \"cd '$folder' && \"{command}\n",
     ))
-}
-
-/// A word that a shell leaves as it is.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A line that is none of `text`.
@@ -96,6 +92,5 @@ mod tests {
     fn a_text_cannot_end_itself() {
         assert_eq!(end_of("a\nb"), END);
         assert_eq!(end_of("a\nEND_OF_FILE\nrm -rf /"), "END_OF_FILE_");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

@@ -9,6 +9,7 @@ use ask::AnswerKind;
 use ask::evaluate::limits::LimitKind;
 use ask::evaluate::score::SearchScore;
 use ask::evaluate::{self, Breach, Evaluation, GoalMetric, Stage, percent};
+use ask::words;
 use explain::why::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -292,7 +293,7 @@ impl LimitDocument {
 
     /// The command that shows the run: `explain` where it says more than the figures do.
     fn again(&self) -> Option<String> {
-        let capsule = self.capsule.as_ref()?;
+        let capsule = words::quoted(self.capsule.as_ref()?);
         let is = |kind: LimitKind| self.limit == kind.word();
         Some(if is(LimitKind::Ejected) || is(LimitKind::Fault) {
             format!("runslice explain {capsule}")

@@ -1,5 +1,7 @@
 //! Where results come from: program and command line. Every form of results says it.
 
+use ask::words;
+
 use crate::VERSION;
 
 /// How the program was called.
@@ -24,22 +26,13 @@ impl Origin {
     /// The same as a shell takes it.
     #[must_use]
     pub fn command(&self) -> String {
-        // No word of a command line has the one byte that cannot be quoted.
-        let quoted = shlex::try_join(self.words.iter().map(String::as_str));
-        quoted.unwrap_or_else(|_| self.words.join(" "))
+        words::command(&self.words)
     }
 
     /// The command that makes the same again, for a shell.
     #[must_use]
     pub fn again(&self) -> String {
-        let words = self.words.iter().skip(1).map(|word| {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
-            if !word.is_empty() && word.chars().all(is_plain) {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', r"'\''"))
-            }
-        });
+        let words = self.words.iter().skip(1).map(|word| words::quoted(word));
         format!("runslice {}", words.collect::<Vec<_>>().join(" "))
     }
 

@@ -255,8 +255,7 @@ impl Test<'_> {
         if has_waits {
             put("--worst", "1".to_owned());
         }
-        // No word of a test has the one byte that cannot be quoted.
-        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+        ask::words::command(&words)
     }
 }
 

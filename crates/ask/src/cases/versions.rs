@@ -6,6 +6,7 @@ use super::case::{CaseRun, PublicCase};
 use crate::policy::{self, FoundPolicy};
 use crate::program::{self, ProgramOptions};
 use crate::services::Services;
+use crate::words;
 
 /// Endings of a version's file, in the order in which they are looked for. The first is that of a
 /// scheduler's own program.
@@ -31,7 +32,7 @@ pub(super) fn open(
         let mut found = if ending.is_empty() {
             let words = std::iter::once(&*path);
             let words = words.chain(run.arguments.iter().map(String::as_str));
-            let command = shlex::try_join(words)?;
+            let command = words::command(&words.collect::<Vec<_>>());
             FoundPolicy::of_policy(program::policy_of(&command, &ProgramOptions::default())?)
         } else {
             policy::open(services, &path)?

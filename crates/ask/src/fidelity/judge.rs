@@ -12,7 +12,7 @@ use super::kept::{Kept, events_file};
 use super::simulated::{self, KeptPlay};
 use crate::policy;
 use crate::services::Services;
-use crate::words::counted;
+use crate::words::{self, counted};
 
 /// The row of the kernel against itself.
 pub const CEILING: &str = "ceiling";
@@ -308,11 +308,6 @@ fn of_ceiling(ceiling: &Against<'_>, run: &MachineRun, cell: &FigurePair) -> Opt
     cells.iter().find(same)?.factor
 }
 
-fn joined(words: &[&str]) -> String {
-    // A word with a zero is no word of any command.
-    shlex::try_join(words.iter().copied()).unwrap_or_default()
-}
-
 /// The command that plays it again and simulates it beside.
 fn again(request: &PlaysRequest, play: &Play) -> String {
     let asked = &request.asked;
@@ -343,7 +338,7 @@ fn again(request: &PlaysRequest, play: &Play) -> String {
         &asked.policies[play.policy],
     ]);
     words.extend(["--seed", &seed, "--for", &span, "--against-sim"]);
-    joined(&words)
+    words::command(&words)
 }
 
 /// The command that simulates it.
@@ -368,7 +363,7 @@ fn simulate(services: &Services<'_>, of: KeptPlay<'_>, profile: &str) -> anyhow:
     if kept.run.before_ns > 0 || !request.workload(services, play)?.interrupts.is_empty() {
         words.extend(["--as-played", &before]);
     }
-    Ok(joined(&words))
+    Ok(words::command(&words))
 }
 
 /// The length of each run as an option.

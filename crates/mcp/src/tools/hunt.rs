@@ -9,6 +9,7 @@ use ask::hunt::{Hunt, Like, Range};
 use ask::right;
 use ask::shrink::Case;
 use ask::violation::{Property, Signature};
+use ask::words;
 use ask::workload_arg::Written;
 use runslice::door::Status;
 use schemars::JsonSchema;
@@ -196,7 +197,8 @@ impl Search<'_> {
             None => None,
         };
         let capsule = capsule.map(|it| it.display().to_string());
-        explanation.again = capsule.as_ref().map(|it| format!("runslice explain {it}"));
+        let again = |it: &String| words::command(&["runslice", "explain", it]);
+        explanation.again = capsule.as_ref().map(again);
         let explanation = show::explanation::json::of(&explanation);
         let explanation: Value = serde_json::from_str(&explanation).context("our own JSON")?;
         Ok(json!({

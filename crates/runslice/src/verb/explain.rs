@@ -23,7 +23,7 @@ use crate::run_options::Limits;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::shrink::shrink;
+use crate::shrink::{shows_again, shrink};
 use crate::violation::Property;
 use crate::workload_arg::Written;
 use crate::{look, output, policy, workload_arg};
@@ -307,11 +307,7 @@ fn smallest(
     let explanation = Explanation {
         played: request.confirm.of(&shrunk.case, &shrunk.finding)?,
         finding: Some(shrunk.finding),
-        again: Some(format!(
-            "runslice explain {}{}",
-            path.display(),
-            right.map_or_else(String::new, |it| format!(" --right {}", it.word()))
-        )),
+        again: Some(shows_again(path, false, right)),
         ..Explanation::default()
     };
     let spec = shrunk.case.spec(&COMPUTER)?;

@@ -25,7 +25,7 @@ use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::shrink::{LONGEST, shrink};
+use crate::shrink::{LONGEST, shows_again, shrink};
 use crate::violation::{Property, Signature};
 use crate::{input, interrupt, look, output, wall_time, workload_arg};
 
@@ -344,13 +344,7 @@ impl Hunter<'_> {
         // A wait that only breaks a property is no fault to `explain`.
         let mut properties = self.request.property.iter();
         let asks = properties.any(|it| matches!(it, Property::Wait(_)));
-        let worst = if asks { " --worst 1" } else { "" };
-        let right = self
-            .request
-            .right
-            .map(|it| format!(" --right {}", it.word()));
-        let right = right.unwrap_or_default();
-        let again = format!("runslice explain {}{worst}{right}", file.display());
+        let again = shows_again(&file, asks, self.request.right);
         self.reports.push(Report {
             explanation: Explanation {
                 again: Some(again),

@@ -167,9 +167,10 @@ fn can_break(chosen: &Chosen) -> Vec<String> {
         let name = field.name(at);
         sentences.push(format!(
             "{name} was not ejected and starved no task in {} of this load on one machine, which \
-             shows less than 3 such ends in {}; `runslice hunt {name}` looks for others.",
+             shows less than 3 such ends in {}; `runslice hunt {}` looks for others.",
             counted(field.runs as u64, "run"),
             counted(field.runs as u64, "run"),
+            field.candidates[at].call,
         ));
     }
     sentences

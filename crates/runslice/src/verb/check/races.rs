@@ -122,7 +122,7 @@ pub fn print(
         accepted: accepted(options.accepted.as_deref())?,
     };
     let report = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
-    let again = |stall: &Stall| again.command("sim", duration, Some(stall));
+    let again = |stall: &Stall| again.words("sim", duration, Some(stall));
     let mut to = output::open(None)?;
     if options.json {
         writeln!(to, "{:#}", document(&report, &again))?;
@@ -134,8 +134,8 @@ pub fn print(
     Ok(if shown { Status::Ejected } else { Status::Done })
 }
 
-/// The command that repeats a run with a stall.
-type Again<'a> = &'a dyn Fn(&Stall) -> String;
+/// The words of the command that repeats a run with a stall.
+type Again<'a> = &'a dyn Fn(&Stall) -> Vec<String>;
 
 fn accepted(file: Option<&Path>) -> anyhow::Result<Vec<String>> {
     let Some(file) = file else {
@@ -222,10 +222,10 @@ fn write_variable(
 
 /// Writes a command in lines of at most 80 columns where its words allow that. A shell takes them
 /// for one line.
-fn write_command(to: &mut dyn Write, head: &str, command: &str) -> std::io::Result<()> {
+fn write_command(to: &mut dyn Write, head: &str, words: &[String]) -> std::io::Result<()> {
     let mut line = head.to_owned();
     let margin = " ".repeat(head.len());
-    for word in command.split(' ') {
+    for word in words {
         // With a blank before the word and what goes on behind it.
         let is_first = line.len() == head.len();
         if !is_first && line.chars().count() + word.chars().count() + 3 > WIDEST {
@@ -264,7 +264,7 @@ fn document(report: &RaceReport, again: Again<'_>) -> Value {
         let shown = variable.shown.as_ref().map(|shown| {
             json!({
                 "interleave": format!("at={}", shown.stall),
-                "command": again(&shown.stall),
+                "command": again(&shown.stall).join(" "),
                 "ejection": shown.exit.as_ref().map(|exit| exit.message.clone()),
             })
         });

@@ -1,5 +1,6 @@
 //! How a run is repeated.
 
+use ask::words;
 use model::{Nanos, Stall};
 
 /// What a command has to say to repeat a run.
@@ -12,16 +13,22 @@ pub(super) struct Repeat<'a> {
 impl Repeat<'_> {
     /// The command that does `verb` with the run with this stall, in one line.
     pub(super) fn command(&self, verb: &str, duration: Nanos, stall: Option<&Stall>) -> String {
-        let set = self.set.iter();
-        let set = set.map(|(name, value)| format!(" --set {name}={value}"));
-        let set: String = set.collect();
-        let stall = stall.map_or_else(String::new, |it| format!(" --interleave at={it}"));
-        format!(
-            "runslice {verb} {}{set} -w {} --duration {}{stall}",
-            self.name,
-            self.load,
-            exact(duration)
-        )
+        self.words(verb, duration, stall).join(" ")
+    }
+
+    /// Its words, each as a shell takes it.
+    pub(super) fn words(&self, verb: &str, duration: Nanos, stall: Option<&Stall>) -> Vec<String> {
+        let mut words = vec!["runslice".to_owned(), verb.to_owned(), self.name.to_owned()];
+        let mut put = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        for (name, value) in self.set {
+            put("--set", format!("{name}={value}"));
+        }
+        put("-w", self.load.to_owned());
+        put("--duration", exact(duration));
+        if let Some(stall) = stall {
+            put("--interleave", format!("at={stall}"));
+        }
+        words.iter().map(|word| words::quoted(word)).collect()
     }
 }
 
@@ -34,4 +41,22 @@ fn exact(span: Nanos) -> String {
         || format!("{ns}ns"),
         |(unit, scale)| format!("{}{unit}", ns / scale),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_keeps_names_with_blanks_in_one_piece() {
+        let again = Repeat {
+            name: "my policies/it's.bpf.o",
+            set: &[("slice_ns".to_owned(), "5".to_owned())],
+            load: "a load.toml",
+        };
+        let command = again.command("sim", Nanos::from_millis(50), None);
+        let (policy, load) = (r"'my policies/it'\''s.bpf.o'", "'a load.toml'");
+        let want = format!("runslice sim {policy} --set slice_ns=5 -w {load} --duration 50ms");
+        assert_eq!(command, want);
+    }
 }

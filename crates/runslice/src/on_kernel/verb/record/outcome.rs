@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use ask::words;
 use live::tracefs::{EndedRecording, RecorderEnd};
 use model::{Nanos, Snapshot};
 use serde::Serialize;
@@ -173,7 +174,8 @@ impl RecordOutcome {
         write!(to, "{table}")?;
         writeln!(
             to,
-            "\nSimulate it: runslice sim eevdf fifo mlfq --from {name}"
+            "\nSimulate it: runslice sim eevdf fifo mlfq --from {}",
+            words::quoted(&name)
         )
     }
 }
