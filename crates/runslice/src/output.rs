@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use folder::NewFile;
 use model::Advised;
@@ -565,7 +565,7 @@ impl Whole {
             self.old = None;
         }
         let written = self.begin().and_then(|file| file.write_all(bytes));
-        written.with_context(|| self.wrong())
+        Ok(written.map_err(model::CannotWrite::at(self.path.display()))?)
     }
 
     /// The new file, with what was the same in the old one.
@@ -578,10 +578,6 @@ impl Whole {
             self.new = Some(new);
         }
         Ok(self.new.as_mut().expect("made before"))
-    }
-
-    fn wrong(&self) -> String {
-        format!("cannot write {}", self.path.display())
     }
 
     /// Puts the file in its place.
@@ -601,7 +597,7 @@ impl Whole {
                 .put(),
             None => Ok(()),
         });
-        put.with_context(|| self.wrong())
+        Ok(put.map_err(model::CannotWrite::at(self.path.display()))?)
     }
 }
 

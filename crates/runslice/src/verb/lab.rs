@@ -3,14 +3,12 @@
 mod exam;
 mod grade;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ask::lab::{Grade, Grades, HandedIn, Lab as Question, LabLoad, WantedValue};
 use ask::policy;
 use clap::Args;
-use folder::NewFile;
-use model::CannotWrite;
 use show::lab;
 
 use crate::computer::COMPUTER;
@@ -173,12 +171,7 @@ impl Lab {
 
 /// Puts a file in its place, whole or not at all.
 fn put(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    let written = || {
-        let mut file = BufWriter::new(NewFile::create(path)?);
-        write(&mut file)?;
-        file.into_inner()
-            .map_err(io::IntoInnerError::into_error)?
-            .put()
-    };
-    Ok(written().map_err(CannotWrite::at(path.display()))?)
+    let mut bytes = Vec::new();
+    write(&mut bytes)?;
+    output::write_whole(path, &bytes)
 }

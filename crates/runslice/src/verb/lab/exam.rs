@@ -5,7 +5,6 @@ use std::path::Path;
 
 use ask::input;
 use ask::lab::{Exam, ExamSheet, read_students};
-use model::CannotWrite;
 use show::lab::exam;
 
 use crate::computer::COMPUTER;
@@ -35,7 +34,7 @@ pub fn run(students: &Path, exam_file: &Path, folder: &Path) -> anyhow::Result<S
 
 fn write_all(exam: &Exam, sheets: &[ExamSheet], folder: &Path) -> anyhow::Result<()> {
     let own = folder.join("sheets");
-    folder::make_kept(&own).map_err(CannotWrite::at(own.display()))?;
+    output::make_folder(&own)?;
     for sheet in sheets {
         let path = own.join(format!("{}.html", sheet.student.slug));
         put(&path, |to| {

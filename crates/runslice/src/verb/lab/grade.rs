@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ask::input;
 use ask::lab::{self, Exercise, Grade, GradedPolicy, HandedIn, file_name_of};
 use ask::policy;
-use model::{Advised, CannotWrite, PolicySpec};
+use model::{Advised, PolicySpec};
 use serde::{Deserialize, Serialize};
 use show::lab::graded::{self, MarkedPolicy};
 
@@ -64,8 +64,7 @@ impl Marking<'_> {
         let question = Grade::new(&COMPUTER, loads, wanted.collect(), None)?;
         for folder in ["kept", "feedback"] {
             if let Some(results) = self.results {
-                let own = results.join(folder);
-                folder::make_kept(&own).map_err(CannotWrite::at(own.display()))?;
+                output::make_folder(&results.join(folder))?;
             }
         }
         let mut bar = Bar::of_things("policies", handed_in.len() as u64);
