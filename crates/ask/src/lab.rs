@@ -13,9 +13,11 @@ mod students;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bpf::{Knob, Object};
-use model::{Kernel, MachineSpec, Nanos, PolicySpec, Rng, SimTime};
+use bpf::{Image, Knob, Object};
+use model::file::{FileError, Problem, Source};
+use model::{Kernel, MachineSpec, Nanos, PolicySpec, Rng, SimTime, Textbook};
 use serde::Serialize;
+use toml::Spanned;
 use workload::{RunSpec, Workload};
 
 use crate::error::{Error, UsageError};
@@ -152,7 +154,7 @@ impl Lab {
     }
 
     fn sheet(&self, services: &Services<'_>) -> anyhow::Result<LabSheet> {
-        let rules = rules(&self.policy)?;
+        let rules = rules(&self.policy, &image(&self.policy)?);
         let course = Course::of(services, &self.load.spec(self.policy.clone()))?;
         let questions = questions::ask(&course, self.seed, self.questions);
         if questions.is_empty() {
@@ -171,9 +173,10 @@ impl Lab {
 /// Knobs of a policy that a sheet has all of; of more it has those that were set.
 const KNOBS_SHOWN: usize = 8;
 
-/// What must be known of `policy` to answer: its knobs, and whether chance decides.
-fn rules(policy: &PolicySpec) -> anyhow::Result<Vec<String>> {
-    let knobs = image(policy)?.knobs;
+/// What must be known of `policy`, whose image this is, to answer: its knobs, and whether chance
+/// decides.
+fn rules(policy: &PolicySpec, image: &Image) -> Vec<String> {
+    let knobs = &image.knobs;
     let few = knobs.len() <= KNOBS_SHOWN;
     let mut rules = Vec::new();
     for Knob {
@@ -182,7 +185,7 @@ fn rules(policy: &PolicySpec) -> anyhow::Result<Vec<String>> {
         doc,
         default,
         ..
-    } in &knobs
+    } in knobs
     {
         let set = policy.set.iter().rev().find(|(own, _)| own == name);
         if !few && set.is_none() {
@@ -197,10 +200,10 @@ fn rules(policy: &PolicySpec) -> anyhow::Result<Vec<String>> {
             "All else is as usual: `runslice list {name}` has the rules."
         ));
     }
-    if draws_at_random(policy)? {
+    if draws_at_random(image) {
         rules.push("It draws at random: the answers are those of one run, not of a rule.".into());
     }
-    Ok(rules)
+    rules
 }
 
 /// A knob's value as people say it.
@@ -214,13 +217,49 @@ fn with_unit(value: &str, unit: &str) -> String {
     }
 }
 
-/// Whether chance decides in `policy`.
-fn draws_at_random(policy: &PolicySpec) -> anyhow::Result<bool> {
-    let imports = image(policy)?.imports;
-    Ok(imports.iter().any(|it| it.name == "bpf_get_prandom_u32"))
+/// Whether chance decides in a policy.
+fn draws_at_random(image: &Image) -> bool {
+    let mut imports = image.imports.iter();
+    imports.any(|it| it.name == "bpf_get_prandom_u32")
 }
 
-fn image(policy: &PolicySpec) -> anyhow::Result<bpf::Image> {
+fn image(policy: &PolicySpec) -> anyhow::Result<Image> {
     let object = Object::parse(&policy.object).with_context(|| policy.name.clone())?;
     kernel::link(&object, Kernel::default()).with_context(|| policy.name.clone())
+}
+
+/// What teachers write: exams and exercises.
+struct Taught<'a>(Source<'a>);
+
+impl Taught<'_> {
+    fn wrong(&self, at: usize, what: String, expected: &str) -> FileError {
+        let problem = Problem::unexpected(what, expected);
+        self.0.error(at, problem)
+    }
+
+    /// A number from 1 to `most`.
+    fn number(
+        &self,
+        given: Option<&Spanned<i64>>,
+        usual: usize,
+        most: usize,
+    ) -> Result<usize, FileError> {
+        let Some(given) = given else {
+            return Ok(usual);
+        };
+        let number = usize::try_from(*given.get_ref()).ok();
+        number.filter(|it| (1..=most).contains(it)).ok_or_else(|| {
+            let what = given.get_ref().to_string();
+            self.wrong(given.span().start, what, &format!("1 to {most}"))
+        })
+    }
+
+    /// The order within an instant of a machine as textbooks have it.
+    fn order(&self, given: Option<&Spanned<String>>) -> Result<Option<Textbook>, FileError> {
+        let read = given.map(|it| {
+            let order = it.get_ref().parse::<Textbook>();
+            order.map_err(|why| self.wrong(it.span().start, format!("`{}`", it.get_ref()), &why))
+        });
+        read.transpose()
+    }
 }

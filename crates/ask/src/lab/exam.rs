@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use model::file::{Problem, Source};
-use model::{Advised, MachineSpec, Nanos, PolicySpec, Rng, SimTime, Textbook};
+use model::file::Source;
+use model::{Advised, MachineSpec, PolicySpec, Rng, SimTime, Textbook};
 use serde::Deserialize;
 use toml::Spanned;
-use workload::{RunSpec, Workload};
+use workload::Workload;
 
 use super::run::{Course, LabTask};
 use super::students::Student;
-use super::{draws_at_random, rules};
+use super::{LabLoad, Taught, draws_at_random, image, rules};
 use crate::error::{Error, UsageError};
 use crate::policy;
 use crate::services::Services;
@@ -24,8 +24,6 @@ const JOBS: u64 = 11 << 60;
 const DRAWS: usize = 400;
 /// Sets of jobs that are drawn to choose how difficult the exam is.
 const TRIED: usize = 12;
-/// Longest simulated time of a run.
-const LONGEST: Nanos = Nanos::from_secs(10);
 const MS: u64 = 1_000_000;
 
 /// An exam, as its file says.
@@ -148,41 +146,26 @@ impl Exam {
     /// # Errors
     /// When the file is bad, with the place; when it names no policy, or one that draws at random.
     pub fn read(services: &Services<'_>, text: &str, file: &str) -> Result<Self, Error> {
-        Ok(Self::read_in(services, &Source { text, file })?)
+        Ok(Self::read_in(services, &Taught(Source { text, file }))?)
     }
 
-    fn read_in(services: &Services<'_>, source: &Source<'_>) -> anyhow::Result<Self> {
-        let table = model::file::read::<ExamDraft>(source)?.exam;
-        let wrong = |at: usize, what: String, expected: &str| {
-            source.error(at, Problem::unexpected(what, expected))
-        };
-        let number = |given: Option<&Spanned<i64>>, usual: usize, most: i64| match given {
-            None => Ok(usual),
-            Some(it) if (1..=most).contains(it.get_ref()) => Ok(*it.get_ref() as usize),
-            Some(it) => {
-                let expected = format!("1 to {most}");
-                Err(wrong(it.span().start, it.get_ref().to_string(), &expected))
-            }
-        };
+    fn read_in(services: &Services<'_>, source: &Taught<'_>) -> anyhow::Result<Self> {
+        let table = model::file::read::<ExamDraft>(&source.0)?.exam;
         let key = table.key.get_ref().clone();
         if key.trim().is_empty() {
             let expected = "a word that students do not know";
-            return Err(wrong(table.key.span().start, "no key".into(), expected).into());
+            let at = table.key.span().start;
+            return Err(source.wrong(at, "no key".into(), expected).into());
         }
-        let order = match &table.machine {
-            None => Textbook::default(),
-            Some(it) => it.get_ref().parse().map_err(|why: String| {
-                wrong(it.span().start, format!("`{}`", it.get_ref()), &why)
-            })?,
-        };
+        let order = source.order(table.machine.as_ref())?.unwrap_or_default();
         if table.policies.is_empty() {
             let what = Advised::new("the exam has no policies", "write policies = [\"fcfs\"]");
             return Err(UsageError::new(what).into());
         }
         let policies = table.policies.iter();
         let mut exam = Self {
-            jobs: number(table.jobs.as_ref(), 4, 8)?,
-            questions: number(table.questions.as_ref(), 3, 6)?,
+            jobs: source.number(table.jobs.as_ref(), 4, 8)?,
+            questions: source.number(table.questions.as_ref(), 3, 6)?,
             policies: policies
                 .map(|it| ExamPolicy::find(services, it.get_ref()))
                 .collect::<anyhow::Result<_>>()?,
@@ -256,18 +239,10 @@ impl Exam {
     fn drawn(&self, services: &Services<'_>, rng: &mut Rng) -> anyhow::Result<DrawnJobs> {
         let jobs = jobs(rng, self.jobs);
         let workload = Arc::new(Workload::parse(&workload_of(&jobs), "jobs.toml")?);
-        let courses = self.policies.iter().map(|policy| {
-            let spec = RunSpec {
-                policy: policy.spec.clone(),
-                workload: Arc::clone(&workload),
-                machine: MachineSpec::by_the_book(self.order),
-                seed: 1,
-                tie_seed: None,
-                attach_after: Nanos::ZERO,
-                duration: Some(LONGEST),
-            };
-            Course::of(services, &spec)
-        });
+        let load = LabLoad::of(workload, 1, String::new());
+        let load = load.on(Some(MachineSpec::by_the_book(self.order)));
+        let policies = self.policies.iter();
+        let courses = policies.map(|it| Course::of(services, &load.spec(it.spec.clone())));
         let courses = courses.collect::<anyhow::Result<_>>()?;
         Ok(DrawnJobs { jobs, courses })
     }
@@ -295,7 +270,8 @@ impl Exam {
 impl ExamPolicy {
     fn find(services: &Services<'_>, name: &str) -> anyhow::Result<Self> {
         let spec = policy::find(services, name)?;
-        if draws_at_random(&spec)? {
+        let image = image(&spec)?;
+        if draws_at_random(&image) {
             let what = Advised::new(
                 format!("`{name}` draws at random: nobody can say what it does"),
                 "ask about another policy",
@@ -304,7 +280,7 @@ impl ExamPolicy {
         }
         let shipped = name.split(':').next().and_then(policies::find);
         Ok(Self {
-            rules: rules(&spec)?,
+            rules: rules(&spec, &image),
             summary: shipped.map_or("", |it| it.summary).to_owned(),
             spec,
         })

@@ -1,11 +1,11 @@
 //! An exercise: what students' policies must have, and the points for it.
 
-use model::file::{Problem, Source};
-use model::{MachineSpec, Textbook};
+use model::MachineSpec;
+use model::file::Source;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{LabLoad, WantedValue};
+use super::{LabLoad, Taught, WantedValue};
 use crate::error::Error;
 
 /// Most points for one property.
@@ -53,14 +53,12 @@ impl Exercise {
     /// # Errors
     /// When the file is bad, with the place.
     pub fn read(text: &str, file: &str) -> Result<Self, Error> {
-        Ok(Self::read_in(&Source { text, file })?)
+        Ok(Self::read_in(&Taught(Source { text, file }))?)
     }
 
-    fn read_in(source: &Source<'_>) -> anyhow::Result<Self> {
-        let draft = model::file::read::<ExerciseDraft>(source)?;
-        let wrong = |at: usize, what: String, expected: &str| {
-            source.error(at, Problem::unexpected(what, expected))
-        };
+    fn read_in(source: &Taught<'_>) -> anyhow::Result<Self> {
+        let draft = model::file::read::<ExerciseDraft>(&source.0)?;
+        let wrong = |at, what, expected: &str| source.wrong(at, what, expected);
         let mut wanted = Vec::new();
         for PropertyTable { is, points } in &draft.property {
             let value = WantedValue::parse(is.get_ref())
@@ -73,18 +71,9 @@ impl Exercise {
             wanted.push((value, *points.get_ref()));
         }
         let table = &draft.exercise;
-        let loads = match &table.loads {
-            None => 3,
-            Some(it) if (1..=100).contains(it.get_ref()) => it.get_ref().cast_unsigned(),
-            Some(it) => {
-                return Err(wrong(it.span().start, it.get_ref().to_string(), "1 to 100").into());
-            }
-        };
-        let machine = table.machine.as_ref().map(|it| {
-            let order = it.get_ref().parse::<Textbook>();
-            order.map_err(|why| wrong(it.span().start, format!("`{}`", it.get_ref()), &why))
-        });
-        let machine = machine.transpose()?.map(MachineSpec::by_the_book);
+        let loads = source.number(table.loads.as_ref(), 3, 100)? as u64;
+        let machine = source.order(table.machine.as_ref())?;
+        let machine = machine.map(MachineSpec::by_the_book);
         let first = model::Fnv1a::of(table.key.bytes());
         let seeds = (0..loads).map(|load| model::seeds::of_run(first, load));
         let loads = seeds.map(|seed| Ok(LabLoad::jobs(seed)?.on(machine.clone()).renamed(true)));
