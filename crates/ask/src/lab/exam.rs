@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use workload::Workload;
 
+use super::questions::ms;
 use super::run::{Course, LabTask};
 use super::students::Student;
 use super::{LabLoad, Taught, draws_at_random, image, rules};
@@ -242,7 +243,11 @@ impl Exam {
         let load = LabLoad::of(workload, 1, String::new());
         let load = load.on(Some(MachineSpec::by_the_book(self.order)));
         let policies = self.policies.iter();
-        let courses = policies.map(|it| Course::of(services, &load.spec(it.spec.clone())));
+        let courses = policies.map(|policy| {
+            let course = Course::of(services, &load.spec(policy.spec.clone()))?;
+            in_whole_ms(&policy.spec.name, &course)?;
+            anyhow::Ok(course)
+        });
         let courses = courses.collect::<anyhow::Result<_>>()?;
         Ok(DrawnJobs { jobs, courses })
     }
@@ -304,6 +309,21 @@ impl DrawnJobs {
                 .count()
         };
         self.courses.iter().map(bars).collect()
+    }
+}
+
+/// Refuses turns that no chart of a sheet can show: its columns are milliseconds.
+fn in_whole_ms(policy: &str, course: &Course) -> Result<(), UsageError> {
+    let mut times = course.turns.iter().map(|(time, ..)| *time);
+    match times.find(|time| time.as_nanos() % MS != 0) {
+        None => Ok(()),
+        Some(time) => Err(UsageError::new(Advised::new(
+            format!(
+                "`{policy}` switches at {}: no chart of a sheet can show that",
+                ms(time)
+            ),
+            "give it quanta of whole milliseconds, such as rr:slice_ns=2ms",
+        ))),
     }
 }
 
@@ -414,4 +434,27 @@ fn mean_turnaround(course: &Course) -> Option<u64> {
         .map(|task| Some(task.ended?.since(task.ready?).get()))
         .sum();
     Some(all? / course.tasks.len().max(1) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Advice as _;
+
+    use super::*;
+    use crate::services::tests::FILES;
+
+    #[test]
+    fn a_quantum_that_no_chart_can_show_is_refused() {
+        let read = |quantum: &str| {
+            let text = format!(
+                "[exam]\ntitle = \"x\"\nkey = \"k\"\npolicies = [\"rr:slice_ns={quantum}\"]\n"
+            );
+            Exam::read(&FILES, &text, "exam.toml")
+        };
+        read("2ms").unwrap();
+        let error = read("1500us").unwrap_err();
+        assert!(error.to_string().contains(" switches at "), "{error}");
+        assert!(error.to_string().contains(".5 ms"), "{error}");
+        assert!(error.advice().unwrap().contains("whole milliseconds"));
+    }
 }
