@@ -44,7 +44,7 @@ pub fn read(number: u32) -> anyhow::Result<Vec<u8>> {
     let file = file.ok_or_else(|| {
         UsageError::new(Advised::new(
             format!("`--secret {number}`: no such file descriptor is open for reading"),
-            format!("open it, as in: runslice evaluate ... --secret {number} {number}< key"),
+            format!("open it: write `{number}< key` behind the words of the command"),
         ))
     })?;
     let most = *KEY_BYTES.end() as u64 + 2;

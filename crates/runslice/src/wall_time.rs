@@ -15,7 +15,7 @@ pub fn parse(text: &str) -> Result<Duration, Advised> {
     };
     if time.is_zero() {
         return Err(Advised::new(
-            "in no time no trial begins",
+            "in no time nothing begins",
             "give one such as 5m",
         ));
     }

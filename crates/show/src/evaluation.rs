@@ -21,8 +21,8 @@ use crate::table::{Table, write_paragraph};
 /// The status of a candidate that broke a limit, and of one that did not.
 const REFUSED: &str = "refused";
 const SCORED: &str = "scored";
-/// The last stage of who was asked by the gate.
-const PASSED: &str = Stage::Gate.word();
+/// The last stage of a candidate that the gate has judged.
+const GATE: &str = Stage::Gate.word();
 
 /// A candidate in a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -403,7 +403,7 @@ pub fn text(
     }
     for candidate in candidates
         .iter()
-        .filter(|it| it.stage == PASSED && !it.is_refused())
+        .filter(|it| it.stage == GATE && !it.is_refused())
     {
         say(&format!(
             "{}: no limit is broken in the gate's draws, which are held out.",

@@ -100,8 +100,8 @@ impl VersionGate {
         if kernels.is_empty() {
             let why = kernel::unloadable(&self.old.policy, Kernel::default());
             let why = why.unwrap_or_else(|| Advised::new("no kernel runs it", "name another"));
-            let old = format!("the old version, {}", self.old.policy.name);
-            return Err(UsageError::new(why.at(old)).into());
+            let place = format!("the old version, {}", self.old.policy.name);
+            return Err(UsageError::new(why.at(place)).into());
         }
         let mut gated = Gated {
             passage: Passage::Refused,
@@ -274,11 +274,11 @@ impl VersionGate {
             names: Vec::new(),
             decoys: Vec::new(),
         };
-        let [old, new] = [&self.old.policy, policy].map(right::declared);
+        let [of_old, of_new] = [&self.old.policy, policy].map(right::declared);
         let taking = Taking {
             services,
             spec: &spec,
-            right: judged_by(&spec.limits, new, old).0,
+            right: judged_by(&spec.limits, of_new, of_old).0,
         };
         let base = taking.take(&draw, &self.old.policy, &[])?;
         let taken = taking.take_of_candidate(&draw, policy, &[])?;

@@ -85,18 +85,18 @@ pub fn run(request: &Gate) -> anyhow::Result<Status> {
     if let Some(ends) = &request.bisect {
         return bisect::run(request, ends, form);
     }
-    let Some(old) = &request.against else {
+    let Some(against) = &request.against else {
         return Err(UsageError::new("give --against or --bisect").into());
     };
-    let [new, known] = [&request.new, old].map(|word| policy::open(&COMPUTER, word));
-    let question = request.question(new?, known?);
+    let [new, old] = [&request.new, against].map(|word| policy::open(&COMPUTER, word));
+    let question = request.question(new?, old?);
     let gated = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
     let capsules = store::keep_breaches(&request.folder, &gated.breaches, |at, limit| {
         format!("{limit}-{}.bundle", at + 1)
     })?;
     let frame = GateFrame {
         new: request.new.clone(),
-        old: old.clone(),
+        old: against.clone(),
         seed: request.seed,
     };
     let mut to = output::open(request.output.as_deref())?;

@@ -26,7 +26,7 @@ use crate::{interrupt, on_kernel, policy};
 const POLICIES: [&str; 4] = ["fifo", "mlfq", "o1", "staircase"];
 /// Workloads that are generated unless that is said.
 const GENERATED: u64 = 4;
-/// Workloads are generated with numbers up to this one, of which most are of any class.
+/// Workloads that are generated at most, to find some of a class that is asked for.
 const NUMBERS: u64 = 10_000;
 /// Plays of one boot. An interrupted command loses those of one.
 const PLAYS: usize = 16;
@@ -120,7 +120,8 @@ fn loads(request: &Fidelity, policy: &str, cpus: u16) -> anyhow::Result<Vec<(Str
     } else {
         0
     };
-    let mut left = request.generate.unwrap_or(generated);
+    let wanted = request.generate.unwrap_or(generated);
+    let mut left = wanted;
     for number in 1..=NUMBERS {
         if left == 0 {
             break;
@@ -129,8 +130,8 @@ fn loads(request: &Fidelity, policy: &str, cpus: u16) -> anyhow::Result<Vec<(Str
         let text = generate::playable(request.seed, number, cpus);
         let file = format!("{name}.toml");
         let load = Written { file, text };
-        if let Some(wanted) = request.class
-            && class(request, &load, (policy, cpus))? != wanted
+        if let Some(asked) = request.class
+            && class(request, &load, (policy, cpus))? != asked
         {
             continue;
         }
@@ -141,6 +142,11 @@ fn loads(request: &Fidelity, policy: &str, cpus: u16) -> anyhow::Result<Vec<(Str
         return Err(
             UsageError::new("there is no workload: name or generate one".to_owned()).into(),
         );
+    }
+    if left > 0 {
+        let found = wanted - left;
+        let text = format!("{found} of {wanted} workloads: no more of {NUMBERS} are of the class");
+        say("fidelity", &text);
     }
     Ok(loads)
 }
