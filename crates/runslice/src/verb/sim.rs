@@ -230,19 +230,12 @@ impl Sim {
         })
     }
 
-    /// One run for each policy.
-    fn specs(&self) -> anyhow::Result<Vec<RunSpec>> {
-        let specs = self.question()?.specs(&COMPUTER);
-        specs.map_err(ask::Error::into_cause)
-    }
-
     /// Who is best at every end of what is uncertain about the hardware; nothing if that is not
     /// asked.
-    fn spread(&self, given: &Results) -> anyhow::Result<Vec<GoalSpread>> {
+    fn spread(&self, mut question: Simulate, given: &Results) -> anyhow::Result<Vec<GoalSpread>> {
         if !self.hardware_spread {
             return Ok(Vec::new());
         }
-        let mut question = self.question()?;
         let at = |corner: String| {
             question.machine.corner = Some(corner.clone());
             let answer = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
@@ -262,7 +255,9 @@ impl Sim {
 /// When a policy, the workload or a file is bad.
 pub fn run(request: &Sim) -> anyhow::Result<Status> {
     let format = check(request)?;
-    let specs = request.specs()?;
+    let question = request.question()?;
+    let specs = question.specs(&COMPUTER);
+    let specs = specs.map_err(ask::Error::into_cause)?;
     check_each(request, &specs)?;
     if request.hardware_spread {
         spread::corners(&specs[0].machine)?;
@@ -285,7 +280,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         None => each_once(request, &specs, is_page)?,
     };
     let mut results = Results::simulated(&specs[0], outcomes);
-    results.spread = request.spread(&results)?;
+    results.spread = request.spread(question, &results)?;
     write(request, format, &results, drawn)?;
     let starved = report_starved(request, format, &results);
     let starved = starved | waits::report(request.wait_limit(), &results);

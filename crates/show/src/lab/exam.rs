@@ -76,9 +76,7 @@ fn questions(number: usize, part: &ExamPart, sheet: &ExamSheet) -> Markup {
     html! {
         h2 { (number) ". " (part.policy) }
         p { (part.summary) }
-        @if !part.rules.is_empty() {
-            ul { @for rule in &part.rules { li { (rule) } } }
-        }
+        (rules(part))
         p { "(a) Draw who has the CPU." }
         table.chart {
             tr { th { "ms" } @for ms in 0..end { td { (ms) } } }
@@ -88,6 +86,15 @@ fn questions(number: usize, part: &ExamPart, sheet: &ExamSheet) -> Markup {
         }
         @for (letter, question) in ('b'..).zip(&part.questions) {
             p.question { "(" (letter) ") " (question.text) span.blank {} }
+        }
+    }
+}
+
+/// What must be known of a policy.
+fn rules(part: &ExamPart) -> Markup {
+    html! {
+        @if !part.rules.is_empty() {
+            ul { @for rule in &part.rules { li { (rule) } } }
         }
     }
 }
@@ -158,9 +165,7 @@ pub fn moodle(exam: &Exam, sheets: &[ExamSheet], to: &mut dyn Write) -> io::Resu
                         p { (machine(exam.order)) }
                         (jobs(sheet))
                         p { b { (part.policy) } ": " (part.summary) }
-                        @if !part.rules.is_empty() {
-                            ul { @for rule in &part.rules { li { (rule) } } }
-                        }
+                        (rules(part))
                         p { (question.text) }
                     };
                     let name = format!("{}{letter} {}", number + 1, sheet.student.slug);

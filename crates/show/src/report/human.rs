@@ -424,6 +424,13 @@ fn remarks(results: &Results, is_verbose: bool, to: &mut dyn Write) -> io::Resul
     lines.iter().try_for_each(|line| writeln!(to, "{line}"))
 }
 
+/// The classes of CPUs, each with its share of the work of `group`.
+fn classes(report: &Report, group: &str) -> Vec<String> {
+    let of_group = report.classes.iter().filter(|it| it.group == group);
+    let shares = of_group.map(|it| format!("{} {}", it.class, share(it.share)));
+    shares.collect()
+}
+
 /// Work that CPUs did which differ: energy, work, classes, what was lost.
 fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<String> {
     let all = report.hardware.last()?;
@@ -432,10 +439,7 @@ fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<Stri
         let energy = ColumnValue::Energy(Some(energy));
         parts.push(format!("{energy} ({}), {work} of work per mJ", used.parts));
     }
-    let shares = report.classes.iter().filter(|it| it.group == all.group);
-    let shares: Vec<String> = shares
-        .map(|it| format!("{} {}", it.class, share(it.share)))
-        .collect();
+    let shares = classes(report, &all.group);
     let classes = match shares.len() {
         0 | 1 => String::new(),
         _ => format!(" ({})", shares.join(", ")),
@@ -462,7 +466,7 @@ fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<Stri
 const HARDWARE: &str = "Work on CPUs that differ";
 
 fn hardware(results: &Results) -> Table {
-    let table = Table::default()
+    let mut table = Table::default()
         .names("task")
         .names("policy")
         .numbers("work")
@@ -479,14 +483,6 @@ fn hardware(results: &Results) -> Table {
         .rank(4)
         .names("classes")
         .rank(6);
-    let classes = |outcome: &Outcome, group: &str| {
-        let its = outcome.report.classes.iter().filter(|it| it.group == group);
-        let its: Vec<String> = its
-            .map(|it| format!("{} {}", it.class, share(it.share)))
-            .collect();
-        its.join(", ")
-    };
-    let mut table = table;
     let most = results
         .outcomes
         .iter()
@@ -514,7 +510,7 @@ fn hardware(results: &Results) -> Table {
                 row.misfit.to_string(),
                 row.sibling.to_string(),
                 row.shared_core.to_string(),
-                classes(outcome, &row.group),
+                classes(&outcome.report, &row.group).join(", "),
             ]);
         }
     }

@@ -2,7 +2,6 @@
 //! 1.0.0.
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, text};
@@ -128,7 +127,7 @@ impl Exposition {
     #[must_use]
     pub fn openmetrics(&self) -> String {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Collected(Arc::new(self.clone()))));
+        registry.register_collector(Box::new(Collected(self.clone())));
         let mut out = String::new();
         text::encode(&mut out, &registry).expect("memory takes text");
         out
@@ -144,7 +143,7 @@ fn escaped(text: &str) -> String {
 
 /// What the library asks for values.
 #[derive(Debug)]
-struct Collected(Arc<Exposition>);
+struct Collected(Exposition);
 
 impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
