@@ -165,6 +165,13 @@ pub fn is_contract(finding: &Finding) -> bool {
         && (is_told || finding.fault != Fault::UnreadQueue || is_unread())
 }
 
+/// Whether `finding` accuses the policy without any trial. A queue that nobody has read yet may be
+/// read later: the policy may throttle its tasks, or gather them.
+#[must_use]
+pub fn is_certain(finding: &Finding) -> bool {
+    is_contract(finding) && finding.fault != Fault::UnreadQueue
+}
+
 /// Tries what `finding` says of the run of `spec`, and makes it say what that has shown: no line
 /// where any disturbance ends the fault, and a class where a cure has found one.
 ///

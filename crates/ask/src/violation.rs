@@ -121,8 +121,8 @@ pub fn accused(
     let Some(mut own) = own else {
         return Ok(stated);
     };
-    let is_certain = trial::is_contract(&own) && own.fault != Fault::UnreadQueue;
-    let is_accused = is_certain || trial::attempt(services, (spec, options()), &mut own)?.accuses();
+    let is_accused =
+        trial::is_certain(&own) || trial::attempt(services, (spec, options()), &mut own)?.accuses();
     Ok(if is_accused { Some(own) } else { stated })
 }
 

@@ -224,16 +224,6 @@ fn mistakes_are_told_with_what_where_and_what_to_do() {
             ),
             ("compare", json!({}), "give either `sets` or `policies`"),
             (
-                "compare",
-                json!({ "sets": ["runs.json"], "cpus": 4 }),
-                "`cpus` has no effect: `sets` are results",
-            ),
-            (
-                "explain",
-                json!({ "dump": "text", "workload": "desk" }),
-                "`workload` has no effect: a `dump` is",
-            ),
-            (
                 "list",
                 json!({ "name": "mlfg" }),
                 "nothing built in is called `mlfg`\n  did you mean",
@@ -253,6 +243,27 @@ fn mistakes_are_told_with_what_where_and_what_to_do() {
         for (tool, arguments, want) in cases {
             let (_, message) = refused(&client, tool, arguments.clone()).await;
             assert!(message.contains(want), "{tool} {arguments}: {message}");
+        }
+    });
+}
+
+#[test]
+fn arguments_of_a_run_are_refused_where_nothing_is_run() {
+    let folder = folder();
+    client(folder.path(), &[], async |client| {
+        let compare = json!({ "sets": ["runs.json"], "cpus": 4 });
+        let explain = json!({ "dump": "text", "workload": "desk" });
+        for (tool, arguments, want) in [
+            (
+                "compare",
+                compare,
+                "`cpus` has no effect: `sets` are results",
+            ),
+            ("explain", explain, "`workload` has no effect: a `dump` is"),
+        ] {
+            let (kind, message) = refused(&client, tool, arguments).await;
+            assert_eq!(kind, "usage");
+            assert!(message.contains(want), "{tool}: {message}");
         }
     });
 }

@@ -92,11 +92,7 @@ impl PyChosen {
 
     #[getter]
     fn status(&self) -> u8 {
-        if self.chosen.ranking.is_decided() {
-            0
-        } else {
-            6
-        }
+        if self.chosen.is_decided() { 0 } else { 6 }
     }
 
     #[getter]

@@ -98,6 +98,8 @@ impl Standing {
 #[derive(Clone, Copy, Debug)]
 struct Widening<'a> {
     field: &'a Field,
+    /// What plays say.
+    table: &'a ErrorTable,
     /// The user's error of a ratio, as a part.
     asked: Option<f64>,
 }
@@ -121,7 +123,7 @@ impl Widening<'_> {
             .collect();
         let kinds: Vec<FigureKind> = kinds.into_iter().collect();
         let candidates: Vec<&str> = (0..field.sets.len()).map(|at| field.name(at)).collect();
-        let mut error = ErrorTable::own().error(Simulated {
+        let mut error = self.table.error(Simulated {
             machine: &field.machine,
             class: field.class,
             candidates: &candidates,
@@ -159,7 +161,12 @@ impl Ranking {
             .clone()
             .filter(|at| *at != 0 && field.failures[*at].is_none())
             .collect();
-        let widening = Widening { field, asked };
+        let table = ErrorTable::own();
+        let widening = Widening {
+            field,
+            table: &table,
+            asked,
+        };
         let rows = field.compared(Which::Goals, (0, &sound), settings);
         let mut ranking = Self {
             family: family(field, &sound)?,

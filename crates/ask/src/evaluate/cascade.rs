@@ -427,7 +427,7 @@ impl<'a> Evaluator<'a> {
             to.case = Some(draw.case_of(course.policy));
         }
         if let (LimitKind::Fault, Some(finding)) = (to.limit, &mut to.finding)
-            && !trial::is_contract(finding)
+            && !trial::is_certain(finding)
         {
             let run = draw.run(self.services, course.policy)?;
             let options = course.taking.options();

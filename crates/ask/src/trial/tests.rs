@@ -3,7 +3,7 @@ use model::{CpuId, Nanos, SimTime, TaskId};
 use sim::Deed;
 
 use super::cure::Cure;
-use super::{Trials, become_what_ended, is_contract, may_end, wait};
+use super::{Trials, become_what_ended, is_certain, is_contract, may_end, wait};
 
 fn at(ms: u64) -> SimTime {
     SimTime::ZERO + Nanos::from_millis(ms)
@@ -142,7 +142,9 @@ fn a_contract_is_an_ejection_or_a_task_that_nobody_can_reach() {
             ..finding(Fault::UnreadQueue)
         };
         assert_eq!(is_contract(&unread), is_one);
+        assert!(!is_certain(&unread), "the policy may come back to it");
     }
+    assert!(is_certain(&finding(Fault::Lost)) && !is_certain(&finding(Fault::CpuHeld)));
     let ejected = Finding {
         message: Some("shell[100] failed to run for 30s".to_owned()),
         ..finding(Fault::CpuHeld)
