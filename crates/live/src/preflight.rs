@@ -10,6 +10,8 @@ mod groups;
 use std::fs;
 use std::path::Path;
 
+use model::KernelConfig;
+
 use crate::{ClassState, Holder, SchedExt};
 
 pub use functions::{FunctionFault, function_faults};
@@ -246,7 +248,7 @@ fn changes(facts: &MachineFacts) -> Vec<PreflightFinding> {
 
 /// That there is no sched_ext, and the options that it is missing for.
 fn no_sched_ext(facts: &MachineFacts) -> String {
-    let missing: Vec<&str> = config::NEEDED
+    let missing: Vec<&str> = KernelConfig::OF_SCHED_EXT
         .into_iter()
         .filter(|option| facts.lacking.contains(option))
         .collect();

@@ -14,6 +14,7 @@ pub mod growth;
 mod hardware;
 mod id;
 mod interleave;
+mod kernel_config;
 mod machine;
 mod places;
 pub mod plain;
@@ -47,6 +48,7 @@ pub use hardware::{
 };
 pub use id::{CpuId, PerCpu, TaskId};
 pub use interleave::{Interleave, Stall};
+pub use kernel_config::{ConfigError, KernelConfig};
 pub use machine::{CPUS_MAX, Kernel, MachineSpec};
 pub use places::{CpuGroups, CpuPlaces};
 pub use profile::{Background, Costs, OwnProfile, Profile, RunQueueLock};

@@ -1,19 +1,10 @@
 //! What the kernel was built with, where it tells.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
-use flate2::read::GzDecoder;
-
-/// Without these there is no sched_ext: `SCHED_CLASS_EXT` (kernel/Kconfig.preempt, kernel 6.18) and
-/// what it depends on.
-pub const NEEDED: [&str; 4] = [
-    "CONFIG_SCHED_CLASS_EXT",
-    "CONFIG_BPF_SYSCALL",
-    "CONFIG_BPF_JIT",
-    "CONFIG_DEBUG_INFO_BTF",
-];
+use model::KernelConfig;
 
 /// Without these a policy runs, and something else does not.
 pub const USEFUL: [(&str, &str); 2] = [
@@ -30,46 +21,35 @@ pub const USEFUL: [(&str, &str); 2] = [
 /// No configuration is longer; those of distributions have 300 kB.
 const LONGEST: u64 = 8 << 20;
 
-/// The options among [`NEEDED`] and [`USEFUL`] that the kernel was built without. Empty also where
-/// nothing tells.
+/// The options of sched_ext and among [`USEFUL`] that the kernel was built without. Empty also
+/// where nothing tells.
 pub fn lacking(root: &Path, release: &str) -> Vec<&'static str> {
-    let Some(text) = text(root, release) else {
-        return Vec::new();
-    };
-    let has = |option: &str| {
-        text.lines()
-            .any(|line| line.strip_prefix(option) == Some("=y"))
-    };
-    let useful = USEFUL.iter().map(|(option, _)| *option);
-    let all = NEEDED.into_iter().chain(useful);
-    all.filter(|option| !has(option)).collect()
-}
-
-/// The configuration from the kernel itself, or from where distributions put it.
-fn text(root: &Path, release: &str) -> Option<String> {
-    let packed = unpacked(&root.join("proc/config.gz")).ok();
+    // The kernel itself knows best; else where distributions put it.
     let files = [
+        "proc/config.gz".to_owned(),
         format!("boot/config-{release}"),
         format!("lib/modules/{release}/config"),
     ];
-    let mut plain = files
-        .iter()
-        .filter_map(|name| fs::read_to_string(root.join(name)).ok());
     // What is cut off or no configuration tells nothing.
-    packed
-        .or_else(|| plain.next())
-        .filter(|text| text.contains("\nCONFIG_"))
+    let Some(config) = files.iter().find_map(|name| read(&root.join(name))) else {
+        return Vec::new();
+    };
+    let useful = USEFUL.iter().map(|(option, _)| *option);
+    let all = KernelConfig::OF_SCHED_EXT.into_iter().chain(useful);
+    all.filter(|option| config.value(option) != Some("y"))
+        .collect()
 }
 
-fn unpacked(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let packed = GzDecoder::new(File::open(path)?);
-    packed.take(LONGEST).read_to_string(&mut text)?;
-    Ok(text)
+fn read(path: &Path) -> Option<KernelConfig> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    KernelConfig::read(&bytes).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write as _;
     use std::path::PathBuf;
 
@@ -104,7 +84,9 @@ mod tests {
         assert_eq!(lacking(&root, "6.18.1"), [""; 0], "of another kernel");
         // The kernel itself knows best.
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-        let all = NEEDED.map(|option| format!("\n{option}=y")).concat();
+        let all = KernelConfig::OF_SCHED_EXT
+            .map(|option| format!("\n{option}=y"))
+            .concat();
         packed.write_all(all.as_bytes()).unwrap();
         fs::write(root.join("proc/config.gz"), packed.finish().unwrap()).unwrap();
         let useful = USEFUL.map(|(option, _)| option);

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context as _;
-use ask::config::{ConfigNeed, KernelConfig, needs};
+use ask::config::{ConfigNeed, needs};
 use ask::error::of_run;
 use bpf::Object;
-use model::{MachineSpec, PolicySpec};
+use model::{KernelConfig, MachineSpec, PolicySpec};
 
 use crate::computer::COMPUTER;
 use crate::exit::Status;
