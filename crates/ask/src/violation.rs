@@ -1,6 +1,8 @@
 //! What is wrong with a simulated run: that it starves, errs, or breaks a property that somebody
 //! states.
 
+use std::path::Path;
+
 use explain::why::{Fault, Finding, Observer, Right, Tier};
 use model::Nanos;
 use workload::RunSpec;
@@ -11,6 +13,7 @@ use crate::right;
 use crate::runner::Runner;
 use crate::services::Services;
 use crate::trial;
+use crate::words;
 
 /// What a run is asked for besides that nobody starves and nothing errs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +65,21 @@ impl Property {
             Self::Right(right) => format!("right {}", right.word()),
         }
     }
+}
+
+/// The command that explains the run in `file`, in which one of `properties` may be broken.
+#[must_use]
+pub fn explains(file: &Path, properties: &[Property]) -> String {
+    let file = file.display().to_string();
+    let mut words = vec!["runslice", "explain", &file];
+    // A wait that only breaks a property is no fault to `explain`.
+    if properties.iter().any(|it| matches!(it, Property::Wait(_))) {
+        words.extend(["--worst", "1"]);
+    }
+    if let Some(right) = right_in(properties) {
+        words.extend(["--right", right.word()]);
+    }
+    words::command(&words)
 }
 
 /// The right that `properties` say, the last one of several.
@@ -235,6 +253,17 @@ impl Signature {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_explained_by_what_it_was_found_by() {
+        let wait = Property::Wait(Nanos::from_millis(100));
+        let own = [Property::Weights, wait, Property::Right(Right::Cgroup)];
+        let file = Path::new("my runs/x.bundle");
+        let explain = "runslice explain 'my runs/x.bundle'";
+        assert_eq!(explains(file, &[Property::Share]), explain);
+        let want = format!("{explain} --worst 1 --right cgroup");
+        assert_eq!(explains(file, &own), want);
+    }
 
     #[test]
     fn a_property_is_a_longest_wait_or_weights() {

@@ -301,12 +301,19 @@ fn what_is_found_or_saved_is_written_below_one_folder_alone() {
         assert!(message.contains("no name of a file"), "{message}");
 
         let hunt = json!({ "policy": "faulty-drops.bpf.c", "trials": 64 });
-        let hunted = reply(&client, "hunt", hunt).await;
+        let hunted = reply(&client, "hunt", hunt.clone()).await;
         assert_eq!(hunted["status"], 3, "{hunted}");
         let capsule = hunted["answer"]["found"][0]["capsule"].as_str().unwrap();
         assert!(capsule.starts_with("out/"), "{capsule}");
         let explained = reply(&client, "explain", json!({ "policy": capsule })).await;
         assert_eq!(explained["status"], 3, "{explained}");
+        // The run of another policy of that name is another file.
+        let source = folder.path().join("faulty-drops.bpf.c");
+        let text = std::fs::read_to_string(&source).unwrap();
+        std::fs::write(&source, format!("\n{text}")).unwrap();
+        let changed = reply(&client, "hunt", hunt).await;
+        let other = changed["answer"]["found"][0]["capsule"].as_str().unwrap();
+        assert_ne!(other, capsule);
     });
     let mut names: Vec<_> = std::fs::read_dir(folder.path())
         .unwrap()

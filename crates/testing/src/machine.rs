@@ -32,19 +32,24 @@ pub fn parse(text: &str) -> Result<MachineChange, UsageError> {
 
 /// The options of a command line for the same machine.
 pub fn options(text: &str) -> Vec<(String, String)> {
-    let mut options = Vec::new();
+    let mut options: Vec<(String, String)> = Vec::new();
+    // The last one of a name counts, and a command line takes one alone.
+    let mut put = |name: &str, value: String| {
+        let option = format!("--{name}");
+        options.retain(|it| it.0 != option);
+        options.push((option, value));
+    };
     for word in words(text) {
         match (word.split_once('='), topology::parse(word)) {
-            (Some((name, value)), _) => {
-                options.push((format!("--{}", name.trim()), value.trim().to_owned()));
-            }
+            (Some((name, value)), _) => put(name.trim(), value.trim().to_owned()),
             (None, Ok(named)) => {
                 let sizes = [named.cpus, named.smt, named.llc, named.node];
-                let names = ["--cpus", "--smt", "--llc", "--node"];
-                let given = names.into_iter().zip(sizes);
-                options.extend(
-                    given.filter_map(|(name, it)| Some((name.to_owned(), it?.to_string()))),
-                );
+                let names = ["cpus", "smt", "llc", "node"];
+                for (name, size) in names.into_iter().zip(sizes) {
+                    if let Some(size) = size {
+                        put(name, size.to_string());
+                    }
+                }
             }
             (None, Err(_)) => {}
         }
@@ -106,14 +111,14 @@ mod tests {
         );
         assert_eq!(machine.hz, Some(1000));
         assert_eq!(parse("").unwrap(), MachineChange::default());
-        let options = options("tiny-2llc,hz=1000");
+        let options = options("hz=250,tiny-2llc,cpus=8,hz=1000");
         let options: Vec<String> = options
             .iter()
             .map(|it| format!("{} {}", it.0, it.1))
             .collect();
         assert_eq!(
             options,
-            ["--cpus 4", "--smt 1", "--llc 2", "--node 0", "--hz 1000"]
+            ["--smt 1", "--llc 2", "--node 0", "--cpus 8", "--hz 1000"]
         );
     }
 

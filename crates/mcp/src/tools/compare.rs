@@ -72,6 +72,10 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
     };
     let files = match (own.sets.is_empty(), own.policies.is_empty()) {
         (false, true) => {
+            if own.runs.is_some() {
+                let what = "`runs` has no effect: `sets` are results of runs that were made";
+                return Err(usage(what, "leave it out").into());
+            }
             arguments.finish("`sets` are results of runs that were made")?;
             sets::read_all(&desk.services, &question.files)?
         }

@@ -1,16 +1,17 @@
 //! Random machines and loads, among which some may show a fault of a policy.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ask::explain::Explanation;
 use ask::hunt::{Hunt, Like, Range};
+use ask::key::fingerprint;
 use ask::right;
 use ask::shrink::Case;
-use ask::violation::{Property, Signature};
-use ask::words;
+use ask::violation::{Property, Signature, explains};
 use ask::workload_arg::Written;
+use runslice::COMPUTER;
 use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -175,6 +176,18 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// The file with the run, whose name begins with `front`. The same search may have written it
+    /// before; after a change of the policy it is another one.
+    fn kept(&self, folder: &Path, front: &str, case: &Case) -> anyhow::Result<PathBuf> {
+        let bytes = case.capsule(&self.desk.services)?.write();
+        let name = format!("{front}-{:08x}.bundle", fingerprint(&bytes) >> 96);
+        let file = folder.join(&name);
+        if COMPUTER.is_file(&file) {
+            return Ok(file);
+        }
+        Ok(self.desk.write(&name, &bytes)?.into())
+    }
+
     /// What is told of a fault. Its run is kept where that is allowed.
     fn told(
         &self,
@@ -186,19 +199,15 @@ impl Search<'_> {
         let spec = case.spec(services)?;
         let mut explanation = explanation.tried(services, &spec, sim::Options::default())?;
         let policy: String = case.policy.name.chars().map(letter).collect();
-        let name = format!("{word}-{policy}-{}-{number}.bundle", self.question.seed);
+        let front = format!("{word}-{policy}-{}-{number}", self.question.seed);
         let capsule = match &self.desk.owner.folder {
-            // The same search has written it before.
-            Some(folder) if services.is_file(&folder.join(&name)) => Some(folder.join(&name)),
-            Some(_) => {
-                let bytes = case.capsule(services)?.write();
-                Some(self.desk.write(&name, &bytes)?.into())
-            }
+            Some(folder) => Some(self.kept(folder, &front, case)?),
             None => None,
         };
+        let properties = &self.question.properties;
+        let again = capsule.as_ref().map(|it| explains(it, properties));
+        explanation.again = again;
         let capsule = capsule.map(|it| it.display().to_string());
-        let again = |it: &String| words::command(&["runslice", "explain", it]);
-        explanation.again = capsule.as_ref().map(again);
         let explanation = show::explanation::json::of(&explanation);
         let explanation: Value = serde_json::from_str(&explanation).context("our own JSON")?;
         Ok(json!({

@@ -23,8 +23,8 @@ use crate::run_options::Limits;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::shrink::{shows_again, shrink};
-use crate::violation::Property;
+use crate::shrink::shrink;
+use crate::violation::{self, Property};
 use crate::workload_arg::Written;
 use crate::{look, output, policy, workload_arg};
 
@@ -307,7 +307,7 @@ fn smallest(
     let explanation = Explanation {
         played: request.confirm.of(&shrunk.case, &shrunk.finding)?,
         finding: Some(shrunk.finding),
-        again: Some(shows_again(path, false, right)),
+        again: Some(violation::explains(path, &properties)),
         ..Explanation::default()
     };
     let spec = shrunk.case.spec(&COMPUTER)?;

@@ -25,8 +25,8 @@ use crate::machine_options::MachineOptions;
 use crate::prepare::Prepare;
 use crate::say::say;
 use crate::scheduler::Schedulers;
-use crate::shrink::{LONGEST, shows_again, shrink};
-use crate::violation::{Property, Signature};
+use crate::shrink::{LONGEST, shrink};
+use crate::violation::{self, Property, Signature};
 use crate::{input, interrupt, look, output, wall_time, workload_arg};
 
 use state::{HuntState, Hunted};
@@ -341,10 +341,7 @@ impl Hunter<'_> {
             (self.confirmed(case, tried(case, finding)?)?, None)
         };
         let trial = hunted.trial;
-        // A wait that only breaks a property is no fault to `explain`.
-        let mut properties = self.request.property.iter();
-        let asks = properties.any(|it| matches!(it, Property::Wait(_)));
-        let again = shows_again(&file, asks, self.request.right);
+        let again = violation::explains(&file, &self.question.properties);
         self.reports.push(Report {
             explanation: Explanation {
                 again: Some(again),
