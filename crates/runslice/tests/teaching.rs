@@ -260,3 +260,25 @@ fn what_is_no_file_is_refused_and_another_wanted_object_grades_anew() {
     assert!(refused >= 2, "{table}");
     assert_eq!(files(&folder.join("results/kept")).len(), 1);
 }
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    let folder = folder!("lab-options");
+    for (line, want) in [
+        ("lab srtf -o sheet.txt", "--output is for the files of"),
+        ("lab --grade in -o results", "--output is for the files of"),
+        ("lab --grade in --questions 3", "--questions"),
+        ("lab --grade in --exercise e.toml --seed 3", "--seed"),
+        (
+            "lab --students n.csv --exam e.toml -o out --seed 3",
+            "--seed",
+        ),
+        ("lab --grade in -w desk --loads 3", "--loads"),
+    ] {
+        let refused = run(&folder, &line.split(' ').collect::<Vec<_>>());
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(want), "{line}: {said}");
+    }
+    assert!(files(&folder).is_empty());
+}

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use ask::lab::{Grade, Grades, HandedIn, Lab as Question, LabLoad, WantedValue};
 use ask::policy;
 use clap::Args;
+use model::Advised;
 use show::lab;
 
 use crate::computer::COMPUTER;
-use crate::exit::Status;
+use crate::exit::{Status, UsageError};
 use crate::output;
 use crate::say::printable;
 
@@ -52,11 +53,13 @@ pub struct Lab {
     workload: Option<String>,
 
     /// Seed of the jobs and of the questions.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1,
+        conflicts_with_all = ["students", "exercise"])]
     seed: u64,
 
     /// Number of questions.
     #[arg(long, value_name = "NUMBER", default_value_t = 5,
+        conflicts_with_all = ["students", "grade"],
         value_parser = clap::value_parser!(u8).range(1..=50))]
     questions: u8,
 
@@ -87,6 +90,7 @@ pub struct Lab {
 
     /// Number of loads made from the seed for --grade without --workload.
     #[arg(long, value_name = "NUMBER", default_value_t = 3, requires = "grade",
+        conflicts_with = "workload",
         value_parser = clap::value_parser!(u8).range(1..=100))]
     loads: u8,
 
@@ -113,6 +117,11 @@ pub fn run(request: &Lab) -> anyhow::Result<Status> {
             results,
         }
         .run();
+    }
+    if request.output.is_some() {
+        let what = "--output is for the files of --students and --exercise";
+        let message = Advised::new(what, "leave it out: the answer goes to standard output");
+        return Err(UsageError::new(message).into());
     }
     let mut to = output::open(None)?;
     if let Some(folder) = &request.grade {
