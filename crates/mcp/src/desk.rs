@@ -35,6 +35,17 @@ impl Shelf {
     }
 }
 
+/// Refuses what is no file: standard input is the client's, and a pipe may never have an end.
+fn plain(path: &Path) -> io::Result<()> {
+    if COMPUTER.kind(path) != Some(FileKind::Other) && path != Path::new("-") {
+        return Ok(());
+    }
+    Err(io::Error::other(Advised::new(
+        "no plain file",
+        "name one, or give its text in the argument `files`",
+    )))
+}
+
 impl Files for Shelf {
     fn open(&self, path: &Path) -> io::Result<Opened> {
         if let Some(text) = self.given.get(path) {
@@ -43,13 +54,7 @@ impl Files for Shelf {
                 content: Box::new(Cursor::new(text.clone().into_bytes())),
             });
         }
-        // Standard input is the client's, and a pipe may never have an end.
-        if COMPUTER.kind(path) == Some(FileKind::Other) || path == Path::new("-") {
-            return Err(io::Error::other(Advised::new(
-                "no plain file",
-                "name one, or give its text in the argument `files`",
-            )));
-        }
+        plain(path)?;
         COMPUTER.open(path)
     }
 
@@ -64,6 +69,7 @@ impl Files for Shelf {
 impl Compiler for Shelf {
     fn object(&self, path: &Path) -> anyhow::Result<Compiled> {
         let Some(text) = self.given.get(path) else {
+            plain(path).map_err(model::CannotRead::at(path.display()))?;
             return self.sources.object(path);
         };
         // The name becomes that of a file in a folder of its own.
@@ -175,6 +181,12 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn a_source_that_is_a_device_is_not_compiled() {
+        let error = Shelf::default().object(Path::new("/dev/null")).unwrap_err();
+        assert!(runslice::in_words(&error).contains("no plain file"));
     }
 
     #[test]
