@@ -441,7 +441,7 @@ impl Machine {
     pub(crate) fn insert_local_here(&mut self, cpu: CpuId, id: TaskId, mut flags: u64) {
         if self.has_subs {
             if !self.admits(cpu, id, flags) {
-                return self.reject(cpu, id, flags);
+                return self.reject_from_cpu(cpu, id, flags);
             }
             flags = self.admitted_flags(cpu, id, flags);
         }

@@ -23,7 +23,7 @@ impl Machine {
     /// A task does not come into the local queue of `cpu` by right: it is rescued, if its insert
     /// asks for that, or offered again.
     #[cold]
-    pub(crate) fn reject(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
+    pub(crate) fn reject_from_cpu(&mut self, cpu: CpuId, id: TaskId, flags: u64) {
         match self.rescue_knobs() {
             Some(knobs) if flags & enq::RESCUE != 0 => self.rescue(cpu, id, knobs),
             _ => self.turn_away(cpu, id, Reenqueued::Cap),
