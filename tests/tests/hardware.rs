@@ -344,6 +344,41 @@ fn a_real_time_task_gets_full_speed() {
 }
 
 #[test]
+fn tasks_limit_the_frequency_of_the_cpu_where_they_are_runnable() {
+    let run = |target, task: &str, governor: &str| {
+        at_speed(
+            target,
+            &format!(
+                "stop = \"duration:100ms\"\n[machine]\nhardware = \"pixel6\"\n\
+                 governor = \"{governor}\"\n[task.A]\ncpus = \"0\"\n{task}\n\
+                 start = \"10ms\"\ndo = \"loop(inf)[ run(1ms), sleep(1ms) ]\"\n"
+            ),
+        )
+        .1
+    };
+    // Where an A55 spends most of the time in which it executes.
+    let usual = |target, task: &str| {
+        let hardware = run(target, task, "schedutil").hardware;
+        let cpus = hardware.expect("CPUs differ").cpus;
+        let had = cpus[0].frequencies.iter();
+        had.max_by_key(|it| it.executing.get()).map(|it| it.khz)
+    };
+    assert_eq!(usual("128", ""), Some(1_803_000));
+    // 20 of 160, without more room: 225 MHz or more.
+    assert_eq!(usual("128", "util_max = 20"), Some(300_000));
+    assert_eq!(usual("20", ""), Some(300_000));
+    // 100 of 160: 1127 MHz or more.
+    assert_eq!(usual("20", "util_min = 100"), Some(1_197_000));
+    let urgent = "policy = \"fifo:50\"";
+    assert_eq!(usual("20", urgent), Some(1_803_000));
+    let limited = format!("{urgent}\nutil_min = 0");
+    assert_eq!(usual("20", &limited), Some(300_000));
+    let notes = |governor| run("1024", "util_max = 20", governor).notes.join("\n");
+    assert!(notes("performance").contains("`util_max` have no effect"));
+    assert_eq!(notes("schedutil"), "");
+}
+
+#[test]
 fn energy_is_power_times_time() {
     let (_, summary) = bare(
         "stop = \"duration:100ms\"\n[machine]\nhardware = \"pixel6\"\n\

@@ -221,7 +221,7 @@ impl Machine {
         let usual = self.ledger.costs().map(|costs| costs.footprint_bytes);
         task.seldom.footprint = group.footprint.or(usual).unwrap_or(0);
         let is_paced = self.speeds.is_some();
-        task.seldom.pace = is_paced.then(|| Box::new(TaskPace::new(birth.group, group.mem)));
+        task.seldom.pace = is_paced.then(|| Box::new(TaskPace::new(birth.group, group)));
         task.seldom.family = self.family_of_new(parent, birth);
         task.nice = birth.nice;
         task.seldom.policy = birth.policy;

@@ -184,9 +184,13 @@ fn notes_calls(wants: EventMask) -> bool {
 }
 
 /// What only machines have whose CPUs differ, or come in between each other's callbacks.
-fn extras(spec: &MachineSpec, idle: &Idle) -> (Option<Box<Speeds>>, Option<Box<Interleaving>>) {
+fn extras(
+    spec: &MachineSpec,
+    idle: &Idle,
+    workload: &workload::Workload,
+) -> (Option<Box<Speeds>>, Option<Box<Interleaving>>) {
     let hardware = spec.hardware.as_deref();
-    let speeds = hardware.map(|it| Box::new(Speeds::new(it, idle.topology(), spec.cpus)));
+    let speeds = hardware.map(|it| Box::new(Speeds::new(it, idle.topology(), workload)));
     let interleave = spec.interleave.as_ref();
     let interleaving = interleave.map(|it| Box::new(Interleaving::new(it, spec.cpus)));
     (speeds, interleaving)
@@ -209,7 +213,7 @@ impl Machine {
         } = parts;
         let (cpus, costs) = (spec.cpus, spec.profile.costs());
         let idle = Idle::new(&spec, &ops);
-        let (speeds, interleaving) = extras(&spec, &idle);
+        let (speeds, interleaving) = extras(&spec, &idle, &workload);
         let decisions = Decisions::new(wants);
         let are_noted = notes_calls(wants) || costs.is_some() && decisions.listens || tally;
         Self {

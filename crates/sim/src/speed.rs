@@ -5,12 +5,14 @@
 //! was done up to then.
 
 use model::{CpuId, CpuUse, HardwareUse, Nanos, RATE_ONE, SimTime, Sysfs, TaskId, What};
+use workload::UtilClamps;
 
 use crate::cpu::Mode;
 use crate::machine::Machine;
 use crate::pending::Pending;
-use crate::speeds::clock::{FULL, USUAL_LIMIT, base_rate, frequency_for, need_for};
+use crate::speeds::clock::{FULL, Limits, USUAL_LIMIT, base_rate, frequency_for};
 use crate::speeds::{Load, Speeds, Use, lasting};
+use crate::task::{Class, RunState};
 
 impl Machine {
     /// How long work takes on `cpu` that nothing interrupts and that does not wait for memory.
@@ -71,16 +73,22 @@ impl Machine {
         pace.map_or(0, |pace| pace.mem)
     }
 
+    fn clamps_of(&self, id: TaskId) -> UtilClamps {
+        let pace = self.task(id).seldom.pace.as_ref();
+        pace.map(|pace| pace.clamps).unwrap_or_default()
+    }
+
     /// The task `id` executes on `cpu` from now on, whose rate is as it is now. How long its work
     /// takes then.
     #[cold]
     pub(crate) fn begin_at_rate(&mut self, cpu: CpuId, id: TaskId) -> Nanos {
-        let mem = self.mem_of(id);
+        let (mem, most) = (self.mem_of(id), self.clamps_of(id).max.unwrap_or(FULL));
         let Some(speeds) = &mut self.speeds else {
             return self.task(id).work_left;
         };
         let rate = speeds.rate(cpu, mem);
-        speeds.cpus[cpu].rate = rate;
+        let speed = &mut speeds.cpus[cpu];
+        (speed.rate, speed.last_most) = (rate, most);
         self.begin_fit(cpu, id);
         self.left_at_rate(cpu, id)
     }
@@ -165,16 +173,16 @@ impl Machine {
     /// on if this one begins or stops to execute.
     pub(crate) fn settle(&mut self, cpu: CpuId) {
         let load = self.load_of(cpu);
-        let is_urgent = !self.cpus[cpu].others().rt.is_empty();
+        let urgency = self.urgency(cpu);
         let Some(speeds) = self.speeds.as_deref_mut() else {
             return;
         };
         let speed = &mut speeds.cpus[cpu];
-        let was_urgent = std::mem::replace(&mut speed.is_urgent, is_urgent);
+        let before = std::mem::replace(&mut speed.urgency, urgency);
         if speed.load != load {
             self.change_load(cpu, load);
         }
-        if was_urgent != is_urgent {
+        if before != urgency {
             self.choose_frequency(cpu);
         }
     }
@@ -267,13 +275,8 @@ impl Machine {
         }
         let capacity = class.told();
         let need = |cpu: &CpuId| {
-            let is_urgent = !self.cpus[*cpu].others().rt.is_empty();
-            let target = if is_urgent {
-                FULL
-            } else {
-                speeds.targets[cpu.index()]
-            };
-            need_for(target, capacity)
+            let target = speeds.targets[cpu.index()];
+            self.limits_on(*cpu).need(target, capacity)
         };
         let online = clock.cpus.iter().filter(|cpu| self.is_online(**cpu));
         let need = online.map(need).max().unwrap_or(0);
@@ -291,6 +294,50 @@ impl Machine {
             let when = now + Nanos::new(transition);
             self.queue.push(when, first, Pending::Clock { number });
         }
+    }
+
+    /// The least speed that real-time and deadline tasks ask for `cpu`; `None`: none is runnable.
+    /// Deadline tasks have no limits of their own.
+    ///
+    /// Source: `effective_cpu_util()`, kernel 6.18. Real-time tasks want all unless limits are used;
+    /// then it is their `util_min`, whose default is all (`sched_util_clamp_min_rt_default`).
+    fn urgency(&self, cpu: CpuId) -> Option<u16> {
+        let uses_clamps = self.speeds.as_deref().is_some_and(|it| it.uses_clamps);
+        let least = |id: &TaskId| match self.task(*id).class {
+            Class::Rt if uses_clamps => self.clamps_of(*id).min.unwrap_or(FULL),
+            _ => FULL,
+        };
+        self.cpus[cpu].others().rt.iter().map(least).max()
+    }
+
+    /// The limits of the tasks that are runnable on `cpu`; without any, `util_max` of the last one
+    /// stays.
+    ///
+    /// Source: `uclamp_rq_inc()`, `uclamp_rq_max_value()` and `uclamp_idle_value()`, kernel 6.18,
+    /// without the rounding of their buckets.
+    fn limits_on(&self, cpu: CpuId) -> Limits {
+        let mut limits = Limits {
+            least: self.urgency(cpu).unwrap_or(0),
+            most: FULL,
+        };
+        let Some(speeds) = self.speeds.as_deref().filter(|it| it.uses_clamps) else {
+            return limits;
+        };
+        let mut most = None;
+        for (id, task) in (0..).map(TaskId).zip(&self.tasks) {
+            let is_here = task.cpu == cpu && task.state == RunState::Runnable;
+            if !is_here || task.class == Class::Dl {
+                continue;
+            }
+            let clamps = self.clamps_of(id);
+            most = most.max(Some(clamps.max.unwrap_or(FULL)));
+            // Those of real-time tasks are in `urgency`.
+            if task.class != Class::Rt {
+                limits.least = limits.least.max(clamps.min.unwrap_or(0));
+            }
+        }
+        limits.most = most.unwrap_or(speeds.cpus[cpu].last_most);
+        limits
     }
 
     /// The chosen frequency of a clock begins.
@@ -356,6 +403,14 @@ impl Machine {
                  ({hardware}--governor schedutil)",
                 self.targets_set
             ));
+        }
+        let has_clamps = self.workload.groups.iter().any(|it| it.clamps.is_set());
+        if has_clamps && !follows {
+            self.note(
+                "`util_min` and `util_max` have no effect: no CPU changes its frequency here \
+                 (--governor schedutil)"
+                    .to_owned(),
+            );
         }
         let elapsed = self.now.as_nanos().max(1);
         let busiest = self.speeds.as_deref().and_then(|speeds| {

@@ -17,9 +17,10 @@ mod power;
 pub(crate) mod util;
 
 use model::{ClassUse, CpuId, CpuUse, FrequencyUse, Hardware, Nanos, PerCpu, RATE_ONE, SimTime};
+use workload::{Group, UtilClamps, Workload};
 
 use crate::topology::Topology;
-use clock::{CpuClock, base_rate};
+use clock::{CpuClock, FULL, base_rate};
 use fit::Fit;
 use power::Power;
 use util::Util;
@@ -38,6 +39,8 @@ pub(crate) struct Speeds {
     /// What the policy has asked for, by CPU.
     pub targets: Vec<u16>,
     pub has_power: bool,
+    /// Whether some task of the load limits the speed of its CPU.
+    pub uses_clamps: bool,
     /// Whether some places are better than others: CPUs differ in capacity, or cores have threads.
     pub judges_places: bool,
     /// The greatest capacity.
@@ -60,8 +63,10 @@ pub(crate) struct CpuSpeed {
     pub sibling: Option<CpuId>,
     /// What the other thread of the core feels of it. [`Speeds::set_load`] alone writes it.
     pub load: Load,
-    /// A real-time or deadline task is runnable on it.
-    pub is_urgent: bool,
+    /// The least speed that its real-time and deadline tasks ask for; `None`: none is runnable.
+    pub urgency: Option<u16>,
+    /// `util_max` of the task that executed last.
+    pub last_most: u16,
     pub power: Power,
     pub used: Use,
     pub fit: Fit,
@@ -125,6 +130,7 @@ pub(crate) struct TaskPace {
     /// What is done already of the last nanosecond of its work, in 2^-20 ns.
     pub surplus: u32,
     pub group: usize,
+    pub clamps: UtilClamps,
     pub used: Use,
     pub util: Util,
     /// When that was true, nanoseconds.
@@ -132,20 +138,21 @@ pub(crate) struct TaskPace {
 }
 
 impl TaskPace {
-    /// Of a task of that number of the workload's groups, of whose work `mem` percent wait for
-    /// memory.
-    pub fn new(group: u32, mem: u8) -> Self {
+    /// Of a task of `group`, which is that number of the workload's.
+    pub fn new(number: u32, group: &Group) -> Self {
         Self {
-            mem: (u32::from(mem.min(100)) * 1024 / 100) as u16,
-            group: group as usize,
+            mem: (u32::from(group.mem.min(100)) * 1024 / 100) as u16,
+            group: number as usize,
+            clamps: group.clamps,
             ..Self::default()
         }
     }
 }
 
 impl Speeds {
-    /// The speeds of a machine whose CPUs differ as `hardware` says.
-    pub fn new(hardware: &Hardware, topology: &Topology, cpus: u16) -> Self {
+    /// The speeds of a machine whose CPUs differ as `hardware` says, and that has `workload` to do.
+    pub fn new(hardware: &Hardware, topology: &Topology, workload: &Workload) -> Self {
+        let cpus = hardware.cpus.len() as u16;
         let clocks = CpuClock::all(hardware);
         let domains = hardware.domains();
         let of = |cpu| domains.of(CpuId(cpu));
@@ -159,7 +166,8 @@ impl Speeds {
                 rate: RATE_ONE,
                 sibling: other.filter(|_| hardware.smt.is_some()),
                 load: Load::Idle,
-                is_urgent: false,
+                urgency: None,
+                last_most: FULL,
                 power: Power::default(),
                 used: Use::default(),
                 fit: Fit::default(),
@@ -179,6 +187,7 @@ impl Speeds {
             cpus: PerCpu::new(cpus, cpu),
             targets: vec![1024; cpus.into()],
             has_power: hardware.has_power(),
+            uses_clamps: workload.groups.iter().any(|it| it.clamps.is_set()),
             clocks,
             clock_of,
         }

@@ -10,7 +10,7 @@ use std::mem;
 
 use crate::{
     Capacity, Channel, ChannelKind, CpuSet, Dist, Group, INTERRUPT_PRIORITY, Operation,
-    SchedPolicy, Scripted, Step, TaskKind, Workload,
+    SchedPolicy, Scripted, Step, TaskKind, UtilClamps, Workload,
 };
 use course::Course;
 pub use course::RecordedCourse;
@@ -474,6 +474,7 @@ impl RecordedLoad {
                 background: false,
                 footprint: None,
                 mem: 0,
+                clamps: UtilClamps::default(),
                 // Nothing of a task is there twice at any time, but of one.
                 body: maker.body(own, mem::take(&mut task.script)),
                 variables: 0,

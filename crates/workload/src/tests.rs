@@ -491,6 +491,15 @@ const BAD_TABLES: &[(&str, &str)] = &[
         "test.toml:4:8: nice is 20; expected -20 to 19",
     ),
     (
+        "[task.t]\nutil_max = 1025\ndo = \"exit\"\n",
+        "test.toml:4:12: util_max is 1025; expected 0 to 1024",
+    ),
+    (
+        "[task.t]\nutil_max = 1\nutil_min = 2\ndo = \"exit\"\n",
+        "test.toml:5:12: found `util_min` of 2 above `util_max` of 1; \
+         expected at most `util_max`",
+    ),
+    (
         "[task.t]\ncount = \"self\"\ndo = \"exit\"\n",
         "test.toml:4:10: `self` is known only when the workload runs; expected a constant",
     ),

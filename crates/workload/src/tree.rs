@@ -343,6 +343,24 @@ pub struct Budget {
     pub period: Nanos,
 }
 
+/// Limits on the speed of a task's CPU while the task is runnable, of 1024 (`util_min` and
+/// `util_max` of `sched_setattr()`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UtilClamps {
+    /// At least that; `None`: 0, and 1024 of a real-time task.
+    pub min: Option<u16>,
+    /// At most that; `None`: 1024.
+    pub max: Option<u16>,
+}
+
+impl UtilClamps {
+    /// Whether something is said.
+    #[must_use]
+    pub const fn is_set(&self) -> bool {
+        self.min.is_some() || self.max.is_some()
+    }
+}
+
 /// `[task.T]`: tasks that do the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
@@ -376,6 +394,8 @@ pub struct Group {
     pub footprint: Option<u64>,
     /// Percent of its work that waits for memory, on a machine whose CPUs differ.
     pub mem: u8,
+    /// Limits on the speed of its CPU, on a machine whose CPUs differ.
+    pub clamps: UtilClamps,
     /// What each does, before it exits.
     pub body: Vec<Step>,
     /// How many variables the body has.
@@ -402,6 +422,7 @@ impl Group {
             background: true,
             footprint: None,
             mem: 0,
+            clamps: UtilClamps::default(),
             body: Vec::new(),
             variables: 0,
         }

@@ -1,8 +1,9 @@
 //! Frequencies of CPUs, and the governor that chooses them.
 //!
 //! `schedutil` takes the target that a policy sets with `scx_bpf_cpuperf_set()`; before one is set,
-//! full speed. A runnable real-time or deadline task asks for full speed. The governor's own
-//! threads take no time, and time of interrupts is not counted.
+//! full speed. A runnable real-time or deadline task asks for full speed. Tasks may limit what their
+//! CPU gets; then a real-time task asks for its `util_min`. The governor's own threads take no time,
+//! and time of interrupts is not counted.
 //!
 //! Source: `kernel/sched/cpufreq_schedutil.c`, kernel 6.18.
 
@@ -88,6 +89,24 @@ pub(crate) fn need_for(target: u16, capacity: u16) -> u64 {
     (used + (used >> 2)).min(capacity.into())
 }
 
+/// Limits of what a CPU is given: the greatest `util_min` and the greatest `util_max` of the tasks
+/// that are runnable on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub least: u16,
+    pub most: u16,
+}
+
+impl Limits {
+    /// What a CPU of `capacity` needs that was given a target. `least` counts more than `most`.
+    ///
+    /// Source: `sugov_effective_cpu_perf()`, kernel 6.18.
+    pub fn need(self, target: u16, capacity: u16) -> u64 {
+        let asked = need_for(target, capacity).min(self.most.into());
+        asked.max(self.least.into()).min(capacity.into())
+    }
+}
+
 impl Speeds {
     pub(crate) fn follows_targets(&self) -> bool {
         self.hardware.governor == Governor::Schedutil
@@ -144,6 +163,16 @@ mod tests {
         assert_eq!(need_for(512, 1024), 640);
         let least = 2_802_000 * 640 / 1024;
         assert!(khz(x1, 512) >= least, "cosmos and flash never ask for less");
+    }
+
+    #[test]
+    fn the_least_that_a_task_asks_for_counts_more_than_the_most() {
+        let need = |least, most, target| Limits { least, most }.need(target, 160);
+        assert_eq!(need(0, FULL, 128), 160);
+        assert_eq!(need(0, 20, 128), 20);
+        assert_eq!(need(100, FULL, 20), 100);
+        assert_eq!(need(100, 20, 128), 100);
+        assert_eq!(need(FULL, FULL, 20), 160);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::names::number;
 use crate::parser::{Failure, Parser, range};
 use crate::{
     Arrival, Barrier, Capacity, Channel, ChannelKind, CpuSet, Deadline, Dist, Effect, Group,
-    Handoff, Interrupt, Lock, LockKind, SchedPolicy, Step, TASKS_MAX, TaskKind,
+    Handoff, Interrupt, Lock, LockKind, SchedPolicy, Step, TASKS_MAX, TaskKind, UtilClamps,
 };
 use model::file::{FileError, Problem};
 use model::file::{FileTable, Text, texts};
@@ -247,6 +247,7 @@ impl<'a> FileReader<'a> {
         let mem = table.get("mem");
         let mem = mem.map(|value| self.integer(value, 0..=100, "mem"));
         let mem = mem.transpose()?.unwrap_or(0);
+        let clamps = self.clamps(table)?;
         let expected = "operations, as \"loop(inf)[ run(1ms), sleep(2ms) ]\"";
         let body = table.require("do", "what the task does")?;
         let (body, variables) = self.body(&texts(self.source, body, expected)?)?;
@@ -265,9 +266,29 @@ impl<'a> FileReader<'a> {
             background: false,
             footprint: footprint.map(i64::unsigned_abs),
             mem: u8::try_from(mem).expect("the range was checked"),
+            clamps,
             body,
             variables,
         })
+    }
+
+    /// `util_min` and `util_max`.
+    fn clamps(&self, table: &mut FileTable<'a>) -> Result<UtilClamps, FileError> {
+        let mut clamp = |key| {
+            let value = table.get(key);
+            let found = value.map(|value| self.integer(value, 0..=1024, key));
+            let narrow = |found: i64| u16::try_from(found).expect("the range was checked");
+            found.transpose().map(|found| found.map(narrow))
+        };
+        let (min, max) = (clamp("util_min")?, clamp("util_max")?);
+        if let (Some(least), Some(most), Some(value)) = (min, max, table.get("util_min"))
+            && least > most
+        {
+            let found = format!("`util_min` of {least} above `util_max` of {most}");
+            let problem = Problem::unexpected(found, "at most `util_max`");
+            return Err(self.source.error(value.span().start, problem));
+        }
+        Ok(UtilClamps { min, max })
     }
 
     /// A list of operations and how many variables they have.

@@ -134,6 +134,13 @@ impl Exporter<'_> {
         let mut properties = vec![format!("\"instance\": {}", group.count)];
         let class = self.class(group.policy, group.nice);
         properties.extend(class);
+        let clamps = [
+            ("util_min", group.clamps.min),
+            ("util_max", group.clamps.max),
+        ];
+        for (name, clamp) in clamps {
+            properties.extend(clamp.map(|clamp| format!("\"{name}\": {clamp}")));
+        }
         if let Some(number) = group.cgroup.filter(|&number| number != ROOT_CGROUP) {
             properties.extend(self.taskgroup(number, group.policy, line));
         }

@@ -73,6 +73,9 @@ struct Importer<'a> {
     lost: Vec<String>,
 }
 
+/// Limits on the speed of a task's CPU.
+const CLAMPS: [&str; 2] = ["util_min", "util_max"];
+
 /// What a task inherits where a phase says nothing.
 struct Defaults<'j> {
     cpus: Option<&'j Json>,
@@ -227,6 +230,7 @@ impl Importer<'_> {
         }
         let mut head = format!("[task.{own}]\ncount = {instances}\n");
         head += &self.class(task, &policy)?;
+        head += &self.clamps(task)?;
         if let Some(group) = task.get("taskgroup")
             && let Some(path) = self.cgroup(group)?
         {
@@ -253,6 +257,7 @@ impl Importer<'_> {
                 for (_, phase) in self.members(phases, "an object with one member a phase")? {
                     let changes = self.changes(phase, &mut defaults)?;
                     self.note_unknown(phase, defaults.policy == "SCHED_DEADLINE");
+                    self.lose_clamps(phase);
                     let events = self.events(phase, &theirs, instances)?;
                     let count = self.integer_of(phase, "loop", 1)?;
                     body.extend(changes);
@@ -312,6 +317,32 @@ impl Importer<'_> {
             }
         }
         Ok(text)
+    }
+
+    /// Limits on the speed of its CPU; -1 is none.
+    fn clamps(&self, task: &Json) -> Result<String, FileError> {
+        let mut text = String::new();
+        for name in CLAMPS {
+            let Some(value) = task.get(name) else {
+                continue;
+            };
+            let clamp = self.integer(value)?;
+            if !(-1..=1024).contains(&clamp) {
+                return self.fail(value, "a utilisation, 0 to 1024, or -1");
+            }
+            if clamp >= 0 {
+                let _ = writeln!(text, "{name} = {clamp}");
+            }
+        }
+        Ok(text)
+    }
+
+    fn lose_clamps(&mut self, phase: &Json) {
+        for name in CLAMPS {
+            if let Some(value) = phase.get(name) {
+                self.lose(value, &format!("`{name}`: utilisation clamps of a phase"));
+            }
+        }
     }
 
     /// What a phase changes about its task, as operations.
@@ -427,12 +458,8 @@ impl Importer<'_> {
 
     /// Notes properties that have no counterpart.
     fn note_unknown(&mut self, object: &Json, is_deadline: bool) {
-        const LOST: [(&str, &str); 3] = [
-            ("util_min", "utilisation clamps"),
-            ("util_max", "utilisation clamps"),
-            ("nodes_membind", "memory is on no node"),
-        ];
-        const KEPT: [&str; 8] = [
+        const LOST: [(&str, &str); 1] = [("nodes_membind", "memory is on no node")];
+        const KEPT: [&str; 10] = [
             "instance",
             "loop",
             "policy",
@@ -441,6 +468,8 @@ impl Importer<'_> {
             "delay",
             "phases",
             "taskgroup",
+            "util_min",
+            "util_max",
         ];
         let Value::Object(members) = &object.value else {
             return;

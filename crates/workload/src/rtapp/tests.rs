@@ -311,6 +311,17 @@ fn what_tasks_share_gets_tables() {
 }
 
 #[test]
+fn utilisation_clamps_of_a_task_arrive_and_those_of_a_phase_are_lost() {
+    let (workload, lost) = imported(
+        "{ \"tasks\": { \"a\": { \"util_min\": -1, \"util_max\": 300, \"phases\": {\n\
+         \"p\": { \"util_min\": 9, \"run\": 1 } } } } }",
+    );
+    let clamps = workload.groups[0].clamps;
+    assert_eq!((clamps.min, clamps.max), (None, Some(300)));
+    assert_eq!(lost, ["line 2: `util_min`: utilisation clamps of a phase"]);
+}
+
+#[test]
 fn bad_configurations_are_named_with_their_place() {
     let cases = [
         (
@@ -351,6 +362,10 @@ fn bad_configurations_are_named_with_their_place() {
             "at least one CPU",
         ),
         (
+            "{ \"tasks\": { \"t\": { \"util_min\": 1025, \"run\": 1 } } }",
+            "found 1025; expected a utilisation, 0 to 1024, or -1",
+        ),
+        (
             "{ \"a\": 1 \"b\": 2 }",
             "case.json:1:10: found `\\\"`; expected `,` or `}`",
         ),
@@ -373,6 +388,7 @@ fn what_is_exported_is_imported_again_as_it_was() {
     let text = "[workload]\nname = \"w\"\nstop = \"duration:2s\"\n\
         [lock.m]\nhandoff = \"barge\"\n[cond.q]\n[sem.s]\n[barrier.b]\nparties = 3\n\
         [task.a]\ncount = 2\nnice = -3\ncpus = \"0,2\"\nstart = \"1ms\"\n\
+        util_min = 3\nutil_max = 900\n\
         do = \"loop(inf)[ run(1ms), lock(m), wait(q, m), unlock(m), loop(5)[ run(200us), \
         timer(10ms, start, move) ], sleep(3us), barrier(b), sem_wait(s), yield ]\"\n\
         [task.b]\npolicy = \"fifo:7\"\ndo = \"run(2ms), signal(q), broadcast(q), sem_post(s), \
@@ -397,6 +413,7 @@ fn what_is_exported_is_imported_again_as_it_was() {
                 &other.start
             )
         );
+        assert_eq!(one.clamps, other.clamps);
     }
     assert_eq!(second.barriers[0].parties, 3);
     assert_eq!(second.stop.after, first.stop.after);
