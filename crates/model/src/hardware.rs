@@ -4,10 +4,13 @@ mod check;
 mod file;
 mod shipped;
 mod spread;
+mod turbo;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{CpuGroups, CpuPlaces};
+
+pub use turbo::Ceiling;
 
 /// A rate of one: a CPU of capacity 1024 at its highest frequency does so many parts of a
 /// nanosecond's work in each nanosecond.
@@ -139,6 +142,9 @@ pub struct CpuClass {
     /// Its frequencies, rising; empty: one, of which nothing is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opps: Vec<Opp>,
+    /// The most that it reaches while so many of its cores execute; empty: always the highest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turbo: Vec<Ceiling>,
     /// The frequency that it always reaches, kHz, as programs read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_khz: Option<u32>,
@@ -278,6 +284,7 @@ impl CpuClass {
             capacity,
             shown: None,
             opps: Vec::new(),
+            turbo: Vec::new(),
             base_khz: None,
             transition_ns: 0,
             cppc: None,

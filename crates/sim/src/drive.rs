@@ -207,6 +207,7 @@ impl Machine {
             Pending::Watchdog => self.watch_over(),
             Pending::Intervene { index } => self.intervene(vm, index),
             Pending::Clock { number } => self.change_frequency(number),
+            Pending::Turbo => self.look_at_turbo(),
             other => unreachable!("{other:?} is handled by the caller"),
         }
         is_of_timers(what.class())
@@ -496,6 +497,7 @@ impl Pending {
                 | Self::Intervene { .. }
                 | Self::Clock { .. }
                 | Self::Rescue
+                | Self::Turbo
                 | Self::End
         )
     }

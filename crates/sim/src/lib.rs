@@ -40,6 +40,7 @@ mod family;
 mod fetched;
 mod fit;
 mod flags;
+mod frequency;
 mod host;
 mod hotplug;
 mod idle;

@@ -45,6 +45,8 @@ pub enum Pending {
     Clock { number: u16 },
     /// Tasks wait for a rescue on the CPU; see [`crate::rescues`].
     Rescue,
+    /// Active cores are counted, by which turbo goes.
+    Turbo,
     /// The watchdog looks for stalled tasks.
     Watchdog,
     /// A turn that waited goes on; see [`crate::interleave`].
@@ -71,7 +73,8 @@ impl Pending {
             | Self::Change { .. }
             | Self::Intervene { .. }
             | Self::Clock { .. }
-            | Self::Rescue => 5,
+            | Self::Rescue
+            | Self::Turbo => 5,
             Self::Tick => 6,
             Self::Reap { .. } => 7,
             Self::Watchdog => 8,
@@ -140,6 +143,7 @@ impl Packed {
             Pending::SliceEnd => (Self::SLICE_END, TaskId(0), 0),
             Pending::Sub { index, comes } => (20, TaskId(comes as u32), index as u64),
             Pending::Rescue => (21, TaskId(0), 0),
+            Pending::Turbo => (22, TaskId(0), 0),
         };
         let head = variant as u64 | (task.0 as u64) << 32;
         Self { head, number }
@@ -199,6 +203,7 @@ impl Packed {
                 comes: task.0 != 0,
             },
             21 => Pending::Rescue,
+            22 => Pending::Turbo,
             _ => Pending::Intervene {
                 index: generation as usize,
             },
@@ -237,6 +242,7 @@ mod tests {
                 comes: true,
             },
             Pending::Clock { number: u16::MAX },
+            Pending::Turbo,
             Pending::SliceEnd,
             Pending::Rescue,
             Pending::End,

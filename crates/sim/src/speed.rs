@@ -4,15 +4,13 @@
 //! ([`Machine::settle`], after each event) and when a clock gets another frequency. Both book what
 //! was done up to then.
 
-use model::{CpuId, CpuUse, HardwareUse, Nanos, RATE_ONE, SimTime, Sysfs, TaskId, What};
+use model::{CpuId, CpuUse, HardwareUse, Nanos, RATE_ONE, SimTime, TaskId};
 use workload::UtilClamps;
 
 use crate::cpu::Mode;
 use crate::machine::Machine;
-use crate::pending::Pending;
-use crate::speeds::clock::{FULL, Limits, USUAL_LIMIT, base_rate, frequency_for};
+use crate::speeds::clock::FULL;
 use crate::speeds::{Load, Speeds, Use, lasting};
-use crate::task::{Class, RunState};
 
 impl Machine {
     /// How long work takes on `cpu` that nothing interrupts and that does not wait for memory.
@@ -73,7 +71,7 @@ impl Machine {
         pace.map_or(0, |pace| pace.mem)
     }
 
-    fn clamps_of(&self, id: TaskId) -> UtilClamps {
+    pub(crate) fn clamps_of(&self, id: TaskId) -> UtilClamps {
         let pace = self.task(id).seldom.pace.as_ref();
         pace.map(|pace| pace.clamps).unwrap_or_default()
     }
@@ -202,6 +200,9 @@ impl Machine {
                 (_, Load::Idle) => speeds.begin_idle(cpu, now),
                 _ => {}
             }
+            if before == Load::Idle || load == Load::Idle {
+                self.arm_turbo();
+            }
         }
         if let Some((sibling, (id, _))) = beside {
             self.cpus[sibling].executing_since = None;
@@ -210,7 +211,7 @@ impl Machine {
         self.look_for_places();
     }
 
-    fn executing_on(&self, cpu: CpuId) -> Option<(TaskId, SimTime)> {
+    pub(crate) fn executing_on(&self, cpu: CpuId) -> Option<(TaskId, SimTime)> {
         let state = &self.cpus[cpu];
         Some((state.occupant.task()?, state.executing_since?))
     }
@@ -221,208 +222,6 @@ impl Machine {
             (Mode::Idle, _) => Load::Idle,
             (Mode::Run, Some(id)) => Load::Busy(self.mem_of(id)),
             _ => Load::Busy(0),
-        }
-    }
-
-    // ---- Frequencies ----
-
-    /// The policy asks for a speed of `cpu` on the scale of the machine's biggest CPU.
-    ///
-    /// Source: `scx_bpf_cpuperf_set()`, kernel 6.18.
-    pub(crate) fn ask_for_speed(&mut self, cpu: CpuId, target: u16) {
-        self.targets_set += u64::from(target != FULL);
-        let caller = self.turn.exec;
-        let Some(speeds) = self.speeds.as_deref_mut() else {
-            return;
-        };
-        speeds.targets[cpu.index()] = target;
-        // `cpufreq_this_cpu_can_update()`: drivers of arm take updates from any CPU.
-        let own = speeds.clock_of[cpu.index()] == speeds.clock_of[caller.index()];
-        if own || speeds.hardware.sysfs == Some(Sysfs::Arm) {
-            self.choose_frequency(cpu);
-        }
-    }
-
-    /// A policy was enabled or disabled: every CPU is to have its full speed.
-    pub(crate) fn forget_targets(&mut self) {
-        let Some(speeds) = self.speeds.as_deref_mut() else {
-            return;
-        };
-        speeds.targets.fill(FULL);
-        let firsts: Vec<CpuId> = speeds.clocks.iter().map(|clock| clock.cpus[0]).collect();
-        for cpu in firsts {
-            self.choose_frequency(cpu);
-        }
-    }
-
-    /// The governor chooses the frequency of the clock of `cpu`.
-    fn choose_frequency(&mut self, cpu: CpuId) {
-        let now = self.now;
-        let Some(speeds) = self.speeds.as_deref().filter(|it| it.follows_targets()) else {
-            return;
-        };
-        let number = speeds.clock_of[cpu.index()];
-        let clock = &speeds.clocks[usize::from(number)];
-        let class = &speeds.hardware.classes[clock.class];
-        let transition = class.transition_ns;
-        let limit = if transition == 0 {
-            USUAL_LIMIT
-        } else {
-            transition * 3 / 2
-        };
-        if clock.chosen.is_some_and(|at| now.since(at).get() < limit) {
-            return;
-        }
-        let capacity = class.told();
-        let need = |cpu: &CpuId| {
-            let target = speeds.targets[cpu.index()];
-            self.limits_on(*cpu).need(target, capacity)
-        };
-        let online = clock.cpus.iter().filter(|cpu| self.is_online(**cpu));
-        let need = online.map(need).max().unwrap_or(0);
-        let wanted = frequency_for(class, need);
-        if wanted == clock.next.unwrap_or(clock.at) {
-            return;
-        }
-        let is_pending = clock.next.is_some();
-        let first = clock.cpus[0];
-        if let Some(speeds) = self.speeds.as_deref_mut() {
-            let clock = &mut speeds.clocks[usize::from(number)];
-            (clock.next, clock.chosen) = (Some(wanted), Some(now));
-        }
-        if !is_pending {
-            let when = now + Nanos::new(transition);
-            self.queue.push(when, first, Pending::Clock { number });
-        }
-    }
-
-    /// The least speed that real-time and deadline tasks ask for `cpu`; `None`: none is runnable.
-    /// Deadline tasks have no limits of their own.
-    ///
-    /// Source: `effective_cpu_util()`, kernel 6.18. Real-time tasks want all unless limits are used;
-    /// then it is their `util_min`, whose default is all (`sched_util_clamp_min_rt_default`).
-    fn urgency(&self, cpu: CpuId) -> Option<u16> {
-        let uses_clamps = self.speeds.as_deref().is_some_and(|it| it.uses_clamps);
-        let least = |id: &TaskId| match self.task(*id).class {
-            Class::Rt if uses_clamps => self.clamps_of(*id).min.unwrap_or(FULL),
-            _ => FULL,
-        };
-        self.cpus[cpu].others().rt.iter().map(least).max()
-    }
-
-    /// The limits of the tasks that are runnable on `cpu`; without any, `util_max` of the last one
-    /// stays.
-    ///
-    /// Source: `uclamp_rq_inc()`, `uclamp_rq_max_value()` and `uclamp_idle_value()`, kernel 6.18,
-    /// without the rounding of their buckets.
-    fn limits_on(&self, cpu: CpuId) -> Limits {
-        let mut limits = Limits {
-            least: self.urgency(cpu).unwrap_or(0),
-            most: FULL,
-        };
-        let Some(speeds) = self.speeds.as_deref().filter(|it| it.uses_clamps) else {
-            return limits;
-        };
-        let mut most = None;
-        for (id, task) in (0..).map(TaskId).zip(&self.tasks) {
-            let is_here = task.cpu == cpu && task.state == RunState::Runnable;
-            if !is_here || task.class == Class::Dl {
-                continue;
-            }
-            let clamps = self.clamps_of(id);
-            most = most.max(Some(clamps.max.unwrap_or(FULL)));
-            // Those of real-time tasks are in `urgency`.
-            if task.class != Class::Rt {
-                limits.least = limits.least.max(clamps.min.unwrap_or(0));
-            }
-        }
-        limits.most = most.unwrap_or(speeds.cpus[cpu].last_most);
-        limits
-    }
-
-    /// The chosen frequency of a clock begins.
-    pub(crate) fn change_frequency(&mut self, number: u16) {
-        let Some(speeds) = self.speeds.as_deref_mut() else {
-            return;
-        };
-        let cpus = speeds.clocks[usize::from(number)].cpus.clone();
-        let executing: Vec<_> = cpus.iter().map(|cpu| self.executing_on(*cpu)).collect();
-        for (cpu, executing) in cpus.iter().zip(&executing) {
-            if let Some((id, since)) = executing {
-                self.book_work(*cpu, *id, *since);
-            }
-        }
-        let now = self.now;
-        if let Some(speeds) = self.speeds.as_deref_mut() {
-            cpus.iter().for_each(|cpu| speeds.book_power(*cpu, now));
-            let clock = &mut speeds.clocks[usize::from(number)];
-            clock.at = clock.next.take().unwrap_or(clock.at);
-            clock.changes += 1;
-            let base = base_rate(&speeds.hardware.classes[clock.class], clock.at);
-            cpus.iter().for_each(|cpu| speeds.cpus[*cpu].base = base);
-        }
-        self.tell_frequency(cpus[0]);
-        for (cpu, executing) in cpus.iter().zip(&executing) {
-            if let Some((id, _)) = executing {
-                self.cpus[*cpu].executing_since = None;
-                self.start_executing(*cpu, self.task(*id).work_left);
-            }
-        }
-    }
-
-    /// Tells the frequencies with which a run begins.
-    pub(crate) fn tell_frequencies(&mut self) {
-        let clocks = self.speeds.as_deref().map(|it| &it.clocks);
-        let firsts: Vec<CpuId> = clocks.into_iter().flatten().map(|it| it.cpus[0]).collect();
-        firsts.into_iter().for_each(|cpu| self.tell_frequency(cpu));
-    }
-
-    /// Tells the frequency of the clock whose first CPU is `cpu`, if it is known.
-    fn tell_frequency(&mut self, cpu: CpuId) {
-        let Some(speeds) = self.speeds.as_deref() else {
-            return;
-        };
-        let (khz, rate) = (speeds.khz(cpu).into(), speeds.cpus[cpu].base as u32);
-        if khz > 0 {
-            self.emit(TaskId::NONE, cpu, What::Frequency { khz, rate });
-        }
-    }
-
-    /// What is to be said of targets that nothing follows, and of a busy governor.
-    pub(crate) fn note_frequencies(&mut self) {
-        let follows = self.speeds.as_deref().is_some_and(Speeds::follows_targets);
-        if self.targets_set > 0 && !follows {
-            let name = self.scheds.root.ops.name();
-            let hardware = if self.speeds.is_some() {
-                ""
-            } else {
-                "--hardware NAME "
-            };
-            self.note(format!(
-                "{name} set performance targets {} times; no CPU changes its frequency here \
-                 ({hardware}--governor schedutil)",
-                self.targets_set
-            ));
-        }
-        let has_clamps = self.workload.groups.iter().any(|it| it.clamps.is_set());
-        if has_clamps && !follows {
-            self.note(
-                "`util_min` and `util_max` have no effect: no CPU changes its frequency here \
-                 (--governor schedutil)"
-                    .to_owned(),
-            );
-        }
-        let elapsed = self.now.as_nanos().max(1);
-        let busiest = self.speeds.as_deref().and_then(|speeds| {
-            let rates = speeds.clocks.iter().map(|it| it.changes);
-            rates
-                .max()
-                .map(|most| u128::from(most) * 1_000_000_000 / u128::from(elapsed))
-        });
-        if let Some(rate @ 101..) = busiest {
-            self.note(format!(
-                "the governor's threads take no time here; {rate} changes of a frequency a second"
-            ));
         }
     }
 }

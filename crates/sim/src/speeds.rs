@@ -14,6 +14,7 @@
 pub(crate) mod clock;
 pub(crate) mod fit;
 mod power;
+pub(crate) mod turbo;
 pub(crate) mod util;
 
 use model::{ClassUse, CpuId, CpuUse, FrequencyUse, Hardware, Nanos, PerCpu, RATE_ONE, SimTime};
@@ -23,6 +24,7 @@ use crate::topology::Topology;
 use clock::{CpuClock, FULL, base_rate};
 use fit::Fit;
 use power::Power;
+use turbo::Turbo;
 use util::Util;
 
 /// Longer than any run, and short enough to be added to a moment of one.
@@ -36,6 +38,7 @@ pub(crate) struct Speeds {
     /// CPUs of one frequency each, and each CPU's number among them.
     pub clocks: Vec<CpuClock>,
     pub clock_of: Vec<u16>,
+    pub turbo: Turbo,
     /// What the policy has asked for, by CPU.
     pub targets: Vec<u16>,
     pub has_power: bool,
@@ -183,6 +186,7 @@ impl Speeds {
             most,
             idle: cpus,
             by_class: Vec::new(),
+            turbo: Turbo::new(hardware, topology, &domains),
             hardware: hardware.clone(),
             cpus: PerCpu::new(cpus, cpu),
             targets: vec![1024; cpus.into()],

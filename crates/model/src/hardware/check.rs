@@ -83,6 +83,9 @@ impl Hardware {
             if !class.opps.windows(2).all(rises) || !is_alike || first == 0 {
                 return wrong("frequencies and powers do not rise");
             }
+            if !class.has_right_turbo() {
+                return wrong("its turbo has no frequencies of `opps` that fall");
+            }
             let deepens = |pair: &[IdleState]| pair[0].residency_ns < pair[1].residency_ns;
             if !class.idle.windows(2).all(deepens) {
                 return wrong("residencies do not rise");

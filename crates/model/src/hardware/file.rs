@@ -6,14 +6,14 @@ use toml::de::{DeArray, DeValue};
 
 use super::{
     CAPACITY_ONE, CpuClass, Governor, Hardware, HardwarePlaces, IdleState, Opp, SmtShare, Sysfs,
-    share_of,
+    share_of, turbo,
 };
 use crate::CPUS_MAX;
 use crate::file::{FileError, FileTable, FileValue, Problem, Source, describe, text, texts};
 use crate::profile::values::{SIZE, SIZES, TIME, TIMES, check_plain, exact, quantity};
 
 /// Units of frequency, and kHz in each.
-const FREQUENCIES: [(&str, u64); 3] = [("kHz", 1), ("MHz", 1_000), ("GHz", 1_000_000)];
+pub(super) const FREQUENCIES: [(&str, u64); 3] = [("kHz", 1), ("MHz", 1_000), ("GHz", 1_000_000)];
 /// Units of power, and microwatts in each.
 const POWERS: [(&str, u64); 3] = [("uW", 1), ("mW", 1_000), ("W", 1_000_000)];
 
@@ -87,6 +87,9 @@ impl<'a> HardwareReader<'a> {
             return Err(self.head.unexpected(from, "at least one source"));
         }
         let (mut classes, kinds) = self.classes()?;
+        if let Some(value) = self.root.get("turbo") {
+            turbo::read(self.source, value, &mut classes)?;
+        }
         let is_smt = kinds.iter().any(|kind| kind.threads > 1);
         tell_capacities(&mut classes, sysfs, is_smt);
         let cores = self.cores(&classes, &kinds)?;
@@ -225,6 +228,7 @@ impl<'a> HardwareReader<'a> {
             capacity: capacity as u16,
             shown: shown.map(|it| it as u16),
             opps,
+            turbo: Vec::new(),
             base_khz: base_khz.map(|it| it as u32),
             transition_ns: transition.unwrap_or(0) / 1_000,
             cppc: cppc.map(|it| it as u16),
@@ -653,6 +657,16 @@ mod tests {
                 "1024",
                 "1024\nthreads = 3",
                 "h.toml:7:11: `threads` is the number 3",
+            ),
+            (
+                "1024",
+                "1024\nopps = [\"1GHz\", \"2GHz\"]\n[turbo]\na = [\"1: 1GHz\", \"2: 2GHz\"]",
+                "h.toml:9:18: found \"2: 2GHz\"; expected frequencies of `opps`",
+            ),
+            (
+                "1024",
+                "1024\n[turbo]\nb = []",
+                "h.toml:8:1: unknown class `b`",
             ),
             (
                 "1024",

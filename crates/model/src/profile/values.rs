@@ -65,14 +65,18 @@ pub(crate) fn quantity(
     expected: &str,
 ) -> Result<u64, FileError> {
     let text = text(source, value, expected)?;
-    let digits = text.text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.text.split_at(digits.unwrap_or(text.text.len()));
+    amount(text.text, units).ok_or_else(|| {
+        let problem = Problem::unexpected(format!("\"{}\"", text.text), expected);
+        source.error(text.place(0), problem)
+    })
+}
+
+/// The same of a text.
+pub(crate) fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
     let unit = units.iter().find(|(name, _)| *name == unit.trim_start());
     unit.and_then(|(_, scale)| exact(number, *scale))
-        .ok_or_else(|| {
-            let problem = Problem::unexpected(format!("\"{}\"", text.text), expected);
-            source.error(text.place(0), problem)
-        })
 }
 
 /// `number` times `scale`, when that is a whole number that fits.

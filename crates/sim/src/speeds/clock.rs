@@ -1,9 +1,9 @@
 //! Frequencies of CPUs, and the governor that chooses them.
 //!
 //! `schedutil` takes the target that a policy sets with `scx_bpf_cpuperf_set()`; before one is set,
-//! full speed. A runnable real-time or deadline task asks for full speed. Tasks may limit what their
-//! CPU gets; then a real-time task asks for its `util_min`. The governor's own threads take no time,
-//! and time of interrupts is not counted.
+//! full speed. A runnable real-time or deadline task asks for full speed. Tasks may limit what
+//! their CPU gets; then a real-time task asks for its `util_min`. The governor's own threads take
+//! no time, and time of interrupts is not counted.
 //!
 //! Source: `kernel/sched/cpufreq_schedutil.c`, kernel 6.18.
 
@@ -25,6 +25,9 @@ pub(crate) struct CpuClock {
     pub class: usize,
     /// The number of the frequency now.
     pub at: usize,
+    /// The one that the governor wants, and the highest that turbo allows.
+    pub wanted: usize,
+    pub ceiling: usize,
     /// The one that is chosen, and comes when the event of this clock does.
     pub next: Option<usize>,
     /// When it was chosen; `None`: never.
@@ -38,16 +41,25 @@ impl CpuClock {
         self.at
     }
 
+    /// The number of the frequency that it should have.
+    pub fn allowed(&self) -> usize {
+        self.wanted.min(self.ceiling)
+    }
+
     /// The clocks of all CPUs, at their first frequencies.
     pub fn all(hardware: &Hardware) -> Vec<Self> {
         let clock = |cpus: &Vec<CpuId>| {
             let class = usize::from(hardware.cpus[cpus[0].index()]);
             let top = hardware.classes[class].opps.len().saturating_sub(1);
             let is_low = hardware.governor == Governor::Powersave;
+            let wanted = if is_low { 0 } else { top };
+            let ceiling = hardware.classes[class].ceiling(0);
             Self {
                 cpus: cpus.clone(),
                 class,
-                at: if is_low { 0 } else { top },
+                at: wanted.min(ceiling),
+                wanted,
+                ceiling,
                 next: None,
                 chosen: None,
                 changes: 0,

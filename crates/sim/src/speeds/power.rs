@@ -21,6 +21,13 @@ pub(crate) struct Power {
     energy_fj: u128,
 }
 
+impl Power {
+    /// When its CPU stopped to execute, nanoseconds; meaningless while it executes.
+    pub const fn idle_since(&self) -> u64 {
+        self.idle_since
+    }
+}
+
 /// Energy of an idle stretch of `span` nanoseconds.
 fn idle_energy(class: &CpuClass, span: u64) -> u128 {
     let entered = class
