@@ -22,6 +22,18 @@ fn bare(tables: &str) -> (Collector, Summary) {
     simulated(&spec)
 }
 
+/// A run of `tasks` on the machine of a hardware file.
+fn spec_on(hardware: &str, tasks: &str) -> RunSpec {
+    let hardware = Hardware::parse(hardware, "m.toml").unwrap_or_else(|error| panic!("{error}"));
+    let text = format!("[workload]\nname = \"test\"\n{tasks}");
+    let workload = Workload::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
+    RunSpec {
+        machine: MachineSpec::default().with_hardware(hardware),
+        workload: Arc::new(workload),
+        ..Run::new("fifo", "[task.t]\ndo = \"run(1ms)\"").spec()
+    }
+}
+
 fn simulated(spec: &RunSpec) -> (Collector, Summary) {
     let mut collector = Collector::default();
     let summary = sim::run(spec, &mut collector).unwrap_or_else(|error| panic!("{error}"));
@@ -399,6 +411,28 @@ fn energy_is_power_times_time() {
     }
 }
 
+/// Both threads take 1.25 W together, 0.625 W each. B does 1 ms of work in the 2 ms from 2 ms on, A
+/// has the core to itself for 9 ms.
+#[test]
+fn threads_that_execute_together_share_the_power_of_their_core() {
+    let text = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*1\"]\n\
+                [class.a]\ncapacity = 1024\nthreads = 2\nopps = [[\"1GHz\", \"1W\"]]\n\
+                [smt]\ncc = 0.5\ncm = 0.5\nmc = 0.5\nmm = 0.5\n";
+    let load = "[task.A]\ncpus = \"0\"\ndo = \"run(10ms)\"\n\
+                [task.B]\ncpus = \"1\"\nstart = \"2ms\"\ndo = \"run(1ms)\"\n";
+    let used = |more: &str| {
+        let (collector, summary) = simulated(&spec_on(&format!("{text}{more}"), load));
+        assert_eq!(collector.exit_of("A").as_nanos(), 11_000_000);
+        summary.hardware.expect("CPUs differ")
+    };
+    assert!(!used("").has_energy);
+    let used = used("[energy]\nsmt_power = 1.25\n");
+    let of = |at: usize| used.groups[at].1.energy_fj;
+    let mj = 1_000_000_000_000;
+    assert_eq!((of(0), of(1)), (9 * mj + mj * 5 / 4, mj * 5 / 4));
+    assert!(used.has_energy && used.total().energy_fj == of(0) + of(1));
+}
+
 #[test]
 fn every_machine_of_the_list_runs() {
     for (name, _) in Hardware::shipped() {
@@ -438,15 +472,9 @@ fn cores_slow_down_while_many_execute() {
     let text = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*2\"]\n\
                 [class.a]\ncapacity = 1024\nopps = [\"1GHz\", \"2GHz\"]\n\
                 [turbo]\na = [\"1: 2GHz\", \"2: 1GHz\"]\n";
-    let hardware = Hardware::parse(text, "m.toml").unwrap_or_else(|error| panic!("{error}"));
-    let load = "[workload]\nname = \"test\"\n[task.A]\ncpus = \"0\"\ndo = \"run(10ms)\"\n\
+    let load = "[task.A]\ncpus = \"0\"\ndo = \"run(10ms)\"\n\
                 [task.B]\ncpus = \"1\"\nstart = \"2ms\"\ndo = \"run(2ms)\"\n";
-    let workload = Workload::parse(load, "test").unwrap_or_else(|error| panic!("{error}"));
-    let spec = RunSpec {
-        machine: MachineSpec::default().with_hardware(hardware),
-        workload: Arc::new(workload),
-        ..Run::new("fifo", "[task.t]\ndo = \"run(1ms)\"").spec()
-    };
+    let spec = spec_on(text, load);
     let (collector, _) = simulated(&spec);
     let end = |name| collector.exit_of(name).as_nanos();
     assert_eq!((end("A"), end("B")), (11_500_000, 5_000_000));

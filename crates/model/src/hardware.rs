@@ -6,6 +6,8 @@ mod shipped;
 mod spread;
 mod turbo;
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{CpuGroups, CpuPlaces};
@@ -57,6 +59,9 @@ pub struct Hardware {
     /// Power that is there without any CPU, microwatts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_uw: Option<u64>,
+    /// Power of a core whose two threads execute, in 1/1024 of that with one; `None`: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smt_power: Option<u16>,
 }
 
 /// Which CPUs belong together: a number for each CPU, from zero without gaps.
@@ -231,15 +236,21 @@ impl SmtShare {
 
 /// A share of 0.1 to 1 with at most six decimals, in 1/1024.
 fn share_of(text: &str) -> Option<u16> {
+    parts_of(text, 100_000..=1_000_000)
+}
+
+/// A number of as many millionths with at most six decimals, in 1/1024.
+fn parts_of(text: &str, allowed: RangeInclusive<u64>) -> Option<u16> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(whole) || !is_number(decimals) || decimals.len() > 6 {
         return None;
     }
     let millionths: u64 = format!("{decimals:0<6}").parse().ok()?;
-    let all = whole.parse::<u64>().ok()?.checked_mul(1_000_000)? + millionths;
-    let allowed = (100_000..=1_000_000).contains(&all);
-    allowed.then(|| (all * 1024 / 1_000_000) as u16)
+    let whole = whole.parse::<u64>().ok()?.checked_mul(1_000_000)?;
+    let all = whole.checked_add(millionths)?;
+    let parts = || (all * 1024 / 1_000_000) as u16;
+    allowed.contains(&all).then(parts)
 }
 
 impl Sysfs {
@@ -393,14 +404,19 @@ impl Hardware {
         CpuGroups::new(domain.unwrap_or_else(each))
     }
 
-    /// Whether energy can be told: the power of all classes is known, and no core has two threads,
-    /// of whose power together nothing is known.
+    /// Whether it says that some core has two threads.
+    #[must_use]
+    pub fn has_threads(&self) -> bool {
+        let places = self.placed();
+        places.is_some_and(|places| places.cores.iter().any(|core| core.len() > 1))
+    }
+
+    /// Whether energy can be told: the power of all classes is known, and that of two threads
+    /// together where cores have them.
     #[must_use]
     pub fn has_power(&self) -> bool {
-        let has_threads = self
-            .placed()
-            .is_some_and(|places| places.cores.iter().any(|core| core.len() > 1));
-        self.classes.iter().all(CpuClass::has_power) && !has_threads
+        let is_whole = self.smt_power.is_some() || !self.has_threads();
+        self.classes.iter().all(CpuClass::has_power) && is_whole
     }
 }
 
@@ -438,6 +454,10 @@ mod tests {
 
     #[test]
     fn a_share_is_a_name_or_a_number() {
+        assert_eq!(parts_of("1.25", 1_000_000..=2_000_000), Some(1280));
+        for wrong in ["0.99", "2.1", "18446744073709.6", "1.0000001", "1."] {
+            assert_eq!(parts_of(wrong, 1_000_000..=2_000_000), None, "{wrong}");
+        }
         for (text, want) in [("low", 512), ("typical", 614), ("0.60", 614), ("1", 1024)] {
             assert_eq!(SmtShare::parse(text), Some(SmtShare::all(want)), "{text}");
         }

@@ -194,6 +194,9 @@ impl Machine {
         }
         if let Some(speeds) = self.speeds.as_deref_mut() {
             speeds.book_power(cpu, now);
+            if let Some(sibling) = sibling {
+                speeds.book_power(sibling, now);
+            }
             let before = speeds.set_load(cpu, load);
             match (before, load) {
                 (Load::Idle, _) => speeds.end_idle(cpu, now),

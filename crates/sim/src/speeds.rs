@@ -62,7 +62,7 @@ pub(crate) struct CpuSpeed {
     pub base: u64,
     /// The rate of the task that executes on it.
     pub rate: u64,
-    /// The other thread of its core, if that slows it down.
+    /// The other thread of its core, if that makes a difference to it.
     pub sibling: Option<CpuId>,
     /// What the other thread of the core feels of it. [`Speeds::set_load`] alone writes it.
     pub load: Load,
@@ -160,6 +160,8 @@ impl Speeds {
         let domains = hardware.domains();
         let of = |cpu| domains.of(CpuId(cpu));
         let clock_of: Vec<u16> = (0..cpus).map(of).collect();
+        // Threads of a core make a difference to each other.
+        let are_felt = hardware.smt.is_some() || hardware.smt_power.is_some();
         let cpu = |cpu: CpuId| {
             let clock = &clocks[usize::from(clock_of[cpu.index()])];
             let mut core = topology.core(cpu);
@@ -167,7 +169,7 @@ impl Speeds {
             CpuSpeed {
                 base: base_rate(hardware.class(cpu.0), clock.at()),
                 rate: RATE_ONE,
-                sibling: other.filter(|_| hardware.smt.is_some()),
+                sibling: other.filter(|_| are_felt),
                 load: Load::Idle,
                 urgency: None,
                 last_most: FULL,
@@ -277,11 +279,15 @@ impl Speeds {
         }
     }
 
-    /// The power of `cpu` while it executes; 0 if that is unknown.
+    /// The power of `cpu` while it executes, half of the core's if the other thread does, too; 0
+    /// if that is unknown.
     pub fn microwatts(&self, cpu: CpuId) -> u64 {
         let opps = &self.hardware.class(cpu.0).opps;
-        let opp = opps.get(self.frequency(cpu));
-        opp.and_then(|opp| opp.uw).unwrap_or(0)
+        let uw = opps.get(self.frequency(cpu)).and_then(|opp| opp.uw);
+        match (uw, self.hardware.smt_power, self.load_beside(cpu)) {
+            (Some(uw), Some(both), Load::Busy(_)) => uw * u64::from(both) / 2048,
+            (uw, ..) => uw.unwrap_or(0),
+        }
     }
 
     pub fn load_beside(&self, cpu: CpuId) -> Load {

@@ -49,6 +49,13 @@ impl Hardware {
         }
         self.check_classes()?;
         self.check_places()?;
+        let both = self.smt_power;
+        if both.is_some_and(|both| !(1024..=2048).contains(&both) || !self.has_threads()) {
+            return wrong(
+                "`smt_power` is not 1 to 2, or no core has two threads".to_owned(),
+                "correct it, or leave it out",
+            );
+        }
         let shares = self.smt.iter().flat_map(SmtShare::each);
         if shares
             .into_iter()
@@ -213,5 +220,6 @@ mod tests {
         assert!(refused(|it| it.classes[1].shown = Some(2000)).contains("capacity-512"));
         assert!(refused(|it| it.cpus[1] = 2).contains("no class"));
         assert!(refused(|it| it.smt = Some(SmtShare::all(0))).contains("share"));
+        assert!(refused(|it| it.smt_power = Some(1200)).contains("no core has two threads"));
     }
 }

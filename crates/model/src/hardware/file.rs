@@ -6,7 +6,7 @@ use toml::de::{DeArray, DeValue};
 
 use super::{
     CAPACITY_ONE, CpuClass, Governor, Hardware, HardwarePlaces, IdleState, Opp, SmtShare, Sysfs,
-    share_of, turbo,
+    parts_of, share_of, turbo,
 };
 use crate::CPUS_MAX;
 use crate::file::{FileError, FileTable, FileValue, Problem, Source, describe, text, texts};
@@ -96,6 +96,7 @@ impl<'a> HardwareReader<'a> {
         let places = self.places(&kinds, &cores)?;
         let llc_bytes = self.llc_bytes(&places)?;
         let smt = self.smt()?;
+        let (base_uw, smt_power) = self.energy()?;
         let class_of = |core: &u16| cores[usize::from(*core)].0;
         let cpus = places.core.iter().map(class_of).collect();
         let hardware = Hardware {
@@ -109,7 +110,8 @@ impl<'a> HardwareReader<'a> {
             smt,
             places: Some(places),
             llc_bytes,
-            base_uw: self.base()?,
+            base_uw,
+            smt_power,
         };
         let all = u16::try_from(hardware.cpus.len()).unwrap_or(u16::MAX);
         let place = self.head.require("order", ORDER)?.span().start;
@@ -241,12 +243,8 @@ impl<'a> HardwareReader<'a> {
 
     /// The speed of memory against that of the biggest class, 0.1 to 1, in 1/1024.
     fn factor(&self, value: FileValue<'a>, table: &FileTable<'a>) -> Result<u16, FileError> {
-        let written = match value.get_ref() {
-            DeValue::Float(number) => share_of(number.as_str()),
-            DeValue::Integer(number) => share_of(number.as_str()),
-            _ => None,
-        };
-        written.ok_or_else(|| table.unexpected(value, "a number of 0.1 to 1"))
+        let found = written(value).and_then(share_of);
+        found.ok_or_else(|| table.unexpected(value, "a number of 0.1 to 1"))
     }
 
     fn number(
@@ -544,11 +542,7 @@ impl<'a> HardwareReader<'a> {
         let mut table = FileTable::new(self.source, "[smt]".to_owned(), value)?;
         let mut share = |key: &'static str| -> Result<u16, FileError> {
             let value = table.require(key, "a number of 0.1 to 1")?;
-            let found = match value.get_ref() {
-                DeValue::Float(number) => share_of(number.as_str()),
-                DeValue::Integer(number) => share_of(number.as_str()),
-                _ => None,
-            };
+            let found = written(value).and_then(share_of);
             found.ok_or_else(|| table.unexpected(value, "a number of 0.1 to 1"))
         };
         let smt = SmtShare {
@@ -561,16 +555,35 @@ impl<'a> HardwareReader<'a> {
         Ok(Some(smt))
     }
 
-    /// `[energy]`: the power that is there without any CPU.
-    fn base(&mut self) -> Result<Option<u64>, FileError> {
+    /// `[energy]`: the power that is there without any CPU, and that of both threads of a core
+    /// against one.
+    fn energy(&mut self) -> Result<(Option<u64>, Option<u16>), FileError> {
         let Some(value) = self.root.get("energy") else {
-            return Ok(None);
+            return Ok((None, None));
         };
         let mut table = FileTable::new(self.source, "[energy]".to_owned(), value)?;
-        let base = table.require("base", POWER)?;
-        let base = self.limited(base, (&POWERS, POWER), MOST_UW)?;
+        let base = table.get("base");
+        let base = base
+            .map(|value| self.limited(value, (&POWERS, POWER), MOST_UW))
+            .transpose()?;
+        let both = table.get("smt_power");
+        let both = both
+            .map(|value| {
+                let parts = written(value).and_then(|it| parts_of(it, 1_000_000..=2_000_000));
+                parts.ok_or_else(|| table.unexpected(value, "a number of 1 to 2"))
+            })
+            .transpose()?;
         table.finish()?;
-        Ok(Some(base))
+        Ok((base, both))
+    }
+}
+
+/// A number as it is written.
+fn written(value: FileValue<'_>) -> Option<&str> {
+    match value.get_ref() {
+        DeValue::Float(number) => Some(number.as_str()),
+        DeValue::Integer(number) => Some(number.as_str()),
+        _ => None,
     }
 }
 

@@ -17,10 +17,7 @@ impl Hardware {
     #[must_use]
     pub fn corners(&self) -> Vec<(String, Self)> {
         let mut corners = Vec::new();
-        let placed = self.placed();
-        let has_threads =
-            placed.is_some_and(|places| places.cores.iter().any(|core| core.len() > 1));
-        if self.smt.is_some() || has_threads {
+        if self.smt.is_some() || self.has_threads() {
             let ends = SmtShare::NAMED
                 .iter()
                 .filter(|(name, _)| *name != "typical");

@@ -39,15 +39,10 @@ fn idle_energy(class: &CpuClass, span: u64) -> u128 {
 }
 
 impl Speeds {
-    /// Books time and energy of `cpu` up to `now`: its frequency changes, or it begins or stops to
-    /// execute.
+    /// Books time and energy of `cpu` up to `now`: its frequency changes, or it or the other thread
+    /// of its core begins or stops to execute.
     pub(crate) fn book_power(&mut self, cpu: CpuId, now: SimTime) {
-        let at = self.frequency(cpu);
-        let class = usize::from(self.hardware.cpus[cpu.index()]);
-        let uw = self.hardware.classes[class]
-            .opps
-            .get(at)
-            .and_then(|opp| opp.uw);
+        let (at, uw) = (self.frequency(cpu), self.microwatts(cpu));
         let speed = &mut self.cpus[cpu];
         let is_idle = speed.load == Load::Idle;
         let power = &mut speed.power;
@@ -58,7 +53,7 @@ impl Speeds {
         }
         power.spent[at][usize::from(is_idle)] += span;
         if !is_idle {
-            power.energy_fj += u128::from(uw.unwrap_or(0)) * u128::from(span);
+            power.energy_fj += u128::from(uw) * u128::from(span);
         }
     }
 
