@@ -2,7 +2,8 @@
 /*
  * First come, first served on the CPU where a task woke. Prints what the clocks
  * of that CPU's run queue have gone on by while a task ran there, and how far
- * that of work is behind when the CPU stops to idle.
+ * that of work is behind when the CPU stops to idle. Looks for limits of
+ * frequencies, as others do.
  */
 #include <scx.h>
 
@@ -15,11 +16,23 @@ struct rq___clocks {
 	unsigned long lost_idle_time;
 } __core;
 
+struct cpufreq_policy {
+	unsigned int max;
+};
+
+extern struct cpufreq_policy *cpufreq_cpu_data __ksym;
+
+static void *(*const bpf_per_cpu_ptr)(const void *variable, u32 cpu) = (void *)153;
+
 /* When the task began to run: one CPU at a time is enough. */
 u64 wall, task, pelt;
 
 void OP(clocks_enqueue, struct task_struct *p, u64 enq_flags)
 {
+	struct cpufreq_policy **limits = bpf_per_cpu_ptr(&cpufreq_cpu_data, 0);
+
+	if (limits && *limits)
+		bpf_printk("limits");
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF, enq_flags);
 }
 

@@ -256,22 +256,48 @@ fn under(run: Run<'_>, tables: &str) -> (Collector, Summary) {
 /// the lowest target for ever.
 #[test]
 fn programs_see_clocks_of_time_and_of_work_in_run_queues() {
-    let printed = |machine: &str| {
+    let summary = |machine: &str| {
         let run = Run::new("clocks", "[task.t]\ndo = \"run(1ms)\"");
         let tables = format!(
             "[machine]\n{machine}\n[task.A]\ncpus = \"0\"\n\
              do = \"loop(2)[ run(3ms), sleep(5ms) ]\"\n"
         );
-        under(run, &tables).1.printed
+        under(run, &tables).1
     };
     let turn = |time: u64, work: u64| {
         format!("in: behind 0, now 1\nout: time {time}\nout: tasks {time}\nout: work {work}\n")
     };
     // In the last turn the task only exits.
     let of = |time, work| turn(time, work).repeat(2) + &turn(0, 0);
-    assert_eq!(printed("cpus = 2"), of(3_000_000, 3_000_000));
-    let small = "cpus = 2\ncapacity = [512, 1024]";
-    assert_eq!(printed(small), of(6_000_000, 3_000_000));
+    let (alike, small) = (
+        summary("cpus = 2"),
+        summary("cpus = 2\ncapacity = [512, 1024]"),
+    );
+    assert_eq!(alike.printed, of(3_000_000, 3_000_000));
+    assert_eq!(small.printed, of(6_000_000, 3_000_000));
+    let said = "clocks reads limits of frequencies, which no CPU has here".to_owned();
+    assert!(small.notes.contains(&said), "{:?}", small.notes);
+    assert!(!alike.notes.contains(&said), "all CPUs are alike");
+}
+
+#[test]
+fn tasks_that_need_bandwidth_at_once_are_told_that_there_is_no_limit_of_it() {
+    let hardware = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*2\"]\n\
+                    [class.a]\ncapacity = 1024\n[llc]\ncpus = [2]\nsize = [\"1MiB\"]\n";
+    let notes = |footprint: &str, mem: u8, start: &str| {
+        let task = |name: &str, cpu: u8, start: &str| {
+            format!(
+                "[task.{name}]\ncpus = \"{cpu}\"\nmem = {mem}\nfootprint = \"{footprint}\"\n\
+                 start = \"{start}\"\ndo = \"run(5ms)\"\n"
+            )
+        };
+        let tasks = task("A", 0, "0ms") + &task("B", 1, start);
+        simulated(&spec_on(hardware, &tasks)).1.notes.join("\n")
+    };
+    assert!(notes("2MiB", 40, "1ms").contains("memory bandwidth is not modelled"));
+    assert_eq!(notes("1MiB", 40, "1ms"), "", "the cache has all of it");
+    assert_eq!(notes("2MiB", 29, "1ms"), "");
+    assert_eq!(notes("2MiB", 40, "6ms"), "", "one after the other");
 }
 
 #[test]

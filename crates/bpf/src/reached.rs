@@ -25,6 +25,17 @@ pub struct Reached {
 }
 
 impl Image {
+    /// Whether an instruction takes the address of the kernel's `variable`, executed or not.
+    #[must_use]
+    pub fn refers_to(&self, variable: &str) -> bool {
+        let loads = |insn: &&Insn| insn.code == LD_IMM64 && insn.src == ld_imm64::VARIABLE;
+        let mut loaded = self.code.iter().filter(loads);
+        loaded.any(|insn| {
+            let known = self.variables.get(insn.imm.cast_unsigned() as usize);
+            known.is_some_and(|it| it.name == variable)
+        })
+    }
+
     /// Finds what callbacks and set-up programs can reach with the present values of the read-only
     /// variables.
     #[must_use]

@@ -152,6 +152,15 @@ fn open(settings: &Settings, random: &[u8]) -> io::Result<Opened> {
     })
 }
 
+/// Whether an argument asks for something that goes by the power of CPUs, as `--enable-eas` and
+/// `--powersave`.
+fn names_energy(arg: &OsStr) -> bool {
+    const WORDS: [&str; 5] = ["eas", "energy", "power", "powersave", "autopower"];
+    let arg = arg.to_string_lossy().to_lowercase();
+    let mut words = arg.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| WORDS.contains(&word))
+}
+
 /// Starts a program: what is known of it, and its name.
 ///
 /// # Errors
@@ -168,6 +177,7 @@ pub fn launch(
     let file = found.file_name().unwrap_or_default().to_string_lossy();
     let name: String = file.into_owned();
     let mut words = vec![CString::new(program.as_os_str().as_bytes())?];
+    let asks_energy = args.iter().any(|arg| names_energy(arg));
     for arg in args {
         words.push(CString::new(arg.as_bytes())?);
     }
@@ -210,6 +220,7 @@ pub fn launch(
         clock: Clock::new(Nanos::new(0)),
         woken: Vec::new(),
         notes: BTreeMap::new(),
+        asks_energy,
         random: seed,
         order: 0,
         output,
@@ -328,6 +339,16 @@ mod tests {
         }
         for folder in ["/tmp", "/dev/shm/x", "/devices"] {
             may_be_given(Path::new(folder)).unwrap();
+        }
+    }
+
+    #[test]
+    fn options_that_go_by_the_power_of_cpus_are_known_by_their_words() {
+        for arg in ["--enable-eas", "--powersave", "--primary-domain=powersave", "--Energy"] {
+            assert!(names_energy(OsStr::new(arg)), "{arg}");
+        }
+        for arg in ["--performance", "--slice-us=500", "--increase", "--lease", "-v"] {
+            assert!(!names_energy(OsStr::new(arg)), "{arg}");
         }
     }
 }

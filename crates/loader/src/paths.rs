@@ -336,7 +336,7 @@ pub fn path(
     resolve(cx.state, cx.call.tid, &base, &name, follow)
 }
 
-/// Brings files up to date that tell of the machine as it is now.
+/// Brings files up to date that tell of the machine as it is now, and notes one that is missed.
 fn refresh(cx: &mut CallContext<'_>, name: &[u8]) {
     // They are looked at seldom; a failure shows as an old content.
     let has = |part: &[u8]| name.windows(part.len()).any(|it| it == part);
@@ -349,6 +349,10 @@ fn refresh(cx: &mut CallContext<'_>, name: &[u8]) {
         let frequencies = cx.kernel.cpu_frequencies();
         cx.state.work.add(frequencies.len() as u64 * work::FILE);
         let _ = cx.state.tree.show_frequencies(&frequencies);
+    }
+    let model = Path::new("sys/kernel/debug/energy_model");
+    if has(b"energy_model") && cx.state.asks_energy && !cx.state.tree.anchor().has_folder(model) {
+        cx.state.note("it looked for an energy model; this machine has none".into());
     }
     if has(b"sched_ext") {
         cx.state.work.add(6 * work::FILE);

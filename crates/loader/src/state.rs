@@ -249,6 +249,8 @@ pub struct LoaderState {
     pub woken: Vec<usize>,
     /// Notes for the user, and how often each came up.
     pub notes: BTreeMap<String, u64>,
+    /// An option of the program asks for something that goes by the power of CPUs.
+    pub asks_energy: bool,
     /// The state of `getrandom()`.
     pub random: u64,
     /// The next [`Parked::order`].

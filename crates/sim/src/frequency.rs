@@ -1,6 +1,7 @@
 //! What chooses and changes the frequencies of CPUs: the policy's targets, tasks of other classes,
 //! limits of tasks, turbo.
 
+use bpf::Image;
 use model::{CpuId, Nanos, SimTime, Sysfs, TaskId, What};
 
 use crate::machine::Machine;
@@ -9,6 +10,13 @@ use crate::speeds::Speeds;
 use crate::speeds::clock::{FULL, Limits, USUAL_LIMIT, base_rate, frequency_for};
 use crate::speeds::turbo::LOOK;
 use crate::task::{Class, RunState};
+
+/// Whether programs of `image` read the limits of frequencies that a kernel keeps for each CPU.
+/// Here there are none: the pointer to them is null.
+#[must_use]
+pub fn reads_frequency_limits(image: &Image) -> bool {
+    image.refers_to("cpufreq_cpu_data")
+}
 
 impl Machine {
     /// The policy asks for a speed of `cpu` on the scale of the machine's biggest CPU.
@@ -210,8 +218,10 @@ impl Machine {
         }
     }
 
-    /// What is to be said of targets that nothing follows, and of a busy governor.
-    pub(crate) fn note_frequencies(&mut self) {
+    /// What is to be said of targets that nothing follows, of a busy governor, and of what policies
+    /// and tasks depend on and no CPU has.
+    pub(crate) fn note_frequencies(&mut self, image: &Image) {
+        self.note_absent(image);
         let follows = self.speeds.as_deref().is_some_and(Speeds::follows_targets);
         if self.targets_set > 0 && !follows {
             let name = self.scheds.root.ops.name();
@@ -244,6 +254,23 @@ impl Machine {
         if let Some(rate @ 101..) = busiest {
             self.note(format!(
                 "the governor's threads take no time here; {rate} changes of a frequency a second"
+            ));
+        }
+    }
+
+    fn note_absent(&mut self, image: &Image) {
+        let Some(speeds) = self.speeds.as_deref() else {
+            return;
+        };
+        if speeds.heavy_together {
+            self.note(
+                "memory bandwidth is not modelled: tasks that wait for it ran at once".into(),
+            );
+        }
+        if reads_frequency_limits(image) {
+            let name = self.scheds.root.ops.name();
+            self.note(format!(
+                "{name} reads limits of frequencies, which no CPU has here"
             ));
         }
     }

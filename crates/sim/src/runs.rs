@@ -433,7 +433,7 @@ fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.note_changes();
     let starved = machine.starved_at_end();
     let growing = machine.work.growing(machine.now);
-    machine.note_frequencies();
+    machine.note_frequencies(vm.image());
     machine.close_books();
     machine.give_up_deadlines();
     machine.hand_over(vm, sink);

@@ -10,7 +10,7 @@ use workload::UtilClamps;
 use crate::cpu::Mode;
 use crate::machine::Machine;
 use crate::speeds::clock::FULL;
-use crate::speeds::{Load, Speeds, Use, lasting};
+use crate::speeds::{HEAVY, Load, Speeds, Use, lasting};
 
 impl Machine {
     /// How long work takes on `cpu` that nothing interrupts and that does not wait for memory.
@@ -76,17 +76,31 @@ impl Machine {
         pace.map(|pace| pace.clamps).unwrap_or_default()
     }
 
+    /// Whether `id` uses more than the last-level cache of `cpu` has, as far as that is known.
+    fn exceeds_cache(&self, cpu: CpuId, id: TaskId) -> bool {
+        let topology = self.idle.topology();
+        let speeds = self.speeds.as_deref();
+        let own = speeds.map_or(0, |it| it.caches(cpu, topology).1);
+        let usual = self.ledger.costs().map_or(0, |it| it.llc_cache_bytes);
+        let size = if own == 0 { usual } else { own };
+        size > 0 && self.task(id).seldom.footprint > size
+    }
+
     /// The task `id` executes on `cpu` from now on, whose rate is as it is now. How long its work
     /// takes then.
     #[cold]
     pub(crate) fn begin_at_rate(&mut self, cpu: CpuId, id: TaskId) -> Nanos {
         let (mem, most) = (self.mem_of(id), self.clamps_of(id).max.unwrap_or(FULL));
+        let is_heavy = mem >= HEAVY && self.exceeds_cache(cpu, id);
         let Some(speeds) = &mut self.speeds else {
             return self.task(id).work_left;
         };
         let rate = speeds.rate(cpu, mem);
         let speed = &mut speeds.cpus[cpu];
-        (speed.rate, speed.last_most) = (rate, most);
+        (speed.rate, speed.last_most, speed.is_heavy) = (rate, most, is_heavy);
+        if is_heavy {
+            speeds.look_for_heavy(cpu);
+        }
         self.begin_fit(cpu, id);
         self.left_at_rate(cpu, id)
     }

@@ -30,6 +30,9 @@ use util::Util;
 /// Longer than any run, and short enough to be added to a moment of one.
 const LONGEST: u64 = 1 << 62;
 
+/// A task of whose work so much or more waits for memory needs bandwidth, in 1/1024: 30 %.
+pub(crate) const HEAVY: u16 = 307;
+
 /// The speeds of all CPUs.
 #[derive(Clone)]
 pub(crate) struct Speeds {
@@ -44,6 +47,8 @@ pub(crate) struct Speeds {
     pub has_power: bool,
     /// Whether some task of the load limits the speed of its CPU.
     pub uses_clamps: bool,
+    /// Two tasks that need more of memory's bandwidth than is modelled have executed at once.
+    pub heavy_together: bool,
     /// Whether some places are better than others: CPUs differ in capacity, or cores have threads.
     pub judges_places: bool,
     /// The greatest capacity.
@@ -70,13 +75,15 @@ pub(crate) struct CpuSpeed {
     pub urgency: Option<u16>,
     /// `util_max` of the task that executed last.
     pub last_most: u16,
+    /// The task that executed last waits for memory much, and uses more than the caches have.
+    pub is_heavy: bool,
     pub power: Power,
     pub used: Use,
     pub fit: Fit,
 }
 
 /// What a hardware thread does to the other one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Load {
     /// Nothing: it idles.
     Idle,
@@ -173,6 +180,7 @@ impl Speeds {
                 load: Load::Idle,
                 urgency: None,
                 last_most: FULL,
+                is_heavy: false,
                 power: Power::default(),
                 used: Use::default(),
                 fit: Fit::default(),
@@ -193,6 +201,7 @@ impl Speeds {
             cpus: PerCpu::new(cpus, cpu),
             targets: vec![1024; cpus.into()],
             has_power: hardware.has_power(),
+            heavy_together: false,
             uses_clamps: workload.groups.iter().any(|it| it.clamps.is_set()),
             clocks,
             clock_of,
@@ -220,6 +229,13 @@ impl Speeds {
             self.hardware.class(cpu.0).core_bytes,
             llc.copied().unwrap_or(0),
         )
+    }
+
+    /// A task that needs bandwidth begins to execute on `cpu`: whether another one does.
+    pub fn look_for_heavy(&mut self, cpu: CpuId) {
+        let is_heavy = |it: &CpuSpeed| it.is_heavy && it.load >= Load::Busy(HEAVY);
+        let all = self.cpus.iter().filter(|it| is_heavy(it)).count();
+        self.heavy_together |= all > usize::from(is_heavy(&self.cpus[cpu]));
     }
 
     /// Whether some CPU idles.

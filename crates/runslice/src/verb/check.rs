@@ -259,6 +259,23 @@ fn functions(image: &Image, missing: &[MissingFunction]) -> Table {
     table
 }
 
+/// Says what of frequencies is not there as on a kernel.
+fn write_frequencies(image: &Image, sets_speed: bool, to: &mut dyn Write) -> anyhow::Result<()> {
+    if sets_speed {
+        writeln!(
+            to,
+            "\nCPUs follow the target with --hardware NAME --governor schedutil alone"
+        )?;
+    }
+    if sim::reads_frequency_limits(image) {
+        writeln!(
+            to,
+            "\nreads limits of frequencies, which no simulated CPU has"
+        )?;
+    }
+    Ok(())
+}
+
 /// Lists the host functions that the object calls, and says what stands in the way of a run.
 /// Returns whether nothing does.
 fn write_verdict(
@@ -272,12 +289,7 @@ fn write_verdict(
     missing.retain(|lack| is_called(&lack.name));
     let table = functions(image, &missing);
     write!(to, "\n{table}")?;
-    if is_called(SETS_SPEED) {
-        writeln!(
-            to,
-            "\nCPUs follow the target with --hardware NAME --governor schedutil alone"
-        )?;
-    }
+    write_frequencies(image, is_called(SETS_SPEED), to)?;
     let kernel = kernel.name();
     let reached = image.reached();
     let (ends, idle) = needs::sort(image, &reached);

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use model::Nanos;
+use model::{Hardware, Nanos};
 
 use crate::support::{BOOT, Driven, settings};
 
@@ -159,6 +159,30 @@ fn the_file_that_was_looked_at_is_the_one_that_runs() {
     assert_eq!(lines, expected);
     // What was handed over for a program that was refused is closed again.
     has(&out, &["descriptors 4"]);
+}
+
+#[test]
+fn a_program_that_goes_by_energy_is_told_that_there_is_no_model_of_it() {
+    let told = |args: &[&str], hardware: Option<&str>| {
+        let mut settings = settings(4);
+        if let Some(hardware) = hardware.and_then(Hardware::find) {
+            settings.shown.machine = settings.shown.machine.with_hardware(hardware);
+        }
+        let mut driven = Driven::subject(args, settings);
+        let end = driven.run(LONG).expect("it ends");
+        assert_eq!(end.status, 0, "{}", driven.err());
+        (driven.out(), driven.user.summary().join("\n"))
+    };
+    let (out, notes) = told(&["energy", "--powersave"], None);
+    assert_eq!(out, "Some(false)\n");
+    assert!(
+        notes.contains("it looked for an energy model; this machine has none"),
+        "{notes}"
+    );
+    let (_, notes) = told(&["energy", "--performance"], None);
+    assert_eq!(notes, "");
+    let has_one = told(&["energy", "--powersave"], Some("pixel6"));
+    assert_eq!(has_one, ("Some(true)\n".to_owned(), String::new()));
 }
 
 #[test]
