@@ -2,6 +2,7 @@
 
 mod check;
 mod file;
+mod memory;
 mod shipped;
 mod spread;
 mod turbo;
@@ -62,6 +63,10 @@ pub struct Hardware {
     /// Power of a core whose two threads execute, in 1/1024 of that with one; `None`: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smt_power: Option<u16>,
+    /// How much longer memory takes than the last-level cache, as a task feels it, in 1/1024;
+    /// `None`: no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub penalty: Option<u16>,
 }
 
 /// Which CPUs belong together: a number for each CPU, from zero without gaps.
@@ -80,6 +85,10 @@ pub struct HardwarePlaces {
     pub domain: Vec<u16>,
     /// From each node to each, as firmware tells: 10 is near.
     pub distances: Vec<Vec<u16>>,
+    /// How much longer memory of the first node takes for the second one, in 1/1024; empty: no
+    /// longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remote: Vec<Vec<u16>>,
 }
 
 /// The files of `/sys` that a kind of computer has.

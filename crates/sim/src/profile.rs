@@ -265,8 +265,12 @@ impl Machine {
             costs.core_refill_bytes_per_s,
         );
         let llc = (or(llc, costs.llc_cache_bytes), costs.llc_refill_bytes_per_s);
+        let shares_l2 = self
+            .speeds
+            .as_ref()
+            .is_some_and(|it| it.share_l2(cpu, from));
         let mut refill = 0;
-        if !topology.core(cpu).any(|sibling| sibling == from) {
+        if !shares_l2 && !topology.core(cpu).any(|sibling| sibling == from) {
             refill += Costs::refill(core.0, core.1, footprint);
         }
         if !topology.share_cache(cpu, from) {

@@ -18,7 +18,7 @@ impl Machine {
     pub(crate) fn lasting(&self, cpu: CpuId, work: Nanos) -> Nanos {
         match &self.speeds {
             None => work,
-            Some(speeds) => Nanos::new(lasting(work.get(), 0, speeds.rate(cpu, 0))),
+            Some(speeds) => Nanos::new(lasting(work.get(), 0, speeds.rate(cpu, 0, 1024))),
         }
     }
 
@@ -28,7 +28,8 @@ impl Machine {
         match &self.speeds {
             None => span,
             Some(speeds) => {
-                let work = u128::from(span.get()) * u128::from(speeds.rate(cpu, self.mem_of(id)));
+                let rate = speeds.rate(cpu, self.mem_of(id), self.memory_time(cpu, id));
+                let work = u128::from(span.get()) * u128::from(rate);
                 Nanos::new((work >> 20) as u64)
             }
         }
@@ -76,14 +77,23 @@ impl Machine {
         pace.map(|pace| pace.clamps).unwrap_or_default()
     }
 
-    /// Whether `id` uses more than the last-level cache of `cpu` has, as far as that is known.
-    fn exceeds_cache(&self, cpu: CpuId, id: TaskId) -> bool {
-        let topology = self.idle.topology();
-        let speeds = self.speeds.as_deref();
-        let own = speeds.map_or(0, |it| it.caches(cpu, topology).1);
+    /// How much longer memory takes on `cpu` for `id` than with a cache that has all of what it
+    /// uses, in 1/1024. A cache of unknown size has.
+    fn memory_time(&self, cpu: CpuId, id: TaskId) -> u64 {
+        let (topology, footprint) = (self.idle.topology(), self.task(id).seldom.footprint);
+        let Some(speeds) = self.speeds.as_deref() else {
+            return 1024;
+        };
+        let own = speeds.caches(cpu, topology).1;
         let usual = self.ledger.costs().map_or(0, |it| it.llc_cache_bytes);
-        let size = if own == 0 { usual } else { own };
-        size > 0 && self.task(id).seldom.footprint > size
+        let cache = if own == 0 { usual } else { own };
+        let pace = self.task(id).seldom.pace.as_ref();
+        let node = topology.node_of(cpu);
+        let home = pace.and_then(|it| it.home).unwrap_or(node);
+        let cache = if cache == 0 { footprint } else { cache };
+        speeds
+            .hardware
+            .memory_time((footprint, cache), (home, node))
     }
 
     /// The task `id` executes on `cpu` from now on, whose rate is as it is now. How long its work
@@ -91,11 +101,19 @@ impl Machine {
     #[cold]
     pub(crate) fn begin_at_rate(&mut self, cpu: CpuId, id: TaskId) -> Nanos {
         let (mem, most) = (self.mem_of(id), self.clamps_of(id).max.unwrap_or(FULL));
-        let is_heavy = mem >= HEAVY && self.exceeds_cache(cpu, id);
+        let node = self.idle.topology().node_of(cpu);
+        let pace = self.tasks[id.index()].seldom.pace.get_or_insert_default();
+        pace.home = pace.home.or(Some(node));
+        let longer = if mem == 0 {
+            1024
+        } else {
+            self.memory_time(cpu, id)
+        };
+        let is_heavy = mem >= HEAVY && longer > 1024;
         let Some(speeds) = &mut self.speeds else {
             return self.task(id).work_left;
         };
-        let rate = speeds.rate(cpu, mem);
+        let rate = speeds.rate(cpu, mem, longer);
         let speed = &mut speeds.cpus[cpu];
         (speed.rate, speed.last_most, speed.is_heavy) = (rate, most, is_heavy);
         if is_heavy {

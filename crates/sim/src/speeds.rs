@@ -141,6 +141,8 @@ pub(crate) struct TaskPace {
     pub surplus: u32,
     pub group: usize,
     pub clamps: UtilClamps,
+    /// The node where it executed first, and where its memory is.
+    pub home: Option<u16>,
     pub used: Use,
     pub util: Util,
     /// When that was true, nanoseconds.
@@ -208,10 +210,12 @@ impl Speeds {
         }
     }
 
-    /// The rate of something of which `mem` waits for memory, on `cpu`, as things are there now.
-    pub fn rate(&self, cpu: CpuId, mem: u16) -> u64 {
+    /// The rate of something of which `mem` waits for memory, which takes `longer` on `cpu` than
+    /// with a cache that has all of it, in 1/1024, as things are there now.
+    pub fn rate(&self, cpu: CpuId, mem: u16, longer: u64) -> u64 {
         let speed = &self.cpus[cpu];
-        let alone = alone(speed.base, mem, self.hardware.class(cpu.0).memory);
+        let memory = self.hardware.class(cpu.0).memory;
+        let alone = alone(speed.base, mem, (memory, longer));
         let share = match (self.hardware.smt, self.load_beside(cpu)) {
             (Some(smt), Load::Busy(other)) => smt.of(mem, other),
             _ => return alone,
@@ -236,6 +240,12 @@ impl Speeds {
         let is_heavy = |it: &CpuSpeed| it.is_heavy && it.load >= Load::Busy(HEAVY);
         let all = self.cpus.iter().filter(|it| is_heavy(it)).count();
         self.heavy_together |= all > usize::from(is_heavy(&self.cpus[cpu]));
+    }
+
+    /// Whether two CPUs have a cache of the second level together, by the hardware's file.
+    pub fn share_l2(&self, a: CpuId, b: CpuId) -> bool {
+        let l2 = self.hardware.places.as_ref().map(|it| &it.l2);
+        l2.is_some_and(|l2| l2[a.index()] == l2[b.index()])
     }
 
     /// Whether some CPU idles.
@@ -313,13 +323,14 @@ impl Speeds {
 }
 
 /// The rate of a task of which `mem` waits for memory on a CPU that has its core to itself: memory
-/// does not get faster with the CPU. `memory` is its own speed, in 1/1024.
-fn alone(base: u64, mem: u16, memory: u16) -> u64 {
+/// does not get faster with the CPU. `memory` is its own speed, and it takes `longer`; both in
+/// 1/1024.
+fn alone(base: u64, mem: u16, (memory, longer): (u16, u64)) -> u64 {
     if mem == 0 {
         return base;
     }
     let (s, c, m) = (u128::from(base), u128::from(memory) * 1024, u128::from(mem));
-    let rate = 1024 * s * c / ((1024 - m) * c + m * s);
+    let rate = 1024 * 1024 * s * c / (1024 * (1024 - m) * c + m * u128::from(longer) * s);
     u64::try_from(rate).unwrap_or(RATE_ONE).max(1)
 }
 
@@ -369,10 +380,13 @@ mod tests {
     #[test]
     fn work_that_waits_for_memory_gains_less_from_a_fast_cpu() {
         let half = RATE_ONE / 2;
-        assert_eq!(alone(half, 0, 1024), half);
-        assert_eq!(alone(RATE_ONE, 512, 1024), RATE_ONE);
+        let usual = (1024, 1024);
+        assert_eq!(alone(half, 0, usual), half);
+        assert_eq!(alone(RATE_ONE, 512, usual), RATE_ONE);
         // Half of the work takes twice as long: 1.5 times the time.
-        assert_eq!(alone(half, 512, 1024), RATE_ONE * 2 / 3);
-        assert_eq!(alone(half, 1024, 1024), RATE_ONE);
+        assert_eq!(alone(half, 512, usual), RATE_ONE * 2 / 3);
+        assert_eq!(alone(half, 1024, usual), RATE_ONE);
+        // Half of the work takes 2.5 times as long: 1.75 times the time.
+        assert_eq!(alone(RATE_ONE, 512, (1024, 2_560)), RATE_ONE * 4 / 7);
     }
 }

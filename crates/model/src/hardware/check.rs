@@ -56,6 +56,12 @@ impl Hardware {
                 "correct it, or leave it out",
             );
         }
+        let remote = self.places.iter().flat_map(|it| it.remote.iter().flatten());
+        let mut longer = self.penalty.iter().chain(remote);
+        if longer.any(|it| !(1024..=12 * 1024).contains(it)) {
+            let what = "memory does not take 1 to 12 times as long".to_owned();
+            return wrong(what, "correct `penalty` and `remote`");
+        }
         let shares = self.smt.iter().flat_map(SmtShare::each);
         if shares
             .into_iter()
@@ -191,6 +197,11 @@ impl Hardware {
         if rows.len() != nodes || rows.iter().any(|row| row.len() != nodes) {
             return wrong("the distances are not those of the nodes");
         }
+        let remote = &places.remote;
+        let is_whole = remote.len() == nodes && remote.iter().all(|row| row.len() == nodes);
+        if !remote.is_empty() && !is_whole {
+            return wrong("the factors of remote memory are not those of the nodes");
+        }
         let llcs = places
             .llc
             .iter()
@@ -221,5 +232,6 @@ mod tests {
         assert!(refused(|it| it.cpus[1] = 2).contains("no class"));
         assert!(refused(|it| it.smt = Some(SmtShare::all(0))).contains("share"));
         assert!(refused(|it| it.smt_power = Some(1200)).contains("no core has two threads"));
+        assert!(refused(|it| it.penalty = Some(1023)).contains("1 to 12 times"));
     }
 }

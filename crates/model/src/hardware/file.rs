@@ -24,6 +24,12 @@ const OPPS: &str = "a list of frequencies, as [[\"300MHz\", \"6055uW\"]] or [\"3
 const IDLE: &str =
     "a list of residency, exit latency and power, as [[\"2ms\", \"160us\", \"0uW\"]]";
 
+/// Memory takes four times as long as the last-level cache, in 1/1024. Assumed: random reads take
+/// 11.9 times as long (EPYC 7742, AnandTech 2019), and computers overlap them.
+const PENALTY: u16 = 4096;
+/// Memory of another node takes 1.7 times as long (EPYC 7601, two dies of a package), in 1/1024.
+const REMOTE: u16 = 1740;
+
 /// Greatest frequency (kHz), power (uW), time (ps) and cache (bytes) that sums leave room for.
 const MOST_KHZ: u64 = 100_000_000;
 const MOST_UW: u64 = 1_000_000_000;
@@ -97,6 +103,7 @@ impl<'a> HardwareReader<'a> {
         let llc_bytes = self.llc_bytes(&places)?;
         let smt = self.smt()?;
         let (base_uw, smt_power) = self.energy()?;
+        let penalty = self.penalty()?;
         let class_of = |core: &u16| cores[usize::from(*core)].0;
         let cpus = places.core.iter().map(class_of).collect();
         let hardware = Hardware {
@@ -112,6 +119,7 @@ impl<'a> HardwareReader<'a> {
             llc_bytes,
             base_uw,
             smt_power,
+            penalty: Some(penalty),
         };
         let all = u16::try_from(hardware.cpus.len()).unwrap_or(u16::MAX);
         let place = self.head.require("order", ORDER)?.span().start;
@@ -416,6 +424,7 @@ impl<'a> HardwareReader<'a> {
         let llcs = self.blocks("llc", cores)?;
         let nodes = self.blocks("nodes", cores)?;
         self.check_nested(&llcs, &nodes)?;
+        let (distances, remote) = self.between(&nodes)?;
         Ok(HardwarePlaces {
             l2: each(&numbered(cores, |at, class| {
                 // Cores of a class that follow each other share one by so many.
@@ -431,8 +440,9 @@ impl<'a> HardwareReader<'a> {
             })),
             llc: each(&llcs),
             node: each(&nodes),
-            distances: self.distances(&nodes)?,
             core: of_core,
+            distances,
+            remote,
         })
     }
 
@@ -478,33 +488,83 @@ impl<'a> HardwareReader<'a> {
         Ok(())
     }
 
-    fn distances(&mut self, nodes: &[u16]) -> Result<Vec<Vec<u16>>, FileError> {
+    /// From each node to each: what firmware tells, and how much longer memory takes.
+    fn between(&mut self, nodes: &[u16]) -> Result<(Vec<Vec<u16>>, Vec<Vec<u16>>), FileError> {
         let count = nodes.last().map_or(1, |last| usize::from(*last) + 1);
         let Some(value) = self.root.get("nodes") else {
-            return Ok(vec![vec![10]]);
+            return Ok((vec![vec![10]], Vec::new()));
         };
         let mut table = FileTable::new(self.source, "[nodes]".to_owned(), value)?;
         let _ = table.get("cpus");
-        let usual = |a: usize| (0..count).map(|b| if a == b { 10 } else { 20 }).collect();
-        let Some(value) = table.get("distance") else {
-            table.finish()?;
-            return Ok((0..count).map(usual).collect());
+        let usual = |near: u16, far: u16| -> Vec<Vec<u16>> {
+            let row = |a: usize| {
+                (0..count)
+                    .map(|b| if a == b { near } else { far })
+                    .collect()
+            };
+            (0..count).map(row).collect()
         };
-        let expected = format!("{count} lists of {count} distances, as [[10, 20], [20, 10]]");
-        let mut distances = Vec::new();
-        for row in self.list(value, &expected)? {
-            let row = self.list(row, &expected)?;
-            let row = row.iter().map(|it| self.number(it, "distance", (10, 254)));
-            let row: Vec<u16> = row
-                .map(|it| it.map(|it| it as u16))
-                .collect::<Result<_, _>>()?;
-            distances.push(row);
-        }
-        if distances.len() != count || distances.iter().any(|row| row.len() != count) {
-            return Err(table.unexpected(value, &expected));
-        }
+        let distance = |value| {
+            self.number(value, "distance", (10, 254))
+                .map(|it| it as u16)
+        };
+        let distances = match table.get("distance") {
+            None => usual(10, 20),
+            Some(value) => {
+                let words = "distances, as [[10, 20], [20, 10]]";
+                self.matrix(value, (count, words), distance)?
+            }
+        };
+        let remote = match table.get("remote") {
+            None => usual(CAPACITY_ONE, REMOTE),
+            Some(value) => {
+                let words = "numbers of 1 to 12, as [[1.0, 1.7], [1.7, 1.0]]";
+                self.matrix(value, (count, words), |value| self.longer(value))?
+            }
+        };
         table.finish()?;
-        Ok(distances)
+        Ok((distances, remote))
+    }
+
+    /// A list of `count` lists of as many numbers.
+    fn matrix(
+        &self,
+        value: FileValue<'a>,
+        (count, words): (usize, &str),
+        read: impl Fn(FileValue<'a>) -> Result<u16, FileError>,
+    ) -> Result<Vec<Vec<u16>>, FileError> {
+        let expected = format!("{count} lists of {count} {words}");
+        let mut rows: Vec<Vec<u16>> = Vec::new();
+        for row in self.list(value, &expected)? {
+            let row = self.list(row, &expected)?.iter().map(&read);
+            rows.push(row.collect::<Result<_, _>>()?);
+        }
+        if rows.len() == count && rows.iter().all(|row| row.len() == count) {
+            return Ok(rows);
+        }
+        let problem = Problem::unexpected(describe(value), expected);
+        Err(self.source.error(value.span().start, problem))
+    }
+
+    /// How much longer memory takes, 1 to 12, in 1/1024.
+    fn longer(&self, value: FileValue<'a>) -> Result<u16, FileError> {
+        let parts = written(value).and_then(|it| parts_of(it, 1_000_000..=12_000_000));
+        parts.ok_or_else(|| {
+            let problem = Problem::unexpected(describe(value), "a number of 1 to 12");
+            self.source.error(value.span().start, problem)
+        })
+    }
+
+    /// `[memory]`: how much longer memory takes than the last-level cache.
+    fn penalty(&mut self) -> Result<u16, FileError> {
+        let Some(value) = self.root.get("memory") else {
+            return Ok(PENALTY);
+        };
+        let mut table = FileTable::new(self.source, "[memory]".to_owned(), value)?;
+        let value = table.require("penalty", "a number of 1 to 12")?;
+        let penalty = self.longer(value)?;
+        table.finish()?;
+        Ok(penalty)
     }
 
     fn llc_bytes(&mut self, places: &HardwarePlaces) -> Result<Vec<u64>, FileError> {

@@ -7,13 +7,18 @@ const POWERS: [(&str, u64); 2] = [("x0.6", 6), ("x1.7", 17)];
 /// By so much one number for the speed of a small CPU is wrong for some loads.
 const SPEEDS: [(&str, u64); 2] = [("x0.85", 85), ("x1.15", 115)];
 
+/// How much longer memory takes than a cache, as tasks feel it, in 1/1024: from no longer to 12
+/// times, which is what random reads take that nothing overlaps.
+const PENALTIES: [(&str, u16); 2] = [("x1", 1024), ("x12", 12 * 1024)];
+
 impl Hardware {
     /// The same hardware at each end of what is uncertain about it, the rest as it is: shares of
-    /// the threads of a core, powers of each class, speeds of the smaller ones. Each has a name:
-    /// `smt low`, `A55 power x0.6`. What the kernel tells stays.
+    /// the threads of a core, time of memory where caches or nodes differ, powers of each class,
+    /// speeds of the smaller ones. Each has a name: `smt low`, `A55 power x0.6`. What the kernel
+    /// tells stays.
     ///
-    /// Sources: [`SmtShare::NAMED`]; `HiKey960` in `hi3660.dtsi` and in Arm's LISA, whose powers
-    /// differ by 1.7 to 3.0; speeds are a guess.
+    /// Sources: [`SmtShare::NAMED`]; EPYC 7742 (`AnandTech` 2019); `HiKey960` in `hi3660.dtsi` and
+    /// in Arm's LISA, whose powers differ by 1.7 to 3.0; speeds are a guess.
     #[must_use]
     pub fn corners(&self) -> Vec<(String, Self)> {
         let mut corners = Vec::new();
@@ -27,6 +32,18 @@ impl Hardware {
                     format!("smt {name}"),
                     Self {
                         smt,
+                        ..self.clone()
+                    },
+                )
+            }));
+        }
+        if self.penalty.is_some() && self.has_unequal_memory() {
+            corners.extend(PENALTIES.map(|(end, penalty)| {
+                let penalty = Some(penalty);
+                (
+                    format!("memory {end}"),
+                    Self {
+                        penalty,
                         ..self.clone()
                     },
                 )
@@ -47,6 +64,12 @@ impl Hardware {
             }
         }
         corners
+    }
+
+    /// Whether it matters for memory where a task executes.
+    fn has_unequal_memory(&self) -> bool {
+        let has_nodes = self.places.as_ref().is_some_and(|it| it.remote.len() > 1);
+        has_nodes || self.llc_bytes.windows(2).any(|pair| pair[0] != pair[1])
     }
 
     fn with_class(&self, at: usize, change: impl FnOnce(&mut CpuClass)) -> Self {
@@ -103,6 +126,8 @@ mod tests {
         assert_eq!(intel[..2], ["smt low", "smt high"]);
         assert_eq!(intel.len(), 4, "no power is known: {intel:?}");
         assert!(names("graviton3").is_empty());
+        assert_eq!(names("numa-2x2"), ["memory x1", "memory x12"]);
+        assert!(names("ryzen-7950x3d").contains(&"memory x12".to_owned()));
         for (name, _) in Hardware::shipped() {
             let mut all = names(name);
             all.sort();
