@@ -1,4 +1,16 @@
-//! Machines whose CPUs differ: capacities, and threads that share a core.
+//! Machines whose CPUs differ: capacities, threads that share a core, frequencies, memory.
+//!
+//! Published statements that are not tested here or in `energy.rs`, and what is missing:
+//!
+//! - scx 1991: lavd begins with the small CPUs of a Pixel 6. Its program; `tree/tests.rs` of the
+//!   loader tests the files by which it sorts them.
+//! - scx 3480: lavd leaves 1 % of an idle phone (SM7325) to its biggest CPU. The program, and
+//!   powers of that machine.
+//! - scx 3259: lavd keeps a hog on the E cores of Lunar Lake, 30 against 60 frames a second. The
+//!   program, and capacities of that machine.
+//! - scx 3115: p2dq's `--enable-eas` sorts tasks by size. The program; that a policy sees no sizes
+//!   of CPUs on hybrids with threads is tested here.
+//! - Phoronix 2018: EAS saves 1 to 2 % on Juno and `HiKey960`. A baseline that places by energy.
 
 use std::sync::Arc;
 
@@ -403,6 +415,62 @@ fn cpus_follow_what_the_policy_asks_for_after_the_transition() {
         said.contains("speed set performance targets 9 times; no CPU changes"),
         "{said}"
     );
+}
+
+/// Why users of hybrids with threads see P cores used although they asked for E cores (scx 3168):
+/// the kernel tells 1024 of all, and an E core does 597.
+#[test]
+fn a_policy_cannot_see_that_a_core_of_a_hybrid_with_threads_is_slow() {
+    let (collector, summary) = at_speed(
+        "1024",
+        "[machine]\nhardware = \"i7-13700h\"\n\
+         [task.A]\ncpus = \"12\"\ndo = \"run(1ms)\"\n",
+    );
+    assert_eq!(summary.printed.trim(), "cap 1024 cur 1024");
+    assert_eq!(collector.exit_of("A").as_nanos(), 1_715_243);
+}
+
+/// scx 3283: cosmos and flash ask for half of the machine where a CPU is at most a quarter busy,
+/// and CPUs get hot while they do next to nothing. By the powers of its table each kind of CPU
+/// takes at least twice as much for the same work as at its lowest frequency.
+#[test]
+fn a_policy_that_asks_for_half_keeps_an_idle_machine_fast() {
+    let cpus = [0, 4, 6];
+    let task = |cpu| {
+        let body = "loop(inf)[ run(100us), sleep(20ms) ]";
+        format!("[task.t{cpu}]\ncpus = \"{cpu}\"\ndo = \"{body}\"\n")
+    };
+    let tasks: String = cpus.map(task).concat();
+    let used = |target| {
+        let head = "stop = \"duration:1s\"\n[machine]\nhardware = \"pixel6\"\n";
+        let (_, summary) = at_speed(target, &format!("{head}{tasks}"));
+        summary.hardware.expect("CPUs differ")
+    };
+    let (half, little) = (used("512"), used("20"));
+    let pixel6 = Hardware::find("pixel6").expect("it is there");
+    for cpu in cpus {
+        let had = half.cpus[cpu].frequencies.iter().map(|it| it.khz);
+        let least = had.min().expect("it has one");
+        let opps = &pixel6.class(cpu as u16).opps;
+        let top = opps.last().expect("it has some").khz;
+        assert!(least >= top / 1024 * 640, "CPU {cpu}: {least} of {top}");
+    }
+    let (half, little) = (half.total(), little.total());
+    // The slow CPUs do a little less in a second.
+    let (work, less) = (u128::from(half.work.get()), u128::from(little.work.get()));
+    assert!(half.energy_fj * less > 2 * little.energy_fj * work);
+}
+
+/// LISA's test of misfits has a hog on each of 8 CPUs. When those of the big CPUs are done, others
+/// must come to them within 8 ms. A scheduler that knows no capacities fails it, which is why it is
+/// no baseline there.
+#[test]
+fn a_scheduler_without_capacities_leaves_hogs_on_small_cpus_while_big_ones_idle() {
+    let tables = "[machine]\nhardware = \"pixel6\"\ngovernor = \"performance\"\n\
+                  [task.hog]\ncount = 8\ndo = \"run(200ms)\"\n";
+    let (_, summary) = under(Run::new("eevdf", "[task.t]\ndo = \"run(1ms)\""), tables);
+    let misfit = summary.hardware.expect("CPUs differ").total().misfit;
+    assert!(misfit.get() > 8_000_000, "{misfit:?}");
 }
 
 #[test]
