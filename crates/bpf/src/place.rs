@@ -51,6 +51,15 @@ impl<H: Host> Instance<H> {
         self.stack.progress.place = self.code.entries[function as usize].begin;
     }
 
+    /// The lowest number of a place in `function`. Those of all functions behind it are higher.
+    ///
+    /// # Panics
+    /// If there is no such function.
+    #[must_use]
+    pub fn first_place(&self, function: u32) -> u32 {
+        self.code.entries[function as usize].op
+    }
+
     /// A nested call is over, and the program goes on that was `here`.
     pub const fn return_to(&mut self, here: u32) {
         self.stack.progress.place = here;

@@ -147,8 +147,9 @@ pub enum EventKind {
     /// Reserved. A decision: the callback on `cpu` that was put off goes on. `task`, `b`: as for
     /// [`EventKind::Suspend`], without [`Until`]; `a`: for how many nanoseconds it was put off.
     Resume,
-    /// Reserved. The callbacks and decisions that follow on `cpu` are those of another scheduler.
-    /// `a`: its number in the low 32 bits, 0 for the root's; `b`: id of its cgroup.
+    /// With decisions, where there are several schedulers: what follows is another one's. `a`: its
+    /// number in the low 32 bits, 0 for the root's; `b`: id of its cgroup. See
+    /// [`What::Scheduler`].
     Scheduler,
     /// The frequency of a domain of CPUs at the begin of the run, and when it has changed, on
     /// machines whose CPUs have some. `cpu`: the first one of the domain; `a`: kHz; `b`: the rate
@@ -357,6 +358,22 @@ pub enum Text {
     },
     /// How the policy's time ended; before the end of the run.
     Exit(crate::Exit),
+    /// A scheduler below the root, before the first event that names it.
+    Scheduler {
+        /// Its number in events.
+        scheduler: u32,
+        /// The policy's name.
+        policy: String,
+        /// Path of its cgroup.
+        cgroup: String,
+    },
+    /// How the time of a scheduler below the root ended; before the end of the run.
+    SubExit {
+        /// Its number.
+        scheduler: u32,
+        /// Its end.
+        exit: crate::Exit,
+    },
 }
 
 /// A set of [`EventKind`]s.
@@ -366,8 +383,8 @@ pub struct EventMask(u32);
 impl EventMask {
     /// No kind at all.
     pub const NONE: Self = Self(0);
-    /// Decisions of the policy, and the kernel's part in them. They must be asked for, because they
-    /// cost time.
+    /// Decisions of the policy, the kernel's part in them, and whose they are. They must be asked
+    /// for, because they cost time.
     pub const DECISIONS: Self = Self::NONE
         .with(EventKind::Queue)
         .with(EventKind::Insert)
@@ -380,8 +397,9 @@ impl EventMask {
         .with(EventKind::Allowed)
         .with(EventKind::Failed)
         .with(EventKind::Suspend)
-        .with(EventKind::Resume);
-    /// Every kind but decisions.
+        .with(EventKind::Resume)
+        .with(EventKind::Scheduler);
+    /// Every kind but those.
     pub const ALL: Self = Self(!Self::DECISIONS.0).without(EventKind::Vtime);
     /// Every kind but the policy's callbacks, which are the most numerous.
     pub const SCHED: Self = Self::ALL.without(EventKind::Callback);

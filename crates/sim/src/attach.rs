@@ -201,11 +201,14 @@ impl Machine {
             fault: None,
         };
         if who != SchedId::ROOT {
+            if !matches!(kind, ExitKind::Unreg | ExitKind::Parent) {
+                self.tell_failed(who, kind);
+            }
             self.scheds[who].attachment.exit = Some(exit);
             return self.leave_soon(who);
         }
         self.halt_if(true);
-        self.tell_failed(kind);
+        self.tell_failed(who, kind);
         self.scheds[who].attachment.exit = Some(exit);
     }
 

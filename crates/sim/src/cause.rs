@@ -6,6 +6,7 @@ use bpf::{Host, Instance};
 use model::{Caller, Cause, EventMask, TaskId};
 
 use crate::dsq::DsqIndex;
+use crate::schedulers::SchedId;
 
 /// What is known of the decision that is being made.
 #[derive(Clone, Debug)]
@@ -28,6 +29,11 @@ pub(crate) struct Told {
     pub new: Vec<u32>,
     /// The built-in queues were named.
     pub has_named: bool,
+    /// Whose decisions and callbacks follow.
+    pub scheduler: SchedId,
+    /// Schedulers below the root that were described, and those that are still to be.
+    pub schedulers: Vec<SchedId>,
+    pub new_schedulers: Vec<SchedId>,
 }
 
 impl Decisions {

@@ -14,13 +14,20 @@ use model::{
 };
 
 use crate::buffer::Buffered;
+use crate::cgroup::id_of;
 use crate::dsq::DsqIndex;
 use crate::flags::{enq, kick};
 use crate::machine::{Machine, Vm};
+use crate::schedulers::SchedId;
 
 impl Machine {
     /// Gives the events so far to `sink`, with what it takes to read them.
     pub(crate) fn hand_over(&mut self, vm: &Vm, sink: &mut dyn Sink) {
+        for who in std::mem::take(&mut self.told.new_schedulers) {
+            if let Some(text) = self.description_of(who) {
+                sink.text(&text);
+            }
+        }
         for here in std::mem::take(&mut self.told.new) {
             let place = vm.place(here);
             let place = place.map(|it| (it.function, it.file, it.line));
@@ -36,11 +43,77 @@ impl Machine {
         self.recorded().clear();
     }
 
-    /// Tells how the policy's time ended.
+    /// Tells how the policy's time ended, and that of each scheduler below it.
     pub(crate) fn tell_exit(&self, exit: &Exit, sink: &mut dyn Sink) {
-        if self.wants(EventKind::Failed) {
-            sink.text(&Text::Exit(exit.clone()));
+        if !self.wants(EventKind::Failed) {
+            return;
         }
+        sink.text(&Text::Exit(exit.clone()));
+        for who in self.scheds.ids() {
+            let Some(exit) = self.scheds[who].attachment.exit().cloned() else {
+                continue;
+            };
+            let Some((scheduler, _)) = self.told_number(who) else {
+                continue;
+            };
+            if !self.told.schedulers.contains(&who)
+                && let Some(text) = self.description_of(who)
+            {
+                sink.text(&text);
+            }
+            sink.text(&Text::SubExit { scheduler, exit });
+        }
+    }
+
+    // ---- Whose decisions they are ----
+
+    /// The number of a scheduler below the root in events, and the index of its cgroup: numbers
+    /// are those of the plan, so that the same one has the same in every run.
+    fn told_number(&self, who: SchedId) -> Option<(u32, u32)> {
+        let sub = self.sub(who)?;
+        Some((sub.plan as u32 + 1, sub.cgroup))
+    }
+
+    fn description_of(&self, who: SchedId) -> Option<Text> {
+        let (scheduler, cgroup) = self.told_number(who)?;
+        let plan = self.sub(who)?.plan;
+        Some(Text::Scheduler {
+            scheduler,
+            policy: self.planned[plan].name.clone(),
+            cgroup: self.workload.cgroups[cgroup as usize - 1].path.clone(),
+        })
+    }
+
+    /// What follows is of the scheduler `who`, which is told if it was another one's.
+    #[cold]
+    pub(crate) fn turn_to_scheduler(&mut self, who: SchedId) {
+        if self.told.scheduler == who || !self.wants(EventKind::Scheduler) {
+            return;
+        }
+        self.told.scheduler = who;
+        if who != SchedId::ROOT && !self.told.schedulers.contains(&who) {
+            self.told.schedulers.push(who);
+            self.told.new_schedulers.push(who);
+        }
+        let (scheduler, cgroup) = self.told_number(who).unwrap_or((0, 0));
+        let cgroup = id_of(cgroup);
+        let what = What::Scheduler { scheduler, cgroup };
+        self.emit_wanted(TaskId::NONE, self.turn.exec, what);
+    }
+
+    /// Whose the decision is that is being made; `None`: the kernel's. All objects lie in one
+    /// machine, so the place tells them apart, also where a decision is carried out later.
+    fn decider(&self) -> Option<SchedId> {
+        let cause = self.turn.decisions.cause;
+        if cause.caller == Caller::Kernel {
+            return None;
+        }
+        if cause.place == NOWHERE {
+            return Some(self.caller());
+        }
+        let its = self.planned.iter().rev();
+        let mut its = its.filter(|it| cause.place >= it.first_place);
+        Some(its.next().and_then(|it| it.sched).unwrap_or(SchedId::ROOT))
     }
 
     /// A decision about `task` on or about `cpu`. `what` has the cause that is noted.
@@ -51,6 +124,13 @@ impl Machine {
             return;
         }
         self.name_built_in_queues();
+        // An end is told as that of the scheduler which ends, whoever decided it.
+        if self.has_subs
+            && !matches!(what, What::Failed { .. })
+            && let Some(who) = self.decider()
+        {
+            self.turn_to_scheduler(who);
+        }
         let place = self.turn.decisions.cause.place;
         if place != NOWHERE && self.told.places.insert(place) {
             self.told.new.push(place);
@@ -83,9 +163,17 @@ impl Machine {
         }
     }
 
-    /// A queue of the policy's came to be, or is about to be destroyed.
+    /// A queue of the policy's that executes came to be, or is about to be destroyed.
     pub(crate) fn tell_queue(&mut self, dsq: DsqIndex, is_new: bool) {
+        self.tell_queue_of(self.caller(), dsq, is_new);
+    }
+
+    /// The same, of a queue of the scheduler `who`.
+    pub(crate) fn tell_queue_of(&mut self, who: SchedId, dsq: DsqIndex, is_new: bool) {
         if self.turn.decisions.listens {
+            if self.has_subs {
+                self.turn_to_scheduler(who);
+            }
             // Those that are there include this one.
             if self.told.has_named {
                 self.emit_queue(dsq, self.dsqs.id(dsq), is_new);
@@ -298,9 +386,12 @@ impl Machine {
         }
     }
 
-    /// The policy's time ends.
-    pub(crate) fn tell_failed(&mut self, kind: ExitKind) {
+    /// The time of the scheduler `who` ends.
+    pub(crate) fn tell_failed(&mut self, who: SchedId, kind: ExitKind) {
         if self.turn.decisions.listens {
+            if self.has_subs {
+                self.turn_to_scheduler(who);
+            }
             let subject = self.turn.contexts.innermost().subject;
             let subject = match subject {
                 TaskId::NONE => self.turn.decisions.subject,

@@ -550,6 +550,9 @@ impl Machine {
         call: &Call<N>,
     ) -> Option<u64> {
         if self.wants(EventKind::Callback) {
+            if self.has_subs {
+                self.turn_to_scheduler(who);
+            }
             let task = call.subject.unwrap_or(TaskId::NONE);
             let (a, b) = call.words;
             self.emit_wanted(task, self.turn.exec, What::Callback { op: call.op, a, b });

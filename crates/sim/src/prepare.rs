@@ -55,6 +55,8 @@ pub(crate) struct ReadySub {
     pub(crate) ops: Ops,
     /// The first map of its object.
     pub(crate) first_map: u32,
+    /// Its first function.
+    pub(crate) first_function: u32,
     entries: Vec<Entries>,
     setup: Vec<SetupRun>,
     changes: Vec<VariableChange>,
@@ -304,6 +306,7 @@ fn add_sub(sub: &SubSpec, machine: &MachineSpec, whole: &mut Image) -> Result<Re
     Ok(ReadySub {
         ops,
         first_map: at.map,
+        first_function: at.function,
         entries,
         setup,
         changes,

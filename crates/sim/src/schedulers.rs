@@ -12,7 +12,7 @@
 use std::ops::{Index, IndexMut};
 
 /// Number of a scheduler that is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SchedId(u8);
 
 impl SchedId {

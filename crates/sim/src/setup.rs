@@ -154,8 +154,11 @@ pub(crate) struct PlannedSub {
     pub ops: Ops,
     /// What its loader does.
     pub setup: SetupPlan,
-    /// The first map of its object.
+    /// The first map of its object, and its first function.
     pub first_map: u32,
+    pub first_function: u32,
+    /// Its first place; [`model::NOWHERE`] before it is attached.
+    pub first_place: u32,
     /// Which scheduler it has become.
     pub sched: Option<SchedId>,
 }

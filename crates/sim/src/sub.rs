@@ -157,8 +157,8 @@ impl Machine {
             self.subs.stale = Some(Mask::empty(cpus));
         }
         let nodes = 0..self.idle.topology().nodes();
-        let globals = nodes.map(|_| self.add_built_in(flags::dsq::GLOBAL));
-        let globals = globals.collect();
+        let globals = nodes.map(|_| self.dsqs.add_built_in(flags::dsq::GLOBAL));
+        let globals: Vec<DsqIndex> = globals.collect();
         let planned = &self.planned[index];
         let (cgroup, ops) = (planned.cgroup, planned.ops.clone());
         let path = &self.workload.cgroups[cgroup as usize - 1].path;
@@ -173,7 +173,7 @@ impl Machine {
             level: self.sub(parent).map_or(1, |above| above.level + 1),
             masks: None,
             caps: Caps::new(cpus),
-            globals,
+            globals: globals.clone(),
             owed_idle: Mask::empty(cpus),
             dispatches: false,
             accepted: false,
@@ -185,14 +185,19 @@ impl Machine {
         let mut scheduler = Scheduler::new(ops);
         scheduler.sub = Some(Box::new(sub));
         let who = self.scheds.add(scheduler);
-        self.planned[index].sched = Some(who);
+        let planned = &mut self.planned[index];
+        planned.sched = Some(who);
+        planned.first_place = vm.first_place(planned.first_function);
+        for dsq in globals {
+            self.tell_queue_of(who, dsq, true);
+        }
         who
     }
 
-    /// A queue that no program finds by its number.
+    /// A queue of the kernel's that no program finds by its number.
     fn add_built_in(&mut self, id: u64) -> DsqIndex {
         let dsq = self.dsqs.add_built_in(id);
-        self.tell_queue(dsq, true);
+        self.tell_queue_of(SchedId::ROOT, dsq, true);
         dsq
     }
 

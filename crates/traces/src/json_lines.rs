@@ -60,6 +60,14 @@ pub(crate) enum TextLine {
         message: String,
         time_ns: u64,
         fault: Option<String>,
+        /// Whose end it is; without it the root's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scheduler: Option<u32>,
+    },
+    Scheduler {
+        scheduler: u32,
+        policy: String,
+        cgroup: String,
     },
 }
 
@@ -77,18 +85,33 @@ impl From<&Text> for TextLine {
                 file,
                 line,
             },
-            Text::Exit(exit) => Self::Exit {
-                kind: exit.kind as u32,
-                code: exit.code,
-                message: exit.message,
-                time_ns: exit.time.as_nanos(),
-                fault: exit.fault,
+            Text::Exit(exit) => Self::exit(exit, None),
+            Text::SubExit { scheduler, exit } => Self::exit(exit, Some(scheduler)),
+            Text::Scheduler {
+                scheduler,
+                policy,
+                cgroup,
+            } => Self::Scheduler {
+                scheduler,
+                policy,
+                cgroup,
             },
         }
     }
 }
 
 impl TextLine {
+    fn exit(exit: Exit, scheduler: Option<u32>) -> Self {
+        Self::Exit {
+            kind: exit.kind as u32,
+            code: exit.code,
+            message: exit.message,
+            time_ns: exit.time.as_nanos(),
+            fault: exit.fault,
+            scheduler,
+        }
+    }
+
     /// The text, if its exit has a kind that exists.
     pub(crate) fn text(self) -> Option<Text> {
         Some(match self {
@@ -109,13 +132,29 @@ impl TextLine {
                 message,
                 time_ns,
                 fault,
-            } => Text::Exit(Exit {
-                kind: ExitKind::of(kind)?,
-                code,
-                message,
-                time: SimTime::from_nanos(time_ns),
-                fault,
-            }),
+                scheduler,
+            } => {
+                let exit = Exit {
+                    kind: ExitKind::of(kind)?,
+                    code,
+                    message,
+                    time: SimTime::from_nanos(time_ns),
+                    fault,
+                };
+                match scheduler {
+                    None => Text::Exit(exit),
+                    Some(scheduler) => Text::SubExit { scheduler, exit },
+                }
+            }
+            Self::Scheduler {
+                scheduler,
+                policy,
+                cgroup,
+            } => Text::Scheduler {
+                scheduler,
+                policy,
+                cgroup,
+            },
         })
     }
 }

@@ -313,7 +313,7 @@ mod tests {
             let (place, caller) = code.find(frames.iter().copied());
             let place = code.places.get(place as usize).map(|place| match place {
                 Text::Place { line, .. } => *line,
-                Text::Exit(_) => unreachable!("places only"),
+                _ => unreachable!("places only"),
             });
             (place, caller)
         };

@@ -210,10 +210,11 @@ pub enum What {
         /// For how long it was put off.
         lasted: Nanos,
     },
-    /// Reserved. The callbacks and decisions that follow on the event's CPU are those of another
-    /// scheduler. A stream with one scheduler has none of these.
+    /// The events of callbacks, of queues, of an end, and of decisions that are not the kernel's
+    /// are those of another scheduler from here on, on all CPUs. A stream begins with the root's;
+    /// one with one scheduler has none of these.
     Scheduler {
-        /// Its number, 0 for the root's.
+        /// Its number, 0 for the root's; see [`super::Text::Scheduler`].
         scheduler: u32,
         /// The id of its cgroup.
         cgroup: u64,

@@ -55,6 +55,8 @@ impl Machine {
                 ops: ready.ops.clone(),
                 setup,
                 first_map: ready.first_map,
+                first_function: ready.first_function,
+                first_place: model::NOWHERE,
                 sched: None,
             });
             let begin = spec.attach_after.max(sub.attach_at);

@@ -371,26 +371,39 @@ fn texts_survive_and_a_plain_file_has_neither_them_nor_decisions() {
         file: Some("a \"b\".c".to_owned()),
         line: 9,
     };
-    let exit = Text::Exit(Exit {
+    let end = Exit {
         kind: ExitKind::ErrorStall,
         code: -1,
         message: "m".to_owned(),
         time: SimTime::from_nanos(3),
         fault: None,
-    });
+    };
+    let below = Text::Scheduler {
+        scheduler: 2,
+        policy: "below".to_owned(),
+        cgroup: "/app".to_owned(),
+    };
+    let of_below = Text::SubExit {
+        scheduler: 2,
+        exit: end.clone(),
+    };
+    let exit = Text::Exit(end);
     let queue = testing::event(1, model::EventKind::Queue, 0, TaskId::NONE);
     let write = |mut lines: JsonLines<Vec<u8>>| {
         lines.begin(&testing::header(CPUS));
         lines.text(&place);
+        lines.text(&below);
         lines.events(&[queue]);
         lines.text(&exit);
+        lines.text(&of_below);
         lines.finish(SimTime::from_nanos(9));
         lines.close().unwrap()
     };
     let bytes = write(JsonLines::with_decisions(Vec::new()));
     let mut reader = EventReader::new(&bytes[..]).unwrap();
     assert_eq!(reader.by_ref().count(), 1);
-    assert_eq!(reader.take_texts(), [place.clone(), exit.clone()]);
+    let all = [&place, &below, &exit, &of_below].map(Clone::clone);
+    assert_eq!(reader.take_texts(), all);
     let plain = String::from_utf8(write(JsonLines::new(Vec::new()))).unwrap();
     assert!(
         plain.contains("\"runslice_events\":4") && plain.lines().count() == 2,
