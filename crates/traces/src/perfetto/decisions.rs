@@ -16,6 +16,9 @@ const LOCAL_ON: u64 = 3 << 62;
 pub struct DecisionNames {
     places: BTreeMap<u32, String>,
     queues: BTreeMap<u32, String>,
+    /// Cgroups of the schedulers below the root, by their numbers, and whose decisions come now.
+    schedulers: BTreeMap<u32, String>,
+    scheduler: u32,
 }
 
 impl DecisionNames {
@@ -23,29 +26,48 @@ impl DecisionNames {
         Self {
             places: BTreeMap::new(),
             queues: BTreeMap::new(),
+            schedulers: BTreeMap::new(),
+            scheduler: 0,
         }
     }
 
-    /// Remembers a place.
+    /// Remembers a place, or a scheduler.
     pub fn text(&mut self, text: &Text) {
-        if let Text::Place {
-            place,
-            function,
-            file,
-            line,
-        } = text
-        {
-            let words = match file {
-                Some(file) => format!("{file}:{line} ({function})"),
-                None => function.clone(),
-            };
-            self.places.insert(*place, words);
+        match text {
+            Text::Place {
+                place,
+                function,
+                file,
+                line,
+            } => {
+                let words = match file {
+                    Some(file) => format!("{file}:{line} ({function})"),
+                    None => function.clone(),
+                };
+                self.places.insert(*place, words);
+            }
+            Text::Scheduler {
+                scheduler, cgroup, ..
+            } => {
+                let cgroup = cgroup.trim_matches('/').to_owned();
+                self.schedulers.insert(*scheduler, cgroup);
+            }
+            Text::Exit(_) | Text::SubExit { .. } => {}
         }
+    }
+
+    /// What follows is of this scheduler.
+    pub const fn turn_to(&mut self, scheduler: u32) {
+        self.scheduler = scheduler;
     }
 
     /// Remembers a queue that came to be or went away.
     pub fn queue(&mut self, index: u32, id: u64) {
-        self.queues.insert(index, queue_words(id));
+        let words = match self.schedulers.get(&self.scheduler) {
+            Some(of) => format!("{of}/{}", queue_words(id)),
+            None => queue_words(id),
+        };
+        self.queues.insert(index, words);
     }
 
     /// Name of a queue's track.
@@ -124,6 +146,21 @@ fn queue_words(id: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_queue_of_a_scheduler_below_another_one_has_its_cgroup_in_front() {
+        let mut names = DecisionNames::new();
+        names.text(&Text::Scheduler {
+            scheduler: 1,
+            policy: "below".to_owned(),
+            cgroup: "/app".to_owned(),
+        });
+        names.queue(8, 0);
+        names.turn_to(1);
+        names.queue(9, 0);
+        let called = [8, 9].map(|index| names.queue_name(index));
+        assert_eq!(called, ["queue 0", "app/queue 0"]);
+    }
 
     #[test]
     fn a_queue_is_called_as_policies_write_its_number() {

@@ -137,6 +137,7 @@ impl<W: Write> Perfetto<W> {
             What::Steal { span } => self.kernel(event.time, event.cpu, "interrupt", span.get()),
             What::Callback { .. } | What::Exit => {}
             What::Queue { queue, id, .. } if self.decides => self.decisions.queue(queue, id),
+            What::Scheduler { scheduler, .. } => self.decisions.turn_to(scheduler),
             _ if EventMask::DECISIONS.has(event.kind) => self.decided(event),
             What::Change(change) => {
                 if let Change::Nice(nice) = change {
