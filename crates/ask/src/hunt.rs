@@ -101,6 +101,11 @@ impl Hunt {
         let mut hash = model::Fnv1a::new();
         hash.write(&policy.object);
         hash.write(format!("{:?}{:?}{:?}", policy.set, policy.setup, policy.table).as_bytes());
+        for sub in &policy.subs {
+            let (own, times) = (&sub.policy, (sub.attach_at, sub.detach_at));
+            hash.write(&own.object);
+            hash.write(format!("{}{times:?}{:?}{:?}", sub.cgroup, own.set, own.setup).as_bytes());
+        }
         let command = policy.program.as_ref().map(|program| &program.command);
         hash.write(format!("{command:?}").as_bytes());
         if let Some(old) = &self.against {

@@ -35,10 +35,16 @@ pub struct Range {
 
 impl Range {
     /// The simulated kernels on which `policy` can be loaded and lacks no function that its
-    /// callbacks can come to.
+    /// callbacks can come to. The same holds for all that is attached below it, which older kernels
+    /// cannot do.
     #[must_use]
     pub fn kernels_of(policy: &PolicySpec) -> Vec<Kernel> {
-        let loads = |it: &Kernel| kernel::unloadable(policy, *it).is_none();
+        let below = || policy.subs.iter().map(|sub| &sub.policy);
+        let loads = |it: &Kernel| {
+            let mut all = std::iter::once(policy).chain(below());
+            let has_subs = policy.subs.is_empty() || *it >= Kernel::V7_3;
+            has_subs && all.all(|policy| kernel::unloadable(policy, *it).is_none())
+        };
         match policy.program {
             Some(_) => Vec::new(),
             None => Kernel::ALL.into_iter().filter(loads).collect(),
