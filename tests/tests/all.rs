@@ -60,6 +60,7 @@ mod sound;
 mod staircase;
 mod staircase5;
 mod subs;
+mod subs_told;
 mod textbook;
 mod ticks;
 mod traces;

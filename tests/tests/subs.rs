@@ -11,10 +11,10 @@ const fn ms(count: u64) -> Nanos {
 }
 
 /// Knobs of a policy.
-type Knobs<'a> = &'a [(&'a str, &'a str)];
+pub type Knobs<'a> = &'a [(&'a str, &'a str)];
 
 /// `sub` as the root of 2 CPUs with a tick of 4 ms, for 400 ms.
-fn spec(set: Knobs<'_>, load: &str) -> RunSpec {
+pub fn spec(set: Knobs<'_>, load: &str) -> RunSpec {
     let mut spec = Run {
         cpus: 2,
         hz: 250,
@@ -28,7 +28,7 @@ fn spec(set: Knobs<'_>, load: &str) -> RunSpec {
 }
 
 /// `sub` below it at a cgroup, with 1 as its tag, from the 50th millisecond on.
-fn below(cgroup: &str, set: Knobs<'_>) -> SubSpec {
+pub fn below(cgroup: &str, set: Knobs<'_>) -> SubSpec {
     let set = [&[("tag", "1")], set].concat();
     SubSpec {
         cgroup: cgroup.to_owned(),
@@ -63,7 +63,7 @@ fn assert_told(summary: &Summary, wanted: &[&str]) {
 }
 
 /// A spinner on CPU 1 in cgroup `a`.
-const SPINNER: &str = "[cgroup.a]\n[cgroup.b]\n\
+pub const SPINNER: &str = "[cgroup.a]\n[cgroup.b]\n\
     [task.tvp]\ncgroup = \"/a\"\ncpus = \"1\"\ndo = \"run(inf)\"\n";
 
 #[test]
@@ -522,7 +522,7 @@ impl PolicyOf<'_> {
 }
 
 /// A task of the root's on the spinner's CPU, which takes that a little every 100 ms.
-const DISTURBER: &str =
+pub const DISTURBER: &str =
     "[task.other]\ncpus = \"1\"\ndo = \"loop(inf)[ sleep(100ms), run(1ms) ]\"\n";
 
 /// What the five pairs of policies of the October measurements give a spinner that is in the

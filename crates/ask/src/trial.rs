@@ -265,6 +265,7 @@ fn untriable(spec: &RunSpec, finding: &Finding) -> Option<&'static str> {
         | Fault::NoSuchCpu
         | Fault::NoSuchQueue
         | Fault::InsertedTwice
+        | Fault::Reenqueued
         | Fault::EndlessLoop
         | Fault::WildAccess
         | Fault::TooDeep

@@ -27,6 +27,7 @@ fn finding(fault: Fault) -> Finding {
             ..explain::why::Verdict::default()
         },
         time: at(3_000),
+        scheduler: None,
         message: None,
         stopped: None,
         victim: Some(Victim {
@@ -128,6 +129,7 @@ fn a_contract_is_an_ejection_or_a_task_that_nobody_can_reach() {
     }
     let queue = |looks| QueueView {
         id: 5,
+        of: None,
         depth: 1,
         last_look: None,
         looks,

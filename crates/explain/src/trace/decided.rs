@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::{Selection, TracedTasks};
-use crate::why::{Act, Places};
+use crate::why::{Act, Places, QueueName, SchedulerNames};
 use traces::task_name;
 
 /// Decisions after which no more are kept.
@@ -54,8 +54,8 @@ pub struct Decided {
     pub task: TaskId,
     /// What.
     pub verdict: DecisionVerdict,
-    /// The queue's id and how many tasks are in it afterwards.
-    pub queue: Option<(u64, u32)>,
+    /// The queue and how many tasks are in it afterwards.
+    pub queue: Option<(QueueName, u32)>,
     /// Who, where and when.
     pub by: Act,
 }
@@ -67,7 +67,10 @@ pub struct Decider {
     header: Option<Header>,
     traced: Vec<bool>,
     places: Places,
-    queues: BTreeMap<u32, u64>,
+    queues: BTreeMap<u32, QueueName>,
+    /// What schedulers below the root are called, and whose decisions come now.
+    schedulers: SchedulerNames,
+    scheduler: u32,
     all: Vec<Decided>,
     left_out: u64,
 }
@@ -82,6 +85,8 @@ impl Decider {
             traced: Vec::new(),
             places: Places::new(),
             queues: BTreeMap::new(),
+            schedulers: SchedulerNames::new(),
+            scheduler: 0,
             all: Vec::new(),
             left_out: 0,
         }
@@ -122,7 +127,7 @@ impl Decider {
         &mut self,
         event: &Event,
         by: Cause,
-        about: (DecisionVerdict, Option<(u64, u32)>),
+        about: (DecisionVerdict, Option<(QueueName, u32)>),
     ) {
         let (verdict, queue) = about;
         if !self.traced.get(event.task.index()).is_some_and(|it| *it) {
@@ -146,7 +151,14 @@ impl Decider {
     }
 
     fn take(&mut self, event: &Event) {
-        let of = |it: InQueue| self.queues.get(&it.queue).map(|id| (*id, it.depth));
+        let of = |it: InQueue| {
+            let queue = self.queues.get(&it.queue)?;
+            Some((queue.clone(), it.depth))
+        };
+        let named = |id| QueueName {
+            of: self.schedulers.prefix(self.scheduler),
+            id,
+        };
         let (by, about) = match event.what() {
             What::New {
                 group,
@@ -155,7 +167,12 @@ impl Decider {
                 parent,
             } => return self.born(event.task, [group, index, pid], parent),
             What::Queue { queue, id, .. } => {
-                self.queues.insert(queue, id);
+                let name = named(id);
+                self.queues.insert(queue, name);
+                return;
+            }
+            What::Scheduler { scheduler, .. } => {
+                self.scheduler = scheduler;
                 return;
             }
             What::Insert { by, into, .. } if into.queue == NOWHERE => {
@@ -168,7 +185,7 @@ impl Decider {
             } => return,
             What::Look { by, at, .. } => (by, (DecisionVerdict::Taken, of(at))),
             What::Remove { by, from, .. } => (by, (DecisionVerdict::Left, of(from))),
-            What::Ignored { by, id } => (by, (DecisionVerdict::Ignored, Some((id, 0)))),
+            What::Ignored { by, id } => (by, (DecisionVerdict::Ignored, Some((named(id), 0)))),
             What::Slice { by, slice, why } if why != Sliced::Insert => {
                 (by, (DecisionVerdict::Slice(slice.get()), None))
             }
@@ -193,6 +210,7 @@ impl Sink for Decider {
 
     fn text(&mut self, text: &Text) {
         self.places.take(text);
+        self.schedulers.take(text);
     }
 
     fn finish(&mut self, _: SimTime) {}
@@ -233,7 +251,11 @@ mod tests {
         let [only] = decider.decided() else {
             panic!("{:?}", decider.decided())
         };
-        assert_eq!((only.task, only.queue), (TaskId(1), Some((7, 3))));
+        let queue = QueueName { of: None, id: 7 };
+        assert_eq!(
+            (only.task, only.queue.as_ref()),
+            (TaskId(1), Some(&(queue, 3)))
+        );
         assert_eq!(only.verdict, DecisionVerdict::Inserted(0));
         assert_eq!(only.by.place.as_ref().unwrap().function, "put");
     }

@@ -4,7 +4,7 @@ use super::finding::Fault;
 
 impl Fault {
     /// Every class, in the order of its declaration.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Lost,
         Self::InsertIgnored,
         Self::UnreadQueue,
@@ -21,6 +21,7 @@ impl Fault {
         Self::NoSuchCpu,
         Self::NoSuchQueue,
         Self::InsertedTwice,
+        Self::Reenqueued,
         Self::EndlessLoop,
         Self::Livelock,
         Self::WildAccess,

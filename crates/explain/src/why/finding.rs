@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{CpuId, Nanos, SimTime, TaskId, Text};
 
+use super::schedulers::QueueName;
 use super::verdict::{Tier, Verdict};
 
 /// What went wrong, told by how it came about.
@@ -44,6 +45,9 @@ pub enum Fault {
     NoSuchQueue,
     /// The task was inserted twice in one callback.
     InsertedTwice,
+    /// The kernel sent the task back from local queues, again and again, until it ended the
+    /// scheduler.
+    Reenqueued,
     /// A callback did not end.
     EndlessLoop,
     /// Scheduling goes on without end, and no time passes.
@@ -105,6 +109,7 @@ impl Fault {
             Self::NoSuchCpu => "no-such-cpu",
             Self::NoSuchQueue => "no-such-queue",
             Self::InsertedTwice => "inserted-twice",
+            Self::Reenqueued => "reenqueued",
             Self::EndlessLoop => "endless-loop",
             Self::Livelock => "livelock",
             Self::WildAccess => "wild-access",
@@ -158,6 +163,9 @@ impl Fault {
             Self::NoSuchCpu => "the policy named a CPU that does not exist",
             Self::NoSuchQueue => "the policy named a queue that does not exist",
             Self::InsertedTwice => "a task was inserted twice in one callback",
+            Self::Reenqueued => {
+                "a task was inserted into local queues that do not take it, again and again"
+            }
             Self::EndlessLoop => "a callback did not end",
             Self::Livelock => "the policy and the kernel schedule without end, and no task runs",
             Self::WildAccess => "a program touched memory that is not its own, or is gone",
@@ -255,6 +263,11 @@ impl Fault {
             Self::InsertedTwice => {
                 "One callback inserts a task once: return after the insert, and insert in \
                  `select_cpu` only if `enqueue` need not be called."
+            }
+            Self::Reenqueued => {
+                "A local queue takes a task of a scheduler that has the right `SCX_CAP_ENQ` on \
+                 that CPU, or with `SCX_ENQ_IMMED` one that can run at once. Keep others in a \
+                 queue of the policy until `p->scx.reenq_reason_caps` are granted."
             }
             Self::EndlessLoop => "Bound the loop at that line.",
             Self::Livelock => "Look for a slice of 0, or a kick of the own CPU, again and again.",
@@ -400,6 +413,8 @@ pub struct Victim {
 pub struct QueueView {
     /// Its id.
     pub id: u64,
+    /// The cgroup of its scheduler, if that is below the root.
+    pub of: Option<String>,
     /// Tasks in it.
     pub depth: u32,
     /// The last look at it.
@@ -413,7 +428,7 @@ pub struct QueueView {
     /// The last `dispatch` since the task came that ended without work.
     pub empty_dispatch: Option<Act>,
     /// The last look since the task came that took a task from another queue, and that queue.
-    pub other_look: Option<(Act, u64)>,
+    pub other_look: Option<(Act, QueueName)>,
 }
 
 impl QueueView {
@@ -464,6 +479,8 @@ pub struct Finding {
     pub verdict: Verdict,
     /// When this was seen.
     pub time: SimTime,
+    /// The scheduler below the root that the kernel ended, while the others went on.
+    pub scheduler: Option<String>,
     /// The kernel's message, if the policy was ejected.
     pub message: Option<String>,
     /// Where the object machine stopped a program.
@@ -508,6 +525,7 @@ impl Fault {
             | Self::NoSuchCpu
             | Self::NoSuchQueue
             | Self::InsertedTwice
+            | Self::Reenqueued
             | Self::EndlessLoop
             | Self::Livelock
             | Self::WildAccess
@@ -540,6 +558,7 @@ impl Finding {
             fault,
             verdict: Verdict::default(),
             time,
+            scheduler: None,
             message: None,
             stopped: None,
             victim: None,

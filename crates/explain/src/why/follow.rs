@@ -6,7 +6,8 @@ use model::{
 };
 
 use super::finding::{Act, Places};
-use super::state::{Kind, State};
+use super::schedulers::QueueName;
+use super::state::{Kind, Queue, State};
 
 /// Queues and waiting tasks that a scene names.
 const NAMED: usize = 8;
@@ -59,6 +60,7 @@ impl Follower {
     /// A text comes.
     pub fn text(&mut self, text: &Text) {
         self.places.take(text);
+        self.state.schedulers.take(text);
     }
 
     /// What to compare of a decision; `None` for other events.
@@ -124,7 +126,7 @@ impl Follower {
         let task = self.state.name(event.task);
         let queue = |it: InQueue| {
             let queue = self.state.queues.get(&it.queue);
-            queue.map_or_else(|| "a queue".to_owned(), |queue| name(queue.id))
+            queue.map_or_else(|| "a queue".to_owned(), |queue| self.called(queue))
         };
         match event.what() {
             What::Insert { into, .. } if into.queue == NOWHERE => {
@@ -204,6 +206,10 @@ impl Follower {
         }
     }
 
+    fn called(&self, queue: &Queue) -> String {
+        name(self.state.schedulers.prefix(queue.of), queue.id)
+    }
+
     /// What there was to see before the next event.
     #[must_use]
     pub fn scene(&self) -> Scene {
@@ -214,7 +220,7 @@ impl Follower {
         let queues = filled.take(NAMED).map(|queue| {
             let first = self.state.members(queue).take(NAMED);
             let first = first.map(|task| self.state.name(task)).collect();
-            (name(queue.id), queue.tasks.len(), first)
+            (self.called(queue), queue.tasks.len(), first)
         });
         Scene {
             cpus: cpus.collect(),
@@ -224,13 +230,13 @@ impl Follower {
     }
 }
 
-/// What people call a queue with this id.
-fn name(id: u64) -> String {
-    match State::kind_of(id) {
-        Kind::Local(cpu) => format!("the local queue of CPU {cpu}"),
-        Kind::Global => "the global queue".to_owned(),
-        Kind::Policy if id < 1 << 16 => format!("queue {id}"),
-        Kind::Policy => format!("queue {id:#x}"),
+/// What people call a queue with this id of the scheduler at the cgroup `of`.
+fn name(of: Option<String>, id: u64) -> String {
+    match (State::kind_of(id), of) {
+        (Kind::Local(cpu), _) => format!("the local queue of CPU {cpu}"),
+        (Kind::Global, None) => "the global queue".to_owned(),
+        (Kind::Global, Some(of)) => format!("the global queue of {of}"),
+        (Kind::Policy, of) => format!("queue {}", QueueName { of, id }),
     }
 }
 

@@ -7,6 +7,7 @@ use super::finding::{
     Act, Fault, Finding, Holder, IdleCpu, Places, QueueView, Standing, Victim, Wait,
 };
 use super::message::fault_of;
+use super::schedulers::QueueName;
 use super::state::{Cpu, Deed, Kind, Queue, State, Where};
 use super::turn::LEAST_ROUND;
 use super::verdict::{Right, Share, Tier, Verdict};
@@ -139,36 +140,51 @@ impl Judge<'_> {
         LONG.min(Nanos::new(self.now.since(SimTime::ZERO).get() / LONG_PART))
     }
 
-    /// About the policy's end.
-    pub fn ejection(&self, exit: &Exit) -> Finding {
+    /// About the end of the scheduler of this number.
+    pub fn ejection(&self, scheduler: u32, exit: &Exit) -> Finding {
         let mut finding = match exit.kind {
-            ExitKind::ErrorStall => match self.stalled(&exit.message) {
+            ExitKind::ErrorStall => match self.named(&exit.message, "] failed to run") {
                 Some(task) => self.finding(task),
                 None => self.longest_open().unwrap_or_else(|| self.nothing()),
             },
-            _ => self.misuse(exit),
+            ExitKind::ErrorReenq => self.returned(scheduler, exit),
+            _ => self.misuse(scheduler, exit),
         };
         if exit.kind == ExitKind::ErrorStall && finding.fault.is_no_cause() {
             (finding.fault, finding.culprit) = (Fault::Stall, None);
         }
         finding.time = exit.time;
+        finding.scheduler = self.state.schedulers.name(scheduler);
         finding.message = Some(exit.message.clone());
         finding.stopped.clone_from(&exit.fault);
         finding
     }
 
-    /// The task that the watchdog names: `name[pid] failed to run for ...`.
-    fn stalled(&self, message: &str) -> Option<TaskId> {
-        let (head, _) = message.split_once("] failed to run")?;
+    /// The task that the kernel names, with these words behind it: `name[pid] failed to run for`.
+    fn named(&self, message: &str, words: &str) -> Option<TaskId> {
+        let (head, _) = message.split_once(words)?;
         let pid: u32 = head.rsplit_once('[')?.1.parse().ok()?;
         let at = self.state.tasks.iter().position(|task| task.pid == pid)?;
         Some(TaskId(u32::try_from(at).ok()?))
     }
 
-    /// A misuse that ended the policy at once.
-    fn misuse(&self, exit: &Exit) -> Finding {
+    /// A task came back from local queues until the kernel had enough: who inserts it there?
+    fn returned(&self, scheduler: u32, exit: &Exit) -> Finding {
+        let Some(task) = self.named(&exit.message, "] reenqueued ") else {
+            return self.misuse(scheduler, exit);
+        };
+        let inserted = self.state.tasks[task.index()].inserted;
+        Finding {
+            fault: Fault::Reenqueued,
+            culprit: inserted.map(|deed| self.act(&deed)),
+            ..self.finding(task)
+        }
+    }
+
+    /// A misuse that ended a scheduler at once.
+    fn misuse(&self, scheduler: u32, exit: &Exit) -> Finding {
         let fault = fault_of(exit);
-        let failed = self.state.failed;
+        let failed = self.state.failed.get(&scheduler).copied();
         let subject = failed.map_or(TaskId::NONE, |(task, _)| task);
         let known = subject.index() < self.state.tasks.len();
         let mut finding = if known {
@@ -207,6 +223,7 @@ impl Judge<'_> {
             fault,
             verdict: self.verdict(task, fault),
             time: self.now,
+            scheduler: None,
             message: None,
             stopped: None,
             victim: Some(self.victim(task)),
@@ -306,6 +323,7 @@ impl Judge<'_> {
         let other = self.other_look(queue, since);
         QueueView {
             id: queue.id,
+            of: self.state.schedulers.prefix(queue.of),
             depth: u32::try_from(queue.tasks.len())
                 .unwrap_or(u32::MAX)
                 .max(queue.depth),
@@ -314,7 +332,10 @@ impl Judge<'_> {
             overtaken: self.overtaken(id),
             readers: queue.readers_since(entry).map(|(cpu, _)| cpu).collect(),
             empty_dispatch: empty.map(|deed| self.act(&deed)),
-            other_look: other.map(|(deed, id)| (self.act(&deed), id)),
+            other_look: other.map(|(deed, queue)| {
+                let of = self.state.schedulers.prefix(queue.of);
+                (self.act(&deed), QueueName { of, id: queue.id })
+            }),
         }
     }
 
@@ -346,11 +367,12 @@ impl Judge<'_> {
     }
 
     /// The last look since `since` that took a task from another queue of the policy.
-    fn other_look(&self, own: &Queue, since: u64) -> Option<(Deed, u64)> {
+    fn other_look(&self, own: &Queue, since: u64) -> Option<(Deed, &Queue)> {
         let looks = self.state.cpus.iter().filter_map(|cpu| cpu.took);
         let looks = looks.filter_map(|(deed, index)| {
-            let id = self.state.queues.get(&index)?.id;
-            (deed.number > since && id != own.id).then_some((deed, id))
+            let queue = self.state.queues.get(&index)?;
+            let is_other = (queue.of, queue.id) != (own.of, own.id);
+            (deed.number > since && is_other).then_some((deed, queue))
         });
         looks.max_by_key(|(deed, _)| deed.number)
     }

@@ -7,7 +7,9 @@ use super::finding::Fault;
 /// The class of an exit, by the kernel's message (kernels 6.18 and 7.2) or by what the object
 /// machine says.
 pub(super) fn fault_of(exit: &Exit) -> Fault {
-    if matches!(exit.kind, ExitKind::ErrorBpf | ExitKind::UnregBpf) {
+    // Who is above may end it with words of its own.
+    let own = [ExitKind::ErrorBpf, ExitKind::UnregBpf, ExitKind::ParentKill];
+    if own.contains(&exit.kind) {
         return Fault::OwnError;
     }
     if !exit.kind.is_error() {

@@ -6,6 +6,7 @@
 
 mod classes;
 mod culprit;
+mod deed;
 mod dump;
 mod early;
 mod finding;
@@ -18,6 +19,7 @@ mod measure;
 mod message;
 mod queue;
 mod right;
+mod schedulers;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -34,6 +36,8 @@ pub use finding::{
 pub use follow::{Follower, Key, Scene};
 pub use measure::{Idling, Measured};
 pub use right::CgroupWeights;
+pub use schedulers::QueueName;
+pub(crate) use schedulers::SchedulerNames;
 pub use trial::{End, Look, Situation};
 pub use verdict::{HeldLock, Lag, Right, Share, Tier, Verdict};
 
@@ -59,6 +63,10 @@ pub struct Observer {
     state: State,
     places: Places,
     exit: Option<Exit>,
+    /// How schedulers below the root ended, by their numbers.
+    below: BTreeMap<u32, Exit>,
+    /// What there was to see when the kernel ended one of these: the run goes on.
+    fallen: BTreeMap<u32, Box<State>>,
     /// What is measured besides, if that is asked for.
     meter: Option<Meter>,
     /// Tasks that wait for locks at the end.
@@ -130,14 +138,20 @@ impl Observer {
     /// that was not the task's turn. `None` if nothing is wrong.
     #[must_use]
     pub fn finding(&self) -> Option<Finding> {
-        let mut judge = self.judge();
-        match &self.exit {
-            Some(exit) if exit.kind != ExitKind::Unreg => {
-                // The kernel asks for no right, so whatever explains the end counts.
-                judge.right = None;
-                Some(judge.ejection(exit))
+        match self.forced_end() {
+            Some((scheduler, exit)) => {
+                let fallen = self.fallen.get(&scheduler);
+                let judge = judge::Judge {
+                    state: fallen.map_or(&self.state, Box::as_ref),
+                    // The kernel asks for no right, so whatever explains the end counts.
+                    right: None,
+                    now: fallen.map_or(self.end, |_| exit.time),
+                    ..self.judge()
+                };
+                Some(judge.ejection(scheduler, exit))
             }
-            _ => {
+            None => {
+                let judge = self.judge();
                 let open = judge.longest_open();
                 let lock = judge.lock_held(&self.blocked);
                 let open = match (lock, open) {
@@ -156,6 +170,17 @@ impl Observer {
                 own.or(outranked)
             }
         }
+    }
+
+    /// The end that the kernel forced, with the number of the scheduler: the root's, else the first
+    /// of one below it, while the others went on.
+    fn forced_end(&self) -> Option<(u32, &Exit)> {
+        let root = self.exit.as_ref().map(|exit| (0, exit));
+        let below = self.below.iter().map(|(number, exit)| (*number, exit));
+        let is_forced =
+            |it: &(u32, &Exit)| !matches!(it.1.kind, ExitKind::Unreg | ExitKind::Parent);
+        root.filter(is_forced)
+            .or_else(|| below.filter(is_forced).min_by_key(|(_, exit)| exit.time))
     }
 
     /// A finding of class `fault` about the whole run: a property of what was measured is broken.
@@ -248,6 +273,15 @@ impl Observer {
         };
         let long = || long().filter(|_| self.judged < JUDGED);
         self.kept(task).or_else(long)
+    }
+
+    /// Keeps what there is to see if `event` is the end of a scheduler below the root.
+    fn note_end(&mut self, event: &Event) {
+        let scheduler = self.state.scheduler();
+        if event.kind == EventKind::Failed && scheduler > 0 {
+            let kept = self.fallen.entry(scheduler);
+            kept.or_insert_with(|| Box::new(self.state.clone()));
+        }
     }
 
     /// Looks at the task of `event` before it leaves its queue: once it runs, nothing tells where
@@ -356,13 +390,19 @@ impl Sink for Observer {
                 }
             }
             self.state.take(event);
+            self.note_end(event);
         }
     }
 
     fn text(&mut self, text: &Text) {
         self.places.take(text);
-        if let Text::Exit(exit) = text {
-            self.exit = Some(exit.clone());
+        self.state.schedulers.take(text);
+        match text {
+            Text::Exit(exit) => self.exit = Some(exit.clone()),
+            Text::SubExit { scheduler, exit } => {
+                self.below.insert(*scheduler, exit.clone());
+            }
+            _ => {}
         }
     }
 

@@ -9,6 +9,8 @@ use super::state::Deed;
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub id: u64,
+    /// Number of the scheduler that it belongs to.
+    pub of: u32,
     pub depth: u32,
     pub last_look: Option<Deed>,
     /// The last move of a task that the policy chose itself, with an iterator.
@@ -32,10 +34,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// An empty one.
-    pub fn new(id: u64) -> Self {
+    /// An empty one of the scheduler `of`.
+    pub fn new(id: u64, of: u32) -> Self {
         Self {
             id,
+            of,
             depth: 0,
             last_look: None,
             chosen: None,
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_balancer_serves_no_queue_of_another_cpu() {
-        let mut queue = Queue::new(7);
+        let mut queue = Queue::new(7, 0);
         assert!(!queue.is_served_by(CpuId(0)));
         queue.takers.insert(CpuId(0), 4_000);
         queue.takers.insert(CpuId(1), 499);

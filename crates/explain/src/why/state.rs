@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Caller, Cause, Change, CpuId, Event, Header, IdleChange, InQueue, Kernel, Kicked, Looked,
-    NOWHERE, Nanos, Op, PrevState, Removed, SimTime, Sliced, TaskClass, TaskId, What, insert,
+    Caller, Change, CpuId, Event, Header, IdleChange, InQueue, Kernel, Kicked, Looked, NOWHERE,
+    Nanos, Op, PrevState, Removed, SimTime, Sliced, TaskClass, TaskId, What, insert,
 };
 
+pub(super) use super::deed::Deed;
 use super::higher::Higher;
 pub(super) use super::queue::{Entry, Kind, Queue};
 use super::right::{CgroupWeights, Claim, Rights};
+use super::schedulers::SchedulerNames;
 use traces::task_name;
 
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
@@ -19,45 +21,6 @@ const LOCAL_ON: u64 = 3 << 62;
 /// So many direct inserts into a local queue without a `dispatch` in between keep a CPU busy: the
 /// first one may have ended its idleness, and the second its turn.
 const REFILLS: usize = 3;
-
-/// Who did something, as events have it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Deed {
-    pub time: SimTime,
-    /// Its number in the stream: without costs, cause and effect have the same time.
-    pub number: u64,
-    pub cpu: CpuId,
-    pub caller: Caller,
-    pub place: u32,
-}
-
-impl Deed {
-    const fn of(event: &Event, by: Cause, number: u64) -> Self {
-        Self {
-            time: event.time,
-            number,
-            cpu: event.cpu,
-            caller: by.caller,
-            place: by.place,
-        }
-    }
-
-    /// Whether the same callback may have done both: the same one, on the same CPU, at one moment.
-    pub fn is_with(&self, other: &Self) -> bool {
-        self.time == other.time && self.caller == other.caller && self.cpu == other.cpu
-    }
-
-    /// Whether the same callback may have done it and claimed a CPU: as [`Self::is_with`], but a
-    /// claim has the CPU that is claimed, not the one that claims it.
-    pub fn is_with_claim(&self, claim: &Self) -> bool {
-        self.time == claim.time && self.caller == claim.caller
-    }
-
-    /// The kernel did it by a rule of its own.
-    pub fn is_kernels(&self) -> bool {
-        self.caller == Caller::Kernel
-    }
-}
 
 /// Where a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,7 +163,11 @@ pub(super) struct State {
     pub tasks: Vec<Task>,
     pub cpus: Vec<Cpu>,
     pub queues: BTreeMap<u32, Queue>,
-    pub failed: Option<(TaskId, Deed)>,
+    /// What ended each scheduler that the kernel has ended, by their numbers.
+    pub failed: BTreeMap<u32, (TaskId, Deed)>,
+    /// Whose callbacks and decisions come now, and what those below the root are called.
+    scheduler: u32,
+    pub schedulers: SchedulerNames,
     entries: u64,
     /// Events so far.
     number: u64,
@@ -251,6 +218,11 @@ impl State {
 
     pub const fn has_decisions(&self) -> bool {
         self.decisions
+    }
+
+    /// Whose callbacks and decisions come now: 0 is the root.
+    pub const fn scheduler(&self) -> u32 {
+        self.scheduler
     }
 
     pub fn name(&self, task: TaskId) -> String {
@@ -426,8 +398,10 @@ impl State {
             }
             What::Failed { by, .. } => {
                 let deed = deed(by);
-                self.failed.get_or_insert((event.task, deed));
+                let failed = self.failed.entry(self.scheduler);
+                failed.or_insert((event.task, deed));
             }
+            What::Scheduler { scheduler, .. } => self.scheduler = scheduler,
             _ => {}
         }
     }
@@ -527,7 +501,10 @@ impl State {
             Op::Dispatch => {
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
                     cpu.dispatch = Some(self.number);
-                    cpu.looked.clear();
+                    if self.scheduler == 0 {
+                        // One below the root is asked within the root's.
+                        cpu.looked.clear();
+                    }
                     cpu.refills = [None; REFILLS];
                     if let Some((task, run)) = &mut cpu.stint
                         && let Some(task) = self.tasks.get(task.index())
@@ -592,7 +569,7 @@ impl State {
             self.queues.remove(&index);
             return;
         }
-        let queue = Queue::new(id);
+        let queue = Queue::new(id, self.scheduler);
         self.queues.insert(index, queue);
     }
 
@@ -733,7 +710,10 @@ impl State {
         cpu.empty_dispatch = Some(deed);
         cpu.is_blind = cpu.looked.is_empty();
         for index in &cpu.looked {
-            if let Some(queue) = self.queues.get_mut(index) {
+            // Whose `dispatch` ends says nothing of the queues of those around it, or below it.
+            if let Some(queue) = self.queues.get_mut(index)
+                && queue.of == self.scheduler
+            {
                 queue.skipped.insert(number, deed);
             }
         }

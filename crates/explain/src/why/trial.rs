@@ -129,8 +129,10 @@ impl Look {
             let holder = of(cpu).and_then(|task| state.tasks.get(task.index()));
             holder.is_some_and(|holder| !holder.outranks())
         };
+        let own = state.entry(task).map(|(queue, _)| queue.of);
         let read = state.queues.values().filter(|queue| {
             State::kind_of(queue.id) == Kind::Policy
+                && own.is_none_or(|own| own == queue.of)
                 && usable.iter().any(|cpu| queue.is_read_by(*cpu))
         });
         let waiting = state.waiting().into_iter();

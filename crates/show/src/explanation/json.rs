@@ -101,7 +101,7 @@ pub fn finding(finding: &Finding) -> Value {
             "given": holder.given.as_ref().map(act),
         })
     });
-    json!({
+    let mut told = json!({
         "fault": finding.fault.word(),
         "what": finding.fault.sentence(),
         "tier": finding.tier().map(explain::why::Tier::word),
@@ -124,7 +124,11 @@ pub fn finding(finding: &Finding) -> Value {
         "running": holders.collect::<Vec<_>>(),
         "waiting": finding.waiting,
         "advice": finding.fault.advice(),
-    })
+    });
+    if let Some(scheduler) = &finding.scheduler {
+        told["scheduler"] = json!(scheduler);
+    }
+    told
 }
 
 fn measured(measured: &Measured) -> Value {
@@ -172,7 +176,7 @@ fn victim(victim: &Victim) -> Value {
 fn queue(queue: &QueueView) -> Value {
     let readers: Vec<_> = queue.readers.iter().map(|cpu| cpu.0).collect();
     let other = queue.other_look.as_ref();
-    json!({
+    let mut told = json!({
         "id": queue.id,
         "depth": queue.depth,
         "last_look": queue.last_look.as_ref().map(act),
@@ -181,8 +185,12 @@ fn queue(queue: &QueueView) -> Value {
         "overtaken": queue.overtaken,
         "readers": readers,
         "empty_dispatch": queue.empty_dispatch.as_ref().map(act),
-        "other_look": other.map(|(look, id)| json!({ "queue": id, "look": act(look) })),
-    })
+        "other_look": other.map(|(look, queue)| json!({ "queue": queue.id, "look": act(look) })),
+    });
+    if let Some(of) = &queue.of {
+        told["scheduler"] = json!(of);
+    }
+    told
 }
 
 /// Who did something, where and when.

@@ -1,5 +1,5 @@
 use ask::trial::{Cure, CureTrial, Trials, Unproven};
-use explain::why::{Fault, Finding, Standing, Victim, Wait};
+use explain::why::{Act, Fault, Finding, QueueName, QueueView, Standing, Victim, Wait};
 use model::{CpuId, Nanos, SimTime, TaskId};
 
 use super::{Explanation, json, text};
@@ -13,6 +13,7 @@ fn finding(fault: Fault) -> Finding {
             ..explain::why::Verdict::default()
         },
         time: since + Nanos::from_secs(2),
+        scheduler: None,
         message: None,
         stopped: None,
         victim: Some(Victim {
@@ -176,4 +177,43 @@ fn nine_of_ten_and_one_of_twenty_are_a_proof_and_no_less() {
         ..kick(10, 0)
     };
     assert!(!cut.proves());
+}
+
+#[test]
+fn a_scheduler_below_and_its_queues_are_named() {
+    let mut told = finding(Fault::UnreadQueue);
+    told.scheduler = Some("batch at /app".to_owned());
+    let other = QueueName { of: None, id: 7 };
+    let by = Act {
+        time: told.time,
+        cpu: CpuId(1),
+        callback: "dispatch",
+        place: None,
+    };
+    told.queue = Some(QueueView {
+        id: 0,
+        of: Some("app".to_owned()),
+        depth: 1,
+        last_look: None,
+        looks: (0, 0),
+        overtaken: 0,
+        readers: Vec::new(),
+        empty_dispatch: None,
+        other_look: Some((by, other)),
+    });
+    let explanation = Explanation {
+        finding: Some(told),
+        ..Explanation::default()
+    };
+    let text = said(&explanation);
+    for words in [
+        "scheduler: batch at /app, which the kernel ended; the others went on",
+        "where: in the queue app/dsq 0",
+        "others: took a task from the queue 7 instead",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&json::of(&explanation)).expect("JSON");
+    assert_eq!(json["finding"]["scheduler"], "batch at /app");
+    assert_eq!(json["finding"]["queue"]["scheduler"], "app");
 }

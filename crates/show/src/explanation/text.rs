@@ -7,8 +7,8 @@ use ask::races::MetRace;
 use ask::trial::{CureTrial, Trials};
 use ask::words::counted;
 use explain::why::{
-    Act, Dumped, Fault, Finding, HeldLock, Idling, Measured, QueueView, Share, Standing, Tier,
-    Victim,
+    Act, Dumped, Fault, Finding, HeldLock, Idling, Measured, QueueName, QueueView, Share, Standing,
+    Tier, Victim,
 };
 use model::{Nanos, SimTime};
 
@@ -226,6 +226,10 @@ impl Text {
 
     /// The kernel's words, who waits where, and what the CPUs did.
     fn scene(&mut self, finding: &Finding) {
+        if let Some(scheduler) = &finding.scheduler {
+            let words = format!("{scheduler}, which the kernel ended; the others went on");
+            self.item("scheduler", &words);
+        }
         if let Some(message) = &finding.message {
             self.item("kernel", message);
         }
@@ -240,7 +244,9 @@ impl Text {
             self.item("stopped at", stopped);
         }
         if let Some(victim) = &finding.victim {
-            self.victim(victim, finding.waiting);
+            let queue = finding.queue.as_ref();
+            let of = queue.and_then(|queue| queue.of.as_deref());
+            self.victim(victim, of, finding.waiting);
         }
         if let Some(lock) = &finding.verdict.lock {
             self.lock(lock);
@@ -318,7 +324,8 @@ impl Text {
         }
     }
 
-    fn victim(&mut self, victim: &Victim, waiting: usize) {
+    /// Who waits; its queue is that of a scheduler at the cgroup `of`, or the root's.
+    fn victim(&mut self, victim: &Victim, of: Option<&str>, waiting: usize) {
         let Victim { name, pid, .. } = victim;
         let words = match (victim.since, self.is_dump) {
             (Some(since), _) => {
@@ -344,8 +351,14 @@ impl Text {
         self.item("who", &(words + &others));
         let place = match &victim.standing {
             Standing::Nowhere => "in no queue: the policy has it".to_owned(),
-            Standing::Queue(id) => format!("in the queue {} of the policy", number(*id)),
-            Standing::Global => "in the global queue".to_owned(),
+            Standing::Queue(id) => {
+                let whose = if of.is_some() { "" } else { " of the policy" };
+                format!("in the queue {}{whose}", queue_name(of, *id))
+            }
+            Standing::Global => match of {
+                Some(of) => format!("in the global queue of {of}"),
+                None => "in the global queue".to_owned(),
+            },
             Standing::Local(cpu) => format!("in the local queue of CPU {cpu}"),
             Standing::Elsewhere => "not with the policy: it is of another class".to_owned(),
             Standing::Unknown => return,
@@ -392,11 +405,7 @@ impl Text {
             None => self.item("last look", "never: nobody has ever looked at it"),
         }
         if let Some((look, id)) = queue.other_look.as_ref().filter(|_| looks == 0) {
-            let words = format!(
-                "took a task from the queue {} instead, {}",
-                number(*id),
-                act(look)
-            );
+            let words = format!("took a task from the queue {id} instead, {}", act(look));
             self.item("others", &words);
         }
         if let Some(empty) = queue.empty_dispatch.as_ref().filter(|_| looks == 0) {
@@ -521,11 +530,8 @@ pub(crate) fn at(time: SimTime) -> String {
     format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }
 
-/// A queue's id: small ones as they are, others as programmers write them.
-fn number(id: u64) -> String {
-    if id < 1 << 16 {
-        id.to_string()
-    } else {
-        format!("{id:#x}")
-    }
+/// The queue `id` of the scheduler at the cgroup `of`, or of the root.
+fn queue_name(of: Option<&str>, id: u64) -> String {
+    let of = of.map(str::to_owned);
+    QueueName { of, id }.to_string()
 }

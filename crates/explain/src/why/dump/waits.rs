@@ -151,6 +151,7 @@ impl<'a> Waits<'a> {
         let in_it = self.dump.tasks.iter().filter(|task| task.dsq == Some(id));
         QueueView {
             id,
+            of: None,
             depth: u32::try_from(in_it.count()).unwrap_or(u32::MAX),
             last_look: None,
             looks: (0, 0),

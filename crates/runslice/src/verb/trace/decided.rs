@@ -22,8 +22,9 @@ pub fn write(decider: &Decider, tracer: &Tracer, to: &mut dyn Write) -> io::Resu
         .numbers("CPU")
         .names("by");
     for decided in decider.decided() {
-        let queue = decided.queue.map(|(id, _)| number(id));
-        let depth = decided.queue.map(|(_, depth)| depth.to_string());
+        let queue = decided.queue.as_ref();
+        let depth = queue.map(|(_, depth)| depth.to_string());
+        let queue = queue.map(|(queue, _)| queue.to_string());
         table.row(vec![
             decided.by.time.to_string(),
             tracer.name(decided.task),
@@ -54,15 +55,6 @@ fn by(act: &Act) -> String {
     format!("{}{}", act.callback, line.unwrap_or_default())
 }
 
-/// A queue's id: small ones as they are, others as programmers write them.
-fn number(id: u64) -> String {
-    if id < 1 << 16 {
-        id.to_string()
-    } else {
-        format!("{id:#x}")
-    }
-}
-
 /// The decisions as JSON.
 pub fn json(decider: &Decider, tracer: &Tracer) -> Value {
     let rows = decider.decided().iter().map(|decided| {
@@ -71,13 +63,14 @@ pub fn json(decider: &Decider, tracer: &Tracer) -> Value {
             DecisionVerdict::Slice(slice) => Some(slice),
             _ => None,
         };
+        let queue = decided.queue.as_ref();
         json!({
             "time_ns": decided.by.time.as_nanos(),
             "task": tracer.name(decided.task),
             "decision": decided.verdict.word(),
             "slice_ns": slice,
-            "queue": decided.queue.map(|(id, _)| id),
-            "depth": decided.queue.map(|(_, depth)| depth),
+            "queue": queue.map(|(queue, _)| queue.id),
+            "depth": queue.map(|(_, depth)| depth),
             "cpu": decided.by.cpu.0,
             "callback": decided.by.callback,
             "function": place.map(|place| &place.function),
