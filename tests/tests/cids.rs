@@ -147,6 +147,38 @@ fn what_is_said_of_a_cid_takes_place_on_its_cpu() {
     }
 }
 
+/// Threads of a core are neighbours as cids. Where their CPUs are no neighbours, too, who takes one
+/// number for the other sends a task where it may not run.
+#[test]
+fn who_takes_a_cpu_for_a_cid_is_found_where_firmware_numbers_threads_in_halves() {
+    let load = "[task.t]\ncpus = \"1\"\ndo = \"loop(inf)[ run(1ms), sleep(1ms) ]\"\n";
+    let exit = |policy: &str, hardware: Option<&str>| {
+        let mut spec = Run {
+            cpus: 4,
+            until: ms(100),
+            ..Run::new(policy, load)
+        }
+        .spec();
+        if let Some(name) = hardware {
+            let hardware = model::Hardware::find(name).expect("it is there");
+            spec.machine = spec.machine.with_hardware(hardware);
+        }
+        spec.machine.kernel = Kernel::V7_3;
+        let summary = sim::run(&spec, &mut Taker::default());
+        summary.unwrap_or_else(|error| panic!("{error}")).exit
+    };
+    let neighbours = exit("cid-confused", None);
+    assert_eq!(neighbours.kind, ExitKind::Unreg, "{neighbours:?}");
+    let halves = exit("cid-confused", Some("smt-2x2"));
+    assert_eq!(halves.kind, ExitKind::Error, "{halves:?}");
+    // CPU 1 has cid 2, and cid 1 is CPU 2.
+    let words = "SCX_DSQ_LOCAL[_ON] target CPU 2 not allowed for t";
+    assert!(halves.message.starts_with(words), "{halves:?}");
+    // One that believes nothing finds all as it should be.
+    let checked = exit("cid", Some("smt-2x2"));
+    assert_eq!(checked.kind, ExitKind::Unreg, "{checked:?}");
+}
+
 #[test]
 fn numbers_that_a_policy_gives_itself_hold_everywhere() {
     let (taker, summary) = run("cid", &[("replaces", "1")]);

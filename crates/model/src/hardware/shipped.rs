@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = &[
         "ryzen-9800x3d",
         include_str!("../../hardware/ryzen-9800x3d.toml"),
     ),
+    ("smt-2x2", include_str!("../../hardware/smt-2x2.toml")),
     ("steamdeck", include_str!("../../hardware/steamdeck.toml")),
     (
         "xeon-8480-2p",
@@ -115,6 +116,9 @@ mod tests {
 
     #[test]
     fn threads_of_large_servers_are_numbered_in_halves() {
+        let small = Hardware::find("smt-2x2").expect("it is there");
+        let places = small.placed().expect("a machine of its own");
+        assert_eq!(places.cores.with(crate::CpuId(1)), [1, 3].map(crate::CpuId));
         let epyc = Hardware::find("epyc-9654-2p").expect("it is there");
         let places = epyc.placed().expect("a machine of its own");
         let cpus = |list: &[crate::CpuId]| list.iter().map(|cpu| cpu.0).collect::<Vec<_>>();
