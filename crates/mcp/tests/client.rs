@@ -177,6 +177,16 @@ fn a_source_that_is_on_no_disk_is_scored_and_a_changed_file_is_compiled_anew() {
     });
 }
 
+/// A run of a policy that takes nobody below it, with these to attach there.
+fn below(subs: &[&str]) -> Value {
+    let load = "[workload]\nname = \"load\"\nstop = \"duration:1s\"\n[cgroup.app]\n\
+                [task.t]\ncgroup = \"/app\"\ndo = \"run(1ms)\"\n";
+    json!({
+        "policies": ["partition"], "files": { "load.toml": load }, "workload": "load.toml",
+        "kernel": "7.3", "sub": subs,
+    })
+}
+
 #[test]
 fn mistakes_are_told_with_what_where_and_what_to_do() {
     let folder = folder();
@@ -234,6 +244,13 @@ fn mistakes_are_told_with_what_where_and_what_to_do() {
                 "no.toml",
             ),
             ("score", json!({ "recording": "-" }), "no plain file"),
+            ("sim", below(&["app"]), "is no cgroup and policy"),
+            ("sim", below(&["app=partition"]), "has no sub_attach"),
+            (
+                "hunt",
+                json!({ "policy": "partition", "sub": ["app=partition"] }),
+                "random loads have none",
+            ),
             (
                 "bundle",
                 json!({ "policy": "fifo", "output": "a.bundle" }),

@@ -10,6 +10,7 @@ use ask::machine::{CPUS_MAX, MachineChange, SMT_MAX, parse_governor, parse_hz, p
 use ask::policy::{self, FoundPolicy, Preparation};
 use ask::recording::Wanted;
 use ask::simulate::Simulate;
+use ask::sub;
 use ask::workload_arg::parse_duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -87,6 +88,10 @@ pub struct PreparePart {
     pub run_attached: Vec<String>,
     /// Which table of callbacks of the object to attach, if it has several.
     pub ops: Option<String>,
+    /// Schedulers to attach below every policy, on kernel 7.3: each as CGROUP=POLICY, with a time
+    /// CGROUP@TIME=POLICY or CGROUP@TIME..TIME=POLICY. The cgroup is one of the load.
+    #[serde(default)]
+    pub sub: Vec<String>,
 }
 
 impl LoadPart {
@@ -159,6 +164,8 @@ impl PreparePart {
         };
         let mut found = policy::open(&desk.services, word)?;
         preparation.apply(&mut found.policy)?;
+        let below = sub::find_all(&desk.services, &self.sub)?;
+        found.policy.subs.extend(below);
         Ok(found)
     }
 }

@@ -1,7 +1,6 @@
 //! What the options of `hunt` ask for.
 
 use ask::hunt::{Hunt as Question, Like, Range};
-use model::Advised;
 
 use super::Hunt;
 use crate::computer::COMPUTER;
@@ -16,13 +15,6 @@ impl Hunt {
     /// When a policy or the workload is bad.
     pub(super) fn question(&self) -> anyhow::Result<Question> {
         let question = Question::new(&COMPUTER, self.found()?, self.machine.asked())?;
-        if !question.policy.subs.is_empty() && self.workload.is_none() {
-            let message = Advised::new(
-                "--sub attaches at a cgroup of the load, and random loads have none",
-                "give the load that has it, with --workload",
-            );
-            return Err(UsageError::new(message).into());
-        }
         let against = self.against.as_deref().map(|it| {
             let mut old = policy::open(&COMPUTER, it)?;
             self.prepare.apply(&mut old.policy)?;
@@ -33,7 +25,7 @@ impl Hunt {
             anyhow::Ok((written, self.scale.clone()))
         });
         let like = self.like.as_deref().map(|it| Like::open(&COMPUTER, it));
-        Ok(Question {
+        let question = Question {
             seed: self.seed,
             properties: self.properties(),
             range: Range {
@@ -43,7 +35,9 @@ impl Hunt {
             },
             against: against.transpose()?,
             ..question
-        })
+        };
+        question.check()?;
+        Ok(question)
     }
 
     /// The policy or the program to search.
