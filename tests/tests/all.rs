@@ -59,6 +59,7 @@ mod soak;
 mod sound;
 mod staircase;
 mod staircase5;
+mod sub_parts;
 mod subs;
 mod subs_told;
 mod textbook;

@@ -21,7 +21,7 @@ fn objects() -> impl Iterator<Item = (&'static str, &'static [u8])> {
 
 /// Whether a policy has topological numbers of CPUs, so that 7.3 alone has all that it needs.
 fn is_cid_form(name: &str) -> bool {
-    name == "partition" || name == "sub" || name.starts_with("cid")
+    name == "partition" || name.contains("sub") || name.starts_with("cid")
 }
 
 fn link(name: &str, object: &[u8]) -> Image {
