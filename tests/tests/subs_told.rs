@@ -147,4 +147,5 @@ fn a_queue_of_a_scheduler_below_is_named_by_its_cgroup() {
     assert_eq!(finding.fault, Fault::UnreadQueue);
     let queue = finding.queue.as_ref().expect("it waits in one");
     assert_eq!((queue.of.as_deref(), queue.id), (Some("a"), 1));
+    assert!(queue.is_passed_by, "no CPU is handed down");
 }

@@ -130,6 +130,7 @@ fn a_contract_is_an_ejection_or_a_task_that_nobody_can_reach() {
     let queue = |looks| QueueView {
         id: 5,
         of: None,
+        is_passed_by: false,
         depth: 1,
         last_look: None,
         looks,

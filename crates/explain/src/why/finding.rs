@@ -415,6 +415,8 @@ pub struct QueueView {
     pub id: u64,
     /// The cgroup of its scheduler, if that is below the root.
     pub of: Option<String>,
+    /// That one got no CPU from the one above since the task came.
+    pub is_passed_by: bool,
     /// Tasks in it.
     pub depth: u32,
     /// The last look at it.

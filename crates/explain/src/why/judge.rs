@@ -324,6 +324,7 @@ impl Judge<'_> {
         QueueView {
             id: queue.id,
             of: self.state.schedulers.prefix(queue.of),
+            is_passed_by: self.state.is_passed_by(queue, since),
             depth: u32::try_from(queue.tasks.len())
                 .unwrap_or(u32::MAX)
                 .max(queue.depth),

@@ -168,6 +168,8 @@ pub(super) struct State {
     /// Whose callbacks and decisions come now, and what those below the root are called.
     scheduler: u32,
     pub schedulers: SchedulerNames,
+    /// Of each scheduler below the root: the number of the last `dispatch` that began.
+    handed: BTreeMap<u32, u64>,
     entries: u64,
     /// Events so far.
     number: u64,
@@ -218,6 +220,13 @@ impl State {
 
     pub const fn has_decisions(&self) -> bool {
         self.decisions
+    }
+
+    /// Whether `queue` is that of a scheduler below the root to which no CPU was handed down since
+    /// `number`.
+    pub fn is_passed_by(&self, queue: &Queue, number: u64) -> bool {
+        let handed = self.handed.get(&queue.of).copied();
+        queue.of > 0 && handed.is_none_or(|last| last <= number)
     }
 
     /// Whose callbacks and decisions come now: 0 is the root.
@@ -502,8 +511,10 @@ impl State {
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
                     cpu.dispatch = Some(self.number);
                     if self.scheduler == 0 {
-                        // One below the root is asked within the root's.
                         cpu.looked.clear();
+                    } else {
+                        // One below the root is asked within the root's.
+                        self.handed.insert(self.scheduler, self.number);
                     }
                     cpu.refills = [None; REFILLS];
                     if let Some((task, run)) = &mut cpu.stint

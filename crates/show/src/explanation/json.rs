@@ -189,6 +189,7 @@ fn queue(queue: &QueueView) -> Value {
     });
     if let Some(of) = &queue.of {
         told["scheduler"] = json!(of);
+        told["is_handed_down"] = json!(!queue.is_passed_by);
     }
     told
 }

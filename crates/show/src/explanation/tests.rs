@@ -193,6 +193,7 @@ fn a_scheduler_below_and_its_queues_are_named() {
     told.queue = Some(QueueView {
         id: 0,
         of: Some("app".to_owned()),
+        is_passed_by: true,
         depth: 1,
         last_look: None,
         looks: (0, 0),
@@ -209,6 +210,7 @@ fn a_scheduler_below_and_its_queues_are_named() {
     for words in [
         "scheduler: batch at /app, which the kernel ended; the others went on",
         "where: in the queue app/dsq 0",
+        "handed: no CPU to app since the task came",
         "others: took a task from the queue 7 instead",
     ] {
         assert!(text.contains(words), "{words}: {text}");
@@ -216,4 +218,5 @@ fn a_scheduler_below_and_its_queues_are_named() {
     let json: serde_json::Value = serde_json::from_str(&json::of(&explanation)).expect("JSON");
     assert_eq!(json["finding"]["scheduler"], "batch at /app");
     assert_eq!(json["finding"]["queue"]["scheduler"], "app");
+    assert_eq!(json["finding"]["queue"]["is_handed_down"], false);
 }

@@ -400,6 +400,13 @@ impl Text {
             let _ = write!(words, "; {} of them came later than it", queue.overtaken);
         }
         self.item("the queue", &words);
+        if let Some(of) = queue.of.as_ref().filter(|_| queue.is_passed_by) {
+            let words = format!(
+                "no CPU to {of} since the task came: the one above did not call \
+                 `scx_bpf_sub_dispatch()`, or {of} has no right to the CPU"
+            );
+            self.item("handed", &words);
+        }
         match &queue.last_look {
             Some(look) => self.item("last look", &act(look)),
             None => self.item("last look", "never: nobody has ever looked at it"),

@@ -152,6 +152,7 @@ impl<'a> Waits<'a> {
         QueueView {
             id,
             of: None,
+            is_passed_by: false,
             depth: u32::try_from(in_it.count()).unwrap_or(u32::MAX),
             last_look: None,
             looks: (0, 0),
