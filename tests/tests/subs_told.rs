@@ -126,6 +126,19 @@ fn an_error_that_ends_one_and_not_the_other_is_found_with_its_line() {
 }
 
 #[test]
+fn a_file_of_events_tells_the_same_as_the_run() {
+    let mut spec = spec(&[("caps", "9")], &format!("{SPINNER}{DISTURBER}"));
+    spec.policy.subs.push(below("a", &[("to_local", "1")]));
+    let mut lines = traces::JsonLines::with_decisions(Vec::new());
+    sim::run(&spec, &mut lines).unwrap_or_else(|error| panic!("{error}"));
+    let file = lines.close().expect("memory takes it");
+    let mut observer = Observer::new(1, None);
+    traces::replay(&file[..], &mut observer).unwrap_or_else(|error| panic!("{error}"));
+    assert!(observer.finding().is_some());
+    assert_eq!(observer.finding(), found(&spec));
+}
+
+#[test]
 fn who_kills_one_below_is_named() {
     let mut spec = spec(&[("kills@150ms", "1")], SPINNER);
     spec.policy.subs.push(below("a", &[]));

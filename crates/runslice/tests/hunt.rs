@@ -238,6 +238,38 @@ fn a_hunt_needs_a_policy_or_a_program() {
     assert!(said.contains("--scheduler does that by itself"), "{said}");
 }
 
+/// The kernel ends one scheduler and the others go on.
+#[test]
+fn a_fault_of_a_scheduler_below_another_one_is_found_kept_and_explained() {
+    let folder = Folder::new("below");
+    let object = folder.object("sub");
+    let load = "[workload]\nname = \"load\"\nstop = \"duration:1s\"\n[machine]\ncpus = 2\n\
+        [cgroup.app]\n[task.spinner]\ncgroup = \"/app\"\ncpus = \"1\"\ndo = \"run(inf)\"\n";
+    fs::write(folder.0.join("load.toml"), load).expect("writable");
+    // It may insert tasks that run at once only, and inserts others.
+    let search = format!("hunt {object} --set caps=9 -w load.toml --trials 4 --no-shrink");
+    let below = format!("--sub app={object}:to_local=1");
+    let (text, _) = folder.said(&format!("{search} {below} -o here"), 3);
+    for words in [
+        "reenqueued: ",
+        "to_local=1 at /app, which the",
+        "(app/sub_enqueue)",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (again, _) = folder.said("explain here/reenqueued-1.bundle --json", 3);
+    let again: serde_json::Value = serde_json::from_str(&again).expect("JSON");
+    assert_eq!(again["finding"]["fault"], "reenqueued");
+    assert_eq!(again["finding"]["culprit"]["function"], "app/sub_enqueue");
+    // Another one below it is another search, and one that keeps to its rights has no fault.
+    folder.said(&format!("{search} --sub app={object} -o here"), 2);
+    let (text, _) = folder.said(
+        &format!("{search} --sub app={object}:insert_flags=8589934592 -o there"),
+        0,
+    );
+    assert!(text.contains("no fault in 4 trials"), "{text}");
+}
+
 #[test]
 fn two_versions_part_at_a_decision_with_a_line() {
     let folder = Folder::new("diff");
