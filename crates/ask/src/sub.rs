@@ -31,9 +31,17 @@ pub fn find(services: &Services<'_>, text: &str) -> anyhow::Result<SubSpec> {
     if argument.is_empty() {
         return Err(wrong().into());
     }
+    let found = policy::find(services, argument);
+    if found.is_err() && argument.contains(" -") {
+        return Err(UsageError::new(Advised::new(
+            format!("--sub `{text}` is a command: a program attaches nothing below another one"),
+            "give the object that the program has in it, with knobs for what it would set",
+        ))
+        .into());
+    }
     Ok(SubSpec {
         cgroup: place.cgroup.to_owned(),
-        policy: policy::find(services, argument)?,
+        policy: found?,
         attach_at: place.attach_at,
         detach_at: place.detach_at,
     })
@@ -116,6 +124,8 @@ mod tests {
         ] {
             assert!(find(&FILES, wrong).is_err(), "{wrong}");
         }
+        let command = find(&FILES, "app=scx_qmap -c /app").unwrap_err();
+        assert!(command.to_string().contains("is a command"), "{command}");
         let many = vec!["app=mlfq".to_owned(); SubSpec::MOST + 1];
         assert!(find_all(&FILES, &many).is_err());
         assert_eq!(find_all(&FILES, &many[1..]).unwrap().len(), SubSpec::MOST);
