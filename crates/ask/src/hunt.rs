@@ -12,6 +12,7 @@ use model::{Advised, PolicySpec};
 use workload::{RunSpec, generate};
 
 use crate::error::{Error, UsageError};
+use crate::kernel;
 use crate::machine::MachineChange;
 use crate::policy::FoundPolicy;
 use crate::services::Services;
@@ -63,6 +64,7 @@ impl Hunt {
             return Err(UsageError::new(message));
         }
         let is_recorded = recorded.is_some();
+        let has_cids = kernel::has_cids(&policy);
         unset::say_of(services, &policy, &recorded_on.clone().unwrap_or_default());
         let kernels = match machine.kernel {
             Some(_) => Vec::new(),
@@ -76,6 +78,7 @@ impl Hunt {
                 machine,
                 recorded_on: recorded_on.filter(|_| is_recorded),
                 kernels,
+                has_cids,
                 ..Range::default()
             },
             against: None,

@@ -61,6 +61,17 @@ fn machine_of(kernel: Kernel) -> MachineSpec {
     }
 }
 
+/// Whether the policy is told topological numbers (cids) where others are told CPUs.
+#[must_use]
+pub fn has_cids(policy: &PolicySpec) -> bool {
+    let image = sim::image(policy, &machine_of(Kernel::V7_3));
+    let is_cid_form = |image: Image| {
+        let mut tables = image.struct_ops.iter();
+        tables.any(|it| it.type_name == "sched_ext_ops_cid")
+    };
+    image.is_ok_and(is_cid_form)
+}
+
 /// Why `kernel` does not load the policy, or lacks a function that its callbacks can come to;
 /// `None`: it has all.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Which machines and loads the trials of a hunt have.
 
 use anyhow::Context as _;
-use model::{Interleave, Kernel, MachineSpec, PolicySpec, Profile, Rng};
+use model::{Hardware, Interleave, Kernel, MachineSpec, PolicySpec, Profile, Rng};
 use workload::generate;
 
 use super::like::Like;
@@ -15,6 +15,8 @@ use crate::workload_arg::Written;
 const STREAM: u64 = 11 << 60;
 /// So are those of stalls.
 const BETWEEN: u64 = 13 << 60;
+/// And those of numbers of CPUs.
+const NUMBERS: u64 = 14 << 60;
 /// One of so many trials is on any kernel; the others are on those that are tested most.
 const RARE: u64 = 4;
 
@@ -29,6 +31,9 @@ pub struct Range {
     pub workload: Option<(Written, Vec<(String, i64)>)>,
     /// Kernels on which the policy can be run. Without any, 6.18 and 7.2 are taken for granted.
     pub kernels: Vec<Kernel>,
+    /// The policy has topological numbers of CPUs. Every second of its machines has cores of two
+    /// threads whose CPUs are no neighbours, so that who takes one number for the other errs.
+    pub has_cids: bool,
     /// The dump whose signature a run must have.
     pub like: Option<Like>,
 }
@@ -89,6 +94,9 @@ impl Range {
             (None, None) => drawn,
         };
         let mut machine = asked.change(services, &base)?;
+        if self.is_renumbered(&machine, (seed, number)) {
+            machine = machine.with_hardware(in_halves(machine.cpus / 2)?);
+        }
         machine.interleave = between(machine.interleave, (seed, number));
         if machine.interleave == Some(Interleave::Timed) && asked.profile.is_none() {
             // Under the profile that most trials have nothing takes time.
@@ -132,6 +140,17 @@ impl Range {
         asked
     }
 
+    /// Whether the CPUs of a trial are numbered as firmware of x86 does it: nobody else says which
+    /// belong together.
+    fn is_renumbered(&self, machine: &MachineSpec, (seed, number): (u64, u64)) -> bool {
+        let asked = &self.machine;
+        let is_asked = asked.smt.is_some() || asked.llc.is_some() || asked.node.is_some();
+        let is_given = is_asked || self.workload.is_some() || self.recorded_on.is_some();
+        let has_room = machine.cpus >= 4 && machine.cpus.is_multiple_of(2);
+        let is_free = self.has_cids && !is_given && machine.hardware.is_none() && has_room;
+        is_free && Rng::new(seed, NUMBERS + number).below(2) == 0
+    }
+
     fn kernel(&self, seed: u64, number: u64, drawn: Kernel) -> Kernel {
         let mut rng = Rng::new(seed, STREAM + number);
         let is_rare = rng.below(RARE) == 0 || !self.kernels.contains(&drawn);
@@ -145,6 +164,9 @@ impl Range {
     pub(super) fn key(&self) -> String {
         let kernels: Vec<_> = self.kernels.iter().map(|it| it.name()).collect();
         let mut key = format!("kernels [{}]", kernels.join(" "));
+        if self.has_cids {
+            key += ", cids";
+        }
         if self.machine != MachineChange::default() {
             key += &format!(", machine {:?}", self.machine);
         }
@@ -156,6 +178,17 @@ impl Range {
         key.extend(self.like.as_ref().map(Like::key));
         key
     }
+}
+
+/// Cores of two threads, the second ones numbered behind all first ones.
+fn in_halves(cores: u16) -> anyhow::Result<Hardware> {
+    let text = format!(
+        "[hardware]\nname = \"smt-{cores}x2\"\ngovernor = \"performance\"\n\
+         siblings = \"halves\"\norder = [\"CPU*{cores}\"]\nsources = [\"invented\"]\n\
+         [llc]\ncpus = [{}]\n[class.CPU]\ncapacity = 1024\nthreads = 2\n",
+        2 * cores
+    );
+    Ok(Hardware::parse(&text, "hardware")?)
 }
 
 /// When CPUs come in between in a trial: each has stalls of its own.
@@ -207,6 +240,28 @@ mod tests {
             kernels.into_iter().collect::<Vec<_>>(),
             ["6.12", "6.18", "7.2"]
         );
+    }
+
+    #[test]
+    fn who_has_topological_numbers_is_tried_where_they_are_no_cpus() {
+        let services = Services::default();
+        let mut range = Range {
+            has_cids: true,
+            ..Range::default()
+        };
+        let renumbered = |range: &Range| {
+            let cases = (0..200).map(|number| {
+                let case = range.case(&services, &policy(), (1, number, true));
+                let places = case.unwrap().machine.places();
+                let first = places.cores.with(model::CpuId(0)).to_vec();
+                first.get(1).is_some_and(|second| second.0 > 1)
+            });
+            cases.filter(|it| *it).count()
+        };
+        assert!((10..150).contains(&renumbered(&range)));
+        range.machine.smt = Some(1);
+        assert_eq!(renumbered(&range), 0, "somebody says it");
+        assert_eq!(renumbered(&Range::default()), 0);
     }
 
     #[test]
