@@ -179,6 +179,42 @@ fn who_takes_a_cpu_for_a_cid_is_found_where_firmware_numbers_threads_in_halves()
     assert_eq!(checked.kind, ExitKind::Unreg, "{checked:?}");
 }
 
+/// The kernel's self test `peek_dsq` asks the same of its own queue.
+#[test]
+fn the_first_task_of_a_queue_is_seen_before_it_is_taken_and_no_other_queue_is_looked_at() {
+    let load = "[task.t]\ncount = 6\ndo = \"loop(inf)[ run(2ms), sleep(1ms) ]\"\n";
+    let run = |set: &[(&str, &str)]| {
+        let (policy, attach_after) = ("cid-peeks", Nanos::ZERO);
+        let asked = Asked {
+            policy,
+            load,
+            set,
+            attach_after,
+        };
+        asked.run().1
+    };
+    let summary = run(&[]);
+    let lines: Vec<&str> = summary.printed.lines().collect();
+    let pid = |line: &str, head: &str| line.rsplit_once(head).map(|it| it.1.to_owned());
+    let mut seen = 0;
+    for turn in lines.windows(3).filter(|turn| turn[1].ends_with("took")) {
+        let (first, runs) = (pid(turn[0], "first "), pid(turn[2], "runs "));
+        assert_eq!(first, runs, "{turn:?}");
+        seen += usize::from(first.is_some());
+    }
+    assert!(seen >= 20, "{seen}: {lines:#?}");
+    for (queue, message) in [
+        ("57005", "peek on non-existent DSQ 0xdead"),
+        (
+            "9223372036854775809",
+            "peek disallowed on builtin DSQ 0x8000000000000001",
+        ),
+    ] {
+        let exit = run(&[("looks_at", queue)]).exit;
+        assert_eq!((exit.kind, &*exit.message), (ExitKind::Error, message));
+    }
+}
+
 #[test]
 fn numbers_that_a_policy_gives_itself_hold_everywhere() {
     let (taker, summary) = run("cid", &[("replaces", "1")]);
