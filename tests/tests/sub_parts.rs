@@ -1,4 +1,4 @@
-//! A policy that parts its CPUs between itself and those below it, as scx_qmap of kernel 7.3 does:
+//! A policy that parts its CPUs between itself and those below it, as `scx_qmap` of 7.3 does:
 //! with one of equal weight below it each has 2 of 4, on the real kernel (`self 0-1`, `sub0 2-3`)
 //! and here.
 

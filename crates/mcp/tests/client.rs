@@ -244,13 +244,6 @@ fn mistakes_are_told_with_what_where_and_what_to_do() {
                 "no.toml",
             ),
             ("score", json!({ "recording": "-" }), "no plain file"),
-            ("sim", below(&["app"]), "is no cgroup and policy"),
-            ("sim", below(&["app=partition"]), "has no sub_attach"),
-            (
-                "hunt",
-                json!({ "policy": "partition", "sub": ["app=partition"] }),
-                "random loads have none",
-            ),
             (
                 "bundle",
                 json!({ "policy": "fifo", "output": "a.bundle" }),
@@ -258,6 +251,22 @@ fn mistakes_are_told_with_what_where_and_what_to_do() {
             ),
         ];
         for (tool, arguments, want) in cases {
+            let (_, message) = refused(&client, tool, arguments.clone()).await;
+            assert!(message.contains(want), "{tool} {arguments}: {message}");
+        }
+    });
+}
+
+#[test]
+fn mistakes_of_schedulers_below_the_root_are_told() {
+    let folder = folder();
+    client(folder.path(), &[], async |client| {
+        let hunt = json!({ "policy": "partition", "sub": ["app=partition"] });
+        for (tool, arguments, want) in [
+            ("sim", below(&["app"]), "is no cgroup and policy"),
+            ("sim", below(&["app=partition"]), "has no sub_attach"),
+            ("hunt", hunt, "random loads have none"),
+        ] {
             let (_, message) = refused(&client, tool, arguments.clone()).await;
             assert!(message.contains(want), "{tool} {arguments}: {message}");
         }

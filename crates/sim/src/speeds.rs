@@ -362,7 +362,7 @@ mod tests {
             ..model::MachineSpec::default()
         };
         let hardware = Hardware::of_capacities(&[1024, 512]);
-        let mut speeds = Speeds::new(&hardware, &Topology::new(&machine), 2);
+        let mut speeds = Speeds::new(&hardware, &Topology::new(&machine), &Workload::default());
         let (idle, busy) = (Load::Idle, Load::Busy(0));
         for (cpu, load, has_idle) in [
             (0, busy, true),

@@ -25,10 +25,13 @@ const IDLE: &str =
     "a list of residency, exit latency and power, as [[\"2ms\", \"160us\", \"0uW\"]]";
 
 /// Memory takes four times as long as the last-level cache, in 1/1024. Assumed: random reads take
-/// 11.9 times as long (EPYC 7742, AnandTech 2019), and computers overlap them.
+/// 11.9 times as long (EPYC 7742, `AnandTech` 2019), and computers overlap them.
 const PENALTY: u16 = 4096;
 /// Memory of another node takes 1.7 times as long (EPYC 7601, two dies of a package), in 1/1024.
 const REMOTE: u16 = 1740;
+
+/// A figure from each node to each.
+type NodeMatrix = Vec<Vec<u16>>;
 
 /// Greatest frequency (kHz), power (uW), time (ps) and cache (bytes) that sums leave room for.
 const MOST_KHZ: u64 = 100_000_000;
@@ -489,14 +492,14 @@ impl<'a> HardwareReader<'a> {
     }
 
     /// From each node to each: what firmware tells, and how much longer memory takes.
-    fn between(&mut self, nodes: &[u16]) -> Result<(Vec<Vec<u16>>, Vec<Vec<u16>>), FileError> {
+    fn between(&mut self, nodes: &[u16]) -> Result<(NodeMatrix, NodeMatrix), FileError> {
         let count = nodes.last().map_or(1, |last| usize::from(*last) + 1);
         let Some(value) = self.root.get("nodes") else {
             return Ok((vec![vec![10]], Vec::new()));
         };
         let mut table = FileTable::new(self.source, "[nodes]".to_owned(), value)?;
         let _ = table.get("cpus");
-        let usual = |near: u16, far: u16| -> Vec<Vec<u16>> {
+        let usual = |near: u16, far: u16| -> NodeMatrix {
             let row = |a: usize| {
                 (0..count)
                     .map(|b| if a == b { near } else { far })
