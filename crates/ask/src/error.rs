@@ -243,7 +243,7 @@ fn advice(error: &anyhow::Error, more: &[AdviceOf]) -> Option<String> {
         sim::EntryError,
         sim::MirrorError,
         sim::OpsError,
-        crate::hunt::LikeError,
+        crate::like::LikeError,
         explain::why::DumpError,
         traces::ReadError,
         stats::compare::Refusal,

@@ -1,9 +1,7 @@
 //! Random machines and loads, among which some may show a fault of a policy.
 
-mod like;
 mod range;
 
-pub use like::{Like, LikeError};
 pub use range::Range;
 
 use anyhow::Context as _;

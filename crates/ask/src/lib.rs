@@ -26,6 +26,7 @@ pub mod kernel;
 pub mod key;
 pub mod kind;
 pub mod lab;
+pub mod like;
 pub mod limit;
 pub mod load_source;
 pub mod machine;

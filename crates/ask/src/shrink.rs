@@ -18,7 +18,7 @@ use model::{Interleave, MachineSpec, Nanos, PolicySpec, SimTime};
 use workload::{RunSpec, Workload};
 
 use crate::bundle::{Bound, Bundle};
-use crate::hunt::Like;
+use crate::like::Like;
 use crate::measure;
 use crate::services::Services;
 use crate::violation::{self, Property, Signature};

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ask::hunt::Like;
+use ask::like::Like;
 use ask::shrink::{Case, Effort, Shrunk};
 use explain::why::Finding;
 

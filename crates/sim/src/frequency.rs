@@ -7,7 +7,7 @@ use model::{CpuId, Nanos, SimTime, Sysfs, TaskId, What};
 use crate::machine::Machine;
 use crate::pending::Pending;
 use crate::speeds::Speeds;
-use crate::speeds::clock::{FULL, Limits, USUAL_LIMIT, base_rate, frequency_for};
+use crate::speeds::clock::{FULL, SpeedLimits, USUAL_LIMIT, base_rate, frequency_for};
 use crate::speeds::turbo::LOOK;
 use crate::task::{Class, RunState};
 
@@ -108,8 +108,8 @@ impl Machine {
     ///
     /// Source: `uclamp_rq_inc()`, `uclamp_rq_max_value()` and `uclamp_idle_value()`, kernel 6.18,
     /// without the rounding of their buckets.
-    fn limits_on(&self, cpu: CpuId) -> Limits {
-        let mut limits = Limits {
+    fn limits_on(&self, cpu: CpuId) -> SpeedLimits {
+        let mut limits = SpeedLimits {
             least: self.urgency(cpu).unwrap_or(0),
             most: FULL,
         };

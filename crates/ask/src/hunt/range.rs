@@ -4,8 +4,8 @@ use anyhow::Context as _;
 use model::{Hardware, Interleave, Kernel, MachineSpec, PolicySpec, Profile, Rng};
 use workload::generate;
 
-use super::like::Like;
 use crate::kernel;
+use crate::like::Like;
 use crate::machine::{CPUS_MAX, MachineChange};
 use crate::services::Services;
 use crate::shrink::Case;

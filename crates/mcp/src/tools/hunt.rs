@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ask::explain::Explanation;
-use ask::hunt::{Hunt, Like, Range};
+use ask::hunt::{Hunt, Range};
 use ask::key::fingerprint;
+use ask::like::Like;
 use ask::right;
 use ask::shrink::Case;
 use ask::violation::{Property, Signature, explains};

@@ -10,10 +10,8 @@ use super::{
 };
 use crate::CPUS_MAX;
 use crate::file::{FileError, FileTable, FileValue, Problem, Source, describe, text, texts};
-use crate::profile::values::{SIZE, SIZES, TIME, TIMES, check_plain, exact, quantity};
+use crate::profile::values::{FREQUENCIES, SIZE, SIZES, TIME, TIMES, check_plain, exact, quantity};
 
-/// Units of frequency, and kHz in each.
-pub(super) const FREQUENCIES: [(&str, u64); 3] = [("kHz", 1), ("MHz", 1_000), ("GHz", 1_000_000)];
 /// Units of power, and microwatts in each.
 const POWERS: [(&str, u64); 3] = [("uW", 1), ("mW", 1_000), ("W", 1_000_000)];
 

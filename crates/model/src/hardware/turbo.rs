@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::CpuClass;
-use super::file::FREQUENCIES;
 use crate::file::{FileError, FileTable, FileValue, Problem, Source, texts};
-use crate::profile::values::amount;
+use crate::profile::values::{FREQUENCIES, amount};
 
 const CEILINGS: &str = "frequencies of `opps` that fall from one core on, as [\"1-2: 5.0GHz\", \
                         \"3-6: 4.7GHz\"]";

@@ -9,6 +9,8 @@ pub(crate) const TIMES: [(&str, u64); 4] = [
     ("us", 1_000_000),
     ("ms", 1_000_000_000),
 ];
+/// Units of frequency, and kHz in each.
+pub(crate) const FREQUENCIES: [(&str, u64); 3] = [("kHz", 1), ("MHz", 1_000), ("GHz", 1_000_000)];
 /// Units of size, and bytes in each.
 pub(crate) const SIZES: [(&str, u64); 3] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20)];
 /// Units of throughput, and bytes a second in each.

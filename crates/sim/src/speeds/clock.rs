@@ -104,12 +104,12 @@ pub(crate) fn need_for(target: u16, capacity: u16) -> u64 {
 /// Limits of what a CPU is given: the greatest `util_min` and the greatest `util_max` of the tasks
 /// that are runnable on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct SpeedLimits {
     pub least: u16,
     pub most: u16,
 }
 
-impl Limits {
+impl SpeedLimits {
     /// What a CPU of `capacity` needs that was given a target. `least` counts more than `most`.
     ///
     /// Source: `sugov_effective_cpu_perf()`, kernel 6.18.
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_least_that_a_task_asks_for_counts_more_than_the_most() {
-        let need = |least, most, target| Limits { least, most }.need(target, 160);
+        let need = |least, most, target| SpeedLimits { least, most }.need(target, 160);
         assert_eq!(need(0, FULL, 128), 160);
         assert_eq!(need(0, 20, 128), 20);
         assert_eq!(need(100, FULL, 20), 100);

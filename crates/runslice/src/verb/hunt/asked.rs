@@ -1,6 +1,7 @@
 //! What the options of `hunt` ask for.
 
-use ask::hunt::{Hunt as Question, Like, Range};
+use ask::hunt::{Hunt as Question, Range};
+use ask::like::Like;
 
 use super::Hunt;
 use crate::computer::COMPUTER;
