@@ -84,9 +84,13 @@ impl Cli {
 
 /// Arguments that name a file or something that is built in, and commands of programs. A file's
 /// name may be no text, which clap would refuse.
-const NAMES_OF_FILES: [&str; 12] = [
+const NAMES_OF_FILES: [&str; 16] = [
     "candidates",
+    "command",
     "commands",
+    "scheduler",
+    "schedulers",
+    "sub",
     "policy",
     "policies",
     "workload",

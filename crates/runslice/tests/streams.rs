@@ -309,6 +309,26 @@ fn a_name_that_is_no_text_names_files_of_every_kind() {
         ],
         0,
     );
+    let sub = OsString::from_vec([b"app=", odd("p.bpf.o").as_bytes()].concat());
+    let words: [&dyn AsRef<OsStr>; 8] = [
+        &"sim",
+        &"fifo",
+        &"-w",
+        &load,
+        &"--kernel",
+        &"7.3",
+        &"--sub",
+        &sub,
+    ];
+    let (_, said) = run(&words, 1);
+    assert!(said.contains("cid form"), "{said}");
+    std::os::unix::fs::symlink("/bin/true", folder.0.join(odd("true"))).expect("writable");
+    let program = folder.0.join(odd("true"));
+    let (_, said) = run(&[&"check", &"--scheduler", &program], 1);
+    assert!(said.contains("before it attached a policy"), "{said}");
+    // The VM gets its command as text.
+    let (_, said) = run(&[&"vm", &"--", &program], 2);
+    assert!(said.contains("no text (UTF-8)"), "{said}");
     for name in [
         "e.jsonl",
         "r.json",

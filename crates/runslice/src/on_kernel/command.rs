@@ -10,6 +10,8 @@ use live::process::{ask_for_policy, signal};
 use live::{Timed, TimedEnd};
 use model::Advised;
 
+use crate::files;
+
 /// From one look at the command and at signals to the next.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long a command may take to end after it was asked to.
@@ -25,9 +27,10 @@ pub fn check(words: &[String]) -> anyhow::Result<()> {
     };
     let path = env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = if program.contains('/') {
-        vec![PathBuf::from(program)]
+        vec![PathBuf::from(files::word(program))]
     } else {
-        env::split_paths(&path).map(|it| it.join(program)).collect()
+        let name = files::word(program);
+        env::split_paths(&path).map(|it| it.join(&name)).collect()
     };
     places.retain(|place| place.is_file());
     if places.is_empty() {
@@ -48,8 +51,8 @@ pub fn start(words: &[String], is_partial: bool) -> anyhow::Result<Option<Timed>
     let Some((program, arguments)) = words.split_first() else {
         return Ok(None);
     };
-    let mut command = Command::new(program);
-    command.args(arguments);
+    let mut command = Command::new(files::word(program));
+    command.args(arguments.iter().map(|it| files::word(it)));
     if is_partial {
         ask_for_policy(&mut command);
     }
@@ -105,6 +108,24 @@ mod tests {
         let child = start(&words("exec sleep 600"), false).unwrap();
         let end = end(child, true).unwrap().unwrap();
         assert_eq!(end.status.code(), None, "a signal ended it");
+    }
+
+    #[test]
+    fn a_command_of_names_that_are_no_text_is_found_and_gets_them_as_they_are() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt as _;
+        use std::os::unix::fs::symlink;
+
+        let folder = folder::OwnFolder::new().unwrap();
+        let path = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
+        let [program, other] = [path(b"sh \xff"), path(b"so \xfe")];
+        symlink("/bin/sh", &program).unwrap();
+        let [program, other] = [&program, &other].map(|it| files::text_of(it.as_os_str()));
+        let words = [program.as_str(), "-c", ": > \"$1\"", "sh", other.as_str()].map(str::to_owned);
+        check(&words).unwrap();
+        let end = end(start(&words, false).unwrap(), false).unwrap().unwrap();
+        assert_eq!(end.status.code(), Some(0));
+        assert!(path(b"so \xfe").exists());
     }
 
     #[test]

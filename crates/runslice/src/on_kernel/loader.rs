@@ -12,6 +12,8 @@ use ask::error::Cancelled;
 use live::{ClassState, SchedExt, Timed, TimedEnd, process};
 use model::Advised;
 
+use crate::files;
+
 /// How long a program may take until its policy is attached; on a CPU that an emulator pretends,
 /// the largest known takes half a minute.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(120);
@@ -43,8 +45,9 @@ impl Loader {
         let cannot = model::CannotWrite::at(output.display());
         let file = folder::create(output).map_err(&cannot)?;
         let same = file.try_clone().map_err(&cannot)?;
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null());
+        let mut command = Command::new(files::word(program));
+        command.args(arguments.iter().map(|it| files::word(it)));
+        command.stdin(Stdio::null());
         command.stdout(file).stderr(same);
         process::die_with_this_thread(&mut command);
         let child = Timed::start(&mut command);

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use model::Nanos;
+use model::{Advised, Nanos};
 use vm::{ChangedFile, End, GuestOutcome, GuestRequest, OutputStream, Pace, Speed};
 
-use crate::exit::Status;
+use crate::exit::{Status, UsageError};
 use crate::on_kernel::guest::{explain, own_name};
-use crate::programs;
+use crate::{files, programs};
 use model::span;
 
 /// Arguments of `runslice vm`.
@@ -81,6 +81,14 @@ pub struct Vm {
 /// # Errors
 /// When the virtual machine cannot be run, or a result cannot be written.
 pub fn run(request: &Vm) -> anyhow::Result<u8> {
+    let mut words = request.command.iter().chain(&request.with);
+    if let Some(word) = words.find(|it| it.chars().any(|c| files::raw_byte(c).is_some())) {
+        let message = Advised::new(
+            format!("`{word}` is no text (UTF-8), and the VM gets its command as text"),
+            "give the file another name",
+        );
+        return Err(UsageError::new(message).into());
+    }
     let kernel = vm::find_kernel(&request.kernel, &mut |step| say(step)).map_err(explain)?;
     if let Some(instead) = &kernel.instead {
         say(instead);

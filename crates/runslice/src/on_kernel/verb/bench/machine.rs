@@ -17,7 +17,7 @@ use super::{Bench, EJECTED, Measured, Runner};
 use crate::exit::UnsupportedError;
 use crate::on_kernel::attach::{self, Attaching, cause};
 use crate::on_kernel::loader::Loader;
-use crate::scheduler;
+use crate::{files, scheduler};
 
 /// From one look at policy and signals to the next; the command's end is seen at once.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -136,9 +136,9 @@ impl<'a> BenchMachine<'a> {
         let file = folder::create(log).map_err(&cannot)?;
         let same = file.try_clone().map_err(&cannot)?;
         let (program, arguments) = self.command.split_first().context("there is no command")?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(files::word(program));
         command
-            .args(arguments)
+            .args(arguments.iter().map(|it| files::word(it)))
             .stdin(Stdio::null())
             .stdout(file)
             .stderr(same);
