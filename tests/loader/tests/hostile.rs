@@ -279,6 +279,7 @@ fn apart(test: &str) {
     // A program of tests that finds none of this name succeeds too.
     let has_run = done.status.success() && said.contains("1 passed");
     assert!(has_run, "{test}: {}: {said}{wrong}", done.status);
+    print!("{said}");
 }
 
 /// Runs a program that was just copied. Between its fork and its exec a child of another test has
