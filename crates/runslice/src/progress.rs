@@ -137,6 +137,45 @@ impl Bar {
     }
 }
 
+/// The system calls of a program in a run. Where they are many, events are rare, with which the
+/// run's own progress comes.
+#[derive(Debug)]
+pub struct CallLines {
+    said: u64,
+    due: Instant,
+}
+
+impl CallLines {
+    /// So many calls between two lines are worth one.
+    const MANY: u64 = 100_000;
+
+    pub fn new() -> Self {
+        Self {
+            said: 0,
+            due: Instant::now() + LINES,
+        }
+    }
+
+    /// The line that is due at `now`, if the program called `name` has made many calls since the
+    /// last one: how many of them there are, and where the run is.
+    pub fn line_due(
+        &mut self,
+        now: Instant,
+        calls: u64,
+        (name, at): (&str, SimTime),
+    ) -> Option<String> {
+        if now < self.due {
+            return None;
+        }
+        self.due = now + LINES;
+        let many = calls.saturating_sub(self.said) >= Self::MANY;
+        self.said = calls;
+        many.then(|| {
+            format!("{name}: its program has made {calls} system calls; the run is at {at} s")
+        })
+    }
+}
+
 /// Whether a bar of this form counts simulated time.
 fn is_time(template: &str) -> bool {
     template.contains("{whole}") || template.contains("{done}")
@@ -323,6 +362,22 @@ mod tests {
         let line = bar.line_due(bar.born + Duration::from_secs(30));
         let want = "slow: 2000 system calls, and no policy yet, after 30 s";
         assert_eq!(line.as_deref(), Some(want));
+    }
+
+    #[test]
+    fn a_run_whose_program_makes_calls_without_end_is_told_by_them() {
+        let mut calls = CallLines::new();
+        let at = SimTime::from_nanos(1_200_000_000);
+        assert_eq!(
+            calls.line_due(calls.due - REFRESH, 900_000, ("busy", at)),
+            None
+        );
+        let mut said = |count: u64| calls.line_due(calls.due, count, ("busy", at));
+        let want = "busy: its program has made 900000 system calls; the run is at 1.200000000 s";
+        assert_eq!(said(900_000).as_deref(), Some(want));
+        // Thirty seconds later it has made few more, and nothing needs to be said.
+        assert_eq!(said(950_000), None);
+        assert!(said(1_100_000).is_some());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Instant;
 
 use anyhow::Context as _;
 use ask::services::Supervised;
@@ -15,7 +16,8 @@ use model::{Nanos, Program};
 use workload::RunSpec;
 
 use super::stats::{self, Client};
-use crate::progress::Bar;
+use crate::progress::{Bar, CallLines};
+use crate::say::say;
 use crate::{files, output};
 
 /// The supervisor, and who asks the program for its metrics.
@@ -24,6 +26,9 @@ pub struct Started {
     client: Option<Client>,
     /// Until it has attached its policy: no simulated time tells how far it is.
     loading: Option<Bar>,
+    /// From then on.
+    calls: CallLines,
+    name: String,
 }
 
 impl Started {
@@ -60,6 +65,8 @@ impl Started {
         Ok(Rc::new(RefCell::new(Self {
             client: client.transpose()?,
             loading: Some(Bar::of_calls(&spec.policy.name)),
+            calls: CallLines::new(),
+            name: spec.policy.name.clone(),
             supervisor,
         })))
     }
@@ -84,8 +91,12 @@ impl UserSpace for Started {
         if let Some(bar) = &mut self.loading {
             bar.set(self.supervisor.calls());
         }
-        if kernel.run_time().is_some() {
+        if let Some(at) = kernel.run_time() {
             self.end_loading();
+            let (now, calls) = (Instant::now(), self.supervisor.calls());
+            if let Some(line) = self.calls.line_due(now, calls, (&self.name, at)) {
+                say("runslice", &line);
+            }
         }
         if let Some(client) = &mut self.client {
             client.is_running = kernel.run_time().is_some();
