@@ -368,6 +368,8 @@ fn denied() {
             errno(libc::syscall(libc::SYS_bpf, 40, &raw const attr, 64))
         );
         println!("kill {}", errno(libc::kill(1, 9).into()));
+        let path = libc::open(c"/".as_ptr(), libc::O_PATH);
+        println!("path {}", errno(path.into()));
         println!("bad pointer {}", errno(libc::syscall(libc::SYS_open, 8, 0)));
     }
 }

@@ -212,6 +212,7 @@ fn denied_calls_get_their_errno_and_unknown_ones_a_line() {
         ("netlink", 13),
         ("bpf", 22),
         ("kill", 3),
+        ("path", 9),
         ("bad pointer", 14),
     ] {
         assert!(
