@@ -9,6 +9,7 @@ mod culprit;
 mod deed;
 mod dump;
 mod early;
+mod fill;
 mod finding;
 mod follow;
 mod higher;

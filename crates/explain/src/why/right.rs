@@ -2,15 +2,18 @@
 //!
 //! The right is the max-min fair allocation by weight over the runnable tasks, on the CPUs that
 //! they may use and that no higher class has (Bertsekas and Gallager, "Data Networks", 1992,
-//! section 6.5.2). This module computes a lower bound of it. A task that gets less than a whole
-//! CPU there finds all its CPUs fully used, by tasks that get no more for their weight than it
-//! does, and each of these may use one of its CPUs. So a task of weight `w` gets at least
-//! `w * CPUs / W`, and at most one CPU, where `W` is the weight of all runnable tasks that may use
-//! one of its CPUs.
+//! section 6.5.2), exactly, where cgroups do not count.
+//!
+//! By cgroup, and where `fill` gives up, it is a lower bound. A task that gets less than a whole
+//! CPU finds all its CPUs fully used, by tasks that get no more for their weight than it does, and
+//! each of these may use one of its CPUs. So a task of weight `w` gets at least `w * CPUs / W`,
+//! and at most one CPU, where `W` is the weight of all runnable tasks that may use one of its CPUs.
 
 use std::collections::BTreeMap;
 
 use model::{CpuId, SimTime};
+
+use super::fill::{Demand, fill};
 
 /// Different claims that are followed. A task with another one has no known right.
 const MOST_CLAIMS: usize = 64;
@@ -80,6 +83,9 @@ pub(super) struct Rights {
     tree: Vec<(usize, u128)>,
     /// Whose limits count.
     limits: CgroupWeights,
+    /// The part of a CPU that is due to each task of each claim since `now`, in the order of
+    /// `claims`; `None`: something has changed.
+    rates: Option<Vec<f64>>,
     now: SimTime,
 }
 
@@ -133,6 +139,7 @@ impl Rights {
             return;
         }
         self.settle(now);
+        self.rates = None;
         self.free[cpu.index()] = is_free;
         for (claim, claimants) in &mut self.claims {
             if may_use(claim.mask, cpu) {
@@ -154,6 +161,7 @@ impl Rights {
     /// it is not runnable.
     pub fn change(&mut self, before: Option<Claim>, after: Option<Claim>, now: SimTime) {
         self.settle(now);
+        self.rates = None;
         if let Some(before) = before.and_then(|before| self.claims.get_mut(&before)) {
             before.tasks = before.tasks.saturating_sub(1);
         }
@@ -169,7 +177,16 @@ impl Rights {
     /// that is followed. Only differences mean something.
     pub fn total(&self, claim: Claim, now: SimTime) -> Option<f64> {
         let known = self.claims.get(&claim)?;
-        Some(known.right + self.rate(claim, known) * since(self.now, now))
+        let span = since(self.now, now);
+        if span <= 0.0 {
+            return Some(known.right);
+        }
+        let at = self.claims.range(..claim).count();
+        let rate = match &self.rates {
+            Some(rates) => rates[at],
+            None => self.all_rates()[at],
+        };
+        Some(known.right + rate * span)
     }
 
     fn settle(&mut self, now: SimTime) {
@@ -177,16 +194,48 @@ impl Rights {
         if span <= 0.0 {
             return;
         }
-        let claims = self.claims.iter();
-        let rates: Vec<f64> = claims.map(|(claim, it)| self.rate(*claim, it)).collect();
-        for (claimants, rate) in self.claims.values_mut().zip(rates) {
+        let rates = self.rates.take().unwrap_or_else(|| self.all_rates());
+        for (claimants, rate) in self.claims.values_mut().zip(&rates) {
             claimants.right += rate * span;
         }
+        self.rates = Some(rates);
         self.now = now;
     }
 
-    /// The part of a CPU that is due to each runnable one of these.
-    fn rate(&self, claim: Claim, of: &Claimants) -> f64 {
+    /// The part of a CPU that is due to each runnable task of each claim now.
+    fn all_rates(&self) -> Vec<f64> {
+        self.filled().unwrap_or_else(|| {
+            let rate = |(claim, it): (&Claim, &Claimants)| self.least_rate(*claim, it);
+            self.claims.iter().map(rate).collect()
+        })
+    }
+
+    /// The exact one, where cgroups do not count, masks tell all CPUs, and `fill` finds it.
+    fn filled(&self) -> Option<Vec<f64>> {
+        if !self.tree.is_empty() || self.free.len() > 64 {
+            return None;
+        }
+        let bits = (0..).zip(&self.free).filter(|(_, is_free)| **is_free);
+        let free = bits.fold(0, |all: u64, (cpu, _)| all | 1 << cpu);
+        let present = || self.claims.iter().filter(|(_, it)| it.tasks > 0);
+        let demand = |(claim, it): (&Claim, &Claimants)| Demand {
+            cpus: claim.mask & free,
+            weight: it.weight as f64,
+            most: self.most(*claim, it).min(1.0),
+            tasks: f64::from(it.tasks),
+        };
+        let got = fill(&present().map(demand).collect::<Vec<_>>())?;
+        let mut rates = vec![0.0; self.claims.len()];
+        let of_present = self.claims.values().zip(&mut rates);
+        let of_present = of_present.filter(|(it, _)| it.tasks > 0);
+        for ((_, rate), got) in of_present.zip(got) {
+            *rate = got;
+        }
+        Some(rates)
+    }
+
+    /// A lower bound of it for one claim.
+    fn least_rate(&self, claim: Claim, of: &Claimants) -> f64 {
         let rivals = self.claims.iter();
         let rivals = rivals.filter(|(other, _)| self.meet(claim.mask, other.mask));
         let part = if self.tree.is_empty() {
@@ -280,7 +329,7 @@ pub(super) const fn may_use(mask: u64, cpu: CpuId) -> bool {
 
 /// What a nice value weighs, 1024 at 0: a quarter more each step (`sched_prio_to_weight`,
 /// kernel 6.18, kernel/sched/core.c, up to its rounding).
-fn weight(nice: i8) -> u128 {
+pub(super) fn weight(nice: i8) -> u128 {
     let (up, down) = match nice {
         ..0 => (5_u128, 4_u128),
         _ => (4, 5),
@@ -351,6 +400,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_heavy_task_cannot_use_is_due_to_the_light_ones() {
+        let mut rights = Rights::of(2);
+        for nice in [-20, 0, 0] {
+            rights.change(None, Some(claim(ALL, nice)), at(0));
+        }
+        assert_eq!(due(&rights, claim(ALL, -20), 10), 10);
+        assert_eq!(due(&rights, claim(ALL, 0), 10), 5);
+        // Until the end of a turn nothing changes, and then the sum goes on.
+        rights.change(Some(claim(ALL, -20)), None, at(10));
+        assert_eq!(due(&rights, claim(ALL, 0), 20), 15);
+    }
+
+    #[test]
     fn tasks_of_other_cpus_are_no_rivals() {
         let mut rights = Rights::of(2);
         rights.change(None, Some(claim(0b01, 0)), at(0));
@@ -390,7 +452,11 @@ mod tests {
         rights.change(None, Some(limited), at(100));
         assert_eq!(due(&rights, limited, 200), 30, "two share it");
         rights.change(None, Some(claim(ALL, 0)), at(200));
-        assert_eq!(due(&rights, claim(ALL, 0), 300), 67, "who has none is free");
+        assert_eq!(
+            due(&rights, claim(ALL, 0), 300),
+            100,
+            "who has none is free"
+        );
         assert_eq!(due(&rights, limited, 300), 40);
     }
 
