@@ -26,6 +26,8 @@ pub(super) struct Judge<'a> {
     pub places: &'a Places,
     /// What the policy declares.
     pub right: Option<Right>,
+    /// The nice value of a task that sleeps until the judged one runs.
+    pub inherits: Option<i8>,
     pub now: SimTime,
 }
 
@@ -64,9 +66,11 @@ impl Judge<'_> {
         unpromised.or(outranked)
     }
 
-    /// Whether `task` lags behind the right that the policy declares.
+    /// Whether `task` lags behind the right that the policy declares, or behind that of the one
+    /// that sleeps until it runs.
     fn is_owed(&self, task: TaskId) -> bool {
-        self.state.is_owed(task, self.now, self.right)
+        let inherits = |nice| self.state.lag_as(task, self.now, nice) > self.state.round(task);
+        self.state.is_owed(task, self.now, self.right) || self.inherits.is_some_and(inherits)
     }
 
     /// What makes `fault` of `task` a fault.
@@ -681,7 +685,7 @@ impl Judge<'_> {
         if pauses && self.state.pauses(id, self.now) {
             return (Fault::Waited, self.state.tasks[id.index()].put);
         }
-        let is_due = self.state.is_owed(id, self.now, right)
+        let is_due = Judge { right, ..*self }.is_owed(id)
             || has_shares && self.state.is_shut_out(id, self.now);
         if is_of_order && !self.state.has_idle(id) && !is_due {
             return (Fault::Waited, self.state.tasks[id.index()].put);

@@ -21,7 +21,13 @@ impl Finding {
 impl Judge<'_> {
     /// The longest wait for a lock that is an inversion, and the task that has the lock.
     pub(super) fn lock_held(&self, blocked: &[Blocked]) -> Option<(TaskId, Finding)> {
-        let found = blocked.iter().filter_map(|it| self.inverted(it));
+        let found = blocked.iter().filter_map(|it| {
+            let holder = last_holder(it, blocked)?;
+            self.inverted(&Blocked {
+                holder,
+                ..it.clone()
+            })
+        });
         found.max_by_key(|(_, finding)| finding.victim.as_ref().map(|it| it.waited))
     }
 
@@ -38,9 +44,11 @@ impl Judge<'_> {
         let running = cpus.filter_map(|cpu| tasks.get(cpu.task?.index()));
         let mut lighter = running.filter(|task| !task.outranks() && task.nice > waiter.nice);
         let runs = lighter.next()?;
-        // Whatever is promised to the holder, the one that waits for it is behind a lighter task.
+        // Whatever is promised to the holder, the one that waits for it is behind a lighter task:
+        // the holder's turn is that of the waiter.
         let judge = Judge {
             right: None,
+            inherits: Some(waiter.nice),
             ..*self
         };
         let finding = judge.finding(blocked.holder);
@@ -51,6 +59,8 @@ impl Judge<'_> {
         let names_order = |right: &Right| right.has_shares() || *right == Right::Rank;
         let share = Share {
             right: self.right.filter(names_order),
+            lag: self.state.lag_as(blocked.holder, self.now, waiter.nice),
+            lag_by_cgroup: None,
             ..self.share(blocked.holder)
         };
         let lock = HeldLock {
@@ -81,6 +91,36 @@ impl Judge<'_> {
     }
 }
 
+/// The task that must run for `blocked` to go on: who has the lock, or, if that one waits for
+/// another lock, who has that one; `None`: they wait for each other.
+fn last_holder(blocked: &Blocked, all: &[Blocked]) -> Option<TaskId> {
+    let mut holder = blocked.holder;
+    for _ in 0..all.len() {
+        match all.iter().find(|it| it.task == holder) {
+            Some(next) => holder = next.holder,
+            None => return Some(holder),
+        }
+    }
+    None
+}
+
 fn named(task: &Task) -> String {
     format!("{}[{}]", task.name, task.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_must_run_is_found_behind_a_chain_of_locks() {
+        let blocked = |task, holder| Blocked {
+            task: TaskId(task),
+            lock: "door".to_owned(),
+            holder: TaskId(holder),
+        };
+        let chain = [blocked(1, 2), blocked(2, 3), blocked(5, 6), blocked(6, 5)];
+        assert_eq!(last_holder(&chain[0], &chain), Some(TaskId(3)));
+        assert_eq!(last_holder(&chain[2], &chain), None, "a deadlock");
+    }
 }

@@ -246,6 +246,7 @@ impl Observer {
             state: &self.state,
             places: &self.places,
             right: self.right,
+            inherits: None,
             now: self.end,
         }
     }

@@ -3,7 +3,7 @@
 use model::{CpuId, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
-use super::right::may_use;
+use super::right::{may_use, weight};
 use super::state::{Kind, State};
 use super::verdict::Right;
 
@@ -39,6 +39,19 @@ impl State {
             None => by_weight().min(by_cgroup()),
         };
         lag > self.round(id)
+    }
+
+    /// The lag of `id` by weight, if it had this nice value all the while.
+    pub fn lag_as(&self, id: TaskId, now: SimTime, nice: i8) -> Nanos {
+        let lag = self.lag(id, now);
+        let (Some(waited), Some(task)) = (self.waited(id, now), self.tasks.get(id.index())) else {
+            return lag;
+        };
+        // Of w / W of its wait it becomes x / (W + x): x the other weight, W that of all.
+        let heavier = weight(nice) as f64 / weight(task.nice) as f64;
+        let waited = waited.get() as f64;
+        let part = lag.get() as f64 * heavier / waited.max(1.0);
+        lag.max(Nanos::new((waited * part / (1.0 + part)) as u64))
     }
 
     /// One round: the slices of all that may use a CPU of `id`, shared by these CPUs. A slice
