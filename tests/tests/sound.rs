@@ -27,8 +27,9 @@ const POLICIES: &[&str] = &[
     "sound-to-the-end",
 ];
 
-/// Overload at every rank, tasks that wake often beside ones that never sleep, and few tasks.
-const LOADS: [&str; 4] = [
+/// Overload at every rank, tasks that wake often beside ones that never sleep, few tasks, and a
+/// crowd in front of tasks of less weight.
+const LOADS: [&str; 5] = [
     "[task.high]\ncount = 3\nnice = -5\ndo = \"loop(inf)[ run(6ms), sleep(1ms) ]\"\n\
      [task.hog]\ncount = 3\ndo = \"run(inf)\"\n\
      [task.low]\ncount = 4\nnice = 10\ndo = \"run(inf)\"\n",
@@ -37,6 +38,8 @@ const LOADS: [&str; 4] = [
      [task.low]\ncount = 12\nnice = 5\ndo = \"run(inf)\"\n",
     "[task.low]\ncount = 6\nnice = 5\ndo = \"loop(inf)[ run(50ms), sleep(5ms) ]\"\n",
     "[task.crowd]\ncount = 60\ndo = \"run(inf)\"\n",
+    "[task.low]\ncount = 7\nnice = 5\ndo = \"run(inf)\"\n\
+     [task.hog]\ncount = 11\ndo = \"run(inf)\"\n",
 ];
 
 fn run<'a>(policy: &'a str, load: &'a str, cpus: u16) -> Run<'a> {

@@ -28,6 +28,8 @@ pub(super) struct Judge<'a> {
     pub right: Option<Right>,
     /// The nice value of a task that sleeps until the judged one runs.
     pub inherits: Option<i8>,
+    /// The kernel has ended the policy.
+    pub is_ejected: bool,
     pub now: SimTime,
 }
 
@@ -623,6 +625,13 @@ impl Judge<'_> {
         if readers.is_empty() && self.is_left_asleep(usable, queue, number) {
             return (Fault::ForgottenKick, self.unkicked(id, usable));
         }
+        if queue.looks == 0
+            && self.may_be_of_order()
+            && self.empty_dispatch_on(&asked, number).is_none()
+            && let Some(look) = self.other_look_on(&asked, number)
+        {
+            return (Fault::PassedOver, Some(look));
+        }
         if !asked.is_empty() || is_unknown {
             let blind = self.blind_dispatch_on(&asked, number);
             let blind = blind.or_else(|| self.guard_on(&asked, number));
@@ -637,6 +646,13 @@ impl Judge<'_> {
         }
         let since = since.map_or(SimTime::ZERO, |since| since.time);
         self.held(usable, since, put)
+    }
+
+    /// Whether a `dispatch` that always finds work may mean to go by a queue at which it has never
+    /// looked: so does a strict order, of which nobody has seen the end yet. Whoever promises
+    /// shares, or was ended by the kernel for it, did not mean that.
+    fn may_be_of_order(&self) -> bool {
+        !self.is_ejected && self.right.is_none_or(|right| !right.has_shares())
     }
 
     /// Whether `queue` is left to CPUs that look at it in their `dispatch`, and those among

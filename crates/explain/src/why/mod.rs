@@ -146,6 +146,7 @@ impl Observer {
                     state: fallen.map_or(&self.state, Box::as_ref),
                     // The kernel asks for no right, so whatever explains the end counts.
                     right: None,
+                    is_ejected: true,
                     now: fallen.map_or(self.end, |_| exit.time),
                     ..self.judge()
                 };
@@ -247,6 +248,7 @@ impl Observer {
             places: &self.places,
             right: self.right,
             inherits: None,
+            is_ejected: false,
             now: self.end,
         }
     }
