@@ -187,6 +187,20 @@ fn shares_are_compared_among_tasks_that_never_sleep() {
     }
 }
 
+/// Until a crowd has had its first round, some have had a turn and others none.
+#[test]
+fn shares_that_differ_by_a_turn_are_no_fault() {
+    let load = "[task.hog]\ncount = 200\nnice = 5\ndo = \"run(inf)\"\n\
+        [task.shell]\ncount = 3\ndo = \"loop(inf)[ run(3ms), sleep(17ms) ]\"\n";
+    let run = Run {
+        until: Nanos::from_secs(4),
+        ..Run::new("fifo", load)
+    };
+    let mut observer = Observer::new(0, None).with_right(Some(Right::Weight));
+    let _summary = run.feed(&mut observer);
+    assert_eq!(observer.finding(), None);
+}
+
 /// A real-time task takes the CPU of a task that has others, too: nobody is at fault, whatever
 /// callbacks the policy has or lacks.
 #[test]

@@ -2,9 +2,11 @@
 
 use model::{Nanos, SimTime, TaskId};
 
+use super::OVERLONG;
 use super::finding::{Fault, Finding};
 use super::judge::Judge;
 use super::state::Task;
+use super::turn::LEAST_ROUND;
 use super::verdict::{Right, Share, Tier, Verdict};
 
 /// How much more CPU time the lighter of two tasks has, as a part of the heavier one's, before
@@ -26,6 +28,13 @@ impl Task {
         let alone = self.run_until(now).get().saturating_add(asleep);
         absent <= now.since(SimTime::ZERO).get() / ASLEEP && asleep <= alone / ASLEEP
     }
+
+    /// What one turn may give it, in nanoseconds: whoever has had one more than another in a long
+    /// round has nothing that is not its due. At least what any round may.
+    fn turn(&self) -> u64 {
+        let slice = self.slice.map_or(0, |(slice, _)| slice.min(OVERLONG));
+        slice.max(LEAST_ROUND.get())
+    }
 }
 
 impl Judge<'_> {
@@ -46,7 +55,7 @@ impl Judge<'_> {
         let unfair = pairs.filter(|((_, heavy, has), (_, light, more))| {
             heavy.nice < light.nice
                 && (heavy.mask, heavy.cgroup) == (light.mask, light.cgroup)
-                && *more > has + has / UNFAIR
+                && *more > has + (has / UNFAIR).max(light.turn())
         });
         let (heavy, light) = unfair.max_by_key(|(heavy, light)| light.2 - heavy.2)?;
         let slice = heavy.1.slice.map(|(_, deed)| deed);
@@ -60,7 +69,7 @@ impl Judge<'_> {
                     right: self.right,
                     lag: Nanos::new(light.2 - heavy.2),
                     lag_by_cgroup: None,
-                    bound: Nanos::new(heavy.2 / UNFAIR),
+                    bound: Nanos::new((heavy.2 / UNFAIR).max(light.1.turn())),
                 }),
                 ..Verdict::default()
             },
