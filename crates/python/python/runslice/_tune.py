@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 from . import _runslice
-from ._compare import Verdict
+from ._compare import Verdict, compare
 from ._given import Knob, Policy, PolicyLike, Workload, WorkloadLike
 from ._options import OneRun
 from ._run import Run, request_of
@@ -27,6 +28,20 @@ INCONCLUSIVE = 6
 """Exit status of the command line: the runs do not decide."""
 _WIDE = 100
 """A knob whose greatest value is so many times its least is searched by its logarithm."""
+_KEPT = 0.9
+"""Knobs that are put back to their defaults leave so much of a setting's gain."""
+_FEW = 2
+"""Seeds of a knob that is put back alone; then a setting that has lost half of the gain is given
+up."""
+_FRONT = 3
+"""Most settings of an answer for two goals: the ends of the front, and its middle."""
+_SPARE = 3
+"""One in so many runs of the budget is kept for putting knobs back."""
+_WATCHED = ["*.delay_ns_mean", "*.run_ns"]
+"""What may be worse for tasks that no goal measures: longer waits, and less CPU time."""
+_COLUMNS = 80
+_TITLE = 26
+_INDENTED: dict[str, Any] = {"initial_indent": "  ", "subsequent_indent": "    "}
 
 
 @dataclass
@@ -60,12 +75,15 @@ class Judged:
         run: runs of the defaults (first) and of the best.
         verdict: whether they differ, with the interval; ``None`` if nothing could be judged.
         refused: why nothing could be judged; else ``None``.
+        worse: rows of a comparison, such as those of ``verdict.table``: tasks that wait longer or
+            get less CPU time than under the defaults, whether a goal measures them or not.
     """
 
     workload: str
     run: Run
     verdict: Verdict | None
     refused: str | None
+    worse: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def status(self) -> int:
@@ -73,7 +91,55 @@ class Judged:
         return INCONCLUSIVE if self.verdict is None else self.verdict.status
 
     def __str__(self) -> str:
-        return str(self.verdict or self.refused).rstrip()
+        if self.verdict is None:
+            return textwrap.fill(str(self.refused), _COLUMNS)
+        rows = list(self.verdict.table.rows())
+        arms = list(dict.fromkeys(row["against"] for row in rows))
+        lines = []
+        for arm, name in zip(arms, _titles(len(arms))):
+            lines.append(f"{name} against the defaults:")
+            lines += [line for row in rows if row["against"] == arm for line in _row(row)]
+            worse = [line for row in self.worse if row["against"] == arm for line in _row(row)]
+            lines += ["  what gets worse:", *worse] if worse else []
+        if not self.worse:
+            lines.append("No task is shown to wait longer or to get less CPU time.")
+        if self.status == INCONCLUSIVE:
+            said = " ".join(self.verdict.sentences)
+            for arm, name in zip(arms, _titles(len(arms))):
+                said = said.replace(arm, name)
+            lines.append(textwrap.fill(said, _COLUMNS))
+        return "\n".join(lines)
+
+
+def _titles(count: int) -> list[str]:
+    """What the settings of an answer are called."""
+    return ["best"] if count == 1 else [f"best {number}" for number in range(1, count + 1)]
+
+
+def _row(row: Mapping[str, Any], name: str | None = None) -> list[str]:
+    """A row of a comparison in lines of at most 80 columns: metric, change, interval, verdict."""
+    title = name or row["metric"]
+    if row["refused"]:
+        return textwrap.wrap(f"{title}: {row['refused']}", _COLUMNS, **_INDENTED)
+    what, said = ("ratio", "{:+.1f} %") if row["ratio"] is not None else ("difference", "{:+,.0f}")
+    values = [row[what], row[f"{what}_low"], row[f"{what}_high"]]
+    if what == "ratio":
+        values = [None if it is None else (it - 1) * 100 for it in values]
+    change, low, high = ["-" if it is None else said.format(it) for it in values]
+    figures = f"{change:>9}  ({low} to {high})  {row['verdict'] or ''}".rstrip()
+    if len(title) <= _TITLE:
+        return [f"  {title:<{_TITLE}} {figures}"]
+    return [f"  {title}", f"  {'':<{_TITLE}} {figures}"]
+
+
+def _folded(words: str) -> list[str]:
+    """Lines of at most 80 columns: a setting with many knobs is folded behind its commas."""
+    lines = [""]
+    for part in words.replace(",", ",\0").split("\0"):
+        if len(lines[-1]) + len(part) > _COLUMNS and lines[-1].strip():
+            lines.append("  ")
+        lines[-1] += part
+    return lines
 
 
 @dataclass(frozen=True)
@@ -82,12 +148,14 @@ class Answer:
 
     Attributes:
         goals: the goals, written in full.
-        best: the knobs of the best trial; of several goals, those of the front in the order of the
-            first goal.
+        best: the knobs of the best trial that matter; of two goals, those of at most three trials
+            of the front, in the order of the first goal. All others have their defaults.
+        put_back: knobs that the search had changed in the first of these, and that matter less.
         trials: all trials.
-        runs: simulated runs that the search took.
-        importance: share of each knob in the differences between trials, by the first goal; empty
-            if there are too few trials to say.
+        runs: simulated runs that the search took, with those that put knobs back.
+        importance: by knob of the first of ``best``, what becomes of the first goal when that knob
+            alone has its default: a row of a comparison with the best. Empty if ``best`` has one
+            knob, which the verdict is about, or if the runs do not say.
         judged: the best against the defaults under the load of the search, with seeds that the
             search did not see; ``None`` if nothing but the defaults is best.
         elsewhere: the same under each load that the search did not see; empty likewise.
@@ -97,9 +165,10 @@ class Answer:
     workload: str
     goals: list[str]
     best: list[dict[str, int]]
+    put_back: list[str]
     trials: list[Trial]
     runs: int
-    importance: dict[str, float]
+    importance: dict[str, dict[str, Any]]
     judged: Judged | None
     elsewhere: list[Judged]
 
@@ -111,28 +180,27 @@ class Answer:
 
     def __str__(self) -> str:
         tried = f"{len(self.trials)} settings in {self.runs} runs"
-        lines = [f"{self.policy} under {self.workload}, {', '.join(self.goals)}: {tried}"]
+        lines = _folded(f"{self.policy} under {self.workload}, {', '.join(self.goals)}: {tried}")
         if self.judged is None:
             lines.append("No setting was better than the defaults in the search.")
             return "\n".join(lines) + "\n"
-        found = [
+        words = [
             f"{self.policy}:{','.join(f'{name}={value}' for name, value in knobs.items())}"
             for knobs in self.best
         ]
-        if self.importance:
-            shares = (f"{name} {share:.0%}" for name, share in self.importance.items())
-            importance = [f"importance of the knobs: {', '.join(shares)}"]
-        else:
-            importance = []
         judged = ["With seeds that the search did not see:", "", str(self.judged)]
-        if self.judged.status == INCONCLUSIVE:
-            # A search always finds a setting; without a verdict it recommends none.
-            lines += [*judged, ""]
-            lines += [f"first in the search, not shown to be better: {it}" for it in found]
-            lines += importance
-        else:
-            lines += [f"best: {it}" for it in found]
-            lines += [*importance, "", *judged]
+        # A search always finds a setting; without a verdict it recommends none.
+        is_shown = self.judged.status != INCONCLUSIVE
+        found = [] if is_shown else ["First in the search, and not shown to be better:"]
+        for name, word in zip(_titles(len(words)), words):
+            found += _folded(f"{name}: {word}")
+        if self.put_back:
+            found.append(f"{len(self.put_back)} other knobs have their defaults: they matter less")
+        if self.importance:
+            found.append(f"With one knob of it put back, {self.goals[0]} changes by:")
+            for name, row in self.importance.items():
+                found += _row(row, name)
+        lines += [*found, "", *judged] if is_shown else [*judged, "", *found]
         for it in self.elsewhere:
             lines += ["", f"Under {it.workload}, which the search did not see:", "", str(it)]
         return "\n".join(lines) + "\n"
@@ -162,8 +230,9 @@ def tune(
     """Search the knobs of a policy, by Optuna, for those that serve the goals best.
 
     Every setting is run with the same seeds. With one goal, a setting that is clearly worse than
-    the best is given up before all seeds are run (Wilcoxon's signed-rank test). The answer compares
-    the defaults with the best under seeds that the search did not see.
+    the best is given up before all seeds are run (Wilcoxon's signed-rank test). Then a third of the
+    budget puts knobs back to their defaults, as long as nine tenths of the gain stay. The answer
+    compares the defaults with what is left under seeds that the search did not see.
 
     Args:
         policy: the policy. Knobs that are set in it stay as they are.
@@ -171,7 +240,7 @@ def tune(
         goals: one or two goals in the words of ``runslice choose``, such as ``"p99 wait of ui"``.
         unseen: loads to judge the answer under besides. The search does not see them. ``scale``
             is not theirs.
-        budget: most simulated runs of the search.
+        budget: most simulated runs of the search, with those that put knobs back.
         knobs: the knobs to search, or their ``(least, greatest)`` values. Default: all, in the
             ranges that the policy states.
         executor: where the runs are made. Default: here, one after the other; then the same request
@@ -204,8 +273,11 @@ def tune(
         # A goal that a load does not have is told before the search.
         search.short(load, 1)
     space = _space(search.policy, knobs)
-    search.go(space, budget, search_seed, executor, workers, progress)
-    return search.answer(judge_runs, others)
+    spare = budget // _SPARE if len(space) > 1 else 0
+    if budget - spare < 2 * search_runs:
+        spare = 0
+    search.go(space, budget - spare, search_seed, executor, workers, progress)
+    return search.answer(judge_runs, others, _Room(budget - search.made, executor))
 
 
 def _space(
@@ -245,6 +317,14 @@ def _measure(request: tuple[Any, ...]) -> list[float | None]:
     run = Run(request_of(policy.set(knobs), load, settings, goals).simulate())
     (end,) = run.ends
     return [None] * len(goals) if end.ejection else end.goals
+
+
+@dataclass
+class _Room:
+    """Runs that may still be made, and where."""
+
+    runs: int
+    executor: Executor | None
 
 
 class _Search:
@@ -395,7 +475,7 @@ class _Search:
         self.study.tell(asked, trial.means if len(self.goals) > 1 else trial.means[0])
         return False
 
-    def answer(self, judge_runs: int, unseen: Sequence[Workload]) -> Answer:
+    def answer(self, judge_runs: int, unseen: Sequence[Workload], room: _Room) -> Answer:
         """The best, judged with seeds that the search did not see."""
         whole = [it for it in self.trials if len(it.values) == len(self.seeds)]
         front = [it for it in whole if not any(self.beats(other, it) for other in whole)]
@@ -404,10 +484,22 @@ class _Search:
         seen: set[tuple[float, ...]] = set()
         best = []
         for trial in front:
-            if tuple(trial.means) not in seen:
-                seen.add(tuple(trial.means))
+            if tuple(trial.means) not in seen and trial.number != 0:
                 best.append(trial)
-        better = [it.knobs for it in best if it.number != 0]
+            seen.add(tuple(trial.means))
+        if len(best) > _FRONT:
+            best = [best[0], best[len(best) // 2], best[-1]]
+        better: list[dict[str, int]] = []
+        put_back: list[str] = []
+        for number, trial in enumerate(best):
+            share = _Room(room.runs // (len(best) - number), room.executor)
+            room.runs -= share.runs
+            knobs = self.needed(trial, share)
+            room.runs += share.runs
+            if number == 0:
+                put_back = [name for name in self.changed(trial) if name not in knobs]
+            if knobs not in better:
+                better.append(knobs)
         arms = [self.policy, *(self.policy.set(knobs) for knobs in better)]
         loads = [self.load, *unseen] if better else []
         judged = [self.judge(arms, load, judge_runs) for load in loads]
@@ -416,12 +508,92 @@ class _Search:
             workload=self.load.name if self.load else "",
             goals=self.goals,
             best=better,
+            put_back=put_back,
             trials=self.trials,
             runs=self.made,
-            importance=self.importance(),
+            importance=self.importance(better[0], judge_runs) if better else {},
             judged=judged[0] if judged else None,
             elsewhere=judged[1:],
         )
+
+    def changed(self, trial: Trial) -> list[str]:
+        """Knobs of a trial that have not their defaults."""
+        defaults = {knob.name: knob.default for knob in self.policy.knobs}
+        return [name for name, value in trial.knobs.items() if value != defaults[name]]
+
+    def needed(self, trial: Trial, room: _Room) -> dict[str, int]:
+        """The knobs of a trial that have nine tenths of its gain; others have their defaults.
+
+        Each is put back alone with a few seeds; then those without which most is lost are tried
+        together, more each time, with all seeds; and of what is found each is left out once.
+        """
+        names = self.changed(trial)
+        if len(names) < 2 or room.runs < len(names) * _FEW:
+            return {name: trial.knobs[name] for name in names}
+
+        def without(out: str) -> float:
+            return self.kept(trial, [name for name in names if name != out], room, _FEW)
+
+        left = {name: without(name) for name in names}
+        ordered = sorted(names, key=lambda name: left[name])
+        kept, count = names, 1
+        while count < len(names) and room.runs >= len(self.seeds):
+            if self.kept(trial, ordered[:count], room) >= _KEPT:
+                kept = ordered[:count]
+                break
+            count += max(1, count // 3)
+        for name in reversed(kept if len(kept) < len(names) else []):
+            fewer = [it for it in kept if it != name]
+            if room.runs >= len(self.seeds) and self.kept(trial, fewer, room) >= _KEPT:
+                kept = fewer
+        return {name: trial.knobs[name] for name in kept}
+
+    def kept(self, trial: Trial, names: list[str], room: _Room, most: int | None = None) -> float:
+        """The part of a trial's gain that these knobs of it have alone, with at most so many seeds;
+        fewer if half of the gain is gone."""
+        knobs = {name: trial.knobs[name] for name in names}
+        made = Trial(-1, {})
+        share = 0.0
+        for values in self.each(knobs, room.executor, most):
+            room.runs -= 1
+            self.made += 1
+            if any(value is None for value in values):
+                return -1.0
+            made.values.append([value for value in values if value is not None])
+            share = self.share(trial, made)
+            if len(made.values) >= _FEW and share < 0.5:
+                break
+        return share
+
+    def each(
+        self, knobs: Mapping[str, int], executor: Executor | None, most: int | None
+    ) -> Iterator[list[float | None]]:
+        """What is measured with each of the first seeds of the search, in their order."""
+        requests = [self.request(knobs, seed) for seed in self.seeds[:most]]
+        if executor is None:
+            yield from map(_measure, requests)
+            return
+        futures = [executor.submit(_measure, it) for it in requests]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def share(self, trial: Trial, made: Trial) -> float:
+        """The part of a trial's gain over the first one that another setting has with its first
+        seeds; of several goals the least."""
+        count = len(made.values)
+        first, best = (Trial(-1, {}, it.values[:count]) for it in (self.trials[0], trial))
+        shares = []
+        for base, top, has, higher in zip(first.means, best.means, made.means, self.higher):
+            sign = 1 if higher else -1
+            gain = sign * (top - base)
+            # What it costs elsewhere is told when it is judged.
+            if gain > 0:
+                shares.append(1 - max(sign * (top - has), 0.0) / gain)
+        return min(shares, default=0.0)
 
     def beats(self, one: Trial, other: Trial) -> bool:
         """Whether ``one`` is nowhere worse than ``other`` and somewhere better."""
@@ -447,22 +619,28 @@ class _Search:
         except _runslice.Error as error:
             # No spread, or too few runs with the goal: the words say it.
             refused = str(error)
-        return Judged(load.name if load else "", run, verdict, refused)
+        worse = []
+        try:
+            rows = compare(run, metrics=_WATCHED).table.rows()
+            worse = [row for row in rows if row["verdict"] in ("slower", "less")]
+        except _runslice.Error:
+            # Nothing can be compared, and nothing is shown worse.
+            pass
+        return Judged(load.name if load else "", run, verdict, refused, worse)
 
-    def importance(self) -> dict[str, float]:
-        """Share of each knob, by Optuna's PED-ANOVA; empty if it cannot say."""
-        optuna = self.optuna
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-            try:
-                return dict(
-                    optuna.importance.get_param_importances(
-                        self.study, evaluator=evaluator, target=lambda trial: trial.values[0]
-                    )
-                )
-            except (RuntimeError, ValueError):
-                return {}
+    def importance(self, best: dict[str, int], runs: int) -> dict[str, dict[str, Any]]:
+        """By knob, what becomes of the first goal when that knob alone has its default."""
+        if len(best) < 2:
+            return {}
+        without = [{name: it for name, it in best.items() if name != out} for out in best]
+        arms = [self.policy.set(knobs) for knobs in [best, *without]]
+        verdict = self.judge(arms, self.load, runs).verdict
+        if verdict is None:
+            return {}
+        rows = [row for row in verdict.table.rows() if not row["refused"]]
+        of_goal = [row for row in rows if row["metric"] == rows[0]["metric"]]
+        by_arm = {row["against"]: row for row in of_goal}
+        return {name: by_arm[arm.name] for name, arm in zip(best, arms[1:]) if arm.name in by_arm}
 
 
 def _suggest(asked: Any, knob: Knob) -> int:
