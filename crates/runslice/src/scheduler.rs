@@ -1,6 +1,8 @@
 //! A scheduler's own program in the place of a policy: `--scheduler 'scx_lavd --performance'`.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod samples;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod stats;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod supervised;
@@ -40,8 +42,9 @@ pub struct Schedulers {
     #[arg(long, value_name = "FILE")]
     pub loader_output: Option<PathBuf>,
 
-    /// Write the metrics of --scheduler to this file as JSON lines, if its program serves them
-    /// (`scx_stats`). With several, each gets its own file.
+    /// Write the metrics of --scheduler to this file, if its program serves them (`scx_stats`): as
+    /// OpenMetrics if it ends in .openmetrics, else as JSON lines. With several, each gets its own
+    /// file.
     ///
     /// The program is asked in simulated time, and answering takes its threads CPU time.
     #[arg(long, value_name = "FILE")]

@@ -6,21 +6,81 @@
 
 use std::io::{self, Read as _, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use anyhow::Context as _;
 use model::{Nanos, SimTime};
 use serde_json::{Value, json};
 
-use crate::output::ResultsFile;
+use super::samples::Samples;
+use crate::output::{self, ResultsFile};
 
 /// Where the program has its socket, below the folder of the simulated machine's files.
 pub const SOCKET: &str = "run/scx/root/stats";
+/// How a file ends that has the metrics as `OpenMetrics`.
+const ENDING: &str = "openmetrics";
 /// Longest answer.
 const MOST_BYTES: usize = 16 << 20;
-/// All answers that are kept.
-const ALL_BYTES: u64 = 1 << 30;
+/// All answers that are kept as lines.
+const LINES_BYTES: u64 = 1 << 30;
+/// Memory of those that are written at the end of the run.
+const SAMPLES_BYTES: u64 = 256 << 20;
 /// How long an answer may take.
 const PATIENCE: Nanos = Nanos::from_secs(10);
+
+/// Where answers go.
+pub enum Kept {
+    /// Each as a line of JSON.
+    Lines(ResultsFile),
+    /// All, at the end of the run, as `OpenMetrics`.
+    Samples(ResultsFile, Samples),
+}
+
+impl Kept {
+    /// Into this file, in the form that its ending says.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn into_file(path: &Path) -> anyhow::Result<Self> {
+        let to = output::create(path)?;
+        let is_exposition = path.extension().is_some_and(|it| it == ENDING);
+        Ok(if is_exposition {
+            Self::Samples(to, Samples::default())
+        } else {
+            Self::Lines(to)
+        })
+    }
+
+    /// Takes an answer, and gives how many bytes there are after `before` of them.
+    fn take(&mut self, before: u64, now: SimTime, stats: &Value) -> io::Result<u64> {
+        match self {
+            Self::Lines(to) => {
+                let line = json!({"time_ns": now.as_nanos(), "stats": stats}).to_string();
+                writeln!(to, "{line}")?;
+                Ok(before + line.len() as u64 + 1)
+            }
+            Self::Samples(_, samples) => Ok(samples.add(now, stats)),
+        }
+    }
+
+    /// How many bytes are kept at most.
+    const fn most(&self) -> u64 {
+        match self {
+            Self::Lines(_) => LINES_BYTES,
+            Self::Samples(..) => SAMPLES_BYTES,
+        }
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        match self {
+            Self::Lines(to) => to.flush(),
+            Self::Samples(to, samples) => {
+                samples.write(to)?;
+                to.flush()
+            }
+        }
+    }
+}
 
 /// Somebody who asks for the metrics, in simulated time.
 pub struct Client {
@@ -30,7 +90,7 @@ pub struct Client {
     /// When the question was put whose answer is awaited.
     asked: Option<SimTime>,
     answer: Vec<u8>,
-    to: ResultsFile,
+    to: Kept,
     answers: u64,
     bytes: u64,
     /// Why the last question had no answer.
@@ -41,7 +101,7 @@ pub struct Client {
 
 impl Client {
     /// Asks every `every` and writes the answers to `to`.
-    pub fn new(every: Nanos, to: ResultsFile) -> Self {
+    pub fn new(every: Nanos, to: Kept) -> Self {
         Self {
             every,
             next: SimTime::ZERO + every,
@@ -73,7 +133,7 @@ impl Client {
             }
             return Ok(());
         }
-        if now >= self.next && self.bytes < ALL_BYTES {
+        if now >= self.next && self.bytes < self.to.most() {
             while self.next <= now {
                 self.next = self.next + self.every;
             }
@@ -125,10 +185,8 @@ impl Client {
         match metrics(&answer) {
             Ok(stats) => {
                 self.answers += 1;
-                let line = json!({"time_ns": now.as_nanos(), "stats": stats});
-                let line = line.to_string();
-                self.bytes += line.len() as u64 + 1;
-                writeln!(self.to, "{line}")
+                self.bytes = self.to.take(self.bytes, now, &stats)?;
+                Ok(())
             }
             Err(why) => {
                 self.lost = Some(why);
@@ -154,10 +212,13 @@ impl Client {
     /// # Errors
     /// If the file cannot be written.
     pub fn close(mut self) -> anyhow::Result<Option<String>> {
-        self.to.flush().context("--scheduler-stats")?;
-        if self.bytes >= ALL_BYTES {
-            let text = "--scheduler-stats: kept the first GiB of metrics, and asked no more";
-            return Ok(Some(text.to_owned()));
+        self.to.close().context("--scheduler-stats")?;
+        if self.bytes >= self.to.most() {
+            let most = self.to.most() >> 20;
+            let kept = "--scheduler-stats: kept the first";
+            return Ok(Some(format!(
+                "{kept} {most} MiB of metrics, and asked no more"
+            )));
         }
         if self.answers > 0 {
             return Ok(None);
@@ -182,10 +243,9 @@ fn metrics(line: &[u8]) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::io::BufRead as _;
 
     use super::*;
-    use crate::output;
 
     #[test]
     fn an_answer_has_metrics_or_the_reason_why_not() {
@@ -200,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_program_that_accepts_and_never_answers_is_asked_again_on_another_connection() {
-        let to = output::create(Path::new("/dev/null")).expect("a file");
+        let to = Kept::into_file(Path::new("/dev/null")).expect("a file");
         let mut client = Client::new(Nanos::from_secs(1), to);
         let mut peers = Vec::new();
         for second in 0..40 {
@@ -217,5 +277,46 @@ mod tests {
         let said = client.close().expect("it can be written");
         let said = said.expect("no metrics");
         assert!(said.contains("it has not answered for 10"), "{said}");
+    }
+
+    #[test]
+    fn the_ending_of_the_file_says_in_which_form_metrics_are_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = |name: &str| {
+            let path = folder.path().join(name);
+            let to = Kept::into_file(&path).expect("a file");
+            let mut client = Client::new(Nanos::from_secs(1), to);
+            let (own, mut peer) = UnixStream::pair().expect("a pair");
+            own.set_nonblocking(true).expect("it does not wait");
+            let mut own = Some(own);
+            for second in 1..=3 {
+                let now = SimTime::ZERO + Nanos::from_secs(second);
+                client
+                    .look(now, || Ok(own.take().expect("one connection")))
+                    .expect("asked");
+                let mut asked = String::new();
+                io::BufReader::new(&peer)
+                    .read_line(&mut asked)
+                    .expect("a question");
+                assert!(asked.contains("\"target\":\"top\""), "{asked}");
+                let answer = json!({"errno": 0, "args": {"resp": {"nr": second}}});
+                writeln!(peer, "{answer}").expect("an answer");
+                client
+                    .look(now, || Err(io::Error::other("open already")))
+                    .expect("kept");
+            }
+            assert_eq!(client.close().expect("it can be written"), None);
+            std::fs::read_to_string(path).expect("it is there")
+        };
+        let line = |second: u64| {
+            let ns = second * 1_000_000_000;
+            format!("{}\n", json!({"time_ns": ns, "stats": {"nr": second}}))
+        };
+        assert_eq!(kept("a.jsonl"), [1, 2, 3].map(line).concat());
+        let want = "# TYPE runslice_scheduler_nr unknown\n\
+            runslice_scheduler_nr 1 1.000000000\n\
+            runslice_scheduler_nr 2 2.000000000\n\
+            runslice_scheduler_nr 3 3.000000000\n# EOF\n";
+        assert_eq!(kept("a.openmetrics"), want);
     }
 }
