@@ -5,6 +5,7 @@ mod choose;
 mod compare;
 mod evaluate;
 mod explain;
+mod gate;
 mod hunt;
 mod list;
 mod parts;
@@ -37,7 +38,7 @@ pub struct ToolOf {
 }
 
 /// Every tool.
-pub static ALL: [ToolOf; 9] = [
+pub static ALL: [ToolOf; 10] = [
     ToolOf {
         name: "list",
         about: "List the built-in policies, workloads and machines, or the columns of results; or \
@@ -107,6 +108,14 @@ pub static ALL: [ToolOf; 9] = [
         writes: false,
         parts: &[schema_of::<evaluate::EvaluatePart>, schema_of::<FilesPart>],
         ask: evaluate::ask,
+    },
+    ToolOf {
+        name: "gate",
+        about: "Say whether a new version of a policy may replace an old one: what is worse, with \
+                the line. With --write the runs that show it are kept for `explain`.",
+        writes: true,
+        parts: &[schema_of::<gate::GatePart>, schema_of::<FilesPart>],
+        ask: gate::ask,
     },
     ToolOf {
         name: "choose",

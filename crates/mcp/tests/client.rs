@@ -60,13 +60,14 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_client_lists_nine_tools_with_their_schemas_and_all_resources() {
+fn a_client_lists_ten_tools_with_their_schemas_and_all_resources() {
     let folder = folder();
     client(folder.path(), &[], async |client| {
         let tools = client.list_all_tools().await.expect("tools");
         let names: Vec<&str> = tools.iter().map(|it| &*it.name).collect();
         let all = [
-            "list", "sim", "compare", "explain", "hunt", "evaluate", "choose", "score", "bundle",
+            "list", "sim", "compare", "explain", "hunt", "evaluate", "gate", "choose", "score",
+            "bundle",
         ];
         assert_eq!(names, all);
         let sim = &tools[1].input_schema;
@@ -350,6 +351,49 @@ fn what_is_found_or_saved_is_written_below_one_folder_alone() {
 }
 
 #[test]
+fn a_gate_refuses_a_version_that_drops_tasks_and_keeps_the_run() {
+    let folder = folder();
+    let fifo = policies::find("fifo").expect("it is built in").text;
+    let queued = "\tscx_bpf_dsq_insert(p, QUEUE, slice_ns, enq_flags);";
+    let drops = fifo.replace(queued, &format!("\tif (p->pid & 1) return;\n{queued}"));
+    assert_ne!(drops, fifo);
+    client(folder.path(), &["--write", "out"], async |client| {
+        let files = json!({ "old.bpf.c": fifo, "new.bpf.c": drops });
+        let ask = json!({
+            "new": "new.bpf.c", "against": "old.bpf.c", "workloads": ["chat"], "trials": 0,
+            "files": files
+        });
+        let gated = reply(&client, "gate", ask.clone()).await;
+        let answer = &gated["answer"];
+        assert_eq!(
+            (&gated["status"], &answer["answer"]),
+            (&json!(3), &json!("refused"))
+        );
+        assert_eq!(
+            (&answer["new"], &answer["trials"]),
+            (&json!("new.bpf.c"), &json!(0))
+        );
+        let capsules = answer["limits"].as_array().expect("limits").iter();
+        let mut capsules = capsules.filter_map(|it| it["capsule"].as_str());
+        let capsule = capsules.next().expect("a run shows it").to_owned();
+        assert!(capsule.starts_with("out/"), "{capsule}");
+        let explained = reply(&client, "explain", json!({ "policy": capsule })).await;
+        assert_eq!(explained["status"], 3, "{explained}");
+        // The same question finds the file of the first one.
+        assert_eq!(reply(&client, "gate", ask).await, gated);
+
+        let same = json!({ "new": "fifo", "against": "fifo", "workloads": ["chat"], "trials": 2 });
+        let same = reply(&client, "gate", same).await;
+        assert_eq!(
+            (&same["status"], &same["answer"]["answer"]),
+            (&json!(0), &json!("passed"))
+        );
+        let (_, message) = refused(&client, "gate", json!({ "new": "fifo" })).await;
+        assert!(message.contains("`against` is missing"), "{message}");
+    });
+}
+
+#[test]
 fn a_long_answer_is_cut_and_a_long_question_given_up() {
     let folder = folder();
     client(
@@ -411,7 +455,7 @@ fn a_client_that_says_nothing_sensible_harms_nothing() {
         .map(|it| serde_json::from_str(it).expect("every line is JSON"))
         .collect();
     let tools = answers.iter().find(|it| it["id"] == 2).expect("an answer");
-    assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(9));
+    assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(10));
 }
 
 /// Needs nothing but the lock file: what `cargo tree` prints comes from it.
