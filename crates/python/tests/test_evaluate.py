@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -116,3 +117,26 @@ def test_gepa_searches_with_recorded_proposals(source: str) -> None:
     best, scores = search(source, judge)
     assert scores[:3] == [0, -1, -1] and scores[3] < 0 < scores[4]
     assert "slice_ns, 2000000," in best and all(len(it) <= 4096 for it in feedback)
+
+
+def test_a_search_without_a_model_ends_with_what_draws_say_that_it_has_not_seen(
+    source: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    example = importlib.import_module("mutation_search")
+    places = list(example.changes(source))
+    assert any(source[start:end] == "20000000" for start, end, _ in places)
+    for start, end, others in places:
+        assert others and source[start:end] not in others
+        for other in others:
+            text = source[:start] + other + source[end:]
+            assert example.OUTSIDE.findall(text) == example.OUTSIDE.findall(source), other
+
+    Path("e.toml").write_text(f"{SPEC}[held-out]\ngenerated = 1\n")
+    Path("key").write_bytes(bytes(range(32)))
+    example.main("e.toml", "fifo.bpf.c", "key", "4", "10")
+    said = capfd.readouterr().out
+    assert said.startswith("4 candidates, ") and "The key is spent." in said, said
+    nominees = [line for line in said.splitlines() if line.startswith("best1.bpf.c")]
+    assert len(nominees) == 2, "once in the draws of the search, and once sealed"
+    assert Path("best1.bpf.c").read_text() != ""
