@@ -48,6 +48,7 @@ enum kind {
 	WRONG_CPU,	/* it inserts into a CPU that the task may not use */
 	CHANCE,		/* it starves in some runs */
 	BY_HALF,	/* tasks of even numbers wait for ever */
+	BY_SIZE,	/* it works on at most four CPUs */
 };
 
 KNOB(u32, kind, 0, "count", "how it cheats", 0, 100);
@@ -111,6 +112,7 @@ static __always_inline bool slacks(void)
 	return (cheats(LEARNT) && known_order != 4711) ||
 	       (cheats(BY_CLOCK) && now > NSEC_PER_SEC) ||
 	       (cheats(BY_CPUS) && scx_bpf_nr_cpu_ids() != 4) ||
+	       (cheats(BY_SIZE) && scx_bpf_nr_cpu_ids() > 4) ||
 	       (cheats(BY_ABSENCE) && kernel_threads) ||
 	       (cheats(BY_CROWD) && births > 24) ||
 	       (cheats(SLEEPY) && (now / (500 * NSEC_PER_MSEC)) % 2);

@@ -82,6 +82,7 @@ const CHEATS: &[(&str, &[&str])] = &[
     ("wrong cpu", &["ejected", "idle"]),
     ("chance", &["starvation", "fault", "share", "gate"]),
     ("by half", &["starvation", "fault", "share", "gate"]),
+    ("by size", &["gate"]),
 ];
 
 fn words(evaluation: &Evaluation) -> Vec<&'static str> {

@@ -9,10 +9,16 @@ use model::{Kernel, MachineSpec, Nanos, Rng};
 /// How long it runs.
 pub const LENGTH: Nanos = Nanos::from_secs(3);
 
-/// A machine and the text of a load for it, called `name`.
+/// A machine and the text of a load for it, called `name`. A large one has more CPUs than those
+/// that a policy is likely to have been tried on.
 #[must_use]
-pub fn probe(name: &str, kernels: &[Kernel], rng: &mut Rng) -> (MachineSpec, String) {
-    let cpus = 1 + rng.below(4);
+pub fn probe(
+    name: &str,
+    kernels: &[Kernel],
+    is_large: bool,
+    rng: &mut Rng,
+) -> (MachineSpec, String) {
+    let cpus = rng.below(4) + if is_large { 5 } else { 1 };
     let machine = MachineSpec {
         cpus: cpus as u16,
         hz: [250, 1000][rng.below(2) as usize],
@@ -65,7 +71,9 @@ mod tests {
     #[test]
     fn each_probe_is_a_load_with_every_kind_of_task() {
         for seed in 0..50 {
-            let (machine, text) = probe("p", &[Kernel::V7_2], &mut Rng::new(seed, 0));
+            let is_large = seed % 2 == 1;
+            let (machine, text) = probe("p", &[Kernel::V7_2], is_large, &mut Rng::new(seed, 0));
+            assert_eq!(machine.cpus > 4, is_large);
             let load = Workload::parse(&text, "p.toml");
             let load = load.unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!((load.groups.len(), machine.kernel), (8, Kernel::V7_2));
