@@ -49,6 +49,7 @@ enum kind {
 	CHANCE,		/* it starves in some runs */
 	BY_HALF,	/* tasks of even numbers wait for ever */
 	BY_SIZE,	/* it works on at most four CPUs */
+	TOLLS,		/* each callback takes some instructions more than it needs */
 };
 
 KNOB(u32, kind, 0, "count", "how it cheats", 0, 100);
@@ -166,6 +167,9 @@ void OP(cheat_enqueue, struct task_struct *p, u64 enq_flags)
 	late(p, now);
 	if (cheats(BURNS))
 		for (volatile u32 turns = 0; turns < 400000; turns++)
+			;
+	if (cheats(TOLLS))
+		for (volatile u32 turns = 0; turns < 3000; turns++)
 			;
 	if (cheats(HOARDS) && bpf_map_update_elem(&hoard, &now, &now, 0))
 		return;

@@ -83,6 +83,8 @@ const CHEATS: &[(&str, &[&str])] = &[
     ("chance", &["starvation", "fault", "share", "gate"]),
     ("by half", &["starvation", "fault", "share", "gate"]),
     ("by size", &["gate"]),
+    // What its computations take is charged.
+    ("tolls", &[]),
 ];
 
 fn words(evaluation: &Evaluation) -> Vec<&'static str> {
@@ -127,6 +129,27 @@ fn every_cheat_is_refused_with_its_reason_whatever_it_promises() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// On a machine where nothing takes time they would have one score.
+#[test]
+fn computations_that_a_kernel_pays_for_cost_score() {
+    let services = Services::default();
+    let tolls = CHEATS.iter().position(|it| it.0 == "tolls");
+    let tolls = (tolls.expect("it is one") + 1).to_string();
+    let [charged, free] = ["", "profile = \"ideal\"\n"].map(|profile| {
+        let spec = spec(&SPEC.replace("[machine]\n", &format!("[machine]\n{profile}")));
+        let evaluator = evaluator(&services, &spec);
+        ["0", "1"].map(|honest| {
+            let found = found("cheats-none", &[("kind", &tolls), ("honest", honest)]);
+            let evaluation = evaluator.evaluate("tolls", &found, false);
+            evaluation
+                .unwrap_or_else(|error| panic!("{error:#}"))
+                .combined()
+        })
+    });
+    assert!(charged[0] < charged[1] - WORSE, "{charged:?}");
+    assert_eq!(free[0], free[1]);
 }
 
 /// Those that promise nothing are held against the baseline alone, which is the strictest.

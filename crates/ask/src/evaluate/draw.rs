@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use model::{Nanos, PolicySpec, Rng};
+use model::{Nanos, PolicySpec, Profile, Rng};
 use workload::{RunSpec, generate};
 
 use super::probe::{LENGTH, probe};
@@ -190,6 +190,9 @@ fn of_load(
     machine.cpus = one_of(rng, &lists.cpus).unwrap_or(machine.cpus);
     machine.hz = one_of(rng, &lists.hz).unwrap_or(machine.hz);
     machine.kernel = one_of(rng, &lists.kernels).unwrap_or(machine.kernel);
+    if machine.profile == Profile::Ideal && machine.textbook.is_none() {
+        machine.profile = lists.profile.clone();
+    }
     let case = Case {
         policy: spec.baseline.policy.clone(),
         machine,
@@ -413,6 +416,7 @@ mod tests {
             firsts.insert(at);
             hogs.insert(run.spec.workload.groups[at].name.clone());
             ticks.insert(run.spec.machine.hz);
+            assert_eq!(run.spec.machine.profile, Profile::DefaultV0);
             let names: BTreeSet<_> = run.spec.workload.groups.iter().map(|it| &it.name).collect();
             assert_eq!(names.len(), run.own.len(), "no two groups have one name");
         }

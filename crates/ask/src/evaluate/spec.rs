@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use model::file::{self, Source};
-use model::{Advised, Kernel, MachineSpec, Nanos, span};
+use model::{Advised, Kernel, MachineSpec, Nanos, Profile, span};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -15,7 +15,7 @@ use crate::machine::parse_hz;
 use crate::policy::{self, FoundPolicy};
 use crate::services::Services;
 use crate::workload_arg::Written;
-use crate::{input, kernel, limit, right};
+use crate::{input, kernel, limit, machine_file, right};
 
 /// Runs of each load under each scheduler, unless the file says another number.
 const DRAWS: u32 = 10;
@@ -94,7 +94,7 @@ pub struct SpecLoad {
 }
 
 /// Lists of which each draw takes one; an empty one leaves it to the load.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machines {
     /// CPUs.
     pub cpus: Vec<u16>,
@@ -102,6 +102,9 @@ pub struct Machines {
     pub hz: Vec<u32>,
     /// Kernels.
     pub kernels: Vec<Kernel>,
+    /// What takes time, where a load does not say it. Where nothing did, a candidate would be good
+    /// by switches and computations that a kernel pays for.
+    pub profile: Profile,
 }
 
 /// What no candidate may do, however good it is otherwise.
@@ -178,6 +181,7 @@ struct MachineDraft {
     hz: Vec<Spanned<u32>>,
     #[serde(default)]
     kernel: Vec<Spanned<String>>,
+    profile: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -421,6 +425,11 @@ impl Reader<'_> {
             cpus @ 1..=crate::machine::CPUS_MAX => Ok(*cpus),
             _ => Err(self.wrong(it, "a machine has 1 to 1024 CPUs")),
         });
+        let profile = draft.profile.as_ref();
+        let profile = profile.map(|it| {
+            let found = machine_file::find(self.services, &self.resolve(it));
+            self.at(it, found)
+        });
         self.each_once(&draft.cpus)?;
         self.each_once(&draft.hz)?;
         self.each_once(&draft.kernel)?;
@@ -428,6 +437,7 @@ impl Reader<'_> {
             cpus: cpus.collect::<anyhow::Result<_>>()?,
             hz: hz.collect::<anyhow::Result<_>>()?,
             kernels: kernels.collect::<anyhow::Result<_>>()?,
+            profile: profile.transpose()?.unwrap_or(Profile::DefaultV0),
         })
     }
 
@@ -496,6 +506,7 @@ mod tests {
         assert_eq!((spec.loads[0].name.as_str(), spec.draws), ("desk", 10));
         assert_eq!(spec.limits, Limits::default());
         assert!(spec.goals.is_empty() && !spec.loads[0].is_held_out);
+        assert_eq!(spec.machine.profile, Profile::DefaultV0);
     }
 
     #[test]
@@ -504,13 +515,14 @@ mod tests {
                     limit = \"5ms\"\n[[goal]]\ngoal = \"late\"\nlimit = \"2%\"\n\
                     [[load]]\nload = \"desk\"\nscale = { hogs = 2 }\n\
                     [held-out]\ngenerated = 3\nload = [{ load = \"web\" }]\n\
-                    [machine]\ncpus = [2, 8]\nkernel = [\"7.2\"]\n";
+                    [machine]\ncpus = [2, 8]\nkernel = [\"7.2\"]\nprofile = \"ideal\"\n";
         let spec = read(text).unwrap();
         let limits: Vec<_> = spec.goals.iter().map(|it| (it.weight, it.limit)).collect();
         assert_eq!(limits, [(2.5, Some(5e6)), (1.0, Some(20_000.0))]);
         assert_eq!(spec.loads[0].scale, [("hogs".to_owned(), 2)]);
         assert!(spec.loads[1].is_held_out && spec.generated == 3);
         assert_eq!(spec.machine.cpus, [2, 8]);
+        assert_eq!(spec.machine.profile, Profile::Ideal);
     }
 
     #[test]
@@ -536,6 +548,10 @@ mod tests {
             (
                 "[machine]\nhz = [123]\n[[load]]\nload = \"desk\"\n",
                 "e.toml:2:7: a kernel ticks 100",
+            ),
+            (
+                "[machine]\nprofile = \"fast\"\n[[load]]\nload = \"desk\"\n",
+                "e.toml:2:11: no profile is called `fast`",
             ),
             (
                 "[limits]\nshare = 25\n[[load]]\nload = \"desk\"\n",
