@@ -17,7 +17,7 @@ OPTIONAL = runslice/parquet,runslice/png
 BUILT = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(BUILT)/release
 
-.PHONY: help setup release web web-check dist install demo test test-long test-vm fuzz kernels \
+.PHONY: help setup release web web-check site dist install demo test test-long test-vm fuzz kernels \
 	bench lint check wheel test-python soak
 
 help: ## lists the targets
@@ -95,6 +95,9 @@ web: setup ## the page with the simulator inside, in target/web
 
 web-check: setup ## that its events are those of the program; in BROWSER, that it can be used
 	@scripts/web.sh check
+
+site: setup ## README, guide, documents and that page, in target/site; dist/github publishes it
+	@scripts/site.sh
 
 fuzz: setup ## SECONDS=60 on each target, or on TARGET=object|program|host|text|schedstat|door
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"

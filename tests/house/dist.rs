@@ -11,6 +11,20 @@ fn text(file: &str) -> String {
     fs::read_to_string(root().join(file)).expect("it is there")
 }
 
+/// The workflow for the site publishes what the command makes, and the command knows all of it.
+#[test]
+fn the_site_that_is_published_is_the_one_that_is_made() {
+    let (workflow, script) = (text("dist/github/site.yml"), text("scripts/site.sh"));
+    assert!(workflow.contains("          make site\n"));
+    assert!(text("Makefile").contains("\nsite: setup ##"));
+    let folder = workflow.split_once("path: target/").expect("a folder").1;
+    let folder = folder.lines().next().expect("a name");
+    for part in ["mkdir -p", "cp -r", "node web/site.mjs"] {
+        let line = script.lines().find(|it| it.starts_with(part)).expect(part);
+        assert!(line.contains(&format!("\"$into/{folder}")), "{line}");
+    }
+}
+
 /// The commands of the workflow's step with this name.
 fn step(name: &str) -> String {
     let workflow = text("dist/github/simulate.yml");
