@@ -218,7 +218,7 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
-    use stats::compare::{Better, Measure, Refusal};
+    use stats::compare::{Better, Measure, Named, Refusal};
 
     use super::*;
 
@@ -226,6 +226,7 @@ mod tests {
     fn a_refusal_of_all_rows_says_what_each_takes() {
         let row = MetricRow {
             metric: "m".to_owned(),
+            named: Named::default(),
             measure: Measure::Nanos,
             better: Better::Lower,
             is_goal: true,

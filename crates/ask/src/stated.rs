@@ -4,7 +4,7 @@
 //! are work done, too, though only the load knows whether much of it is good. A load that states
 //! nothing of the kind is judged by how long its tasks wait.
 
-use stats::compare::{Better, Reported, Set, ends_by_clock};
+use stats::compare::{Better, Reported, Set, ends_by_clock, plural};
 
 use crate::outcome::Results;
 
@@ -47,14 +47,6 @@ impl StatedGoal {
             ALL => self.what.clone(),
             of => format!("{of}: {}", self.what),
         }
-    }
-}
-
-/// `late move` becomes `late moves`; words that are no nouns stay.
-fn plural(word: &str) -> String {
-    match word {
-        "late" | "missed" => word.to_owned(),
-        _ => format!("{word}s"),
     }
 }
 

@@ -7,7 +7,9 @@ use stats::BlockLengths;
 use stats::compare::series::{
     BLOCKS_MIN, CellFigure, CellStatistic, DrawnFigure, Draws, compare_figures, compare_values,
 };
-use stats::compare::{Effect, Extent, MetricRow, Refusal, Set, Settings, judge_rows, least_of};
+use stats::compare::{
+    Effect, Extent, MetricRow, Named, Refusal, Set, Settings, judge_rows, least_of,
+};
 
 use crate::goal::Goal;
 
@@ -204,6 +206,7 @@ impl Reruns {
             for &at in others.iter().filter(|at| **at != base) {
                 rows.push(MetricRow {
                     metric: name.clone(),
+                    named: Named::of(&name, [&sets[base], &sets[at]]),
                     measure: named.measure(),
                     better: named.better(),
                     is_goal: true,

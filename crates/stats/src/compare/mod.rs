@@ -19,6 +19,7 @@ mod effect;
 mod flips;
 pub mod machines;
 mod measures;
+mod named;
 mod proportion;
 mod relabel;
 mod reported;
@@ -34,6 +35,7 @@ mod verdict;
 pub use answer::{Answered, RatioAnswer, RatioError, least_of};
 pub use effect::{Effect, RUNS_MIN, Scale, Values, effect};
 pub use measures::{CommandFigures, command_measures, measures, played_measures};
+pub use named::{Named, plural, title_of};
 pub use proportion::at_least;
 pub use reported::{Reported, ReportedMetric};
 pub use robust::{TRIM_PERCENT, Trimmed, fisher};
@@ -143,6 +145,8 @@ impl Advice for Refusal {
 pub struct MetricRow {
     /// The metric.
     pub metric: String,
+    /// How people read it.
+    pub named: Named,
     /// What its values are.
     pub measure: Measure,
     /// Which way is good.
@@ -344,6 +348,7 @@ fn row(series: &Series, base: &Set, other: &Set, settings: &Settings) -> MetricR
     };
     MetricRow {
         metric: series.name.clone(),
+        named: Named::of(&series.name, [base, other]),
         measure: series.measure,
         better: series.better,
         is_goal: false,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::set::Places;
-use super::{Better, Measure, Role, Series, Set};
+use super::{Better, Measure, Role, Series, Set, plural};
 use crate::columns::{self, Column, ColumnValue};
 use crate::report::Report;
 
@@ -198,6 +198,17 @@ impl Reported {
         self.seed.0.0
     }
 
+    /// What the load calls its deadlines, with both of their metrics.
+    fn titles(&self) -> impl Iterator<Item = (String, String)> {
+        let named = self.deadlines.0.iter().filter(|row| !row.word.is_empty());
+        named.flat_map(|row| {
+            ["missed", "missed_ppm"].map(|column| {
+                let metric = format!("deadline.{}.{}.{column}", row.group, row.name);
+                (metric, format!("{}: {}", row.group, plural(&row.word)))
+            })
+        })
+    }
+
     /// Calls `take` for each metric that was measured: of the machine, of all tasks, of deadlines,
     /// spans, counters and phases, of each group, of the hardware.
     pub fn each(&self, mut take: impl FnMut(ReportedMetric<'_>)) {
@@ -280,6 +291,9 @@ impl Set {
     /// Adds a run's report, without a copy of the name of every metric.
     pub fn add_report(&mut self, report: &Reported, seed: Option<u64>) {
         self.runs += 1;
+        for (metric, title) in report.titles() {
+            self.titles.entry(metric).or_insert(title);
+        }
         let mut places = Places::default();
         report.each(|it| {
             self.put(
@@ -332,6 +346,8 @@ columns! {
 struct ReportedRow<C> {
     group: String,
     name: String,
+    /// What a miss is called, of deadlines.
+    word: String,
     values: Vec<Option<f64>>,
     kind: PhantomData<C>,
 }
@@ -343,6 +359,7 @@ impl<C: Columns> ReportedRow<C> {
             match (key, value(row)) {
                 (Key::Group, ColumnValue::Text(text)) => read.group = text,
                 (Key::Name, ColumnValue::Text(text)) => read.name = text,
+                (Key::Word, ColumnValue::Text(text)) => read.word = text,
                 (Key::Column(at), value) => read.values[*at] = value.number(),
                 _ => {}
             }
@@ -399,6 +416,7 @@ impl<C> Default for ReportedRow<C> {
         Self {
             group: String::new(),
             name: String::new(),
+            word: String::new(),
             values: Vec::new(),
             kind: PhantomData,
         }
@@ -545,6 +563,7 @@ impl Read for Text {
 enum Key {
     Group,
     Name,
+    Word,
     Column(usize),
     Other,
 }
@@ -556,6 +575,7 @@ impl<C: Columns> ReportedRow<C> {
         match name {
             _ if known.get(next).is_some_and(|it| it.0 == name) => Key::Column(next),
             "group" => Key::Group,
+            "word" => Key::Word,
             name if name == C::NAME => Key::Name,
             name => Self::place_of(name).map_or(Key::Other, Key::Column),
         }
@@ -593,6 +613,7 @@ impl<C: Columns> Read for ReportedRow<C> {
             match key {
                 Key::Group => row.group = map.next_value::<Lenient<Text>>()?.0.0,
                 Key::Name => row.name = map.next_value::<Lenient<Text>>()?.0.0,
+                Key::Word => row.word = map.next_value::<Lenient<Text>>()?.0.0,
                 Key::Column(at) => {
                     row.values[at] = map.next_value::<Lenient<Number>>()?.0.0;
                     next = at + 1;

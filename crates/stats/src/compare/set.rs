@@ -104,6 +104,8 @@ pub struct Set {
     pub differs: bool,
     /// The metrics, in the order in which they first came.
     pub series: Vec<Series>,
+    /// What the load calls metrics, where it says so.
+    pub titles: BTreeMap<String, String>,
 }
 
 /// Where the metrics of one run stand in its set.
