@@ -2,6 +2,7 @@
 
 mod human;
 mod page;
+mod words;
 
 use std::io::{self, Write};
 
@@ -17,6 +18,8 @@ use crate::export::{ColumnKind, ExportTable};
 
 pub use human::write as text;
 pub use page::{Compared, page, verdict};
+pub use words::verdict_words;
+pub(crate) use words::{difference, unit};
 
 #[derive(Serialize)]
 struct Document<'a> {

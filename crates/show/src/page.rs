@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::figure::{Chart, both_widths, style};
+use crate::figure::{Chart, both_widths, narrow, style};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use model::plain::{escape, is_obeyed};
 
@@ -15,7 +15,7 @@ use crate::{Tone, VERSION};
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 /// SHA-256 of the script's text, as a browser wants it.
-const SCRIPT_HASH: &str = "sha256-JwdDB6Pue8jr8N3tYsmf0lrSxQSt5aubeTy9w/W+rEM=";
+const SCRIPT_HASH: &str = "sha256-wYYilorhii/VuXx3IGM3mjJBRd1mcIOc7bn7g7hc9ug=";
 
 /// Everything that a page has.
 #[derive(Debug, Default)]
@@ -26,12 +26,46 @@ pub struct Page {
     pub verdict: Vec<String>,
     /// What the verdict is made of: question and answer.
     pub answers: Vec<(String, String)>,
+    /// A picture that is looked at before any table.
+    pub lead: Option<Chart>,
+    /// The tables that carry it.
+    pub tables: Vec<Markup>,
     /// The pictures that carry it.
     pub pictures: Vec<Chart>,
     /// What follows, folded.
     pub folds: Vec<Fold>,
     /// Where it comes from.
     pub about: Vec<(String, String)>,
+}
+
+/// Words of a headline at most.
+pub const WORDS_MAX: usize = 20;
+
+/// A text as a headline and the rest of it: as many whole sentences, or parts of the first one, as
+/// are no more than [`WORDS_MAX`] words.
+#[must_use]
+pub fn headline(text: &str) -> Vec<String> {
+    let is_short = |text: &str| text.split_whitespace().count() <= WORDS_MAX;
+    if is_short(text) {
+        return vec![text.to_owned()];
+    }
+    // An end of a sentence has a capital behind it; a name may have dots.
+    let sentence = |at: &usize| {
+        text[at + 2..].starts_with(|it: char| it.is_uppercase()) && is_short(&text[..*at])
+    };
+    let ends = || text.match_indices(". ").map(|(at, _)| at);
+    let parts = || text.match_indices("; ").map(|(at, _)| at);
+    let end = ends().filter(sentence).last();
+    let end = end.or_else(|| parts().filter(|at| is_short(&text[..*at])).last());
+    end.map_or_else(
+        || vec![text.to_owned()],
+        |end| {
+            let mut rest = text[end + 2..].chars();
+            let first = rest.next().map(|it| it.to_uppercase().to_string());
+            let rest = first.unwrap_or_default() + rest.as_str();
+            vec![format!("{}.", &text[..end]), rest]
+        },
+    )
 }
 
 /// A part of a page that opens when its reader wants it.
@@ -57,13 +91,27 @@ impl Fold {
     }
 }
 
-/// A figure with its caption.
+/// A figure with its caption; a line of text if there is nothing to see.
 #[must_use]
 pub fn figure(chart: &Chart) -> Markup {
+    if let Some(value) = chart.level() {
+        return html! { p .note { (chart.title) ": " (value) " in all runs, all the time." } };
+    }
     html! {
         figure id=(format!("figure-{}", chart.id)) {
             // The drawing escapes all text that is in it.
             (PreEscaped(both_widths(chart)))
+            figcaption { (chart.description) }
+        }
+    }
+}
+
+/// A figure for a part of a page with many: drawn once, for all screens.
+#[must_use]
+pub fn small_figure(chart: &Chart) -> Markup {
+    html! {
+        figure .small id=(format!("figure-{}", chart.id)) {
+            (PreEscaped(narrow(chart)))
             figcaption { (chart.description) }
         }
     }
@@ -74,6 +122,10 @@ pub fn figure(chart: &Chart) -> Markup {
 pub fn table(caption: &str, table: &Table) -> Markup {
     let heads: Vec<_> = table.heads().collect();
     let side = |at: usize| (at > 0 && heads[at].2).then_some("l");
+    let classes = |tone, at| match (class_of(tone), side(at)) {
+        (Some(tone), Some(side)) => Some(format!("{tone} {side}")),
+        (one, other) => one.or(other).map(str::to_owned),
+    };
     html! {
         @if !table.is_empty() {
             div .scroll role="region" aria-label=(caption) tabindex="0" {
@@ -88,7 +140,7 @@ pub fn table(caption: &str, table: &Table) -> Markup {
                     } }
                     tbody { @for row in table.cells() { tr {
                         @for (at, (text, tone)) in row.enumerate() {
-                            td class=[class(tone).or_else(|| side(at))] { (text) }
+                            td class=[classes(tone, at)] { (text) }
                         }
                     } } }
                 }
@@ -97,7 +149,9 @@ pub fn table(caption: &str, table: &Table) -> Markup {
     }
 }
 
-const fn class(tone: Tone) -> Option<&'static str> {
+/// The class of what stands out.
+#[must_use]
+pub const fn class_of(tone: Tone) -> Option<&'static str> {
     match tone {
         Tone::Plain => None,
         Tone::Good => Some("best"),
@@ -175,6 +229,8 @@ impl Page {
                     } }
                 }
             }
+            @if let Some(chart) = &self.lead { (figure(chart)) }
+            @for table in &self.tables { (table) }
             section #pictures aria-label="Pictures" {
                 @for chart in &self.pictures { (figure(chart)) }
             }
@@ -239,7 +295,8 @@ mod tests {
                 title: bad.to_owned(),
                 body: table(bad, &hostile),
             }],
-            pictures: Vec::new(),
+            tables: vec![table(bad, &hostile)],
+            ..Page::default()
         };
         let mut bytes = Vec::new();
         page.write(&mut bytes).expect("to memory");
@@ -254,6 +311,21 @@ mod tests {
             assert!(!body.contains(way_out), "{way_out}");
         }
         assert!(!STYLE.contains("</") && !SCRIPT.contains("</"));
+    }
+
+    #[test]
+    fn a_headline_is_as_much_of_a_text_as_twenty_words_allow() {
+        let words = |count: usize| vec!["word"; count].join(" ");
+        let short = format!("{}.", words(20));
+        assert_eq!(headline(&short), [short.clone()]);
+        let two = format!("A {}. B.c {}. And so on.", words(8), words(12));
+        let rest = format!("B.c {}. And so on.", words(12));
+        assert_eq!(headline(&two), [format!("A {}.", words(8)), rest]);
+        let parts = format!("a 0.1 {}; b {}.", words(8), words(12));
+        let rest = format!("B {}.", words(12));
+        assert_eq!(headline(&parts), [format!("a 0.1 {}.", words(8)), rest]);
+        let long = words(30);
+        assert_eq!(headline(&long), [long.clone()]);
     }
 
     /// The name of the format, which is no address.

@@ -89,6 +89,7 @@ fn published_row(id: &str, name: &str, (published, ours): (f64, &AnswerPart)) ->
         },
         ink: Ink::kind(0),
         dots: Vec::new(),
+        value: number(ours.value),
         bar: Some((place(ours.low), place(ours.high))),
         middle: Some((place(ours.value), text)),
         published: Some((place(published), format!("published {}", number(published)))),

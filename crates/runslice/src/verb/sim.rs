@@ -662,7 +662,11 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<DoneR
         .timeline
         .map(|it| it.collector(request.look.width()));
     let mut progress = (!several).then(|| Progress::of_run(name, end_of(spec)));
-    let mut collected = is_page.then(|| Collector::new(None));
+    let header = || {
+        let workload = &spec.workload;
+        workload.header(name, &spec.machine, spec.seed, None)
+    };
+    let mut collected = is_page.then(|| Collector::of_load(&header()));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
     sinks.extend(collected.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));

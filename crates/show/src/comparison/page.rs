@@ -278,7 +278,7 @@ fn pictures(sets: &[&Set], rows: &[MetricRow], settings: &Settings, shown: &[Sho
     let drawn: Vec<MetricRow> = rows.iter().filter(drawn).cloned().collect();
     let mut charts = vec![
         every_run(sets, shown, rows, shown_value),
-        changes(&drawn, settings, shown, shown_value),
+        changes(&drawn, settings, shown),
     ];
     charts.retain(|chart| !chart.body.is_empty());
     charts

@@ -124,6 +124,8 @@ pub struct DotRow {
     pub ink: Ink,
     /// Each value, with what a reader is told of it.
     pub dots: Vec<(u64, String)>,
+    /// What all of them come to, written at the end of the row.
+    pub value: String,
     /// An interval around the middle, both of its ends.
     pub bar: Option<(u64, u64)>,
     /// The middle: a median, or an estimate.
@@ -139,6 +141,28 @@ pub struct Lane {
     pub name: String,
     /// Begin, end and colour of what had the CPU, in nanoseconds; gaps are idle time.
     pub stretches: Vec<(u64, u64, usize)>,
+    /// What a pointer is told of each of them; empty: the lane and the colour's name.
+    pub told: Vec<String>,
+}
+
+impl Chart {
+    /// The one value of all curves all the time, in words; nothing if there is something to see.
+    #[must_use]
+    pub fn level(&self) -> Option<String> {
+        let Body::Curves {
+            y,
+            curves,
+            span: Some(_),
+            ..
+        } = &self.body
+        else {
+            return None;
+        };
+        let mut values = curves.iter().flat_map(|it| &it.points).map(|(_, y)| *y);
+        let first = values.next()??;
+        let is_level = curves.iter().all(|it| it.points.len() > 1);
+        (is_level && values.all(|it| it == Some(first))).then(|| y.quantity.written(first))
+    }
 }
 
 impl Body {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::{Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, What};
+use model::{Event, EventMask, Header, Nanos, PrevState, SimTime, Sink, TaskId, Text, What};
 
 use super::bins::{Bins, COLUMNS, Merge};
 use super::tracks::Tracks;
+use super::turns::{Turns, has_few_tasks};
 use traces::task_name;
 
 use stats::Histogram;
@@ -131,6 +132,7 @@ pub struct Collector {
     pub(super) rows: Vec<Bins<Share>>,
     pub(super) records: Vec<TaskRecord>,
     pub(super) tracks: Tracks,
+    pub(super) turns: Turns,
     pub(super) wakeup: Histogram,
     pub(super) delay: Histogram,
     /// Nanoseconds that each group had CPUs.
@@ -156,6 +158,15 @@ impl Collector {
             window,
             ..Self::default()
         }
+    }
+
+    /// Of a whole run of the load that `header` tells of. Of few tasks it also wants decisions, so
+    /// that a figure can say which line of the policy chose a task.
+    #[must_use]
+    pub fn of_load(header: &Header) -> Self {
+        let mut collector = Self::new(None);
+        collector.turns.decides = has_few_tasks(header);
+        collector
     }
 
     /// What the run said of itself; nothing before it began.
@@ -187,8 +198,14 @@ impl Collector {
             .expect("a header comes before the events")
     }
 
+    /// The group of a task that was born.
+    pub(super) fn group_of(&self, task: TaskId) -> u32 {
+        self.tasks.get(task.index()).map_or(0, |task| task.group)
+    }
+
     fn take(&mut self, event: &Event) {
         let now = event.time.as_nanos();
+        self.turns.take(event, shown_in(self.window));
         match event.what() {
             What::New { group, index, .. } => self.born(event.task, group, index),
             What::Wakeup(wakeup) => self.woken(event, wakeup.new),
@@ -395,7 +412,11 @@ fn shown_in(window: Option<(u64, u64)>) -> impl Fn(u64, u64) -> (u64, u64) {
 
 impl Sink for Collector {
     fn wants(&self) -> EventMask {
-        EventMask::ALL
+        if self.turns.decides {
+            EventMask::ALL.union(EventMask::DECISIONS)
+        } else {
+            EventMask::ALL
+        }
     }
 
     fn begin(&mut self, header: &Header) {
@@ -406,6 +427,7 @@ impl Sink for Collector {
         let cpus = usize::from(header.machine.cpus);
         *self = Self {
             tracks: Tracks::new(header, origin, length),
+            turns: Turns::new(header, self.turns.decides),
             header: Some(header.clone()),
             window: self.window,
             bins: Some(Bins::new(BINS, origin, length)),
@@ -424,7 +446,12 @@ impl Sink for Collector {
         }
     }
 
+    fn text(&mut self, text: &Text) {
+        self.turns.text(text);
+    }
+
     fn finish(&mut self, end: SimTime) {
+        self.turns.finish(end, shown_in(self.window));
         let end = end.as_nanos();
         for cpu in 0..self.cpus.len() {
             self.settle(cpu, end);

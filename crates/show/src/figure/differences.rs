@@ -6,6 +6,7 @@
 use super::chart::{Body, Chart, DotPanel, DotRow};
 use super::ink::Ink;
 use super::scale::{Axis, Quantity};
+use crate::comparison::{difference, unit, verdict_words};
 use stats::compare::{Extent, Measure, MetricRow, Scale, Set, Settings};
 
 /// Panels of one figure.
@@ -18,6 +19,8 @@ const ORIGIN: u64 = 1 << 60;
 const LOG_STEPS: f64 = 1e6;
 /// Larger values would not fit; nothing is so large.
 const LARGEST: f64 = 1e17;
+/// What stands behind the name of a panel in which equal steps multiply.
+const LOGARITHMIC: &str = " (log axis)";
 /// Marks of an axis of differences.
 const MARKS_MAX: usize = 5;
 
@@ -81,7 +84,7 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
     places.dedup();
     places.sort_unstable();
     places.dedup();
-    let mut panels = Vec::new();
+    let (mut panels, mut alike) = (Vec::new(), Vec::new());
     for place in &places {
         for metric in shown {
             let here = || {
@@ -92,15 +95,18 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
             let Some(series) = here().find_map(|(set, _)| set.find(&metric.metric)) else {
                 continue;
             };
-            let measure = series.measure;
-            let of = |(set, ink): (&&Set, &Ink)| {
-                let row = rows.iter().find(|row| {
-                    (&row.metric, &row.arm, &row.place) == (&metric.metric, &set.arm, &set.place)
-                });
-                run_row(set, *ink, metric, row, says)
+            let of_metric = || {
+                let here = rows.iter().filter(|row| row.place == **place);
+                here.filter(|row| row.metric == metric.metric)
             };
-            let found = here().map(of);
-            panels.push(DotPanel {
+            let unit_of_rows = of_metric().map(unit).find(|it| it.0 != series.measure);
+            let scale = unit_of_rows.unwrap_or((series.measure, 1.0));
+            let measure = scale.0;
+            let of = |(set, ink): (&&Set, &Ink)| {
+                let row = of_metric().find(|row| row.arm == set.arm);
+                run_row(set, *ink, metric, (row, scale), says)
+            };
+            let panel = DotPanel {
                 name: match places.len() {
                     1 => metric.title.clone(),
                     _ => format!("{}, {}", metric.title, told_apart(place, &places)),
@@ -108,11 +114,29 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
                 span: None,
                 marks: Vec::new(),
                 origin: None,
-                rows: found.collect(),
-                axis: Axis::new(unit(measure), quantity(measure).0),
-            });
+                rows: here().map(of).collect(),
+                axis: Axis::new(unit_name(measure), quantity(measure).0),
+            };
+            match one_value(&panel) {
+                Some(at) => alike.push((panel, says(measure, at as f64 / quantity(measure).1))),
+                None => panels.push(panel),
+            }
         }
     }
+    let alike = if panels.is_empty() {
+        // A page without a picture would look broken.
+        panels.extend(alike.into_iter().map(|(panel, _)| panel));
+        String::new()
+    } else {
+        let said = alike
+            .iter()
+            .map(|(panel, value)| format!("{} {value}", panel.name));
+        let said: Vec<String> = said.collect();
+        match said.as_slice() {
+            [] => String::new(),
+            said => format!(" The same in all runs: {}.", said.join("; ")),
+        }
+    };
     let left = panels.len().saturating_sub(PANELS_MAX);
     panels.truncate(PANELS_MAX);
     panels.iter_mut().for_each(fit);
@@ -139,12 +163,19 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
             .copied()
             .collect::<Vec<_>>()
             .join("; "),
-        description: format!("Each dot is a run{median}.{interval}{more}"),
+        description: format!("Each dot is a run{median}.{interval}{alike}{more}"),
         body: Body::Dots { panels },
     }
 }
 
-const fn unit(measure: Measure) -> &'static str {
+/// The one value of all rows, if there are several and all have it.
+fn one_value(panel: &DotPanel) -> Option<u64> {
+    let (first, _) = panel.rows.first()?.dots.first()?;
+    let is_all = |row: &DotRow| !row.dots.is_empty() && row.dots.iter().all(|it| it.0 == *first);
+    (panel.rows.len() > 1 && panel.rows.iter().all(is_all)).then_some(*first)
+}
+
+const fn unit_name(measure: Measure) -> &'static str {
     match measure {
         Measure::Bytes => "MiB",
         Measure::Microjoules => "mJ",
@@ -153,10 +184,19 @@ const fn unit(measure: Measure) -> &'static str {
     }
 }
 
-fn run_row(set: &Set, ink: Ink, shown: &Shown, row: Option<&MetricRow>, says: Says) -> DotRow {
+/// A set's row; `scale` says in what its values are read, and how much of that one is.
+fn run_row(
+    set: &Set,
+    ink: Ink,
+    shown: &Shown,
+    (row, scale): (Option<&MetricRow>, (Measure, f64)),
+    says: Says,
+) -> DotRow {
     let series = set.find(&shown.metric);
     let values = series.map_or(&[][..], |it| &it.values);
-    let measure = series.map_or(Measure::Count, |it| it.measure);
+    let (measure, one) = scale;
+    let values: Vec<f64> = values.iter().map(|it| it * one).collect();
+    let values = values.as_slice();
     let dots = values.iter().enumerate().take(DOTS_MAX).map(|(at, value)| {
         let seed = series.and_then(|it| it.seeds[at]);
         let seed = seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
@@ -167,18 +207,24 @@ fn run_row(set: &Set, ink: Ink, shown: &Shown, row: Option<&MetricRow>, says: Sa
         let text = format!("{}: median {}", set.arm, says(measure, it.median));
         (place(measure, it.median), text)
     });
+    let value = match (values.is_empty(), set.void) {
+        (true, 0) => "no value".to_owned(),
+        (true, _) => "ejected".to_owned(),
+        (false, _) => Extent::of(values).map_or_else(String::new, |it| says(measure, it.median)),
+    };
     DotRow {
         name: set.arm.clone(),
         ink,
         dots: dots.collect(),
-        bar: row.and_then(|row| bar(row, measure)),
+        value,
+        bar: row.and_then(|row| bar(row, scale)),
         middle: median,
         published: None,
     }
 }
 
 /// The interval of a difference, around where the baseline is: both ends.
-fn bar(row: &MetricRow, measure: Measure) -> Option<(u64, u64)> {
+fn bar(row: &MetricRow, (measure, one): (Measure, f64)) -> Option<(u64, u64)> {
     let effect = &row.result.as_ref().ok()?.effect;
     if !effect.low.is_finite() || !effect.high.is_finite() {
         return None;
@@ -188,6 +234,11 @@ fn bar(row: &MetricRow, measure: Measure) -> Option<(u64, u64)> {
         // from those by nothing that could be seen.
         Scale::Log => effect.other * libm::exp(end - effect.shift),
         Scale::Linear => effect.other + end - effect.shift,
+    });
+    let ends = ends.map(|end| match measure {
+        // No share is more than all.
+        Measure::Millionths => (end * one).min(1e6),
+        _ => end * one,
     });
     Some((place(measure, ends[0]), place(measure, ends[1])))
 }
@@ -211,6 +262,7 @@ fn fit(panel: &mut DotPanel) {
     }
     if low > 0 && high / low >= 50 {
         panel.axis.logarithmic = true;
+        panel.name += LOGARITHMIC;
         panel.span = Some((low - low / 5, high.saturating_add(high / 4)));
         return;
     }
@@ -231,7 +283,7 @@ fn fit(panel: &mut DotPanel) {
 /// How far each scheduler is from the baseline: the estimate with its interval, a panel for each
 /// goal, with a line at no difference and a band of those that are too small to matter.
 #[must_use]
-pub fn changes(rows: &[MetricRow], settings: &Settings, titles: &[Shown], says: Says) -> Chart {
+pub fn changes(rows: &[MetricRow], settings: &Settings, titles: &[Shown]) -> Chart {
     let goals: Vec<&MetricRow> = rows
         .iter()
         .filter(|row| row.is_goal && row.result.is_ok())
@@ -272,7 +324,7 @@ pub fn changes(rows: &[MetricRow], settings: &Settings, titles: &[Shown], says: 
         } else {
             title.to_owned()
         };
-        let rows = of.iter().map(|row| change_row(row, ink(&row.arm), says));
+        let rows = of.iter().map(|row| change_row(row, ink(&row.arm)));
         change_panel(name, first, rows.collect(), settings)
     });
     let more = match left {
@@ -306,21 +358,11 @@ fn baseline(rows: &[MetricRow]) -> String {
 }
 
 /// A shift as a number of steps of the axis.
-fn steps(scale: Scale, measure: Measure, shift: f64) -> f64 {
+fn steps(scale: Scale, row: &MetricRow, shift: f64) -> f64 {
+    let (measure, one) = unit(row);
     match scale {
         Scale::Log => shift * LOG_STEPS,
-        Scale::Linear => shift * quantity(measure).1,
-    }
-}
-
-/// A shift in words: per cent, or the difference in its unit.
-fn said(scale: Scale, measure: Measure, shift: f64, says: Says) -> String {
-    match scale {
-        Scale::Log => ratio(libm::exp(shift)),
-        Scale::Linear => {
-            let sign = if shift < 0.0 { "\u{2212}" } else { "+" };
-            format!("{sign}{}", says(measure, shift.abs()))
-        }
+        Scale::Linear => shift * one * quantity(measure).1,
     }
 }
 
@@ -336,31 +378,36 @@ fn ratio(ratio: f64) -> String {
     }
 }
 
-fn change_row(row: &MetricRow, ink: Ink, says: Says) -> DotRow {
+fn change_row(row: &MetricRow, ink: Ink) -> DotRow {
     let found = row.result.as_ref().ok();
     let middle = found.map(|judged| {
         let effect = &judged.effect;
-        let said = |shift| said(effect.scale, row.measure, shift, says);
+        let said = |shift| difference(row, effect, shift);
         let interval = if effect.low.is_finite() && effect.high.is_finite() {
             format!(" ({} to {})", said(effect.low), said(effect.high))
         } else {
             String::new()
         };
-        let verdict = judged.verdict.map_or("", stats::compare::Verdict::words);
+        let verdict = judged.verdict.map_or("", verdict_words);
         let (arm, base) = (&row.arm, &row.base);
         let text = format!(
             "{arm} against {base}: {}{interval}, {verdict}",
             said(effect.shift)
         );
-        (beside(steps(effect.scale, row.measure, effect.shift)), text)
+        (beside(steps(effect.scale, row, effect.shift)), text)
     });
     DotRow {
         name: row.arm.clone(),
         ink,
         dots: Vec::new(),
+        value: found.map_or_else(String::new, |judged| {
+            let verdict = judged.verdict.map(|it| format!(", {}", verdict_words(it)));
+            let shift = difference(row, &judged.effect, judged.effect.shift);
+            shift + &verdict.unwrap_or_default()
+        }),
         bar: found.map(|judged| {
             let effect = &judged.effect;
-            let end = |shift| beside(steps(effect.scale, row.measure, shift));
+            let end = |shift| beside(steps(effect.scale, row, shift));
             (end(effect.low), end(effect.high))
         }),
         middle,
@@ -370,7 +417,7 @@ fn change_row(row: &MetricRow, ink: Ink, says: Says) -> DotRow {
 
 fn change_panel(name: String, row: &MetricRow, rows: Vec<DotRow>, settings: &Settings) -> DotPanel {
     let scale = row.result.as_ref().map_or(Scale::Log, |it| it.effect.scale);
-    let margin = steps(scale, row.measure, scale.margin(settings, row.measure)).abs();
+    let margin = steps(scale, row, scale.margin(settings, row.measure)).abs();
     // An end that so few runs do not set is no part of the axis; the bar goes to its edge.
     let is_set = |at: &u64| at.abs_diff(ORIGIN) < LARGEST as u64;
     let places = rows.iter().flat_map(|row| {
@@ -385,9 +432,12 @@ fn change_panel(name: String, row: &MetricRow, rows: Vec<DotRow>, settings: &Set
     let span = (low - room, high + room);
     let steps_of = |at: u64| at.wrapping_sub(ORIGIN).cast_signed() as f64;
     let ends = (steps_of(span.0), steps_of(span.1));
+    // In a narrow range equal factors and equal steps look the same.
+    let is_wide = scale == Scale::Log && ends.1 - ends.0 > libm::log(3.0) * LOG_STEPS;
+    let name = if is_wide { name + LOGARITHMIC } else { name };
     let marks = match scale {
         Scale::Log => ratio_marks(ends.0 / LOG_STEPS, ends.1 / LOG_STEPS),
-        Scale::Linear => difference_marks(ends, row.measure),
+        Scale::Linear => difference_marks(ends, unit(row).0),
     };
     DotPanel {
         name,
@@ -452,12 +502,16 @@ fn difference_marks((low, high): (f64, f64), measure: Measure) -> Vec<(u64, Stri
             1.. => "+",
             _ => "\u{2212}",
         };
-        (
-            beside(value),
-            format!("{sign}{}", quantity.written(value.abs() as u64)),
-        )
+        let written = quantity.written(value.abs() as u64);
+        // Between two shares lie points, which are no per cent of anything.
+        let written = written.trim_end_matches(" %");
+        (beside(value), format!("{sign}{written}"))
     });
-    marks.collect()
+    let mut marks: Vec<(u64, String)> = marks.collect();
+    if let Some((_, last)) = marks.last_mut().filter(|_| measure == Measure::Millionths) {
+        *last += " points";
+    }
+    marks
 }
 
 #[cfg(test)]
@@ -555,9 +609,64 @@ mod tests {
     }
 
     #[test]
+    fn panels_in_which_all_are_equal_are_words_unless_there_is_no_other() {
+        let same = [set("fifo", &[2.0, 2.0]), set("mlfq", &[2.0, 2.0])];
+        let mut sets = same.clone();
+        let late = MeasuredNumber {
+            name: "late".to_owned(),
+            measure: Measure::Count,
+            better: Better::Lower,
+            role: Role::Goal,
+            value: 5.0,
+        };
+        sets[1].add(vec![late], Some(2));
+        let chart = every_run(&[&sets[0], &sets[1]], &shown(), &[], says);
+        let names: Vec<&str> = panels(&chart).iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["title of late"]);
+        let said = "The same in all runs: title of long 3000000.";
+        assert!(chart.description.ends_with(said), "{}", chart.description);
+        let chart = every_run(&[&same[0], &same[1]], &shown(), &[], says);
+        assert_eq!(panels(&chart).len(), 2);
+        assert!(!chart.description.contains("same"), "{}", chart.description);
+    }
+
+    #[test]
+    fn a_row_ends_with_its_median_or_says_why_there_is_none() {
+        let mut gone = Set::new("bad", "desk", "simulated");
+        gone.void = 1;
+        let fifo = set("fifo", &[1.0, 3.0, 70.0]);
+        let chart = every_run(&[&fifo, &gone], &shown()[..1], &[], says);
+        let panel = &panels(&chart)[0];
+        let values: Vec<&str> = panel.rows.iter().map(|it| it.value.as_str()).collect();
+        assert_eq!(values, ["3", "ejected"]);
+        assert_eq!(panel.name, "title of late (log axis)");
+    }
+
+    #[test]
+    fn missed_deadlines_are_drawn_as_the_shares_that_tables_have() {
+        let (base, other, mut rows) = compared();
+        rows.iter_mut().for_each(|row| {
+            row.named.share_of_one = (row.metric == "late").then_some(1e5);
+        });
+        let chart = every_run(&[&base, &other], &shown()[..1], &rows, |_, it| {
+            format!("{it}")
+        });
+        let fifo = &panels(&chart)[0].rows[0];
+        assert_eq!(fifo.dots[1], (500_000, "fifo: 500000, seed 1".to_owned()));
+        let chart = changes(&rows, &Settings::default(), &shown());
+        let late = &panels(&chart)[0];
+        assert!(
+            late.marks
+                .last()
+                .is_some_and(|it| it.1.ends_with(" points"))
+        );
+        assert!(late.rows[0].value.ends_with(" points, better"));
+    }
+
+    #[test]
     fn changes_have_their_line_and_band_and_marks_on_both_sides_of_it() {
         let (.., rows) = compared();
-        let chart = changes(&rows, &Settings::default(), &shown(), says);
+        let chart = changes(&rows, &Settings::default(), &shown());
         assert_eq!(chart.subtitle, "baseline fifo");
         let panels = panels(&chart);
         // Zeros make a difference of the one, the other has a ratio.
@@ -577,8 +686,12 @@ mod tests {
         assert!(long.contains(&"0 %"), "{long:?}");
         let (at, told) = panels[1].rows[0].middle.clone().unwrap();
         assert!(at < ORIGIN);
-        assert!(told.starts_with("mlfq against fifo: \u{2212}"), "{told}");
-        assert!(told.ends_with(" %), faster"), "{told}");
+        assert!(told.starts_with("mlfq against fifo: -4.3"), "{told}");
+        assert!(told.ends_with(" ms), better"), "{told}");
+        assert!(panels[1].rows[0].value.ends_with(" ms, better"), "{told}");
+        // The runs are four times as long: equal factors have equal distances.
+        assert_eq!(panels[1].name, "title of long (log axis)");
+        assert_eq!(late.name, "title of late");
     }
 
     #[test]

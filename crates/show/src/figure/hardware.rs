@@ -75,6 +75,7 @@ impl Collector {
             Lane {
                 name: format!("CPUs {} and {}", core.threads[0], core.threads[1]),
                 stretches: joined(columns),
+                told: Vec::new(),
             }
         };
         let lanes: Vec<Lane> = self.tracks.cores.iter().map(lane).collect();

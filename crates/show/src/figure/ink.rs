@@ -9,7 +9,7 @@ type Shade = (&'static str, &'static str);
 /// Colours of the schedulers that everybody has, by name. The first are of Okabe and Ito (2008),
 /// "Color Universal Design", whose colours people with any usual colour vision tell apart; those
 /// that are too dark on black have brighter relatives.
-const NAMED: [(&str, Shade); 10] = [
+const NAMED: [(&str, Shade); 19] = [
     ("mlfq", ("#0072b2", "#56b4e9")),
     ("fifo", ("#d55e00", "#ff8c42")),
     ("o1", ("#009e73", "#33c9a0")),
@@ -20,16 +20,26 @@ const NAMED: [(&str, Shade); 10] = [
     ("eevdf", ("#000000", "#f2f2f2")),
     ("cfs", ("#5a6b7a", "#a9b9c7")),
     ("default", ("#7a5230", "#c9a07a")),
+    // The lessons, which seldom stand beside those above.
+    ("fcfs", ("#b3541e", "#f2a06e")),
+    ("sjf", ("#1f6fb4", "#7fb8ee")),
+    ("srtf", ("#2e8b3d", "#7fd08c")),
+    ("rr", ("#6a3fa0", "#b99be6")),
+    ("feedback", ("#00838f", "#5fd0dc")),
+    ("lottery", ("#a8327d", "#ec8fca")),
+    ("stride", ("#8a7a00", "#d8c84a")),
+    ("fair", ("#4a5a8a", "#a4b2e0")),
+    ("partition", ("#5f6b2d", "#b9c67a")),
 ];
 
-/// Colours of all other schedulers.
+/// Colours of all other schedulers: those of users, and built-in ones with knobs.
 const FREE: [Shade; 6] = [
     ("#e69f00", "#f0c14b"),
     ("#1b8a8a", "#4fd6d6"),
     ("#3b3bd6", "#a0a0ff"),
     ("#4d7d1a", "#9ccc5a"),
     ("#d6338a", "#ff7fc0"),
-    ("#56b4e9", "#a6d8ff"),
+    ("#c21807", "#ff9a8c"),
 ];
 
 /// Colours of task groups, kinds of calls and whatever else is no scheduler. Source: Tol (2021),
@@ -141,6 +151,21 @@ mod tests {
         assert_eq!(Ink::of_schedulers(["mine"])[0], two[1]);
         let twice = Ink::of_schedulers(["mine", "mlfq", "mine"]);
         assert_eq!(twice[0], twice[2]);
+    }
+
+    #[test]
+    fn a_policy_of_the_users_has_a_colour_of_no_built_in_one() {
+        let mut shades: Vec<Shade> = NAMED.iter().map(|it| it.1).chain(FREE).collect();
+        let all = shades.len();
+        shades.sort_unstable();
+        shades.dedup();
+        assert_eq!(shades.len(), all);
+        for name in ["mine", "mine.bpf.c", "mlfq:queues=3"] {
+            assert!(
+                Ink::of_schedulers([name])[0].number() >= NAMED.len(),
+                "{name}"
+            );
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod tails;
 #[cfg(test)]
 mod tests;
 mod tracks;
+mod turns;
 
 pub use chart::{Body, Chart, Curve, DotPanel, DotRow, Join, Lane};
 pub use collect::Collector;
@@ -28,5 +29,6 @@ pub use ink::Ink;
 pub use run::{comparison, names_of};
 pub use scale::{Axis, Quantity};
 pub use statistics::{Statistics, of_statistics};
-pub use svg::{both_widths, escape, style, svg};
+pub use svg::{both_widths, escape, narrow, style, svg};
 pub use tails::tails;
+pub use turns::has_few_tasks;

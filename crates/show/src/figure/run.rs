@@ -235,6 +235,7 @@ impl Collector {
             Lane {
                 name: format!("CPU {cpu}"),
                 stretches: joined(columns),
+                told: Vec::new(),
             }
         });
         let left_out = self.rows.len().saturating_sub(LANES_MAX);

@@ -4,6 +4,7 @@
 //! screen overrides them. Curves differ in their dashes as well as in colour.
 
 mod dots;
+mod lanes;
 mod paper;
 mod plot;
 #[cfg(test)]
@@ -31,6 +32,12 @@ pub fn svg(chart: &Chart, alone: bool) -> String {
 pub fn both_widths(chart: &Chart) -> String {
     let wide = drawn(chart, false, Paper::new(WIDTHS[0], "wide"));
     wide + &drawn(chart, false, Paper::new(WIDTHS[1], "narrow"))
+}
+
+/// Draws `chart` once for all screens, as for a telephone.
+#[must_use]
+pub fn narrow(chart: &Chart) -> String {
+    drawn(chart, false, Paper::new(WIDTHS[1], ""))
 }
 
 fn drawn(chart: &Chart, alone: bool, mut paper: Paper) -> String {

@@ -215,6 +215,18 @@ fn groups_beyond_the_colours_are_called_others_and_there_are_none_before() {
 }
 
 #[test]
+fn a_figure_in_which_nothing_differs_is_a_line_of_text() {
+    let charts = charts();
+    let level = |id: &str| charts.iter().find(|it| it.id == id).expect(id).level();
+    // The one CPU is busy all the time, and two tasks at the only one are no imbalance.
+    assert_eq!(level("busy").as_deref(), Some("100 %"));
+    assert_eq!(level("imbalance").as_deref(), Some("0"));
+    for id in ["calls", "latency", "wakeup-histogram", "cpus"] {
+        assert_eq!(level(id), None, "{id}");
+    }
+}
+
+#[test]
 fn names_from_outside_cannot_leave_their_place() {
     let chart = Chart {
         id: "x".into(),

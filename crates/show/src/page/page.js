@@ -91,9 +91,13 @@
       this.up = axis(svg.dataset.y);
       this.paths = [...svg.querySelectorAll("[data-n]")].map((path) => {
         const d = path.getAttribute("d"), name = path.dataset.n;
-        if (path.getAttribute("fill") === "none") return { name, points: corners(d) };
+        if (path.getAttribute("fill") === "none") {
+          const dots = path.getAttribute("stroke-linecap") === "round";
+          return { name, dots, points: corners(d) };
+        }
         const parts = d.matchAll(/M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)/g);
-        return { name, parts: [...parts].map((it) => it.slice(1).map(Number)) };
+        const whole = "whole" in path.dataset;
+        return { name, whole, parts: [...parts].map((it) => it.slice(1).map(Number)) };
       });
       const hit = make("rect", svg);
       for (const [name, at] of [["x", 0], ["y", 1], ["width", 2], ["height", 3]]) {
@@ -137,16 +141,27 @@
         if (path.parts) {
           const at = path.parts.find(([left, top, wide, tall]) =>
             x >= left && x <= left + wide && y >= top && y <= top + tall);
-          if (at) lines.push(path.name);
+          if (!at) continue;
+          const ends = [at[0], at[0] + at[2]].map((end) => written(this.valueAt(end), "t"));
+          lines.push(path.whole ? path.name : `${path.name}, ${ends.join(" to ")}`);
           continue;
         }
-        const found = height(path.points, x);
+        const found = height(path.points, x) ?? this.near(path, x);
         if (found !== undefined) {
           lines.push(path.name + ": " + written(this.heightValue(found), this.up.letter));
         }
       }
       this.hair.setAttribute("d", `M${x} ${this.box[1]}v${this.box[3]}`);
       tell([written(this.valueAt(x), this.across.letter), ...lines].join("\n"), event);
+    }
+
+    // The height of the dot that is nearest to `x`, if one is as near as a pointer can tell.
+    near(path, x) {
+      if (!path.dots) return undefined;
+      const far = (point) => (point ? Math.abs(point[0] - x) : Infinity);
+      const [first, ...rest] = path.points;
+      const nearest = rest.reduce((best, it) => (far(it) < far(best) ? it : best), first);
+      return far(nearest) * this.box[2] / this.shown[2] <= 6 ? nearest[1] : undefined;
     }
 
     leave() {
@@ -177,6 +192,8 @@
         brush.remove();
         from = null;
         if (ends[1] - ends[0] > this.shown[2] / 100) zoom(ends.map((x) => this.valueAt(x)));
+        // The box would tell of the place where the pointer was before.
+        this.leave();
       };
       this.svg.addEventListener("pointerup", end);
       this.svg.addEventListener("pointercancel", () => {

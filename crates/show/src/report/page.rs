@@ -12,7 +12,7 @@ use super::goals::{self, Answer};
 use super::human;
 use super::runs::{self, shown_value};
 use crate::figure::{self, Chart, Collector, Shown};
-use crate::page::{Fold, Page, table};
+use crate::page::{Fold, Page, headline, table};
 use crate::{Origin, VERSION};
 
 /// Runs of one load on one machine, and what is drawn of them.
@@ -48,7 +48,8 @@ pub fn page(parts: &[PagePart<'_>], is_many: bool, origin: &Origin) -> Page {
             1 => String::new(),
             _ => format!("{heading}. "),
         };
-        page.verdict.push(format!("{before}{}", answer.short));
+        page.verdict
+            .extend(headline(&format!("{before}{}", answer.short)));
         page.verdict.extend(part.results.ejections());
         let said = answer
             .said
@@ -58,8 +59,19 @@ pub fn page(parts: &[PagePart<'_>], is_many: bool, origin: &Origin) -> Page {
     }
     page.verdict
         .extend(answers.first().map(|it| it.advice.clone()));
-    page.pictures.extend(figure::gantt(&collected(parts)));
-    page.pictures.extend(pictures(parts, &answers, &headings));
+    page.lead = figure::gantt(&collected(parts));
+    let mut charts = pictures(parts, &answers, &headings);
+    let mut tails = None;
+    if page.lead.is_some() {
+        // Few tasks have few waits, whose tails lie on each other.
+        let is_tails = |it: &Chart| it.id.starts_with("tails");
+        let (few, rest): (Vec<Chart>, Vec<Chart>) = charts.into_iter().partition(is_tails);
+        (tails, charts) = (Fold::figures("waits", "How long tasks waited", &few), rest);
+        let jobs = parts.iter().map(|part| human::jobs(part.results));
+        page.tables.extend(jobs.map(|it| table("Jobs", &it)));
+    }
+    page.pictures.extend(charts);
+    page.folds.extend(tails);
     for (at, part) in parts.iter().enumerate() {
         folds(part, (at, parts.len()), &answers[at], &mut page);
     }

@@ -15,6 +15,11 @@ const FOOT: i64 = 34;
 const GAP: i64 = 26;
 /// The most that names of rows may take, and the least.
 const NAMES: (i64, i64) = (170, 50);
+/// Dots of a row that each tell what they are. Of more a pointer finds no single one, and a page with
+/// many of them would open slowly.
+const SINGLE: usize = 10;
+/// The most that values at the ends of rows may take.
+const VALUES: i64 = 190;
 
 /// A title in two lines at the most.
 fn title(name: &str, most: usize) -> Vec<String> {
@@ -75,9 +80,11 @@ impl Paper {
         let longest = panel.rows.iter().map(|row| row.name.chars().count()).max();
         let wanted = longest.unwrap_or(0) as i64 * 7 + 10;
         let names = wanted.clamp(NAMES.1, NAMES.0.min(whole.width * 2 / 5));
+        let longest = panel.rows.iter().map(|row| row.value.chars().count()).max();
+        let values = longest.map_or(0, |it| if it > 0 { it as i64 * 7 + 8 } else { 0 });
         let frame = Frame {
             left: whole.left + names,
-            width: whole.width - names - 8,
+            width: whole.width - names - 8 - values.min(VALUES.min(whole.width * 2 / 5)),
             ..whole
         };
         let (low, high) = panel.span.unwrap_or((0, 1));
@@ -99,6 +106,7 @@ impl Paper {
         for (index, row) in panel.rows.iter().enumerate() {
             let y = frame.top + index as i64 * ROW + ROW / 2;
             self.row(row, &across, (whole.left, y), frame);
+            self.value(&row.value, (whole.left + whole.width, y));
         }
         let own = across.marks();
         let own = own.iter().map(|it| (it.at, it.text.as_str()));
@@ -135,6 +143,18 @@ impl Paper {
         all.collect()
     }
 
+    /// What a row comes to, at its end.
+    fn value(&mut self, value: &str, (right, y): (i64, i64)) {
+        if !value.is_empty() {
+            self.add(format_args!(
+                "<text class=\"pale\" x=\"{right}\" y=\"{}\" text-anchor=\"end\" \
+                 fill=\"#5a5a5a\">{}</text>\n",
+                y + 4,
+                escape(value)
+            ));
+        }
+    }
+
     fn row(&mut self, row: &DotRow, across: &Scale, (left, y): (i64, i64), frame: Frame) {
         let name = short(&row.name, Self::letters(frame.left - left - 6));
         let (number, colour) = (row.ink.number(), row.ink.light());
@@ -159,7 +179,18 @@ impl Paper {
                 Tenths((to - from).max(10))
             ));
         }
-        for (value, text) in &row.dots {
+        if row.dots.len() > SINGLE {
+            let path: String = row
+                .dots
+                .iter()
+                .map(|(it, _)| format!("M{} {y}h0", at(*it)))
+                .collect();
+            self.add(format_args!(
+                "<path class=\"l{number}\" d=\"{path}\" stroke=\"{colour}\" stroke-width=\"6.4\" \
+                 stroke-linecap=\"round\" stroke-opacity=\"0.5\" fill=\"none\"/>\n"
+            ));
+        }
+        for (value, text) in row.dots.iter().filter(|_| row.dots.len() <= SINGLE) {
             let x = at(*value);
             self.add(format_args!(
                 "<circle class=\"f{number}\" cx=\"{x}\" cy=\"{y}\" r=\"3.2\" fill=\"{colour}\" \

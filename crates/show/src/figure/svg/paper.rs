@@ -231,12 +231,21 @@ impl Paper {
     /// What the left axis shows, along it.
     pub fn left_label(&mut self, label: &str, top: i64, height: i64) {
         let middle = top + height / 2;
-        let label = short(label, Self::letters(height.max(120)));
-        self.add(format_args!(
-            "<text class=\"ink\" transform=\"translate(15 {middle}) rotate(-90)\" \
-             text-anchor=\"middle\" fill=\"#1a1a1a\">{}</text>\n",
-            escape(&label)
-        ));
+        let most = Self::letters(height.max(120));
+        let mut all = lines(label, most);
+        if all.len() > 2 {
+            all.truncate(2);
+            all[1] = short(&format!("{} \u{2026}", all[1]), most);
+        }
+        // Two lines have room left of the marks.
+        let first = if all.len() > 1 { 11 } else { 15 };
+        for (x, line) in (first..).step_by(14).zip(&all) {
+            self.add(format_args!(
+                "<text class=\"ink\" transform=\"translate({x} {middle}) rotate(-90)\" \
+                 text-anchor=\"middle\" fill=\"#1a1a1a\">{}</text>\n",
+                escape(line)
+            ));
+        }
     }
 
     /// An axis below with its own marks, and its label if it has one.
@@ -261,6 +270,16 @@ impl Paper {
 
     /// An axis below with these marks, whose places are in tenths of a pixel.
     pub fn marks_below(&mut self, marks: &[(i64, &str)], frame: Frame) {
+        // The last one must not be cut off by the edge of the paper.
+        self.marks_within(marks, frame, (0, self.width - 2));
+    }
+
+    /// The same of a panel beside others, whose marks must not meet.
+    pub fn marks_inside(&mut self, marks: &[(i64, &str)], frame: Frame) {
+        self.marks_within(marks, frame, (frame.left - 8, frame.left + frame.width + 4));
+    }
+
+    fn marks_within(&mut self, marks: &[(i64, &str)], frame: Frame, ends: (i64, i64)) {
         let (left, width, bottom) = (frame.left, frame.width, frame.bottom());
         self.add(format_args!(
             "<path class=\"edge\" d=\"M{left} {bottom}h{width}\" stroke=\"#5a5a5a\"/>\n"
@@ -270,10 +289,9 @@ impl Paper {
             self.add(format_args!(
                 "<path class=\"edge\" d=\"M{x} {bottom}v4\" stroke=\"#5a5a5a\"/>\n"
             ));
-            // The last one must not be cut off by the edge of the paper.
             let half = text.chars().count() as i64 * LETTER / 20;
-            let most = self.width - half - 2;
-            let x = Tenths((left * 10 + at).min(most * 10));
+            let (least, most) = (ends.0 + half, ends.1 - half);
+            let x = Tenths((left * 10 + at).min(most * 10).max(least * 10));
             self.add(format_args!(
                 "<text class=\"pale\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\" \
                  fill=\"#5a5a5a\">{}</text>\n",

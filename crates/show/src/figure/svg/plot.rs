@@ -1,9 +1,9 @@
-//! Curves, and rows of what had a CPU.
+//! Curves.
 
 use std::fmt::Write as _;
 
-use super::super::chart::{Body, Curve, Join, Lane};
-use super::super::ink::{COLOURS, Ink};
+use super::super::chart::{Body, Curve, Join};
+use super::super::ink::Ink;
 use super::super::scale::{Axis, Quantity, Scale};
 use super::escape;
 use super::paper::{DASHES, FOOT, Frame, Paper, Tenths};
@@ -19,10 +19,10 @@ const CELL_HEAD: i64 = 22;
 const CELL_FOOT: i64 = 26;
 
 /// Where curves are drawn: the scales of both axes, and the frame.
-struct Area<'a> {
-    across: &'a Scale,
-    up: &'a Scale,
-    frame: Frame,
+pub struct Area<'a> {
+    pub across: &'a Scale,
+    pub up: &'a Scale,
+    pub frame: Frame,
 }
 
 impl Paper {
@@ -162,7 +162,7 @@ impl Paper {
             self.rules(&up, frame, column == 0);
             let marks = across.marks();
             let marks: Vec<_> = marks.iter().map(|it| (it.at, it.text.as_str())).collect();
-            self.marks_below(&marks, frame);
+            self.marks_inside(&marks, frame);
             let area = Area {
                 across: &across,
                 up: &up,
@@ -204,7 +204,7 @@ impl Paper {
     }
 
     /// Begins what is drawn inside of a frame, and says for a script where its axes begin and end.
-    fn open(&mut self, area: &Area<'_>, more: &str) {
+    pub fn open(&mut self, area: &Area<'_>, more: &str) {
         let Frame {
             left,
             top,
@@ -222,7 +222,7 @@ impl Paper {
         ));
     }
 
-    fn close(&mut self) {
+    pub fn close(&mut self) {
         self.out.push_str("</svg>\n");
     }
 
@@ -231,7 +231,7 @@ impl Paper {
             return self.marks(curve, area);
         }
         let (left, bottom) = (area.frame.left * 10, area.frame.bottom() * 10);
-        let mut path = String::new();
+        let (mut path, mut lonely) = (String::new(), String::new());
         let mut before = None;
         let points = thinned(&curve.points, area.across, area.up);
         for (at, point) in points.iter().enumerate() {
@@ -240,10 +240,9 @@ impl Paper {
                 continue;
             };
             let (x, y) = (Tenths(left + x), Tenths(bottom - y));
-            let lonely = points.get(at + 1).is_none_or(Option::is_none);
+            let is_last = points.get(at + 1).is_none_or(Option::is_none);
             let _ = match before {
-                // A point without neighbours is a short dash, or nobody would see it.
-                None if lonely => write!(path, "M{x} {y}h2"),
+                None if is_last => write!(lonely, "M{x} {y}h0"),
                 None => write!(path, "M{x} {y}"),
                 Some(()) if curve.join == Join::Step => write!(path, "H{x}V{y}"),
                 Some(()) => write!(path, "L{x} {y}"),
@@ -251,12 +250,19 @@ impl Paper {
             before = Some(());
         }
         let (colour, number) = (curve.ink.light(), curve.ink.number());
-        self.add(format_args!(
-            "<path class=\"l{number}\" data-n=\"{}\" d=\"{path}\" fill=\"none\" \
-             stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\" \
-             stroke-linejoin=\"round\" vector-effect=\"non-scaling-stroke\"/>\n",
-            escape(&curve.name)
-        ));
+        // A point without neighbours is a dot, or nobody would see it.
+        let as_line = format!("stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"");
+        let as_dots = "stroke-width=\"7\" stroke-linecap=\"round\" stroke-opacity=\"0.75\"";
+        for (path, look) in [(path, as_line.as_str()), (lonely, as_dots)] {
+            if !path.is_empty() {
+                self.add(format_args!(
+                    "<path class=\"l{number}\" data-n=\"{}\" d=\"{path}\" fill=\"none\" \
+                     stroke=\"{colour}\" {look} stroke-linejoin=\"round\" \
+                     vector-effect=\"non-scaling-stroke\"/>\n",
+                    escape(&curve.name)
+                ));
+            }
+        }
     }
 
     /// Single points, or intervals of two points each.
@@ -297,73 +303,10 @@ impl Paper {
             ));
         }
     }
-
-    /// Draws a row for each CPU.
-    pub fn lanes(&mut self, span: (u64, u64), names: &[String], lanes: &[Lane]) {
-        let named: Vec<(&str, Ink)> = (0..)
-            .zip(names)
-            .map(|(at, name)| (name.as_str(), Ink::kind(at)))
-            .collect();
-        self.legend(&named, false);
-        let top = self.bottom + 4;
-        // Many CPUs have thin rows, and not each has room for its name.
-        let row = (620 / lanes.len().max(1) as i64).clamp(7, 26);
-        let every = (12 / row + 1) as usize;
-        let axis = Axis::new("time", Quantity::Time);
-        let frame = self.plot(top, lanes.len() as i64 * row);
-        let across = Scale::new(&axis, span.0, span.1, frame.width * 10).below();
-        let none = Scale::new(&Axis::new("", Quantity::Count), 0, 1, 10);
-        let height = (row - 3).max(row * 3 / 4);
-        for (index, lane) in lanes.iter().enumerate() {
-            let y = top + index as i64 * row;
-            self.add(format_args!(
-                "<path class=\"rule\" d=\"M{} {}h{}\" stroke=\"#e2e2e2\"/>\n",
-                frame.left,
-                y + height,
-                frame.width
-            ));
-            if index.is_multiple_of(every) {
-                self.add(format_args!(
-                    "<text class=\"pale\" x=\"{}\" y=\"{}\" text-anchor=\"end\" \
-                     fill=\"#5a5a5a\">{}</text>\n",
-                    frame.left - 7,
-                    y + height / 2 + 4,
-                    escape(&lane.name)
-                ));
-            }
-        }
-        let area = Area {
-            across: &across,
-            up: &none,
-            frame,
-        };
-        self.open(&area, ZOOMED);
-        for (index, lane) in lanes.iter().enumerate() {
-            let y = top + index as i64 * row;
-            // One path a colour: thousands of rectangles are slow to show.
-            for colour in 0..=COLOURS {
-                let ink = Ink::kind(colour);
-                let path = lane_path(lane, ink, &across, (frame.left, y, height));
-                if !path.is_empty() {
-                    let group = names.get(colour).map_or("others", String::as_str);
-                    self.add(format_args!(
-                        "<path class=\"f{}\" data-n=\"{}: {}\" d=\"{path}\" fill=\"{}\"/>\n",
-                        ink.number(),
-                        escape(&lane.name),
-                        escape(group),
-                        ink.light()
-                    ));
-                }
-            }
-        }
-        self.close();
-        self.lower_axis(&across, frame);
-        self.bottom = frame.bottom() + FOOT;
-    }
 }
 
 /// A script may show a part of such an area.
-const ZOOMED: &str = " data-zoom=\"\"";
+pub const ZOOMED: &str = " data-zoom=\"\"";
 /// What is drawn on an edge of such an area is drawn whole, also outside.
 const SPILLING: &str = " overflow=\"visible\"";
 
@@ -382,19 +325,6 @@ fn spilling(axis: &Axis) -> &'static str {
         "" => SPILLING,
         zoomed => zoomed,
     }
-}
-
-/// The stretches of one colour as rectangles, from `left` on, at `y` and of `height`.
-fn lane_path(lane: &Lane, ink: Ink, across: &Scale, (left, y, height): (i64, i64, i64)) -> String {
-    let mut path = String::new();
-    for &(from, to, index) in &lane.stretches {
-        if Ink::kind(index) == ink {
-            let (from, to) = (across.place(from), across.place(to));
-            let (x, width) = (Tenths(left * 10 + from), Tenths((to - from).max(1)));
-            let _ = write!(path, "M{x} {y}h{width}v{height}h-{width}z");
-        }
-    }
-    path
 }
 
 /// The points in tenths of a pixel. Of those that fall into one column of half a pixel the first,

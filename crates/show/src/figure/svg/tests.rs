@@ -68,6 +68,7 @@ fn dots(panels: usize) -> Body {
         name: name.into(),
         ink: Ink::kind(0),
         dots: vec![(1, "low".into()), (9, "high".into())],
+        value: String::new(),
         bar: Some((2, 8)),
         middle: Some((5, "middle".into())),
         published: Some((6, "theirs".into())),
@@ -296,6 +297,7 @@ fn each_cpu_has_a_row_of_its_own_under_its_name() {
         let lane = |at: usize| Lane {
             name: format!("CPU {at};"),
             stretches: vec![(0, 40, 0), (60, 100, 1)],
+            told: Vec::new(),
         };
         svg(
             &chart(Body::Lanes {
@@ -380,4 +382,126 @@ fn the_last_mark_below_dots_has_the_unit() {
         others.iter().all(|it| it.parse::<u64>().is_ok()),
         "{marks:?}"
     );
+}
+
+#[test]
+fn a_point_without_neighbours_is_a_round_dot() {
+    let mut points = curve(Join::Line, &[(0, 1), (100, 2), (200, 3)]);
+    points.points.insert(1, (50, None));
+    let text = svg(
+        &chart(Body::Curves {
+            x: Axis::new("time", Quantity::Time),
+            y: Axis::new("count", Quantity::Count),
+            span: None,
+            curves: vec![points],
+        }),
+        false,
+    );
+    let inside = &text[text.find("<svg class=\"area\"").expect("an area")..];
+    let paths: Vec<&str> = tags(inside, "<path class=\"l").collect();
+    let [line, dots] = paths.as_slice() else {
+        panic!("{paths:?}");
+    };
+    assert_eq!((path(line).len(), path(dots).len()), (4, 3));
+    assert!(dots.contains("stroke-linecap=\"round\"") && number(dots, "stroke-width") > 4.0);
+}
+
+#[test]
+fn names_of_rows_are_not_cut_while_there_is_room() {
+    let drawn = |name: &str| {
+        let lane = Lane {
+            name: name.to_owned(),
+            stretches: vec![(0, 100, 0)],
+            told: vec!["first\nsecond".to_owned()],
+        };
+        svg(
+            &chart(Body::Lanes {
+                span: (0, 100),
+                names: vec!["one".into()],
+                lanes: vec![lane],
+            }),
+            false,
+        )
+    };
+    let name = "rr:slice_ns=10ms,more=1";
+    let text = drawn(name);
+    let [left, ..] = areas(&text)[0];
+    let (x, _) = text_at(&text, name);
+    // It ends left of the bars and begins on the paper.
+    assert!(x < left && x - name.len() as f64 * 6.8 > 0.0, "{x} {left}");
+    assert!(text.contains("data-n=\"first\nsecond\" data-whole=\"\""));
+    assert!(drawn(&"long ".repeat(60)).contains('\u{2026}'));
+}
+
+#[test]
+fn dots_that_a_pointer_cannot_tell_apart_are_one_element() {
+    let drawn = |many: u64| {
+        let mut body = dots(1);
+        let Body::Dots { panels } = &mut body else {
+            panic!("dots");
+        };
+        panels[0].rows.truncate(1);
+        panels[0].rows[0].dots = (0..many).map(|at| (at % 10, "a run".to_owned())).collect();
+        svg(&chart(body), false)
+    };
+    assert_eq!(drawn(10).matches("<circle").count(), 10);
+    let many = drawn(11);
+    assert_eq!(many.matches("<circle").count(), 0);
+    let dots = tags(&many, "<path class=\"l")
+        .find(|it| it.contains("round"))
+        .expect("dots");
+    assert_eq!(dots.matches('M').count(), 11);
+}
+
+#[test]
+fn what_a_row_comes_to_stands_right_of_its_axis() {
+    let mut body = dots(2);
+    let Body::Dots { panels } = &mut body else {
+        panic!("dots");
+    };
+    panels[0].rows[0].value = "12.5 ms, better".to_owned();
+    let text = svg(&chart(body), false);
+    let (right, y) = text_at(&text, "12.5 ms");
+    let rules: Vec<_> = tags(&text, "<path class=\"rule\"").map(path).collect();
+    let end = rules[0][0] + rules[0][2];
+    assert!(end < right - 15.0 * 6.8, "{end} {right}");
+    assert_eq!(y, rules[0][1] + 4.0);
+    assert!(
+        rules[2][2] > rules[0][2],
+        "a panel without values has all the room"
+    );
+}
+
+#[test]
+fn labels_and_marks_of_panels_beside_each_other_do_not_meet_and_are_not_cut() {
+    let panel = |at: usize| {
+        (
+            format!("panel {at}"),
+            vec![curve(Join::Line, &[(1_000, 1), (1_000_000_000, 9)])],
+        )
+    };
+    let logarithmic = Axis {
+        logarithmic: true,
+        ..Axis::new("wait", Quantity::Time)
+    };
+    let label = "share of waits at least so long, logarithmic";
+    let text = svg(
+        &chart(Body::Grid {
+            x: logarithmic,
+            y: Axis::new(label, Quantity::Count),
+            names: vec![("curve".into(), Ink::kind(0))],
+            panels: (0..3).map(panel).collect(),
+        }),
+        false,
+    );
+    let areas = areas(&text);
+    let below = tags(&text, "<text class=\"pale\"").filter(|it| it.contains("\"middle\""));
+    let mut places: Vec<f64> = below.map(|tag| number(tag, "x")).collect();
+    places.sort_by(f64::total_cmp);
+    // Marks such as "1 \u{b5}s" have four letters at most.
+    for pair in places.windows(2) {
+        assert!(pair[1] - pair[0] >= 4.0 * 6.0, "{places:?}");
+    }
+    assert!(areas[1][0] > areas[0][2]);
+    assert!(!text.contains('\u{2026}'), "{text}");
 }
